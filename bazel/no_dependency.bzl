@@ -1,0 +1,28 @@
+"""Doors that must stay shut, each as a test that turns red when one opens."""
+
+def assert_no_dependency(name, target, dependency, reason):
+    """Fails if `target` reaches anything whose label matches `dependency`.
+
+    Args:
+      name: the test.
+      target: a label, or a list of labels.
+      dependency: a regular expression over labels, for example "//common/rpc".
+      reason: one sentence for the person who opened the door.
+    """
+    targets = [
+        "//" + native.package_name() + label if label.startswith(":") else label
+        for label in (target if type(target) == "list" else [target])
+    ]
+    native.genquery(
+        name = name + "_query",
+        expression = "filter('%s', deps(%s))" % (dependency, " + ".join(targets)),
+        scope = targets,
+        testonly = True,
+    )
+    native.sh_test(
+        name = name,
+        size = "small",
+        srcs = ["//bazel:assert_empty.sh"],
+        args = ["$(location :%s_query)" % name, "'%s'" % reason.replace("'", "")],
+        data = [":%s_query" % name],
+    )

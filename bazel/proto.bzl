@@ -1,0 +1,41 @@
+"""Protocol buffers compiled by Debian's protoc."""
+
+def cc_proto(name, deps = [], grpc = False, visibility = None):
+    """A C++ library of `name`.proto.
+
+    Args:
+      name: the library, and the .proto file beside it without its suffix.
+      deps: other cc_proto libraries whose files this one imports.
+      grpc: also generates service stubs.
+      visibility: as for any rule.
+    """
+    outputs = [name + ".pb.h", name + ".pb.cc"]
+    plugin = ""
+    if grpc:
+        outputs += [name + ".grpc.pb.h", name + ".grpc.pb.cc"]
+        plugin = "--grpc_out=$(GENDIR) --plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin"
+
+    native.filegroup(
+        name = name + "_proto",
+        srcs = [name + ".proto"] + [dep + "_proto" for dep in deps],
+        visibility = visibility,
+    )
+    native.genrule(
+        name = name + "_generated",
+        srcs = [":" + name + "_proto"],
+        outs = outputs,
+        cmd = "/usr/bin/protoc -I. --cpp_out=$(GENDIR) %s %s/%s.proto" % (
+            plugin,
+            native.package_name(),
+            name,
+        ),
+    )
+    native.cc_library(
+        name = name,
+        srcs = [o for o in outputs if o.endswith(".cc")],
+        hdrs = [o for o in outputs if o.endswith(".h")],
+        # Generated code is not ours to mend.
+        copts = ["-w"],
+        visibility = visibility,
+        deps = deps + ["@protobuf"] + (["@grpc//:grpc++"] if grpc else []),
+    )

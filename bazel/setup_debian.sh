@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Installs what the build needs on Debian 12, as far as it is missing. Needs
+# root, or sudo, only if something is missing.
+set -euo pipefail
+
+packages=(
+  # The build.
+  bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto
+  bazel-skylib clang g++ libclang-rt-14-dev python3
+  # What is linked.
+  libabsl-dev libbenchmark-dev libdnnl-dev libgmock-dev libgrpc++-dev
+  libgtest-dev libprotobuf-dev libssl-dev nlohmann-json3-dev
+  protobuf-compiler protobuf-compiler-grpc zlib1g-dev
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $state == installed ]] || missing+=("$package")
+done
+((${#missing[@]})) || exit 0
+
+if ! grep -q '^VERSION_ID="12"' /etc/os-release 2>/dev/null; then
+  echo "This is not Debian 12, whose packages the build is made for. Missing:" \
+    "${missing[*]}" >&2
+  exit 1
+fi
+as_root=()
+if ((EUID != 0)); then
+  if ! command -v sudo >/dev/null; then
+    echo "Run as root, or install sudo: these are missing: ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+echo "Installing: ${missing[*]}" >&2
+install() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+}
+# The lists may be there and new enough already; fetching them takes a network.
+install || { "${as_root[@]}" apt-get update -qq >&2 && install; }
