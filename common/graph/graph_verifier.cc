@@ -1,0 +1,147 @@
+#include "common/graph/graph_verifier.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+absl::Status NodeError(const Node& node, absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("graph node \"", node.name, "\" (", node.op, ") ", what));
+}
+
+absl::Status VerifyEdges(const Graph& graph, int index) {
+  const Node& node = graph.nodes[index];
+  for (const NodeOutput& input : node.inputs) {
+    if (input.node < 0 || input.node >= index) {
+      return NodeError(node, absl::StrCat("reads node ", input.node,
+                                          ", which does not come before it"));
+    }
+    const int output_count =
+        static_cast<int>(graph.nodes[input.node].outputs.size());
+    if (input.output < 0 || input.output >= output_count) {
+      return NodeError(node,
+                       absl::StrCat("reads output ", input.output, " of node ",
+                                    input.node, ", which has ", output_count));
+    }
+  }
+  for (const int control : node.control_inputs) {
+    if (control < 0 || control >= index) {
+      return NodeError(node, absl::StrCat("waits for node ", control,
+                                          ", which does not come before it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyTypes(const Graph& graph, int index,
+                         const OpRegistry& registry) {
+  const Node& node = graph.nodes[index];
+  std::vector<TensorType> inputs;
+  for (const NodeOutput& input : node.inputs) {
+    inputs.push_back(graph.TypeOf(input));
+  }
+  ASSIGN_OR_RETURN(
+      const std::vector<TensorType> types,
+      registry.InferTypes(node.op, node.name,
+                          {.inputs = inputs, .attributes = node.attributes}));
+  if (types != node.outputs) {
+    return NodeError(node, "declares output types that its op does not give");
+  }
+  const OpSchema& schema = *registry.Find(node.op);
+  if (schema.effect != OpEffect::kNone) {
+    return node.attributes.Get<std::string>(kVariableAttribute).status();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyInterface(const Graph& graph) {
+  const int node_count = static_cast<int>(graph.nodes.size());
+  std::set<int> parameters;
+  for (const int parameter : graph.parameters) {
+    if (parameter < 0 || parameter >= node_count ||
+        graph.nodes[parameter].op != kParameterOp ||
+        !parameters.insert(parameter).second) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "graph \"", graph.name, "\": node ", parameter,
+          " is not a Parameter, or stands twice among the parameters"));
+    }
+  }
+  for (int i = 0; i < node_count; ++i) {
+    if (graph.nodes[i].op == kParameterOp && !parameters.contains(i)) {
+      return NodeError(graph.nodes[i], "is not among the graph's parameters");
+    }
+  }
+  for (const NodeOutput& result : graph.results) {
+    if (result.node < 0 || result.node >= node_count || result.output < 0 ||
+        result.output >=
+            static_cast<int>(graph.nodes[result.node].outputs.size())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "graph \"", graph.name, "\" returns output ", result.output,
+          " of node ", result.node, ", which does not exist"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status VerifyGraph(const Graph& graph, const OpRegistry& registry) {
+  if (graph.nodes.size() > kNodeCountMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("graph \"", graph.name, "\" has ", graph.nodes.size(),
+                     " nodes; the limit is ", kNodeCountMax));
+  }
+  std::set<std::string> names;
+  for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
+    if (!names.insert(graph.nodes[i].name).second) {
+      return NodeError(graph.nodes[i], "has the name of an earlier node");
+    }
+    RETURN_IF_ERROR(VerifyEdges(graph, i));
+    RETURN_IF_ERROR(VerifyTypes(graph, i, registry));
+  }
+  return VerifyInterface(graph);
+}
+
+absl::StatusOr<std::vector<std::vector<TensorType>>> SpecializeTypes(
+    const Graph& graph, const OpRegistry& registry,
+    absl::Span<const TensorType> parameters) {
+  if (parameters.size() != graph.parameters.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "graph \"", graph.name, "\" takes ", graph.parameters.size(),
+        " arguments, not ", parameters.size()));
+  }
+  std::vector<std::vector<TensorType>> types(graph.nodes.size());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Node& node = graph.nodes[graph.parameters[i]];
+    const TensorType& declared = node.outputs[0];
+    if (parameters[i].dtype != declared.dtype ||
+        !parameters[i].shape.IsCompatibleWith(declared.shape)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "graph \"", graph.name, "\": argument ", i, " (\"",
+          node.attributes.GetOr<std::string>("name", ""), "\") is declared ",
+          declared.ToString(), ", but ", parameters[i].ToString(), " came"));
+    }
+    types[graph.parameters[i]] = {parameters[i]};
+  }
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (!types[i].empty()) continue;  // A parameter.
+    std::vector<TensorType> inputs;
+    for (const NodeOutput& input : node.inputs) {
+      inputs.push_back(types[input.node][input.output]);
+    }
+    ASSIGN_OR_RETURN(
+        types[i],
+        registry.InferTypes(node.op, node.name,
+                            {.inputs = inputs, .attributes = node.attributes}));
+  }
+  return types;
+}
+
+}  // namespace muster

@@ -1,0 +1,36 @@
+#ifndef COMMON_GRAPH_GRAPH_VERIFIER_H_
+#define COMMON_GRAPH_GRAPH_VERIFIER_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/graph/graph.h"
+#include "common/graph/op_registry.h"
+#include "common/tensor/tensor.h"
+
+namespace muster {
+
+// Graphs arrive over the network, so nothing about one is believed until this
+// has looked: every op exists, every edge points back to an output that is
+// there, every type is what the op's rule derives, and names are unique.
+//
+//   kInvalidArgument   names the node and what is wrong with it
+//   kResourceExhausted more than kNodeCountMax nodes
+inline constexpr int kNodeCountMax = 1 << 20;
+absl::Status VerifyGraph(const Graph& graph, const OpRegistry& registry);
+
+// The types of all nodes when the arguments have types `parameters`, which must
+// be compatible with the declared ones.
+//
+//   kInvalidArgument   the argument count or an argument's type does not fit;
+//                      or extents do not fit each other, and then the message
+//                      names op, node and shapes
+absl::StatusOr<std::vector<std::vector<TensorType>>> SpecializeTypes(
+    const Graph& graph, const OpRegistry& registry,
+    absl::Span<const TensorType> parameters);
+
+}  // namespace muster
+
+#endif  // COMMON_GRAPH_GRAPH_VERIFIER_H_

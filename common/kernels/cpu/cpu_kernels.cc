@@ -1,0 +1,29 @@
+#include "common/kernels/cpu/cpu_kernels.h"
+
+#include "common/kernels/cpu/register.h"
+#include "common/kernels/reference/reference_kernels.h"
+
+namespace muster {
+namespace {
+
+KernelRegistry* MakeCpuKernels() {
+  auto* const registry = new KernelRegistry(ReferenceKernels());
+  internal::RegisterCpuActivationKernels(registry);
+  internal::RegisterCpuArithmeticKernels(registry);
+  internal::RegisterCpuMatMulKernels(registry);
+  internal::RegisterCpuRandomKernels(registry);
+  internal::RegisterCpuReductionKernels(registry);
+  internal::RegisterCpuRowKernels(registry);
+  internal::RegisterCpuSoftmaxKernels(registry);
+  internal::RegisterCpuTransposeKernels(registry);
+  return registry;
+}
+
+}  // namespace
+
+const KernelRegistry& CpuKernels() {
+  static const KernelRegistry* const kRegistry = MakeCpuKernels();
+  return *kRegistry;
+}
+
+}  // namespace muster

@@ -1,0 +1,100 @@
+#include <cstdint>
+#include <memory>
+
+#include "common/base/random.h"
+#include "common/kernels/cpu/register.h"
+#include "common/kernels/cpu/vectorized.h"
+#include "common/kernels/kernel.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/tensor.h"
+
+// Philox as in common/base/random.h, whose numbers these must be bit for bit,
+// written so that many positions go through the rounds side by side.
+namespace muster {
+namespace {
+
+constexpr int64_t kBlock = 64;  // Positions.
+
+struct Rounds {
+  uint32_t words[4][kBlock];
+
+  MUSTER_INLINE void Run(uint64_t key, uint64_t position) {
+    for (int64_t i = 0; i < kBlock; ++i) {
+      words[0][i] = static_cast<uint32_t>(position + i);
+      words[1][i] = static_cast<uint32_t>((position + i) >> 32);
+      words[2][i] = 0;
+      words[3][i] = 0;
+    }
+    uint32_t key0 = static_cast<uint32_t>(key);
+    uint32_t key1 = static_cast<uint32_t>(key >> 32);
+    for (int round = 0; round < 10; ++round) {
+      for (int64_t i = 0; i < kBlock; ++i) {
+        const uint64_t product0 = uint64_t{0xD2511F53} * words[0][i];
+        const uint64_t product1 = uint64_t{0xCD9E8D57} * words[2][i];
+        words[0][i] =
+            static_cast<uint32_t>(product1 >> 32) ^ words[1][i] ^ key0;
+        words[1][i] = static_cast<uint32_t>(product1);
+        words[2][i] =
+            static_cast<uint32_t>(product0 >> 32) ^ words[3][i] ^ key1;
+        words[3][i] = static_cast<uint32_t>(product0);
+      }
+      key0 += 0x9E3779B9;
+      key1 += 0xBB67AE85;
+    }
+  }
+};
+
+struct FillUniform {
+  MUSTER_INLINE static void Run(uint64_t key, int64_t count, float* out) {
+    int64_t position = 0;
+    Rounds rounds;
+    for (; (position + kBlock) * 4 <= count; position += kBlock) {
+      rounds.Run(key, position);
+      float* const block = out + position * 4;
+      for (int64_t i = 0; i < kBlock; ++i) {
+        for (int word = 0; word < 4; ++word) {
+          // Small enough for a signed conversion, which every machine has.
+          const auto bits = static_cast<int32_t>(rounds.words[word][i] >> 8);
+          block[i * 4 + word] = static_cast<float>(bits) * 0x1.0p-24f;
+        }
+      }
+    }
+    if (position * 4 == count) return;
+    rounds.Run(key, position);
+    for (int64_t i = position * 4; i < count; ++i) {
+      const int64_t local = i - position * 4;
+      out[i] = UnitFloat(rounds.words[local % 4][local / 4]);
+    }
+  }
+};
+
+class UniformKernel : public Kernel {
+ public:
+  absl::Status Run(const KernelArguments& arguments) override {
+    const auto seed = arguments.inputs[0]->flat<int64_t>();
+    const auto out = arguments.outputs[0]->mutable_flat<float>();
+    RunVectorized<FillUniform>(
+        FoldIn(static_cast<uint64_t>(seed[0]), static_cast<uint64_t>(seed[1])),
+        static_cast<int64_t>(out.size()), out.data());
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+namespace internal {
+
+void RegisterCpuRandomKernels(KernelRegistry* registry) {
+  registry->Register(
+      "RandomUniform",
+      [](const KernelSpec& spec,
+         ThreadPool*) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+        if (spec.outputs[0].dtype != DType::kFloat32) {
+          return absl::UnimplementedError("float32 only");
+        }
+        return std::make_unique<UniformKernel>();
+      });
+}
+
+}  // namespace internal
+}  // namespace muster

@@ -1,0 +1,22 @@
+#ifndef COMMON_KERNELS_CPU_REGISTER_H_
+#define COMMON_KERNELS_CPU_REGISTER_H_
+
+#include "common/kernels/kernel.h"
+
+// The families of CPU kernels; CpuKernels() calls each once. Each stands before
+// the reference kernels and answers kUnimplemented for types that it has no
+// fast way for.
+namespace muster::internal {
+
+void RegisterCpuActivationKernels(KernelRegistry* registry);
+void RegisterCpuArithmeticKernels(KernelRegistry* registry);
+void RegisterCpuMatMulKernels(KernelRegistry* registry);
+void RegisterCpuRandomKernels(KernelRegistry* registry);
+void RegisterCpuReductionKernels(KernelRegistry* registry);
+void RegisterCpuRowKernels(KernelRegistry* registry);
+void RegisterCpuSoftmaxKernels(KernelRegistry* registry);
+void RegisterCpuTransposeKernels(KernelRegistry* registry);
+
+}  // namespace muster::internal
+
+#endif  // COMMON_KERNELS_CPU_REGISTER_H_

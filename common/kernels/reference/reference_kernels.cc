@@ -1,0 +1,24 @@
+#include "common/kernels/reference/reference_kernels.h"
+
+#include "common/kernels/reference/register.h"
+
+namespace muster {
+
+const KernelRegistry& ReferenceKernels() {
+  static const KernelRegistry* const kRegistry = [] {
+    auto* registry = new KernelRegistry;
+    internal::RegisterActivationKernels(registry);
+    internal::RegisterBinaryKernels(registry);
+    internal::RegisterIndexKernels(registry);
+    internal::RegisterLossKernels(registry);
+    internal::RegisterMatMulKernels(registry);
+    internal::RegisterRandomKernels(registry);
+    internal::RegisterReductionKernels(registry);
+    internal::RegisterShapeKernels(registry);
+    internal::RegisterUnaryKernels(registry);
+    return registry;
+  }();
+  return *kRegistry;
+}
+
+}  // namespace muster

@@ -1,0 +1,21 @@
+#ifndef COMMON_KERNELS_REFERENCE_REGISTER_H_
+#define COMMON_KERNELS_REFERENCE_REGISTER_H_
+
+#include "common/kernels/kernel.h"
+
+// The families of reference kernels; ReferenceKernels() calls each once.
+namespace muster::internal {
+
+void RegisterActivationKernels(KernelRegistry* registry);
+void RegisterBinaryKernels(KernelRegistry* registry);
+void RegisterIndexKernels(KernelRegistry* registry);
+void RegisterLossKernels(KernelRegistry* registry);
+void RegisterMatMulKernels(KernelRegistry* registry);
+void RegisterRandomKernels(KernelRegistry* registry);
+void RegisterReductionKernels(KernelRegistry* registry);
+void RegisterShapeKernels(KernelRegistry* registry);
+void RegisterUnaryKernels(KernelRegistry* registry);
+
+}  // namespace muster::internal
+
+#endif  // COMMON_KERNELS_REFERENCE_REGISTER_H_

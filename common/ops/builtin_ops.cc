@@ -1,0 +1,28 @@
+#include "common/ops/builtin_ops.h"
+
+#include "common/ops/register.h"
+
+namespace muster {
+
+const OpRegistry& BuiltinOps() {
+  static const OpRegistry* const kRegistry = [] {
+    auto* registry = new OpRegistry;
+    internal::RegisterActivationOps(registry);
+    internal::RegisterArithmeticOps(registry);
+    internal::RegisterComparisonOps(registry);
+    internal::RegisterControlOps(registry);
+    internal::RegisterIndexOps(registry);
+    internal::RegisterLossOps(registry);
+    internal::RegisterMathOps(registry);
+    internal::RegisterMatMulOps(registry);
+    internal::RegisterRandomOps(registry);
+    internal::RegisterReductionOps(registry);
+    internal::RegisterShapeOps(registry);
+    internal::RegisterSliceOps(registry);
+    internal::RegisterVariableOps(registry);
+    return registry;
+  }();
+  return *kRegistry;
+}
+
+}  // namespace muster

@@ -1,0 +1,26 @@
+#ifndef COMMON_OPS_REGISTER_H_
+#define COMMON_OPS_REGISTER_H_
+
+#include "common/graph/op_registry.h"
+
+// The families of ops; BuiltinOps() calls each once. Defined beside the
+// functions that build the nodes.
+namespace muster::internal {
+
+void RegisterActivationOps(OpRegistry* registry);
+void RegisterArithmeticOps(OpRegistry* registry);
+void RegisterComparisonOps(OpRegistry* registry);
+void RegisterControlOps(OpRegistry* registry);
+void RegisterIndexOps(OpRegistry* registry);
+void RegisterLossOps(OpRegistry* registry);
+void RegisterMathOps(OpRegistry* registry);
+void RegisterMatMulOps(OpRegistry* registry);
+void RegisterRandomOps(OpRegistry* registry);
+void RegisterReductionOps(OpRegistry* registry);
+void RegisterShapeOps(OpRegistry* registry);
+void RegisterSliceOps(OpRegistry* registry);
+void RegisterVariableOps(OpRegistry* registry);
+
+}  // namespace muster::internal
+
+#endif  // COMMON_OPS_REGISTER_H_

@@ -1,0 +1,46 @@
+#ifndef COMMON_OPS_VARIABLE_OPS_H_
+#define COMMON_OPS_VARIABLE_OPS_H_
+
+#include <string>
+
+#include "common/graph/graph_builder.h"
+#include "common/tensor/tensor.h"
+
+// What a graph does to variables, which it knows by name and type and which
+// live where the strategy wants them. Reads and updates of one variable happen
+// in the order in which they were traced.
+namespace muster {
+
+// A variable as a graph knows it.
+struct VariableHandle {
+  std::string name;
+  TensorType type;  // Fully known.
+};
+
+Value ReadVariable(GraphBuilder& builder, const VariableHandle& variable);
+// Rows `indices` of a variable: moves only those, wherever it lives. The
+// gradient is sparse. An index out of range fails the step.
+Value GatherVariable(const VariableHandle& variable, Value indices);
+
+void AssignVariable(const VariableHandle& variable, Value value);
+void AssignAddVariable(const VariableHandle& variable, Value value);
+void AssignSubVariable(const VariableHandle& variable, Value value);
+
+// `indices` is int32 or int64 [n], `rows` is [n, row...]. Indices that repeat
+// are applied one after another.
+void ScatterUpdateVariable(const VariableHandle& variable, Value indices,
+                           Value rows);
+void ScatterAddVariable(const VariableHandle& variable, Value indices,
+                        Value rows);
+void ScatterSubVariable(const VariableHandle& variable, Value indices,
+                        Value rows);
+
+// One step of the optimizer that the variable's store has.
+void ApplyGradient(const VariableHandle& variable, Value gradient);
+// Of the rows `indices` only; rows that repeat are summed first.
+void ApplySparseGradient(const VariableHandle& variable, Value values,
+                         Value indices);
+
+}  // namespace muster
+
+#endif  // COMMON_OPS_VARIABLE_OPS_H_

@@ -1,0 +1,53 @@
+#include "common/runtime/variable_ops.h"
+
+#include <map>
+
+namespace muster {
+
+std::optional<VariableUpdateOp> FindVariableUpdateOp(absl::string_view op) {
+  static const auto* const kUpdates =
+      new std::map<absl::string_view, VariableUpdateOp>{
+          {"AssignVariable", {UpdateKind::kAssign}},
+          {"AssignAddVariable", {UpdateKind::kAssignAdd}},
+          {"AssignSubVariable", {UpdateKind::kAssignSub}},
+          {"ScatterUpdateVariable", {UpdateKind::kScatterUpdate, 1, 0}},
+          {"ScatterAddVariable", {UpdateKind::kScatterAdd, 1, 0}},
+          {"ScatterSubVariable", {UpdateKind::kScatterSub, 1, 0}},
+          {"ApplyGradient", {UpdateKind::kApplyGradient}},
+          {"ApplySparseGradient", {UpdateKind::kApplySparseGradient, 0, 1}},
+      };
+  const auto found = kUpdates->find(op);
+  if (found == kUpdates->end()) return std::nullopt;
+  return found->second;
+}
+
+bool IsVariableOp(absl::string_view op) {
+  return op == kReadVariableOp || op == kGatherVariableOp ||
+         FindVariableUpdateOp(op).has_value();
+}
+
+std::string VariableOf(const Node& node) {
+  return node.attributes.GetOr<std::string>(kVariableAttribute, "");
+}
+
+std::vector<VariableUse> FindVariableUses(const Graph& graph) {
+  std::vector<VariableUse> uses;
+  std::map<std::string, size_t> positions;
+  for (const Node& node : graph.nodes) {
+    if (!IsVariableOp(node.op)) continue;
+    const std::string variable = VariableOf(node);
+    const auto [position, is_new] = positions.emplace(variable, uses.size());
+    if (is_new) uses.push_back({.name = variable});
+    VariableUse& use = uses[position->second];
+    if (node.op == kReadVariableOp) {
+      use.is_read = true;
+    } else if (node.op == kGatherVariableOp) {
+      use.is_gathered = true;
+    } else {
+      use.is_updated = true;
+    }
+  }
+  return uses;
+}
+
+}  // namespace muster
