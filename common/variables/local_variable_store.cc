@@ -1,0 +1,137 @@
+#include "common/variables/local_variable_store.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/tensor/tensor_codec.h"
+#include "common/variables/row_sums.h"
+
+namespace muster {
+
+class LocalVariableStore::Session final : public VariableSession {
+ public:
+  Session(const LocalVariableStore* store,
+          std::vector<LocalVariable*> variables)
+      : store_(store), variables_(std::move(variables)) {}
+
+  absl::Status Begin(uint64_t) override {
+    rule_ = store_->rule();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Tensor> Read(int variable) override {
+    return Find(variable).Read();
+  }
+
+  absl::Status Gather(int variable, const Tensor& indices,
+                      Tensor* rows) override {
+    return Find(variable).Gather(indices, rows);
+  }
+
+  absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
+                      const Tensor& indices) override {
+    return Find(variable).Update(kind, value, indices, rule_, &row_sums_);
+  }
+
+  absl::Status Commit() override { return absl::OkStatus(); }
+
+ private:
+  LocalVariable& Find(int variable) const {
+    MUSTER_CHECK(variable >= 0 &&
+                 variable < static_cast<int>(variables_.size()));
+    return *variables_[variable];
+  }
+
+  const LocalVariableStore* const store_;
+  const std::vector<LocalVariable*> variables_;
+  std::shared_ptr<const UpdateRule> rule_;  // Null before Begin().
+  RowSums row_sums_;
+};
+
+absl::Status LocalVariableStore::Create(const proto::VariableSpec& spec) {
+  // Filling takes long and is done outside the lock; a variable of that name
+  // that was made before or meanwhile stays.
+  ASSIGN_OR_RETURN(std::unique_ptr<LocalVariable> variable,
+                   LocalVariable::Create(spec));
+  absl::MutexLock lock(&mutex_);
+  const auto [entry, inserted] =
+      by_name_.try_emplace(spec.name(), variable.get());
+  if (inserted) {
+    variables_.push_back(std::move(variable));
+    return absl::OkStatus();
+  }
+  if (entry->second->type() == variable->type()) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrCat(
+      "variable \"", spec.name(), "\" exists as ",
+      entry->second->type().ToString(), "; ", variable->type().ToString(),
+      " was asked for"));
+}
+
+std::vector<proto::VariableSpec> LocalVariableStore::List() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  std::vector<proto::VariableSpec> specs;
+  specs.reserve(variables_.size());
+  for (const auto& variable : variables_) specs.push_back(variable->spec());
+  return specs;
+}
+
+absl::StatusOr<LocalVariable*> LocalVariableStore::Find(
+    absl::string_view name) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const auto found = by_name_.find(name);
+  if (found != by_name_.end()) return found->second;
+  return absl::NotFoundError(absl::StrCat(
+      "no variable \"", name, "\"; there are ", variables_.size()));
+}
+
+absl::StatusOr<Tensor> LocalVariableStore::Read(absl::string_view name) {
+  ASSIGN_OR_RETURN(const LocalVariable* variable, Find(name));
+  return variable->Read();
+}
+
+absl::Status LocalVariableStore::Assign(absl::string_view name,
+                                        const Tensor& value) {
+  ASSIGN_OR_RETURN(LocalVariable* variable, Find(name));
+  return variable->Assign(value);
+}
+
+absl::Status LocalVariableStore::SetOptimizer(
+    const proto::Optimizer& optimizer) {
+  ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule,
+                   UpdateRule::Create(optimizer));
+  absl::MutexLock lock(&mutex_);
+  if (rule_ != nullptr && rule_->name() != rule->name()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the optimizer is ", rule_->name(),
+                     " and cannot become ", rule->name(),
+                     "; make the variables anew to change the rule"));
+  }
+  rule_ = std::move(rule);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> LocalVariableStore::UpdateCount(
+    absl::string_view name) {
+  ASSIGN_OR_RETURN(const LocalVariable* variable, Find(name));
+  return variable->update_count();
+}
+
+absl::StatusOr<std::unique_ptr<VariableSession>>
+LocalVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
+  std::vector<LocalVariable*> variables;
+  variables.reserve(uses.size());
+  for (const VariableUse& use : uses) {
+    ASSIGN_OR_RETURN(LocalVariable* variable, Find(use.name));
+    variables.push_back(variable);
+  }
+  return std::make_unique<Session>(this, std::move(variables));
+}
+
+std::shared_ptr<const UpdateRule> LocalVariableStore::rule() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return rule_;
+}
+
+}  // namespace muster

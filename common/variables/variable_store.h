@@ -1,0 +1,112 @@
+#ifndef COMMON_VARIABLES_VARIABLE_STORE_H_
+#define COMMON_VARIABLES_VARIABLE_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/tensor/tensor.h"
+#include "proto/optimizer.pb.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+
+// How one update changes a variable.
+enum class UpdateKind {
+  kAssign,
+  kAssignAdd,
+  kAssignSub,
+  // Rows named by indices; rows that repeat are applied one after another.
+  kScatterUpdate,
+  kScatterAdd,
+  kScatterSub,
+  // Through the optimizer; rows that repeat are summed first.
+  kApplyGradient,
+  kApplySparseGradient,
+};
+
+// What a step does to one variable: known when the step is compiled, so that a
+// store can fetch ahead and pack its messages.
+struct VariableUse {
+  std::string name;
+  bool is_read = false;      // As a whole.
+  bool is_gathered = false;  // By rows.
+  bool is_updated = false;
+};
+
+// One compiled step's way to its variables. A variable is named by its position
+// in the uses that the session was opened with.
+//
+// A step is Begin(), then reads and updates in program order, then Commit(). A
+// read sees the updates made before it in the same step.
+//
+// Not thread-safe.
+class VariableSession {
+ public:
+  virtual ~VariableSession() = default;
+
+  // `step_id` names the step for all time: a second attempt at a step brings
+  // the same id, and no update of it is applied twice. 0 for steps that are
+  // never retried.
+  virtual absl::Status Begin(uint64_t step_id) = 0;
+
+  // The whole value. Shares memory with the store where it can: hold it no
+  // longer than until Commit().
+  virtual absl::StatusOr<Tensor> Read(int variable) = 0;
+
+  // rows[i] = variable[indices[i]]. `indices` is int32 or int64 of any shape,
+  // `rows` has type [indices..., row...].
+  //   kInvalidArgument  an index is out of range
+  virtual absl::Status Gather(int variable, const Tensor& indices,
+                              Tensor* rows) = 0;
+
+  // `indices` is invalid for the kinds that take none. Both tensors stay
+  // untouched by the caller until Commit() returns.
+  virtual absl::Status Update(int variable, UpdateKind kind,
+                              const Tensor& value, const Tensor& indices) = 0;
+
+  // Every update of the step has been applied when this returns OK.
+  virtual absl::Status Commit() = 0;
+};
+
+// Where variables live. Thread-safe; sessions are not.
+class VariableStore {
+ public:
+  virtual ~VariableStore() = default;
+
+  // Creates and initializes a variable. The same spec again changes nothing.
+  //   kAlreadyExists    the name exists with another type
+  //   kInvalidArgument  the spec makes no sense
+  virtual absl::Status Create(const proto::VariableSpec& spec) = 0;
+
+  // In the order of creation.
+  virtual std::vector<proto::VariableSpec> List() const = 0;
+
+  //   kNotFound         no such variable
+  //   kInvalidArgument  `value` has another type than the variable
+  virtual absl::StatusOr<Tensor> Read(absl::string_view name) = 0;
+  virtual absl::Status Assign(absl::string_view name, const Tensor& value) = 0;
+
+  // The rule behind UpdateKind::kApply*Gradient. Slots are made when a
+  // variable's first gradient comes. Setting it again changes hyperparameters
+  // and keeps the slots.
+  //   kInvalidArgument    a hyperparameter is out of range
+  //   kFailedPrecondition another rule is in use
+  virtual absl::Status SetOptimizer(const proto::Optimizer& optimizer) = 0;
+
+  // How many gradients a variable has taken; Keras' optimizer.iterations.
+  virtual absl::StatusOr<int64_t> UpdateCount(absl::string_view name) = 0;
+
+  //   kNotFound  a use names no variable of this store
+  virtual absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
+      absl::Span<const VariableUse> uses) = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_VARIABLES_VARIABLE_STORE_H_
