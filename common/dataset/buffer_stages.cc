@@ -1,0 +1,239 @@
+#include "common/dataset/buffer_stages.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/status_macros.h"
+#include "common/dataset/dataset.h"
+#include "common/dataset/row_tables.h"
+
+namespace muster {
+namespace {
+
+// What the passes of one input pipeline have in common. Thread-safe.
+class CacheContent {
+ public:
+  // Null before a whole pass was made, and when there was nothing.
+  std::shared_ptr<const RowTable> table() const {
+    absl::MutexLock lock(&mutex_);
+    return table_;
+  }
+  // The first pass to end wins.
+  void Fill(std::vector<Element> elements) {
+    if (elements.empty()) return;
+    absl::MutexLock lock(&mutex_);
+    if (table_ != nullptr) return;
+    table_ = std::make_shared<ElementTable>(std::move(elements));
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<const RowTable> table_ ABSL_GUARDED_BY(mutex_);
+};
+
+class FillingElements final : public ElementStream {
+ public:
+  FillingElements(std::unique_ptr<ElementStream> input,
+                  std::shared_ptr<CacheContent> content)
+      : input_(std::move(input)), content_(std::move(content)) {}
+
+  absl::StatusOr<bool> Next(Element* element) override {
+    if (ended_) return false;
+    ASSIGN_OR_RETURN(const bool more, input_->Next(element));
+    if (more) {
+      elements_.push_back(*element);
+    } else {
+      ended_ = true;
+      content_->Fill(std::move(elements_));
+    }
+    return more;
+  }
+
+ private:
+  const std::unique_ptr<ElementStream> input_;
+  const std::shared_ptr<CacheContent> content_;
+  std::vector<Element> elements_;
+  bool ended_ = false;
+};
+
+class CacheNode final : public DatasetNode {
+ public:
+  explicit CacheNode(NodePointer input)
+      : DatasetNode(input->element_types(), input->cardinality()),
+        input_(std::move(input)) {}
+
+  absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
+      const PassContext& context) const override {
+    ASSIGN_OR_RETURN(RowSelection selection, MakeRows(context));
+    if (selection.table != nullptr) return ElementsOf(std::move(selection));
+    ASSIGN_OR_RETURN(std::unique_ptr<ElementStream> elements,
+                     input_->MakeElements(context));
+    return std::make_unique<FillingElements>(std::move(elements),
+                                             ContentFor(context.input));
+  }
+
+  absl::StatusOr<RowSelection> MakeRows(
+      const PassContext& context) const override {
+    std::shared_ptr<const RowTable> table =
+        ContentFor(context.input)->table();
+    if (table != nullptr) return WholeTable(std::move(table));
+    // What is a table already needs no second copy, unless it is in another
+    // order each time.
+    ASSIGN_OR_RETURN(RowSelection selection, input_->MakeRows(context));
+    if (!selection.is_whole_table) return RowSelection();
+    return selection;
+  }
+
+  absl::Status Encode(proto::Dataset* encoded) const override {
+    RETURN_IF_ERROR(input_->Encode(encoded));
+    encoded->add_stages()->mutable_cache();
+    return absl::OkStatus();
+  }
+
+ private:
+  // Pipelines of one process may see different elements of one definition.
+  using Key = std::tuple<int, int, int>;
+
+  std::shared_ptr<CacheContent> ContentFor(const InputContext& input) const {
+    absl::MutexLock lock(&mutex_);
+    std::shared_ptr<CacheContent>& content =
+        contents_[Key(input.num_input_pipelines, input.input_pipeline_id,
+                      input.num_replicas_in_sync)];
+    if (content == nullptr) content = std::make_shared<CacheContent>();
+    return content;
+  }
+
+  const NodePointer input_;
+  mutable absl::Mutex mutex_;
+  mutable std::map<Key, std::shared_ptr<CacheContent>> contents_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+// Elements come out in the order in which one thread draws them; those that the
+// consumer is done with go back to it for their memory.
+class PrefetchedElements final : public ElementStream {
+ public:
+  PrefetchedElements(std::unique_ptr<ElementStream> input, int64_t buffer_size)
+      : input_(std::move(input)),
+        buffer_size_(static_cast<size_t>(buffer_size)),
+        producer_([this] { Produce(); }) {}
+
+  ~PrefetchedElements() override {
+    {
+      absl::MutexLock lock(&mutex_);
+      stopping_ = true;
+    }
+    producer_.join();
+  }
+
+  absl::StatusOr<bool> Next(Element* element) override {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(
+        +[](std::deque<Drawn>* ready) { return !ready->empty(); }, &ready_));
+    Drawn& drawn = ready_.front();
+    if (!drawn.more.ok() || !*drawn.more) return drawn.more;
+    std::swap(*element, drawn.element);
+    if (free_.size() <= buffer_size_) free_.push_back(std::move(drawn.element));
+    ready_.pop_front();
+    return true;
+  }
+
+ private:
+  // What the input answered: an element, its end or an error. The last two stay
+  // at the front for ever.
+  struct Drawn {
+    absl::StatusOr<bool> more = false;
+    Element element;
+  };
+
+  bool StoppingOrRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || ready_.size() < buffer_size_;
+  }
+
+  void Produce() ABSL_LOCKS_EXCLUDED(mutex_) {
+    while (true) {
+      Drawn drawn;
+      {
+        absl::MutexLock lock(&mutex_);
+        mutex_.Await(
+            absl::Condition(this, &PrefetchedElements::StoppingOrRoom));
+        if (stopping_) return;
+        if (!free_.empty()) {
+          drawn.element = std::move(free_.back());
+          free_.pop_back();
+        }
+      }
+      drawn.more = input_->Next(&drawn.element);
+      const bool is_last = !drawn.more.ok() || !*drawn.more;
+      absl::MutexLock lock(&mutex_);
+      ready_.push_back(std::move(drawn));
+      if (is_last) return;
+    }
+  }
+
+  const std::unique_ptr<ElementStream> input_;  // The producer's.
+  const size_t buffer_size_;
+  absl::Mutex mutex_;
+  std::deque<Drawn> ready_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Element> free_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread producer_;  // Last: it uses all of the above.
+};
+
+class PrefetchNode final : public DatasetNode {
+ public:
+  PrefetchNode(NodePointer input, int64_t buffer_size)
+      : DatasetNode(input->element_types(), input->cardinality()),
+        input_(std::move(input)),
+        buffer_size_(buffer_size) {}
+
+  absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
+      const PassContext& context) const override {
+    ASSIGN_OR_RETURN(std::unique_ptr<ElementStream> elements,
+                     input_->MakeElements(context));
+    return std::make_unique<PrefetchedElements>(std::move(elements),
+                                                buffer_size_);
+  }
+
+  absl::Status Encode(proto::Dataset* encoded) const override {
+    RETURN_IF_ERROR(input_->Encode(encoded));
+    encoded->add_stages()->mutable_prefetch()->set_buffer_size(buffer_size_);
+    return absl::OkStatus();
+  }
+
+ private:
+  const NodePointer input_;
+  const int64_t buffer_size_;
+};
+
+}  // namespace
+
+absl::StatusOr<NodePointer> MakeCache(NodePointer input) {
+  if (input->cardinality() == Dataset::kInfinite) {
+    return absl::InvalidArgumentError(
+        "Cache: the dataset has no end; put Cache() before Repeat()");
+  }
+  return std::make_shared<CacheNode>(std::move(input));
+}
+
+absl::StatusOr<NodePointer> MakePrefetch(NodePointer input,
+                                         int64_t buffer_size) {
+  if (buffer_size < 1 || buffer_size > kPrefetchBufferSizeMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Prefetch: buffer_size is ", buffer_size,
+                     "; expected 1 to ", kPrefetchBufferSizeMax));
+  }
+  return std::make_shared<PrefetchNode>(std::move(input), buffer_size);
+}
+
+}  // namespace muster

@@ -1,0 +1,416 @@
+#include "common/dataset/combine_stages.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "common/dataset/row_tables.h"
+#include "common/tensor/shape.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kUnknown = Dataset::kUnknownCardinality;
+constexpr int64_t kInfinite = Dataset::kInfinite;
+
+absl::Status EncodeAll(const std::vector<NodePointer>& inputs,
+                       proto::Dataset* encoded) {
+  for (const NodePointer& input : inputs) {
+    RETURN_IF_ERROR(input->Encode(encoded));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckInputs(const char* stage,
+                         const std::vector<NodePointer>& inputs) {
+  if (!inputs.empty() && inputs.size() <= kCombinedInputCountMax) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(stage, ": ", inputs.size(), " datasets; expected 1 to ",
+                   kCombinedInputCountMax));
+}
+
+std::string TypesToString(const std::vector<TensorType>& types) {
+  return absl::StrCat(
+      "{", absl::StrJoin(types, ", ",
+                         [](std::string* out, const TensorType& type) {
+                           absl::StrAppend(out, type.ToString());
+                         }),
+      "}");
+}
+
+// The types that elements of any of the inputs have: an extent that differs is
+// unknown.
+absl::StatusOr<std::vector<TensorType>> CommonTypes(
+    const char* stage, const std::vector<NodePointer>& inputs) {
+  std::vector<TensorType> types = inputs[0]->element_types();
+  for (const NodePointer& input : inputs) {
+    const std::vector<TensorType>& others = input->element_types();
+    bool fits = others.size() == types.size();
+    for (size_t c = 0; fits && c < types.size(); ++c) {
+      Shape& shape = types[c].shape;
+      const Shape& other = others[c].shape;
+      fits = types[c].dtype == others[c].dtype && shape.rank() == other.rank();
+      for (int axis = 0; fits && axis < shape.rank(); ++axis) {
+        if (shape.dim(axis) != other.dim(axis)) {
+          shape.set_dim(axis, Shape::kUnknown);
+        }
+      }
+    }
+    if (!fits) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(stage, ": elements of one dataset are ",
+                       TypesToString(types), " and of another ",
+                       TypesToString(others)));
+    }
+  }
+  return types;
+}
+
+int64_t SumOfCardinalities(const std::vector<NodePointer>& inputs) {
+  int64_t sum = 0;
+  bool is_unknown = false;
+  for (const NodePointer& input : inputs) {
+    if (input->cardinality() == kInfinite) return kInfinite;
+    is_unknown |= input->cardinality() == kUnknown;
+    if (is_unknown) continue;
+    if (__builtin_add_overflow(sum, input->cardinality(), &sum)) {
+      return kInfinite;
+    }
+  }
+  return is_unknown ? kUnknown : sum;
+}
+
+class ZippedElements final : public ElementStream {
+ public:
+  explicit ZippedElements(std::vector<std::unique_ptr<ElementStream>> inputs)
+      : inputs_(std::move(inputs)), parts_(inputs_.size()) {}
+
+  absl::StatusOr<bool> Next(Element* element) override {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      ASSIGN_OR_RETURN(const bool more, inputs_[i]->Next(&parts_[i]));
+      if (!more) return false;
+    }
+    element->clear();
+    for (Element& part : parts_) {
+      element->insert(element->end(), std::make_move_iterator(part.begin()),
+                      std::make_move_iterator(part.end()));
+      part.clear();
+    }
+    return true;
+  }
+
+ private:
+  const std::vector<std::unique_ptr<ElementStream>> inputs_;
+  std::vector<Element> parts_;
+};
+
+class ZipNode final : public DatasetNode {
+ public:
+  explicit ZipNode(std::vector<NodePointer> inputs)
+      : DatasetNode(TypesOf(inputs), CardinalityOf(inputs)),
+        inputs_(std::move(inputs)) {}
+
+  absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
+      const PassContext& context) const override {
+    std::vector<std::unique_ptr<ElementStream>> streams;
+    for (const NodePointer& input : inputs_) {
+      ASSIGN_OR_RETURN(streams.emplace_back(), input->MakeElements(context));
+    }
+    return std::make_unique<ZippedElements>(std::move(streams));
+  }
+
+  // Row i goes with row i only where nobody has changed the order yet.
+  absl::StatusOr<RowSelection> MakeRows(
+      const PassContext& context) const override {
+    std::vector<std::shared_ptr<const RowTable>> tables;
+    for (const NodePointer& input : inputs_) {
+      ASSIGN_OR_RETURN(RowSelection selection, input->MakeRows(context));
+      if (!selection.is_whole_table) return RowSelection();
+      tables.push_back(std::move(selection.table));
+    }
+    return WholeTable(std::make_shared<ZippedTable>(std::move(tables)));
+  }
+
+  absl::Status Encode(proto::Dataset* encoded) const override {
+    RETURN_IF_ERROR(EncodeAll(inputs_, encoded));
+    encoded->add_stages()->mutable_zip()->set_input_count(
+        static_cast<int>(inputs_.size()));
+    return absl::OkStatus();
+  }
+
+ private:
+  static std::vector<TensorType> TypesOf(
+      const std::vector<NodePointer>& inputs) {
+    std::vector<TensorType> types;
+    for (const NodePointer& input : inputs) {
+      types.insert(types.end(), input->element_types().begin(),
+                   input->element_types().end());
+    }
+    return types;
+  }
+  static int64_t CardinalityOf(const std::vector<NodePointer>& inputs) {
+    int64_t shortest = kInfinite;
+    for (const NodePointer& input : inputs) {
+      if (input->cardinality() == 0) return 0;
+      if (input->cardinality() == kInfinite || shortest == kUnknown) continue;
+      shortest = input->cardinality() == kUnknown ? kUnknown
+                 : shortest == kInfinite
+                     ? input->cardinality()
+                     : std::min(shortest, input->cardinality());
+    }
+    return shortest;
+  }
+
+  const std::vector<NodePointer> inputs_;
+};
+
+class ConcatenatedElements final : public ElementStream {
+ public:
+  ConcatenatedElements(std::vector<NodePointer> inputs, PassContext context)
+      : inputs_(std::move(inputs)), context_(context) {}
+
+  absl::StatusOr<bool> Next(Element* element) override {
+    for (; next_ < inputs_.size(); ++next_, stream_.reset()) {
+      if (stream_ == nullptr) {
+        ASSIGN_OR_RETURN(stream_, inputs_[next_]->MakeElements(context_));
+      }
+      ASSIGN_OR_RETURN(const bool more, stream_->Next(element));
+      if (more) return true;
+    }
+    return false;
+  }
+
+ private:
+  const std::vector<NodePointer> inputs_;
+  const PassContext context_;
+  size_t next_ = 0;
+  std::unique_ptr<ElementStream> stream_;  // Of inputs_[next_], or null.
+};
+
+class ConcatenateNode final : public DatasetNode {
+ public:
+  ConcatenateNode(std::vector<NodePointer> inputs,
+                  std::vector<TensorType> types)
+      : DatasetNode(std::move(types), SumOfCardinalities(inputs)),
+        inputs_(std::move(inputs)) {}
+
+  absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
+      const PassContext& context) const override {
+    return std::make_unique<ConcatenatedElements>(inputs_, context);
+  }
+
+  absl::Status Encode(proto::Dataset* encoded) const override {
+    RETURN_IF_ERROR(EncodeAll(inputs_, encoded));
+    encoded->add_stages()->mutable_concatenate()->set_input_count(
+        static_cast<int>(inputs_.size()));
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::vector<NodePointer> inputs_;
+};
+
+// Hands out the streams that are interleaved; null when there are no more.
+using NextStream =
+    std::function<absl::StatusOr<std::unique_ptr<ElementStream>>()>;
+
+// The order is tf.data's: a place in the cycle whose dataset ended loses its
+// turn, and gets the next dataset when its turn comes again.
+class InterleavedElements final : public ElementStream {
+ public:
+  InterleavedElements(NextStream next_stream, const InterleaveOptions& options)
+      : next_stream_(std::move(next_stream)),
+        block_length_(options.block_length),
+        cycle_(static_cast<size_t>(options.cycle_length)) {}
+
+  absl::StatusOr<bool> Next(Element* element) override {
+    while (!inputs_ended_ || open_count_ > 0) {
+      std::unique_ptr<ElementStream>& stream = cycle_[turn_];
+      if (stream == nullptr) {
+        if (!inputs_ended_) {
+          ASSIGN_OR_RETURN(stream, next_stream_());
+          inputs_ended_ = stream == nullptr;
+        }
+        if (stream == nullptr) {
+          NextTurn();
+          continue;
+        }
+        ++open_count_;
+      }
+      ASSIGN_OR_RETURN(const bool more, stream->Next(element));
+      if (more) {
+        if (++drawn_ == block_length_) NextTurn();
+        return true;
+      }
+      stream.reset();
+      --open_count_;
+      NextTurn();
+    }
+    return false;
+  }
+
+ private:
+  void NextTurn() {
+    turn_ = (turn_ + 1) % cycle_.size();
+    drawn_ = 0;
+  }
+
+  const NextStream next_stream_;
+  const int64_t block_length_;
+  std::vector<std::unique_ptr<ElementStream>> cycle_;  // Null: free.
+  size_t turn_ = 0;
+  int64_t drawn_ = 0;  // In this turn.
+  int64_t open_count_ = 0;
+  bool inputs_ended_ = false;
+};
+
+class InterleaveNode final : public DatasetNode {
+ public:
+  InterleaveNode(std::vector<NodePointer> inputs,
+                 std::vector<TensorType> types,
+                 const InterleaveOptions& options)
+      : DatasetNode(std::move(types), SumOfCardinalities(inputs)),
+        inputs_(std::move(inputs)),
+        options_(options) {}
+
+  absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
+      const PassContext& context) const override {
+    NextStream next_stream =
+        [inputs = inputs_, context, next = size_t{0}]() mutable
+        -> absl::StatusOr<std::unique_ptr<ElementStream>> {
+      if (next == inputs.size()) return nullptr;
+      return inputs[next++]->MakeElements(context);
+    };
+    return std::make_unique<InterleavedElements>(std::move(next_stream),
+                                                 options_);
+  }
+
+  absl::Status Encode(proto::Dataset* encoded) const override {
+    RETURN_IF_ERROR(EncodeAll(inputs_, encoded));
+    proto::DatasetStage::Interleave* const interleave =
+        encoded->add_stages()->mutable_interleave();
+    interleave->set_input_count(static_cast<int>(inputs_.size()));
+    interleave->set_cycle_length(options_.cycle_length);
+    interleave->set_block_length(options_.block_length);
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::vector<NodePointer> inputs_;
+  const InterleaveOptions options_;
+};
+
+class InterleaveFunctionNode final : public DatasetNode {
+ public:
+  InterleaveFunctionNode(NodePointer input, Dataset::ElementToDataset function,
+                         std::vector<TensorType> types,
+                         const InterleaveOptions& options)
+      : DatasetNode(std::move(types),
+                    input->cardinality() == 0 ? 0 : kUnknown),
+        input_(std::move(input)),
+        function_(std::move(function)),
+        options_(options) {}
+
+  absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
+      const PassContext& context) const override {
+    ASSIGN_OR_RETURN(std::shared_ptr<ElementStream> elements,
+                     input_->MakeElements(context));
+    NextStream next_stream = [this_types = element_types(), elements, context,
+                              function = function_]()
+        -> absl::StatusOr<std::unique_ptr<ElementStream>> {
+      Element element;
+      ASSIGN_OR_RETURN(const bool more, elements->Next(&element));
+      if (!more) return nullptr;
+      const Dataset made = function(element);
+      RETURN_IF_ERROR(made.status());
+      const std::vector<TensorType>& types = made.node()->element_types();
+      bool fits = types.size() == this_types.size();
+      for (size_t c = 0; fits && c < types.size(); ++c) {
+        fits = types[c].dtype == this_types[c].dtype &&
+               types[c].shape.IsCompatibleWith(this_types[c].shape);
+      }
+      if (!fits) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("Interleave: the function made a dataset of ",
+                         TypesToString(types), "; expected ",
+                         TypesToString(this_types)));
+      }
+      return made.node()->MakeElements(context);
+    };
+    return std::make_unique<InterleavedElements>(std::move(next_stream),
+                                                 options_);
+  }
+
+  absl::Status Encode(proto::Dataset*) const override {
+    return absl::FailedPreconditionError(
+        "Interleave: a dataset with a C++ function cannot be sent; list the "
+        "datasets with Dataset::Interleave({...}), or make the dataset in each "
+        "process");
+  }
+
+ private:
+  const NodePointer input_;
+  const Dataset::ElementToDataset function_;
+  const InterleaveOptions options_;
+};
+
+absl::Status CheckOptions(const InterleaveOptions& options) {
+  if (options.cycle_length < 1 || options.cycle_length > kCycleLengthMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Interleave: cycle_length is ", options.cycle_length,
+                     "; expected 1 to ", kCycleLengthMax));
+  }
+  if (options.block_length < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Interleave: block_length is ", options.block_length,
+                     "; expected at least 1"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<NodePointer> MakeZip(std::vector<NodePointer> inputs) {
+  RETURN_IF_ERROR(CheckInputs("Zip", inputs));
+  return std::make_shared<ZipNode>(std::move(inputs));
+}
+
+absl::StatusOr<NodePointer> MakeConcatenate(std::vector<NodePointer> inputs) {
+  RETURN_IF_ERROR(CheckInputs("Concatenate", inputs));
+  ASSIGN_OR_RETURN(std::vector<TensorType> types,
+                   CommonTypes("Concatenate", inputs));
+  return std::make_shared<ConcatenateNode>(std::move(inputs),
+                                           std::move(types));
+}
+
+absl::StatusOr<NodePointer> MakeInterleave(std::vector<NodePointer> inputs,
+                                           const InterleaveOptions& options) {
+  RETURN_IF_ERROR(CheckInputs("Interleave", inputs));
+  RETURN_IF_ERROR(CheckOptions(options));
+  ASSIGN_OR_RETURN(std::vector<TensorType> types,
+                   CommonTypes("Interleave", inputs));
+  return std::make_shared<InterleaveNode>(std::move(inputs), std::move(types),
+                                          options);
+}
+
+absl::StatusOr<NodePointer> MakeInterleave(
+    NodePointer input, Dataset::ElementToDataset function,
+    std::vector<TensorType> output_types, const InterleaveOptions& options) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  if (function == nullptr) {
+    return absl::InvalidArgumentError("Interleave: the function is null");
+  }
+  return std::make_shared<InterleaveFunctionNode>(
+      std::move(input), std::move(function), std::move(output_types), options);
+}
+
+}  // namespace muster

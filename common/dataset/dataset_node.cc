@@ -1,0 +1,66 @@
+#include "common/dataset/dataset_node.h"
+
+#include "common/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+class CountingStream final : public RowStream {
+ public:
+  explicit CountingStream(int64_t count) : count_(count) {}
+
+  absl::StatusOr<bool> Next(int64_t* row) override {
+    if (next_ == count_) return false;
+    *row = next_++;
+    return true;
+  }
+
+ private:
+  const int64_t count_;
+  int64_t next_ = 0;
+};
+
+class SelectedElements final : public ElementStream {
+ public:
+  explicit SelectedElements(RowSelection selection)
+      : selection_(std::move(selection)) {}
+
+  absl::StatusOr<bool> Next(Element* element) override {
+    int64_t row = 0;
+    ASSIGN_OR_RETURN(const bool more, selection_.rows->Next(&row));
+    if (!more) return false;
+    element->resize(selection_.table->component_count());
+    RETURN_IF_ERROR(selection_.table->Get(row, absl::MakeSpan(*element)));
+    return true;
+  }
+
+ private:
+  const RowSelection selection_;
+};
+
+}  // namespace
+
+std::unique_ptr<ElementStream> ElementsOf(RowSelection selection) {
+  return std::make_unique<SelectedElements>(std::move(selection));
+}
+
+RowSelection WholeTable(std::shared_ptr<const RowTable> table) {
+  RowSelection selection;
+  selection.rows = std::make_unique<CountingStream>(table->row_count());
+  selection.table = std::move(table);
+  selection.is_whole_table = true;
+  return selection;
+}
+
+absl::StatusOr<std::unique_ptr<ElementStream>> TableNode::MakeElements(
+    const PassContext& context) const {
+  ASSIGN_OR_RETURN(RowSelection selection, MakeRows(context));
+  return ElementsOf(std::move(selection));
+}
+
+absl::StatusOr<RowSelection> TableNode::MakeRows(const PassContext&) const {
+  ASSIGN_OR_RETURN(std::shared_ptr<const RowTable> table, Table());
+  return WholeTable(std::move(table));
+}
+
+}  // namespace muster

@@ -1,0 +1,125 @@
+#ifndef COMMON_DATASET_DATASET_NODE_H_
+#define COMMON_DATASET_DATASET_NODE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/dataset/dataset.h"
+#include "common/tensor/tensor.h"
+#include "proto/dataset.pb.h"
+
+namespace muster {
+
+// What a stage of a pipeline is made of. For this room only.
+//
+// Many pipelines shuffle and batch what lies in memory. Their stages pass on
+// the numbers of rows, and only the batch touches the data: see RowSelection.
+
+// What one pass through the data depends on.
+struct PassContext {
+  InputContext input;
+  int64_t epoch = 0;
+};
+
+// Items one after another. Not thread-safe. After an error a stream is not asked
+// again; after its end it may be, and answers the same.
+template <typename T>
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  // As DatasetIterator::Next().
+  virtual absl::StatusOr<bool> Next(T* item) = 0;
+};
+
+using ElementStream = Stream<Element>;
+using RowStream = Stream<int64_t>;
+
+template <typename T>
+using StreamFactory =
+    std::function<absl::StatusOr<std::unique_ptr<Stream<T>>>(
+        const PassContext&)>;
+
+// Elements in memory that are reached by number. Thread-safe: immutable.
+class RowTable {
+ public:
+  virtual ~RowTable() = default;
+  virtual int64_t row_count() const = 0;
+  virtual int component_count() const = 0;
+  // One element: component_count() tensors, which may share memory with the
+  // table.
+  virtual absl::Status Get(int64_t row, absl::Span<Tensor> element) const = 0;
+  // Elements stacked along a new outermost dimension. Uses the memory of
+  // `batch`, which has component_count() tensors, again where it can.
+  virtual absl::Status Gather(absl::Span<const int64_t> rows,
+                              absl::Span<Tensor> batch) const = 0;
+};
+
+// Rows of a table, in some order. No table: the elements are not rows of one.
+struct RowSelection {
+  std::shared_ptr<const RowTable> table = nullptr;
+  std::unique_ptr<RowStream> rows = nullptr;
+  bool is_whole_table = false;  // Every row once, in order.
+};
+
+// One stage of a pipeline's definition. Thread-safe: immutable but for what it
+// has loaded. Streams that come back to a node share it.
+class DatasetNode {
+ public:
+  virtual ~DatasetNode() = default;
+
+  const std::vector<TensorType>& element_types() const {
+    return element_types_;
+  }
+  // Or Dataset::kInfinite, Dataset::kUnknownCardinality.
+  int64_t cardinality() const { return cardinality_; }
+
+  virtual absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
+      const PassContext& context) const = 0;
+
+  virtual absl::StatusOr<RowSelection> MakeRows(const PassContext&) const {
+    return RowSelection();
+  }
+
+  // Appends this node's inputs and the node itself.
+  //   kFailedPrecondition, kResourceExhausted  as EncodeDataset()
+  virtual absl::Status Encode(proto::Dataset* encoded) const = 0;
+
+ protected:
+  DatasetNode(std::vector<TensorType> element_types, int64_t cardinality)
+      : element_types_(std::move(element_types)), cardinality_(cardinality) {}
+
+ private:
+  const std::vector<TensorType> element_types_;
+  const int64_t cardinality_;
+};
+
+using NodePointer = std::shared_ptr<const DatasetNode>;
+
+// The elements of a selection, one by one.
+std::unique_ptr<ElementStream> ElementsOf(RowSelection selection);
+
+// Every row of `table` once, in order.
+RowSelection WholeTable(std::shared_ptr<const RowTable> table);
+
+// A node whose elements are the rows of a table that exists or can be made.
+class TableNode : public DatasetNode {
+ public:
+  using DatasetNode::DatasetNode;
+
+  absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
+      const PassContext& context) const final;
+  absl::StatusOr<RowSelection> MakeRows(const PassContext& context) const final;
+
+ protected:
+  virtual absl::StatusOr<std::shared_ptr<const RowTable>> Table() const = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_DATASET_DATASET_NODE_H_

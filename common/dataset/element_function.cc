@@ -1,0 +1,161 @@
+#include "common/dataset/element_function.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/graph/graph_verifier.h"
+#include "common/kernels/cpu/cpu_kernels.h"
+#include "common/ops/builtin_ops.h"
+#include "common/runtime/executable.h"
+#include "common/tensor/attributes.h"
+
+namespace muster {
+namespace {
+
+class GraphFunction final : public ElementFunction {
+ public:
+  explicit GraphFunction(std::unique_ptr<Executable> executable)
+      : executable_(std::move(executable)) {}
+
+  absl::Status Run(uint64_t seed, Element* argument,
+                   Element* result) override {
+    return executable_->Run(*argument, {.step_id = 0, .step_seed = seed},
+                            result);
+  }
+
+ private:
+  const std::unique_ptr<Executable> executable_;
+};
+
+class GraphFunctionFactory final : public ElementFunctionFactory {
+ public:
+  explicit GraphFunctionFactory(Graph graph) : graph_(std::move(graph)) {
+    for (const NodeOutput& result : graph_.results) {
+      result_types_.push_back(graph_.TypeOf(result));
+    }
+  }
+
+  absl::StatusOr<std::unique_ptr<ElementFunction>> Create() const override {
+    ASSIGN_OR_RETURN(std::unique_ptr<Executable> executable,
+                     Executable::Compile(graph_, BuiltinOps(), CpuKernels(),
+                                         /*variables=*/nullptr));
+    return std::make_unique<GraphFunction>(std::move(executable));
+  }
+  const Graph* graph() const override { return &graph_; }
+  const std::vector<TensorType>& result_types() const override {
+    return result_types_;
+  }
+
+ private:
+  const Graph graph_;
+  std::vector<TensorType> result_types_;
+};
+
+class HostFunction final : public ElementFunction {
+ public:
+  HostFunction(const Dataset::ElementFunction* function,
+               const std::vector<TensorType>* result_types)
+      : function_(function), result_types_(result_types) {}
+
+  absl::Status Run(uint64_t, Element* argument, Element* result) override {
+    ASSIGN_OR_RETURN(*result, (*function_)(std::move(*argument)));
+    argument->clear();
+    if (result->size() != result_types_->size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the function returned ", result->size(), " components; ",
+          result_types_->size(), " were declared"));
+    }
+    for (size_t c = 0; c < result->size(); ++c) {
+      const Tensor& value = (*result)[c];
+      const TensorType& declared = (*result_types_)[c];
+      if (value.IsValid() && value.dtype() == declared.dtype &&
+          value.shape().IsCompatibleWith(declared.shape)) {
+        continue;
+      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          "component ", c, " that the function returned is ",
+          value.IsValid() ? value.type().ToString() : "invalid", "; ",
+          declared.ToString(), " was declared"));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const Dataset::ElementFunction* const function_;  // The factory's.
+  const std::vector<TensorType>* const result_types_;
+};
+
+class HostFunctionFactory final : public ElementFunctionFactory {
+ public:
+  HostFunctionFactory(Dataset::ElementFunction function,
+                      std::vector<TensorType> result_types)
+      : function_(std::move(function)),
+        result_types_(std::move(result_types)) {}
+
+  absl::StatusOr<std::unique_ptr<ElementFunction>> Create() const override {
+    return std::make_unique<HostFunction>(&function_, &result_types_);
+  }
+  const Graph* graph() const override { return nullptr; }
+  const std::vector<TensorType>& result_types() const override {
+    return result_types_;
+  }
+
+ private:
+  const Dataset::ElementFunction function_;
+  const std::vector<TensorType> result_types_;
+};
+
+}  // namespace
+
+absl::StatusOr<Graph> TraceElementFunction(
+    const Dataset::TracedFunction& function,
+    const std::vector<TensorType>& argument_types) {
+  if (function == nullptr) {
+    return absl::InvalidArgumentError("the function is null");
+  }
+  GraphBuilder builder(&BuiltinOps(), "element");
+  std::vector<Value> arguments;
+  for (size_t i = 0; i < argument_types.size(); ++i) {
+    arguments.push_back(
+        builder.Parameter(absl::StrCat("component_", i), argument_types[i]));
+  }
+  for (const Value& result : function(arguments)) builder.AddResult(result);
+  return std::move(builder).Build();
+}
+
+absl::StatusOr<std::shared_ptr<const ElementFunctionFactory>>
+MakeGraphFunction(Graph graph, const std::vector<TensorType>& argument_types) {
+  RETURN_IF_ERROR(VerifyGraph(graph, BuiltinOps()));
+  if (graph.parameters.size() != argument_types.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the function takes ", graph.parameters.size(),
+        " components; elements have ", argument_types.size()));
+  }
+  for (size_t i = 0; i < argument_types.size(); ++i) {
+    const TensorType& taken = graph.TypeOf({graph.parameters[i], 0});
+    if (taken.dtype == argument_types[i].dtype &&
+        taken.shape.IsCompatibleWith(argument_types[i].shape)) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "component ", i, " of the function is ", taken.ToString(),
+        "; of the elements ", argument_types[i].ToString()));
+  }
+  for (const Node& node : graph.nodes) {
+    if (!node.attributes.Has(kVariableAttribute)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("node \"", node.name,
+                     "\" uses a variable; datasets have none"));
+  }
+  return std::make_shared<GraphFunctionFactory>(std::move(graph));
+}
+
+std::shared_ptr<const ElementFunctionFactory> MakeHostFunction(
+    Dataset::ElementFunction function, std::vector<TensorType> result_types) {
+  return std::make_shared<HostFunctionFactory>(std::move(function),
+                                               std::move(result_types));
+}
+
+}  // namespace muster
