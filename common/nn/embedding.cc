@@ -1,0 +1,50 @@
+#include "common/nn/embedding.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/graph/graph_builder.h"
+#include "common/nn/layer.h"
+#include "common/ops/shape_ops.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+
+namespace muster {
+
+EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
+                               const EmbeddingOptions& options)
+    : Layer(options.name),
+      input_dim_(input_dim),
+      output_dim_(output_dim),
+      initializer_(options.embeddings_initializer) {}
+
+void EmbeddingLayer::Build(const Shape&) {
+  // Call() refuses what is below 1; a shape would take -1 for unknown.
+  embeddings_ = AddWeight(
+      "embeddings",
+      {std::max<int64_t>(input_dim_, 0), std::max<int64_t>(output_dim_, 0)},
+      initializer_);
+}
+
+Value EmbeddingLayer::Call(Value x, const CallContext&) {
+  if (input_dim_ < 1 || output_dim_ < 1) {
+    x.builder()->ReportError(absl::InvalidArgumentError(
+        absl::StrCat("Embedding(", input_dim_, ", ", output_dim_,
+                     "): both dimensions must be at least 1")));
+    return Value();
+  }
+  const bool is_index =
+      x.dtype() == DType::kInt32 || x.dtype() == DType::kInt64;
+  // Ids often come out of files as floats, and Keras takes those too.
+  return embeddings_.Rows(is_index ? x : Cast(x, DType::kInt64));
+}
+
+LayerPtr Embedding(int64_t input_dim, int64_t output_dim,
+                   const EmbeddingOptions& options) {
+  return std::make_shared<EmbeddingLayer>(input_dim, output_dim, options);
+}
+
+}  // namespace muster

@@ -1,0 +1,43 @@
+#ifndef COMMON_NN_EMBEDDING_H_
+#define COMMON_NN_EMBEDDING_H_
+
+#include <cstdint>
+#include <string>
+
+#include "common/nn/initializers.h"
+#include "common/nn/layer.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+
+struct EmbeddingOptions {
+  proto::Initializer embeddings_initializer = RandomUniform();
+  std::string name = "";
+};
+
+// ids [...] -> rows [..., output_dim]. Moves and updates only the rows that
+// occur, so the table may be larger than one machine. An id outside of
+// [0, input_dim) fails the step.
+class EmbeddingLayer : public Layer {
+ public:
+  EmbeddingLayer(int64_t input_dim, int64_t output_dim,
+                 const EmbeddingOptions& options);
+
+ protected:
+  void Build(const Shape& input) override;
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const int64_t input_dim_;
+  const int64_t output_dim_;
+  const proto::Initializer initializer_;
+  Weight embeddings_;
+};
+
+// Equivalent to: keras.layers.Embedding.
+LayerPtr Embedding(int64_t input_dim, int64_t output_dim,
+                   const EmbeddingOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_NN_EMBEDDING_H_

@@ -1,0 +1,145 @@
+#include "common/nn/layer.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "common/graph/graph_builder.h"
+#include "common/nn/weight.h"
+#include "common/tensor/shape.h"
+#include "common/tensor/tensor_codec.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+// "muster::(anonymous namespace)::Scale" -> "Scale".
+std::string UnqualifiedClassName(const std::type_info& type) {
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string name = status == 0 ? demangled : "Layer";
+  std::free(demangled);
+  const size_t colons = name.rfind("::");
+  return colons == std::string::npos ? name : name.substr(colons + 2);
+}
+
+std::string JoinPath(absl::string_view path, absl::string_view name) {
+  return path.empty() ? std::string(name) : absl::StrCat(path, "/", name);
+}
+
+}  // namespace
+
+std::string ToSnakeCase(absl::string_view name) {
+  std::string snake;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool starts_word =
+        absl::ascii_isupper(name[i]) && i > 0 &&
+        (!absl::ascii_isupper(name[i - 1]) ||
+         (i + 1 < name.size() && absl::ascii_islower(name[i + 1])));
+    if (starts_word) snake += '_';
+    snake += absl::ascii_tolower(name[i]);
+  }
+  return snake;
+}
+
+std::string Layer::kind() const {
+  const std::string name = UnqualifiedClassName(typeid(*this));
+  const absl::string_view short_name = absl::StripSuffix(name, "Layer");
+  return std::string(short_name.empty() ? "Layer" : short_name);
+}
+
+std::vector<Weight> Layer::weights() const {
+  std::vector<Weight> all = weights_;
+  for (const LayerPtr& layer : layers_) {
+    const std::vector<Weight> inner = layer->weights();
+    all.insert(all.end(), inner.begin(), inner.end());
+  }
+  return all;
+}
+
+void Layer::SetPath(absl::string_view path) {
+  path_ = std::string(path);
+  if (name_.empty()) {
+    name_ = path_.empty() ? ToSnakeCase(kind())
+                          : path_.substr(path_.rfind('/') + 1);
+  }
+
+  absl::flat_hash_set<std::string> taken;
+  for (const LayerPtr& layer : layers_) {
+    if (!layer->name_.empty()) taken.insert(layer->name_);
+  }
+  absl::flat_hash_map<std::string, int> counts;
+  for (const LayerPtr& layer : layers_) {
+    while (layer->name_.empty()) {
+      const std::string base = ToSnakeCase(layer->kind());
+      const int count = counts[base]++;
+      std::string name = count == 0 ? base : absl::StrCat(base, "_", count);
+      if (taken.insert(name).second) layer->name_ = std::move(name);
+    }
+    layer->SetPath(JoinPath(path_, layer->name_));
+  }
+}
+
+LayerPtr Layer::AddLayer(LayerPtr layer) {
+  layers_.push_back(layer);
+  return layer;
+}
+
+Value Layer::operator()(Value x, const CallContext& context) {
+  GraphBuilder* const builder = x.builder();
+  if (!x.ok() || builder == nullptr) return x;
+
+  const std::string scope = name_.empty() ? ToSnakeCase(kind()) : name_;
+  // A whole model has no path, and its layers' nodes no prefix.
+  std::optional<GraphBuilder::NameScope> name_scope;
+  if (!path_.empty()) name_scope.emplace(builder, scope);
+
+  if (!built_) {
+    Build(x.shape());
+    built_ = true;
+  }
+  for (const Weight& weight : weights_) {
+    if (!weight.state_->handle.type.shape.IsFullyKnown()) {
+      builder->ReportError(absl::InvalidArgumentError(absl::StrCat(
+          "layer ", scope, ": weight ", weight.name(), " would have type ",
+          weight.state_->handle.type.ToString(), " because its input is ",
+          x.type().ToString(), "; all extents but the batch's must be known")));
+      return Value();
+    }
+    weight.state_->builder = builder;
+  }
+  Value y = Call(x, context);
+  for (const Weight& weight : weights_) weight.state_->builder = nullptr;
+  if (y.ok()) output_shape_ = y.shape();
+  return y;
+}
+
+Weight Layer::AddWeight(absl::string_view name, const Shape& shape,
+                        const proto::Initializer& initializer,
+                        const WeightOptions& options) {
+  auto state = std::make_shared<Weight::State>();
+  proto::VariableSpec& spec = state->spec;
+  spec.set_name(JoinPath(path_.empty() ? name_ : path_, name));
+  spec.set_dtype(EncodeDType(options.dtype));
+  *spec.mutable_shape() = EncodeShape(shape);
+  *spec.mutable_initializer() = initializer;
+  spec.set_trainable(options.trainable);
+  state->handle = {spec.name(), {options.dtype, shape}};
+  weights_.push_back(Weight(std::move(state)));
+  return weights_.back();
+}
+
+}  // namespace muster

@@ -1,0 +1,114 @@
+#ifndef COMMON_NN_LAYER_H_
+#define COMMON_NN_LAYER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "common/graph/graph_builder.h"
+#include "common/nn/weight.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+
+// How a layer is called.
+struct CallContext {
+  bool training = false;
+  // Of the model; random layers draw from it, their path and the step's seed.
+  uint64_t seed = 0;
+};
+inline constexpr CallContext kTraining{.training = true};
+inline constexpr CallContext kInference{.training = false};
+
+struct WeightOptions {
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+};
+
+class Layer;
+using LayerPtr = std::shared_ptr<Layer>;
+
+// A function with weights that adds nodes to a graph. It owns no loop and no
+// memory: where weights live is the strategy's business.
+//
+//   class Scale : public Layer {
+//    public:
+//     void Build(const Shape& input) override {
+//       gain_ = AddWeight("gain", {input.dims().back()}, Ones());
+//     }
+//     Value Call(Value x, const CallContext&) override { return x * gain_; }
+//
+//    private:
+//     Weight gain_;
+//   };
+//
+// Equivalent to: keras.layers.Layer. Not thread-safe.
+class Layer {
+ public:
+  // Without a name, it is called after its class: "dense", "dense_1", ...
+  explicit Layer(absl::string_view name = "") : name_(name) {}
+  virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  // Builds the layer if this is its first call, then calls it: what models and
+  // traced code use. Mistakes are kept by the builder of `x`.
+  Value operator()(Value x, const CallContext& context = kInference);
+
+  // The class, as Keras says it: "Dense".
+  std::string kind() const;
+  // Empty until the layer has one, given or by its place in a model.
+  const std::string& name() const { return name_; }
+  // What its weights' names begin with; the name unless inside another layer.
+  const std::string& path() const { return path_; }
+  bool built() const { return built_; }
+
+  // Of the value that came last; unknown extents as traced.
+  const Shape& output_shape() const { return output_shape_; }
+
+  // Layers inside, in the order in which they were added.
+  const std::vector<LayerPtr>& layers() const { return layers_; }
+  // Own weights in the order in which they were made, then those of the layers
+  // inside.
+  std::vector<Weight> weights() const;
+
+  // Gives the layer and those inside their names and paths. An empty path is
+  // that of a whole model. Done once, before the first call.
+  void SetPath(absl::string_view path);
+
+ protected:
+  // Makes the weights; `input` is the shape of the first value to come, with
+  // the batch first. Called once.
+  virtual void Build(const Shape& input) { (void)input; }
+
+  // Adds the nodes. Weights can be used here and nowhere else.
+  virtual Value Call(Value x, const CallContext& context) = 0;
+
+  // For Build(). `shape` must be fully known.
+  Weight AddWeight(absl::string_view name, const Shape& shape,
+                   const proto::Initializer& initializer,
+                   const WeightOptions& options = {});
+
+  // Takes in a layer that Call() uses. Two layers of one name are told apart
+  // by a number: "dense", "dense_1".
+  LayerPtr AddLayer(LayerPtr layer);
+
+ private:
+  std::string name_;
+  std::string path_;
+  bool built_ = false;
+  Shape output_shape_;
+  std::vector<Weight> weights_;
+  std::vector<LayerPtr> layers_;
+};
+
+// "Dense" -> "dense", "TopKLayer" -> "top_k_layer".
+std::string ToSnakeCase(absl::string_view name);
+
+}  // namespace muster
+
+#endif  // COMMON_NN_LAYER_H_

@@ -1,0 +1,69 @@
+#ifndef COMMON_NN_LOSS_H_
+#define COMMON_NN_LOSS_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "common/graph/graph_builder.h"
+
+namespace muster {
+
+// How the losses of examples become one number. Equivalent to: the `reduction`
+// of keras.losses.
+enum class Reduction {
+  kSumOverBatchSize,  // Their mean.
+  kSum,
+  kNone,  // One number for each example; for loops of one's own.
+};
+
+// What training makes small: a function of labels and predictions that adds
+// nodes to their graph. A value, cheap to copy.
+//
+//   Loss loss = SparseCategoricalCrossentropy({.from_logits = true});
+//   Value mean = loss(labels, logits);
+//
+// One of one's own is a name and a function:
+//
+//   Loss log_cosh("log_cosh", [](Value y, Value x) { ... });
+//
+// Equivalent to: keras.losses.Loss.
+class Loss {
+ public:
+  // The losses of single examples: [batch], or [batch, ...] where predictions
+  // have more axes than one for the features.
+  using PerExample = std::function<Value(Value y_true, Value y_pred)>;
+
+  Loss() = default;  // None; false as a bool.
+  Loss(absl::string_view name, PerExample per_example,
+       Reduction reduction = Reduction::kSumOverBatchSize);
+
+  explicit operator bool() const { return per_example_ != nullptr; }
+  // Keras' name: "mean_squared_error".
+  const std::string& name() const { return name_; }
+  Reduction reduction() const { return reduction_; }
+
+  // Weights broadcast against the losses of examples: usually [batch].
+  Value operator()(Value y_true, Value y_pred) const;
+  Value operator()(Value y_true, Value y_pred, Value sample_weight) const;
+
+  // Before weights and reduction.
+  Value ValuesOfExamples(Value y_true, Value y_pred) const {
+    return per_example_(y_true, y_pred);
+  }
+
+  // The same loss, but examples with this label count for nothing.
+  Loss IgnoringClass(int64_t ignored_class) const;
+
+ private:
+  std::string name_;
+  PerExample per_example_;
+  Reduction reduction_ = Reduction::kSumOverBatchSize;
+  std::optional<int64_t> ignored_class_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NN_LOSS_H_

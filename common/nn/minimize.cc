@@ -1,0 +1,26 @@
+#include "common/nn/minimize.h"
+
+#include <string>
+#include <vector>
+
+#include "common/autodiff/gradients.h"
+#include "common/ops/variable_ops.h"
+
+namespace muster {
+
+void Minimize(Value loss, absl::Span<const Weight> weights) {
+  std::vector<std::string> names;
+  names.reserve(weights.size());
+  for (const Weight& weight : weights) names.push_back(weight.name());
+  const std::vector<Gradient> gradients = VariableGradients(loss, names);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (gradients[i].sparse.has_value()) {
+      ApplySparseGradient(weights[i].handle(), gradients[i].sparse->values,
+                          gradients[i].sparse->indices);
+    } else if (gradients[i].exists()) {
+      ApplyGradient(weights[i].handle(), gradients[i].dense);
+    }
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,50 @@
+#ifndef COMMON_NN_WEIGHT_H_
+#define COMMON_NN_WEIGHT_H_
+
+#include <memory>
+#include <string>
+
+#include "common/graph/graph_builder.h"
+#include "common/ops/variable_ops.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+
+// A variable of a layer. In the layer's Call() it stands for its value:
+//
+//   return x * gain_;
+//
+// Cheap to copy; copies are the same weight.
+class Weight {
+ public:
+  Weight() = default;  // No weight; made by Layer::AddWeight().
+
+  // Reads the whole value in the graph that is being traced. A poisoned value
+  // outside of a layer's call.
+  operator Value() const;  // NOLINT: math should read like math.
+
+  // Rows `indices`: moves only those, wherever the variable lives.
+  Value Rows(Value indices) const;
+
+  // "dense/kernel", once the layer has its place in a model.
+  const std::string& name() const { return state_->spec.name(); }
+  bool trainable() const { return state_->spec.trainable(); }
+  // How the variable is made. An initializer without a seed is to get one.
+  const proto::VariableSpec& spec() const { return state_->spec; }
+  const VariableHandle& handle() const { return state_->handle; }
+
+ private:
+  friend class Layer;
+  struct State {
+    proto::VariableSpec spec;
+    VariableHandle handle;
+    GraphBuilder* builder = nullptr;  // Borrowed while the layer is called.
+  };
+  explicit Weight(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NN_WEIGHT_H_

@@ -1,0 +1,41 @@
+#include "common/strategy/default_strategy.h"
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/dataset/dataset.h"
+#include "common/graph/graph.h"
+#include "common/strategy/local_step_loop.h"
+#include "common/strategy/strategy.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<DefaultStrategy>> DefaultStrategy::Create(
+    const DefaultStrategyOptions& options) {
+  if (options.thread_count < 0 || options.prefetch_batch_count < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "default strategy: thread_count is ", options.thread_count,
+        " and prefetch_batch_count is ", options.prefetch_batch_count,
+        "; both must be at least 0"));
+  }
+  DefaultStrategyOptions resolved = options;
+  if (resolved.thread_count == 0) {
+    resolved.thread_count =
+        std::max<int>(1, std::thread::hardware_concurrency());
+  }
+  return std::unique_ptr<DefaultStrategy>(new DefaultStrategy(resolved));
+}
+
+absl::StatusOr<std::unique_ptr<StepLoop>> DefaultStrategy::CreateLoop(
+    const Graph& step, const Dataset& dataset, LoopKind) {
+  return LocalStepLoop::Create(
+      step, dataset, &variables_,
+      {.thread_count = options_.thread_count,
+       .prefetch_batch_count = options_.prefetch_batch_count});
+}
+
+}  // namespace muster

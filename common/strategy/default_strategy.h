@@ -1,0 +1,55 @@
+#ifndef COMMON_STRATEGY_DEFAULT_STRATEGY_H_
+#define COMMON_STRATEGY_DEFAULT_STRATEGY_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/dataset/dataset.h"
+#include "common/graph/graph.h"
+#include "common/strategy/strategy.h"
+#include "common/variables/local_variable_store.h"
+#include "common/variables/variable_store.h"
+
+namespace muster {
+
+struct DefaultStrategyOptions {
+  // Threads that one operation may use; 0: as many as there are cores.
+  int thread_count = 0;
+  // Batches made ready ahead of the step; 0: none, and no thread for it.
+  int prefetch_batch_count = 2;
+};
+
+// One process, one replica, variables in memory: what training uses when
+// nothing else is said. Steps run one after another in the order of the data,
+// so the same seeds give the same bits.
+//
+// Equivalent to: tf.distribute.get_strategy() where no other is in scope.
+class DefaultStrategy final : public Strategy {
+ public:
+  //   kInvalidArgument  an option is out of range
+  static absl::StatusOr<std::unique_ptr<DefaultStrategy>> Create(
+      const DefaultStrategyOptions& options = {});
+
+  absl::string_view name() const override { return "default"; }
+  int num_replicas_in_sync() const override { return 1; }
+  bool draws_from_copies() const override { return false; }
+  VariableStore& variables() override { return variables_; }
+
+  // Loops must not outlive the strategy.
+  absl::StatusOr<std::unique_ptr<StepLoop>> CreateLoop(const Graph& step,
+                                                       const Dataset& dataset,
+                                                       LoopKind kind) override;
+
+ private:
+  explicit DefaultStrategy(const DefaultStrategyOptions& options)
+      : options_(options) {}
+
+  const DefaultStrategyOptions options_;
+  LocalVariableStore variables_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_STRATEGY_DEFAULT_STRATEGY_H_

@@ -1,0 +1,56 @@
+#ifndef COMMON_STRATEGY_LOCAL_STEP_LOOP_H_
+#define COMMON_STRATEGY_LOCAL_STEP_LOOP_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/dataset/dataset.h"
+#include "common/graph/graph.h"
+#include "common/runtime/executable.h"
+#include "common/strategy/strategy.h"
+#include "common/tensor/tensor.h"
+#include "common/variables/variable_store.h"
+
+namespace muster {
+
+// Steps that run one after another on this machine, in the order of the data:
+// each element is seen once, and the same seeds give the same bits.
+//
+// Not thread-safe.
+class LocalStepLoop final : public StepLoop {
+ public:
+  struct Options {
+    // Threads that one operation may use.
+    int thread_count = 1;
+    // Batches made ready ahead of the step; 0: none, and no thread for it.
+    int prefetch_batch_count = 0;
+  };
+
+  // `variables` is borrowed.
+  //   as Executable::Compile(), and for mistakes in the dataset
+  static absl::StatusOr<std::unique_ptr<StepLoop>> Create(
+      const Graph& step, const Dataset& dataset, VariableStore* variables,
+      const Options& options);
+
+  absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
+
+ private:
+  LocalStepLoop(std::unique_ptr<Executable> step, Dataset dataset)
+      : step_(std::move(step)), dataset_(std::move(dataset)) {}
+
+  const std::unique_ptr<Executable> step_;
+  const Dataset dataset_;
+  std::unique_ptr<DatasetIterator> iterator_;  // Null between epochs.
+  int64_t epoch_ = 0;
+  uint64_t step_number_ = 0;
+  // Handed back to whoever filled them, so that their memory is used again.
+  Element element_;
+  std::vector<Tensor> results_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_STRATEGY_LOCAL_STEP_LOOP_H_

@@ -1,0 +1,93 @@
+#ifndef COMMON_STRATEGY_STRATEGY_H_
+#define COMMON_STRATEGY_STRATEGY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/dataset/dataset.h"
+#include "common/graph/graph.h"
+#include "common/tensor/tensor.h"
+#include "common/variables/variable_store.h"
+
+namespace muster {
+
+// One traced step, run over and over on the elements of a dataset.
+//
+// Not thread-safe.
+class StepLoop {
+ public:
+  // Called on the thread that called Run(), once for each finished step, with
+  // the step's results. An error stops the loop.
+  using OnStep =
+      absl::FunctionRef<absl::Status(absl::Span<const Tensor> results)>;
+
+  struct Outcome {
+    int64_t step_count = 0;
+    // Stopped before `step_count_max` because the dataset has ended. The next
+    // Run() starts at its beginning again.
+    bool end_of_data = false;
+  };
+
+  virtual ~StepLoop() = default;
+
+  // Runs up to `step_count_max` more steps and waits for them. Steps may finish
+  // in another order than they were started in.
+  virtual absl::StatusOr<Outcome> Run(int64_t step_count_max,
+                                      OnStep on_step) = 0;
+};
+
+enum class LoopKind {
+  kTrain,     // Steps update variables; order and visitation as the strategy.
+  kEvaluate,  // Every element is seen exactly once.
+};
+
+// What a strategy can tell about a run, for summary.json.
+struct StrategyReport {
+  int64_t retry_count = 0;     // Steps run again because a task was lost.
+  int64_t recovery_count = 0;  // Lost tasks that came back.
+  // One line for each task: "worker 0 localhost:20001 incarnation 6f1c02a9".
+  std::vector<std::string> tasks;
+};
+
+// Decides where replicas and variables live and how replicas agree. Model code
+// does not change when the strategy does.
+//
+// Equivalent to: tf.distribute.Strategy.
+//
+// Thread-safe.
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+
+  // "default", "parameter_server", ...: what logs and summary.json say.
+  virtual absl::string_view name() const = 0;
+
+  // Replicas whose gradients are added up before they are applied.
+  virtual int num_replicas_in_sync() const = 0;
+
+  // Whether steps draw from copies of a dataset, in processes that come and go,
+  // and not from one iterator. Then nobody goes through the data just once, and
+  // an epoch is a number of steps.
+  virtual bool draws_from_copies() const = 0;
+
+  virtual VariableStore& variables() = 0;
+
+  // The parameters of `step` are the components of an element of `dataset`, in
+  // order; `dataset` is batched.
+  virtual absl::StatusOr<std::unique_ptr<StepLoop>> CreateLoop(
+      const Graph& step, const Dataset& dataset, LoopKind kind) = 0;
+
+  // How it has gone so far.
+  virtual StrategyReport Report() const { return {}; }
+};
+
+}  // namespace muster
+
+#endif  // COMMON_STRATEGY_STRATEGY_H_

@@ -1,0 +1,94 @@
+#include "common/train/evaluate_run.h"
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/base/status_macros.h"
+#include "common/dataset/dataset.h"
+#include "common/graph/graph.h"
+#include "common/nn/metric.h"
+#include "common/strategy/strategy.h"
+#include "common/tensor/tensor.h"
+#include "common/train/history.h"
+#include "common/train/metric_sums.h"
+#include "common/train/model.h"
+#include "common/train/progress_bar.h"
+#include "common/train/step_graphs.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<EvaluateRun>> EvaluateRun::Create(
+    const Model& model, const Dataset& data, const EvaluateOptions& options) {
+  RETURN_IF_ERROR(data.status());
+  if (options.steps.has_value() && *options.steps < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "steps of an evaluation: got ", *options.steps, ", at least 1"));
+  }
+  if (!options.steps.has_value() && data.Cardinality() == Dataset::kInfinite) {
+    return absl::InvalidArgumentError(
+        "cannot evaluate on data that never ends; say how many steps, or use "
+        "Take()");
+  }
+  const Dataset bounded =
+      options.steps.has_value() ? data.Take(*options.steps) : data;
+  RETURN_IF_ERROR(bounded.status());
+
+  const StepParts parts = model.Parts();
+  ASSIGN_OR_RETURN(const Graph step,
+                   TraceEvaluateStep(parts, bounded.element_types()));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<StepLoop> loop,
+      model.strategy()->CreateLoop(step, bounded, LoopKind::kEvaluate));
+
+  std::vector<Metric> metrics = parts.metrics;
+  metrics.insert(metrics.end(), parts.weighted_metrics.begin(),
+                 parts.weighted_metrics.end());
+  std::optional<int64_t> step_count;
+  if (bounded.Cardinality() >= 0) step_count = bounded.Cardinality();
+  return std::unique_ptr<EvaluateRun>(new EvaluateRun(
+      std::move(loop), MetricSums(std::move(metrics)), step_count, options));
+}
+
+EvaluateRun::EvaluateRun(std::unique_ptr<StepLoop> loop, MetricSums sums,
+                         std::optional<int64_t> step_count,
+                         const EvaluateOptions& options)
+    : loop_(std::move(loop)),
+      sums_(std::move(sums)),
+      step_count_(step_count),
+      options_(options) {}
+
+absl::StatusOr<Logs> EvaluateRun::Run() {
+  ProgressBar bar({.target = step_count_,
+                   .verbosity = ResolveVerbosity(options_.verbose),
+                   .clock = options_.clock,
+                   .output = options_.output});
+  sums_.Reset();
+  int64_t done = 0;
+  const auto values = [&] {
+    const Logs logs = sums_.Values();
+    return ProgressValues(logs.begin(), logs.end());
+  };
+  const auto on_step = [&](absl::Span<const Tensor> results) -> absl::Status {
+    RETURN_IF_ERROR(sums_.Add(results));
+    ++done;
+    bar.Update(done, bar.IsDue() ? values() : ProgressValues{});
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(
+      loop_->Run(std::numeric_limits<int64_t>::max(), on_step).status());
+  if (done == 0) {
+    return absl::InvalidArgumentError("the data to evaluate on has no batches");
+  }
+  bar.Finish(done, values());
+  return sums_.Values();
+}
+
+}  // namespace muster

@@ -1,0 +1,41 @@
+#ifndef COMMON_TRAIN_EVALUATE_RUN_H_
+#define COMMON_TRAIN_EVALUATE_RUN_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "common/dataset/dataset.h"
+#include "common/strategy/strategy.h"
+#include "common/train/history.h"
+#include "common/train/metric_sums.h"
+#include "common/train/model.h"
+
+namespace muster {
+
+// A model ready to be evaluated on one dataset, as often as wanted: Fit() does
+// it once for each epoch. Not thread-safe.
+class EvaluateRun {
+ public:
+  // `model` is built and borrowed.
+  static absl::StatusOr<std::unique_ptr<EvaluateRun>> Create(
+      const Model& model, const Dataset& data, const EvaluateOptions& options);
+
+  // Goes through the data once.
+  absl::StatusOr<Logs> Run();
+
+ private:
+  EvaluateRun(std::unique_ptr<StepLoop> loop, MetricSums sums,
+              std::optional<int64_t> step_count,
+              const EvaluateOptions& options);
+
+  const std::unique_ptr<StepLoop> loop_;
+  MetricSums sums_;
+  const std::optional<int64_t> step_count_;  // When known.
+  const EvaluateOptions options_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_TRAIN_EVALUATE_RUN_H_

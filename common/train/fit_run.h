@@ -1,0 +1,74 @@
+#ifndef COMMON_TRAIN_FIT_RUN_H_
+#define COMMON_TRAIN_FIT_RUN_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/dataset/dataset.h"
+#include "common/strategy/strategy.h"
+#include "common/tensor/tensor.h"
+#include "common/train/evaluate_run.h"
+#include "common/train/history.h"
+#include "common/train/metric_sums.h"
+#include "common/train/model.h"
+#include "common/train/progress_bar.h"
+
+namespace muster {
+
+// How the training data is cut into epochs.
+struct EpochPlan {
+  Dataset data;
+  // Steps that an epoch runs at most; unset: until the data ends.
+  std::optional<int64_t> steps_max;
+  // Steps that an epoch should have; unset when nobody knows.
+  std::optional<int64_t> steps_expected;
+};
+
+// `draws_from_copies` is what the strategy says. Where it does and the length of
+// the data is unknown, that is found by going through the data once.
+//   kInvalidArgument  the data never ends, and `steps` is not given
+absl::StatusOr<EpochPlan> PlanEpochs(const Dataset& data,
+                                     std::optional<int64_t> steps,
+                                     bool draws_from_copies);
+
+// One call of Model::Fit(). Used once.
+class FitRun {
+ public:
+  // All are borrowed.
+  FitRun(Model* model, const Dataset& data, const FitOptions& options);
+
+  absl::StatusOr<History> Run();
+
+ private:
+  absl::Status Start();
+  // Returns whether training goes on.
+  absl::StatusOr<bool> RunEpoch(int epoch);
+  // Until the epoch ends or a callback stops training.
+  absl::Status TrainSteps(ProgressBar* bar);
+  // Whether the epoch had fewer steps than it should have; warns if so.
+  bool RanOut(int epoch) const;
+  absl::Status OnStep(absl::Span<const Tensor> results, ProgressBar* bar);
+  absl::StatusOr<Logs> Validate(int epoch);
+
+  Model* const model_;
+  const Dataset& data_;
+  const FitOptions& options_;
+  const Verbosity verbosity_;
+  EpochPlan plan_;
+  MetricSums sums_;
+  std::unique_ptr<StepLoop> loop_;
+  std::unique_ptr<EvaluateRun> validation_;  // Null without validation data.
+  History history_;
+  Logs logs_;                // Of the last epoch.
+  int64_t epoch_steps_ = 0;  // Done in this epoch.
+  absl::Time last_step_end_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_TRAIN_FIT_RUN_H_

@@ -1,0 +1,246 @@
+#include "common/train/job.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/dataset/dataset.h"
+#include "common/nn/layer.h"
+#include "common/nn/weight.h"
+#include "common/strategy/default_strategy.h"
+#include "common/strategy/strategy.h"
+#include "common/tensor/tensor.h"
+#include "common/train/adapt.h"
+#include "common/train/atomic_file.h"
+#include "common/train/history.h"
+#include "common/train/job_data.h"
+#include "common/train/job_model.h"
+#include "common/train/job_text.h"
+#include "common/train/job_training.h"
+#include "common/train/model.h"
+#include "common/train/progress_bar.h"
+#include "common/train/run_summary.h"
+#include "common/train/weights_hash.h"
+#include "proto/training_job.pb.h"
+
+namespace muster {
+namespace {
+
+// Keras' default of fit().
+constexpr int64_t kBatchSize = 32;
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  if (file) content << file.rdbuf();
+  if (!file || !content) {
+    return absl::NotFoundError(absl::StrCat("cannot read job file ", path, ": ",
+                                            std::strerror(errno)));
+  }
+  return content.str();
+}
+
+absl::Status ExpectAtLeastOne(absl::string_view field, int64_t value) {
+  if (value >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " must be at least 1, got ", value));
+}
+
+// The data of a job; what it does not name is unset.
+struct JobDatasets {
+  Dataset train;
+  std::optional<Dataset> validation;
+  std::optional<Dataset> test;
+};
+
+absl::StatusOr<JobDatasets> BuildJobDatasets(const proto::TrainingJob& job,
+                                             uint64_t seed) {
+  const int64_t batch_size =
+      job.has_batch_size() ? job.batch_size() : kBatchSize;
+  JobDatasets datasets;
+  ASSIGN_OR_RETURN(datasets.train,
+                   BuildJobData(job.train(), "train", batch_size, seed));
+  if (job.has_validation()) {
+    ASSIGN_OR_RETURN(
+        datasets.validation,
+        BuildJobData(job.validation(), "validation", batch_size, seed));
+  }
+  if (job.has_test()) {
+    ASSIGN_OR_RETURN(datasets.test,
+                     BuildJobData(job.test(), "test", batch_size, seed));
+  }
+  return datasets;
+}
+
+absl::StatusOr<CompileOptions> BuildCompileOptions(
+    const proto::TrainingJob& job, uint64_t seed) {
+  CompileOptions options{.seed = seed};
+  ASSIGN_OR_RETURN(options.optimizer, BuildJobOptimizer(job.optimizer()));
+  ASSIGN_OR_RETURN(options.loss, BuildJobLoss(job.loss()));
+  ASSIGN_OR_RETURN(options.metrics, BuildJobMetrics(job));
+  return options;
+}
+
+FitOptions BuildFitOptions(const proto::TrainingJob& job,
+                           const JobDatasets& datasets,
+                           const RunJobOptions& options) {
+  FitOptions fit{.verbose = options.verbose, .output = options.output};
+  if (job.has_epochs()) fit.epochs = static_cast<int>(job.epochs());
+  if (job.has_steps_per_epoch()) fit.steps_per_epoch = job.steps_per_epoch();
+  if (job.has_validation_steps()) {
+    fit.validation_steps = job.validation_steps();
+  }
+  fit.validation_data = datasets.validation;
+  return fit;
+}
+
+absl::StatusOr<std::string> HashOf(const Model& model) {
+  ASSIGN_OR_RETURN(std::vector<Tensor> values, model.GetWeights());
+  std::map<std::string, Tensor> by_name;
+  const std::vector<Weight> weights = model.weights();
+  for (size_t i = 0; i < weights.size(); ++i) {
+    by_name[weights[i].name()] = std::move(values[i]);
+  }
+  return HashWeights(by_name);
+}
+
+// Says how the model does on the test data, and keeps it in the summary.
+absl::Status Test(Model& model, const Dataset& data,
+                  const RunJobOptions& options, std::ostream& output,
+                  RunSummary* summary) {
+  ASSIGN_OR_RETURN(const Logs logs,
+                   model.Evaluate(data, {.verbose = Verbosity::kSilent}));
+  std::string line = "Test";
+  const char* separator = " - ";
+  for (const auto& [name, value] : logs) {
+    summary->final[absl::StrCat("test_", name)] = value;
+    absl::StrAppendFormat(&line, "%s%s: %.4f", separator, name, value);
+  }
+  if (options.verbose != Verbosity::kSilent) output << line << std::endl;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<proto::TrainingJob> ReadJobFile(const std::string& path,
+                                               const JobSettings& settings,
+                                               const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  if (folder.empty()) folder = ".";
+  JobSettings builtins = {{"job_dir", folder}};
+  if (!run_dir.empty()) builtins["run_dir"] = run_dir;
+  ASSIGN_OR_RETURN(proto::TrainingJob job,
+                   ParseJobText(text, path, settings, builtins));
+  const absl::Status valid = ValidateJob(job);
+  if (!valid.ok()) {
+    return absl::Status(valid.code(),
+                        absl::StrCat(path, ": ", valid.message()));
+  }
+  return job;
+}
+
+absl::Status ValidateJob(const proto::TrainingJob& job) {
+  RETURN_IF_ERROR(BuildJobModel(job.model()).status());
+  RETURN_IF_ERROR(BuildCompileOptions(job, /*seed=*/0).status());
+  if (!job.has_train()) {
+    return absl::InvalidArgumentError(
+        "train is missing; expected for example train { csv { path: "
+        "\"train.csv\" label: \"label\" } }");
+  }
+  if (job.has_batch_size()) {
+    RETURN_IF_ERROR(ExpectAtLeastOne("batch_size", job.batch_size()));
+  }
+  if (job.has_epochs()) {
+    RETURN_IF_ERROR(ExpectAtLeastOne("epochs", job.epochs()));
+  }
+  if (job.has_steps_per_epoch()) {
+    RETURN_IF_ERROR(ExpectAtLeastOne("steps_per_epoch", job.steps_per_epoch()));
+  }
+  if (job.has_validation_steps()) {
+    RETURN_IF_ERROR(
+        ExpectAtLeastOne("validation_steps", job.validation_steps()));
+  }
+  return absl::OkStatus();
+}
+
+StrategyFactory DefaultStrategyFactory(int thread_count) {
+  return [thread_count](const proto::JobStrategy& strategy)
+             -> absl::StatusOr<std::unique_ptr<Strategy>> {
+    if (strategy.kind_case() == proto::JobStrategy::kParameterServer) {
+      return absl::InvalidArgumentError(
+          "the job asks for strategy { parameter_server }, which needs a "
+          "cluster: set TF_CONFIG, or start it with launch");
+    }
+    DefaultStrategyOptions options{.thread_count = thread_count};
+    if (strategy.default_().has_thread_count()) {
+      options.thread_count = strategy.default_().thread_count();
+    }
+    return DefaultStrategy::Create(options);
+  };
+}
+
+absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
+                                  const StrategyFactory& make_strategy,
+                                  const RunJobOptions& options) {
+  std::ostream& output =
+      options.output == nullptr ? std::cout : *options.output;
+  const absl::Time start = Clock::Real()->Now();
+  RunSummary summary{.muster_version = options.muster_version,
+                     .job_file = options.job_file};
+  summary.seed =
+      options.seed.value_or(job.has_seed() ? job.seed() : RandomIdentity());
+  RETURN_IF_ERROR(ValidateJob(job));
+  ASSIGN_OR_RETURN(const LayerPtr layer, BuildJobModel(job.model()));
+  ASSIGN_OR_RETURN(CompileOptions compile_options,
+                   BuildCompileOptions(job, summary.seed));
+  ASSIGN_OR_RETURN(const JobDatasets datasets,
+                   BuildJobDatasets(job, summary.seed));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Strategy> strategy,
+                   make_strategy(job.strategy()));
+  summary.strategy = std::string(strategy->name());
+
+  Model model(layer);
+  RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
+  RETURN_IF_ERROR(AdaptNormalization(layer, datasets.train));
+  const FitOptions fit = BuildFitOptions(job, datasets, options);
+  ASSIGN_OR_RETURN(summary.history, model.Fit(datasets.train, fit));
+  for (const auto& [name, values] : summary.history.history) {
+    summary.final[name] = values.back();
+  }
+  if (datasets.test.has_value()) {
+    RETURN_IF_ERROR(Test(model, *datasets.test, options, output, &summary));
+  }
+  ASSIGN_OR_RETURN(summary.weights_sha256, HashOf(model));
+  summary.report = strategy->Report();
+  summary.total_seconds = absl::ToDoubleSeconds(Clock::Real()->Now() - start);
+
+  const std::string path =
+      (std::filesystem::path(options.run_dir) / "summary.json").string();
+  RETURN_IF_ERROR(WriteFileAtomically(path, ToJson(summary)));
+  if (options.verbose != Verbosity::kSilent) {
+    output << "Summary: " << path << std::endl;
+  }
+  return summary;
+}
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+#ifndef COMMON_TRAIN_JOB_H_
+#define COMMON_TRAIN_JOB_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/strategy/strategy.h"
+#include "common/train/job_text.h"
+#include "common/train/progress_bar.h"
+#include "common/train/run_summary.h"
+#include "proto/training_job.pb.h"
+
+namespace muster {
+
+// Reads a job file and checks all of it that can be checked without its data.
+// `settings` are --set name=value; `run_dir` is what ${run_dir} stands for.
+//   kInvalidArgument  the file makes no sense; begins with "file:" or
+//                     "file:line:column:" and names the field
+//   kNotFound         there is no such file
+absl::StatusOr<proto::TrainingJob> ReadJobFile(const std::string& path,
+                                               const JobSettings& settings = {},
+                                               const std::string& run_dir = "");
+
+// What ReadJobFile() checks beyond syntax.
+absl::Status ValidateJob(const proto::TrainingJob& job);
+
+// Makes the strategy that a job asks for. Called once, after the job and its
+// data have been found to make sense.
+using StrategyFactory = std::function<absl::StatusOr<std::unique_ptr<Strategy>>(
+    const proto::JobStrategy& strategy)>;
+
+// A factory that knows the default strategy and takes it when the job says
+// nothing. `thread_count` is used unless the job says otherwise; 0 is all.
+StrategyFactory DefaultStrategyFactory(int thread_count = 0);
+
+struct RunJobOptions {
+  std::string job_file = "";  // For summary.json.
+  // Where summary.json is written; made if need be.
+  std::string run_dir = "";
+  // In place of the job's own; drawn at random when neither is there.
+  std::optional<uint64_t> seed = std::nullopt;
+  std::string muster_version = "";
+  Verbosity verbose = Verbosity::kAuto;
+  std::ostream* output = nullptr;  // Borrowed; null: standard output.
+};
+
+// Trains, evaluates on the test data if there is some, writes
+// `run_dir`/summary.json, and says where that lies in its last line. A strategy
+// may lose and regain tasks meanwhile; what comes out of here is final.
+//
+// In one process the same job and seed give the same weights, to the bit.
+absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
+                                  const StrategyFactory& make_strategy,
+                                  const RunJobOptions& options);
+
+}  // namespace muster
+
+#endif  // COMMON_TRAIN_JOB_H_

@@ -1,0 +1,204 @@
+#include "common/train/job_model.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "common/nn/activation_layer.h"
+#include "common/nn/activations.h"
+#include "common/nn/dense.h"
+#include "common/nn/dropout.h"
+#include "common/nn/embedding.h"
+#include "common/nn/flatten.h"
+#include "common/nn/initializers.h"
+#include "common/nn/layer.h"
+#include "common/nn/normalization.h"
+#include "common/nn/sequential.h"
+#include "proto/training_job.pb.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+using proto::JobActivation;
+using proto::JobInitializer;
+using proto::JobLayer;
+
+absl::StatusOr<Activation> ToActivation(JobActivation::Function function) {
+  switch (function) {
+    case JobActivation::LINEAR:
+      return Activation::kLinear;
+    case JobActivation::RELU:
+      return Activation::kRelu;
+    case JobActivation::RELU6:
+      return Activation::kRelu6;
+    case JobActivation::SIGMOID:
+      return Activation::kSigmoid;
+    case JobActivation::TANH:
+      return Activation::kTanh;
+    case JobActivation::SOFTPLUS:
+      return Activation::kSoftplus;
+    case JobActivation::SOFTSIGN:
+      return Activation::kSoftsign;
+    case JobActivation::SOFTMAX:
+      return Activation::kSoftmax;
+    case JobActivation::LOG_SOFTMAX:
+      return Activation::kLogSoftmax;
+    case JobActivation::GELU:
+      return Activation::kGelu;
+    case JobActivation::GELU_APPROXIMATE:
+      return Activation::kGeluApproximate;
+    case JobActivation::ELU:
+      return Activation::kElu;
+    case JobActivation::SELU:
+      return Activation::kSelu;
+    case JobActivation::SILU:
+      return Activation::kSilu;
+    case JobActivation::LEAKY_RELU:
+      return Activation::kLeakyRelu;
+    case JobActivation::HARD_SIGMOID:
+      return Activation::kHardSigmoid;
+    case JobActivation::EXPONENTIAL:
+      return Activation::kExponential;
+    default:
+      break;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "activation: there is none with number ", static_cast<int>(function)));
+}
+
+// `fallback` when the job says nothing.
+proto::Initializer ToInitializer(const JobInitializer& job,
+                                 const proto::Initializer& fallback) {
+  // Absent fields keep what the options of the initializer have.
+  const auto normal = [](const auto& given) {
+    RandomNormalOptions options;
+    if (given.has_mean()) options.mean = given.mean();
+    if (given.has_stddev()) options.stddev = given.stddev();
+    return options;
+  };
+  switch (job.kind_case()) {
+    case JobInitializer::kZeros:
+      return Zeros();
+    case JobInitializer::kOnes:
+      return Ones();
+    case JobInitializer::kConstant:
+      return Constant(job.constant().value());
+    case JobInitializer::kRandomUniform: {
+      const JobInitializer::RandomUniform& given = job.random_uniform();
+      RandomUniformOptions options;
+      if (given.has_minval()) options.minval = given.minval();
+      if (given.has_maxval()) options.maxval = given.maxval();
+      return RandomUniform(options);
+    }
+    case JobInitializer::kRandomNormal:
+      return RandomNormal(normal(job.random_normal()));
+    case JobInitializer::kTruncatedNormal:
+      return TruncatedNormal(normal(job.truncated_normal()));
+    case JobInitializer::kGlorotUniform:
+      return GlorotUniform();
+    case JobInitializer::kGlorotNormal:
+      return GlorotNormal();
+    case JobInitializer::kHeUniform:
+      return HeUniform();
+    case JobInitializer::kHeNormal:
+      return HeNormal();
+    case JobInitializer::kLecunUniform:
+      return LecunUniform();
+    case JobInitializer::kLecunNormal:
+      return LecunNormal();
+    case JobInitializer::KIND_NOT_SET:
+      break;
+  }
+  return fallback;
+}
+
+absl::Status ExpectPositive(absl::string_view field, int64_t value) {
+  if (value > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " must be at least 1, got ", value));
+}
+
+absl::StatusOr<LayerPtr> BuildDense(const std::string& name,
+                                    const JobLayer::Dense& dense) {
+  RETURN_IF_ERROR(ExpectPositive("dense.units", dense.units()));
+  DenseOptions options{.name = name};
+  ASSIGN_OR_RETURN(options.activation, ToActivation(dense.activation()));
+  if (dense.has_use_bias()) options.use_bias = dense.use_bias();
+  options.kernel_initializer =
+      ToInitializer(dense.kernel_initializer(), options.kernel_initializer);
+  options.bias_initializer =
+      ToInitializer(dense.bias_initializer(), options.bias_initializer);
+  return Dense(dense.units(), options);
+}
+
+absl::StatusOr<LayerPtr> BuildEmbedding(const std::string& name,
+                                        const JobLayer::Embedding& embedding) {
+  RETURN_IF_ERROR(ExpectPositive("embedding.input_dim", embedding.input_dim()));
+  RETURN_IF_ERROR(
+      ExpectPositive("embedding.output_dim", embedding.output_dim()));
+  EmbeddingOptions options{.name = name};
+  options.embeddings_initializer = ToInitializer(
+      embedding.embeddings_initializer(), options.embeddings_initializer);
+  return Embedding(embedding.input_dim(), embedding.output_dim(), options);
+}
+
+absl::StatusOr<LayerPtr> BuildLayer(const JobLayer& layer) {
+  switch (layer.kind_case()) {
+    case JobLayer::kDense:
+      return BuildDense(layer.name(), layer.dense());
+    case JobLayer::kFlatten:
+      return Flatten({.name = layer.name()});
+    case JobLayer::kDropout: {
+      const double rate = layer.dropout().rate();
+      if (!(rate >= 0 && rate < 1)) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "dropout.rate must be at least 0 and less than 1, got ", rate));
+      }
+      return Dropout(rate,
+                     {.seed = layer.dropout().seed(), .name = layer.name()});
+    }
+    case JobLayer::kActivation: {
+      ASSIGN_OR_RETURN(const Activation activation,
+                       ToActivation(layer.activation().function()));
+      return Activate(activation, ActivationOptions{.name = layer.name()});
+    }
+    case JobLayer::kEmbedding:
+      return BuildEmbedding(layer.name(), layer.embedding());
+    case JobLayer::kNormalization:
+      return LayerPtr(Normalization({.name = layer.name()}));
+    case JobLayer::KIND_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError(
+      "says nothing; expected for example dense { units: 10 }");
+}
+
+}  // namespace
+
+absl::StatusOr<LayerPtr> BuildJobModel(const proto::JobModel& model) {
+  const proto::JobModel::Sequential& sequential = model.sequential();
+  if (sequential.layers().empty()) {
+    return absl::InvalidArgumentError(
+        "model has no layers; expected for example model { sequential { "
+        "layers { dense { units: 10 } } } }");
+  }
+  std::vector<LayerPtr> layers;
+  for (int i = 0; i < sequential.layers_size(); ++i) {
+    absl::StatusOr<LayerPtr> layer = BuildLayer(sequential.layers(i));
+    if (!layer.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model.sequential.layers[", i, "]: ", layer.status().message()));
+    }
+    layers.push_back(*std::move(layer));
+  }
+  return Sequential(layers);
+}
+
+}  // namespace muster

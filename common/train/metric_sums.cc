@@ -1,0 +1,56 @@
+#include "common/train/metric_sums.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/nn/metric.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/tensor.h"
+#include "common/train/history.h"
+
+namespace muster {
+
+MetricSums::MetricSums(std::vector<Metric> metrics)
+    : metrics_(std::move(metrics)), sums_(metrics_.size() + 1) {}
+
+void MetricSums::Reset() {
+  for (std::vector<double>& sums : sums_) sums.clear();
+}
+
+absl::Status MetricSums::Add(absl::Span<const Tensor> results) {
+  if (results.size() != sums_.size()) {
+    return absl::InternalError(absl::StrCat(
+        "a step gave ", results.size(), " results, expected ", sums_.size()));
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    std::vector<double>& sums = sums_[i];
+    const Tensor& statistics = results[i];
+    if (sums.empty()) sums.resize(statistics.element_count());
+    const bool fits =
+        statistics.dtype() == DType::kFloat32 &&
+        sums.size() == static_cast<size_t>(statistics.element_count());
+    if (!fits) {
+      return absl::InternalError(absl::StrCat(
+          "result ", i, " of a step is ", statistics.type().ToString(),
+          ", expected ", sums.size(), " float32 as in the step before"));
+    }
+    const absl::Span<const float> values = statistics.flat<float>();
+    for (size_t j = 0; j < sums.size(); ++j) sums[j] += values[j];
+  }
+  return absl::OkStatus();
+}
+
+Logs MetricSums::Values() const {
+  Logs logs;
+  if (sums_[0].empty()) return logs;
+  logs["loss"] = MeanResult(sums_[0]);
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    logs[metrics_[i].name()] = metrics_[i].ResultOf(sums_[i + 1]);
+  }
+  return logs;
+}
+
+}  // namespace muster

@@ -1,0 +1,42 @@
+#ifndef COMMON_TRAIN_METRIC_SUMS_H_
+#define COMMON_TRAIN_METRIC_SUMS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/nn/metric.h"
+#include "common/tensor/tensor.h"
+#include "common/train/history.h"
+
+namespace muster {
+
+// Adds up what steps say about the loss and the metrics. Not thread-safe.
+class MetricSums {
+ public:
+  explicit MetricSums(std::vector<Metric> metrics);
+
+  // Forgets everything: a new epoch begins.
+  void Reset();
+
+  // Takes in the results of one step: the loss as {sum, count}, then the
+  // statistics of each metric.
+  //   kInternal  these are not the results of such a step
+  absl::Status Add(absl::Span<const Tensor> results);
+
+  // "loss" and the metrics, of all steps since Reset().
+  Logs Values() const;
+
+  int64_t example_count() const {
+    return sums_[0].empty() ? 0 : static_cast<int64_t>(sums_[0][1]);
+  }
+
+ private:
+  const std::vector<Metric> metrics_;
+  std::vector<std::vector<double>> sums_;  // Of the loss, then of each metric.
+};
+
+}  // namespace muster
+
+#endif  // COMMON_TRAIN_METRIC_SUMS_H_

@@ -1,0 +1,229 @@
+#include "common/train/model.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/dataset/dataset.h"
+#include "common/graph/graph.h"
+#include "common/nn/layer.h"
+#include "common/nn/weight.h"
+#include "common/strategy/default_strategy.h"
+#include "common/strategy/strategy.h"
+#include "common/tensor/shape.h"
+#include "common/tensor/tensor.h"
+#include "common/train/evaluate_run.h"
+#include "common/train/fit_run.h"
+#include "common/train/history.h"
+#include "common/train/model_summary.h"
+#include "common/train/step_graphs.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+// A prediction and the position of its batch in the data.
+struct NumberedBatch {
+  int64_t number;
+  Tensor rows;
+};
+
+absl::StatusOr<Tensor> ConcatenateInOrder(std::vector<NumberedBatch> batches) {
+  if (batches.empty()) {
+    return absl::InvalidArgumentError("no batches to predict from");
+  }
+  std::sort(batches.begin(), batches.end(),
+            [](const NumberedBatch& a, const NumberedBatch& b) {
+              return a.number < b.number;
+            });
+  Shape shape = batches.front().rows.shape();
+  int64_t row_count = 0;
+  for (const NumberedBatch& batch : batches) {
+    row_count += batch.rows.shape().dim(0);
+  }
+  shape.set_dim(0, row_count);
+  Tensor all(batches.front().rows.dtype(), shape);
+  uint8_t* next = all.mutable_raw_data();
+  for (const NumberedBatch& batch : batches) {
+    std::memcpy(next, batch.rows.raw_data(), batch.rows.size_bytes());
+    next += batch.rows.size_bytes();
+  }
+  return all;
+}
+
+}  // namespace
+
+Model::Model(LayerPtr layer) : layer_(std::move(layer)) {
+  // A whole model's weights are named by its layers: "dense/kernel". A single
+  // layer names its own.
+  const bool has_layers = !layer_->layers().empty();
+  layer_->SetPath(has_layers               ? ""
+                  : layer_->name().empty() ? ToSnakeCase(layer_->kind())
+                                           : layer_->name());
+}
+
+Model::~Model() = default;
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+
+absl::Status Model::Compile(Strategy& strategy, CompileOptions options) {
+  if (built_ && strategy_ != &strategy) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the model's weights live with strategy \"",
+        std::string(strategy_->name()), "\"; they cannot move to another"));
+  }
+  const bool has_optimizer =
+      options.optimizer.rule_case() != proto::Optimizer::RULE_NOT_SET;
+  if (has_optimizer) {
+    RETURN_IF_ERROR(strategy.variables().SetOptimizer(options.optimizer));
+  }
+  strategy_ = &strategy;
+  options_ = std::move(options);
+  return absl::OkStatus();
+}
+
+absl::Status Model::Compile(CompileOptions options) {
+  if (own_strategy_ == nullptr) {
+    ASSIGN_OR_RETURN(own_strategy_, DefaultStrategy::Create());
+  }
+  return Compile(*own_strategy_, std::move(options));
+}
+
+absl::Status Model::Build(const TensorType& input) {
+  RETURN_IF_ERROR(CheckCompiled());
+  if (built_) return absl::OkStatus();
+  // Extents of the batch are no business of weights.
+  TensorType batch = input;
+  if (batch.shape.rank() > 0) batch.shape.set_dim(0, Shape::kUnknown);
+  ASSIGN_OR_RETURN(const Graph forward, TraceForward(layer_, batch));
+
+  for (const Weight& weight : weights()) {
+    proto::VariableSpec spec = weight.spec();
+    if (spec.initializer().seed() == 0) {
+      spec.mutable_initializer()->set_seed(
+          FoldIn(options_.seed, weight.name()));
+    }
+    RETURN_IF_ERROR(strategy_->variables().Create(spec));
+  }
+  built_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Model::CheckCompiled() const {
+  if (strategy_ != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the model is not compiled: call Compile() first");
+}
+
+absl::Status Model::Prepare(const Dataset& data) {
+  RETURN_IF_ERROR(CheckCompiled());
+  if (!options_.loss) {
+    return absl::FailedPreconditionError(
+        "the model was compiled without a loss");
+  }
+  RETURN_IF_ERROR(data.status());
+  if (data.element_types().empty()) {
+    return absl::InvalidArgumentError("the data's elements are empty");
+  }
+  return Build(data.element_types().front());
+}
+
+StepParts Model::Parts() const {
+  return {.layer = layer_,
+          .loss = options_.loss,
+          .metrics = options_.metrics,
+          .weighted_metrics = options_.weighted_metrics,
+          .seed = options_.seed,
+          .replica_count = strategy_->num_replicas_in_sync()};
+}
+
+absl::StatusOr<History> Model::Fit(const Dataset& data,
+                                   const FitOptions& options) {
+  RETURN_IF_ERROR(Prepare(data));
+  if (options_.optimizer.rule_case() == proto::Optimizer::RULE_NOT_SET) {
+    return absl::FailedPreconditionError(
+        "the model was compiled without an optimizer");
+  }
+  stop_training_ = false;
+  return FitRun(this, data, options).Run();
+}
+
+absl::StatusOr<Logs> Model::Evaluate(const Dataset& data,
+                                     const EvaluateOptions& options) {
+  RETURN_IF_ERROR(Prepare(data));
+  ASSIGN_OR_RETURN(std::unique_ptr<EvaluateRun> run,
+                   EvaluateRun::Create(*this, data, options));
+  return run->Run();
+}
+
+absl::StatusOr<Tensor> Model::Predict(const Dataset& data) {
+  RETURN_IF_ERROR(CheckCompiled());
+  RETURN_IF_ERROR(data.status());
+  RETURN_IF_ERROR(Build(data.element_types().front()));
+  if (data.Cardinality() == Dataset::kInfinite) {
+    return absl::InvalidArgumentError(
+        "cannot predict for data that never ends; use Take()");
+  }
+  // Batches are numbered because steps may finish in another order.
+  constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
+  const Dataset numbered = Dataset::Zip({data, Dataset::Range(kMany)});
+  RETURN_IF_ERROR(numbered.status());
+  ASSIGN_OR_RETURN(const Graph step,
+                   TracePredictStep(layer_, numbered.element_types()));
+  ASSIGN_OR_RETURN(std::unique_ptr<StepLoop> loop,
+                   strategy_->CreateLoop(step, numbered, LoopKind::kEvaluate));
+
+  std::vector<NumberedBatch> batches;
+  const auto keep = [&](absl::Span<const Tensor> results) {
+    batches.push_back({results[1].scalar<int64_t>(), results[0].Clone()});
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(loop->Run(kMany, keep).status());
+  return ConcatenateInOrder(std::move(batches));
+}
+
+std::vector<Weight> Model::trainable_weights() const {
+  std::vector<Weight> trainable;
+  for (const Weight& weight : weights()) {
+    if (weight.trainable()) trainable.push_back(weight);
+  }
+  return trainable;
+}
+
+absl::StatusOr<std::vector<Tensor>> Model::GetWeights() const {
+  RETURN_IF_ERROR(CheckCompiled());
+  std::vector<Tensor> values;
+  for (const Weight& weight : weights()) {
+    ASSIGN_OR_RETURN(Tensor value, strategy_->variables().Read(weight.name()));
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+absl::Status Model::SetWeights(absl::Span<const Tensor> values) {
+  RETURN_IF_ERROR(CheckCompiled());
+  const std::vector<Weight> all = weights();
+  if (values.size() != all.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model has ", all.size(), " weights, got ", values.size(),
+        " values", built_ ? "" : "; it is not built yet"));
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    RETURN_IF_ERROR(strategy_->variables().Assign(all[i].name(), values[i]));
+  }
+  return absl::OkStatus();
+}
+
+std::string Model::Summary() const { return SummarizeModel(*layer_); }
+
+}  // namespace muster

@@ -1,0 +1,154 @@
+#ifndef COMMON_TRAIN_MODEL_H_
+#define COMMON_TRAIN_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/clock.h"
+#include "common/dataset/dataset.h"
+#include "common/graph/graph_builder.h"
+#include "common/nn/layer.h"
+#include "common/nn/loss.h"
+#include "common/nn/metric.h"
+#include "common/nn/weight.h"
+#include "common/strategy/strategy.h"
+#include "common/tensor/tensor.h"
+#include "common/train/callback.h"
+#include "common/train/history.h"
+#include "common/train/progress_bar.h"
+#include "common/train/step_graphs.h"
+#include "proto/optimizer.pb.h"
+
+namespace muster {
+
+struct CompileOptions {
+  proto::Optimizer optimizer = {};  // Adam({...}); needed for Fit().
+  Loss loss = {};                   // Needed for Fit() and Evaluate().
+  std::vector<Metric> metrics = {};
+  // Metrics that sample weights count for.
+  std::vector<Metric> weighted_metrics = {};
+  // Of weights and dropout. The same seed in one process gives the same bits.
+  uint64_t seed = 0;
+};
+
+struct FitOptions {
+  // The number of the last epoch; training starts after `initial_epoch`.
+  int epochs = 1;
+  // Unset: as many batches as the data has. Data that never ends, or that
+  // several processes draw from without end, needs a number.
+  std::optional<int64_t> steps_per_epoch = std::nullopt;
+  std::optional<Dataset> validation_data = std::nullopt;
+  std::optional<int64_t> validation_steps = std::nullopt;
+  int validation_freq = 1;  // Epochs from one validation to the next.
+  Verbosity verbose = Verbosity::kAuto;
+  int initial_epoch = 0;
+  std::vector<Callback*> callbacks = {};  // Borrowed.
+  std::ostream* output = nullptr;         // Borrowed; null: standard output.
+  Clock* clock = Clock::Real();           // Borrowed.
+};
+
+struct EvaluateOptions {
+  // Unset: all of the data.
+  std::optional<int64_t> steps = std::nullopt;
+  Verbosity verbose = Verbosity::kAuto;
+  std::ostream* output = nullptr;  // Borrowed; null: standard output.
+  Clock* clock = Clock::Real();    // Borrowed.
+};
+
+// Layers with what training them takes.
+//
+//   Model model = Sequential({Flatten(), Dense(10)});
+//   RETURN_IF_ERROR(model.Compile(*strategy, {.optimizer = Adam(),
+//                                             .loss = MeanSquaredError()}));
+//   ASSIGN_OR_RETURN(History history, model.Fit(train, {.epochs = 2}));
+//
+// Datasets are batched; their elements are {x, y} or {x, y, sample_weight}.
+// Everything runs through the strategy, so the same model trains in one process
+// and on a cluster. Layers are built when the first data is seen.
+//
+// Equivalent to: keras.Model. Not thread-safe.
+class Model {
+ public:
+  Model(LayerPtr layer);  // NOLINT: Sequential({...}) is a model.
+  ~Model();
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+
+  // `strategy` is borrowed. Compiling again changes optimizer, loss and
+  // metrics; weights stay where they are, so another strategy is refused once
+  // they are made.
+  absl::Status Compile(Strategy& strategy, CompileOptions options);
+  // With a default strategy of its own.
+  absl::Status Compile(CompileOptions options);
+
+  // Makes the weights for inputs of this type, batch first. Doing it twice
+  // changes nothing.
+  //   kFailedPrecondition  not compiled
+  //   kInvalidArgument     the layers do not take such inputs
+  absl::Status Build(const TensorType& input);
+
+  // Trains. Prints "Epoch 1/2" and a line of progress for each epoch.
+  //   kInvalidArgument     the data has no batches, never ends without
+  //                        steps_per_epoch, or does not fit the model
+  //   kFailedPrecondition  not compiled
+  //   any                  from data, strategy and callbacks
+  absl::StatusOr<History> Fit(const Dataset& data,
+                              const FitOptions& options = {});
+
+  // "loss" and the metrics over all of the data, each example once.
+  absl::StatusOr<Logs> Evaluate(const Dataset& data,
+                                const EvaluateOptions& options = {});
+
+  // Predictions for all of the data, in its order. Labels are ignored.
+  absl::StatusOr<Tensor> Predict(const Dataset& data);
+
+  // Adds the model's nodes to the graph of `x`: for loops of one's own.
+  Value operator()(Value x, const CallContext& context = kInference) {
+    return (*layer_)(x, context);
+  }
+
+  // In the order of the layers; empty before Build().
+  std::vector<Weight> weights() const { return layer_->weights(); }
+  std::vector<Weight> trainable_weights() const;
+
+  // Values in the order of weights().
+  //   kInvalidArgument  another number of values, or one of another type
+  absl::StatusOr<std::vector<Tensor>> GetWeights() const;
+  absl::Status SetWeights(absl::Span<const Tensor> values);
+
+  // Keras' table of layers, output shapes and parameter counts.
+  std::string Summary() const;
+
+  // Ends Fit() after the step at hand; for callbacks.
+  void StopTraining() { stop_training_ = true; }
+
+  const LayerPtr& layer() const { return layer_; }
+  Strategy* strategy() const { return strategy_; }
+
+ private:
+  friend class FitRun;
+  friend class EvaluateRun;
+
+  absl::Status CheckCompiled() const;
+  // Builds for the elements of `data` and checks that it can be trained on.
+  absl::Status Prepare(const Dataset& data);
+  StepParts Parts() const;
+
+  LayerPtr layer_;
+  std::unique_ptr<Strategy> own_strategy_;
+  Strategy* strategy_ = nullptr;  // Null until compiled.
+  CompileOptions options_;
+  bool built_ = false;
+  bool stop_training_ = false;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_TRAIN_MODEL_H_

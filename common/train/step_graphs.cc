@@ -1,0 +1,137 @@
+#include "common/train/step_graphs.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/base/status_macros.h"
+#include "common/graph/graph.h"
+#include "common/graph/graph_builder.h"
+#include "common/nn/layer.h"
+#include "common/nn/loss.h"
+#include "common/nn/metric.h"
+#include "common/nn/minimize.h"
+#include "common/nn/weight.h"
+#include "common/ops/ops.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/tensor.h"
+
+namespace muster {
+namespace {
+
+absl::Status CheckElementTypes(absl::Span<const TensorType> types) {
+  const bool is_labelled = types.size() == 2 || types.size() == 3;
+  const bool is_batched =
+      std::all_of(types.begin(), types.end(),
+                  [](const TensorType& type) { return type.shape.rank() > 0; });
+  if (is_labelled && is_batched) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "expected batches {x, y} or {x, y, sample_weight}, got elements {",
+      absl::StrJoin(types, ", ",
+                    [](std::string* out, const TensorType& type) {
+                      out->append(type.ToString());
+                    }),
+      "}", is_batched ? "" : "; batch the dataset with Batch()"));
+}
+
+// The parameters of a step, one for each component of an element.
+std::vector<Value> AddParameters(GraphBuilder& builder,
+                                 absl::Span<const TensorType> types) {
+  static constexpr absl::string_view kNames[] = {"x", "y", "sample_weight"};
+  std::vector<Value> parameters;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const std::string name =
+        i < 3 ? std::string(kNames[i]) : absl::StrCat("component_", i);
+    parameters.push_back(builder.Parameter(name, types[i]));
+  }
+  return parameters;
+}
+
+// Adds prediction, loss and statistics; returns the loss to differentiate.
+Value AddForward(GraphBuilder& builder, const StepParts& parts,
+                 absl::Span<const Value> element, bool training) {
+  const Value x = element[0];
+  const Value y = element[1];
+  const Value weight = element.size() > 2 ? element[2] : Value();
+
+  const Value prediction =
+      (*parts.layer)(x, {.training = training, .seed = parts.seed});
+  Value loss;
+  {
+    const GraphBuilder::NameScope scope(&builder, "loss");
+    loss = parts.loss(y, prediction, weight);
+    // Losses that are not reduced train like their mean.
+    if (loss.ok() && loss.shape().rank() > 0) loss = Mean(loss);
+    const Value count = CountAlong(x, {0});
+    const Value mean = Cast(loss, DType::kFloat32);
+    builder.AddResult(Stack({mean * count, count}, 0));
+  }
+  for (const Metric& metric : parts.metrics) {
+    const GraphBuilder::NameScope scope(&builder, metric.name());
+    builder.AddResult(metric.StatisticsOf(y, prediction));
+  }
+  for (const Metric& metric : parts.weighted_metrics) {
+    const GraphBuilder::NameScope scope(&builder, metric.name());
+    builder.AddResult(metric.StatisticsOf(y, prediction, weight));
+  }
+  return loss;
+}
+
+void AddUpdates(GraphBuilder& builder, const StepParts& parts, Value loss) {
+  if (!loss.ok()) return;
+  // Gradients are summed over replicas, and should average.
+  if (parts.replica_count > 1) loss = loss / parts.replica_count;
+  std::vector<Weight> trainable;
+  for (const Weight& weight : parts.layer->weights()) {
+    if (weight.trainable()) trainable.push_back(weight);
+  }
+  const GraphBuilder::NameScope scope(&builder, "gradients");
+  Minimize(loss, trainable);
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> TraceTrainStep(
+    const StepParts& parts, absl::Span<const TensorType> element_types) {
+  RETURN_IF_ERROR(CheckElementTypes(element_types));
+  GraphBuilder builder(&BuiltinOps(), "train_step");
+  const std::vector<Value> element = AddParameters(builder, element_types);
+  const Value loss = AddForward(builder, parts, element, /*training=*/true);
+  AddUpdates(builder, parts, loss);
+  return std::move(builder).Build();
+}
+
+absl::StatusOr<Graph> TraceEvaluateStep(
+    const StepParts& parts, absl::Span<const TensorType> element_types) {
+  RETURN_IF_ERROR(CheckElementTypes(element_types));
+  GraphBuilder builder(&BuiltinOps(), "evaluate_step");
+  const std::vector<Value> element = AddParameters(builder, element_types);
+  AddForward(builder, parts, element, /*training=*/false);
+  return std::move(builder).Build();
+}
+
+absl::StatusOr<Graph> TracePredictStep(
+    const LayerPtr& layer, absl::Span<const TensorType> element_types) {
+  GraphBuilder builder(&BuiltinOps(), "predict_step");
+  const std::vector<Value> element = AddParameters(builder, element_types);
+  builder.AddResult((*layer)(element.front(), kInference));
+  builder.AddResult(Identity(element.back()));
+  return std::move(builder).Build();
+}
+
+absl::StatusOr<Graph> TraceForward(const LayerPtr& layer,
+                                   const TensorType& input) {
+  GraphBuilder builder(&BuiltinOps(), "forward");
+  builder.AddResult((*layer)(builder.Parameter("x", input), kInference));
+  return std::move(builder).Build();
+}
+
+}  // namespace muster

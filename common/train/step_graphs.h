@@ -1,0 +1,54 @@
+#ifndef COMMON_TRAIN_STEP_GRAPHS_H_
+#define COMMON_TRAIN_STEP_GRAPHS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/graph/graph.h"
+#include "common/nn/layer.h"
+#include "common/nn/loss.h"
+#include "common/nn/metric.h"
+#include "common/tensor/tensor.h"
+
+namespace muster {
+
+// What a step of Fit() or Evaluate() consists of.
+struct StepParts {
+  LayerPtr layer;
+  Loss loss;
+  std::vector<Metric> metrics;
+  std::vector<Metric> weighted_metrics;
+  uint64_t seed = 0;
+  // Replicas whose gradients are added up.
+  int replica_count = 1;
+};
+
+// The parameters of each graph are the components of an element:
+// {x, y[, sample_weight]}, batched. Tracing builds the layers that are not
+// built yet.
+//   kInvalidArgument  the elements are no such tuples, or do not fit the layers
+//                     or the loss; the message names the node
+
+// Results: {sum of the losses of examples, their number}, then the statistics
+// of each metric. Applies one gradient to each trainable weight.
+absl::StatusOr<Graph> TraceTrainStep(
+    const StepParts& parts, absl::Span<const TensorType> element_types);
+
+// The same results. Changes nothing.
+absl::StatusOr<Graph> TraceEvaluateStep(
+    const StepParts& parts, absl::Span<const TensorType> element_types);
+
+// Elements end with their number, an int64 scalar; what comes before it,
+// besides x, is ignored. Results: {prediction, number}.
+absl::StatusOr<Graph> TracePredictStep(
+    const LayerPtr& layer, absl::Span<const TensorType> element_types);
+
+// x -> prediction: builds the layers.
+absl::StatusOr<Graph> TraceForward(const LayerPtr& layer,
+                                   const TensorType& input);
+
+}  // namespace muster
+
+#endif  // COMMON_TRAIN_STEP_GRAPHS_H_
