@@ -1,0 +1,101 @@
+#ifndef PS_CLIENT_EXCHANGE_BATCH_H_
+#define PS_CLIENT_EXCHANGE_BATCH_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/tensor/tensor.h"
+#include "proto/parameter_server.pb.h"
+#include "ps/client/remote_variable.h"
+#include "ps/client/server_group.h"
+
+namespace muster {
+
+// Where a job stands, as far as this process knows.
+struct StepMarks {
+  // The highest step that has been scheduled.
+  std::atomic<uint64_t> scheduled{0};
+  // Steps below have finished.
+  std::atomic<uint64_t> low_water_mark{0};
+};
+
+// Gathers what one step has to say to all servers and asks of them, and says it
+// in one message each. Updates come first, in the order added; gathers and
+// pulls see them.
+//
+// Everything added stays alive and untouched until Send() returns. Not
+// thread-safe.
+class ExchangeBatch {
+ public:
+  // What is larger goes in several messages, cut where Cut() allows: then the
+  // values of one come back while the gradients of the next go out, and the
+  // server works meanwhile. Counted are both ways together.
+  static constexpr size_t kMessageBytes = size_t{32} << 20;
+
+  // Borrows both. `*exchange_index` is where the step's numbering of messages
+  // stands, and moves on.
+  ExchangeBatch(ServerGroup* servers, const StepMarks* marks, uint64_t step_id,
+                uint32_t* exchange_index);
+
+  void AddDenseUpdate(const RemoteVariable& variable, proto::UpdateKind kind,
+                      const Tensor& value);
+
+  // `rows` rise; one row of `values` for each.
+  void AddSparseUpdate(const RemoteVariable& variable, proto::UpdateKind kind,
+                       absl::Span<const int64_t> rows, const Tensor& values);
+
+  // The rows will lie at `out`, one after another. `rows` rise.
+  void AddGather(const RemoteVariable& variable, absl::Span<const int64_t> rows,
+                 uint8_t* out);
+
+  // The whole value, as far as it changed, will be in `variable`.
+  void AddPull(RemoteVariable* variable);
+
+  // What was added so far and what follows have no variable in common, so their
+  // order does not matter.
+  void Cut();
+
+  // As ServerGroup::Exchange().
+  //   kInternal  a server's answer does not fit the question
+  absl::Status Send();
+
+ private:
+  struct Gather {
+    TensorType type;
+    uint8_t* out;
+  };
+  struct Pull {
+    RemoteVariable* variable;
+    int64_t shard;
+  };
+  // What is expected back from one server, in order.
+  struct Expected {
+    std::vector<Gather> gathers;
+    std::vector<Pull> pulls;
+  };
+
+  // The message to `server` that is being put together.
+  ServerExchange& Open(int server, size_t size_bytes);
+  void Close(int server);
+  static absl::Status TakeAnswers(const ServerExchange& exchange,
+                                  const Expected& expected);
+
+  ServerGroup* const servers_;
+  const StepMarks* const marks_;
+  const uint64_t step_id_;
+  uint32_t* const exchange_index_;
+
+  std::vector<ServerExchange> open_;     // By server.
+  std::vector<Expected> open_expected_;  // By server.
+  std::vector<ServerExchange> closed_;
+  std::vector<Expected> closed_expected_;  // By position in closed_.
+  std::vector<RemoteVariable*> pulled_;
+};
+
+}  // namespace muster
+
+#endif  // PS_CLIENT_EXCHANGE_BATCH_H_

@@ -1,0 +1,24 @@
+#ifndef PS_CLIENT_METHODS_H_
+#define PS_CLIENT_METHODS_H_
+
+#include "absl/strings/string_view.h"
+
+// What a parameter server's methods are called on the wire.
+namespace muster {
+
+inline constexpr absl::string_view kDescribeMethod =
+    "/muster.ParameterServer/Describe";
+inline constexpr absl::string_view kCreateMethod =
+    "/muster.ParameterServer/Create";
+inline constexpr absl::string_view kSetOptimizerMethod =
+    "/muster.ParameterServer/SetOptimizer";
+inline constexpr absl::string_view kExchangeMethod =
+    "/muster.ParameterServer/Exchange";
+inline constexpr absl::string_view kWatchMethod =
+    "/muster.ParameterServer/Watch";
+inline constexpr absl::string_view kShutdownMethod =
+    "/muster.ParameterServer/Shutdown";
+
+}  // namespace muster
+
+#endif  // PS_CLIENT_METHODS_H_

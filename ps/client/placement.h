@@ -1,0 +1,40 @@
+#ifndef PS_CLIENT_PLACEMENT_H_
+#define PS_CLIENT_PLACEMENT_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace muster {
+
+enum class PlacementPolicy {
+  kRoundRobin,     // TensorFlow's.
+  kGreedyByBytes,  // Where the fewest bytes are; the first of equals.
+};
+
+// Chooses a server for each shard, in the order of creation. Everyone who
+// places the same shards in the same order comes to the same result.
+//
+// Not thread-safe.
+class Placement {
+ public:
+  // server_count >= 1.
+  Placement(PlacementPolicy policy, int server_count);
+
+  // Slots lie beside their variable and are not placed.
+  int PlaceNext(int64_t size_bytes);
+
+  // Takes into account what was placed elsewhere, in its order.
+  void NotePlaced(int server, int64_t size_bytes);
+
+  // Bytes placed on each server so far.
+  const std::vector<int64_t>& server_bytes() const { return server_bytes_; }
+
+ private:
+  PlacementPolicy policy_;
+  std::vector<int64_t> server_bytes_;
+  int64_t placed_count_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // PS_CLIENT_PLACEMENT_H_

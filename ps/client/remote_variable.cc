@@ -1,0 +1,78 @@
+#include "ps/client/remote_variable.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+namespace {
+
+int64_t RowCount(const Shape& shape) {
+  return shape.rank() == 0 ? 1 : shape.dim(0);
+}
+
+}  // namespace
+
+RemoteVariable::RemoteVariable(proto::VariableSpec spec, TensorType type,
+                               int64_t ordinal, std::vector<RemoteShard> shards)
+    : spec_(std::move(spec)),
+      type_(std::move(type)),
+      ordinal_(ordinal),
+      shards_(std::move(shards)),
+      layout_(RowCount(type_.shape), static_cast<int64_t>(shards_.size())),
+      row_elements_(type_.shape.rank() == 0 ? 1
+                                            : type_.shape.ElementCountInRange(
+                                                  1, type_.shape.rank())),
+      held_versions_(shards_.size()) {}
+
+Tensor RemoteVariable::ShardOf(const Tensor& value, int64_t shard) const {
+  if (shards_.size() == 1) return value;
+  return value.SliceRows(layout_.RowBegin(shard), layout_.RowBegin(shard + 1));
+}
+
+int64_t RemoteVariable::held_version(int64_t shard) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return held_versions_[shard];
+}
+
+absl::Status RemoteVariable::Store(int64_t shard, int64_t version,
+                                   const ReceivedTensor& value) {
+  TensorType expected = type_;
+  if (shards_.size() > 1) expected.shape.set_dim(0, layout_.RowCount(shard));
+  if (value.type() != expected) {
+    return absl::InternalError(absl::StrCat(
+        "shard ", shard, " of variable \"", name(), "\" is ",
+        expected.ToString(), "; its server sent ", value.type().ToString()));
+  }
+  absl::MutexLock lock(&mutex_);
+  if (version <= held_versions_[shard]) return absl::OkStatus();
+  if (!value_.IsValid()) {
+    value_ = Tensor(type_.dtype, type_.shape);
+  } else if (!value_.IsSoleOwner()) {
+    // A step still reads the old value.
+    value_ =
+        shards_.size() == 1 ? Tensor(type_.dtype, type_.shape) : value_.Clone();
+  }
+  value.CopyTo(value_.mutable_raw_data() +
+               layout_.RowBegin(shard) * row_bytes());
+  held_versions_[shard] = version;
+  return absl::OkStatus();
+}
+
+void RemoteVariable::MarkFresh(uint64_t scheduled) {
+  absl::MutexLock lock(&mutex_);
+  fresh_until_ = std::max(fresh_until_, scheduled);
+}
+
+uint64_t RemoteVariable::fresh_until() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return fresh_until_;
+}
+
+Tensor RemoteVariable::value() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return value_;
+}
+
+}  // namespace muster

@@ -1,0 +1,242 @@
+#include "ps/client/remote_variable_session.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "proto/parameter_server.pb.h"
+
+namespace muster {
+namespace {
+
+proto::UpdateKind WireKind(UpdateKind kind) {
+  switch (kind) {
+    case UpdateKind::kAssign:
+      return proto::ASSIGN;
+    case UpdateKind::kAssignAdd:
+      return proto::ASSIGN_ADD;
+    case UpdateKind::kAssignSub:
+      return proto::ASSIGN_SUB;
+    case UpdateKind::kScatterUpdate:
+      return proto::SCATTER_UPDATE;
+    case UpdateKind::kScatterAdd:
+      return proto::SCATTER_ADD;
+    case UpdateKind::kScatterSub:
+      return proto::SCATTER_SUB;
+    case UpdateKind::kApplyGradient:
+      return proto::APPLY_GRADIENT;
+    case UpdateKind::kApplySparseGradient:
+      return proto::APPLY_SPARSE_GRADIENT;
+  }
+  MUSTER_CHECK(false && "no such kind");
+  std::abort();
+}
+
+bool IsSparse(UpdateKind kind) {
+  return kind == UpdateKind::kScatterUpdate ||
+         kind == UpdateKind::kScatterAdd || kind == UpdateKind::kScatterSub ||
+         kind == UpdateKind::kApplySparseGradient;
+}
+
+// [indices..., row...]
+TensorType RowsType(const RemoteVariable& variable, const Shape& indices) {
+  TensorType type{variable.type().dtype, indices};
+  for (int axis = 1; axis < variable.type().shape.rank(); ++axis) {
+    type.shape.AddDim(variable.type().shape.dim(axis));
+  }
+  return type;
+}
+
+absl::Status CheckUpdate(const RemoteVariable& variable, UpdateKind kind,
+                         const Tensor& value, const Tensor& indices) {
+  if (IsSparse(kind) && variable.type().shape.rank() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variable \"", variable.name(), "\" is a scalar and has no rows"));
+  }
+  const TensorType expected =
+      IsSparse(kind) ? RowsType(variable, indices.shape()) : variable.type();
+  if (value.type() == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "variable \"", variable.name(), "\" is a ", variable.type().ToString(),
+      " and takes a value ", expected.ToString(), "; a ",
+      value.type().ToString(), " came"));
+}
+
+}  // namespace
+
+RemoteVariableSession::RemoteVariableSession(ServerGroup* servers,
+                                             const StepMarks* marks,
+                                             std::vector<Entry> entries)
+    : servers_(servers),
+      marks_(marks),
+      entries_(std::move(entries)),
+      values_(entries_.size()) {}
+
+absl::Status RemoteVariableSession::Begin(uint64_t step_id) {
+  step_id_ = step_id;
+  exchange_index_ = 0;
+  pending_.clear();
+  std::fill(values_.begin(), values_.end(), Tensor());
+  std::vector<RemoteVariable*> stale;
+  for (const Entry& entry : entries_) {
+    if (!entry.is_read) continue;
+    const uint64_t fresh_until = entry.variable->fresh_until();
+    if (step_id == 0 || fresh_until < step_id) stale.push_back(entry.variable);
+  }
+  if (!stale.empty()) RETURN_IF_ERROR(Exchange(stale));
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].is_read) values_[i] = entries_[i].variable->value();
+  }
+  return absl::OkStatus();
+}
+
+bool RemoteVariableSession::HasPending(int variable) const {
+  return std::any_of(
+      pending_.begin(), pending_.end(),
+      [variable](const Pending& p) { return p.variable == variable; });
+}
+
+absl::StatusOr<Tensor> RemoteVariableSession::Read(int variable) {
+  MUSTER_CHECK(variable >= 0 && variable < static_cast<int>(entries_.size()));
+  RemoteVariable* const remote = entries_[variable].variable;
+  if (!values_[variable].IsValid() || HasPending(variable)) {
+    RETURN_IF_ERROR(Exchange({remote}));
+    values_[variable] = remote->value();
+  }
+  return values_[variable];
+}
+
+absl::Status RemoteVariableSession::Gather(int variable, const Tensor& indices,
+                                           Tensor* rows) {
+  MUSTER_CHECK(variable >= 0 && variable < static_cast<int>(entries_.size()));
+  const RemoteVariable& remote = *entries_[variable].variable;
+  if (remote.type().shape.rank() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variable \"", remote.name(), "\" is a scalar and has no rows"));
+  }
+  const TensorType type = RowsType(remote, indices.shape());
+  if (!rows->IsValid() || rows->type() != type || !rows->IsSoleOwner()) {
+    *rows = Tensor(type.dtype, type.shape);
+  }
+  ExchangeBatch batch(servers_, marks_, step_id_, &exchange_index_);
+  // The plan is used for what is pending, too: first that, then the lookup.
+  if (HasPending(variable)) RETURN_IF_ERROR(AddPending({}, &batch));
+  RETURN_IF_ERROR(
+      plan_.Compute(remote.name(), indices, remote.layout().row_count()));
+  if (plan_.is_in_order()) {
+    batch.AddGather(remote, plan_.rows(), rows->mutable_raw_data());
+    return batch.Send();
+  }
+  Tensor fetched(DType::kUint8,
+                 Shape({static_cast<int64_t>(plan_.rows().size()),
+                        static_cast<int64_t>(remote.row_bytes())}));
+  batch.AddGather(remote, plan_.rows(), fetched.mutable_raw_data());
+  RETURN_IF_ERROR(batch.Send());
+  plan_.Spread(fetched.raw_data(), remote.row_bytes(),
+               rows->mutable_raw_data());
+  return absl::OkStatus();
+}
+
+absl::Status RemoteVariableSession::Update(int variable, UpdateKind kind,
+                                           const Tensor& value,
+                                           const Tensor& indices) {
+  MUSTER_CHECK(variable >= 0 && variable < static_cast<int>(entries_.size()));
+  RETURN_IF_ERROR(
+      CheckUpdate(*entries_[variable].variable, kind, value, indices));
+  pending_.push_back({variable, kind, value, indices});
+  return absl::OkStatus();
+}
+
+absl::Status RemoteVariableSession::AddSparse(const Pending& update,
+                                              ExchangeBatch* batch) {
+  const RemoteVariable& variable = *entries_[update.variable].variable;
+  RETURN_IF_ERROR(plan_.Compute(variable.name(), update.indices,
+                                variable.layout().row_count()));
+  const proto::UpdateKind kind = WireKind(update.kind);
+  if (plan_.is_in_order()) {
+    batch->AddSparseUpdate(variable, kind, plan_.rows(), update.value);
+    return absl::OkStatus();
+  }
+  if (update.kind == UpdateKind::kApplySparseGradient) {
+    if (variable.type().dtype != DType::kFloat32 &&
+        variable.type().dtype != DType::kFloat64) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("variable \"", variable.name(), "\" is a ",
+                       variable.type().ToString(), " and takes no gradients"));
+    }
+    batch->AddSparseUpdate(variable, kind, plan_.rows(),
+                           plan_.Sum(update.value, variable.row_elements()));
+    return absl::OkStatus();
+  }
+  // Rows that repeat are applied one after another: all of them travel.
+  std::vector<int64_t> rows;
+  rows.reserve(plan_.row_of().size());
+  for (int32_t row : plan_.row_of()) rows.push_back(plan_.rows()[row]);
+  batch->AddSparseUpdate(variable, kind, rows,
+                         plan_.Permute(update.value, variable.row_bytes()));
+  return absl::OkStatus();
+}
+
+absl::Status RemoteVariableSession::AddUpdate(const Pending& update,
+                                              ExchangeBatch* batch) {
+  if (IsSparse(update.kind)) return AddSparse(update, batch);
+  batch->AddDenseUpdate(*entries_[update.variable].variable,
+                        WireKind(update.kind), update.value);
+  return absl::OkStatus();
+}
+
+absl::Status RemoteVariableSession::AddPending(
+    std::vector<RemoteVariable*> pulls, ExchangeBatch* batch) {
+  const std::vector<Pending> pending = std::exchange(pending_, {});
+  // With one update for each variable, each can be dealt with by itself: its
+  // new value asked for in the message that changes it.
+  size_t pending_bytes = 0;
+  absl::flat_hash_set<int> updated;
+  for (const Pending& update : pending) {
+    pending_bytes += update.value.size_bytes();
+    updated.insert(update.variable);
+  }
+  const bool may_cut = updated.size() == pending.size() &&
+                       pending_bytes > ExchangeBatch::kMessageBytes / 2;
+  for (const Pending& update : pending) {
+    RETURN_IF_ERROR(AddUpdate(update, batch));
+    if (!may_cut) continue;
+    const auto pull = std::find(pulls.begin(), pulls.end(),
+                                entries_[update.variable].variable);
+    if (pull != pulls.end()) {
+      batch->AddPull(*pull);
+      pulls.erase(pull);
+    }
+    batch->Cut();
+  }
+  for (RemoteVariable* variable : pulls) {
+    batch->AddPull(variable);
+    if (may_cut) batch->Cut();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RemoteVariableSession::Exchange(
+    const std::vector<RemoteVariable*>& pulls) {
+  ExchangeBatch batch(servers_, marks_, step_id_, &exchange_index_);
+  RETURN_IF_ERROR(AddPending(pulls, &batch));
+  return batch.Send();
+}
+
+absl::Status RemoteVariableSession::Commit() {
+  // Nobody reads this step's values any more, so that the new ones can take
+  // their place in memory.
+  std::fill(values_.begin(), values_.end(), Tensor());
+  if (pending_.empty()) return absl::OkStatus();
+  std::vector<RemoteVariable*> next;
+  for (const Entry& entry : entries_) {
+    if (entry.is_read) next.push_back(entry.variable);
+  }
+  return Exchange(next);
+}
+
+}  // namespace muster

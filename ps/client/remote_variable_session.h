@@ -1,0 +1,71 @@
+#ifndef PS_CLIENT_REMOTE_VARIABLE_SESSION_H_
+#define PS_CLIENT_REMOTE_VARIABLE_SESSION_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/tensor/tensor.h"
+#include "common/variables/variable_store.h"
+#include "ps/client/exchange_batch.h"
+#include "ps/client/remote_variable.h"
+#include "ps/client/row_plan.h"
+#include "ps/client/server_group.h"
+
+namespace muster {
+
+// A step's way to variables on parameter servers. Updates are kept back until
+// Commit(), or until something that they change is read.
+//
+// Not thread-safe.
+class RemoteVariableSession final : public VariableSession {
+ public:
+  // A variable with its use; all are borrowed.
+  struct Entry {
+    RemoteVariable* variable;
+    bool is_read;
+  };
+
+  RemoteVariableSession(ServerGroup* servers, const StepMarks* marks,
+                        std::vector<Entry> entries);
+
+  absl::Status Begin(uint64_t step_id) override;
+  absl::StatusOr<Tensor> Read(int variable) override;
+  absl::Status Gather(int variable, const Tensor& indices,
+                      Tensor* rows) override;
+  absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
+                      const Tensor& indices) override;
+  absl::Status Commit() override;
+
+ private:
+  struct Pending {
+    int variable;
+    UpdateKind kind;
+    Tensor value;
+    Tensor indices;
+  };
+
+  bool HasPending(int variable) const;
+  // Adds what is pending and then whole values to `batch`.
+  absl::Status AddPending(std::vector<RemoteVariable*> pulls,
+                          ExchangeBatch* batch);
+  absl::Status AddUpdate(const Pending& update, ExchangeBatch* batch);
+  absl::Status AddSparse(const Pending& update, ExchangeBatch* batch);
+  // Asks for whole values, after what is pending.
+  absl::Status Exchange(const std::vector<RemoteVariable*>& pulls);
+
+  ServerGroup* const servers_;
+  const StepMarks* const marks_;
+  const std::vector<Entry> entries_;
+
+  uint64_t step_id_ = 0;
+  uint32_t exchange_index_ = 0;
+  std::vector<Tensor> values_;  // Of this step, by variable.
+  std::vector<Pending> pending_;
+  RowPlan plan_;
+};
+
+}  // namespace muster
+
+#endif  // PS_CLIENT_REMOTE_VARIABLE_SESSION_H_

@@ -1,0 +1,112 @@
+#ifndef PS_CLIENT_REMOTE_VARIABLE_STORE_H_
+#define PS_CLIENT_REMOTE_VARIABLE_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/rpc/network.h"
+#include "common/variables/variable_store.h"
+#include "proto/optimizer.pb.h"
+#include "proto/variable.pb.h"
+#include "ps/client/exchange_batch.h"
+#include "ps/client/partitioner.h"
+#include "ps/client/placement.h"
+#include "ps/client/server_group.h"
+#include "ps/client/variable_directory.h"
+
+namespace muster {
+
+// The variables of a job, on its parameter servers.
+//
+// Every process of a job opens its own store over the same servers. Variables
+// are created by one of them, the coordinator; the others find what is there
+// (OpenSession() and Read() ask the servers for names not seen before). All
+// work out the same sharding and placement from what the servers say they hold.
+//
+// A step talks to each server once: its updates go out with Commit(), and the
+// answer brings the values that the next step reads, as far as they changed.
+// Servers are talked to at the same time. Tensors go out from the caller's
+// memory and are not copied on the way.
+//
+// Staleness: values that came with the last Commit() serve the next step only
+// if that step was scheduled before they were asked for, so that a step always
+// sees what had been applied when it was scheduled. NoteScheduled() is how the
+// store knows; without it every step asks again.
+//
+// Errors carry a TaskFailure naming the server and its incarnation.
+//   kUnavailable         a server cannot be reached
+//   kFailedPrecondition  a server was restarted: what it held is gone
+//
+// Thread-safe; sessions are not.
+class RemoteVariableStore final : public VariableStore {
+ public:
+  struct Options {
+    // The servers, by index. Each channel leads to the server of that index.
+    std::vector<ChannelOptions> servers;
+    // Null cuts nothing.
+    std::shared_ptr<const Partitioner> partitioner;
+    PlacementPolicy placement = PlacementPolicy::kRoundRobin;
+    // How long one exchange with a server may take.
+    absl::Duration timeout = absl::Seconds(60);
+    // How long a server that cannot be reached is tried again.
+    absl::Duration retry_for = absl::Seconds(2);
+  };
+
+  // Learns who the servers are and what they hold. `network` is borrowed.
+  //   kInvalidArgument  no servers are given
+  static absl::StatusOr<std::unique_ptr<RemoteVariableStore>> Open(
+      Network* network, Options options);
+
+  ~RemoteVariableStore() override;
+
+  absl::Status Create(const proto::VariableSpec& spec) override;
+  std::vector<proto::VariableSpec> List() const override;
+  absl::StatusOr<Tensor> Read(absl::string_view name) override;
+  absl::Status Assign(absl::string_view name, const Tensor& value) override;
+  absl::Status SetOptimizer(const proto::Optimizer& optimizer) override;
+  absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override;
+  // Sessions must not outlive the store.
+  absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
+      absl::Span<const VariableUse> uses) override;
+
+  // Steps up to `step_id` have been scheduled. Ids rise in the order of
+  // scheduling.
+  void NoteScheduled(uint64_t step_id);
+
+  // Every step with a lower id has finished for good; servers may forget what
+  // they remember of them. Sent along with the next exchange.
+  void SetLowWaterMark(uint64_t step_id);
+
+  // Calls `on_lost` once for each server whose connection breaks, on a thread
+  // of the transport; the callee must not destroy the store. Servers take the
+  // one who watches as coordinator for lost when it is.
+  // Returns when the servers know. Once.
+  void Watch(bool as_coordinator,
+             std::function<void(int server, const absl::Status&)> on_lost);
+
+  // Tells every server that the job is over and what to exit with. Tries all,
+  // and returns the first error.
+  absl::Status ShutdownServers(int exit_code);
+
+  // Incarnation of each server, by index.
+  std::vector<uint64_t> server_incarnations() const;
+
+ private:
+  RemoteVariableStore(Network* network, Options options);
+
+  ServerGroup servers_;
+  VariableDirectory directory_;
+  StepMarks marks_;
+};
+
+}  // namespace muster
+
+#endif  // PS_CLIENT_REMOTE_VARIABLE_STORE_H_

@@ -1,0 +1,478 @@
+#include "ps/client/remote_variable_store.h"
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/random.h"
+#include "common/base/status_matchers.h"
+#include "common/rpc/fault_point.h"
+#include "common/rpc/network.h"
+#include "common/rpc/status_detail.h"
+#include "common/tensor/tensor.h"
+#include "common/tensor/tensor_codec.h"
+#include "common/variables/local_variable_store.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ps/parameter_server.h"
+
+namespace muster {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+proto::VariableSpec Spec(const std::string& name, DType dtype,
+                         const Shape& shape) {
+  proto::VariableSpec spec;
+  spec.set_name(name);
+  spec.set_dtype(EncodeDType(dtype));
+  *spec.mutable_shape() = EncodeShape(shape);
+  spec.set_trainable(true);
+  return spec;
+}
+
+proto::VariableSpec RandomSpec(const std::string& name, const Shape& shape,
+                               uint64_t seed) {
+  proto::VariableSpec spec = Spec(name, DType::kFloat32, shape);
+  spec.mutable_initializer()->set_seed(seed);
+  spec.mutable_initializer()->mutable_normal()->set_standard_deviation(1);
+  return spec;
+}
+
+proto::Optimizer Sgd(double learning_rate) {
+  proto::Optimizer optimizer;
+  optimizer.mutable_learning_rate()->set_constant(learning_rate);
+  optimizer.mutable_sgd();
+  return optimizer;
+}
+
+proto::Optimizer Adam() {
+  proto::Optimizer optimizer;
+  optimizer.mutable_learning_rate()->set_constant(0.1);
+  optimizer.mutable_adam()->set_beta_1(0.9);
+  optimizer.mutable_adam()->set_beta_2(0.999);
+  optimizer.mutable_adam()->set_epsilon(1e-7);
+  return optimizer;
+}
+
+Tensor Floats(const Shape& shape, std::vector<float> values) {
+  return Tensor::FromSpan<float>(shape, values);
+}
+
+Tensor Rows(std::vector<int64_t> rows) {
+  return Tensor::FromSpan<int64_t>(Shape({static_cast<int64_t>(rows.size())}),
+                                   rows);
+}
+
+std::vector<float> Flat(const Tensor& tensor) {
+  const auto flat = tensor.flat<float>();
+  return std::vector<float>(flat.begin(), flat.end());
+}
+
+// Servers of this process, over real sockets.
+class RemoteVariableStoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < 2; ++i) servers_.push_back(StartServer(i, 100 + i));
+    partitioner_ = MakeFixedShardsPartitioner(2).value();
+    store_ = OpenStore("chief");
+  }
+
+  void TearDown() override { SetFaults({}); }
+
+  std::unique_ptr<ParameterServer> StartServer(
+      int index, uint64_t incarnation,
+      const std::string& address = "127.0.0.1:0") {
+    ParameterServer::Options options;
+    options.self = {"ps", index, incarnation};
+    options.address = address;
+    options.shard.thread_count = 2;
+    return ParameterServer::Start(Network::Grpc(), options).value();
+  }
+
+  std::unique_ptr<RemoteVariableStore> OpenStore(
+      const std::string& caller, absl::Duration retry_for = absl::Seconds(5)) {
+    RemoteVariableStore::Options options;
+    for (size_t i = 0; i < servers_.size(); ++i) {
+      ChannelOptions server;
+      server.address = servers_[i]->address();
+      server.peer_task_type = "ps";
+      server.peer_task_index = static_cast<int>(i);
+      server.caller = {caller, 0, 7};
+      server.job_id = "job";
+      options.servers.push_back(server);
+    }
+    options.partitioner = partitioner_;
+    options.retry_for = retry_for;
+    return RemoteVariableStore::Open(Network::Grpc(), options).value();
+  }
+
+  std::vector<std::unique_ptr<ParameterServer>> servers_;
+  std::shared_ptr<const Partitioner> partitioner_;
+  std::unique_ptr<RemoteVariableStore> store_;
+};
+
+// The values that one server would draw and the bits that one process would
+// compute: sharding changes nothing.
+TEST_F(RemoteVariableStoreTest, ShardsHoldAndLearnWhatOneProcessWould) {
+  LocalVariableStore local;
+  std::vector<VariableStore*> stores = {store_.get(), &local};
+  const Shape table({7, 3});
+  for (VariableStore* store : stores) {
+    ASSERT_OK(store->Create(RandomSpec("table", table, 5)));
+    ASSERT_OK(store->Create(RandomSpec("bias", Shape(), 6)));
+    ASSERT_OK(store->SetOptimizer(Adam()));
+    ASSERT_OK_AND_ASSIGN(
+        auto session,
+        store->OpenSession({{{.name = "table", .is_updated = true},
+                             {.name = "bias", .is_updated = true}}}));
+    for (int step = 1; step <= 5; ++step) {
+      ASSERT_OK(session->Begin(step));
+      Tensor gathered;
+      ASSERT_OK(session->Gather(0, Rows({6, 0, 6}), &gathered));
+      ASSERT_OK(session->Update(0, UpdateKind::kApplySparseGradient, gathered,
+                                Rows({6, 0, 6})));
+      ASSERT_OK(session->Update(1, UpdateKind::kApplyGradient,
+                                Tensor::Scalar(0.5f * step), Tensor()));
+      ASSERT_OK(session->Commit());
+    }
+    // A dense gradient after sparse ones: the shards agree on the step.
+    ASSERT_OK_AND_ASSIGN(const Tensor value, store->Read("table"));
+    ASSERT_OK(session->Begin(6));
+    ASSERT_OK(session->Update(0, UpdateKind::kApplyGradient, value, Tensor()));
+    ASSERT_OK(session->Commit());
+    EXPECT_THAT(store->UpdateCount("table"), IsOkAndHolds(6));
+  }
+  for (const char* name : {"table", "bias"}) {
+    ASSERT_OK_AND_ASSIGN(const Tensor remote_value, store_->Read(name));
+    ASSERT_OK_AND_ASSIGN(const Tensor local_value, local.Read(name));
+    EXPECT_TRUE(BitwiseEqual(remote_value, local_value))
+        << remote_value.DebugString() << " and " << local_value.DebugString();
+  }
+}
+
+TEST_F(RemoteVariableStoreTest, EveryUpdateKindReachesEveryShard) {
+  ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({5, 1}))));
+  ASSERT_OK(store_->Assign("x", Floats({5, 1}, {0, 1, 2, 3, 4})));
+  ASSERT_OK_AND_ASSIGN(
+      auto session,
+      store_->OpenSession(
+          {{{.name = "x", .is_read = true, .is_updated = true}}}));
+  ASSERT_OK(session->Begin(1));
+  const Tensor ones = Tensor::Full(DType::kFloat32, Shape({5, 1}), 1);
+  ASSERT_OK(session->Update(0, UpdateKind::kAssignAdd, ones, Tensor()));
+  ASSERT_OK(session->Update(0, UpdateKind::kAssignSub, ones, Tensor()));
+  ASSERT_OK(session->Update(0, UpdateKind::kScatterAdd,
+                            Floats({4, 1}, {10, 20, 30, 40}),
+                            Rows({4, 0, 4, 2})));
+  ASSERT_OK(session->Update(0, UpdateKind::kScatterSub, Floats({1, 1}, {5}),
+                            Rows({3})));
+  // The later of two wins.
+  ASSERT_OK(session->Update(0, UpdateKind::kScatterUpdate,
+                            Floats({2, 1}, {8, 9}), Rows({1, 1})));
+  ASSERT_OK(session->Commit());
+  ASSERT_OK_AND_ASSIGN(const Tensor value, store_->Read("x"));
+  EXPECT_THAT(Flat(value), ElementsAre(20, 9, 42, -2, 44));
+}
+
+TEST_F(RemoteVariableStoreTest, AReadSeesTheStepsOwnUpdates) {
+  ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({3, 1}))));
+  ASSERT_OK_AND_ASSIGN(auto session,
+                       store_->OpenSession({{{.name = "x",
+                                              .is_read = true,
+                                              .is_gathered = true,
+                                              .is_updated = true}}}));
+  ASSERT_OK(session->Begin(1));
+  const Tensor ones = Tensor::Full(DType::kFloat32, Shape({3, 1}), 1);
+  ASSERT_OK(session->Update(0, UpdateKind::kAssignAdd, ones, Tensor()));
+  ASSERT_OK_AND_ASSIGN(Tensor read, session->Read(0));
+  EXPECT_THAT(Flat(read), Each(1.0f));
+  ASSERT_OK(session->Update(0, UpdateKind::kAssignAdd, ones, Tensor()));
+  Tensor rows;
+  ASSERT_OK(session->Gather(0, Rows({2, 2}), &rows));
+  EXPECT_THAT(Flat(rows), ElementsAre(2, 2));
+  ASSERT_OK(session->Commit());
+  // A second attempt sees and changes nothing new.
+  ASSERT_OK(session->Begin(1));
+  ASSERT_OK(session->Update(0, UpdateKind::kAssignAdd, ones, Tensor()));
+  ASSERT_OK_AND_ASSIGN(read, session->Read(0));
+  EXPECT_THAT(Flat(read), Each(2.0f));
+  ASSERT_OK(session->Commit());
+}
+
+TEST_F(RemoteVariableStoreTest, LookupsOfAnyShapeRouteByRow) {
+  ASSERT_OK(store_->Create(RandomSpec("table", Shape({100, 4}), 3)));
+  ASSERT_OK_AND_ASSIGN(const Tensor table, store_->Read("table"));
+  ASSERT_OK_AND_ASSIGN(
+      auto session,
+      store_->OpenSession({{{.name = "table", .is_gathered = true}}}));
+  RandomStream random(1);
+  for (int64_t count : {0, 1, 7, 500}) {
+    Tensor indices(DType::kInt32, Shape({count, 2}));
+    for (int32_t& index : indices.mutable_flat<int32_t>()) {
+      index = static_cast<int32_t>(random.Below(100));
+    }
+    ASSERT_OK(session->Begin(0));
+    Tensor rows;
+    ASSERT_OK(session->Gather(0, indices, &rows));
+    ASSERT_OK(session->Commit());
+    ASSERT_EQ(rows.shape(), Shape({count, 2, 4}));
+    for (int64_t i = 0; i < 2 * count; ++i) {
+      const int64_t row = indices.flat<int32_t>()[i];
+      for (int64_t k = 0; k < 4; ++k) {
+        ASSERT_EQ(rows.flat<float>()[i * 4 + k],
+                  table.flat<float>()[row * 4 + k]);
+      }
+    }
+  }
+}
+
+TEST_F(RemoteVariableStoreTest, AnotherProcessFindsWhatWasCreated) {
+  auto other = OpenStore("worker");
+  ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({3}))));
+  ASSERT_OK(store_->Create(Spec("y", DType::kInt64, Shape())));
+  EXPECT_OK(other->Read("x"));
+  const auto specs = other->List();
+  ASSERT_EQ(specs.size(), 2);
+  EXPECT_EQ(specs[0].name(), "x");
+  EXPECT_EQ(specs[1].name(), "y");
+  EXPECT_THAT(other->Read("z"), StatusIs(absl::StatusCode::kNotFound,
+                                         HasSubstr("no variable \"z\"")));
+  // And goes on placing where the first left off.
+  ASSERT_OK(other->Create(Spec("z", DType::kFloat32, Shape())));
+  EXPECT_EQ(servers_[1]->service().shard().Describe().shards_size(), 2);
+}
+
+TEST_F(RemoteVariableStoreTest, AStepSeesWhatWasAppliedBeforeItWasScheduled) {
+  ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape())));
+  auto other = OpenStore("worker");
+  const std::vector<VariableUse> uses = {
+      {.name = "x", .is_read = true, .is_updated = true}};
+  ASSERT_OK_AND_ASSIGN(auto session, store_->OpenSession(uses));
+  const Tensor one = Tensor::Scalar(1.0f);
+  store_->NoteScheduled(2);
+  ASSERT_OK(session->Begin(1));
+  ASSERT_OK(session->Update(0, UpdateKind::kAssignAdd, one, Tensor()));
+  ASSERT_OK(session->Commit());
+  ASSERT_OK(other->Assign("x", Tensor::Scalar(10.0f)));
+  // Step 2 was scheduled before step 1 committed, and takes what came with it.
+  ASSERT_OK(session->Begin(2));
+  EXPECT_EQ(session->Read(0)->scalar<float>(), 1);
+  ASSERT_OK(session->Commit());
+  // Step 3 was not.
+  store_->NoteScheduled(3);
+  ASSERT_OK(session->Begin(3));
+  EXPECT_EQ(session->Read(0)->scalar<float>(), 10);
+}
+
+TEST_F(RemoteVariableStoreTest, MistakesAreFoundBeforeAnythingIsSent) {
+  ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({4, 2}))));
+  EXPECT_THAT(store_->Create(Spec("x", DType::kFloat32, Shape({4, 3}))),
+              StatusIs(absl::StatusCode::kAlreadyExists));
+  EXPECT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({4, 2}))));
+  EXPECT_THAT(store_->Assign("x", Tensor::Scalar(1.0f)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("is a float32[4,2]")));
+  EXPECT_THAT(store_->OpenSession({{{.name = "y"}}}),
+              StatusIs(absl::StatusCode::kNotFound));
+  ASSERT_OK_AND_ASSIGN(auto session, store_->OpenSession({{{.name = "x"}}}));
+  ASSERT_OK(session->Begin(1));
+  Tensor rows;
+  EXPECT_THAT(session->Gather(0, Rows({4}), &rows),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("row 4 of variable \"x\" does not exist")));
+  EXPECT_THAT(session->Update(0, UpdateKind::kScatterAdd, Floats({1, 1}, {1}),
+                              Rows({1})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("takes a value float32[1,2]")));
+}
+
+// Three workers push whole numbers, each step from two of them, while servers
+// lose requests before and acknowledgements after they take effect.
+TEST_F(RemoteVariableStoreTest, StepsApplyOnceWhateverIsLostOrRepeated) {
+  constexpr int kSteps = 40;
+  ASSERT_OK(store_->Create(Spec("dense", DType::kFloat32, Shape({300, 5}))));
+  ASSERT_OK(store_->Create(Spec("table", DType::kFloat32, Shape({50, 2}))));
+  ASSERT_OK(store_->SetOptimizer(Sgd(1)));
+  std::vector<Fault> faults;
+  for (int i = 3; i < 60; i += 7) {
+    faults.push_back({"ps.after_apply_before_ack", i, FaultAction::kFail, {}});
+    faults.push_back({"ps.before_apply", i + 2, FaultAction::kFail, {}});
+    faults.push_back({"rpc.door", i * 2, FaultAction::kFail, {}});
+  }
+  SetFaults(std::move(faults));
+  const Tensor dense = Tensor::Full(DType::kFloat32, Shape({300, 5}), -1);
+  const Tensor sparse = Tensor::Full(DType::kFloat32, Shape({4, 2}), -1);
+  const auto work = [&](int first, int stride) {
+    auto store = OpenStore(absl::StrCat("worker"));
+    auto session =
+        store
+            ->OpenSession(
+                {{{.name = "dense", .is_read = true, .is_updated = true},
+                  {.name = "table", .is_updated = true}}})
+            .value();
+    for (int i = 0; i < kSteps; ++i) {
+      EXPECT_OK(session->Begin(1 + (first + i * stride) % kSteps));
+      EXPECT_OK(session->Update(0, UpdateKind::kApplyGradient, dense, {}));
+      EXPECT_OK(session->Update(1, UpdateKind::kApplySparseGradient, sparse,
+                                Rows({0, 49, 49, 25})));
+      EXPECT_OK(session->Commit());
+    }
+  };
+  std::thread second([&] { work(0, 1); });
+  std::thread third([&] { work(9, 3); });
+  work(0, 1);
+  second.join();
+  third.join();
+  EXPECT_GT(FaultPointPassCount("ps.after_apply_before_ack"), 60);
+  SetFaults({});
+  ASSERT_OK_AND_ASSIGN(const Tensor dense_value, store_->Read("dense"));
+  EXPECT_THAT(Flat(dense_value), Each(float{kSteps}));
+  ASSERT_OK_AND_ASSIGN(const Tensor table, store_->Read("table"));
+  EXPECT_EQ(table.flat<float>()[0], float{kSteps});
+  EXPECT_EQ(table.flat<float>()[99], float{2 * kSteps});
+  EXPECT_EQ(table.flat<float>()[2], 0);
+}
+
+// One worker holds new values when it begins, the other has to ask: their
+// updates are the same ones nevertheless.
+TEST_F(RemoteVariableStoreTest, AnotherAttemptMayNeedValuesThatTheFirstHeld) {
+  ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({4}))));
+  auto other = OpenStore("worker");
+  store_->NoteScheduled(100);
+  const std::vector<VariableUse> uses = {
+      {.name = "x", .is_read = true, .is_updated = true}};
+  ASSERT_OK_AND_ASSIGN(auto first, store_->OpenSession(uses));
+  ASSERT_OK_AND_ASSIGN(auto second, other->OpenSession(uses));
+  const Tensor ones = Tensor::Full(DType::kFloat32, Shape({4}), 1);
+  for (uint64_t step = 1; step <= 5; ++step) {
+    for (VariableSession* session : {first.get(), second.get()}) {
+      ASSERT_OK(session->Begin(step));
+      ASSERT_OK(session->Update(0, UpdateKind::kAssignAdd, ones, Tensor()));
+      ASSERT_OK(session->Commit());
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const Tensor value, store_->Read("x"));
+  EXPECT_THAT(Flat(value), Each(5.0f));
+}
+
+TEST_F(RemoteVariableStoreTest, LargeStepsGoInSeveralMessages) {
+  ASSERT_OK(store_->SetOptimizer(Sgd(1)));
+  const Shape shape({1024, 512});
+  std::vector<VariableUse> uses;
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = absl::StrCat("v", i);
+    ASSERT_OK(store_->Create(Spec(name, DType::kFloat32, shape)));
+    uses.push_back({.name = name, .is_read = true, .is_updated = true});
+  }
+  ASSERT_OK_AND_ASSIGN(auto session, store_->OpenSession(uses));
+  store_->NoteScheduled(100);
+  const Tensor gradient = Tensor::Full(DType::kFloat32, shape, -1);
+  for (uint64_t step : {1, 1, 2}) {
+    ASSERT_OK(session->Begin(step));
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_OK(
+          session->Update(i, UpdateKind::kApplyGradient, gradient, Tensor()));
+    }
+    ASSERT_OK(session->Commit());
+  }
+  EXPECT_GT(
+      servers_[0]->service().shard().Describe().remembered_exchange_count(), 2);
+  ASSERT_OK(session->Begin(3));
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_OK_AND_ASSIGN(const Tensor value, session->Read(i));
+    ASSERT_EQ(value.flat<float>()[0], 2);
+    ASSERT_EQ(value.flat<float>()[1024 * 512 - 1], 2);
+  }
+}
+
+TEST_F(RemoteVariableStoreTest, ALowWaterMarkReachesTheServers) {
+  ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({2}))));
+  ASSERT_OK_AND_ASSIGN(auto session, store_->OpenSession({{{.name = "x"}}}));
+  for (uint64_t step = 1; step <= 10; ++step) {
+    store_->SetLowWaterMark(step > 3 ? step - 3 : 0);
+    ASSERT_OK(session->Begin(step));
+    ASSERT_OK(
+        session->Update(0, UpdateKind::kAssignAdd, Floats({2}, {1, 1}), {}));
+    ASSERT_OK(session->Commit());
+  }
+  for (const auto& server : servers_) {
+    EXPECT_EQ(server->service().shard().Describe().remembered_exchange_count(),
+              4);
+  }
+}
+
+TEST_F(RemoteVariableStoreTest, ALostServerIsNamedAndSeenByWhoWatches) {
+  ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({4}))));
+  absl::Mutex mutex;
+  int lost_server = -1;
+  absl::Status lost_status;
+  auto store = OpenStore("chief", absl::ZeroDuration());
+  store->Watch(true, [&](int server, const absl::Status& status) {
+    absl::MutexLock lock(&mutex);
+    lost_server = server;
+    lost_status = status;
+  });
+  ASSERT_OK(store->Read("x"));
+  servers_[1].reset();
+  {
+    absl::MutexLock lock(&mutex);
+    const auto is_lost = [&] { return lost_server >= 0; };
+    ASSERT_TRUE(
+        mutex.AwaitWithTimeout(absl::Condition(&is_lost), absl::Seconds(30)));
+    EXPECT_EQ(lost_server, 1);
+  }
+  const absl::Status status = store->Read("x").status();
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("ps 1 (")));
+  const auto failure = GetTaskFailure(status);
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->task_type(), "ps");
+  EXPECT_EQ(failure->task_index(), 1);
+  EXPECT_EQ(failure->incarnation(), 101);
+}
+
+TEST_F(RemoteVariableStoreTest, ARestartedServerIsNotTakenForTheOldOne) {
+  ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({4}))));
+  const std::string address = servers_[0]->address();
+  servers_[0].reset();
+  servers_[0] = StartServer(0, 555, address);
+  EXPECT_THAT(store_->Assign("x", Tensor::Zeros(DType::kFloat32, {4})),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("was restarted")));
+}
+
+TEST_F(RemoteVariableStoreTest, ServersEndWithTheJob) {
+  std::vector<ParameterService::Outcome> outcomes(servers_.size());
+  std::vector<std::thread> mains;
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    mains.emplace_back([&, i] { outcomes[i] = servers_[i]->AwaitEnd(); });
+  }
+  EXPECT_OK(store_->ShutdownServers(3));
+  for (std::thread& main : mains) main.join();
+  for (const auto& outcome : outcomes) {
+    EXPECT_EQ(outcome.end, ParameterService::End::kShutdown);
+    EXPECT_EQ(outcome.exit_code, 3);
+  }
+}
+
+TEST_F(RemoteVariableStoreTest, ServersEndWhenTheirCoordinatorIsLost) {
+  store_->Watch(true, [](int, const absl::Status&) {});
+  ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({4}))));
+  std::thread main([&] {
+    EXPECT_EQ(servers_[0]->AwaitEnd().end,
+              ParameterService::End::kCoordinatorLost);
+  });
+  store_.reset();
+  main.join();
+}
+
+}  // namespace
+}  // namespace muster

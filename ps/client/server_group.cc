@@ -1,0 +1,336 @@
+#include "ps/client/server_group.h"
+
+#include <deque>
+#include <numeric>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/backoff.h"
+#include "ps/client/methods.h"
+
+namespace muster {
+namespace {
+
+bool IsUnreachable(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnavailable;
+}
+
+void WaitFor(absl::Duration duration) {
+  absl::Mutex mutex;
+  absl::MutexLock lock(&mutex);
+  bool never = false;
+  Clock::Real()->AwaitWithDeadline(&mutex, absl::Condition(&never),
+                                   Clock::Real()->Now() + duration);
+}
+
+// Collects the answers of calls that run at the same time.
+class Answers {
+ public:
+  explicit Answers(int count)
+      : pending_(count),
+        answers_(count, absl::InternalError("no answer came")) {}
+
+  void Set(int index, absl::StatusOr<ReceivedMessage> answer) {
+    absl::MutexLock lock(&mutex_);
+    answers_[index] = std::move(answer);
+    --pending_;
+  }
+
+  // Every call has a timeout and names its server when that expires.
+  std::vector<absl::StatusOr<ReceivedMessage>> Await() {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(
+        +[](int* pending) { return *pending == 0; }, &pending_));
+    return std::move(answers_);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  int pending_ ABSL_GUARDED_BY(mutex_);
+  std::vector<absl::StatusOr<ReceivedMessage>> answers_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Lets a few exchanges with one server be under way at once, and starts the
+// next when one is done.
+class Window {
+ public:
+  void Start(absl::AnyInvocable<void()> start) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (in_flight_count_ == kInFlightCountMax) {
+        waiting_.push_back(std::move(start));
+        return;
+      }
+      ++in_flight_count_;
+    }
+    start();
+  }
+
+  void Finish() {
+    absl::AnyInvocable<void()> next;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (waiting_.empty()) {
+        --in_flight_count_;
+        return;
+      }
+      next = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    next();
+  }
+
+ private:
+  // One whose bytes go out, one whose answer comes in.
+  static constexpr int kInFlightCountMax = 2;
+
+  absl::Mutex mutex_;
+  int in_flight_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<absl::AnyInvocable<void()>> waiting_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+class ServerGroup::Watcher final : public StreamObserver {
+ public:
+  Watcher(int server,
+          std::function<void(int server, const absl::Status&)> on_lost)
+      : server_(server), on_lost_(std::move(on_lost)) {}
+
+  void Start(Channel* channel, bool as_coordinator,
+             const std::shared_ptr<Watcher>& self) {
+    proto::WatchRequest request;
+    request.set_is_coordinator(as_coordinator);
+    stream_ = channel->OpenStream(kWatchMethod, self);
+    // A stream that has broken already says so to OnDone().
+    stream_->Send(Message{request.SerializeAsString(), {}}).IgnoreError();
+  }
+
+  // Nothing is reported from now on; returns when nothing is being reported.
+  void Stop() {
+    {
+      absl::MutexLock lock(&mutex_);
+      on_lost_ = nullptr;
+    }
+    stream_->Cancel();
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&is_done_));
+  }
+
+  // Whether the server knows that it is watched, or never will.
+  bool AwaitHeard(absl::Duration timeout) {
+    absl::MutexLock lock(&mutex_);
+    const auto is_heard = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return is_heard_ || is_done_;
+    };
+    return mutex_.AwaitWithTimeout(absl::Condition(&is_heard), timeout);
+  }
+
+  void OnMessage(ReceivedMessage) override {
+    absl::MutexLock lock(&mutex_);
+    is_heard_ = true;
+  }
+  void OnDone(const absl::Status& status) override {
+    absl::MutexLock lock(&mutex_);
+    if (on_lost_ != nullptr) {
+      on_lost_(server_, status.ok() ? absl::UnavailableError(
+                                          "the server ended the watch")
+                                    : status);
+    }
+    is_done_ = true;
+  }
+
+ private:
+  const int server_;
+  std::shared_ptr<Stream> stream_;
+  absl::Mutex mutex_;
+  std::function<void(int, const absl::Status&)> on_lost_
+      ABSL_GUARDED_BY(mutex_);
+  bool is_heard_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_done_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+ServerGroup::ServerGroup(Network* network, const Options& options)
+    : timeout_(options.timeout), retry_for_(options.retry_for) {
+  for (const ChannelOptions& server : options.servers) {
+    servers_.push_back(network->Connect(server));
+    lanes_.push_back(MakeChannelLane(servers_.back().get()));
+    watch_channels_.push_back(network->Connect(server));
+  }
+}
+
+ServerGroup::~ServerGroup() {
+  for (const auto& watcher : watchers_) watcher->Stop();
+}
+
+absl::Status ServerGroup::RunAll(
+    int call_count, absl::FunctionRef<void(int, Channel::Done)> start,
+    absl::FunctionRef<absl::Status(int, ReceivedMessage)> finish,
+    absl::FunctionRef<bool(int)> is_repeatable) {
+  const absl::Time give_up_time = Clock::Real()->Now() + retry_for_;
+  std::vector<int> calls(call_count);
+  std::iota(calls.begin(), calls.end(), 0);
+  std::vector<absl::Status> errors(call_count);
+  for (int attempt = 1; !calls.empty(); ++attempt) {
+    Answers answers(static_cast<int>(calls.size()));
+    for (size_t i = 0; i < calls.size(); ++i) {
+      start(calls[i], [&answers, i](absl::StatusOr<ReceivedMessage> answer) {
+        answers.Set(static_cast<int>(i), std::move(answer));
+      });
+    }
+    std::vector<absl::StatusOr<ReceivedMessage>> all = answers.Await();
+    std::vector<int> again;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      absl::Status& error = errors[calls[i]];
+      error =
+          all[i].ok() ? finish(calls[i], *std::move(all[i])) : all[i].status();
+      if (IsUnreachable(error) && is_repeatable(calls[i])) {
+        again.push_back(calls[i]);
+      }
+    }
+    if (again.empty() || Clock::Real()->Now() >= give_up_time) break;
+    WaitFor(BackoffDelay({.maximum = absl::Milliseconds(200)}, attempt,
+                         reinterpret_cast<uintptr_t>(this)));
+    calls = std::move(again);
+  }
+  for (const absl::Status& error : errors) RETURN_IF_ERROR(error);
+  return absl::OkStatus();
+}
+
+template <typename Response>
+absl::StatusOr<std::vector<Response>> ServerGroup::AskAll(
+    absl::string_view method, const std::vector<int>& servers,
+    const std::vector<std::string>& bodies) {
+  std::vector<Response> responses(servers.size());
+  RETURN_IF_ERROR(RunAll(
+      static_cast<int>(servers.size()),
+      [&](int call, Channel::Done done) {
+        servers_[servers[call]]->StartCall(method, Message{bodies[call], {}},
+                                           {.timeout = timeout_},
+                                           std::move(done));
+      },
+      [&](int call, ReceivedMessage message) {
+        Channel& channel = *servers_[servers[call]];
+        if (channel.target_incarnation() == 0) {
+          channel.SetTargetIncarnation(message.identity().caller_incarnation());
+        }
+        ASSIGN_OR_RETURN(responses[call], message.ParseBody<Response>());
+        return absl::OkStatus();
+      },
+      [](int) { return true; }));
+  return responses;
+}
+
+absl::StatusOr<std::vector<proto::DescribeResponse>> ServerGroup::Describe() {
+  std::vector<int> all(size());
+  std::iota(all.begin(), all.end(), 0);
+  return AskAll<proto::DescribeResponse>(kDescribeMethod, all,
+                                         std::vector<std::string>(size()));
+}
+
+absl::Status ServerGroup::Exchange(std::vector<ServerExchange>* exchanges) {
+  std::vector<std::unique_ptr<Window>> windows;
+  for (int i = 0; i < size(); ++i)
+    windows.push_back(std::make_unique<Window>());
+  return RunAll(
+      static_cast<int>(exchanges->size()),
+      [&](int call, Channel::Done done) {
+        const ServerExchange& exchange = (*exchanges)[call];
+        Window* const window = windows[exchange.server].get();
+        window->Start(
+            [this, &exchange, window, done = std::move(done)]() mutable {
+              lanes_[exchange.server]->StartExchange(
+                  exchange.request, exchange.tensors, timeout_,
+                  [window, done = std::move(done)](
+                      absl::StatusOr<ReceivedMessage> answer) mutable {
+                    window->Finish();
+                    done(std::move(answer));
+                  });
+            });
+      },
+      [&](int call, ReceivedMessage message) {
+        ServerExchange& exchange = (*exchanges)[call];
+        ASSIGN_OR_RETURN(exchange.response,
+                         message.ParseBody<proto::ExchangeResponse>());
+        exchange.received = std::move(message);
+        return absl::OkStatus();
+      },
+      [&](int call) { return (*exchanges)[call].IsRepeatable(); });
+}
+
+absl::StatusOr<std::vector<uint32_t>> ServerGroup::Create(
+    const std::vector<proto::ShardSpec>& specs,
+    const std::vector<int>& servers) {
+  std::vector<std::string> bodies;
+  for (const proto::ShardSpec& spec : specs) {
+    proto::CreateRequest request;
+    *request.mutable_spec() = spec;
+    bodies.push_back(request.SerializeAsString());
+  }
+  ASSIGN_OR_RETURN(
+      const std::vector<proto::CreateResponse> responses,
+      AskAll<proto::CreateResponse>(kCreateMethod, servers, bodies));
+  std::vector<uint32_t> handles;
+  for (const auto& response : responses) handles.push_back(response.handle());
+  return handles;
+}
+
+absl::Status ServerGroup::SetOptimizer(const proto::Optimizer& optimizer) {
+  proto::SetOptimizerRequest request;
+  *request.mutable_optimizer() = optimizer;
+  std::vector<int> all(size());
+  std::iota(all.begin(), all.end(), 0);
+  return AskAll<proto::SetOptimizerResponse>(
+             kSetOptimizerMethod, all,
+             std::vector<std::string>(size(), request.SerializeAsString()))
+      .status();
+}
+
+absl::Status ServerGroup::Shutdown(int exit_code) {
+  proto::ShutdownRequest request;
+  request.set_exit_code(exit_code);
+  Answers answers(size());
+  for (int server = 0; server < size(); ++server) {
+    servers_[server]->StartCall(
+        kShutdownMethod, Message{request.SerializeAsString(), {}},
+        {.timeout = timeout_},
+        [&answers, server](absl::StatusOr<ReceivedMessage> answer) {
+          answers.Set(server, std::move(answer));
+        });
+  }
+  absl::Status first;
+  for (const auto& answer : answers.Await()) first.Update(answer.status());
+  return first;
+}
+
+void ServerGroup::Watch(
+    bool as_coordinator,
+    std::function<void(int server, const absl::Status&)> on_lost) {
+  for (int server = 0; server < size(); ++server) {
+    watchers_.push_back(std::make_shared<Watcher>(server, on_lost));
+    Channel* channel = watch_channels_[server].get();
+    channel->SetTargetIncarnation(servers_[server]->target_incarnation());
+    watchers_.back()->Start(channel, as_coordinator, watchers_.back());
+  }
+  for (int server = 0; server < size(); ++server) {
+    if (!watchers_[server]->AwaitHeard(timeout_)) {
+      LOG(WARNING) << servers_[server]->peer() << " has not answered a watch "
+                   << "for " << absl::FormatDuration(timeout_);
+    }
+  }
+}
+
+std::vector<uint64_t> ServerGroup::incarnations() const {
+  std::vector<uint64_t> incarnations;
+  for (const auto& server : servers_) {
+    incarnations.push_back(server->target_incarnation());
+  }
+  return incarnations;
+}
+
+}  // namespace muster

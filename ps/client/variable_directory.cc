@@ -1,0 +1,168 @@
+#include "ps/client/variable_directory.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/tensor/tensor_codec.h"
+#include "common/variables/initializer.h"
+#include "ps/client/shard_layout.h"
+
+namespace muster {
+namespace {
+
+absl::StatusOr<TensorType> TypeOf(const proto::VariableSpec& spec) {
+  ASSIGN_OR_RETURN(const DType dtype, DecodeDType(spec.dtype()));
+  ASSIGN_OR_RETURN(Shape shape,
+                   DecodeShape(spec.shape(), /*allow_unknown=*/false));
+  return TensorType{dtype, std::move(shape)};
+}
+
+// A shard and who holds it.
+struct HeldShard {
+  const proto::ShardDescription* description;
+  int server;
+};
+
+// Whether `shards`, by row, are all of a variable.
+bool IsComplete(const std::vector<HeldShard>& shards, int64_t row_count) {
+  int64_t next_row = 0;
+  for (const HeldShard& shard : shards) {
+    if (shard.description->spec().row_begin() != next_row) return false;
+    next_row = shard.description->spec().row_end();
+  }
+  return next_row == row_count;
+}
+
+}  // namespace
+
+VariableDirectory::VariableDirectory(
+    ServerGroup* servers, std::shared_ptr<const Partitioner> partitioner,
+    PlacementPolicy placement)
+    : servers_(servers),
+      partitioner_(std::move(partitioner)),
+      placement_(placement, servers->size()) {}
+
+void VariableDirectory::Add(std::unique_ptr<RemoteVariable> variable) {
+  next_ordinal_ = std::max(next_ordinal_, variable->ordinal() + 1);
+  absl::MutexLock lock(&mutex_);
+  by_ordinal_[variable->ordinal()] = variable.get();
+  by_name_[variable->name()] = std::move(variable);
+}
+
+absl::Status VariableDirectory::Refresh() {
+  ASSIGN_OR_RETURN(const std::vector<proto::DescribeResponse> descriptions,
+                   servers_->Describe());
+  // In the order of creation, so that placement is as if made here.
+  std::map<std::pair<int64_t, std::string>, std::vector<HeldShard>> held;
+  for (int server = 0; server < servers_->size(); ++server) {
+    for (const auto& shard : descriptions[server].shards()) {
+      held[{shard.spec().ordinal(), shard.spec().variable().name()}].push_back(
+          {&shard, server});
+    }
+  }
+  absl::MutexLock creating(&create_mutex_);
+  for (auto& [key, shards] : held) {
+    if (FindKnown(key.second) != nullptr) continue;
+    std::sort(shards.begin(), shards.end(),
+              [](const HeldShard& a, const HeldShard& b) {
+                return a.description->spec().row_begin() <
+                       b.description->spec().row_begin();
+              });
+    const proto::VariableSpec& spec = shards[0].description->spec().variable();
+    ASSIGN_OR_RETURN(const TensorType type, TypeOf(spec));
+    const int64_t row_count = type.shape.rank() == 0 ? 1 : type.shape.dim(0);
+    if (!IsComplete(shards, row_count)) continue;
+    std::vector<RemoteShard> remote_shards;
+    for (const HeldShard& shard : shards) {
+      remote_shards.push_back({shard.server, shard.description->handle()});
+      const auto& shard_spec = shard.description->spec();
+      placement_.NotePlaced(
+          shard.server,
+          (shard_spec.row_end() - shard_spec.row_begin()) *
+              (type.shape.element_count() / std::max<int64_t>(1, row_count)) *
+              static_cast<int64_t>(SizeOf(type.dtype)));
+    }
+    Add(std::make_unique<RemoteVariable>(spec, type, key.first,
+                                         std::move(remote_shards)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VariableDirectory::Create(const proto::VariableSpec& spec) {
+  RETURN_IF_ERROR(ValidateVariableSpec(spec));
+  ASSIGN_OR_RETURN(const TensorType type, TypeOf(spec));
+  absl::MutexLock creating(&create_mutex_);
+  if (const RemoteVariable* known = FindKnown(spec.name())) {
+    if (known->type() == type) return absl::OkStatus();
+    return absl::AlreadyExistsError(absl::StrCat(
+        "variable \"", spec.name(), "\" exists as ", known->type().ToString(),
+        "; ", type.ToString(), " was asked for"));
+  }
+  const int64_t row_count = type.shape.rank() == 0 ? 1 : type.shape.dim(0);
+  const int64_t shard_count =
+      partitioner_ == nullptr
+          ? 1
+          : partitioner_->ShardCount(type.shape, type.dtype);
+  const ShardLayout layout(row_count, shard_count);
+  const int64_t row_bytes = row_count == 0
+                                ? 0
+                                : type.shape.element_count() / row_count *
+                                      static_cast<int64_t>(SizeOf(type.dtype));
+  std::vector<proto::ShardSpec> specs;
+  std::vector<int> places;
+  Placement placement = placement_;
+  for (int64_t shard = 0; shard < shard_count; ++shard) {
+    proto::ShardSpec& shard_spec = specs.emplace_back();
+    *shard_spec.mutable_variable() = spec;
+    shard_spec.set_shard_name(ShardName(spec.name(), shard, shard_count));
+    shard_spec.set_row_begin(layout.RowBegin(shard));
+    shard_spec.set_row_end(layout.RowBegin(shard + 1));
+    shard_spec.set_ordinal(next_ordinal_);
+    places.push_back(placement.PlaceNext(layout.RowCount(shard) * row_bytes));
+  }
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> handles,
+                   servers_->Create(specs, places));
+  // A variable that could not be made takes no turn.
+  placement_ = placement;
+  std::vector<RemoteShard> shards;
+  for (int64_t shard = 0; shard < shard_count; ++shard) {
+    shards.push_back({places[shard], handles[shard]});
+  }
+  Add(std::make_unique<RemoteVariable>(spec, type, next_ordinal_,
+                                       std::move(shards)));
+  return absl::OkStatus();
+}
+
+RemoteVariable* VariableDirectory::FindKnown(absl::string_view name) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second.get();
+}
+
+absl::StatusOr<RemoteVariable*> VariableDirectory::Find(
+    absl::string_view name) {
+  RemoteVariable* variable = FindKnown(name);
+  if (variable == nullptr) {
+    RETURN_IF_ERROR(Refresh());
+    variable = FindKnown(name);
+  }
+  if (variable != nullptr) return variable;
+  absl::ReaderMutexLock lock(&mutex_);
+  return absl::NotFoundError(absl::StrCat("no variable \"", name,
+                                          "\"; the parameter servers hold ",
+                                          by_name_.size(), " others"));
+}
+
+std::vector<proto::VariableSpec> VariableDirectory::List() const {
+  std::vector<proto::VariableSpec> specs;
+  absl::ReaderMutexLock lock(&mutex_);
+  for (const auto& [ordinal, variable] : by_ordinal_) {
+    specs.push_back(variable->spec());
+  }
+  return specs;
+}
+
+}  // namespace muster

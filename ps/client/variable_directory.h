@@ -1,0 +1,74 @@
+#ifndef PS_CLIENT_VARIABLE_DIRECTORY_H_
+#define PS_CLIENT_VARIABLE_DIRECTORY_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/variable.pb.h"
+#include "ps/client/partitioner.h"
+#include "ps/client/placement.h"
+#include "ps/client/remote_variable.h"
+#include "ps/client/server_group.h"
+
+namespace muster {
+
+// Which variables there are and where their shards lie. Variables live as long
+// as the directory.
+//
+// Thread-safe. Calls that ask servers wait.
+class VariableDirectory {
+ public:
+  // `servers` is borrowed. A null partitioner cuts nothing.
+  VariableDirectory(ServerGroup* servers,
+                    std::shared_ptr<const Partitioner> partitioner,
+                    PlacementPolicy placement);
+
+  // Learns what the servers hold. Variables of which a shard is still missing
+  // are left out: somebody is creating them.
+  //   kInternal  servers contradict each other
+  absl::Status Refresh() ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
+
+  // As VariableStore::Create().
+  absl::Status Create(const proto::VariableSpec& spec)
+      ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
+
+  // Asks the servers when the name is new here.
+  //   kNotFound  no such variable
+  absl::StatusOr<RemoteVariable*> Find(absl::string_view name)
+      ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
+
+  // In the order of creation.
+  std::vector<proto::VariableSpec> List() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  RemoteVariable* FindKnown(absl::string_view name) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Add(std::unique_ptr<RemoteVariable> variable)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(create_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  ServerGroup* const servers_;
+  const std::shared_ptr<const Partitioner> partitioner_;
+
+  // One variable is created at a time, so that placement follows the order of
+  // creation. Taken before mutex_.
+  absl::Mutex create_mutex_;
+  Placement placement_ ABSL_GUARDED_BY(create_mutex_);
+  int64_t next_ordinal_ ABSL_GUARDED_BY(create_mutex_) = 0;
+
+  mutable absl::Mutex mutex_;
+  absl::flat_hash_map<std::string, std::unique_ptr<RemoteVariable>> by_name_
+      ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, RemoteVariable*> by_ordinal_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // PS_CLIENT_VARIABLE_DIRECTORY_H_

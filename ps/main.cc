@@ -1,0 +1,61 @@
+// A parameter server: keeps variables and applies updates to them.
+
+#include <variant>
+
+#include "common/base/log.h"
+#include "common/base/random.h"
+#include "common/cluster/cluster_config.h"
+#include "common/cluster/task_id.h"
+#include "common/process/program.h"
+#include "common/process/task_options.h"
+#include "common/rpc/identity.h"
+#include "common/rpc/network.h"
+#include "ps/serve_parameters.h"
+
+namespace {
+
+muster::ProgramInfo Program() {
+  return {
+      .name = "ps",
+      .summary =
+          "Keeps a part of a model's variables and applies the updates that "
+          "workers push. It exits by itself when the job is over.",
+      .usage = "TF_CONFIG=... ps [flags]",
+      .examples =
+          "  TF_CONFIG='{\"cluster\": {\"worker\": [\"h0:2222\"], \"ps\": "
+          "[\"h1:2222\"]},\n"
+          "              \"task\": {\"type\": \"ps\", \"index\": 0}}' ps\n",
+      .flags = muster::TaskFlagNames(),
+  };
+}
+
+absl::Status CheckIsServer(const muster::TaskOptions& options) {
+  using muster::TaskType;
+  if (options.config.task.type != TaskType::kPs) {
+    return absl::InvalidArgumentError(
+        "this is the executable of parameter servers, and TF_CONFIG makes this "
+        "task " +
+        options.config.task.ToString());
+  }
+  return muster::CheckParameterServerCluster(options.config);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const muster::ProgramInfo program = Program();
+  const auto start = muster::StartProgram(program, argc, argv, CheckIsServer);
+  if (const auto* code = std::get_if<muster::ExitCode>(&start)) {
+    return static_cast<int>(*code);
+  }
+  const auto& options = std::get<muster::TaskOptions>(start);
+  const muster::TaskId task = options.config.task;
+  muster::SetLogPrefix(task.ToString());
+  return muster::FinishProgram(
+      program,
+      muster::ServeParameters(options,
+                              {.task_type = "ps",
+                               .task_index = task.index,
+                               .incarnation = muster::RandomIdentity()},
+                              muster::Network::Grpc()));
+}

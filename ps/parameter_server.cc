@@ -1,0 +1,64 @@
+#include "ps/parameter_server.h"
+
+#include <unistd.h>
+
+#include <cstddef>
+
+#include "common/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kShutdownGrace = absl::Seconds(2);
+
+// A variable that no machine of this size can hold is refused when it is asked
+// for, not when the kernel runs out of pages.
+ParameterShard::Options WithMemoryLimit(ParameterShard::Options options) {
+  if (options.memory_bytes_max == 0) {
+    const size_t machine_bytes =
+        static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+    options.memory_bytes_max = machine_bytes / 10 * 9;
+  }
+  return options;
+}
+
+}  // namespace
+
+ParameterServer::ParameterServer(const Options& options)
+    : options_(options),
+      service_(options.self, WithMemoryLimit(options.shard),
+               options.cluster) {}
+
+ParameterServer::~ParameterServer() {
+  if (server_ != nullptr) server_->Shutdown(absl::ZeroDuration());
+}
+
+absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Start(
+    Network* network, const Options& options) {
+  std::unique_ptr<ParameterServer> server(new ParameterServer(options));
+  ServerOptions server_options;
+  server_options.address = options.address;
+  ASSIGN_OR_RETURN(server->server_,
+                   network->Listen(server_options, &server->service_.service(),
+                                   &server->service_.door()));
+  return server;
+}
+
+ParameterService::Outcome ParameterServer::AwaitEnd() {
+  const ParameterService::Outcome outcome =
+      service_.AwaitEnd(options_.coordinator, options_.coordinator_grace);
+  // Another coordinator may come, and has to find somebody listening.
+  if (outcome.end != ParameterService::End::kCoordinatorLost) {
+    server_->Shutdown(kShutdownGrace);
+  }
+  return outcome;
+}
+
+absl::StatusOr<ParameterService::Outcome> RunParameterServer(
+    Network* network, const ParameterServer::Options& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ParameterServer> server,
+                   ParameterServer::Start(network, options));
+  return server->AwaitEnd();
+}
+
+}  // namespace muster

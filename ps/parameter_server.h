@@ -1,0 +1,69 @@
+#ifndef PS_PARAMETER_SERVER_H_
+#define PS_PARAMETER_SERVER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/cluster/cluster_spec.h"
+#include "common/cluster/coordinator_wait.h"
+#include "common/rpc/identity.h"
+#include "common/rpc/network.h"
+#include "ps/parameter_service.h"
+#include "ps/parameter_shard.h"
+
+namespace muster {
+
+// A whole parameter server, as main() and in-process clusters start it.
+//
+// Thread-safe.
+class ParameterServer {
+ public:
+  struct Options {
+    TaskIdentity self;
+    std::string address;  // "host:port"; port 0 takes a free one.
+    // No memory limit stands for nine tenths of the machine's.
+    ParameterShard::Options shard;
+    // A coordinator whose cluster disagrees is refused; an empty one agrees
+    // with all.
+    ClusterSpec cluster;
+    // The wait for a coordinator.
+    CoordinatorWait::Options coordinator;
+    // Within which a coordinator that broke off is not yet lost.
+    absl::Duration coordinator_grace;
+  };
+
+  // Listens from now on. `network` is borrowed.
+  //   as Network::Listen()
+  static absl::StatusOr<std::unique_ptr<ParameterServer>> Start(
+      Network* network, const Options& options);
+
+  ~ParameterServer();
+
+  std::string address() const { return server_->address(); }
+  uint64_t incarnation() const { return service_.door().self().incarnation; }
+
+  ParameterService& service() { return service_; }
+
+  // Serves until there is reason to stop, and lets answers under way go out.
+  ParameterService::Outcome AwaitEnd();
+
+  // Makes AwaitEnd() return. For signal handling threads.
+  void Stop() { service_.Stop(); }
+
+ private:
+  explicit ParameterServer(const Options& options);
+
+  const Options options_;
+  ParameterService service_;
+  std::unique_ptr<Server> server_;
+};
+
+// Start() and AwaitEnd(): all that a main() has to call.
+absl::StatusOr<ParameterService::Outcome> RunParameterServer(
+    Network* network, const ParameterServer::Options& options);
+
+}  // namespace muster
+
+#endif  // PS_PARAMETER_SERVER_H_

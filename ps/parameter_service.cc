@@ -1,0 +1,231 @@
+#include "ps/parameter_service.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/cluster_codec.h"
+#include "common/cluster/cluster_differences.h"
+#include "common/cluster/task_id.h"
+#include "ps/client/methods.h"
+
+namespace muster {
+
+// One open Watch. The stream breaks for its owner when this process dies, and
+// for this process when its owner does.
+class ParameterService::Watcher final : public StreamObserver {
+ public:
+  Watcher(ParameterService* service, std::shared_ptr<Stream> stream)
+      : service_(service), stream_(std::move(stream)) {}
+
+  void OnMessage(ReceivedMessage message) override {
+    const auto request = message.ParseBody<proto::WatchRequest>();
+    if (!request.ok()) {
+      stream_->Finish(request.status());
+      return;
+    }
+    if (const absl::Status agreed = service_->CheckCluster(*request);
+        !agreed.ok()) {
+      LOG(WARNING) << "the coordinator was sent away: " << agreed.message();
+      stream_->Finish(agreed);
+      return;
+    }
+    if (request->is_coordinator() && !is_coordinator_) {
+      is_coordinator_ = true;
+      service_->CoordinatorCame();
+    }
+    proto::WatchEvent event;
+    event.set_incarnation(service_->door_.self().incarnation);
+    const absl::Status sent =
+        stream_->Send(Message{event.SerializeAsString(), {}});
+    if (!sent.ok()) stream_->Finish(sent);
+  }
+  void OnHalfClose() override { stream_->Finish(absl::OkStatus()); }
+  void OnDone(const absl::Status&) override {
+    if (is_coordinator_) service_->CoordinatorWent();
+  }
+
+ private:
+  ParameterService* const service_;
+  const std::shared_ptr<Stream> stream_;
+  bool is_coordinator_ = false;
+};
+
+ParameterService::ParameterService(TaskIdentity self,
+                                   const ParameterShard::Options& options,
+                                   ClusterSpec cluster)
+    : cluster_(std::move(cluster)),
+      door_(std::move(self)),
+      shard_(options),
+      create_pool_("ps_create", 1) {
+  const auto add = [this](absl::string_view method,
+                          void (ParameterService::*handle)(ReceivedMessage,
+                                                           Responder)) {
+    service_.AddUnary(
+        method, [this, handle](ReceivedMessage message, Responder responder) {
+          (this->*handle)(std::move(message), std::move(responder));
+        });
+  };
+  add(kDescribeMethod, &ParameterService::HandleDescribe);
+  add(kCreateMethod, &ParameterService::HandleCreate);
+  add(kSetOptimizerMethod, &ParameterService::HandleSetOptimizer);
+  add(kExchangeMethod, &ParameterService::HandleExchange);
+  add(kShutdownMethod, &ParameterService::HandleShutdown);
+  service_.AddStream(kWatchMethod, [this](std::shared_ptr<Stream> stream) {
+    return std::make_shared<Watcher>(this, std::move(stream));
+  });
+}
+
+ParameterService::~ParameterService() = default;
+
+void ParameterService::HandleDescribe(ReceivedMessage, Responder responder) {
+  proto::DescribeResponse response = shard_.Describe();
+  response.set_job_id(door_.job_id());
+  responder.Respond(Message{response.SerializeAsString(), {}});
+}
+
+void ParameterService::HandleCreate(ReceivedMessage message,
+                                    Responder responder) {
+  create_pool_.Schedule([this, message = std::move(message),
+                         responder = std::move(responder)]() mutable {
+    responder.Respond(Create(message));
+  });
+}
+
+absl::StatusOr<Message> ParameterService::Create(
+    const ReceivedMessage& message) {
+  ASSIGN_OR_RETURN(const proto::CreateRequest request,
+                   message.ParseBody<proto::CreateRequest>());
+  RETURN_IF_ERROR(door_.AdoptJob(message.identity().job_id()));
+  proto::CreateResponse response;
+  ASSIGN_OR_RETURN(const uint32_t handle, shard_.Create(request.spec()));
+  response.set_handle(handle);
+  return Message{response.SerializeAsString(), {}};
+}
+
+void ParameterService::HandleSetOptimizer(ReceivedMessage message,
+                                          Responder responder) {
+  responder.Respond(SetOptimizer(message));
+}
+
+absl::StatusOr<Message> ParameterService::SetOptimizer(
+    const ReceivedMessage& message) {
+  ASSIGN_OR_RETURN(const proto::SetOptimizerRequest request,
+                   message.ParseBody<proto::SetOptimizerRequest>());
+  RETURN_IF_ERROR(door_.AdoptJob(message.identity().job_id()));
+  RETURN_IF_ERROR(shard_.SetOptimizer(request.optimizer()));
+  return Message{proto::SetOptimizerResponse().SerializeAsString(), {}};
+}
+
+void ParameterService::HandleExchange(ReceivedMessage message,
+                                      Responder responder) {
+  responder.Respond(Exchange(message));
+}
+
+absl::StatusOr<Message> ParameterService::Exchange(
+    const ReceivedMessage& message) {
+  if (message.identity().target_incarnation() == 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "an exchange names variables by the handles of one process; say for "
+        "which it is meant (this is incarnation ",
+        IncarnationString(door_.self().incarnation), ")"));
+  }
+  ASSIGN_OR_RETURN(const proto::ExchangeRequest request,
+                   message.ParseBody<proto::ExchangeRequest>());
+  proto::ExchangeResponse response;
+  std::vector<Tensor> answers;
+  RETURN_IF_ERROR(
+      shard_.Exchange(request, message.tensors(), &response, &answers));
+  return Message{response.SerializeAsString(), std::move(answers)};
+}
+
+void ParameterService::HandleShutdown(ReceivedMessage message,
+                                      Responder responder) {
+  const auto request = message.ParseBody<proto::ShutdownRequest>();
+  if (!request.ok()) {
+    responder.Respond(request.status());
+    return;
+  }
+  responder.Respond(Message{proto::ShutdownResponse().SerializeAsString(), {}});
+  absl::MutexLock lock(&mutex_);
+  if (is_ended_) return;
+  is_ended_ = true;
+  outcome_ = {End::kShutdown, request->exit_code(), absl::OkStatus()};
+}
+
+void ParameterService::Stop() {
+  absl::MutexLock lock(&mutex_);
+  if (is_ended_) return;
+  is_ended_ = true;
+  outcome_ = {End::kStopped, 0, absl::OkStatus()};
+}
+
+absl::Status ParameterService::CheckCluster(
+    const proto::WatchRequest& request) const {
+  if (!request.has_cluster() || cluster_.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ClusterSpec there, DecodeCluster(request.cluster()));
+  return CheckClustersAgree(TaskId{TaskType::kChief, 0}, there, cluster_);
+}
+
+void ParameterService::CoordinatorCame() {
+  absl::MutexLock lock(&mutex_);
+  ++coordinator_count_;
+  had_coordinator_ = true;
+}
+
+void ParameterService::CoordinatorWent() {
+  absl::MutexLock lock(&mutex_);
+  --coordinator_count_;
+}
+
+ParameterService::Outcome ParameterService::AwaitEnd(
+    const CoordinatorWait::Options& coordinator,
+    absl::Duration coordinator_grace) {
+  Clock* const clock = Clock::Real();
+  CoordinatorWait wait(coordinator, clock->Now());
+  absl::MutexLock lock(&mutex_);
+  const auto ended_or_met = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return is_ended_ || had_coordinator_;
+  };
+  const auto ended_or_lost = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return is_ended_ || coordinator_count_ == 0;
+  };
+  const auto ended_or_found = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return is_ended_ || coordinator_count_ > 0;
+  };
+  while (!ended_or_met()) {
+    const absl::StatusOr<std::string> line =
+        wait.Look(true, lost_count_, clock->Now());
+    if (!line.ok()) return {End::kNoCoordinator, 0, line.status()};
+    if (!line->empty()) LOG(INFO) << *line;
+    clock->AwaitWithDeadline(&mutex_, absl::Condition(&ended_or_met),
+                             wait.next_look());
+  }
+  while (true) {
+    // The one wait without an end: a server serves until it is told otherwise.
+    mutex_.Await(absl::Condition(&ended_or_lost));
+    if (is_ended_) return outcome_;
+    LOG(INFO) << "the coordinator broke off; waiting "
+              << absl::FormatDuration(coordinator_grace)
+              << " for it to come back";
+    if (!clock->AwaitWithDeadline(&mutex_, absl::Condition(&ended_or_found),
+                                  clock->Now() + coordinator_grace)) {
+      ++lost_count_;
+      return {End::kCoordinatorLost, 0, absl::OkStatus()};
+    }
+  }
+}
+
+void ParameterService::Reset() {
+  shard_.Clear();
+  door_.ReleaseJob();
+  absl::MutexLock lock(&mutex_);
+  had_coordinator_ = coordinator_count_ > 0;
+}
+
+}  // namespace muster

@@ -1,0 +1,100 @@
+#ifndef PS_PARAMETER_SERVICE_H_
+#define PS_PARAMETER_SERVICE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/thread_pool.h"
+#include "common/cluster/cluster_spec.h"
+#include "common/cluster/coordinator_wait.h"
+#include "common/rpc/identity.h"
+#include "common/rpc/message.h"
+#include "common/rpc/service.h"
+#include "proto/parameter_server.pb.h"
+#include "ps/parameter_shard.h"
+
+namespace muster {
+
+// What a parameter server answers: proto/parameter_server.proto over a
+// ParameterShard. Nothing that comes in can bring it down.
+//
+// The first Create or SetOptimizer makes the server work for the job it comes
+// from, and for no other until Reset().
+//
+// Thread-safe.
+class ParameterService {
+ public:
+  // A coordinator whose cluster disagrees with `cluster` is refused; an empty
+  // one agrees with all.
+  ParameterService(TaskIdentity self, const ParameterShard::Options& options,
+                   ClusterSpec cluster = {});
+  ~ParameterService();
+
+  const Service& service() const { return service_; }
+  const Door& door() const { return door_; }
+  ParameterShard& shard() { return shard_; }
+
+  // Why a server stops serving.
+  enum class End {
+    kShutdown,         // It was asked to, by Shutdown.
+    kStopped,          // Stop() was called in this process.
+    kCoordinatorLost,  // Its coordinator broke off and did not come back.
+    kNoCoordinator,    // None came in time, or none after one was lost.
+  };
+  struct Outcome {
+    End end = End::kStopped;
+    int exit_code = 0;  // As Shutdown says.
+    absl::Status why;   // Of kNoCoordinator.
+  };
+
+  // Serves until there is reason to stop. Logs whom it waits for until there is
+  // a coordinator, within the limits of `coordinator`. One that is lost may
+  // come back, or another in its place, within `coordinator_grace`.
+  Outcome AwaitEnd(const CoordinatorWait::Options& coordinator,
+                   absl::Duration coordinator_grace)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Forgets the job and everything it left.
+  void Reset() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  class Watcher;
+
+  void HandleDescribe(ReceivedMessage message, Responder responder);
+  void HandleCreate(ReceivedMessage message, Responder responder);
+  void HandleExchange(ReceivedMessage message, Responder responder);
+  void HandleSetOptimizer(ReceivedMessage message, Responder responder);
+  void HandleShutdown(ReceivedMessage message, Responder responder);
+  absl::StatusOr<Message> Create(const ReceivedMessage& message);
+  absl::StatusOr<Message> SetOptimizer(const ReceivedMessage& message);
+  absl::StatusOr<Message> Exchange(const ReceivedMessage& message);
+  absl::Status CheckCluster(const proto::WatchRequest& request) const;
+  void CoordinatorCame() ABSL_LOCKS_EXCLUDED(mutex_);
+  void CoordinatorWent() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const ClusterSpec cluster_;
+  Door door_;
+  ParameterShard shard_;
+  Service service_;
+
+  absl::Mutex mutex_;
+  bool is_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  Outcome outcome_ ABSL_GUARDED_BY(mutex_);
+  int coordinator_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool had_coordinator_ ABSL_GUARDED_BY(mutex_) = false;
+  int lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
+
+  // Drawing first values takes long; exchanges go on meanwhile. Last, so that
+  // it stops first.
+  ThreadPool create_pool_;
+};
+
+}  // namespace muster
+
+#endif  // PS_PARAMETER_SERVICE_H_

@@ -1,0 +1,252 @@
+#include <sys/resource.h>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_matchers.h"
+#include "common/rpc/message.h"
+#include "common/rpc/service.h"
+#include "common/tensor/tensor.h"
+#include "common/tensor/tensor_codec.h"
+#include "gtest/gtest.h"
+#include "proto/parameter_server.pb.h"
+#include "proto/rpc.pb.h"
+#include "ps/client/methods.h"
+#include "ps/parameter_service.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kIncarnation = 9;
+
+// What thousands of requests may add to the process.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MUSTER_IS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define MUSTER_IS_SANITIZED 1
+#endif
+#endif
+#if defined(MUSTER_IS_SANITIZED)  // Which keeps what was freed.
+constexpr size_t kMemoryGrowthBytesMax = size_t{1} << 30;
+#else
+constexpr size_t kMemoryGrowthBytesMax = 64 << 20;
+#endif
+
+size_t PeakMemoryBytes() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<size_t>(usage.ru_maxrss) << 10;
+}
+
+// A service without a network: messages go through their wire form.
+class ParameterServiceFuzzTest : public testing::Test {
+ protected:
+  ParameterServiceFuzzTest()
+      : service_({"ps", 0, kIncarnation}, {.memory_bytes_max = 1 << 20,
+                                           .answer_bytes_max = 1 << 20,
+                                           .variable_count_max = 8,
+                                           .remembered_push_count_max = 1000}) {
+    for (int i = 0; i < 3; ++i) {
+      proto::ShardSpec spec;
+      spec.set_shard_name("v" + std::to_string(i));
+      spec.mutable_variable()->set_name(spec.shard_name());
+      spec.mutable_variable()->set_dtype(
+          EncodeDType(i == 2 ? DType::kInt64 : DType::kFloat32));
+      *spec.mutable_variable()->mutable_shape() = EncodeShape(Shape({4, 2}));
+      spec.set_row_end(4);
+      EXPECT_OK(service_.shard().Create(spec));
+    }
+    proto::Optimizer optimizer;
+    optimizer.mutable_learning_rate()->set_constant(1);
+    optimizer.mutable_sgd()->set_momentum(0.5);
+    EXPECT_OK(service_.shard().SetOptimizer(optimizer));
+  }
+
+  // Every request gets exactly one answer.
+  absl::StatusOr<Message> Call(absl::string_view method,
+                               std::vector<MessageSlice> slices) {
+    ASSIGN_OR_RETURN(ReceivedMessage message,
+                     ReceivedMessage::Parse(std::move(slices)));
+    RETURN_IF_ERROR(service_.door().Check(message.identity()));
+    absl::StatusOr<Message> answer = absl::InternalError("no answer");
+    int answer_count = 0;
+    (*service_.service().FindUnary(method))(
+        std::move(message), Responder([&](absl::StatusOr<Message> response) {
+          answer = std::move(response);
+          ++answer_count;
+        }));
+    EXPECT_EQ(answer_count, 1);
+    return answer;
+  }
+
+  absl::StatusOr<Message> Exchange(const proto::ExchangeRequest& request,
+                                   std::vector<Tensor> tensors) {
+    return Call(kExchangeMethod,
+                EncodeMessage(Identity(), {request.SerializeAsString(),
+                                           std::move(tensors)}));
+  }
+
+  static proto::RequestIdentity Identity() {
+    proto::RequestIdentity identity;
+    identity.set_target_incarnation(kIncarnation);
+    return identity;
+  }
+
+  // The server lives on and answers as it should.
+  void ExpectAlive() {
+    proto::ExchangeRequest request;
+    request.add_pull_handles(0);
+    request.add_pull_held_versions(0);
+    ASSERT_OK_AND_ASSIGN(const Message answer, Exchange(request, {}));
+    EXPECT_EQ(answer.tensors.size(), 1);
+  }
+
+  ParameterService service_;
+  RandomStream random_{77};
+};
+
+TEST_F(ParameterServiceFuzzTest, RequestsOfRandomPartsAreAnswered) {
+  const size_t memory_before = PeakMemoryBytes();
+  const auto number = [&]() -> int64_t {
+    const int64_t extremes[] = {0,
+                                1,
+                                -1,
+                                3,
+                                4,
+                                int64_t{1} << 40,
+                                std::numeric_limits<int64_t>::max(),
+                                std::numeric_limits<int64_t>::min()};
+    return random_.Below(2) ? static_cast<int64_t>(random_.Below(5))
+                            : extremes[random_.Below(8)];
+  };
+  int ok_count = 0;
+  for (int round = 0; round < 30000; ++round) {
+    proto::ExchangeRequest request;
+    std::vector<Tensor> tensors;
+    request.set_step_id(static_cast<uint64_t>(number()));
+    request.set_exchange_index(static_cast<uint32_t>(number()));
+    if (random_.Below(50) == 0) {
+      request.set_low_water_mark(static_cast<uint64_t>(random_.Below(5)));
+    }
+    for (uint64_t i = random_.Below(3); i > 0; --i) {
+      request.add_update_handles(static_cast<uint32_t>(random_.Below(4)));
+      request.add_update_kinds(
+          static_cast<proto::UpdateKind>(random_.Below(10)));
+    }
+    for (uint64_t i = random_.Below(3); i > 0; --i) {
+      request.add_gather_handles(static_cast<uint32_t>(random_.Below(4)));
+    }
+    for (uint64_t i = random_.Below(3); i > 0; --i) {
+      request.add_pull_handles(static_cast<uint32_t>(random_.Below(4)));
+      if (random_.Below(10)) request.add_pull_held_versions(number());
+    }
+    for (uint64_t i = random_.Below(5); i > 0; --i) {
+      switch (random_.Below(4)) {
+        case 0:
+          tensors.push_back(
+              Tensor::FromValues<int64_t>({2}, {number(), number()}));
+          break;
+        case 1:
+          tensors.push_back(Tensor::Zeros(DType::kFloat32, Shape({2, 2})));
+          break;
+        case 2:
+          tensors.push_back(Tensor::Zeros(
+              DType::kFloat32,
+              Shape({4, static_cast<int64_t>(random_.Below(4))})));
+          break;
+        case 3:
+          tensors.push_back(Tensor::Zeros(
+              random_.Below(2) ? DType::kBool : DType::kInt64, Shape({4, 2})));
+          break;
+      }
+    }
+    ok_count += Exchange(request, std::move(tensors)).ok();
+  }
+  EXPECT_GT(ok_count, 100);
+  ExpectAlive();
+  EXPECT_LT(PeakMemoryBytes(), memory_before + kMemoryGrowthBytesMax);
+}
+
+TEST_F(ParameterServiceFuzzTest, MutatedRequestsAreAnswered) {
+  proto::ExchangeRequest request;
+  request.set_step_id(1);
+  request.add_update_handles(0);
+  request.add_update_kinds(proto::APPLY_SPARSE_GRADIENT);
+  request.add_update_handles(1);
+  request.add_update_kinds(proto::ASSIGN_ADD);
+  request.add_gather_handles(2);
+  request.add_pull_handles(1);
+  request.add_pull_held_versions(7);
+  std::string original;
+  const std::vector<Tensor> tensors = {
+      Tensor::FromValues<int64_t>({2}, {3, 1}),
+      Tensor::Zeros(DType::kFloat32, Shape({2, 2})),
+      Tensor::Zeros(DType::kFloat32, Shape({4, 2})),
+      Tensor::FromValues<int64_t>({1}, {0})};
+  for (const MessageSlice& slice :
+       EncodeMessage(Identity(), {request.SerializeAsString(), tensors})) {
+    original.append(reinterpret_cast<const char*>(slice.data),
+                    slice.size_bytes);
+  }
+  const size_t memory_before = PeakMemoryBytes();
+  const absl::string_view methods[] = {kDescribeMethod, kExchangeMethod,
+                                       kSetOptimizerMethod};
+  for (int round = 0; round < 30000; ++round) {
+    auto bytes = std::make_shared<std::string>(original);
+    for (uint64_t i = random_.Below(5); i > 0; --i) {
+      (*bytes)[random_.Below(bytes->size())] =
+          static_cast<char>(random_.Below(256));
+    }
+    if (random_.Below(8) == 0) bytes->resize(random_.Below(bytes->size()));
+    const size_t cut = random_.Below(bytes->size() + 1);
+    const auto* data = reinterpret_cast<const uint8_t*>(bytes->data());
+    Call(methods[random_.Below(3)],
+         {{data, cut, bytes}, {data + cut, bytes->size() - cut, bytes}})
+        .status()
+        .IgnoreError();
+  }
+  ExpectAlive();
+  EXPECT_LT(PeakMemoryBytes(), memory_before + kMemoryGrowthBytesMax);
+}
+
+TEST_F(ParameterServiceFuzzTest, ShardsThatMakeNoSenseTakeNoMemory) {
+  const size_t memory_before = PeakMemoryBytes();
+  for (int round = 0; round < 5000; ++round) {
+    proto::ShardSpec spec;
+    spec.set_shard_name(std::string(random_.Below(3), 'n'));
+    spec.mutable_variable()->set_name("n");
+    spec.mutable_variable()->set_dtype(
+        static_cast<proto::DataType>(random_.Below(30)));
+    for (uint64_t i = random_.Below(10); i > 0; --i) {
+      spec.mutable_variable()->mutable_shape()->add_dim(
+          random_.Below(2) ? int64_t{1} << random_.Below(63)
+                           : static_cast<int64_t>(random_.Below(4)) - 1);
+    }
+    spec.set_row_begin(static_cast<int64_t>(random_.Below(4)) - 1);
+    spec.set_row_end(static_cast<int64_t>(random_.Next64()) >>
+                     random_.Below(64));
+    service_.shard().Create(spec).status().IgnoreError();
+  }
+  ExpectAlive();
+  EXPECT_LT(PeakMemoryBytes(), memory_before + kMemoryGrowthBytesMax);
+}
+
+TEST_F(ParameterServiceFuzzTest, AnExchangeMustSayForWhichProcessItIs) {
+  proto::ExchangeRequest request;
+  EXPECT_THAT(Call(kExchangeMethod,
+                   EncodeMessage({}, {request.SerializeAsString(), {}})),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       testing::HasSubstr("say for which it is meant")));
+}
+
+}  // namespace
+}  // namespace muster

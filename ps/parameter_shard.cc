@@ -1,0 +1,396 @@
+#include "ps/parameter_shard.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/fault_point.h"
+#include "common/tensor/shape.h"
+#include "common/tensor/tensor_codec.h"
+#include "common/variables/initializer.h"
+#include "ps/slab.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kNameBytesMax = 1024;
+// Below this, waking another thread costs more than it saves.
+constexpr size_t kParallelBytesMin = 512 << 10;
+
+bool TakesIndices(proto::UpdateKind kind) {
+  return kind == proto::SCATTER_UPDATE || kind == proto::SCATTER_ADD ||
+         kind == proto::SCATTER_SUB || kind == proto::APPLY_SPARSE_GRADIENT;
+}
+
+// The type of the rows that `spec` names.
+absl::StatusOr<TensorType> ShardType(const proto::ShardSpec& spec) {
+  RETURN_IF_ERROR(ValidateVariableSpec(spec.variable()));
+  if (spec.shard_name().empty() || spec.shard_name().size() > kNameBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a shard's name has ", spec.shard_name().size(),
+                     " bytes; expected 1 to ", kNameBytesMax));
+  }
+  ASSIGN_OR_RETURN(const DType dtype, DecodeDType(spec.variable().dtype()));
+  ASSIGN_OR_RETURN(Shape shape, DecodeShape(spec.variable().shape(),
+                                            /*allow_unknown=*/false));
+  const int64_t row_count = shape.rank() == 0 ? 1 : shape.dim(0);
+  if (spec.row_begin() < 0 || spec.row_begin() > spec.row_end() ||
+      spec.row_end() > row_count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shard \"", spec.shard_name(), "\" has rows ", spec.row_begin(), " to ",
+        spec.row_end(), " of a variable with ", row_count, " rows"));
+  }
+  if (shape.rank() == 0) {
+    if (spec.row_begin() != 0 || spec.row_end() != 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "shard \"", spec.shard_name(), "\" of a scalar must have its row"));
+    }
+  } else {
+    shape.set_dim(0, spec.row_end() - spec.row_begin());
+  }
+  return TensorType{dtype, std::move(shape)};
+}
+
+bool HasSameSlots(const UpdateRule& a, const UpdateRule& b) {
+  return a.name() == b.name() &&
+         std::equal(a.slots().begin(), a.slots().end(), b.slots().begin(),
+                    b.slots().end(), [](const SlotSpec& x, const SlotSpec& y) {
+                      return x.name == y.name;
+                    });
+}
+
+absl::Status TensorCountMismatch(absl::string_view way) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("an exchange came with too ", way,
+                   " tensors for the updates and gathers that it names"));
+}
+
+}  // namespace
+
+struct ParameterShard::Exchanging {
+  struct Gather {
+    ShardVariable* variable;
+    std::vector<int64_t> rows;
+    TensorType type;
+  };
+
+  std::vector<PreparedUpdate> updates;
+  std::vector<Gather> gathers;
+  std::vector<ShardVariable*> pulls;
+};
+
+ParameterShard::ParameterShard(const Options& options)
+    : options_(options),
+      pool_("ps_apply", std::max(0, options.thread_count - 1)),
+      ledger_(options.remembered_push_count_max) {}
+
+ParameterShard::~ParameterShard() = default;
+
+absl::Status ParameterShard::CheckBudget(size_t value_bytes,
+                                         size_t slot_bytes) const {
+  if (options_.memory_bytes_max == 0 ||
+      value_bytes + slot_bytes <= options_.memory_bytes_max) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "variables would take ", value_bytes, " bytes and their slots ",
+      slot_bytes, ", and this server may use ", options_.memory_bytes_max,
+      "; add servers, cut variables into more shards, or raise the limit"));
+}
+
+absl::StatusOr<uint32_t> ParameterShard::Create(const proto::ShardSpec& spec) {
+  ASSIGN_OR_RETURN(const TensorType type, ShardType(spec));
+  const size_t size_bytes = type.shape.element_count() * SizeOf(type.dtype);
+  const bool takes_gradients =
+      type.dtype == DType::kFloat32 || type.dtype == DType::kFloat64;
+  absl::MutexLock creating(&create_mutex_);
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    const auto found = handles_.find(spec.shard_name());
+    if (found != handles_.end()) {
+      const ShardVariable& existing = *variables_[found->second];
+      if (existing.type() == type &&
+          existing.spec().row_begin() == spec.row_begin()) {
+        return found->second;
+      }
+      return absl::AlreadyExistsError(
+          absl::StrCat("variable \"", spec.shard_name(), "\" exists as ",
+                       existing.type().ToString(), " from row ",
+                       existing.spec().row_begin(), "; a ", type.ToString(),
+                       " from row ", spec.row_begin(), " was asked for"));
+    }
+    if (variables_.size() >= static_cast<size_t>(options_.variable_count_max)) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("this server already has ", variables_.size(),
+                       " variables, as many as it may"));
+    }
+    const size_t slot_count = rule_ == nullptr ? 0 : rule_->slots().size();
+    RETURN_IF_ERROR(CheckBudget(
+        value_bytes_ + size_bytes,
+        (slotted_bytes_ + (takes_gradients ? size_bytes : 0)) * slot_count));
+  }
+  ASSIGN_OR_RETURN(Tensor value, AllocateSlab(type));
+  RETURN_IF_ERROR(FillInitialValue(spec.variable(), spec.row_begin(),
+                                   spec.row_end(), &value));
+  proto::ShardSpec kept_spec = spec;
+  // A whole value has served its purpose.
+  if (kept_spec.variable().initializer().has_value()) {
+    kept_spec.mutable_variable()->clear_initializer();
+  }
+  absl::MutexLock lock(&mutex_);
+  const uint32_t handle = static_cast<uint32_t>(variables_.size());
+  handles_[spec.shard_name()] = handle;
+  variables_.push_back(std::make_unique<ShardVariable>(
+      std::move(kept_spec), handle, std::move(value)));
+  value_bytes_ += size_bytes;
+  if (takes_gradients) slotted_bytes_ += size_bytes;
+  return handle;
+}
+
+absl::Status ParameterShard::SetOptimizer(const proto::Optimizer& optimizer) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
+                   UpdateRule::Create(optimizer));
+  absl::MutexLock creating(&create_mutex_);
+  absl::MutexLock lock(&mutex_);
+  if (rule_ != nullptr && !HasSameSlots(*rule_, *rule)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the optimizer in use is ", rule_->name(), " with ",
+        rule_->slots().size(), " slots; it cannot become ", rule->name(),
+        " with ", rule->slots().size(), " slots in the middle of a job"));
+  }
+  RETURN_IF_ERROR(
+      CheckBudget(value_bytes_, slotted_bytes_ * rule->slots().size()));
+  rule_ = std::move(rule);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ShardVariable*> ParameterShard::FindByHandle(
+    uint32_t handle) const {
+  if (handle >= variables_.size()) {
+    return absl::NotFoundError(absl::StrCat("there is no variable with handle ",
+                                            handle, "; this server has ",
+                                            variables_.size(), " variables"));
+  }
+  return variables_[handle].get();
+}
+
+absl::Status ParameterShard::CheckUpdates(
+    const proto::ExchangeRequest& request,
+    absl::Span<const ReceivedTensor>* tensors, Exchanging* exchanging) const {
+  if (request.update_handles_size() != request.update_kinds_size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an exchange names ", request.update_handles_size(),
+                     " updates but ", request.update_kinds_size(), " kinds"));
+  }
+  exchanging->updates.reserve(request.update_handles_size());
+  for (int i = 0; i < request.update_handles_size(); ++i) {
+    ASSIGN_OR_RETURN(ShardVariable * variable,
+                     FindByHandle(request.update_handles(i)));
+    const proto::UpdateKind kind = request.update_kinds(i);
+    if (!proto::UpdateKind_IsValid(kind)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no update of kind ", static_cast<int>(kind)));
+    }
+    const ReceivedTensor* indices = nullptr;
+    if (TakesIndices(kind)) {
+      if (tensors->empty()) return TensorCountMismatch("few");
+      indices = &tensors->front();
+      tensors->remove_prefix(1);
+    }
+    if (tensors->empty()) return TensorCountMismatch("few");
+    ASSIGN_OR_RETURN(exchanging->updates.emplace_back(),
+                     variable->Prepare(kind, tensors->front(), indices, rule_));
+    tensors->remove_prefix(1);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParameterShard::CheckQuestions(
+    const proto::ExchangeRequest& request,
+    absl::Span<const ReceivedTensor>* tensors, Exchanging* exchanging) const {
+  if (request.pull_handles_size() != request.pull_held_versions_size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an exchange pulls ", request.pull_handles_size(),
+                     " values but says of ", request.pull_held_versions_size(),
+                     " which version is held"));
+  }
+  // Few bytes can ask for many, so they are counted before memory is taken.
+  size_t answer_bytes = 0;
+  const auto exceeds = [&](const ShardVariable& variable, size_t count,
+                           size_t each_bytes) {
+    if (each_bytes > 0 &&
+        count > (options_.answer_bytes_max - answer_bytes) / each_bytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the answer would have more than ", options_.answer_bytes_max,
+          " bytes with variable \"", variable.spec().shard_name(),
+          "\"; ask for less at once, or cut it into more shards"));
+    }
+    answer_bytes += count * each_bytes;
+    return absl::OkStatus();
+  };
+  for (uint32_t handle : request.gather_handles()) {
+    ASSIGN_OR_RETURN(ShardVariable * variable, FindByHandle(handle));
+    if (tensors->empty()) return TensorCountMismatch("few");
+    ASSIGN_OR_RETURN(std::vector<int64_t> rows,
+                     variable->CheckRows(tensors->front()));
+    tensors->remove_prefix(1);
+    TensorType type = variable->type();
+    type.shape.set_dim(0, rows.size());
+    RETURN_IF_ERROR(exceeds(*variable, rows.size(),
+                            variable->row_elements() * SizeOf(type.dtype)));
+    exchanging->gathers.push_back({variable, std::move(rows), std::move(type)});
+  }
+  for (uint32_t handle : request.pull_handles()) {
+    ASSIGN_OR_RETURN(ShardVariable * variable, FindByHandle(handle));
+    RETURN_IF_ERROR(exceeds(*variable, 1, variable->size_bytes()));
+    exchanging->pulls.push_back(variable);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ParameterShard::Exchanging> ParameterShard::Check(
+    const proto::ExchangeRequest& request,
+    absl::Span<const ReceivedTensor> tensors) const {
+  Exchanging exchanging;
+  RETURN_IF_ERROR(CheckUpdates(request, &tensors, &exchanging));
+  RETURN_IF_ERROR(CheckQuestions(request, &tensors, &exchanging));
+  if (!tensors.empty()) return TensorCountMismatch("many");
+  return exchanging;
+}
+
+void ParameterShard::ForEach(int64_t count, size_t size_bytes,
+                             absl::FunctionRef<void(int64_t)> body) {
+  const auto run = [body](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) body(i);
+  };
+  if (pool_.thread_count() == 0 || size_bytes < kParallelBytesMin) {
+    run(0, count);
+  } else {
+    pool_.ParallelFor(count, 1, run);
+  }
+}
+
+void ParameterShard::ApplyUpdates(std::vector<PreparedUpdate>* updates) {
+  for (PreparedUpdate& update : *updates) update.variable->Begin(&update);
+  struct Work {
+    const PreparedUpdate* update;
+    int stripe;
+  };
+  std::vector<Work> work;
+  absl::flat_hash_set<const ShardVariable*> in_group;
+  size_t group_begin = 0;
+  for (size_t i = 0; i <= updates->size(); ++i) {
+    // Updates of different variables have no order among themselves.
+    if (i == updates->size() || in_group.contains((*updates)[i].variable)) {
+      size_t group_bytes = 0;
+      for (const Work& piece : work) {
+        group_bytes += piece.update->rows.empty()
+                           ? piece.update->variable->stripe_bytes()
+                           : piece.update->value.size_bytes() /
+                                 piece.update->variable->stripe_count();
+      }
+      ForEach(work.size(), group_bytes, [&](int64_t w) {
+        work[w].update->variable->ApplyStripe(*work[w].update, work[w].stripe);
+      });
+      for (; group_begin < i; ++group_begin) {
+        (*updates)[group_begin].variable->End();
+      }
+      work.clear();
+      in_group.clear();
+    }
+    if (i == updates->size()) break;
+    const PreparedUpdate& update = (*updates)[i];
+    in_group.insert(update.variable);
+    for (int stripe = 0; stripe < update.variable->stripe_count(); ++stripe) {
+      work.push_back({&update, stripe});
+    }
+  }
+}
+
+void ParameterShard::Answer(const proto::ExchangeRequest& request,
+                            const Exchanging& exchanging,
+                            proto::ExchangeResponse* response,
+                            std::vector<Tensor>* answers) {
+  for (const Exchanging::Gather& gather : exchanging.gathers) {
+    Tensor rows(gather.type.dtype, gather.type.shape);
+    gather.variable->GatherRows(gather.rows, rows.mutable_raw_data());
+    answers->push_back(std::move(rows));
+  }
+  struct Work {
+    const ShardVariable* variable;
+    int stripe;
+    uint8_t* value;
+  };
+  std::vector<Work> work;
+  size_t size_bytes = 0;
+  for (size_t i = 0; i < exchanging.pulls.size(); ++i) {
+    const ShardVariable* variable = exchanging.pulls[i];
+    // Read before the value is: what comes in meanwhile is sent again.
+    const int64_t version = variable->version();
+    response->add_pull_versions(version);
+    if (version == request.pull_held_versions(static_cast<int>(i))) continue;
+    Tensor& value =
+        answers->emplace_back(variable->type().dtype, variable->type().shape);
+    size_bytes += value.size_bytes();
+    for (int stripe = 0; stripe < variable->stripe_count(); ++stripe) {
+      work.push_back({variable, stripe, value.mutable_raw_data()});
+    }
+  }
+  ForEach(work.size(), size_bytes, [&](int64_t w) {
+    work[w].variable->CopyStripe(work[w].stripe, work[w].value);
+  });
+}
+
+absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
+                                      absl::Span<const ReceivedTensor> tensors,
+                                      proto::ExchangeResponse* response,
+                                      std::vector<Tensor>* answers) {
+  const PushId id = {request.step_id(), request.exchange_index()};
+  absl::ReaderMutexLock lock(&mutex_);
+  ASSIGN_OR_RETURN(Exchanging exchanging, Check(request, tensors));
+  ledger_.AdvanceLowWaterMark(request.low_water_mark());
+  if (!exchanging.updates.empty()) {
+    RETURN_IF_ERROR(FaultPoint("ps.before_apply"));
+    ASSIGN_OR_RETURN(const bool is_first, ledger_.Claim(id));
+    response->set_was_repeat(!is_first);
+    if (is_first) {
+      ApplyUpdates(&exchanging.updates);
+      ledger_.Finish(id);
+    }
+    RETURN_IF_ERROR(FaultPoint("ps.after_apply_before_ack"));
+  }
+  Answer(request, exchanging, response, answers);
+  return absl::OkStatus();
+}
+
+proto::DescribeResponse ParameterShard::Describe() const {
+  proto::DescribeResponse description;
+  absl::ReaderMutexLock lock(&mutex_);
+  for (const auto& variable : variables_) {
+    proto::ShardDescription* shard = description.add_shards();
+    *shard->mutable_spec() = variable->spec();
+    shard->set_handle(variable->handle());
+    shard->set_version(variable->version());
+    shard->set_update_count(variable->update_count());
+  }
+  const size_t slot_count = rule_ == nullptr ? 0 : rule_->slots().size();
+  description.set_memory_bytes(value_bytes_ + slotted_bytes_ * slot_count);
+  description.set_memory_bytes_max(options_.memory_bytes_max);
+  description.set_remembered_exchange_count(ledger_.remembered_count());
+  return description;
+}
+
+void ParameterShard::Clear() {
+  absl::MutexLock creating(&create_mutex_);
+  absl::MutexLock lock(&mutex_);
+  handles_.clear();
+  variables_.clear();
+  rule_.reset();
+  value_bytes_ = 0;
+  slotted_bytes_ = 0;
+  ledger_.Clear();
+}
+
+}  // namespace muster

@@ -1,0 +1,132 @@
+#ifndef PS_PARAMETER_SHARD_H_
+#define PS_PARAMETER_SHARD_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "common/base/thread_pool.h"
+#include "common/optimizers/update_rule.h"
+#include "common/rpc/message.h"
+#include "common/tensor/tensor.h"
+#include "proto/optimizer.pb.h"
+#include "proto/parameter_server.pb.h"
+#include "ps/push_ledger.h"
+#include "ps/shard_variable.h"
+
+namespace muster {
+
+// The part of the model that one server owns, and the only code that changes
+// it. Knows nothing of who asks, nor over what.
+//
+// Thread-safe. Exchanges run side by side, those that meet in one variable
+// included; an exchange that comes twice is applied once.
+class ParameterShard {
+ public:
+  struct Options {
+    // Threads that one exchange may keep busy, the caller's included.
+    int thread_count = 1;
+    // Variables and slots together; 0 for no limit.
+    size_t memory_bytes_max = 0;
+    // What one answer may carry.
+    size_t answer_bytes_max = (size_t{1} << 31) - (size_t{1} << 24);
+    int variable_count_max = 1 << 20;
+    size_t remembered_push_count_max = size_t{1} << 22;
+  };
+
+  explicit ParameterShard(const Options& options);
+  ~ParameterShard();
+
+  // Makes a shard and draws its first value. The same again changes nothing.
+  // Returns the handle by which exchanges name it.
+  //   kAlreadyExists      the name exists with another type or other rows
+  //   kInvalidArgument    the spec makes no sense
+  //   kResourceExhausted  the memory budget does not allow it
+  absl::StatusOr<uint32_t> Create(const proto::ShardSpec& spec)
+      ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
+
+  // As VariableStore::SetOptimizer().
+  //   kInvalidArgument    a hyperparameter is out of range
+  //   kFailedPrecondition another rule, or one with other slots, is in use
+  //   kResourceExhausted  the memory budget does not allow the slots
+  absl::Status SetOptimizer(const proto::Optimizer& optimizer)
+      ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
+
+  // Everything is checked before anything is applied. The updates share the
+  // request's memory; the answer's tensors are the caller's own.
+  //   kNotFound           a handle is unknown
+  //   kInvalidArgument    the request contradicts itself, or an update does not
+  //                       fit its variable
+  //   kFailedPrecondition a gradient came before an optimizer
+  //   kResourceExhausted  the answer, the slots or the memory of pushes would
+  //                       be too large
+  absl::Status Exchange(const proto::ExchangeRequest& request,
+                        absl::Span<const ReceivedTensor> tensors,
+                        proto::ExchangeResponse* response,
+                        std::vector<Tensor>* answers)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Everything but the job id.
+  proto::DescribeResponse Describe() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Forgets everything: the job is over.
+  void Clear() ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
+
+ private:
+  struct Exchanging;  // One exchange, checked.
+
+  absl::StatusOr<ShardVariable*> FindByHandle(uint32_t handle) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Exchanging> Check(const proto::ExchangeRequest& request,
+                                   absl::Span<const ReceivedTensor> tensors)
+      const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckUpdates(const proto::ExchangeRequest& request,
+                            absl::Span<const ReceivedTensor>* tensors,
+                            Exchanging* exchanging) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckQuestions(const proto::ExchangeRequest& request,
+                              absl::Span<const ReceivedTensor>* tensors,
+                              Exchanging* exchanging) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void ApplyUpdates(std::vector<PreparedUpdate>* updates);
+  void Answer(const proto::ExchangeRequest& request,
+              const Exchanging& exchanging, proto::ExchangeResponse* response,
+              std::vector<Tensor>* answers);
+  // Runs body(i) for every i, on several threads when there are enough bytes.
+  void ForEach(int64_t count, size_t size_bytes,
+               absl::FunctionRef<void(int64_t)> body);
+  absl::Status CheckBudget(size_t value_bytes, size_t slot_bytes) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  ThreadPool pool_;
+  PushLedger ledger_;
+
+  // One shard is made at a time, while exchanges with the others go on. Taken
+  // before mutex_.
+  absl::Mutex create_mutex_;
+  // Held shared through an exchange, exclusively while the map changes.
+  mutable absl::Mutex mutex_;
+  // By handle. Never shrinks while a job lasts.
+  std::vector<std::unique_ptr<ShardVariable>> variables_
+      ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, uint32_t> handles_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const UpdateRule> rule_ ABSL_GUARDED_BY(mutex_);
+  size_t value_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the variables that may take gradients; their slots are reckoned with
+  // from the start, so that a gradient never fails for want of memory.
+  size_t slotted_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace muster
+
+#endif  // PS_PARAMETER_SHARD_H_

@@ -1,0 +1,74 @@
+#include "ps/push_ledger.h"
+
+#include <atomic>
+#include <thread>
+
+#include "common/base/status_matchers.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(PushLedgerTest, APushIsAppliedOnce) {
+  PushLedger ledger;
+  EXPECT_THAT(ledger.Claim({5, 0}), IsOkAndHolds(true));
+  ledger.Finish({5, 0});
+  EXPECT_THAT(ledger.Claim({5, 0}), IsOkAndHolds(false));
+}
+
+TEST(PushLedgerTest, ExchangesOfOneStepAreApart) {
+  PushLedger ledger;
+  EXPECT_THAT(ledger.Claim({5, 0}), IsOkAndHolds(true));
+  EXPECT_THAT(ledger.Claim({5, 1}), IsOkAndHolds(true));
+}
+
+TEST(PushLedgerTest, StepZeroIsAlwaysApplied) {
+  PushLedger ledger;
+  EXPECT_THAT(ledger.Claim({0, 0}), IsOkAndHolds(true));
+  EXPECT_THAT(ledger.Claim({0, 0}), IsOkAndHolds(true));
+  EXPECT_EQ(ledger.remembered_count(), 0);
+}
+
+TEST(PushLedgerTest, TheMarkForgetsAndShutsOutStragglers) {
+  PushLedger ledger;
+  for (uint64_t step = 1; step <= 10; ++step) {
+    EXPECT_THAT(ledger.Claim({step, 0}), IsOkAndHolds(true));
+    ledger.Finish({step, 0});
+  }
+  ledger.AdvanceLowWaterMark(8);
+  EXPECT_EQ(ledger.remembered_count(), 3);
+  // Step 3 is forgotten, and still not applied again.
+  EXPECT_THAT(ledger.Claim({3, 0}), IsOkAndHolds(false));
+  EXPECT_THAT(ledger.Claim({9, 0}), IsOkAndHolds(false));
+  ledger.AdvanceLowWaterMark(2);
+  EXPECT_THAT(ledger.Claim({3, 1}), IsOkAndHolds(false));
+}
+
+TEST(PushLedgerTest, MemoryIsBounded) {
+  PushLedger ledger(2);
+  EXPECT_OK(ledger.Claim({1, 0}));
+  EXPECT_OK(ledger.Claim({2, 0}));
+  EXPECT_THAT(ledger.Claim({3, 0}),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("low-water mark stands at 0")));
+  ledger.AdvanceLowWaterMark(2);
+  EXPECT_OK(ledger.Claim({3, 0}));
+}
+
+TEST(PushLedgerTest, ARepeatWaitsForTheFirstToBeApplied) {
+  PushLedger ledger;
+  ASSERT_THAT(ledger.Claim({1, 0}), IsOkAndHolds(true));
+  std::atomic<bool> applied = false;
+  std::thread repeat([&] {
+    EXPECT_THAT(ledger.Claim({1, 0}), IsOkAndHolds(false));
+    EXPECT_TRUE(applied);
+  });
+  applied = true;
+  ledger.Finish({1, 0});
+  repeat.join();
+}
+
+}  // namespace
+}  // namespace muster

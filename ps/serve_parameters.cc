@@ -1,0 +1,76 @@
+#include "ps/serve_parameters.h"
+
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/coordinator_wait.h"
+#include "common/process/exit_code.h"
+#include "common/process/shutdown_signals.h"
+#include "common/process/start_line.h"
+#include "ps/parameter_server.h"
+#include "ps/parameter_service.h"
+
+namespace muster {
+namespace {
+
+absl::Status AwaitEnd(const TaskOptions& options, ParameterServer* server,
+                      ShutdownSignals* signals) {
+  while (true) {
+    const ParameterService::Outcome outcome = server->AwaitEnd();
+    switch (outcome.end) {
+      case ParameterService::End::kShutdown:
+        if (outcome.exit_code == 0) {
+          LOG(INFO) << "the job is done";
+          return absl::OkStatus();
+        }
+        return WithExitCode(
+            absl::AbortedError("the job has failed, as its coordinator says"),
+            ExitCode::kFailure);
+      case ParameterService::End::kStopped:
+        return WithExitCode(absl::CancelledError("told to stop by a signal"),
+                            static_cast<ExitCode>(signals->exit_code()));
+      case ParameterService::End::kCoordinatorLost:
+        if (options.on_coordinator_loss == OnCoordinatorLoss::kExit) {
+          return absl::UnavailableError("the coordinator is lost");
+        }
+        LOG(WARNING) << "the coordinator is lost; its job is dropped, another "
+                        "may come";
+        server->service().Reset();
+        break;
+      case ParameterService::End::kNoCoordinator:
+        return outcome.why;
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status ServeParameters(const TaskOptions& options,
+                             const TaskIdentity& identity, Network* network) {
+  ShutdownSignals signals({.grace_period = options.grace_period});
+  ParameterServer::Options server_options;
+  server_options.self = identity;
+  server_options.address = options.listen_address;
+  server_options.shard.thread_count = options.thread_count;
+  server_options.cluster = options.config.cluster;
+  server_options.coordinator = {
+      .coordinator = DescribeCoordinator(options.config.cluster),
+      .timeout = options.startup_timeout};
+  server_options.coordinator_grace = options.coordinator_timeout;
+  ASSIGN_OR_RETURN(const std::unique_ptr<ParameterServer> server,
+                   ParameterServer::Start(network, server_options));
+  std::cerr << StartLine({.config = options.config,
+                          .address = server->address(),
+                          .incarnation = Incarnation(identity.incarnation),
+                          .seed = options.seed})
+            << std::endl;
+  signals.SetHandler([&server](int) { server->Stop(); });
+  const absl::Status status = AwaitEnd(options, server.get(), &signals);
+  signals.SetHandler(nullptr);
+  return status;
+}
+
+}  // namespace muster

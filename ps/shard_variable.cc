@@ -1,0 +1,365 @@
+#include "ps/shard_variable.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "ps/slab.h"
+
+namespace muster {
+namespace {
+
+// Small enough that a stripe's gradient and values stay in the second-level
+// cache, large enough that its lock costs nothing.
+constexpr int64_t kStripeBytes = 256 << 10;
+constexpr int64_t kStripeCountMax = 64;
+constexpr size_t kRunBytes = 64 << 10;
+constexpr size_t kRowsAhead = 8;
+
+bool IsSparse(proto::UpdateKind kind) {
+  return kind == proto::SCATTER_UPDATE || kind == proto::SCATTER_ADD ||
+         kind == proto::SCATTER_SUB || kind == proto::APPLY_SPARSE_GRADIENT;
+}
+
+bool IsGradient(proto::UpdateKind kind) {
+  return kind == proto::APPLY_GRADIENT || kind == proto::APPLY_SPARSE_GRADIENT;
+}
+
+bool IsAddition(proto::UpdateKind kind) {
+  return kind == proto::ASSIGN_ADD || kind == proto::ASSIGN_SUB ||
+         kind == proto::SCATTER_ADD || kind == proto::SCATTER_SUB;
+}
+
+bool IsSubtraction(proto::UpdateKind kind) {
+  return kind == proto::ASSIGN_SUB || kind == proto::SCATTER_SUB;
+}
+
+TensorType RowsType(const TensorType& type, int64_t row_count) {
+  TensorType rows = type;
+  if (rows.shape.rank() > 0) rows.shape.set_dim(0, row_count);
+  return rows;
+}
+
+// target[i] += sign * values[i]. Integers wrap.
+template <typename T>
+void AddInto(int64_t count, const T* values, bool subtract, T* target) {
+  if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) {
+    const float sign = subtract ? -1.0f : 1.0f;
+    for (int64_t i = 0; i < count; ++i) {
+      target[i] = T(static_cast<float>(target[i]) +
+                    sign * static_cast<float>(values[i]));
+    }
+  } else if constexpr (std::is_floating_point_v<T>) {
+    const T sign = subtract ? T{-1} : T{1};
+    for (int64_t i = 0; i < count; ++i) target[i] += sign * values[i];
+  } else if constexpr (!std::is_same_v<T, bool>) {
+    using Unsigned = std::make_unsigned_t<T>;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto a = static_cast<Unsigned>(target[i]);
+      const auto b = static_cast<Unsigned>(values[i]);
+      target[i] = static_cast<T>(subtract ? a - b : a + b);
+    }
+  }
+}
+
+// Rows in rising order, equal ones in the order they came.
+std::vector<int64_t> SortedOrder(absl::Span<const int64_t> rows) {
+  std::vector<int64_t> order(rows.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return rows[a] < rows[b]; });
+  return order;
+}
+
+// Puts the rows of `update` in order; those of a gradient that repeat become
+// their sum, because an optimizer must see one gradient for each row.
+absl::Status PutRowsInOrder(int64_t row_elements, PreparedUpdate* update) {
+  const bool sum_repeats = IsGradient(update->kind);
+  const std::vector<int64_t>& rows = update->rows;
+  const auto is_out_of_order = [&](int64_t a, int64_t b) {
+    return sum_repeats ? a >= b : a > b;
+  };
+  if (std::adjacent_find(rows.begin(), rows.end(), is_out_of_order) ==
+      rows.end()) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const Tensor values, update->value.ToTensor());
+  Tensor ordered(values.dtype(), values.shape());
+  std::vector<int64_t> ordered_rows;
+  VisitNumber(values.dtype(), [&]<typename T>() {
+    const T* from = values.flat<T>().data();
+    T* to = ordered.mutable_flat<T>().data();
+    for (int64_t index : SortedOrder(rows)) {
+      const T* row = from + index * row_elements;
+      if (sum_repeats && !ordered_rows.empty() &&
+          ordered_rows.back() == rows[index]) {
+        AddInto(row_elements, row, /*subtract=*/false, to - row_elements);
+        continue;
+      }
+      std::copy(row, row + row_elements, to);
+      to += row_elements;
+      ordered_rows.push_back(rows[index]);
+    }
+  });
+  const int64_t count = static_cast<int64_t>(ordered_rows.size());
+  update->value = ReceivedTensor::FromTensor(ordered.SliceRows(0, count));
+  update->rows = std::move(ordered_rows);
+  return absl::OkStatus();
+}
+
+// Where one run of a message that lies badly is put straight. On the stack
+// unless rows are huge.
+class Scratch {
+ public:
+  explicit Scratch(size_t size_bytes) {
+    if (size_bytes > sizeof(fixed_)) {
+      large_ = std::make_unique<double[]>(size_bytes / sizeof(double) + 1);
+    }
+  }
+  void* data() { return large_ ? static_cast<void*>(large_.get()) : fixed_; }
+
+ private:
+  alignas(64) uint8_t fixed_[kRunBytes];
+  std::unique_ptr<double[]> large_;
+};
+
+}  // namespace
+
+ShardVariable::ShardVariable(proto::ShardSpec spec, uint32_t handle,
+                             Tensor value)
+    : spec_(std::move(spec)),
+      handle_(handle),
+      type_(value.type()),
+      row_count_(type_.shape.rank() == 0 ? 1 : type_.shape.dim(0)),
+      row_elements_(row_count_ == 0
+                        ? type_.shape.ElementCountInRange(1, type_.shape.rank())
+                        : value.element_count() / row_count_),
+      value_(std::move(value)) {
+  const int64_t row_bytes = std::max<int64_t>(
+      1, row_elements_ * static_cast<int64_t>(SizeOf(type_.dtype)));
+  const int64_t row_count = std::max<int64_t>(1, row_count_);
+  rows_per_stripe_ =
+      std::max({int64_t{1}, kStripeBytes / row_bytes,
+                (row_count + kStripeCountMax - 1) / kStripeCountMax});
+  stripe_count_ =
+      static_cast<int>((row_count + rows_per_stripe_ - 1) / rows_per_stripe_);
+  stripe_mutexes_ = std::vector<absl::Mutex>(stripe_count_);
+}
+
+int64_t ShardVariable::StripeRowBegin(int stripe) const {
+  return std::min(row_count_, stripe * rows_per_stripe_);
+}
+
+absl::Status ShardVariable::Mismatch(const TensorType& expected,
+                                     const TensorType& came) const {
+  return absl::InvalidArgumentError(
+      absl::StrCat("variable \"", spec_.shard_name(), "\" expected a value ",
+                   expected.ToString(), "; a ", came.ToString(), " came"));
+}
+
+absl::StatusOr<std::vector<int64_t>> ShardVariable::CheckRows(
+    const ReceivedTensor& indices) const {
+  const TensorType& came = indices.type();
+  if (came.dtype != DType::kInt64 || came.shape.rank() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variable \"", spec_.shard_name(), "\" expected row indices int64[n]; ",
+        came.ToString(), " came"));
+  }
+  if (type_.shape.rank() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variable \"", spec_.shard_name(), "\" is a scalar and has no rows"));
+  }
+  std::vector<int64_t> rows(came.shape.dim(0));
+  indices.CopyTo(rows.data());
+  for (int64_t row : rows) {
+    if (row < 0 || row >= row_count_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("row ", row, " of variable \"", spec_.shard_name(),
+                       "\" does not exist; it has ", row_count_, " rows"));
+    }
+  }
+  return rows;
+}
+
+absl::StatusOr<PreparedUpdate> ShardVariable::Prepare(
+    proto::UpdateKind kind, const ReceivedTensor& value,
+    const ReceivedTensor* indices, std::shared_ptr<const UpdateRule> rule) {
+  PreparedUpdate update{.variable = this, .kind = kind, .value = value};
+  if (IsGradient(kind)) {
+    if (type_.dtype != DType::kFloat32 && type_.dtype != DType::kFloat64) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "variable \"", spec_.shard_name(), "\" is of ",
+          DTypeString(type_.dtype),
+          "; optimizers update float32 and float64 variables only"));
+    }
+    if (rule == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("a gradient came for variable \"", spec_.shard_name(),
+                       "\", but no optimizer was set"));
+    }
+    update.rule = std::move(rule);
+  }
+  if (IsAddition(kind) && type_.dtype == DType::kBool) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable \"", spec_.shard_name(),
+                     "\" is of bool and cannot be added to"));
+  }
+  TensorType expected = type_;
+  if (IsSparse(kind)) {
+    MUSTER_CHECK(indices != nullptr);
+    ASSIGN_OR_RETURN(update.rows, CheckRows(*indices));
+    expected = RowsType(type_, update.rows.size());
+  }
+  if (value.type() != expected) return Mismatch(expected, value.type());
+  if (IsSparse(kind)) RETURN_IF_ERROR(PutRowsInOrder(row_elements_, &update));
+  if (IsGradient(kind)) RETURN_IF_ERROR(MakeSlots(*update.rule));
+  return update;
+}
+
+absl::Status ShardVariable::MakeSlots(const UpdateRule& rule) {
+  absl::MutexLock lock(&slots_mutex_);
+  if (has_slots_) return absl::OkStatus();
+  std::vector<Tensor> slots;
+  for (const SlotSpec& slot : rule.slots()) {
+    ASSIGN_OR_RETURN(Tensor tensor, AllocateSlab(type_));
+    // Zeros are there already, and cost no memory until they are touched.
+    if (slot.initial_value != 0) {
+      VisitNumber(type_.dtype, [&]<typename T>() {
+        if constexpr (std::is_floating_point_v<T>) {
+          const absl::Span<T> flat = tensor.mutable_flat<T>();
+          std::fill(flat.begin(), flat.end(),
+                    static_cast<T>(slot.initial_value));
+        }
+      });
+    }
+    slots.push_back(std::move(tensor));
+  }
+  slots_ = std::move(slots);
+  has_slots_ = true;
+  return absl::OkStatus();
+}
+
+void ShardVariable::Begin(PreparedUpdate* update) {
+  if (!IsGradient(update->kind)) return;
+  update->rule_step = update_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void ShardVariable::ApplyStripe(const PreparedUpdate& update, int stripe) {
+  const int64_t row_begin = StripeRowBegin(stripe);
+  const int64_t row_end = StripeRowBegin(stripe + 1);
+  if (!IsSparse(update.kind)) {
+    absl::MutexLock lock(&stripe_mutexes_[stripe]);
+    ApplyDense(update, row_begin * row_elements_, row_end * row_elements_);
+    return;
+  }
+  const auto begin =
+      std::lower_bound(update.rows.begin(), update.rows.end(), row_begin);
+  const auto end = std::lower_bound(begin, update.rows.end(), row_end);
+  if (begin == end) return;
+  absl::MutexLock lock(&stripe_mutexes_[stripe]);
+  ApplySparse(update, begin - update.rows.begin(), end - update.rows.begin());
+}
+
+void ShardVariable::ApplyDense(const PreparedUpdate& update, int64_t begin,
+                               int64_t end) {
+  Scratch scratch(kRunBytes);
+  VisitNumber(type_.dtype, [&]<typename T>() {
+    T* const target = value_.mutable_flat<T>().data();
+    update.value.VisitRuns(
+        begin, end, kRunBytes / sizeof(T), scratch.data(),
+        [&](int64_t offset, const void* data, int64_t count) {
+          const T* const values = static_cast<const T*>(data);
+          if (update.kind == proto::ASSIGN) {
+            std::memcpy(target + offset, values, count * sizeof(T));
+          } else if (IsAddition(update.kind)) {
+            AddInto(count, values, IsSubtraction(update.kind), target + offset);
+          } else if constexpr (std::is_floating_point_v<T>) {
+            T* slots[UpdateRule::kSlotCountMax];
+            for (size_t i = 0; i < slots_.size(); ++i) {
+              slots[i] = slots_[i].mutable_flat<T>().data() + offset;
+            }
+            update.rule->Apply(update.rule_step, count, values, target + offset,
+                               absl::MakeConstSpan(slots, slots_.size()));
+          }
+        });
+  });
+}
+
+void ShardVariable::ApplySparse(const PreparedUpdate& update, int64_t row_begin,
+                                int64_t row_end) {
+  if (row_elements_ == 0) return;
+  const size_t row_bytes = row_elements_ * SizeOf(type_.dtype);
+  const int64_t rows_per_run = std::max<size_t>(1, kRunBytes / row_bytes);
+  Scratch scratch(rows_per_run * row_bytes);
+  VisitNumber(type_.dtype, [&]<typename T>() {
+    T* const target = value_.mutable_flat<T>().data();
+    update.value.VisitRuns(
+        row_begin * row_elements_, row_end * row_elements_,
+        rows_per_run * row_elements_, scratch.data(),
+        [&](int64_t offset, const void* data, int64_t count) {
+          const T* values = static_cast<const T*>(data);
+          const auto rows =
+              absl::MakeConstSpan(update.rows)
+                  .subspan(offset / row_elements_, count / row_elements_);
+          if (!IsGradient(update.kind)) {
+            for (int64_t row : rows) {
+              T* const to = target + row * row_elements_;
+              if (update.kind == proto::SCATTER_UPDATE) {
+                std::memcpy(to, values, row_bytes);
+              } else {
+                AddInto(row_elements_, values, IsSubtraction(update.kind), to);
+              }
+              values += row_elements_;
+            }
+          } else if constexpr (std::is_floating_point_v<T>) {
+            T* slots[UpdateRule::kSlotCountMax];
+            for (size_t i = 0; i < slots_.size(); ++i) {
+              slots[i] = slots_[i].mutable_flat<T>().data();
+            }
+            update.rule->ApplyRows(update.rule_step, row_elements_, rows,
+                                   values, target,
+                                   absl::MakeConstSpan(slots, slots_.size()));
+          }
+        });
+  });
+}
+
+void ShardVariable::CopyStripe(int stripe, uint8_t* value) const {
+  const size_t row_bytes = row_elements_ * SizeOf(type_.dtype);
+  const size_t begin_bytes = StripeRowBegin(stripe) * row_bytes;
+  const size_t end_bytes = StripeRowBegin(stripe + 1) * row_bytes;
+  absl::ReaderMutexLock lock(&stripe_mutexes_[stripe]);
+  std::memcpy(value + begin_bytes, value_.raw_data() + begin_bytes,
+              end_bytes - begin_bytes);
+}
+
+void ShardVariable::GatherRows(absl::Span<const int64_t> rows,
+                               uint8_t* out) const {
+  const size_t row_bytes = row_elements_ * SizeOf(type_.dtype);
+  const uint8_t* const table = value_.raw_data();
+  const size_t prefetch_bytes = std::min<size_t>(row_bytes, 512);
+  int locked_stripe = -1;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i + kRowsAhead < rows.size()) {
+      const uint8_t* ahead = table + rows[i + kRowsAhead] * row_bytes;
+      for (size_t line = 0; line < prefetch_bytes; line += 64) {
+        __builtin_prefetch(ahead + line);
+      }
+    }
+    const int stripe = StripeOf(rows[i]);
+    if (stripe != locked_stripe) {
+      if (locked_stripe >= 0) stripe_mutexes_[locked_stripe].ReaderUnlock();
+      stripe_mutexes_[stripe].ReaderLock();
+      locked_stripe = stripe;
+    }
+    std::memcpy(out + i * row_bytes, table + rows[i] * row_bytes, row_bytes);
+  }
+  if (locked_stripe >= 0) stripe_mutexes_[locked_stripe].ReaderUnlock();
+}
+
+}  // namespace muster
