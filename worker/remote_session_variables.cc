@@ -1,0 +1,47 @@
+#include "worker/remote_session_variables.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/cluster/task_id.h"
+
+namespace muster {
+
+absl::StatusOr<VariableStore*> RemoteSessionVariables::Store() {
+  absl::MutexLock open_lock(&open_mutex_);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (store_ != nullptr) return store_.get();
+  }
+  RemoteVariableStore::Options options;
+  for (const TaskId task : cluster_.Tasks(TaskType::kPs)) {
+    ChannelOptions& channel = options.servers.emplace_back();
+    ASSIGN_OR_RETURN(channel.address, cluster_.Address(task));
+    channel.peer_task_type = std::string(TaskTypeName(task.type));
+    channel.peer_task_index = task.index;
+    channel.caller = self_;
+    channel.job_id = job_id_;
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<RemoteVariableStore> store,
+                   RemoteVariableStore::Open(network_, std::move(options)));
+  absl::MutexLock lock(&mutex_);
+  store_ = std::move(store);
+  store_->NoteScheduled(scheduled_);
+  store_->SetLowWaterMark(low_water_mark_);
+  return store_.get();
+}
+
+void RemoteSessionVariables::NoteScheduled(uint64_t closure_id) {
+  absl::MutexLock lock(&mutex_);
+  scheduled_ = std::max(scheduled_, closure_id);
+  if (store_ != nullptr) store_->NoteScheduled(scheduled_);
+}
+
+void RemoteSessionVariables::SetLowWaterMark(uint64_t closure_id) {
+  absl::MutexLock lock(&mutex_);
+  low_water_mark_ = std::max(low_water_mark_, closure_id);
+  if (store_ != nullptr) store_->SetLowWaterMark(low_water_mark_);
+}
+
+}  // namespace muster

@@ -1,0 +1,85 @@
+#include "worker/serve_worker.h"
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/coordinator_wait.h"
+#include "common/kernels/cpu/cpu_kernels.h"
+#include "common/ops/builtin_ops.h"
+#include "common/process/exit_code.h"
+#include "common/process/shutdown_signals.h"
+#include "common/process/start_line.h"
+#include "common/rpc/service.h"
+#include "worker/remote_session_variables.h"
+#include "worker/worker_service.h"
+
+namespace muster {
+namespace {
+
+// For the last words of a session to go out.
+constexpr absl::Duration kServerGrace = absl::Seconds(1);
+
+absl::Status AwaitEnd(const TaskOptions& options, WorkerService* worker,
+                      ShutdownSignals* signals) {
+  const absl::StatusOr<int> exit_code = worker->AwaitJobEnd(
+      {.coordinator = {.coordinator =
+                           DescribeCoordinator(options.config.cluster),
+                       .timeout = options.startup_timeout},
+       .exit_when_coordinator_lost =
+           options.on_coordinator_loss == OnCoordinatorLoss::kExit},
+      [](absl::string_view line) { LOG(INFO) << line; });
+  if (signals->signal() != 0) {
+    return WithExitCode(absl::CancelledError("told to stop by a signal"),
+                        static_cast<ExitCode>(signals->exit_code()));
+  }
+  RETURN_IF_ERROR(exit_code.status());
+  if (*exit_code == 0) {
+    LOG(INFO) << "the job is done";
+    return absl::OkStatus();
+  }
+  return WithExitCode(
+      absl::AbortedError("the job has failed, as its coordinator says"),
+      ExitCode::kFailure);
+}
+
+}  // namespace
+
+absl::Status ServeWorker(const TaskOptions& options,
+                         const TaskIdentity& identity, Network* network) {
+  ShutdownSignals signals({.grace_period = options.grace_period});
+  Door door(identity);
+  const ClusterSpec& cluster = options.config.cluster;
+  WorkerService worker(
+      {.self = identity,
+       .cluster = cluster,
+       .executable = {.intra_op_thread_count = options.thread_count}},
+      &door, &BuiltinOps(), &CpuKernels(),
+      [&](const TaskIdentity& self, absl::string_view job_id) {
+        return std::make_unique<RemoteSessionVariables>(network, cluster, self,
+                                                        std::string(job_id));
+      },
+      Clock::Real());
+  Service methods;
+  worker.AddTo(&methods);
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Server> server,
+      network->Listen({.address = options.listen_address}, &methods, &door));
+  std::cerr << StartLine({.config = options.config,
+                          .address = server->address(),
+                          .incarnation = Incarnation(identity.incarnation),
+                          .seed = options.seed})
+            << std::endl;
+  signals.SetHandler([&worker](int) { worker.Stop(); });
+  const absl::Status status = AwaitEnd(options, &worker, &signals);
+  signals.SetHandler(nullptr);
+  server->Shutdown(kServerGrace);
+  return status;
+}
+
+}  // namespace muster

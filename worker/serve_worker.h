@@ -1,0 +1,25 @@
+#ifndef WORKER_SERVE_WORKER_H_
+#define WORKER_SERVE_WORKER_H_
+
+#include "absl/status/status.h"
+#include "common/process/task_options.h"
+#include "common/rpc/identity.h"
+#include "common/rpc/network.h"
+
+namespace muster {
+
+// The life of a worker process, from listening to the end of its job. Says in
+// its first line who it is and in its last why it ends. SIGTERM and SIGINT end
+// it in an orderly way, so this is called before any thread is started.
+//
+// The status carries the exit code (ExitCodeOf()).
+//   kUnavailable       the address is taken; or the coordinator is lost
+//   kDeadlineExceeded  no coordinator came in time
+//   kAborted           the job has failed, as its coordinator says
+//   kCancelled         a signal came
+absl::Status ServeWorker(const TaskOptions& options,
+                         const TaskIdentity& identity, Network* network);
+
+}  // namespace muster
+
+#endif  // WORKER_SERVE_WORKER_H_

@@ -1,0 +1,29 @@
+#ifndef WORKER_SESSION_VARIABLES_H_
+#define WORKER_SESSION_VARIABLES_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "common/variables/variable_store.h"
+
+namespace muster {
+
+// The variables that a session's steps read and update. Thread-safe.
+class SessionVariables {
+ public:
+  virtual ~SessionVariables() = default;
+
+  // The store; may wait for its servers at the first call. Borrowed, valid as
+  // long as this object.
+  virtual absl::StatusOr<VariableStore*> Store() = 0;
+
+  // Closures up to this id have been scheduled.
+  virtual void NoteScheduled(uint64_t closure_id) = 0;
+
+  // All closures with lower ids have finished.
+  virtual void SetLowWaterMark(uint64_t closure_id) = 0;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_SESSION_VARIABLES_H_

@@ -1,0 +1,75 @@
+#ifndef WORKER_STEP_RUNNER_H_
+#define WORKER_STEP_RUNNER_H_
+
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/dataset/dataset.h"
+#include "common/graph/op_registry.h"
+#include "common/kernels/kernel.h"
+#include "common/runtime/executable.h"
+#include "common/tensor/tensor.h"
+#include "worker/graph_cache.h"
+#include "worker/session_iterator.h"
+#include "worker/session_variables.h"
+
+namespace muster {
+
+// An argument of a closure as the worker has it.
+using StepArgument = std::variant<std::shared_ptr<SessionIterator>, Tensor>;
+
+// Runs steps, one at a time: takes elements from the iterators, runs the graph.
+// Compiles a step when it first meets it.
+//
+// Not thread-safe: each thread has its own.
+class StepRunner {
+ public:
+  // All borrowed, except in Options.
+  struct Environment {
+    const OpRegistry* ops = nullptr;
+    const KernelRegistry* kernels = nullptr;
+    SessionVariables* variables = nullptr;
+    ExecutableOptions executable;
+  };
+
+  explicit StepRunner(const Environment& environment)
+      : environment_(environment) {}
+
+  // Memory of `results` that nobody else holds may be used again.
+  //   kInvalidArgument  the arguments are not what the step takes
+  //   kOutOfRange       a dataset has ended
+  //   any               from the dataset, the graph or the variables
+  absl::Status Run(const std::shared_ptr<const CachedStep>& step,
+                   absl::Span<const StepArgument> arguments,
+                   const RunOptions& options, std::vector<Tensor>* results);
+
+ private:
+  struct Compiled {
+    std::shared_ptr<const CachedStep> step;
+    std::unique_ptr<Executable> executable;
+    // Taken from the iterators: elements[argument][element]. Kept, so that
+    // their memory is used again.
+    std::vector<std::vector<Element>> elements;
+    std::vector<Tensor> parameters;
+  };
+
+  absl::StatusOr<Compiled*> Compile(
+      const std::shared_ptr<const CachedStep>& step);
+  static absl::Status TakeElements(absl::Span<const StepArgument> arguments,
+                                   Compiled* compiled);
+  static absl::Status FillParameters(absl::Span<const StepArgument> arguments,
+                                     Compiled* compiled);
+
+  const Environment environment_;
+  absl::flat_hash_map<uint64_t, std::unique_ptr<Compiled>> compiled_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_STEP_RUNNER_H_

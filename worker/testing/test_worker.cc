@@ -1,0 +1,66 @@
+#include "worker/testing/test_worker.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/random.h"
+#include "common/cluster/task_id.h"
+
+namespace muster {
+namespace {
+
+class NoVariables final : public SessionVariables {
+ public:
+  absl::StatusOr<VariableStore*> Store() override {
+    return absl::FailedPreconditionError("this worker has no variables");
+  }
+  void NoteScheduled(uint64_t) override {}
+  void SetLowWaterMark(uint64_t) override {}
+};
+
+}  // namespace
+
+TestWorker::TestWorker(const Options& options) : options_(options) { Start(); }
+
+TestWorker::~TestWorker() { Kill(); }
+
+void TestWorker::Start() {
+  MUSTER_CHECK(server_ == nullptr);
+  const TaskIdentity self = {.task_type = "worker",
+                             .task_index = options_.index,
+                             .incarnation = RandomIdentity()};
+  door_ = std::make_unique<Door>(self);
+  WorkerService::VariablesFactory variables = options_.variables;
+  if (variables == nullptr) {
+    variables = [](const TaskIdentity&, absl::string_view) {
+      return std::make_unique<NoVariables>();
+    };
+  }
+  worker_ = std::make_unique<WorkerService>(
+      WorkerService::Options{.self = self,
+                             .cluster = options_.cluster,
+                             .session = options_.session},
+      door_.get(), options_.ops, options_.kernels, std::move(variables),
+      Clock::Real());
+  methods_ = std::make_unique<Service>();
+  worker_->AddTo(methods_.get());
+  const auto address = options_.cluster.Address(
+      TaskId{.type = TaskType::kWorker, .index = options_.index});
+  MUSTER_CHECK(address.ok());
+  auto server = Network::Grpc()->Listen({.address = *address}, methods_.get(),
+                                        door_.get());
+  MUSTER_CHECK(server.ok());
+  server_ = *std::move(server);
+}
+
+void TestWorker::Kill() {
+  if (server_ == nullptr) return;
+  server_->Shutdown(absl::ZeroDuration());
+  server_ = nullptr;
+  worker_ = nullptr;
+  methods_ = nullptr;
+  door_ = nullptr;
+}
+
+}  // namespace muster

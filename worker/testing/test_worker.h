@@ -1,0 +1,49 @@
+#ifndef WORKER_TESTING_TEST_WORKER_H_
+#define WORKER_TESTING_TEST_WORKER_H_
+
+#include <memory>
+
+#include "common/cluster/cluster_spec.h"
+#include "common/graph/op_registry.h"
+#include "common/kernels/kernel.h"
+#include "common/rpc/identity.h"
+#include "common/rpc/network.h"
+#include "worker/worker_service.h"
+
+namespace muster {
+
+// A worker in this process that can be killed and started again, each time as
+// another incarnation.
+class TestWorker {
+ public:
+  struct Options {
+    int index = 0;
+    ClusterSpec cluster;  // Says where it listens.
+    const OpRegistry* ops = nullptr;
+    const KernelRegistry* kernels = nullptr;
+    WorkerService::VariablesFactory variables;  // Null: none.
+    WorkerSession::Options session;
+  };
+
+  explicit TestWorker(const Options& options);
+  ~TestWorker();
+
+  void Start();
+  // All connections break at once; what runs goes on until its next report.
+  void Kill();
+
+  bool running() const { return server_ != nullptr; }
+  WorkerService* service() { return worker_.get(); }
+  uint64_t incarnation() const { return door_->self().incarnation; }
+
+ private:
+  const Options options_;
+  std::unique_ptr<Door> door_;
+  std::unique_ptr<WorkerService> worker_;
+  std::unique_ptr<Service> methods_;
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_TESTING_TEST_WORKER_H_

@@ -1,0 +1,341 @@
+#include "worker/worker_service.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/cluster_codec.h"
+#include "common/cluster/cluster_differences.h"
+#include "common/rpc/fault_point.h"
+#include "common/rpc/message.h"
+#include "proto/worker.pb.h"
+#include "worker/client/worker_protocol.h"
+
+namespace muster {
+namespace {
+
+constexpr int kRunnerCountMax = 1024;
+constexpr absl::Duration kHeartbeatIntervalMin = absl::Milliseconds(1);
+
+// A tick of the ticker while nobody is there to say another.
+constexpr absl::Duration kIdleTick = absl::Milliseconds(500);
+
+}  // namespace
+
+// One coordinator's stream and the session that it feeds.
+class WorkerService::Conversation final
+    : public StreamObserver,
+      public std::enable_shared_from_this<Conversation> {
+ public:
+  Conversation(WorkerService* service, std::shared_ptr<Stream> stream)
+      : service_(service), stream_(std::move(stream)) {}
+
+  void OnMessage(ReceivedMessage message) override {
+    silent_ticks_.store(0, std::memory_order_relaxed);
+    const absl::Status status = Handle(message);
+    if (status.ok()) return;
+    LOG(WARNING) << "the coordinator was sent away: " << status.message();
+    if (session_ != nullptr) session_->Stop();
+    stream_->Finish(status);
+  }
+
+  void OnHalfClose() override { stream_->Finish(absl::OkStatus()); }
+
+  void OnDone(const absl::Status& status) override {
+    if (session_ != nullptr) session_->Stop();
+    service_->Leave(this, status);
+  }
+
+  // Drops everything; OnDone() follows.
+  void Cancel() {
+    if (session_ != nullptr) session_->Stop();
+    stream_->Cancel();
+  }
+
+  // Waits for the closures that still run. After Cancel() or OnDone().
+  void Join() { session_->Join(); }
+
+  // Called once per heartbeat interval; false when the peer was silent for as
+  // many as it may be.
+  bool Tick() {
+    if (silent_ticks_.fetch_add(1) >= silent_ticks_max_) return false;
+    stream_->Send(Message()).IgnoreError();
+    return true;
+  }
+
+  absl::Duration heartbeat_interval() const { return heartbeat_interval_; }
+  const std::string& job_id() const { return job_id_; }
+  WorkerSession* session() const { return session_.get(); }
+
+ private:
+  absl::Status Handle(const ReceivedMessage& message) {
+    ASSIGN_OR_RETURN(const auto command,
+                     message.ParseBody<proto::WorkerCommand>());
+    if (session_ == nullptr) {
+      if (!command.has_opening()) {
+        return absl::FailedPreconditionError(
+            "a session begins with an opening, and this one did not");
+      }
+      RETURN_IF_ERROR(Open(command.opening(), message.identity()));
+    } else if (command.has_opening()) {
+      return absl::FailedPreconditionError("the session is open already");
+    }
+    RETURN_IF_ERROR(FaultPoint("worker.on_command"));
+    ASSIGN_OR_RETURN(const std::vector<Tensor> tensors, message.ToTensors());
+    RETURN_IF_ERROR(session_->Accept(command, tensors));
+    if (command.has_job_end()) {
+      session_->Stop();
+      service_->EndJob(command.job_end().exit_code());
+      stream_->Finish(absl::OkStatus());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Open(const proto::SessionOpening& opening,
+                    const proto::RequestIdentity& identity) {
+    const Options& options = service_->options_;
+    RETURN_IF_ERROR(CheckOpening(opening));
+    job_id_ = identity.job_id();
+    heartbeat_interval_ = std::max<absl::Duration>(
+        kHeartbeatIntervalMin,
+        absl::Milliseconds(opening.heartbeat_interval_ms()));
+    silent_ticks_max_ = static_cast<int>(std::clamp<int64_t>(
+        opening.heartbeat_timeout_ms() /
+            std::max<int64_t>(1, opening.heartbeat_interval_ms()),
+        2, 1 << 20));
+    variables_ = service_->variables_(options.self, job_id_);
+    WorkerSession::Options session_options = options.session;
+    session_options.worker_index = options.self.task_index;
+    session_options.job_seed = opening.job_seed();
+    session_options.runner_count = opening.runner_count();
+    session_ = std::make_unique<WorkerSession>(
+        session_options,
+        StepRunner::Environment{.ops = service_->ops_,
+                                .kernels = service_->kernels_,
+                                .variables = variables_.get(),
+                                .executable = options.executable},
+        &service_->graphs_, service_->clock_,
+        [stream = stream_](Message report) {
+          stream->Send(report)
+              .IgnoreError();  // A broken stream tells OnDone().
+        });
+    RETURN_IF_ERROR(service_->Enter(shared_from_this(), identity));
+
+    proto::WorkerReport report;
+    proto::SessionAcceptance* const acceptance = report.mutable_acceptance();
+    acceptance->set_incarnation(options.self.incarnation);
+    for (const uint64_t fingerprint : service_->graphs_.fingerprints()) {
+      acceptance->add_fingerprints(fingerprint);
+    }
+    return stream_->Send(Message{report.SerializeAsString(), {}});
+  }
+
+  absl::Status CheckOpening(const proto::SessionOpening& opening) const {
+    const Options& options = service_->options_;
+    if (opening.worker_index() != options.self.task_index) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the coordinator takes this task for worker ", opening.worker_index(),
+          ", but it is ", options.self.ToString(),
+          "; the two TF_CONFIGs disagree"));
+    }
+    if (opening.runner_count() < 1 ||
+        opening.runner_count() > kRunnerCountMax) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("closures_in_flight is ", opening.runner_count(),
+                       "; expected 1 to ", kRunnerCountMax));
+    }
+    if (!opening.has_cluster()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const ClusterSpec there, DecodeCluster(opening.cluster()));
+    const absl::Status agreed =
+        CheckClustersAgree(TaskId{TaskType::kChief, 0}, there, options.cluster);
+    if (agreed.ok()) return absl::OkStatus();
+    // The code of an opening that no later try will mend.
+    return absl::InvalidArgumentError(agreed.message());
+  }
+
+  WorkerService* const service_;
+  const std::shared_ptr<Stream> stream_;
+
+  // Set while the first message is handled, then constant.
+  std::string job_id_;
+  absl::Duration heartbeat_interval_ = kIdleTick;
+  int silent_ticks_max_ = 2;
+  std::unique_ptr<SessionVariables> variables_;  // Outlives session_.
+  std::unique_ptr<WorkerSession> session_;
+
+  // Silence is counted in ticks, not in time, so that a process that was
+  // stopped and goes on does not take everybody else for lost.
+  std::atomic<int> silent_ticks_ = 0;
+};
+
+WorkerService::WorkerService(const Options& options, Door* door,
+                             const OpRegistry* ops,
+                             const KernelRegistry* kernels,
+                             VariablesFactory variables, Clock* clock)
+    : options_(options),
+      door_(door),
+      ops_(ops),
+      kernels_(kernels),
+      variables_(std::move(variables)),
+      clock_(clock),
+      graphs_(ops),
+      ticker_([this] { TickLoop(); }) {}
+
+WorkerService::~WorkerService() {
+  Stop();
+  ticker_.join();
+}
+
+void WorkerService::AddTo(Service* service) {
+  service->AddStream(
+      kWorkerSessionMethod, [this](std::shared_ptr<Stream> stream) {
+        return std::make_shared<Conversation>(this, std::move(stream));
+      });
+  service->AddUnary(kWorkerFetchResultMethod,
+                    [this](ReceivedMessage request, Responder responder) {
+                      FetchResult(std::move(request), std::move(responder));
+                    });
+}
+
+absl::Status WorkerService::Enter(std::shared_ptr<Conversation> conversation,
+                                  const proto::RequestIdentity& identity) {
+  RETURN_IF_ERROR(door_->AdoptJob(identity.job_id()));
+  door_->Fence(identity.caller_task(), identity.caller_incarnation());
+  std::shared_ptr<Conversation> replaced;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopping_ || job_ended_) {
+      return absl::UnavailableError("this worker is about to exit");
+    }
+    replaced = std::exchange(current_, std::move(conversation));
+    if (replaced != nullptr) dead_.push_back(replaced);
+    changed_ = true;
+  }
+  if (replaced != nullptr) replaced->Cancel();
+  LOG(INFO) << "working for job " << identity.job_id();
+  return absl::OkStatus();
+}
+
+void WorkerService::Leave(Conversation* conversation, const absl::Status& why) {
+  absl::MutexLock lock(&mutex_);
+  if (current_.get() != conversation) return;
+  dead_.push_back(std::move(current_));
+  current_ = nullptr;
+  changed_ = true;
+  // Whoever comes next, for this job or another, may come in.
+  door_->ReleaseJob();
+  if (job_ended_) return;
+  ++lost_count_;
+  lost_reason_ = why;
+}
+
+void WorkerService::EndJob(int exit_code) {
+  absl::MutexLock lock(&mutex_);
+  job_ended_ = true;
+  exit_code_ = exit_code;
+}
+
+void WorkerService::FetchResult(ReceivedMessage request, Responder responder) {
+  const auto body = request.ParseBody<proto::FetchResultRequest>();
+  if (!body.ok()) {
+    responder.Respond(body.status());
+    return;
+  }
+  std::shared_ptr<Conversation> conversation;
+  {
+    absl::MutexLock lock(&mutex_);
+    conversation = current_;
+  }
+  if (conversation == nullptr ||
+      conversation->job_id() != request.identity().job_id()) {
+    responder.Respond(absl::NotFoundError(
+        absl::StrCat(options_.self.ToString(), " has no session of this job, ",
+                     "so it holds none of its results")));
+    return;
+  }
+  absl::StatusOr<std::vector<Tensor>> results =
+      conversation->session()->FetchResult(body->closure_id());
+  if (!results.ok()) {
+    responder.Respond(results.status());
+    return;
+  }
+  responder.Respond(Message{proto::FetchResultResponse().SerializeAsString(),
+                            *std::move(results)});
+}
+
+absl::StatusOr<int> WorkerService::AwaitJobEnd(
+    const WaitOptions& options,
+    const std::function<void(absl::string_view)>& report) {
+  CoordinatorWait wait(options.coordinator, clock_->Now());
+  absl::MutexLock lock(&mutex_);
+  while (true) {
+    if (job_ended_) return exit_code_;
+    if (stopping_) return absl::CancelledError("this worker was told to stop");
+    changed_ = false;
+    const bool is_alone = current_ == nullptr;
+    if (is_alone && lost_count_ > 0 && options.exit_when_coordinator_lost) {
+      return absl::UnavailableError(
+          absl::StrCat("the coordinator is lost: ", lost_reason_.message()));
+    }
+    ASSIGN_OR_RETURN(const std::string line,
+                     wait.Look(is_alone, lost_count_, clock_->Now()));
+    if (!line.empty()) {
+      mutex_.Unlock();
+      report(line);
+      mutex_.Lock();
+    }
+    clock_->AwaitWithDeadline(&mutex_,
+                              absl::Condition(this, &WorkerService::HasChanged),
+                              wait.next_look());
+  }
+}
+
+void WorkerService::Stop() {
+  std::shared_ptr<Conversation> conversation;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    conversation = current_;
+  }
+  if (conversation != nullptr) conversation->Cancel();
+}
+
+bool WorkerService::has_coordinator() const {
+  absl::MutexLock lock(&mutex_);
+  return current_ != nullptr;
+}
+
+void WorkerService::TickLoop() {
+  absl::Time next_tick = clock_->Now();
+  while (true) {
+    std::shared_ptr<Conversation> conversation;
+    std::vector<std::shared_ptr<Conversation>> dead;
+    bool is_tick = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      const bool woken = clock_->AwaitWithDeadline(
+          &mutex_, absl::Condition(this, &WorkerService::IsStopping),
+          next_tick);
+      if (stopping_) return;
+      is_tick = !woken;
+      conversation = current_;
+      dead = std::exchange(dead_, {});
+    }
+    // Here, because the transport's threads must not wait for closures.
+    for (const auto& buried : dead) buried->Join();
+    dead.clear();
+    if (!is_tick) continue;
+    next_tick = clock_->Now() + (conversation == nullptr
+                                     ? kIdleTick
+                                     : conversation->heartbeat_interval());
+    if (conversation != nullptr && !conversation->Tick()) {
+      LOG(WARNING) << "the coordinator has been silent for too long";
+      conversation->Cancel();
+    }
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,336 @@
+#include "worker/worker_session.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/fault_point.h"
+#include "common/rpc/status_detail.h"
+
+namespace muster {
+namespace {
+
+// Entries of one report: enough to make its cost vanish, few enough to be on
+// the way soon.
+constexpr int64_t kReportEntriesMax = 1024;
+
+constexpr size_t kDefinitionCountMax = 1 << 16;
+
+size_t SizeBytes(absl::Span<const Tensor> tensors) {
+  size_t size_bytes = 0;
+  for (const Tensor& tensor : tensors) {
+    if (tensor.dtype() != DType::kString) {
+      size_bytes += tensor.size_bytes();
+      continue;
+    }
+    for (const std::string& element : tensor.flat<std::string>()) {
+      size_bytes += element.size();
+    }
+  }
+  return size_bytes;
+}
+
+void AddFinished(uint64_t id, proto::WorkerReport* report) {
+  if (report->finished_size() > 0) {
+    proto::ClosureRange* last =
+        report->mutable_finished(report->finished_size() - 1);
+    if (last->first_id() + last->count() == id) {
+      last->set_count(last->count() + 1);
+      return;
+    }
+  }
+  proto::ClosureRange* const range = report->add_finished();
+  range->set_first_id(id);
+  range->set_count(1);
+}
+
+}  // namespace
+
+WorkerSession::WorkerSession(const Options& options,
+                             const StepRunner::Environment& environment,
+                             GraphCache* graphs, Clock* clock, SendReport send)
+    : options_(options),
+      environment_(environment),
+      graphs_(graphs),
+      clock_(clock),
+      send_(std::move(send)),
+      last_report_(clock->Now()) {
+  for (int i = 0; i < options_.runner_count; ++i) {
+    runners_.emplace_back([this] { RunLoop(); });
+  }
+}
+
+WorkerSession::~WorkerSession() {
+  Stop();
+  Join();
+}
+
+void WorkerSession::Join() {
+  for (std::thread& runner : runners_) runner.join();
+  runners_.clear();
+}
+
+absl::Status WorkerSession::Accept(const proto::WorkerCommand& command,
+                                   absl::Span<const Tensor> tensors) {
+  // Graphs are decoded before the lock is taken.
+  std::vector<std::pair<uint32_t, Step>> functions;
+  for (const proto::FunctionDefinition& definition : command.functions()) {
+    functions.emplace_back(
+        definition.function_id(),
+        graphs_->Get(definition.fingerprint(), definition.graph()));
+  }
+  Outbox outbox;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopping_) return absl::OkStatus();
+    for (auto& [id, step] : functions) functions_.insert_or_assign(id, step);
+    RETURN_IF_ERROR(AcceptLocked(command, tensors));
+    // An idle worker may be waiting for what is handed back, and the runners
+    // here may be busy for long.
+    if (command.recalled_size() > 0) outbox = TakeOutbox(clock_->Now());
+  }
+  Send(std::move(outbox));
+  return absl::OkStatus();
+}
+
+absl::Status WorkerSession::AcceptLocked(const proto::WorkerCommand& command,
+                                         absl::Span<const Tensor> tensors) {
+  for (const proto::IteratorDefinition& definition : command.iterators()) {
+    iterators_[definition.iterator_id()] = std::make_shared<SessionIterator>(
+        definition.iterator_id(), definition.dataset(),
+        InputContext{.num_input_pipelines = definition.num_input_pipelines(),
+                     .input_pipeline_id = definition.input_pipeline_id(),
+                     .num_replicas_in_sync = definition.num_replicas_in_sync()},
+        definition.epoch());
+  }
+  if (functions_.size() > kDefinitionCountMax ||
+      iterators_.size() > kDefinitionCountMax) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "more than ", kDefinitionCountMax, " functions or iterators"));
+  }
+  for (const proto::ClosureRun& run : command.runs()) {
+    RETURN_IF_ERROR(AddRun(run, tensors));
+  }
+  for (const uint64_t id : command.recalled()) Recall(id);
+  for (const uint64_t id : command.released()) {
+    const auto kept = kept_.find(id);
+    if (kept == kept_.end()) continue;
+    kept_bytes_ -= SizeBytes(kept->second);
+    kept_.erase(kept);
+  }
+  if (environment_.variables != nullptr) {
+    for (const proto::ClosureRun& run : command.runs()) {
+      environment_.variables->NoteScheduled(run.first_id() + run.count() - 1);
+    }
+    if (command.low_water_mark() > 0) {
+      environment_.variables->SetLowWaterMark(command.low_water_mark());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WorkerSession::AddRun(const proto::ClosureRun& run,
+                                   absl::Span<const Tensor> tensors) {
+  if (run.count() > options_.unstarted_closures_max ||
+      unstarted_count_ + run.count() > options_.unstarted_closures_max) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "worker ", options_.worker_index, " holds ", unstarted_count_,
+        " unstarted closures and was sent ", run.count(), " more; it takes ",
+        options_.unstarted_closures_max));
+  }
+  if (!functions_.contains(run.function_id())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("closure ", run.first_id(), " calls function ",
+                     run.function_id(), ", which was never sent"));
+  }
+  auto arguments = std::make_shared<std::vector<StepArgument>>();
+  for (const proto::ClosureArgument& argument : run.arguments()) {
+    if (argument.kind_case() == proto::ClosureArgument::kIteratorId) {
+      const auto found = iterators_.find(argument.iterator_id());
+      if (found == iterators_.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("closure ", run.first_id(), " takes iterator ",
+                         argument.iterator_id(), ", which was never sent"));
+      }
+      arguments->push_back(found->second);
+    } else if (argument.kind_case() == proto::ClosureArgument::kTensor &&
+               argument.tensor() < tensors.size()) {
+      arguments->push_back(tensors[argument.tensor()]);
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "closure ", run.first_id(),
+          " has an argument that did not come: ", argument.ShortDebugString(),
+          ", beside ", tensors.size(), " tensors"));
+    }
+  }
+  if (run.count() == 0) return absl::OkStatus();
+  runs_.push_back({.first_id = run.first_id(),
+                   .count = run.count(),
+                   .function_id = run.function_id(),
+                   .arguments = std::move(arguments),
+                   .results_unwanted = run.results_unwanted()});
+  unstarted_count_ += run.count();
+  return absl::OkStatus();
+}
+
+void WorkerSession::Recall(uint64_t closure_id) {
+  // Recalled closures are among the newest.
+  const auto found =
+      std::find_if(runs_.rbegin(), runs_.rend(), [&](const Run& run) {
+        return run.first_id <= closure_id &&
+               closure_id < run.first_id + run.count;
+      });
+  if (found == runs_.rend()) return;
+  const auto run = std::prev(found.base());
+  const auto before = static_cast<uint32_t>(closure_id - run->first_id);
+  Run after = *run;
+  after.first_id = closure_id + 1;
+  after.count = run->count - before - 1;
+  run->count = before;
+  const auto position = before == 0 ? runs_.erase(run) : std::next(run);
+  if (after.count > 0) runs_.insert(position, std::move(after));
+  --unstarted_count_;
+  outbox_.report.add_returned(closure_id);
+  ++outbox_.entry_count;
+}
+
+void WorkerSession::Stop() {
+  absl::MutexLock lock(&mutex_);
+  stopping_ = true;
+  runs_.clear();
+  unstarted_count_ = 0;
+}
+
+absl::StatusOr<std::vector<Tensor>> WorkerSession::FetchResult(
+    uint64_t closure_id) {
+  absl::MutexLock lock(&mutex_);
+  const auto kept = kept_.find(closure_id);
+  if (kept == kept_.end()) {
+    return absl::NotFoundError(absl::StrCat(
+        "worker ", options_.worker_index, " does not hold the result of ",
+        "closure ", closure_id, ": it was released, or never kept here"));
+  }
+  return kept->second;
+}
+
+void WorkerSession::RunLoop() {
+  StepRunner runner(environment_);
+  std::vector<Tensor> results;
+  while (true) {
+    Outbox outbox;
+    Run closure;
+    Step step;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(this, &WorkerSession::HasWork));
+      if (stopping_) return;
+      if (runs_.empty()) {
+        outbox = TakeOutbox(clock_->Now());
+      } else {
+        closure = TakeOne();
+        step = functions_.at(closure.function_id);
+      }
+    }
+    if (closure.count == 0) {
+      Send(std::move(outbox));
+    } else {
+      RunOne(&runner, closure, step, &results);
+    }
+  }
+}
+
+WorkerSession::Run WorkerSession::TakeOne() {
+  Run& front = runs_.front();
+  Run one = front;
+  one.count = 1;
+  ++front.first_id;
+  --unstarted_count_;
+  if (--front.count == 0) runs_.pop_front();
+  return one;
+}
+
+void WorkerSession::RunOne(StepRunner* runner, const Run& closure,
+                           const Step& step, std::vector<Tensor>* results) {
+  const absl::Time started = clock_->Now();
+  absl::Status status = step.status();
+  if (status.ok()) {
+    status =
+        runner->Run(*step, *closure.arguments,
+                    {.step_id = closure.first_id,
+                     .step_seed = FoldIn(options_.job_seed, closure.first_id)},
+                    results);
+  }
+  if (status.ok()) status = FaultPoint("worker.before_report");
+  const absl::Time now = clock_->Now();
+  Outbox outbox;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopping_) return;
+    Record(closure, status, results);
+    outbox_.busy += now - started;
+    if (ReportIsDue(closure.function_id, now)) outbox = TakeOutbox(now);
+  }
+  Send(std::move(outbox));
+}
+
+void WorkerSession::Record(const Run& closure, const absl::Status& status,
+                           std::vector<Tensor>* results) {
+  ++outbox_.entry_count;
+  if (!status.ok()) {
+    proto::ClosureFailure* const failure = outbox_.report.add_failures();
+    failure->set_id(closure.first_id);
+    *failure->mutable_status() = EncodeStatus(status);
+    return;
+  }
+  if (results->empty() || closure.results_unwanted) {
+    AddFinished(closure.first_id, &outbox_.report);
+    return;
+  }
+  proto::ClosureResult* const result = outbox_.report.add_results();
+  result->set_id(closure.first_id);
+  if (KeepResults(closure.first_id, results)) {
+    result->set_kept(true);
+    return;
+  }
+  result->set_first_tensor(static_cast<uint32_t>(outbox_.tensors.size()));
+  result->set_tensor_count(static_cast<uint32_t>(results->size()));
+  for (Tensor& tensor : *results) outbox_.tensors.push_back(std::move(tensor));
+  results->clear();
+}
+
+bool WorkerSession::KeepResults(uint64_t closure_id,
+                                std::vector<Tensor>* results) {
+  const size_t size_bytes = SizeBytes(*results);
+  if (size_bytes <= options_.inline_result_bytes_max ||
+      kept_.size() >= options_.kept_result_count_max ||
+      kept_bytes_ + size_bytes > options_.kept_result_bytes_max) {
+    return false;
+  }
+  kept_bytes_ += size_bytes;
+  kept_[closure_id] = std::exchange(*results, {});
+  return true;
+}
+
+bool WorkerSession::ReportIsDue(uint32_t function_id, absl::Time now) const {
+  // A closure of another kind may take long, and what has finished should not
+  // wait for it.
+  return runs_.empty() || runs_.front().function_id != function_id ||
+         outbox_.entry_count >= kReportEntriesMax ||
+         now - last_report_ >= options_.report_interval;
+}
+
+WorkerSession::Outbox WorkerSession::TakeOutbox(absl::Time now) {
+  last_report_ = now;
+  return std::exchange(outbox_, Outbox());
+}
+
+void WorkerSession::Send(Outbox outbox) {
+  if (outbox.entry_count == 0) return;
+  outbox.report.set_busy_ns(absl::ToInt64Nanoseconds(outbox.busy));
+  send_(Message{outbox.report.SerializeAsString(), std::move(outbox.tensors)});
+}
+
+}  // namespace muster
