@@ -1,0 +1,297 @@
+#include "coordinator/closure_dispatcher.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/random.h"
+#include "common/base/status_matchers.h"
+#include "common/cluster/cluster_spec.h"
+#include "common/cluster/missing_tasks.h"
+#include "common/cluster/task_id.h"
+#include "common/graph/graph_builder.h"
+#include "common/graph/graph_codec.h"
+#include "common/graph/op_registry.h"
+#include "common/kernels/kernel.h"
+#include "common/rpc/network.h"
+#include "coordinator/closure_arguments.h"
+#include "coordinator/report_intake.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/graph.pb.h"
+#include "worker/client/step_signature.h"
+#include "worker/testing/reserved_port.h"
+#include "worker/testing/test_worker.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+absl::Time Soon() { return Clock::Real()->Now() + absl::Seconds(60); }
+
+void Ignore(absl::string_view) {}
+
+// A coordinator and workers in this process, over gRPC.
+class ClosureDispatcherTest : public testing::Test {
+ protected:
+  void StartWorkers(int count) {
+    std::vector<std::string> addresses;
+    for (int i = 0; i < count; ++i) {
+      addresses.push_back(
+          ports_.emplace_back(std::make_unique<ReservedPort>())->address());
+    }
+    cluster_ = *ClusterSpec::FromLists(
+        {{TaskType::kWorker, addresses}, {TaskType::kPs, {"127.0.0.1:1"}}});
+    for (int i = 0; i < count; ++i) {
+      workers_.push_back(std::make_unique<TestWorker>(
+          TestWorker::Options{.index = i,
+                              .cluster = cluster_,
+                              .ops = &ops_,
+                              .kernels = &kernels_,
+                              .session = session_}));
+    }
+  }
+
+  void StartDispatcher(ClosureDispatcher::Options options = {}) {
+    options.cluster = cluster_;
+    std::vector<std::unique_ptr<Channel>> channels;
+    for (const TaskId task : cluster_.Tasks(TaskType::kWorker)) {
+      channels.push_back(Network::Grpc()->Connect(
+          {.address = *cluster_.Address(task),
+           .peer_task_type = "worker",
+           .peer_task_index = task.index,
+           .caller = {.task_type = "chief", .incarnation = RandomIdentity()},
+           .job_id = "job"}));
+    }
+    missing_ = std::make_unique<MissingTasks>(
+        cluster_, cluster_.Tasks(TaskType::kWorker), Clock::Real());
+    dispatcher_ = std::make_unique<ClosureDispatcher>(
+        options, std::move(channels),
+        [](const absl::Status&) { return FailureVerdict::kFailure; },
+        missing_.get(), Clock::Real());
+  }
+
+  // Returns its only argument.
+  uint32_t AddEcho() {
+    GraphBuilder builder(&ops_, "echo");
+    builder.AddResult(builder.Parameter("x", {DType::kFloat32, {-1}},
+                                        ToAttributes({.argument = 0})));
+    return AddGraph(*std::move(builder).Build());
+  }
+
+  uint32_t AddGraph(const Graph& graph) {
+    return dispatcher_->AddFunction(graph.name,
+                                    EncodeGraph(graph).SerializeAsString());
+  }
+
+  static ClosureWork Call(uint32_t function_id, std::vector<Tensor> tensors) {
+    auto arguments = std::make_shared<ClosureArguments>();
+    for (Tensor& tensor : tensors) {
+      arguments->arguments.push_back({.tensors = {std::move(tensor)}});
+    }
+    return {.function_id = function_id, .arguments = std::move(arguments)};
+  }
+
+  std::vector<std::unique_ptr<ReservedPort>> ports_;
+  ClusterSpec cluster_;
+  OpRegistry ops_;
+  KernelRegistry kernels_;
+  WorkerSession::Options session_;
+  std::vector<std::unique_ptr<TestWorker>> workers_;
+  std::unique_ptr<MissingTasks> missing_;
+  std::unique_ptr<ClosureDispatcher> dispatcher_;
+};
+
+TEST_F(ClosureDispatcherTest, RunsClosuresAndBringsTheirResults) {
+  StartWorkers(2);
+  StartDispatcher();
+  ASSERT_OK(missing_->Await(Soon(), Ignore));
+  const uint32_t echo = AddEcho();
+  std::vector<RemoteValue> values;
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_OK_AND_ASSIGN(
+        RemoteValue value,
+        dispatcher_->Schedule(
+            Call(echo, {Tensor::FromValues<float>({1}, {float(i)})}), Soon()));
+    values.push_back(value);
+  }
+  ASSERT_OK(dispatcher_->Join(Soon()));
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> results,
+                         dispatcher_->Fetch(values[i], Soon()));
+    ASSERT_EQ(results.size(), 1u);
+    EXPECT_EQ(results[0].scalar<float>(), float(i));
+  }
+  EXPECT_THAT(dispatcher_->Done(), IsOkAndHolds(true));
+  EXPECT_OK(dispatcher_->EndJob(0, Soon()));
+  EXPECT_THAT(workers_[0]->service()->AwaitJobEnd({}, Ignore), IsOkAndHolds(0));
+}
+
+TEST_F(ClosureDispatcherTest, LargeResultsStayUntilTheyAreFetchedOrDropped) {
+  session_.inline_result_bytes_max = 16;
+  session_.kept_result_bytes_max = 1000;
+  StartWorkers(1);
+  StartDispatcher();
+  const uint32_t echo = AddEcho();
+  const Tensor large = Tensor::Full(DType::kFloat32, {100}, 3);
+  for (int i = 0; i < 20; ++i) {
+    // Two fit; unless they are let go of, the third would come along, and that
+    // shows in what the worker still knows.
+    ASSERT_OK_AND_ASSIGN(const RemoteValue value,
+                         dispatcher_->Schedule(Call(echo, {large}), Soon()));
+    ASSERT_OK(dispatcher_->Join(Soon()));
+    int worker = -1;
+    uint64_t incarnation = 0;
+    ASSERT_TRUE(value.state()->is_kept(&worker, &incarnation));
+    ASSERT_OK_AND_ASSIGN(const auto results, dispatcher_->Fetch(value, Soon()));
+    EXPECT_TRUE(BitwiseEqual(results[0], large));
+    EXPECT_FALSE(value.state()->is_kept(&worker, &incarnation));
+  }
+}
+
+TEST_F(ClosureDispatcherTest, AFailureComesOutOfJoinAndTheNextRoundWorks) {
+  StartWorkers(2);
+  StartDispatcher();
+  const uint32_t echo = AddEcho();
+  const Tensor bad = Tensor::Scalar(1.0f);
+  const Tensor good = Tensor::FromValues<float>({1}, {1});
+  ASSERT_OK_AND_ASSIGN(const RemoteValue failed,
+                       dispatcher_->Schedule(Call(echo, {bad}), Soon()));
+  EXPECT_THAT(dispatcher_->Join(Soon()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("closure 1 on worker")));
+  EXPECT_THAT(dispatcher_->Fetch(failed, Soon()),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  ASSERT_OK_AND_ASSIGN(const RemoteValue value,
+                       dispatcher_->Schedule(Call(echo, {good}), Soon()));
+  EXPECT_OK(dispatcher_->Join(Soon()));
+  EXPECT_OK(dispatcher_->Fetch(value, Soon()));
+}
+
+TEST_F(ClosureDispatcherTest, ClosuresOfAKilledWorkerRunElsewhere) {
+  StartWorkers(2);
+  StartDispatcher();
+  ASSERT_OK(missing_->Await(Soon(), Ignore));
+  const uint32_t echo = AddEcho();
+  const Tensor one = Tensor::FromValues<float>({1}, {1});
+  std::vector<RemoteValue> values;
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 200; ++i) {
+      ASSERT_OK_AND_ASSIGN(RemoteValue value,
+                           dispatcher_->Schedule(Call(echo, {one}), Soon()));
+      values.push_back(value);
+    }
+    TestWorker& victim = *workers_[round % 2];
+    if (victim.running()) {
+      victim.Kill();
+    } else {
+      victim.Start();
+    }
+    TestWorker& other = *workers_[(round + 1) % 2];
+    if (!other.running()) other.Start();
+  }
+  ASSERT_OK(dispatcher_->Join(Soon()));
+  for (const RemoteValue& value : values) {
+    EXPECT_OK(dispatcher_->Fetch(value, Soon()));
+  }
+  EXPECT_GT(dispatcher_->counters().lost_count, 0);
+  EXPECT_EQ(dispatcher_->counters().finished_count, 4000);
+}
+
+TEST_F(ClosureDispatcherTest, AReturningWorkerIsUsedWhileAnotherIsStillAway) {
+  StartWorkers(2);
+  StartDispatcher();
+  ASSERT_OK(missing_->Await(Soon(), Ignore));
+  const uint32_t echo = AddEcho();
+  workers_[0]->Kill();
+  workers_[1]->Kill();
+  ASSERT_OK_AND_ASSIGN(
+      const RemoteValue value,
+      dispatcher_->Schedule(Call(echo, {Tensor::FromValues<float>({1}, {1})}),
+                            Soon()));
+  EXPECT_THAT(dispatcher_->Join(Clock::Real()->Now() + absl::Milliseconds(50)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       AllOf(HasSubstr("Join has waited"),
+                             HasSubstr("worker 0"), HasSubstr("worker 1"))));
+  workers_[1]->Start();
+  EXPECT_OK(dispatcher_->Join(Soon()));
+  EXPECT_OK(dispatcher_->Fetch(value, Soon()));
+}
+
+TEST_F(ClosureDispatcherTest, StartUpNamesTheWorkersThatNeverCame) {
+  StartWorkers(2);
+  workers_[1]->Kill();
+  StartDispatcher();
+  EXPECT_THAT(
+      missing_->Await(Clock::Real()->Now() + absl::Milliseconds(200), Ignore),
+      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("worker 1")));
+}
+
+TEST_F(ClosureDispatcherTest, AWorkerOfAnotherClusterRefuses) {
+  StartWorkers(1);
+  cluster_ =
+      *ClusterSpec::FromLists({{TaskType::kWorker, {ports_[0]->address()}},
+                               {TaskType::kPs, {"127.0.0.1:2"}}});
+  StartDispatcher();
+  EXPECT_THAT(
+      missing_->Await(Soon(), Ignore),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("127.0.0.1:2"))));
+}
+
+TEST_F(ClosureDispatcherTest, AnAbortWakesEverybody) {
+  StartWorkers(1);
+  StartDispatcher();
+  ASSERT_OK(missing_->Await(Soon(), Ignore));
+  const uint32_t echo = AddEcho();
+  workers_[0]->Kill();
+  ASSERT_OK_AND_ASSIGN(
+      const RemoteValue value,
+      dispatcher_->Schedule(Call(echo, {Tensor::FromValues<float>({1}, {1})}),
+                            Soon()));
+  dispatcher_->Abort(absl::DataLossError("ps 1 is lost"));
+  const auto is_lost =
+      StatusIs(absl::StatusCode::kDataLoss, HasSubstr("ps 1 is lost"));
+  EXPECT_THAT(dispatcher_->Fetch(value, Soon()), is_lost);
+  EXPECT_THAT(dispatcher_->Join(Soon()), is_lost);
+  EXPECT_THAT(dispatcher_->Schedule({.function_id = echo}, Soon()), is_lost);
+}
+
+TEST_F(ClosureDispatcherTest, AWorkerWithoutACoordinatorGivesUpInTime) {
+  StartWorkers(1);
+  EXPECT_THAT(workers_[0]->service()->AwaitJobEnd(
+                  {.coordinator = {.timeout = absl::Milliseconds(20)}}, Ignore),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       HasSubstr("waiting for the coordinator: none came")));
+}
+
+TEST_F(ClosureDispatcherTest, AWorkerNoticesThatItsCoordinatorIsGone) {
+  StartWorkers(1);
+  StartDispatcher();
+  ASSERT_OK(missing_->Await(Soon(), Ignore));
+  dispatcher_.reset();
+  EXPECT_THAT(workers_[0]->service()->AwaitJobEnd(
+                  {.exit_when_coordinator_lost = true}, Ignore),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("the coordinator is lost")));
+}
+
+TEST_F(ClosureDispatcherTest, ANewCoordinatorTakesOverFromALostOne) {
+  StartWorkers(1);
+  StartDispatcher();
+  ASSERT_OK(missing_->Await(Soon(), Ignore));
+  dispatcher_.reset();
+  StartDispatcher();
+  ASSERT_OK(missing_->Await(Soon(), Ignore));
+  const uint32_t echo = AddEcho();
+  ASSERT_OK(dispatcher_->Schedule(
+      Call(echo, {Tensor::FromValues<float>({1}, {1})}), Soon()));
+  EXPECT_OK(dispatcher_->Join(Soon()));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,408 @@
+#include "coordinator/closure_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/check.h"
+
+namespace muster {
+namespace {
+
+// Unfinished and finished closures between the low-water mark and the newest
+// id, in units of the queue's own bound.
+constexpr int kSpanFactor = 4;
+
+constexpr size_t kListedFailuresMax = 16;
+
+// Copies `status` with another message; code and payloads stay.
+absl::Status WithMessage(const absl::Status& status,
+                         absl::string_view message) {
+  absl::Status copy(status.code(), message);
+  status.ForEachPayload(
+      [&copy](absl::string_view type_url, const absl::Cord& payload) {
+        copy.SetPayload(type_url, payload);
+      });
+  return copy;
+}
+
+absl::Status SuspectError(uint64_t id, int attempts, const absl::Status& why) {
+  return absl::AbortedError(absl::StrCat(
+      "closure ", id, " was running on ", attempts,
+      " workers when they died, so it is the suspect and is not tried again; "
+      "the last one: ",
+      why.message()));
+}
+
+}  // namespace
+
+ClosureQueue::ClosureQueue(const Options& options)
+    : options_(options), lanes_(options.worker_count, Lane(options)) {
+  MUSTER_CHECK(options.worker_count > 0 && options.runner_count > 0);
+}
+
+bool ClosureQueue::HasRoom() const {
+  const size_t span_max =
+      static_cast<size_t>(kSpanFactor) * options_.queued_closures_max;
+  return queued_count_ < options_.queued_closures_max &&
+         entries_.size() < span_max;
+}
+
+std::shared_ptr<RemoteValueState> ClosureQueue::Add(ClosureWork work) {
+  MUSTER_CHECK(!failing());
+  const uint64_t id = first_id_ + entries_.size();
+  auto value = std::make_shared<RemoteValueState>(id);
+  Entry& entry = entries_.emplace_back();
+  entry.work = std::move(work);
+  entry.value = value;
+  pending_.push_back(id);
+  ++queued_count_;
+  return value;
+}
+
+void ClosureQueue::Cancel(uint64_t id) {
+  Entry* const entry = Find(id);
+  if (entry == nullptr || entry->state == State::kFinished) return;
+  if (entry->state == State::kInFlight) {
+    entry->is_cancelled = true;
+    Recall(id, entry);
+    return;
+  }
+  entry->value->SetError(absl::CancelledError(
+      absl::StrCat("closure ", id, " was cancelled before it was started")));
+  --queued_count_;
+  MarkFinished(entry);
+  DropFinished();
+  DropCancelledFromPending();
+}
+
+void ClosureQueue::CancelAll() {
+  const uint64_t end_id = first_id_ + entries_.size();
+  for (uint64_t id = first_id_; id < end_id; ++id) Cancel(id);
+}
+
+void ClosureQueue::WorkerReady(int worker) {
+  Lane& lane = lanes_[worker];
+  MUSTER_CHECK(!lane.ready && lane.in_flight.empty());
+  lane.ready = true;
+  RecallForIdleWorkers();
+}
+
+void ClosureQueue::WorkerLost(int worker, const absl::Status& why) {
+  Lane& lane = lanes_[worker];
+  const std::deque<uint64_t> held = std::exchange(lane.in_flight, {});
+  lane = Lane(options_);
+  // Only what was running can have killed the worker; the rest was waiting.
+  for (size_t i = 0; i < held.size(); ++i) {
+    if (static_cast<int>(i) < options_.runner_count) ++Find(held[i])->attempts;
+  }
+  // Backwards, so that the oldest ends up at the head.
+  std::vector<absl::Status> suspects;
+  for (size_t i = held.size(); i-- > 0;) {
+    const uint64_t id = held[i];
+    Entry* const entry = Find(id);
+    --in_flight_count_;
+    if (entry->is_cancelled || failing()) {
+      entry->value->SetError(absl::CancelledError(absl::StrCat(
+          "closure ", id, " was cancelled while its worker was lost")));
+      MarkFinished(entry);
+    } else if (entry->attempts >= options_.attempts_max) {
+      suspects.push_back(SuspectError(id, entry->attempts, why));
+      entry->value->SetError(suspects.back());
+      MarkFinished(entry);
+    } else {
+      Requeue(id, entry);
+      ++requeued_count_;
+    }
+  }
+  DropFinished();
+  for (const absl::Status& suspect : suspects) StoreFailure(suspect);
+}
+
+bool ClosureQueue::HasClosuresFor(int worker) const {
+  const Lane& lane = lanes_[worker];
+  return lane.ready && queued_count_ > 0 &&
+         static_cast<int>(lane.in_flight.size()) < lane.window.size();
+}
+
+bool ClosureQueue::HasRecallsFor(int worker) const {
+  return !lanes_[worker].recalls_to_send.empty();
+}
+
+void ClosureQueue::Take(int worker, int count_max, std::vector<Taken>* taken) {
+  if (!HasClosuresFor(worker)) return;
+  Lane& lane = lanes_[worker];
+  const int64_t ready_count =
+      std::count_if(lanes_.begin(), lanes_.end(),
+                    [](const Lane& other) { return other.ready; });
+  // Leaves something for the others while there is little.
+  const int64_t share =
+      ready_count == 1
+          ? queued_count_
+          : std::max<int64_t>(1, queued_count_ / (2 * ready_count));
+  const int64_t credit =
+      lane.window.size() - static_cast<int64_t>(lane.in_flight.size());
+  const int64_t count = std::min({share, credit, int64_t{count_max}});
+  for (int64_t i = 0; i < count;) {
+    MUSTER_CHECK(!pending_.empty());
+    const uint64_t id = pending_.front();
+    pending_.pop_front();
+    Entry* const entry = Find(id);
+    if (entry == nullptr || entry->state != State::kQueued) continue;
+    entry->state = State::kInFlight;
+    entry->worker = worker;
+    lane.in_flight.push_back(id);
+    --queued_count_;
+    ++in_flight_count_;
+    ++i;
+    // One reference is the entry's own: nobody else will ask.
+    taken->push_back({id, entry->work, entry->value.use_count() > 1});
+  }
+  RecallForIdleWorkers();
+}
+
+std::vector<uint64_t> ClosureQueue::TakeRecalls(int worker) {
+  return std::exchange(lanes_[worker].recalls_to_send, {});
+}
+
+absl::Status ClosureQueue::Finish(int worker, uint64_t id,
+                                  std::vector<Tensor> results) {
+  Entry* const entry = FindInFlight(worker, id);
+  if (entry == nullptr) return NotHeld(worker, id);
+  LeaveLane(entry, id);
+  entry->value->SetResults(std::move(results));
+  MarkFinished(entry);
+  DropFinished();
+  RecallForIdleWorkers();
+  return absl::OkStatus();
+}
+
+absl::Status ClosureQueue::FinishKept(int worker, uint64_t id,
+                                      RemoteValueState::Kept kept) {
+  Entry* const entry = FindInFlight(worker, id);
+  if (entry == nullptr) return NotHeld(worker, id);
+  LeaveLane(entry, id);
+  entry->value->SetKept(std::move(kept));
+  MarkFinished(entry);
+  DropFinished();
+  RecallForIdleWorkers();
+  return absl::OkStatus();
+}
+
+absl::Status ClosureQueue::Fail(int worker, uint64_t id,
+                                const absl::Status& status) {
+  Entry* const entry = FindInFlight(worker, id);
+  if (entry == nullptr) return NotHeld(worker, id);
+  LeaveLane(entry, id);
+  const absl::Status dressed =
+      WithMessage(status, absl::StrCat("closure ", id, " on worker ", worker,
+                                       ": ", status.message()));
+  const bool was_cancelled =
+      entry->is_cancelled && status.code() == absl::StatusCode::kCancelled;
+  entry->value->SetError(dressed);
+  MarkFinished(entry);
+  DropFinished();
+  if (!was_cancelled) StoreFailure(dressed);
+  return absl::OkStatus();
+}
+
+absl::Status ClosureQueue::FailOrRetry(int worker, uint64_t id,
+                                       const absl::Status& status) {
+  Entry* const entry = FindInFlight(worker, id);
+  if (entry == nullptr) return NotHeld(worker, id);
+  if (++entry->retries > options_.retries_max || entry->is_cancelled ||
+      failing()) {
+    return Fail(worker, id, status);
+  }
+  LeaveLane(entry, id);
+  Requeue(id, entry);
+  ++requeued_count_;
+  return absl::OkStatus();
+}
+
+absl::Status ClosureQueue::Return(int worker, uint64_t id) {
+  Entry* const entry = FindInFlight(worker, id);
+  if (entry == nullptr) return NotHeld(worker, id);
+  LeaveLane(entry, id);
+  if (entry->is_cancelled || failing()) {
+    entry->value->SetError(absl::CancelledError(
+        absl::StrCat("closure ", id, " was cancelled before it was started")));
+    MarkFinished(entry);
+    DropFinished();
+  } else {
+    Requeue(id, entry);
+  }
+  return absl::OkStatus();
+}
+
+void ClosureQueue::ObservePace(int worker, int64_t count, absl::Duration busy) {
+  lanes_[worker].window.Observe(count, busy);
+}
+
+void ClosureQueue::Abort(const absl::Status& why) {
+  MUSTER_CHECK(!why.ok());
+  if (aborted_) return;
+  aborted_ = true;
+  // What is in flight may never be heard of again.
+  for (const Entry& entry : entries_) {
+    if (entry.value != nullptr) entry.value->SetError(why);
+  }
+  // Closures that failed for the same reason may have been heard of first.
+  const absl::Status earlier = std::exchange(first_failure_, absl::OkStatus());
+  StoreFailure(why);
+  if (!earlier.ok()) StoreFailure(earlier);
+}
+
+absl::Status ClosureQueue::TakeFailure() {
+  MUSTER_CHECK(idle() || aborted_);
+  if (first_failure_.ok()) return absl::OkStatus();
+  absl::Status failure = first_failure_;
+  if (further_failure_count_ > 0) {
+    std::string list = absl::StrJoin(further_failures_, "; ");
+    const int64_t unlisted =
+        further_failure_count_ - static_cast<int64_t>(further_failures_.size());
+    if (unlisted > 0) absl::StrAppend(&list, "; and ", unlisted, " more");
+    failure = WithMessage(
+        failure, absl::StrCat(failure.message(), " [also: ", list, "]"));
+  }
+  further_failures_.clear();
+  further_failure_count_ = 0;
+  if (!aborted_) first_failure_ = absl::OkStatus();
+  return failure;
+}
+
+std::string ClosureQueue::Describe() const {
+  std::string text = absl::StrCat(queued_count_, " closures are queued");
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    const Lane& lane = lanes_[i];
+    if (!lane.ready) {
+      absl::StrAppend(&text, "; worker ", i, " is not connected");
+    } else if (!lane.in_flight.empty()) {
+      absl::StrAppend(&text, "; worker ", i, " holds ", lane.in_flight.size(),
+                      ", the oldest is closure ", lane.in_flight.front());
+    }
+  }
+  return text;
+}
+
+ClosureQueue::Entry* ClosureQueue::Find(uint64_t id) {
+  if (id < first_id_ || id - first_id_ >= entries_.size()) return nullptr;
+  return &entries_[id - first_id_];
+}
+
+ClosureQueue::Entry* ClosureQueue::FindInFlight(int worker, uint64_t id) {
+  Entry* const entry = Find(id);
+  if (entry == nullptr || entry->state != State::kInFlight ||
+      entry->worker != worker) {
+    return nullptr;
+  }
+  return entry;
+}
+
+absl::Status ClosureQueue::NotHeld(int worker, uint64_t id) const {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "worker ", worker, " reports closure ", id, ", which it does not hold"));
+}
+
+void ClosureQueue::LeaveLane(Entry* entry, uint64_t id) {
+  Lane& lane = lanes_[entry->worker];
+  // Closures finish nearly in order, and are handed back from the end.
+  if (entry->is_recalled && lane.in_flight.back() == id) {
+    lane.in_flight.pop_back();
+  } else {
+    lane.in_flight.erase(
+        std::find(lane.in_flight.begin(), lane.in_flight.end(), id));
+  }
+  if (entry->is_recalled) {
+    --lane.recalls_unanswered;
+    entry->is_recalled = false;
+  }
+  --in_flight_count_;
+}
+
+void ClosureQueue::Requeue(uint64_t id, Entry* entry) {
+  entry->state = State::kQueued;
+  entry->is_recalled = false;
+  entry->worker = -1;
+  pending_.push_front(id);
+  ++queued_count_;
+}
+
+void ClosureQueue::MarkFinished(Entry* entry) {
+  entry->state = State::kFinished;
+  entry->work = {};
+  entry->value.reset();
+  ++finished_count_;
+}
+
+void ClosureQueue::DropFinished() {
+  while (!entries_.empty() && entries_.front().state == State::kFinished) {
+    entries_.pop_front();
+    ++first_id_;
+  }
+}
+
+void ClosureQueue::DropCancelledFromPending() {
+  constexpr int64_t kWorthIt = 64;
+  if (static_cast<int64_t>(pending_.size()) <= 2 * queued_count_ + kWorthIt) {
+    return;
+  }
+  std::erase_if(pending_, [this](uint64_t id) {
+    const Entry* const entry = Find(id);
+    return entry == nullptr || entry->state != State::kQueued;
+  });
+}
+
+void ClosureQueue::Recall(uint64_t id, Entry* entry) {
+  if (entry->is_recalled) return;
+  entry->is_recalled = true;
+  Lane& lane = lanes_[entry->worker];
+  ++lane.recalls_unanswered;
+  lane.recalls_to_send.push_back(id);
+}
+
+void ClosureQueue::RecallForIdleWorkers() {
+  if (queued_count_ > 0 || failing()) return;
+  const bool someone_is_idle = std::any_of(
+      lanes_.begin(), lanes_.end(),
+      [](const Lane& lane) { return lane.ready && lane.in_flight.empty(); });
+  if (!someone_is_idle) return;
+  Lane* victim = nullptr;
+  int unstarted_max = 0;
+  for (Lane& lane : lanes_) {
+    const int unstarted =
+        static_cast<int>(lane.in_flight.size()) - options_.runner_count;
+    // One recall at a time: what the last one brings back is not known yet.
+    if (!lane.ready || lane.recalls_unanswered > 0) continue;
+    if (unstarted <= unstarted_max) continue;
+    unstarted_max = unstarted;
+    victim = &lane;
+  }
+  if (victim == nullptr) return;
+  const absl::Duration pace = victim->window.closure_time();
+  if (pace > absl::ZeroDuration() &&
+      pace * unstarted_max < options_.recall_worth_min) {
+    return;
+  }
+  const int count = (unstarted_max + 1) / 2;
+  // The newest: they are furthest from being started.
+  for (int i = 0; i < count; ++i) {
+    const uint64_t id = victim->in_flight[victim->in_flight.size() - 1 - i];
+    Recall(id, Find(id));
+  }
+}
+
+void ClosureQueue::StoreFailure(absl::Status status) {
+  if (failing()) {
+    ++further_failure_count_;
+    if (further_failures_.size() < kListedFailuresMax) {
+      further_failures_.push_back(std::string(status.message()));
+    }
+    return;
+  }
+  first_failure_ = std::move(status);
+  CancelAll();
+}
+
+}  // namespace muster

@@ -1,0 +1,237 @@
+#include "coordinator/cluster_connection.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/task_id.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/status_detail.h"
+#include "coordinator/report_intake.h"
+#include "proto/parameter_server.pb.h"
+#include "ps/client/methods.h"
+
+namespace muster {
+namespace {
+
+constexpr int kNamedShardsMax = 8;
+constexpr absl::Duration kEndTimeout = absl::Seconds(3);
+constexpr absl::Duration kDescribeTimeout = absl::Seconds(5);
+
+std::vector<TaskId> WorkersAndServers(const ClusterSpec& cluster) {
+  std::vector<TaskId> tasks = cluster.Tasks(TaskType::kWorker);
+  for (const TaskId task : cluster.Tasks(TaskType::kPs)) tasks.push_back(task);
+  return tasks;
+}
+
+// A closure that could not reach a server is tried again: its pushes apply once
+// however often they come. Whether the server is lost is for ServerWatch to
+// say.
+FailureVerdict JudgeFailure(const absl::Status& status) {
+  const auto failure = GetTaskFailure(status);
+  if (!failure.has_value() || failure->task_type() != "ps") {
+    return FailureVerdict::kFailure;
+  }
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
+      return FailureVerdict::kRetry;
+    default:
+      return FailureVerdict::kFailure;
+  }
+}
+
+absl::Status CheckOptions(const ClusterConnection::Options& options) {
+  for (const TaskType type : {TaskType::kWorker, TaskType::kPs}) {
+    const int count = options.cluster.task_count(type);
+    if (count == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "parameter-server training needs at least one ", TaskTypeName(type),
+          " in the cluster; it is ", options.cluster.ToString()));
+    }
+    if (options.cluster.Tasks(type).back().index != count - 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the coordinator must know every ", TaskTypeName(type),
+          " from 0 on; the cluster is ", options.cluster.ToString()));
+    }
+  }
+  if (options.closures_in_flight < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("closures_in_flight is ",
+                                                   options.closures_in_flight,
+                                                   "; expected at least 1"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<ClusterConnection>> ClusterConnection::Open(
+    const Options& options, Network* network, Clock* clock,
+    const std::function<void(absl::string_view)>& report) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  std::shared_ptr<ClusterConnection> connection(
+      new ClusterConnection(options, network, clock));
+  connection->StartDispatcher();
+  connection->StartWatch();
+  RETURN_IF_ERROR(connection->missing_.Await(
+      clock->Now() + options.startup_timeout, report));
+
+  RemoteVariableStore::Options store;
+  for (const TaskId task : options.cluster.Tasks(TaskType::kPs)) {
+    store.servers.push_back(connection->ChannelTo(task));
+    store.servers.back().target_incarnation =
+        connection->watch_->incarnation(task.index);
+  }
+  store.partitioner = options.partitioner;
+  store.placement = options.placement;
+  store.timeout = options.exchange_timeout;
+  ASSIGN_OR_RETURN(connection->variables_,
+                   RemoteVariableStore::Open(network, std::move(store)));
+  return connection;
+}
+
+ClusterConnection::ClusterConnection(const Options& options, Network* network,
+                                     Clock* clock)
+    : options_(options),
+      network_(network),
+      clock_(clock),
+      job_id_(absl::StrCat(absl::Hex(RandomIdentity(), absl::kZeroPad16))),
+      missing_(options.cluster, WorkersAndServers(options.cluster), clock),
+      held_(options.cluster.task_count(TaskType::kPs)) {}
+
+ClusterConnection::~ClusterConnection() {
+  // The watch calls the dispatcher.
+  variables_ = nullptr;
+  watch_ = nullptr;
+  dispatcher_ = nullptr;
+}
+
+ChannelOptions ClusterConnection::ChannelTo(TaskId task) const {
+  ChannelOptions channel;
+  channel.address = *options_.cluster.Address(task);
+  channel.peer_task_type = std::string(TaskTypeName(task.type));
+  channel.peer_task_index = task.index;
+  channel.caller = options_.self;
+  channel.job_id = job_id_;
+  return channel;
+}
+
+void ClusterConnection::StartDispatcher() {
+  std::vector<std::unique_ptr<Channel>> channels;
+  for (const TaskId task : options_.cluster.Tasks(TaskType::kWorker)) {
+    channels.push_back(network_->Connect(ChannelTo(task)));
+  }
+  ClosureDispatcher::Options dispatcher;
+  dispatcher.cluster = options_.cluster;
+  dispatcher.job_seed = options_.seed;
+  dispatcher.queue.runner_count = options_.closures_in_flight;
+  dispatcher.queue.attempts_max = options_.attempts_per_closure_max;
+  dispatcher.queue.queued_closures_max =
+      static_cast<int>(options_.queued_closures_max);
+  dispatcher.heartbeat_interval = options_.heartbeat_interval;
+  dispatcher.heartbeat_timeout = options_.heartbeat_timeout;
+  dispatcher_ = std::make_unique<ClosureDispatcher>(
+      dispatcher, std::move(channels), JudgeFailure, &missing_, clock_);
+}
+
+void ClusterConnection::StartWatch() {
+  std::vector<std::unique_ptr<Channel>> channels;
+  for (const TaskId task : options_.cluster.Tasks(TaskType::kPs)) {
+    channels.push_back(network_->Connect(ChannelTo(task)));
+  }
+  ServerWatch::Options watch;
+  watch.cluster = options_.cluster;
+  watch.ask_interval = options_.heartbeat_interval;
+  watch.silence_timeout = options_.heartbeat_timeout;
+  watch_ = std::make_unique<ServerWatch>(
+      watch, std::move(channels),
+      [this](int server, const absl::Status& why) {
+        OnServerLost(server, why);
+      },
+      &missing_, clock_);
+}
+
+void ClusterConnection::OnServerLost(int server, const absl::Status& why) {
+  std::string held;
+  {
+    absl::MutexLock lock(&mutex_);
+    held = held_[server];
+  }
+  absl::Status lost(
+      why.code(),
+      absl::StrCat(why.message(), "; with it are gone ",
+                   held.empty() ? "the variables it held" : held,
+                   ", so the job cannot go on. Start it again: it resumes from "
+                   "its newest checkpoint, if it keeps any"));
+  if (const auto failure = GetTaskFailure(why); failure.has_value()) {
+    lost = WithTaskFailure(lost, *failure);
+  }
+  dispatcher_->Abort(lost);
+}
+
+void ClusterConnection::NoteShards() {
+  for (int server = 0; server < watch_->server_count(); ++server) {
+    const auto described =
+        watch_->channel(server).Call<proto::DescribeResponse>(
+            kDescribeMethod, proto::DescribeRequest(),
+            {.timeout = kDescribeTimeout});
+    if (!described.ok()) continue;  // If it is lost, the watch will tell.
+    std::string names;
+    const int count = described->shards_size();
+    for (int i = 0; i < count && i < kNamedShardsMax; ++i) {
+      absl::StrAppend(&names, i == 0 ? ": " : ", ",
+                      described->shards(i).spec().shard_name());
+    }
+    if (count > kNamedShardsMax) absl::StrAppend(&names, ", ...");
+    absl::MutexLock lock(&mutex_);
+    held_[server] = absl::StrCat(count, " shards of variables, ",
+                                 described->memory_bytes(), " bytes", names);
+  }
+}
+
+void ClusterConnection::EndJob(int exit_code) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (ended_) return;
+    ended_ = true;
+  }
+  watch_->ExpectEnd();
+  const absl::Status told =
+      dispatcher_->EndJob(exit_code, clock_->Now() + kEndTimeout);
+  if (!told.ok()) LOG(WARNING) << told.message();
+  for (int server = 0; server < watch_->server_count(); ++server) {
+    if (watch_->incarnation(server) == 0) continue;
+    proto::ShutdownRequest request;
+    request.set_exit_code(exit_code);
+    const absl::Status status =
+        watch_->channel(server)
+            .Call<proto::ShutdownResponse>(kShutdownMethod, request,
+                                           {.timeout = kEndTimeout})
+            .status();
+    if (!status.ok()) {
+      LOG(WARNING) << "not told that the job is over: " << status.message();
+    }
+  }
+}
+
+std::vector<std::string> ClusterConnection::DescribeTasks() const {
+  std::vector<std::string> lines;
+  const auto add = [&](TaskId task, uint64_t incarnation) {
+    lines.push_back(
+        absl::StrCat(task.ToString(), " ", *options_.cluster.Address(task),
+                     " incarnation ", IncarnationString(incarnation)));
+  };
+  for (const TaskId task : options_.cluster.Tasks(TaskType::kWorker)) {
+    add(task, dispatcher_->worker_incarnation(task.index));
+  }
+  for (const TaskId task : options_.cluster.Tasks(TaskType::kPs)) {
+    add(task, watch_->incarnation(task.index));
+  }
+  return lines;
+}
+
+}  // namespace muster

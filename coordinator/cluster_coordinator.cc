@@ -1,0 +1,141 @@
+#include "coordinator/cluster_coordinator.h"
+
+#include <string>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "common/graph/graph_codec.h"
+#include "coordinator/closure_arguments.h"
+#include "coordinator/closure_queue.h"
+#include "proto/graph.pb.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
+
+// Users say absl::Now() + x; what waits in here goes by the monotonic clock.
+absl::Time ToClock(std::optional<absl::Time> deadline) {
+  const absl::Duration left =
+      deadline.has_value() ? *deadline - absl::Now() : kDefaultTimeout;
+  return Clock::Real()->Now() + left;
+}
+
+}  // namespace
+
+ClusterCoordinator::ClusterCoordinator(ParameterServerStrategy& strategy)
+    : connection_(strategy.connection()) {}
+
+absl::StatusOr<RemoteValue> ClusterCoordinator::Schedule(
+    const Function& function, const std::vector<FunctionArgument>& arguments,
+    std::optional<absl::Time> deadline) {
+  ASSIGN_OR_RETURN(ClosureWork work, MakeWork(function, arguments));
+  return connection_->dispatcher().Schedule(
+      std::move(work), deadline.has_value()
+                           ? ToClock(deadline)
+                           : Clock::Real()->Now() + kDefaultTimeout);
+}
+
+absl::Status ClusterCoordinator::Join(std::optional<absl::Time> deadline) {
+  return connection_->dispatcher().Join(ToClock(deadline));
+}
+
+absl::StatusOr<bool> ClusterCoordinator::Done() {
+  return connection_->dispatcher().Done();
+}
+
+absl::StatusOr<Tensor> ClusterCoordinator::Fetch(
+    const RemoteValue& value, std::optional<absl::Time> deadline) {
+  ASSIGN_OR_RETURN(std::vector<Tensor> results, FetchAll(value, deadline));
+  if (results.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("closure ", value.closure_id(), " returned ",
+                     results.size(), " tensors; use FetchAll()"));
+  }
+  return std::move(results[0]);
+}
+
+absl::StatusOr<std::vector<Tensor>> ClusterCoordinator::FetchAll(
+    const RemoteValue& value, std::optional<absl::Time> deadline) {
+  return connection_->dispatcher().Fetch(value, ToClock(deadline));
+}
+
+absl::StatusOr<std::vector<Tensor>> ClusterCoordinator::Fetch(
+    absl::Span<const RemoteValue> values, std::optional<absl::Time> deadline) {
+  std::vector<Tensor> results;
+  for (const RemoteValue& value : values) {
+    ASSIGN_OR_RETURN(Tensor result, Fetch(value, deadline));
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+void ClusterCoordinator::Cancel(const RemoteValue& value) {
+  if (value.valid()) connection_->dispatcher().Cancel(value.closure_id());
+}
+
+void ClusterCoordinator::CancelAll() { connection_->dispatcher().CancelAll(); }
+
+absl::StatusOr<PerWorker<Iterator>> ClusterCoordinator::CreatePerWorkerDataset(
+    const Dataset& dataset) {
+  ASSIGN_OR_RETURN(IteratorRecord record,
+                   EncodePerWorker(dataset, {.worker_count = worker_count(),
+                                             .decorrelate_shuffles = false}));
+  return PerWorker<Iterator>(
+      connection_->dispatcher().AddIterator(std::move(record)),
+      dataset.element_types());
+}
+
+absl::StatusOr<PerWorker<Iterator>> ClusterCoordinator::CreatePerWorkerDataset(
+    const DatasetFunction& make) {
+  std::vector<TensorType> element_types;
+  ASSIGN_OR_RETURN(
+      IteratorRecord record,
+      EncodePerWorker(make, {.worker_count = worker_count()}, &element_types));
+  return PerWorker<Iterator>(
+      connection_->dispatcher().AddIterator(std::move(record)),
+      std::move(element_types));
+}
+
+int ClusterCoordinator::worker_count() const {
+  return connection_->dispatcher().worker_count();
+}
+
+absl::StatusOr<ClosureWork> ClusterCoordinator::MakeWork(
+    const Function& function, const std::vector<FunctionArgument>& arguments) {
+  ClosureWork work;
+  bool is_new = false;
+  ASSIGN_OR_RETURN(work.function_id,
+                   function.Resolve(arguments, [&](const Graph& graph) {
+                     is_new = true;
+                     return connection_->dispatcher().AddFunction(
+                         graph.name, EncodeGraph(graph).SerializeAsString());
+                   }));
+  // Its variables exist by now.
+  if (is_new) connection_->NoteShards();
+  if (arguments.empty()) return work;
+  auto made = std::make_shared<ClosureArguments>();
+  made->arguments.reserve(arguments.size());
+  for (const FunctionArgument& argument : arguments) {
+    ClosureArgument& closure_argument = made->arguments.emplace_back();
+    if (const auto* iterator = std::get_if<PerWorker<Iterator>>(&argument)) {
+      closure_argument.iterator_id = iterator->iterator_id();
+    } else if (const auto* values = std::get_if<PerWorker<Tensor>>(&argument)) {
+      if (static_cast<int>(values->values().size()) != worker_count()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "a per-worker value has ", values->values().size(),
+            " elements, and there are ", worker_count(), " workers"));
+      }
+      closure_argument.tensors = values->values();
+    } else {
+      closure_argument.tensors = {std::get<Tensor>(argument)};
+    }
+  }
+  work.arguments = std::move(made);
+  return work;
+}
+
+}  // namespace muster

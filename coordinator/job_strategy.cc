@@ -1,0 +1,94 @@
+#include "coordinator/job_strategy.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/strategy/strategy.h"
+#include "coordinator/parameter_server_strategy.h"
+#include "proto/training_job.pb.h"
+#include "ps/client/partitioner.h"
+#include "ps/client/placement.h"
+
+namespace muster {
+namespace {
+
+using PartitionerSpec = proto::JobStrategy::ParameterServer::Partitioner;
+
+absl::StatusOr<std::shared_ptr<const Partitioner>> MakePartitioner(
+    const PartitionerSpec& spec) {
+  std::unique_ptr<Partitioner> partitioner;
+  switch (spec.kind_case()) {
+    case PartitionerSpec::kFixedShards: {
+      ASSIGN_OR_RETURN(partitioner, MakeFixedShardsPartitioner(
+                                        spec.fixed_shards().num_shards()));
+      break;
+    }
+    case PartitionerSpec::kMinSize: {
+      MinSizePartitionerOptions options;
+      if (spec.min_size().has_min_shard_bytes()) {
+        options.min_shard_bytes = spec.min_size().min_shard_bytes();
+      }
+      if (spec.min_size().has_max_shards()) {
+        options.max_shards = spec.min_size().max_shards();
+      }
+      ASSIGN_OR_RETURN(partitioner, MakeMinSizePartitioner(options));
+      break;
+    }
+    case PartitionerSpec::kMaxSize: {
+      MaxSizePartitionerOptions options;
+      options.max_shard_bytes = spec.max_size().max_shard_bytes();
+      if (spec.max_size().has_max_shards()) {
+        options.max_shards = spec.max_size().max_shards();
+      }
+      ASSIGN_OR_RETURN(partitioner, MakeMaxSizePartitioner(options));
+      break;
+    }
+    case PartitionerSpec::KIND_NOT_SET:
+      break;
+  }
+  return std::shared_ptr<const Partitioner>(std::move(partitioner));
+}
+
+}  // namespace
+
+StrategyFactory JobStrategyFactory(Task* task) {
+  return [task](const proto::JobStrategy& strategy)
+             -> absl::StatusOr<std::unique_ptr<Strategy>> {
+    const bool has_servers = task->options().config.HasParameterServers();
+    const bool wants_servers = strategy.has_parameter_server();
+    if (!has_servers && !wants_servers) {
+      return DefaultStrategyFactory(task->options().thread_count)(strategy);
+    }
+    if (!has_servers) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the job wants parameter servers, and this cluster has none: ",
+          "TF_CONFIG's \"cluster\" needs a \"ps\" and a \"worker\" list. Or ",
+          "start it with launch, or take `strategy` out of the job file"));
+    }
+    if (!wants_servers &&
+        strategy.kind_case() != proto::JobStrategy::KIND_NOT_SET) {
+      return absl::InvalidArgumentError(
+          "the job names another strategy than parameter_server, and this "
+          "cluster has parameter servers, which would have nothing to do");
+    }
+    const auto& spec = strategy.parameter_server();
+    ParameterServerStrategyOptions options;
+    ASSIGN_OR_RETURN(options.partitioner, MakePartitioner(spec.partitioner()));
+    if (spec.placement() ==
+        proto::JobStrategy::ParameterServer::GREEDY_BY_BYTES) {
+      options.placement = PlacementPolicy::kGreedyByBytes;
+    }
+    if (spec.steps_in_flight_per_worker() > 0) {
+      options.closures_in_flight = spec.steps_in_flight_per_worker();
+    }
+    ASSIGN_OR_RETURN(std::unique_ptr<ParameterServerStrategy> made,
+                     ParameterServerStrategy::Create(*task, options));
+    return std::unique_ptr<Strategy>(std::move(made));
+  };
+}
+
+}  // namespace muster

@@ -1,0 +1,57 @@
+#include "coordinator/parameter_server_strategy.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/strategy/local_step_loop.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<ParameterServerStrategy>>
+ParameterServerStrategy::Create(Task& task,
+                                const ParameterServerStrategyOptions& options) {
+  ClusterConnection::Options connection_options;
+  connection_options.cluster = task.options().config.cluster;
+  connection_options.self = task.identity();
+  connection_options.seed = task.seed();
+  connection_options.closures_in_flight = options.closures_in_flight;
+  connection_options.partitioner = options.partitioner;
+  connection_options.placement = options.placement;
+  connection_options.heartbeat_timeout = options.heartbeat_timeout;
+  connection_options.attempts_per_closure_max = options.attempts_per_step_max;
+  connection_options.startup_timeout = task.options().startup_timeout;
+  ASSIGN_OR_RETURN(std::shared_ptr<ClusterConnection> connection,
+                   ClusterConnection::Open(
+                       connection_options, task.network(), Clock::Real(),
+                       [](absl::string_view line) { LOG(INFO) << line; }));
+  task.OnJobEnd([connection](int exit_code) { connection->EndJob(exit_code); });
+  task.OnInterrupt([connection] {
+    connection->dispatcher().Abort(
+        absl::CancelledError("training was told to stop by a signal"));
+  });
+  RemoteStepLoop::Options loop;
+  loop.prefetch_batch_count = options.prefetch_batch_count;
+  return std::make_unique<ParameterServerStrategy>(std::move(connection), loop,
+                                                   Clock::Real());
+}
+
+absl::StatusOr<std::unique_ptr<StepLoop>> ParameterServerStrategy::CreateLoop(
+    const Graph& step, const Dataset& dataset, LoopKind kind) {
+  if (kind == LoopKind::kTrain) {
+    return RemoteStepLoop::Create(connection_, step, dataset, loop_, clock_);
+  }
+  return LocalStepLoop::Create(step, dataset, &connection_->variables(),
+                               {.prefetch_batch_count = 2});
+}
+
+StrategyReport ParameterServerStrategy::Report() const {
+  const ClosureDispatcher::Counters counters =
+      connection_->dispatcher().counters();
+  return {.retry_count = counters.requeued_count,
+          .recovery_count = counters.recovered_count,
+          .tasks = connection_->DescribeTasks()};
+}
+
+}  // namespace muster

@@ -1,0 +1,82 @@
+#ifndef COORDINATOR_PARAMETER_SERVER_STRATEGY_H_
+#define COORDINATOR_PARAMETER_SERVER_STRATEGY_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/dataset/dataset.h"
+#include "common/graph/graph.h"
+#include "common/strategy/strategy.h"
+#include "common/variables/variable_store.h"
+#include "coordinator/cluster_connection.h"
+#include "coordinator/remote_step_loop.h"
+#include "coordinator/task.h"
+#include "ps/client/partitioner.h"
+#include "ps/client/placement.h"
+
+namespace muster {
+
+struct ParameterServerStrategyOptions {
+  // Into how many shards variables are cut; null: one each.
+  std::shared_ptr<const Partitioner> partitioner = nullptr;
+  PlacementPolicy placement = PlacementPolicy::kRoundRobin;
+  // Steps that one worker runs at once.
+  int closures_in_flight = 1;
+  // A worker or server silent for longer is lost.
+  absl::Duration heartbeat_timeout = absl::Seconds(5);
+  // A step that outlives so many workers is the suspect, not they.
+  int attempts_per_step_max = 4;
+  // Batches that a worker makes ready ahead of its step.
+  int prefetch_batch_count = 2;
+};
+
+// Asynchronous training: variables on parameter servers, steps on workers,
+// everything else here, on the coordinator.
+//
+// A train loop gives each worker its own copy of the data, each shuffled in
+// another order, and steps apply their updates as they finish. An evaluate loop
+// runs on this machine and sees each element once.
+//
+// Equivalent to: tf.distribute.ParameterServerStrategy. Thread-safe.
+class ParameterServerStrategy final : public Strategy {
+ public:
+  // Waits for every worker and parameter server of the task's cluster, naming
+  // the missing ones in the log. The job ends with the task, not with the
+  // strategy.
+  //   kInvalidArgument     the cluster has no worker or no ps, or an option is
+  //                        out of range
+  //   kDeadlineExceeded    names those who never came, and why
+  //   kFailedPrecondition  a task refused: it has another cluster in mind
+  static absl::StatusOr<std::unique_ptr<ParameterServerStrategy>> Create(
+      Task& task, const ParameterServerStrategyOptions& options = {});
+
+  // Over a connection that is open.
+  ParameterServerStrategy(std::shared_ptr<ClusterConnection> connection,
+                          const RemoteStepLoop::Options& loop, Clock* clock)
+      : connection_(std::move(connection)), loop_(loop), clock_(clock) {}
+
+  absl::string_view name() const override { return "parameter_server"; }
+  int num_replicas_in_sync() const override { return 1; }
+  bool draws_from_copies() const override { return true; }
+  VariableStore& variables() override { return connection_->variables(); }
+  absl::StatusOr<std::unique_ptr<StepLoop>> CreateLoop(const Graph& step,
+                                                       const Dataset& dataset,
+                                                       LoopKind kind) override;
+  StrategyReport Report() const override;
+
+  const std::shared_ptr<ClusterConnection>& connection() const {
+    return connection_;
+  }
+
+ private:
+  const std::shared_ptr<ClusterConnection> connection_;
+  const RemoteStepLoop::Options loop_;
+  Clock* const clock_;
+};
+
+}  // namespace muster
+
+#endif  // COORDINATOR_PARAMETER_SERVER_STRATEGY_H_

@@ -1,0 +1,142 @@
+#include "coordinator/remote_step_loop.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/graph/graph_codec.h"
+#include "coordinator/closure_arguments.h"
+#include "coordinator/per_worker_dataset.h"
+#include "proto/graph.pb.h"
+#include "worker/client/step_signature.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<RemoteStepLoop>> RemoteStepLoop::Create(
+    std::shared_ptr<ClusterConnection> connection, const Graph& step,
+    const Dataset& dataset, const Options& options, Clock* clock) {
+  RETURN_IF_ERROR(dataset.status());
+  if (dataset.Cardinality() == Dataset::kUnknownCardinality) {
+    return absl::InvalidArgumentError(
+        "nobody knows how long the data is, and every worker draws from a copy "
+        "of it: Repeat() it, and say how many steps to take");
+  }
+  std::unique_ptr<RemoteStepLoop> loop(
+      new RemoteStepLoop(std::move(connection), dataset, options, clock));
+  loop->work_.function_id = loop->connection_->dispatcher().AddFunction(
+      step.name, EncodeGraph(FeedFromIterator(step)).SerializeAsString());
+  RETURN_IF_ERROR(loop->OpenIterators());
+  loop->connection_->NoteShards();
+  return loop;
+}
+
+RemoteStepLoop::RemoteStepLoop(std::shared_ptr<ClusterConnection> connection,
+                               const Dataset& dataset, const Options& options,
+                               Clock* clock)
+    : connection_(std::move(connection)),
+      dataset_(dataset),
+      options_(options),
+      clock_(clock),
+      pass_step_count_(dataset.Cardinality()) {}
+
+RemoteStepLoop::~RemoteStepLoop() {
+  const absl::Status status = Abandon();
+  if (!status.ok()) LOG(WARNING) << "a training loop ended badly: " << status;
+}
+
+absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
+                                                      OnStep on_step) {
+  Outcome outcome;
+  int64_t scheduled_count = 0;
+  while (true) {
+    while (scheduled_count < step_count_max &&
+           (pass_step_count_ < 0 || steps_into_pass_ < pass_step_count_) &&
+           static_cast<int>(scheduled_.size()) < options_.steps_ahead_max) {
+      RETURN_IF_ERROR(ScheduleOne());
+      ++scheduled_count;
+      ++steps_into_pass_;
+    }
+    if (scheduled_.empty()) break;
+    RETURN_IF_ERROR(AwaitFront());
+    absl::StatusOr<std::vector<Tensor>> results =
+        connection_->dispatcher().Fetch(scheduled_.front(),
+                                        clock_->Now() + options_.stall_timeout);
+    if (!results.ok()) {
+      const absl::Status failure = Abandon();
+      return failure.ok() ? results.status() : failure;
+    }
+    scheduled_.pop_front();
+    ++outcome.step_count;
+    const absl::Status status = on_step(*results);
+    if (!status.ok()) {
+      Abandon().IgnoreError();
+      return status;
+    }
+  }
+  if (outcome.step_count < step_count_max) {
+    outcome.end_of_data = true;
+    steps_into_pass_ = 0;
+  }
+  return outcome;
+}
+
+absl::Status RemoteStepLoop::OpenIterators() {
+  // The end of a pass is counted here, and workers just go on.
+  Dataset dataset = pass_step_count_ >= 0 ? dataset_.Repeat() : dataset_;
+  if (options_.prefetch_batch_count > 0) {
+    dataset = dataset.Prefetch(options_.prefetch_batch_count);
+  }
+  ASSIGN_OR_RETURN(
+      IteratorRecord record,
+      EncodePerWorker(
+          dataset, {.worker_count = connection_->dispatcher().worker_count()}));
+  auto arguments = std::make_shared<ClosureArguments>();
+  arguments->arguments.push_back(
+      {.iterator_id =
+           connection_->dispatcher().AddIterator(std::move(record))});
+  work_.arguments = std::move(arguments);
+  return absl::OkStatus();
+}
+
+absl::Status RemoteStepLoop::ScheduleOne() {
+  absl::StatusOr<RemoteValue> value = connection_->dispatcher().Schedule(
+      work_, clock_->Now() + options_.stall_timeout);
+  if (!value.ok()) {
+    scheduled_.clear();
+    return value.status();
+  }
+  scheduled_.push_back(*std::move(value));
+  return absl::OkStatus();
+}
+
+absl::Status RemoteStepLoop::AwaitFront() {
+  const absl::Time started = clock_->Now();
+  while (!scheduled_.front().state()->AwaitDone(
+      clock_->Now() + options_.stall_report_interval)) {
+    const absl::Duration waited = clock_->Now() - started;
+    const std::string text = absl::StrCat(
+        "no step has finished for ",
+        absl::FormatDuration(absl::Trunc(waited, absl::Seconds(1))), ": ",
+        connection_->dispatcher().Describe());
+    if (waited >= options_.stall_timeout) {
+      Abandon().IgnoreError();
+      return absl::DeadlineExceededError(text);
+    }
+    LOG(WARNING) << text;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RemoteStepLoop::Abandon() {
+  if (scheduled_.empty()) return absl::OkStatus();
+  for (const RemoteValue& value : scheduled_) {
+    connection_->dispatcher().Cancel(value.closure_id());
+  }
+  scheduled_.clear();
+  return connection_->dispatcher().Join(clock_->Now() + options_.stall_timeout);
+}
+
+}  // namespace muster

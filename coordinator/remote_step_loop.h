@@ -1,0 +1,76 @@
+#ifndef COORDINATOR_REMOTE_STEP_LOOP_H_
+#define COORDINATOR_REMOTE_STEP_LOOP_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/dataset/dataset.h"
+#include "common/graph/graph.h"
+#include "common/strategy/strategy.h"
+#include "coordinator/closure_queue.h"
+#include "coordinator/cluster_connection.h"
+#include "coordinator/remote_value.h"
+
+namespace muster {
+
+// Training on workers: every step is a closure, and every worker draws from its
+// own copy of the data.
+//
+// A pass through data that ends is as many steps as it has batches, whoever
+// runs them. Results are handed over in the order of scheduling.
+//
+// Not thread-safe.
+class RemoteStepLoop final : public StepLoop {
+ public:
+  struct Options {
+    // Steps scheduled before their results have been taken.
+    int steps_ahead_max = 1024;
+    // Batches that a worker makes ready ahead of its step.
+    int prefetch_batch_count = 2;
+    // Without any step finished for so long, training fails.
+    absl::Duration stall_timeout = absl::Minutes(10);
+    absl::Duration stall_report_interval = absl::Seconds(5);
+  };
+
+  // The parameters of `step` are the components of an element of `dataset`.
+  //   kFailedPrecondition  the dataset cannot be sent to workers
+  //   kInvalidArgument     a mistake made while chaining, or nobody knows how
+  //                        long the dataset is
+  static absl::StatusOr<std::unique_ptr<RemoteStepLoop>> Create(
+      std::shared_ptr<ClusterConnection> connection, const Graph& step,
+      const Dataset& dataset, const Options& options, Clock* clock);
+
+  ~RemoteStepLoop() override;
+
+  absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
+
+ private:
+  RemoteStepLoop(std::shared_ptr<ClusterConnection> connection,
+                 const Dataset& dataset, const Options& options, Clock* clock);
+
+  // Gives the workers iterators that never end.
+  absl::Status OpenIterators();
+  absl::Status ScheduleOne();
+  absl::Status AwaitFront();
+  // Cancels what is under way and waits for it.
+  absl::Status Abandon();
+
+  const std::shared_ptr<ClusterConnection> connection_;
+  const Dataset dataset_;
+  const Options options_;
+  Clock* const clock_;
+  // Batches in one pass; kInfinite when the data never ends.
+  const int64_t pass_step_count_;
+  ClosureWork work_;
+  int64_t steps_into_pass_ = 0;
+  std::deque<RemoteValue> scheduled_;
+};
+
+}  // namespace muster
+
+#endif  // COORDINATOR_REMOTE_STEP_LOOP_H_

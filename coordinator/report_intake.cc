@@ -1,0 +1,76 @@
+#include "coordinator/report_intake.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/status_detail.h"
+#include "coordinator/remote_value.h"
+
+namespace muster {
+namespace {
+
+RemoteValueState::Kept KeptBy(const WorkerLane& lane, uint64_t closure_id,
+                              const std::shared_ptr<ReleaseList>& releases) {
+  const ReleaseList::Entry entry = {
+      .worker = lane.worker, .session = lane.session, .closure_id = closure_id};
+  return {.worker_index = lane.worker,
+          .worker_incarnation = lane.incarnation,
+          .release = [releases, entry] { releases->Add(entry); }};
+}
+
+absl::Status TakeResult(const proto::ClosureResult& result,
+                        absl::Span<const Tensor> tensors, int worker,
+                        ClosureQueue* queue) {
+  if (result.first_tensor() > tensors.size() ||
+      result.tensor_count() > tensors.size() - result.first_tensor()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the results of closure ", result.id(), " did not come along"));
+  }
+  const absl::Span<const Tensor> own =
+      tensors.subspan(result.first_tensor(), result.tensor_count());
+  return queue->Finish(worker, result.id(),
+                       std::vector<Tensor>(own.begin(), own.end()));
+}
+
+}  // namespace
+
+absl::Status TakeReport(const proto::WorkerReport& report,
+                        absl::Span<const Tensor> tensors,
+                        const WorkerLane& lane, const FailureJudge& judge,
+                        const std::shared_ptr<ReleaseList>& releases,
+                        ClosureQueue* queue, bool* has_trouble) {
+  const int worker = lane.worker;
+  int64_t count = report.results_size();
+  for (const proto::ClosureRange& range : report.finished()) {
+    for (uint32_t i = 0; i < range.count(); ++i) {
+      RETURN_IF_ERROR(queue->Finish(worker, range.first_id() + i, {}));
+    }
+    count += range.count();
+  }
+  for (const proto::ClosureResult& result : report.results()) {
+    RETURN_IF_ERROR(result.kept()
+                        ? queue->FinishKept(worker, result.id(),
+                                            KeptBy(lane, result.id(), releases))
+                        : TakeResult(result, tensors, worker, queue));
+  }
+  for (const proto::ClosureFailure& failure : report.failures()) {
+    absl::Status status = DecodeStatus(failure.status());
+    if (status.ok()) status = absl::UnknownError("failed without a reason");
+    if (judge(status) == FailureVerdict::kRetry) {
+      *has_trouble = true;
+      RETURN_IF_ERROR(queue->FailOrRetry(worker, failure.id(), status));
+    } else {
+      RETURN_IF_ERROR(queue->Fail(worker, failure.id(), status));
+    }
+  }
+  for (const uint64_t id : report.returned()) {
+    RETURN_IF_ERROR(queue->Return(worker, id));
+  }
+  queue->ObservePace(worker, count, absl::Nanoseconds(report.busy_ns()));
+  return absl::OkStatus();
+}
+
+}  // namespace muster

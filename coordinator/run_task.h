@@ -1,0 +1,32 @@
+#ifndef COORDINATOR_RUN_TASK_H_
+#define COORDINATOR_RUN_TASK_H_
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "common/process/command_line.h"
+#include "common/process/task_options.h"
+#include "coordinator/task.h"
+
+namespace muster {
+
+using TrainFunction = absl::FunctionRef<absl::Status(Task&)>;
+
+// All that a program's main() does. The same program is started in every role,
+// and TF_CONFIG decides what it becomes: where there are parameter servers, a
+// `ps` or `worker` task serves until the job is over, and the chief runs
+// `train`. Without TF_CONFIG, `train` runs in this one process.
+//
+// Knows the flags of every task (--help), takes SIGTERM and SIGINT, prints what
+// went wrong, and returns the exit code: 0, 1 when training failed, 2 when
+// flags or TF_CONFIG make no sense, 143 after SIGTERM.
+int RunTask(int argc, char** argv, TrainFunction train);
+
+// The same for a program that has more to say about itself, and more to ask of
+// its options (`check`).
+int RunTask(const ProgramInfo& program, int argc, char** argv,
+            absl::FunctionRef<absl::Status(const TaskOptions&)> check,
+            TrainFunction train);
+
+}  // namespace muster
+
+#endif  // COORDINATOR_RUN_TASK_H_

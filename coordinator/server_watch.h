@@ -1,0 +1,132 @@
+#ifndef COORDINATOR_SERVER_WATCH_H_
+#define COORDINATOR_SERVER_WATCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/cluster/cluster_spec.h"
+#include "common/cluster/missing_tasks.h"
+#include "common/rpc/backoff.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/message.h"
+#include "common/rpc/service.h"
+
+namespace muster {
+
+// Knows which parameter servers live. Each is asked over a stream at every
+// interval; a stream that breaks is opened again, and a server that does not
+// answer, or answers as another process, is lost, with what it held.
+//
+// The servers learn over the same streams when this process is lost.
+//
+// Thread-safe.
+class ServerWatch {
+ public:
+  struct Options {
+    // Told to the servers; one that disagrees ends the start-up.
+    ClusterSpec cluster;
+    absl::Duration ask_interval = absl::Milliseconds(500);
+    // A server that gives no answer for so long is lost.
+    absl::Duration silence_timeout = absl::Seconds(5);
+    // The same for one whose connection has broken: nobody may be there.
+    absl::Duration reconnect_timeout = absl::Seconds(2);
+    BackoffOptions reconnect = {.initial = absl::Milliseconds(20),
+                                .maximum = absl::Milliseconds(200)};
+  };
+
+  // Called once for each lost server, on a thread of this object, without a
+  // lock. The status carries a TaskFailure.
+  using OnLost = std::function<void(int server, const absl::Status& why)>;
+
+  // One channel for each server, by index. `missing` is told who has been met;
+  // it and `clock` are borrowed.
+  ServerWatch(const Options& options,
+              std::vector<std::unique_ptr<Channel>> channels, OnLost on_lost,
+              MissingTasks* missing, Clock* clock);
+  ~ServerWatch();
+
+  ServerWatch(const ServerWatch&) = delete;
+  ServerWatch& operator=(const ServerWatch&) = delete;
+
+  int server_count() const { return static_cast<int>(servers_.size()); }
+  Channel& channel(int server) { return *servers_[server].channel; }
+  // 0 until first met.
+  uint64_t incarnation(int server) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Servers that go away from now on are not lost: the job is over.
+  void ExpectEnd() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  class Observer;
+
+  struct Watched {
+    int server = 0;
+    std::unique_ptr<Channel> channel;  // Thread-safe, constant.
+    uint64_t session = 0;
+    bool is_open = false;  // A stream is there or on its way.
+    std::shared_ptr<Stream> stream;
+    uint64_t incarnation = 0;
+    bool is_lost = false;
+    int silent_ticks = 0;    // Since the last answer.
+    bool is_broken = false;  // No answer since the stream broke.
+    int failed_open_count = 0;
+    absl::Time next_open_time = absl::InfinitePast();
+    std::string last_error;
+  };
+
+  // Something to do without the lock.
+  struct Action {
+    enum class Kind { kOpen, kAsk, kCancel, kLost } kind = Kind::kOpen;
+    int server = 0;
+    uint64_t session = 0;
+    std::shared_ptr<Stream> stream;
+    absl::Status why;
+  };
+
+  void OnAnswer(int server, uint64_t session, const ReceivedMessage& message)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnStreamDone(int server, uint64_t session, const absl::Status& status)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Plan(absl::Time now, bool is_tick, std::vector<Action>* actions)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Lose(Watched* watched, absl::Status why, std::vector<Action>* actions)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Open(const Action& action) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Time NextWakeUp() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  bool MayWake() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return wake_ || stopping_;
+  }
+  bool NoObserversLeft() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return observer_count_ == 0;
+  }
+
+  const Options options_;
+  const OnLost on_lost_;
+  MissingTasks* const missing_;
+  Clock* const clock_;
+
+  mutable absl::Mutex mutex_;
+  // The vector is constant; its elements, but for their channels, are guarded.
+  std::vector<Watched> servers_;
+  bool wake_ ABSL_GUARDED_BY(mutex_) = true;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool end_expected_ ABSL_GUARDED_BY(mutex_) = false;
+  int observer_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time next_tick_ ABSL_GUARDED_BY(mutex_);
+
+  std::thread thread_;  // Constant after construction.
+};
+
+}  // namespace muster
+
+#endif  // COORDINATOR_SERVER_WATCH_H_

@@ -1,0 +1,69 @@
+#include "coordinator/server_watch.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "common/base/status_matchers.h"
+#include "common/cluster/cluster_spec.h"
+#include "common/cluster/task_id.h"
+#include "common/rpc/network.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ps/parameter_server.h"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+ClusterSpec ClusterWithWorker(const std::string& address) {
+  return ClusterSpec::FromLists({{TaskType::kChief, {"h0:2222"}},
+                                 {TaskType::kWorker, {address}},
+                                 {TaskType::kPs, {"h2:2222"}}})
+      .value();
+}
+
+// What a start-up comes to with one server that is told `there`.
+absl::Status Meet(const ClusterSpec& here, const ClusterSpec& there) {
+  ParameterServer::Options server_options;
+  server_options.self = {"ps", 0, 7};
+  server_options.address = "127.0.0.1:0";
+  server_options.cluster = there;
+  const auto server =
+      ParameterServer::Start(Network::Grpc(), server_options).value();
+  ChannelOptions channel;
+  channel.address = server->address();
+  channel.peer_task_type = "ps";
+  channel.caller = {"chief", 0, 1};
+  channel.job_id = "job";
+  std::vector<std::unique_ptr<Channel>> channels;
+  channels.push_back(Network::Grpc()->Connect(channel));
+  MissingTasks missing(here, here.Tasks(TaskType::kPs), Clock::Real());
+  ServerWatch::Options options;
+  options.cluster = here;
+  const ServerWatch watch(
+      options, std::move(channels), [](int, const absl::Status&) {}, &missing,
+      Clock::Real());
+  return missing.Await(Clock::Real()->Now() + absl::Minutes(1),
+                       [](absl::string_view) {});
+}
+
+TEST(ServerWatchTest, AServerOfTheSameClusterIsMet) {
+  EXPECT_OK(Meet(ClusterWithWorker("h1:2222"), ClusterWithWorker("h1:2222")));
+}
+
+TEST(ServerWatchTest, AServerOfAnotherClusterRefusesAndSaysWhereTheyDiffer) {
+  EXPECT_THAT(
+      Meet(ClusterWithWorker("h1:2222"), ClusterWithWorker("h1:2223")),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               AllOf(HasSubstr("disagree about the cluster: worker is "
+                               "[\"h1:2222\"] there and [\"h1:2223\"] here"),
+                     HasSubstr("ps 0"))));
+}
+
+}  // namespace
+}  // namespace muster
