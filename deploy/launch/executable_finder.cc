@@ -1,0 +1,51 @@
+#include "deploy/launch/executable_finder.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace muster {
+
+absl::StatusOr<std::string> FindExecutable(absl::string_view name,
+                                           const std::string& own_path,
+                                           const std::string& bin_dir) {
+  const std::string file(name);
+  std::vector<std::filesystem::path> places;
+  if (!bin_dir.empty()) {
+    places = {std::filesystem::path(bin_dir) / file,
+              std::filesystem::path(bin_dir) / file / file};
+  } else {
+    const std::filesystem::path here =
+        std::filesystem::path(own_path).parent_path();
+    places = {here / file, here / ".." / ".." / file / file};
+  }
+  for (const std::filesystem::path& place : places) {
+    std::error_code error;
+    if (std::filesystem::is_regular_file(place, error) &&
+        access(place.c_str(), X_OK) == 0) {
+      return place.lexically_normal().string();
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "no executable \"", file, "\" in ",
+      absl::StrJoin(places, " or ",
+                    [](std::string* out, const std::filesystem::path& place) {
+                      out->append(place.lexically_normal().string());
+                    }),
+      "; build it (bazel build //", file,
+      "), or say where it lies with "
+      "--bin_dir"));
+}
+
+std::string OwnPath() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
+}  // namespace muster

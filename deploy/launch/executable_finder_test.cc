@@ -1,0 +1,61 @@
+#include "deploy/launch/executable_finder.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "common/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class ExecutableFinderTest : public testing::Test {
+ protected:
+  // An executable file at `path` below the test's own folder.
+  std::string Make(const std::string& path) {
+    const std::filesystem::path file =
+        std::filesystem::path(testing::TempDir()) /
+        testing::UnitTest::GetInstance()->current_test_info()->name() / path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << "#!/bin/sh\n";
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+    return file.string();
+  }
+};
+
+TEST_F(ExecutableFinderTest, LooksBesideTheLauncher) {
+  const std::string launch = Make("bin/launch");
+  const std::string worker = Make("bin/worker");
+  EXPECT_THAT(FindExecutable("worker", launch, ""), IsOkAndHolds(worker));
+}
+
+TEST_F(ExecutableFinderTest, LooksWhereTheBuildPutsThings) {
+  const std::string launch = Make("deploy/launch/launch");
+  const std::string worker = Make("worker/worker");
+  EXPECT_THAT(FindExecutable("worker", launch, ""), IsOkAndHolds(worker));
+}
+
+TEST_F(ExecutableFinderTest, AFolderGivenIsTheOnlyOneLookedAt) {
+  const std::string launch = Make("bin/launch");
+  Make("bin/worker");
+  const std::string other = Make("other/worker");
+  const std::string folder =
+      std::filesystem::path(other).parent_path().string();
+  EXPECT_THAT(FindExecutable("worker", launch, folder), IsOkAndHolds(other));
+  EXPECT_THAT(FindExecutable("ps", launch, folder),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr(folder + "/ps"),
+                             HasSubstr("bazel build //ps"))));
+}
+
+TEST_F(ExecutableFinderTest, KnowsItself) {
+  EXPECT_THAT(OwnPath(), HasSubstr("executable_finder_test"));
+}
+
+}  // namespace
+}  // namespace muster

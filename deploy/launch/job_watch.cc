@@ -1,0 +1,77 @@
+#include "deploy/launch/job_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/process/exit_code.h"
+
+namespace muster {
+namespace {
+
+// The coordinator is to name a lost server within 10 s, and knows more.
+constexpr absl::Duration kReportTime = absl::Seconds(15);
+
+constexpr int kFailure = static_cast<int>(ExitCode::kFailure);
+constexpr int kUsage = static_cast<int>(ExitCode::kUsage);
+
+}  // namespace
+
+JobWatch::JobWatch(const ClusterPlan& plan)
+    : has_coordinator_(HasCoordinator(plan)) {
+  for (const TaskId& task : TasksOf(plan)) {
+    if (task.type != TaskType::kEvaluator) running_.insert(task);
+  }
+}
+
+void JobWatch::OnEnd(TaskId task, const ProcessEnd& end, absl::Time now) {
+  if (running_.erase(task) == 0) return;
+  if (has_coordinator_) {
+    OnEndUnderCoordinator(task, end, now);
+    return;
+  }
+  if (!end.ok()) {
+    Decide(end.ShellCode(), absl::StrCat(task.ToString(), " ", end.ToString()));
+  } else if (running_.empty()) {
+    Decide(0, "");
+  }
+}
+
+void JobWatch::OnEndUnderCoordinator(TaskId task, const ProcessEnd& end,
+                                     absl::Time now) {
+  const std::string what = absl::StrCat(task.ToString(), " ", end.ToString());
+  if (task.type == TaskType::kChief) {
+    Decide(end.ShellCode(), end.ok() ? "" : what);
+    return;
+  }
+  // Nothing but a change to the job can help.
+  if (end.exit_code == kUsage) {
+    Decide(kUsage, what);
+    return;
+  }
+  const bool workers_left = std::any_of(
+      running_.begin(), running_.end(),
+      [](const TaskId& other) { return other.type == TaskType::kWorker; });
+  const bool job_may_go_on = task.type == TaskType::kWorker && workers_left;
+  if (job_may_go_on || overdue_ != absl::InfiniteFuture()) return;
+  overdue_ = now + kReportTime;
+  overdue_verdict_ = {kFailure,
+                      task.type == TaskType::kWorker
+                          ? absl::StrCat(what, " and no worker is left")
+                          : what};
+}
+
+void JobWatch::Decide(int exit_code, std::string reason) {
+  if (!verdict_.has_value()) verdict_ = {exit_code, std::move(reason)};
+}
+
+std::optional<JobWatch::Verdict> JobWatch::verdict(absl::Time now) const {
+  if (!verdict_.has_value() && now >= overdue_) return overdue_verdict_;
+  return verdict_;
+}
+
+absl::Time JobWatch::next_change() const {
+  return verdict_.has_value() ? absl::InfiniteFuture() : overdue_;
+}
+
+}  // namespace muster

@@ -1,0 +1,232 @@
+// `launch` as people use it: the real executable, with shell scripts in the
+// place of training.
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cluster/process_under_test.h"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// Begins a script with $role and $index from TF_CONFIG.
+constexpr absl::string_view kReadConfig =
+    "role=$(echo \"$TF_CONFIG\" | sed 's/.*\"type\":\"\\([a-z]*\\)\".*/\\1/');"
+    "index=$(echo \"$TF_CONFIG\" | sed 's/.*\"index\":\\([0-9]*\\).*/\\1/');";
+
+class LaunchTest : public testing::Test {
+ protected:
+  LaunchTest()
+      : run_dir_(absl::StrCat(
+            testing::TempDir(), "/",
+            testing::UnitTest::GetInstance()->current_test_info()->name())) {}
+
+  // `launch` with `flags`, every task running `script`.
+  std::unique_ptr<ProcessUnderTest> Launch(std::vector<std::string> flags,
+                                           absl::string_view script) {
+    flags.insert(flags.begin(), {"deploy/launch/launch", "--program=/bin/sh",
+                                 absl::StrCat("--run_dir=", run_dir_)});
+    for (const std::string& argument : {std::string("--"), std::string("-c"),
+                                        absl::StrCat(kReadConfig, script)}) {
+      flags.push_back(argument);
+    }
+    absl::StatusOr<std::unique_ptr<ProcessUnderTest>> process =
+        ProcessUnderTest::Start(flags);
+    EXPECT_OK(process);
+    return *std::move(process);
+  }
+
+  int ExitCode(ProcessUnderTest& launch) {
+    const absl::StatusOr<ProcessEnd> end = launch.AwaitEnd();
+    EXPECT_OK(end);
+    return end.ok() ? end->ShellCode() : -1;
+  }
+
+  // The number that a line "worker 0 | pid 123" ends with.
+  pid_t AwaitPid(ProcessUnderTest& launch, absl::string_view task) {
+    const absl::StatusOr<std::string> line =
+        launch.AwaitLine(absl::StrCat(task, " | pid "));
+    EXPECT_OK(line);
+    int pid = -1;
+    if (line.ok()) {
+      EXPECT_TRUE(absl::SimpleAtoi(line->substr(line->rfind(' ') + 1), &pid));
+    }
+    return pid;
+  }
+
+  std::string ReadLog(const std::string& name) {
+    std::stringstream text;
+    text << std::ifstream(absl::StrCat(run_dir_, "/logs/", name)).rdbuf();
+    return text.str();
+  }
+
+  const std::string run_dir_;
+};
+
+TEST_F(LaunchTest, EveryTaskRunsInItsPlaceAndIsHeard) {
+  const auto launch = Launch({"--workers=2", "--ps=1", "--cores=6"},
+                             "echo I am $role $index; echo $MUSTER_THREADS "
+                             "threads >&2; echo $MUSTER_RUN_DIR");
+  EXPECT_EQ(ExitCode(*launch), 0);
+  EXPECT_THAT(launch->output(),
+              AllOf(HasSubstr("chief    | I am chief 0"),
+                    HasSubstr("worker 0 | I am worker 0"),
+                    HasSubstr("worker 1 | I am worker 1"),
+                    HasSubstr("worker 1 | 2 threads"),
+                    HasSubstr("ps 0     | I am ps 0"),
+                    HasSubstr(absl::StrCat("ps 0     | ", run_dir_))));
+  EXPECT_THAT(ReadLog("worker-1.log"),
+              AllOf(HasSubstr("I am worker 1\n"), HasSubstr("2 threads\n")));
+}
+
+TEST_F(LaunchTest, TheCoordinatorsStatusIsTheJobs) {
+  const auto launch = Launch({"--workers=1", "--ps=1"},
+                             "if [ $role = chief ]; then exit 7; fi; "
+                             "exec sleep infinity");
+  EXPECT_EQ(ExitCode(*launch), 7);
+  EXPECT_THAT(launch->output(),
+              HasSubstr("the job has failed: chief exited with status 7"));
+}
+
+TEST_F(LaunchTest, WithoutACoordinatorTheFirstFailureIsTheJobs) {
+  const auto launch = Launch({"--workers=2", "--ps=0"},
+                             "if [ $index = 1 ]; then exit 5; fi; "
+                             "exec sleep infinity");
+  EXPECT_EQ(ExitCode(*launch), 5);
+}
+
+TEST_F(LaunchTest, TasksThatOutstayTheJobAreStopped) {
+  const auto launch =
+      Launch({"--workers=1", "--ps=1", "--grace_period=100ms"},
+             "trap '' TERM; if [ $role = chief ]; then exit 0; fi; "
+             "while :; do sleep infinity; done");
+  EXPECT_EQ(ExitCode(*launch), 0);
+  EXPECT_THAT(launch->output(),
+              AllOf(HasSubstr("ps 0 has not ended within 100ms; stopping it"),
+                    HasSubstr("ps 0 has not ended within 100ms; killing it")));
+}
+
+TEST_F(LaunchTest, SignalsAreForwardedAndNobodyIsLeft) {
+  for (int signal : {SIGINT, SIGTERM}) {
+    const auto launch =
+        Launch({"--workers=1", "--ps=1"},
+               "trap 'echo told to stop; kill $child; exit 0' INT TERM; "
+               "sleep infinity & child=$!; echo pid $$; wait");
+    std::vector<pid_t> pids;
+    for (int i = 0; i < 3; ++i) pids.push_back(AwaitPid(*launch, ""));
+    launch->SendSignal(signal);
+    EXPECT_EQ(ExitCode(*launch), 128 + signal);
+    EXPECT_THAT(launch->output(), HasSubstr("chief    | told to stop"));
+    for (pid_t pid : pids) EXPECT_TRUE(AwaitProcessGone(pid)) << pid;
+  }
+}
+
+TEST_F(LaunchTest, KillingLaunchKillsEveryTask) {
+  const auto launch =
+      Launch({"--workers=2", "--ps=1"}, "echo pid $$; exec sleep infinity");
+  std::vector<pid_t> pids;
+  for (int i = 0; i < 4; ++i) pids.push_back(AwaitPid(*launch, ""));
+  launch->SendSignal(SIGKILL);
+  EXPECT_EQ(ExitCode(*launch), 137);
+  for (pid_t pid : pids) EXPECT_TRUE(AwaitProcessGone(pid)) << pid;
+}
+
+TEST_F(LaunchTest, ALostWorkerIsStartedAgain) {
+  std::filesystem::create_directories(run_dir_);
+  ASSERT_EQ(mkfifo(absl::StrCat(run_dir_, "/again").c_str(), 0600), 0);
+  const auto launch =
+      Launch({"--workers=1", "--ps=1", "--restart", "--grace_period=100ms"},
+             absl::StrCat("cd ", run_dir_, "; if [ $role = chief ]; then ",
+                          "read line < again; exit 0; fi; if [ $role = worker "
+                          "]; then if [ -e first ]; then ",
+                          "echo > again; fi; touch first; fi; echo pid $$; ",
+                          "exec sleep infinity"));
+  kill(AwaitPid(*launch, "worker 0"), SIGKILL);
+  EXPECT_OK(launch->AwaitLine("worker 0 was ended by signal 9 (Killed)"));
+  EXPECT_GT(AwaitPid(*launch, "worker 0"), 0);
+  EXPECT_EQ(ExitCode(*launch), 0);
+}
+
+TEST_F(LaunchTest, ACrashLoopIsGivenUpWithItsLastLines) {
+  const auto launch =
+      Launch({"--workers=1", "--ps=1", "--restart=100", "--grace_period=100ms"},
+             "if [ $role = worker ]; then echo no disk; "
+             "exit 1; fi; exec sleep infinity");
+  EXPECT_OK(launch->AwaitLine("not restarted: crash loop"));
+  EXPECT_OK(launch->AwaitLine("the last lines of worker 0:"));
+  EXPECT_OK(launch->AwaitLine("launch   |   no disk"));
+  launch->SendSignal(SIGTERM);
+  EXPECT_EQ(ExitCode(*launch), 143);
+}
+
+TEST_F(LaunchTest, AMistakeInAFlagEndsTheJobWithTheUsageStatus) {
+  const auto launch = Launch({"--workers=2", "--ps=1", "--restart"},
+                             "if [ $role = ps ]; then exit 2; fi; "
+                             "exec sleep infinity");
+  EXPECT_EQ(ExitCode(*launch), 2);
+}
+
+TEST_F(LaunchTest, MistakesOfItsOwnAreSaidPlainly) {
+  const auto complaint = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "deploy/launch/launch");
+    const auto launch = ProcessUnderTest::Start(arguments);
+    EXPECT_OK(launch);
+    EXPECT_EQ(ExitCode(**launch), 2);
+    return (*launch)->output();
+  };
+  EXPECT_THAT(complaint({}), HasSubstr("give --job=FILE or --program=BINARY"));
+  EXPECT_THAT(complaint({"--wrokers=2"}),
+              HasSubstr("did you mean \"workers\""));
+  EXPECT_THAT(complaint({"--job=/no/such.job"}),
+              HasSubstr("--job: cannot read /no/such.job"));
+  EXPECT_THAT(complaint({"--program=/no/such/program",
+                         absl::StrCat("--run_dir=", run_dir_)}),
+              HasSubstr("cannot run /no/such/program"));
+}
+
+TEST_F(LaunchTest, HelpIsAnswered) {
+  const auto launch =
+      ProcessUnderTest::Start({"deploy/launch/launch", "--help"});
+  ASSERT_OK(launch);
+  EXPECT_EQ(ExitCode(**launch), 0);
+  EXPECT_THAT((*launch)->output(),
+              AllOf(HasSubstr("Examples:"), HasSubstr("--workers=2"),
+                    HasSubstr("--restart="), Not(HasSubstr("--tf_config"))));
+}
+
+// script(1) gives launch a terminal, so that the chief gets one too.
+TEST_F(LaunchTest, OnATerminalTheChiefDrawsItsOwnProgress) {
+  const auto script = ProcessUnderTest::Start(
+      {"/bin/sh", "-c",
+       absl::StrCat(
+           "exec script -qec \"deploy/launch/launch --workers=1 --ps=1 "
+           "--run_dir=",
+           run_dir_,
+           " --program=/bin/sh -- -c 'test -t 1 && "
+           "printf \\\"bar\\\\\\\\rdone on a terminal\\\\\\\\n\\\"'\" "
+           "/dev/null")});
+  ASSERT_OK(script);
+  EXPECT_EQ(ExitCode(**script), 0) << (*script)->output();
+  EXPECT_THAT((*script)->output(), HasSubstr("bar\rdone on a terminal"));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,115 @@
+#include "deploy/launch/launched_task.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kLastLineCount = 10;
+constexpr size_t kReadBytesMax = 1 << 16;
+// One task that writes without end must not keep the others from being read.
+constexpr int kReadsPerPumpMax = 16;
+
+}  // namespace
+
+LaunchedTask::LaunchedTask(TaskPlan plan, Options options, Console* console)
+    : plan_(std::move(plan)),
+      options_(std::move(options)),
+      label_(plan_.task.ToString()),
+      console_(console) {}
+
+LaunchedTask::~LaunchedTask() {
+  if (log_fd_ >= 0) close(log_fd_);
+}
+
+absl::Status LaunchedTask::Start(absl::Time now) {
+  MUSTER_CHECK(child_ == nullptr);
+  if (log_fd_ < 0) {
+    log_fd_ = open(options_.log_path.c_str(),
+                   O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (log_fd_ < 0) return absl::ErrnoToStatus(errno, options_.log_path);
+  }
+  ChildProcess::Options child;
+  child.arguments = plan_.arguments;
+  for (const auto& [name, value] : plan_.environment) {
+    child.environment[name] = value;
+  }
+  if (options_.owns_terminal) {
+    child.standard_output = ChildProcess::Output::kTerminal;
+  }
+  ASSIGN_OR_RETURN(child_, ChildProcess::Start(child));
+  started_ = now;
+  output_.fd = child_->stdout_fd();
+  error_.fd = child_->stderr_fd();
+  for (int fd : {output_.fd, error_.fd}) {
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+  }
+  return absl::OkStatus();
+}
+
+void LaunchedTask::AppendPollFds(std::vector<pollfd>* fds) const {
+  if (!running()) return;
+  for (int fd : {child_->end_fd(), output_.fd, error_.fd}) {
+    if (fd >= 0) fds->push_back({fd, POLLIN, 0});
+  }
+}
+
+std::optional<ProcessEnd> LaunchedTask::Pump() {
+  if (!running()) return std::nullopt;
+  // Asked first: what the process wrote before its end is then surely there to
+  // be read.
+  const std::optional<ProcessEnd> end = child_->Poll();
+  for (Source* source : {&output_, &error_}) {
+    Drain(source);
+    if (end.has_value()) {
+      source->cutter.Finish(
+          [&](absl::string_view line) { OnLine(*source, line); });
+    }
+  }
+  if (end.has_value()) child_.reset();
+  return end;
+}
+
+void LaunchedTask::SendSignal(int signal) {
+  if (running()) child_->SendSignal(signal);
+}
+
+void LaunchedTask::Drain(Source* source) {
+  char buffer[kReadBytesMax];
+  for (int reads = 0; source->fd >= 0 && reads < kReadsPerPumpMax;) {
+    const ssize_t count = read(source->fd, buffer, sizeof(buffer));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) return;
+    if (count <= 0) {  // A terminal's end is an EIO.
+      source->fd = -1;
+      return;
+    }
+    ++reads;
+    HandOn(source, absl::string_view(buffer, count));
+  }
+}
+
+void LaunchedTask::HandOn(Source* source, absl::string_view bytes) {
+  // A log that cannot be written must not end the job.
+  if (write(log_fd_, bytes.data(), bytes.size()) < 0) errno = 0;
+  if (IsRaw(*source)) console_->WriteRaw(bytes);
+  source->cutter.Add(bytes,
+                     [&](absl::string_view line) { OnLine(*source, line); });
+}
+
+void LaunchedTask::OnLine(const Source& source, absl::string_view line) {
+  last_lines_.emplace_back(line);
+  if (last_lines_.size() > kLastLineCount) last_lines_.pop_front();
+  if (IsRaw(source)) return;
+  console_->WriteLine(source.stream, label_, options_.color_index, line);
+}
+
+}  // namespace muster

@@ -1,0 +1,245 @@
+#include "deploy/launch/launcher.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "common/base/check.h"
+#include "common/process/exit_code.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::string_view kOwnLabel = "launch";
+constexpr int kOwnColor = 0;
+
+int LabelWidth(const std::vector<TaskPlan>& tasks) {
+  size_t width = kOwnLabel.size();
+  for (const TaskPlan& task : tasks) {
+    width = std::max(width, task.task.ToString().size());
+  }
+  return static_cast<int>(width);
+}
+
+Console::Options WithLabelWidth(Console::Options options,
+                                const std::vector<TaskPlan>& tasks) {
+  options.label_width = LabelWidth(tasks);
+  return options;
+}
+
+std::string LogPath(const std::string& log_dir, TaskId task) {
+  return absl::StrCat(
+      log_dir, "/", absl::StrReplaceAll(task.ToString(), {{" ", "-"}}), ".log");
+}
+
+std::string Rounded(absl::Duration duration) {
+  const absl::Duration unit = duration < absl::Seconds(1)
+                                  ? absl::Milliseconds(1)
+                                  : absl::Milliseconds(100);
+  return absl::FormatDuration(absl::Trunc(duration, unit));
+}
+
+}  // namespace
+
+Launcher::Launcher(const ClusterPlan& plan, std::vector<TaskPlan> tasks,
+                   Options options, ShutdownSignals* signals)
+    : options_(std::move(options)),
+      signals_(signals),
+      clock_(Clock::Real()),
+      console_(WithLabelWidth(options_.console, tasks)),
+      watch_(plan),
+      wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  MUSTER_CHECK(wake_fd_ >= 0);
+  const bool restarts = options_.restart.restart_count_max > 0;
+  for (TaskPlan& task_plan : tasks) {
+    const TaskId task = task_plan.task;
+    LaunchedTask::Options task_options;
+    task_options.log_path = LogPath(options_.log_dir, task);
+    task_options.color_index = static_cast<int>(entries_.size()) + 1;
+    task_options.owns_terminal = options_.share_terminal && entries_.empty();
+    RestartPolicy::Options policy = options_.restart;
+    if (!restarts || !IsRestarted(task)) policy.restart_count_max = 0;
+    entries_.push_back({std::make_unique<LaunchedTask>(std::move(task_plan),
+                                                       task_options, &console_),
+                        RestartPolicy(policy), std::nullopt});
+  }
+  signals_->SetHandler([fd = wake_fd_](int) {
+    const uint64_t one = 1;
+    MUSTER_CHECK(write(fd, &one, sizeof(one)) == sizeof(one));
+  });
+}
+
+Launcher::~Launcher() {
+  signals_->SetHandler(nullptr);
+  entries_.clear();  // Kills what still runs.
+  close(wake_fd_);
+}
+
+int Launcher::Run() {
+  if (!StartAll(clock_->Now())) return static_cast<int>(ExitCode::kUsage);
+  while (AnyRunning() || phase_ == Phase::kRunning) {
+    WaitForEvents();
+    const absl::Time now = clock_->Now();
+    PumpAll(now);
+    AdvancePhase(now);
+    if (phase_ == Phase::kRunning) RestartDue(now);
+  }
+  return exit_code_;
+}
+
+bool Launcher::StartAll(absl::Time now) {
+  for (Entry& entry : entries_) {
+    const absl::Status status = entry.task->Start(now);
+    if (status.ok()) continue;
+    Say(absl::StrCat(entry.task->task().ToString(), ": ",
+                     std::string(status.message())));
+    return false;
+  }
+  return true;
+}
+
+void Launcher::WaitForEvents() {
+  std::vector<pollfd> fds = {{wake_fd_, POLLIN, 0}};
+  // The byte stays unread after a signal, and so would end every wait.
+  if (signals_->signal() != 0) fds.clear();
+  for (const Entry& entry : entries_) entry.task->AppendPollFds(&fds);
+  int timeout_ms = -1;
+  if (const absl::Time next = NextTimer(); next != absl::InfiniteFuture()) {
+    const int64_t left_ms = absl::ToInt64Milliseconds(next - clock_->Now()) + 1;
+    timeout_ms = static_cast<int>(std::clamp<int64_t>(left_ms, 0, 1 << 30));
+  }
+  poll(fds.data(), fds.size(), timeout_ms);
+}
+
+absl::Time Launcher::NextTimer() const {
+  absl::Time next = phase_deadline_;
+  if (phase_ != Phase::kRunning) return next;
+  next = std::min(next, watch_.next_change());
+  for (const Entry& entry : entries_) {
+    next = std::min(next, entry.restart_at.value_or(absl::InfiniteFuture()));
+  }
+  return next;
+}
+
+void Launcher::PumpAll(absl::Time now) {
+  for (Entry& entry : entries_) {
+    if (const std::optional<ProcessEnd> end = entry.task->Pump()) {
+      OnEnd(&entry, *end, now);
+    }
+  }
+}
+
+void Launcher::OnEnd(Entry* entry, const ProcessEnd& end, absl::Time now) {
+  const TaskId task = entry->task->task();
+  if (phase_ != Phase::kRunning) {
+    if (!end.ok() && phase_ == Phase::kWindingDown) {
+      Say(absl::StrCat(task.ToString(), " ", end.ToString(),
+                       " after the end of the job"));
+    }
+    return;
+  }
+  const absl::Duration ran_for = now - entry->task->started();
+  const RestartPolicy::Decision decision = entry->policy.OnEnd(end, ran_for);
+  if (!end.ok()) {
+    std::string line = absl::StrCat(task.ToString(), " ", end.ToString(),
+                                    " after ", Rounded(ran_for));
+    if (decision.restart) {
+      absl::StrAppend(&line, "; restart ", entry->policy.restart_count());
+    } else if (!decision.reason.empty()) {
+      absl::StrAppend(&line, "; not restarted: ", decision.reason);
+    }
+    Say(line);
+  }
+  if (decision.restart) {
+    entry->restart_at = now + decision.pause;
+    return;
+  }
+  if (!decision.reason.empty()) {
+    Say(absl::StrCat("the last lines of ", task.ToString(), ":"));
+    for (const std::string& line : entry->task->last_lines()) {
+      Say(absl::StrCat("  ", line));
+    }
+  }
+  watch_.OnEnd(task, end, now);
+}
+
+void Launcher::RestartDue(absl::Time now) {
+  for (Entry& entry : entries_) {
+    if (!entry.restart_at.has_value() || *entry.restart_at > now) continue;
+    entry.restart_at.reset();
+    const absl::Status status = entry.task->Start(now);
+    if (status.ok()) continue;
+    Say(absl::StrCat(entry.task->task().ToString(), ": ",
+                     std::string(status.message())));
+    watch_.OnEnd(entry.task->task(), {.exit_code = 1}, now);
+  }
+}
+
+void Launcher::AdvancePhase(absl::Time now) {
+  const int signal = signals_->signal();
+  if (signal != 0 && phase_ < Phase::kStopping) {
+    exit_code_ = signals_->exit_code();
+    EnterStopping(signal, now);
+    return;
+  }
+  if (phase_ == Phase::kRunning) {
+    const std::optional<JobWatch::Verdict> verdict = watch_.verdict(now);
+    if (!verdict.has_value()) return;
+    exit_code_ = verdict->exit_code;
+    if (verdict->reason.empty()) {
+      phase_ = Phase::kWindingDown;
+      phase_deadline_ = now + options_.grace_period;
+      return;
+    }
+    Say(absl::StrCat("the job has failed: ", verdict->reason));
+    EnterStopping(SIGTERM, now);
+    return;
+  }
+  if (now < phase_deadline_) return;
+  for (const Entry& entry : entries_) {
+    if (!entry.task->running()) continue;
+    Say(absl::StrCat(entry.task->task().ToString(), " has not ended within ",
+                     absl::FormatDuration(options_.grace_period), "; ",
+                     phase_ == Phase::kWindingDown ? "stopping" : "killing",
+                     " it"));
+  }
+  if (phase_ == Phase::kWindingDown) {
+    EnterStopping(SIGTERM, now);
+    return;
+  }
+  phase_ = Phase::kKilling;
+  phase_deadline_ = absl::InfiniteFuture();
+  for (Entry& entry : entries_) entry.task->SendSignal(SIGKILL);
+}
+
+void Launcher::EnterStopping(int signal, absl::Time now) {
+  phase_ = Phase::kStopping;
+  phase_deadline_ = now + options_.grace_period;
+  for (Entry& entry : entries_) {
+    entry.task->SendSignal(signal);
+    // A stopped process cannot obey.
+    entry.task->SendSignal(SIGCONT);
+  }
+}
+
+bool Launcher::AnyRunning() const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return entry.task->running(); });
+}
+
+bool Launcher::IsRestarted(TaskId task) const {
+  return task.type == TaskType::kWorker || task.type == TaskType::kEvaluator;
+}
+
+void Launcher::Say(absl::string_view line) {
+  console_.WriteLine(Stream::kError, kOwnLabel, kOwnColor, line);
+}
+
+}  // namespace muster

@@ -1,0 +1,251 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "common/process/command_line.h"
+#include "common/process/exit_code.h"
+#include "common/process/port_reservation.h"
+#include "common/process/program.h"
+#include "common/process/shutdown_signals.h"
+#include "common/process/version.h"
+#include "deploy/launch/executable_finder.h"
+#include "deploy/launch/launcher.h"
+#include "deploy/launch/task_plan.h"
+
+ABSL_FLAG(int, workers, 2, "How many workers.");
+ABSL_FLAG(int, ps, 2,
+          "How many parameter servers. With 0 the workers train "
+          "synchronously, and with --workers=0 too one process trains alone.");
+ABSL_FLAG(bool, chief, true,
+          "Starts the coordinator. --nochief leaves its place to a process "
+          "that you start, with the TF_CONFIG that is printed.");
+ABSL_FLAG(bool, evaluator, false,
+          "Starts an evaluator, which scores each new checkpoint.");
+ABSL_FLAG(std::string, program, "",
+          "Your own executable, started in every role with the arguments "
+          "after \"--\". By default Muster's own executables run --job.");
+ABSL_FLAG(std::string, restart, "no",
+          "Starts workers again that were lost: alone for any number of "
+          "times, =N for at most N times each. A worker that keeps ending "
+          "right after its start is given up.");
+ABSL_FLAG(int, cores, 0,
+          "Cores to divide among the tasks; 0 takes this machine's.");
+ABSL_FLAG(std::string, bin_dir, "",
+          "Where coordinator, worker and ps lie. By default beside launch, or "
+          "in the build tree around it.");
+
+ABSL_DECLARE_FLAG(std::string, job);
+ABSL_DECLARE_FLAG(std::string, run_dir);
+ABSL_DECLARE_FLAG(absl::Duration, grace_period);
+
+namespace muster {
+namespace {
+
+constexpr absl::string_view kAnyNumberOfTimes = "always";
+
+// Told to every task when they are not at their defaults.
+constexpr absl::string_view kPassedOn[] = {
+    "seed", "startup_timeout", "on_coordinator_loss", "coordinator_timeout",
+    "grace_period"};
+
+const ProgramInfo& Program() {
+  static const ProgramInfo* const program = new ProgramInfo{
+      .name = "launch",
+      .summary =
+          "starts a training cluster on this machine, one real process for "
+          "each task with its own TF_CONFIG, shows what they write behind "
+          "their names, and ends with the job's status.",
+      .usage =
+          "launch --job=FILE [flags]\n"
+          "       launch --program=BINARY [flags] -- [arguments]",
+      .examples =
+          "  launch --workers=2 --ps=2 --job=examples/digits/digits.job\n"
+          "  launch --workers=4 --ps=0 --job=mnist.job --set data_dir=/data\n"
+          "  launch --workers=2 --ps=1 --restart --program=./train -- --fast\n",
+      .flags = {"job", "workers", "ps", "chief", "evaluator", "program",
+                "restart", "run_dir", "cores", "seed", "bin_dir",
+                "grace_period", "startup_timeout", "coordinator_timeout",
+                "on_coordinator_loss"}};
+  return *program;
+}
+
+// --restart alone is --restart=always; a flag of Abseil's takes the next
+// argument instead.
+std::vector<std::string> WithRestartSpeltOut(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  for (std::string& argument : arguments) {
+    if (argument == "--") break;
+    if (argument == "--restart") {
+      argument = absl::StrCat("--restart=", kAnyNumberOfTimes);
+    }
+  }
+  return arguments;
+}
+
+absl::StatusOr<int> RestartCountMax() {
+  const std::string text = absl::GetFlag(FLAGS_restart);
+  if (text == "no") return 0;
+  if (text == kAnyNumberOfTimes) return std::numeric_limits<int>::max();
+  int count = 0;
+  if (absl::SimpleAtoi(text, &count) && count >= 0) return count;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--restart=", text, ": a number, \"always\" or \"no\""));
+}
+
+absl::StatusOr<std::string> MakeRunDir() {
+  std::filesystem::path path = absl::GetFlag(FLAGS_run_dir);
+  if (path.empty()) {
+    path = absl::StrCat(
+        "runs/",
+        absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone()),
+        "-", getpid());
+  }
+  std::error_code error;
+  path = std::filesystem::absolute(path, error);
+  std::filesystem::create_directories(path / "logs", error);
+  if (error) {
+    return absl::InvalidArgumentError(absl::StrCat("--run_dir: cannot make ",
+                                                   (path / "logs").string(),
+                                                   ": ", error.message()));
+  }
+  return path.string();
+}
+
+absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
+  ClusterPlan plan;
+  plan.worker_count = absl::GetFlag(FLAGS_workers);
+  plan.ps_count = absl::GetFlag(FLAGS_ps);
+  // Without servers worker 0 is the chief, unless one process is all there is.
+  const bool has_place = plan.ps_count > 0 || absl::GetFlag(FLAGS_workers) == 0;
+  plan.with_chief = has_place && absl::GetFlag(FLAGS_chief);
+  plan.with_evaluator = absl::GetFlag(FLAGS_evaluator);
+  plan.core_count = absl::GetFlag(FLAGS_cores);
+  if (plan.core_count <= 0) {
+    plan.core_count =
+        std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  }
+  plan.job_file = absl::GetFlag(FLAGS_job);
+  plan.settings = line.settings;
+  const std::string program = absl::GetFlag(FLAGS_program);
+  if (program.empty() == plan.job_file.empty()) {
+    return absl::InvalidArgumentError(
+        program.empty() ? "nothing to train: give --job=FILE or "
+                          "--program=BINARY"
+                        : "--job and --program exclude each other");
+  }
+  if (program.empty() && !line.arguments.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", line.arguments.front(),
+                     "\" is no flag; a job file is given as "
+                     "--job=",
+                     line.arguments.front()));
+  }
+  if (!program.empty()) {
+    plan.program = {program};
+    plan.program.insert(plan.program.end(), line.arguments.begin(),
+                        line.arguments.end());
+  }
+  if (!plan.job_file.empty() && access(plan.job_file.c_str(), R_OK) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--job: cannot read ", plan.job_file));
+  }
+  for (absl::string_view name : kPassedOn) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    if (flag->CurrentValue() == flag->DefaultValue()) continue;
+    plan.environment[absl::StrCat("MUSTER_", absl::AsciiStrToUpper(name))] =
+        flag->CurrentValue();
+  }
+  ASSIGN_OR_RETURN(plan.run_dir, MakeRunDir());
+  return plan;
+}
+
+// What a chief started by hand has to be told.
+void PrintChiefsConfig(const std::vector<TaskPlan>& tasks) {
+  const std::string config = tasks.front().environment.at("TF_CONFIG");
+  const std::string cluster = config.substr(0, config.find(",\"task\":"));
+  std::cerr << "start the chief with\nTF_CONFIG='" << cluster
+            << ",\"task\":{\"type\":\"chief\",\"index\":0}}'" << std::endl;
+}
+
+absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
+  ASSIGN_OR_RETURN(const int restart_count_max, RestartCountMax());
+  ASSIGN_OR_RETURN(const ClusterPlan plan, MakePlan(line));
+  std::vector<std::unique_ptr<PortReservation>> reservations;
+  std::vector<int> ports;
+  for (size_t i = 0; i < TasksOf(plan).size(); ++i) {
+    ASSIGN_OR_RETURN(reservations.emplace_back(), PortReservation::Create());
+    ports.push_back(reservations.back()->port());
+  }
+  ASSIGN_OR_RETURN(std::vector<TaskPlan> tasks,
+                   PlanTasks(plan, ports, [](absl::string_view name) {
+                     return FindExecutable(name, OwnPath(),
+                                           absl::GetFlag(FLAGS_bin_dir));
+                   }));
+  if (plan.ps_count > 0 && !plan.with_chief) PrintChiefsConfig(tasks);
+
+  const bool on_terminal = isatty(STDOUT_FILENO) == 1;
+  Launcher::Options options;
+  options.restart.restart_count_max = restart_count_max;
+  options.grace_period = absl::GetFlag(FLAGS_grace_period);
+  options.log_dir = absl::StrCat(plan.run_dir, "/logs");
+  options.share_terminal = on_terminal;
+  options.console.color = on_terminal && isatty(STDERR_FILENO) == 1 &&
+                          getenv("NO_COLOR") == nullptr;
+  std::cerr << "launch: " << tasks.size() << " processes; logs in "
+            << options.log_dir << std::endl;
+  Launcher launcher(plan, std::move(tasks), options, signals);
+  const int exit_code = launcher.Run();
+  if (exit_code == 0) {
+    std::cerr << "launch: the job is done; see " << plan.run_dir
+              << "/summary.json" << std::endl;
+  }
+  return exit_code;
+}
+
+int Complain(const absl::Status& status) {
+  FinishProgram(Program(), status);
+  std::cerr << "Try: launch --help" << std::endl;
+  return static_cast<int>(ExitCode::kUsage);
+}
+
+int Main(int argc, char** argv) {
+  const absl::StatusOr<CommandLine> line =
+      ParseArguments(Program(), WithRestartSpeltOut(argc, argv));
+  if (!line.ok()) return Complain(line.status());
+  if (line->help) {
+    std::cout << HelpText(Program()) << std::flush;
+    return 0;
+  }
+  if (line->version) {
+    std::cout << "launch " << std::string(kVersion) << std::endl;
+    return 0;
+  }
+  // Its own grace lies over that of the tasks, whom it has to see off.
+  ShutdownSignals signals(
+      {.grace_period =
+           2 * absl::GetFlag(FLAGS_grace_period) + absl::Seconds(5)});
+  const absl::StatusOr<int> exit_code = Launch(*line, &signals);
+  return exit_code.ok() ? *exit_code : Complain(exit_code.status());
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) { return muster::Main(argc, argv); }
