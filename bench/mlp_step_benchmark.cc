@@ -1,0 +1,213 @@
+// One training step of an MNIST classifier, 784-256-256-10 with relu, batch 64,
+// SGD, everything in this process: forward, backward and update. Beside it, in
+// the same run, the eight matrix products that it consists of, called in oneDNN
+// directly: what no runtime can do without. Budget: 0.8 ms.
+//
+//   bazel run //bench:mlp_step_benchmark
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "bench/measure.h"
+#include "common/autodiff/gradients.h"
+#include "common/graph/graph_builder.h"
+#include "common/kernels/cpu/cpu_kernels.h"
+#include "common/kernels/cpu/intra_op_threads.h"
+#include "common/ops/ops.h"
+#include "common/base/allocation_counter.h"
+#include "common/runtime/executable.h"
+#include "common/tensor/dtype.h"
+#include "common/variables/local_variable_store.h"
+#include "dnnl.hpp"
+#include "proto/optimizer.pb.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+constexpr int kBatch = 64;
+constexpr int kWidths[] = {784, 256, 256, 10};
+constexpr int kLayerCount = 3;
+constexpr int kStepCount = 1000;
+constexpr double kBudgetMicros = 800;
+
+void OkOrDie(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  std::exit(1);
+}
+
+template <typename T>
+T OrDie(absl::StatusOr<T> value) {
+  OkOrDie(value.status());
+  return *std::move(value);
+}
+
+void CreateVariable(const std::string& name, const std::vector<int>& dims,
+                    LocalVariableStore* store) {
+  proto::VariableSpec spec;
+  spec.set_name(name);
+  spec.set_dtype(proto::DT_FLOAT);
+  for (const int dim : dims) spec.mutable_shape()->add_dim(dim);
+  spec.set_trainable(true);
+  if (dims.size() == 2) {
+    // Keras' GlorotUniform.
+    auto* const glorot = spec.mutable_initializer()->mutable_variance_scaling();
+    glorot->set_scale(1);
+    glorot->set_mode(proto::Initializer::VarianceScaling::FAN_AVG);
+    glorot->set_distribution(proto::Initializer::VarianceScaling::UNIFORM);
+  } else {
+    spec.mutable_initializer()->mutable_constant();
+  }
+  OkOrDie(store->Create(spec));
+}
+
+Graph TraceStep(LocalVariableStore* store) {
+  GraphBuilder builder(&BuiltinOps(), "mlp_step");
+  Value activation =
+      builder.Parameter("x", {DType::kFloat32, {Shape::kUnknown, kWidths[0]}});
+  const Value labels =
+      builder.Parameter("labels", {DType::kInt64, {Shape::kUnknown}});
+  std::vector<VariableHandle> variables;
+  for (int layer = 0; layer < kLayerCount; ++layer) {
+    const int in = kWidths[layer];
+    const int out = kWidths[layer + 1];
+    variables.push_back(
+        {absl::StrCat("kernel_", layer), {DType::kFloat32, {in, out}}});
+    variables.push_back(
+        {absl::StrCat("bias_", layer), {DType::kFloat32, {out}}});
+    CreateVariable(absl::StrCat("kernel_", layer), {in, out}, store);
+    CreateVariable(absl::StrCat("bias_", layer), {out}, store);
+    const Value kernel = ReadVariable(builder, variables[2 * layer]);
+    const Value bias = ReadVariable(builder, variables[2 * layer + 1]);
+    activation = MatMul(activation, kernel) + bias;
+    if (layer + 1 < kLayerCount) activation = Relu(activation);
+  }
+  const Value loss = Mean(SparseSoftmaxCrossEntropy(activation, labels));
+  std::vector<std::string> names;
+  for (const VariableHandle& variable : variables) {
+    names.push_back(variable.name);
+  }
+  const std::vector<Gradient> gradients = VariableGradients(loss, names);
+  for (size_t i = 0; i < variables.size(); ++i) {
+    ApplyGradient(variables[i], gradients[i].dense);
+  }
+  builder.AddResult(loss);
+  return OrDie(std::move(builder).Build());
+}
+
+// One product as oneDNN wants it.
+class Product {
+ public:
+  Product(int rows, int inner, int columns, bool transpose_a, bool transpose_b)
+      : a_(rows * inner, 0.5f), b_(inner * columns, 0.5f), c_(rows * columns) {
+    using dnnl::memory;
+    const auto type = memory::data_type::f32;
+    const memory::desc a(
+        {rows, inner}, type,
+        transpose_a ? memory::dims{1, rows} : memory::dims{inner, 1});
+    const memory::desc b(
+        {inner, columns}, type,
+        transpose_b ? memory::dims{1, inner} : memory::dims{columns, 1});
+    const memory::desc c({rows, columns}, type, memory::dims{columns, 1});
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const dnnl::matmul::primitive_desc desc(dnnl::matmul::desc(a, b, c),
+                                            attributes, engine_);
+    primitive_ = dnnl::matmul(desc);
+    arguments_ = {
+        {DNNL_ARG_SRC, memory(a, engine_, a_.data())},
+        {DNNL_ARG_WEIGHTS, memory(b, engine_, b_.data())},
+        {DNNL_ARG_DST, memory(c, engine_, c_.data())},
+        {DNNL_ARG_SCRATCHPAD, memory(desc.scratchpad_desc(), engine_)}};
+  }
+  Product(const Product&) = delete;
+
+  void Run() { primitive_.execute(stream_, arguments_); }
+
+ private:
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  std::vector<float> a_, b_, c_;
+  dnnl::matmul primitive_;
+  std::unordered_map<int, dnnl::memory> arguments_;
+};
+
+std::vector<std::unique_ptr<Product>> StepProducts() {
+  std::vector<std::unique_ptr<Product>> products;
+  for (int layer = 0; layer < kLayerCount; ++layer) {
+    const int in = kWidths[layer];
+    const int out = kWidths[layer + 1];
+    const auto add = [&](auto... arguments) {
+      products.push_back(std::make_unique<Product>(arguments...));
+    };
+    add(kBatch, in, out, false, false);                // Forward.
+    add(in, kBatch, out, true, false);                 // Of the kernel.
+    if (layer > 0) add(kBatch, out, in, false, true);  // Of the input.
+  }
+  return products;
+}
+
+void Measure(int thread_count) {
+  LocalVariableStore store;
+  proto::Optimizer sgd;
+  sgd.mutable_sgd();
+  sgd.mutable_learning_rate()->set_constant(0.01);
+  OkOrDie(store.SetOptimizer(sgd));
+  const auto executable = OrDie(
+      Executable::Compile(TraceStep(&store), BuiltinOps(), CpuKernels(), &store,
+                          {.intra_op_thread_count = thread_count}));
+  std::vector<Tensor> arguments = {
+      Tensor::Full(DType::kFloat32, {kBatch, kWidths[0]}, 0.5),
+      Tensor::Zeros(DType::kInt64, {kBatch})};
+  std::vector<Tensor> results;
+  const auto step = [&] { OkOrDie(executable->Run(arguments, {}, &results)); };
+  UseOpenMpThreads(thread_count);
+  const auto products = StepProducts();
+  const auto multiply = [&] {
+    for (const auto& product : products) product->Run();
+  };
+
+  for (int i = 0; i < 20; ++i) step();
+  const int64_t allocations_before = AllocationCount();
+  step();
+  const int64_t step_allocations = AllocationCount() - allocations_before;
+  multiply();
+  const int64_t before_products = AllocationCount();
+  multiply();
+  const int64_t product_allocations = AllocationCount() - before_products;
+
+  std::vector<double> step_micros;
+  std::vector<double> product_micros;
+  for (int i = 0; i < kStepCount; ++i) {
+    step_micros.push_back(MicrosecondsOf(step));
+    product_micros.push_back(MicrosecondsOf(multiply));
+  }
+  const double step_median = Median(step_micros);
+  const double product_median = Median(product_micros);
+  std::printf("MLP 784-256-256-10, batch %d, SGD, %d thread(s)\n", kBatch,
+              thread_count);
+  std::printf("  step                 %8.1f us   %.2f of the budget, %.0f us\n",
+              step_median, step_median / kBudgetMicros, kBudgetMicros);
+  std::printf("  its matrix products  %8.1f us   the step is %.2f times that\n",
+              product_median, step_median / product_median);
+  std::printf("  allocations          %8lld per step, oneDNN alone %lld\n",
+              static_cast<long long>(step_allocations),
+              static_cast<long long>(product_allocations));
+}
+
+}  // namespace
+}  // namespace muster
+
+int main() {
+  muster::Measure(1);
+  muster::Measure(2);
+  return 0;
+}

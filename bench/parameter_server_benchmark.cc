@@ -1,0 +1,477 @@
+// What parameter servers cost, each server and worker a process of its own,
+// over gRPC on one host. Budgets are those of the project's design; ratios
+// above 1 miss them.
+//
+//   parameter_server_benchmark [dense] [small] [embedding] [--rows=10000000]
+//
+// The program starts itself again as servers and workers.
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "bench/measure.h"
+#include "common/base/check.h"
+#include "common/base/random.h"
+#include "common/rpc/message.h"
+#include "common/rpc/network.h"
+#include "common/tensor/tensor.h"
+#include "common/tensor/tensor_codec.h"
+#include "common/variables/variable_store.h"
+#include "proto/optimizer.pb.h"
+#include "proto/parameter_server.pb.h"
+#include "proto/variable.pb.h"
+#include "ps/client/partitioner.h"
+#include "ps/client/remote_variable_store.h"
+#include "ps/parameter_server.h"
+#include "ps/parameter_shard.h"
+
+extern char** environ;
+
+namespace muster {
+namespace {
+
+constexpr int kDenseCount = 25;
+constexpr int64_t kRowElements = 64;
+constexpr int64_t kIdCount = 4096;
+// Enough that no cache holds the rows of all.
+constexpr int kBatchCount = 600;
+
+void Check(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  std::_Exit(1);
+}
+
+template <typename T>
+T Check(absl::StatusOr<T> value) {
+  Check(value.status());
+  return *std::move(value);
+}
+
+void Report(const std::string& what, double measured, const char* unit,
+            double budget, bool more_is_better) {
+  std::printf("%-58s %12.4g %-10s", what.c_str(), measured, unit);
+  if (budget > 0) {
+    std::printf(" budget %10.4g  ratio %.2f", budget,
+                more_is_better ? budget / measured : measured / budget);
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+// ---- Processes.
+
+// This program again, with what it writes to its last argument, a descriptor.
+class Child {
+ public:
+  explicit Child(std::vector<std::string> arguments) {
+    int ends[2];
+    MUSTER_CHECK(pipe(ends) == 0);
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    arguments.insert(arguments.begin(), "parameter_server_benchmark");
+    arguments.push_back(absl::StrCat(ends[1]));
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    MUSTER_CHECK(posix_spawn(&pid_, "/proc/self/exe", nullptr, nullptr,
+                             argv.data(), environ) == 0);
+    close(ends[1]);
+    output_ = fdopen(ends[0], "r");
+  }
+  ~Child() {
+    waitpid(pid_, nullptr, 0);
+    std::fclose(output_);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  std::string ReadLine() {
+    char line[256] = "";
+    MUSTER_CHECK(std::fgets(line, sizeof(line), output_) != nullptr);
+    return std::string(absl::StripSuffix(line, "\n"));
+  }
+
+ private:
+  pid_t pid_ = 0;
+  FILE* output_ = nullptr;
+};
+
+void WriteLine(int descriptor, const std::string& text) {
+  const std::string line = text + "\n";
+  MUSTER_CHECK(write(descriptor, line.data(), line.size()) ==
+               static_cast<ssize_t>(line.size()));
+}
+
+int Serve(int index, int descriptor) {
+  ParameterServer::Options options;
+  options.self = {"ps", index, RandomIdentity()};
+  options.address = "127.0.0.1:0";
+  options.shard.thread_count = 2;
+  auto server = Check(ParameterServer::Start(Network::Grpc(), options));
+  WriteLine(descriptor, server->address());
+  server->AwaitEnd();
+  return 0;
+}
+
+std::unique_ptr<RemoteVariableStore> OpenStore(const std::string& addresses,
+                                               int worker) {
+  RemoteVariableStore::Options options;
+  for (absl::string_view address : absl::StrSplit(addresses, ',')) {
+    ChannelOptions server;
+    server.address = std::string(address);
+    server.peer_task_type = "ps";
+    server.peer_task_index = static_cast<int>(options.servers.size());
+    server.caller = {"worker", worker, RandomIdentity()};
+    server.job_id = "benchmark";
+    options.servers.push_back(server);
+  }
+  options.partitioner =
+      Check(MakeFixedShardsPartitioner(options.servers.size()));
+  auto store =
+      Check(RemoteVariableStore::Open(Network::Grpc(), std::move(options)));
+  store->NoteScheduled(~uint64_t{0});
+  return store;
+}
+
+// Servers that live as long as this.
+class Servers {
+ public:
+  explicit Servers(int count) {
+    for (int i = 0; i < count; ++i) {
+      children_.push_back(std::make_unique<Child>(
+          std::vector<std::string>{"serve", absl::StrCat(i)}));
+      if (i > 0) addresses_ += ",";
+      addresses_ += children_.back()->ReadLine();
+    }
+    store_ = OpenStore(addresses_, 0);
+  }
+  ~Servers() { Check(store_->ShutdownServers(0)); }
+
+  const std::string& addresses() const { return addresses_; }
+  RemoteVariableStore& store() { return *store_; }
+
+ private:
+  std::vector<std::unique_ptr<Child>> children_;
+  std::string addresses_;
+  std::unique_ptr<RemoteVariableStore> store_;
+};
+
+// ---- Variables.
+
+proto::VariableSpec Spec(const std::string& name, const Shape& shape) {
+  proto::VariableSpec spec;
+  spec.set_name(name);
+  spec.set_dtype(EncodeDType(DType::kFloat32));
+  *spec.mutable_shape() = EncodeShape(shape);
+  spec.set_trainable(true);
+  return spec;
+}
+
+proto::Optimizer MakeOptimizer(const std::string& name) {
+  proto::Optimizer optimizer;
+  optimizer.mutable_learning_rate()->set_constant(0.01);
+  if (name == "sgd") {
+    optimizer.mutable_sgd();
+  } else if (name == "adam") {
+    optimizer.mutable_adam()->set_beta_1(0.9);
+    optimizer.mutable_adam()->set_beta_2(0.999);
+    optimizer.mutable_adam()->set_epsilon(1e-7);
+  } else {
+    optimizer.mutable_adagrad()->set_initial_accumulator_value(0.1);
+    optimizer.mutable_adagrad()->set_epsilon(1e-7);
+  }
+  return optimizer;
+}
+
+// A step that pushes a gradient to each of `count` variables and takes their
+// new values.
+class DenseStep {
+ public:
+  DenseStep(RemoteVariableStore* store, int count, const Shape& shape,
+            bool is_read) {
+    std::vector<VariableUse> uses;
+    for (int i = 0; i < count; ++i) {
+      const std::string name = absl::StrCat("v", i);
+      Check(store->Create(Spec(name, shape)));
+      uses.push_back({.name = name, .is_read = is_read, .is_updated = true});
+      gradients_.push_back(Tensor::Full(DType::kFloat32, shape, 1e-3));
+    }
+    session_ = Check(store->OpenSession(uses));
+  }
+
+  void Run(uint64_t step_id) {
+    Check(session_->Begin(step_id));
+    for (size_t i = 0; i < gradients_.size(); ++i) {
+      Check(session_->Update(static_cast<int>(i), UpdateKind::kApplyGradient,
+                             gradients_[i], Tensor()));
+    }
+    Check(session_->Commit());
+  }
+
+ private:
+  std::vector<Tensor> gradients_;
+  std::unique_ptr<VariableSession> session_;
+};
+
+// Median time of one step, in microseconds.
+double TimeSteps(DenseStep* step, int worker, int warm_up_count, int count) {
+  std::vector<double> times;
+  for (int i = 0; i < warm_up_count + count; ++i) {
+    const uint64_t step_id = 1 + i + worker * uint64_t{1000000};
+    const double time = MicrosecondsOf([&] { step->Run(step_id); });
+    if (i >= warm_up_count) times.push_back(time);
+  }
+  return Median(times);
+}
+
+int Work(const std::string& addresses, int worker, int descriptor) {
+  auto store = OpenStore(addresses, worker);
+  DenseStep step(store.get(), kDenseCount, Shape({1024, 1024}), true);
+  WriteLine(descriptor, absl::StrCat(TimeSteps(&step, worker, 3, 20)));
+  return 0;
+}
+
+// ---- The claims.
+
+void BenchDense() {
+  for (const std::string optimizer : {"sgd", "adam"}) {
+    for (int worker_count : {1, 2}) {
+      Servers servers(1);
+      Check(servers.store().SetOptimizer(MakeOptimizer(optimizer)));
+      { DenseStep(&servers.store(), kDenseCount, Shape({1024, 1024}), true); }
+      std::vector<std::unique_ptr<Child>> workers;
+      for (int i = 1; i <= worker_count; ++i) {
+        workers.push_back(std::make_unique<Child>(std::vector<std::string>{
+            "work", servers.addresses(), absl::StrCat(i)}));
+      }
+      double slowest_us = 0;
+      for (const auto& worker : workers) {
+        double time_us = 0;
+        MUSTER_CHECK(absl::SimpleAtod(worker->ReadLine(), &time_us));
+        slowest_us = std::max(slowest_us, time_us);
+      }
+      Report(absl::StrCat("push + pull of 25 x 4 MiB, ", optimizer, ", ",
+                          worker_count, " worker(s)"),
+             slowest_us / 1000, "ms",
+             optimizer == "sgd" && worker_count == 1 ? 90 : 0, false);
+    }
+  }
+}
+
+void BenchSmall() {
+  {
+    Servers servers(1);
+    Check(servers.store().SetOptimizer(MakeOptimizer("sgd")));
+    DenseStep step(&servers.store(), 200, Shape({256}), true);
+    Report("one step over 200 variables of 1 KB", TimeSteps(&step, 0, 50, 500),
+           "us", 300, false);
+  }
+  Servers servers(1);
+  Check(servers.store().SetOptimizer(MakeOptimizer("sgd")));
+  DenseStep step(&servers.store(), 1, Shape({16}), false);
+  Report("push of 64 bytes, round trip", TimeSteps(&step, 0, 200, 2000), "us",
+         115, false);
+}
+
+// Batches of row numbers: uniform, or Zipf(1.05) with popular rows anywhere.
+std::vector<Tensor> MakeIds(bool zipf, int64_t row_count, uint64_t seed) {
+  RandomStream random(seed);
+  std::vector<Tensor> batches;
+  for (int batch = 0; batch < kBatchCount; ++batch) {
+    Tensor ids(DType::kInt64, Shape({kIdCount}));
+    for (int64_t& id : ids.mutable_flat<int64_t>()) {
+      if (!zipf) {
+        id = static_cast<int64_t>(random.Below(row_count));
+        continue;
+      }
+      const double u = random.Below(1 << 30) * 0x1.0p-30;
+      const double tail = 1 - std::pow(row_count, -0.05);
+      const double rank = std::pow(1 - u * tail, -1 / 0.05);
+      id = static_cast<int64_t>(FoldIn(1, static_cast<uint64_t>(rank)) %
+                                row_count);
+    }
+    batches.push_back(ids);
+  }
+  return batches;
+}
+
+// Rows for which `shard` alone is asked, as a client would ask it: each once,
+// rising.
+Tensor UniqueSorted(const Tensor& ids) {
+  std::vector<int64_t> rows(ids.flat<int64_t>().begin(),
+                            ids.flat<int64_t>().end());
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return Tensor::FromSpan<int64_t>(Shape({static_cast<int64_t>(rows.size())}),
+                                   rows);
+}
+
+// Millions of rows per second of one thread, no network in between. The median
+// over batches, so that what else the machine does does not count.
+double MeasureShard(ParameterShard* shard, const std::vector<Tensor>& batches,
+                    bool update) {
+  std::vector<double> rates;
+  for (int i = 0; i < kBatchCount; ++i) {
+    const Tensor rows = UniqueSorted(batches[i % batches.size()]);
+    const int64_t count = rows.element_count();
+    proto::ExchangeRequest request;
+    std::vector<ReceivedTensor> tensors = {ReceivedTensor::FromTensor(rows)};
+    if (update) {
+      request.add_update_handles(0);
+      request.add_update_kinds(proto::APPLY_SPARSE_GRADIENT);
+      tensors.push_back(ReceivedTensor::FromTensor(
+          Tensor::Full(DType::kFloat32, Shape({count, kRowElements}), 1e-3)));
+    } else {
+      request.add_gather_handles(0);
+    }
+    proto::ExchangeResponse response;
+    std::vector<Tensor> answers;
+    const double time_us = MicrosecondsOf([&] {
+      Check(shard->Exchange(request, tensors, &response, &answers));
+    });
+    if (i >= 64) rates.push_back(count / time_us);
+  }
+  return Median(rates);
+}
+
+void BenchShard(int64_t row_count, const std::string& optimizer,
+                bool with_lookups) {
+  ParameterShard shard({.thread_count = 1});
+  proto::ShardSpec spec;
+  *spec.mutable_variable() = Spec("table", Shape({row_count, kRowElements}));
+  spec.set_shard_name("table");
+  spec.set_row_end(row_count);
+  Check(shard.Create(spec).status());
+  Check(shard.SetOptimizer(MakeOptimizer(optimizer)));
+  for (bool zipf : {false, true}) {
+    const auto batches = MakeIds(zipf, row_count, 1);
+    const char* kind = zipf ? "Zipf(1.05)" : "uniform";
+    if (with_lookups) {
+      Report(absl::StrCat("in the server: lookup, ", kind),
+             MeasureShard(&shard, batches, false), "M rows/s", 18, true);
+    }
+    Report(absl::StrCat("in the server: ", optimizer, " update, ", kind),
+           MeasureShard(&shard, batches, true), "M rows/s",
+           optimizer == "adagrad" ? 10 : 0, true);
+  }
+}
+
+// Requests per second through a session, one at a time.
+double MeasureRequests(VariableSession* session,
+                       const std::vector<Tensor>& batches, bool update,
+                       uint64_t* step_id) {
+  const Tensor gradient =
+      Tensor::Full(DType::kFloat32, Shape({kIdCount, kRowElements}), 1e-3);
+  Tensor rows;
+  std::vector<double> times;
+  for (int i = 0; i < kBatchCount; ++i) {
+    const Tensor& ids = batches[i % batches.size()];
+    const double time = MicrosecondsOf([&] {
+      Check(session->Begin(++*step_id));
+      if (update) {
+        Check(session->Update(0, UpdateKind::kApplySparseGradient, gradient,
+                              ids));
+      } else {
+        Check(session->Gather(0, ids, &rows));
+      }
+      Check(session->Commit());
+    });
+    if (i >= 100) times.push_back(time);
+  }
+  return 1e6 / Median(times);
+}
+
+void BenchEmbedding(int64_t row_count) {
+  BenchShard(row_count / 2, "sgd", true);
+  BenchShard(row_count / 2, "adagrad", false);
+  for (const std::string optimizer : {"sgd", "adagrad"}) {
+    Servers servers(2);
+    Check(servers.store().SetOptimizer(MakeOptimizer(optimizer)));
+    Check(servers.store().Create(
+        Spec("table", Shape({row_count, kRowElements}))));
+    auto session = Check(servers.store().OpenSession(
+        {{{.name = "table", .is_gathered = true, .is_updated = true}}}));
+    uint64_t step_id = 0;
+    for (bool zipf : {false, true}) {
+      const auto batches = MakeIds(zipf, row_count, 2);
+      const char* kind = zipf ? "Zipf(1.05)" : "uniform";
+      for (bool update : {false, true}) {
+        if (!update && optimizer != "sgd") continue;
+        const double rate =
+            MeasureRequests(session.get(), batches, update, &step_id);
+        Report(absl::StrCat("end to end, 2 servers: ",
+                            update ? optimizer + " update" : "lookup",
+                            " of 4096 rows, ", kind),
+               rate, "requests/s", 1000, true);
+        Report("", rate * kIdCount / 1e6, "M rows/s", 0, true);
+      }
+    }
+  }
+}
+
+int64_t AvailableMemoryBytes() {
+  return static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) *
+         sysconf(_SC_PAGESIZE);
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  bool dense = false, small = false, embedding = false;
+  int64_t row_count = 10'000'000;
+  for (const std::string& argument : arguments) {
+    if (argument == "dense") dense = true;
+    if (argument == "small") small = true;
+    if (argument == "embedding") embedding = true;
+    if (absl::StartsWith(argument, "--rows=")) {
+      MUSTER_CHECK(absl::SimpleAtoi(argument.substr(7), &row_count));
+    }
+  }
+  Network::Grpc();  // Sets the allocator up, as in a server.
+  if (!dense && !small && !embedding) dense = small = embedding = true;
+  if (dense) BenchDense();
+  if (small) BenchSmall();
+  if (embedding) {
+    // The table, its accumulator, and some room.
+    const int64_t needed_bytes =
+        row_count * kRowElements * 4 * 2 + (int64_t{1} << 30);
+    if (AvailableMemoryBytes() < needed_bytes) {
+      std::printf("embedding: skipped, it needs %.1f GB free\n",
+                  needed_bytes / 1e9);
+    } else {
+      BenchEmbedding(row_count);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.size() == 3 && arguments[0] == "serve") {
+    return muster::Serve(std::atoi(argv[2]), std::atoi(argv[3]));
+  }
+  if (arguments.size() == 4 && arguments[0] == "work") {
+    return muster::Work(arguments[1], std::atoi(argv[3]), std::atoi(argv[4]));
+  }
+  return muster::Main(arguments);
+}

@@ -1,0 +1,222 @@
+// What scheduling costs: no-op closures through Schedule() and Join(), the time
+// of one closure from Schedule() to Join(), and how busy closures of 100 us
+// keep the workers. Workers are processes of their own.
+//
+//   bazel run -c opt //bench:scheduler_benchmark
+//
+// The peer is TensorFlow's ClusterCoordinator: bench/peers/peers.py --bench
+// closures, run beside this. Budgets are those of the design: 200,000 closures
+// per second and coordinator; one round trip for one closure; 95% of the
+// workers' time.
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "bench/measure.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/random.h"
+#include "common/cluster/cluster_spec.h"
+#include "common/cluster/task_id.h"
+#include "common/graph/graph_builder.h"
+#include "common/ops/ops.h"
+#include "common/process/task_options.h"
+#include "common/rpc/identity.h"
+#include "common/rpc/network.h"
+#include "common/tensor/tensor.h"
+#include "coordinator/cluster_connection.h"
+#include "coordinator/cluster_coordinator.h"
+#include "coordinator/function.h"
+#include "coordinator/parameter_server_strategy.h"
+#include "ps/serve_parameters.h"
+#include "worker/serve_worker.h"
+#include "worker/testing/reserved_port.h"
+
+namespace muster {
+namespace {
+
+constexpr int kRunCount = 5;
+constexpr int kNoOpCount = 200'000;
+constexpr int kLatencyCount = 2'000;
+constexpr double kClosuresPerSecondBudget = 200'000;
+constexpr double kUtilisationBudget = 0.95;
+
+// This process becomes the task `index` of `type`.
+[[noreturn]] void Serve(const ClusterSpec& cluster, TaskId task) {
+  TaskOptions options;
+  options.config.cluster = cluster;
+  options.config.task = task;
+  options.listen_address = *cluster.Address(task);
+  options.startup_timeout = absl::Minutes(1);
+  options.coordinator_timeout = absl::Seconds(10);
+  options.grace_period = absl::Seconds(5);
+  const TaskIdentity identity = {
+      .task_type = std::string(TaskTypeName(task.type)),
+      .task_index = task.index,
+      .incarnation = RandomIdentity()};
+  SetMinimumLogSeverity(LogSeverity::kError);
+  MUSTER_CHECK(std::freopen("/dev/null", "w", stderr) != nullptr);
+  const absl::Status status =
+      task.type == TaskType::kPs
+          ? ServeParameters(options, identity, Network::Grpc())
+          : ServeWorker(options, identity, Network::Grpc());
+  std::_Exit(status.ok() ? 0 : 1);
+}
+
+// One server and some workers, each a process forked before this one has any
+// threads of its own.
+class Processes {
+ public:
+  explicit Processes(int worker_count) {
+    std::vector<std::string> addresses;
+    for (int i = 0; i <= worker_count; ++i) {
+      addresses.push_back(
+          ports_.emplace_back(std::make_unique<ReservedPort>())->address());
+    }
+    const std::string server = addresses.back();
+    addresses.pop_back();
+    cluster_ = *ClusterSpec::FromLists(
+        {{TaskType::kWorker, addresses}, {TaskType::kPs, {server}}});
+    for (const TaskId task : cluster_.Members()) {
+      const pid_t pid = fork();
+      MUSTER_CHECK(pid >= 0);
+      if (pid == 0) Serve(cluster_, task);
+      pids_.push_back(pid);
+    }
+  }
+  ~Processes() {
+    for (const pid_t pid : pids_) kill(pid, SIGTERM);
+    for (const pid_t pid : pids_) waitpid(pid, nullptr, 0);
+  }
+  const ClusterSpec& cluster() const { return cluster_; }
+
+ private:
+  std::vector<std::unique_ptr<ReservedPort>> ports_;
+  ClusterSpec cluster_;
+  std::vector<pid_t> pids_;
+};
+
+void Report(absl::string_view name, int worker_count, double value,
+            absl::string_view unit, double budget, bool more_is_better) {
+  const double ratio = more_is_better ? value / budget : budget / value;
+  std::printf("%-28s W=%d  %12.2f %-10s budget %10.2f  ratio %6.2f  %s\n",
+              std::string(name).c_str(), worker_count, value,
+              std::string(unit).c_str(), budget, ratio,
+              ratio >= 1 ? "met" : "missed");
+  std::fflush(stdout);
+}
+
+// Roughly 100 us of arithmetic on the machine at hand.
+Function BusyFunction(int matmul_count) {
+  return Function::Of("busy", [matmul_count](GraphBuilder& builder) {
+    Value x = builder.Constant(Tensor::Full(DType::kFloat32, {64, 64}, 0.01));
+    const Value y =
+        builder.Constant(Tensor::Full(DType::kFloat32, {64, 64}, 0.01));
+    // The seed differs from step to step, so nothing can be computed ahead.
+    x = x + Cast(Sum(StepSeed(builder)), DType::kFloat32) * 0.0f;
+    for (int i = 0; i < matmul_count; ++i) x = MatMul(x, y);
+    return Sum(x);
+  });
+}
+
+double BusyMicroseconds(ClusterCoordinator& coordinator,
+                        ClosureDispatcher& dispatcher, const Function& function,
+                        int count, double* wall_us) {
+  const absl::Duration before = dispatcher.counters().busy;
+  *wall_us = MicrosecondsOf([&] {
+    for (int i = 0; i < count; ++i) {
+      MUSTER_CHECK(coordinator.Schedule(function, {}).ok());
+    }
+    MUSTER_CHECK(coordinator.Join().ok());
+  });
+  return absl::ToDoubleMicroseconds(dispatcher.counters().busy - before);
+}
+
+void Measure(const ClusterSpec& cluster) {
+  const int worker_count = cluster.task_count(TaskType::kWorker);
+  ClusterConnection::Options options;
+  options.cluster = cluster;
+  options.self = {.task_type = "chief", .incarnation = RandomIdentity()};
+  auto connection = ClusterConnection::Open(
+      options, Network::Grpc(), Clock::Real(), [](absl::string_view) {});
+  MUSTER_CHECK(connection.ok());
+  ParameterServerStrategy strategy(*connection, {}, Clock::Real());
+  ClusterCoordinator coordinator(strategy);
+  const Function no_op = Function::Of("no_op", [](GraphBuilder&) {});
+  double wall_us = 0;
+
+  std::vector<double> rates;
+  for (int run = 0; run <= kRunCount; ++run) {
+    BusyMicroseconds(coordinator, (*connection)->dispatcher(), no_op,
+                     kNoOpCount, &wall_us);
+    if (run > 0) rates.push_back(kNoOpCount / wall_us * 1e6);
+  }
+  Report("no-op closures", worker_count, Median(rates), "closures/s",
+         kClosuresPerSecondBudget, true);
+
+  std::vector<double> latencies;
+  for (int i = 0; i < kLatencyCount; ++i) {
+    BusyMicroseconds(coordinator, (*connection)->dispatcher(), no_op, 1,
+                     &wall_us);
+    latencies.push_back(wall_us);
+  }
+  std::sort(latencies.begin(), latencies.end());
+  // One round trip of a gRPC stream, as measured on a machine of this kind.
+  constexpr double kRoundTripUs = 140;
+  Report("one closure, p50", worker_count, latencies[latencies.size() / 2],
+         "us", kRoundTripUs, false);
+  Report("one closure, p99", worker_count,
+         latencies[latencies.size() * 99 / 100], "us", 3 * kRoundTripUs, false);
+
+  // Finds out how many products make 100 us, alone on the machine.
+  const Function trial = BusyFunction(10);
+  double busy_us = 0;
+  for (int i = 0; i < 2; ++i) {
+    busy_us = BusyMicroseconds(coordinator, (*connection)->dispatcher(), trial,
+                               200, &wall_us) /
+              200;
+  }
+  const int matmul_count =
+      std::max(1, static_cast<int>(100 / std::max(1.0, busy_us) * 10));
+  const Function busy = BusyFunction(matmul_count);
+  std::vector<double> utilisations;
+  double closure_us = 0;
+  for (int run = 0; run <= kRunCount; ++run) {
+    const int count = 10'000;
+    const double sum_us = BusyMicroseconds(
+        coordinator, (*connection)->dispatcher(), busy, count, &wall_us);
+    if (run == 0) continue;
+    closure_us = sum_us / count;
+    utilisations.push_back(sum_us / (wall_us * worker_count));
+  }
+  std::printf("closures of %.0f us:\n", closure_us);
+  Report("utilisation", worker_count, Median(utilisations), "of time",
+         kUtilisationBudget, true);
+  (*connection)->EndJob(0);
+}
+
+}  // namespace
+}  // namespace muster
+
+int main() {
+  // All processes first: a process with gRPC's threads cannot fork.
+  std::vector<std::unique_ptr<muster::Processes>> clusters;
+  for (const int worker_count : {1, 2, 4}) {
+    clusters.push_back(std::make_unique<muster::Processes>(worker_count));
+  }
+  for (const auto& cluster : clusters) muster::Measure(cluster->cluster());
+  return 0;
+}

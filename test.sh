@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Builds and runs every test, and prints "N passed, N failed" as its last line.
+#
+#   ./test.sh                       all tests
+#   ./test.sh --config=asan         under AddressSanitizer and UBSan
+#   ./test.sh --config=tsan         under ThreadSanitizer
+#   ./test.sh //common/graph/...    some tests
+#
+# Other arguments go to `bazel test`. Installs what is missing first.
+set -uo pipefail
+
+case ${1:-} in
+  -h | --help)
+    sed -n '2,9s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+esac
+
+cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")" || exit 1
+export HOME=${HOME:-/root}
+bazel/setup_debian.sh || exit 1
+
+targets=(//...)
+for argument in "$@"; do
+  [[ $argument == -* ]] || targets=()
+done
+events=$(mktemp)
+trap 'rm -f "$events"' EXIT
+# One broken target must not hide the others.
+bazel test --keep_going --build_event_json_file="$events" "$@" \
+  ${targets[@]+"${targets[@]}"}
+status=$?
+python3 bazel/count_tests.py "$events" "$status"

@@ -1,0 +1,72 @@
+#ifndef TESTS_CLUSTER_CLUSTER_UNDER_TEST_H_
+#define TESTS_CLUSTER_CLUSTER_UNDER_TEST_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/cluster/cluster_spec.h"
+#include "common/cluster/task_id.h"
+#include "common/process/port_reservation.h"
+#include "tests/cluster/process_under_test.h"
+
+namespace muster {
+
+// A cluster of Muster's own executables, each started by hand with its
+// TF_CONFIG, as people do in several terminals. They train the handwritten
+// digits that come with the project.
+//
+// Ports are reserved for as long as this lives, so a task can be killed and
+// started again in its place. Not thread-safe.
+class ClusterUnderTest {
+ public:
+  static constexpr TaskId kChief = {TaskType::kChief, 0};
+
+  // Starts nothing yet. `name` is for the run directory.
+  static absl::StatusOr<std::unique_ptr<ClusterUnderTest>> Create(
+      const std::string& name, int worker_count, int ps_count);
+
+  // Starts `task`, in the place of the process that was there before, if any.
+  // The chief trains for `epochs()`. `flags` are added to the command line, and
+  // `environment` to the environment. The result is this object's.
+  absl::StatusOr<ProcessUnderTest*> Start(
+      TaskId task, std::vector<std::string> flags = {},
+      ProcessUnderTest::Environment environment = {});
+
+  // All that have not been started: workers, servers, and the chief last.
+  absl::Status StartAll(const std::vector<std::string>& flags = {});
+
+  ProcessUnderTest& process(TaskId task) { return *processes_.at(task); }
+
+  // The cluster that a task is told.
+  const ClusterSpec& cluster() const { return cluster_; }
+  std::string TfConfig(TaskId task) const;
+
+  // Every task runs this program, which is data of the test, instead.
+  void set_program(std::string program) { program_ = std::move(program); }
+
+  // 30 epochs take about a second.
+  void set_epochs(int epochs) { epochs_ = epochs; }
+
+  const std::string& run_dir() const { return run_dir_; }
+
+ private:
+  ClusterUnderTest() = default;
+
+  std::string run_dir_;
+  std::string program_;  // Empty: Muster's own executables.
+  int epochs_ = 30;
+  std::vector<std::unique_ptr<PortReservation>> reservations_;
+  ClusterSpec cluster_;
+  std::map<TaskId, std::unique_ptr<ProcessUnderTest>> processes_;
+};
+
+// TF_CONFIG for `task` in `cluster`.
+std::string MakeTfConfig(const ClusterSpec& cluster, TaskId task);
+
+}  // namespace muster
+
+#endif  // TESTS_CLUSTER_CLUSTER_UNDER_TEST_H_

@@ -1,0 +1,180 @@
+// Integer gradients: SGD with learning rate 1 and a gradient of exactly -1 adds
+// one for each push that is applied, and float32 counts integers exactly. One
+// lost or doubled update makes the sum another.
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/base/random.h"
+#include "common/base/status_matchers.h"
+#include "common/graph/graph_builder.h"
+#include "common/ops/ops.h"
+#include "common/ops/variable_ops.h"
+#include "common/optimizers/optimizers.h"
+#include "common/rpc/identity.h"
+#include "common/tensor/tensor.h"
+#include "coordinator/cluster_coordinator.h"
+#include "coordinator/function.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/variable.pb.h"
+#include "ps/client/partitioner.h"
+#include "tests/cluster/test_cluster.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+absl::Time Soon() { return absl::Now() + absl::Seconds(120); }
+
+const VariableHandle kSum = {"sum", {DType::kFloat32, {6, 2}}};
+const VariableHandle kTable = {"table", {DType::kFloat32, {5, 1}}};
+const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
+
+proto::VariableSpec ZeroSpec(const VariableHandle& variable) {
+  proto::VariableSpec spec;
+  spec.set_name(variable.name);
+  spec.set_dtype(proto::DT_FLOAT);
+  for (const int64_t extent : variable.type.shape.dims()) {
+    spec.mutable_shape()->add_dim(extent);
+  }
+  spec.mutable_initializer()->mutable_constant()->set_value(0);
+  spec.set_trainable(true);
+  return spec;
+}
+
+// Adds one to every element of everything, each in another way.
+Function CountingStep() {
+  return Function::Of("count", [](GraphBuilder& builder) {
+    const Value sum = ReadVariable(builder, kSum);
+    ApplyGradient(kSum, OnesLike(sum) * -1.0f);
+    const Value rows =
+        builder.Constant(Tensor::FromValues<int64_t>({5}, {0, 1, 2, 3, 4}));
+    const Value ones =
+        builder.Constant(Tensor::Full(DType::kFloat32, {5, 1}, 1));
+    ScatterAddVariable(kTable, rows, ones);
+    AssignAddVariable(kCounter, builder.Constant(Tensor::Scalar(1.0f)));
+  });
+}
+
+class ExactlyOnceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ClusterConnection::Options options;
+    ASSERT_OK_AND_ASSIGN(options.partitioner, MakeFixedShardsPartitioner(2));
+    options.attempts_per_closure_max = 1000;
+    ASSERT_OK_AND_ASSIGN(strategy_, cluster_.Connect(options));
+    VariableStore& variables = strategy_->variables();
+    for (const VariableHandle& variable : {kSum, kTable, kCounter}) {
+      ASSERT_OK(variables.Create(ZeroSpec(variable)));
+    }
+    ASSERT_OK(variables.SetOptimizer(Sgd({.learning_rate = 1.0})));
+  }
+
+  void ExpectAllEqual(float expected) {
+    for (const VariableHandle& variable : {kSum, kTable, kCounter}) {
+      ASSERT_OK_AND_ASSIGN(const Tensor value,
+                           strategy_->variables().Read(variable.name));
+      for (const float element : value.flat<float>()) {
+        EXPECT_EQ(element, expected) << variable.name;
+      }
+    }
+  }
+
+  TestCluster cluster_{3, 2};
+  std::unique_ptr<ParameterServerStrategy> strategy_;
+};
+
+TEST_F(ExactlyOnceTest, EveryClosureCountsOnceWhenNothingHappens) {
+  ClusterCoordinator coordinator(*strategy_);
+  const Function step = CountingStep();
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_OK(coordinator.Schedule(step, {}));
+  }
+  ASSERT_OK(coordinator.Join(Soon()));
+  ExpectAllEqual(500);
+}
+
+TEST_F(ExactlyOnceTest, EveryClosureCountsOnceHoweverWorkersDie) {
+  constexpr uint64_t kSeed = 20;
+  RandomStream random(FoldIn(kSeed, "kills"));
+  ClusterCoordinator coordinator(*strategy_);
+  const Function step = CountingStep();
+  int scheduled_count = 0;
+  for (int round = 0; round < 12; ++round) {
+    for (int i = 0; i < 150; ++i) {
+      ASSERT_OK(coordinator.Schedule(step, {}));
+      ++scheduled_count;
+    }
+    // Lets some of it happen, so that workers die in the middle of it.
+    const int64_t goal =
+        strategy_->connection()->dispatcher().counters().finished_count +
+        static_cast<int64_t>(random.Below(100));
+    while (strategy_->connection()->dispatcher().counters().finished_count <
+           goal) {
+      std::this_thread::yield();
+    }
+    TestWorker& victim = cluster_.worker(static_cast<int>(random.Below(3)));
+    if (victim.running()) victim.Kill();
+    for (int i = 0; i < 3; ++i) {
+      if (!cluster_.worker(i).running() && random.Below(2) == 0) {
+        cluster_.worker(i).Start();
+      }
+    }
+    if (!cluster_.worker(0).running() && !cluster_.worker(1).running() &&
+        !cluster_.worker(2).running()) {
+      cluster_.worker(0).Start();
+    }
+  }
+  ASSERT_OK(coordinator.Join(Soon()));
+  ExpectAllEqual(static_cast<float>(scheduled_count));
+  EXPECT_GT(strategy_->Report().retry_count, 0);
+}
+
+TEST_F(ExactlyOnceTest, ALostServerEndsTheJobAndSaysWhatWasLost) {
+  ClusterCoordinator coordinator(*strategy_);
+  const Function step = CountingStep();
+  for (int i = 0; i < 20; ++i) ASSERT_OK(coordinator.Schedule(step, {}));
+  ASSERT_OK(coordinator.Join(Soon()));
+
+  const uint64_t incarnation = cluster_.server(1).incarnation();
+  const absl::Time killed = absl::Now();
+  cluster_.KillServer(1);
+  absl::Status status;
+  while (status.ok()) {
+    const auto scheduled = coordinator.Schedule(step, {}, Soon());
+    status = scheduled.ok() ? coordinator.Join(Soon()) : scheduled.status();
+  }
+  EXPECT_LT(absl::Now() - killed, absl::Seconds(10));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
+                               AllOf(HasSubstr("ps 1"),
+                                     HasSubstr(IncarnationString(incarnation)),
+                                     HasSubstr("sum/part_1"))));
+  // For good.
+  EXPECT_THAT(coordinator.Schedule(step, {}),
+              StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(ExactlyOnceTest, AServerInThePlaceOfALostOneIsNotTakenForIt) {
+  ClusterCoordinator coordinator(*strategy_);
+  const Function step = CountingStep();
+  ASSERT_OK(coordinator.Schedule(step, {}));
+  ASSERT_OK(coordinator.Join(Soon()));
+  cluster_.KillServer(0);
+  cluster_.StartServer(0);
+  absl::Status status;
+  while (status.ok()) {
+    const auto scheduled = coordinator.Schedule(step, {}, Soon());
+    status = scheduled.ok() ? coordinator.Join(Soon()) : scheduled.status();
+  }
+  EXPECT_THAT(std::string(status.message()), HasSubstr("ps 0"));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,75 @@
+#include "tests/cluster/test_cluster.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/task_id.h"
+#include "common/kernels/cpu/cpu_kernels.h"
+#include "common/ops/builtin_ops.h"
+#include "common/rpc/network.h"
+#include "worker/remote_session_variables.h"
+
+namespace muster {
+
+TestCluster::TestCluster(int worker_count, int server_count) {
+  const auto reserve = [this](int count) {
+    std::vector<std::string> addresses;
+    for (int i = 0; i < count; ++i) {
+      addresses.push_back(
+          ports_.emplace_back(std::make_unique<ReservedPort>())->address());
+    }
+    return addresses;
+  };
+  auto cluster =
+      ClusterSpec::FromLists({{TaskType::kWorker, reserve(worker_count)},
+                              {TaskType::kPs, reserve(server_count)}});
+  MUSTER_CHECK(cluster.ok());
+  cluster_ = *std::move(cluster);
+  servers_.resize(server_count);
+  for (int i = 0; i < server_count; ++i) StartServer(i);
+  for (int i = 0; i < worker_count; ++i) {
+    workers_.push_back(std::make_unique<TestWorker>(TestWorker::Options{
+        .index = i,
+        .cluster = cluster_,
+        .ops = &BuiltinOps(),
+        .kernels = &CpuKernels(),
+        .variables =
+            [this](const TaskIdentity& self, absl::string_view job_id) {
+              return std::make_unique<RemoteSessionVariables>(
+                  Network::Grpc(), cluster_, self, std::string(job_id));
+            },
+    }));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<ParameterServerStrategy>> TestCluster::Connect(
+    ClusterConnection::Options options) {
+  options.cluster = cluster_;
+  options.self = {.task_type = "chief", .incarnation = RandomIdentity()};
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<ClusterConnection> connection,
+      ClusterConnection::Open(options, Network::Grpc(), Clock::Real(),
+                              [](absl::string_view) {}));
+  return std::make_unique<ParameterServerStrategy>(
+      std::move(connection), RemoteStepLoop::Options(), Clock::Real());
+}
+
+void TestCluster::StartServer(int index) {
+  ParameterServer::Options options;
+  options.self = {
+      .task_type = "ps", .task_index = index, .incarnation = RandomIdentity()};
+  options.address = *cluster_.Address({TaskType::kPs, index});
+  options.cluster = cluster_;
+  auto server = ParameterServer::Start(Network::Grpc(), options);
+  MUSTER_CHECK(server.ok());
+  servers_[index] = *std::move(server);
+}
+
+void TestCluster::KillServer(int index) { servers_[index] = nullptr; }
+
+}  // namespace muster

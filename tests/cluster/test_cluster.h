@@ -1,0 +1,45 @@
+#ifndef TESTS_CLUSTER_TEST_CLUSTER_H_
+#define TESTS_CLUSTER_TEST_CLUSTER_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/cluster/cluster_spec.h"
+#include "coordinator/cluster_connection.h"
+#include "coordinator/parameter_server_strategy.h"
+#include "ps/parameter_server.h"
+#include "worker/testing/reserved_port.h"
+#include "worker/testing/test_worker.h"
+
+namespace muster {
+
+// Workers and parameter servers in this process, each with a port of its own,
+// talking gRPC. Any of them can be killed and started again.
+class TestCluster {
+ public:
+  TestCluster(int worker_count, int server_count);
+
+  // The coordinator's side. `options` may leave out the cluster.
+  absl::StatusOr<std::unique_ptr<ParameterServerStrategy>> Connect(
+      ClusterConnection::Options options = {});
+
+  TestWorker& worker(int index) { return *workers_[index]; }
+  int worker_count() const { return static_cast<int>(workers_.size()); }
+
+  void StartServer(int index);
+  void KillServer(int index);
+  ParameterServer& server(int index) { return *servers_[index]; }
+
+  const ClusterSpec& cluster() const { return cluster_; }
+
+ private:
+  std::vector<std::unique_ptr<ReservedPort>> ports_;
+  ClusterSpec cluster_;
+  std::vector<std::unique_ptr<ParameterServer>> servers_;
+  std::vector<std::unique_ptr<TestWorker>> workers_;
+};
+
+}  // namespace muster
+
+#endif  // TESTS_CLUSTER_TEST_CLUSTER_H_

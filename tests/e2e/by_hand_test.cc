@@ -1,0 +1,209 @@
+// The executables as people start them in several terminals, with no launcher.
+#include <signal.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/cluster/cluster_under_test.h"
+
+namespace muster {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr TaskId kChief = ClusterUnderTest::kChief;
+constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
+constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
+constexpr TaskId kPs0 = {TaskType::kPs, 0};
+constexpr TaskId kPs1 = {TaskType::kPs, 1};
+
+constexpr absl::string_view kExecutables[] = {"coordinator/coordinator",
+                                              "worker/worker", "ps/ps"};
+
+class ByHandTest : public testing::Test {
+ protected:
+  ByHandTest()
+      : cluster_(*ClusterUnderTest::Create(
+            testing::UnitTest::GetInstance()->current_test_info()->name(), 2,
+            2)) {}
+
+  void ExpectEndsWith(TaskId task, int exit_code) {
+    const absl::StatusOr<ProcessEnd> end = cluster_->process(task).AwaitEnd();
+    ASSERT_OK(end);
+    EXPECT_EQ(end->ShellCode(), exit_code) << task << " wrote:\n"
+                                           << cluster_->process(task).output();
+  }
+
+  // What `executable` says before it ends with the usage status.
+  std::string Complaint(absl::string_view executable,
+                        const std::string& tf_config,
+                        std::vector<std::string> flags = {}) {
+    flags.insert(flags.begin(), std::string(executable));
+    flags.push_back("--job=examples/digits/digits.job");
+    const auto process =
+        ProcessUnderTest::Start(flags, {{"TF_CONFIG", tf_config}});
+    EXPECT_OK(process);
+    if (!process.ok()) return "";
+    const absl::StatusOr<ProcessEnd> end = (*process)->AwaitEnd();
+    EXPECT_OK(end);
+    if (end.ok()) {
+      EXPECT_EQ(end->ShellCode(), 2) << executable << " " << tf_config << "\n"
+                                     << (*process)->output();
+    }
+    return (*process)->output();
+  }
+
+  const std::unique_ptr<ClusterUnderTest> cluster_;
+};
+
+TEST_F(ByHandTest, AClusterTrainsAndEveryProcessEndsByItself) {
+  ASSERT_OK(cluster_->StartAll());
+  for (const TaskId& task : cluster_->cluster().Members()) {
+    ExpectEndsWith(task, 0);
+  }
+  std::ifstream file(cluster_->run_dir() + "/summary.json");
+  const nlohmann::json summary = nlohmann::json::parse(file);
+  EXPECT_GE(summary["final"]["sparse_categorical_accuracy"], 0.96)
+      << summary["final"];
+}
+
+TEST_F(ByHandTest, TasksFindEachOtherInAnyOrderAndTheMissingAreNamed) {
+  cluster_->set_epochs(2);
+  ASSERT_OK(cluster_->Start(kChief));
+  EXPECT_OK(cluster_->process(kChief).AwaitLine(absl::StrCat(
+      "waiting for worker 0 (", *cluster_->cluster().Address(kWorker0))));
+  ASSERT_OK(cluster_->StartAll());
+  for (const TaskId& task : cluster_->cluster().Members()) {
+    ExpectEndsWith(task, 0);
+  }
+}
+
+TEST_F(ByHandTest, AtTheDeadlineTheListOfTheMissingIsTheError) {
+  ASSERT_OK(cluster_->Start(kChief, {"--startup_timeout=300ms"}));
+  ExpectEndsWith(kChief, 1);
+  for (const TaskId& task : {kWorker0, kWorker1, kPs0}) {
+    EXPECT_THAT(cluster_->process(kChief).output(),
+                HasSubstr(absl::StrCat(task.ToString(), " (",
+                                       *cluster_->cluster().Address(task))));
+  }
+}
+
+TEST_F(ByHandTest, TasksThatDisagreeAboutTheClusterRefuseEachOther) {
+  const std::string other = absl::StrReplaceAll(
+      cluster_->TfConfig(kWorker0),
+      {{*cluster_->cluster().Address(kPs0), "localhost:1"}});
+  ASSERT_OK(cluster_->Start(kWorker0, {absl::StrCat("--tf_config=", other)}));
+  ASSERT_OK(cluster_->StartAll());
+  ExpectEndsWith(kChief, 1);
+  EXPECT_THAT(cluster_->process(kChief).output(),
+              testing::AllOf(HasSubstr("disagree about the cluster: ps is "),
+                             HasSubstr("\"localhost:1\"")));
+}
+
+TEST_F(ByHandTest, AServerWithAnotherClusterInMindRefusesTheCoordinator) {
+  const std::string other = absl::StrReplaceAll(
+      cluster_->TfConfig(kPs0),
+      {{*cluster_->cluster().Address(kWorker1), "localhost:1"}});
+  ASSERT_OK(cluster_->Start(kPs0, {absl::StrCat("--tf_config=", other)}));
+  ASSERT_OK(cluster_->StartAll());
+  ExpectEndsWith(kChief, 1);
+  EXPECT_THAT(cluster_->process(kChief).output(),
+              testing::AllOf(HasSubstr("ps 0"),
+                             HasSubstr("disagree about the cluster: worker is"),
+                             HasSubstr("\"localhost:1\"")));
+}
+
+TEST_F(ByHandTest, WorkersAndServersNameTheCoordinatorTheyWaitForAndGiveUp) {
+  const std::string awaited =
+      absl::StrCat("waiting for the coordinator (chief ",
+                   *cluster_->cluster().Address(kChief), ")");
+  for (const TaskId& task : {kWorker0, kPs0}) {
+    ASSERT_OK(cluster_->Start(task, {"--startup_timeout=300ms"}));
+  }
+  for (const TaskId& task : {kWorker1, kPs1}) ASSERT_OK(cluster_->Start(task));
+  for (const TaskId& task : {kWorker0, kPs0}) {
+    ExpectEndsWith(task, 1);
+    EXPECT_THAT(cluster_->process(task).output(),
+                HasSubstr(absl::StrCat("gave up after 300ms ", awaited)));
+  }
+  for (const TaskId& task : {kWorker1, kPs1}) {
+    EXPECT_OK(cluster_->process(task).AwaitLine(absl::StrCat(awaited, ", ")));
+  }
+}
+
+TEST_F(ByHandTest, EveryExecutableObeysSigterm) {
+  cluster_->set_epochs(100000);
+  ASSERT_OK(cluster_->StartAll({"--coordinator_timeout=60s"}));
+  ASSERT_OK(cluster_->process(kChief).AwaitLine("Epoch 2/"));
+  for (const TaskId& task : {kWorker0, kPs0, kChief}) {
+    cluster_->process(task).SendSignal(SIGTERM);
+    ExpectEndsWith(task, 143);
+  }
+}
+
+TEST_F(ByHandTest, CheckConfigShowsTheClusterAndStartsNothing) {
+  for (const TaskId& task : {kChief, kWorker1, kPs0}) {
+    ASSERT_OK(cluster_->Start(task, {"--check_config"}));
+    ExpectEndsWith(task, 0);
+    EXPECT_THAT(cluster_->process(task).output(),
+                HasSubstr(absl::StrCat(*cluster_->cluster().Address(task),
+                                       "  <- this task")));
+  }
+}
+
+TEST_F(ByHandTest, ATypoInTfConfigIsMetWithTheWayOutByEveryExecutable) {
+  const std::string good = cluster_->TfConfig(kWorker0);
+  struct Typo {
+    std::string from;
+    std::string to;
+    std::string words;
+  };
+  const Typo typos[] = {
+      {"{\"cluster\"", "{cluster", "is not JSON"},
+      {"\"cluster\"", "\"clutser\"", "did you mean \"cluster\"?"},
+      {"\"worker\":[", "\"workers\":[", "did you mean \"worker\"?"},
+      {"\"ps\":[", "\"PS\":[", "did you mean \"ps\"?"},
+      {"\"task\"", "\"taks\"", "did you mean \"task\"?"},
+      {"\"type\":\"worker\"", "\"type\":\"wroker\"",
+       "did you mean \"worker\"?"},
+      {"\"type\"", "\"typ\"", "did you mean \"type\"?"},
+      {"\"index\":0", "\"idx\":0", "task has no \"index\""},
+      {"\"index\":0", "\"index\":-1", "numbered from 0"},
+      {"\"index\":0", "\"index\":2", "entry 2?"},
+      {"\"index\":0", "\"index\":\"first\"", "write a whole number"},
+      {"localhost:", "localhost;", "is no address"},
+      {*cluster_->cluster().Address(kPs0), "h0:2222", "localhost is another"},
+      {*cluster_->cluster().Address(kPs0),
+       *cluster_->cluster().Address(kWorker0), "a port of its own"},
+  };
+  for (const Typo& typo : typos) {
+    const std::string bad = absl::StrReplaceAll(good, {{typo.from, typo.to}});
+    ASSERT_NE(bad, good) << typo.from;
+    for (absl::string_view executable : kExecutables) {
+      EXPECT_THAT(Complaint(executable, bad), HasSubstr(typo.words)) << bad;
+      EXPECT_THAT(Complaint(executable, bad, {"--check_config"}),
+                  HasSubstr(typo.words));
+    }
+  }
+}
+
+TEST_F(ByHandTest, AnExecutableInAnothersPlaceSaysSo) {
+  EXPECT_THAT(Complaint("ps/ps", cluster_->TfConfig(kWorker0)),
+              HasSubstr("TF_CONFIG makes this task worker 0"));
+  EXPECT_THAT(Complaint("worker/worker", cluster_->TfConfig(kPs0)),
+              HasSubstr("TF_CONFIG makes this task ps 0"));
+  EXPECT_THAT(Complaint("coordinator/coordinator", cluster_->TfConfig(kPs0)),
+              HasSubstr("TF_CONFIG makes this task ps 0"));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,47 @@
+// The main job as the README starts it: a whole cluster through `launch`.
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/cluster/process_under_test.h"
+
+namespace muster {
+namespace {
+
+struct Size {
+  int workers;
+  int servers;
+};
+
+class LaunchedTest : public testing::TestWithParam<Size> {};
+
+TEST_P(LaunchedTest, TheDigitsAreLearnt) {
+  const auto [workers, servers] = GetParam();
+  const std::string run_dir =
+      absl::StrCat(testing::TempDir(), "/digits-", workers, "-", servers);
+  const auto launch = ProcessUnderTest::Start(
+      {"deploy/launch/launch", absl::StrCat("--workers=", workers),
+       absl::StrCat("--ps=", servers), "--job=examples/digits/digits.job",
+       absl::StrCat("--run_dir=", run_dir)});
+  ASSERT_OK(launch);
+  EXPECT_OK((*launch)->AwaitLine("Epoch 1/30"));
+  EXPECT_OK((*launch)->AwaitLine(absl::StrCat(run_dir, "/summary.json")));
+  const absl::StatusOr<ProcessEnd> end = (*launch)->AwaitEnd();
+  ASSERT_OK(end);
+  EXPECT_TRUE(end->ok()) << (*launch)->output();
+  std::ifstream file(run_dir + "/summary.json");
+  const nlohmann::json summary = nlohmann::json::parse(file);
+  EXPECT_EQ(summary["history"]["epoch"].size(), 30u);
+  EXPECT_GE(summary["final"]["test_sparse_categorical_accuracy"], 0.96);
+}
+
+// One worker is a cluster too: its copy of the data does not end either.
+INSTANTIATE_TEST_SUITE_P(Clusters, LaunchedTest,
+                         testing::Values(Size{2, 2}, Size{1, 1}, Size{3, 1}));
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,176 @@
+"""losses.json: each loss, its value and its gradient.
+
+inputs:  y_true, y_pred, and sample_weight where the case has one.
+outputs: value (a scalar, or one number per sample where reduction is "none");
+         grad_y_pred, the gradient of value, or of its sum where it is not a scalar.
+"""
+
+import itertools
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from cases.golden_format import case, keras_config, normal, seeded, uniform
+
+BATCH = 5
+CLASSES = 4
+REDUCTIONS = ("sum_over_batch_size", "sum", "none")
+
+
+def cases():
+    rng = seeded(200)
+    yield from _regression(rng)
+    yield from _crossentropy(rng)
+    yield from _more_ranks(rng)
+    yield from _ignored_class(rng)
+    yield from _extremes(rng)
+
+
+def _regression(rng):
+    losses = (keras.losses.MeanSquaredError, keras.losses.MeanAbsoluteError)
+    for loss, reduction, weighted in itertools.product(losses, REDUCTIONS, (False, True)):
+        yield _run(
+            _name(loss, reduction, weighted=weighted),
+            loss(reduction=reduction),
+            normal(rng, BATCH, 3),
+            normal(rng, BATCH, 3),
+            _weights(rng, weighted),
+        )
+
+
+def _crossentropy(rng):
+    """The three crossentropies under every reduction, from logits and probabilities."""
+    k = keras.losses
+    for reduction, from_logits, weighted in itertools.product(
+        REDUCTIONS, (False, True), (False, True)
+    ):
+        for smoothing in (0.0, 0.1):
+            for loss, draw in (
+                (k.BinaryCrossentropy, _binary),
+                (k.CategoricalCrossentropy, _one_hot),
+            ):
+                yield _run(
+                    _name(
+                        loss,
+                        reduction,
+                        logits=from_logits,
+                        smoothed=smoothing > 0,
+                        weighted=weighted,
+                    ),
+                    loss(
+                        from_logits=from_logits,
+                        label_smoothing=smoothing,
+                        reduction=reduction,
+                    ),
+                    *draw(rng, from_logits),
+                    _weights(rng, weighted),
+                )
+        loss = k.SparseCategoricalCrossentropy
+        yield _run(
+            _name(loss, reduction, logits=from_logits, weighted=weighted),
+            loss(from_logits=from_logits, reduction=reduction),
+            *_sparse(rng, from_logits),
+            _weights(rng, weighted),
+        )
+
+
+def _more_ranks(rng):
+    """Values of rank two, and weights of a rank below or with an axis to broadcast."""
+    shape = (2, 3, CLASSES)
+    mse = keras.losses.MeanSquaredError()
+    for name, weight_shape in (("each_step", (2, 3)), ("broadcast", (2, 1))):
+        yield _run(
+            f"MeanSquaredError.rank_3.weights_{name}",
+            mse,
+            normal(rng, *shape),
+            normal(rng, *shape),
+            uniform(rng, *weight_shape, high=2.0),
+        )
+    yield _run(
+        "SparseCategoricalCrossentropy.rank_3",
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        rng.integers(0, CLASSES, shape[:2], dtype=np.int32),
+        normal(rng, *shape),
+    )
+
+
+def _ignored_class(rng):
+    for reduction in REDUCTIONS:
+        yield _run(
+            f"SparseCategoricalCrossentropy.ignore_class.{reduction}",
+            keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, ignore_class=-1, reduction=reduction
+            ),
+            np.int32([0, -1, 3, -1, 2]),
+            normal(rng, BATCH, CLASSES),
+        )
+
+
+def _extremes(rng):
+    """Predictions where a naive formula overflows, divides by zero, or forgets to scale."""
+    logits = np.float32([[90, -90, 0, 30], [-90, 90, 5, -30], [1000, -1000, 0, 1]])
+    certain = np.float32([[1, 0, 0, 0], [0, 0, 1, 0], [0.25, 0.25, 0.5, 0]])
+    unnormalized = uniform(rng, 3, CLASSES, low=0.1, high=2.0)
+    sparse = np.int32([0, 1, 2])
+    one_hot = np.eye(CLASSES, dtype=np.float32)[sparse]
+
+    k = keras.losses
+    for loss, labels in (
+        (k.BinaryCrossentropy, one_hot),
+        (k.CategoricalCrossentropy, one_hot),
+        (k.SparseCategoricalCrossentropy, sparse),
+    ):
+        name = loss.__name__
+        yield _run(f"{name}.far_logits", loss(from_logits=True), labels, logits)
+        yield _run(f"{name}.zero_and_one", loss(), labels, certain)
+        if loss is not k.BinaryCrossentropy:
+            yield _run(f"{name}.unnormalized_rows", loss(), labels, unnormalized)
+
+
+def _binary(rng, from_logits):
+    labels = rng.integers(0, 2, (BATCH, 3)).astype(np.float32)
+    if from_logits:
+        return labels, normal(rng, BATCH, 3)
+    return labels, uniform(rng, BATCH, 3, low=0.02, high=0.98)
+
+
+def _sparse(rng, from_logits):
+    labels = rng.integers(0, CLASSES, BATCH, dtype=np.int32)
+    logits = normal(rng, BATCH, CLASSES)
+    if from_logits:
+        return labels, logits
+    return labels, tf.nn.softmax(logits).numpy().round(3)
+
+
+def _one_hot(rng, from_logits):
+    labels, predictions = _sparse(rng, from_logits)
+    return np.eye(CLASSES, dtype=np.float32)[labels], predictions
+
+
+def _weights(rng, weighted):
+    return uniform(rng, BATCH, high=2.0) if weighted else None
+
+
+def _name(loss, reduction, **traits):
+    return ".".join(
+        [loss.__name__, reduction] + [key for key, is_so in traits.items() if is_so]
+    )
+
+
+def _run(name, loss, y_true, y_pred, weight=None):
+    prediction = tf.constant(y_pred)
+    with tf.GradientTape() as tape:
+        tape.watch(prediction)
+        value = loss(y_true, prediction, sample_weight=weight)
+    gradient = tape.gradient(value, prediction)
+
+    inputs = {"y_true": y_true, "y_pred": y_pred}
+    if weight is not None:
+        inputs["sample_weight"] = weight
+    return case(
+        name,
+        keras_config(loss),
+        inputs,
+        {"value": value.numpy(), "grad_y_pred": gradient.numpy()},
+    )

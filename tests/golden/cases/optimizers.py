@@ -1,0 +1,109 @@
+"""optimizers.json: two variables under 20 steps of given gradients.
+
+inputs:  var0 [3,2] and var1 [4], the values before the first step;
+         grad0 [20,3,2] and grad1 [20,4], the gradients of each step.
+outputs: var0 [20,3,2] and var1 [20,4], the values after each step;
+         learning_rate [20], the rate each step was taken with.
+"""
+
+import keras
+import numpy as np
+
+from cases.golden_format import case, keras_config, normal, seeded
+
+STEPS = 20
+SHAPES = ((3, 2), (4,))
+
+
+def cases():
+    for index, (name, optimizer) in enumerate(_optimizers() + _schedules()):
+        yield _run(name, optimizer, seeded(100 + index))
+
+
+def _optimizers():
+    o = keras.optimizers
+    return [
+        ("sgd", o.SGD()),
+        ("sgd_momentum", o.SGD(learning_rate=0.05, momentum=0.9)),
+        ("sgd_nesterov", o.SGD(learning_rate=0.05, momentum=0.9, nesterov=True)),
+        ("sgd_weight_decay", o.SGD(learning_rate=0.05, weight_decay=0.01)),
+        ("adam", o.Adam()),
+        ("adam_arguments", o.Adam(0.02, beta_1=0.8, beta_2=0.95, epsilon=1e-4)),
+        ("adam_amsgrad", o.Adam(learning_rate=0.02, amsgrad=True)),
+        ("adam_clipnorm", o.Adam(learning_rate=0.02, clipnorm=1.0)),
+        ("adam_clipvalue", o.Adam(learning_rate=0.02, clipvalue=0.5)),
+        ("adam_global_clipnorm", o.Adam(learning_rate=0.02, global_clipnorm=1.0)),
+        ("adamw", o.AdamW(learning_rate=0.02, weight_decay=0.004)),
+        ("adagrad", o.Adagrad(learning_rate=0.05)),
+        ("rmsprop", o.RMSprop()),
+        ("rmsprop_momentum", o.RMSprop(learning_rate=0.01, momentum=0.9)),
+        ("rmsprop_centered", o.RMSprop(learning_rate=0.01, centered=True)),
+        (
+            "rmsprop_centered_momentum",
+            o.RMSprop(learning_rate=0.01, momentum=0.9, centered=True),
+        ),
+        ("ftrl", o.Ftrl()),
+        (
+            "ftrl_l1_l2",
+            o.Ftrl(
+                learning_rate=0.1,
+                l1_regularization_strength=0.05,
+                l2_regularization_strength=0.02,
+            ),
+        ),
+        (
+            "ftrl_l2_shrinkage_beta",
+            o.Ftrl(
+                learning_rate=0.1,
+                learning_rate_power=-0.7,
+                l2_shrinkage_regularization_strength=0.01,
+                beta=0.2,
+            ),
+        ),
+    ]
+
+
+def _schedules():
+    """SGD under each schedule, with its turning points inside the 20 steps."""
+    s = keras.optimizers.schedules
+    schedules = [
+        ("exponential_decay", s.ExponentialDecay(0.1, 5, 0.7)),
+        ("exponential_decay_staircase", s.ExponentialDecay(0.1, 5, 0.7, staircase=True)),
+        ("cosine_decay", s.CosineDecay(0.1, 15, alpha=0.1)),
+        ("cosine_decay_warmup", s.CosineDecay(0.01, 10, warmup_target=0.1, warmup_steps=5)),
+        ("piecewise_constant_decay", s.PiecewiseConstantDecay([4, 9], [0.1, 0.05, 0.01])),
+        ("polynomial_decay", s.PolynomialDecay(0.1, 12, 0.01, power=2.0)),
+        ("polynomial_decay_cycle", s.PolynomialDecay(0.1, 6, 0.01, cycle=True)),
+        ("inverse_time_decay", s.InverseTimeDecay(0.1, 5, 0.5)),
+        ("inverse_time_decay_staircase", s.InverseTimeDecay(0.1, 5, 0.5, staircase=True)),
+    ]
+    return [
+        (f"sgd_{name}", keras.optimizers.SGD(learning_rate=schedule))
+        for name, schedule in schedules
+    ]
+
+
+def _run(name, optimizer, rng):
+    start = [normal(rng, *shape) for shape in SHAPES]
+    gradients = [normal(rng, STEPS, *shape) for shape in SHAPES]
+    variables = [keras.Variable(value) for value in start]
+    optimizer.build(variables)
+
+    after = [[], []]
+    rates = []
+    for step in range(STEPS):
+        rates.append(np.float32(optimizer.learning_rate))
+        optimizer.apply([gradient[step] for gradient in gradients], variables)
+        for values, variable in zip(after, variables):
+            values.append(variable.numpy())
+
+    return case(
+        name,
+        keras_config(optimizer),
+        {"var0": start[0], "var1": start[1], "grad0": gradients[0], "grad1": gradients[1]},
+        {
+            "var0": np.stack(after[0]),
+            "var1": np.stack(after[1]),
+            "learning_rate": np.stack(rates),
+        },
+    )

@@ -1,0 +1,104 @@
+"""progress.json: what Keras prints for the same progress.
+
+config:  target (null: unknown), verbose, unit_name, the progress bar's arguments.
+inputs:  updates, in order: {"seconds": since the bar was made, "current": steps done,
+         "values": [[name, number], ...], "finalize": whether this is the last}.
+outputs: text, one string per update: exactly what it printed, with its control
+         characters; empty where Keras held the update back.
+
+Metrics are shown as they come, not averaged by the bar, which is how Keras' own fit()
+uses it. Keras 3 redraws its line (verbose=1) also where stdout is no terminal, so there
+is no second form of that mode.
+"""
+
+import contextlib
+import io
+from unittest import mock
+
+from keras.src.utils import progbar
+
+from cases.golden_format import case
+
+# Far from zero, as a clock is: Keras takes a bar it has never drawn as drawn at zero.
+START_SECONDS = 1024.0
+
+
+def cases():
+    train = [
+        _update(0.5, 1, loss=2.3026, accuracy=0.09375),
+        _update(0.53, 2, loss=2.25),
+        _update(1.25, 37, loss=1.0, accuracy=0.5),
+        _update(2.0, 99, loss=0.0009, accuracy=0.99996),
+        _update(2.25, 100, True, loss=0.00012345, accuracy=1.0, val_loss=0.3),
+    ]
+    yield _run("epoch", 100, 1, train)
+    yield _run("epoch_verbose_2", 100, 2, train)
+
+    yield _run(
+        "unknown_target", None, 1, [_update(0.5, 1, loss=2.5), _update(90.4, 40, loss=1.5)]
+    )
+    yield _run("no_metrics", 5, 1, [_update(0.25, 1), _update(1.25, 5, True)])
+    yield _run("one_step", 1, 1, [_update(0.125, 1, True, loss=0.5)])
+    yield _run("one_step_verbose_2", 1, 2, [_update(0.125, 1, True, loss=0.5)])
+    # Each form of the time left (0:00:00, 0:00, 0s) and of the time per step.
+    yield _run(
+        "long",
+        20000,
+        1,
+        [
+            _update(2.0, 1, loss=1.0),
+            _update(22.0, 2, loss=1.0),
+            _update(1002.0, 1001, loss=1.0),
+            _update(1003.0, 19000, loss=1.0),
+            _update(1004.0, 20000, True, loss=1.0),
+        ],
+    )
+    yield _run(
+        "microseconds",
+        4000,
+        1,
+        [
+            _update(0.25, 1, loss=1.0),
+            _update(0.5, 2001, loss=-0.5),
+            _update(1.0, 4000, True, loss=0.0),
+        ],
+    )
+    # Verbose 2 takes any number below 0.001, also -5, for a tiny one.
+    yield _run("negative_verbose_2", 10, 2, [_update(12.6, 10, True, loss=-5.0, score=0.001)])
+    # A shorter line than the one before it is padded, to leave none of the old one.
+    yield _run(
+        "shrinking",
+        10,
+        1,
+        [_update(500.0, 1, loss=-123.4567), _update(501.0, 2, loss=1.0)],
+    )
+    yield _run("samples", 32, 1, [_update(1.0, 8, loss=0.25)], unit_name="sample")
+
+
+def _update(seconds, current, finalize=False, **values):
+    return {
+        "seconds": seconds,
+        "current": current,
+        "values": [[key, value] for key, value in values.items()],
+        "finalize": finalize,
+    }
+
+
+def _run(name, target, verbose, updates, unit_name="step"):
+    with mock.patch.object(progbar.time, "time") as clock:
+        clock.return_value = START_SECONDS
+        bar = progbar.Progbar(
+            target, verbose=verbose, unit_name=unit_name, stateless_metrics=set()
+        )
+        text = []
+        for update in updates:
+            clock.return_value = START_SECONDS + update["seconds"]
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                bar.update(
+                    update["current"],
+                    [tuple(pair) for pair in update["values"]],
+                    finalize=update["finalize"],
+                )
+            text.append(out.getvalue())
+    config = {"target": target, "verbose": verbose, "unit_name": unit_name}
+    return case(name, config, {"updates": updates}, {"text": text})

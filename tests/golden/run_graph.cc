@@ -1,0 +1,80 @@
+#include "tests/golden/run_graph.h"
+
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/graph/graph.h"
+#include "common/graph/graph_builder.h"
+#include "common/kernels/cpu/cpu_kernels.h"
+#include "common/ops/builtin_ops.h"
+#include "common/runtime/executable.h"
+#include "common/tensor/tensor.h"
+#include "common/tensor/tensor_codec.h"
+#include "common/variables/local_variable_store.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+absl::Status CreateVariables(const std::map<std::string, Tensor>& variables,
+                             LocalVariableStore* store) {
+  for (const auto& [name, value] : variables) {
+    proto::VariableSpec spec;
+    spec.set_name(name);
+    spec.set_dtype(EncodeDType(value.dtype()));
+    *spec.mutable_shape() = EncodeShape(value.shape());
+    *spec.mutable_initializer()->mutable_value() = EncodeTensor(value);
+    spec.set_trainable(true);
+    RETURN_IF_ERROR(store->Create(spec));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Tensor>> TryRunTraced(
+    absl::Span<const Tensor> arguments,
+    const std::map<std::string, Tensor>& variables,
+    absl::FunctionRef<std::vector<Value>(absl::Span<const Value>)> function) {
+  GraphBuilder builder(&BuiltinOps(), "golden");
+  std::vector<Value> parameters;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    parameters.push_back(
+        builder.Parameter(absl::StrCat("p", i), arguments[i].type()));
+  }
+  for (const Value& result : function(parameters)) builder.AddResult(result);
+  ASSIGN_OR_RETURN(Graph graph, std::move(builder).Build());
+
+  LocalVariableStore store;
+  RETURN_IF_ERROR(CreateVariables(variables, &store));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Executable> executable,
+                   Executable::Compile(std::move(graph), BuiltinOps(),
+                                       CpuKernels(), &store));
+  std::vector<Tensor> results;
+  RETURN_IF_ERROR(executable->Run(arguments, {.step_id = 1}, &results));
+  return results;
+}
+
+}  // namespace
+
+std::vector<Tensor> RunTraced(
+    absl::Span<const Tensor> arguments,
+    const std::map<std::string, Tensor>& variables,
+    absl::FunctionRef<std::vector<Value>(absl::Span<const Value>)> function) {
+  absl::StatusOr<std::vector<Tensor>> results =
+      TryRunTraced(arguments, variables, function);
+  if (!results.ok()) std::cerr << results.status() << std::endl;
+  MUSTER_CHECK(results.ok());
+  return *std::move(results);
+}
+
+}  // namespace muster

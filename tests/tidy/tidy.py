@@ -1,0 +1,161 @@
+"""The rules of the source tree that a machine can check.
+
+Every rule is a function from a file to complaints, each saying what is wrong
+and where. tidy_test.py tries the rules and then turns them on the tree.
+"""
+
+import os
+import re
+import subprocess
+
+LINES_PER_FILE_MAX = 600
+LINES_PER_FUNCTION_MAX = 70
+
+CODE_SUFFIXES = (".cc", ".h", ".cu", ".cuh", ".proto", ".py", ".sh", ".bzl")
+CPP_SUFFIXES = (".cc", ".h", ".cu", ".cuh")
+TEXT_SUFFIXES = CODE_SUFFIXES + (".bazel", ".md", ".job", ".txt", ".yaml")
+
+# Each with what to do instead. Put together from pieces, so that this file does
+# not contain what it forbids.
+BANNED = [
+    (r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b", "do it, or write an entry in a tracker"),
+    (r"(?i)\bissue" r" #?\d+\b", "say the reason itself"),
+    (r"(?<![\w.-])/(work|root|home)" r"/[\w.-]", "no paths of one machine"),
+    (r"\bshared" r"/(?!data\b)(?=design|reference|tools|hooks)",
+     "not part of the project"),
+    (r"\b(pypi\.org|files\.pythonhosted\.org|deb\.debian\.org|"
+     r"registry\.npmjs\.org|crates\.io|proxy\.golang\.org)\b",
+     "the build takes packages from apt and names no host"),
+]
+
+SLEEPS = re.compile(
+    r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep)\b|\bsleep\(\d")
+
+
+def length_of_file(path, text):
+    count = text.count("\n")
+    if path.endswith(CODE_SUFFIXES) and count > LINES_PER_FILE_MAX:
+        yield f"{path}: {count} lines; {LINES_PER_FILE_MAX} at most"
+
+
+# Comments, literals and preprocessor lines: what may hold braces of its own.
+_NO_CODE = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'
+    r"(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|[^\n])*",
+    re.DOTALL | re.MULTILINE)
+_BEFORE_SIGNATURE = re.compile(r"(\s|(public|private|protected):)*")
+_NO_FUNCTION = re.compile(r"\s*(namespace|class|struct|enum|union|extern)\b|"
+                          r".*=\s*$", re.DOTALL)
+
+
+def length_of_functions(path, text):
+    """Counts from the first line of a signature to its closing brace."""
+    if not path.endswith(CPP_SUFFIXES):
+        return
+    code = _NO_CODE.sub(lambda match: "\n" * match.group().count("\n"), text)
+    depth = 0
+    function = None  # (its first line, the depth outside it)
+    head_begin = 0  # After the last brace or semicolon.
+    for match in re.finditer(r"[{};]", code):
+        at = match.start()
+        if match.group() == "{":
+            head = code[head_begin:at]
+            if function is None and "(" in head and not _NO_FUNCTION.match(head):
+                first = head_begin + _BEFORE_SIGNATURE.match(head).end()
+                function = (code.count("\n", 0, first) + 1, depth)
+            depth += 1
+        elif match.group() == "}":
+            depth -= 1
+            if function is not None and depth == function[1]:
+                length = code.count("\n", 0, at) + 2 - function[0]
+                if length > LINES_PER_FUNCTION_MAX:
+                    yield (f"{path}:{function[0]}: a function of {length} "
+                           f"lines; {LINES_PER_FUNCTION_MAX} at most")
+                function = None
+        head_begin = at + 1
+
+
+def header_guard(path, text):
+    if not path.endswith((".h", ".cuh")) or path.startswith("third_party/"):
+        return
+    guard = re.sub(r"[^A-Za-z0-9]", "_", path).upper() + "_"
+    wanted = [f"#ifndef {guard}", f"#define {guard}", f"#endif  // {guard}"]
+    lines = [line for line in text.split("\n") if line]
+    if lines[:2] != wanted[:2] or lines[-1] != wanted[2]:
+        yield f"{path}: the header guard has to be {guard}"
+
+
+def banned_words(path, text):
+    if path.startswith("tests/tidy/"):
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        for pattern, instead in BANNED:
+            match = re.search(pattern, line)
+            if match:
+                yield f'{path}:{number}: "{match.group()}": {instead}'
+
+
+def sleeps_in_tests(path, text):
+    is_test = path.startswith("tests/") or path.endswith("_test.cc")
+    if not is_test or not path.endswith(CPP_SUFFIXES):
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        if SLEEPS.search(line):
+            yield f"{path}:{number}: tests wait for events, not for time"
+
+
+def visibility(path, text):
+    """Every library says who may use it, itself or for its whole package."""
+    if not path.endswith("BUILD.bazel") or "default_visibility" in text:
+        return
+    for rule in re.findall(r"^(?:cc_library|cc_proto)\((.*?)^\)", text,
+                           re.MULTILINE | re.DOTALL):
+        name = re.search(r'name = "([^"]+)"', rule)
+        if name and "visibility" not in rule:
+            yield f"{path}: {name.group(1)} has no visibility"
+
+
+FILE_RULES = [length_of_file, length_of_functions, header_guard, banned_words,
+              sleeps_in_tests, visibility]
+
+
+def undocumented_folders(paths, architecture):
+    """Folders with code that the map of the tree does not name."""
+    folders = {os.path.dirname(path) for path in paths
+               if path.endswith(CPP_SUFFIXES + (".proto",))}
+    for folder in sorted(folders):
+        if folder.startswith("third_party"):
+            continue
+        name = folder.rsplit("/", 1)[-1]
+        if not re.search(rf"(?<![\w]){re.escape(name)}/", architecture):
+            yield f"docs/ARCHITECTURE.md does not name {folder}/"
+
+
+def files_of(root):
+    """Paths of the tree's own text files: what git knows, or what lies there."""
+    try:
+        listed = subprocess.run(["git", "-C", root, "ls-files", "-z"],
+                                capture_output=True, check=True).stdout
+        paths = listed.decode().split("\0")
+    except (OSError, subprocess.CalledProcessError):  # An unpacked archive.
+        paths = [os.path.relpath(os.path.join(folder, name), root)
+                 for folder, _, names in os.walk(root) for name in names]
+    return sorted(path for path in paths
+                  if path.endswith(TEXT_SUFFIXES)
+                  and not path.startswith(("bazel-", ".git/", "runs/"))
+                  and os.path.isfile(os.path.join(root, path)))
+
+
+def check_tree(root):
+    paths = files_of(root)
+    complaints = []
+    for path in paths:
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            text = file.read()
+        for rule in FILE_RULES:
+            complaints += rule(path, text)
+    map_path = os.path.join(root, "docs", "ARCHITECTURE.md")
+    if os.path.exists(map_path):
+        with open(map_path, encoding="utf-8") as file:
+            complaints += undocumented_folders(paths, file.read())
+    return complaints

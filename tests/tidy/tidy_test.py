@@ -1,0 +1,86 @@
+"""Tries each rule on what it is there to find, and then all on the tree."""
+
+import os
+import unittest
+
+import tidy
+
+
+def function_of(lines, head="int F(int x) {"):
+    return "\n".join([head] + ["  x;"] * (lines - 2) + ["}", ""])
+
+
+class RulesTest(unittest.TestCase):
+
+    def complaints(self, rule, path, text):
+        return list(rule(path, text))
+
+    def test_long_files(self):
+        self.assertTrue(self.complaints(tidy.length_of_file, "a.cc", "\n" * 601))
+        self.assertFalse(self.complaints(tidy.length_of_file, "a.cc", "\n" * 600))
+        self.assertFalse(self.complaints(tidy.length_of_file, "a.md", "\n" * 601))
+
+    def test_long_functions(self):
+        rule = tidy.length_of_functions
+        self.assertFalse(self.complaints(rule, "a.cc", function_of(70)))
+        self.assertTrue(self.complaints(rule, "a.cc", function_of(71)))
+        self.assertTrue(self.complaints(
+            rule, "a.cc", function_of(71, "int F(int x,\n      int y) {")))
+        self.assertTrue(self.complaints(
+            rule, "a.cc", function_of(71, "TEST(A, B) {")))
+        method = "class C {\n" + "\n".join(
+            "  " + line for line in function_of(71).split("\n")[:-1]) + "\n};\n"
+        self.assertTrue(self.complaints(rule, "a.h", method))
+        table = function_of(90, "constexpr int kTable[] = {").replace("}", "};")
+        self.assertFalse(self.complaints(rule, "a.cc", table))
+        many = "int a;\n" + function_of(40) + "\n" + function_of(40)
+        self.assertFalse(self.complaints(rule, "a.cc", many))
+
+    def test_header_guards(self):
+        rule = tidy.header_guard
+        text = "#ifndef A_B_H_\n#define A_B_H_\n\n#endif  // A_B_H_\n"
+        self.assertFalse(self.complaints(rule, "a/b.h", text))
+        self.assertTrue(self.complaints(rule, "a/c.h", text))
+        self.assertTrue(self.complaints(rule, "a/b.h", text.replace("  //", "")))
+
+    def test_banned_words(self):
+        rule = tidy.banned_words
+        for text in ("// TO" "DO: later", "see issue" " 12", "/root" "/.cache",
+                     "../shared" "/design.md", "pypi" ".org/simple"):
+            self.assertTrue(self.complaints(rule, "a.cc", text), text)
+        for text in ("an issue of style", "../shared/data/mnist", "network/home",
+                     "the root/", "shared/memory.h"):
+            self.assertFalse(self.complaints(rule, "a.cc", text), text)
+
+    def test_sleeps(self):
+        rule = tidy.sleeps_in_tests
+        self.assertTrue(self.complaints(rule, "a_test.cc", "absl::SleepFor(d);"))
+        self.assertTrue(self.complaints(rule, "tests/e2e/a.cc", "sleep(1);"))
+        self.assertFalse(self.complaints(rule, "a.cc", "absl::SleepFor(d);"))
+
+    def test_visibility(self):
+        rule = tidy.visibility
+        library = 'cc_library(\n    name = "a",\n)\n'
+        self.assertTrue(self.complaints(rule, "a/BUILD.bazel", library))
+        self.assertFalse(self.complaints(
+            rule, "a/BUILD.bazel",
+            'package(default_visibility = ["//visibility:private"])\n' + library))
+
+    def test_folders_without_a_line_in_the_map(self):
+        folders = list(tidy.undocumented_folders(
+            ["common/graph/a.cc", "ps/b.h"], "`graph/` nodes"))
+        self.assertEqual(folders, ["docs/ARCHITECTURE.md does not name ps/"])
+
+
+class TreeTest(unittest.TestCase):
+
+    def test_the_tree_is_tidy(self):
+        # The sources themselves, which the build shows us through links.
+        root = os.path.realpath(os.path.join(
+            os.path.dirname(os.path.realpath(tidy.__file__)), "..", ".."))
+        complaints = tidy.check_tree(root)
+        self.assertFalse(complaints, "\n" + "\n".join(complaints))
+
+
+if __name__ == "__main__":
+    unittest.main()
