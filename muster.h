@@ -36,7 +36,7 @@
 #include "coordinator/per_worker.h"
 #include "coordinator/remote_value.h"
 #include "coordinator/run_task.h"
-#include "coordinator/task.h"
+#include "common/process/task.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
 

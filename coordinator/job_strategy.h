@@ -2,7 +2,7 @@
 #define COORDINATOR_JOB_STRATEGY_H_
 
 #include "common/train/job.h"
-#include "coordinator/task.h"
+#include "common/process/task.h"
 
 namespace muster {
 

@@ -1,25 +1,14 @@
 // The coordinator: runs the job that a job file describes, on the cluster that
 // TF_CONFIG names or, without one, in this process.
 
-#include <filesystem>
-#include <string>
-
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
-#include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
 #include "common/process/command_line.h"
-#include "common/process/exit_code.h"
+#include "common/process/task.h"
 #include "common/process/task_options.h"
-#include "common/process/version.h"
-#include "common/train/job.h"
-#include "common/train/run_summary.h"
+#include "common/train/job_task.h"
 #include "coordinator/job_strategy.h"
 #include "coordinator/run_task.h"
-#include "coordinator/task.h"
-#include "proto/training_job.pb.h"
 
 namespace {
 
@@ -41,13 +30,6 @@ muster::ProgramInfo Program() {
   };
 }
 
-std::string RunDir(const muster::TaskOptions& options) {
-  if (!options.run_dir.empty()) return options.run_dir;
-  return absl::StrCat(
-      "runs/", std::filesystem::path(options.job_file).stem().string(), "-",
-      absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone()));
-}
-
 absl::Status CheckOptions(const muster::TaskOptions& options) {
   using muster::TaskType;
   const TaskType type = options.config.task.type;
@@ -56,26 +38,11 @@ absl::Status CheckOptions(const muster::TaskOptions& options) {
         "this is the coordinator's executable, and TF_CONFIG makes this task " +
         options.config.task.ToString() + "; start worker or ps in its place");
   }
-  if (options.job_file.empty()) {
-    return absl::InvalidArgumentError("--job=FILE is missing: what to train");
-  }
-  return muster::ReadJobFile(options.job_file, options.settings,
-                             RunDir(options))
-      .status();
+  return muster::CheckJobFile(options);
 }
 
 absl::Status Train(muster::Task& task) {
-  const muster::TaskOptions& options = task.options();
-  const std::string run_dir = RunDir(options);
-  ASSIGN_OR_RETURN(
-      const muster::proto::TrainingJob job,
-      muster::ReadJobFile(options.job_file, options.settings, run_dir));
-  return muster::RunJob(job, muster::JobStrategyFactory(&task),
-                        {.job_file = options.job_file,
-                         .run_dir = run_dir,
-                         .seed = options.seed,
-                         .muster_version = std::string(muster::kVersion)})
-      .status();
+  return muster::TrainJobFile(task, muster::JobStrategyFactory(&task));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "common/variables/variable_store.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/remote_step_loop.h"
-#include "coordinator/task.h"
+#include "common/process/task.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
 

@@ -1,7 +1,5 @@
 #include "coordinator/run_task.h"
 
-#include <cstdlib>
-#include <iostream>
 #include <string>
 #include <variant>
 
@@ -11,12 +9,10 @@
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_config.h"
-#include "common/cluster/incarnation.h"
 #include "common/cluster/task_id.h"
 #include "common/process/exit_code.h"
 #include "common/process/program.h"
-#include "common/process/shutdown_signals.h"
-#include "common/process/start_line.h"
+#include "common/process/train_task.h"
 #include "common/rpc/identity.h"
 #include "common/rpc/network.h"
 #include "ps/serve_parameters.h"
@@ -28,32 +24,15 @@ namespace {
 absl::Status CheckCluster(const TaskOptions& options) {
   const ClusterConfig& config = options.config;
   if (config.IsAlone()) return absl::OkStatus();
-  if (config.HasParameterServers()) return CheckParameterServerCluster(config);
-  return absl::InvalidArgumentError(absl::StrCat(
-      config.source, ": this cluster has workers and no ps. Training without ",
-      "parameter servers is not built in yet; add a \"ps\" list"));
+  return config.HasParameterServers() ? CheckParameterServerCluster(config)
+                                      : CheckMultiWorkerCluster(config);
 }
 
-absl::Status Train(TaskOptions options, const TaskIdentity& identity,
-                   TrainFunction train) {
-  ShutdownSignals signals({.grace_period = options.grace_period});
-  const uint64_t seed = options.seed.value_or(RandomIdentity());
-  std::cerr << StartLine({.config = options.config,
-                          .incarnation = Incarnation(identity.incarnation),
-                          .seed = seed})
-            << std::endl;
-  Task task(std::move(options), identity, seed, Network::Grpc());
-  signals.SetHandler([&](int signal) {
-    // Nothing to take leave of.
-    if (!task.Interrupt()) std::_Exit(128 + signal);
-  });
-  absl::Status status = train(task);
-  signals.SetHandler(nullptr);
-  if (!status.ok() && signals.signal() != 0) {
-    status = WithExitCode(status, static_cast<ExitCode>(signals.exit_code()));
-  }
-  task.EndJob(status.ok() ? 0 : 1);
-  return status;
+// Whether this task does what the coordinator of parameter servers tells it,
+// and does not train by itself.
+bool Serves(const ClusterConfig& config) {
+  return !config.IsAlone() && config.HasParameterServers() &&
+         config.task.type != TaskType::kChief;
 }
 
 }  // namespace
@@ -90,14 +69,14 @@ int RunTask(const ProgramInfo& program, int argc, char** argv,
       .task_index = task.index,
       .incarnation = RandomIdentity()};
   if (!options.config.IsAlone()) SetLogPrefix(task.ToString());
-  absl::Status status;
-  if (!options.config.IsAlone() && task.type == TaskType::kPs) {
-    status = ServeParameters(options, identity, Network::Grpc());
-  } else if (!options.config.IsAlone() && task.type == TaskType::kWorker) {
-    status = ServeWorker(options, identity, Network::Grpc());
-  } else {
-    status = Train(options, identity, train);
+  if (!Serves(options.config)) {
+    return FinishProgram(program,
+                         TrainTask(options, identity, Network::Grpc(), train));
   }
+  const absl::Status status =
+      task.type == TaskType::kPs
+          ? ServeParameters(options, identity, Network::Grpc())
+          : ServeWorker(options, identity, Network::Grpc());
   return FinishProgram(program, status);
 }
 

@@ -5,16 +5,15 @@
 #include "absl/status/status.h"
 #include "common/process/command_line.h"
 #include "common/process/task_options.h"
-#include "coordinator/task.h"
+#include "common/process/train_task.h"
 
 namespace muster {
-
-using TrainFunction = absl::FunctionRef<absl::Status(Task&)>;
 
 // All that a program's main() does. The same program is started in every role,
 // and TF_CONFIG decides what it becomes: where there are parameter servers, a
 // `ps` or `worker` task serves until the job is over, and the chief runs
-// `train`. Without TF_CONFIG, `train` runs in this one process.
+// `train`. Where there are workers only, every one of them runs `train`, side
+// by side. Without TF_CONFIG, `train` runs in this one process.
 //
 // Knows the flags of every task (--help), takes SIGTERM and SIGINT, prints what
 // went wrong, and returns the exit code: 0, 1 when training failed, 2 when

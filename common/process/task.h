@@ -1,5 +1,5 @@
-#ifndef COORDINATOR_TASK_H_
-#define COORDINATOR_TASK_H_
+#ifndef COMMON_PROCESS_TASK_H_
+#define COMMON_PROCESS_TASK_H_
 
 #include <cstdint>
 #include <functional>
@@ -87,4 +87,4 @@ class Task {
 
 }  // namespace muster
 
-#endif  // COORDINATOR_TASK_H_
+#endif  // COMMON_PROCESS_TASK_H_

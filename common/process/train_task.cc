@@ -1,0 +1,38 @@
+#include "common/process/train_task.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <utility>
+
+#include "common/base/random.h"
+#include "common/cluster/incarnation.h"
+#include "common/process/exit_code.h"
+#include "common/process/shutdown_signals.h"
+#include "common/process/start_line.h"
+
+namespace muster {
+
+absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
+                       Network* network, TrainFunction train) {
+  ShutdownSignals signals({.grace_period = options.grace_period});
+  const uint64_t seed = options.seed.value_or(RandomIdentity());
+  std::cerr << StartLine({.config = options.config,
+                          .incarnation = Incarnation(identity.incarnation),
+                          .seed = seed})
+            << std::endl;
+  Task task(std::move(options), identity, seed, network);
+  signals.SetHandler([&](int signal) {
+    // Nothing to take leave of.
+    if (!task.Interrupt()) std::_Exit(128 + signal);
+  });
+  absl::Status status = train(task);
+  signals.SetHandler(nullptr);
+  if (!status.ok() && signals.signal() != 0) {
+    status = WithExitCode(status, static_cast<ExitCode>(signals.exit_code()));
+  }
+  task.EndJob(status.ok() ? 0 : 1);
+  return status;
+}
+
+}  // namespace muster
