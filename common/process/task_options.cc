@@ -50,6 +50,17 @@ ABSL_FLAG(std::string, on_coordinator_loss, "exit",
           "gone: \"exit\" with status 1, or \"wait\" for a new one.");
 ABSL_FLAG(absl::Duration, coordinator_timeout, absl::Seconds(10),
           "A coordinator silent for this long is gone.");
+ABSL_FLAG(bool, shared_memory, true,
+          "Lets workers of one machine that train in sync share memory.");
+ABSL_FLAG(bool, raw_sockets, true,
+          "Lets workers that train in sync speak over sockets of their own, "
+          "beside gRPC. Turn both off, and everything goes over gRPC.");
+ABSL_FLAG(absl::Duration, peer_timeout, absl::Seconds(3),
+          "A worker that trains in sync with this one and is silent for this "
+          "long is gone.");
+ABSL_FLAG(absl::Duration, hang_report_interval, absl::Seconds(30),
+          "How long workers that train in sync wait for one of them before "
+          "they print who it is.");
 ABSL_FLAG(absl::Duration, grace_period, absl::Seconds(10),
           "How long an orderly end may take after SIGTERM.");
 
@@ -136,6 +147,10 @@ std::vector<std::string> TaskFlagNames() {
           "grace_period",
           "on_coordinator_loss",
           "coordinator_timeout",
+          "shared_memory",
+          "raw_sockets",
+          "peer_timeout",
+          "hang_report_interval",
           "bind_address",
           "tf_config",
           "job_name",
@@ -164,6 +179,13 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   ASSIGN_OR_RETURN(options.coordinator_timeout,
                    Positive("coordinator_timeout",
                             absl::GetFlag(FLAGS_coordinator_timeout)));
+  options.shared_memory = absl::GetFlag(FLAGS_shared_memory);
+  options.raw_sockets = absl::GetFlag(FLAGS_raw_sockets);
+  ASSIGN_OR_RETURN(options.peer_timeout,
+                   Positive("peer_timeout", absl::GetFlag(FLAGS_peer_timeout)));
+  ASSIGN_OR_RETURN(options.hang_report_interval,
+                   Positive("hang_report_interval",
+                            absl::GetFlag(FLAGS_hang_report_interval)));
   ASSIGN_OR_RETURN(options.grace_period,
                    Positive("grace_period", absl::GetFlag(FLAGS_grace_period)));
   options.arguments = line.arguments;

@@ -42,6 +42,16 @@ struct TaskOptions {
   OnCoordinatorLoss on_coordinator_loss = OnCoordinatorLoss::kExit;
   // A coordinator silent for this long is gone.
   absl::Duration coordinator_timeout;
+
+  // How the workers of synchronous training reach each other, where both ends
+  // allow it; gRPC is what is left.
+  bool shared_memory = true;
+  bool raw_sockets = true;
+  // A worker silent for this long is gone.
+  absl::Duration peer_timeout = absl::Seconds(3);
+  // A collective that takes longer is reported, with who has not arrived.
+  absl::Duration hang_report_interval = absl::Seconds(30);
+
   // For an orderly end after SIGTERM.
   absl::Duration grace_period;
 

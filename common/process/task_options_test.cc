@@ -88,6 +88,19 @@ TEST_F(TaskOptionsTest, SaysWhichFlagIsOutOfRange) {
           "--tf_config is not");
 }
 
+TEST_F(TaskOptionsTest, LanesOfSynchronousWorkersCanBeSwitchedOff) {
+  ASSERT_OK_AND_ASSIGN(TaskOptions options, Resolve({}));
+  EXPECT_TRUE(options.shared_memory);
+  EXPECT_TRUE(options.raw_sockets);
+  ASSERT_OK_AND_ASSIGN(
+      options, Resolve({"--noshared_memory", "--raw_sockets=false",
+                        "--peer_timeout=7s", "--hang_report_interval=2m"}));
+  EXPECT_FALSE(options.shared_memory);
+  EXPECT_FALSE(options.raw_sockets);
+  EXPECT_EQ(options.peer_timeout, absl::Seconds(7));
+  EXPECT_EQ(options.hang_report_interval, absl::Minutes(2));
+}
+
 TEST_F(TaskOptionsTest, SettingsAreFoundByName) {
   ASSERT_OK_AND_ASSIGN(const TaskOptions options,
                        Resolve({"--set", "data_dir=/data", "--seed=7"}));

@@ -61,9 +61,15 @@ namespace {
 constexpr absl::string_view kAnyNumberOfTimes = "always";
 
 // Told to every task when they are not at their defaults.
-constexpr absl::string_view kPassedOn[] = {
-    "seed", "startup_timeout", "on_coordinator_loss", "coordinator_timeout",
-    "grace_period"};
+constexpr absl::string_view kPassedOn[] = {"seed",
+                                           "startup_timeout",
+                                           "on_coordinator_loss",
+                                           "coordinator_timeout",
+                                           "shared_memory",
+                                           "raw_sockets",
+                                           "peer_timeout",
+                                           "hang_report_interval",
+                                           "grace_period"};
 
 const ProgramInfo& Program() {
   static const ProgramInfo* const program = new ProgramInfo{
@@ -82,7 +88,8 @@ const ProgramInfo& Program() {
       .flags = {"job", "workers", "ps", "chief", "evaluator", "program",
                 "restart", "run_dir", "cores", "seed", "bin_dir",
                 "grace_period", "startup_timeout", "coordinator_timeout",
-                "on_coordinator_loss"}};
+                "on_coordinator_loss", "shared_memory", "raw_sockets",
+                "peer_timeout", "hang_report_interval"}};
   return *program;
 }
 
