@@ -1,0 +1,189 @@
+#ifndef COMMON_STRATEGY_INPUT_DISTRIBUTED_DATASET_H_
+#define COMMON_STRATEGY_INPUT_DISTRIBUTED_DATASET_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/dataset/dataset.h"
+#include "common/strategy/input/rebatch.h"
+#include "common/tensor/tensor.h"
+
+namespace muster {
+
+// One dataset for many replicas: what each local replica trains on in each
+// step.
+//
+// A *global batch* is what all replicas of all workers see in one step; the
+// dataset that is distributed is batched by its size. A *sub-batch* is one
+// replica's part of it. Every worker distributes a dataset of the same
+// definition.
+//
+// Equivalent to: tf.distribute.DistributedDataset, DistributedIterator.
+
+// Who sees which of the data where there is more than one worker. With one
+// worker there is nothing to decide.
+enum class AutoShardPolicy {
+  // kHint where the dataset has ShardByPipeline(); kFile where it reads at
+  // least as many files as there are workers and no stage counts elements of
+  // the whole (Take(), Skip(), Shard()); otherwise kData, and a warning says
+  // why.
+  kAuto,
+  // A worker reads files index, index + worker_count, ... of every reader. A
+  // batch then comes from the worker's own files and lasts worker_count steps.
+  // Workers may end at different steps.
+  kFile,
+  // Every worker reads everything in the same order and takes its rows of each
+  // global batch.
+  kData,
+  // ShardByPipeline() in the dataset says where elements are dealt out.
+  kHint,
+  // Every worker goes through whatever its dataset gives it.
+  kOff,
+};
+
+// "AUTO", "FILE", ...
+absl::string_view AutoShardPolicyName(AutoShardPolicy policy);
+
+// Where this process' replicas stand among all. Every worker has as many
+// (see ReplicasPerWorker() where a number of all replicas is given).
+struct InputPlacement {
+  int worker_count = 1;
+  int worker_index = 0;
+  int replicas_per_worker = 1;
+
+  int replica_count() const { return worker_count * replicas_per_worker; }
+};
+
+struct InputOptions {
+  AutoShardPolicy auto_shard_policy = AutoShardPolicy::kAuto;
+  // For evaluation and prediction: every element is seen once by the group, and
+  // the sub-batches of a step, in the order of the replicas, are the rows of a
+  // batch of the dataset in its order. Overrides auto_shard_policy.
+  bool exactly_once = false;
+  // kDefault is TensorFlow's choice: kLegacy where every worker reads
+  // everything (kData), kBalanced otherwise.
+  RebatchRule rebatch_rule = RebatchRule::kDefault;
+  // For datasets without a Batch() stage whose elements are batches all the
+  // same; 0: the dataset says it.
+  int64_t global_batch_size = 0;
+  // Steps for which the sub-batches lie ready, made by a thread of the
+  // iterator; 0: no thread, they are made when asked for.
+  int prefetch_step_count = 2;
+  // How long Next() waits for that thread before it logs what it waits for; it
+  // then waits on.
+  absl::Duration slow_input_warning = absl::Seconds(30);
+};
+
+// What one replica trains on in one step.
+struct ReplicaBatch {
+  // Shares its memory with the global batch: not to be written to.
+  Element element;
+  // Rows of the element; 0: there is nothing for this replica, and the tensors
+  // have no rows.
+  int64_t example_count = 0;
+  // The place of the first row in the global batch, counted as if every replica
+  // had its full share. No two rows of a step have the same place.
+  int64_t example_offset = 0;
+};
+
+// Not thread-safe.
+class DistributedIterator {
+ public:
+  virtual ~DistributedIterator() = default;
+
+  // Makes `batches` one batch for each replica of this worker, and returns
+  // whether any of them has an example. False: this worker has nothing left;
+  // others may, and so this can be called again and gives batches without rows
+  // each time.
+  //
+  // Batches that are handed in are released; a caller that keeps handing in the
+  // same vector lets the iterator use its memory again.
+  //   kInvalidArgument  components of an element have different numbers of rows
+  //   as DatasetIterator::Next(), and from then on
+  virtual absl::StatusOr<bool> Next(std::vector<ReplicaBatch>* batches) = 0;
+};
+
+// What happened to a dataset, for logs and summary.json.
+struct InputReport {
+  AutoShardPolicy policy = AutoShardPolicy::kOff;  // Never kAuto.
+  int64_t global_batch_size = 0;                   // 0: not known.
+  int file_count = 0;        // Files that all workers together read; 0: none.
+  int local_file_count = 0;  // Of them, this worker's.
+};
+
+// Immutable and cheap to copy. Thread-safe.
+class DistributedDataset {
+ public:
+  // Of each replica's element. The batch extent is unknown wherever there is
+  // more than one replica in the group.
+  const std::vector<TensorType>& element_types() const {
+    return element_types_;
+  }
+
+  const InputPlacement& placement() const { return placement_; }
+  const InputReport& report() const { return report_; }
+
+  // Steps of an epoch: until no worker has anything left.
+  // Dataset::kUnknownCardinality where that depends on what others have.
+  int64_t StepCount() const { return step_count_; }
+
+  // As Dataset::MakeIterator(): `epoch` counts from 0.
+  //   as Dataset::MakeIterator()
+  absl::StatusOr<std::unique_ptr<DistributedIterator>> MakeIterator(
+      int64_t epoch = 0) const;
+
+ private:
+  friend class DistributedDatasetBuilder;
+  DistributedDataset() = default;
+
+  Dataset dataset_;  // What this worker reads.
+  InputContext context_;
+  InputPlacement placement_;
+  InputOptions options_;
+  InputReport report_;
+  // How elements become sub-batches.
+  enum class Division {
+    kNone,       // An element is one replica's batch.
+    kOneStep,    // An element is the global batch of a step.
+    kManySteps,  // An element is divided among the steps that it lasts.
+  };
+  Division division_ = Division::kNone;
+  int64_t step_count_ = Dataset::kUnknownCardinality;
+  std::vector<TensorType> element_types_;
+};
+
+// `dataset` is batched by the global batch size; sub-batches follow from the
+// rebatch rule.
+//   kInvalidArgument    the placement or an option makes no sense; there is
+//   more
+//                       than one replica and no Batch() in the dataset, or it
+//                       batches by several sizes; FILE: fewer files than
+//                       workers; FILE or DATA: the dataset shards by pipeline
+//                       already; HINT: it does not
+//   kNotFound           FILE: nothing in the dataset reads files
+//   as Dataset::status()
+absl::StatusOr<DistributedDataset> DistributeDataset(
+    const Dataset& dataset, const InputPlacement& placement,
+    const InputOptions& options = {});
+
+// Makes the dataset of one worker. Its elements are one replica's batches: see
+// InputContext::GetPerReplicaBatchSize().
+using DatasetFunction =
+    std::function<absl::StatusOr<Dataset>(const InputContext&)>;
+
+// `function` is called once, for this worker. Nothing is rebatched, sharded or
+// prefetched; replicas of the worker draw consecutive elements.
+//   kInvalidArgument  the placement makes no sense; or there is more than one
+//                     replica and elements have a component without rows
+//   as `function`
+absl::StatusOr<DistributedDataset> DistributeDatasetsFromFunction(
+    const DatasetFunction& function, const InputPlacement& placement);
+
+}  // namespace muster
+
+#endif  // COMMON_STRATEGY_INPUT_DISTRIBUTED_DATASET_H_
