@@ -1,0 +1,35 @@
+#ifndef COMMON_COLLECTIVES_MESSAGE_MESSAGE_COMMUNICATOR_H_
+#define COMMON_COLLECTIVES_MESSAGE_MESSAGE_COMMUNICATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/collectives/communicator.h"
+#include "common/collectives/message/lane.h"
+
+namespace muster {
+
+// A group over lanes.
+struct MessageGroup {
+  int rank = 0;
+  uint64_t generation = 0;
+  // One for each rank of the group; null for this one.
+  std::vector<std::unique_ptr<Lane>> lanes;
+};
+
+// The thread that calls a collective moves all its lanes: it sends and receives
+// as the wires allow, reduces what has arrived while more is under way, and
+// sleeps only when no lane can go on. There is no other thread.
+//
+// A rank that fails tells the others why, so that all end with the first cause.
+//
+//   kInvalidArgument  the lanes are not those of such a group
+absl::StatusOr<std::unique_ptr<Communicator>> MakeMessageCommunicator(
+    MessageGroup group);
+
+}  // namespace muster
+
+#endif  // COMMON_COLLECTIVES_MESSAGE_MESSAGE_COMMUNICATOR_H_

@@ -1,0 +1,39 @@
+#ifndef COMMON_COLLECTIVES_MESSAGE_TWO_LEVEL_COMMUNICATOR_H_
+#define COMMON_COLLECTIVES_MESSAGE_TWO_LEVEL_COMMUNICATOR_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/collectives/communicator.h"
+
+namespace muster {
+
+// A group whose ranks share hosts, as this rank sees it.
+struct TwoLevelGroup {
+  int rank = 0;
+  // The ranks of each host, ascending; hosts in the order of their first rank.
+  // Every rank is in exactly one.
+  std::vector<std::vector<int>> hosts;
+
+  // The ranks of this rank's host, in the order of `hosts`.
+  std::unique_ptr<Communicator> local;
+
+  // Where all hosts have as many ranks: the ranks that are the i-th of their
+  // host, where this one is its host's i-th, one for each host in the order of
+  // `hosts`. Otherwise the first ranks of all hosts, and null for the others.
+  std::unique_ptr<Communicator> across;
+};
+
+// Reduces within each host first, so that each byte crosses the network once
+// for a host and not once for a rank. Where all hosts have as many ranks, each
+// rank takes its part of the reduction across by itself, and so all of a host's
+// ranks drive its network; otherwise the first rank of each host does it all.
+//
+//   kInvalidArgument  the communicators are not those of such a group
+absl::StatusOr<std::unique_ptr<Communicator>> MakeTwoLevelCommunicator(
+    TwoLevelGroup group);
+
+}  // namespace muster
+
+#endif  // COMMON_COLLECTIVES_MESSAGE_TWO_LEVEL_COMMUNICATOR_H_
