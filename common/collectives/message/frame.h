@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/collectives/reduce_op.h"
 #include "common/tensor/dtype.h"
 
@@ -15,11 +16,11 @@
 //
 // A header is 64 bytes, integers little-endian:
 //
-//   0  "MSL1"         8  generation      24  element_count     40  step
-//   4  kind          16  sequence        32  layout            44  segment
-//   5  operation                                               48 payload_bytes
-//   6  reduce_op, or the algorithm where nothing is reduced    56  root
-//   7  dtype                                                   60  algorithm
+//    0  "MSL1"        8  generation       40  step
+//    4  kind         16  sequence         44  segment
+//    5  operation    24  element_count    48  payload_bytes
+//    6  reduce_op    32  layout           56  root
+//    7  dtype                             60  algorithm
 namespace muster {
 
 enum class FrameKind : uint8_t {

@@ -57,6 +57,9 @@ class Lane {
   // "raw TCP", "raw Unix socket", "gRPC", "memory".
   virtual std::string transport() const = 0;
 
+  // Whether both ends compute on the same processors.
+  virtual bool is_same_host() const = 0;
+
   // A lane without a descriptor calls waker->Wake() whenever it could go on.
   // Called once, before anything else; `waker` outlives the lane's last use.
   virtual void SetWaker(LaneWaker* waker) = 0;
