@@ -84,9 +84,8 @@ std::vector<TensorType> BatchedTypes(const DatasetNode& input,
   // tf.data leaves the extent open unless remainders are dropped; an infinite
   // dataset has none, and one that comes out even has none either.
   const int64_t cardinality = input.cardinality();
-  const bool always_full =
-      drop || cardinality == Dataset::kInfinite ||
-      (cardinality > 0 && cardinality % batch_size == 0);
+  const bool always_full = drop || cardinality == Dataset::kInfinite ||
+                           (cardinality > 0 && cardinality % batch_size == 0);
   std::vector<TensorType> types = input.element_types();
   for (TensorType& type : types) {
     type.shape.InsertDim(0, always_full ? batch_size : Shape::kUnknown);
@@ -116,6 +115,14 @@ class BatchNode final : public DatasetNode {
     return std::make_unique<ElementBatches>(std::move(elements), batch_size_,
                                             options_.drop_remainder);
   }
+
+  StageKind kind() const override { return StageKind::kBatch; }
+  std::vector<NodePointer> inputs() const override { return {input_}; }
+  absl::StatusOr<NodePointer> WithInputs(
+      std::vector<NodePointer> inputs) const override {
+    return MakeBatch(std::move(inputs[0]), batch_size_, options_);
+  }
+  int64_t batch_size() const override { return batch_size_; }
 
   absl::Status Encode(proto::Dataset* encoded) const override {
     RETURN_IF_ERROR(input_->Encode(encoded));
@@ -181,6 +188,13 @@ class UnbatchNode final : public DatasetNode {
     return std::make_unique<UnbatchedElements>(std::move(elements));
   }
 
+  StageKind kind() const override { return StageKind::kUnbatch; }
+  std::vector<NodePointer> inputs() const override { return {input_}; }
+  absl::StatusOr<NodePointer> WithInputs(
+      std::vector<NodePointer> inputs) const override {
+    return MakeUnbatch(std::move(inputs[0]));
+  }
+
   absl::Status Encode(proto::Dataset* encoded) const override {
     RETURN_IF_ERROR(input_->Encode(encoded));
     encoded->add_stages()->mutable_unbatch();
@@ -208,8 +222,8 @@ absl::StatusOr<NodePointer> MakeBatch(NodePointer input, int64_t batch_size,
                                       const BatchOptions& options) {
   if (batch_size < 1 || batch_size > kBatchSizeMax) {
     return absl::InvalidArgumentError(
-        absl::StrCat("Batch: batch_size is ", batch_size,
-                     "; expected 1 to ", kBatchSizeMax));
+        absl::StrCat("Batch: batch_size is ", batch_size, "; expected 1 to ",
+                     kBatchSizeMax));
   }
   for (const TensorType& type : input->element_types()) {
     if (type.shape.rank() < Shape::kRankMax) continue;

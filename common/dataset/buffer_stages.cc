@@ -84,14 +84,20 @@ class CacheNode final : public DatasetNode {
 
   absl::StatusOr<RowSelection> MakeRows(
       const PassContext& context) const override {
-    std::shared_ptr<const RowTable> table =
-        ContentFor(context.input)->table();
+    std::shared_ptr<const RowTable> table = ContentFor(context.input)->table();
     if (table != nullptr) return WholeTable(std::move(table));
     // What is a table already needs no second copy, unless it is in another
     // order each time.
     ASSIGN_OR_RETURN(RowSelection selection, input_->MakeRows(context));
     if (!selection.is_whole_table) return RowSelection();
     return selection;
+  }
+
+  StageKind kind() const override { return StageKind::kElements; }
+  std::vector<NodePointer> inputs() const override { return {input_}; }
+  absl::StatusOr<NodePointer> WithInputs(
+      std::vector<NodePointer> inputs) const override {
+    return MakeCache(std::move(inputs[0]));
   }
 
   absl::Status Encode(proto::Dataset* encoded) const override {
@@ -203,6 +209,13 @@ class PrefetchNode final : public DatasetNode {
                      input_->MakeElements(context));
     return std::make_unique<PrefetchedElements>(std::move(elements),
                                                 buffer_size_);
+  }
+
+  StageKind kind() const override { return StageKind::kElements; }
+  std::vector<NodePointer> inputs() const override { return {input_}; }
+  absl::StatusOr<NodePointer> WithInputs(
+      std::vector<NodePointer> inputs) const override {
+    return MakePrefetch(std::move(inputs[0]), buffer_size_);
   }
 
   absl::Status Encode(proto::Dataset* encoded) const override {

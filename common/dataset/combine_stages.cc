@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/dataset/interleaved_stream.h"
 #include "common/dataset/row_tables.h"
 #include "common/tensor/shape.h"
 
@@ -33,17 +34,18 @@ absl::Status CheckInputs(const char* stage,
   if (!inputs.empty() && inputs.size() <= kCombinedInputCountMax) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(stage, ": ", inputs.size(), " datasets; expected 1 to ",
-                   kCombinedInputCountMax));
+  return absl::InvalidArgumentError(absl::StrCat(stage, ": ", inputs.size(),
+                                                 " datasets; expected 1 to ",
+                                                 kCombinedInputCountMax));
 }
 
 std::string TypesToString(const std::vector<TensorType>& types) {
   return absl::StrCat(
-      "{", absl::StrJoin(types, ", ",
-                         [](std::string* out, const TensorType& type) {
-                           absl::StrAppend(out, type.ToString());
-                         }),
+      "{",
+      absl::StrJoin(types, ", ",
+                    [](std::string* out, const TensorType& type) {
+                      absl::StrAppend(out, type.ToString());
+                    }),
       "}");
 }
 
@@ -66,10 +68,9 @@ absl::StatusOr<std::vector<TensorType>> CommonTypes(
       }
     }
     if (!fits) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(stage, ": elements of one dataset are ",
-                       TypesToString(types), " and of another ",
-                       TypesToString(others)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          stage, ": elements of one dataset are ", TypesToString(types),
+          " and of another ", TypesToString(others)));
     }
   }
   return types;
@@ -140,6 +141,13 @@ class ZipNode final : public DatasetNode {
     return WholeTable(std::make_shared<ZippedTable>(std::move(tables)));
   }
 
+  StageKind kind() const override { return StageKind::kZip; }
+  std::vector<NodePointer> inputs() const override { return inputs_; }
+  absl::StatusOr<NodePointer> WithInputs(
+      std::vector<NodePointer> inputs) const override {
+    return MakeZip(std::move(inputs));
+  }
+
   absl::Status Encode(proto::Dataset* encoded) const override {
     RETURN_IF_ERROR(EncodeAll(inputs_, encoded));
     encoded->add_stages()->mutable_zip()->set_input_count(
@@ -208,6 +216,13 @@ class ConcatenateNode final : public DatasetNode {
     return std::make_unique<ConcatenatedElements>(inputs_, context);
   }
 
+  StageKind kind() const override { return StageKind::kConcatenate; }
+  std::vector<NodePointer> inputs() const override { return inputs_; }
+  absl::StatusOr<NodePointer> WithInputs(
+      std::vector<NodePointer> inputs) const override {
+    return MakeConcatenate(std::move(inputs));
+  }
+
   absl::Status Encode(proto::Dataset* encoded) const override {
     RETURN_IF_ERROR(EncodeAll(inputs_, encoded));
     encoded->add_stages()->mutable_concatenate()->set_input_count(
@@ -219,64 +234,11 @@ class ConcatenateNode final : public DatasetNode {
   const std::vector<NodePointer> inputs_;
 };
 
-// Hands out the streams that are interleaved; null when there are no more.
-using NextStream =
-    std::function<absl::StatusOr<std::unique_ptr<ElementStream>>()>;
-
-// The order is tf.data's: a place in the cycle whose dataset ended loses its
-// turn, and gets the next dataset when its turn comes again.
-class InterleavedElements final : public ElementStream {
- public:
-  InterleavedElements(NextStream next_stream, const InterleaveOptions& options)
-      : next_stream_(std::move(next_stream)),
-        block_length_(options.block_length),
-        cycle_(static_cast<size_t>(options.cycle_length)) {}
-
-  absl::StatusOr<bool> Next(Element* element) override {
-    while (!inputs_ended_ || open_count_ > 0) {
-      std::unique_ptr<ElementStream>& stream = cycle_[turn_];
-      if (stream == nullptr) {
-        if (!inputs_ended_) {
-          ASSIGN_OR_RETURN(stream, next_stream_());
-          inputs_ended_ = stream == nullptr;
-        }
-        if (stream == nullptr) {
-          NextTurn();
-          continue;
-        }
-        ++open_count_;
-      }
-      ASSIGN_OR_RETURN(const bool more, stream->Next(element));
-      if (more) {
-        if (++drawn_ == block_length_) NextTurn();
-        return true;
-      }
-      stream.reset();
-      --open_count_;
-      NextTurn();
-    }
-    return false;
-  }
-
- private:
-  void NextTurn() {
-    turn_ = (turn_ + 1) % cycle_.size();
-    drawn_ = 0;
-  }
-
-  const NextStream next_stream_;
-  const int64_t block_length_;
-  std::vector<std::unique_ptr<ElementStream>> cycle_;  // Null: free.
-  size_t turn_ = 0;
-  int64_t drawn_ = 0;  // In this turn.
-  int64_t open_count_ = 0;
-  bool inputs_ended_ = false;
-};
+using InterleavedElements = InterleavedStream<Element>;
 
 class InterleaveNode final : public DatasetNode {
  public:
-  InterleaveNode(std::vector<NodePointer> inputs,
-                 std::vector<TensorType> types,
+  InterleaveNode(std::vector<NodePointer> inputs, std::vector<TensorType> types,
                  const InterleaveOptions& options)
       : DatasetNode(std::move(types), SumOfCardinalities(inputs)),
         inputs_(std::move(inputs)),
@@ -284,14 +246,21 @@ class InterleaveNode final : public DatasetNode {
 
   absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
       const PassContext& context) const override {
-    NextStream next_stream =
-        [inputs = inputs_, context, next = size_t{0}]() mutable
+    InterleavedElements::NextStream next_stream = [inputs = inputs_, context,
+                                                   next = size_t{0}]() mutable
         -> absl::StatusOr<std::unique_ptr<ElementStream>> {
       if (next == inputs.size()) return nullptr;
       return inputs[next++]->MakeElements(context);
     };
     return std::make_unique<InterleavedElements>(std::move(next_stream),
                                                  options_);
+  }
+
+  StageKind kind() const override { return StageKind::kInterleave; }
+  std::vector<NodePointer> inputs() const override { return inputs_; }
+  absl::StatusOr<NodePointer> WithInputs(
+      std::vector<NodePointer> inputs) const override {
+    return MakeInterleave(std::move(inputs), options_);
   }
 
   absl::Status Encode(proto::Dataset* encoded) const override {
@@ -314,8 +283,7 @@ class InterleaveFunctionNode final : public DatasetNode {
   InterleaveFunctionNode(NodePointer input, Dataset::ElementToDataset function,
                          std::vector<TensorType> types,
                          const InterleaveOptions& options)
-      : DatasetNode(std::move(types),
-                    input->cardinality() == 0 ? 0 : kUnknown),
+      : DatasetNode(std::move(types), input->cardinality() == 0 ? 0 : kUnknown),
         input_(std::move(input)),
         function_(std::move(function)),
         options_(options) {}
@@ -324,9 +292,10 @@ class InterleaveFunctionNode final : public DatasetNode {
       const PassContext& context) const override {
     ASSIGN_OR_RETURN(std::shared_ptr<ElementStream> elements,
                      input_->MakeElements(context));
-    NextStream next_stream = [this_types = element_types(), elements, context,
-                              function = function_]()
-        -> absl::StatusOr<std::unique_ptr<ElementStream>> {
+    InterleavedElements::NextStream next_stream =
+        [this_types = element_types(), elements, context,
+         function =
+             function_]() -> absl::StatusOr<std::unique_ptr<ElementStream>> {
       Element element;
       ASSIGN_OR_RETURN(const bool more, elements->Next(&element));
       if (!more) return nullptr;
@@ -339,15 +308,33 @@ class InterleaveFunctionNode final : public DatasetNode {
                types[c].shape.IsCompatibleWith(this_types[c].shape);
       }
       if (!fits) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("Interleave: the function made a dataset of ",
-                         TypesToString(types), "; expected ",
-                         TypesToString(this_types)));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "Interleave: the function made a dataset of ", TypesToString(types),
+            "; expected ", TypesToString(this_types)));
       }
       return made.node()->MakeElements(context);
     };
     return std::make_unique<InterleavedElements>(std::move(next_stream),
                                                  options_);
+  }
+
+  StageKind kind() const override { return StageKind::kInterleaveFunction; }
+  std::vector<NodePointer> inputs() const override { return {input_}; }
+  absl::StatusOr<NodePointer> WithInputs(
+      std::vector<NodePointer> inputs) const override {
+    return MakeInterleave(std::move(inputs[0]), function_, element_types(),
+                          options_);
+  }
+
+  absl::StatusOr<NodePointer> FirstMade() const override {
+    ASSIGN_OR_RETURN(const std::unique_ptr<ElementStream> elements,
+                     input_->MakeElements({}));
+    Element element;
+    ASSIGN_OR_RETURN(const bool more, elements->Next(&element));
+    if (!more) return nullptr;
+    const Dataset made = function_(element);
+    RETURN_IF_ERROR(made.status());
+    return made.node();
   }
 
   absl::Status Encode(proto::Dataset*) const override {
@@ -363,20 +350,6 @@ class InterleaveFunctionNode final : public DatasetNode {
   const InterleaveOptions options_;
 };
 
-absl::Status CheckOptions(const InterleaveOptions& options) {
-  if (options.cycle_length < 1 || options.cycle_length > kCycleLengthMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Interleave: cycle_length is ", options.cycle_length,
-                     "; expected 1 to ", kCycleLengthMax));
-  }
-  if (options.block_length < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Interleave: block_length is ", options.block_length,
-                     "; expected at least 1"));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<NodePointer> MakeZip(std::vector<NodePointer> inputs) {
@@ -388,24 +361,24 @@ absl::StatusOr<NodePointer> MakeConcatenate(std::vector<NodePointer> inputs) {
   RETURN_IF_ERROR(CheckInputs("Concatenate", inputs));
   ASSIGN_OR_RETURN(std::vector<TensorType> types,
                    CommonTypes("Concatenate", inputs));
-  return std::make_shared<ConcatenateNode>(std::move(inputs),
-                                           std::move(types));
+  return std::make_shared<ConcatenateNode>(std::move(inputs), std::move(types));
 }
 
 absl::StatusOr<NodePointer> MakeInterleave(std::vector<NodePointer> inputs,
                                            const InterleaveOptions& options) {
   RETURN_IF_ERROR(CheckInputs("Interleave", inputs));
-  RETURN_IF_ERROR(CheckOptions(options));
+  RETURN_IF_ERROR(CheckInterleave("Interleave", options));
   ASSIGN_OR_RETURN(std::vector<TensorType> types,
                    CommonTypes("Interleave", inputs));
   return std::make_shared<InterleaveNode>(std::move(inputs), std::move(types),
                                           options);
 }
 
-absl::StatusOr<NodePointer> MakeInterleave(
-    NodePointer input, Dataset::ElementToDataset function,
-    std::vector<TensorType> output_types, const InterleaveOptions& options) {
-  RETURN_IF_ERROR(CheckOptions(options));
+absl::StatusOr<NodePointer> MakeInterleave(NodePointer input,
+                                           Dataset::ElementToDataset function,
+                                           std::vector<TensorType> output_types,
+                                           const InterleaveOptions& options) {
+  RETURN_IF_ERROR(CheckInterleave("Interleave", options));
   if (function == nullptr) {
     return absl::InvalidArgumentError("Interleave: the function is null");
   }

@@ -14,16 +14,16 @@ namespace muster {
 //                     option is out of range
 
 inline constexpr int kCombinedInputCountMax = 4096;
-inline constexpr int64_t kCycleLengthMax = 1024;
 
 absl::StatusOr<NodePointer> MakeZip(std::vector<NodePointer> inputs);
 absl::StatusOr<NodePointer> MakeConcatenate(std::vector<NodePointer> inputs);
 absl::StatusOr<NodePointer> MakeInterleave(std::vector<NodePointer> inputs,
                                            const InterleaveOptions& options);
 // Of the datasets that `function` makes of the elements of `input`.
-absl::StatusOr<NodePointer> MakeInterleave(
-    NodePointer input, Dataset::ElementToDataset function,
-    std::vector<TensorType> output_types, const InterleaveOptions& options);
+absl::StatusOr<NodePointer> MakeInterleave(NodePointer input,
+                                           Dataset::ElementToDataset function,
+                                           std::vector<TensorType> output_types,
+                                           const InterleaveOptions& options);
 
 }  // namespace muster
 

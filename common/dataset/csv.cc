@@ -18,9 +18,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/csv_reader.h"
-#include "common/dataset/loaded_table.h"
+#include "common/dataset/file_table.h"
 #include "common/dataset/row_tables.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -99,7 +100,7 @@ class ComponentBuilder {
 
 // What is read: columns in the order wanted, with the label's among them.
 struct Plan {
-  std::string path;
+  std::string first_path;  // Names the plan in errors.
   std::vector<CsvColumn> columns;
   int label = -1;  // Position in columns; -1: none.
   bool has_header = true;
@@ -173,18 +174,17 @@ absl::Status AppendRecord(const Plan& plan, const CsvReader& reader,
     if (!is_missing && builder.Append(text)) continue;
     return reader.ErrorAt(
         field.line, field.column,
-        is_missing
-            ? absl::StrCat("column \"", column.name,
-                           "\" is empty and has no default")
-            : absl::StrCat("\"", text, "\" in column \"", column.name,
-                           "\" is no ", DTypeName(column.dtype)));
+        is_missing ? absl::StrCat("column \"", column.name,
+                                  "\" is empty and has no default")
+                   : absl::StrCat("\"", text, "\" in column \"", column.name,
+                                  "\" is no ", DTypeName(column.dtype)));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const RowTable>> LoadCsv(const Plan& plan) {
-  ASSIGN_OR_RETURN(const auto reader,
-                   CsvReader::Open(plan.path, plan.delimiter));
+absl::StatusOr<std::vector<TensorTable::Component>> ReadCsv(
+    const Plan& plan, const std::string& path) {
+  ASSIGN_OR_RETURN(const auto reader, CsvReader::Open(path, plan.delimiter));
   std::vector<CsvField> fields;
   std::vector<size_t> positions(plan.columns.size());
   size_t field_count = plan.columns.size();
@@ -211,8 +211,7 @@ absl::StatusOr<std::shared_ptr<const RowTable>> LoadCsv(const Plan& plan) {
           fields[0].line, 1,
           absl::StrCat(fields.size(), " fields; expected ", field_count));
     }
-    RETURN_IF_ERROR(
-        AppendRecord(plan, *reader, fields, positions, &builders));
+    RETURN_IF_ERROR(AppendRecord(plan, *reader, fields, positions, &builders));
     ++record_count;
   }
   std::vector<TensorTable::Component> components;
@@ -221,18 +220,27 @@ absl::StatusOr<std::shared_ptr<const RowTable>> LoadCsv(const Plan& plan) {
     shape.InsertDim(0, record_count);
     components.push_back({.values = builders[i].Build(shape)});
   }
-  return std::make_shared<TensorTable>(std::move(components));
+  return components;
 }
 
-class CsvNode final : public TableNode {
+class CsvNode final : public FileTableNode {
  public:
-  explicit CsvNode(Plan plan)
-      : TableNode(TypesOf(plan), Dataset::kUnknownCardinality),
+  CsvNode(Plan plan, std::vector<std::string> paths,
+          const InterleaveOptions& order)
+      : FileTableNode(TypesOf(plan), Dataset::kUnknownCardinality,
+                      std::move(paths), order),
         plan_(std::move(plan)) {}
+
+  absl::StatusOr<NodePointer> WithFiles(
+      absl::Span<const int> files) const override {
+    std::vector<std::string> chosen;
+    for (const int file : files) chosen.push_back(paths()[file]);
+    return std::make_shared<CsvNode>(plan_, std::move(chosen), order());
+  }
 
   absl::Status Encode(proto::Dataset* encoded) const override {
     proto::DatasetStage::Csv* const csv = encoded->add_stages()->mutable_csv();
-    csv->set_path(plan_.path);
+    *csv->mutable_path() = {paths().begin(), paths().end()};
     for (const CsvColumn& column : plan_.columns) {
       proto::DatasetStage::Csv::Column* const out = csv->add_columns();
       out->set_name(column.name);
@@ -248,21 +256,23 @@ class CsvNode final : public TableNode {
     csv->set_delimiter(std::string(1, plan_.delimiter));
     csv->set_separate_features(!plan_.pack_features);
     csv->set_scale(plan_.scale);
+    csv->mutable_order()->set_cycle_length(order().cycle_length);
+    csv->mutable_order()->set_block_length(order().block_length);
     return absl::OkStatus();
   }
 
  protected:
-  absl::StatusOr<std::shared_ptr<const RowTable>> Table() const override {
-    return table_.Get([this] { return LoadCsv(plan_); });
+  absl::StatusOr<Components> ReadFile(int file) const override {
+    return ReadCsv(plan_, paths()[file]);
   }
 
  private:
   const Plan plan_;
-  mutable LoadedTable table_;
 };
 
 absl::Status PlanError(const Plan& plan, absl::string_view message) {
-  return absl::InvalidArgumentError(absl::StrCat(plan.path, ": ", message));
+  return absl::InvalidArgumentError(
+      absl::StrCat(plan.first_path, ": ", message));
 }
 
 absl::Status AddColumnsOfHeader(const CsvOptions& options, Plan* plan) {
@@ -270,7 +280,7 @@ absl::Status AddColumnsOfHeader(const CsvOptions& options, Plan* plan) {
     return PlanError(*plan, "without a header, columns have to be given");
   }
   ASSIGN_OR_RETURN(const auto reader,
-                   CsvReader::Open(plan->path, plan->delimiter));
+                   CsvReader::Open(plan->first_path, plan->delimiter));
   std::vector<CsvField> header;
   ASSIGN_OR_RETURN(const bool more, reader->ReadRecord(&header));
   if (!more) return reader->ErrorAt(1, 1, "expected a header; found nothing");
@@ -310,12 +320,12 @@ absl::Status CheckPlan(const Plan& plan) {
   for (int c = 0; c < static_cast<int>(plan.columns.size()); ++c) {
     const CsvColumn& column = plan.columns[c];
     if (!names.insert(column.name).second) {
-      return PlanError(plan, absl::StrCat("column \"", column.name,
-                                          "\" is there twice"));
+      return PlanError(
+          plan, absl::StrCat("column \"", column.name, "\" is there twice"));
     }
     if (column.dtype == DType::kInvalid) {
-      return PlanError(plan, absl::StrCat("column \"", column.name,
-                                          "\" has no dtype"));
+      return PlanError(
+          plan, absl::StrCat("column \"", column.name, "\" has no dtype"));
     }
     if (c == plan.label || !plan.pack_features) continue;
     if (first == nullptr) first = &column;
@@ -332,9 +342,10 @@ absl::Status CheckPlan(const Plan& plan) {
 
 }  // namespace
 
-absl::StatusOr<NodePointer> MakeCsv(absl::string_view path,
+absl::StatusOr<NodePointer> MakeCsv(std::vector<std::string> paths,
                                     const CsvOptions& options) {
-  Plan plan{.path = std::string(path),
+  RETURN_IF_ERROR(CheckFiles("Csv", paths, options.order));
+  Plan plan{.first_path = paths[0],
             .columns = options.columns,
             .has_header = options.has_header,
             .delimiter = options.delimiter,
@@ -353,7 +364,8 @@ absl::StatusOr<NodePointer> MakeCsv(absl::string_view path,
     }
   }
   RETURN_IF_ERROR(CheckPlan(plan));
-  return std::make_shared<CsvNode>(std::move(plan));
+  return std::make_shared<CsvNode>(std::move(plan), std::move(paths),
+                                   options.order);
 }
 
 }  // namespace muster

@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/combine_stages.h"
+#include "common/dataset/csv.h"
 #include "common/dataset/dataset_node.h"
+#include "common/dataset/idx.h"
 #include "common/dataset/sources.h"
 #include "common/graph/graph_codec.h"
 #include "common/ops/builtin_ops.h"
@@ -40,6 +42,13 @@ absl::StatusOr<DType> DecodeOptionalDType(proto::DataType dtype) {
   return DecodeDType(dtype);
 }
 
+InterleaveOptions DecodeOrder(const Stage::FileOrder& order) {
+  InterleaveOptions options;
+  if (order.cycle_length() != 0) options.cycle_length = order.cycle_length();
+  if (order.block_length() != 0) options.block_length = order.block_length();
+  return options;
+}
+
 absl::StatusOr<Dataset> DecodeIdx(const Stage::Idx& idx) {
   IdxOptions options = {.scale = idx.scale()};
   ASSIGN_OR_RETURN(options.dtype, DecodeOptionalDType(idx.dtype()));
@@ -47,14 +56,22 @@ absl::StatusOr<Dataset> DecodeIdx(const Stage::Idx& idx) {
     ASSIGN_OR_RETURN(options.record_shape,
                      DecodeShape(idx.record_shape(), false));
   }
-  return Idx(idx.path(), options);
+  if (idx.has_label_shape()) {
+    ASSIGN_OR_RETURN(options.label_shape,
+                     DecodeShape(idx.label_shape(), false));
+  }
+  options.order = DecodeOrder(idx.order());
+  return Dataset(MakeIdx({idx.path().begin(), idx.path().end()},
+                         {idx.label_path().begin(), idx.label_path().end()},
+                         options));
 }
 
 absl::StatusOr<Dataset> DecodeCsv(const Stage::Csv& csv) {
   CsvOptions options = {.label_column = csv.label_column(),
                         .has_header = !csv.no_header(),
                         .pack_features = !csv.separate_features(),
-                        .scale = csv.scale()};
+                        .scale = csv.scale(),
+                        .order = DecodeOrder(csv.order())};
   for (const Stage::Csv::Column& column : csv.columns()) {
     CsvColumn decoded = {.name = column.name()};
     if (column.dtype() != proto::DT_INVALID) {
@@ -66,12 +83,11 @@ absl::StatusOr<Dataset> DecodeCsv(const Stage::Csv& csv) {
     options.columns.push_back(std::move(decoded));
   }
   if (csv.delimiter().size() > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("delimiter is \"", csv.delimiter(),
-                     "\"; expected one character"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "delimiter is \"", csv.delimiter(), "\"; expected one character"));
   }
   if (!csv.delimiter().empty()) options.delimiter = csv.delimiter()[0];
-  return Csv(csv.path(), options);
+  return Dataset(MakeCsv({csv.path().begin(), csv.path().end()}, options));
 }
 
 // A dataset that needs no other.
@@ -104,23 +120,20 @@ absl::StatusOr<Dataset> DecodeSource(const Stage& stage) {
   }
 }
 
-absl::StatusOr<Dataset> DecodeMap(const Dataset& input,
-                                  const Stage::Map& map) {
+absl::StatusOr<Dataset> DecodeMap(const Dataset& input, const Stage::Map& map) {
   ASSIGN_OR_RETURN(Graph graph, DecodeGraph(map.function(), BuiltinOps()));
-  return input.Map(std::move(graph), {.thread_count = map.thread_count(),
-                                      .seed = map.seed()});
+  return input.Map(std::move(graph),
+                   {.thread_count = map.thread_count(), .seed = map.seed()});
 }
 
 absl::StatusOr<Dataset> DecodeFilter(const Dataset& input,
                                      const Stage::Filter& filter) {
-  ASSIGN_OR_RETURN(Graph graph,
-                   DecodeGraph(filter.predicate(), BuiltinOps()));
+  ASSIGN_OR_RETURN(Graph graph, DecodeGraph(filter.predicate(), BuiltinOps()));
   return input.Filter(std::move(graph));
 }
 
 // A dataset that changes `input`.
-absl::StatusOr<Dataset> DecodeChange(const Stage& stage,
-                                     const Dataset& input) {
+absl::StatusOr<Dataset> DecodeChange(const Stage& stage, const Dataset& input) {
   switch (stage.kind_case()) {
     case Stage::kMap:
       return DecodeMap(input, stage.map());
@@ -167,10 +180,14 @@ bool IsSource(Stage::KindCase kind) {
 // How many datasets a stage puts together; 0: it is no such stage.
 int CombinedInputCount(const Stage& stage) {
   switch (stage.kind_case()) {
-    case Stage::kZip: return stage.zip().input_count();
-    case Stage::kConcatenate: return stage.concatenate().input_count();
-    case Stage::kInterleave: return stage.interleave().input_count();
-    default: return 0;
+    case Stage::kZip:
+      return stage.zip().input_count();
+    case Stage::kConcatenate:
+      return stage.concatenate().input_count();
+    case Stage::kInterleave:
+      return stage.interleave().input_count();
+    default:
+      return 0;
   }
 }
 
@@ -183,9 +200,8 @@ Dataset Combine(const Stage& stage, std::vector<Dataset> inputs) {
   if (stage.has_zip()) return Dataset::Zip(std::move(inputs));
   if (stage.has_interleave()) {
     return Dataset::Interleave(
-        std::move(inputs),
-        {.cycle_length = stage.interleave().cycle_length(),
-         .block_length = stage.interleave().block_length()});
+        std::move(inputs), {.cycle_length = stage.interleave().cycle_length(),
+                            .block_length = stage.interleave().block_length()});
   }
   std::vector<NodePointer> nodes;
   for (const Dataset& input : inputs) nodes.push_back(input.node());
@@ -200,9 +216,9 @@ absl::Status DecodeStage(const Stage& stage, std::vector<Dataset>* waiting) {
   } else if (IsCombination(stage.kind_case())) {
     const int count = CombinedInputCount(stage);
     if (count < 1 || static_cast<size_t>(count) > waiting->size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input_count is ", count, "; ", waiting->size(),
-                       " datasets are there"));
+      return absl::InvalidArgumentError(absl::StrCat("input_count is ", count,
+                                                     "; ", waiting->size(),
+                                                     " datasets are there"));
     }
     std::vector<Dataset> inputs(waiting->end() - count, waiting->end());
     waiting->resize(waiting->size() - count);
@@ -240,15 +256,14 @@ absl::Status CheckLimits(const proto::Dataset& encoded) {
   }
   if (thread_count > kThreadCountMax) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a dataset with ", thread_count,
-                     " threads; the limit is ", kThreadCountMax));
+        absl::StrCat("a dataset with ", thread_count, " threads; the limit is ",
+                     kThreadCountMax));
   }
   return absl::OkStatus();
 }
 
 std::string KindName(const Stage& stage) {
-  const auto* const oneof =
-      Stage::descriptor()->FindOneofByName("kind");
+  const auto* const oneof = Stage::descriptor()->FindOneofByName("kind");
   const auto* const field =
       stage.GetReflection()->GetOneofFieldDescriptor(stage, oneof);
   return field == nullptr ? "unknown" : field->name();

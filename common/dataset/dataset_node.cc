@@ -1,5 +1,6 @@
 #include "common/dataset/dataset_node.h"
 
+#include "absl/status/status.h"
 #include "common/base/status_macros.h"
 
 namespace muster {
@@ -51,6 +52,18 @@ RowSelection WholeTable(std::shared_ptr<const RowTable> table) {
   selection.is_whole_table = true;
   return selection;
 }
+
+absl::StatusOr<NodePointer> DatasetNode::WithInputs(
+    std::vector<NodePointer>) const {
+  return absl::InternalError("a stage without inputs was given some");
+}
+
+absl::StatusOr<NodePointer> DatasetNode::WithFiles(
+    absl::Span<const int>) const {
+  return absl::InternalError("a stage that reads no files was given some");
+}
+
+absl::StatusOr<NodePointer> DatasetNode::FirstMade() const { return nullptr; }
 
 absl::StatusOr<std::unique_ptr<ElementStream>> TableNode::MakeElements(
     const PassContext& context) const {

@@ -27,8 +27,8 @@ struct PassContext {
   int64_t epoch = 0;
 };
 
-// Items one after another. Not thread-safe. After an error a stream is not asked
-// again; after its end it may be, and answers the same.
+// Items one after another. Not thread-safe. After an error a stream is not
+// asked again; after its end it may be, and answers the same.
 template <typename T>
 class Stream {
  public:
@@ -41,9 +41,8 @@ using ElementStream = Stream<Element>;
 using RowStream = Stream<int64_t>;
 
 template <typename T>
-using StreamFactory =
-    std::function<absl::StatusOr<std::unique_ptr<Stream<T>>>(
-        const PassContext&)>;
+using StreamFactory = std::function<absl::StatusOr<std::unique_ptr<Stream<T>>>(
+    const PassContext&)>;
 
 // Elements in memory that are reached by number. Thread-safe: immutable.
 class RowTable {
@@ -67,6 +66,22 @@ struct RowSelection {
   bool is_whole_table = false;  // Every row once, in order.
 };
 
+// What a stage is to whoever divides a pipeline among workers.
+enum class StageKind {
+  kSource,    // Has no inputs and reads no files.
+  kFiles,     // Has no inputs and reads files.
+  kElements,  // Which elements come out does not depend on order.
+  kShuffle,   // Only the order is another.
+  kCount,     // Which elements come out depends on their numbers.
+  kShardByPipeline,
+  kBatch,
+  kUnbatch,
+  kZip,
+  kConcatenate,
+  kInterleave,          // Of a list of inputs.
+  kInterleaveFunction,  // Of what a function makes of the input's elements.
+};
+
 // One stage of a pipeline's definition. Thread-safe: immutable but for what it
 // has loaded. Streams that come back to a node share it.
 class DatasetNode {
@@ -85,6 +100,30 @@ class DatasetNode {
   virtual absl::StatusOr<RowSelection> MakeRows(const PassContext&) const {
     return RowSelection();
   }
+
+  virtual StageKind kind() const = 0;
+
+  virtual std::vector<std::shared_ptr<const DatasetNode>> inputs() const {
+    return {};
+  }
+  // This stage on other inputs, of the same types; as many where the number
+  // matters.
+  //   as for making the stage
+  virtual absl::StatusOr<std::shared_ptr<const DatasetNode>> WithInputs(
+      std::vector<std::shared_ptr<const DatasetNode>> inputs) const;
+
+  // kBatch: elements that become one.
+  virtual int64_t batch_size() const { return 0; }
+
+  // kFiles: how many, and the same reader of some of them, by their numbers.
+  virtual int file_count() const { return 0; }
+  virtual absl::StatusOr<std::shared_ptr<const DatasetNode>> WithFiles(
+      absl::Span<const int> files) const;
+
+  // kInterleaveFunction: what is made of the input's first element; null when
+  // there is none.
+  //   as for reading the input, and as the function
+  virtual absl::StatusOr<std::shared_ptr<const DatasetNode>> FirstMade() const;
 
   // Appends this node's inputs and the node itself.
   //   kFailedPrecondition, kResourceExhausted  as EncodeDataset()
@@ -115,6 +154,7 @@ class TableNode : public DatasetNode {
   absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
       const PassContext& context) const final;
   absl::StatusOr<RowSelection> MakeRows(const PassContext& context) const final;
+  StageKind kind() const final { return StageKind::kSource; }
 
  protected:
   virtual absl::StatusOr<std::shared_ptr<const RowTable>> Table() const = 0;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -15,9 +16,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "common/base/status_macros.h"
+#include "common/dataset/file_table.h"
 #include "common/dataset/input_file.h"
-#include "common/dataset/loaded_table.h"
 #include "common/dataset/row_tables.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -81,17 +83,17 @@ absl::StatusOr<Header> ReadHeader(InputFile* file) {
   if (magic_bytes < magic.size() || magic[0] != 0 || magic[1] != 0 ||
       !ResolveType(magic[2], &header)) {
     return FileError(
-        *file, absl::StrFormat("is not IDX: expected it to begin with 00 00, a "
-                               "type (08, 09, 0b, 0c, 0d or 0e) and a rank; "
-                               "found %02x %02x %02x %02x (%d bytes)",
-                               magic[0], magic[1], magic[2], magic[3],
-                               magic_bytes));
+        *file,
+        absl::StrFormat("is not IDX: expected it to begin with 00 00, a "
+                        "type (08, 09, 0b, 0c, 0d or 0e) and a rank; "
+                        "found %02x %02x %02x %02x (%d bytes)",
+                        magic[0], magic[1], magic[2], magic[3], magic_bytes));
   }
   const int rank = magic[3];
   if (rank < 1 || rank > Shape::kRankMax) {
-    return FileError(*file, absl::StrCat("has ", rank,
-                                         " dimensions; expected 1 to ",
-                                         Shape::kRankMax));
+    return FileError(*file,
+                     absl::StrCat("has ", rank, " dimensions; expected 1 to ",
+                                  Shape::kRankMax));
   }
   std::array<uint8_t, 4 * Shape::kRankMax> extents;
   ASSIGN_OR_RETURN(const size_t extent_bytes,
@@ -181,57 +183,160 @@ Tensor Convert(const Tensor& values, DType dtype, double scale) {
   return converted;
 }
 
-class IdxNode final : public TableNode {
+// What becomes of the values of a file.
+struct Form {
+  TensorType record;
+  double scale = 0;
+};
+
+absl::StatusOr<TensorTable::Component> ReadComponent(const std::string& path,
+                                                     const Form& form) {
+  ASSIGN_OR_RETURN(Tensor values, ReadIdx(path));
+  Shape shape = values.shape();
+  shape.RemoveDim(0);
+  if (shape != form.record.shape) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": records are ", shape.ToString(), "; expected ",
+                     form.record.shape.ToString()));
+  }
+  TensorTable::Component component;
+  const DType dtype = form.record.dtype;
+  if (values.dtype() == DType::kUint8 && dtype == DType::kFloat32) {
+    component.scale = form.scale == 0 ? 1.0f : static_cast<float>(form.scale);
+    component.values = std::move(values);
+  } else if (values.dtype() == dtype && form.scale == 0) {
+    component.values = std::move(values);
+  } else {
+    component.values = Convert(values, dtype, form.scale);
+  }
+  return component;
+}
+
+absl::Status CheckPair(const std::string& path, int64_t record_count,
+                       const std::string& label_path, int64_t label_count) {
+  if (record_count == label_count) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " has ", record_count, " records and ", label_path,
+                   " has ", label_count, "; expected a label for each image"));
+}
+
+// What an IdxNode is made of.
+struct Files {
+  std::vector<std::string> paths;
+  std::vector<std::string> label_paths;  // None, or one for each path.
+  std::vector<int64_t> record_counts;    // Empty: not known.
+  Form records;
+  Form labels;
+  InterleaveOptions order;
+
+  std::vector<TensorType> types() const {
+    if (label_paths.empty()) return {records.record};
+    return {records.record, labels.record};
+  }
+  int64_t cardinality() const {
+    if (record_counts.empty()) return Dataset::kUnknownCardinality;
+    return std::accumulate(record_counts.begin(), record_counts.end(),
+                           int64_t{0});
+  }
+};
+
+class IdxNode final : public FileTableNode {
  public:
-  IdxNode(std::string path, TensorType record, int64_t record_count,
-          double scale)
-      : TableNode({record}, record_count),
-        path_(std::move(path)),
-        record_(std::move(record)),
-        scale_(scale) {}
+  explicit IdxNode(Files files)
+      : FileTableNode(files.types(), files.cardinality(), files.paths,
+                      files.order),
+        files_(std::move(files)) {}
+
+  absl::StatusOr<NodePointer> WithFiles(
+      absl::Span<const int> files) const override {
+    Files chosen = {.records = files_.records,
+                    .labels = files_.labels,
+                    .order = files_.order};
+    for (const int file : files) {
+      chosen.paths.push_back(files_.paths[file]);
+      if (!files_.label_paths.empty()) {
+        chosen.label_paths.push_back(files_.label_paths[file]);
+      }
+      if (!files_.record_counts.empty()) {
+        chosen.record_counts.push_back(files_.record_counts[file]);
+      }
+    }
+    return std::make_shared<IdxNode>(std::move(chosen));
+  }
 
   absl::Status Encode(proto::Dataset* encoded) const override {
     proto::DatasetStage::Idx* const idx = encoded->add_stages()->mutable_idx();
-    idx->set_path(path_);
-    idx->set_scale(scale_);
-    idx->set_dtype(EncodeDType(record_.dtype));
-    *idx->mutable_record_shape() = EncodeShape(record_.shape);
+    *idx->mutable_path() = {files_.paths.begin(), files_.paths.end()};
+    idx->set_scale(files_.records.scale);
+    idx->set_dtype(EncodeDType(files_.records.record.dtype));
+    *idx->mutable_record_shape() = EncodeShape(files_.records.record.shape);
+    if (!files_.label_paths.empty()) {
+      *idx->mutable_label_path() = {files_.label_paths.begin(),
+                                    files_.label_paths.end()};
+      *idx->mutable_label_shape() = EncodeShape(files_.labels.record.shape);
+    }
+    idx->mutable_order()->set_cycle_length(files_.order.cycle_length);
+    idx->mutable_order()->set_block_length(files_.order.block_length);
     return absl::OkStatus();
   }
 
  protected:
-  absl::StatusOr<std::shared_ptr<const RowTable>> Table() const override {
-    return table_.Get([this] { return Load(); });
+  absl::StatusOr<Components> ReadFile(int file) const override {
+    Components components;
+    ASSIGN_OR_RETURN(components.emplace_back(),
+                     ReadComponent(files_.paths[file], files_.records));
+    if (files_.label_paths.empty()) return components;
+    ASSIGN_OR_RETURN(components.emplace_back(),
+                     ReadComponent(files_.label_paths[file], files_.labels));
+    RETURN_IF_ERROR(CheckPair(
+        files_.paths[file], components[0].values.shape().dim(0),
+        files_.label_paths[file], components[1].values.shape().dim(0)));
+    return components;
   }
 
  private:
-  absl::StatusOr<std::shared_ptr<const RowTable>> Load() const {
-    ASSIGN_OR_RETURN(Tensor values, ReadIdx(path_));
-    Shape shape = values.shape();
-    shape.RemoveDim(0);
-    if (shape != record_.shape) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path_, ": records are ", shape.ToString(),
-                       "; expected ", record_.shape.ToString()));
-    }
-    TensorTable::Component component;
-    if (values.dtype() == DType::kUint8 && record_.dtype == DType::kFloat32) {
-      component.scale = scale_ == 0 ? 1.0f : static_cast<float>(scale_);
-      component.values = std::move(values);
-    } else if (values.dtype() == record_.dtype && scale_ == 0) {
-      component.values = std::move(values);
-    } else {
-      component.values = Convert(values, record_.dtype, scale_);
-    }
-    return std::make_shared<TensorTable>(
-        std::vector<TensorTable::Component>{std::move(component)});
-  }
-
-  const std::string path_;
-  const TensorType record_;
-  const double scale_;
-  mutable LoadedTable table_;
+  const Files files_;
 };
+
+// Takes from the headers what `options` do not say.
+absl::Status ReadHeaders(const IdxOptions& options, Files* files) {
+  for (size_t i = 0; i < files->paths.size(); ++i) {
+    ASSIGN_OR_RETURN(TensorType type, ReadIdxType(files->paths[i]));
+    files->record_counts.push_back(type.shape.dim(0));
+    type.shape.RemoveDim(0);
+    TensorType& record = files->records.record;
+    if (record.dtype == DType::kInvalid) record.dtype = type.dtype;
+    if (i == 0) record.shape = type.shape;
+    if (i >= files->label_paths.size()) continue;
+    ASSIGN_OR_RETURN(type, ReadIdxType(files->label_paths[i]));
+    RETURN_IF_ERROR(CheckPair(files->paths[i], files->record_counts[i],
+                              files->label_paths[i], type.shape.dim(0)));
+    type.shape.RemoveDim(0);
+    if (i == 0 && !options.label_shape.has_value()) {
+      files->labels.record.shape = type.shape;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRecord(const Files& files) {
+  const TensorType& record = files.records.record;
+  const double scale = files.records.scale;
+  for (const Shape& shape : {record.shape, files.labels.record.shape}) {
+    if (shape.IsFullyKnown() && shape.rank() < Shape::kRankMax) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(files.paths[0], ": record_shape is ", shape.ToString(),
+                     "; expected known extents"));
+  }
+  if (record.dtype == DType::kString || record.dtype == DType::kBool ||
+      (scale != 0 && !IsFloating(record.dtype))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(files.paths[0], ": dtype is ", DTypeName(record.dtype),
+                     scale != 0 ? "; scaling needs a floating dtype"
+                                : "; expected a number"));
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -246,11 +351,11 @@ absl::StatusOr<Tensor> ReadIdx(absl::string_view path) {
   ASSIGN_OR_RETURN(const Header header, ReadHeader(file.get()));
   // A header may promise what the file cannot hold.
   const int64_t count = header.type.shape.element_count();
-  if (count > file->content_bytes_max() /
-                  static_cast<int64_t>(header.value_bytes)) {
-    return LengthError(*file, header,
-                       absl::StrCat("the file holds at most ",
-                                    file->content_bytes_max()));
+  if (count >
+      file->content_bytes_max() / static_cast<int64_t>(header.value_bytes)) {
+    return LengthError(
+        *file, header,
+        absl::StrCat("the file holds at most ", file->content_bytes_max()));
   }
   const size_t expected_bytes = static_cast<size_t>(count) * header.value_bytes;
   Tensor values;
@@ -276,41 +381,38 @@ absl::StatusOr<Tensor> ReadIdx(absl::string_view path) {
   return header.type_code == 0x08 ? values : DecodeValues(header, bytes);
 }
 
-absl::StatusOr<NodePointer> MakeIdx(absl::string_view path,
+absl::StatusOr<NodePointer> MakeIdx(std::vector<std::string> paths,
+                                    std::vector<std::string> label_paths,
                                     const IdxOptions& options) {
-  const std::string name(path);
+  RETURN_IF_ERROR(CheckFiles("Idx", paths, options.order));
+  if (!label_paths.empty() && label_paths.size() != paths.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Idx: ", paths.size(), " files of images, the first ", paths[0],
+        ", and ", label_paths.size(), " of labels, the first ", label_paths[0],
+        "; expected one of labels for each"));
+  }
   if (!std::isfinite(options.scale)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        name, ": scale is ", options.scale, "; expected a finite number"));
+        paths[0], ": scale is ", options.scale, "; expected a finite number"));
   }
-  TensorType record;
-  record.dtype = options.dtype;
+  Files files = {.paths = std::move(paths),
+                 .label_paths = std::move(label_paths),
+                 .order = options.order};
+  files.records = {.record = {.dtype = options.dtype}, .scale = options.scale};
+  files.labels.record.dtype = DType::kInt64;
+  if (options.label_shape.has_value()) {
+    files.labels.record.shape = *options.label_shape;
+  }
+  TensorType& record = files.records.record;
   if (record.dtype == DType::kInvalid && options.scale != 0) {
     record.dtype = DType::kFloat32;
   }
-  int64_t record_count = Dataset::kUnknownCardinality;
   if (record.dtype == DType::kInvalid || !options.record_shape.has_value()) {
-    ASSIGN_OR_RETURN(const TensorType file_type, ReadIdxType(path));
-    if (record.dtype == DType::kInvalid) record.dtype = file_type.dtype;
-    record_count = file_type.shape.dim(0);
-    record.shape = file_type.shape;
-    record.shape.RemoveDim(0);
+    RETURN_IF_ERROR(ReadHeaders(options, &files));
   }
   if (options.record_shape.has_value()) record.shape = *options.record_shape;
-  if (!record.shape.IsFullyKnown() || record.shape.rank() >= Shape::kRankMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": record_shape is ", record.shape.ToString(),
-                     "; expected known extents"));
-  }
-  if (record.dtype == DType::kString || record.dtype == DType::kBool ||
-      (options.scale != 0 && !IsFloating(record.dtype))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": dtype is ", DTypeName(record.dtype),
-                     options.scale != 0 ? "; scaling needs a floating dtype"
-                                        : "; expected a number"));
-  }
-  return std::make_shared<IdxNode>(name, std::move(record), record_count,
-                                   options.scale);
+  RETURN_IF_ERROR(CheckRecord(files));
+  return std::make_shared<IdxNode>(std::move(files));
 }
 
 }  // namespace muster

@@ -1,6 +1,9 @@
 #ifndef COMMON_DATASET_IDX_H_
 #define COMMON_DATASET_IDX_H_
 
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/dataset/dataset_node.h"
@@ -21,9 +24,15 @@ absl::StatusOr<Tensor> ReadIdx(absl::string_view path);
 // The type of ReadIdx(path), from the header alone.
 absl::StatusOr<TensorType> ReadIdxType(absl::string_view path);
 
-//   kInvalidArgument  options do not fit each other
-//   as ReadIdxType    when the header has to be looked at
-absl::StatusOr<NodePointer> MakeIdx(absl::string_view path,
+// The records of `paths`; with `label_paths`, of which there are as many then,
+// {record, label}. All headers are looked at unless `options` say what records
+// are.
+//   kInvalidArgument  options do not fit each other, or a file has not a label
+//                     for each record
+//   as CheckFiles()   by the list of files
+//   as ReadIdxType    when headers have to be looked at
+absl::StatusOr<NodePointer> MakeIdx(std::vector<std::string> paths,
+                                    std::vector<std::string> label_paths,
                                     const IdxOptions& options);
 
 }  // namespace muster

@@ -85,8 +85,7 @@ class ParallelMappedElements final : public ElementStream {
 
   absl::StatusOr<bool> Next(Element* element) override {
     absl::MutexLock lock(&mutex_);
-    mutex_.Await(
-        absl::Condition(this, &ParallelMappedElements::NextIsReady));
+    mutex_.Await(absl::Condition(this, &ParallelMappedElements::NextIsReady));
     Place& place = places_[consumed_ % places_.size()];
     if (!place.more.ok() || !*place.more) return place.more;
     std::swap(*element, place.result);
@@ -193,8 +192,15 @@ class MapNode final : public DatasetNode {
       return std::make_unique<MappedElements>(std::move(elements),
                                               std::move(functions[0]), key);
     }
-    return std::make_unique<ParallelMappedElements>(
-        std::move(elements), std::move(functions), key);
+    return std::make_unique<ParallelMappedElements>(std::move(elements),
+                                                    std::move(functions), key);
+  }
+
+  StageKind kind() const override { return StageKind::kElements; }
+  std::vector<NodePointer> inputs() const override { return {input_}; }
+  absl::StatusOr<NodePointer> WithInputs(
+      std::vector<NodePointer> inputs) const override {
+    return MakeMap(std::move(inputs[0]), function_, options_);
   }
 
   absl::Status Encode(proto::Dataset* encoded) const override {
@@ -255,6 +261,13 @@ class FilterNode final : public DatasetNode {
     return std::make_unique<FilteredElements>(std::move(elements), predicate_);
   }
 
+  StageKind kind() const override { return StageKind::kElements; }
+  std::vector<NodePointer> inputs() const override { return {input_}; }
+  absl::StatusOr<NodePointer> WithInputs(
+      std::vector<NodePointer> inputs) const override {
+    return MakeFilter(std::move(inputs[0]), predicate_);
+  }
+
   absl::Status Encode(proto::Dataset*) const override {
     return HostFunctionError("Filter");
   }
@@ -282,14 +295,21 @@ class GraphFilterNode final : public DatasetNode {
     return std::make_unique<FilteredElements>(
         std::move(elements),
         [function, key, number = uint64_t{0}, argument = Element(),
-         result = Element()](const Element& element) mutable
-        -> absl::StatusOr<bool> {
+         result = Element()](
+            const Element& element) mutable -> absl::StatusOr<bool> {
           argument = element;
           RETURN_IF_ERROR(
               function->Run(FoldIn(key, number++), &argument, &result));
           argument.clear();
           return result[0].scalar<bool>();
         });
+  }
+
+  StageKind kind() const override { return StageKind::kElements; }
+  std::vector<NodePointer> inputs() const override { return {input_}; }
+  absl::StatusOr<NodePointer> WithInputs(
+      std::vector<NodePointer> inputs) const override {
+    return MakeFilter(std::move(inputs[0]), predicate_);
   }
 
   absl::Status Encode(proto::Dataset* encoded) const override {

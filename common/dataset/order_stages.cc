@@ -22,6 +22,8 @@ constexpr int64_t kUnknown = Dataset::kUnknownCardinality;
 //   absl::StatusOr<std::unique_ptr<Stream<T>>> Order(
 //       StreamFactory<T> input, const PassContext& context) const;
 //   void EncodeStage(proto::DatasetStage* stage) const;
+//   absl::StatusOr<NodePointer> MakeOn(NodePointer input) const;
+//   static constexpr StageKind kKind;
 template <typename Stage>
 class OrderNode final : public DatasetNode {
  public:
@@ -47,16 +49,23 @@ class OrderNode final : public DatasetNode {
     if (first.table == nullptr) return first;
     RowSelection selection{.table = first.table};
     // Every pass of an input selects from the same table.
-    ASSIGN_OR_RETURN(
-        selection.rows,
-        stage_.template Order<int64_t>(
-            [input = input_](const PassContext& pass)
-                -> absl::StatusOr<std::unique_ptr<RowStream>> {
-              ASSIGN_OR_RETURN(RowSelection rows, input->MakeRows(pass));
-              return std::move(rows.rows);
-            },
-            context));
+    ASSIGN_OR_RETURN(selection.rows,
+                     stage_.template Order<int64_t>(
+                         [input = input_](const PassContext& pass)
+                             -> absl::StatusOr<std::unique_ptr<RowStream>> {
+                           ASSIGN_OR_RETURN(RowSelection rows,
+                                            input->MakeRows(pass));
+                           return std::move(rows.rows);
+                         },
+                         context));
     return selection;
+  }
+
+  StageKind kind() const override { return Stage::kKind; }
+  std::vector<NodePointer> inputs() const override { return {input_}; }
+  absl::StatusOr<NodePointer> WithInputs(
+      std::vector<NodePointer> inputs) const override {
+    return stage_.MakeOn(std::move(inputs[0]));
   }
 
   absl::Status Encode(proto::Dataset* encoded) const override {
@@ -121,6 +130,8 @@ struct ShuffleStage {
   int64_t buffer_size;
   ShuffleOptions options;
 
+  static constexpr StageKind kKind = StageKind::kShuffle;
+
   template <typename T>
   absl::StatusOr<std::unique_ptr<Stream<T>>> Order(
       const StreamFactory<T>& input, const PassContext& context) const {
@@ -134,6 +145,9 @@ struct ShuffleStage {
     ASSIGN_OR_RETURN(std::unique_ptr<Stream<T>> stream, input(context));
     return std::make_unique<ShuffleStream<T>>(std::move(stream), buffer_size,
                                               key);
+  }
+  absl::StatusOr<NodePointer> MakeOn(NodePointer input) const {
+    return MakeShuffle(std::move(input), buffer_size, options);
   }
   void EncodeStage(proto::DatasetStage* stage) const {
     proto::DatasetStage::Shuffle* const shuffle = stage->mutable_shuffle();
@@ -179,9 +193,8 @@ class RepeatStream final : public Stream<T> {
     const uint64_t epoch = static_cast<uint64_t>(context_.epoch);
     const uint64_t number = static_cast<uint64_t>(pass);
     return static_cast<int64_t>(
-        count_ == kInfinite
-            ? FoldIn(epoch, number)
-            : epoch * static_cast<uint64_t>(count_) + number);
+        count_ == kInfinite ? FoldIn(epoch, number)
+                            : epoch * static_cast<uint64_t>(count_) + number);
   }
 
   const StreamFactory<T> input_;
@@ -195,10 +208,15 @@ class RepeatStream final : public Stream<T> {
 struct RepeatStage {
   int64_t count;
 
+  static constexpr StageKind kKind = StageKind::kElements;
+
   template <typename T>
   absl::StatusOr<std::unique_ptr<Stream<T>>> Order(
       StreamFactory<T> input, const PassContext& context) const {
     return std::make_unique<RepeatStream<T>>(std::move(input), count, context);
+  }
+  absl::StatusOr<NodePointer> MakeOn(NodePointer input) const {
+    return MakeRepeat(std::move(input), count);
   }
   void EncodeStage(proto::DatasetStage* stage) const {
     stage->mutable_repeat()->set_count(count);
@@ -209,8 +227,8 @@ struct RepeatStage {
 template <typename T>
 class StridedStream final : public Stream<T> {
  public:
-  StridedStream(std::unique_ptr<Stream<T>> input, int64_t begin,
-                int64_t stride, int64_t count)
+  StridedStream(std::unique_ptr<Stream<T>> input, int64_t begin, int64_t stride,
+                int64_t count)
       : input_(std::move(input)),
         stride_(stride),
         left_(count),
@@ -247,10 +265,15 @@ absl::StatusOr<std::unique_ptr<Stream<T>>> MakeStrided(
 struct TakeStage {
   int64_t count;
 
+  static constexpr StageKind kKind = StageKind::kCount;
+
   template <typename T>
   absl::StatusOr<std::unique_ptr<Stream<T>>> Order(
       const StreamFactory<T>& input, const PassContext& context) const {
     return MakeStrided(input, context, 0, 1, count);
+  }
+  absl::StatusOr<NodePointer> MakeOn(NodePointer input) const {
+    return MakeTake(std::move(input), count);
   }
   void EncodeStage(proto::DatasetStage* stage) const {
     stage->mutable_take()->set_count(count);
@@ -260,10 +283,15 @@ struct TakeStage {
 struct SkipStage {
   int64_t count;
 
+  static constexpr StageKind kKind = StageKind::kCount;
+
   template <typename T>
   absl::StatusOr<std::unique_ptr<Stream<T>>> Order(
       const StreamFactory<T>& input, const PassContext& context) const {
     return MakeStrided(input, context, count, 1, kInfinite);
+  }
+  absl::StatusOr<NodePointer> MakeOn(NodePointer input) const {
+    return MakeSkip(std::move(input), count);
   }
   void EncodeStage(proto::DatasetStage* stage) const {
     stage->mutable_skip()->set_count(count);
@@ -274,10 +302,15 @@ struct ShardStage {
   int64_t shard_count;
   int64_t index;
 
+  static constexpr StageKind kKind = StageKind::kCount;
+
   template <typename T>
   absl::StatusOr<std::unique_ptr<Stream<T>>> Order(
       const StreamFactory<T>& input, const PassContext& context) const {
     return MakeStrided(input, context, index, shard_count, kInfinite);
+  }
+  absl::StatusOr<NodePointer> MakeOn(NodePointer input) const {
+    return MakeShard(std::move(input), shard_count, index);
   }
   void EncodeStage(proto::DatasetStage* stage) const {
     stage->mutable_shard()->set_shard_count(shard_count);
@@ -286,11 +319,16 @@ struct ShardStage {
 };
 
 struct ShardByPipelineStage {
+  static constexpr StageKind kKind = StageKind::kShardByPipeline;
+
   template <typename T>
   absl::StatusOr<std::unique_ptr<Stream<T>>> Order(
       const StreamFactory<T>& input, const PassContext& context) const {
     return MakeStrided(input, context, context.input.input_pipeline_id,
                        context.input.num_input_pipelines, kInfinite);
+  }
+  absl::StatusOr<NodePointer> MakeOn(NodePointer input) const {
+    return MakeShardByPipeline(std::move(input));
   }
   void EncodeStage(proto::DatasetStage* stage) const {
     stage->mutable_shard_by_pipeline();
@@ -360,9 +398,8 @@ absl::StatusOr<NodePointer> MakeShard(NodePointer input, int64_t shard_count,
   }
   int64_t cardinality = input->cardinality();
   if (cardinality >= 0) {
-    cardinality = cardinality > index
-                      ? (cardinality - index - 1) / shard_count + 1
-                      : 0;
+    cardinality =
+        cardinality > index ? (cardinality - index - 1) / shard_count + 1 : 0;
   }
   return MakeNode(std::move(input), cardinality,
                   ShardStage{shard_count, index});

@@ -2,20 +2,18 @@
 
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/dataset/csv.h"
+#include "common/dataset/file_table.h"
 #include "common/dataset/idx.h"
 #include "common/dataset/input_file.h"
 #include "common/dataset/synthetic.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
 
 namespace muster {
 namespace {
 
-// `directory`/`name`, plain or with ".gz"; the plain name when there is neither,
-// for the error.
+// `directory`/`name`, plain or with ".gz"; the plain name when there is
+// neither, for the error.
 std::string FindFile(absl::string_view directory, absl::string_view name) {
   const std::string plain = absl::StrCat(directory, "/", name);
   const std::string compressed = absl::StrCat(plain, ".gz");
@@ -27,25 +25,30 @@ std::string FindFile(absl::string_view directory, absl::string_view name) {
 }  // namespace
 
 Dataset Idx(absl::string_view path, const IdxOptions& options) {
-  return Dataset(MakeIdx(path, options));
+  return Dataset(MakeIdx({std::string(path)}, {}, options));
+}
+
+Dataset IdxFiles(const std::vector<std::string>& patterns,
+                 const IdxOptions& options) {
+  auto paths = ExpandFilePatterns(patterns);
+  return Dataset(paths.ok() ? MakeIdx(*std::move(paths), {}, options)
+                            : paths.status());
 }
 
 Dataset IdxPair(absl::string_view images_path, absl::string_view labels_path,
                 const IdxOptions& options) {
-  IdxOptions label_options = {.dtype = DType::kInt64};
-  // No file is looked at here when the images' is not to be.
-  if (options.record_shape.has_value()) label_options.record_shape = Shape();
-  const Dataset images = Idx(images_path, options);
-  const Dataset labels = Idx(labels_path, label_options);
-  if (images.status().ok() && labels.status().ok() &&
-      images.Cardinality() != labels.Cardinality() &&
-      images.Cardinality() >= 0 && labels.Cardinality() >= 0) {
-    return Dataset(absl::InvalidArgumentError(absl::StrCat(
-        images_path, " has ", images.Cardinality(), " records and ",
-        labels_path, " has ", labels.Cardinality(),
-        "; expected a label for each image")));
-  }
-  return Dataset::Zip({images, labels});
+  return Dataset(
+      MakeIdx({std::string(images_path)}, {std::string(labels_path)}, options));
+}
+
+Dataset IdxPairFiles(const std::vector<std::string>& image_patterns,
+                     const std::vector<std::string>& label_patterns,
+                     const IdxOptions& options) {
+  auto images = ExpandFilePatterns(image_patterns);
+  if (!images.ok()) return Dataset(images.status());
+  auto labels = ExpandFilePatterns(label_patterns);
+  if (!labels.ok()) return Dataset(labels.status());
+  return Dataset(MakeIdx(*std::move(images), *std::move(labels), options));
 }
 
 Dataset Mnist(absl::string_view directory, Split split) {
@@ -57,7 +60,14 @@ Dataset Mnist(absl::string_view directory, Split split) {
 }
 
 Dataset Csv(absl::string_view path, const CsvOptions& options) {
-  return Dataset(MakeCsv(path, options));
+  return Dataset(MakeCsv({std::string(path)}, options));
+}
+
+Dataset CsvFiles(const std::vector<std::string>& patterns,
+                 const CsvOptions& options) {
+  auto paths = ExpandFilePatterns(patterns);
+  return Dataset(paths.ok() ? MakeCsv(*std::move(paths), options)
+                            : paths.status());
 }
 
 Dataset Synthetic(const SyntheticOptions& options) {

@@ -25,20 +25,32 @@ struct IdxOptions {
   // The shape of one record. Unless it and `dtype` are given, the file's header
   // is read while defining the dataset.
   std::optional<Shape> record_shape = std::nullopt;
+  // Of pairs, the same of one label. Unless it is given, it is that of the
+  // file whose header is read, or a scalar where none is.
+  std::optional<Shape> label_shape = std::nullopt;
+  // How the records of several files follow each other: the default is file
+  // after file.
+  InterleaveOptions order = {};
 };
 
 // The records of an IDX file (the format of MNIST), gzip or not: one component.
 Dataset Idx(absl::string_view path, const IdxOptions& options = {});
+Dataset IdxFiles(const std::vector<std::string>& patterns,
+                 const IdxOptions& options = {});
 
 // {image, label} of two IDX files that have as many records; `options` are the
-// images', labels are int64.
+// images', labels are int64. Of several, each file of images has one of labels,
+// in the same order.
 Dataset IdxPair(absl::string_view images_path, absl::string_view labels_path,
                 const IdxOptions& options = {});
+Dataset IdxPairFiles(const std::vector<std::string>& image_patterns,
+                     const std::vector<std::string>& label_patterns,
+                     const IdxOptions& options = {});
 
 enum class Split { kTrain, kTest };
 
-// The handwritten digits of MNIST, {float32[28,28] in [0, 1], int64[]}, from the
-// four files of the original distribution in `directory`, gzip or not.
+// The handwritten digits of MNIST, {float32[28,28] in [0, 1], int64[]}, from
+// the four files of the original distribution in `directory`, gzip or not.
 Dataset Mnist(absl::string_view directory, Split split);
 
 struct CsvColumn {
@@ -61,10 +73,17 @@ struct CsvOptions {
   bool pack_features = true;
   // Other than 0: float features are multiplied by this.
   double scale = 0;
+  // How the records of several files follow each other: the default is file
+  // after file.
+  InterleaveOptions order = {};
 };
 
-// The records of a file of comma-separated values (RFC 4180): {features, label}.
+// The records of a file of comma-separated values (RFC 4180): {features,
+// label}.
 Dataset Csv(absl::string_view path, const CsvOptions& options = {});
+// Every file has the columns that the first one has.
+Dataset CsvFiles(const std::vector<std::string>& patterns,
+                 const CsvOptions& options = {});
 
 struct SyntheticOptions {
   int64_t example_count = 1000;
