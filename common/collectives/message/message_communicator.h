@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/collectives/communicator.h"
 #include "common/collectives/message/lane.h"
+#include "common/collectives/message/schedule.h"
 
 namespace muster {
 
@@ -27,8 +29,13 @@ struct MessageGroup {
 // A rank that fails tells the others why, so that all end with the first cause.
 //
 //   kInvalidArgument  the lanes are not those of such a group
+//
+// `choose` says how to all-reduce so many bytes between so many ranks; every
+// rank of a group has the same.
+using AlgorithmChoice = std::function<Algorithm(int size, size_t size_bytes)>;
+Algorithm ChooseAlgorithm(int size, size_t size_bytes);
 absl::StatusOr<std::unique_ptr<Communicator>> MakeMessageCommunicator(
-    MessageGroup group);
+    MessageGroup group, AlgorithmChoice choose = ChooseAlgorithm);
 
 }  // namespace muster
 
