@@ -59,8 +59,7 @@ class LaneListener {
   const std::string token_;
 };
 
-// Connects to a listener as `rank`. An address at which nobody listens yet is
-// tried again until `deadline`.
+// Connects to a listener as `rank`.
 //   kInvalidArgument     `address` is none
 //   kPermissionDenied    the listener does not know the token
 //   kFailedPrecondition  the listener is at another generation, or does not
