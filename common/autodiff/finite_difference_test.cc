@@ -223,6 +223,17 @@ void AddLossCases(std::vector<Case>* cases) {
       {"SigmoidCrossEntropy", {}, {Numbers({2, 3}), Numbers({2, 3}, 0, 1)}});
 }
 
+// As the only replica; common/runtime has more of them.
+void AddReplicaCases(std::vector<Case>* cases) {
+  for (const char* reduction : {"sum", "mean"}) {
+    cases->push_back({"AllReduce",
+                      {{"reduction", std::string(reduction)}},
+                      {Numbers({2, 3})}});
+  }
+  cases->push_back({"AllGather", {}, {Numbers({2, 3})}});
+  cases->push_back({"ReplicaPart", {}, {Numbers({3, 2}), Ids({3}, {0, 1, 2})}});
+}
+
 std::vector<Case> AllCases() {
   std::vector<Case> cases;
   AddBroadcastingCases(&cases);
@@ -232,6 +243,7 @@ std::vector<Case> AllCases() {
   AddMatMulCases(&cases);
   AddShapeCases(&cases);
   AddLossCases(&cases);
+  AddReplicaCases(&cases);
   return cases;
 }
 

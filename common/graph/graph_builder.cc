@@ -81,7 +81,29 @@ std::vector<Value> GraphBuilder::OpWithOutputs(absl::string_view op,
 }
 
 void GraphBuilder::OrderEffect(OpEffect effect, Node* node) {
-  if (effect == OpEffect::kNone) return;
+  const int index = static_cast<int>(graph_.nodes.size());
+  const auto wait_for = [node](int earlier) {
+    if (earlier >= 0) node->control_inputs.push_back(earlier);
+  };
+  switch (effect) {
+    case OpEffect::kNone:
+      return;
+    case OpEffect::kReadVariable:
+    case OpEffect::kUpdateVariable:
+      OrderVariableEffect(effect, node);
+      return;
+    case OpEffect::kDescribeStep:
+      wait_for(last_description_);
+      last_description_ = index;
+      return;
+    case OpEffect::kCommunicate:
+      wait_for(last_communication_);
+      last_communication_ = index;
+      return;
+  }
+}
+
+void GraphBuilder::OrderVariableEffect(OpEffect effect, Node* node) {
   const int index = static_cast<int>(graph_.nodes.size());
   VariableOrder& order = variable_orders_[node->attributes.GetOr<std::string>(
       kVariableAttribute, "")];
@@ -92,6 +114,7 @@ void GraphBuilder::OrderEffect(OpEffect effect, Node* node) {
     wait_for(order.last_update);
     order.reads_since.push_back(index);
   } else {
+    wait_for(last_description_);
     if (order.reads_since.empty()) wait_for(order.last_update);
     for (const int read : order.reads_since) wait_for(read);
     order = {.last_update = index, .reads_since = {}};

@@ -55,8 +55,9 @@ struct IndexedSlices {
 
 // Traces one graph. Not thread-safe.
 //
-// Reads and updates of one variable run in the order in which they were traced:
-// the builder adds the control inputs that say so.
+// Reads and updates of one variable run in the order in which they were traced,
+// and so do collectives, and an update runs after what was said about the step
+// before it: the builder adds the control inputs that say so.
 class GraphBuilder {
  public:
   // `registry` is borrowed and must outlive this object.
@@ -121,6 +122,7 @@ class GraphBuilder {
   Value Poisoned() { return Value(this, NodeOutput()); }
   std::string UniqueName(absl::string_view base);
   void OrderEffect(OpEffect effect, Node* node);
+  void OrderVariableEffect(OpEffect effect, Node* node);
 
   const OpRegistry* const registry_;
   Graph graph_;
@@ -128,6 +130,8 @@ class GraphBuilder {
   std::string scope_;  // "" or ends in '/'.
   absl::flat_hash_map<std::string, int> name_counts_;
   absl::flat_hash_map<std::string, VariableOrder> variable_orders_;
+  int last_description_ = -1;    // Of the step; -1: there is none.
+  int last_communication_ = -1;  // -1: there is none.
   std::vector<int> run_after_;
 };
 

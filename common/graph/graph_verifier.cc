@@ -54,7 +54,8 @@ absl::Status VerifyTypes(const Graph& graph, int index,
     return NodeError(node, "declares output types that its op does not give");
   }
   const OpSchema& schema = *registry.Find(node.op);
-  if (schema.effect != OpEffect::kNone) {
+  if (schema.effect == OpEffect::kReadVariable ||
+      schema.effect == OpEffect::kUpdateVariable) {
     return node.attributes.Get<std::string>(kVariableAttribute).status();
   }
   return absl::OkStatus();
@@ -108,38 +109,66 @@ absl::Status VerifyGraph(const Graph& graph, const OpRegistry& registry) {
   return VerifyInterface(graph);
 }
 
-absl::StatusOr<std::vector<std::vector<TensorType>>> SpecializeTypes(
-    const Graph& graph, const OpRegistry& registry,
-    absl::Span<const TensorType> parameters) {
-  if (parameters.size() != graph.parameters.size()) {
+absl::Status CheckArguments(const Graph& graph,
+                            absl::Span<const TensorType> arguments) {
+  if (arguments.size() != graph.parameters.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "graph \"", graph.name, "\" takes ", graph.parameters.size(),
-        " arguments, not ", parameters.size()));
+        " arguments, not ", arguments.size()));
   }
-  std::vector<std::vector<TensorType>> types(graph.nodes.size());
-  for (size_t i = 0; i < parameters.size(); ++i) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
     const Node& node = graph.nodes[graph.parameters[i]];
     const TensorType& declared = node.outputs[0];
-    if (parameters[i].dtype != declared.dtype ||
-        !parameters[i].shape.IsCompatibleWith(declared.shape)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "graph \"", graph.name, "\": argument ", i, " (\"",
-          node.attributes.GetOr<std::string>("name", ""), "\") is declared ",
-          declared.ToString(), ", but ", parameters[i].ToString(), " came"));
+    if (arguments[i].dtype == declared.dtype &&
+        arguments[i].shape.IsCompatibleWith(declared.shape)) {
+      continue;
     }
-    types[graph.parameters[i]] = {parameters[i]};
+    return absl::InvalidArgumentError(absl::StrCat(
+        "graph \"", graph.name, "\": argument ", i, " (\"",
+        node.attributes.GetOr<std::string>("name", ""), "\") is declared ",
+        declared.ToString(), ", but ", arguments[i].ToString(), " came"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NodeTypes> SpecializeTypes(
+    const Graph& graph, const OpRegistry& registry,
+    absl::Span<const TensorType> parameters) {
+  const std::vector<TensorType> own(parameters.begin(), parameters.end());
+  ASSIGN_OR_RETURN(std::vector<NodeTypes> types,
+                   SpecializeReplicaTypes(graph, registry, {own}));
+  return std::move(types[0]);
+}
+
+absl::StatusOr<std::vector<NodeTypes>> SpecializeReplicaTypes(
+    const Graph& graph, const OpRegistry& registry,
+    absl::Span<const std::vector<TensorType>> parameters) {
+  std::vector<NodeTypes> types(parameters.size(),
+                               NodeTypes(graph.nodes.size()));
+  for (size_t replica = 0; replica < parameters.size(); ++replica) {
+    RETURN_IF_ERROR(CheckArguments(graph, parameters[replica]));
+    for (size_t i = 0; i < graph.parameters.size(); ++i) {
+      types[replica][graph.parameters[i]] = {parameters[replica][i]};
+    }
+  }
+  // Of one node in each replica.
+  std::vector<std::vector<TensorType>> inputs(parameters.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    if (!types[i].empty()) continue;  // A parameter.
-    std::vector<TensorType> inputs;
-    for (const NodeOutput& input : node.inputs) {
-      inputs.push_back(types[input.node][input.output]);
+    if (node.op == kParameterOp) continue;
+    for (size_t replica = 0; replica < parameters.size(); ++replica) {
+      inputs[replica].clear();
+      for (const NodeOutput& input : node.inputs) {
+        inputs[replica].push_back(types[replica][input.node][input.output]);
+      }
     }
-    ASSIGN_OR_RETURN(
-        types[i],
-        registry.InferTypes(node.op, node.name,
-                            {.inputs = inputs, .attributes = node.attributes}));
+    for (size_t replica = 0; replica < parameters.size(); ++replica) {
+      ASSIGN_OR_RETURN(types[replica][i],
+                       registry.InferTypes(node.op, node.name,
+                                           {.inputs = inputs[replica],
+                                            .attributes = node.attributes,
+                                            .replica_inputs = inputs}));
+    }
   }
   return types;
 }

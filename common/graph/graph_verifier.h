@@ -21,15 +21,28 @@ namespace muster {
 inline constexpr int kNodeCountMax = 1 << 20;
 absl::Status VerifyGraph(const Graph& graph, const OpRegistry& registry);
 
+// Whether arguments of types `arguments` fit the declared parameters.
+//   kInvalidArgument   their number or a type does not; names the parameter
+absl::Status CheckArguments(const Graph& graph,
+                            absl::Span<const TensorType> arguments);
+
 // The types of all nodes when the arguments have types `parameters`, which must
 // be compatible with the declared ones.
 //
 //   kInvalidArgument   the argument count or an argument's type does not fit;
 //                      or extents do not fit each other, and then the message
 //                      names op, node and shapes
-absl::StatusOr<std::vector<std::vector<TensorType>>> SpecializeTypes(
+using NodeTypes = std::vector<std::vector<TensorType>>;  // [node][output]
+absl::StatusOr<NodeTypes> SpecializeTypes(
     const Graph& graph, const OpRegistry& registry,
     absl::Span<const TensorType> parameters);
+
+// The types of all nodes in every replica, [replica], when replica r has
+// arguments of types parameters[r]. All replicas that are given the same
+// arguments get the same answer, errors among them.
+absl::StatusOr<std::vector<NodeTypes>> SpecializeReplicaTypes(
+    const Graph& graph, const OpRegistry& registry,
+    absl::Span<const std::vector<TensorType>> parameters);
 
 }  // namespace muster
 

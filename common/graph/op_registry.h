@@ -22,6 +22,11 @@ enum class OpEffect {
   kNone,
   kReadVariable,    // Reads the variable named by kVariableAttribute.
   kUpdateVariable,  // Changes it.
+  // Says something about the step that later updates of any variable depend on.
+  kDescribeStep,
+  // Takes part in a collective: all replicas run these nodes, all of them, in
+  // the order in which they were traced.
+  kCommunicate,
 };
 
 // What a type rule may look at. While tracing, extents may be unknown; when a
@@ -30,6 +35,9 @@ enum class OpEffect {
 struct TypeRuleArguments {
   absl::Span<const TensorType> inputs;
   const Attributes& attributes;
+  // The types of the same inputs in every replica, in replica order, this one's
+  // among them. Empty while tracing, when nobody knows them.
+  absl::Span<const std::vector<TensorType>> replica_inputs;
 };
 
 // One kind of node: how many inputs, what types come out, how it is

@@ -35,6 +35,8 @@ struct KernelArguments {
   // Names this run of the step; the same for a retry of it. The only source of
   // randomness a kernel has.
   uint64_t step_seed = 0;
+  // Where the first row of this step's batch stands in the global batch.
+  int64_t example_offset = 0;
 };
 
 // Computes outputs from inputs and nothing else. Chosen and prepared once for a

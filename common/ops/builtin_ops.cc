@@ -17,6 +17,7 @@ const OpRegistry& BuiltinOps() {
     internal::RegisterMatMulOps(registry);
     internal::RegisterRandomOps(registry);
     internal::RegisterReductionOps(registry);
+    internal::RegisterReplicaOps(registry);
     internal::RegisterShapeOps(registry);
     internal::RegisterSliceOps(registry);
     internal::RegisterVariableOps(registry);

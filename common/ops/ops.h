@@ -14,6 +14,7 @@
 #include "common/ops/matmul.h"
 #include "common/ops/random_ops.h"
 #include "common/ops/reduction.h"
+#include "common/ops/replica_ops.h"
 #include "common/ops/shape_ops.h"
 #include "common/ops/slice_ops.h"
 #include "common/ops/variable_ops.h"

@@ -20,7 +20,9 @@ Value ConstantSeed(GraphBuilder& builder, int64_t first, int64_t second = 0);
 Value FoldInSeed(Value seed, int64_t data);
 
 // Floats in [0, 1). `shape` is fully known; the forms with `like` take the
-// shape of that value when the graph runs.
+// shape of that value when the graph runs, and take its rows for rows of a
+// batch: what a row draws depends on where it stands in the global batch (see
+// RunOptions::example_offset), not on how the batch is divided over replicas.
 Value RandomUniform(Value seed, const Shape& shape,
                     DType dtype = DType::kFloat32);
 Value RandomUniformLike(Value seed, Value like, DType dtype = DType::kFloat32);

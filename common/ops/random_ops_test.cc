@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "common/base/status_matchers.h"
@@ -28,8 +29,7 @@ Tensor Drawn(const std::function<Value(GraphBuilder&)>& trace,
   const auto graph = std::move(builder).Build();
   EXPECT_OK(graph);
   if (!graph.ok()) return Tensor::Zeros(DType::kFloat32, {kCount});
-  const auto results =
-      Interpret(*graph, {}, {.step_seed = step_seed, .variables = {}});
+  const auto results = Interpret(*graph, {}, {.step_seed = step_seed});
   EXPECT_OK(results);
   return results.ok() ? (*results)[0]
                       : Tensor::Zeros(DType::kFloat32, {kCount});
@@ -134,6 +134,46 @@ TEST(RandomOpsTest, BothHalvesOfASeedCount) {
   EXPECT_TRUE(BitwiseEqual(seeded(1, 2), seeded(1, 2)));
   EXPECT_FALSE(BitwiseEqual(seeded(1, 2), seeded(1, 3)));
   EXPECT_FALSE(BitwiseEqual(seeded(1, 2), seeded(2, 2)));
+}
+
+TEST(RandomOpsTest, RowsDrawByTheirPlaceInTheGlobalBatch) {
+  using DrawLike = Value (*)(Value seed, Value like, DType dtype);
+  for (const DrawLike draw :
+       {RandomUniformLike, RandomNormalLike, TruncatedNormalLike}) {
+    // Rows that fill no whole number of blocks, and rows that do.
+    for (const int64_t width : {1, 3, 4, 7}) {
+      const auto drawn = [&](int64_t rows, int64_t offset) {
+        return Evaluate(
+            [&](const std::vector<Value>& inputs) {
+              return draw(StepSeed(*inputs[0].builder()), inputs[0],
+                          DType::kFloat32);
+            },
+            {Tensor::Zeros(DType::kFloat32, {rows, width})},
+            {.unknown_extents = true,
+             .run = {.step_seed = 9, .example_offset = offset}});
+      };
+      ASSERT_OK_AND_ASSIGN(const Tensor whole, drawn(10, 0));
+      for (const auto& [begin, end] : {std::pair{0, 3}, {3, 4}, {4, 10}}) {
+        ASSERT_OK_AND_ASSIGN(const Tensor part, drawn(end - begin, begin));
+        EXPECT_TRUE(BitwiseEqual(part, whole.SliceRows(begin, end)))
+            << "rows of " << width << " from " << begin;
+      }
+      EXPECT_OK(drawn(0, 10));
+    }
+  }
+}
+
+TEST(RandomOpsTest, WhatIsNoBatchIsDrawnAlikeByAll) {
+  GraphBuilder builder(&BuiltinOps(), "random");
+  builder.AddResult(RandomUniform(StepSeed(builder), Shape({5, 3})));
+  builder.AddResult(RandomUniformLike(
+      StepSeed(builder), builder.Constant(Tensor::Scalar<float>(0))));
+  ASSERT_OK_AND_ASSIGN(const Graph graph, std::move(builder).Build());
+  ASSERT_OK_AND_ASSIGN(const auto first, Interpret(graph, {}));
+  ASSERT_OK_AND_ASSIGN(const auto later,
+                       Interpret(graph, {}, {.example_offset = 32}));
+  EXPECT_TRUE(BitwiseEqual(first[0], later[0]));
+  EXPECT_TRUE(BitwiseEqual(first[1], later[1]));
 }
 
 TEST(RandomOpsTest, DropoutMaskKeepsTheGivenShare) {

@@ -17,6 +17,7 @@ void RegisterMathOps(OpRegistry* registry);
 void RegisterMatMulOps(OpRegistry* registry);
 void RegisterRandomOps(OpRegistry* registry);
 void RegisterReductionOps(OpRegistry* registry);
+void RegisterReplicaOps(OpRegistry* registry);
 void RegisterShapeOps(OpRegistry* registry);
 void RegisterSliceOps(OpRegistry* registry);
 void RegisterVariableOps(OpRegistry* registry);

@@ -407,6 +407,34 @@ void AddRandomAndVariables(std::vector<TypeCase>* cases) {
                     "! must be float32[3,2]"});
 }
 
+void AddReplicas(std::vector<TypeCase>* cases) {
+  for (const char* op : {"ReplicaId", "ReplicaCount"}) {
+    cases->push_back({op, {}, {}, "int32[]"});
+    cases->push_back({op, {{F, {}}}, {}, "! takes 0 inputs, not 1"});
+  }
+  const Attributes mean = {{"reduction", std::string("mean")}};
+  cases->push_back({"AllReduce", {{F, {-1, 3}}}, mean, "float32[?,3]"});
+  cases->push_back({"AllReduce", {{I, {}}}, mean, "int32[]"});
+  cases->push_back({"AllReduce", {{B, {2}}}, mean, "! "});
+  cases->push_back({"AllReduce", {{DType::kUint8, {2}}}, mean, "! uint8"});
+  cases->push_back({"AllReduce", {{F, {2}}}, {}, "! \"reduction\""});
+  cases->push_back({"AllReduce",
+                    {{F, {2}}},
+                    {{"reduction", std::string("median")}},
+                    "! not \"median\""});
+  cases->push_back({"AllGather", {{F, {-1, 3}}}, {}, "float32[?,3]"});
+  cases->push_back({"AllGather", {{B, {2, -1}}}, {}, "bool[?,?]"});
+  cases->push_back({"AllGather", {{F, {}}}, {}, "! rank"});
+  cases->push_back({"AllGather", {{DType::kString, {2}}}, {}, "! string"});
+  cases->push_back(
+      {"ReplicaPart", {{F, {-1, 3}}, {F, {2, 3}}}, {}, "float32[2,3]"});
+  cases->push_back({"ReplicaPart", {{F, {3}}, {I, {-1}}}, {}, "float32[?]"});
+  cases->push_back({"ReplicaPart", {{F, {3}}, {I, {}}}, {}, "! rank"});
+  cases->push_back({"WeightGradients", {{F, {}}}, {}, ""});
+  cases->push_back({"WeightGradients", {{F, {1}}}, {}, "! float32 scalar"});
+  cases->push_back({"WeightGradients", {{I, {}}}, {}, "! float32 scalar"});
+}
+
 std::vector<TypeCase> AllCases() {
   std::vector<TypeCase> cases;
   AddElementwise(&cases);
@@ -416,6 +444,7 @@ std::vector<TypeCase> AllCases() {
   AddSlices(&cases);
   AddIndices(&cases);
   AddRandomAndVariables(&cases);
+  AddReplicas(&cases);
   return cases;
 }
 
@@ -480,8 +509,12 @@ TEST(TypeRulesTest, KnownInputsGiveKnownOutputs) {
     const bool are_known =
         std::all_of(one.inputs.begin(), one.inputs.end(),
                     [](const TensorType& t) { return t.shape.IsFullyKnown(); });
-    const auto types = BuiltinOps().InferTypes(
-        one.op, "node", {.inputs = one.inputs, .attributes = one.attributes});
+    const std::vector<std::vector<TensorType>> replica_inputs = {one.inputs};
+    const auto types =
+        BuiltinOps().InferTypes(one.op, "node",
+                                {.inputs = one.inputs,
+                                 .attributes = one.attributes,
+                                 .replica_inputs = replica_inputs});
     if (!are_known || !types.ok()) continue;
     for (const TensorType& type : *types) {
       EXPECT_TRUE(type.shape.IsFullyKnown()) << one.op << Join(*types);

@@ -91,6 +91,14 @@ TypesOr SparseGradientRule(const TypeRuleArguments& arguments) {
   return UpdateRows(arguments, /*rows=*/0, /*indices=*/1);
 }
 
+TypesOr WeightRule(const TypeRuleArguments& arguments) {
+  const TensorType& weight = arguments.inputs[0];
+  if (weight == TensorType{DType::kFloat32, {}}) {
+    return std::vector<TensorType>{};
+  }
+  return TypeError("input 0 must be a float32 scalar, not ", weight.ToString());
+}
+
 Attributes AttributesOf(const VariableHandle& variable) {
   return {{std::string(kVariableAttribute), variable.name},
           {"dtype", variable.type.dtype},
@@ -135,6 +143,21 @@ void ScatterSubVariable(const VariableHandle& variable, Value indices,
   Update("ScatterSubVariable", variable, {indices, rows});
 }
 
+void WeightGradients(Value weight) {
+  if (!weight.ok()) return;
+  for (const Node& node : weight.builder()->graph().nodes) {
+    if (node.op == "WeightGradients" || node.op == "ApplyGradient" ||
+        node.op == "ApplySparseGradient") {
+      internal::ReportMistake(
+          {weight}, absl::StrCat("WeightGradients comes after ", node.op, " \"",
+                                 node.name, "\"; a step says it once, before ",
+                                 "it applies the first gradient"));
+      return;
+    }
+  }
+  internal::Apply("WeightGradients", {weight});
+}
+
 void ApplyGradient(const VariableHandle& variable, Value gradient) {
   Update("ApplyGradient", variable, {gradient});
 }
@@ -162,6 +185,7 @@ void RegisterVariableOps(OpRegistry* registry) {
   add("ScatterUpdateVariable", 2, ScatterRule, OpEffect::kUpdateVariable);
   add("ScatterAddVariable", 2, ScatterRule, OpEffect::kUpdateVariable);
   add("ScatterSubVariable", 2, ScatterRule, OpEffect::kUpdateVariable);
+  add("WeightGradients", 1, WeightRule, OpEffect::kDescribeStep);
   add("ApplyGradient", 1, AssignRule, OpEffect::kUpdateVariable);
   add("ApplySparseGradient", 2, SparseGradientRule, OpEffect::kUpdateVariable);
 }

@@ -35,6 +35,13 @@ void ScatterAddVariable(const VariableHandle& variable, Value indices,
 void ScatterSubVariable(const VariableHandle& variable, Value indices,
                         Value rows);
 
+// Says that the gradients that this step applies are means over `weight`
+// examples, a float32 scalar of at least 0: where replicas train in sync, the
+// variables take the mean over the examples of all. A step that does not say so
+// has its gradients summed over the replicas. A mistake when the step has
+// applied a gradient already, or says it twice.
+void WeightGradients(Value weight);
+
 // One step of the optimizer that the variable's store has.
 void ApplyGradient(const VariableHandle& variable, Value gradient);
 // Of the rows `indices` only; rows that repeat are summed first.

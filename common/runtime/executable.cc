@@ -12,6 +12,7 @@
 #include "common/runtime/matmul_fusion.h"
 #include "common/runtime/plan.h"
 #include "common/runtime/plan_builder.h"
+#include "common/runtime/replica_ops.h"
 #include "common/runtime/typed_graph.h"
 #include "common/runtime/variable_ops.h"
 
@@ -32,6 +33,12 @@ absl::Status CheckOptions(const ExecutableOptions& options) {
   return absl::OkStatus();
 }
 
+std::vector<TensorType> TypesOf(absl::Span<const Tensor> tensors) {
+  std::vector<TensorType> types;
+  for (const Tensor& tensor : tensors) types.push_back(tensor.type());
+  return types;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
@@ -41,6 +48,12 @@ absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
   RETURN_IF_ERROR(VerifyGraph(graph, ops));
   auto executable = absl::WrapUnique(new Executable(
       ApplyUpdatesEarly(DropDeadNodes(graph, ops)), ops, kernels, options));
+  if (options.replica_link != nullptr &&
+      options.replica_link->replica_count() > 1 &&
+      DependsOnReplicaRows(executable->graph_)) {
+    executable->replica_shapes_ = std::make_unique<ReplicaShapes>(
+        executable->graph_, options.replica_link);
+  }
   if (executable->uses_.empty()) return executable;
   if (variables == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -71,40 +84,64 @@ Executable::~Executable() = default;
 absl::Status Executable::Run(absl::Span<const Tensor> arguments,
                              const RunOptions& options,
                              std::vector<Tensor>* results) {
+  if (options.example_offset < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("example_offset is ", options.example_offset,
+                     "; a batch begins at row 0 of the global one or later"));
+  }
+  if (replica_shapes_ != nullptr) {
+    RETURN_IF_ERROR(CheckArguments(graph_, TypesOf(arguments)));
+    RETURN_IF_ERROR(replica_shapes_->Exchange(arguments));
+  }
   ASSIGN_OR_RETURN(Plan* const plan, FindPlan(arguments));
   if (session_ != nullptr) RETURN_IF_ERROR(session_->Begin(options.step_id));
-  RETURN_IF_ERROR(
-      plan->Run(arguments, options.step_seed, session_.get(), results));
+  RETURN_IF_ERROR(plan->Run(arguments, options, session_.get(), results));
   return session_ == nullptr ? absl::OkStatus() : session_->Commit();
 }
 
+absl::Span<const int64_t> Executable::replica_extents() const {
+  return replica_shapes_ == nullptr ? absl::Span<const int64_t>()
+                                    : replica_shapes_->extents();
+}
+
 absl::StatusOr<Plan*> Executable::FindPlan(absl::Span<const Tensor> arguments) {
+  const absl::Span<const int64_t> extents = replica_extents();
   const auto found =
-      std::find_if(plans_.begin(), plans_.end(),
-                   [&](const auto& plan) { return plan->Fits(arguments); });
+      std::find_if(plans_.begin(), plans_.end(), [&](const PlanEntry& entry) {
+        return entry.plan->Fits(arguments) && entry.replica_extents == extents;
+      });
   if (found != plans_.end()) {
     plans_.splice(plans_.begin(), plans_, found);
-    return plans_.front().get();
+    return plans_.front().plan.get();
   }
-  std::vector<TensorType> types;
-  for (const Tensor& argument : arguments) types.push_back(argument.type());
-  ASSIGN_OR_RETURN(Graph typed, WithTypes(graph_, ops_, types));
+  ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, MakePlan(arguments));
+  if (plans_.size() == static_cast<size_t>(options_.plan_count_max)) {
+    plans_.pop_back();
+  }
+  plans_.push_front({std::move(plan), {extents.begin(), extents.end()}});
+  return plans_.front().plan.get();
+}
+
+absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
+    absl::Span<const Tensor> arguments) const {
+  std::vector<std::vector<TensorType>> types = {TypesOf(arguments)};
+  int replica = 0;
+  if (replica_shapes_ != nullptr) {
+    types = replica_shapes_->ArgumentTypes();
+    replica = options_.replica_link->replica_id();
+  }
+  ASSIGN_OR_RETURN(Graph typed, WithTypes(graph_, ops_, types, replica));
   BypassNoOps(&typed);
   ReadReluOutputs(&typed);
   FuseMatMulBias(&typed, [this](const KernelSpec& spec) {
     return kernels_.Create(spec, pool_.get()).ok();
   });
-  ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan,
-                   PlanBuilder::Build(DropDeadNodes(typed, ops_),
-                                      {.kernels = kernels_,
-                                       .pool = pool_.get(),
-                                       .uses = uses_,
-                                       .bytes_max = options_.plan_bytes_max}));
-  if (plans_.size() == static_cast<size_t>(options_.plan_count_max)) {
-    plans_.pop_back();
-  }
-  plans_.push_front(std::move(plan));
-  return plans_.front().get();
+  return PlanBuilder::Build(DropDeadNodes(typed, ops_),
+                            {.kernels = kernels_,
+                             .pool = pool_.get(),
+                             .uses = uses_,
+                             .link = options_.replica_link,
+                             .bytes_max = options_.plan_bytes_max});
 }
 
 }  // namespace muster

@@ -13,6 +13,9 @@
 #include "common/graph/graph.h"
 #include "common/graph/op_registry.h"
 #include "common/kernels/kernel.h"
+#include "common/runtime/replica_link.h"
+#include "common/runtime/replica_shapes.h"
+#include "common/runtime/run_options.h"
 #include "common/tensor/tensor.h"
 #include "common/variables/variable_store.h"
 
@@ -29,13 +32,9 @@ struct ExecutableOptions {
   // What a plan may need for its intermediate values and results. Graphs come
   // over the network, and a few bytes of one can ask for any amount.
   int64_t plan_bytes_max = int64_t{1} << 36;
-};
-
-struct RunOptions {
-  // Names the step for all time; see VariableSession::Begin().
-  uint64_t step_id = 0;
-  // The only source of randomness; the same for a retry of the step.
-  uint64_t step_seed = 0;
+  // The other replicas of the step, which all run this graph; borrowed, and
+  // outlives the executable. Null: the step runs alone, and is all replicas.
+  ReplicaLink* replica_link = nullptr;
 };
 
 // A graph made ready to run on one device. The first run with new argument
@@ -71,7 +70,7 @@ class Executable {
   //                      range); names the node and its op
   //   kUnimplemented     the device has no kernel for a node
   //   kResourceExhausted the step needs more than plan_bytes_max
-  //   any                from the variable store
+  //   any                from the variable store, and from the replica link
   absl::Status Run(absl::Span<const Tensor> arguments,
                    const RunOptions& options, std::vector<Tensor>* results);
 
@@ -85,8 +84,18 @@ class Executable {
   Executable(Graph graph, const OpRegistry& ops, const KernelRegistry& kernels,
              const ExecutableOptions& options);
 
+  struct PlanEntry {
+    std::unique_ptr<Plan> plan;
+    // What the plan is for besides its own arguments: as ReplicaShapes has
+    // them; empty without.
+    std::vector<int64_t> replica_extents;
+  };
+
   // The plan for arguments of these types, made when there is none.
   absl::StatusOr<Plan*> FindPlan(absl::Span<const Tensor> arguments);
+  absl::StatusOr<std::unique_ptr<Plan>> MakePlan(
+      absl::Span<const Tensor> arguments) const;
+  absl::Span<const int64_t> replica_extents() const;
 
   const Graph graph_;
   const OpRegistry& ops_;
@@ -95,7 +104,9 @@ class Executable {
   std::unique_ptr<ThreadPool> pool_;  // Null for one thread. Outlives plans_.
   std::vector<VariableUse> uses_;
   std::unique_ptr<VariableSession> session_;  // Null without variables.
-  std::list<std::unique_ptr<Plan>> plans_;    // Last used first.
+  // Null when what this replica knows of its own arguments is all it needs.
+  std::unique_ptr<ReplicaShapes> replica_shapes_;
+  std::list<PlanEntry> plans_;  // Last used first.
 };
 
 }  // namespace muster

@@ -37,8 +37,10 @@ Graph WithNodes(const Graph& graph, const std::vector<int>& order) {
   return result;
 }
 
-bool IsUpdate(const Node& node) {
-  return FindVariableUpdateOp(node.op).has_value();
+// What a session is handed as early as it can be.
+bool GoesToSession(const Node& node) {
+  return FindVariableUpdateOp(node.op).has_value() ||
+         node.op == kWeightGradientsOp;
 }
 
 // For each node the last node that uses its value or a view of it; the end of
@@ -85,7 +87,8 @@ Graph DropDeadNodes(const Graph& graph, const OpRegistry& ops) {
   for (int i = static_cast<int>(graph.nodes.size()) - 1; i >= 0; --i) {
     const Node& node = graph.nodes[i];
     const OpSchema* schema = ops.Find(node.op);
-    if (schema != nullptr && schema->effect == OpEffect::kUpdateVariable) {
+    if (schema != nullptr && schema->effect != OpEffect::kNone &&
+        schema->effect != OpEffect::kReadVariable) {
       is_live[i] = true;
     }
     if (!is_live[i]) continue;
@@ -107,7 +110,7 @@ Graph ApplyUpdatesEarly(const Graph& graph) {
       int& until = read_until.try_emplace(VariableOf(node), 0).first->second;
       until = std::max(until, last_uses[i]);
     }
-    if (!IsUpdate(node)) continue;
+    if (!GoesToSession(node)) continue;
     int earliest = 0;
     for (const NodeOutput& input : node.inputs) {
       earliest = std::max(earliest, ready[input.node]);

@@ -10,8 +10,9 @@ namespace muster {
 // Rewrites keep what a graph computes and the order of effects on each
 // variable. Pure functions.
 
-// Without the nodes that no result and no update depends on. Parameters stay:
-// they are the graph's interface.
+// Without the nodes that no result and no effect on others depends on.
+// Parameters stay: they are the graph's interface. So do collectives that
+// nobody asks for, because other replicas may wait for them.
 Graph DropDeadNodes(const Graph& graph, const OpRegistry& ops);
 
 // Moves each variable update forward to where its value is known and earlier

@@ -1,6 +1,7 @@
 #include "common/runtime/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -63,14 +64,15 @@ bool Plan::Fits(absl::Span<const Tensor> arguments) const {
   return true;
 }
 
-absl::Status Plan::Run(absl::Span<const Tensor> arguments, uint64_t step_seed,
-                       VariableSession* session, std::vector<Tensor>* results) {
+absl::Status Plan::Run(absl::Span<const Tensor> arguments,
+                       const RunOptions& options, VariableSession* session,
+                       std::vector<Tensor>* results) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (argument_slots_[i] >= 0) slots_[argument_slots_[i]] = arguments[i];
   }
   PrepareResults(results);
   for (Step& step : steps_) {
-    if (absl::Status status = RunStep(step, step_seed, session); !status.ok()) {
+    if (absl::Status status = RunStep(step, options, session); !status.ok()) {
       ReleaseBorrowed();
       return Dress(step.description, status);
     }
@@ -81,13 +83,14 @@ absl::Status Plan::Run(absl::Span<const Tensor> arguments, uint64_t step_seed,
   return absl::OkStatus();
 }
 
-absl::Status Plan::RunStep(Step& step, uint64_t step_seed,
+absl::Status Plan::RunStep(Step& step, const RunOptions& options,
                            VariableSession* session) {
   switch (step.kind) {
     case StepKind::kKernel:
       return step.kernel->Run({.inputs = step.inputs,
                                .outputs = step.outputs,
-                               .step_seed = step_seed});
+                               .step_seed = options.step_seed,
+                               .example_offset = options.example_offset});
     case StepKind::kView:
       *step.outputs[0] = step.inputs[0]->Reshaped(step.type.shape);
       return absl::OkStatus();
@@ -108,6 +111,14 @@ absl::Status Plan::RunStep(Step& step, uint64_t step_seed,
     case StepKind::kUpdate:
       return session->Update(step.variable, step.update_kind, *step.inputs[0],
                              *step.inputs[1]);
+    case StepKind::kWeigh: {
+      const double weight = step.inputs[0]->scalar<float>();
+      if (!std::isfinite(weight) || weight < 0) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "the gradients cannot be means over ", weight, " examples"));
+      }
+      return session->SetGradientWeight(weight);
+    }
   }
   return absl::InternalError("no such kind of step");
 }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/kernels/kernel.h"
+#include "common/runtime/run_options.h"
 #include "common/tensor/tensor.h"
 #include "common/variables/variable_store.h"
 
@@ -30,8 +31,9 @@ class Plan {
 
   // Between Begin() and Commit() of `session`, which may be null when no step
   // needs it. The arguments fit. Executable::Run() tells of results and errors.
-  absl::Status Run(absl::Span<const Tensor> arguments, uint64_t step_seed,
-                   VariableSession* session, std::vector<Tensor>* results);
+  absl::Status Run(absl::Span<const Tensor> arguments,
+                   const RunOptions& options, VariableSession* session,
+                   std::vector<Tensor>* results);
 
   // What lies in the arena; results come on top.
   size_t arena_bytes() const { return arena_bytes_; }
@@ -40,7 +42,7 @@ class Plan {
  private:
   friend class PlanBuilder;
 
-  enum class StepKind { kKernel, kView, kRead, kGather, kUpdate };
+  enum class StepKind { kKernel, kView, kRead, kGather, kUpdate, kWeigh };
 
   struct Step {
     StepKind kind = StepKind::kKernel;
@@ -70,7 +72,7 @@ class Plan {
 
   Plan() = default;
 
-  absl::Status RunStep(Step& step, uint64_t step_seed,
+  absl::Status RunStep(Step& step, const RunOptions& options,
                        VariableSession* session);
   void PrepareResults(std::vector<Tensor>* results);
   void FinishResults(std::vector<Tensor>* results);

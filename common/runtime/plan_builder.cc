@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/graph_rewrites.h"
+#include "common/runtime/replica_ops.h"
 #include "common/runtime/typed_graph.h"
 #include "common/runtime/variable_ops.h"
 #include "common/tensor/buffer.h"
@@ -31,7 +32,19 @@ std::string Describe(const Node& node) {
 // Ops that no kernel runs.
 bool NeedsNoKernel(const Node& node) {
   return node.op == kParameterOp || node.op == kConstantOp ||
-         IsViewOp(node.op) || IsVariableOp(node.op);
+         IsViewOp(node.op) || IsVariableOp(node.op) ||
+         node.op == kWeightGradientsOp;
+}
+
+// Whether a node gives the same whenever its inputs are the same. An op without
+// inputs is a source of something new (StepSeed); random numbers for the rows
+// of a batch hang on where those stand.
+bool DependsOnInputsOnly(const Node& node) {
+  const bool is_random = node.op == "RandomUniform" ||
+                         node.op == "RandomNormal" ||
+                         node.op == "TruncatedNormal";
+  const bool draws_for_rows = is_random && node.inputs.size() == 2;
+  return !node.inputs.empty() && !draws_for_rows && !IsReplicaOp(node.op);
 }
 
 }  // namespace
@@ -110,7 +123,7 @@ absl::Status PlanBuilder::ChooseKernels() {
     const Node& node = graph_.nodes[i];
     FindStorage(i);
     if (NeedsNoKernel(node)) continue;
-    auto kernel = options_.kernels.Create(SpecOf(graph_, node), options_.pool);
+    auto kernel = MakeKernel(node);
     if (!kernel.ok()) {
       return absl::Status(
           kernel.status().code(),
@@ -150,10 +163,18 @@ void PlanBuilder::FindStorage(int node_index) {
   }
 }
 
-// An op without inputs is a source of something new (StepSeed) and stays.
+absl::StatusOr<std::unique_ptr<Kernel>> PlanBuilder::MakeKernel(
+    const Node& node) const {
+  const KernelSpec spec = SpecOf(graph_, node);
+  if (options_.link != nullptr && IsReplicaOp(node.op)) {
+    return MakeReplicaKernel(spec, node.name, options_.link);
+  }
+  return options_.kernels.Create(spec, options_.pool);
+}
+
 void PlanBuilder::FoldConstant(int node_index) {
   const Node& node = graph_.nodes[node_index];
-  if (node.inputs.empty()) return;
+  if (!DependsOnInputsOnly(node)) return;
   std::vector<const Tensor*> inputs;
   for (const NodeOutput& input : node.inputs) {
     if (storages_[RootOf(input)] != Storage::kConstant) return;
@@ -298,6 +319,9 @@ absl::Status PlanBuilder::MakeSteps() {
     }
     if (IsVariableOp(node.op)) {
       RETURN_IF_ERROR(MakeVariableStep(i, &step));
+    } else if (node.op == kWeightGradientsOp) {
+      if (options_.uses.empty()) continue;  // Nobody to tell.
+      step.kind = Plan::StepKind::kWeigh;
     } else if (IsViewOp(node.op)) {
       if (IsStatic(roots_[first_slots_[i]])) continue;
       step.kind = Plan::StepKind::kView;

@@ -15,6 +15,7 @@
 #include "common/kernels/kernel.h"
 #include "common/runtime/arena_planner.h"
 #include "common/runtime/plan.h"
+#include "common/runtime/replica_link.h"
 #include "common/tensor/tensor.h"
 #include "common/variables/variable_store.h"
 
@@ -29,6 +30,7 @@ class PlanBuilder {
     const KernelRegistry& kernels;
     ThreadPool* pool = nullptr;          // Null: one thread.
     absl::Span<const VariableUse> uses;  // As the session knows them.
+    ReplicaLink* link = nullptr;         // Null: the step runs alone.
     int64_t bytes_max = 0;
   };
 
@@ -54,6 +56,7 @@ class PlanBuilder {
 
   absl::Status CheckSizes() const;
   absl::Status ChooseKernels();
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node) const;
   void FoldConstant(int node);
   void FindStorage(int node);
   void FindLastUses();

@@ -299,6 +299,10 @@ class FakeVariableStore::Session : public VariableSession {
     copies_.push_back(value.Clone());
     return absl::OkStatus();
   }
+  absl::Status SetGradientWeight(double weight) override {
+    store_->events_.push_back(absl::StrCat("weight ", weight));
+    return absl::OkStatus();
+  }
   absl::Status Commit() override {
     store_->events_.push_back("commit");
     for (size_t i = 0; i < values_.size(); ++i) {

@@ -1,26 +1,46 @@
 #include "common/runtime/typed_graph.h"
 
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/graph/graph_verifier.h"
+#include "common/runtime/replica_ops.h"
 
 namespace muster {
 
-absl::StatusOr<Graph> WithTypes(const Graph& graph, const OpRegistry& ops,
-                                absl::Span<const TensorType> parameters) {
-  ASSIGN_OR_RETURN(auto types, SpecializeTypes(graph, ops, parameters));
+namespace {
+
+std::vector<int64_t> RowsByReplica(const std::vector<NodeTypes>& types,
+                                   NodeOutput output) {
+  std::vector<int64_t> rows;
+  for (const NodeTypes& of_replica : types) {
+    rows.push_back(of_replica[output.node][output.output].shape.dim(0));
+  }
+  return rows;
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> WithTypes(
+    const Graph& graph, const OpRegistry& ops,
+    absl::Span<const std::vector<TensorType>> parameters, int replica) {
+  ASSIGN_OR_RETURN(const std::vector<NodeTypes> types,
+                   SpecializeReplicaTypes(graph, ops, parameters));
   Graph typed = graph;
   for (size_t i = 0; i < typed.nodes.size(); ++i) {
-    for (const TensorType& type : types[i]) {
+    Node& node = typed.nodes[i];
+    for (const TensorType& type : types[replica][i]) {
       if (type.shape.IsFullyKnown()) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          typed.nodes[i].op, " \"", typed.nodes[i].name, "\" gives ",
-          type.ToString(), ", whose extents do not follow from the arguments"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(node.op, " \"", node.name, "\" gives ", type.ToString(),
+                       ", whose extents do not follow from the arguments"));
     }
-    typed.nodes[i].outputs = std::move(types[i]);
+    node.outputs = types[replica][i];
+    if (const int input = ReplicaRowsInput(node.op); input >= 0) {
+      node.attributes.Set(kReplicaRowsAttribute,
+                          RowsByReplica(types, node.inputs[input]));
+    }
   }
   return typed;
 }

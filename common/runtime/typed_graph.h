@@ -1,6 +1,8 @@
 #ifndef COMMON_RUNTIME_TYPED_GRAPH_H_
 #define COMMON_RUNTIME_TYPED_GRAPH_H_
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/graph/graph.h"
@@ -14,10 +16,13 @@ namespace muster {
 // rewrites for one plan work on. They may leave the op registry behind and use
 // ops that only kernels know.
 
-// `graph` for arguments of types `parameters`.
-//   kInvalidArgument  see SpecializeTypes()
-absl::StatusOr<Graph> WithTypes(const Graph& graph, const OpRegistry& ops,
-                                absl::Span<const TensorType> parameters);
+// `graph` as replica `replica` runs it when the arguments of replica r have
+// types parameters[r]; a step that runs alone is replica 0 of one. Nodes that
+// ask how many rows the replicas have are told.
+//   kInvalidArgument  see SpecializeReplicaTypes()
+absl::StatusOr<Graph> WithTypes(
+    const Graph& graph, const OpRegistry& ops,
+    absl::Span<const std::vector<TensorType>> parameters, int replica);
 
 KernelSpec SpecOf(const Graph& typed_graph, const Node& node);
 

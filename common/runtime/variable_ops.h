@@ -22,9 +22,13 @@ struct VariableUpdateOp {
   int indices_input = -1;  // -1: takes none.
 };
 
+// What the session is told about the gradients of the step.
+inline constexpr absl::string_view kWeightGradientsOp = "WeightGradients";
+
 // Nothing when `op` updates no variable.
 std::optional<VariableUpdateOp> FindVariableUpdateOp(absl::string_view op);
 
+// Those that read or update one variable.
 bool IsVariableOp(absl::string_view op);
 
 // The variable that a variable op names.

@@ -33,10 +33,18 @@ enum class UpdateKind {
 // What a step does to one variable: known when the step is compiled, so that a
 // store can fetch ahead and pack its messages.
 struct VariableUse {
+  // One update that every run of the step makes.
+  struct PlannedUpdate {
+    int position = 0;  // Among the updates of all variables, in their order.
+    UpdateKind kind = UpdateKind::kAssign;
+  };
+
   std::string name;
   bool is_read = false;      // As a whole.
   bool is_gathered = false;  // By rows.
   bool is_updated = false;
+  // In their order. Filled for compiled steps only.
+  std::vector<PlannedUpdate> updates = {};
 };
 
 // One compiled step's way to its variables. A variable is named by its position
@@ -69,6 +77,15 @@ class VariableSession {
   // untouched by the caller until Commit() returns.
   virtual absl::Status Update(int variable, UpdateKind kind,
                               const Tensor& value, const Tensor& indices) = 0;
+
+  // The gradients of this step are means over `weight` examples: finite, at
+  // least 0, said before the first gradient comes. Means nothing to a store
+  // that takes gradients from one replica, whose mean it is; where replicas
+  // train in sync, the mean over the examples of all is what is applied.
+  virtual absl::Status SetGradientWeight(double weight) {
+    (void)weight;
+    return absl::OkStatus();
+  }
 
   // Every update of the step has been applied when this returns OK.
   virtual absl::Status Commit() = 0;

@@ -352,6 +352,20 @@ void AddRandomCases(std::vector<KernelCase>* cases) {
   }
 }
 
+void AddReplicaCases(std::vector<KernelCase>* cases) {
+  cases->push_back({"ReplicaId", {}, {}});
+  cases->push_back({"ReplicaCount", {}, {}});
+  for (const DType dtype : {kF32, kI64, DType::kBfloat16}) {
+    for (const Shape& shape : {Shape{0, 3}, Shape{5, 17}}) {
+      cases->push_back({"AllReduce",
+                        {{"reduction", std::string("mean")}},
+                        {{dtype, shape}}});
+      cases->push_back({"AllGather", {}, {{dtype, shape}}});
+      cases->push_back({"ReplicaPart", {}, {{dtype, shape}, {dtype, shape}}});
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<KernelCase> AllKernelCases() {
@@ -364,6 +378,7 @@ std::vector<KernelCase> AllKernelCases() {
   AddShapeCases(&cases);
   AddIndexCases(&cases);
   AddRandomCases(&cases);
+  AddReplicaCases(&cases);
   return cases;
 }
 

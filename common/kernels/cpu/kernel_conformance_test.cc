@@ -110,8 +110,10 @@ std::vector<Tensor> RunKernel(Kernel* kernel, const KernelSpec& spec,
   }
   std::vector<Tensor*> pointers;
   for (Tensor& output : outputs) pointers.push_back(&output);
-  EXPECT_OK(kernel->Run(
-      {.inputs = Pointers(inputs), .outputs = pointers, .step_seed = 5}));
+  EXPECT_OK(kernel->Run({.inputs = Pointers(inputs),
+                         .outputs = pointers,
+                         .step_seed = 5,
+                         .example_offset = 3}));
   return outputs;
 }
 
@@ -127,7 +129,10 @@ void ExpectConforms(const KernelCase& c, ThreadPool* pool = nullptr) {
   ASSERT_OK_AND_ASSIGN(
       spec.outputs,
       BuiltinOps().InferTypes(
-          c.op, "test", {.inputs = spec.inputs, .attributes = c.attributes}));
+          c.op, "test",
+          {.inputs = spec.inputs,
+           .attributes = c.attributes,
+           .replica_inputs = absl::MakeConstSpan(&spec.inputs, 1)}));
   ASSERT_OK_AND_ASSIGN(const auto reference,
                        ReferenceKernels().Create(spec, nullptr));
   ASSERT_OK_AND_ASSIGN(const auto fast, CpuKernels().Create(spec, pool));

@@ -5,6 +5,7 @@
 #include "common/kernels/cpu/register.h"
 #include "common/kernels/cpu/vectorized.h"
 #include "common/kernels/kernel.h"
+#include "common/kernels/random_position.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
 
@@ -45,12 +46,20 @@ struct Rounds {
 };
 
 struct FillUniform {
-  MUSTER_INLINE static void Run(uint64_t key, int64_t count, float* out) {
-    int64_t position = 0;
+  // The numbers `first` to first + count - 1 of the stream.
+  MUSTER_INLINE static void Run(uint64_t key, uint64_t first, int64_t count,
+                                float* out) {
+    int64_t done = 0;
+    if (first % 4 != 0) {
+      const auto words = Philox(key, first / 4);
+      for (; done < count && (first + done) % 4 != 0; ++done) {
+        out[done] = UnitFloat(words[(first + done) % 4]);
+      }
+    }
     Rounds rounds;
-    for (; (position + kBlock) * 4 <= count; position += kBlock) {
-      rounds.Run(key, position);
-      float* const block = out + position * 4;
+    for (; done + kBlock * 4 <= count; done += kBlock * 4) {
+      rounds.Run(key, (first + done) / 4);
+      float* const block = out + done;
       for (int64_t i = 0; i < kBlock; ++i) {
         for (int word = 0; word < 4; ++word) {
           // Small enough for a signed conversion, which every machine has.
@@ -59,11 +68,10 @@ struct FillUniform {
         }
       }
     }
-    if (position * 4 == count) return;
-    rounds.Run(key, position);
-    for (int64_t i = position * 4; i < count; ++i) {
-      const int64_t local = i - position * 4;
-      out[i] = UnitFloat(rounds.words[local % 4][local / 4]);
+    if (done == count) return;
+    rounds.Run(key, (first + done) / 4);
+    for (int64_t i = 0; i < count - done; ++i) {
+      out[done + i] = UnitFloat(rounds.words[i % 4][i / 4]);
     }
   }
 };
@@ -75,6 +83,7 @@ class UniformKernel : public Kernel {
     const auto out = arguments.outputs[0]->mutable_flat<float>();
     RunVectorized<FillUniform>(
         FoldIn(static_cast<uint64_t>(seed[0]), static_cast<uint64_t>(seed[1])),
+        internal::FirstRandomElement(arguments),
         static_cast<int64_t>(out.size()), out.data());
     return absl::OkStatus();
   }

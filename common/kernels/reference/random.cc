@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "common/kernels/random_position.h"
 #include "common/kernels/reference/elements.h"
 #include "common/kernels/reference/register.h"
 
@@ -32,16 +33,21 @@ T ToUniform(uint32_t bits) {
   }
 }
 
-// fill(words, four elements): four numbers are drawn from each position.
+// fill(words, four elements): four numbers are drawn from each position, which
+// need not be where the output begins.
 template <typename T, typename Fill>
 absl::Status FillByFour(const KernelArguments& arguments, Fill fill) {
   const uint64_t key = KeyOf(*arguments.inputs[0]);
   const auto out = arguments.outputs[0]->mutable_flat<T>();
-  for (size_t begin = 0; begin < out.size(); begin += 4) {
+  const uint64_t first = FirstRandomElement(arguments);
+  for (uint64_t next = first; next < first + out.size();) {
     std::array<T, 4> drawn;
-    fill(Philox(key, begin / 4), drawn);
-    std::copy_n(drawn.begin(), std::min<size_t>(4, out.size() - begin),
-                out.begin() + begin);
+    fill(Philox(key, next / 4), drawn);
+    const uint64_t skipped = next % 4;
+    const uint64_t count =
+        std::min<uint64_t>(4 - skipped, first + out.size() - next);
+    std::copy_n(drawn.begin() + skipped, count, out.begin() + (next - first));
+    next += count;
   }
   return absl::OkStatus();
 }
@@ -92,8 +98,9 @@ KernelOr MakeTruncatedNormal(const KernelSpec& spec) {
     return MakeKernel([](const KernelArguments& arguments) {
       const uint64_t key = KeyOf(*arguments.inputs[0]);
       const auto out = arguments.outputs[0]->mutable_flat<T>();
+      const uint64_t first = FirstRandomElement(arguments);
       for (size_t i = 0; i < out.size(); ++i) {
-        out[i] = Narrow<T>(TruncatedNormalAt(key, i));
+        out[i] = Narrow<T>(TruncatedNormalAt(key, first + i));
       }
       return absl::OkStatus();
     });

@@ -14,6 +14,7 @@ const KernelRegistry& ReferenceKernels() {
     internal::RegisterMatMulKernels(registry);
     internal::RegisterRandomKernels(registry);
     internal::RegisterReductionKernels(registry);
+    internal::RegisterReplicaKernels(registry);
     internal::RegisterShapeKernels(registry);
     internal::RegisterUnaryKernels(registry);
     return registry;

@@ -13,6 +13,7 @@ void RegisterLossKernels(KernelRegistry* registry);
 void RegisterMatMulKernels(KernelRegistry* registry);
 void RegisterRandomKernels(KernelRegistry* registry);
 void RegisterReductionKernels(KernelRegistry* registry);
+void RegisterReplicaKernels(KernelRegistry* registry);
 void RegisterShapeKernels(KernelRegistry* registry);
 void RegisterUnaryKernels(KernelRegistry* registry);
 

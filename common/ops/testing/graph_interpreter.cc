@@ -49,7 +49,8 @@ absl::Status RunNode(const Node& node, absl::Span<const TensorType> types,
   ASSIGN_OR_RETURN(const auto kernel, ReferenceKernels().Create(spec, nullptr));
   return kernel->Run({.inputs = input_pointers,
                       .outputs = output_pointers,
-                      .step_seed = options.step_seed});
+                      .step_seed = options.step_seed,
+                      .example_offset = options.example_offset});
 }
 
 }  // namespace

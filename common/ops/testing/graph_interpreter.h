@@ -20,6 +20,7 @@ namespace muster {
 
 struct InterpreterOptions {
   uint64_t step_seed = 0;
+  int64_t example_offset = 0;
   // What ReadVariable and GatherVariable see; updates are not run.
   std::map<std::string, Tensor> variables;
 };
