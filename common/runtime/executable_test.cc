@@ -215,6 +215,25 @@ TEST_F(ExecutableTest, DeadNodesAreDroppedAndUpdatesAreNot) {
   EXPECT_THAT(store_.events(), ElementsAre("begin 9", "update w", "commit"));
 }
 
+TEST_F(ExecutableTest, SaysWhichUpdatesWillComeInWhichOrder) {
+  ASSERT_OK_AND_ASSIGN(const auto executable,
+                       Compile(Trace([](GraphBuilder& builder) {
+                         const Value x = FloatParameter(builder, {2});
+                         UpdateVariableForTest("AssignVariable", "w", {x});
+                         UpdateVariableForTest("AssignAddVariable", "v", {x});
+                         UpdateVariableForTest("AssignAddVariable", "w", {x});
+                       })));
+  const absl::Span<const VariableUse> uses = executable->variable_uses();
+  ASSERT_EQ(uses.size(), 2u);
+  ASSERT_EQ(uses[0].updates.size(), 2u);
+  EXPECT_EQ(uses[0].updates[0].position, 0);
+  EXPECT_EQ(uses[0].updates[0].kind, UpdateKind::kAssign);
+  EXPECT_EQ(uses[0].updates[1].position, 2);
+  EXPECT_EQ(uses[0].updates[1].kind, UpdateKind::kAssignAdd);
+  ASSERT_EQ(uses[1].updates.size(), 1u);
+  EXPECT_EQ(uses[1].updates[0].position, 1);
+}
+
 TEST_F(ExecutableTest, ReadsSeeUpdatesTracedBeforeThemAndNoLaterOnes) {
   ASSERT_OK_AND_ASSIGN(
       const std::vector<Tensor> results, RunOnce([](GraphBuilder& builder) {

@@ -33,6 +33,7 @@ std::string VariableOf(const Node& node) {
 std::vector<VariableUse> FindVariableUses(const Graph& graph) {
   std::vector<VariableUse> uses;
   std::map<std::string, size_t> positions;
+  int update_count = 0;
   for (const Node& node : graph.nodes) {
     if (!IsVariableOp(node.op)) continue;
     const std::string variable = VariableOf(node);
@@ -45,6 +46,8 @@ std::vector<VariableUse> FindVariableUses(const Graph& graph) {
       use.is_gathered = true;
     } else {
       use.is_updated = true;
+      use.updates.push_back({.position = update_count++,
+                             .kind = FindVariableUpdateOp(node.op)->kind});
     }
   }
   return uses;
