@@ -1,0 +1,34 @@
+#ifndef COMMON_STRATEGY_COMMUNICATION_OPTIONS_H_
+#define COMMON_STRATEGY_COMMUNICATION_OPTIONS_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace muster {
+
+// Equivalent to: tf.distribute.experimental.CommunicationImplementation.
+enum class CommunicationImplementation {
+  kAuto,  // NCCL where every replica is a GPU of its own, otherwise kRing.
+  // What processors do among themselves; which algorithm and which transport
+  // follows from sizes and places.
+  kRing,
+  kNccl,
+};
+
+// How replicas exchange what they have computed.
+//
+// Equivalent to: tf.distribute.experimental.CommunicationOptions.
+struct CommunicationOptions {
+  // Gradients travel together; a pack that has come to more is sent off. 0:
+  // one pack for all of a dtype. At least 0.
+  int64_t bytes_per_pack = 0;
+  // How long one collective may wait for the other replicas. More than zero.
+  absl::Duration timeout = absl::Seconds(300);
+  CommunicationImplementation implementation =
+      CommunicationImplementation::kAuto;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_STRATEGY_COMMUNICATION_OPTIONS_H_
