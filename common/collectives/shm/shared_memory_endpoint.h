@@ -1,6 +1,8 @@
 #ifndef COMMON_COLLECTIVES_SHM_SHARED_MEMORY_ENDPOINT_H_
 #define COMMON_COLLECTIVES_SHM_SHARED_MEMORY_ENDPOINT_H_
 
+#include <sys/un.h>
+
 #include <memory>
 #include <string>
 
@@ -34,6 +36,10 @@ class SharedMemoryEndpoint {
   // same network namespace, so that the two can share memory. False for what
   // is no address.
   static bool IsOnThisHost(absl::string_view address);
+
+  // Where connect(2) finds it.
+  //   kInvalidArgument  no address of an endpoint
+  static absl::StatusOr<sockaddr_un> SocketAddress(absl::string_view address);
 
   const FileDescriptor& socket() const { return socket_; }
 
