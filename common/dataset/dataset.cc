@@ -52,6 +52,18 @@ class RootIterator final : public DatasetIterator {
 
 }  // namespace
 
+absl::StatusOr<int64_t> InputContext::GetPerReplicaBatchSize(
+    int64_t global_batch_size) const {
+  if (global_batch_size >= 1 && num_replicas_in_sync >= 1 &&
+      global_batch_size % num_replicas_in_sync == 0) {
+    return global_batch_size / num_replicas_in_sync;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a global batch of ", global_batch_size,
+      " cannot be divided equally among ", num_replicas_in_sync,
+      " replicas in sync; expected a multiple of their number"));
+}
+
 // `status_or_node` of a stage on top of this dataset, or this one's mistake.
 #define MUSTER_DATASET_STAGE(status_or_node) \
   status_.ok() ? Dataset(status_or_node) : *this

@@ -39,6 +39,12 @@ struct InputContext {
   int num_input_pipelines = 1;
   int input_pipeline_id = 0;
   int num_replicas_in_sync = 1;
+
+  // The size to batch by where a dataset's elements are one replica's batches.
+  //   kInvalidArgument  the global batch size is no multiple of the replicas, or
+  //                     below 1
+  absl::StatusOr<int64_t> GetPerReplicaBatchSize(
+      int64_t global_batch_size) const;
 };
 
 struct MapOptions {

@@ -11,6 +11,8 @@
 #include "absl/time/time.h"
 #include "common/dataset/dataset.h"
 #include "common/strategy/input/rebatch.h"
+#include "common/strategy/input/replica_batch.h"
+#include "common/strategy/input/sub_batches.h"
 #include "common/tensor/tensor.h"
 
 namespace muster {
@@ -37,8 +39,10 @@ enum class AutoShardPolicy {
   // batch then comes from the worker's own files and lasts worker_count steps.
   // Workers may end at different steps.
   kFile,
-  // Every worker reads everything in the same order and takes its rows of each
-  // global batch.
+  // Every worker reads everything and takes its rows of each global batch. The
+  // order is the same everywhere: to the dataset, every worker is pipeline 0 of
+  // 1, so even a shuffle that asks for another order in each pipeline has one
+  // order. C++ functions in the dataset have to do the same on all workers.
   kData,
   // ShardByPipeline() in the dataset says where elements are dealt out.
   kHint,
@@ -48,16 +52,6 @@ enum class AutoShardPolicy {
 
 // "AUTO", "FILE", ...
 absl::string_view AutoShardPolicyName(AutoShardPolicy policy);
-
-// Where this process' replicas stand among all. Every worker has as many
-// (see ReplicasPerWorker() where a number of all replicas is given).
-struct InputPlacement {
-  int worker_count = 1;
-  int worker_index = 0;
-  int replicas_per_worker = 1;
-
-  int replica_count() const { return worker_count * replicas_per_worker; }
-};
 
 struct InputOptions {
   AutoShardPolicy auto_shard_policy = AutoShardPolicy::kAuto;
@@ -79,42 +73,19 @@ struct InputOptions {
   absl::Duration slow_input_warning = absl::Seconds(30);
 };
 
-// What one replica trains on in one step.
-struct ReplicaBatch {
-  // Shares its memory with the global batch: not to be written to.
-  Element element;
-  // Rows of the element; 0: there is nothing for this replica, and the tensors
-  // have no rows.
-  int64_t example_count = 0;
-  // The place of the first row in the global batch, counted as if every replica
-  // had its full share. No two rows of a step have the same place.
-  int64_t example_offset = 0;
-};
-
-// Not thread-safe.
-class DistributedIterator {
- public:
-  virtual ~DistributedIterator() = default;
-
-  // Makes `batches` one batch for each replica of this worker, and returns
-  // whether any of them has an example. False: this worker has nothing left;
-  // others may, and so this can be called again and gives batches without rows
-  // each time.
-  //
-  // Batches that are handed in are released; a caller that keeps handing in the
-  // same vector lets the iterator use its memory again.
-  //   kInvalidArgument  components of an element have different numbers of rows
-  //   as DatasetIterator::Next(), and from then on
-  virtual absl::StatusOr<bool> Next(std::vector<ReplicaBatch>* batches) = 0;
-};
-
 // What happened to a dataset, for logs and summary.json.
 struct InputReport {
   AutoShardPolicy policy = AutoShardPolicy::kOff;  // Never kAuto.
-  int64_t global_batch_size = 0;                   // 0: not known.
-  int file_count = 0;        // Files that all workers together read; 0: none.
-  int local_file_count = 0;  // Of them, this worker's.
+  int64_t global_batch_size = 0;                   // 0: not known or needed.
+  // Files that are read by all workers together, and by this one; 0: none.
+  int64_t file_count = 0;
+  int64_t local_file_count = 0;
 };
+
+// Makes the dataset of one worker. Its elements are one replica's batches: see
+// InputContext::GetPerReplicaBatchSize().
+using DatasetFunction =
+    std::function<absl::StatusOr<Dataset>(const InputContext&)>;
 
 // Immutable and cheap to copy. Thread-safe.
 class DistributedDataset {
@@ -122,10 +93,10 @@ class DistributedDataset {
   // Of each replica's element. The batch extent is unknown wherever there is
   // more than one replica in the group.
   const std::vector<TensorType>& element_types() const {
-    return element_types_;
+    return plan_.element_types;
   }
 
-  const InputPlacement& placement() const { return placement_; }
+  const InputPlacement& placement() const { return plan_.placement; }
   const InputReport& report() const { return report_; }
 
   // Steps of an epoch: until no worker has anything left.
@@ -138,43 +109,36 @@ class DistributedDataset {
       int64_t epoch = 0) const;
 
  private:
-  friend class DistributedDatasetBuilder;
+  friend absl::StatusOr<DistributedDataset> DistributeDataset(
+      const Dataset& dataset, const InputPlacement& placement,
+      const InputOptions& options);
+  friend absl::StatusOr<DistributedDataset> DistributeDatasetsFromFunction(
+      const DatasetFunction& function, const InputPlacement& placement);
+
   DistributedDataset() = default;
 
   Dataset dataset_;  // What this worker reads.
   InputContext context_;
-  InputPlacement placement_;
-  InputOptions options_;
+  SubBatchPlan plan_;
+  int prefetch_step_count_ = 0;
+  absl::Duration slow_input_warning_;
   InputReport report_;
-  // How elements become sub-batches.
-  enum class Division {
-    kNone,       // An element is one replica's batch.
-    kOneStep,    // An element is the global batch of a step.
-    kManySteps,  // An element is divided among the steps that it lasts.
-  };
-  Division division_ = Division::kNone;
   int64_t step_count_ = Dataset::kUnknownCardinality;
-  std::vector<TensorType> element_types_;
 };
 
 // `dataset` is batched by the global batch size; sub-batches follow from the
-// rebatch rule.
-//   kInvalidArgument    the placement or an option makes no sense; there is
-//   more
-//                       than one replica and no Batch() in the dataset, or it
-//                       batches by several sizes; FILE: fewer files than
-//                       workers; FILE or DATA: the dataset shards by pipeline
-//                       already; HINT: it does not
-//   kNotFound           FILE: nothing in the dataset reads files
+// rebatch rule. Says in the log what kAuto has chosen, and what a policy costs.
+//   kInvalidArgument  the placement or an option makes no sense; there is more
+//                     than one replica and no Batch() in the dataset, it
+//                     batches by several sizes, or elements have a component
+//                     without rows; FILE: fewer files than workers; FILE or
+//                     DATA: the dataset shards by pipeline already; HINT: it
+//                     does not
+//   kNotFound         FILE: a source of the dataset reads no files
 //   as Dataset::status()
 absl::StatusOr<DistributedDataset> DistributeDataset(
     const Dataset& dataset, const InputPlacement& placement,
     const InputOptions& options = {});
-
-// Makes the dataset of one worker. Its elements are one replica's batches: see
-// InputContext::GetPerReplicaBatchSize().
-using DatasetFunction =
-    std::function<absl::StatusOr<Dataset>(const InputContext&)>;
 
 // `function` is called once, for this worker. Nothing is rebatched, sharded or
 // prefetched; replicas of the worker draw consecutive elements.
