@@ -1,8 +1,9 @@
-// What parameter servers cost, each server and worker a process of its own,
-// over gRPC on one host. Budgets are those of the project's design; ratios
-// above 1 miss them.
+// What parameter servers cost, each server and worker a process of its own, on
+// one host: with tensors through shared memory, and over gRPC alone. Budgets
+// are those of the project's design; ratios above 1 miss them.
 //
 //   parameter_server_benchmark [dense] [small] [embedding] [--rows=10000000]
+//                              [--lane=shared|grpc]
 //
 // The program starts itself again as servers and workers.
 
@@ -67,16 +68,74 @@ T Check(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-void Report(const std::string& what, double measured, const char* unit,
+// How tensors travel.
+enum class LaneKind { kGrpc, kShared };
+
+const char* LaneName(LaneKind lane) {
+  return lane == LaneKind::kGrpc ? "gRPC" : "shared memory";
+}
+
+struct Figure {
+  double median = 0;
+  // The least time, or the highest rate: what else the machine does shows
+  // least in it.
+  double best = 0;
+};
+
+Figure TimesFigure(const std::vector<double>& times) {
+  return {Median(times), *std::min_element(times.begin(), times.end())};
+}
+
+Figure RatesFigure(const std::vector<double>& rates) {
+  return {Median(rates), *std::max_element(rates.begin(), rates.end())};
+}
+
+void Report(const std::string& what, Figure measured, const char* unit,
             double budget, bool more_is_better) {
-  std::printf("%-58s %12.4g %-10s", what.c_str(), measured, unit);
+  std::printf("%-62s %9.4g (best %9.4g) %-10s", what.c_str(), measured.median,
+              measured.best, unit);
   if (budget > 0) {
-    std::printf(" budget %10.4g  ratio %.2f", budget,
-                more_is_better ? budget / measured : measured / budget);
+    const double ratio =
+        more_is_better ? budget / measured.median : measured.median / budget;
+    std::printf(" budget %6.4g  ratio %.2f", budget, ratio);
   }
   std::printf("\n");
   std::fflush(stdout);
 }
+
+struct Budgets {
+  double grpc = 0;  // 0 for none.
+  double shared = 0;
+};
+
+// Measures every lane that was asked for, one right after the other.
+class Lanes {
+ public:
+  explicit Lanes(std::vector<LaneKind> lanes) : lanes_(std::move(lanes)) {}
+
+  template <typename Measure>
+  void Compare(const std::string& what, const char* unit, Budgets budgets,
+               bool more_is_better, Measure measure) const {
+    std::vector<Figure> figures;
+    for (LaneKind lane : lanes_) {
+      figures.push_back(measure(lane));
+      Report(absl::StrCat(what, ", ", LaneName(lane)), figures.back(), unit,
+             lane == LaneKind::kGrpc ? budgets.grpc : budgets.shared,
+             more_is_better);
+    }
+    if (figures.size() != 2) return;
+    const auto gain = [more_is_better](double grpc, double shared) {
+      return more_is_better ? shared / grpc : grpc / shared;
+    };
+    std::printf("%-62s %9.2fx (best %9.2fx)\n", "  shared memory against gRPC",
+                gain(figures[0].median, figures[1].median),
+                gain(figures[0].best, figures[1].best));
+    std::fflush(stdout);
+  }
+
+ private:
+  const std::vector<LaneKind> lanes_;
+};
 
 // ---- Processes.
 
@@ -133,8 +192,9 @@ int Serve(int index, int descriptor) {
 }
 
 std::unique_ptr<RemoteVariableStore> OpenStore(const std::string& addresses,
-                                               int worker) {
+                                               int worker, LaneKind lane) {
   RemoteVariableStore::Options options;
+  options.shared_memory = lane == LaneKind::kShared;
   for (absl::string_view address : absl::StrSplit(addresses, ',')) {
     ChannelOptions server;
     server.address = std::string(address);
@@ -155,14 +215,14 @@ std::unique_ptr<RemoteVariableStore> OpenStore(const std::string& addresses,
 // Servers that live as long as this.
 class Servers {
  public:
-  explicit Servers(int count) {
+  Servers(int count, LaneKind lane) {
     for (int i = 0; i < count; ++i) {
       children_.push_back(std::make_unique<Child>(
           std::vector<std::string>{"serve", absl::StrCat(i)}));
       if (i > 0) addresses_ += ",";
       addresses_ += children_.back()->ReadLine();
     }
-    store_ = OpenStore(addresses_, 0);
+    store_ = OpenStore(addresses_, 0, lane);
   }
   ~Servers() { Check(store_->ShutdownServers(0)); }
 
@@ -232,64 +292,82 @@ class DenseStep {
   std::unique_ptr<VariableSession> session_;
 };
 
-// Median time of one step, in microseconds.
-double TimeSteps(DenseStep* step, int worker, int warm_up_count, int count) {
+// Time of one step, in microseconds.
+Figure TimeSteps(DenseStep* step, int worker, int warm_up_count, int count) {
   std::vector<double> times;
   for (int i = 0; i < warm_up_count + count; ++i) {
     const uint64_t step_id = 1 + i + worker * uint64_t{1000000};
     const double time = MicrosecondsOf([&] { step->Run(step_id); });
     if (i >= warm_up_count) times.push_back(time);
   }
-  return Median(times);
+  return TimesFigure(times);
 }
 
-int Work(const std::string& addresses, int worker, int descriptor) {
-  auto store = OpenStore(addresses, worker);
+int Work(const std::string& addresses, int worker, LaneKind lane,
+         int descriptor) {
+  auto store = OpenStore(addresses, worker, lane);
   DenseStep step(store.get(), kDenseCount, Shape({1024, 1024}), true);
-  WriteLine(descriptor, absl::StrCat(TimeSteps(&step, worker, 3, 20)));
+  const Figure time = TimeSteps(&step, worker, 5, 30);
+  WriteLine(descriptor, absl::StrCat(time.median, " ", time.best));
   return 0;
 }
 
 // ---- The claims.
 
-void BenchDense() {
+// Of the slowest of `worker_count` workers, in milliseconds.
+Figure MeasureDense(const std::string& optimizer, int worker_count,
+                    LaneKind lane) {
+  Servers servers(1, lane);
+  Check(servers.store().SetOptimizer(MakeOptimizer(optimizer)));
+  { DenseStep(&servers.store(), kDenseCount, Shape({1024, 1024}), true); }
+  std::vector<std::unique_ptr<Child>> workers;
+  for (int i = 1; i <= worker_count; ++i) {
+    workers.push_back(std::make_unique<Child>(
+        std::vector<std::string>{"work", servers.addresses(), absl::StrCat(i),
+                                 absl::StrCat(static_cast<int>(lane))}));
+  }
+  Figure slowest;
+  for (const auto& worker : workers) {
+    Figure time;
+    const std::vector<std::string> words =
+        absl::StrSplit(worker->ReadLine(), ' ');
+    MUSTER_CHECK(words.size() == 2 &&
+                 absl::SimpleAtod(words[0], &time.median) &&
+                 absl::SimpleAtod(words[1], &time.best));
+    slowest.median = std::max(slowest.median, time.median / 1000);
+    slowest.best = std::max(slowest.best, time.best / 1000);
+  }
+  return slowest;
+}
+
+void BenchDense(const Lanes& lanes) {
   for (const std::string optimizer : {"sgd", "adam"}) {
     for (int worker_count : {1, 2}) {
-      Servers servers(1);
-      Check(servers.store().SetOptimizer(MakeOptimizer(optimizer)));
-      { DenseStep(&servers.store(), kDenseCount, Shape({1024, 1024}), true); }
-      std::vector<std::unique_ptr<Child>> workers;
-      for (int i = 1; i <= worker_count; ++i) {
-        workers.push_back(std::make_unique<Child>(std::vector<std::string>{
-            "work", servers.addresses(), absl::StrCat(i)}));
-      }
-      double slowest_us = 0;
-      for (const auto& worker : workers) {
-        double time_us = 0;
-        MUSTER_CHECK(absl::SimpleAtod(worker->ReadLine(), &time_us));
-        slowest_us = std::max(slowest_us, time_us);
-      }
-      Report(absl::StrCat("push + pull of 25 x 4 MiB, ", optimizer, ", ",
-                          worker_count, " worker(s)"),
-             slowest_us / 1000, "ms",
-             optimizer == "sgd" && worker_count == 1 ? 90 : 0, false);
+      const bool has_budget = optimizer == "sgd" && worker_count == 1;
+      lanes.Compare(absl::StrCat("push + pull of 25 x 4 MiB, ", optimizer, ", ",
+                                 worker_count, " worker(s)"),
+                    "ms", has_budget ? Budgets{90, 28} : Budgets{}, false,
+                    [&](LaneKind lane) {
+                      return MeasureDense(optimizer, worker_count, lane);
+                    });
     }
   }
 }
 
-void BenchSmall() {
-  {
-    Servers servers(1);
+void BenchSmall(const Lanes& lanes) {
+  const auto measure = [](int count, const Shape& shape, bool is_read,
+                          LaneKind lane) {
+    Servers servers(1, lane);
     Check(servers.store().SetOptimizer(MakeOptimizer("sgd")));
-    DenseStep step(&servers.store(), 200, Shape({256}), true);
-    Report("one step over 200 variables of 1 KB", TimeSteps(&step, 0, 50, 500),
-           "us", 300, false);
-  }
-  Servers servers(1);
-  Check(servers.store().SetOptimizer(MakeOptimizer("sgd")));
-  DenseStep step(&servers.store(), 1, Shape({16}), false);
-  Report("push of 64 bytes, round trip", TimeSteps(&step, 0, 200, 2000), "us",
-         115, false);
+    DenseStep step(&servers.store(), count, shape, is_read);
+    return TimeSteps(&step, 0, 100, 1000);
+  };
+  lanes.Compare(
+      "one step over 200 variables of 1 KB", "us", {300, 300}, false,
+      [&](LaneKind lane) { return measure(200, Shape({256}), true, lane); });
+  lanes.Compare(
+      "push of 64 bytes, round trip", "us", {115, 115}, false,
+      [&](LaneKind lane) { return measure(1, Shape({16}), false, lane); });
 }
 
 // Batches of row numbers: uniform, or Zipf(1.05) with popular rows anywhere.
@@ -325,9 +403,8 @@ Tensor UniqueSorted(const Tensor& ids) {
                                    rows);
 }
 
-// Millions of rows per second of one thread, no network in between. The median
-// over batches, so that what else the machine does does not count.
-double MeasureShard(ParameterShard* shard, const std::vector<Tensor>& batches,
+// Millions of rows per second of one thread, no network in between.
+Figure MeasureShard(ParameterShard* shard, const std::vector<Tensor>& batches,
                     bool update) {
   std::vector<double> rates;
   for (int i = 0; i < kBatchCount; ++i) {
@@ -345,12 +422,11 @@ double MeasureShard(ParameterShard* shard, const std::vector<Tensor>& batches,
     }
     proto::ExchangeResponse response;
     std::vector<Tensor> answers;
-    const double time_us = MicrosecondsOf([&] {
-      Check(shard->Exchange(request, tensors, &response, &answers));
-    });
+    const double time_us = MicrosecondsOf(
+        [&] { Check(shard->Exchange(request, tensors, &response, &answers)); });
     if (i >= 64) rates.push_back(count / time_us);
   }
-  return Median(rates);
+  return RatesFigure(rates);
 }
 
 void BenchShard(int64_t row_count, const std::string& optimizer,
@@ -376,13 +452,13 @@ void BenchShard(int64_t row_count, const std::string& optimizer,
 }
 
 // Requests per second through a session, one at a time.
-double MeasureRequests(VariableSession* session,
+Figure MeasureRequests(VariableSession* session,
                        const std::vector<Tensor>& batches, bool update,
                        uint64_t* step_id) {
   const Tensor gradient =
       Tensor::Full(DType::kFloat32, Shape({kIdCount, kRowElements}), 1e-3);
   Tensor rows;
-  std::vector<double> times;
+  std::vector<double> rates;
   for (int i = 0; i < kBatchCount; ++i) {
     const Tensor& ids = batches[i % batches.size()];
     const double time = MicrosecondsOf([&] {
@@ -395,36 +471,46 @@ double MeasureRequests(VariableSession* session,
       }
       Check(session->Commit());
     });
-    if (i >= 100) times.push_back(time);
+    if (i >= 100) rates.push_back(1e6 / time);
   }
-  return 1e6 / Median(times);
+  return RatesFigure(rates);
 }
 
-void BenchEmbedding(int64_t row_count) {
-  BenchShard(row_count / 2, "sgd", true);
-  BenchShard(row_count / 2, "adagrad", false);
-  for (const std::string optimizer : {"sgd", "adagrad"}) {
-    Servers servers(2);
+// A table on two servers, looked at over one lane.
+struct Table {
+  Table(int64_t row_count, const std::string& optimizer, LaneKind lane)
+      : servers(2, lane) {
     Check(servers.store().SetOptimizer(MakeOptimizer(optimizer)));
     Check(servers.store().Create(
         Spec("table", Shape({row_count, kRowElements}))));
-    auto session = Check(servers.store().OpenSession(
+    session = Check(servers.store().OpenSession(
         {{{.name = "table", .is_gathered = true, .is_updated = true}}}));
-    uint64_t step_id = 0;
-    for (bool zipf : {false, true}) {
-      const auto batches = MakeIds(zipf, row_count, 2);
-      const char* kind = zipf ? "Zipf(1.05)" : "uniform";
-      for (bool update : {false, true}) {
-        if (!update && optimizer != "sgd") continue;
-        const double rate =
-            MeasureRequests(session.get(), batches, update, &step_id);
-        Report(absl::StrCat("end to end, 2 servers: ",
-                            update ? optimizer + " update" : "lookup",
-                            " of 4096 rows, ", kind),
-               rate, "requests/s", 1000, true);
-        Report("", rate * kIdCount / 1e6, "M rows/s", 0, true);
-      }
-    }
+  }
+
+  Servers servers;
+  std::unique_ptr<VariableSession> session;
+  uint64_t step_id = 0;
+};
+
+void BenchEmbedding(const Lanes& lanes, int64_t row_count) {
+  BenchShard(row_count / 2, "sgd", true);
+  BenchShard(row_count / 2, "adagrad", false);
+  const auto compare = [&](const std::string& optimizer, bool update,
+                           bool zipf) {
+    const auto batches = MakeIds(zipf, row_count, 2);
+    lanes.Compare(
+        absl::StrCat("2 servers: ", update ? optimizer + " update" : "lookup",
+                     " of 4096 rows, ", zipf ? "Zipf(1.05)" : "uniform"),
+        "requests/s", {1000, update ? 0.0 : 3000}, true, [&](LaneKind lane) {
+          Table table(row_count, optimizer, lane);
+          return MeasureRequests(table.session.get(), batches, update,
+                                 &table.step_id);
+        });
+  };
+  for (bool zipf : {false, true}) {
+    compare("sgd", /*update=*/false, zipf);
+    compare("sgd", /*update=*/true, zipf);
+    compare("adagrad", /*update=*/true, zipf);
   }
 }
 
@@ -435,19 +521,23 @@ int64_t AvailableMemoryBytes() {
 
 int Main(const std::vector<std::string>& arguments) {
   bool dense = false, small = false, embedding = false;
+  std::vector<LaneKind> kinds = {LaneKind::kGrpc, LaneKind::kShared};
   int64_t row_count = 10'000'000;
   for (const std::string& argument : arguments) {
     if (argument == "dense") dense = true;
     if (argument == "small") small = true;
     if (argument == "embedding") embedding = true;
+    if (argument == "--lane=grpc") kinds = {LaneKind::kGrpc};
+    if (argument == "--lane=shared") kinds = {LaneKind::kShared};
     if (absl::StartsWith(argument, "--rows=")) {
       MUSTER_CHECK(absl::SimpleAtoi(argument.substr(7), &row_count));
     }
   }
   Network::Grpc();  // Sets the allocator up, as in a server.
   if (!dense && !small && !embedding) dense = small = embedding = true;
-  if (dense) BenchDense();
-  if (small) BenchSmall();
+  const Lanes lanes(std::move(kinds));
+  if (dense) BenchDense(lanes);
+  if (small) BenchSmall(lanes);
   if (embedding) {
     // The table, its accumulator, and some room.
     const int64_t needed_bytes =
@@ -456,7 +546,7 @@ int Main(const std::vector<std::string>& arguments) {
       std::printf("embedding: skipped, it needs %.1f GB free\n",
                   needed_bytes / 1e9);
     } else {
-      BenchEmbedding(row_count);
+      BenchEmbedding(lanes, row_count);
     }
   }
   return 0;
@@ -470,8 +560,10 @@ int main(int argc, char** argv) {
   if (arguments.size() == 3 && arguments[0] == "serve") {
     return muster::Serve(std::atoi(argv[2]), std::atoi(argv[3]));
   }
-  if (arguments.size() == 4 && arguments[0] == "work") {
-    return muster::Work(arguments[1], std::atoi(argv[3]), std::atoi(argv[4]));
+  if (arguments.size() == 5 && arguments[0] == "work") {
+    return muster::Work(arguments[1], std::atoi(argv[3]),
+                        static_cast<muster::LaneKind>(std::atoi(argv[4])),
+                        std::atoi(argv[5]));
   }
   return muster::Main(arguments);
 }

@@ -26,8 +26,8 @@ ParameterShard::Options WithMemoryLimit(ParameterShard::Options options) {
 
 ParameterServer::ParameterServer(const Options& options)
     : options_(options),
-      service_(options.self, WithMemoryLimit(options.shard),
-               options.cluster) {}
+      service_(options.self, WithMemoryLimit(options.shard), options.cluster,
+               {.is_enabled = options.shared_memory}) {}
 
 ParameterServer::~ParameterServer() {
   if (server_ != nullptr) server_->Shutdown(absl::ZeroDuration());
@@ -49,6 +49,8 @@ ParameterService::Outcome ParameterServer::AwaitEnd() {
       service_.AwaitEnd(options_.coordinator, options_.coordinator_grace);
   // Another coordinator may come, and has to find somebody listening.
   if (outcome.end != ParameterService::End::kCoordinatorLost) {
+    // Clients keep these streams open, and the server would wait for them.
+    service_.segments().End();
     server_->Shutdown(kShutdownGrace);
   }
   return outcome;

@@ -25,6 +25,8 @@ class ParameterServer {
     std::string address;  // "host:port"; port 0 takes a free one.
     // No memory limit stands for nine tenths of the machine's.
     ParameterShard::Options shard;
+    // Whether tensors may go through memory that clients of this host share.
+    bool shared_memory = true;
     // A coordinator whose cluster disagrees is refused; an empty one agrees
     // with all.
     ClusterSpec cluster;

@@ -13,6 +13,7 @@
 #include "common/cluster/cluster_differences.h"
 #include "common/cluster/task_id.h"
 #include "ps/client/methods.h"
+#include "ps/shared_tensors.h"
 
 namespace muster {
 
@@ -58,10 +59,12 @@ class ParameterService::Watcher final : public StreamObserver {
 
 ParameterService::ParameterService(TaskIdentity self,
                                    const ParameterShard::Options& options,
-                                   ClusterSpec cluster)
+                                   ClusterSpec cluster,
+                                   const SegmentIntake::Options& segments)
     : cluster_(std::move(cluster)),
       door_(std::move(self)),
       shard_(options),
+      segments_(segments),
       create_pool_("ps_create", 1) {
   const auto add = [this](absl::string_view method,
                           void (ParameterService::*handle)(ReceivedMessage,
@@ -76,6 +79,7 @@ ParameterService::ParameterService(TaskIdentity self,
   add(kSetOptimizerMethod, &ParameterService::HandleSetOptimizer);
   add(kExchangeMethod, &ParameterService::HandleExchange);
   add(kShutdownMethod, &ParameterService::HandleShutdown);
+  segments_.AddTo(&service_);
   service_.AddStream(kWatchMethod, [this](std::shared_ptr<Stream> stream) {
     return std::make_shared<Watcher>(this, std::move(stream));
   });
@@ -138,9 +142,21 @@ absl::StatusOr<Message> ParameterService::Exchange(
   ASSIGN_OR_RETURN(const proto::ExchangeRequest request,
                    message.ParseBody<proto::ExchangeRequest>());
   proto::ExchangeResponse response;
+  ClientMemory memory;
+  if (request.segment_id() != 0) {
+    memory = segments_.Find(request.segment_id(), message.identity());
+    if (memory.data == nullptr) {
+      response.set_segment_is_unknown(true);
+      return Message{response.SerializeAsString(), {}};
+    }
+  }
+  ASSIGN_OR_RETURN(const std::vector<ReceivedTensor> tensors,
+                   CollectTensors(request, message.tensors(), memory));
+  ASSIGN_OR_RETURN(const std::vector<AnswerPlace> places,
+                   CollectPlaces(request, memory));
   std::vector<Tensor> answers;
   RETURN_IF_ERROR(
-      shard_.Exchange(request, message.tensors(), &response, &answers));
+      shard_.Exchange(request, tensors, &response, &answers, places));
   return Message{response.SerializeAsString(), std::move(answers)};
 }
 

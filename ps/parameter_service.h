@@ -17,6 +17,7 @@
 #include "common/rpc/service.h"
 #include "proto/parameter_server.pb.h"
 #include "ps/parameter_shard.h"
+#include "ps/segment_intake.h"
 
 namespace muster {
 
@@ -32,12 +33,14 @@ class ParameterService {
   // A coordinator whose cluster disagrees with `cluster` is refused; an empty
   // one agrees with all.
   ParameterService(TaskIdentity self, const ParameterShard::Options& options,
-                   ClusterSpec cluster = {});
+                   ClusterSpec cluster = {},
+                   const SegmentIntake::Options& segments = {});
   ~ParameterService();
 
   const Service& service() const { return service_; }
   const Door& door() const { return door_; }
   ParameterShard& shard() { return shard_; }
+  SegmentIntake& segments() { return segments_; }
 
   // Why a server stops serving.
   enum class End {
@@ -81,6 +84,7 @@ class ParameterService {
   const ClusterSpec cluster_;
   Door door_;
   ParameterShard shard_;
+  SegmentIntake segments_;
   Service service_;
 
   absl::Mutex mutex_;

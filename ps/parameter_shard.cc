@@ -61,6 +61,17 @@ bool HasSameSlots(const UpdateRule& a, const UpdateRule& b) {
                     });
 }
 
+absl::Status CheckFits(const ShardVariable& variable, size_t answer_bytes,
+                       const AnswerPlace& place) {
+  if (place.data == nullptr || answer_bytes <= place.size_bytes) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the answer with variable \"", variable.spec().shard_name(),
+                   "\" has ", answer_bytes, " bytes, and ", place.size_bytes,
+                   " are left in the caller's segment where it is to go"));
+}
+
 absl::Status TensorCountMismatch(absl::string_view way) {
   return absl::InvalidArgumentError(
       absl::StrCat("an exchange came with too ", way,
@@ -209,13 +220,24 @@ absl::Status ParameterShard::CheckUpdates(
 
 absl::Status ParameterShard::CheckQuestions(
     const proto::ExchangeRequest& request,
-    absl::Span<const ReceivedTensor>* tensors, Exchanging* exchanging) const {
+    absl::Span<const ReceivedTensor>* tensors,
+    absl::Span<const AnswerPlace> places, Exchanging* exchanging) const {
   if (request.pull_handles_size() != request.pull_held_versions_size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("an exchange pulls ", request.pull_handles_size(),
                      " values but says of ", request.pull_held_versions_size(),
                      " which version is held"));
   }
+  const size_t answer_count =
+      request.gather_handles_size() + request.pull_handles_size();
+  if (!places.empty() && places.size() != answer_count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an exchange asks for ", answer_count,
+                     " answers but says of ", places.size(), " where they go"));
+  }
+  const auto place_of = [&](size_t answer) {
+    return places.empty() ? AnswerPlace{} : places[answer];
+  };
   // Few bytes can ask for many, so they are counted before memory is taken.
   size_t answer_bytes = 0;
   const auto exceeds = [&](const ShardVariable& variable, size_t count,
@@ -238,13 +260,18 @@ absl::Status ParameterShard::CheckQuestions(
     tensors->remove_prefix(1);
     TensorType type = variable->type();
     type.shape.set_dim(0, rows.size());
-    RETURN_IF_ERROR(exceeds(*variable, rows.size(),
-                            variable->row_elements() * SizeOf(type.dtype)));
+    const size_t row_bytes = variable->row_elements() * SizeOf(type.dtype);
+    RETURN_IF_ERROR(exceeds(*variable, rows.size(), row_bytes));
+    RETURN_IF_ERROR(CheckFits(*variable, rows.size() * row_bytes,
+                              place_of(exchanging->gathers.size())));
     exchanging->gathers.push_back({variable, std::move(rows), std::move(type)});
   }
   for (uint32_t handle : request.pull_handles()) {
     ASSIGN_OR_RETURN(ShardVariable * variable, FindByHandle(handle));
     RETURN_IF_ERROR(exceeds(*variable, 1, variable->size_bytes()));
+    RETURN_IF_ERROR(CheckFits(
+        *variable, variable->size_bytes(),
+        place_of(exchanging->gathers.size() + exchanging->pulls.size())));
     exchanging->pulls.push_back(variable);
   }
   return absl::OkStatus();
@@ -252,10 +279,11 @@ absl::Status ParameterShard::CheckQuestions(
 
 absl::StatusOr<ParameterShard::Exchanging> ParameterShard::Check(
     const proto::ExchangeRequest& request,
-    absl::Span<const ReceivedTensor> tensors) const {
+    absl::Span<const ReceivedTensor> tensors,
+    absl::Span<const AnswerPlace> places) const {
   Exchanging exchanging;
   RETURN_IF_ERROR(CheckUpdates(request, &tensors, &exchanging));
-  RETURN_IF_ERROR(CheckQuestions(request, &tensors, &exchanging));
+  RETURN_IF_ERROR(CheckQuestions(request, &tensors, places, &exchanging));
   if (!tensors.empty()) return TensorCountMismatch("many");
   return exchanging;
 }
@@ -312,11 +340,17 @@ void ParameterShard::ApplyUpdates(std::vector<PreparedUpdate>* updates) {
 void ParameterShard::Answer(const proto::ExchangeRequest& request,
                             const Exchanging& exchanging,
                             proto::ExchangeResponse* response,
+                            absl::Span<const AnswerPlace> places,
                             std::vector<Tensor>* answers) {
+  const auto place_for = [&](size_t answer, const TensorType& type) {
+    if (!places.empty() && places[answer].data != nullptr) {
+      return places[answer].data;
+    }
+    return answers->emplace_back(type.dtype, type.shape).mutable_raw_data();
+  };
+  size_t answer = 0;
   for (const Exchanging::Gather& gather : exchanging.gathers) {
-    Tensor rows(gather.type.dtype, gather.type.shape);
-    gather.variable->GatherRows(gather.rows, rows.mutable_raw_data());
-    answers->push_back(std::move(rows));
+    gather.variable->GatherRows(gather.rows, place_for(answer++, gather.type));
   }
   struct Work {
     const ShardVariable* variable;
@@ -327,15 +361,15 @@ void ParameterShard::Answer(const proto::ExchangeRequest& request,
   size_t size_bytes = 0;
   for (size_t i = 0; i < exchanging.pulls.size(); ++i) {
     const ShardVariable* variable = exchanging.pulls[i];
+    const size_t place = answer++;
     // Read before the value is: what comes in meanwhile is sent again.
     const int64_t version = variable->version();
     response->add_pull_versions(version);
     if (version == request.pull_held_versions(static_cast<int>(i))) continue;
-    Tensor& value =
-        answers->emplace_back(variable->type().dtype, variable->type().shape);
-    size_bytes += value.size_bytes();
+    uint8_t* const value = place_for(place, variable->type());
+    size_bytes += variable->size_bytes();
     for (int stripe = 0; stripe < variable->stripe_count(); ++stripe) {
-      work.push_back({variable, stripe, value.mutable_raw_data()});
+      work.push_back({variable, stripe, value});
     }
   }
   ForEach(work.size(), size_bytes, [&](int64_t w) {
@@ -346,10 +380,11 @@ void ParameterShard::Answer(const proto::ExchangeRequest& request,
 absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
                                       absl::Span<const ReceivedTensor> tensors,
                                       proto::ExchangeResponse* response,
-                                      std::vector<Tensor>* answers) {
+                                      std::vector<Tensor>* answers,
+                                      absl::Span<const AnswerPlace> places) {
   const PushId id = {request.step_id(), request.exchange_index()};
   absl::ReaderMutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(Exchanging exchanging, Check(request, tensors));
+  ASSIGN_OR_RETURN(Exchanging exchanging, Check(request, tensors, places));
   ledger_.AdvanceLowWaterMark(request.low_water_mark());
   if (!exchanging.updates.empty()) {
     RETURN_IF_ERROR(FaultPoint("ps.before_apply"));
@@ -361,7 +396,7 @@ absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
     }
     RETURN_IF_ERROR(FaultPoint("ps.after_apply_before_ack"));
   }
-  Answer(request, exchanging, response, answers);
+  Answer(request, exchanging, response, places, answers);
   return absl::OkStatus();
 }
 

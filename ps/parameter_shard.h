@@ -25,6 +25,13 @@
 
 namespace muster {
 
+// Where one answer goes, and how much fits there. Null: into a tensor made for
+// it.
+struct AnswerPlace {
+  uint8_t* data = nullptr;
+  size_t size_bytes = 0;
+};
+
 // The part of the model that one server owns, and the only code that changes
 // it. Knows nothing of who asks, nor over what.
 //
@@ -62,17 +69,20 @@ class ParameterShard {
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 
   // Everything is checked before anything is applied. The updates share the
-  // request's memory; the answer's tensors are the caller's own.
+  // request's memory, whose contents may change meanwhile; the answer's tensors
+  // are the caller's own. `places` has one for each gather and then each pull,
+  // or is empty; what goes to a place is not among `answers`.
   //   kNotFound           a handle is unknown
-  //   kInvalidArgument    the request contradicts itself, or an update does not
-  //                       fit its variable
+  //   kInvalidArgument    the request contradicts itself, an update does not
+  //                       fit its variable, or an answer not its place
   //   kFailedPrecondition a gradient came before an optimizer
   //   kResourceExhausted  the answer, the slots or the memory of pushes would
   //                       be too large
   absl::Status Exchange(const proto::ExchangeRequest& request,
                         absl::Span<const ReceivedTensor> tensors,
                         proto::ExchangeResponse* response,
-                        std::vector<Tensor>* answers)
+                        std::vector<Tensor>* answers,
+                        absl::Span<const AnswerPlace> places = {})
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Everything but the job id.
@@ -87,19 +97,22 @@ class ParameterShard {
   absl::StatusOr<ShardVariable*> FindByHandle(uint32_t handle) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Exchanging> Check(const proto::ExchangeRequest& request,
-                                   absl::Span<const ReceivedTensor> tensors)
-      const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+                                   absl::Span<const ReceivedTensor> tensors,
+                                   absl::Span<const AnswerPlace> places) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status CheckUpdates(const proto::ExchangeRequest& request,
                             absl::Span<const ReceivedTensor>* tensors,
                             Exchanging* exchanging) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status CheckQuestions(const proto::ExchangeRequest& request,
                               absl::Span<const ReceivedTensor>* tensors,
+                              absl::Span<const AnswerPlace> places,
                               Exchanging* exchanging) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void ApplyUpdates(std::vector<PreparedUpdate>* updates);
   void Answer(const proto::ExchangeRequest& request,
               const Exchanging& exchanging, proto::ExchangeResponse* response,
+              absl::Span<const AnswerPlace> places,
               std::vector<Tensor>* answers);
   // Runs body(i) for every i, on several threads when there are enough bytes.
   void ForEach(int64_t count, size_t size_bytes,

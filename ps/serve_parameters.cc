@@ -55,6 +55,7 @@ absl::Status ServeParameters(const TaskOptions& options,
   server_options.self = identity;
   server_options.address = options.listen_address;
   server_options.shard.thread_count = options.thread_count;
+  server_options.shared_memory = options.shared_memory;
   server_options.cluster = options.config.cluster;
   server_options.coordinator = {
       .coordinator = DescribeCoordinator(options.config.cluster),

@@ -33,12 +33,13 @@ void VisitShards(const RemoteVariable& variable, absl::Span<const int64_t> rows,
   }
 }
 
-absl::Status BadAnswer(absl::string_view why) {
-  return absl::InternalError(
-      absl::StrCat("a parameter server's answer does not fit what it was "
-                   "asked: ",
-                   why));
+bool LiesAt(const ReceivedTensor& tensor, const uint8_t* place) {
+  return tensor.pieces().size() == 1 && tensor.pieces()[0].data == place;
 }
+
+// Smaller values are copied once more: that costs less than memory of their
+// own.
+constexpr size_t kPlacedBytesMin = 64 << 10;
 
 }  // namespace
 
@@ -68,6 +69,12 @@ void ExchangeBatch::Close(int server) {
   }
   exchange.request.set_low_water_mark(
       marks_->low_water_mark.load(std::memory_order_relaxed));
+  for (const auto* group :
+       {&open_expected_[server].gathers, &open_expected_[server].pulls}) {
+    for (const Expected& expected : *group) {
+      exchange.slots.push_back(expected.slot);
+    }
+  }
   closed_.push_back(std::exchange(exchange, {}));
   closed_expected_.push_back(std::exchange(open_expected_[server], {}));
 }
@@ -117,34 +124,62 @@ void ExchangeBatch::AddSparseUpdate(const RemoteVariable& variable,
 }
 
 void ExchangeBatch::AddGather(const RemoteVariable& variable,
-                              absl::Span<const int64_t> rows, uint8_t* out) {
+                              absl::Span<const int64_t> rows, Tensor* out) {
+  const bool is_shared = servers_->IsShared(out->raw_data());
   VisitShards(variable, rows, [&](int64_t index, size_t begin, size_t end) {
     if (begin == end) return;
     const RemoteShard& shard = variable.shards()[index];
-    TensorType type = variable.type();
-    type.shape.set_dim(0, static_cast<int64_t>(end - begin));
+    Expected expected{.slot = {.type = variable.type()},
+                      .target = gathered_.size(),
+                      .offset_bytes = begin * variable.row_bytes(),
+                      .shard = index};
+    expected.slot.type.shape.set_dim(0, static_cast<int64_t>(end - begin));
+    if (is_shared) {
+      expected.slot.place = out->mutable_raw_data() + expected.offset_bytes;
+      expected.slot.place_owner = out->buffer();
+    }
     ServerExchange& exchange =
         Open(shard.server, (end - begin) * variable.row_bytes());
     exchange.request.add_gather_handles(shard.handle);
     exchange.tensors.push_back(LocalRows(rows.subspan(begin, end - begin),
                                          variable.layout().RowBegin(index)));
-    open_expected_[shard.server].gathers.push_back(
-        {std::move(type), out + begin * variable.row_bytes()});
+    open_expected_[shard.server].gathers.push_back(std::move(expected));
   });
+  gathered_.push_back({.out = out});
 }
 
 void ExchangeBatch::AddPull(RemoteVariable* variable) {
+  Pulled pulled{.variable = variable};
+  const size_t size_bytes =
+      variable->layout().row_count() * variable->row_bytes();
+  if (size_bytes >= kPlacedBytesMin) {
+    if (auto buffer = servers_->AllocateShared(size_bytes); buffer != nullptr) {
+      pulled.incoming = Tensor(variable->type().dtype, variable->type().shape,
+                               std::move(buffer));
+      pulled.versions.resize(variable->shards().size());
+    }
+  }
   for (size_t i = 0; i < variable->shards().size(); ++i) {
     const RemoteShard& shard = variable->shards()[i];
     const int64_t index = static_cast<int64_t>(i);
+    Expected expected{.slot = {.type = variable->ShardType(index)},
+                      .target = pulled_.size(),
+                      .offset_bytes = variable->layout().RowBegin(index) *
+                                      variable->row_bytes(),
+                      .shard = index};
+    if (pulled.incoming.IsValid()) {
+      expected.slot.place =
+          pulled.incoming.mutable_raw_data() + expected.offset_bytes;
+      expected.slot.place_owner = pulled.incoming.buffer();
+    }
     ServerExchange& exchange =
         Open(shard.server,
              variable->layout().RowCount(index) * variable->row_bytes());
     exchange.request.add_pull_handles(shard.handle);
     exchange.request.add_pull_held_versions(variable->held_version(index));
-    open_expected_[shard.server].pulls.push_back({variable, index});
+    open_expected_[shard.server].pulls.push_back(std::move(expected));
   }
-  pulled_.push_back(variable);
+  pulled_.push_back(std::move(pulled));
 }
 
 absl::Status ExchangeBatch::Send() {
@@ -155,38 +190,79 @@ absl::Status ExchangeBatch::Send() {
     Close(static_cast<int>(server));
   }
   RETURN_IF_ERROR(servers_->Exchange(&closed_));
-  for (size_t i = 0; i < closed_.size(); ++i) {
-    RETURN_IF_ERROR(TakeAnswers(closed_[i], closed_expected_[i]));
+  ReplaceSpoiled();
+  RETURN_IF_ERROR(TakeAnswers());
+  for (Pulled& pulled : pulled_) {
+    if (pulled.incoming.IsValid()) {
+      RETURN_IF_ERROR(
+          pulled.variable->Adopt(std::move(pulled.incoming), pulled.versions));
+    }
+    pulled.variable->MarkFresh(scheduled);
   }
-  for (RemoteVariable* variable : pulled_) variable->MarkFresh(scheduled);
   return absl::OkStatus();
 }
 
-absl::Status ExchangeBatch::TakeAnswers(const ServerExchange& exchange,
-                                        const Expected& expected) {
-  absl::Span<const ReceivedTensor> answers = exchange.received->tensors();
-  for (const Gather& gather : expected.gathers) {
-    if (answers.empty() || answers[0].type() != gather.type) {
-      return BadAnswer(absl::StrCat("expected rows ", gather.type.ToString()));
+void ExchangeBatch::ReplaceSpoiled() {
+  const auto is_elsewhere = [](const std::optional<ReceivedTensor>& answer,
+                               const AnswerSlot& slot) {
+    return answer.has_value() && slot.place != nullptr &&
+           !LiesAt(*answer, slot.place);
+  };
+  for (size_t i = 0; i < closed_.size(); ++i) {
+    const auto* answer = closed_[i].answer.tensors.data();
+    for (const Expected& expected : closed_expected_[i].gathers) {
+      gathered_[expected.target].is_spoiled |=
+          is_elsewhere(*answer++, expected.slot);
     }
-    answers[0].CopyTo(gather.out);
-    answers.remove_prefix(1);
+    for (const Expected& expected : closed_expected_[i].pulls) {
+      pulled_[expected.target].is_spoiled |=
+          is_elsewhere(*answer++, expected.slot);
+    }
   }
-  if (exchange.response.pull_versions_size() !=
-      static_cast<int>(expected.pulls.size())) {
-    return BadAnswer(absl::StrCat(exchange.response.pull_versions_size(),
-                                  " versions for ", expected.pulls.size(),
-                                  " pulls"));
+  for (Gathered& gathered : gathered_) {
+    if (gathered.is_spoiled) *gathered.out = gathered.out->Clone();
   }
-  for (int i = 0; i < exchange.response.pull_versions_size(); ++i) {
-    const int64_t version = exchange.response.pull_versions(i);
-    if (version == exchange.request.pull_held_versions(i)) continue;
-    if (answers.empty()) return BadAnswer("a changed value is missing");
-    const Pull& pull = expected.pulls[i];
-    RETURN_IF_ERROR(pull.variable->Store(pull.shard, version, answers[0]));
-    answers.remove_prefix(1);
+  for (Pulled& pulled : pulled_) {
+    if (pulled.is_spoiled) pulled.incoming = pulled.incoming.Clone();
   }
-  return answers.empty() ? absl::OkStatus() : BadAnswer("more tensors came");
+}
+
+absl::Status ExchangeBatch::TakeAnswers() {
+  for (size_t i = 0; i < closed_.size(); ++i) {
+    const LaneAnswer& answer = closed_[i].answer;
+    const auto* tensor = answer.tensors.data();
+    for (const Expected& expected : closed_expected_[i].gathers) {
+      TakeGather(expected, **tensor++);
+    }
+    int pull = 0;
+    for (const Expected& expected : closed_expected_[i].pulls) {
+      const int64_t version = answer.response.pull_versions(pull++);
+      const std::optional<ReceivedTensor>& value = *tensor++;
+      if (!value.has_value()) continue;
+      RETURN_IF_ERROR(TakePull(expected, version, *value));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void ExchangeBatch::TakeGather(const Expected& expected,
+                               const ReceivedTensor& answer) {
+  if (LiesAt(answer, expected.slot.place)) return;
+  answer.CopyTo(gathered_[expected.target].out->mutable_raw_data() +
+                expected.offset_bytes);
+}
+
+absl::Status ExchangeBatch::TakePull(const Expected& expected, int64_t version,
+                                     const ReceivedTensor& answer) {
+  Pulled& pulled = pulled_[expected.target];
+  if (!pulled.incoming.IsValid()) {
+    return pulled.variable->Store(expected.shard, version, answer);
+  }
+  pulled.versions[expected.shard] = version;
+  if (!LiesAt(answer, expected.slot.place)) {
+    answer.CopyTo(pulled.incoming.mutable_raw_data() + expected.offset_bytes);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace muster

@@ -48,9 +48,10 @@ class ExchangeBatch {
   void AddSparseUpdate(const RemoteVariable& variable, proto::UpdateKind kind,
                        absl::Span<const int64_t> rows, const Tensor& values);
 
-  // The rows will lie at `out`, one after another. `rows` rise.
+  // The rows will lie in `out`, one after another; it has room for them, and
+  // may get other memory. `rows` rise.
   void AddGather(const RemoteVariable& variable, absl::Span<const int64_t> rows,
-                 uint8_t* out);
+                 Tensor* out);
 
   // The whole value, as far as it changed, will be in `variable`.
   void AddPull(RemoteVariable* variable);
@@ -64,36 +65,54 @@ class ExchangeBatch {
   absl::Status Send();
 
  private:
-  struct Gather {
-    TensorType type;
-    uint8_t* out;
+  // Where what is asked for comes together, from one server or several.
+  struct Gathered {
+    Tensor* out;
+    // Somebody may yet write to the memory: it is of no use.
+    bool is_spoiled = false;
   };
-  struct Pull {
+  struct Pulled {
     RemoteVariable* variable;
+    Tensor incoming;  // Invalid where there is no shared memory.
+    bool is_spoiled = false;
+    std::vector<int64_t> versions;  // By shard; 0 where nothing came.
+  };
+  // One slot of one message.
+  struct Expected {
+    AnswerSlot slot;
+    size_t target;  // Position in gathered_ or pulled_.
+    size_t offset_bytes;
     int64_t shard;
   };
-  // What is expected back from one server, in order.
-  struct Expected {
-    std::vector<Gather> gathers;
-    std::vector<Pull> pulls;
+  // What is expected back in one message, in order.
+  struct Expectations {
+    std::vector<Expected> gathers;
+    std::vector<Expected> pulls;
   };
 
   // The message to `server` that is being put together.
   ServerExchange& Open(int server, size_t size_bytes);
   void Close(int server);
-  static absl::Status TakeAnswers(const ServerExchange& exchange,
-                                  const Expected& expected);
+  // Servers write to shared memory by themselves, but not all do, and not
+  // always: copies what came otherwise.
+  absl::Status TakeAnswers();
+  void TakeGather(const Expected& expected, const ReceivedTensor& answer);
+  absl::Status TakePull(const Expected& expected, int64_t version,
+                        const ReceivedTensor& answer);
+  // Gives targets that are spoiled other memory.
+  void ReplaceSpoiled();
 
   ServerGroup* const servers_;
   const StepMarks* const marks_;
   const uint64_t step_id_;
   uint32_t* const exchange_index_;
 
-  std::vector<ServerExchange> open_;     // By server.
-  std::vector<Expected> open_expected_;  // By server.
+  std::vector<ServerExchange> open_;         // By server.
+  std::vector<Expectations> open_expected_;  // By server.
   std::vector<ServerExchange> closed_;
-  std::vector<Expected> closed_expected_;  // By position in closed_.
-  std::vector<RemoteVariable*> pulled_;
+  std::vector<Expectations> closed_expected_;  // By position in closed_.
+  std::vector<Gathered> gathered_;
+  std::vector<Pulled> pulled_;
 };
 
 }  // namespace muster

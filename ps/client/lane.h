@@ -2,6 +2,7 @@
 #define PS_CLIENT_LANE_H_
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -9,30 +10,71 @@
 #include "absl/time/time.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/message.h"
+#include "common/tensor/buffer.h"
 #include "common/tensor/tensor.h"
 #include "proto/parameter_server.pb.h"
 
 namespace muster {
 
-// How the bytes of an exchange get to one server and back. Over the network
-// there is one kind; between processes of one host another may stand in.
+// What is expected back for one gather or pull.
+struct AnswerSlot {
+  TensorType type;
+  // Where the caller would have it: in memory of ServerGroup::AllocateShared(),
+  // which `place_owner` keeps. Null where the caller does not mind. A lane may
+  // take no notice; whether it did shows in where the answer lies.
+  uint8_t* place = nullptr;
+  std::shared_ptr<Buffer> place_owner;
+};
+
+// One exchange, as it goes out. All is borrowed and stays untouched until the
+// answer is there.
+struct LaneExchange {
+  // Without offsets; those are the lane's.
+  const proto::ExchangeRequest* request = nullptr;
+  // As proto::ExchangeRequest says.
+  const std::vector<Tensor>* tensors = nullptr;
+  // One for each gather, then one for each pull.
+  const std::vector<AnswerSlot>* slots = nullptr;
+  absl::Duration timeout;
+  // False for another attempt at an exchange of which nobody knows whether its
+  // server is still at it.
+  bool may_share_memory = true;
+};
+
+struct LaneAnswer {
+  proto::ExchangeResponse response;
+  // One for each slot; none for a pull whose value has not changed. They keep
+  // their memory.
+  std::vector<std::optional<ReceivedTensor>> tensors;
+};
+
+// How the bytes of an exchange get to one server and back: beside messages, or
+// through memory that client and server share. The request itself, and with it
+// the check at the door, deadlines and errors, is an ordinary call either way.
 //
 // Thread-safe.
 class Lane {
  public:
-  using Done = absl::AnyInvocable<void(absl::StatusOr<ReceivedMessage>)>;
+  using Done = absl::AnyInvocable<void(absl::StatusOr<LaneAnswer>)>;
 
   virtual ~Lane() = default;
 
-  // `tensors` as proto::ExchangeRequest says; they stay untouched until `done`
-  // has run, which happens once and must not wait.
-  virtual void StartExchange(const proto::ExchangeRequest& request,
-                             const std::vector<Tensor>& tensors,
-                             absl::Duration timeout, Done done) = 0;
+  // `done` runs once and must not wait.
+  //   kInternal  the answer does not fit the question
+  //   others     as Channel's
+  virtual void StartExchange(const LaneExchange& exchange, Done done) = 0;
 };
 
 // `channel` is borrowed.
 std::unique_ptr<Lane> MakeChannelLane(Channel* channel);
+
+// Puts an answer's tensors into the slots of `exchange`. `in_segment` has one
+// for each slot that the server was to write to, and is empty when it was to
+// write to none.
+//   kInternal  they are too few, too many or of other types
+absl::StatusOr<LaneAnswer> SortAnswer(
+    const LaneExchange& exchange, const ReceivedMessage& message,
+    std::vector<std::optional<ReceivedTensor>> in_segment);
 
 }  // namespace muster
 

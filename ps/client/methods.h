@@ -16,6 +16,8 @@ inline constexpr absl::string_view kExchangeMethod =
     "/muster.ParameterServer/Exchange";
 inline constexpr absl::string_view kWatchMethod =
     "/muster.ParameterServer/Watch";
+inline constexpr absl::string_view kShareMethod =
+    "/muster.ParameterServer/Share";
 inline constexpr absl::string_view kShutdownMethod =
     "/muster.ParameterServer/Shutdown";
 

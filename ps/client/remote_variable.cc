@@ -1,6 +1,7 @@
 #include "ps/client/remote_variable.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,6 +32,12 @@ Tensor RemoteVariable::ShardOf(const Tensor& value, int64_t shard) const {
   return value.SliceRows(layout_.RowBegin(shard), layout_.RowBegin(shard + 1));
 }
 
+TensorType RemoteVariable::ShardType(int64_t shard) const {
+  TensorType type = type_;
+  if (shards_.size() > 1) type.shape.set_dim(0, layout_.RowCount(shard));
+  return type;
+}
+
 int64_t RemoteVariable::held_version(int64_t shard) const {
   absl::ReaderMutexLock lock(&mutex_);
   return held_versions_[shard];
@@ -38,8 +45,7 @@ int64_t RemoteVariable::held_version(int64_t shard) const {
 
 absl::Status RemoteVariable::Store(int64_t shard, int64_t version,
                                    const ReceivedTensor& value) {
-  TensorType expected = type_;
-  if (shards_.size() > 1) expected.shape.set_dim(0, layout_.RowCount(shard));
+  const TensorType expected = ShardType(shard);
   if (value.type() != expected) {
     return absl::InternalError(absl::StrCat(
         "shard ", shard, " of variable \"", name(), "\" is ",
@@ -57,6 +63,33 @@ absl::Status RemoteVariable::Store(int64_t shard, int64_t version,
   value.CopyTo(value_.mutable_raw_data() +
                layout_.RowBegin(shard) * row_bytes());
   held_versions_[shard] = version;
+  return absl::OkStatus();
+}
+
+absl::Status RemoteVariable::Adopt(Tensor value,
+                                   absl::Span<const int64_t> versions) {
+  absl::MutexLock lock(&mutex_);
+  bool is_newer = false;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    is_newer |= versions[i] > held_versions_[i];
+    if (versions[i] == 0 && held_versions_[i] == 0) {
+      return absl::InternalError(
+          absl::StrCat("shard ", i, " of variable \"", name(),
+                       "\" has never come from its server"));
+    }
+  }
+  if (!is_newer) return absl::OkStatus();
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    if (versions[i] > held_versions_[i]) {
+      held_versions_[i] = versions[i];
+      continue;
+    }
+    const size_t offset_bytes = layout_.RowBegin(i) * row_bytes();
+    std::memcpy(value.mutable_raw_data() + offset_bytes,
+                value_.raw_data() + offset_bytes,
+                layout_.RowCount(i) * row_bytes());
+  }
+  value_ = std::move(value);
   return absl::OkStatus();
 }
 

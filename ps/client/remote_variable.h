@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "common/rpc/message.h"
 #include "common/tensor/tensor.h"
 #include "proto/variable.pb.h"
@@ -44,6 +45,8 @@ class RemoteVariable {
   // memory.
   Tensor ShardOf(const Tensor& value, int64_t shard) const;
 
+  TensorType ShardType(int64_t shard) const;
+
   // The version of a shard that is here, to be told to its server.
   int64_t held_version(int64_t shard) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -52,6 +55,13 @@ class RemoteVariable {
   //   kInternal  the tensor is not of the shard's type
   absl::Status Store(int64_t shard, int64_t version,
                      const ReceivedTensor& value) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Takes in several shards at once without a copy: `value` is whole, and
+  // holds those for which `versions` is not 0. What is missing in it, or older
+  // than what is here, is filled in. Nobody writes to `value` any more.
+  //   kInternal  a shard has never come
+  absl::Status Adopt(Tensor value, absl::Span<const int64_t> versions)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The value is as new as when `scheduled` was the last step scheduled.
   void MarkFresh(uint64_t scheduled) ABSL_LOCKS_EXCLUDED(mutex_);

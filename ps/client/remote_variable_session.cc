@@ -128,13 +128,13 @@ absl::Status RemoteVariableSession::Gather(int variable, const Tensor& indices,
   RETURN_IF_ERROR(
       plan_.Compute(remote.name(), indices, remote.layout().row_count()));
   if (plan_.is_in_order()) {
-    batch.AddGather(remote, plan_.rows(), rows->mutable_raw_data());
+    batch.AddGather(remote, plan_.rows(), rows);
     return batch.Send();
   }
-  Tensor fetched(DType::kUint8,
-                 Shape({static_cast<int64_t>(plan_.rows().size()),
-                        static_cast<int64_t>(remote.row_bytes())}));
-  batch.AddGather(remote, plan_.rows(), fetched.mutable_raw_data());
+  Tensor fetched = servers_->AllocateTensor(
+      DType::kUint8, Shape({static_cast<int64_t>(plan_.rows().size()),
+                            static_cast<int64_t>(remote.row_bytes())}));
+  batch.AddGather(remote, plan_.rows(), &fetched);
   RETURN_IF_ERROR(batch.Send());
   plan_.Spread(fetched.raw_data(), remote.row_bytes(),
                rows->mutable_raw_data());

@@ -1,5 +1,7 @@
 #include "ps/client/remote_variable_store.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <utility>
 
@@ -10,6 +12,15 @@
 
 namespace muster {
 namespace {
+
+size_t SegmentBytes(const RemoteVariableStore::Options& options) {
+  if (!options.shared_memory) return 0;
+  if (options.shared_memory_bytes_max > 0) {
+    return options.shared_memory_bytes_max;
+  }
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) /
+         4;
+}
 
 // Raises `mark` to `value`.
 void Raise(std::atomic<uint64_t>* mark, uint64_t value) {
@@ -31,13 +42,15 @@ absl::StatusOr<std::unique_ptr<RemoteVariableStore>> RemoteVariableStore::Open(
   std::unique_ptr<RemoteVariableStore> store(
       new RemoteVariableStore(network, std::move(options)));
   RETURN_IF_ERROR(store->directory_.Refresh());
+  store->servers_.ShareMemory();
   return store;
 }
 
 RemoteVariableStore::RemoteVariableStore(Network* network, Options options)
     : servers_(network, {.servers = std::move(options.servers),
                          .timeout = options.timeout,
-                         .retry_for = options.retry_for}),
+                         .retry_for = options.retry_for,
+                         .segment_bytes = SegmentBytes(options)}),
       directory_(&servers_, std::move(options.partitioner), options.placement) {
 }
 

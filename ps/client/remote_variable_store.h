@@ -1,6 +1,7 @@
 #ifndef PS_CLIENT_REMOTE_VARIABLE_STORE_H_
 #define PS_CLIENT_REMOTE_VARIABLE_STORE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,6 +37,9 @@ namespace muster {
 // Servers are talked to at the same time. Tensors go out from the caller's
 // memory and are not copied on the way.
 //
+// Between processes of one host tensors go through shared memory, where both
+// ends allow it; values that are read then lie in it. A step cannot tell.
+//
 // Staleness: values that came with the last Commit() serve the next step only
 // if that step was scheduled before they were asked for, so that a step always
 // sees what had been applied when it was scheduled. NoteScheduled() is how the
@@ -58,6 +62,11 @@ class RemoteVariableStore final : public VariableStore {
     absl::Duration timeout = absl::Seconds(60);
     // How long a server that cannot be reached is tried again.
     absl::Duration retry_for = absl::Seconds(2);
+    // Whether tensors may go through shared memory to servers of this host.
+    bool shared_memory = true;
+    // How much of it there may be; 0 for a quarter of the machine's. What does
+    // not fit goes beside messages.
+    size_t shared_memory_bytes_max = 0;
   };
 
   // Learns who the servers are and what they hold. `network` is borrowed.

@@ -76,8 +76,11 @@ std::vector<float> Flat(const Tensor& tensor) {
   return std::vector<float>(flat.begin(), flat.end());
 }
 
+// How tensors travel.
+enum class LaneKind { kGrpc, kSharedMemory };
+
 // Servers of this process, over real sockets.
-class RemoteVariableStoreTest : public testing::Test {
+class RemoteVariableStoreTest : public testing::TestWithParam<LaneKind> {
  protected:
   void SetUp() override {
     for (int i = 0; i < 2; ++i) servers_.push_back(StartServer(i, 100 + i));
@@ -111,6 +114,7 @@ class RemoteVariableStoreTest : public testing::Test {
     }
     options.partitioner = partitioner_;
     options.retry_for = retry_for;
+    options.shared_memory = GetParam() == LaneKind::kSharedMemory;
     return RemoteVariableStore::Open(Network::Grpc(), options).value();
   }
 
@@ -121,7 +125,7 @@ class RemoteVariableStoreTest : public testing::Test {
 
 // The values that one server would draw and the bits that one process would
 // compute: sharding changes nothing.
-TEST_F(RemoteVariableStoreTest, ShardsHoldAndLearnWhatOneProcessWould) {
+TEST_P(RemoteVariableStoreTest, ShardsHoldAndLearnWhatOneProcessWould) {
   LocalVariableStore local;
   std::vector<VariableStore*> stores = {store_.get(), &local};
   const Shape table({7, 3});
@@ -158,7 +162,7 @@ TEST_F(RemoteVariableStoreTest, ShardsHoldAndLearnWhatOneProcessWould) {
   }
 }
 
-TEST_F(RemoteVariableStoreTest, EveryUpdateKindReachesEveryShard) {
+TEST_P(RemoteVariableStoreTest, EveryUpdateKindReachesEveryShard) {
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({5, 1}))));
   ASSERT_OK(store_->Assign("x", Floats({5, 1}, {0, 1, 2, 3, 4})));
   ASSERT_OK_AND_ASSIGN(
@@ -182,7 +186,7 @@ TEST_F(RemoteVariableStoreTest, EveryUpdateKindReachesEveryShard) {
   EXPECT_THAT(Flat(value), ElementsAre(20, 9, 42, -2, 44));
 }
 
-TEST_F(RemoteVariableStoreTest, AReadSeesTheStepsOwnUpdates) {
+TEST_P(RemoteVariableStoreTest, AReadSeesTheStepsOwnUpdates) {
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({3, 1}))));
   ASSERT_OK_AND_ASSIGN(auto session,
                        store_->OpenSession({{{.name = "x",
@@ -207,7 +211,7 @@ TEST_F(RemoteVariableStoreTest, AReadSeesTheStepsOwnUpdates) {
   ASSERT_OK(session->Commit());
 }
 
-TEST_F(RemoteVariableStoreTest, LookupsOfAnyShapeRouteByRow) {
+TEST_P(RemoteVariableStoreTest, LookupsOfAnyShapeRouteByRow) {
   ASSERT_OK(store_->Create(RandomSpec("table", Shape({100, 4}), 3)));
   ASSERT_OK_AND_ASSIGN(const Tensor table, store_->Read("table"));
   ASSERT_OK_AND_ASSIGN(
@@ -234,7 +238,7 @@ TEST_F(RemoteVariableStoreTest, LookupsOfAnyShapeRouteByRow) {
   }
 }
 
-TEST_F(RemoteVariableStoreTest, AnotherProcessFindsWhatWasCreated) {
+TEST_P(RemoteVariableStoreTest, AnotherProcessFindsWhatWasCreated) {
   auto other = OpenStore("worker");
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({3}))));
   ASSERT_OK(store_->Create(Spec("y", DType::kInt64, Shape())));
@@ -250,7 +254,7 @@ TEST_F(RemoteVariableStoreTest, AnotherProcessFindsWhatWasCreated) {
   EXPECT_EQ(servers_[1]->service().shard().Describe().shards_size(), 2);
 }
 
-TEST_F(RemoteVariableStoreTest, AStepSeesWhatWasAppliedBeforeItWasScheduled) {
+TEST_P(RemoteVariableStoreTest, AStepSeesWhatWasAppliedBeforeItWasScheduled) {
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape())));
   auto other = OpenStore("worker");
   const std::vector<VariableUse> uses = {
@@ -272,7 +276,7 @@ TEST_F(RemoteVariableStoreTest, AStepSeesWhatWasAppliedBeforeItWasScheduled) {
   EXPECT_EQ(session->Read(0)->scalar<float>(), 10);
 }
 
-TEST_F(RemoteVariableStoreTest, MistakesAreFoundBeforeAnythingIsSent) {
+TEST_P(RemoteVariableStoreTest, MistakesAreFoundBeforeAnythingIsSent) {
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({4, 2}))));
   EXPECT_THAT(store_->Create(Spec("x", DType::kFloat32, Shape({4, 3}))),
               StatusIs(absl::StatusCode::kAlreadyExists));
@@ -296,7 +300,7 @@ TEST_F(RemoteVariableStoreTest, MistakesAreFoundBeforeAnythingIsSent) {
 
 // Three workers push whole numbers, each step from two of them, while servers
 // lose requests before and acknowledgements after they take effect.
-TEST_F(RemoteVariableStoreTest, StepsApplyOnceWhateverIsLostOrRepeated) {
+TEST_P(RemoteVariableStoreTest, StepsApplyOnceWhateverIsLostOrRepeated) {
   constexpr int kSteps = 40;
   ASSERT_OK(store_->Create(Spec("dense", DType::kFloat32, Shape({300, 5}))));
   ASSERT_OK(store_->Create(Spec("table", DType::kFloat32, Shape({50, 2}))));
@@ -343,7 +347,7 @@ TEST_F(RemoteVariableStoreTest, StepsApplyOnceWhateverIsLostOrRepeated) {
 
 // One worker holds new values when it begins, the other has to ask: their
 // updates are the same ones nevertheless.
-TEST_F(RemoteVariableStoreTest, AnotherAttemptMayNeedValuesThatTheFirstHeld) {
+TEST_P(RemoteVariableStoreTest, AnotherAttemptMayNeedValuesThatTheFirstHeld) {
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({4}))));
   auto other = OpenStore("worker");
   store_->NoteScheduled(100);
@@ -363,7 +367,7 @@ TEST_F(RemoteVariableStoreTest, AnotherAttemptMayNeedValuesThatTheFirstHeld) {
   EXPECT_THAT(Flat(value), Each(5.0f));
 }
 
-TEST_F(RemoteVariableStoreTest, LargeStepsGoInSeveralMessages) {
+TEST_P(RemoteVariableStoreTest, LargeStepsGoInSeveralMessages) {
   ASSERT_OK(store_->SetOptimizer(Sgd(1)));
   const Shape shape({1024, 512});
   std::vector<VariableUse> uses;
@@ -393,7 +397,7 @@ TEST_F(RemoteVariableStoreTest, LargeStepsGoInSeveralMessages) {
   }
 }
 
-TEST_F(RemoteVariableStoreTest, ALowWaterMarkReachesTheServers) {
+TEST_P(RemoteVariableStoreTest, ALowWaterMarkReachesTheServers) {
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({2}))));
   ASSERT_OK_AND_ASSIGN(auto session, store_->OpenSession({{{.name = "x"}}}));
   for (uint64_t step = 1; step <= 10; ++step) {
@@ -409,7 +413,7 @@ TEST_F(RemoteVariableStoreTest, ALowWaterMarkReachesTheServers) {
   }
 }
 
-TEST_F(RemoteVariableStoreTest, ALostServerIsNamedAndSeenByWhoWatches) {
+TEST_P(RemoteVariableStoreTest, ALostServerIsNamedAndSeenByWhoWatches) {
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({4}))));
   absl::Mutex mutex;
   int lost_server = -1;
@@ -439,7 +443,7 @@ TEST_F(RemoteVariableStoreTest, ALostServerIsNamedAndSeenByWhoWatches) {
   EXPECT_EQ(failure->incarnation(), 101);
 }
 
-TEST_F(RemoteVariableStoreTest, ARestartedServerIsNotTakenForTheOldOne) {
+TEST_P(RemoteVariableStoreTest, ARestartedServerIsNotTakenForTheOldOne) {
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({4}))));
   const std::string address = servers_[0]->address();
   servers_[0].reset();
@@ -449,7 +453,7 @@ TEST_F(RemoteVariableStoreTest, ARestartedServerIsNotTakenForTheOldOne) {
                        HasSubstr("was restarted")));
 }
 
-TEST_F(RemoteVariableStoreTest, ServersEndWithTheJob) {
+TEST_P(RemoteVariableStoreTest, ServersEndWithTheJob) {
   std::vector<ParameterService::Outcome> outcomes(servers_.size());
   std::vector<std::thread> mains;
   for (size_t i = 0; i < servers_.size(); ++i) {
@@ -463,7 +467,7 @@ TEST_F(RemoteVariableStoreTest, ServersEndWithTheJob) {
   }
 }
 
-TEST_F(RemoteVariableStoreTest, ServersEndWhenTheirCoordinatorIsLost) {
+TEST_P(RemoteVariableStoreTest, ServersEndWhenTheirCoordinatorIsLost) {
   store_->Watch(true, [](int, const absl::Status&) {});
   ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, Shape({4}))));
   std::thread main([&] {
@@ -473,6 +477,15 @@ TEST_F(RemoteVariableStoreTest, ServersEndWhenTheirCoordinatorIsLost) {
   store_.reset();
   main.join();
 }
+
+INSTANTIATE_TEST_SUITE_P(Lanes, RemoteVariableStoreTest,
+                         testing::Values(LaneKind::kGrpc,
+                                         LaneKind::kSharedMemory),
+                         [](const testing::TestParamInfo<LaneKind>& info) {
+                           return info.param == LaneKind::kGrpc
+                                      ? "Grpc"
+                                      : "SharedMemory";
+                         });
 
 }  // namespace
 }  // namespace muster

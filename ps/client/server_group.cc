@@ -12,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/backoff.h"
 #include "ps/client/methods.h"
+#include "ps/client/shared_memory_lane.h"
 
 namespace muster {
 namespace {
@@ -28,32 +29,41 @@ void WaitFor(absl::Duration duration) {
                                    Clock::Real()->Now() + duration);
 }
 
-// Collects the answers of calls that run at the same time.
-class Answers {
+// Collects how calls ended that run at the same time.
+class Ends {
  public:
-  explicit Answers(int count)
-      : pending_(count),
-        answers_(count, absl::InternalError("no answer came")) {}
+  explicit Ends(int count) : pending_(count), ends_(count) {}
 
-  void Set(int index, absl::StatusOr<ReceivedMessage> answer) {
+  void Set(int index, absl::Status end) {
     absl::MutexLock lock(&mutex_);
-    answers_[index] = std::move(answer);
+    ends_[index] = std::move(end);
     --pending_;
   }
 
   // Every call has a timeout and names its server when that expires.
-  std::vector<absl::StatusOr<ReceivedMessage>> Await() {
+  std::vector<absl::Status> Await() {
     absl::MutexLock lock(&mutex_);
     mutex_.Await(absl::Condition(
         +[](int* pending) { return *pending == 0; }, &pending_));
-    return std::move(answers_);
+    return std::move(ends_);
   }
 
  private:
   absl::Mutex mutex_;
   int pending_ ABSL_GUARDED_BY(mutex_);
-  std::vector<absl::StatusOr<ReceivedMessage>> answers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<absl::Status> ends_ ABSL_GUARDED_BY(mutex_);
 };
+
+template <typename Response>
+absl::Status TakeResponse(const absl::StatusOr<ReceivedMessage>& message,
+                          Channel* channel, Response* response) {
+  RETURN_IF_ERROR(message.status());
+  if (channel->target_incarnation() == 0) {
+    channel->SetTargetIncarnation(message->identity().caller_incarnation());
+  }
+  ASSIGN_OR_RETURN(*response, message->template ParseBody<Response>());
+  return absl::OkStatus();
+}
 
 // Lets a few exchanges with one server be under way at once, and starts the
 // next when one is done.
@@ -156,7 +166,9 @@ class ServerGroup::Watcher final : public StreamObserver {
 };
 
 ServerGroup::ServerGroup(Network* network, const Options& options)
-    : timeout_(options.timeout), retry_for_(options.retry_for) {
+    : timeout_(options.timeout),
+      retry_for_(options.retry_for),
+      segment_bytes_(options.segment_bytes) {
   for (const ChannelOptions& server : options.servers) {
     servers_.push_back(network->Connect(server));
     lanes_.push_back(MakeChannelLane(servers_.back().get()));
@@ -168,27 +180,52 @@ ServerGroup::~ServerGroup() {
   for (const auto& watcher : watchers_) watcher->Stop();
 }
 
+void ServerGroup::ShareMemory() {
+  std::vector<Channel*> channels;
+  for (const auto& server : servers_) channels.push_back(server.get());
+  offer_ = SegmentOffer::Make(channels, segment_bytes_);
+  if (offer_ == nullptr) return;
+  for (int server = 0; server < size(); ++server) {
+    if (!offer_->IsTaken(server)) continue;
+    lanes_[server] = MakeSharedMemoryLane(channels[server], offer_->pool(),
+                                          offer_->segment_id(server));
+  }
+}
+
+std::shared_ptr<Buffer> ServerGroup::AllocateShared(size_t size_bytes) {
+  return offer_ == nullptr ? nullptr : offer_->pool()->Allocate(size_bytes);
+}
+
+bool ServerGroup::IsShared(const void* data) const {
+  return offer_ != nullptr && offer_->pool()->Holds(data);
+}
+
+Tensor ServerGroup::AllocateTensor(DType dtype, const Shape& shape) {
+  std::shared_ptr<Buffer> buffer =
+      AllocateShared(shape.element_count() * SizeOf(dtype));
+  if (buffer == nullptr) return Tensor(dtype, shape);
+  return Tensor(dtype, shape, std::move(buffer));
+}
+
 absl::Status ServerGroup::RunAll(
-    int call_count, absl::FunctionRef<void(int, Channel::Done)> start,
-    absl::FunctionRef<absl::Status(int, ReceivedMessage)> finish,
+    int call_count, absl::FunctionRef<void(int, int, CallDone)> start,
     absl::FunctionRef<bool(int)> is_repeatable) {
   const absl::Time give_up_time = Clock::Real()->Now() + retry_for_;
   std::vector<int> calls(call_count);
   std::iota(calls.begin(), calls.end(), 0);
   std::vector<absl::Status> errors(call_count);
   for (int attempt = 1; !calls.empty(); ++attempt) {
-    Answers answers(static_cast<int>(calls.size()));
+    Ends ends(static_cast<int>(calls.size()));
     for (size_t i = 0; i < calls.size(); ++i) {
-      start(calls[i], [&answers, i](absl::StatusOr<ReceivedMessage> answer) {
-        answers.Set(static_cast<int>(i), std::move(answer));
+      start(calls[i], attempt, [&ends, i](absl::Status end) {
+        ends.Set(static_cast<int>(i), std::move(end));
       });
     }
-    std::vector<absl::StatusOr<ReceivedMessage>> all = answers.Await();
+    std::vector<absl::Status> all = ends.Await();
     std::vector<int> again;
     for (size_t i = 0; i < calls.size(); ++i) {
       absl::Status& error = errors[calls[i]];
-      error =
-          all[i].ok() ? finish(calls[i], *std::move(all[i])) : all[i].status();
+      error = std::move(all[i]);
       if (IsUnreachable(error) && is_repeatable(calls[i])) {
         again.push_back(calls[i]);
       }
@@ -209,18 +246,14 @@ absl::StatusOr<std::vector<Response>> ServerGroup::AskAll(
   std::vector<Response> responses(servers.size());
   RETURN_IF_ERROR(RunAll(
       static_cast<int>(servers.size()),
-      [&](int call, Channel::Done done) {
-        servers_[servers[call]]->StartCall(method, Message{bodies[call], {}},
-                                           {.timeout = timeout_},
-                                           std::move(done));
-      },
-      [&](int call, ReceivedMessage message) {
-        Channel& channel = *servers_[servers[call]];
-        if (channel.target_incarnation() == 0) {
-          channel.SetTargetIncarnation(message.identity().caller_incarnation());
-        }
-        ASSIGN_OR_RETURN(responses[call], message.ParseBody<Response>());
-        return absl::OkStatus();
+      [&](int call, int, CallDone done) {
+        Channel* const channel = servers_[servers[call]].get();
+        channel->StartCall(
+            method, Message{bodies[call], {}}, {.timeout = timeout_},
+            [channel, response = &responses[call], done = std::move(done)](
+                absl::StatusOr<ReceivedMessage> message) mutable {
+              done(TakeResponse(message, channel, response));
+            });
       },
       [](int) { return true; }));
   return responses;
@@ -239,26 +272,24 @@ absl::Status ServerGroup::Exchange(std::vector<ServerExchange>* exchanges) {
     windows.push_back(std::make_unique<Window>());
   return RunAll(
       static_cast<int>(exchanges->size()),
-      [&](int call, Channel::Done done) {
-        const ServerExchange& exchange = (*exchanges)[call];
-        Window* const window = windows[exchange.server].get();
-        window->Start(
-            [this, &exchange, window, done = std::move(done)]() mutable {
-              lanes_[exchange.server]->StartExchange(
-                  exchange.request, exchange.tensors, timeout_,
-                  [window, done = std::move(done)](
-                      absl::StatusOr<ReceivedMessage> answer) mutable {
-                    window->Finish();
-                    done(std::move(answer));
-                  });
-            });
-      },
-      [&](int call, ReceivedMessage message) {
-        ServerExchange& exchange = (*exchanges)[call];
-        ASSIGN_OR_RETURN(exchange.response,
-                         message.ParseBody<proto::ExchangeResponse>());
-        exchange.received = std::move(message);
-        return absl::OkStatus();
+      [&](int call, int attempt, CallDone done) {
+        ServerExchange* const exchange = &(*exchanges)[call];
+        Window* const window = windows[exchange->server].get();
+        window->Start([this, exchange, attempt, window,
+                       done = std::move(done)]() mutable {
+          lanes_[exchange->server]->StartExchange(
+              {.request = &exchange->request,
+               .tensors = &exchange->tensors,
+               .slots = &exchange->slots,
+               .timeout = timeout_,
+               .may_share_memory = attempt == 1},
+              [exchange, window, done = std::move(done)](
+                  absl::StatusOr<LaneAnswer> answer) mutable {
+                window->Finish();
+                if (answer.ok()) exchange->answer = *std::move(answer);
+                done(answer.status());
+              });
+        });
       },
       [&](int call) { return (*exchanges)[call].IsRepeatable(); });
 }
@@ -294,17 +325,17 @@ absl::Status ServerGroup::SetOptimizer(const proto::Optimizer& optimizer) {
 absl::Status ServerGroup::Shutdown(int exit_code) {
   proto::ShutdownRequest request;
   request.set_exit_code(exit_code);
-  Answers answers(size());
+  Ends ends(size());
   for (int server = 0; server < size(); ++server) {
     servers_[server]->StartCall(
         kShutdownMethod, Message{request.SerializeAsString(), {}},
         {.timeout = timeout_},
-        [&answers, server](absl::StatusOr<ReceivedMessage> answer) {
-          answers.Set(server, std::move(answer));
+        [&ends, server](absl::StatusOr<ReceivedMessage> answer) {
+          ends.Set(server, answer.status());
         });
   }
   absl::Status first;
-  for (const auto& answer : answers.Await()) first.Update(answer.status());
+  for (const absl::Status& end : ends.Await()) first.Update(end);
   return first;
 }
 

@@ -5,20 +5,22 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/rpc/network.h"
+#include "common/tensor/buffer.h"
 #include "common/tensor/tensor.h"
 #include "proto/optimizer.pb.h"
 #include "proto/parameter_server.pb.h"
 #include "ps/client/lane.h"
+#include "ps/client/segment_offer.h"
 
 namespace muster {
 
@@ -27,10 +29,10 @@ struct ServerExchange {
   int server = 0;
   proto::ExchangeRequest request;
   std::vector<Tensor> tensors;
-  size_t size_bytes = 0;  // Of the tensors, and of the values pulled.
+  std::vector<AnswerSlot> slots;  // For gathers, then for pulls.
+  size_t size_bytes = 0;          // Of the tensors, and of the values pulled.
 
-  proto::ExchangeResponse response;
-  std::optional<ReceivedMessage> received;
+  LaneAnswer answer;
 
   bool IsEmpty() const {
     return request.update_handles().empty() &&
@@ -55,6 +57,8 @@ class ServerGroup {
     std::vector<ChannelOptions> servers;  // By index.
     absl::Duration timeout;               // Of one call.
     absl::Duration retry_for;
+    // What may be shared with servers of this host; 0 for nothing.
+    size_t segment_bytes = 0;
   };
 
   // `network` is borrowed.
@@ -67,6 +71,18 @@ class ServerGroup {
   // Asks every server who it is and what it holds. From the first answer on, a
   // server is addressed by that incarnation only.
   absl::StatusOr<std::vector<proto::DescribeResponse>> Describe();
+
+  // Offers servers of this host memory for what is exchanged with them, and
+  // says in the log who takes it. Once, after Describe(). No failure matters:
+  // tensors then go beside messages.
+  void ShareMemory();
+
+  // Memory in which servers can read and write; null where there is none.
+  std::shared_ptr<Buffer> AllocateShared(size_t size_bytes);
+  // Whether `data` lies in such memory.
+  bool IsShared(const void* data) const;
+  // A tensor in such memory where there is some, else in any.
+  Tensor AllocateTensor(DType dtype, const Shape& shape);
 
   // All servers at the same time, and to each what is for it in order, a few
   // on the way at once, so that one's answer meets the next one's question. A
@@ -97,12 +113,14 @@ class ServerGroup {
  private:
   class Watcher;
 
-  // Starts every call by start(call, done), and again those that failed as
-  // unreachable and may be repeated, until they succeed or `retry_for` is over.
+  using CallDone = absl::AnyInvocable<void(absl::Status)>;
+
+  // Starts every call by start(call, attempt, done), and again those that
+  // failed as unreachable and may be repeated, until they succeed or
+  // `retry_for` is over. Attempts count from 1.
   absl::Status RunAll(
       int call_count,
-      absl::FunctionRef<void(int call, Channel::Done done)> start,
-      absl::FunctionRef<absl::Status(int call, ReceivedMessage)> finish,
+      absl::FunctionRef<void(int call, int attempt, CallDone done)> start,
       absl::FunctionRef<bool(int call)> is_repeatable);
 
   template <typename Response>
@@ -112,7 +130,9 @@ class ServerGroup {
 
   const absl::Duration timeout_;
   const absl::Duration retry_for_;
+  const size_t segment_bytes_;
   std::vector<std::unique_ptr<Channel>> servers_;  // Bulk.
+  std::unique_ptr<SegmentOffer> offer_;            // Null until there is one.
   std::vector<std::unique_ptr<Lane>> lanes_;
   // Watches share no connection with bulk, so that they are heard at once.
   std::vector<std::unique_ptr<Channel>> watch_channels_;

@@ -1,0 +1,215 @@
+#include "ps/client/segment_offer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/random.h"
+#include "common/rpc/message.h"
+#include "common/rpc/service.h"
+#include "proto/parameter_server.pb.h"
+#include "ps/client/methods.h"
+#include "ps/client/segment_transfer.h"
+
+namespace muster {
+namespace {
+
+// A server that is there answers within a millisecond.
+constexpr absl::Duration kAnswerTimeout = absl::Seconds(2);
+constexpr size_t kNamedServersMax = 8;
+
+// "ps 0 (h:1), ps 1 (h:2) and 3 more".
+std::string Names(const std::vector<std::string>& names) {
+  const size_t named = std::min(names.size(), kNamedServersMax);
+  std::string text = absl::StrJoin(names.begin(), names.begin() + named, ", ");
+  if (named < names.size()) {
+    absl::StrAppend(&text, " and ", names.size() - named, " more");
+  }
+  return text;
+}
+
+}  // namespace
+
+// What one server says to the offer.
+class SegmentOffer::Taker final : public StreamObserver {
+ public:
+  // Calls `on_heard` once.
+  Taker(uint64_t id, uint64_t proof, std::function<void()> on_heard)
+      : offered_id_(id), proof_(proof), on_heard_(std::move(on_heard)) {}
+
+  void Start(Channel* channel, const proto::ShareRequest& request,
+             const std::shared_ptr<Taker>& self) {
+    stream_ = channel->OpenStream(kShareMethod, self);
+    // A stream that has broken already says so to OnDone().
+    stream_->Send(Message{request.SerializeAsString(), {}}).IgnoreError();
+  }
+
+  // Returns when nothing more is heard.
+  void Stop() {
+    stream_->Cancel();
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&is_done_));
+  }
+
+  // Returns why the server does not take the segment; empty when it does.
+  std::string AwaitAnswer(absl::Time deadline) {
+    absl::MutexLock lock(&mutex_);
+    if (!Clock::Real()->AwaitWithDeadline(&mutex_, absl::Condition(&is_heard_),
+                                          deadline)) {
+      return "it has not answered in time";
+    }
+    return why_not_;
+  }
+
+  void OnMessage(ReceivedMessage message) override {
+    const absl::StatusOr<proto::ShareEvent> event =
+        message.ParseBody<proto::ShareEvent>();
+    if (!event.ok()) {
+      Hear(std::string(event.status().message()));
+    } else if (!event->is_shared()) {
+      Hear(event->why_not());
+    } else if (event->proof() != proof_) {
+      Hear("it sees other memory");
+    } else {
+      segment_id_->store(offered_id_, std::memory_order_release);
+      Hear("");
+    }
+  }
+  void OnDone(const absl::Status& status) override {
+    segment_id_->store(0, std::memory_order_release);
+    Hear(absl::StrCat("it ended the share: ", status.message()));
+    absl::MutexLock lock(&mutex_);
+    is_done_ = true;
+  }
+
+  const std::shared_ptr<std::atomic<uint64_t>>& segment_id() const {
+    return segment_id_;
+  }
+
+ private:
+  // The first word counts.
+  void Hear(std::string why_not) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (is_heard_) return;
+      is_heard_ = true;
+      why_not_ = std::move(why_not);
+    }
+    on_heard_();
+  }
+
+  const uint64_t offered_id_;
+  const uint64_t proof_;
+  const std::function<void()> on_heard_;
+  const std::shared_ptr<std::atomic<uint64_t>> segment_id_ =
+      std::make_shared<std::atomic<uint64_t>>(0);
+  std::shared_ptr<Stream> stream_;
+
+  absl::Mutex mutex_;
+  bool is_heard_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_done_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string why_not_ ABSL_GUARDED_BY(mutex_);
+};
+
+std::unique_ptr<SegmentOffer> SegmentOffer::Make(
+    const std::vector<Channel*>& channels, size_t segment_bytes) {
+  if (segment_bytes <= SegmentPool::kHeaderBytes) return nullptr;
+  absl::StatusOr<std::unique_ptr<ClientSegment>> segment =
+      ClientSegment::Create(segment_bytes);
+  if (!segment.ok()) {
+    LOG(INFO) << "parameter servers are reached over gRPC alone: "
+              << segment.status().message();
+    return nullptr;
+  }
+  std::unique_ptr<SegmentOffer> offer(new SegmentOffer(*std::move(segment)));
+  offer->AskAll(channels);
+  for (size_t server = 0; server < channels.size(); ++server) {
+    if (offer->IsTaken(static_cast<int>(server))) return offer;
+  }
+  return nullptr;
+}
+
+SegmentOffer::SegmentOffer(std::unique_ptr<ClientSegment> segment)
+    : segment_(std::move(segment)),
+      pool_(std::make_shared<SegmentPool>(
+          segment_->memory(), [this](size_t offset, size_t size_bytes) {
+            return segment_->TakePages(offset, size_bytes);
+          })) {}
+
+SegmentOffer::~SegmentOffer() {
+  for (const auto& taker : takers_) taker->Stop();
+}
+
+void SegmentOffer::AskAll(const std::vector<Channel*>& channels) {
+  absl::StatusOr<std::unique_ptr<FileHandOut>> opened =
+      FileHandOut::Open(&segment_->file());
+  if (!opened.ok()) {
+    LOG(INFO) << "parameter servers are reached over gRPC alone: "
+              << opened.status().message();
+    return;
+  }
+  const std::shared_ptr<FileHandOut> hand_out = *std::move(opened);
+  const uint64_t proof = RandomIdentity();
+  std::memcpy(segment_->memory()->data(), &proof, sizeof(proof));
+  const auto unheard_count =
+      std::make_shared<std::atomic<size_t>>(channels.size());
+  for (Channel* channel : channels) {
+    const uint64_t id = RandomIdentity();
+    proto::ShareRequest request;
+    request.set_segment_id(id);
+    request.set_endpoint(hand_out->endpoint());
+    request.set_token(hand_out->token());
+    takers_.push_back(
+        std::make_shared<Taker>(id, proof, [hand_out, unheard_count] {
+          if (unheard_count->fetch_sub(1) == 1) hand_out->Stop();
+        }));
+    takers_.back()->Start(channel, request, takers_.back());
+  }
+  hand_out->Serve(Clock::Real()->Now() + kAnswerTimeout);
+  LogTakers(channels);
+}
+
+void SegmentOffer::LogTakers(const std::vector<Channel*>& channels) const {
+  std::vector<std::string> taken;
+  std::map<std::string, std::vector<std::string>> refused;  // By reason.
+  for (size_t server = 0; server < channels.size(); ++server) {
+    const std::string why_not =
+        takers_[server]->AwaitAnswer(Clock::Real()->Now());
+    std::vector<std::string>& names =
+        why_not.empty() ? taken : refused[why_not];
+    names.push_back(channels[server]->peer());
+  }
+  std::string line;
+  if (!taken.empty()) {
+    line = absl::StrCat("tensors go through shared memory to ", Names(taken));
+  }
+  for (const auto& [why_not, names] : refused) {
+    absl::StrAppend(&line, line.empty() ? "tensors go " : "; ", "over gRPC to ",
+                    Names(names), " (", why_not, ")");
+  }
+  LOG(INFO) << line;
+}
+
+bool SegmentOffer::IsTaken(int server) const {
+  return server < static_cast<int>(takers_.size()) &&
+         takers_[server]->segment_id()->load(std::memory_order_acquire) != 0;
+}
+
+std::shared_ptr<std::atomic<uint64_t>> SegmentOffer::segment_id(
+    int server) const {
+  return takers_[server]->segment_id();
+}
+
+}  // namespace muster

@@ -1,0 +1,187 @@
+#include "ps/client/segment_transfer.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/clock.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kTokenBytes = 32;
+// For one who has connected and says nothing.
+constexpr absl::Duration kTokenTimeout = absl::Milliseconds(200);
+constexpr int64_t kPollMillisecondsMax = 60'000;
+
+// Whether something can be read before `deadline`.
+bool AwaitReadable(const FileDescriptor& file, absl::Time deadline) {
+  while (true) {
+    const absl::Duration left = deadline - Clock::Real()->Now();
+    if (left <= absl::ZeroDuration()) return false;
+    pollfd polled = {file.get(), POLLIN, 0};
+    const int64_t milliseconds =
+        std::min(absl::ToInt64Milliseconds(left) + 1, kPollMillisecondsMax);
+    if (poll(&polled, 1, static_cast<int>(milliseconds)) > 0) return true;
+  }
+}
+
+bool IsOfThisUser(const FileDescriptor& socket) {
+  ucred credentials = {};
+  socklen_t size = sizeof(credentials);
+  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials,
+                    &size) == 0 &&
+         credentials.uid == geteuid();
+}
+
+// In constant time, so that a stranger learns nothing from being refused.
+bool IsSame(absl::string_view a, absl::string_view b) {
+  unsigned difference = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    difference |= static_cast<unsigned>(a[i] ^ b[i]);
+  }
+  return difference == 0;
+}
+
+// One byte and an open file beside it.
+struct FileMessage {
+  FileMessage() {
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+  }
+  char byte = 'f';
+  iovec data = {&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message = {};
+};
+
+void SendFile(const FileDescriptor& socket, const FileDescriptor& file) {
+  FileMessage parcel;
+  cmsghdr* const header = CMSG_FIRSTHDR(&parcel.message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  const int fd = file.get();
+  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+  // Whoever cannot be told has gone.
+  sendmsg(socket.get(), &parcel.message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+FileDescriptor ReceiveFile(const FileDescriptor& socket) {
+  FileMessage parcel;
+  recvmsg(socket.get(), &parcel.message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  const cmsghdr* const header = CMSG_FIRSTHDR(&parcel.message);
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET ||
+      header->cmsg_type != SCM_RIGHTS) {
+    return FileDescriptor();
+  }
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+  return FileDescriptor(fd);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FileHandOut>> FileHandOut::Open(
+    const FileDescriptor* file) {
+  ASSIGN_OR_RETURN(std::unique_ptr<SharedMemoryEndpoint> endpoint,
+                   SharedMemoryEndpoint::Listen());
+  std::unique_ptr<FileHandOut> hand_out(
+      new FileHandOut(file, std::move(endpoint)));
+  if (!hand_out->stop_.is_open()) {
+    return absl::ResourceExhaustedError("no more files");
+  }
+  return hand_out;
+}
+
+FileHandOut::FileHandOut(const FileDescriptor* file,
+                         std::unique_ptr<SharedMemoryEndpoint> endpoint)
+    : file_(file),
+      endpoint_(std::move(endpoint)),
+      token_(absl::StrFormat("%016x%016x", RandomIdentity(), RandomIdentity())),
+      stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+void FileHandOut::Stop() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written =
+      write(stop_.get(), &one, sizeof(one));
+}
+
+void FileHandOut::Serve(absl::Time deadline) {
+  while (true) {
+    const absl::Duration left = deadline - Clock::Real()->Now();
+    if (left <= absl::ZeroDuration()) return;
+    pollfd polled[] = {{stop_.get(), POLLIN, 0},
+                       {endpoint_->socket().get(), POLLIN, 0}};
+    const int64_t milliseconds =
+        std::min(absl::ToInt64Milliseconds(left) + 1, kPollMillisecondsMax);
+    poll(polled, 2, static_cast<int>(milliseconds));
+    if (polled[0].revents != 0) return;
+    if (polled[1].revents != 0) ServeOne();
+  }
+}
+
+void FileHandOut::ServeOne() {
+  const FileDescriptor socket(
+      accept4(endpoint_->socket().get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!socket.is_open() || !IsOfThisUser(socket)) return;
+  std::array<char, kTokenBytes> token;
+  if (!AwaitReadable(socket, Clock::Real()->Now() + kTokenTimeout) ||
+      recv(socket.get(), token.data(), token.size(), MSG_DONTWAIT) !=
+          static_cast<ssize_t>(token.size()) ||
+      !IsSame({token.data(), token.size()}, token_)) {
+    return;
+  }
+  SendFile(socket, *file_);
+}
+
+absl::StatusOr<FileDescriptor> FetchFile(absl::string_view endpoint,
+                                         absl::string_view token,
+                                         absl::Time deadline) {
+  if (!SharedMemoryEndpoint::IsOnThisHost(endpoint)) {
+    return absl::FailedPreconditionError("it runs on another host");
+  }
+  if (token.size() != kTokenBytes) {
+    return absl::InvalidArgumentError("the token makes no sense");
+  }
+  ASSIGN_OR_RETURN(const sockaddr_un address,
+                   SharedMemoryEndpoint::SocketAddress(endpoint));
+  const FileDescriptor client(
+      socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (connect(client.get(), reinterpret_cast<const sockaddr*>(&address),
+              sizeof(address)) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("its socket cannot be reached: ", std::strerror(errno)));
+  }
+  // Before the token is shown: a name whose owner has gone is free for all.
+  if (!IsOfThisUser(client)) {
+    return absl::UnavailableError("it runs as another user");
+  }
+  if (send(client.get(), token.data(), token.size(),
+           MSG_NOSIGNAL | MSG_DONTWAIT) != static_cast<ssize_t>(token.size())) {
+    return absl::UnavailableError("it has closed its socket");
+  }
+  if (!AwaitReadable(client, deadline)) {
+    return absl::DeadlineExceededError("it handed out no file in time");
+  }
+  FileDescriptor file = ReceiveFile(client);
+  if (!file.is_open()) return absl::UnavailableError("it hands out no file");
+  return file;
+}
+
+}  // namespace muster

@@ -1,0 +1,34 @@
+#ifndef PS_CLIENT_SHARED_MEMORY_LANE_H_
+#define PS_CLIENT_SHARED_MEMORY_LANE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "common/rpc/channel.h"
+#include "ps/client/lane.h"
+#include "ps/client/segment_pool.h"
+
+namespace muster {
+
+// A lane whose tensors lie in a segment that the server has mapped too. Updates
+// are copied into it, unless they were made there; the server applies them
+// where they lie, and writes answers to where the caller reads them.
+//
+// What is small goes beside the message, and so does everything while
+// `segment_id`, under which the server knows the segment, is 0, and when the
+// segment is full. A server that says that it does not know the segment has
+// done nothing, so the exchange is sent again with all bytes beside it, and
+// `segment_id` becomes 0.
+//
+// Memory of an exchange whose end nobody heard of is abandoned: its server may
+// still be reading and writing there.
+//
+// `channel` is borrowed.
+std::unique_ptr<Lane> MakeSharedMemoryLane(
+    Channel* channel, std::shared_ptr<SegmentPool> pool,
+    std::shared_ptr<std::atomic<uint64_t>> segment_id);
+
+}  // namespace muster
+
+#endif  // PS_CLIENT_SHARED_MEMORY_LANE_H_

@@ -1,0 +1,84 @@
+#ifndef PS_SEGMENT_INTAKE_H_
+#define PS_SEGMENT_INTAKE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/thread_pool.h"
+#include "common/rpc/service.h"
+#include "common/tensor/buffer.h"
+#include "proto/parameter_server.pb.h"
+#include "proto/rpc.pb.h"
+#include "ps/shared_tensors.h"
+
+namespace muster {
+
+// The segments that clients of this host share with a parameter server, each
+// from when its client offers it until its client goes, takes it back, or the
+// server ends. What is in use by an exchange stays until that is over.
+//
+// Thread-safe.
+class SegmentIntake {
+ public:
+  struct Options {
+    bool is_enabled = true;  // Else every offer is declined.
+    int segment_count_max = 1024;
+    size_t segment_bytes_max = size_t{1} << 42;
+  };
+
+  explicit SegmentIntake(const Options& options);
+  ~SegmentIntake();
+
+  // Adds the method by which clients offer.
+  void AddTo(Service* service);
+
+  // The segment that `caller` has offered under this id. Without data when
+  // there is none, or it is somebody else's.
+  ClientMemory Find(uint64_t segment_id,
+                    const proto::RequestIdentity& caller) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Gives all segments back, and takes no more.
+  void End() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int segment_count() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  class Share;
+  struct Segment {
+    std::shared_ptr<Buffer> memory;
+    std::string caller_task;
+    uint64_t caller_incarnation = 0;
+  };
+
+  // Fetches what is offered and makes it known; returns what lies at its
+  // beginning.
+  absl::StatusOr<uint64_t> Take(const proto::ShareRequest& request,
+                                const proto::RequestIdentity& caller)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Drop(uint64_t segment_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether a share may go on.
+  bool Enter(Share* share) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Leave(Share* share) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  mutable absl::Mutex mutex_;
+  bool is_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::flat_hash_set<Share*> shares_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, Segment> segments_ ABSL_GUARDED_BY(mutex_);
+
+  // Fetching waits for the client. Last, so that it stops first.
+  ThreadPool pool_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SEGMENT_INTAKE_H_
