@@ -22,11 +22,15 @@ ParameterServerStrategy::Create(Task& task,
   connection_options.heartbeat_timeout = options.heartbeat_timeout;
   connection_options.attempts_per_closure_max = options.attempts_per_step_max;
   connection_options.startup_timeout = task.options().startup_timeout;
+  connection_options.shared_memory = task.options().shared_memory;
   ASSIGN_OR_RETURN(std::shared_ptr<ClusterConnection> connection,
                    ClusterConnection::Open(
                        connection_options, task.network(), Clock::Real(),
                        [](absl::string_view line) { LOG(INFO) << line; }));
-  task.OnJobEnd([connection](int exit_code) { connection->EndJob(exit_code); });
+  task.OnJobEnd([connection](const absl::Status& status) {
+    connection->EndJob(status.ok() ? 0 : 1);
+    return status;
+  });
   task.OnInterrupt([connection] {
     connection->dispatcher().Abort(
         absl::CancelledError("training was told to stop by a signal"));

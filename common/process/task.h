@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/process/task_options.h"
@@ -30,7 +31,7 @@ class Task {
         network_(network) {}
 
   // Ends the job, if one was begun, as a failed one.
-  ~Task() { EndJob(1); }
+  ~Task() { EndJob(absl::AbortedError("training was given up")).IgnoreError(); }
 
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
@@ -45,9 +46,10 @@ class Task {
     return options_.Setting(name);
   }
 
-  // Strategies say here what is to be done when the job ends. `end` gets the
-  // exit code of the job's processes.
-  void OnJobEnd(std::function<void(int exit_code)> end) {
+  // Strategies say here what is to be done when the job ends. `end` gets how
+  // training ended, and returns what the process is to end with: the same, or
+  // more about it (WithExitCode()).
+  void OnJobEnd(std::function<absl::Status(const absl::Status&)> end) {
     ends_.push_back(std::move(end));
   }
 
@@ -66,13 +68,15 @@ class Task {
     return !interrupts_.empty();
   }
 
-  // Called by whoever runs the program, when it is over. Once.
-  void EndJob(int exit_code) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Called by whoever runs the program, when it has ended with `status`. Once.
+  // Returns what the process is to end with.
+  absl::Status EndJob(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       absl::MutexLock lock(&mutex_);
       interrupts_.clear();
     }
-    for (auto& end : std::exchange(ends_, {})) end(exit_code);
+    for (auto& end : std::exchange(ends_, {})) status = end(status);
+    return status;
   }
 
  private:
@@ -80,7 +84,7 @@ class Task {
   const TaskIdentity identity_;
   const uint64_t seed_;
   Network* const network_;
-  std::vector<std::function<void(int)>> ends_;
+  std::vector<std::function<absl::Status(const absl::Status&)>> ends_;
   absl::Mutex mutex_;
   std::vector<std::function<void()>> interrupts_ ABSL_GUARDED_BY(mutex_);
 };

@@ -51,7 +51,9 @@ ABSL_FLAG(std::string, on_coordinator_loss, "exit",
 ABSL_FLAG(absl::Duration, coordinator_timeout, absl::Seconds(10),
           "A coordinator silent for this long is gone.");
 ABSL_FLAG(bool, shared_memory, true,
-          "Lets workers of one machine that train in sync share memory.");
+          "Lets tasks of one machine hand each other tensors in shared "
+          "memory: workers that train in sync, and parameter servers with "
+          "those who use them.");
 ABSL_FLAG(bool, raw_sockets, true,
           "Lets workers that train in sync speak over sockets of their own, "
           "beside gRPC. Turn both off, and everything goes over gRPC.");

@@ -43,10 +43,10 @@ struct TaskOptions {
   // A coordinator silent for this long is gone.
   absl::Duration coordinator_timeout;
 
-  // How the workers of synchronous training reach each other, where both ends
-  // allow it; gRPC is what is left.
+  // How tensors get from task to task, where both ends allow it; gRPC is what is
+  // left.
   bool shared_memory = true;
-  bool raw_sockets = true;
+  bool raw_sockets = true;  // Workers of synchronous training only.
   // A worker silent for this long is gone.
   absl::Duration peer_timeout = absl::Seconds(3);
   // A collective that takes longer is reported, with who has not arrived.

@@ -31,8 +31,7 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
   if (!status.ok() && signals.signal() != 0) {
     status = WithExitCode(status, static_cast<ExitCode>(signals.exit_code()));
   }
-  task.EndJob(status.ok() ? 0 : 1);
-  return status;
+  return task.EndJob(std::move(status));
 }
 
 }  // namespace muster
