@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -35,11 +36,15 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &status) == 0;
 }
 
+// What glob() is to stop for. A folder that is not there has no matches.
+int IsReadError(const char*, int error) {
+  return error != ENOENT && error != ENOTDIR ? 1 : 0;
+}
+
 absl::Status AppendMatches(const std::string& pattern,
                            std::vector<std::string>* paths) {
   glob_t matches = {};
-  const int result =
-      glob(pattern.c_str(), GLOB_NOSORT | GLOB_ERR, nullptr, &matches);
+  const int result = glob(pattern.c_str(), GLOB_NOSORT, IsReadError, &matches);
   const size_t begin = paths->size();
   if (result == 0) {
     paths->insert(paths->end(), matches.gl_pathv,

@@ -108,6 +108,11 @@ TEST(Files, PatternsAreExpandedInTheOrderOfTheNames) {
       CsvFiles({folder + "/other.csv", folder + "/nothing-*.csv"}).status(),
       StatusIs(kNotFound, AllOf(HasSubstr("no file matches"),
                                 HasSubstr("/nothing-*.csv"))));
+  EXPECT_THAT(CsvFiles({folder + "/nowhere/*.csv"}).status(),
+              StatusIs(kNotFound, HasSubstr("/nowhere/*.csv")));
+  std::filesystem::create_directory_symlink("loop", folder + "/loop");
+  EXPECT_THAT(CsvFiles({folder + "/loop/*.csv"}).status(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("/loop/")));
   EXPECT_THAT(CsvFiles({}).status(), StatusIs(kInvalid, HasSubstr("0 files")));
   // A file of that very name comes first.
   EXPECT_THAT(Numbers(CsvFiles({WriteNumbers("patterns/x[1].csv", 7, 8)})),

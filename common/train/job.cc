@@ -162,6 +162,7 @@ absl::StatusOr<proto::TrainingJob> ReadJobFile(const std::string& path,
 absl::Status ValidateJob(const proto::TrainingJob& job) {
   RETURN_IF_ERROR(BuildJobModel(job.model()).status());
   RETURN_IF_ERROR(BuildCompileOptions(job, /*seed=*/0).status());
+  RETURN_IF_ERROR(BuildJobInput(job.input()).status());
   if (!job.has_train()) {
     return absl::InvalidArgumentError(
         "train is missing; expected for example train { csv { path: "

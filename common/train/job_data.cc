@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/sources.h"
+#include "common/strategy/input/distributed_dataset.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
@@ -17,14 +18,38 @@ namespace {
 
 using proto::JobData;
 
+InterleaveOptions BuildOrder(const JobData::FileOrder& order) {
+  InterleaveOptions options;
+  if (order.cycle_length() != 0) options.cycle_length = order.cycle_length();
+  if (order.block_length() != 0) options.block_length = order.block_length();
+  return options;
+}
+
+absl::Status ExpectFiles(absl::string_view field, int count) {
+  if (count > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is missing; expected one path at least"));
+}
+
+absl::StatusOr<Dataset> BuildIdx(const JobData::Idx& idx) {
+  RETURN_IF_ERROR(ExpectFiles("idx.images", idx.images_size()));
+  RETURN_IF_ERROR(ExpectFiles("idx.labels", idx.labels_size()));
+  return IdxPairFiles({idx.images().begin(), idx.images().end()},
+                      {idx.labels().begin(), idx.labels().end()},
+                      {.scale = idx.scale(), .order = BuildOrder(idx.order())});
+}
+
 absl::StatusOr<Dataset> BuildCsv(const JobData::Csv& csv) {
-  CsvOptions options{.label_column = csv.label(), .scale = csv.scale()};
+  RETURN_IF_ERROR(ExpectFiles("csv.path", csv.path_size()));
+  CsvOptions options{.label_column = csv.label(),
+                     .scale = csv.scale(),
+                     .order = BuildOrder(csv.order())};
   if (csv.delimiter().size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "csv.delimiter must be one character, got \"", csv.delimiter(), "\""));
   }
   if (!csv.delimiter().empty()) options.delimiter = csv.delimiter()[0];
-  return Csv(csv.path(), options);
+  return CsvFiles({csv.path().begin(), csv.path().end()}, options);
 }
 
 Dataset BuildSynthetic(const JobData::Synthetic& synthetic, uint64_t seed) {
@@ -43,8 +68,7 @@ Dataset BuildSynthetic(const JobData::Synthetic& synthetic, uint64_t seed) {
 absl::StatusOr<Dataset> BuildSource(const JobData& data, uint64_t seed) {
   switch (data.source_case()) {
     case JobData::kIdx:
-      return IdxPair(data.idx().images(), data.idx().labels(),
-                     {.scale = data.idx().scale()});
+      return BuildIdx(data.idx());
     case JobData::kCsv:
       return BuildCsv(data.csv());
     case JobData::kSynthetic:
@@ -66,12 +90,14 @@ absl::StatusOr<Dataset> BuildBatches(const JobData& data, int64_t batch_size,
   ASSIGN_OR_RETURN(Dataset dataset, BuildSource(data, seed));
   if (data.has_skip()) dataset = dataset.Skip(data.skip());
   if (data.has_take()) dataset = dataset.Take(data.take());
+  if (data.shard_by_pipeline()) dataset = dataset.ShardByPipeline();
   if (data.cache()) dataset = dataset.Cache();
   if (data.has_shuffle()) {
     const JobData::Shuffle& shuffle = data.shuffle();
     ShuffleOptions options{
         .seed = shuffle.has_seed() ? shuffle.seed() : FoldIn(seed, "shuffle"),
-        // Workers go through the same data, each in an order of its own.
+        // Workers that go through the same data on their own do so each in
+        // another order.
         .decorrelate = true};
     if (shuffle.has_reshuffle_each_iteration()) {
       options.reshuffle_each_iteration = shuffle.reshuffle_each_iteration();
@@ -94,6 +120,41 @@ absl::StatusOr<Dataset> BuildJobData(const JobData& data,
   if (dataset.ok()) return dataset;
   return absl::Status(dataset.status().code(),
                       absl::StrCat(field, ": ", dataset.status().message()));
+}
+
+absl::StatusOr<InputOptions> BuildJobInput(const proto::JobInput& input) {
+  InputOptions options;
+  switch (input.auto_shard_policy()) {
+    case proto::JobInput::AUTO:
+      options.auto_shard_policy = AutoShardPolicy::kAuto;
+      break;
+    case proto::JobInput::FILE:
+      options.auto_shard_policy = AutoShardPolicy::kFile;
+      break;
+    case proto::JobInput::DATA:
+      options.auto_shard_policy = AutoShardPolicy::kData;
+      break;
+    case proto::JobInput::HINT:
+      options.auto_shard_policy = AutoShardPolicy::kHint;
+      break;
+    case proto::JobInput::OFF:
+      options.auto_shard_policy = AutoShardPolicy::kOff;
+      break;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("input.auto_shard_policy is ", input.auto_shard_policy(),
+                       "; expected AUTO, FILE, DATA, HINT or OFF"));
+  }
+  if (input.has_prefetch_step_count()) {
+    options.prefetch_step_count = input.prefetch_step_count();
+  }
+  if (options.prefetch_step_count < 0 ||
+      options.prefetch_step_count > kPrefetchStepCountMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input.prefetch_step_count must be 0 to ", kPrefetchStepCountMax,
+        ", got ", options.prefetch_step_count));
+  }
+  return options;
 }
 
 }  // namespace muster

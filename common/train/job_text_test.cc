@@ -30,7 +30,7 @@ TEST(JobTextTest, PutsValuesIntoStringsAndInPlacesOfNumbersAndNames) {
             "epochs: ${epochs}\n"
             "model { sequential { layers { dense { activation: ${f} } } } }\n",
             {{"epochs", "3"}, {"f", "RELU"}}));
-  EXPECT_EQ(job.train().csv().path(), "/a/x.csv");
+  EXPECT_EQ(job.train().csv().path(0), "/a/x.csv");
   EXPECT_EQ(job.epochs(), 3);
   EXPECT_EQ(job.model().sequential().layers(0).dense().activation(),
             proto::JobActivation::RELU);
@@ -45,7 +45,7 @@ TEST(JobTextTest, SettingsComeBeforeBuiltinsAndDefaults) {
   ASSERT_OK_AND_ASSIGN(
       const proto::TrainingJob job,
       Parse(text, {{"a", "set"}}, {{"a", "built in"}, {"b", "built in"}}));
-  EXPECT_EQ(job.train().idx().images(), "set built in default");
+  EXPECT_EQ(job.train().idx().images(0), "set built in default");
 }
 
 TEST(JobTextTest, DefaultsMayNameBuiltins) {
@@ -54,14 +54,14 @@ TEST(JobTextTest, DefaultsMayNameBuiltins) {
       Parse("variables { name: \"dir\" default: \"${job_dir}/data\" }"
             "train { csv { path: \"${dir}/x\" } }",
             {}, {{"job_dir", "/jobs"}}));
-  EXPECT_EQ(job.train().csv().path(), "/jobs/data/x");
+  EXPECT_EQ(job.train().csv().path(0), "/jobs/data/x");
 }
 
 TEST(JobTextTest, ValuesInStringsMayHoldAnything) {
   const std::string value = "a \"quoted\"\n\\ ${epochs} #";
   ASSERT_OK_AND_ASSIGN(const proto::TrainingJob job,
                        Parse("train { csv { path: '${x}' } }", {{"x", value}}));
-  EXPECT_EQ(job.train().csv().path(), value);
+  EXPECT_EQ(job.train().csv().path(0), value);
 }
 
 TEST(JobTextTest, ValuesOutsideOfStringsAreOneWord) {

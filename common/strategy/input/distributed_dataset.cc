@@ -15,7 +15,6 @@ namespace muster {
 namespace {
 
 constexpr int kReplicaCountMax = 1 << 20;
-constexpr int kPrefetchStepCountMax = 1024;
 
 absl::Status CheckPlacement(const InputPlacement& placement) {
   if (placement.worker_count >= 1 && placement.worker_index >= 0 &&

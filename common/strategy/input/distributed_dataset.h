@@ -53,6 +53,8 @@ enum class AutoShardPolicy {
 // "AUTO", "FILE", ...
 absl::string_view AutoShardPolicyName(AutoShardPolicy policy);
 
+inline constexpr int kPrefetchStepCountMax = 1024;
+
 struct InputOptions {
   AutoShardPolicy auto_shard_policy = AutoShardPolicy::kAuto;
   // For evaluation and prediction: every element is seen once by the group, and
@@ -66,7 +68,8 @@ struct InputOptions {
   // same; 0: the dataset says it.
   int64_t global_batch_size = 0;
   // Steps for which the sub-batches lie ready, made by a thread of the
-  // iterator; 0: no thread, they are made when asked for.
+  // iterator; 0: no thread, they are made when asked for. At most
+  // kPrefetchStepCountMax.
   int prefetch_step_count = 2;
   // How long Next() waits for that thread before it logs what it waits for; it
   // then waits on.
