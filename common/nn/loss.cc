@@ -23,7 +23,7 @@ constexpr double kEpsilon = 1e-7;
 Value CountOf(Value x) {
   std::vector<int64_t> axes(x.shape().rank());
   std::iota(axes.begin(), axes.end(), 0);
-  return Cast(CountAlong(x, axes), x.dtype());
+  return CountAlong(x, axes);
 }
 
 }  // namespace
@@ -44,6 +44,15 @@ Value Loss::operator()(Value y_true, Value y_pred) const {
 }
 
 Value Loss::operator()(Value y_true, Value y_pred, Value sample_weight) const {
+  return WithCount(y_true, y_pred, sample_weight).loss;
+}
+
+Loss::Counted Loss::WithCount(Value y_true, Value y_pred) const {
+  return WithCount(y_true, y_pred, internal::NoWeights());
+}
+
+Loss::Counted Loss::WithCount(Value y_true, Value y_pred,
+                              Value sample_weight) const {
   Value counted;  // 1 where an example counts, else 0.
   if (ignored_class_.has_value()) {
     y_true = AlignSparseLabels(y_true, y_pred);
@@ -55,10 +64,18 @@ Value Loss::operator()(Value y_true, Value y_pred, Value sample_weight) const {
   }
 
   Value values = per_example_(y_true, y_pred);
+  if (!values.ok()) return {values, values};
+  Value example_count;
+  if (reduction_ != Reduction::kSum) {
+    example_count = ignored_class_.has_value()
+                        ? Cast(Sum(counted), DType::kFloat32)
+                        : CountOf(values);
+  }
   if (ignored_class_.has_value()) {
     if (reduction_ == Reduction::kSumOverBatchSize) {
       // A mean over those that count.
-      counted = counted * (CountOf(counted) / (Sum(counted) + kEpsilon));
+      const Value count = Cast(CountOf(counted), counted.dtype());
+      counted = counted * (count / (Sum(counted) + kEpsilon));
     }
     values = values * AlignWeights(counted, values);
   }
@@ -68,13 +85,13 @@ Value Loss::operator()(Value y_true, Value y_pred, Value sample_weight) const {
 
   switch (reduction_) {
     case Reduction::kSumOverBatchSize:
-      return Mean(values);
+      return {Mean(values), example_count};
     case Reduction::kSum:
-      return Sum(values);
+      return {Sum(values), example_count};
     case Reduction::kNone:
-      return values;
+      return {values, example_count};
   }
-  return values;
+  return {values, example_count};
 }
 
 }  // namespace muster

@@ -49,6 +49,17 @@ class Loss {
   Value operator()(Value y_true, Value y_pred) const;
   Value operator()(Value y_true, Value y_pred, Value sample_weight) const;
 
+  // The loss, and over how many examples it is a mean: a float32 scalar, those
+  // with an ignored label left out. A loss that is not a mean has no such
+  // number; the value then belongs to no graph. Losses that are not reduced
+  // have the one of their mean.
+  struct Counted {
+    Value loss;
+    Value example_count;
+  };
+  Counted WithCount(Value y_true, Value y_pred, Value sample_weight) const;
+  Counted WithCount(Value y_true, Value y_pred) const;
+
   // Before weights and reduction.
   Value ValuesOfExamples(Value y_true, Value y_pred) const {
     return per_example_(y_true, y_pred);

@@ -4,17 +4,9 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
+#include "common/collectives/communication_implementation.h"
 
 namespace muster {
-
-// Equivalent to: tf.distribute.experimental.CommunicationImplementation.
-enum class CommunicationImplementation {
-  kAuto,  // NCCL where every replica is a GPU of its own, otherwise kRing.
-  // What processors do among themselves; which algorithm and which transport
-  // follows from sizes and places.
-  kRing,
-  kNccl,
-};
 
 // How replicas exchange what they have computed.
 //

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ class StepLoop {
     // Stopped before `step_count_max` because the dataset has ended. The next
     // Run() starts at its beginning again.
     bool end_of_data = false;
+    // Stopped because another worker that trains in sync wants to stop.
+    bool was_stopped = false;
   };
 
   virtual ~StepLoop() = default;
@@ -41,11 +44,20 @@ class StepLoop {
   // in another order than they were started in.
   virtual absl::StatusOr<Outcome> Run(int64_t step_count_max,
                                       OnStep on_step) = 0;
+
+  // Between two Run()s: whether any of the workers that train in sync wants to
+  // stop. All of them call it.
+  virtual absl::StatusOr<bool> AgreeToStop(bool wants_stop) {
+    return wants_stop;
+  }
 };
 
 enum class LoopKind {
   kTrain,     // Steps update variables; order and visitation as the strategy.
   kEvaluate,  // Every element is seen exactly once.
+  // Every element is seen exactly once, and steps finish in the order of the
+  // data. Results have a row for each row of the batch.
+  kPredict,
 };
 
 // What a strategy can tell about a run, for summary.json.
@@ -83,6 +95,14 @@ class Strategy {
   // order; `dataset` is batched.
   virtual absl::StatusOr<std::unique_ptr<StepLoop>> CreateLoop(
       const Graph& step, const Dataset& dataset, LoopKind kind) = 0;
+
+  // Whether this is the process that writes what comes out of a run: of those
+  // that train in sync one does, or all would write the same.
+  virtual bool is_chief() const { return true; }
+
+  // A seed that all processes that train in sync have alike, for those who were
+  // told none. Unset where there are no others.
+  virtual std::optional<uint64_t> shared_seed() const { return std::nullopt; }
 
   // How it has gone so far.
   virtual StrategyReport Report() const { return {}; }

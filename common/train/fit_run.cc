@@ -194,6 +194,8 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
   for (Callback* callback : options_.callbacks) {
     RETURN_IF_ERROR(callback->OnEpochEnd(*model_, epoch, logs_));
   }
+  ASSIGN_OR_RETURN(model_->stop_training_,
+                   loop_->AgreeToStop(model_->stop_training_));
   return !ran_out && !model_->stop_training_;
 }
 
@@ -204,18 +206,20 @@ absl::Status FitRun::TrainSteps(ProgressBar* bar) {
   last_step_end_ = start;
   const int64_t steps_max =
       plan_.steps_max.value_or(std::numeric_limits<int64_t>::max());
-  const absl::Status status = loop_
-                                  ->Run(steps_max,
-                                        [&](absl::Span<const Tensor> results) {
-                                          return OnStep(results, bar);
-                                        })
-                                  .status();
+  const absl::StatusOr<StepLoop::Outcome> outcome = loop_->Run(
+      steps_max,
+      [&](absl::Span<const Tensor> results) { return OnStep(results, bar); });
   history_.train_seconds +=
       absl::ToDoubleSeconds(options_.clock->Now() - start);
   history_.example_count += sums_.example_count();
+  if (outcome.ok()) {
+    if (outcome->was_stopped) model_->StopTraining();
+    return absl::OkStatus();
+  }
   // A callback that stops training cancels the loop, which is no error.
-  const bool was_stopped = model_->stop_training_ && absl::IsCancelled(status);
-  return was_stopped ? absl::OkStatus() : status;
+  const bool was_stopped =
+      model_->stop_training_ && absl::IsCancelled(outcome.status());
+  return was_stopped ? absl::OkStatus() : outcome.status();
 }
 
 bool FitRun::RanOut(int epoch) const {

@@ -29,8 +29,8 @@ struct EpochPlan {
   std::optional<int64_t> steps_expected;
 };
 
-// `draws_from_copies` is what the strategy says. Where it does and the length of
-// the data is unknown, that is found by going through the data once.
+// `draws_from_copies` is what the strategy says. Where it does and the length
+// of the data is unknown, that is found by going through the data once.
 //   kInvalidArgument  the data never ends, and `steps` is not given
 absl::StatusOr<EpochPlan> PlanEpochs(const Dataset& data,
                                      std::optional<int64_t> steps,

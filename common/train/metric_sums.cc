@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "common/base/status_macros.h"
 #include "common/nn/metric.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
@@ -25,7 +26,8 @@ absl::Status MetricSums::Add(absl::Span<const Tensor> results) {
     return absl::InternalError(absl::StrCat(
         "a step gave ", results.size(), " results, expected ", sums_.size()));
   }
-  for (size_t i = 0; i < results.size(); ++i) {
+  RETURN_IF_ERROR(AddLoss(results[0]));
+  for (size_t i = 1; i < results.size(); ++i) {
     std::vector<double>& sums = sums_[i];
     const Tensor& statistics = results[i];
     if (sums.empty()) sums.resize(statistics.element_count());
@@ -40,6 +42,24 @@ absl::Status MetricSums::Add(absl::Span<const Tensor> results) {
     const absl::Span<const float> values = statistics.flat<float>();
     for (size_t j = 0; j < sums.size(); ++j) sums[j] += values[j];
   }
+  return absl::OkStatus();
+}
+
+absl::Status MetricSums::AddLoss(const Tensor& loss) {
+  if (loss.dtype() != DType::kFloat32 || loss.element_count() != 3) {
+    return absl::InternalError(absl::StrCat("the loss of a step is ",
+                                            loss.type().ToString(),
+                                            ", expected float32[3]"));
+  }
+  const absl::Span<const float> fields = loss.flat<float>();
+  const double mean_over = fields[1];
+  const double example_count = fields[2];
+  const double value = mean_over > 0 ? fields[0] / mean_over : fields[0];
+  // As Keras' loss tracker: each step counts by its examples.
+  std::vector<double>& sums = sums_[0];
+  sums.resize(2);
+  sums[0] += value * example_count;
+  sums[1] += example_count;
   return absl::OkStatus();
 }
 

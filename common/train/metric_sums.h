@@ -20,8 +20,7 @@ class MetricSums {
   // Forgets everything: a new epoch begins.
   void Reset();
 
-  // Takes in the results of one step: the loss as {sum, count}, then the
-  // statistics of each metric.
+  // Takes in the results of one step, as TraceTrainStep() says.
   //   kInternal  these are not the results of such a step
   absl::Status Add(absl::Span<const Tensor> results);
 
@@ -33,8 +32,11 @@ class MetricSums {
   }
 
  private:
+  absl::Status AddLoss(const Tensor& loss);
+
   const std::vector<Metric> metrics_;
-  std::vector<std::vector<double>> sums_;  // Of the loss, then of each metric.
+  // Of the loss {sum over the examples, examples}, then of each metric.
+  std::vector<std::vector<double>> sums_;
 };
 
 }  // namespace muster

@@ -1,6 +1,5 @@
 #include "common/train/model.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -32,31 +31,20 @@
 namespace muster {
 namespace {
 
-// A prediction and the position of its batch in the data.
-struct NumberedBatch {
-  int64_t number;
-  Tensor rows;
-};
-
-absl::StatusOr<Tensor> ConcatenateInOrder(std::vector<NumberedBatch> batches) {
+absl::StatusOr<Tensor> Concatenate(absl::Span<const Tensor> batches) {
   if (batches.empty()) {
     return absl::InvalidArgumentError("no batches to predict from");
   }
-  std::sort(batches.begin(), batches.end(),
-            [](const NumberedBatch& a, const NumberedBatch& b) {
-              return a.number < b.number;
-            });
-  Shape shape = batches.front().rows.shape();
+  Shape shape = batches.front().shape();
   int64_t row_count = 0;
-  for (const NumberedBatch& batch : batches) {
-    row_count += batch.rows.shape().dim(0);
-  }
+  for (const Tensor& batch : batches) row_count += batch.shape().dim(0);
   shape.set_dim(0, row_count);
-  Tensor all(batches.front().rows.dtype(), shape);
+  Tensor all(batches.front().dtype(), shape);
   uint8_t* next = all.mutable_raw_data();
-  for (const NumberedBatch& batch : batches) {
-    std::memcpy(next, batch.rows.raw_data(), batch.rows.size_bytes());
-    next += batch.rows.size_bytes();
+  for (const Tensor& batch : batches) {
+    if (batch.size_bytes() == 0) continue;
+    std::memcpy(next, batch.raw_data(), batch.size_bytes());
+    next += batch.size_bytes();
   }
   return all;
 }
@@ -143,8 +131,7 @@ StepParts Model::Parts() const {
           .loss = options_.loss,
           .metrics = options_.metrics,
           .weighted_metrics = options_.weighted_metrics,
-          .seed = options_.seed,
-          .replica_count = strategy_->num_replicas_in_sync()};
+          .seed = options_.seed};
 }
 
 absl::StatusOr<History> Model::Fit(const Dataset& data,
@@ -174,22 +161,19 @@ absl::StatusOr<Tensor> Model::Predict(const Dataset& data) {
     return absl::InvalidArgumentError(
         "cannot predict for data that never ends; use Take()");
   }
-  // Batches are numbered because steps may finish in another order.
-  constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
-  const Dataset numbered = Dataset::Zip({data, Dataset::Range(kMany)});
-  RETURN_IF_ERROR(numbered.status());
   ASSIGN_OR_RETURN(const Graph step,
-                   TracePredictStep(layer_, numbered.element_types()));
+                   TracePredictStep(layer_, data.element_types()));
   ASSIGN_OR_RETURN(std::unique_ptr<StepLoop> loop,
-                   strategy_->CreateLoop(step, numbered, LoopKind::kEvaluate));
+                   strategy_->CreateLoop(step, data, LoopKind::kPredict));
 
-  std::vector<NumberedBatch> batches;
+  std::vector<Tensor> batches;
   const auto keep = [&](absl::Span<const Tensor> results) {
-    batches.push_back({results[1].scalar<int64_t>(), results[0].Clone()});
+    batches.push_back(results[0].Clone());
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(loop->Run(kMany, keep).status());
-  return ConcatenateInOrder(std::move(batches));
+  RETURN_IF_ERROR(
+      loop->Run(std::numeric_limits<int64_t>::max(), keep).status());
+  return Concatenate(batches);
 }
 
 std::vector<Weight> Model::trainable_weights() const {

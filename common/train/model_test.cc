@@ -87,6 +87,8 @@ class BackwardsStrategy final : public Strategy {
                                                        LoopKind kind) override {
     ASSIGN_OR_RETURN(std::unique_ptr<StepLoop> inner,
                      inner_->CreateLoop(step, dataset, kind));
+    // Predictions have to come in order.
+    if (kind == LoopKind::kPredict) return inner;
     return std::make_unique<Loop>(std::move(inner));
   }
 

@@ -22,6 +22,7 @@
 #include "common/nn/weight.h"
 #include "common/ops/ops.h"
 #include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
 #include "common/tensor/tensor.h"
 
 namespace muster {
@@ -42,37 +43,47 @@ absl::Status CheckElementTypes(absl::Span<const TensorType> types) {
       "}", is_batched ? "" : "; batch the dataset with Batch()"));
 }
 
+bool IsMean(const Loss::Counted& counted) {
+  return counted.example_count.builder() != nullptr;
+}
+
 // The parameters of a step, one for each component of an element.
 std::vector<Value> AddParameters(GraphBuilder& builder,
                                  absl::Span<const TensorType> types) {
   static constexpr absl::string_view kNames[] = {"x", "y", "sample_weight"};
   std::vector<Value> parameters;
   for (size_t i = 0; i < types.size(); ++i) {
+    TensorType type = types[i];
+    if (type.shape.rank() > 0) type.shape.set_dim(0, Shape::kUnknown);
     const std::string name =
         i < 3 ? std::string(kNames[i]) : absl::StrCat("component_", i);
-    parameters.push_back(builder.Parameter(name, types[i]));
+    parameters.push_back(builder.Parameter(name, type));
   }
   return parameters;
 }
 
 // Adds prediction, loss and statistics; returns the loss to differentiate.
-Value AddForward(GraphBuilder& builder, const StepParts& parts,
-                 absl::Span<const Value> element, bool training) {
+Loss::Counted AddForward(GraphBuilder& builder, const StepParts& parts,
+                         absl::Span<const Value> element, bool training) {
   const Value x = element[0];
   const Value y = element[1];
   const Value weight = element.size() > 2 ? element[2] : Value();
 
   const Value prediction =
       (*parts.layer)(x, {.training = training, .seed = parts.seed});
-  Value loss;
+  Loss::Counted counted;
   {
     const GraphBuilder::NameScope scope(&builder, "loss");
-    loss = parts.loss(y, prediction, weight);
+    counted = parts.loss.WithCount(y, prediction, weight);
+    Value& loss = counted.loss;
     // Losses that are not reduced train like their mean.
     if (loss.ok() && loss.shape().rank() > 0) loss = Mean(loss);
+    const Value value = Cast(loss, DType::kFloat32);
     const Value count = CountAlong(x, {0});
-    const Value mean = Cast(loss, DType::kFloat32);
-    builder.AddResult(Stack({mean * count, count}, 0));
+    const Value mean_over = counted.example_count;
+    builder.AddResult(IsMean(counted)
+                          ? Stack({value * mean_over, mean_over, count}, 0)
+                          : Stack({value, ZerosLike(count), count}, 0));
   }
   for (const Metric& metric : parts.metrics) {
     const GraphBuilder::NameScope scope(&builder, metric.name());
@@ -82,19 +93,20 @@ Value AddForward(GraphBuilder& builder, const StepParts& parts,
     const GraphBuilder::NameScope scope(&builder, metric.name());
     builder.AddResult(metric.StatisticsOf(y, prediction, weight));
   }
-  return loss;
+  return counted;
 }
 
-void AddUpdates(GraphBuilder& builder, const StepParts& parts, Value loss) {
-  if (!loss.ok()) return;
-  // Gradients are summed over replicas, and should average.
-  if (parts.replica_count > 1) loss = loss / parts.replica_count;
+void AddUpdates(GraphBuilder& builder, const StepParts& parts,
+                const Loss::Counted& counted) {
+  if (!counted.loss.ok()) return;
   std::vector<Weight> trainable;
   for (const Weight& weight : parts.layer->weights()) {
     if (weight.trainable()) trainable.push_back(weight);
   }
   const GraphBuilder::NameScope scope(&builder, "gradients");
-  Minimize(loss, trainable);
+  // Sums add up over replicas as they are.
+  if (IsMean(counted)) WeightGradients(counted.example_count);
+  Minimize(counted.loss, trainable);
 }
 
 }  // namespace
@@ -104,7 +116,8 @@ absl::StatusOr<Graph> TraceTrainStep(
   RETURN_IF_ERROR(CheckElementTypes(element_types));
   GraphBuilder builder(&BuiltinOps(), "train_step");
   const std::vector<Value> element = AddParameters(builder, element_types);
-  const Value loss = AddForward(builder, parts, element, /*training=*/true);
+  const Loss::Counted loss =
+      AddForward(builder, parts, element, /*training=*/true);
   AddUpdates(builder, parts, loss);
   return std::move(builder).Build();
 }
@@ -123,7 +136,6 @@ absl::StatusOr<Graph> TracePredictStep(
   GraphBuilder builder(&BuiltinOps(), "predict_step");
   const std::vector<Value> element = AddParameters(builder, element_types);
   builder.AddResult((*layer)(element.front(), kInference));
-  builder.AddResult(Identity(element.back()));
   return std::move(builder).Build();
 }
 

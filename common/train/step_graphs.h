@@ -21,18 +21,19 @@ struct StepParts {
   std::vector<Metric> metrics;
   std::vector<Metric> weighted_metrics;
   uint64_t seed = 0;
-  // Replicas whose gradients are added up.
-  int replica_count = 1;
 };
 
 // The parameters of each graph are the components of an element:
-// {x, y[, sample_weight]}, batched. Tracing builds the layers that are not
+// {x, y[, sample_weight]}, batched. Their batch extent is unknown, so that
+// replicas may run parts of a batch. Tracing builds the layers that are not
 // built yet.
 //   kInvalidArgument  the elements are no such tuples, or do not fit the layers
 //                     or the loss; the message names the node
 
-// Results: {sum of the losses of examples, their number}, then the statistics
-// of each metric. Applies one gradient to each trainable weight.
+// Results, which add up over replicas: {loss times what it is a mean over, that
+// (0: the loss is no mean, and stands for itself), the number of examples},
+// then the statistics of each metric. Applies one gradient to each trainable
+// weight, weighted by what the loss is a mean over.
 absl::StatusOr<Graph> TraceTrainStep(
     const StepParts& parts, absl::Span<const TensorType> element_types);
 
@@ -40,8 +41,7 @@ absl::StatusOr<Graph> TraceTrainStep(
 absl::StatusOr<Graph> TraceEvaluateStep(
     const StepParts& parts, absl::Span<const TensorType> element_types);
 
-// Elements end with their number, an int64 scalar; what comes before it,
-// besides x, is ignored. Results: {prediction, number}.
+// The first component is x; others are ignored. Result: the prediction.
 absl::StatusOr<Graph> TracePredictStep(
     const LayerPtr& layer, absl::Span<const TensorType> element_types);
 

@@ -1,0 +1,42 @@
+#ifndef COMMON_STRATEGY_CENTRAL_STORAGE_STRATEGY_H_
+#define COMMON_STRATEGY_CENTRAL_STORAGE_STRATEGY_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/strategy/communication_options.h"
+#include "common/strategy/synchronous/synchronous_strategy.h"
+
+namespace muster {
+
+struct CentralStorageStrategyOptions {
+  // One for each replica. Empty: all there are, which is one CPU.
+  std::vector<std::string> compute_devices = {};
+  std::string parameter_device = "cpu:0";
+  // As MirroredStrategyOptions.
+  CommunicationOptions communication = {};
+  int thread_count = 0;
+  int prefetch_step_count = 2;
+  int deterministic_micro_batches = 0;
+};
+
+// Replicas on devices of this process that share one copy of the variables:
+// gradients are summed, and applied once.
+//
+// Equivalent to: tf.distribute.experimental.CentralStorageStrategy.
+class CentralStorageStrategy final : public SynchronousStrategy {
+ public:
+  //   kInvalidArgument, kUnimplemented  as ParseDevices(), and as
+  //                                     SynchronousStrategy::CheckOptions()
+  static absl::StatusOr<std::unique_ptr<CentralStorageStrategy>> Create(
+      const CentralStorageStrategyOptions& options = {});
+
+ private:
+  using SynchronousStrategy::SynchronousStrategy;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_STRATEGY_CENTRAL_STORAGE_STRATEGY_H_

@@ -1,0 +1,34 @@
+#include "common/strategy/mirrored_strategy.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "common/base/status_macros.h"
+#include "common/strategy/logical_devices.h"
+#include "common/strategy/synchronous/local_replicas.h"
+#include "common/strategy/synchronous/replica_group.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<MirroredStrategy>> MirroredStrategy::Create(
+    const MirroredStrategyOptions& options) {
+  const std::vector<std::string> all = {"cpu:0"};
+  ASSIGN_OR_RETURN(
+      const std::vector<LogicalDevice> devices,
+      ParseDevices(options.devices.empty() ? all : options.devices));
+  const int replica_count = static_cast<int>(devices.size());
+  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> group,
+                   MakeLocalReplicas(replica_count));
+  Options general{
+      .name = "mirrored",
+      .communication = options.communication,
+      .input = {.prefetch_step_count = options.prefetch_step_count},
+      .intra_op_thread_count =
+          ThreadsPerReplica(options.thread_count, replica_count),
+      .deterministic_micro_batches = options.deterministic_micro_batches};
+  RETURN_IF_ERROR(CheckOptions(*group, general));
+  return absl::WrapUnique(
+      new MirroredStrategy(std::move(group), std::move(general)));
+}
+
+}  // namespace muster

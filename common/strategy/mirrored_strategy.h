@@ -1,0 +1,48 @@
+#ifndef COMMON_STRATEGY_MIRRORED_STRATEGY_H_
+#define COMMON_STRATEGY_MIRRORED_STRATEGY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/strategy/communication_options.h"
+#include "common/strategy/synchronous/synchronous_strategy.h"
+
+namespace muster {
+
+struct MirroredStrategyOptions {
+  // One for each replica: {"cpu:0", "cpu:1"}. Empty: all there are, which is
+  // one CPU.
+  std::vector<std::string> devices = {};
+  CommunicationOptions communication = {};
+  // Threads that one operation of one replica may use; 0: the cores divided by
+  // the replicas.
+  int thread_count = 0;
+  // Steps whose batches are made ready ahead; 0: none, and no thread for it.
+  int prefetch_step_count = 2;
+  // As SynchronousStrategy::Options.
+  int deterministic_micro_batches = 0;
+};
+
+// Replicas on devices of this process, each with a copy of all variables.
+//
+//   ASSIGN_OR_RETURN(auto strategy, MirroredStrategy::Create(
+//                                       {.devices = {"cpu:0", "cpu:1"}}));
+//
+// Equivalent to: tf.distribute.MirroredStrategy.
+class MirroredStrategy final : public SynchronousStrategy {
+ public:
+  //   kInvalidArgument, kUnimplemented  as ParseDevices(), and as
+  //                                     SynchronousStrategy::CheckOptions()
+  static absl::StatusOr<std::unique_ptr<MirroredStrategy>> Create(
+      const MirroredStrategyOptions& options = {});
+
+ private:
+  using SynchronousStrategy::SynchronousStrategy;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_STRATEGY_MIRRORED_STRATEGY_H_

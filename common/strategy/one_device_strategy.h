@@ -1,0 +1,37 @@
+#ifndef COMMON_STRATEGY_ONE_DEVICE_STRATEGY_H_
+#define COMMON_STRATEGY_ONE_DEVICE_STRATEGY_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/strategy/synchronous/synchronous_strategy.h"
+
+namespace muster {
+
+struct OneDeviceStrategyOptions {
+  std::string device = "cpu:0";
+  // As MirroredStrategyOptions.
+  int thread_count = 0;
+  int prefetch_step_count = 2;
+  int deterministic_micro_batches = 0;
+};
+
+// Everything on one device, through the same machinery as many replicas: to try
+// what is to run on more.
+//
+// Equivalent to: tf.distribute.OneDeviceStrategy.
+class OneDeviceStrategy final : public SynchronousStrategy {
+ public:
+  //   kInvalidArgument, kUnimplemented  as ParseDevice(), and as
+  //                                     SynchronousStrategy::CheckOptions()
+  static absl::StatusOr<std::unique_ptr<OneDeviceStrategy>> Create(
+      const OneDeviceStrategyOptions& options = {});
+
+ private:
+  using SynchronousStrategy::SynchronousStrategy;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_STRATEGY_ONE_DEVICE_STRATEGY_H_
