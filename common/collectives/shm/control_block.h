@@ -76,6 +76,8 @@ struct ControlBlock {
     // Once set, the fields of `failure` stay as they are.
     std::atomic<uint32_t> has_failed{0};
     std::atomic<uint32_t> has_left{0};
+    // The meeting that the owner had come to when it failed; 0 if to none.
+    std::atomic<uint64_t> failed_epoch{0};
   } state;
 
   struct {

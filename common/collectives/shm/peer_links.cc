@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -32,6 +33,10 @@ struct Hello {
   uint64_t generation = 0;
   int32_t rank = 0;
   int32_t size = 0;
+  // A pid means something within its namespace. Not the socket's credentials:
+  // those are of the process that made the endpoint, maybe this one's parent.
+  int64_t pid = 0;
+  uint64_t pid_namespace = 0;
   uint64_t one_shot_bytes_max = 0;
   uint64_t staged_bytes_max = 0;
   std::array<char, kTokenBytesMax> token = {};
@@ -53,15 +58,23 @@ bool HaveSameToken(const Hello& a, const Hello& b) {
   return difference == 0;
 }
 
-std::optional<ucred> PeerCredentials(const FileDescriptor& socket) {
+bool IsOfThisUser(const FileDescriptor& socket) {
   ucred credentials = {};
   socklen_t size = sizeof(credentials);
-  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) !=
-          0 ||
-      credentials.uid != geteuid()) {
-    return std::nullopt;
-  }
-  return credentials;
+  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials,
+                    &size) == 0 &&
+         credentials.uid == geteuid();
+}
+
+uint64_t PidNamespace() {
+  struct stat stat = {};
+  ::stat("/proc/self/ns/pid", &stat);
+  return stat.st_ino;
+}
+
+pid_t PidOf(const Hello& hello) {
+  return hello.pid_namespace == PidNamespace() ? static_cast<pid_t>(hello.pid)
+                                               : 0;
 }
 
 bool SendHello(const FileDescriptor& socket, const Hello& hello) {
@@ -115,6 +128,8 @@ class PeerLinker {
     hello_.generation = options.generation;
     hello_.rank = options.rank;
     hello_.size = options.size;
+    hello_.pid = getpid();
+    hello_.pid_namespace = PidNamespace();
     hello_.one_shot_bytes_max = options.tuning.one_shot_bytes_max;
     hello_.staged_bytes_max = options.tuning.staged_bytes_max;
     std::copy(options.token.begin(), options.token.end(), hello_.token.begin());
@@ -150,11 +165,9 @@ class PeerLinker {
           absl::StrCat("rank ", rank, " cannot be reached: ", strerror(errno)));
     }
     // Before the token is shown: a name whose owner has gone is free for all.
-    const std::optional<ucred> credentials = PeerCredentials(link.socket);
-    if (!credentials.has_value() || !SendHello(link.socket, hello_)) {
+    if (!IsOfThisUser(link.socket) || !SendHello(link.socket, hello_)) {
       return SentAway(rank);
     }
-    link.pid = credentials->pid;
     return absl::OkStatus();
   }
 
@@ -194,6 +207,7 @@ class PeerLinker {
       return SentAway(rank);
     }
     RETURN_IF_ERROR(CheckAgreement(hello_, *hello));
+    links_[rank].pid = PidOf(*hello);
     is_linked_[rank] = true;
     return absl::OkStatus();
   }
@@ -201,8 +215,7 @@ class PeerLinker {
   // Whoever does not know the token may knock as he likes.
   absl::Status HearFromStranger(FileDescriptor socket) {
     const std::optional<Hello> hello = ReceiveHello(socket);
-    const std::optional<ucred> credentials = PeerCredentials(socket);
-    if (!hello.has_value() || !credentials.has_value() ||
+    if (!hello.has_value() || !IsOfThisUser(socket) ||
         !HaveSameToken(*hello, hello_)) {
       return absl::OkStatus();
     }
@@ -214,7 +227,7 @@ class PeerLinker {
       return absl::InvalidArgumentError(
           absl::StrCat("somebody else came as rank ", rank));
     }
-    links_[rank] = {.socket = std::move(socket), .pid = credentials->pid};
+    links_[rank] = {.socket = std::move(socket), .pid = PidOf(*hello)};
     is_linked_[rank] = true;
     return absl::OkStatus();
   }

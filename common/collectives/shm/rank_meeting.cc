@@ -142,7 +142,7 @@ std::vector<int> RankMeeting::MissingRanks(uint64_t epoch) const {
 }
 
 absl::Status RankMeeting::Meet(const MeetingCard& card, Exposure exposure) {
-  const uint64_t epoch = ++epoch_;
+  const uint64_t epoch = meeting_epoch_ = ++epoch_;
   if (exposure == Exposure::kCallersMemory) exposed_epoch_ = epoch;
   MeetingLine& line = blocks_[rank_]->lines[epoch & 1];
   line.card = card;
@@ -156,7 +156,9 @@ absl::Status RankMeeting::Meet(const MeetingCard& card, Exposure exposure) {
   } else {
     RETURN_IF_ERROR(AwaitArrivals(epoch));
   }
-  return CheckCards(exposure);
+  RETURN_IF_ERROR(CheckCards(exposure));
+  meeting_epoch_ = 0;
+  return absl::OkStatus();
 }
 
 void RankMeeting::WakeSleepers() {
@@ -256,11 +258,14 @@ absl::Status RankMeeting::CheckCards(Exposure exposure) {
         Describe(), ": the ranks disagree: ", absl::StrJoin(claims, ", "))));
   }
   if (HasFailed(rank_)) return FailLike(rank_);
-  // A rank that has failed since it arrived may have left with the memory that
-  // the others would now touch. Without that its failure is of a later call.
-  if (exposure == Exposure::kCallersMemory && HasAnyFailed()) {
-    for (int rank = 0; rank < size_; ++rank) {
-      if (HasFailed(rank)) return FailLike(rank);
+  for (int rank = 0; rank < size_; ++rank) {
+    // A rank that came and did not wait long enough may have left with the
+    // memory that the others would now touch, and in any case it will not do
+    // what they are about to do. What fails later is another call.
+    if (HasFailed(rank) && (exposure == Exposure::kCallersMemory ||
+                            blocks_[rank]->state.failed_epoch.load(
+                                std::memory_order_seq_cst) == epoch_)) {
+      return FailLike(rank);
     }
   }
   return absl::OkStatus();
@@ -289,6 +294,8 @@ absl::Status RankMeeting::FailLike(int rank) {
 absl::Status RankMeeting::Record(const absl::Status& status,
                                  absl::StatusCode code, int rank,
                                  absl::string_view text) {
+  blocks_[rank_]->state.failed_epoch.store(meeting_epoch_,
+                                           std::memory_order_seq_cst);
   absl::Status failure;
   {
     absl::MutexLock lock(&mutex_);

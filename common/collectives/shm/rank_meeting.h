@@ -126,6 +126,7 @@ class RankMeeting {
 
   // Of the thread that makes calls.
   uint64_t epoch_ = 0;
+  uint64_t meeting_epoch_ = 0;  // 0 outside of meetings.
   uint64_t exposed_epoch_ = 0;  // 0: no memory of the caller is exposed.
   uint64_t sequence_ = 0;
   Collective collective_ = Collective::kBarrier;

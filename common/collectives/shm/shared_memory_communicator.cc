@@ -155,7 +155,10 @@ absl::Status SharedMemoryCommunicator::ReducePart(ReduceOp op,
                                                   TensorSpan buffer,
                                                   ByteRange range,
                                                   ResultsTo results_to) {
-  RETURN_IF_ERROR(FaultPoint("collectives.shared_memory.reduce"));
+  if (const absl::Status fault = FaultPoint("collectives.shared_memory.reduce");
+      !fault.ok()) {
+    return meeting_->Fail(fault);
+  }
   // Blocks only where something has to be fetched first.
   const size_t block_bytes =
       HasAny(Kind::kPrivate) ? std::max<size_t>(kReadBytes / size_, 16 * 1024)

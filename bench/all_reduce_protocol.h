@@ -1,0 +1,90 @@
+#ifndef BENCH_ALL_REDUCE_PROTOCOL_H_
+#define BENCH_ALL_REDUCE_PROTOCOL_H_
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+// How an all-reduce is timed, alike for Muster and for its peers, which are
+// compiled without the rest of the tree: nothing but the standard library here.
+namespace all_reduce {
+
+// One rank of whatever is measured.
+struct Rank {
+  int rank = 0;
+  int size = 1;
+  std::function<void()> barrier;
+  // Sums float32 or bfloat16 `buffer` over all ranks, in place.
+  std::function<void(void* buffer, int64_t element_count)> all_reduce;
+  // The element-wise maximum over all ranks, on rank 0 at least.
+  std::function<void(double* values, int count)> maximum;
+};
+
+inline int IterationsFor(int64_t bytes) {
+  return static_cast<int>(std::clamp<int64_t>(
+      (int64_t{512} << 20) / std::max<int64_t>(bytes, 1), 6, 2000));
+}
+
+// Rank r on the r-th processor of this process, round robin.
+inline void Pin(int rank) {
+  cpu_set_t all;
+  if (sched_getaffinity(0, sizeof(all), &all) != 0) return;
+  int skip = rank % CPU_COUNT(&all);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &all) || skip-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof(one), &one);
+    return;
+  }
+}
+
+// Times calls on `bytes` of elements of `element_bytes`, all 16-bit words of
+// which are written before each, because a buffer that nobody touched lies in
+// the wrong cache. A call takes as long as its slowest rank. Rank 0 prints
+//   NAME RANKS BYTES MEDIAN_US P99_US MINIMUM_US
+inline void Measure(const Rank& rank, const std::string& name, void* buffer,
+                    int64_t bytes, int64_t element_bytes) {
+  const int iterations = IterationsFor(bytes);
+  const int warm_up = std::max(2, iterations / 10);
+  std::vector<double> times(iterations);
+  for (int i = -warm_up; i < iterations; ++i) {
+    // Small enough for any number of ranks not to overflow.
+    std::fill_n(static_cast<uint16_t*>(buffer), bytes / 2,
+                static_cast<uint16_t>(0x3c00 + (i & 15)));
+    rank.barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    rank.all_reduce(buffer, bytes / element_bytes);
+    const std::chrono::duration<double, std::micro> took =
+        std::chrono::steady_clock::now() - begin;
+    if (i >= 0) times[i] = took.count();
+  }
+  rank.maximum(times.data(), iterations);
+  if (rank.rank != 0) return;
+  std::sort(times.begin(), times.end());
+  std::printf("%s %d %lld %.3f %.3f %.3f\n", name.c_str(), rank.size,
+              static_cast<long long>(bytes), times[iterations / 2],
+              times[std::min(iterations - 1, iterations * 99 / 100)],
+              times.front());
+  std::fflush(stdout);
+}
+
+// 1 KiB to 256 MiB in steps of 4x.
+inline std::vector<int64_t> Sizes(int64_t min_bytes, int64_t max_bytes) {
+  std::vector<int64_t> sizes;
+  for (int64_t bytes = 1024; bytes <= (int64_t{256} << 20); bytes *= 4) {
+    if (bytes >= min_bytes && bytes <= max_bytes) sizes.push_back(bytes);
+  }
+  return sizes;
+}
+
+}  // namespace all_reduce
+
+#endif  // BENCH_ALL_REDUCE_PROTOCOL_H_
