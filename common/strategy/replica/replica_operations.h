@@ -69,6 +69,9 @@ class ReplicaOperations {
   //   as ReplicaRunner::Run()
   absl::StatusOr<std::vector<PerReplica>> Run(
       const StepFunction& step, absl::Span<const DistributedValue> arguments);
+  absl::StatusOr<std::vector<PerReplica>> Run(const StepFunction& step) {
+    return Run(step, absl::Span<const DistributedValue>());
+  }
 
   // The same on what a DistributedIterator gives, whose components are the
   // first arguments. Rows draw random numbers by their place in the global
