@@ -32,6 +32,14 @@ struct CommunicatorBackend {
 
   // The largest group to be tried, of those that the suite tries.
   int size_max = 16;
+
+  // Whether a waiting rank hears of a failure of any other one. Otherwise of
+  // those only that it waits for, directly or through others.
+  bool hears_everybody = true;
+
+  friend void PrintTo(const CommunicatorBackend& backend, std::ostream* out) {
+    *out << backend.name;
+  }
 };
 
 class BackendRegistration {

@@ -60,14 +60,15 @@ absl::StatusOr<LaneMesh> MakeRawLanes(RawLaneKind kind, int size,
 }
 
 absl::StatusOr<RankGroup> MakeMessageGroup(LaneMesh lanes, uint64_t generation,
-                                           AlgorithmChoice choose) {
+                                           AlgorithmChoice choose,
+                                           std::vector<int> rank_names) {
   RankGroup group;
   for (size_t rank = 0; rank < lanes.size(); ++rank) {
     ASSIGN_OR_RETURN(
         group.emplace_back(),
-        MakeMessageCommunicator(
-            {static_cast<int>(rank), generation, std::move(lanes[rank])},
-            choose));
+        MakeMessageCommunicator({static_cast<int>(rank), generation,
+                                 std::move(lanes[rank]), rank_names},
+                                choose));
   }
   return group;
 }

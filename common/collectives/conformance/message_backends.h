@@ -24,7 +24,7 @@ absl::StatusOr<LaneMesh> MakeRawLanes(RawLaneKind kind, int size,
 
 absl::StatusOr<RankGroup> MakeMessageGroup(
     LaneMesh lanes, uint64_t generation,
-    AlgorithmChoice choose = ChooseAlgorithm);
+    AlgorithmChoice choose = ChooseAlgorithm, std::vector<int> rank_names = {});
 
 // Always `algorithm`.
 AlgorithmChoice Always(Algorithm algorithm);

@@ -29,20 +29,18 @@ constexpr absl::Duration kFarewellTimeMax = absl::Milliseconds(200);
 
 absl::Time Now() { return Clock::Real()->Now(); }
 
-bool HasMoreRanksThanProcessors(
-    const std::vector<std::unique_ptr<Lane>>& lanes) {
+// Whether spinning takes the processor from those who are waited for: other
+// ranks, or the threads that move a lane without a descriptor.
+bool IsOversubscribed(const std::vector<std::unique_ptr<Lane>>& lanes) {
   int rank_count = 1;
   for (const auto& lane : lanes) {
-    if (lane != nullptr && lane->is_same_host()) ++rank_count;
+    if (lane == nullptr) continue;
+    if (lane->fd() < 0) return true;
+    if (lane->is_same_host()) ++rank_count;
   }
   cpu_set_t processors;
   if (sched_getaffinity(0, sizeof(processors), &processors) != 0) return true;
   return rank_count > CPU_COUNT(&processors);
-}
-
-std::string RankList(const std::vector<int>& ranks) {
-  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ",
-                      absl::StrJoin(ranks, ", "));
 }
 
 // poll() counts in whole milliseconds: waits at least as long as asked, so that
@@ -56,11 +54,13 @@ int PollTimeout(absl::Duration duration) {
 }  // namespace
 
 LaneGroup::LaneGroup(int rank, uint64_t generation,
-                     std::vector<std::unique_ptr<Lane>> lanes)
+                     std::vector<std::unique_ptr<Lane>> lanes,
+                     std::vector<int> names)
     : rank_(rank),
       generation_(generation),
+      names_(std::move(names)),
       lanes_(lanes.size()),
-      is_oversubscribed_(HasMoreRanksThanProcessors(lanes)) {
+      is_oversubscribed_(IsOversubscribed(lanes)) {
   for (size_t peer = 0; peer < lanes.size(); ++peer) {
     lanes_[peer].lane = std::move(lanes[peer]);
     if (lanes_[peer].lane != nullptr) lanes_[peer].lane->SetWaker(&waker_);
@@ -120,8 +120,9 @@ absl::Status LaneGroup::Begin(const Transmission& call) {
     end.sent_elements = 0;
     // Who is gone will not take part, whether this rank needs it or not.
     if (!end.loss.ok()) {
-      return Dress(absl::StatusCode::kUnavailable,
-                   absl::StrCat("lost rank ", peer, ": ", end.loss.message()));
+      return Dress(
+          absl::StatusCode::kUnavailable,
+          absl::StrCat("lost rank ", NameOf(peer), ": ", end.loss.message()));
     }
   }
   return absl::OkStatus();
@@ -306,16 +307,16 @@ absl::StatusOr<bool> LaneGroup::PrepareData(int peer,
   if (header.sequence > sequence_) {
     // It is ahead, which is its right if it has nothing more to send here.
     if (!is_expected) return false;
-    return Dress(
-        absl::StatusCode::kInvalidArgument,
-        absl::StrCat("ranks disagree: rank ", peer, " is at collective ",
-                     header.sequence, ", ", header.signature.ToString(),
-                     ", and has sent nothing for this one, ",
-                     call_->signature.ToString()));
+    return Dress(absl::StatusCode::kInvalidArgument,
+                 absl::StrCat("ranks disagree: rank ", NameOf(peer),
+                              " is at collective ", header.sequence, ", ",
+                              header.signature.ToString(),
+                              ", and has sent nothing for this one, ",
+                              call_->signature.ToString()));
   }
   if (header.sequence < sequence_ || !is_expected) {
     return Dress(absl::StatusCode::kUnavailable,
-                 absl::StrCat("the lane to rank ", peer,
+                 absl::StrCat("the lane to rank ", NameOf(peer),
                               " is broken: a part of collective ",
                               header.sequence, " came twice"));
   }
@@ -331,7 +332,7 @@ absl::StatusOr<bool> LaneGroup::PrepareData(int peer,
       header.payload_bytes != (segment_end - begin) * element_bytes) {
     return Dress(
         absl::StatusCode::kUnavailable,
-        absl::StrCat("the lane to rank ", peer, " is broken: segment ",
+        absl::StrCat("the lane to rank ", NameOf(peer), " is broken: segment ",
                      header.segment, " of step ", header.step, " came (",
                      header.payload_bytes, " bytes) where segment ", segment,
                      " of step ", step.step, " was to come"));
@@ -387,9 +388,9 @@ absl::Status LaneGroup::CheckSignature(int peer,
                                        const FrameHeader& header) const {
   if (header.signature == call_->signature) return absl::OkStatus();
   return Dress(absl::StatusCode::kInvalidArgument,
-               absl::StrCat("ranks disagree: rank ", peer, " called ",
-                            header.signature.ToString(), ", rank ", rank_, " ",
-                            call_->signature.ToString()));
+               absl::StrCat("ranks disagree: rank ", NameOf(peer), " called ",
+                            header.signature.ToString(), ", rank ",
+                            NameOf(rank_), " ", call_->signature.ToString()));
 }
 
 absl::Status LaneGroup::Idle(absl::Time idle_since) {
@@ -476,8 +477,9 @@ absl::Status LaneGroup::HandleLoss(int peer, const absl::Status& status) {
   RETURN_IF_ERROR(end.lane->FindAbort());
   // Who has done its part may leave.
   if (!IsNeeded(peer)) return absl::OkStatus();
-  return Dress(absl::StatusCode::kUnavailable,
-               absl::StrCat("lost rank ", peer, ": ", status.message()));
+  return Dress(
+      absl::StatusCode::kUnavailable,
+      absl::StrCat("lost rank ", NameOf(peer), ": ", status.message()));
 }
 
 std::vector<int> LaneGroup::MissingRanks() const {
@@ -490,6 +492,14 @@ std::vector<int> LaneGroup::MissingRanks() const {
     }
   }
   return missing;
+}
+
+std::string LaneGroup::NameList(const std::vector<int>& ranks) const {
+  std::string list = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    absl::StrAppend(&list, i == 0 ? "" : ", ", NameOf(ranks[i]));
+  }
+  return list;
 }
 
 absl::Status LaneGroup::Expired() const {
@@ -508,9 +518,9 @@ absl::Status LaneGroup::Expired() const {
   }
   const std::string what =
       !missing.empty()
-          ? absl::StrCat(RankList(missing),
+          ? absl::StrCat(NameList(missing),
                          missing.size() == 1 ? " has" : " have", " not arrived")
-          : absl::StrCat("all ranks have arrived, and ", RankList(awaited),
+          : absl::StrCat("all ranks have arrived, and ", NameList(awaited),
                          awaited.size() == 1 ? " does" : " do", " not go on");
   return Dress(absl::StatusCode::kDeadlineExceeded,
                absl::StrCat("waited ", absl::FormatDuration(call_->timeout),
@@ -520,10 +530,10 @@ absl::Status LaneGroup::Expired() const {
 absl::Status LaneGroup::Dress(absl::StatusCode code,
                               absl::string_view what) const {
   return absl::Status(
-      code,
-      absl::StrCat(CollectiveOperationName(call_->signature.operation), " of ",
-                   call_->name, " (collective ", sequence_, " of generation ",
-                   generation_, ") failed on rank ", rank_, ": ", what));
+      code, absl::StrCat(CollectiveOperationName(call_->signature.operation),
+                         " of ", call_->name, " (collective ", sequence_,
+                         " of generation ", generation_, ") failed on rank ",
+                         NameOf(rank_), ": ", what));
 }
 
 absl::Status LaneGroup::Fail(absl::Status status) {
@@ -534,7 +544,7 @@ absl::Status LaneGroup::Fail(absl::Status status) {
                ? Dress(status.code(),
                        absl::StrCat("it was aborted: ", status.message()))
                : absl::Status(status.code(),
-                              absl::StrCat("rank ", rank_,
+                              absl::StrCat("rank ", NameOf(rank_),
                                            " was aborted: ", status.message()));
   }
   end_status_ = status;

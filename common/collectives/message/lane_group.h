@@ -42,9 +42,11 @@ struct Transmission {
 // Run() is called by one thread at a time; Abort() and Progress() by any.
 class LaneGroup {
  public:
-  // `lanes` has one entry for each rank, null for this one.
+  // `lanes` has one entry for each rank, null for this one; so have `names`,
+  // what errors call the ranks, or they are called as they count.
   LaneGroup(int rank, uint64_t generation,
-            std::vector<std::unique_ptr<Lane>> lanes);
+            std::vector<std::unique_ptr<Lane>> lanes,
+            std::vector<int> names = {});
   // Tells the others of an abort that nobody has told them of.
   ~LaneGroup();
   LaneGroup(const LaneGroup&) = delete;
@@ -128,12 +130,15 @@ class LaneGroup {
   // Says which call it was, on which rank.
   absl::Status Dress(absl::StatusCode code, absl::string_view what) const;
   std::vector<int> MissingRanks() const;
+  int NameOf(int peer) const { return names_.empty() ? peer : names_[peer]; }
+  std::string NameList(const std::vector<int>& ranks) const;
 
   absl::Status PassFaultPoint(absl::string_view point) const;
   absl::Status AbortStatus() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const int rank_;
   const uint64_t generation_;
+  const std::vector<int> names_;
   LaneWaker waker_;  // Outlives the lanes.
   std::vector<End> lanes_;
   const bool is_oversubscribed_;

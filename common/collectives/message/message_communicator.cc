@@ -43,7 +43,8 @@ class MessageCommunicator final : public Communicator {
  public:
   MessageCommunicator(MessageGroup group, AlgorithmChoice choose)
       : choose_(std::move(choose)),
-        lanes_(group.rank, group.generation, std::move(group.lanes)) {}
+        lanes_(group.rank, group.generation, std::move(group.lanes),
+               std::move(group.rank_names)) {}
 
   int rank() const override { return lanes_.rank(); }
   int size() const override { return lanes_.size(); }
@@ -274,6 +275,11 @@ absl::StatusOr<std::unique_ptr<Communicator>> MakeMessageCommunicator(
   if (group.rank < 0 || group.rank >= size) {
     return absl::InvalidArgumentError(
         absl::StrCat("rank ", group.rank, " in a group of ", size));
+  }
+  if (!group.rank_names.empty() &&
+      group.rank_names.size() != group.lanes.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(group.rank_names.size(), " names for ", size, " ranks"));
   }
   for (int peer = 0; peer < size; ++peer) {
     if ((group.lanes[peer] == nullptr) != (peer == group.rank)) {

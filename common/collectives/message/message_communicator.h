@@ -20,6 +20,9 @@ struct MessageGroup {
   uint64_t generation = 0;
   // One for each rank of the group; null for this one.
   std::vector<std::unique_ptr<Lane>> lanes;
+  // What errors call each rank, where this group is a part of a larger one.
+  // Empty: as it counts here.
+  std::vector<int> rank_names;
 };
 
 // The thread that calls a collective moves all its lanes: it sends and receives
