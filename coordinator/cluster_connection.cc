@@ -89,6 +89,7 @@ absl::StatusOr<std::shared_ptr<ClusterConnection>> ClusterConnection::Open(
   store.partitioner = options.partitioner;
   store.placement = options.placement;
   store.timeout = options.exchange_timeout;
+  store.shared_memory = options.shared_memory;
   ASSIGN_OR_RETURN(connection->variables_,
                    RemoteVariableStore::Open(network, std::move(store)));
   return connection;

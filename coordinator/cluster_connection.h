@@ -50,6 +50,8 @@ class ClusterConnection {
     absl::Duration heartbeat_timeout = absl::Seconds(5);
     // One exchange with a parameter server.
     absl::Duration exchange_timeout = absl::Seconds(60);
+    // Whether tensors may go through shared memory to servers of this host.
+    bool shared_memory = true;
     int attempts_per_closure_max = 4;
     int64_t queued_closures_max = 256 * 1024;
   };

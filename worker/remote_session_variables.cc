@@ -15,6 +15,7 @@ absl::StatusOr<VariableStore*> RemoteSessionVariables::Store() {
     if (store_ != nullptr) return store_.get();
   }
   RemoteVariableStore::Options options;
+  options.shared_memory = shared_memory_;
   for (const TaskId task : cluster_.Tasks(TaskType::kPs)) {
     ChannelOptions& channel = options.servers.emplace_back();
     ASSIGN_OR_RETURN(channel.address, cluster_.Address(task));

@@ -20,13 +20,15 @@ namespace muster {
 // the first step with variables is compiled.
 class RemoteSessionVariables final : public SessionVariables {
  public:
-  // `network` is borrowed.
+  // `network` is borrowed. `shared_memory` as in RemoteVariableStore::Options.
   RemoteSessionVariables(Network* network, ClusterSpec cluster,
-                         TaskIdentity self, std::string job_id)
+                         TaskIdentity self, std::string job_id,
+                         bool shared_memory = true)
       : network_(network),
         cluster_(std::move(cluster)),
         self_(std::move(self)),
-        job_id_(std::move(job_id)) {}
+        job_id_(std::move(job_id)),
+        shared_memory_(shared_memory) {}
 
   absl::StatusOr<VariableStore*> Store() override ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteScheduled(uint64_t closure_id) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -38,6 +40,7 @@ class RemoteSessionVariables final : public SessionVariables {
   const ClusterSpec cluster_;
   const TaskIdentity self_;
   const std::string job_id_;
+  const bool shared_memory_;
 
   // Held while the store is being opened; never on the transport's threads.
   absl::Mutex open_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);

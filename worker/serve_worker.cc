@@ -61,8 +61,8 @@ absl::Status ServeWorker(const TaskOptions& options,
        .executable = {.intra_op_thread_count = options.thread_count}},
       &door, &BuiltinOps(), &CpuKernels(),
       [&](const TaskIdentity& self, absl::string_view job_id) {
-        return std::make_unique<RemoteSessionVariables>(network, cluster, self,
-                                                        std::string(job_id));
+        return std::make_unique<RemoteSessionVariables>(
+            network, cluster, self, std::string(job_id), options.shared_memory);
       },
       Clock::Real());
   Service methods;
