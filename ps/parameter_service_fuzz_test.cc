@@ -1,9 +1,11 @@
 #include <sys/resource.h>
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,7 @@
 #include "proto/rpc.pb.h"
 #include "ps/client/methods.h"
 #include "ps/parameter_service.h"
+#include "ps/testing/test_share.h"
 
 namespace muster {
 namespace {
@@ -171,6 +174,85 @@ TEST_F(ParameterServiceFuzzTest, RequestsOfRandomPartsAreAnswered) {
     }
     ok_count += Exchange(request, std::move(tensors)).ok();
   }
+  EXPECT_GT(ok_count, 100);
+  ExpectAlive();
+  EXPECT_LT(PeakMemoryBytes(), memory_before + kMemoryGrowthBytesMax);
+}
+
+// Offsets, types and contents of a segment are as hostile as the rest, and the
+// contents change while they are used.
+TEST_F(ParameterServiceFuzzTest, RequestsIntoSharedMemoryAreAnswered) {
+  constexpr uint64_t kSegmentId = 3;
+  constexpr size_t kSegmentBytes = 1 << 20;
+  TestShare share(service_.service(), Identity(), kSegmentId, kSegmentBytes);
+  ASSERT_TRUE(share.event().is_shared()) << share.event().why_not();
+  std::atomic<bool> is_over{false};
+  std::thread meddler([&] {
+    for (uint64_t i = 0; !is_over.load(std::memory_order_relaxed); ++i) {
+      auto* const words =
+          reinterpret_cast<std::atomic<uint64_t>*>(share.data() + 64);
+      words[i % 16].store(i % 3 == 0 ? ~uint64_t{0} : i % 4,
+                          std::memory_order_relaxed);
+    }
+  });
+  const size_t memory_before = PeakMemoryBytes();
+  const auto offset = [&]() -> uint64_t {
+    const uint64_t extremes[] = {0,
+                                 1,
+                                 kSegmentBytes - 32,
+                                 kSegmentBytes - 1,
+                                 kSegmentBytes,
+                                 uint64_t{1} << 40,
+                                 std::numeric_limits<uint64_t>::max(),
+                                 std::numeric_limits<uint64_t>::max() - 63};
+    return random_.Below(3) ? 64 * (1 + random_.Below(3))
+                            : extremes[random_.Below(8)];
+  };
+  int ok_count = 0;
+  for (int round = 0; round < 30000; ++round) {
+    proto::ExchangeRequest request;
+    request.set_segment_id(random_.Below(20) ? kSegmentId : random_.Below(5));
+    for (uint64_t i = random_.Below(3); i > 0; --i) {
+      request.add_update_handles(static_cast<uint32_t>(random_.Below(3)));
+      request.add_update_kinds(static_cast<proto::UpdateKind>(
+          random_.Below(2) ? proto::ASSIGN_ADD : random_.Below(9)));
+    }
+    for (uint64_t i = random_.Below(3); i > 0; --i) {
+      request.add_pull_handles(static_cast<uint32_t>(random_.Below(3)));
+      request.add_pull_held_versions(0);
+    }
+    if (random_.Below(4) == 0) request.add_gather_handles(0);
+    std::vector<Tensor> tensors;
+    for (uint64_t i = random_.Below(4); i > 0; --i) {
+      request.add_tensor_offsets(offset());
+      if (request.tensor_offsets().rbegin()[0] == 0) {
+        if (random_.Below(4)) tensors.push_back(Tensor::Scalar(1.0f));
+        continue;
+      }
+      const bool is_index = random_.Below(3) == 0;
+      request.add_tensor_dtypes(
+          random_.Below(20)
+              ? static_cast<int>(is_index ? DType::kInt64 : DType::kFloat32)
+              : static_cast<int>(random_.Below(30)));
+      request.add_tensor_ranks(random_.Below(20) ? (is_index ? 1 : 2)
+                                                 : 9 - random_.Below(20));
+      request.add_tensor_dims(random_.Below(20)
+                                  ? 4 - 2 * is_index
+                                  : int64_t{1} << random_.Below(64));
+      if (!is_index) request.add_tensor_dims(2);
+    }
+    const int answer_count =
+        request.gather_handles_size() + request.pull_handles_size();
+    if (random_.Below(2)) {
+      for (int i = 0; i < answer_count; ++i) {
+        request.add_answer_offsets(offset());
+      }
+    }
+    if (random_.Below(20) == 0) request.add_answer_offsets(64);
+    ok_count += Exchange(request, std::move(tensors)).ok();
+  }
+  is_over = true;
+  meddler.join();
   EXPECT_GT(ok_count, 100);
   ExpectAlive();
   EXPECT_LT(PeakMemoryBytes(), memory_before + kMemoryGrowthBytesMax);

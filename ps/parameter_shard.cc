@@ -87,9 +87,19 @@ struct ParameterShard::Exchanging {
     TensorType type;
   };
 
+  struct Pull {
+    ShardVariable* variable;
+    // Where the value was copied to as it was updated, and the version from
+    // before; null when it was not.
+    uint8_t* copy = nullptr;
+    int64_t version_before = 0;
+  };
+
   std::vector<PreparedUpdate> updates;
   std::vector<Gather> gathers;
-  std::vector<ShardVariable*> pulls;
+  std::vector<Pull> pulls;
+  // By variable.
+  absl::flat_hash_map<const ShardVariable*, uint8_t*> copies;
 };
 
 ParameterShard::ParameterShard(const Options& options)
@@ -272,7 +282,7 @@ absl::Status ParameterShard::CheckQuestions(
     RETURN_IF_ERROR(CheckFits(
         *variable, variable->size_bytes(),
         place_of(exchanging->gathers.size() + exchanging->pulls.size())));
-    exchanging->pulls.push_back(variable);
+    exchanging->pulls.push_back({variable});
   }
   return absl::OkStatus();
 }
@@ -300,11 +310,31 @@ void ParameterShard::ForEach(int64_t count, size_t size_bytes,
   }
 }
 
-void ParameterShard::ApplyUpdates(std::vector<PreparedUpdate>* updates) {
+void ParameterShard::PlanCopies(absl::Span<const AnswerPlace> places,
+                                Exchanging* exchanging) {
+  if (places.empty()) return;
+  absl::flat_hash_set<const ShardVariable*> updated;
+  for (const PreparedUpdate& update : exchanging->updates) {
+    // Only the last of several updates would do; that is rare.
+    if (!updated.insert(update.variable).second) return;
+  }
+  for (size_t i = 0; i < exchanging->pulls.size(); ++i) {
+    Exchanging::Pull& pull = exchanging->pulls[i];
+    uint8_t* const place = places[exchanging->gathers.size() + i].data;
+    if (place == nullptr || !updated.contains(pull.variable)) continue;
+    if (!exchanging->copies.emplace(pull.variable, place).second) continue;
+    pull.copy = place;
+    pull.version_before = pull.variable->version();
+  }
+}
+
+void ParameterShard::ApplyUpdates(Exchanging* exchanging) {
+  std::vector<PreparedUpdate>* const updates = &exchanging->updates;
   for (PreparedUpdate& update : *updates) update.variable->Begin(&update);
   struct Work {
     const PreparedUpdate* update;
     int stripe;
+    uint8_t* copy;
   };
   std::vector<Work> work;
   absl::flat_hash_set<const ShardVariable*> in_group;
@@ -320,7 +350,10 @@ void ParameterShard::ApplyUpdates(std::vector<PreparedUpdate>* updates) {
                                  piece.update->variable->stripe_count();
       }
       ForEach(work.size(), group_bytes, [&](int64_t w) {
-        work[w].update->variable->ApplyStripe(*work[w].update, work[w].stripe);
+        const auto [update, stripe, copy] = work[w];
+        update->variable->ApplyStripe(*update, stripe);
+        // Now, while it is in the cache.
+        if (copy != nullptr) update->variable->CopyStripe(stripe, copy);
       });
       for (; group_begin < i; ++group_begin) {
         (*updates)[group_begin].variable->End();
@@ -331,8 +364,11 @@ void ParameterShard::ApplyUpdates(std::vector<PreparedUpdate>* updates) {
     if (i == updates->size()) break;
     const PreparedUpdate& update = (*updates)[i];
     in_group.insert(update.variable);
+    const auto copy = exchanging->copies.find(update.variable);
+    uint8_t* const copy_to =
+        copy == exchanging->copies.end() ? nullptr : copy->second;
     for (int stripe = 0; stripe < update.variable->stripe_count(); ++stripe) {
-      work.push_back({&update, stripe});
+      work.push_back({&update, stripe, copy_to});
     }
   }
 }
@@ -360,11 +396,15 @@ void ParameterShard::Answer(const proto::ExchangeRequest& request,
   std::vector<Work> work;
   size_t size_bytes = 0;
   for (size_t i = 0; i < exchanging.pulls.size(); ++i) {
-    const ShardVariable* variable = exchanging.pulls[i];
+    const Exchanging::Pull& pull = exchanging.pulls[i];
+    const ShardVariable* variable = pull.variable;
     const size_t place = answer++;
     // Read before the value is: what comes in meanwhile is sent again.
     const int64_t version = variable->version();
     response->add_pull_versions(version);
+    // Copied as it was updated, and nobody else's update ended meanwhile: the
+    // copy has all of this version.
+    if (pull.copy != nullptr && version == pull.version_before + 1) continue;
     if (version == request.pull_held_versions(static_cast<int>(i))) continue;
     uint8_t* const value = place_for(place, variable->type());
     size_bytes += variable->size_bytes();
@@ -391,7 +431,8 @@ absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
     ASSIGN_OR_RETURN(const bool is_first, ledger_.Claim(id));
     response->set_was_repeat(!is_first);
     if (is_first) {
-      ApplyUpdates(&exchanging.updates);
+      PlanCopies(places, &exchanging);
+      ApplyUpdates(&exchanging);
       ledger_.Finish(id);
     }
     RETURN_IF_ERROR(FaultPoint("ps.after_apply_before_ack"));

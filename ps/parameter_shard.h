@@ -109,7 +109,10 @@ class ParameterShard {
                               absl::Span<const AnswerPlace> places,
                               Exchanging* exchanging) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  void ApplyUpdates(std::vector<PreparedUpdate>* updates);
+  // Finds the pulls that can be answered while their variables are updated.
+  static void PlanCopies(absl::Span<const AnswerPlace> places,
+                         Exchanging* exchanging);
+  void ApplyUpdates(Exchanging* exchanging);
   void Answer(const proto::ExchangeRequest& request,
               const Exchanging& exchanging, proto::ExchangeResponse* response,
               absl::Span<const AnswerPlace> places,

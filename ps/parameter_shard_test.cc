@@ -49,6 +49,7 @@ struct Call {
   std::vector<ReceivedTensor> tensors;
   proto::ExchangeResponse response;
   std::vector<Tensor> answers;
+  std::vector<AnswerPlace> places;
 
   Call& Step(uint64_t step_id, uint32_t exchange_index = 0) {
     request.set_step_id(step_id);
@@ -80,10 +81,15 @@ struct Call {
     tensors.push_back(ReceivedTensor::FromTensor(Tensor::FromSpan<int64_t>(
         Shape({static_cast<int64_t>(rows.size())}), rows)));
   }
+  // Where the next answer goes; all of them or none have a place.
+  Call& At(void* data, size_t size_bytes) {
+    places.push_back({static_cast<uint8_t*>(data), size_bytes});
+    return *this;
+  }
   absl::Status Run(ParameterShard& shard) {
     response.Clear();
     answers.clear();
-    return shard.Exchange(request, tensors, &response, &answers);
+    return shard.Exchange(request, tensors, &response, &answers, places);
   }
 };
 
@@ -214,6 +220,88 @@ TEST_F(ParameterShardTest, GathersBringRowsInTheOrderAsked) {
   ASSERT_OK(call.Gather(x, {2, 0, 2}).Run(shard_));
   EXPECT_EQ(call.answers[0].shape(), Shape({3, 2}));
   EXPECT_THAT(call.answers[0].flat<float>(), ElementsAre(4, 5, 0, 1, 4, 5));
+}
+
+TEST_F(ParameterShardTest, AnswersGoToTheirPlaces) {
+  const uint32_t x = Create("x", Shape({3}), 1);
+  const uint32_t y = Create("y", Shape({2}), 5);
+  ASSERT_OK(shard_.SetOptimizer(Sgd(1)));
+  std::vector<float> rows(2), changed(3), unchanged(2, -1);
+  Call call;
+  call.Update(x, proto::APPLY_GRADIENT, Floats({3}, {1, 2, 3}))
+      .Gather(x, {2, 0})
+      .Pull(x)
+      .Pull(y)
+      .Pull(y, 1)
+      .At(rows.data(), 8)
+      .At(changed.data(), 12)
+      .At(nullptr, 0)
+      .At(unchanged.data(), 8);
+  ASSERT_OK(call.Run(shard_));
+  EXPECT_THAT(rows, ElementsAre(-2, 0));
+  EXPECT_THAT(changed, ElementsAre(0, -1, -2));
+  EXPECT_THAT(unchanged, ElementsAre(-1, -1));
+  ASSERT_EQ(call.answers.size(), 1);
+  EXPECT_THAT(call.answers[0].flat<float>(), ElementsAre(5, 5));
+  EXPECT_THAT(call.response.pull_versions(), ElementsAre(2, 1, 1));
+}
+
+TEST_F(ParameterShardTest, AnswersThatDoNotFitTheirPlacesStopTheExchange) {
+  const uint32_t x = Create("x", Shape({3}));
+  const Tensor ones = Tensor::Full(DType::kFloat32, Shape({3}), 1);
+  std::vector<float> place(3);
+  Call small;
+  small.Update(x, proto::ASSIGN_ADD, ones).Pull(x).At(place.data(), 11);
+  EXPECT_THAT(small.Run(shard_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("has 12 bytes, and 11 are left")));
+  Call rows;
+  rows.Gather(x, {0, 1, 2, 0}).At(place.data(), 12);
+  EXPECT_THAT(rows.Run(shard_), StatusIs(absl::StatusCode::kInvalidArgument));
+  Call many;
+  many.Update(x, proto::ASSIGN_ADD, ones).Pull(x);
+  many.At(place.data(), 12).At(place.data(), 12);
+  EXPECT_THAT(many.Run(shard_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("asks for 1 answers but says of 2")));
+  EXPECT_THAT(Values(shard_, x), Each(0.0f));
+}
+
+// Values are copied out stripe by stripe as they are updated, while others
+// update them, too: a copy that claims the newest version has all of it.
+TEST_F(ParameterShardTest, ACopyIsNeverBehindItsVersion) {
+  constexpr int kRows = 4096;
+  constexpr int kRounds = 200;
+  const Shape shape({kRows, 64});
+  const uint32_t x = Create("x", shape);
+  const Tensor ones = Tensor::Full(DType::kFloat32, shape, 1);
+  std::vector<Tensor> copies;
+  for (int i = 0; i < 2; ++i) copies.emplace_back(DType::kFloat32, shape);
+  std::vector<int64_t> versions(2);
+  const auto push = [&](int worker, int round) {
+    Call call;
+    call.Step(1 + 2 * round + worker)
+        .Update(x, proto::ASSIGN_ADD, ones)
+        .Pull(x)
+        .At(copies[worker].mutable_raw_data(), ones.size_bytes());
+    EXPECT_OK(call.Run(shard_));
+    versions[worker] = call.response.pull_versions(0);
+  };
+  int newest_count = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::thread other([&] { push(1, round); });
+    push(0, round);
+    other.join();
+    const int64_t newest = shard_.Describe().shards(0).version();
+    for (int worker = 0; worker < 2; ++worker) {
+      if (versions[worker] != newest) continue;
+      ++newest_count;
+      for (float value : copies[worker].flat<float>()) {
+        ASSERT_EQ(value, 2 * (round + 1)) << "round " << round;
+      }
+    }
+  }
+  EXPECT_GE(newest_count, kRounds);
 }
 
 TEST_F(ParameterShardTest, WhatDoesNotFitIsRefusedAndNothingIsApplied) {

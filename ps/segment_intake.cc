@@ -181,6 +181,15 @@ void SegmentIntake::End() {
   for (const auto& stream : streams) stream->Finish(absl::OkStatus());
 }
 
+bool SegmentIntake::AwaitSegmentCount(int count, absl::Duration timeout) const {
+  absl::MutexLock lock(&mutex_);
+  const auto is_reached = [this, count]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return static_cast<int>(segments_.size()) == count;
+  };
+  return Clock::Real()->AwaitWithDeadline(&mutex_, absl::Condition(&is_reached),
+                                          Clock::Real()->Now() + timeout);
+}
+
 int SegmentIntake::segment_count() const {
   absl::ReaderMutexLock lock(&mutex_);
   return static_cast<int>(segments_.size());

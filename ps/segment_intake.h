@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/base/thread_pool.h"
 #include "common/rpc/service.h"
 #include "common/tensor/buffer.h"
@@ -50,6 +51,9 @@ class SegmentIntake {
   void End() ABSL_LOCKS_EXCLUDED(mutex_);
 
   int segment_count() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until there are so many; returns whether there are.
+  bool AwaitSegmentCount(int count, absl::Duration timeout) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   class Share;

@@ -168,16 +168,21 @@ absl::Status RemoteVariableSession::AddSparse(const Pending& update,
           absl::StrCat("variable \"", variable.name(), "\" is a ",
                        variable.type().ToString(), " and takes no gradients"));
     }
-    batch->AddSparseUpdate(variable, kind, plan_.rows(),
-                           plan_.Sum(update.value, variable.row_elements()));
+    Tensor sums = servers_->AllocateTensor(
+        update.value.dtype(), Shape({static_cast<int64_t>(plan_.rows().size()),
+                                     variable.row_elements()}));
+    plan_.Sum(update.value, variable.row_elements(), &sums);
+    batch->AddSparseUpdate(variable, kind, plan_.rows(), sums);
     return absl::OkStatus();
   }
   // Rows that repeat are applied one after another: all of them travel.
   std::vector<int64_t> rows;
   rows.reserve(plan_.row_of().size());
   for (int32_t row : plan_.row_of()) rows.push_back(plan_.rows()[row]);
-  batch->AddSparseUpdate(variable, kind, rows,
-                         plan_.Permute(update.value, variable.row_bytes()));
+  Tensor permuted =
+      servers_->AllocateTensor(update.value.dtype(), update.value.shape());
+  plan_.Permute(update.value, variable.row_bytes(), &permuted);
+  batch->AddSparseUpdate(variable, kind, rows, permuted);
   return absl::OkStatus();
 }
 

@@ -106,13 +106,12 @@ void RowPlan::Spread(const uint8_t* fetched, size_t row_bytes,
   }
 }
 
-Tensor RowPlan::Sum(const Tensor& values, int64_t row_elements) const {
-  Tensor sums(values.dtype(),
-              Shape({static_cast<int64_t>(rows_.size()), row_elements}));
+void RowPlan::Sum(const Tensor& values, int64_t row_elements,
+                  Tensor* sums) const {
   VisitNumber(values.dtype(), [&]<typename T>() {
     if constexpr (std::is_floating_point_v<T>) {
       const T* const from = values.flat<T>().data();
-      T* const to = sums.mutable_flat<T>().data();
+      T* const to = sums->mutable_flat<T>().data();
       int32_t filled = -1;
       for (size_t i = 0; i < order_.size(); ++i) {
         const T* const row = from + order_[i] * row_elements;
@@ -126,16 +125,14 @@ Tensor RowPlan::Sum(const Tensor& values, int64_t row_elements) const {
       }
     }
   });
-  return sums;
 }
 
-Tensor RowPlan::Permute(const Tensor& values, size_t row_bytes) const {
-  Tensor permuted(values.dtype(), values.shape());
+void RowPlan::Permute(const Tensor& values, size_t row_bytes,
+                      Tensor* permuted) const {
   for (size_t i = 0; i < order_.size(); ++i) {
-    std::memcpy(permuted.mutable_raw_data() + i * row_bytes,
+    std::memcpy(permuted->mutable_raw_data() + i * row_bytes,
                 values.raw_data() + order_[i] * row_bytes, row_bytes);
   }
-  return permuted;
 }
 
 }  // namespace muster

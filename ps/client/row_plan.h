@@ -40,12 +40,14 @@ class RowPlan {
   // has one row for each of rows().
   void Spread(const uint8_t* fetched, size_t row_bytes, uint8_t* out) const;
 
-  // One row for each of rows(): the sum of the rows of `values` (float32 or
-  // float64) that belong to it, added in the order in which they came.
-  Tensor Sum(const Tensor& values, int64_t row_elements) const;
+  // `sums` gets one row for each of rows(), for which it has room: the sum of
+  // the rows of `values` (float32 or float64) that belong to it, added in the
+  // order in which they came.
+  void Sum(const Tensor& values, int64_t row_elements, Tensor* sums) const;
 
-  // The rows of `values`, which is `count` rows of `row_bytes`, by order().
-  Tensor Permute(const Tensor& values, size_t row_bytes) const;
+  // `permuted`, of the same size, gets the rows of `values`, which is `count`
+  // rows of `row_bytes`, by order().
+  void Permute(const Tensor& values, size_t row_bytes, Tensor* permuted) const;
 
  private:
   void Sort();

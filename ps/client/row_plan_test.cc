@@ -57,7 +57,9 @@ TEST(RowPlanTest, SumsAndSpreadsWhatAMapWould) {
       ASSERT_OK(plan.Compute("x", indices, row_count));
       ASSERT_EQ(plan.rows().size(), sums.size());
       ASSERT_TRUE(std::is_sorted(plan.rows().begin(), plan.rows().end()));
-      const Tensor summed = plan.Sum(values, 2);
+      Tensor summed(DType::kFloat32,
+                    Shape({static_cast<int64_t>(plan.rows().size()), 2}));
+      plan.Sum(values, 2, &summed);
       for (size_t i = 0; i < plan.rows().size(); ++i) {
         ASSERT_EQ(summed.flat<float>()[2 * i], sums.at(plan.rows()[i]));
       }
@@ -77,8 +79,9 @@ TEST(RowPlanTest, EqualRowsKeepTheirOrder) {
       plan.Compute("x", Tensor::FromValues<int64_t>({4}, {7, 2, 7, 2}), 10));
   EXPECT_THAT(plan.order(), ElementsAre(1, 3, 0, 2));
   EXPECT_THAT(plan.row_of(), ElementsAre(0, 0, 1, 1));
-  const Tensor permuted = plan.Permute(
-      Tensor::FromValues<int64_t>({4}, {10, 11, 12, 13}), sizeof(int64_t));
+  Tensor permuted(DType::kInt64, Shape({4}));
+  plan.Permute(Tensor::FromValues<int64_t>({4}, {10, 11, 12, 13}),
+               sizeof(int64_t), &permuted);
   EXPECT_THAT(permuted.flat<int64_t>(), ElementsAre(11, 13, 10, 12));
 }
 

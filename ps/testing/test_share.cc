@@ -1,0 +1,72 @@
+#include "ps/testing/test_share.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "ps/client/methods.h"
+
+namespace muster {
+
+// Keeps the answer, and stops the hand-out when it has come.
+class TestShare::FakeStream final : public Stream {
+ public:
+  explicit FakeStream(FileHandOut* hand_out) : hand_out_(hand_out) {}
+
+  absl::Status Send(const Message& message) override {
+    absl::MutexLock lock(&mutex_);
+    MUSTER_CHECK(!is_answered_ && event_.ParseFromString(message.body));
+    is_answered_ = true;
+    hand_out_->Stop();
+    return absl::OkStatus();
+  }
+  void Finish(absl::Status) override {}
+  void Cancel() override {}
+
+  proto::ShareEvent Answer() const {
+    absl::MutexLock lock(&mutex_);
+    MUSTER_CHECK(is_answered_);
+    return event_;
+  }
+
+ private:
+  FileHandOut* const hand_out_;
+  mutable absl::Mutex mutex_;
+  bool is_answered_ ABSL_GUARDED_BY(mutex_) = false;
+  proto::ShareEvent event_ ABSL_GUARDED_BY(mutex_);
+};
+
+ReceivedMessage Arrived(const proto::RequestIdentity& identity,
+                        const Message& message) {
+  auto arrived = ReceivedMessage::Parse(EncodeMessage(identity, message));
+  MUSTER_CHECK(arrived.ok());
+  return *std::move(arrived);
+}
+
+TestShare::TestShare(const Service& service,
+                     const proto::RequestIdentity& identity,
+                     uint64_t segment_id, size_t size_bytes)
+    : segment_(ClientSegment::Create(size_bytes).value()) {
+  std::memcpy(data(), &kProof, sizeof(kProof));
+  const auto hand_out = FileHandOut::Open(&segment_->file()).value();
+  stream_ = std::make_shared<FakeStream>(hand_out.get());
+  observer_ = (*service.FindStream(kShareMethod))(stream_);
+  proto::ShareRequest request;
+  request.set_segment_id(segment_id);
+  request.set_endpoint(hand_out->endpoint());
+  request.set_token(hand_out->token());
+  observer_->OnMessage(
+      Arrived(identity, Message{request.SerializeAsString(), {}}));
+  hand_out->Serve(Clock::Real()->Now() + absl::Seconds(30));
+  event_ = stream_->Answer();
+}
+
+void TestShare::End() {
+  if (observer_ == nullptr) return;
+  observer_->OnDone(absl::CancelledError("the client has gone"));
+  observer_ = nullptr;
+}
+
+}  // namespace muster
