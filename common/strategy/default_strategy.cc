@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/dataset/dataset.h"
 #include "common/graph/graph.h"
 #include "common/strategy/local_step_loop.h"
 #include "common/strategy/strategy.h"
+#include "common/strategy/synchronous/local_replicas.h"
 
 namespace muster {
 
@@ -27,8 +30,19 @@ absl::StatusOr<std::unique_ptr<DefaultStrategy>> DefaultStrategy::Create(
     resolved.thread_count =
         std::max<int>(1, std::thread::hardware_concurrency());
   }
-  return std::unique_ptr<DefaultStrategy>(new DefaultStrategy(resolved));
+  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> group, MakeLocalReplicas(1));
+  return std::unique_ptr<DefaultStrategy>(
+      new DefaultStrategy(std::move(group), resolved));
 }
+
+DefaultStrategy::DefaultStrategy(std::unique_ptr<ReplicaGroup> group,
+                                 const DefaultStrategyOptions& options)
+    : ReplicaOperations(
+          group.get(), /*mirrored=*/nullptr, &variables_,
+          {.runner = {.intra_op_thread_count = options.thread_count},
+           .input = {.prefetch_step_count = options.prefetch_batch_count}}),
+      options_(options),
+      group_(std::move(group)) {}
 
 absl::StatusOr<std::unique_ptr<StepLoop>> DefaultStrategy::CreateLoop(
     const Graph& step, const Dataset& dataset, LoopKind) {

@@ -8,7 +8,9 @@
 #include "absl/strings/string_view.h"
 #include "common/dataset/dataset.h"
 #include "common/graph/graph.h"
+#include "common/strategy/replica/replica_operations.h"
 #include "common/strategy/strategy.h"
+#include "common/strategy/synchronous/replica_group.h"
 #include "common/variables/local_variable_store.h"
 #include "common/variables/variable_store.h"
 
@@ -26,7 +28,7 @@ struct DefaultStrategyOptions {
 // so the same seeds give the same bits.
 //
 // Equivalent to: tf.distribute.get_strategy() where no other is in scope.
-class DefaultStrategy final : public Strategy {
+class DefaultStrategy final : public Strategy, public ReplicaOperations {
  public:
   //   kInvalidArgument  an option is out of range
   static absl::StatusOr<std::unique_ptr<DefaultStrategy>> Create(
@@ -43,10 +45,11 @@ class DefaultStrategy final : public Strategy {
                                                        LoopKind kind) override;
 
  private:
-  explicit DefaultStrategy(const DefaultStrategyOptions& options)
-      : options_(options) {}
+  DefaultStrategy(std::unique_ptr<ReplicaGroup> group,
+                  const DefaultStrategyOptions& options);
 
   const DefaultStrategyOptions options_;
+  const std::unique_ptr<ReplicaGroup> group_;  // Of one.
   LocalVariableStore variables_;
 };
 

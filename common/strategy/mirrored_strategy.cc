@@ -25,7 +25,8 @@ absl::StatusOr<std::unique_ptr<MirroredStrategy>> MirroredStrategy::Create(
       .input = {.prefetch_step_count = options.prefetch_step_count},
       .intra_op_thread_count =
           ThreadsPerReplica(options.thread_count, replica_count),
-      .deterministic_micro_batches = options.deterministic_micro_batches};
+      .deterministic_micro_batches = options.deterministic_micro_batches,
+      .cross_device_ops = options.cross_device_ops};
   RETURN_IF_ERROR(CheckOptions(*group, general));
   return absl::WrapUnique(
       new MirroredStrategy(std::move(group), std::move(general)));

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/strategy/communication_options.h"
+#include "common/strategy/replica/cross_device_ops.h"
 #include "common/strategy/synchronous/synchronous_strategy.h"
 
 namespace muster {
@@ -24,6 +25,9 @@ struct MirroredStrategyOptions {
   int prefetch_step_count = 2;
   // As SynchronousStrategy::Options.
   int deterministic_micro_batches = 0;
+  // How Reduce() makes one value of the replicas' values; null:
+  // ReductionToOneDevice(). Gradients go by `communication`.
+  std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
 };
 
 // Replicas on devices of this process, each with a copy of all variables.

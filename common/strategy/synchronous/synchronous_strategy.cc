@@ -7,6 +7,25 @@
 #include "common/strategy/synchronous/synchronous_step_loop.h"
 
 namespace muster {
+namespace {
+
+// Kernels split sums by threads.
+int ThreadsPerOperation(const SynchronousStrategy::Options& options) {
+  return options.deterministic_micro_batches > 0
+             ? 1
+             : options.intra_op_thread_count;
+}
+
+ReplicaOperations::Options OperationsOf(
+    const SynchronousStrategy::Options& options) {
+  return {.runner = {.intra_op_thread_count = ThreadsPerOperation(options),
+                     .communication = options.communication,
+                     .overlaps_communication = options.overlaps_communication},
+          .input = options.input,
+          .cross_device_ops = options.cross_device_ops};
+}
+
+}  // namespace
 
 absl::Status SynchronousStrategy::CheckOptions(const ReplicaGroup& group,
                                                const Options& options) {
@@ -45,19 +64,18 @@ absl::Status SynchronousStrategy::CheckOptions(const ReplicaGroup& group,
 
 SynchronousStrategy::SynchronousStrategy(std::unique_ptr<ReplicaGroup> group,
                                          Options options)
-    : options_(std::move(options)),
+    : ReplicaOperations(group.get(), &variables_, /*single=*/nullptr,
+                        OperationsOf(options)),
+      options_(std::move(options)),
       group_(std::move(group)),
       variables_(group_.get(), options_.shares_variables,
                  options_.communication.timeout) {}
 
 absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStrategy::CreateLoop(
     const Graph& step, const Dataset& dataset, LoopKind kind) {
-  // Kernels split sums by threads.
-  const bool is_deterministic = options_.deterministic_micro_batches > 0;
   return SynchronousStepLoop::Create(
       step, dataset, kind, group_.get(), &variables_,
-      {.intra_op_thread_count =
-           is_deterministic ? 1 : options_.intra_op_thread_count,
+      {.intra_op_thread_count = ThreadsPerOperation(options_),
        .input = options_.input,
        .communication = options_.communication,
        .overlaps_communication = options_.overlaps_communication,

@@ -11,6 +11,8 @@
 #include "common/graph/graph.h"
 #include "common/strategy/communication_options.h"
 #include "common/strategy/input/distributed_dataset.h"
+#include "common/strategy/replica/cross_device_ops.h"
+#include "common/strategy/replica/replica_operations.h"
 #include "common/strategy/strategy.h"
 #include "common/strategy/synchronous/mirrored_variable_store.h"
 #include "common/strategy/synchronous/replica_group.h"
@@ -27,7 +29,7 @@ namespace muster {
 //
 // Thread-safe, but loops that exchange something must run one after another, in
 // the same order on all workers. Loops must not outlive the strategy.
-class SynchronousStrategy : public Strategy {
+class SynchronousStrategy : public Strategy, public ReplicaOperations {
  public:
   struct Options {
     std::string name;  // "mirrored".
@@ -46,6 +48,9 @@ class SynchronousStrategy : public Strategy {
     // this one. One operation then uses one thread. 0: as many as there are
     // replicas, and sums are equal within rounding.
     int deterministic_micro_batches = 0;
+    // How loops of one's own reduce the values of one process between steps;
+    // null: ReductionToOneDevice().
+    std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
   };
 
   // Of this worker's replicas.
