@@ -179,24 +179,48 @@ TEST_F(ParameterServiceFuzzTest, RequestsOfRandomPartsAreAnswered) {
   EXPECT_LT(PeakMemoryBytes(), memory_before + kMemoryGrowthBytesMax);
 }
 
-// Offsets, types and contents of a segment are as hostile as the rest, and the
-// contents change while they are used.
-TEST_F(ParameterServiceFuzzTest, RequestsIntoSharedMemoryAreAnswered) {
-  constexpr uint64_t kSegmentId = 3;
-  constexpr size_t kSegmentBytes = 1 << 20;
-  TestShare share(service_.service(), Identity(), kSegmentId, kSegmentBytes);
-  ASSERT_TRUE(share.event().is_shared()) << share.event().why_not();
-  std::atomic<bool> is_over{false};
-  std::thread meddler([&] {
-    for (uint64_t i = 0; !is_over.load(std::memory_order_relaxed); ++i) {
-      auto* const words =
-          reinterpret_cast<std::atomic<uint64_t>*>(share.data() + 64);
-      words[i % 16].store(i % 3 == 0 ? ~uint64_t{0} : i % 4,
-                          std::memory_order_relaxed);
+// Makes requests into a segment, most of them nearly right.
+class SharedRequests {
+ public:
+  static constexpr uint64_t kSegmentId = 3;
+  static constexpr size_t kSegmentBytes = 1 << 20;
+
+  explicit SharedRequests(RandomStream* random) : random_(*random) {}
+
+  // `beside` gets the tensors that go beside the request.
+  proto::ExchangeRequest Make(std::vector<Tensor>* beside) {
+    proto::ExchangeRequest request;
+    request.set_segment_id(Rarely() ? random_.Below(5) : kSegmentId);
+    for (uint64_t i = random_.Below(3); i > 0; --i) {
+      request.add_update_handles(Handle());
+      request.add_update_kinds(
+          random_.Below(2) ? proto::ASSIGN_ADD
+                           : static_cast<proto::UpdateKind>(random_.Below(9)));
     }
-  });
-  const size_t memory_before = PeakMemoryBytes();
-  const auto offset = [&]() -> uint64_t {
+    for (uint64_t i = random_.Below(3); i > 0; --i) {
+      request.add_pull_handles(Handle());
+      request.add_pull_held_versions(0);
+    }
+    if (random_.Below(4) == 0) request.add_gather_handles(0);
+    for (uint64_t i = random_.Below(4); i > 0; --i) {
+      AddTensor(&request, beside);
+    }
+    const int answer_count =
+        request.gather_handles_size() + request.pull_handles_size();
+    if (random_.Below(2)) {
+      for (int i = 0; i < answer_count; ++i) {
+        request.add_answer_offsets(Offset());
+      }
+    }
+    if (Rarely()) request.add_answer_offsets(64);
+    return request;
+  }
+
+ private:
+  bool Rarely() { return random_.Below(20) == 0; }
+  uint32_t Handle() { return static_cast<uint32_t>(random_.Below(3)); }
+
+  uint64_t Offset() {
     const uint64_t extremes[] = {0,
                                  1,
                                  kSegmentBytes - 32,
@@ -207,49 +231,51 @@ TEST_F(ParameterServiceFuzzTest, RequestsIntoSharedMemoryAreAnswered) {
                                  std::numeric_limits<uint64_t>::max() - 63};
     return random_.Below(3) ? 64 * (1 + random_.Below(3))
                             : extremes[random_.Below(8)];
-  };
+  }
+
+  void AddTensor(proto::ExchangeRequest* request, std::vector<Tensor>* beside) {
+    const uint64_t offset = Offset();
+    request->add_tensor_offsets(offset);
+    if (offset == 0) {
+      if (random_.Below(4)) beside->push_back(Tensor::Scalar(1.0f));
+      return;
+    }
+    const bool is_index = random_.Below(3) == 0;
+    const DType dtype = is_index ? DType::kInt64 : DType::kFloat32;
+    request->add_tensor_dtypes(Rarely() ? static_cast<int>(random_.Below(30))
+                                        : static_cast<int>(dtype));
+    request->add_tensor_ranks(Rarely() ? 9 - static_cast<int>(random_.Below(20))
+                                       : 2 - is_index);
+    request->add_tensor_dims(Rarely() ? int64_t{1} << random_.Below(63)
+                                      : 4 - 2 * is_index);
+    if (!is_index) request->add_tensor_dims(2);
+  }
+
+  RandomStream& random_;
+};
+
+// Offsets, types and contents of a segment are as hostile as the rest, and the
+// contents change while they are used.
+TEST_F(ParameterServiceFuzzTest, RequestsIntoSharedMemoryAreAnswered) {
+  TestShare share(service_.service(), Identity(), SharedRequests::kSegmentId,
+                  SharedRequests::kSegmentBytes);
+  ASSERT_TRUE(share.event().is_shared()) << share.event().why_not();
+  std::atomic<bool> is_over{false};
+  std::thread meddler([&] {
+    auto* const words =
+        reinterpret_cast<std::atomic<uint64_t>*>(share.data() + 64);
+    for (uint64_t i = 0; !is_over.load(std::memory_order_relaxed); ++i) {
+      words[i % 16].store(i % 3 == 0 ? ~uint64_t{0} : i % 4,
+                          std::memory_order_relaxed);
+    }
+  });
+  const size_t memory_before = PeakMemoryBytes();
+  SharedRequests requests(&random_);
   int ok_count = 0;
   for (int round = 0; round < 30000; ++round) {
-    proto::ExchangeRequest request;
-    request.set_segment_id(random_.Below(20) ? kSegmentId : random_.Below(5));
-    for (uint64_t i = random_.Below(3); i > 0; --i) {
-      request.add_update_handles(static_cast<uint32_t>(random_.Below(3)));
-      request.add_update_kinds(static_cast<proto::UpdateKind>(
-          random_.Below(2) ? proto::ASSIGN_ADD : random_.Below(9)));
-    }
-    for (uint64_t i = random_.Below(3); i > 0; --i) {
-      request.add_pull_handles(static_cast<uint32_t>(random_.Below(3)));
-      request.add_pull_held_versions(0);
-    }
-    if (random_.Below(4) == 0) request.add_gather_handles(0);
-    std::vector<Tensor> tensors;
-    for (uint64_t i = random_.Below(4); i > 0; --i) {
-      request.add_tensor_offsets(offset());
-      if (request.tensor_offsets().rbegin()[0] == 0) {
-        if (random_.Below(4)) tensors.push_back(Tensor::Scalar(1.0f));
-        continue;
-      }
-      const bool is_index = random_.Below(3) == 0;
-      request.add_tensor_dtypes(
-          random_.Below(20)
-              ? static_cast<int>(is_index ? DType::kInt64 : DType::kFloat32)
-              : static_cast<int>(random_.Below(30)));
-      request.add_tensor_ranks(random_.Below(20) ? (is_index ? 1 : 2)
-                                                 : 9 - random_.Below(20));
-      request.add_tensor_dims(random_.Below(20)
-                                  ? 4 - 2 * is_index
-                                  : int64_t{1} << random_.Below(64));
-      if (!is_index) request.add_tensor_dims(2);
-    }
-    const int answer_count =
-        request.gather_handles_size() + request.pull_handles_size();
-    if (random_.Below(2)) {
-      for (int i = 0; i < answer_count; ++i) {
-        request.add_answer_offsets(offset());
-      }
-    }
-    if (random_.Below(20) == 0) request.add_answer_offsets(64);
-    ok_count += Exchange(request, std::move(tensors)).ok();
+    std::vector<Tensor> beside;
+    const proto::ExchangeRequest request = requests.Make(&beside);
+    ok_count += Exchange(request, std::move(beside)).ok();
   }
   is_over = true;
   meddler.join();

@@ -34,11 +34,10 @@ namespace muster {
 //
 // A step talks to each server once: its updates go out with Commit(), and the
 // answer brings the values that the next step reads, as far as they changed.
-// Servers are talked to at the same time. Tensors go out from the caller's
-// memory and are not copied on the way.
-//
-// Between processes of one host tensors go through shared memory, where both
-// ends allow it; values that are read then lie in it. A step cannot tell.
+// Servers are talked to at the same time. Over gRPC tensors go out from the
+// caller's memory and are not copied on the way. Between processes of one host
+// they go through shared memory, where both ends allow it, and values that are
+// read lie in it; a step cannot tell.
 //
 // Staleness: values that came with the last Commit() serve the next step only
 // if that step was scheduled before they were asked for, so that a step always

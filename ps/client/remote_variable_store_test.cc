@@ -1,6 +1,5 @@
 #include "ps/client/remote_variable_store.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
@@ -11,19 +10,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/base/clock.h"
 #include "common/base/random.h"
 #include "common/base/status_matchers.h"
 #include "common/rpc/fault_point.h"
-#include "common/rpc/network.h"
 #include "common/rpc/status_detail.h"
 #include "common/tensor/tensor.h"
-#include "common/tensor/tensor_codec.h"
 #include "common/variables/local_variable_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ps/parameter_server.h"
-#include "ps/segment_intake.h"
+#include "ps/testing/store_fixture.h"
 
 namespace muster {
 namespace {
@@ -31,24 +27,6 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-proto::VariableSpec Spec(const std::string& name, DType dtype,
-                         const Shape& shape) {
-  proto::VariableSpec spec;
-  spec.set_name(name);
-  spec.set_dtype(EncodeDType(dtype));
-  *spec.mutable_shape() = EncodeShape(shape);
-  spec.set_trainable(true);
-  return spec;
-}
-
-proto::VariableSpec RandomSpec(const std::string& name, const Shape& shape,
-                               uint64_t seed) {
-  proto::VariableSpec spec = Spec(name, DType::kFloat32, shape);
-  spec.mutable_initializer()->set_seed(seed);
-  spec.mutable_initializer()->mutable_normal()->set_standard_deviation(1);
-  return spec;
-}
 
 proto::Optimizer Sgd(double learning_rate) {
   proto::Optimizer optimizer;
@@ -83,52 +61,11 @@ std::vector<float> Flat(const Tensor& tensor) {
 // How tensors travel.
 enum class LaneKind { kGrpc, kSharedMemory };
 
-// Servers of this process, over real sockets.
-class RemoteVariableStoreTest : public testing::TestWithParam<LaneKind> {
+class RemoteVariableStoreTest : public StoreFixture,
+                                public testing::WithParamInterface<LaneKind> {
  protected:
-  void SetUp() override {
-    for (int i = 0; i < 2; ++i) servers_.push_back(StartServer(i, 100 + i));
-    partitioner_ = MakeFixedShardsPartitioner(2).value();
-    store_ = OpenStore("chief");
-  }
-
-  void TearDown() override { SetFaults({}); }
-
-  std::unique_ptr<ParameterServer> StartServer(
-      int index, uint64_t incarnation,
-      const std::string& address = "127.0.0.1:0") {
-    ParameterServer::Options options;
-    options.self = {"ps", index, incarnation};
-    options.address = address;
-    options.shard.thread_count = 2;
-    return ParameterServer::Start(Network::Grpc(), options).value();
-  }
-
-  std::unique_ptr<RemoteVariableStore> OpenStore(
-      const std::string& caller, absl::Duration retry_for = absl::Seconds(5),
-      absl::Duration timeout = absl::Seconds(60)) {
-    RemoteVariableStore::Options options;
-    options.timeout = timeout;
-    options.shared_memory_bytes_max = shared_memory_bytes_max_;
-    for (size_t i = 0; i < servers_.size(); ++i) {
-      ChannelOptions server;
-      server.address = servers_[i]->address();
-      server.peer_task_type = "ps";
-      server.peer_task_index = static_cast<int>(i);
-      server.caller = {caller, 0, 7};
-      server.job_id = "job";
-      options.servers.push_back(server);
-    }
-    options.partitioner = partitioner_;
-    options.retry_for = retry_for;
-    options.shared_memory = GetParam() == LaneKind::kSharedMemory;
-    return RemoteVariableStore::Open(Network::Grpc(), options).value();
-  }
-
-  size_t shared_memory_bytes_max_ = 0;
-  std::vector<std::unique_ptr<ParameterServer>> servers_;
-  std::shared_ptr<const Partitioner> partitioner_;
-  std::unique_ptr<RemoteVariableStore> store_;
+  RemoteVariableStoreTest()
+      : StoreFixture(GetParam() == LaneKind::kSharedMemory) {}
 };
 
 // The values that one server would draw and the bits that one process would
@@ -485,157 +422,6 @@ TEST_P(RemoteVariableStoreTest, ServersEndWhenTheirCoordinatorIsLost) {
   store_.reset();
   main.join();
 }
-
-// What only shared memory has to show.
-class SharedMemoryTest : public RemoteVariableStoreTest {
- protected:
-  SegmentIntake& segments(int server) {
-    return servers_[server]->service().segments();
-  }
-};
-
-constexpr absl::Duration kLong = absl::Seconds(30);
-
-TEST_P(SharedMemoryTest, ASegmentComesAndGoesWithItsClient) {
-  EXPECT_EQ(segments(0).segment_count(), 1);
-  auto other = OpenStore("worker");
-  EXPECT_EQ(segments(0).segment_count(), 2);
-  EXPECT_EQ(segments(1).segment_count(), 2);
-  store_.reset();
-  EXPECT_TRUE(segments(0).AwaitSegmentCount(1, kLong));
-  other.reset();
-  EXPECT_TRUE(segments(0).AwaitSegmentCount(0, kLong));
-  EXPECT_TRUE(segments(1).AwaitSegmentCount(0, kLong));
-}
-
-TEST_P(SharedMemoryTest, ValuesOutliveTheStoreTheyLieIn) {
-  const Shape shape({400, 100});
-  ASSERT_OK(store_->Create(RandomSpec("x", shape, 1)));
-  ASSERT_OK_AND_ASSIGN(const Tensor value, store_->Read("x"));
-  const Tensor copy = value.Clone();
-  store_.reset();
-  EXPECT_TRUE(BitwiseEqual(value, copy));
-}
-
-// A value that a step holds stays as it is while newer ones come in.
-TEST_P(SharedMemoryTest, AHeldValueIsNotWrittenTo) {
-  const Shape shape({400, 100});
-  ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, shape)));
-  std::vector<Tensor> held;
-  for (int i = 1; i <= 8; ++i) {
-    ASSERT_OK(store_->Assign("x", Tensor::Full(DType::kFloat32, shape, i)));
-    ASSERT_OK_AND_ASSIGN(const Tensor value, store_->Read("x"));
-    held.push_back(value);
-  }
-  for (int i = 1; i <= 8; ++i) {
-    EXPECT_THAT(held[i - 1].flat<float>(), Each(static_cast<float>(i)));
-  }
-}
-
-TEST_P(SharedMemoryTest, AServerThatDeclinesIsReachedOverGrpc) {
-  ParameterServer::Options options;
-  options.self = {"ps", 1, 300};
-  options.address = "127.0.0.1:0";
-  options.shared_memory = false;
-  store_.reset();
-  servers_[1] = ParameterServer::Start(Network::Grpc(), options).value();
-  store_ = OpenStore("chief");
-  EXPECT_TRUE(segments(0).AwaitSegmentCount(1, kLong));
-  EXPECT_EQ(segments(1).segment_count(), 0);
-  // Half of it comes through shared memory.
-  const Shape shape({400, 100});
-  ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, shape)));
-  ASSERT_OK(store_->Assign("x", Tensor::Full(DType::kFloat32, shape, 3)));
-  ASSERT_OK_AND_ASSIGN(const Tensor value, store_->Read("x"));
-  EXPECT_THAT(value.flat<float>(), Each(3.0f));
-}
-
-TEST_P(SharedMemoryTest, AServerThatHasLostASegmentIsServedOverGrpc) {
-  const Shape shape({400, 100});
-  ASSERT_OK(store_->Create(Spec("x", DType::kFloat32, shape)));
-  ASSERT_OK_AND_ASSIGN(
-      auto session,
-      store_->OpenSession(
-          {{{.name = "x", .is_read = true, .is_updated = true}}}));
-  const Tensor ones = Tensor::Full(DType::kFloat32, shape, 1);
-  for (uint64_t step = 1; step <= 6; ++step) {
-    if (step == 3) segments(0).End();
-    if (step == 5) segments(1).End();
-    ASSERT_OK(session->Begin(step));
-    ASSERT_OK(session->Update(0, UpdateKind::kAssignAdd, ones, Tensor()));
-    ASSERT_OK(session->Commit());
-  }
-  EXPECT_TRUE(segments(0).AwaitSegmentCount(0, kLong));
-  ASSERT_OK_AND_ASSIGN(const Tensor value, store_->Read("x"));
-  EXPECT_THAT(value.flat<float>(), Each(6.0f));
-}
-
-TEST_P(SharedMemoryTest, ASegmentThatIsFullIsNoHindrance) {
-  shared_memory_bytes_max_ = 300'000;
-  store_ = OpenStore("chief");
-  const Shape shape({400, 100});
-  std::vector<VariableUse> uses;
-  for (int i = 0; i < 5; ++i) {
-    uses.push_back(
-        {.name = absl::StrCat("v", i), .is_read = true, .is_updated = true});
-    ASSERT_OK(store_->Create(Spec(uses[i].name, DType::kFloat32, shape)));
-  }
-  ASSERT_OK_AND_ASSIGN(auto session, store_->OpenSession(uses));
-  const Tensor ones = Tensor::Full(DType::kFloat32, shape, 1);
-  for (uint64_t step = 1; step <= 3; ++step) {
-    ASSERT_OK(session->Begin(step));
-    for (int i = 0; i < 5; ++i) {
-      ASSERT_OK(session->Update(i, UpdateKind::kAssignAdd, ones, Tensor()));
-    }
-    ASSERT_OK(session->Commit());
-  }
-  for (const VariableUse& use : uses) {
-    ASSERT_OK_AND_ASSIGN(const Tensor value, store_->Read(use.name));
-    EXPECT_THAT(value.flat<float>(), Each(3.0f)) << use.name;
-  }
-}
-
-// A server that is late applies what was sent, not what came to lie in its
-// place. Each step adds to a decimal digit of its own.
-TEST_P(SharedMemoryTest, MemoryOfALateExchangeIsNotUsedAgain) {
-  const Shape shape({400, 100});
-  ASSERT_OK(store_->Create(Spec("x", DType::kInt32, shape)));
-  auto hasty = OpenStore("worker", absl::ZeroDuration(),
-                         /*timeout=*/absl::Milliseconds(200));
-  ASSERT_OK_AND_ASSIGN(
-      auto session, hasty->OpenSession({{{.name = "x", .is_updated = true}}}));
-  // Both shards of the first step wait, and are given up.
-  SetFaults({{"ps.before_apply", 1, FaultAction::kDelay, absl::Seconds(1)},
-             {"ps.before_apply", 2, FaultAction::kDelay, absl::Seconds(1)}});
-  int digit = 1;
-  for (uint64_t step = 1; step <= 6; ++step, digit *= 10) {
-    ASSERT_OK(session->Begin(step));
-    ASSERT_OK(session->Update(0, UpdateKind::kAssignAdd,
-                              Tensor::Full(DType::kInt32, shape, digit),
-                              Tensor()));
-    const absl::Status status = session->Commit();
-    if (step == 1) {
-      EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded));
-    }
-  }
-  const absl::Time give_up = Clock::Real()->Now() + kLong;
-  std::vector<int32_t> values;
-  const auto lacks_first = [](int32_t value) { return value % 10 != 1; };
-  do {
-    ASSERT_OK_AND_ASSIGN(const Tensor value, store_->Read("x"));
-    values.assign(value.flat<int32_t>().begin(), value.flat<int32_t>().end());
-  } while (std::any_of(values.begin(), values.end(), lacks_first) &&
-           Clock::Real()->Now() < give_up);
-  for (int32_t value : values) {
-    ASSERT_FALSE(lacks_first(value)) << value;
-    for (int32_t rest = value; rest > 0; rest /= 10) {
-      ASSERT_LE(rest % 10, 1) << value;
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(SharedMemory, SharedMemoryTest,
-                         testing::Values(LaneKind::kSharedMemory));
 
 INSTANTIATE_TEST_SUITE_P(Lanes, RemoteVariableStoreTest,
                          testing::Values(LaneKind::kGrpc,

@@ -125,11 +125,15 @@ class SegmentOffer::Taker final : public StreamObserver {
 
 std::unique_ptr<SegmentOffer> SegmentOffer::Make(
     const std::vector<Channel*>& channels, size_t segment_bytes) {
-  if (segment_bytes <= SegmentPool::kHeaderBytes) return nullptr;
+  if (segment_bytes <= SegmentPool::kHeaderBytes) {
+    LOG(INFO) << "tensors go to parameter servers over gRPC: shared memory is "
+                 "switched off";
+    return nullptr;
+  }
   absl::StatusOr<std::unique_ptr<ClientSegment>> segment =
       ClientSegment::Create(segment_bytes);
   if (!segment.ok()) {
-    LOG(INFO) << "parameter servers are reached over gRPC alone: "
+    LOG(INFO) << "tensors go to parameter servers over gRPC: "
               << segment.status().message();
     return nullptr;
   }
@@ -156,7 +160,7 @@ void SegmentOffer::AskAll(const std::vector<Channel*>& channels) {
   absl::StatusOr<std::unique_ptr<FileHandOut>> opened =
       FileHandOut::Open(&segment_->file());
   if (!opened.ok()) {
-    LOG(INFO) << "parameter servers are reached over gRPC alone: "
+    LOG(INFO) << "tensors go to parameter servers over gRPC: "
               << opened.status().message();
     return;
   }
