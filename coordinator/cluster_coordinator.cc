@@ -90,7 +90,7 @@ absl::StatusOr<PerWorker<Iterator>> ClusterCoordinator::CreatePerWorkerDataset(
 }
 
 absl::StatusOr<PerWorker<Iterator>> ClusterCoordinator::CreatePerWorkerDataset(
-    const DatasetFunction& make) {
+    const WorkerDatasetFunction& make) {
   std::vector<TensorType> element_types;
   ASSIGN_OR_RETURN(
       IteratorRecord record,

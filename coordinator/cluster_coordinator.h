@@ -94,7 +94,7 @@ class ClusterCoordinator {
   absl::StatusOr<PerWorker<Iterator>> CreatePerWorkerDataset(
       const Dataset& dataset);
   absl::StatusOr<PerWorker<Iterator>> CreatePerWorkerDataset(
-      const DatasetFunction& make);
+      const WorkerDatasetFunction& make);
 
   int worker_count() const;
 

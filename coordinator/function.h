@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "common/graph/graph.h"
 #include "common/graph/graph_builder.h"
+#include "common/strategy/replica/replica_context.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/per_worker.h"
 
@@ -44,8 +45,8 @@ class Function {
   Function(absl::string_view name, int parameter_count, Trace trace);
 
   // `callable` takes Values and Iterators, in the order of the arguments, and
-  // before them, if it likes, a GraphBuilder&. It returns a Value, a vector of
-  // Values, or nothing.
+  // before them, if it likes, a GraphBuilder& or a const ReplicaContext&. It
+  // returns a Value, a vector of Values, or nothing.
   template <typename Callable>
   static Function Of(absl::string_view name, Callable callable);
 
@@ -104,7 +105,19 @@ template <typename Parameters>
 inline constexpr bool kTakesBuilder = false;
 template <typename First, typename... Rest>
 inline constexpr bool kTakesBuilder<std::tuple<First, Rest...>> =
-    std::is_same_v<std::decay_t<First>, GraphBuilder>;
+    std::is_same_v<std::decay_t<First>, GraphBuilder> ||
+    std::is_same_v<std::decay_t<First>, ReplicaContext>;
+
+// What such a callable takes first. Workers train on their own: each is its
+// only replica.
+template <typename First>
+decltype(auto) FirstArgument(GraphBuilder& builder) {
+  if constexpr (std::is_same_v<First, ReplicaContext>) {
+    return ReplicaContext(&builder);
+  } else {
+    return (builder);
+  }
+}
 
 inline void AddResults(GraphBuilder& builder, Value value) {
   builder.AddResult(value);
@@ -121,7 +134,8 @@ void CallTraced(Callable& callable, GraphBuilder& builder,
   const auto call = [&]() {
     if constexpr (offset == 1) {
       return callable(
-          builder,
+          FirstArgument<std::decay_t<std::tuple_element_t<0, Parameters>>>(
+              builder),
           std::get<std::decay_t<std::tuple_element_t<i + 1, Parameters>>>(
               arguments[i])...);
     } else {

@@ -3,8 +3,10 @@
 #include <vector>
 
 #include "common/base/status_matchers.h"
+#include "common/collectives/reduce_op.h"
 #include "common/graph/graph.h"
 #include "common/ops/ops.h"
+#include "common/strategy/replica/replica_context.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/per_worker.h"
 #include "gmock/gmock.h"
@@ -65,6 +67,18 @@ TEST_F(FunctionTest, EachNextIsAnotherElement) {
   EXPECT_EQ(signature.arguments()[0].component_count, 2);
   EXPECT_EQ(signature.arguments()[1].element_count, 0);
   EXPECT_EQ(graphs_[0].results.size(), 3u);
+}
+
+TEST_F(FunctionTest, AWorkerIsItsOnlyReplica) {
+  int num_replicas_in_sync = 0;
+  const Function step =
+      Function::Of("step", [&](const ReplicaContext& replica, Value x) {
+        num_replicas_in_sync = replica.num_replicas_in_sync();
+        return replica.AllReduce(ReduceOp::kSum, x);
+      });
+  EXPECT_OK(Resolve(step, {Tensor::Scalar(2.0f)}));
+  EXPECT_EQ(num_replicas_in_sync, 1);
+  EXPECT_EQ(graphs_[0].nodes.back().op, "AllReduce");
 }
 
 TEST_F(FunctionTest, MayTakeTheBuilderAndReturnNothing) {

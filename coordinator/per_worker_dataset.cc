@@ -56,7 +56,7 @@ absl::StatusOr<IteratorRecord> EncodePerWorker(
 }
 
 absl::StatusOr<IteratorRecord> EncodePerWorker(
-    const DatasetFunction& make, const PerWorkerDatasetOptions& options,
+    const WorkerDatasetFunction& make, const PerWorkerDatasetOptions& options,
     std::vector<TensorType>* element_types) {
   IteratorRecord record;
   for (int worker = 0; worker < options.worker_count; ++worker) {

@@ -11,7 +11,7 @@
 
 namespace muster {
 
-using DatasetFunction = std::function<Dataset(const InputContext&)>;
+using WorkerDatasetFunction = std::function<Dataset(const InputContext&)>;
 
 struct PerWorkerDatasetOptions {
   int worker_count = 1;
@@ -31,7 +31,7 @@ absl::StatusOr<IteratorRecord> EncodePerWorker(
 // Gives each worker what `make` makes for it. All must have the same element
 // types, which go to `element_types`.
 absl::StatusOr<IteratorRecord> EncodePerWorker(
-    const DatasetFunction& make, const PerWorkerDatasetOptions& options,
+    const WorkerDatasetFunction& make, const PerWorkerDatasetOptions& options,
     std::vector<TensorType>* element_types);
 
 }  // namespace muster

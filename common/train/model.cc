@@ -18,6 +18,7 @@
 #include "common/nn/layer.h"
 #include "common/nn/weight.h"
 #include "common/strategy/default_strategy.h"
+#include "common/strategy/replica/strategy_scope.h"
 #include "common/strategy/strategy.h"
 #include "common/tensor/shape.h"
 #include "common/tensor/tensor.h"
@@ -70,6 +71,13 @@ absl::Status Model::Compile(Strategy& strategy, CompileOptions options) {
         "the model's weights live with strategy \"",
         std::string(strategy_->name()), "\"; they cannot move to another"));
   }
+  Strategy* const in_scope = StrategyInScope();
+  if (in_scope != nullptr && in_scope != &strategy) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a model cannot be compiled with strategy \"",
+        std::string(strategy.name()), "\" in the scope of strategy \"",
+        std::string(in_scope->name()), "\""));
+  }
   const bool has_optimizer =
       options.optimizer.rule_case() != proto::Optimizer::RULE_NOT_SET;
   if (has_optimizer) {
@@ -81,6 +89,9 @@ absl::Status Model::Compile(Strategy& strategy, CompileOptions options) {
 }
 
 absl::Status Model::Compile(CompileOptions options) {
+  if (Strategy* const in_scope = StrategyInScope(); in_scope != nullptr) {
+    return Compile(*in_scope, std::move(options));
+  }
   if (own_strategy_ == nullptr) {
     ASSIGN_OR_RETURN(own_strategy_, DefaultStrategy::Create());
   }

@@ -85,7 +85,8 @@ class Model {
   // metrics; weights stay where they are, so another strategy is refused once
   // they are made.
   absl::Status Compile(Strategy& strategy, CompileOptions options);
-  // With a default strategy of its own.
+  // With the strategy in whose scope this thread is (StrategyScope), or else
+  // with a default strategy of its own.
   absl::Status Compile(CompileOptions options);
 
   // Makes the weights for inputs of this type, batch first. Doing it twice

@@ -30,6 +30,7 @@
 #include "common/nn/sequential.h"
 #include "common/optimizers/optimizers.h"
 #include "common/strategy/default_strategy.h"
+#include "common/strategy/replica/strategy_scope.h"
 #include "common/strategy/strategy.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -205,6 +206,20 @@ TEST(ModelTest, RefusesDataWithoutBatchesOrWithoutEnd) {
   EXPECT_THAT(model.Fit(Dataset::Range(3).Batch(2), Quiet()),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("expected batches {x, y}")));
+}
+
+TEST(ModelTest, BelongsToTheStrategyInScope) {
+  ASSERT_OK_AND_ASSIGN(const auto strategy, DefaultStrategy::Create());
+  ASSERT_OK_AND_ASSIGN(const auto other, DefaultStrategy::Create());
+  ASSERT_OK_AND_ASSIGN(const StrategyScope scope,
+                       StrategyScope::Enter(*strategy));
+  Model model = Sequential({Dense(1)});
+  ASSERT_OK(model.Compile({.loss = MeanSquaredError()}));
+  EXPECT_EQ(model.strategy(), strategy.get());
+  Model stranger = Sequential({Dense(1)});
+  EXPECT_THAT(stranger.Compile(*other, {.loss = MeanSquaredError()}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("in the scope of strategy \"default\"")));
 }
 
 TEST(ModelTest, RefusesToWorkBeforeItIsCompiled) {

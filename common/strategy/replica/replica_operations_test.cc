@@ -416,6 +416,30 @@ TEST(CustomLoopTest, SeveralReplicasTrainAsOneDoes) {
   }
 }
 
+TEST(CustomLoopTest, AReplicaWithoutRowsCountsForNothing) {
+  const auto strategy = MakeTestStrategy(2);
+  EXPECT_OK(strategy->variables().SetOptimizer(Sgd({.learning_rate = 1})));
+  ASSERT_OK_AND_ASSIGN(const DistributedVariable w,
+                       CreateVariable(*strategy, "w", {}));
+  ASSERT_OK_AND_ASSIGN(
+      const DistributedDataset data,
+      strategy->DistributeDataset(
+          Dataset::FromTensorSlices({Floats({1, 2, 3})}).Batch(2)));
+  ASSERT_OK_AND_ASSIGN(const auto iterator, data.MakeIterator());
+  // A gradient of 1 from each replica, whatever its rows are.
+  const auto step = StepFunction::Of("step", [&](Value x) {
+    const Value loss = w.Read(*x.builder()) + Sum(x) * 0.0;
+    ApplyGradient(w.handle(), VariableGradients(loss, {"w"})[0].dense);
+  });
+  std::vector<ReplicaBatch> batch;
+  for (const float wanted : {-2.0f, -3.0f}) {
+    ASSERT_OK_AND_ASSIGN(const bool has_data, iterator->Next(&batch));
+    ASSERT_TRUE(has_data);
+    ASSERT_OK(strategy->Run(step, batch));
+    EXPECT_EQ(w.Read().value().scalar<float>(), wanted);
+  }
+}
+
 TEST(CustomLoopTest, EachReplicaMayHaveAnInputOfItsOwn) {
   const auto strategy = MakeTestStrategy(2);
   ASSERT_OK_AND_ASSIGN(
