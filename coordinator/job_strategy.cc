@@ -56,12 +56,13 @@ absl::StatusOr<std::shared_ptr<const Partitioner>> MakePartitioner(
 }  // namespace
 
 StrategyFactory JobStrategyFactory(Task* task) {
-  return [task](const proto::JobStrategy& strategy)
+  return [task](const proto::TrainingJob& job)
              -> absl::StatusOr<std::unique_ptr<Strategy>> {
+    const proto::JobStrategy& strategy = job.strategy();
     const bool has_servers = task->options().config.HasParameterServers();
     const bool wants_servers = strategy.has_parameter_server();
     if (!has_servers && !wants_servers) {
-      return DefaultStrategyFactory(task->options().thread_count)(strategy);
+      return DefaultStrategyFactory(task->options().thread_count)(job);
     }
     if (!has_servers) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -25,7 +25,7 @@ CentralStorageStrategy::Create(const CentralStorageStrategyOptions& options) {
       .name = "central_storage",
       .communication = options.communication,
       .shares_variables = true,
-      .input = {.prefetch_step_count = options.prefetch_step_count},
+      .input = options.input,
       .intra_op_thread_count =
           ThreadsPerReplica(options.thread_count, replica_count),
       .deterministic_micro_batches = options.deterministic_micro_batches};

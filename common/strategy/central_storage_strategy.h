@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/strategy/communication_options.h"
+#include "common/strategy/input/distributed_dataset.h"
 #include "common/strategy/synchronous/synchronous_strategy.h"
 
 namespace muster {
@@ -18,7 +19,7 @@ struct CentralStorageStrategyOptions {
   // As MirroredStrategyOptions.
   CommunicationOptions communication = {};
   int thread_count = 0;
-  int prefetch_step_count = 2;
+  InputOptions input = {};
   int deterministic_micro_batches = 0;
 };
 

@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<MirroredStrategy>> MirroredStrategy::Create(
   Options general{
       .name = "mirrored",
       .communication = options.communication,
-      .input = {.prefetch_step_count = options.prefetch_step_count},
+      .input = options.input,
       .intra_op_thread_count =
           ThreadsPerReplica(options.thread_count, replica_count),
       .deterministic_micro_batches = options.deterministic_micro_batches,

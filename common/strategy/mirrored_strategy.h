@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/strategy/communication_options.h"
+#include "common/strategy/input/distributed_dataset.h"
 #include "common/strategy/replica/cross_device_ops.h"
 #include "common/strategy/synchronous/synchronous_strategy.h"
 
@@ -21,8 +22,7 @@ struct MirroredStrategyOptions {
   // Threads that one operation of one replica may use; 0: the cores divided by
   // the replicas.
   int thread_count = 0;
-  // Steps whose batches are made ready ahead; 0: none, and no thread for it.
-  int prefetch_step_count = 2;
+  InputOptions input = {};
   // As SynchronousStrategy::Options.
   int deterministic_micro_batches = 0;
   // How Reduce() makes one value of the replicas' values; null:

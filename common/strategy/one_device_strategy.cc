@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<OneDeviceStrategy>> OneDeviceStrategy::Create(
   ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> group, MakeLocalReplicas(1));
   Options general{
       .name = "one_device",
-      .input = {.prefetch_step_count = options.prefetch_step_count},
+      .input = options.input,
       .intra_op_thread_count = ThreadsPerReplica(options.thread_count, 1),
       .deterministic_micro_batches = options.deterministic_micro_batches};
   RETURN_IF_ERROR(CheckOptions(*group, general));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/strategy/input/distributed_dataset.h"
 #include "common/strategy/synchronous/synchronous_strategy.h"
 
 namespace muster {
@@ -13,7 +14,7 @@ struct OneDeviceStrategyOptions {
   std::string device = "cpu:0";
   // As MirroredStrategyOptions.
   int thread_count = 0;
-  int prefetch_step_count = 2;
+  InputOptions input = {};
   int deterministic_micro_batches = 0;
 };
 

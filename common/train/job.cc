@@ -26,7 +26,6 @@
 #include "common/dataset/dataset.h"
 #include "common/nn/layer.h"
 #include "common/nn/weight.h"
-#include "common/strategy/default_strategy.h"
 #include "common/strategy/strategy.h"
 #include "common/tensor/tensor.h"
 #include "common/train/adapt.h"
@@ -36,6 +35,7 @@
 #include "common/train/job_model.h"
 #include "common/train/job_text.h"
 #include "common/train/job_training.h"
+#include "common/train/local_strategies.h"
 #include "common/train/model.h"
 #include "common/train/progress_bar.h"
 #include "common/train/run_summary.h"
@@ -123,6 +123,14 @@ absl::StatusOr<std::string> HashOf(const Model& model) {
   return HashWeights(by_name);
 }
 
+uint64_t SeedOf(const proto::TrainingJob& job, const RunJobOptions& options,
+                const Strategy& strategy) {
+  if (options.seed.has_value()) return *options.seed;
+  if (job.has_seed()) return job.seed();
+  const std::optional<uint64_t> shared = strategy.shared_seed();
+  return shared.has_value() ? *shared : RandomIdentity();
+}
+
 // Says how the model does on the test data, and keeps it in the summary.
 absl::Status Test(Model& model, const Dataset& data,
                   const RunJobOptions& options, std::ostream& output,
@@ -163,6 +171,7 @@ absl::Status ValidateJob(const proto::TrainingJob& job) {
   RETURN_IF_ERROR(BuildJobModel(job.model()).status());
   RETURN_IF_ERROR(BuildCompileOptions(job, /*seed=*/0).status());
   RETURN_IF_ERROR(BuildJobInput(job.input()).status());
+  RETURN_IF_ERROR(CheckJobStrategy(job.strategy()));
   if (!job.has_train()) {
     return absl::InvalidArgumentError(
         "train is missing; expected for example train { csv { path: "
@@ -185,41 +194,35 @@ absl::Status ValidateJob(const proto::TrainingJob& job) {
 }
 
 StrategyFactory DefaultStrategyFactory(int thread_count) {
-  return [thread_count](const proto::JobStrategy& strategy)
-             -> absl::StatusOr<std::unique_ptr<Strategy>> {
-    if (strategy.kind_case() == proto::JobStrategy::kParameterServer) {
-      return absl::InvalidArgumentError(
-          "the job asks for strategy { parameter_server }, which needs a "
-          "cluster: set TF_CONFIG, or start it with launch");
-    }
-    DefaultStrategyOptions options{.thread_count = thread_count};
-    if (strategy.default_().has_thread_count()) {
-      options.thread_count = strategy.default_().thread_count();
-    }
-    return DefaultStrategy::Create(options);
+  return [thread_count](const proto::TrainingJob& job) {
+    return BuildLocalStrategy(job, thread_count);
   };
 }
 
 absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
                                   const StrategyFactory& make_strategy,
-                                  const RunJobOptions& options) {
+                                  const RunJobOptions& given) {
+  const absl::Time start = Clock::Real()->Now();
+  RETURN_IF_ERROR(ValidateJob(job));
+  // Mistakes in the data are better found before a cluster is waited for.
+  RETURN_IF_ERROR(BuildJobDatasets(job, /*seed=*/0).status());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Strategy> strategy,
+                   make_strategy(job));
+  RunJobOptions options = given;
+  // What all processes would say alike is said once.
+  if (!strategy->is_chief()) options.verbose = Verbosity::kSilent;
   std::ostream& output =
       options.output == nullptr ? std::cout : *options.output;
-  const absl::Time start = Clock::Real()->Now();
   RunSummary summary{.muster_version = options.muster_version,
-                     .job_file = options.job_file};
-  summary.seed =
-      options.seed.value_or(job.has_seed() ? job.seed() : RandomIdentity());
-  RETURN_IF_ERROR(ValidateJob(job));
+                     .job_file = options.job_file,
+                     .strategy = std::string(strategy->name()),
+                     .seed = SeedOf(job, options, *strategy)};
+
   ASSIGN_OR_RETURN(const LayerPtr layer, BuildJobModel(job.model()));
   ASSIGN_OR_RETURN(CompileOptions compile_options,
                    BuildCompileOptions(job, summary.seed));
   ASSIGN_OR_RETURN(const JobDatasets datasets,
                    BuildJobDatasets(job, summary.seed));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Strategy> strategy,
-                   make_strategy(job.strategy()));
-  summary.strategy = std::string(strategy->name());
-
   Model model(layer);
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
   RETURN_IF_ERROR(AdaptNormalization(layer, datasets.train));
@@ -234,6 +237,7 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
   ASSIGN_OR_RETURN(summary.weights_sha256, HashOf(model));
   summary.report = strategy->Report();
   summary.total_seconds = absl::ToDoubleSeconds(Clock::Real()->Now() - start);
+  if (!strategy->is_chief()) return summary;
 
   const std::string path =
       (std::filesystem::path(options.run_dir) / "summary.json").string();

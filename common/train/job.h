@@ -33,17 +33,18 @@ absl::Status ValidateJob(const proto::TrainingJob& job);
 // Makes the strategy that a job asks for. Called once, after the job and its
 // data have been found to make sense.
 using StrategyFactory = std::function<absl::StatusOr<std::unique_ptr<Strategy>>(
-    const proto::JobStrategy& strategy)>;
+    const proto::TrainingJob& job)>;
 
-// A factory that knows the default strategy and takes it when the job says
-// nothing. `thread_count` is used unless the job says otherwise; 0 is all.
+// A factory that knows the strategies of one process, and takes the default one
+// when the job says nothing: see BuildLocalStrategy().
 StrategyFactory DefaultStrategyFactory(int thread_count = 0);
 
 struct RunJobOptions {
   std::string job_file = "";  // For summary.json.
   // Where summary.json is written; made if need be.
   std::string run_dir = "";
-  // In place of the job's own; drawn at random when neither is there.
+  // In place of the job's own; drawn at random when neither is there, for all
+  // processes that train in sync alike.
   std::optional<uint64_t> seed = std::nullopt;
   std::string muster_version = "";
   Verbosity verbose = Verbosity::kAuto;
@@ -51,7 +52,8 @@ struct RunJobOptions {
 };
 
 // Trains, evaluates on the test data if there is some, writes
-// `run_dir`/summary.json, and says where that lies in its last line. A strategy
+// `run_dir`/summary.json, and says where that lies in its last line. Of
+// processes that train in sync the chief alone speaks and writes. A strategy
 // may lose and regain tasks meanwhile; what comes out of here is final.
 //
 // In one process the same job and seed give the same weights, to the bit.

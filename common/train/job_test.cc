@@ -111,6 +111,64 @@ TEST_F(JobTest, TrainsTestsAndWritesWhatItCameTo) {
   EXPECT_EQ(json.at("versions").at("muster"), "1.2.3");
 }
 
+proto::TrainingJob JobWith(const std::string& strategy) {
+  proto::TrainingJob job =
+      ParseJob(absl::StrCat(kJob, "strategy { ", strategy, " }"));
+  job.set_epochs(2);
+  return job;
+}
+
+TEST_F(JobTest, ReplicasTrainLikeOne) {
+  ASSERT_OK_AND_ASSIGN(const RunSummary one, Run(JobWith("default {}")));
+  for (const std::string strategy : {
+           "mirrored { devices: 'cpu:0' devices: 'cpu:1' }",
+           "central_storage { compute_devices: 'cpu:0' compute_devices: 'cpu:1'"
+           " }",
+           "multi_worker_mirrored { devices: 'cpu:0' devices: 'cpu:1' "
+           "communication { bytes_per_pack: 64 timeout_seconds: 60 } }",
+       }) {
+    ASSERT_OK_AND_ASSIGN(const RunSummary summary, Run(JobWith(strategy)));
+    EXPECT_THAT(strategy, StartsWith(summary.strategy));
+    EXPECT_EQ(summary.history.step_count, one.history.step_count);
+    EXPECT_EQ(summary.history.example_count, one.history.example_count);
+    for (const auto& [name, value] : one.final) {
+      EXPECT_NEAR(summary.final.at(name), value, 1e-5) << name;
+    }
+  }
+}
+
+TEST_F(JobTest, DeterministicReplicasHaveTheHashOfOne) {
+  ASSERT_OK_AND_ASSIGN(
+      const RunSummary one,
+      Run(JobWith("one_device { deterministic_micro_batches: 4 }")));
+  ASSERT_OK_AND_ASSIGN(
+      const RunSummary three,
+      Run(JobWith("mirrored { devices: 'cpu:0' devices: 'cpu:1' "
+                  "devices: 'cpu:2' deterministic_micro_batches: 4 }")));
+  EXPECT_EQ(one.weights_sha256, three.weights_sha256);
+}
+
+TEST(JobStrategyTest, ErrorsNameTheField) {
+  EXPECT_THAT(
+      ValidateJob(JobWith("mirrored { devices: 'gpu:0' }")),
+      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("\"gpu:0\"")));
+  EXPECT_THAT(
+      ValidateJob(JobWith("mirrored { devices: 'a' }")),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("device \"a\"")));
+  EXPECT_THAT(ValidateJob(JobWith(
+                  "central_storage { communication { bytes_per_pack: -1 } }")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("communication.bytes_per_pack is -1")));
+  EXPECT_THAT(
+      ValidateJob(JobWith(
+          "multi_worker_mirrored { communication { timeout_seconds: 0 } }")),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("communication.timeout_seconds is 0")));
+  EXPECT_THAT(ValidateJob(JobWith("one_device { thread_count: -1 }")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("thread_count is -1")));
+}
+
 TEST_F(JobTest, TheSameSeedGivesTheSameBits) {
   proto::TrainingJob job = ParseJob(kJob);
   job.set_epochs(2);
