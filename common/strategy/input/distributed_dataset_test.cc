@@ -75,16 +75,22 @@ TEST(DistributeDataset, FileGivesEveryExampleToOneReplica) {
       WriteFiles({5, 0, 9, 1, 14, 3, 8});  // 40 rows.
   ForEachGroup([&](int worker_count, int replicas) {
     for (const int64_t batch_size : {1, 4, 8, 13}) {
-      const Dataset dataset = CsvFiles(paths)
-                                  .Shuffle(6, {.seed = 3, .decorrelate = true})
-                                  .Batch(batch_size);
-      const auto workers = Distribute(dataset, worker_count, replicas,
-                                      {.auto_shard_policy = Policy::kFile});
-      for (const int64_t number : {0, 1}) {
-        const Epoch epoch = RunGroup(workers, number);
-        EXPECT_THAT(epoch.sorted_rows(), ElementsAreArray(CountTo(40)));
-        for (const auto& step : epoch.steps) {
-          EXPECT_LE(static_cast<int64_t>(step.size()), batch_size);
+      for (const RebatchRule rule :
+           {RebatchRule::kBalanced, RebatchRule::kLegacy}) {
+        const Dataset dataset =
+            CsvFiles(paths)
+                .Shuffle(6, {.seed = 3, .decorrelate = true})
+                .Batch(batch_size);
+        const auto workers = Distribute(
+            dataset, worker_count, replicas,
+            {.auto_shard_policy = Policy::kFile, .rebatch_rule = rule});
+        for (const int64_t number : {0, 1}) {
+          const Epoch epoch = RunGroup(workers, number);
+          EXPECT_THAT(epoch.sorted_rows(), ElementsAreArray(CountTo(40)));
+          for (const auto& step : epoch.steps) {
+            if (rule == RebatchRule::kLegacy) continue;
+            EXPECT_LE(static_cast<int64_t>(step.size()), batch_size);
+          }
         }
       }
     }

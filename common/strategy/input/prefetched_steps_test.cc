@@ -1,5 +1,6 @@
 #include "common/strategy/input/prefetched_steps.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -39,12 +40,18 @@ TEST(PrefetchedSteps, PrefetchingChangesNothing) {
 }
 
 TEST(PrefetchedSteps, PrefetchingStaysWithinItsBuffer) {
-  // Each element that is drawn says so; the one after the buffer never is.
-  constexpr int kBuffer = 2;
-  auto drawn = std::make_shared<std::vector<absl::Notification>>(10);
-  const Dataset dataset = Dataset::Range(10).MapElements(
-      [drawn](Element element) -> absl::StatusOr<Element> {
-        (*drawn)[element[0].scalar<int64_t>()].Notify();
+  constexpr int64_t kBuffer = 2;
+  constexpr int64_t kSteps = 300;
+  struct Progress {
+    std::atomic<int64_t> taken = 0;  // Counted before Next() is called.
+    std::vector<absl::Notification> drawn{kSteps};
+  };
+  auto progress = std::make_shared<Progress>();
+  const Dataset dataset = Dataset::Range(kSteps).MapElements(
+      [progress](Element element) -> absl::StatusOr<Element> {
+        const int64_t number = element[0].scalar<int64_t>();
+        EXPECT_LT(number, progress->taken + kBuffer);
+        progress->drawn[number].Notify();
         return element;
       },
       {{DType::kInt64, Shape()}});
@@ -52,16 +59,26 @@ TEST(PrefetchedSteps, PrefetchingStaysWithinItsBuffer) {
       const auto distributed,
       DistributeDataset(dataset.Batch(1), {.replicas_per_worker = 2},
                         {.prefetch_step_count = kBuffer}));
-  {
-    ASSERT_OK_AND_ASSIGN(const auto iterator, distributed.MakeIterator());
-    (*drawn)[kBuffer - 1].WaitForNotification();
-    std::vector<ReplicaBatch> batches;
+  ASSERT_OK_AND_ASSIGN(const auto iterator, distributed.MakeIterator());
+  std::vector<ReplicaBatch> batches;
+  for (int64_t step = 0; step + kBuffer <= kSteps; ++step) {
+    // The buffer fills up with nobody asking.
+    progress->drawn[step + kBuffer - 1].WaitForNotification();
+    ++progress->taken;
     ASSERT_THAT(iterator->Next(&batches), IsOkAndHolds(true));
-    // Room for one more.
-    (*drawn)[kBuffer].WaitForNotification();
   }
-  // Gone, with its thread: nothing was drawn beyond.
-  EXPECT_FALSE((*drawn)[kBuffer + 1].HasBeenNotified());
+}
+
+TEST(PrefetchedSteps, AnIteratorMayGoAwayBeforeItsEnd) {
+  for (int taken = 0; taken < 4; ++taken) {
+    const auto workers = Distribute(Rows(40).Batch(2).Repeat(), 1, 2,
+                                    {.prefetch_step_count = 2});
+    ASSERT_OK_AND_ASSIGN(const auto iterator, workers[0].MakeIterator());
+    std::vector<ReplicaBatch> batches;
+    for (int i = 0; i < taken; ++i) {
+      ASSERT_THAT(iterator->Next(&batches), IsOkAndHolds(true));
+    }
+  }
 }
 
 TEST(PrefetchedSteps, ASlowInputIsToldOfUntilItAnswers) {

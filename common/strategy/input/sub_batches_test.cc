@@ -23,6 +23,7 @@ namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 const auto kInvalid = absl::StatusCode::kInvalidArgument;
@@ -59,7 +60,7 @@ TEST(DistributedIterator, SeveralReplicasHaveOpenBatchExtents) {
 TEST(DistributedIterator, SubBatchesShareTheMemoryOfTheirBatch) {
   ASSERT_OK_AND_ASSIGN(
       const auto dataset,
-      DistributeDataset(Rows(8).Batch(4), {.replicas_per_worker = 2},
+      DistributeDataset(Rows(12).Batch(4), {.replicas_per_worker = 2},
                         {.prefetch_step_count = 0}));
   ASSERT_OK_AND_ASSIGN(const auto iterator, dataset.MakeIterator());
   std::vector<ReplicaBatch> batches;
@@ -74,8 +75,28 @@ TEST(DistributedIterator, SubBatchesShareTheMemoryOfTheirBatch) {
   EXPECT_EQ(batches[0].element[1].raw_data(), memory);
   // But not while somebody looks.
   const std::vector<ReplicaBatch> kept = batches;
-  EXPECT_THAT(iterator->Next(&batches), IsOkAndHolds(false));
+  ASSERT_THAT(iterator->Next(&batches), IsOkAndHolds(true));
+  EXPECT_EQ(NumberOf(batches[0].element[0], 0), 8);
   EXPECT_EQ(NumberOf(kept[0].element[0], 0), 4);
+}
+
+TEST(DistributedIterator, BatchesWithoutRowsAreNoSteps) {
+  // Of three batches, the middle one is empty.
+  const Dataset gap = Rows(12).Batch(4).MapElements(
+      [](Element element) -> absl::StatusOr<Element> {
+        if (NumberOf(element[0], 0) != 4) return element;
+        return Element{element[0].SliceRows(0, 0), element[1].SliceRows(0, 0)};
+      },
+      {{DType::kInt64, Shape({Shape::kUnknown})},
+       {DType::kFloat32, Shape({Shape::kUnknown, 2})}});
+  const std::vector<int64_t> expected = {0, 1, 2, 3, 8, 9, 10, 11};
+  const Epoch whole =
+      RunGroup(Distribute(gap, 2, 2, {.auto_shard_policy = Policy::kData}));
+  EXPECT_THAT(whole.rows(), ElementsAreArray(expected));
+  EXPECT_EQ(whole.steps.size(), 2);
+  const Epoch parts =
+      RunGroup(Distribute(gap, 2, 2, {.auto_shard_policy = Policy::kOff}));
+  EXPECT_EQ(parts.steps.size(), 4);
 }
 
 TEST(DistributedIterator, PlacesCountFullShares) {
