@@ -28,68 +28,85 @@ template <typename T>
 using Vector = typename VectorOf<T>::Type;
 typedef uint16_t HalfWords __attribute__((vector_size(32)));
 
-// How elements lie in memory and what they are computed in. Vectors go by
-// reference: by value they would need the same features in caller and callee.
+// A unit is what is combined at once: kBytes of elements in memory, in one or
+// two vectors of what they are computed in. Vectors go by reference: by value
+// they would need the same features in caller and callee.
 template <typename T>
 struct Elements {
   using Value = T;
-  MUSTER_INLINE void Load(const void* from, Vector<T>& to) {
-    std::memcpy(&to, from, sizeof(to));
+  static constexpr int kBytes = 64;
+  struct Unit {
+    Vector<T> parts[1];
+  };
+  MUSTER_INLINE void Load(const void* from, Unit& to) {
+    std::memcpy(&to.parts[0], from, kBytes);
   }
-  MUSTER_INLINE void Store(const Vector<T>& from, void* to) {
-    std::memcpy(to, &from, sizeof(from));
+  MUSTER_INLINE void Store(const Unit& from, void* to) {
+    std::memcpy(to, &from.parts[0], kBytes);
   }
 };
 
-MUSTER_INLINE void LoadHalfWords(const void* from, Vector<uint32_t>& to) {
-  HalfWords bits;
-  std::memcpy(&bits, from, sizeof(bits));
-  to = __builtin_convertvector(bits, Vector<uint32_t>);
-}
-MUSTER_INLINE void StoreHalfWords(const Vector<uint32_t>& from, void* to) {
-  const HalfWords bits = __builtin_convertvector(from, HalfWords);
-  std::memcpy(to, &bits, sizeof(bits));
-}
+// The conversions of common/tensor/float16.h, many at a time.
 
-// The conversions of common/tensor/float16.h, 16 at a time.
+// Elements at even places are the lower halves of words and those at odd places
+// the upper ones, which are floats but for what follows their 16 bits: taking
+// pairs apart and joining them costs less than widening and narrowing would.
 template <>
 struct Elements<bfloat16> {
   using Value = float;
-  MUSTER_INLINE void Load(const void* from, Vector<float>& to) {
-    Vector<uint32_t> bits;
-    LoadHalfWords(from, bits);
-    to = (Vector<float>)(bits << 16);
+  static constexpr int kBytes = 64;
+  struct Unit {
+    Vector<float> parts[2];
+  };
+  MUSTER_INLINE void Load(const void* from, Unit& to) {
+    Vector<uint32_t> pairs;
+    std::memcpy(&pairs, from, kBytes);
+    to.parts[0] = (Vector<float>)(pairs << 16);
+    to.parts[1] = (Vector<float>)(pairs & 0xffff0000u);
   }
-  MUSTER_INLINE void Store(const Vector<float>& from, void* to) {
+  // Into the upper half; what is in the lower is of no use.
+  MUSTER_INLINE void Round(const Vector<float>& from, Vector<uint32_t>& to) {
     const Vector<uint32_t> wide = (Vector<uint32_t>)from;
-    const Vector<uint32_t> rounded =
-        (wide + 0x7fffu + ((wide >> 16) & 1u)) >> 16;
-    const Vector<uint32_t> nan = (wide >> 16) | 0x40u;
-    StoreHalfWords(from == from ? rounded : nan, to);
+    const Vector<uint32_t> rounded = wide + 0x7fffu + ((wide >> 16) & 1u);
+    to = from == from ? rounded : (wide | 0x400000u);
+  }
+  MUSTER_INLINE void Store(const Unit& from, void* to) {
+    Vector<uint32_t> even;
+    Vector<uint32_t> odd;
+    Round(from.parts[0], even);
+    Round(from.parts[1], odd);
+    const Vector<uint32_t> pairs = (even >> 16) | (odd & 0xffff0000u);
+    std::memcpy(to, &pairs, kBytes);
   }
 };
 
 template <>
 struct Elements<float16> {
   using Value = float;
-  MUSTER_INLINE void Load(const void* from, Vector<float>& to) {
-    Vector<uint32_t> bits;
-    LoadHalfWords(from, bits);
+  static constexpr int kBytes = 32;
+  struct Unit {
+    Vector<float> parts[1];
+  };
+  MUSTER_INLINE void Load(const void* from, Unit& to) {
+    HalfWords halves;
+    std::memcpy(&halves, from, kBytes);
+    const Vector<uint32_t> bits =
+        __builtin_convertvector(halves, Vector<uint32_t>);
     const Vector<uint32_t> sign = (bits & 0x8000u) << 16;
     const Vector<uint32_t> exponent = (bits >> 10) & 0x1fu;
     const Vector<uint32_t> mantissa = bits & 0x3ffu;
+    const Vector<uint32_t> zero = bits - bits;
     const Vector<uint32_t> small =
         (Vector<uint32_t>)(__builtin_convertvector((Vector<int32_t>)mantissa,
                                                    Vector<float>) *
                            0x1.0p-24f);
-    const Vector<uint32_t> bias = exponent == 0x1fu
-                                      ? exponent - exponent + (255u - 31u)
-                                      : exponent - exponent + 112u;
+    const Vector<uint32_t> bias =
+        exponent == 0x1fu ? zero + (255u - 31u) : zero + 112u;
     const Vector<uint32_t> normal = (exponent + bias) << 23 | mantissa << 13;
-    to = (Vector<float>)((exponent == 0u ? small : normal) | sign);
+    to.parts[0] = (Vector<float>)((exponent == 0u ? small : normal) | sign);
   }
-  MUSTER_INLINE void Store(const Vector<float>& from, void* to) {
-    const Vector<uint32_t> wide = (Vector<uint32_t>)from;
+  MUSTER_INLINE void Store(const Unit& from, void* to) {
+    const Vector<uint32_t> wide = (Vector<uint32_t>)from.parts[0];
     const Vector<uint32_t> sign = (wide >> 16) & 0x8000u;
     const Vector<uint32_t> magnitude = wide & 0x7fffffffu;
     // Adding 0.5 moves the 10 bits that survive to the end of the mantissa and
@@ -102,7 +119,8 @@ struct Elements<float16> {
     Vector<uint32_t> bits = magnitude < 0x38800000u ? small : normal;
     bits = magnitude >= 0x477ff000u ? zero + 0x7c00u : bits;
     bits = magnitude > 0x7f800000u ? zero + 0x7e00u : bits;
-    StoreHalfWords(bits | sign, to);
+    const HalfWords halves = __builtin_convertvector(bits | sign, HalfWords);
+    std::memcpy(to, &halves, kBytes);
   }
 };
 
@@ -152,61 +170,73 @@ struct Arrays {
   int divisor;  // 1 for none.
 };
 
-template <typename T>
-MUSTER_INLINE void DivideVector(int divisor, Vector<T>& a) {
-  if constexpr (std::is_floating_point_v<T>) {
-    // The reciprocal of a power of two is exact, and multiplying is faster.
-    if ((divisor & (divisor - 1)) == 0) {
-      a *= T{1} / static_cast<T>(divisor);
-    } else {
-      a /= static_cast<T>(divisor);
-    }
-  } else {
-    a /= static_cast<T>(divisor);
+template <typename T, typename Op>
+MUSTER_INLINE void CombineUnits(typename Elements<T>::Unit& a,
+                                const typename Elements<T>::Unit& b) {
+  constexpr int kParts = sizeof(a.parts) / sizeof(a.parts[0]);
+  for (int part = 0; part < kParts; ++part) {
+    Op::template Combine<typename Elements<T>::Value>(a.parts[part],
+                                                      b.parts[part]);
   }
 }
 
-// kVectors at `byte_offset` of all arrays. The counts are constants where the
-// caller knows them.
-template <typename T, typename Op, int kVectors>
-MUSTER_INLINE void ReduceVectors(const void* const* inputs, int input_count,
-                                 void* const* outputs, int output_count,
-                                 int divisor, int64_t byte_offset) {
+template <typename T>
+MUSTER_INLINE void DivideUnit(int divisor, typename Elements<T>::Unit& unit) {
   using Value = typename Elements<T>::Value;
-  constexpr int64_t kStride = sizeof(T) * (64 / sizeof(Value));
-  Vector<Value> sums[kVectors];
+  for (auto& part : unit.parts) {
+    if constexpr (std::is_floating_point_v<Value>) {
+      // The reciprocal of a power of two is exact, and multiplying is faster.
+      if ((divisor & (divisor - 1)) == 0) {
+        part *= Value{1} / static_cast<Value>(divisor);
+      } else {
+        part /= static_cast<Value>(divisor);
+      }
+    } else {
+      part /= static_cast<Value>(divisor);
+    }
+  }
+}
+
+// kUnits at `byte_offset` of all arrays. The counts are constants where the
+// caller knows them.
+template <typename T, typename Op, int kUnits>
+MUSTER_INLINE void ReduceUnits(const void* const* inputs, int input_count,
+                               void* const* outputs, int output_count,
+                               int divisor, int64_t byte_offset) {
+  using Unit = typename Elements<T>::Unit;
+  constexpr int64_t kStride = Elements<T>::kBytes;
+  Unit sums[kUnits];
   const uint8_t* first = static_cast<const uint8_t*>(inputs[0]) + byte_offset;
-  for (int v = 0; v < kVectors; ++v) {
-    Elements<T>::Load(first + v * kStride, sums[v]);
+  for (int u = 0; u < kUnits; ++u) {
+    Elements<T>::Load(first + u * kStride, sums[u]);
   }
   for (int n = 1; n < input_count; ++n) {
     const uint8_t* next = static_cast<const uint8_t*>(inputs[n]) + byte_offset;
-    for (int v = 0; v < kVectors; ++v) {
-      Vector<Value> value;
-      Elements<T>::Load(next + v * kStride, value);
-      Op::template Combine<Value>(sums[v], value);
+    for (int u = 0; u < kUnits; ++u) {
+      Unit values;
+      Elements<T>::Load(next + u * kStride, values);
+      CombineUnits<T, Op>(sums[u], values);
     }
   }
   if (divisor != 1) {
-    for (int v = 0; v < kVectors; ++v) DivideVector<Value>(divisor, sums[v]);
+    for (int u = 0; u < kUnits; ++u) DivideUnit<T>(divisor, sums[u]);
   }
   for (int n = 0; n < output_count; ++n) {
     uint8_t* out = static_cast<uint8_t*>(outputs[n]) + byte_offset;
-    for (int v = 0; v < kVectors; ++v) {
-      Elements<T>::Store(sums[v], out + v * kStride);
+    for (int u = 0; u < kUnits; ++u) {
+      Elements<T>::Store(sums[u], out + u * kStride);
     }
   }
 }
 
-// The elements that fill no vector, in copies that do.
+// The elements that fill no unit, in copies that do.
 template <typename T, typename Op>
 MUSTER_INLINE void ReduceTail(const Arrays& arrays, int64_t begin) {
-  using Value = typename Elements<T>::Value;
-  constexpr int kLanes = 64 / sizeof(Value);
+  using Unit = typename Elements<T>::Unit;
   const size_t bytes = (arrays.element_count - begin) * sizeof(T);
   const int64_t byte_offset = begin * sizeof(T);
-  T padded[kLanes] = {};
-  Vector<Value> sum;
+  uint8_t padded[Elements<T>::kBytes] = {};
+  Unit sum;
   for (int n = 0; n < arrays.input_count; ++n) {
     std::memcpy(padded,
                 static_cast<const uint8_t*>(arrays.inputs[n]) + byte_offset,
@@ -214,12 +244,12 @@ MUSTER_INLINE void ReduceTail(const Arrays& arrays, int64_t begin) {
     if (n == 0) {
       Elements<T>::Load(padded, sum);
     } else {
-      Vector<Value> value;
-      Elements<T>::Load(padded, value);
-      Op::template Combine<Value>(sum, value);
+      Unit values;
+      Elements<T>::Load(padded, values);
+      CombineUnits<T, Op>(sum, values);
     }
   }
-  if (arrays.divisor != 1) DivideVector<Value>(arrays.divisor, sum);
+  if (arrays.divisor != 1) DivideUnit<T>(arrays.divisor, sum);
   Elements<T>::Store(sum, padded);
   for (int n = 0; n < arrays.output_count; ++n) {
     std::memcpy(static_cast<uint8_t*>(arrays.outputs[n]) + byte_offset, padded,
@@ -230,8 +260,10 @@ MUSTER_INLINE void ReduceTail(const Arrays& arrays, int64_t begin) {
 // kInputs and kOutputs are 0 where only `arrays` knows.
 template <typename T, typename Op, int kInputs, int kOutputs>
 MUSTER_INLINE void ReduceAll(const Arrays& arrays) {
-  constexpr int kLanes = 64 / sizeof(typename Elements<T>::Value);
   constexpr int kVectors = 4;
+  constexpr int kUnits =
+      kVectors * sizeof(Vector<float>) / sizeof(typename Elements<T>::Unit);
+  constexpr int64_t kElements = Elements<T>::kBytes / sizeof(T);
   const int input_count = kInputs != 0 ? kInputs : arrays.input_count;
   const int output_count = kOutputs != 0 ? kOutputs : arrays.output_count;
   const void* known_inputs[kInputs + 1];
@@ -242,14 +274,14 @@ MUSTER_INLINE void ReduceAll(const Arrays& arrays) {
   void* const* outputs = kOutputs != 0 ? known_outputs : arrays.outputs;
 
   int64_t i = 0;
-  for (; i + kVectors * kLanes <= arrays.element_count;
-       i += kVectors * kLanes) {
-    ReduceVectors<T, Op, kVectors>(inputs, input_count, outputs, output_count,
-                                   arrays.divisor, i * sizeof(T));
+  for (; i + kUnits * kElements <= arrays.element_count;
+       i += kUnits * kElements) {
+    ReduceUnits<T, Op, kUnits>(inputs, input_count, outputs, output_count,
+                               arrays.divisor, i * sizeof(T));
   }
-  for (; i + kLanes <= arrays.element_count; i += kLanes) {
-    ReduceVectors<T, Op, 1>(inputs, input_count, outputs, output_count,
-                            arrays.divisor, i * sizeof(T));
+  for (; i + kElements <= arrays.element_count; i += kElements) {
+    ReduceUnits<T, Op, 1>(inputs, input_count, outputs, output_count,
+                          arrays.divisor, i * sizeof(T));
   }
   if (i < arrays.element_count) ReduceTail<T, Op>(arrays, i);
 }

@@ -107,7 +107,7 @@ absl::Status RankMeeting::Begin(Collective collective,
   call_ = &call;
   started_ = absl::InfinitePast();
   exposed_epoch_ = 0;
-  ++sequence_;
+  if (collective != Collective::kConnect) ++sequence_;
   return absl::OkStatus();
 }
 
@@ -191,9 +191,9 @@ absl::Status RankMeeting::AwaitArrivals(uint64_t epoch) {
       const std::vector<int> missing = MissingRanks(epoch);
       if (missing.empty()) return absl::OkStatus();
       return Fail(absl::DeadlineExceededError(absl::StrCat(
-          Describe(), ": ", RankList(missing),
-          missing.size() == 1 ? " has" : " have", " not arrived after ",
-          absl::FormatDuration(now - started_))));
+          Describe(), " waited ", absl::FormatDuration(now - started_), ": ",
+          RankList(missing), missing.size() == 1 ? " has" : " have",
+          " not arrived")));
     }
     const absl::Duration looked_for = now - looking_since;
     if (looked_for < policy_.pause_time) {

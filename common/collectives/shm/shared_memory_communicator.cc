@@ -15,6 +15,9 @@ namespace {
 
 constexpr size_t kLineBytes = 64;
 
+// As much of a slot as is worth having back before it is needed.
+constexpr size_t kReclaimedBytesMax = 4096;
+
 // What is read at once out of the memory of the other ranks stays in the cache
 // of this one until it has been combined.
 constexpr size_t kReadBytes = 256 * 1024;
@@ -104,6 +107,18 @@ Location SharedMemoryCommunicator::Offer(TensorSpan span) {
   return location;
 }
 
+void SharedMemoryCommunicator::ReclaimNextSlot(size_t size_bytes) {
+#if defined(__x86_64__)
+  const uint8_t* slot = meeting_->block(rank_).slots[(staged_count_ + 1) & 1];
+  const size_t reclaimed = std::min(size_bytes, kReclaimedBytesMax);
+  for (size_t i = 0; i < reclaimed; i += kLineBytes) {
+    asm volatile("prefetchw %0" : : "m"(slot[i]));
+  }
+#else
+  static_cast<void>(size_bytes);
+#endif
+}
+
 bool SharedMemoryCommunicator::HaveAll(Kind kind) const {
   for (int rank = 0; rank < size_; ++rank) {
     if (meeting_->card(rank).location.kind != kind) return false;
@@ -159,9 +174,10 @@ absl::Status SharedMemoryCommunicator::ReducePart(ReduceOp op,
       !fault.ok()) {
     return meeting_->Fail(fault);
   }
-  // Blocks only where something has to be fetched first.
+  // Blocks, of whole cache lines, only where something has to be fetched first.
   const size_t block_bytes =
-      HasAny(Kind::kPrivate) ? std::max<size_t>(kReadBytes / size_, 16 * 1024)
+      HasAny(Kind::kPrivate) ? std::max<size_t>(kReadBytes / size_, 16 * 1024) /
+                                   kLineBytes * kLineBytes
                              : std::max<size_t>(range.size(), 1);
   if (HasAny(Kind::kPrivate)) scratch_.resize(block_bytes * size_);
   const void* inputs[kSharedMemoryRanksMax];
@@ -204,7 +220,9 @@ absl::Status SharedMemoryCommunicator::AllReduce(ReduceOp op, TensorSpan buffer,
   const size_t size_bytes = buffer.size_bytes();
   RETURN_IF_ERROR(Meet(signature, Offer(buffer)));
   if (HaveAll(Kind::kSlot)) {
-    return ReducePart(op, buffer, {0, size_bytes}, ResultsTo::kOwner);
+    RETURN_IF_ERROR(ReducePart(op, buffer, {0, size_bytes}, ResultsTo::kOwner));
+    ReclaimNextSlot(size_bytes);
+    return absl::OkStatus();
   }
   const auto [begin, end] = LinesOf(size_bytes, rank_, size_);
   if (HaveAll(Kind::kShared)) {

@@ -89,6 +89,10 @@ class SharedMemoryCommunicator final : public Communicator {
   Location Offer(TensorSpan span);
   Location CopyToSlot(const uint8_t* from, size_t size_bytes);
 
+  // Asks for the cache lines of the slot that the next call fills, which the
+  // others have read and thereby hold, so that filling it need not wait.
+  void ReclaimNextSlot(size_t size_bytes);
+
   absl::Status Meet(const CallSignature& signature, const Location& location) {
     return meeting_->Meet({signature, location},
                           location.kind == Kind::kShared

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <ostream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -37,13 +39,13 @@ constexpr CollectiveCall kCall = {.name = "a tensor",
 // number: those differ in bits that mean nothing.
 std::vector<uint8_t> ElementsOf(DType dtype, int64_t count, int rank) {
   std::vector<uint8_t> bytes(count * SizeOf(dtype));
-  RandomStream random(FoldIn(rank, count));
+  uint64_t bits = FoldIn(rank, count);
   VisitNumber(dtype, [&]<typename T>() {
     for (int64_t i = 0; i < count; ++i) {
       T value;
-      const uint64_t bits = random.Next64();
+      bits = bits * 6364136223846793005u + 1442695040888963407u;
       if constexpr (std::is_integral_v<T>) {
-        value = static_cast<T>(bits);
+        value = static_cast<T>(bits >> 5);
       } else {
         value = static_cast<T>(UnitFloat(bits >> 32) * 4.0f - 2.0f);
       }
@@ -102,6 +104,10 @@ struct Setting {
   std::string name;
   bool are_threads;
   SharedMemoryTuning tuning;
+
+  friend std::ostream& operator<<(std::ostream& out, const Setting& setting) {
+    return out << setting.name;
+  }
 };
 
 class SharedMemoryGroupTest
@@ -132,7 +138,17 @@ INSTANTIATE_TEST_SUITE_P(
                                              {.staged_bytes_max = SIZE_MAX}},
                                      Setting{"AlwaysReading", false, {64, 0}},
                                      Setting{"NeverOneShot", true, {0, 0}}),
-                     testing::Values(1, 2, 3, 4, 7, 16)),
+                     testing::Values(1, 2, 3, 4, 7)),
+    [](const auto& info) {
+      return absl::StrCat(std::get<0>(info.param).name,
+                          std::get<1>(info.param));
+    });
+
+INSTANTIATE_TEST_SUITE_P(
+    ManyRanks, SharedMemoryGroupTest,
+    testing::Combine(testing::Values(Setting{"Threads", true, {}},
+                                     Setting{"Processes", false, {}}),
+                     testing::Values(16)),
     [](const auto& info) {
       return absl::StrCat(std::get<0>(info.param).name,
                           std::get<1>(info.param));
