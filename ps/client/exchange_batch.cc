@@ -203,20 +203,13 @@ absl::Status ExchangeBatch::Send() {
 }
 
 void ExchangeBatch::ReplaceSpoiled() {
-  const auto is_elsewhere = [](const std::optional<ReceivedTensor>& answer,
-                               const AnswerSlot& slot) {
-    return answer.has_value() && slot.place != nullptr &&
-           !LiesAt(*answer, slot.place);
-  };
   for (size_t i = 0; i < closed_.size(); ++i) {
-    const auto* answer = closed_[i].answer.tensors.data();
+    if (closed_[i].attempt_count == 1) continue;
     for (const Expected& expected : closed_expected_[i].gathers) {
-      gathered_[expected.target].is_spoiled |=
-          is_elsewhere(*answer++, expected.slot);
+      gathered_[expected.target].is_spoiled |= expected.slot.place != nullptr;
     }
     for (const Expected& expected : closed_expected_[i].pulls) {
-      pulled_[expected.target].is_spoiled |=
-          is_elsewhere(*answer++, expected.slot);
+      pulled_[expected.target].is_spoiled |= expected.slot.place != nullptr;
     }
   }
   for (Gathered& gathered : gathered_) {

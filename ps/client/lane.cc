@@ -17,7 +17,7 @@ absl::Status BadAnswer(absl::string_view why) {
                    why));
 }
 
-class ChannelLane final : public Lane {
+class ChannelLane final : public ServerLane {
  public:
   explicit ChannelLane(Channel* channel) : channel_(channel) {}
 
@@ -42,7 +42,7 @@ class ChannelLane final : public Lane {
 
 }  // namespace
 
-std::unique_ptr<Lane> MakeChannelLane(Channel* channel) {
+std::unique_ptr<ServerLane> MakeChannelLane(Channel* channel) {
   return std::make_unique<ChannelLane>(channel);
 }
 

@@ -53,11 +53,11 @@ struct LaneAnswer {
 // the check at the door, deadlines and errors, is an ordinary call either way.
 //
 // Thread-safe.
-class Lane {
+class ServerLane {
  public:
   using Done = absl::AnyInvocable<void(absl::StatusOr<LaneAnswer>)>;
 
-  virtual ~Lane() = default;
+  virtual ~ServerLane() = default;
 
   // `done` runs once and must not wait.
   //   kInternal  the answer does not fit the question
@@ -66,7 +66,7 @@ class Lane {
 };
 
 // `channel` is borrowed.
-std::unique_ptr<Lane> MakeChannelLane(Channel* channel);
+std::unique_ptr<ServerLane> MakeChannelLane(Channel* channel);
 
 // Puts an answer's tensors into the slots of `exchange`. `in_segment` has one
 // for each slot that the server was to write to, and is empty when it was to

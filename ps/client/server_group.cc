@@ -277,6 +277,7 @@ absl::Status ServerGroup::Exchange(std::vector<ServerExchange>* exchanges) {
         Window* const window = windows[exchange->server].get();
         window->Start([this, exchange, attempt, window,
                        done = std::move(done)]() mutable {
+          exchange->attempt_count = attempt;
           lanes_[exchange->server]->StartExchange(
               {.request = &exchange->request,
                .tensors = &exchange->tensors,

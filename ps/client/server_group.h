@@ -33,6 +33,8 @@ struct ServerExchange {
   size_t size_bytes = 0;          // Of the tensors, and of the values pulled.
 
   LaneAnswer answer;
+  // How often it was sent. A server may be at work on all but the last yet.
+  int attempt_count = 0;
 
   bool IsEmpty() const {
     return request.update_handles().empty() &&
@@ -133,7 +135,7 @@ class ServerGroup {
   const size_t segment_bytes_;
   std::vector<std::unique_ptr<Channel>> servers_;  // Bulk.
   std::unique_ptr<SegmentOffer> offer_;            // Null until there is one.
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::unique_ptr<ServerLane>> lanes_;
   // Watches share no connection with bulk, so that they are heard at once.
   std::vector<std::unique_ptr<Channel>> watch_channels_;
   std::vector<std::shared_ptr<Watcher>> watchers_;

@@ -52,7 +52,7 @@ struct Lease {
   std::vector<std::optional<ReceivedTensor>> answers;
 };
 
-class SharedMemoryLane final : public Lane {
+class SharedMemoryLane final : public ServerLane {
  public:
   SharedMemoryLane(Channel* channel, std::shared_ptr<SegmentPool> pool,
                    std::shared_ptr<std::atomic<uint64_t>> segment_id)
@@ -88,7 +88,7 @@ class SharedMemoryLane final : public Lane {
   Channel* const channel_;
   const std::shared_ptr<SegmentPool> pool_;
   const std::shared_ptr<std::atomic<uint64_t>> segment_id_;
-  const std::unique_ptr<Lane> beside_;
+  const std::unique_ptr<ServerLane> beside_;
 };
 
 SharedMemoryLane::Plan SharedMemoryLane::MakePlan(
@@ -231,7 +231,7 @@ void SharedMemoryLane::TakeAnswer(const LaneExchange& exchange, Lease lease,
 
 }  // namespace
 
-std::unique_ptr<Lane> MakeSharedMemoryLane(
+std::unique_ptr<ServerLane> MakeSharedMemoryLane(
     Channel* channel, std::shared_ptr<SegmentPool> pool,
     std::shared_ptr<std::atomic<uint64_t>> segment_id) {
   return std::make_unique<SharedMemoryLane>(channel, std::move(pool),

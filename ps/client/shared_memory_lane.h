@@ -25,7 +25,7 @@ namespace muster {
 // still be reading and writing there.
 //
 // `channel` is borrowed.
-std::unique_ptr<Lane> MakeSharedMemoryLane(
+std::unique_ptr<ServerLane> MakeSharedMemoryLane(
     Channel* channel, std::shared_ptr<SegmentPool> pool,
     std::shared_ptr<std::atomic<uint64_t>> segment_id);
 
