@@ -1,6 +1,7 @@
 #include "common/collectives/message/lane_group.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
@@ -20,8 +21,6 @@ namespace {
 
 // A wake-up costs tens of microseconds; the other rank is often done sooner.
 constexpr absl::Duration kSpinTime = absl::Microseconds(60);
-// With more ranks than processors, the others need this one's.
-constexpr absl::Duration kOversubscribedSpinTime = absl::Microseconds(10);
 // A collective that takes longer than this is worth telling everybody that one
 // has arrived.
 constexpr absl::Duration kAnnounceDelayMax = absl::Milliseconds(100);
@@ -38,9 +37,13 @@ bool IsOversubscribed(const std::vector<std::unique_ptr<Lane>>& lanes) {
     if (lane->fd() < 0) return true;
     if (lane->is_same_host()) ++rank_count;
   }
+  // A rank that is bound to one processor has it for itself: the others are
+  // bound elsewhere.
   cpu_set_t processors;
   if (sched_getaffinity(0, sizeof(processors), &processors) != 0) return true;
-  return rank_count > CPU_COUNT(&processors);
+  const int own_count = CPU_COUNT(&processors);
+  return rank_count >
+         (own_count > 1 ? own_count : sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 // poll() counts in whole milliseconds: waits at least as long as asked, so that
@@ -107,7 +110,7 @@ absl::Status LaneGroup::Begin(const Transmission& call) {
   }
   if (is_aborted_.load(std::memory_order_acquire)) return AbortStatus();
   RETURN_IF_ERROR(PassFaultPoint("collectives.begin"));
-  const Plan& plan = *call.plan;
+  const TransferPlan& plan = *call.plan;
   sends_left_ = plan.sends.size();
   receives_left_ = plan.receives.size();
   received_ends_.resize(receives_left_);
@@ -203,9 +206,10 @@ bool LaneGroup::PrepareSend(int peer) {
     end.is_sending = true;
     return true;
   }
-  const Plan& plan = *call_->plan;
+  const TransferPlan& plan = *call_->plan;
   if (end.next_send == plan.sends_to[peer].size()) return false;
-  const Plan::Step& step = plan.sends[plan.sends_to[peer][end.next_send]];
+  const TransferPlan::Step& step =
+      plan.sends[plan.sends_to[peer][end.next_send]];
   const Communicator::Range range = step.transfer.range;
   const int64_t begin = range.begin + end.sent_elements;
   const int64_t segment_end =
@@ -228,7 +232,7 @@ void LaneGroup::FinishSend(End& end) {
   end.is_sending = false;
   end.outgoing.payload_owner = nullptr;
   if (end.outgoing.header.kind != FrameKind::kData) return;
-  const Plan& plan = *call_->plan;
+  const TransferPlan& plan = *call_->plan;
   const int peer = static_cast<int>(&end - lanes_.data());
   const Communicator::Range range =
       plan.sends[plan.sends_to[peer][end.next_send]].transfer.range;
@@ -247,8 +251,10 @@ absl::StatusOr<bool> LaneGroup::MoveReceive(int peer) {
       RETURN_IF_ERROR(HandleLoss(peer, header.status()));
       return false;
     }
+    end.is_parked = false;
     if (*header == nullptr) return false;
     ASSIGN_OR_RETURN(const bool is_taken, PrepareReceive(peer, **header));
+    end.is_parked = !is_taken;
     if (!is_taken) return false;
   }
   PayloadSink* const sink = std::visit(
@@ -302,7 +308,7 @@ absl::StatusOr<bool> LaneGroup::PrepareReceive(int peer,
 absl::StatusOr<bool> LaneGroup::PrepareData(int peer,
                                             const FrameHeader& header) {
   End& end = lanes_[peer];
-  const Plan& plan = *call_->plan;
+  const TransferPlan& plan = *call_->plan;
   const bool is_expected = end.next_receive < plan.receives_from[peer].size();
   if (header.sequence > sequence_) {
     // It is ahead, which is its right if it has nothing more to send here.
@@ -321,7 +327,7 @@ absl::StatusOr<bool> LaneGroup::PrepareData(int peer,
                               header.sequence, " came twice"));
   }
   const int index = plan.receives_from[peer][end.next_receive];
-  const Plan::Step& step = plan.receives[index];
+  const TransferPlan::Step& step = plan.receives[index];
   const Communicator::Range range = step.transfer.range;
   const int64_t begin = received_ends_[index];
   const int64_t segment_end =
@@ -373,9 +379,9 @@ absl::Status LaneGroup::FinishReceive(int peer) {
   return PassFaultPoint("collectives.received");
 }
 
-bool LaneGroup::IsReady(const std::vector<Plan::Need>& needs,
+bool LaneGroup::IsReady(const std::vector<TransferPlan::Need>& needs,
                         int64_t end) const {
-  for (const Plan::Need& need : needs) {
+  for (const TransferPlan::Need& need : needs) {
     const bool is_empty = need.range.begin >= need.range.end;
     const int64_t needed_end =
         is_empty ? std::numeric_limits<int64_t>::max() : NeededEnd(need, end);
@@ -400,10 +406,7 @@ absl::Status LaneGroup::Idle(absl::Time idle_since) {
     AnnounceArrival();
     return absl::OkStatus();
   }
-  const absl::Duration spin_time =
-      is_oversubscribed_ ? kOversubscribedSpinTime : kSpinTime;
-  if (now - idle_since < spin_time) {
-    if (is_oversubscribed_) sched_yield();
+  if (!is_oversubscribed_ && now - idle_since < kSpinTime) {
     return absl::OkStatus();
   }
   return Sleep(has_announced_ ? deadline_
@@ -435,10 +438,8 @@ absl::Status LaneGroup::Sleep(absl::Time until) {
     entry.fd = -1;
     if (end.lane == nullptr || !end.loss.ok()) continue;
     if (end.is_sending) entry.events |= POLLOUT;
-    const absl::StatusOr<const FrameHeader*> next = end.lane->NextFrame();
-    const bool has_frame =
-        end.sink.index() == 0 && next.ok() && *next != nullptr;
-    if (!has_frame) entry.events |= POLLIN;
+    // Not asked anew: what has come since is to wake this rank.
+    if (!end.is_parked) entry.events |= POLLIN;
     if (!end.is_half_closed) entry.events |= POLLRDHUP;
     if (entry.events != 0) entry.fd = end.lane->fd();
   }

@@ -20,13 +20,13 @@
 #include "common/collectives/message/frame.h"
 #include "common/collectives/message/lane.h"
 #include "common/collectives/message/payload_sink.h"
-#include "common/collectives/message/plan.h"
+#include "common/collectives/message/transfer_plan.h"
 
 namespace muster {
 
 // A plan, and the memory it is about.
 struct Transmission {
-  const Plan* plan = nullptr;
+  const TransferPlan* plan = nullptr;
   CallSignature signature;
   absl::string_view name;
   absl::Duration timeout;
@@ -91,6 +91,8 @@ class LaneGroup {
     OutgoingFrame outgoing;
 
     size_t next_receive = 0;
+    // A frame has come that has to wait for others.
+    bool is_parked = false;
     Sink sink;  // Of the frame that is being received.
     FrameKind incoming_kind = FrameKind::kData;
     int64_t incoming_elements = 0;
@@ -114,7 +116,7 @@ class LaneGroup {
   absl::StatusOr<bool> PrepareReceive(int peer, const FrameHeader& header);
   absl::StatusOr<bool> PrepareData(int peer, const FrameHeader& header);
   absl::Status FinishReceive(int peer);
-  bool IsReady(const std::vector<Plan::Need>& needs, int64_t end) const;
+  bool IsReady(const std::vector<TransferPlan::Need>& needs, int64_t end) const;
   absl::Status CheckSignature(int peer, const FrameHeader& header) const;
 
   // Nothing moved: spins, and then sleeps until something might.

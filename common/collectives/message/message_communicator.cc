@@ -11,9 +11,10 @@
 #include "common/base/check.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
+#include "common/collectives/cost_model.h"
 #include "common/collectives/message/lane_group.h"
-#include "common/collectives/message/plan.h"
 #include "common/collectives/message/schedule.h"
+#include "common/collectives/message/transfer_plan.h"
 #include "common/collectives/reduce_kernels.h"
 
 namespace muster {
@@ -24,7 +25,7 @@ constexpr size_t kCachedPlanCountMax = 64;
 
 // Segments are small enough to lie in a cache while they are reduced and passed
 // on, and large enough for their headers not to matter.
-constexpr size_t kSegmentBytesMax = size_t{256} << 10;
+constexpr size_t kSegmentBytesMax = size_t{1} << 20;
 
 int64_t SegmentElements(DType dtype) {
   const size_t element_bytes = std::max<size_t>(SizeOf(dtype), 1);
@@ -71,15 +72,15 @@ class MessageCommunicator final : public Communicator {
  private:
   struct CachedPlan {
     CallSignature signature;
-    Plan plan;
+    TransferPlan plan;
   };
 
   // The plan of the call that `signature` describes, made by `make` if it is
   // not known yet. Valid until the next call.
   template <typename Make>
-  const Plan& PlanOf(const CallSignature& signature, Make make);
+  const TransferPlan& PlanOf(const CallSignature& signature, Make make);
 
-  absl::Status Run(const Plan& plan, const CallSignature& signature,
+  absl::Status Run(const TransferPlan& plan, const CallSignature& signature,
                    const CollectiveCall& call, void* memory);
   absl::Status AllReduceAtOnce(const CallSignature& signature,
                                TensorSpan buffer, const CollectiveCall& call);
@@ -95,8 +96,8 @@ class MessageCommunicator final : public Communicator {
 };
 
 template <typename Make>
-const Plan& MessageCommunicator::PlanOf(const CallSignature& signature,
-                                        Make make) {
+const TransferPlan& MessageCommunicator::PlanOf(const CallSignature& signature,
+                                                Make make) {
   for (auto it = plans_.begin(); it != plans_.end(); ++it) {
     if (it->signature == signature) {
       plans_.splice(plans_.begin(), plans_, it);
@@ -105,11 +106,12 @@ const Plan& MessageCommunicator::PlanOf(const CallSignature& signature,
   }
   if (plans_.size() >= kCachedPlanCountMax) plans_.pop_back();
   plans_.push_front(
-      {signature, MakePlan(make(), size(), SegmentElements(signature.dtype))});
+      {signature,
+       MakeTransferPlan(make(), size(), SegmentElements(signature.dtype))});
   return plans_.front().plan;
 }
 
-absl::Status MessageCommunicator::Run(const Plan& plan,
+absl::Status MessageCommunicator::Run(const TransferPlan& plan,
                                       const CallSignature& signature,
                                       const CollectiveCall& call,
                                       void* memory) {
@@ -159,7 +161,7 @@ absl::Status MessageCommunicator::AllReduce(ReduceOp op, TensorSpan buffer,
   if (algorithm == Algorithm::kOneShot) {
     return AllReduceAtOnce(signature, buffer, call);
   }
-  const Plan& plan = PlanOf(signature, [&] {
+  const TransferPlan& plan = PlanOf(signature, [&] {
     return AllReduceSchedule(algorithm, rank(), size(), buffer.element_count);
   });
   return Run(plan, signature, call, buffer.data);
@@ -174,7 +176,7 @@ absl::Status MessageCommunicator::AllReduceAtOnce(
   }
   uint8_t* const own = stage_->data() + rank() * size_bytes;
   if (size_bytes > 0) std::memcpy(own, buffer.data, size_bytes);
-  const Plan& plan = PlanOf(signature, [&] {
+  const TransferPlan& plan = PlanOf(signature, [&] {
     std::vector<int64_t> ends;
     for (int peer = 1; peer <= size(); ++peer) {
       ends.push_back(peer * buffer.element_count);
@@ -202,7 +204,7 @@ absl::Status MessageCommunicator::ReduceScatter(ReduceOp op, TensorSpan buffer,
   signature.dtype = buffer.dtype;
   signature.algorithm = static_cast<uint8_t>(Algorithm::kDirect);
   signature.element_count = buffer.element_count;
-  const Plan& plan = PlanOf(signature, [&] {
+  const TransferPlan& plan = PlanOf(signature, [&] {
     return ReduceScatterSchedule(Algorithm::kDirect, rank(), size(),
                                  buffer.element_count);
   });
@@ -231,7 +233,7 @@ absl::Status MessageCommunicator::AllGather(
   signature.algorithm = static_cast<uint8_t>(Algorithm::kDirect);
   signature.element_count = output.element_count;
   signature.layout = HashOf(element_counts);
-  const Plan& plan = PlanOf(signature, [&] {
+  const TransferPlan& plan = PlanOf(signature, [&] {
     return AllGatherSchedule(Algorithm::kDirect, rank(), ends);
   });
   return Run(plan, signature, call, output.data);
@@ -246,7 +248,7 @@ absl::Status MessageCommunicator::Broadcast(TensorSpan buffer, int root,
   signature.algorithm = static_cast<uint8_t>(Algorithm::kTree);
   signature.root = root;
   signature.element_count = buffer.element_count;
-  const Plan& plan = PlanOf(signature, [&] {
+  const TransferPlan& plan = PlanOf(signature, [&] {
     return BroadcastSchedule(rank(), size(), root, buffer.element_count);
   });
   return Run(plan, signature, call, buffer.data);
@@ -257,7 +259,7 @@ absl::Status MessageCommunicator::Barrier(const CollectiveCall& call) {
   CallSignature signature;
   signature.operation = CollectiveOperation::kBarrier;
   signature.algorithm = static_cast<uint8_t>(Algorithm::kDissemination);
-  const Plan& plan =
+  const TransferPlan& plan =
       PlanOf(signature, [&] { return BarrierSchedule(rank(), size()); });
   return Run(plan, signature, call, nullptr);
 }
@@ -265,8 +267,8 @@ absl::Status MessageCommunicator::Barrier(const CollectiveCall& call) {
 }  // namespace
 
 Algorithm ChooseAlgorithm(int size, size_t size_bytes) {
-  if (size_bytes * (size - 1) <= (size_t{32} << 10)) return Algorithm::kOneShot;
-  return size <= 8 ? Algorithm::kDirect : Algorithm::kRing;
+  return CheapestAllReduce(size, static_cast<int64_t>(size_bytes),
+                           RawLaneCosts());
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> MakeMessageCommunicator(

@@ -247,6 +247,7 @@ absl::StatusOr<bool> SocketLane::ReceiveMore(PayloadSink& sink) {
 }
 
 absl::Status SocketLane::FindAbort() {
+  if (fd_ < 0) return absl::OkStatus();
   absl::Status status;
   while (status.ok() && available() < kLookAheadBytesMax) {
     if (input_end_ == input_.size()) input_.resize(2 * input_.size());
@@ -259,14 +260,16 @@ absl::Status SocketLane::FindAbort() {
   while (offset + FrameHeader::kEncodedBytes <= input_end_) {
     EncodedFrameHeader encoded;
     std::memcpy(encoded.data(), input_.data() + offset, encoded.size());
-    ASSIGN_OR_RETURN(const FrameHeader header, DecodeFrameHeader(encoded));
+    const absl::StatusOr<FrameHeader> header = DecodeFrameHeader(encoded);
+    // Whoever receives that far is told.
+    if (!header.ok()) break;
     offset += encoded.size();
-    if (header.kind == FrameKind::kAbort &&
-        offset + header.payload_bytes <= input_end_) {
+    if (header->kind == FrameKind::kAbort &&
+        offset + header->payload_bytes <= input_end_) {
       return DecodeAbort({reinterpret_cast<const char*>(&input_[offset]),
-                          header.payload_bytes});
+                          header->payload_bytes});
     }
-    offset += header.payload_bytes;
+    offset += header->payload_bytes;
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-#include "common/collectives/message/plan.h"
+#include "common/collectives/message/transfer_plan.h"
 
 #include <vector>
 
@@ -11,15 +11,16 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-std::vector<int> NeededReceives(const Plan::Step& step) {
+std::vector<int> NeededReceives(const TransferPlan::Step& step) {
   std::vector<int> receives;
-  for (const Plan::Need& need : step.needs) receives.push_back(need.receive);
+  for (const TransferPlan::Need& need : step.needs)
+    receives.push_back(need.receive);
   return receives;
 }
 
 TEST(PlanTest, ARingPassesOnWhatTheHopBeforeBrought) {
-  const Plan plan =
-      MakePlan(AllReduceSchedule(Algorithm::kRing, 1, 4, 16), /*size=*/4, 4);
+  const TransferPlan plan = MakeTransferPlan(
+      AllReduceSchedule(Algorithm::kRing, 1, 4, 16), /*size=*/4, 4);
   ASSERT_EQ(plan.sends.size(), 6u);
   EXPECT_THAT(NeededReceives(plan.sends[0]), IsEmpty());
   for (int hop = 1; hop < 6; ++hop) {
@@ -32,8 +33,8 @@ TEST(PlanTest, ARingPassesOnWhatTheHopBeforeBrought) {
 }
 
 TEST(PlanTest, DirectSumsAreMadeInOneOrder) {
-  const Plan plan =
-      MakePlan(AllReduceSchedule(Algorithm::kDirect, 0, 4, 16), /*size=*/4, 4);
+  const TransferPlan plan = MakeTransferPlan(
+      AllReduceSchedule(Algorithm::kDirect, 0, 4, 16), /*size=*/4, 4);
   // The three that are added to the part of this rank, one after another.
   EXPECT_THAT(NeededReceives(plan.receives[0]), IsEmpty());
   EXPECT_THAT(NeededReceives(plan.receives[1]), ElementsAre(0));
@@ -45,8 +46,8 @@ TEST(PlanTest, DirectSumsAreMadeInOneOrder) {
 }
 
 TEST(PlanTest, HalvingDoublingSendsWhatItHasPutTogether) {
-  const Plan plan =
-      MakePlan(AllReduceSchedule(Algorithm::kHalvingDoubling, 0, 4, 16), 4, 16);
+  const TransferPlan plan = MakeTransferPlan(
+      AllReduceSchedule(Algorithm::kHalvingDoubling, 0, 4, 16), 4, 16);
   // Receives: half, quarter (complete), quarter, half.
   ASSERT_EQ(plan.sends.size(), 4u);
   EXPECT_THAT(NeededReceives(plan.sends[1]), ElementsAre(0));
@@ -55,13 +56,13 @@ TEST(PlanTest, HalvingDoublingSendsWhatItHasPutTogether) {
 }
 
 TEST(PlanTest, ABarrierWaitsForEverythingBefore) {
-  const Plan plan = MakePlan(BarrierSchedule(0, 8), 8, 1);
+  const TransferPlan plan = MakeTransferPlan(BarrierSchedule(0, 8), 8, 1);
   EXPECT_THAT(NeededReceives(plan.sends[0]), IsEmpty());
   EXPECT_THAT(NeededReceives(plan.sends[2]), ElementsAre(0, 1));
 }
 
 TEST(PlanTest, ASegmentNeedsNoMoreThanItself) {
-  const Plan::Need need{0, {8, 16}};
+  const TransferPlan::Need need{0, {8, 16}};
   EXPECT_EQ(NeededEnd(need, 12), 12);
   EXPECT_EQ(NeededEnd(need, 20), 16);
 }

@@ -1,5 +1,5 @@
-#ifndef COMMON_COLLECTIVES_MESSAGE_PLAN_H_
-#define COMMON_COLLECTIVES_MESSAGE_PLAN_H_
+#ifndef COMMON_COLLECTIVES_MESSAGE_TRANSFER_PLAN_H_
+#define COMMON_COLLECTIVES_MESSAGE_TRANSFER_PLAN_H_
 
 #include <cstdint>
 #include <vector>
@@ -11,7 +11,7 @@ namespace muster {
 // A schedule made ready to run: who may go on when. A transfer moves in
 // *segments*, the units in which it is sent, and one segment can be passed on
 // while the next is still arriving. Pure.
-struct Plan {
+struct TransferPlan {
   // Up to `end`, the values of receive `receive` are needed.
   struct Need {
     int receive = 0;  // Into `receives`.
@@ -35,14 +35,15 @@ struct Plan {
   int64_t segment_elements = 1;
 };
 
-Plan MakePlan(const Schedule& schedule, int size, int64_t segment_elements);
+TransferPlan MakeTransferPlan(const Schedule& schedule, int size,
+                              int64_t segment_elements);
 
 // How far the values have to have come for `segment` of a transfer to be
 // allowed, given that `receive` is one of the needed ones.
-inline int64_t NeededEnd(const Plan::Need& need, int64_t segment_end) {
+inline int64_t NeededEnd(const TransferPlan::Need& need, int64_t segment_end) {
   return segment_end < need.range.end ? segment_end : need.range.end;
 }
 
 }  // namespace muster
 
-#endif  // COMMON_COLLECTIVES_MESSAGE_PLAN_H_
+#endif  // COMMON_COLLECTIVES_MESSAGE_TRANSFER_PLAN_H_

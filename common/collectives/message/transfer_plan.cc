@@ -1,4 +1,4 @@
-#include "common/collectives/message/plan.h"
+#include "common/collectives/message/transfer_plan.h"
 
 #include <algorithm>
 
@@ -22,9 +22,9 @@ std::vector<Range> Without(const std::vector<Range>& ranges, Range cut) {
 // The receives among the first `receive_count` that a transfer of `range`
 // builds on. Those that came before one of them on the same elements are needed
 // by that one, so the search goes back only until everything is covered.
-std::vector<Plan::Need> FindNeeds(const Plan& plan, int receive_count,
-                                  Range range) {
-  std::vector<Plan::Need> needs;
+std::vector<TransferPlan::Need> FindNeeds(const TransferPlan& plan,
+                                          int receive_count, Range range) {
+  std::vector<TransferPlan::Need> needs;
   std::vector<Range> open = {range};
   for (int i = receive_count - 1; i >= 0 && !open.empty(); --i) {
     const Range earlier = plan.receives[i].transfer.range;
@@ -47,8 +47,9 @@ std::vector<Plan::Need> FindNeeds(const Plan& plan, int receive_count,
 
 // A transfer without elements, as barriers send, means that everything received
 // before it has arrived.
-std::vector<Plan::Need> AllBefore(const Plan& plan, int receive_count) {
-  std::vector<Plan::Need> needs;
+std::vector<TransferPlan::Need> AllBefore(const TransferPlan& plan,
+                                          int receive_count) {
+  std::vector<TransferPlan::Need> needs;
   for (int i = 0; i < receive_count; ++i) {
     needs.push_back({i, plan.receives[i].transfer.range});
   }
@@ -59,8 +60,9 @@ bool IsEmpty(Range range) { return range.begin >= range.end; }
 
 }  // namespace
 
-Plan MakePlan(const Schedule& schedule, int size, int64_t segment_elements) {
-  Plan plan;
+TransferPlan MakeTransferPlan(const Schedule& schedule, int size,
+                              int64_t segment_elements) {
+  TransferPlan plan;
   plan.segment_elements = segment_elements;
   plan.sends_to.resize(size);
   plan.receives_from.resize(size);

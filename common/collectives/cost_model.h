@@ -1,0 +1,57 @@
+#ifndef COMMON_COLLECTIVES_COST_MODEL_H_
+#define COMMON_COLLECTIVES_COST_MODEL_H_
+
+#include <cstdint>
+
+#include "common/collectives/message/schedule.h"
+
+// How long an all-reduce takes, as LogGP counts (Alexandrov et al., SPAA 1995):
+// what a message costs to start, what it waits for, and what its bytes take.
+// Pure. Seconds and bytes throughout.
+//
+// It knows no caches, so it is right to tens of per cent, which is enough to
+// tell algorithms apart that differ by factors: a flat ring passes 2 (N-1)
+// times through the latency, and loses for that reason at some N, whatever the
+// bandwidth.
+namespace muster {
+
+// A way between two ranks.
+struct LinkCosts {
+  // From one end to the other, for the first byte (LogGP's L).
+  double latency_seconds = 0;
+  // Of the processor, to send or to receive a message (o).
+  double overhead_seconds = 0;
+  // Of each direction, per byte (G).
+  double seconds_per_byte = 0;
+};
+
+struct CostModel {
+  LinkCosts link;
+  // Of the processor, to add a byte to another (gamma).
+  double reduce_seconds_per_byte = 0;
+  // How much longer bytes take for each peer beyond the first that sends to the
+  // same rank at the same time: buffers in switches run over.
+  double crowding_per_peer = 0;
+};
+
+// Over raw lanes of a machine or a rack. Measured by bench/
+// network_all_reduce_benchmark --calibrate.
+CostModel RawLaneCosts();
+
+// For kOneShot, kDirect, kRing and kHalvingDoubling; 0 for one rank.
+double PredictAllReduceSeconds(Algorithm algorithm, int size,
+                               int64_t size_bytes, const CostModel& costs);
+
+// Rings within hosts of `ranks_per_host` over `local`, and `across` between the
+// hosts, with every rank taking its own part there.
+double PredictTwoLevelSeconds(int host_count, int ranks_per_host,
+                              int64_t size_bytes, const CostModel& local,
+                              Algorithm across, const CostModel& network);
+
+// The algorithm with the least predicted time.
+Algorithm CheapestAllReduce(int size, int64_t size_bytes,
+                            const CostModel& costs);
+
+}  // namespace muster
+
+#endif  // COMMON_COLLECTIVES_COST_MODEL_H_
