@@ -295,7 +295,7 @@ using ScalarFunction = Value (*)(const Case&, const std::vector<Value>&);
 // Compares the gradients of `function` with differences of it.
 void ExpectGradientsMatchDifferences(const Case& one, ScalarFunction function,
                                      bool unknown_extents) {
-  const EvaluateOptions options = {.unknown_extents = unknown_extents,
+  const InterpretOptions options = {.unknown_extents = unknown_extents,
                                    .run = {}};
   const auto trace_gradients = [&](const std::vector<Value>& inputs) {
     return DenseGradients(function(one, inputs), inputs);

@@ -24,7 +24,7 @@ enum class Collective : uint8_t {
 
 // What all ranks have to agree about before one of them touches the memory of
 // another.
-struct CallSignature {
+struct PublishedCall {
   Collective collective = Collective::kBarrier;
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kInvalid;
@@ -32,7 +32,7 @@ struct CallSignature {
   uint32_t counts_hash = 0;   // Of AllGather's element counts.
   int64_t element_count = 0;  // Bytes, for kAllocate.
 
-  friend bool operator==(const CallSignature&, const CallSignature&) = default;
+  friend bool operator==(const PublishedCall&, const PublishedCall&) = default;
 };
 
 // Where a rank's elements lie for this meeting.
@@ -50,7 +50,7 @@ struct Location {
 
 // What a rank brings to a meeting.
 struct MeetingCard {
-  CallSignature signature;
+  PublishedCall signature;
   Location location;
 };
 

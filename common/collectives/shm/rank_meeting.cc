@@ -56,7 +56,7 @@ std::string RankList(absl::Span<const int> ranks) {
 }
 
 // "all-reduce (sum) of 100 float32".
-std::string DescribeSignature(const CallSignature& signature) {
+std::string DescribeSignature(const PublishedCall& signature) {
   const absl::string_view name = CollectiveName(signature.collective);
   const std::string elements = absl::StrCat(" of ", signature.element_count,
                                             " ", DTypeName(signature.dtype));
@@ -243,7 +243,7 @@ absl::Status RankMeeting::CheckHope(uint64_t epoch) {
 }
 
 absl::Status RankMeeting::CheckCards(Exposure exposure) {
-  const CallSignature& mine = card(rank_).signature;
+  const PublishedCall& mine = card(rank_).signature;
   bool agree = true;
   for (int rank = 0; rank < size_; ++rank) {
     agree = agree && card(rank).signature == mine;

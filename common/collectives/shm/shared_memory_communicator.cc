@@ -213,7 +213,7 @@ absl::Status SharedMemoryCommunicator::AllReduce(ReduceOp op, TensorSpan buffer,
   RETURN_IF_ERROR(running.status());
   RETURN_IF_ERROR(running.Check(CheckReducible(buffer.dtype)));
   if (size_ == 1) return absl::OkStatus();
-  const CallSignature signature = {.collective = Collective::kAllReduce,
+  const PublishedCall signature = {.collective = Collective::kAllReduce,
                                    .op = op,
                                    .dtype = buffer.dtype,
                                    .element_count = buffer.element_count};
@@ -245,7 +245,7 @@ absl::Status SharedMemoryCommunicator::AllReduce(ReduceOp op, TensorSpan buffer,
 }
 
 absl::Status SharedMemoryCommunicator::AllReduceStaged(
-    const CallSignature& signature, TensorSpan buffer) {
+    const PublishedCall& signature, TensorSpan buffer) {
   return ForEachBlock(
       signature, buffer, /*is_mine=*/true, [&](TensorSpan block) {
         return ReducePart(signature.op, block, {0, block.size_bytes()},
@@ -259,7 +259,7 @@ absl::Status SharedMemoryCommunicator::ReduceScatter(
   RETURN_IF_ERROR(running.status());
   RETURN_IF_ERROR(running.Check(CheckReducible(buffer.dtype)));
   if (size_ == 1) return absl::OkStatus();
-  const CallSignature signature = {.collective = Collective::kReduceScatter,
+  const PublishedCall signature = {.collective = Collective::kReduceScatter,
                                    .op = op,
                                    .dtype = buffer.dtype,
                                    .element_count = buffer.element_count};
@@ -286,7 +286,7 @@ absl::Status SharedMemoryCommunicator::ReduceScatter(
 }
 
 absl::Status SharedMemoryCommunicator::ForEachBlock(
-    const CallSignature& signature, TensorSpan buffer, bool is_mine,
+    const PublishedCall& signature, TensorSpan buffer, bool is_mine,
     absl::FunctionRef<absl::Status(TensorSpan block)> combine) {
   const int64_t block_elements =
       ControlBlock::kSlotBytes / SizeOf(buffer.dtype);
@@ -313,7 +313,7 @@ absl::Status SharedMemoryCommunicator::Broadcast(TensorSpan buffer, int root,
         absl::StrCat("broadcast from rank ", root, " in a group of ", size_)));
   }
   if (size_ == 1) return absl::OkStatus();
-  const CallSignature signature = {.collective = Collective::kBroadcast,
+  const PublishedCall signature = {.collective = Collective::kBroadcast,
                                    .dtype = buffer.dtype,
                                    .root = static_cast<uint8_t>(root),
                                    .element_count = buffer.element_count};
@@ -363,7 +363,7 @@ absl::Status SharedMemoryCommunicator::AllGather(
   Call running(meeting_, Collective::kAllGather, call);
   RETURN_IF_ERROR(running.status());
   RETURN_IF_ERROR(running.Check(CheckGather(input, element_counts, output)));
-  const CallSignature signature = {.collective = Collective::kAllGather,
+  const PublishedCall signature = {.collective = Collective::kAllGather,
                                    .dtype = input.dtype,
                                    .counts_hash = HashCounts(element_counts),
                                    .element_count = output.element_count};
@@ -392,7 +392,7 @@ absl::Status SharedMemoryCommunicator::AllGather(
 }
 
 absl::Status SharedMemoryCommunicator::AllGatherStaged(
-    const CallSignature& signature, absl::Span<const TensorSpan> parts) {
+    const PublishedCall& signature, absl::Span<const TensorSpan> parts) {
   size_t longest_bytes = 0;
   for (const TensorSpan& part : parts) {
     longest_bytes = std::max(longest_bytes, part.size_bytes());
@@ -431,7 +431,7 @@ absl::StatusOr<std::shared_ptr<Buffer>> SharedMemoryCommunicator::Allocate(
     size_t size_bytes, const CollectiveCall& call) {
   Call running(meeting_, Collective::kAllocate, call);
   RETURN_IF_ERROR(running.status());
-  const CallSignature signature = {
+  const PublishedCall signature = {
       .collective = Collective::kAllocate,
       .element_count = static_cast<int64_t>(size_bytes)};
   RETURN_IF_ERROR(Meet(signature, {}));

@@ -93,7 +93,7 @@ class SharedMemoryCommunicator final : public Communicator {
   // others have read and thereby hold, so that filling it need not wait.
   void ReclaimNextSlot(size_t size_bytes);
 
-  absl::Status Meet(const CallSignature& signature, const Location& location) {
+  absl::Status Meet(const PublishedCall& signature, const Location& location) {
     return meeting_->Meet({signature, location},
                           location.kind == Kind::kShared
                               ? RankMeeting::Exposure::kCallersMemory
@@ -121,12 +121,12 @@ class SharedMemoryCommunicator final : public Communicator {
   // Calls `combine` with each block of `buffer` while the block lies in the
   // slots of all ranks, or, for those whose is not `is_mine`, does not.
   absl::Status ForEachBlock(
-      const CallSignature& signature, TensorSpan buffer, bool is_mine,
+      const PublishedCall& signature, TensorSpan buffer, bool is_mine,
       absl::FunctionRef<absl::Status(TensorSpan block)> combine);
 
-  absl::Status AllReduceStaged(const CallSignature& signature,
+  absl::Status AllReduceStaged(const PublishedCall& signature,
                                TensorSpan buffer);
-  absl::Status AllGatherStaged(const CallSignature& signature,
+  absl::Status AllGatherStaged(const PublishedCall& signature,
                                absl::Span<const TensorSpan> parts);
   absl::Status CheckGather(TensorSpan input,
                            absl::Span<const int64_t> element_counts,

@@ -24,13 +24,13 @@
 namespace muster {
 namespace {
 
-using internal::CallSignature;
 using internal::Collective;
 using internal::ControlBlock;
 using internal::MappedMemory;
 using internal::PeerLink;
 using internal::PeerWatch;
 using internal::ProcessMemory;
+using internal::PublishedCall;
 using internal::RankMeeting;
 using internal::SharedMemoryCommunicator;
 using internal::ThreadMemory;

@@ -98,7 +98,7 @@ absl::StatusOr<std::vector<Tensor>> Interpret(
 
 absl::StatusOr<std::vector<Tensor>> EvaluateAll(
     const TracedFunction& function, absl::Span<const Tensor> arguments,
-    const EvaluateOptions& options) {
+    const InterpretOptions& options) {
   GraphBuilder builder(&BuiltinOps(), "evaluated");
   std::vector<Value> parameters;
   for (const Tensor& argument : arguments) {
@@ -118,7 +118,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateAll(
 
 absl::StatusOr<Tensor> Evaluate(
     const std::function<Value(const std::vector<Value>&)>& function,
-    absl::Span<const Tensor> arguments, const EvaluateOptions& options) {
+    absl::Span<const Tensor> arguments, const InterpretOptions& options) {
   const auto trace = [&](const std::vector<Value>& inputs) {
     return std::vector<Value>{function(inputs)};
   };

@@ -35,18 +35,18 @@ using TracedFunction =
 
 // Traces `function` with one parameter for each argument, of its type, or with
 // every extent unknown; verifies the graph and runs it.
-struct EvaluateOptions {
+struct InterpretOptions {
   bool unknown_extents = false;
   InterpreterOptions run;
 };
 absl::StatusOr<std::vector<Tensor>> EvaluateAll(
     const TracedFunction& function, absl::Span<const Tensor> arguments,
-    const EvaluateOptions& options = {});
+    const InterpretOptions& options = {});
 
 // For functions with one result.
 absl::StatusOr<Tensor> Evaluate(
     const std::function<Value(const std::vector<Value>& inputs)>& function,
-    absl::Span<const Tensor> arguments, const EvaluateOptions& options = {});
+    absl::Span<const Tensor> arguments, const InterpretOptions& options = {});
 
 // The one output of the op `op`.
 absl::StatusOr<Tensor> EvaluateOp(const std::string& op,
