@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/strategy/strategy.h"
+#include "common/train/synchronous_job.h"
 #include "coordinator/parameter_server_strategy.h"
 #include "proto/training_job.pb.h"
 #include "ps/client/partitioner.h"
@@ -62,7 +63,7 @@ StrategyFactory JobStrategyFactory(Task* task) {
     const bool has_servers = task->options().config.HasParameterServers();
     const bool wants_servers = strategy.has_parameter_server();
     if (!has_servers && !wants_servers) {
-      return DefaultStrategyFactory(task->options().thread_count)(job);
+      return SynchronousStrategyFactory(task)(job);
     }
     if (!has_servers) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -1,15 +1,23 @@
-// A worker: runs the steps that the coordinator of its cluster sends it.
+// A worker. Where the cluster has parameter servers it runs the steps that the
+// coordinator sends it; in a cluster of workers only it trains, in step with
+// the others.
 
 #include <variant>
 
+#include "absl/status/status.h"
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/cluster/cluster_config.h"
 #include "common/cluster/task_id.h"
+#include "common/process/exit_code.h"
 #include "common/process/program.h"
+#include "common/process/task.h"
 #include "common/process/task_options.h"
+#include "common/process/train_task.h"
 #include "common/rpc/identity.h"
 #include "common/rpc/network.h"
+#include "common/train/job_task.h"
+#include "common/train/synchronous_job.h"
 #include "worker/serve_worker.h"
 
 namespace {
@@ -18,44 +26,74 @@ muster::ProgramInfo Program() {
   return {
       .name = "worker",
       .summary =
-          "Runs steps of training for the coordinator of its cluster. Graphs "
-          "and data pipelines are sent to it, so any job can use it as it is. "
-          "It exits by itself when the job is over.",
-      .usage = "TF_CONFIG=... worker [flags]",
+          "In a cluster with parameter servers: runs steps of training for the "
+          "coordinator, which sends it graphs and data pipelines, so any job "
+          "can use it as it is. In a cluster of workers only: trains the "
+          "model that --job describes, in step with the other workers, each of "
+          "which is given the same job; the chief, or else worker 0, writes "
+          "the results. It exits by itself when the job is over.",
+      .usage =
+          "TF_CONFIG=... worker [flags]\n"
+          "       TF_CONFIG=... worker --job=FILE [--set name=value ...] "
+          "[flags]",
       .examples =
           "  TF_CONFIG='{\"cluster\": {\"worker\": [\"h0:2222\"], \"ps\": "
           "[\"h1:2222\"]},\n"
           "              \"task\": {\"type\": \"worker\", \"index\": 0}}' "
-          "worker\n",
+          "worker\n"
+          "  TF_CONFIG='{\"cluster\": {\"worker\": [\"h0:2222\", "
+          "\"h1:2222\"]},\n"
+          "              \"task\": {\"type\": \"worker\", \"index\": 0}}' "
+          "worker --job=mnist.job\n",
       .flags = muster::TaskFlagNames(),
   };
 }
 
-absl::Status CheckIsWorker(const muster::TaskOptions& options) {
+bool Serves(const muster::ClusterConfig& config) {
+  return config.HasParameterServers();
+}
+
+absl::Status CheckOptions(const muster::TaskOptions& options) {
   using muster::TaskType;
-  if (options.config.task.type != TaskType::kWorker) {
+  const muster::ClusterConfig& config = options.config;
+  const TaskType type = config.task.type;
+  const bool has_place = type == TaskType::kWorker ||
+                         (type == TaskType::kChief && !Serves(config));
+  if (!has_place) {
     return absl::InvalidArgumentError(
         "this is the worker's executable, and TF_CONFIG makes this task " +
-        options.config.task.ToString());
+        config.task.ToString());
   }
-  return muster::CheckParameterServerCluster(options.config);
+  if (Serves(config)) return muster::CheckParameterServerCluster(config);
+  if (!config.IsAlone()) {
+    const absl::Status cluster = muster::CheckMultiWorkerCluster(config);
+    if (!cluster.ok()) return cluster;
+  }
+  return muster::CheckJobFile(options);
+}
+
+absl::Status Train(muster::Task& task) {
+  return muster::TrainJobFile(task, muster::SynchronousStrategyFactory(&task));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const muster::ProgramInfo program = Program();
-  const auto start = muster::StartProgram(program, argc, argv, CheckIsWorker);
+  const auto start = muster::StartProgram(program, argc, argv, CheckOptions);
   if (const auto* code = std::get_if<muster::ExitCode>(&start)) {
     return static_cast<int>(*code);
   }
   const auto& options = std::get<muster::TaskOptions>(start);
   const muster::TaskId task = options.config.task;
-  muster::SetLogPrefix(task.ToString());
+  const muster::TaskIdentity identity = {
+      .task_type = std::string(muster::TaskTypeName(task.type)),
+      .task_index = task.index,
+      .incarnation = muster::RandomIdentity()};
+  if (!options.config.IsAlone()) muster::SetLogPrefix(task.ToString());
+  muster::Network* const network = muster::Network::Grpc();
   return muster::FinishProgram(
-      program, muster::ServeWorker(options,
-                                   {.task_type = "worker",
-                                    .task_index = task.index,
-                                    .incarnation = muster::RandomIdentity()},
-                                   muster::Network::Grpc()));
+      program, Serves(options.config)
+                   ? muster::ServeWorker(options, identity, network)
+                   : muster::TrainTask(options, identity, network, Train));
 }

@@ -30,7 +30,8 @@ absl::StatusOr<std::unique_ptr<ClusterUnderTest>> ClusterUnderTest::Create(
   std::unique_ptr<ClusterUnderTest> result(new ClusterUnderTest);
   result->run_dir_ = absl::StrCat(testing::TempDir(), "/", name);
   std::map<TaskType, std::vector<std::string>> lists;
-  for (const auto& [type, count] : {std::pair(TaskType::kChief, 1),
+  const int chief_count = ps_count > 0 ? 1 : 0;
+  for (const auto& [type, count] : {std::pair(TaskType::kChief, chief_count),
                                     std::pair(TaskType::kWorker, worker_count),
                                     std::pair(TaskType::kPs, ps_count)}) {
     for (int i = 0; i < count; ++i) {
@@ -50,8 +51,8 @@ absl::StatusOr<ProcessUnderTest*> ClusterUnderTest::Start(
   std::vector<std::string> arguments = {
       program_.empty() ? ExecutableFor(task.type) : program_,
       absl::StrCat("--run_dir=", run_dir_), "--threads=1"};
-  if (program_.empty() && task.type == TaskType::kChief) {
-    arguments.push_back("--job=examples/digits/digits.job");
+  if (program_.empty() && Trains(task)) {
+    arguments.push_back(absl::StrCat("--job=", job_));
     arguments.push_back("--set");
     arguments.push_back(absl::StrCat("epochs=", epochs_));
   }
@@ -61,6 +62,11 @@ absl::StatusOr<ProcessUnderTest*> ClusterUnderTest::Start(
   ASSIGN_OR_RETURN(processes_[task],
                    ProcessUnderTest::Start(arguments, environment));
   return processes_[task].get();
+}
+
+bool ClusterUnderTest::Trains(TaskId task) const {
+  return cluster_.Has(TaskType::kPs) ? task.type == TaskType::kChief
+                                     : task.type == TaskType::kWorker;
 }
 
 absl::Status ClusterUnderTest::StartAll(const std::vector<std::string>& flags) {

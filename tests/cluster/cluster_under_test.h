@@ -25,13 +25,15 @@ class ClusterUnderTest {
  public:
   static constexpr TaskId kChief = {TaskType::kChief, 0};
 
-  // Starts nothing yet. `name` is for the run directory.
+  // Starts nothing yet. `name` is for the run directory. With parameter servers
+  // there is a chief; without, the workers train in sync.
   static absl::StatusOr<std::unique_ptr<ClusterUnderTest>> Create(
       const std::string& name, int worker_count, int ps_count);
 
   // Starts `task`, in the place of the process that was there before, if any.
-  // The chief trains for `epochs()`. `flags` are added to the command line, and
-  // `environment` to the environment. The result is this object's.
+  // Whoever trains does so for `epochs()`. `flags` are added to the command
+  // line, and `environment` to the environment; what they say again replaces
+  // what stood there. The result is this object's.
   absl::StatusOr<ProcessUnderTest*> Start(
       TaskId task, std::vector<std::string> flags = {},
       ProcessUnderTest::Environment environment = {});
@@ -48,6 +50,9 @@ class ClusterUnderTest {
   // Every task runs this program, which is data of the test, instead.
   void set_program(std::string program) { program_ = std::move(program); }
 
+  // What a cluster of workers trains, relative to the root of the tree.
+  void set_job(std::string job) { job_ = std::move(job); }
+
   // 30 epochs take about a second.
   void set_epochs(int epochs) { epochs_ = epochs; }
 
@@ -56,8 +61,12 @@ class ClusterUnderTest {
  private:
   ClusterUnderTest() = default;
 
+  // Whether `task` is given a job, and not sent its work.
+  bool Trains(TaskId task) const;
+
   std::string run_dir_;
   std::string program_;  // Empty: Muster's own executables.
+  std::string job_ = "examples/digits/digits.job";
   int epochs_ = 30;
   std::vector<std::unique_ptr<PortReservation>> reservations_;
   ClusterSpec cluster_;

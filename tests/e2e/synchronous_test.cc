@@ -1,0 +1,202 @@
+// Workers that train in sync, started as people do in several terminals.
+#include <signal.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/status_matchers.h"
+#include "common/cluster/task_id.h"
+#include "common/process/port_reservation.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/cluster/cluster_under_test.h"
+#include "tests/cluster/process_under_test.h"
+
+namespace muster {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
+constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
+
+// Long enough that nothing ends by itself.
+constexpr int kEndless = 1'000'000;
+
+class SynchronousTest : public testing::Test {
+ protected:
+  SynchronousTest()
+      : cluster_(*ClusterUnderTest::Create(
+            testing::UnitTest::GetInstance()->current_test_info()->name(),
+            /*worker_count=*/2, /*ps_count=*/0)) {}
+
+  ProcessUnderTest& process(TaskId task) { return cluster_->process(task); }
+  std::string address(TaskId task) {
+    return *cluster_->cluster().Address(task);
+  }
+
+  void ExpectEndsWith(TaskId task, int exit_code) {
+    const absl::StatusOr<ProcessEnd> end = process(task).AwaitEnd();
+    ASSERT_OK(end);
+    EXPECT_EQ(end->ShellCode(), exit_code) << task << " wrote:\n"
+                                           << process(task).output();
+  }
+
+  nlohmann::json Summary() {
+    std::ifstream file(cluster_->run_dir() + "/summary.json");
+    return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  }
+
+  // Both workers, once they are well into training.
+  void StartEndless() {
+    cluster_->set_epochs(kEndless);
+    ASSERT_OK(cluster_->StartAll());
+    ASSERT_OK(process(kWorker0).AwaitLine("Epoch 3/"));
+  }
+
+  const std::unique_ptr<ClusterUnderTest> cluster_;
+};
+
+TEST_F(SynchronousTest, TwoWorkersTrainAsOneAndTheFirstWritesTheResults) {
+  ASSERT_OK(cluster_->StartAll());
+  ExpectEndsWith(kWorker0, 0);
+  ExpectEndsWith(kWorker1, 0);
+  EXPECT_THAT(process(kWorker0).output(),
+              HasSubstr("2 workers, 2 replicas; RING over shared memory"));
+  EXPECT_THAT(process(kWorker0).output(), HasSubstr("summary.json"));
+  EXPECT_THAT(process(kWorker1).output(), Not(HasSubstr("summary.json")));
+  const nlohmann::json summary = Summary();
+  EXPECT_EQ(summary["strategy"], "multi_worker_mirrored");
+  EXPECT_GE(summary["final"]["test_sparse_categorical_accuracy"], 0.96);
+}
+
+TEST_F(SynchronousTest, TrainsTheSameWithEveryLane) {
+  cluster_->set_epochs(5);
+  const std::vector<std::vector<std::string>> lanes = {
+      {}, {"--noshared_memory"}, {"--noshared_memory", "--noraw_sockets"}};
+  const char* const names[] = {"shared memory", "raw", "gRPC"};
+  double loss = 0;
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    for (const TaskId& task : {kWorker1, kWorker0}) {
+      ASSERT_OK(cluster_->Start(task, lanes[i]));
+    }
+    ExpectEndsWith(kWorker0, 0);
+    ExpectEndsWith(kWorker1, 0);
+    EXPECT_THAT(process(kWorker0).output(), HasSubstr(names[i]));
+    const double came = Summary()["final"]["loss"];
+    if (i == 0) loss = came;
+    EXPECT_NEAR(came, loss, 1e-4) << names[i];
+  }
+}
+
+TEST_F(SynchronousTest, TheFirstNamesTheSecondUntilItComes) {
+  cluster_->set_epochs(2);
+  ASSERT_OK(cluster_->Start(kWorker0));
+  EXPECT_OK(process(kWorker0).AwaitLine(
+      absl::StrCat("waiting for worker 1 (", address(kWorker1))));
+  ASSERT_OK(cluster_->Start(kWorker1));
+  ExpectEndsWith(kWorker0, 0);
+  ExpectEndsWith(kWorker1, 0);
+}
+
+TEST_F(SynchronousTest, ASecondThatNeverComesIsNamedInTheError) {
+  ASSERT_OK(cluster_->Start(kWorker0, {"--startup_timeout=300ms"}));
+  ExpectEndsWith(kWorker0, 1);
+  EXPECT_THAT(process(kWorker0).output(),
+              HasSubstr(absl::StrCat("worker 1 (", address(kWorker1))));
+}
+
+TEST_F(SynchronousTest, TwoWithOneIndexAreToldSo) {
+  ASSERT_OK(cluster_->Start(kWorker0, {"--startup_timeout=20s"}));
+  ASSERT_OK(process(kWorker0).AwaitLine("waiting for worker 1"));
+  const auto second = ProcessUnderTest::Start(
+      {"worker/worker", "--job=examples/digits/digits.job",
+       absl::StrCat("--run_dir=", cluster_->run_dir())},
+      {{"TF_CONFIG", cluster_->TfConfig(kWorker0)}});
+  ASSERT_OK(second);
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, (*second)->AwaitEnd());
+  EXPECT_NE(end.ShellCode(), 0) << (*second)->output();
+  EXPECT_THAT((*second)->output(), HasSubstr(address(kWorker0)));
+}
+
+TEST_F(SynchronousTest, WorkersWithOtherPortsRefuseEachOther) {
+  ASSERT_OK_AND_ASSIGN(const auto port, PortReservation::Create());
+  const std::string other = absl::StrReplaceAll(
+      cluster_->TfConfig(kWorker1),
+      {{address(kWorker0), absl::StrCat("localhost:", port->port())}});
+  ASSERT_OK(cluster_->Start(kWorker0, {"--startup_timeout=20s"}));
+  // It dials nobody whom worker 0 knows; worker 0 dials it.
+  ASSERT_OK(cluster_->Start(kWorker1, {"--startup_timeout=20s",
+                                       absl::StrCat("--tf_config=", other)}));
+  ExpectEndsWith(kWorker0, 2);
+  EXPECT_THAT(process(kWorker0).output(), HasSubstr("disagree"));
+  EXPECT_THAT(process(kWorker0).output(),
+              HasSubstr(absl::StrCat("localhost:", port->port())));
+}
+
+TEST_F(SynchronousTest, WorkersWithOtherJobsRefuseEachOtherAndSayWhere) {
+  ASSERT_OK(cluster_->Start(kWorker0, {"--startup_timeout=20s"}));
+  ASSERT_OK(cluster_->Start(kWorker1,
+                            {"--startup_timeout=20s", "--set", "epochs=7"}));
+  for (const TaskId& task : {kWorker0, kWorker1}) {
+    ExpectEndsWith(task, 2);
+    EXPECT_THAT(process(task).output(), HasSubstr("epochs: 7"));
+    EXPECT_THAT(process(task).output(), HasSubstr("epochs: 30"));
+  }
+}
+
+TEST_F(SynchronousTest, AKilledWorkerEndsTheGroupWhichAsksToBeStartedAgain) {
+  StartEndless();
+  process(kWorker1).SendSignal(SIGKILL);
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
+                       process(kWorker0).AwaitEnd(absl::Seconds(10)));
+  EXPECT_EQ(end.ShellCode(), 138) << process(kWorker0).output();
+  EXPECT_THAT(process(kWorker0).output(), HasSubstr("worker 1"));
+}
+
+TEST_F(SynchronousTest, AStoppedWorkerIsNoticedByItsSilence) {
+  StartEndless();
+  process(kWorker1).SendSignal(SIGSTOP);
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
+                       process(kWorker0).AwaitEnd(absl::Seconds(20)));
+  EXPECT_EQ(end.ShellCode(), 138) << process(kWorker0).output();
+  EXPECT_THAT(process(kWorker0).output(), HasSubstr("worker 1"));
+  // It learns that it has been given up.
+  process(kWorker1).SendSignal(SIGCONT);
+  ExpectEndsWith(kWorker1, 138);
+}
+
+TEST_F(SynchronousTest, AWorkerToldToStopObeysAndTheOtherAsksToBeRestarted) {
+  StartEndless();
+  process(kWorker1).SendSignal(SIGTERM);
+  ExpectEndsWith(kWorker1, 143);
+  ExpectEndsWith(kWorker0, 138);
+}
+
+TEST_F(SynchronousTest, LaunchRunsAnyNumberOfWorkers) {
+  for (const int workers : {1, 3}) {
+    const std::string run_dir =
+        absl::StrCat(testing::TempDir(), "/launched-", workers);
+    ASSERT_OK_AND_ASSIGN(
+        const auto launch,
+        ProcessUnderTest::Start({"deploy/launch/launch",
+                                 absl::StrCat("--workers=", workers), "--ps=0",
+                                 "--job=examples/digits/digits.job",
+                                 absl::StrCat("--run_dir=", run_dir)}));
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, launch->AwaitEnd());
+    EXPECT_EQ(end.ShellCode(), 0) << launch->output();
+    std::ifstream file(run_dir + "/summary.json");
+    const nlohmann::json summary = nlohmann::json::parse(file);
+    EXPECT_GE(summary["final"]["test_sparse_categorical_accuracy"], 0.96);
+  }
+}
+
+}  // namespace
+}  // namespace muster
