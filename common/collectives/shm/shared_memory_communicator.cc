@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kLineBytes = 64;
 
-// As much of a slot as is worth having back before it is needed.
-constexpr size_t kReclaimedBytesMax = 4096;
+// More than this in flight would hold up what the caller does next.
+constexpr size_t kReclaimedBytesMax = 2048;
 
 // What is read at once out of the memory of the other ranks stays in the cache
 // of this one until it has been combined.
@@ -110,8 +110,8 @@ Location SharedMemoryCommunicator::Offer(TensorSpan span) {
 void SharedMemoryCommunicator::ReclaimNextSlot(size_t size_bytes) {
 #if defined(__x86_64__)
   const uint8_t* slot = meeting_->block(rank_).slots[(staged_count_ + 1) & 1];
-  const size_t reclaimed = std::min(size_bytes, kReclaimedBytesMax);
-  for (size_t i = 0; i < reclaimed; i += kLineBytes) {
+  if (size_bytes > kReclaimedBytesMax) return;
+  for (size_t i = 0; i < size_bytes; i += kLineBytes) {
     asm volatile("prefetchw %0" : : "m"(slot[i]));
   }
 #else
