@@ -84,7 +84,7 @@ uint32_t ExtendLengthCrc32c(uint32_t crc, uint64_t length) {
 
 absl::Status WriteBundleIndex(
     Disk* disk, absl::string_view path, const proto::BundleHeader& header,
-    const std::map<std::string, proto::BundleEntry>& entries) {
+    const std::map<std::string, proto::BundleEntry>& entries, bool is_durable) {
   ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
                    disk->Create(path));
   TableWriter table(file.get());
@@ -93,7 +93,7 @@ absl::Status WriteBundleIndex(
     RETURN_IF_ERROR(table.Add(key, entry.SerializeAsString()));
   }
   RETURN_IF_ERROR(table.Finish());
-  return file->Sync();
+  return is_durable ? file->Sync() : absl::OkStatus();
 }
 
 absl::StatusOr<BundleIndex> ReadBundleIndex(Disk* disk,

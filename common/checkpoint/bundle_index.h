@@ -29,10 +29,10 @@ bool HasSameBundleType(const proto::BundleEntry& a,
 // Extends a checksum by the length of a string, as checkpoints do it.
 uint32_t ExtendLengthCrc32c(uint32_t crc, uint64_t length);
 
-// Writes and syncs the table.
+// Writes the table, and syncs it if it has to outlive a power cut.
 absl::Status WriteBundleIndex(
     Disk* disk, absl::string_view path, const proto::BundleHeader& header,
-    const std::map<std::string, proto::BundleEntry>& entries);
+    const std::map<std::string, proto::BundleEntry>& entries, bool is_durable);
 
 struct BundleIndex {
   proto::BundleHeader header;

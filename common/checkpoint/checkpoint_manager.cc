@@ -70,11 +70,14 @@ absl::Status CheckpointManager::Load() {
     return absl::OkStatus();
   }
   state_.last_preserved = now;
-  if (absl::IsNotFound(state.status())) return absl::OkStatus();
-  if (!absl::IsDataLoss(state.status())) return state.status();
+  if (!IsDamage(state.status())) return state.status();
+  ASSIGN_OR_RETURN(std::vector<int64_t> numbers, ListNumbers());
+  // A new folder, or none yet.
+  if (numbers.empty() && absl::IsNotFound(state.status())) {
+    return absl::OkStatus();
+  }
   LOG(WARNING) << state.status().message()
                << "; going by the files of the folder";
-  ASSIGN_OR_RETURN(std::vector<int64_t> numbers, ListNumbers());
   // Which of the others are kept for good is not known any more: all are.
   const size_t listed_max =
       options_.checkpoint_count_max.value_or(numbers.size());

@@ -46,7 +46,8 @@ class CheckpointManager {
   };
 
   // Reads what the folder holds, which need not exist. A `checkpoint` file that
-  // is damaged is named in the log, and the files themselves are listed.
+  // is damaged, or missing beside checkpoints, is named in the log, and the
+  // files themselves are listed.
   //   kInvalidArgument  an option makes no sense
   //   others            the disk's
   static absl::StatusOr<std::unique_ptr<CheckpointManager>> Create(

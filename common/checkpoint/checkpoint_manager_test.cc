@@ -204,6 +204,8 @@ TEST_F(CheckpointManagerTest, ADamagedStateFileIsReplacedByALookAtTheFolder) {
                 ElementsAre("runs/7/ckpt-11", "runs/7/ckpt-12"));
     EXPECT_THAT(Restore(manager.get()), IsOkAndHolds(12));
   }
+  ASSERT_OK(disk_->Remove("runs/7/checkpoint"));
+  EXPECT_THAT(Restore(Manager(2).get()), IsOkAndHolds(12));
 }
 
 TEST_F(CheckpointManagerTest, AFullDiskLeavesWhatWasThere) {

@@ -35,8 +35,8 @@ class HostileIndexTest : public testing::Test {
     EncodeBundleType({DType::kFloat32, {2}}, &entry);
     entry.set_size(8);
     change(&index);
-    EXPECT_OK(
-        WriteBundleIndex(&disk_, "ckpt.index", index.header, index.entries));
+    EXPECT_OK(WriteBundleIndex(&disk_, "ckpt.index", index.header,
+                               index.entries, false));
     disk_.Set("ckpt.data-00000-of-00001", std::string(8, '\0'));
     return TensorBundleReader::Open(&disk_, "ckpt").status();
   }

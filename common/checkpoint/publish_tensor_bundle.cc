@@ -123,7 +123,8 @@ absl::Status PlaceFiles(Disk* disk, absl::string_view prefix, int part_count,
   const std::string index_path = BundleIndexPath(prefix);
   const std::string beside = TemporaryPath(index_path);
   absl::Status status =
-      WriteBundleIndex(disk, beside, MakeBundleHeader(shard_count), entries);
+      WriteBundleIndex(disk, beside, MakeBundleHeader(shard_count), entries,
+                       /*is_durable=*/true);
   if (status.ok()) status = disk->Rename(beside, index_path);
   if (!status.ok()) {
     disk->Remove(beside).IgnoreError();

@@ -220,14 +220,15 @@ absl::Status TensorBundleWriter::Finish() {
   RETURN_IF_ERROR(Keep(data_->Sync()));
   data_.reset();
   RETURN_IF_ERROR(Keep(WriteIndex()));
-  RETURN_IF_ERROR(Keep(disk_->SyncFolder(folder_)));
   is_finished_ = true;
   return absl::OkStatus();
 }
 
+// Only the data is synced: whoever publishes syncs the names and writes an
+// index of its own, and what is not published by then is lost on purpose.
 absl::Status TensorBundleWriter::WriteIndex() {
-  proto::BundleHeader header = MakeBundleHeader(1);
-  return WriteBundleIndex(disk_, index_path_, header, entries_);
+  return WriteBundleIndex(disk_, index_path_, MakeBundleHeader(1), entries_,
+                          /*is_durable=*/false);
 }
 
 absl::Status TensorBundleWriter::WriteBytes(absl::Span<const uint8_t> bytes) {

@@ -70,7 +70,7 @@ class TensorBundleWriter {
   absl::Status AppendBytes(absl::Span<const uint8_t> bytes);
   absl::Status EndTensor();
 
-  // Syncs. Nothing is added afterwards.
+  // Syncs the data. Nothing is added afterwards.
   absl::Status Finish();
 
  private:
