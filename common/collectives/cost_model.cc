@@ -36,10 +36,10 @@ double HalvingDoublingSeconds(int size, double size_bytes,
 
 CostModel RawLaneCosts() {
   CostModel costs;
-  costs.link.latency_seconds = 3e-6;
-  costs.link.overhead_seconds = 1.5e-6;
-  costs.link.seconds_per_byte = 0.2e-9;
-  costs.reduce_seconds_per_byte = 0.05e-9;
+  costs.link.latency_seconds = 2e-6;
+  costs.link.overhead_seconds = 1.6e-6;
+  costs.link.seconds_per_byte = 0.12e-9;
+  costs.reduce_seconds_per_byte = 0.2e-9;
   costs.crowding_per_peer = 0.05;
   return costs;
 }

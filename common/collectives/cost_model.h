@@ -34,8 +34,8 @@ struct CostModel {
   double crowding_per_peer = 0;
 };
 
-// Over raw lanes of a machine or a rack. Measured by bench/
-// network_all_reduce_benchmark --calibrate.
+// Over raw lanes of a machine, as bench/network_all_reduce_benchmark shows them
+// between two ranks, except for the crowding, which is an estimate.
 CostModel RawLaneCosts();
 
 // For kOneShot, kDirect, kRing and kHalvingDoubling; 0 for one rank.
