@@ -30,19 +30,20 @@ struct PassContext {
 // Items one after another. Not thread-safe. After an error a stream is not
 // asked again; after its end it may be, and answers the same.
 template <typename T>
-class Stream {
+class ItemStream {
  public:
-  virtual ~Stream() = default;
+  virtual ~ItemStream() = default;
   // As DatasetIterator::Next().
   virtual absl::StatusOr<bool> Next(T* item) = 0;
 };
 
-using ElementStream = Stream<Element>;
-using RowStream = Stream<int64_t>;
+using ElementStream = ItemStream<Element>;
+using RowStream = ItemStream<int64_t>;
 
 template <typename T>
-using StreamFactory = std::function<absl::StatusOr<std::unique_ptr<Stream<T>>>(
-    const PassContext&)>;
+using StreamFactory =
+    std::function<absl::StatusOr<std::unique_ptr<ItemStream<T>>>(
+        const PassContext&)>;
 
 // Elements in memory that are reached by number. Thread-safe: immutable.
 class RowTable {

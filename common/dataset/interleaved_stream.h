@@ -26,11 +26,11 @@ absl::Status CheckInterleave(const char* stage,
 // cycle whose stream ended loses its turn, and gets the next stream when its
 // turn comes again.
 template <typename T>
-class InterleavedStream final : public Stream<T> {
+class InterleavedStream final : public ItemStream<T> {
  public:
   // Hands out the streams that are interleaved; null when there are no more.
   using NextStream =
-      std::function<absl::StatusOr<std::unique_ptr<Stream<T>>>()>;
+      std::function<absl::StatusOr<std::unique_ptr<ItemStream<T>>>()>;
 
   InterleavedStream(NextStream next_stream, const InterleaveOptions& options)
       : next_stream_(std::move(next_stream)),
@@ -39,7 +39,7 @@ class InterleavedStream final : public Stream<T> {
 
   absl::StatusOr<bool> Next(T* item) override {
     while (!inputs_ended_ || open_count_ > 0) {
-      std::unique_ptr<Stream<T>>& stream = cycle_[turn_];
+      std::unique_ptr<ItemStream<T>>& stream = cycle_[turn_];
       if (stream == nullptr) {
         if (!inputs_ended_) {
           ASSIGN_OR_RETURN(stream, next_stream_());
@@ -71,7 +71,7 @@ class InterleavedStream final : public Stream<T> {
 
   const NextStream next_stream_;
   const int64_t block_length_;
-  std::vector<std::unique_ptr<Stream<T>>> cycle_;  // Null: free.
+  std::vector<std::unique_ptr<ItemStream<T>>> cycle_;  // Null: free.
   size_t turn_ = 0;
   int64_t drawn_ = 0;  // In this turn.
   int64_t open_count_ = 0;

@@ -19,7 +19,7 @@ constexpr int64_t kUnknown = Dataset::kUnknownCardinality;
 
 // What the stages have in common. `Stage` gives:
 //   template <typename T>
-//   absl::StatusOr<std::unique_ptr<Stream<T>>> Order(
+//   absl::StatusOr<std::unique_ptr<ItemStream<T>>> Order(
 //       StreamFactory<T> input, const PassContext& context) const;
 //   void EncodeStage(proto::DatasetStage* stage) const;
 //   absl::StatusOr<NodePointer> MakeOn(NodePointer input) const;
@@ -87,9 +87,9 @@ absl::StatusOr<NodePointer> MakeNode(NodePointer input, int64_t cardinality,
 }
 
 template <typename T>
-class ShuffleStream final : public Stream<T> {
+class ShuffleStream final : public ItemStream<T> {
  public:
-  ShuffleStream(std::unique_ptr<Stream<T>> input, int64_t buffer_size,
+  ShuffleStream(std::unique_ptr<ItemStream<T>> input, int64_t buffer_size,
                 uint64_t key)
       : input_(std::move(input)),
         buffer_size_(static_cast<size_t>(buffer_size)),
@@ -119,7 +119,7 @@ class ShuffleStream final : public Stream<T> {
   }
 
  private:
-  const std::unique_ptr<Stream<T>> input_;
+  const std::unique_ptr<ItemStream<T>> input_;
   const size_t buffer_size_;
   RandomStream random_;
   std::vector<T> buffer_;
@@ -133,7 +133,7 @@ struct ShuffleStage {
   static constexpr StageKind kKind = StageKind::kShuffle;
 
   template <typename T>
-  absl::StatusOr<std::unique_ptr<Stream<T>>> Order(
+  absl::StatusOr<std::unique_ptr<ItemStream<T>>> Order(
       const StreamFactory<T>& input, const PassContext& context) const {
     uint64_t key = options.seed;
     if (options.decorrelate) {
@@ -142,7 +142,7 @@ struct ShuffleStage {
     key = FoldIn(key, options.reshuffle_each_iteration
                           ? static_cast<uint64_t>(context.epoch)
                           : 0);
-    ASSIGN_OR_RETURN(std::unique_ptr<Stream<T>> stream, input(context));
+    ASSIGN_OR_RETURN(std::unique_ptr<ItemStream<T>> stream, input(context));
     return std::make_unique<ShuffleStream<T>>(std::move(stream), buffer_size,
                                               key);
   }
@@ -159,7 +159,7 @@ struct ShuffleStage {
 };
 
 template <typename T>
-class RepeatStream final : public Stream<T> {
+class RepeatStream final : public ItemStream<T> {
  public:
   RepeatStream(StreamFactory<T> input, int64_t count, PassContext context)
       : input_(std::move(input)), count_(count), context_(context) {}
@@ -200,7 +200,7 @@ class RepeatStream final : public Stream<T> {
   const StreamFactory<T> input_;
   const int64_t count_;
   const PassContext context_;
-  std::unique_ptr<Stream<T>> stream_;  // Null between passes.
+  std::unique_ptr<ItemStream<T>> stream_;  // Null between passes.
   int64_t pass_ = 0;
   bool pass_is_empty_ = true;
 };
@@ -211,7 +211,7 @@ struct RepeatStage {
   static constexpr StageKind kKind = StageKind::kElements;
 
   template <typename T>
-  absl::StatusOr<std::unique_ptr<Stream<T>>> Order(
+  absl::StatusOr<std::unique_ptr<ItemStream<T>>> Order(
       StreamFactory<T> input, const PassContext& context) const {
     return std::make_unique<RepeatStream<T>>(std::move(input), count, context);
   }
@@ -225,10 +225,10 @@ struct RepeatStage {
 
 // Skips `begin` items, then hands on every `stride`-th until `count` are out.
 template <typename T>
-class StridedStream final : public Stream<T> {
+class StridedStream final : public ItemStream<T> {
  public:
-  StridedStream(std::unique_ptr<Stream<T>> input, int64_t begin, int64_t stride,
-                int64_t count)
+  StridedStream(std::unique_ptr<ItemStream<T>> input, int64_t begin,
+                int64_t stride, int64_t count)
       : input_(std::move(input)),
         stride_(stride),
         left_(count),
@@ -247,17 +247,17 @@ class StridedStream final : public Stream<T> {
   }
 
  private:
-  const std::unique_ptr<Stream<T>> input_;
+  const std::unique_ptr<ItemStream<T>> input_;
   const int64_t stride_;
   int64_t left_;  // kInfinite: all.
   int64_t to_skip_;
 };
 
 template <typename T>
-absl::StatusOr<std::unique_ptr<Stream<T>>> MakeStrided(
+absl::StatusOr<std::unique_ptr<ItemStream<T>>> MakeStrided(
     const StreamFactory<T>& input, const PassContext& context, int64_t begin,
     int64_t stride, int64_t count) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Stream<T>> stream, input(context));
+  ASSIGN_OR_RETURN(std::unique_ptr<ItemStream<T>> stream, input(context));
   return std::make_unique<StridedStream<T>>(std::move(stream), begin, stride,
                                             count);
 }
@@ -268,7 +268,7 @@ struct TakeStage {
   static constexpr StageKind kKind = StageKind::kCount;
 
   template <typename T>
-  absl::StatusOr<std::unique_ptr<Stream<T>>> Order(
+  absl::StatusOr<std::unique_ptr<ItemStream<T>>> Order(
       const StreamFactory<T>& input, const PassContext& context) const {
     return MakeStrided(input, context, 0, 1, count);
   }
@@ -286,7 +286,7 @@ struct SkipStage {
   static constexpr StageKind kKind = StageKind::kCount;
 
   template <typename T>
-  absl::StatusOr<std::unique_ptr<Stream<T>>> Order(
+  absl::StatusOr<std::unique_ptr<ItemStream<T>>> Order(
       const StreamFactory<T>& input, const PassContext& context) const {
     return MakeStrided(input, context, count, 1, kInfinite);
   }
@@ -305,7 +305,7 @@ struct ShardStage {
   static constexpr StageKind kKind = StageKind::kCount;
 
   template <typename T>
-  absl::StatusOr<std::unique_ptr<Stream<T>>> Order(
+  absl::StatusOr<std::unique_ptr<ItemStream<T>>> Order(
       const StreamFactory<T>& input, const PassContext& context) const {
     return MakeStrided(input, context, index, shard_count, kInfinite);
   }
@@ -322,7 +322,7 @@ struct ShardByPipelineStage {
   static constexpr StageKind kKind = StageKind::kShardByPipeline;
 
   template <typename T>
-  absl::StatusOr<std::unique_ptr<Stream<T>>> Order(
+  absl::StatusOr<std::unique_ptr<ItemStream<T>>> Order(
       const StreamFactory<T>& input, const PassContext& context) const {
     return MakeStrided(input, context, context.input.input_pipeline_id,
                        context.input.num_input_pipelines, kInfinite);

@@ -28,8 +28,8 @@ void WriteAll(int fd, absl::string_view text) {
 
 }  // namespace
 
-void Console::WriteLine(Stream stream, absl::string_view label, int color_index,
-                        absl::string_view line) {
+void Console::WriteLine(ConsoleStream stream, absl::string_view label,
+                        int color_index, absl::string_view line) {
   std::string text;
   if (bar_on_line_) {
     WriteAll(options_.output_fd, kWipeLine);
@@ -46,8 +46,9 @@ void Console::WriteLine(Stream stream, absl::string_view label, int color_index,
   }
   if (!line.empty()) absl::StrAppend(&text, " ", line);
   absl::StrAppend(&text, "\n");
-  WriteAll(stream == Stream::kOutput ? options_.output_fd : options_.error_fd,
-           text);
+  WriteAll(
+      stream == ConsoleStream::kOutput ? options_.output_fd : options_.error_fd,
+      text);
 }
 
 void Console::WriteRaw(absl::string_view bytes) {

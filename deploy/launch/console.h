@@ -9,7 +9,7 @@
 
 namespace muster {
 
-enum class Stream { kOutput, kError };
+enum class ConsoleStream { kOutput, kError };
 
 // What a person watching `launch` sees: lines of many tasks, each behind its
 // task's name, and the progress bar of one of them where that is a terminal.
@@ -28,7 +28,7 @@ class Console {
 
   // "worker 1 | line\n". `color_index` picks a colour that tells tasks apart. A
   // progress bar that stands on the line is wiped; its owner draws it again.
-  void WriteLine(Stream stream, absl::string_view label, int color_index,
+  void WriteLine(ConsoleStream stream, absl::string_view label, int color_index,
                  absl::string_view line);
 
   // Bytes of the task that owns the terminal, as they are.

@@ -39,23 +39,23 @@ class ConsoleTest : public testing::Test {
 
 TEST_F(ConsoleTest, EveryLineStandsBehindItsTask) {
   Console console(Options(false));
-  console.WriteLine(Stream::kOutput, "worker 1", 0, "hello");
-  console.WriteLine(Stream::kError, "ps 0", 1, "");
+  console.WriteLine(ConsoleStream::kOutput, "worker 1", 0, "hello");
+  console.WriteLine(ConsoleStream::kError, "ps 0", 1, "");
   EXPECT_EQ(Written(), "worker 1 | hello\nps 0     |\n");
 }
 
 TEST_F(ConsoleTest, ColoursOnlyTheName) {
   Console console(Options(true));
-  console.WriteLine(Stream::kOutput, "ps 0", 0, "x");
+  console.WriteLine(ConsoleStream::kOutput, "ps 0", 0, "x");
   EXPECT_EQ(Written(), "\x1b[36mps 0     |\x1b[0m x\n");
 }
 
 TEST_F(ConsoleTest, ALineOfAnotherTaskWipesTheBar) {
   Console console(Options(false));
   console.WriteRaw("\r 1/9");
-  console.WriteLine(Stream::kOutput, "ps 0", 0, "x");
+  console.WriteLine(ConsoleStream::kOutput, "ps 0", 0, "x");
   console.WriteRaw("\r 9/9\n");
-  console.WriteLine(Stream::kOutput, "ps 0", 0, "y");
+  console.WriteLine(ConsoleStream::kOutput, "ps 0", 0, "y");
   EXPECT_EQ(Written(), "\r 1/9\r\x1b[Kps 0     | x\n\r 9/9\nps 0     | y\n");
 }
 

@@ -64,9 +64,9 @@ class LaunchedTask {
 
  private:
   struct Source {
-    explicit Source(Stream stream) : stream(stream) {}
+    explicit Source(ConsoleStream stream) : stream(stream) {}
 
-    const Stream stream;
+    const ConsoleStream stream;
     int fd = -1;  // Owned by child_; -1 after the end of the stream.
     LineCutter cutter;
   };
@@ -75,7 +75,7 @@ class LaunchedTask {
   void HandOn(Source* source, absl::string_view bytes);
   void OnLine(const Source& source, absl::string_view line);
   bool IsRaw(const Source& source) const {
-    return options_.owns_terminal && source.stream == Stream::kOutput;
+    return options_.owns_terminal && source.stream == ConsoleStream::kOutput;
   }
 
   const TaskPlan plan_;
@@ -86,8 +86,8 @@ class LaunchedTask {
   int log_fd_ = -1;
   absl::Time started_;
   std::unique_ptr<ChildProcess> child_;
-  Source output_{Stream::kOutput};
-  Source error_{Stream::kError};
+  Source output_{ConsoleStream::kOutput};
+  Source error_{ConsoleStream::kError};
   std::deque<std::string> last_lines_;
 };
 

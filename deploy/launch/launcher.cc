@@ -239,7 +239,7 @@ bool Launcher::IsRestarted(TaskId task) const {
 }
 
 void Launcher::Say(absl::string_view line) {
-  console_.WriteLine(Stream::kError, kOwnLabel, kOwnColor, line);
+  console_.WriteLine(ConsoleStream::kError, kOwnLabel, kOwnColor, line);
 }
 
 }  // namespace muster

@@ -186,10 +186,10 @@ TEST_F(SynchronousTest, LaunchRunsAnyNumberOfWorkers) {
         absl::StrCat(testing::TempDir(), "/launched-", workers);
     ASSERT_OK_AND_ASSIGN(
         const auto launch,
-        ProcessUnderTest::Start({"deploy/launch/launch",
-                                 absl::StrCat("--workers=", workers), "--ps=0",
-                                 "--job=examples/digits/digits.job",
-                                 absl::StrCat("--run_dir=", run_dir)}));
+        ProcessUnderTest::Start(
+            {"deploy/launch/launch", absl::StrCat("--workers=", workers),
+             "--ps=0", "--cores=1", "--job=examples/digits/digits.job",
+             absl::StrCat("--run_dir=", run_dir)}));
     ASSERT_OK_AND_ASSIGN(const ProcessEnd end, launch->AwaitEnd());
     EXPECT_EQ(end.ShellCode(), 0) << launch->output();
     std::ifstream file(run_dir + "/summary.json");

@@ -131,6 +131,27 @@ def undocumented_folders(paths, architecture):
             yield f"docs/ARCHITECTURE.md does not name {folder}/"
 
 
+_TYPE = re.compile(
+    r"^(?:template <[^\n]*>\n)?(?:class|struct|enum class) (\w+)(?: final)?"
+    r"(?:\s*:[^;{]*)?\s*\{", re.MULTILINE)
+
+
+def types_of_one_name(texts):
+    """Types of the library that share a name, which the linker takes for one.
+
+    Those of the outermost scope of headers: one namespace holds them all.
+    """
+    homes = {}
+    for path, text in sorted(texts.items()):
+        if not path.endswith(".h") or path.startswith("third_party/"):
+            continue
+        for match in _TYPE.finditer(text):
+            homes.setdefault(match.group(1), []).append(path)
+    for name, paths in sorted(homes.items()):
+        if len(paths) > 1:
+            yield f"{name} is a type in {' and in '.join(paths)}; rename one"
+
+
 def files_of(root):
     """Paths of the tree's own text files: what git knows, or what lies there."""
     try:
@@ -149,11 +170,13 @@ def files_of(root):
 def check_tree(root):
     paths = files_of(root)
     complaints = []
+    texts = {}
     for path in paths:
         with open(os.path.join(root, path), encoding="utf-8") as file:
-            text = file.read()
+            texts[path] = file.read()
         for rule in FILE_RULES:
-            complaints += rule(path, text)
+            complaints += rule(path, texts[path])
+    complaints += types_of_one_name(texts)
     map_path = os.path.join(root, "docs", "ARCHITECTURE.md")
     if os.path.exists(map_path):
         with open(map_path, encoding="utf-8") as file:

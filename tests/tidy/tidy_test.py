@@ -66,6 +66,14 @@ class RulesTest(unittest.TestCase):
             rule, "a/BUILD.bazel",
             'package(default_visibility = ["//visibility:private"])\n' + library))
 
+    def test_types_of_one_name(self):
+        rule = tidy.types_of_one_name
+        plan = "namespace muster {\nclass Plan final : public A {\n};\n}\n"
+        self.assertTrue(list(rule({"a/b.h": plan, "c/d.h": "struct Plan {"})))
+        self.assertFalse(list(rule({"a/b.h": plan, "c/d.h": "class Plan;"})))
+        self.assertFalse(list(rule({"a/b.h": plan, "c/d.h": "  class Plan {"})))
+        self.assertFalse(list(rule({"a/b.h": plan, "c/d.cc": plan})))
+
     def test_folders_without_a_line_in_the_map(self):
         folders = list(tidy.undocumented_folders(
             ["common/graph/a.cc", "ps/b.h"], "`graph/` nodes"))
