@@ -125,7 +125,26 @@ TEST(ReplicaExecutionTest, ReducesWhatAllBring) {
       EXPECT_THAT(Floats(outcome.results[2]), ElementsAre(1, -2));
       EXPECT_THAT(Floats(outcome.results[3]), ElementsAre(3, 8));
       EXPECT_THAT(Floats(outcome.results[4]), ElementsAre(3, -16));
-      EXPECT_THAT(Floats(outcome.results[5]), ElementsAre(4));
+    }
+  }
+}
+
+// Replicas plan when shapes are new to them, which is not at the same time.
+TEST(ReplicaExecutionTest, NothingIsExchangedWhileAStepIsPlanned) {
+  Replicas replicas(
+      Trace(kAnyRows,
+            [](Value x) {
+              x.builder()->AddResult(Sum(x));
+              x.builder()->AddResult(AllReduce(
+                  x.builder()->Constant(Tensor::Scalar(2.0f)), "sum"));
+            }),
+      2);
+  for (const std::vector<float>& rows :
+       std::vector<std::vector<float>>{{1, 2}, {1, 2, 3, 4}, {}}) {
+    const auto outcomes = replicas.Run({{Rows(rows)}, {Rows({1, 2})}});
+    for (const Outcome& outcome : outcomes) {
+      ASSERT_OK(outcome.status);
+      EXPECT_EQ(outcome.results[1].scalar<float>(), 4);
     }
   }
 }
