@@ -201,7 +201,9 @@ class LaneFaultTest
         ReduceOp::kSum, SpanOf(buffer), {"gradients", timeout});
     static const Tensor expected =
         ReducedValues(ReduceOp::kSum, DType::kInt32, kElementCount, kSize);
-    if (status.ok()) EXPECT_TRUE(BitwiseEqual(buffer, expected));
+    if (status.ok()) {
+      EXPECT_TRUE(BitwiseEqual(buffer, expected));
+    }
     return status;
   }
 };

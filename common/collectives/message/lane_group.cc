@@ -1,8 +1,5 @@
 #include "common/collectives/message/lane_group.h"
 
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -14,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/collectives/message/farewell.h"
+#include "common/collectives/message/oversubscription.h"
 #include "common/rpc/fault_point.h"
 
 namespace muster {
@@ -27,24 +25,6 @@ constexpr absl::Duration kAnnounceDelayMax = absl::Milliseconds(100);
 constexpr absl::Duration kFarewellTimeMax = absl::Milliseconds(200);
 
 absl::Time Now() { return Clock::Real()->Now(); }
-
-// Whether spinning takes the processor from those who are waited for: other
-// ranks, or the threads that move a lane without a descriptor.
-bool IsOversubscribed(const std::vector<std::unique_ptr<Lane>>& lanes) {
-  int rank_count = 1;
-  for (const auto& lane : lanes) {
-    if (lane == nullptr) continue;
-    if (lane->fd() < 0) return true;
-    if (lane->is_same_host()) ++rank_count;
-  }
-  // A rank that is bound to one processor has it for itself: the others are
-  // bound elsewhere.
-  cpu_set_t processors;
-  if (sched_getaffinity(0, sizeof(processors), &processors) != 0) return true;
-  const int own_count = CPU_COUNT(&processors);
-  return rank_count >
-         (own_count > 1 ? own_count : sysconf(_SC_NPROCESSORS_ONLN));
-}
 
 // poll() counts in whole milliseconds: waits at least as long as asked, so that
 // the deadline has passed when it says so.
