@@ -69,16 +69,17 @@ void Formation::OnRefused(const absl::Status& why) {
 }
 
 void Formation::OnMessage(int rank, const proto::PeerMessage& message) {
-  absl::MutexLock lock(&mutex_);
-  if (rank == 0 && IsCommand(message)) command_ = message;
   if (rank == 0 && message.has_failure()) {
     const absl::Status error = DecodeFailure(message.failure());
-    refused_.Update(WithGroupErrorKind(
+    OnRefused(WithGroupErrorKind(
         WithMessage(error,
                     absl::StrCat(links_->Describe(0),
                                  " cannot form the group: ", error.message())),
         GroupErrorKind::kPeerFailed));
+    return;
   }
+  absl::MutexLock lock(&mutex_);
+  if (rank == 0 && IsCommand(message)) command_ = message;
   if (!message.has_reply() || message.generation() != awaited_generation_ ||
       message.reply().stage() != awaited_stage_ || replies_[rank].has_value()) {
     return;

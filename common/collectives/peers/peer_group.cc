@@ -17,6 +17,9 @@ namespace {
 // For streams that are being ended, and for refusals to go out.
 constexpr absl::Duration kServerGrace = absl::Milliseconds(500);
 
+// Of ranks that an error may be about.
+constexpr int kNamedRanksMax = 8;
+
 constexpr char kWhyNoNccl[] =
     "NCCL needs a GPU for every replica, and the replicas are CPUs";
 
@@ -218,17 +221,24 @@ absl::Status PeerGroup::Explain(absl::string_view attempted,
     return WithMessage(
         cause, absl::StrCat(attempted, " was ended: ", cause.message()));
   }
-  std::vector<std::string> missing;
-  const std::vector<PeerProgress> names = hangs_.TaskNames();
-  for (const int rank : progress.missing_ranks) {
-    missing.push_back(DescribeRank(rank, options_.replicas_per_task, names));
+  // What transports say is about ranks.
+  std::vector<int> ranks = progress.missing_ranks;
+  for (int rank = 0; progress.missing_ranks.empty() && rank < replica_count() &&
+                     rank < kNamedRanksMax;
+       ++rank) {
+    ranks.push_back(rank);
+  }
+  std::vector<std::string> names;
+  for (const int rank : ranks) {
+    if (rank < 0 || rank >= replica_count()) continue;
+    names.push_back(
+        DescribeRank(rank, options_.replicas_per_task, hangs_.TaskNames()));
   }
   const absl::Status own = WithMessage(
-      status, absl::StrCat(attempted, ": ", status.message(),
-                           missing.empty()
-                               ? std::string()
-                               : absl::StrCat("; not there: ",
-                                              absl::StrJoin(missing, ", "))));
+      status, absl::StrCat(
+                  attempted, ": ", status.message(),
+                  progress.missing_ranks.empty() ? "; among " : "; not there: ",
+                  absl::StrJoin(names, ", ")));
   life_.Fail(own);
   return own;
 }

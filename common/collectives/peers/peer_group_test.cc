@@ -244,7 +244,7 @@ TEST_F(PeerGroupTest, WhoDoesNotArriveAtTheEndIsNamed) {
 TEST_F(PeerGroupTest, ACollectiveThatExpiresNamesTheTaskAndEndsTheGroup) {
   const Groups groups = FormCluster(2);
   ASSERT_EQ(groups.size(), 2);
-  Tensor tensor(DType::kFloat32, {10});
+  Tensor tensor(DType::kFloat32, {1000});
   EXPECT_THAT(groups[0]->communicator(0)->AllReduce(
                   ReduceOp::kSum, SpanOf(tensor),
                   {.name = "dense/bias", .timeout = absl::Milliseconds(50)}),

@@ -186,6 +186,14 @@ absl::Status PeerLinks::Dress(const Peer& peer, int rank, absl::Status status,
   return WithTaskFailure(std::move(status), failure);
 }
 
+PeerLinks::Action& PeerLinks::Add(Action::Kind kind, int rank,
+                                  Actions* actions) {
+  Action& action = actions->emplace_back();
+  action.kind = kind;
+  action.rank = rank;
+  return action;
+}
+
 void PeerLinks::Perform(const Action& action) {
   switch (action.kind) {
     case Action::Kind::kDial:
@@ -284,8 +292,7 @@ bool PeerLinks::Occupy(const std::shared_ptr<Conversation>& conversation,
   peer.hello = hello;
   peer.incoming = conversation;
   peer.health.OnAccepted(clock_->Now());
-  Action& answer = actions->emplace_back();
-  answer.kind = Action::Kind::kSend;
+  Action& answer = Add(Action::Kind::kSend, rank, actions);
   // Kept alive by the conversation, which the transport keeps.
   answer.stream =
       std::shared_ptr<Stream>(conversation, &conversation->stream());
@@ -356,13 +363,11 @@ void PeerLinks::OnWelcome(int rank, const proto::PeerHello& hello,
   const absl::Status checked = admission_.Check(hello, rank);
   if (!checked.ok()) {
     peer.refusal = std::string(checked.message());
-    Action& cancel = actions->emplace_back();
-    cancel.kind = Action::Kind::kCancel;
+    Action& cancel = Add(Action::Kind::kCancel, rank, actions);
     cancel.stream = peer.outgoing;
     if (GroupErrorKindOf(checked) == GroupErrorKind::kDisagreement &&
         !watching_) {
-      Action& action = actions->emplace_back();
-      action.kind = Action::Kind::kRefused;
+      Action& action = Add(Action::Kind::kRefused, rank, actions);
       action.why = Dress(peer, rank, checked, "meeting it");
     }
     return;
@@ -422,8 +427,7 @@ void PeerLinks::OnRefusal(int rank, const proto::PeerRefusal& refusal,
   } else {
     return;
   }
-  Action& action = actions->emplace_back();
-  action.kind = Action::Kind::kRefused;
+  Action& action = Add(Action::Kind::kRefused, rank, actions);
   action.why = Dress(peer, rank, std::move(why), "meeting it");
 }
 
@@ -497,43 +501,39 @@ absl::Status PeerLinks::LossOf(int rank, absl::string_view reason) const {
 
 void PeerLinks::Settle(int rank, Actions* actions) {
   Peer& peer = peers_[rank];
-  if (watching_) {
-    if (peer.is_lost) return;
-    if (peer.end_expected) {
-      if (peer.health.IsAlive()) return;
-      peer.is_lost = true;
-      Action& action = actions->emplace_back();
-      action.kind = Action::Kind::kMissing;
-      action.rank = rank;
-      action.why = absl::UnavailableError("it has left");
-      return;
-    }
-    if (peer.health.IsPresent() && !peer.was_present) {
-      Action& action = actions->emplace_back();
-      action.kind = Action::Kind::kPresent;
-      action.rank = rank;
-    }
-    peer.was_present = peer.health.IsPresent();
-    const std::string reason = peer.health.LossReason();
-    if (reason.empty()) return;
-    peer.is_lost = true;
-    Action& action = actions->emplace_back();
-    action.kind = Action::Kind::kLost;
-    action.rank = rank;
+  const bool is_alive = peer.health.IsAlive();
+  if (!watching_ && !is_alive) peer.hello.reset();
+  if (peer.is_lost) return;
+  const std::string reason =
+      watching_ && !peer.end_expected ? peer.health.LossReason() : "";
+  peer.is_lost =
+      !reason.empty() || (watching_ && peer.end_expected && !is_alive);
+  if (!reason.empty()) {
+    Action& action = Add(Action::Kind::kLost, rank, actions);
     action.why = LossOf(rank, reason);
     return;
   }
+  // Told by one thread only, so that the last word is the true one.
+  peer.news_due = true;
+  peer.was_interrupted |= !peer.health.IsPresent();
+  wake_ = true;
+}
+
+void PeerLinks::PlanNews(int rank, Actions* actions) {
+  Peer& peer = peers_[rank];
+  if (!std::exchange(peer.news_due, false)) return;
   const bool is_present = peer.health.IsPresent();
-  if (!peer.health.IsAlive()) peer.hello.reset();
-  if (!is_present || !peer.was_present) {
-    Action& action = actions->emplace_back();
-    action.kind = is_present ? Action::Kind::kPresent : Action::Kind::kMissing;
-    action.rank = rank;
-    if (!is_present) {
-      action.why = absl::UnavailableError(peer.health.MissingReason());
-    }
+  const bool was_present = std::exchange(peer.was_present, is_present);
+  const bool was_interrupted = std::exchange(peer.was_interrupted, false);
+  // Whether one that was in the group is lost is not decided here.
+  if (was_interrupted && (!watching_ || peer.end_expected)) {
+    Action& missing = Add(Action::Kind::kMissing, rank, actions);
+    missing.why = absl::UnavailableError(
+        is_present ? "it went and came again" : peer.health.MissingReason());
   }
-  peer.was_present = is_present;
+  if (is_present && (!was_present || was_interrupted)) {
+    Add(Action::Kind::kPresent, rank, actions);
+  }
 }
 
 void PeerLinks::RunLoop() {
@@ -563,7 +563,9 @@ void PeerLinks::Plan(absl::Time now, bool is_tick, Actions* actions) {
   }
   for (int rank = 0; rank < task_count(); ++rank) {
     Peer& peer = peers_[rank];
-    if (rank == rank_ || peer.is_lost) continue;
+    if (rank == rank_) continue;
+    PlanNews(rank, actions);
+    if (peer.is_lost) continue;
     if (is_tick) {
       peer.health.OnTick();
       if (watching_) Settle(rank, actions);
@@ -571,13 +573,10 @@ void PeerLinks::Plan(absl::Time now, bool is_tick, Actions* actions) {
     if (!peer.is_open && now >= peer.next_dial && !peer.end_expected) {
       peer.is_open = true;
       ++observer_count_;
-      Action& dial = actions->emplace_back();
-      dial.kind = Action::Kind::kDial;
-      dial.rank = rank;
+      Action& dial = Add(Action::Kind::kDial, rank, actions);
       dial.session = peer.session;
     } else if (is_tick && peer.is_welcomed) {
-      Action& ping = actions->emplace_back();
-      ping.kind = Action::Kind::kSend;
+      Action& ping = Add(Action::Kind::kSend, rank, actions);
       ping.stream = peer.outgoing;
       ping.message.mutable_ping();
     }

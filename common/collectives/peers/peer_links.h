@@ -116,7 +116,9 @@ class PeerLinks : private Conversation::Host {
     std::unique_ptr<Channel> channel;  // Null for the own rank.
     PeerHealth health;
     std::optional<proto::PeerHello> hello;
-    bool was_present = false;
+    bool news_due = false;         // The listener is to be told how it is.
+    bool was_present = false;      // As the listener was told last.
+    bool was_interrupted = false;  // It was missing since then.
     bool is_lost = false;
     bool end_expected = false;
 
@@ -153,6 +155,7 @@ class PeerLinks : private Conversation::Host {
   };
   using Actions = std::vector<Action>;
 
+  static Action& Add(Action::Kind kind, int rank, Actions* actions);
   int RankOf(TaskId task) const;
   absl::Status Dress(const Peer& peer, int rank, absl::Status status,
                      absl::string_view attempted) const;
@@ -187,6 +190,8 @@ class PeerLinks : private Conversation::Host {
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // After anything that may have changed who is there.
   void Settle(int rank, Actions* actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PlanNews(int rank, Actions* actions)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
   void Plan(absl::Time now, bool is_tick, Actions* actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
