@@ -27,6 +27,7 @@
 #include "common/strategy/central_storage_strategy.h"
 #include "common/strategy/default_strategy.h"
 #include "common/strategy/mirrored_strategy.h"
+#include "common/strategy/multi_worker_mirrored_strategy.h"
 #include "common/strategy/one_device_strategy.h"
 #include "common/strategy/replica/cross_device_ops.h"
 #include "common/strategy/replica/distributed_values.h"

@@ -1,18 +1,17 @@
 #!/usr/bin/env bash
-# The loop learns, and learns the same on one replica and on several.
+# The loop learns, and learns the same on one replica and on several, in one
+# process and in two.
 set -euo pipefail
 
 program=examples/distributed_custom_loop/distributed_custom_loop
 
 losses() {
-  env -u TF_CONFIG "$program" --set devices="$1" --threads=1 |
-    tee /dev/stderr | grep -o 'loss: [0-9.]*' | cut -d' ' -f2
+  env -u TF_CONFIG "$@" | tee /dev/stderr | grep -o 'loss: [0-9.]*' |
+    cut -d' ' -f2
 }
 
-one=$(losses cpu:0)
-for devices in cpu:0,cpu:1 cpu:0,cpu:1,cpu:2; do
-  several=$(losses "$devices")
-  python3 - "$one" "$several" <<'PYTHON'
+expect_same() {
+  python3 - "$1" "$2" <<'PYTHON'
 import sys
 one, several = ([float(x) for x in text.split()] for text in sys.argv[1:])
 assert len(one) == 4, one
@@ -20,4 +19,12 @@ assert len(several) == 4, several
 for a, b in zip(one, several):
     assert abs(a - b) < 3e-5, (one, several)
 PYTHON
+}
+
+one=$(losses "$program" --set devices=cpu:0 --threads=1)
+for devices in cpu:0,cpu:1 cpu:0,cpu:1,cpu:2; do
+  expect_same "$one" \
+    "$(losses "$program" --set devices="$devices" --threads=1)"
 done
+expect_same "$one" "$(losses deploy/launch/launch --workers=2 --ps=0 \
+  --run_dir="${TEST_TMPDIR:-/tmp}/run" --program="$program")"

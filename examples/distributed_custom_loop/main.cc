@@ -3,7 +3,10 @@
 // documentation.
 //
 //   distributed_custom_loop --set devices=cpu:0,cpu:1
+//   launch --workers=2 --ps=0 --program=distributed_custom_loop
 //
+// Without a cluster the replicas are devices of this process; in a cluster of
+// workers every one of them runs this program, and the replicas are theirs.
 // Every replica runs the step on its part of the global batch. Losses are
 // divided by the size of that batch, gradients are summed over the replicas,
 // and so any number of replicas learns what one would.
@@ -16,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "muster.h"
@@ -42,13 +46,19 @@ Dataset Examples() {
       .Batch(kGlobalBatchSize);
 }
 
-absl::Status Train(Task& task) {
+absl::StatusOr<std::unique_ptr<SynchronousStrategy>> MakeStrategy(Task& task) {
   std::vector<std::string> devices;
   if (!task.flag("devices").empty()) {
     devices = absl::StrSplit(task.flag("devices"), ',');
   }
-  ASSIGN_OR_RETURN(auto strategy,
-                   MirroredStrategy::Create({.devices = devices}));
+  if (task.options().config.IsAlone()) {
+    return MirroredStrategy::Create({.devices = devices});
+  }
+  return MultiWorkerMirroredStrategy::Create(task, {.devices = devices});
+}
+
+absl::Status Train(Task& task) {
+  ASSIGN_OR_RETURN(const auto strategy, MakeStrategy(task));
   ASSIGN_OR_RETURN(const StrategyScope scope, StrategyScope::Enter(*strategy));
 
   Model model = Sequential({Dense(1)});
@@ -67,7 +77,7 @@ absl::Status Train(Task& task) {
 
   ASSIGN_OR_RETURN(const DistributedDataset dataset,
                    strategy->DistributeDataset(Examples()));
-  std::cout << strategy->num_replicas_in_sync() << " replicas\n"
+  std::cout << strategy->num_replicas_in_sync() << " replicas" << std::endl
             << std::fixed << std::setprecision(5);
   float first_loss = 0;
   float last_loss = 0;
@@ -88,6 +98,8 @@ absl::Status Train(Task& task) {
     }
     last_loss = sum / static_cast<float>(step_count);
     if (epoch == 0) first_loss = last_loss;
+    // All workers have come to the same.
+    if (!strategy->is_chief()) continue;
     std::cout << "Epoch " << epoch + 1 << "/" << kEpochs
               << " - loss: " << last_loss << std::endl;
   }

@@ -1,0 +1,56 @@
+// MNIST by a program of one's own, on workers that train in sync: the
+// counterpart of "Multi-worker training with Keras" in the TensorFlow
+// documentation. Every worker runs this program; TF_CONFIG tells it which one
+// it is. Without TF_CONFIG one process trains alone.
+//
+//   launch --workers=2 --ps=0 --program=bazel-bin/examples/mnist/mnist -- \
+//       --set data_dir=/data/mnist
+
+#include <iostream>
+
+#include "absl/status/status.h"
+#include "muster.h"
+
+namespace {
+
+using namespace muster;  // NOLINT: as a user's program would.
+
+constexpr int64_t kBatchSizePerReplica = 64;
+
+absl::Status Train(Task& task) {
+  ASSIGN_OR_RETURN(auto strategy, MultiWorkerMirroredStrategy::Create(task));
+
+  Model model = Sequential({
+      Flatten(),
+      Dense(256, {.activation = Activation::kRelu}),
+      Dense(256, {.activation = Activation::kRelu}),
+      Dense(10),
+  });
+  RETURN_IF_ERROR(model.Compile(
+      *strategy, {.optimizer = Adam({.learning_rate = 1e-3}),
+                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                  .metrics = {SparseCategoricalAccuracy()},
+                  .seed = 1}));
+
+  // The batch is global: with twice the workers each step sees twice as much.
+  const int64_t batch_size =
+      kBatchSizePerReplica * strategy->num_replicas_in_sync();
+  const std::string data_dir = task.flag("data_dir");
+  const Dataset train = Mnist(data_dir, Split::kTrain)
+                            .Shuffle(60'000, {.seed = 7})
+                            .Batch(batch_size);
+  const Dataset test = Mnist(data_dir, Split::kTest).Batch(batch_size);
+  const Verbosity verbose =
+      strategy->is_chief() ? Verbosity::kAuto : Verbosity::kSilent;
+  RETURN_IF_ERROR(model.Fit(train, {.epochs = 2, .verbose = verbose}).status());
+  ASSIGN_OR_RETURN(const Logs logs, model.Evaluate(test, {.verbose = verbose}));
+  if (strategy->is_chief()) {
+    std::cout << "test accuracy " << logs.at("sparse_categorical_accuracy")
+              << std::endl;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return muster::RunTask(argc, argv, Train); }
