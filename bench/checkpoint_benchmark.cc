@@ -143,10 +143,11 @@ void Run(const std::string& folder, int64_t mebibytes, int round_count) {
   Seconds writes, cold_reads, warm_reads;
   for (int round = 0; round < round_count; ++round) {
     std::string prefix;
-    // Both make a new file and free an old one of the same size.
+    // Both have the old one beside the new one, and then remove it.
     const auto write_plain = [&] {
-      unlink(plain_path.c_str());
-      WritePlain(plain_path, variables);
+      WritePlain(plain_path + ".new", variables);
+      MUSTER_CHECK(
+          std::rename((plain_path + ".new").c_str(), plain_path.c_str()) == 0);
     };
     const auto write_checkpoint = [&] {
       prefix = WriteCheckpoint(manager->get(), variables);

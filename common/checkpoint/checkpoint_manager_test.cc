@@ -280,6 +280,7 @@ TEST_F(CheckpointManagerTest, ACrashAtAnyPointLeavesTheOldOrTheNew) {
                        : seed == 1 ? Crash::kUnsyncedLost
                                    : Crash::kUnsyncedAtRandom,
                        seed);
+      ASSERT_OK(ReadCheckpointState(found_disk.get(), "runs/7"));
       const auto next_manager = ManagerOn(found_disk.get());
       // Nothing is found damaged: `checkpoint` names what is whole.
       const auto opened = next_manager->OpenLatest();
