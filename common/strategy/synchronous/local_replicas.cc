@@ -15,9 +15,10 @@ absl::StatusOr<std::unique_ptr<ReplicaGroup>> MakeLocalReplicas(
     int replica_count) {
   auto make = [replica_count, generation = uint64_t{0}]() mutable
       -> absl::StatusOr<ReplicaGroup::Communicators> {
-    ASSIGN_OR_RETURN(
-        std::vector<std::unique_ptr<Communicator>> made,
-        CreateLocalGroup(replica_count, {.generation = ++generation}));
+    LocalGroupOptions options;
+    options.generation = ++generation;
+    ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Communicator>> made,
+                     CreateLocalGroup(replica_count, options));
     ReplicaGroup::Communicators communicators;
     for (std::unique_ptr<Communicator>& communicator : made) {
       communicators.push_back(std::move(communicator));

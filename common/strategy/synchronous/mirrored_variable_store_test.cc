@@ -180,7 +180,9 @@ TEST(WorkersVariableStoreTest, AllGetTheVariablesOfRankZero) {
     EXPECT_THAT(Flat(slots[1].value), ElementsAre(0.25f, 0.25f));
 
     // What only one has changed everybody hears of.
-    if (worker == 0) ASSERT_OK(store.Assign("v", Pair(8, 9)));
+    if (worker == 0) {
+      ASSERT_OK(store.Assign("v", Pair(8, 9)));
+    }
     ASSERT_OK(store.Synchronize());
     EXPECT_THAT(Flat(store.Read("v").value()), ElementsAre(8, 9));
   });

@@ -23,7 +23,7 @@ struct Leaves {
   int count = 0;
   // How many each rank has; they are numbered rank by rank. Empty when there is
   // no count.
-  std::vector<int> count_of_rank;
+  std::vector<int> count_of_rank = {};
 };
 
 // One replica's packs: what it has computed goes in, what all have computed
@@ -39,11 +39,11 @@ class PackExchange {
  public:
   struct Options {
     Communicator* communicator = nullptr;  // Borrowed.
-    absl::Duration timeout;
+    absl::Duration timeout = absl::Seconds(300);
     // Sends packs on a thread of its own as soon as they are full; else at the
     // end of the step.
     bool overlaps = false;
-    Leaves leaves;
+    Leaves leaves = {};
   };
 
   // `names` are those of the gradients, for errors and hang reports.
@@ -78,10 +78,10 @@ class PackExchange {
 
  private:
   struct Memory {
-    std::string name;  // "dense/kernel and 3 more".
-    std::shared_ptr<Buffer> buffer;
-    int64_t stride = 0;                   // Elements from one leaf to the next.
-    std::vector<int64_t> element_counts;  // Of the ranks' leaves together.
+    std::string name = {};  // "dense/kernel and 3 more".
+    std::shared_ptr<Buffer> buffer = nullptr;
+    int64_t stride = 0;  // Elements from one leaf to the next.
+    std::vector<int64_t> element_counts = {};  // Of the ranks' leaves together.
   };
 
   uint8_t* Leaf(int item, int leaf);

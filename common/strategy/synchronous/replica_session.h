@@ -34,7 +34,7 @@ class ReplicaSession final : public VariableSession {
     LocalVariableStore* variables = nullptr;  // Borrowed.
     bool shares_variables = false;
     bool applies_updates = true;
-    absl::Duration timeout;
+    absl::Duration timeout = absl::Seconds(300);
     bool has_fixed_leaves = false;
     double expected_weight = 1;
   };

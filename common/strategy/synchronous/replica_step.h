@@ -54,14 +54,14 @@ class ReplicaStep {
     absl::Duration timeout = absl::Seconds(300);
     // As PackExchange::Options.
     bool overlaps = false;
-    Leaves leaves;
+    Leaves leaves = {};
     // What the weights of all replicas usually come to; the same on all of
     // them. Gradients are divided by it on their way into the packs, which
     // saves a pass over them when it proves right.
     double expected_weight = 1;
     // Of the results that are summed over replicas; none: results are nobody's
     // business. Fully known.
-    std::vector<TensorType> result_types;
+    std::vector<TensorType> result_types = {};
   };
 
   // What the group agreed on.

@@ -215,6 +215,26 @@ TEST_F(ReplicaStepTest, AReplicaWithoutDataBringsNothingWhateverItComputes) {
   EXPECT_EQ(steps_[0]->outcome().leaves_with_data, 2);
 }
 
+TEST_F(ReplicaStepTest, AReplicaThatMustRunWithoutDataBringsNothingEither) {
+  Start(2);
+  proto::VariableSpec spec = Spec("total", 2, 0);
+  spec.set_aggregation(proto::AGGREGATION_SUM);
+  CreateVariable(spec);
+  ASSERT_OK(Compile(Trace([](GraphBuilder& builder) {
+    const Value x = builder.Parameter("x", {DType::kFloat32, {2}});
+    AssignAddVariable({"total", {DType::kFloat32, {2}}}, x);
+    ApplyGradient(kW, x);
+    builder.AddResult(Sum(x, {0}));
+  })));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  ASSERT_OK(Run({{{Pair(nan, nan)}, false}, {{Pair(1, 2)}}}));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(Values(i, "w"), ElementsAre(-1, -2));
+    EXPECT_THAT(Values(i, "total"), ElementsAre(1, 2));
+    EXPECT_FLOAT_EQ(steps_[i]->results()[0].scalar<float>(), 3);
+  }
+}
+
 TEST_F(ReplicaStepTest, AStepWithoutDataChangesNothing) {
   Start(2);
   ASSERT_OK(Compile(GradientStep()));

@@ -39,8 +39,8 @@ class SynchronousStepLoop final : public StepLoop {
   struct Options {
     // Threads that one operation of one replica may use.
     int intra_op_thread_count = 1;
-    InputOptions input;
-    CommunicationOptions communication;
+    InputOptions input = {};
+    CommunicationOptions communication = {};
     // As PackExchange::Options.
     bool overlaps_communication = false;
     // Into how many pieces the global batch is cut where bits must not depend

@@ -32,15 +32,15 @@ namespace muster {
 class SynchronousStrategy : public Strategy, public ReplicaOperations {
  public:
   struct Options {
-    std::string name;  // "mirrored".
-    CommunicationOptions communication;
+    std::string name = "synchronous";  // "mirrored".
+    CommunicationOptions communication = {};
     // Sends gradients on a thread of its own while more are computed: for
     // transports that wait for a network.
     bool overlaps_communication = false;
     // The replicas of this process share one copy of the variables, updated
     // once for all.
     bool shares_variables = false;
-    InputOptions input;
+    InputOptions input = {};
     // Threads that one operation of one replica may use. At least 1.
     int intra_op_thread_count = 1;
     // How many pieces each global batch is cut into, whatever the number of
