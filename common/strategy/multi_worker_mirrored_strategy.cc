@@ -102,7 +102,7 @@ absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
   task.OnJobEnd(
       [peers, timeout = options.end_timeout](const absl::Status& status) {
         const absl::Status end = peers->Leave(status, timeout);
-        return WithGroupExitCode(status.ok() ? end : status);
+        return WithGroupExitCode(end.ok() ? status : end);
       });
   task.OnInterrupt([peers] {
     peers->Fail(WithExitCode(

@@ -1,0 +1,69 @@
+// The same global batches and seed give the same weights on any number of
+// workers: within rounding, and to the bit in deterministic mode.
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_matchers.h"
+#include "common/process/child_process.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/cluster/process_under_test.h"
+
+namespace muster {
+namespace {
+
+absl::StatusOr<nlohmann::json> Train(int workers, int micro_batches,
+                                     std::vector<std::string> flags = {}) {
+  const std::string run_dir = absl::StrCat(
+      testing::TempDir(), "/", workers, "-", micro_batches, "-", flags.size());
+  flags.insert(flags.begin(),
+               {"deploy/launch/launch", absl::StrCat("--workers=", workers),
+                "--ps=0", "--cores=1", "--job=tests/e2e/equality.job", "--set",
+                absl::StrCat("micro_batches=", micro_batches),
+                absl::StrCat("--run_dir=", run_dir)});
+  ASSIGN_OR_RETURN(const auto launch, ProcessUnderTest::Start(flags));
+  ASSIGN_OR_RETURN(const ProcessEnd end, launch->AwaitEnd());
+  if (end.ShellCode() != 0) return absl::InternalError(launch->output());
+  std::ifstream file(run_dir + "/summary.json");
+  return nlohmann::json::parse(file);
+}
+
+TEST(SynchronousEqualityTest, AnyNumberOfWorkersEndsWithTheSameModel) {
+  ASSERT_OK_AND_ASSIGN(const nlohmann::json one, Train(1, 0));
+  EXPECT_GE(one["final"]["test_sparse_categorical_accuracy"], 0.9);
+  for (const int workers : {2, 3, 4}) {
+    ASSERT_OK_AND_ASSIGN(const nlohmann::json several, Train(workers, 0));
+    EXPECT_EQ(several["history"]["epoch"], one["history"]["epoch"]);
+    for (const char* const name :
+         {"loss", "sparse_categorical_accuracy", "test_loss",
+          "test_sparse_categorical_accuracy"}) {
+      EXPECT_NEAR(several["final"][name], one["final"][name], 1e-3)
+          << workers << " workers, " << name;
+    }
+  }
+}
+
+TEST(SynchronousEqualityTest, DeterministicModeMakesThemEqualToTheBit) {
+  ASSERT_OK_AND_ASSIGN(const nlohmann::json one, Train(1, 6));
+  const std::string sha256 = one["weights_sha256"];
+  EXPECT_EQ(sha256.size(), 64u);
+  for (const int workers : {2, 3, 4}) {
+    ASSERT_OK_AND_ASSIGN(const nlohmann::json several, Train(workers, 6));
+    EXPECT_EQ(several["weights_sha256"], sha256) << workers << " workers";
+  }
+  ASSERT_OK_AND_ASSIGN(const nlohmann::json over_sockets,
+                       Train(3, 6, {"--noshared_memory"}));
+  EXPECT_EQ(over_sockets["weights_sha256"], sha256);
+  // Another partition of the batch has another rounding.
+  ASSERT_OK_AND_ASSIGN(const nlohmann::json other, Train(1, 5));
+  EXPECT_NE(other["weights_sha256"], sha256);
+}
+
+}  // namespace
+}  // namespace muster
