@@ -164,6 +164,11 @@ MultiWorkerMirroredStrategy::Create(
               ? options.thread_count
               : std::max(1, task.options().thread_count / replica_count),
       .deterministic_micro_batches = options.deterministic_micro_batches};
+  if (peers != nullptr) {
+    general.note_activity = [peers](const char* activity, uint64_t step) {
+      peers->NoteActivity(activity, step);
+    };
+  }
   RETURN_IF_ERROR(CheckOptions(*replicas, general));
   return absl::WrapUnique(new MultiWorkerMirroredStrategy(
       std::move(peers), std::move(replicas), std::move(general)));

@@ -181,6 +181,7 @@ absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::Run(
     // Steps are numbered for all time, so that each draws its own numbers.
     ++step_number_;
     ++outcome.step_count;
+    Note("between steps");
     const absl::Status status = on_step(Results());
     if (status.ok()) continue;
     if (!MustTellOthers(status, outcome.step_count == step_count_max)) {
@@ -199,7 +200,12 @@ bool SynchronousStepLoop::MustTellOthers(const absl::Status& status,
   return false;
 }
 
+void SynchronousStepLoop::Note(const char* activity) const {
+  if (options_.note_activity) options_.note_activity(activity, step_number_);
+}
+
 absl::StatusOr<bool> SynchronousStepLoop::DrawBatches() {
+  Note("reading input");
   if (iterator_ == nullptr) {
     ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator(epoch_));
   }
@@ -223,6 +229,7 @@ void SynchronousStepLoop::Rewind() {
 
 absl::StatusOr<SynchronousStepLoop::StepEnd> SynchronousStepLoop::RunStep(
     bool wants_stop) {
+  Note("computing a step");
   RETURN_IF_ERROR(group_->Run(
       [&](int replica) { return RunReplica(replica, wants_stop); }));
   const Replica& first = replicas_.front();

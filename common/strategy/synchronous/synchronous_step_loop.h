@@ -2,6 +2,7 @@
 #define COMMON_STRATEGY_SYNCHRONOUS_SYNCHRONOUS_STEP_LOOP_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -46,6 +47,10 @@ class SynchronousStepLoop final : public StepLoop {
     // Into how many pieces the global batch is cut where bits must not depend
     // on the number of replicas; 0: they may. Concerns kTrain.
     int deterministic_micro_batches = 0;
+    // Told what this worker does, and in which step, for those who wait for it;
+    // null: nobody. The text lives as long as the process.
+    std::function<void(const char* activity, uint64_t step)> note_activity =
+        nullptr;
   };
 
   // All are borrowed.
@@ -89,6 +94,7 @@ class SynchronousStepLoop final : public StepLoop {
   absl::StatusOr<bool> DrawBatches();
   // Without rows: for a worker that has stopped drawing.
   void EmptyBatches();
+  void Note(const char* activity) const;
   absl::StatusOr<StepEnd> RunStep(bool wants_stop);
   absl::Status RunReplica(int replica, bool wants_stop);
   absl::Span<const Tensor> Results() const;

@@ -79,7 +79,8 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStrategy::CreateLoop(
        .input = options_.input,
        .communication = options_.communication,
        .overlaps_communication = options_.overlaps_communication,
-       .deterministic_micro_batches = options_.deterministic_micro_batches});
+       .deterministic_micro_batches = options_.deterministic_micro_batches,
+       .note_activity = options_.note_activity});
 }
 
 }  // namespace muster

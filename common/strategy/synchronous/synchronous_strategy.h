@@ -1,6 +1,8 @@
 #ifndef COMMON_STRATEGY_SYNCHRONOUS_SYNCHRONOUS_STRATEGY_H_
 #define COMMON_STRATEGY_SYNCHRONOUS_SYNCHRONOUS_STRATEGY_H_
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -48,6 +50,9 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
     // this one. One operation then uses one thread. 0: as many as there are
     // replicas, and sums are equal within rounding.
     int deterministic_micro_batches = 0;
+    // As SynchronousStepLoop::Options.
+    std::function<void(const char* activity, uint64_t step)> note_activity =
+        nullptr;
     // How loops of one's own reduce the values of one process between steps;
     // null: ReductionToOneDevice().
     std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
