@@ -1,5 +1,6 @@
 #include "common/collectives/cost_model.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "common/base/check.h"
@@ -7,32 +8,72 @@
 namespace muster {
 namespace {
 
-// Half an all-reduce: a ring of reduce-scatter, or of all-gather.
-double HalfRingSeconds(int size, double size_bytes, const LinkCosts& link) {
-  const double hop_count = size - 1;
-  return hop_count * (link.latency_seconds + 2 * link.overhead_seconds) +
-         hop_count / size * size_bytes * link.seconds_per_byte;
+// Of each rank: what it exchanges with whom, and what it adds.
+struct Work {
+  double step_count = 0;
+  double message_count = 0;  // Sent; as many are received.
+  double sent_bytes = 0;
+  double reduced_bytes = 0;
+};
+
+Work HalvingDoublingWork(int size, double bytes) {
+  const unsigned player_count = std::bit_floor(static_cast<unsigned>(size));
+  const double round_count = std::countr_zero(player_count);
+  const double share = static_cast<double>(player_count - 1) / player_count;
+  Work work = {2 * round_count, 2 * round_count, 2 * share * bytes,
+               share * bytes};
+  if (player_count == static_cast<unsigned>(size)) return work;
+  // Those beyond hand their values over first, and get the sums last.
+  work.step_count += 2;
+  work.message_count += 2;
+  work.sent_bytes += 2 * bytes;
+  work.reduced_bytes += bytes;
+  return work;
 }
 
-double HalvingDoublingSeconds(int size, double size_bytes,
-                              const CostModel& costs) {
-  const LinkCosts& link = costs.link;
-  const unsigned player_count = std::bit_floor(static_cast<unsigned>(size));
-  const int round_count = std::countr_zero(player_count);
-  const double message_seconds =
-      link.latency_seconds + 2 * link.overhead_seconds;
-  const double share = static_cast<double>(player_count - 1) / player_count;
-  double seconds =
-      2 * round_count * message_seconds +
-      share * size_bytes *
-          (2 * link.seconds_per_byte + costs.reduce_seconds_per_byte);
-  if (player_count == static_cast<unsigned>(size)) return seconds;
-  // Those beyond hand their values over first, and get the sums last.
-  return seconds + 2 * (message_seconds + size_bytes * link.seconds_per_byte) +
-         size_bytes * costs.reduce_seconds_per_byte;
+Work WorkOf(Algorithm algorithm, int size, double bytes) {
+  const double peer_count = size - 1;
+  const double part_bytes = peer_count / size * bytes;
+  switch (algorithm) {
+    case Algorithm::kOneShot:
+      return {1, peer_count, peer_count * bytes, peer_count * bytes};
+    case Algorithm::kDirect:
+      return {2, 2 * peer_count, 2 * part_bytes, part_bytes};
+    case Algorithm::kRing:
+      return {2 * peer_count, 2 * peer_count, 2 * part_bytes, part_bytes};
+    case Algorithm::kHalvingDoubling:
+      return HalvingDoublingWork(size, bytes);
+    case Algorithm::kTree:
+    case Algorithm::kDissemination:
+      break;
+  }
+  MUSTER_CHECK(false && "not an all-reduce");
+  return {};
 }
 
 }  // namespace
+
+CostCharges CountCharges(Algorithm algorithm, int size, int64_t size_bytes,
+                         const CostModel& costs) {
+  if (size == 1) return {};
+  const double bytes = static_cast<double>(size_bytes);
+  const Work work = WorkOf(algorithm, size, bytes);
+  const double sharing = std::max(costs.ranks_per_processor, 1.0);
+  const bool is_crowded =
+      algorithm == Algorithm::kOneShot || algorithm == Algorithm::kDirect;
+  const double crowding =
+      is_crowded ? 1 + costs.crowding_per_peer * (size - 2) : 1;
+  CostCharges charges;
+  charges.latencies = work.step_count;
+  charges.overheads = 2 * work.message_count * sharing;
+  charges.link_bytes = work.sent_bytes * crowding * sharing;
+  if (bytes > costs.cached_bytes) {
+    charges.far_bytes = charges.link_bytes * (1 - costs.cached_bytes / bytes);
+  }
+  charges.reduced_bytes = work.reduced_bytes * sharing;
+  charges.wakes = sharing > 1 ? work.step_count : 0;
+  return charges;
+}
 
 CostModel RawLaneCosts() {
   CostModel costs;
@@ -46,34 +87,13 @@ CostModel RawLaneCosts() {
 
 double PredictAllReduceSeconds(Algorithm algorithm, int size,
                                int64_t size_bytes, const CostModel& costs) {
-  if (size == 1) return 0;
-  const LinkCosts& link = costs.link;
-  const double peer_count = size - 1;
-  const double bytes = static_cast<double>(size_bytes);
-  const double crowding = 1 + costs.crowding_per_peer * (peer_count - 1);
-  const double share = peer_count / size;
-  switch (algorithm) {
-    case Algorithm::kOneShot:
-      return link.latency_seconds + 2 * peer_count * link.overhead_seconds +
-             peer_count * bytes *
-                 (crowding * link.seconds_per_byte +
-                  costs.reduce_seconds_per_byte);
-    case Algorithm::kDirect:
-      return 2 * link.latency_seconds + 4 * peer_count * link.overhead_seconds +
-             share * bytes *
-                 (2 * crowding * link.seconds_per_byte +
-                  costs.reduce_seconds_per_byte);
-    case Algorithm::kRing:
-      return 2 * HalfRingSeconds(size, bytes, link) +
-             share * bytes * costs.reduce_seconds_per_byte;
-    case Algorithm::kHalvingDoubling:
-      return HalvingDoublingSeconds(size, bytes, costs);
-    case Algorithm::kTree:
-    case Algorithm::kDissemination:
-      break;
-  }
-  MUSTER_CHECK(false && "not an all-reduce");
-  return 0;
+  const CostCharges charges = CountCharges(algorithm, size, size_bytes, costs);
+  return charges.latencies * costs.link.latency_seconds +
+         charges.overheads * costs.link.overhead_seconds +
+         charges.link_bytes * costs.link.seconds_per_byte +
+         charges.far_bytes * costs.far_seconds_per_byte +
+         charges.reduced_bytes * costs.reduce_seconds_per_byte +
+         charges.wakes * costs.wake_seconds;
 }
 
 double PredictTwoLevelSeconds(int host_count, int ranks_per_host,

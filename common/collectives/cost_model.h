@@ -2,6 +2,7 @@
 #define COMMON_COLLECTIVES_COST_MODEL_H_
 
 #include <cstdint>
+#include <limits>
 
 #include "common/collectives/message/schedule.h"
 
@@ -9,10 +10,9 @@
 // what a message costs to start, what it waits for, and what its bytes take.
 // Pure. Seconds and bytes throughout.
 //
-// It knows no caches, so it is right to tens of per cent, which is enough to
-// tell algorithms apart that differ by factors: a flat ring passes 2 (N-1)
-// times through the latency, and loses for that reason at some N, whatever the
-// bandwidth.
+// It is meant to tell algorithms apart that differ by factors: a flat ring
+// passes 2 (N-1) times through the latency, and loses for that reason at some
+// N, whatever the bandwidth.
 namespace muster {
 
 // A way between two ranks.
@@ -32,13 +32,40 @@ struct CostModel {
   // How much longer bytes take for each peer beyond the first that sends to the
   // same rank at the same time: buffers in switches run over.
   double crowding_per_peer = 0;
+
+  // Where ranks of one host meet over its own lanes, whose bytes its processors
+  // move. Overheads, bytes and additions take as many times longer.
+  double ranks_per_processor = 1;
+  // Of each step, when a processor has more than one rank: it puts one aside
+  // and wakes another.
+  double wake_seconds = 0;
+  // Caches hold this much of a tensor; each byte that goes beyond takes
+  // `far_seconds_per_byte` more.
+  double cached_bytes = std::numeric_limits<double>::infinity();
+  double far_seconds_per_byte = 0;
 };
+
+// What the busiest rank of an all-reduce has to do, each to be multiplied with
+// the constant of CostModel that it is named after.
+struct CostCharges {
+  double latencies = 0;
+  double overheads = 0;
+  double link_bytes = 0;
+  double far_bytes = 0;
+  double reduced_bytes = 0;
+  double wakes = 0;
+};
+
+// For kOneShot, kDirect, kRing and kHalvingDoubling. Of `costs` it takes only
+// what no charge stands for: crowding, sharing and the size of caches.
+CostCharges CountCharges(Algorithm algorithm, int size, int64_t size_bytes,
+                         const CostModel& costs);
 
 // Over raw lanes of a machine, as bench/network_all_reduce_benchmark shows them
 // between two ranks, except for the crowding, which is an estimate.
 CostModel RawLaneCosts();
 
-// For kOneShot, kDirect, kRing and kHalvingDoubling; 0 for one rank.
+// 0 for one rank.
 double PredictAllReduceSeconds(Algorithm algorithm, int size,
                                int64_t size_bytes, const CostModel& costs);
 

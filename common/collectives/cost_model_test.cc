@@ -105,6 +105,30 @@ TEST(CostModelTest, TheChoiceIsTheCheapestForEveryGroup) {
   }
 }
 
+// 2 overheads, 1 latency; a step takes 3 us then. By hand.
+TEST(CostModelTest, RanksOfOneProcessorTakeTurnsAndWakeEachOther) {
+  CostModel costs;
+  costs.link = {1e-6, 1e-6, 1e-9};
+  costs.reduce_seconds_per_byte = 1e-9;
+  costs.wake_seconds = 10e-6;
+  EXPECT_NEAR(PredictAllReduceSeconds(Algorithm::kDirect, 2, 2000, costs),
+              2 * 3e-6 + 3000e-9, 1e-12);
+  costs.ranks_per_processor = 2;
+  EXPECT_NEAR(PredictAllReduceSeconds(Algorithm::kDirect, 2, 2000, costs),
+              2 * (5e-6 + 10e-6) + 2 * 3000e-9, 1e-12);
+}
+
+TEST(CostModelTest, WhatNoCacheHoldsTakesLonger) {
+  CostModel costs;
+  costs.link.seconds_per_byte = 1e-9;
+  costs.far_seconds_per_byte = 3e-9;
+  costs.cached_bytes = 1000;
+  EXPECT_NEAR(PredictAllReduceSeconds(Algorithm::kRing, 2, 1000, costs),
+              1000e-9, 1e-12);
+  EXPECT_NEAR(PredictAllReduceSeconds(Algorithm::kRing, 2, 4000, costs),
+              4000e-9 + 3 * 3000e-9, 1e-12);
+}
+
 TEST(CostModelTest, OneRankHasNothingToDo) {
   EXPECT_EQ(PredictAllReduceSeconds(Algorithm::kRing, 1, 1000, RawLaneCosts()),
             0);
