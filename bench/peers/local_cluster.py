@@ -58,7 +58,7 @@ def serve():
 
 def _start(tasks, counts):
     """Starts the servers into `tasks`; this process's TF_CONFIG makes it the chief."""
-    cluster = _addresses(counts)
+    cluster = free_addresses(counts)
     for role in ("worker", "ps"):
         for index in range(counts[role]):
             environment = {**os.environ, "TF_CONFIG": _tf_config(cluster, role, index)}
@@ -68,7 +68,7 @@ def _start(tasks, counts):
     os.environ["TF_CONFIG"] = _tf_config(cluster, "chief", 0)
 
 
-def _addresses(counts):
+def free_addresses(counts):
     """A free loopback port for each task, all held until the last one is found."""
     with contextlib.ExitStack() as held:
         addresses = {}

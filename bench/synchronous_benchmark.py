@@ -1,0 +1,422 @@
+#!/usr/bin/env python3
+"""Measures synchronous training by real processes, started through `launch`.
+
+  bazel build //deploy/launch //worker
+  bench/synchronous_benchmark.py --data_dir=DIR [--launches=5]
+
+  step     a step of an MNIST classifier, 784-256-256-10, 64 examples a replica:
+           one worker, and two over shared memory, raw sockets and gRPC
+  scaling  two workers on a core each beside one worker on one core, at the same
+           global batch
+  memory   what a rank takes beyond its weights and the optimizer's slots
+  overlap  50 MB of weights in 8 layers: gradients that travel during backward
+           beside gradients that travel after it, over raw sockets on this host
+           and, for root, between two network namespaces over a link of known
+           bandwidth, whose workers are started without `launch`
+
+One thread a rank. Settings take turns, once in each launch; a line gives the
+median, the least and the most over the launches of a launch's p50. Loopback
+and its own namespaces only, and it leaves no process behind. --realtime puts
+what is measured before everything else that the machine runs, for a machine
+that builds meanwhile.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TIMEOUT_S = 120
+BATCH = 64
+STEP_BUDGET_MS = 0.95
+EFFICIENCY_BUDGET = 0.9
+OVERLAP_BUDGET = 0.8
+FLOAT_BYTES = 4
+MIB = 1 << 20
+
+LANES = {
+    "shared memory": [],
+    "raw sockets": ["--noshared_memory"],
+    "gRPC": ["--noshared_memory", "--noraw_sockets"],
+}
+SLOTS = {"sgd": 0, "adam": 2}
+OVERLAP_BATCH = 1024  # A replica.
+OVERLAP_STEPS = 15
+# A pack for each of the large layers: it is sent off once it has come to more.
+OVERLAP_BYTES_PER_PACK = 6_000_000
+NAMESPACES = ("muster-bench-0", "muster-bench-1")
+HOSTS = ("10.213.0.1", "10.213.0.2")
+PORT = 23571  # The namespaces are ours alone, and so are their ports.
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """A classifier of dense layers."""
+
+    feature_count: int
+    units: tuple
+
+    def parameter_count(self):
+        widths = (self.feature_count, *self.units)
+        return sum((a + 1) * b for a, b in zip(widths, widths[1:]))
+
+    def text(self):
+        layers = ["layers { flatten {} }"]
+        for units in self.units[:-1]:
+            layers.append(
+                f"layers {{ dense {{ units: {units} activation: RELU }} }}")
+        layers.append(f"layers {{ dense {{ units: {self.units[-1]} }} }}")
+        return "model { sequential { " + "\n".join(layers) + " } }"
+
+
+MNIST = Network(784, (256, 256, 10))
+LARGE = Network(1250, (1250,) * 8 + (10,))
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    network: Network
+    batch_size: int  # Global.
+    step_count: int
+    optimizer: str = "sgd"
+    data_dir: str = ""  # Of MNIST. Empty: made up.
+    bytes_per_pack: int = 0
+
+    def text(self):
+        source = (
+            f'mnist {{ directory: "{self.data_dir}" }}' if self.data_dir else
+            "synthetic { example_count: 2048 class_count: 10"
+            f" feature_count: {self.network.feature_count} }} cache: true")
+        return f"""
+{self.network.text()}
+train {{ {source} repeat: true drop_remainder: true }}
+batch_size: {self.batch_size}
+epochs: 1
+steps_per_epoch: {self.step_count}
+optimizer {{ {self.optimizer} {{}} }}
+loss {{ sparse_categorical_crossentropy {{ from_logits: true }} }}
+strategy {{ multi_worker_mirrored {{
+  thread_count: 1
+  communication {{ bytes_per_pack: {self.bytes_per_pack} }} }} }}
+input {{ auto_shard_policy: DATA }}
+seed: 1
+"""
+
+
+class Runner:
+    """Trains jobs, each with fresh processes."""
+
+    def __init__(self, bin_dir, realtime):
+        self._bin_dir = pathlib.Path(bin_dir)
+        self._realtime = realtime
+
+    def launch(self, job, workers, lane="shared memory", pin=False,
+               watch=None):
+        """The content of summary.json.
+
+        pin    worker i runs on core i only, from its first instruction
+        watch  called with the pids of the workers, over and over, for which it
+               needs a processor: --realtime does not count
+        """
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "bench.job").write_text(job.text(), encoding="utf-8")
+            command = [
+                *([] if watch else self._before_others(job)),
+                self._bin_dir / "deploy/launch/launch",
+                f"--workers={workers}", "--ps=0", *LANES[lane],
+                f"--job={folder}/bench.job", f"--run_dir={folder}/run"]
+            if pin:
+                command.append(f"--bin_dir={self._write_pinned(folder)}")
+            with open(folder / "log", "w+", encoding="utf-8") as log:
+                process = subprocess.Popen(
+                    command, stdout=log, stderr=log, start_new_session=True)
+                _finish([process], lambda: watch and watch(
+                    _children(process.pid)), log)
+            return _summary(folder / "run")
+
+    def between_namespaces(self, job):
+        """As launch() of two workers, each pinned and in its namespace."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "bench.job").write_text(job.text(), encoding="utf-8")
+            cluster = {"worker": [f"{host}:{PORT}" for host in HOSTS]}
+            with open(folder / "log", "w+", encoding="utf-8") as log:
+                processes = []
+                for index, namespace in enumerate(NAMESPACES):
+                    config = {"cluster": cluster,
+                              "task": {"type": "worker", "index": index}}
+                    processes.append(subprocess.Popen(
+                        ["ip", "netns", "exec", namespace,
+                         *self._before_others(job), "taskset", "-c", str(index),
+                         self._bin_dir / "worker/worker",
+                         f"--job={folder}/bench.job",
+                         f"--run_dir={folder}/run{index}"],
+                        env={**os.environ, "TF_CONFIG": json.dumps(config)},
+                        stdout=log, stderr=log, start_new_session=True))
+                _finish(processes, None, log)
+            return _summary(folder / "run0")
+
+    def _before_others(self, job):
+        """What a command begins with so that it runs before all others."""
+        if not self._realtime:
+            return []
+        if job.network != LARGE:
+            return ["chrt", "--rr", "20"]
+        # Threads of one real-time priority take turns of 100 ms, so the one
+        # that communicates would wait for the one that computes. Within a
+        # session's own share of the processors they do not.
+        return ["sh", "-c",
+                'echo -20 > /proc/self/autogroup && exec "$@"', "sh"]
+
+    def _write_pinned(self, folder):
+        """A folder with a `worker` that runs on the core of its index only."""
+        script = folder / "bin" / "worker"
+        script.parent.mkdir()
+        script.write_text(
+            "#!/bin/sh\n"
+            "index=$(printf %s \"$TF_CONFIG\" |\n"
+            "  sed -n 's/.*\"index\": *\\([0-9]*\\).*/\\1/p')\n"
+            "exec taskset -c \"${index:-0}\" "
+            f"'{self._bin_dir}/worker/worker' \"$@\"\n", encoding="utf-8")
+        script.chmod(0o755)
+        return script.parent
+
+
+def _finish(processes, watch, log):
+    """Waits for all; ends all, and raises, when one fails or takes too long."""
+    deadline_s = time.monotonic() + TIMEOUT_S
+    try:
+        while any(process.poll() is None for process in processes):
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"not done after {TIMEOUT_S} s")
+            if watch:
+                watch()
+            time.sleep(0.02)
+        if any(process.returncode for process in processes):
+            raise RuntimeError("a process failed")
+    except Exception as error:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
+        log.seek(0)
+        error.add_note("".join(log.readlines()[-20:]))
+        raise
+
+
+def _summary(run_dir):
+    return json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
+
+
+def _children(pid):
+    return [int(child) for child in subprocess.run(
+        ["pgrep", "-P", str(pid)], capture_output=True, text=True,
+        check=False).stdout.split()]
+
+
+def step_ms(summary):
+    return summary["step_milliseconds"]["p50"]
+
+
+def measure_step(runner, data_dir, figures):
+    for optimizer in SLOTS:
+        def job(replicas):
+            return Job(MNIST, replicas * BATCH, 4000, optimizer, data_dir)
+
+        def add(name, summary):
+            figures[f"step, {optimizer}, {name}, ms"].append(step_ms(summary))
+            figures[f"step, {optimizer}, {name}, p99, ms"].append(
+                summary["step_milliseconds"]["p99"])
+
+        add("1 worker", runner.launch(job(1), workers=1))
+        for lane in LANES:
+            add(f"2 over {lane}", runner.launch(job(2), 2, lane))
+
+
+def measure_scaling(runner, data_dir, figures):
+    for batch_size in (128, 512):
+        job = Job(MNIST, batch_size, 3000, "sgd", data_dir)
+        alone = step_ms(runner.launch(job, workers=1, pin=True))
+        together = step_ms(runner.launch(job, workers=2, pin=True))
+        name = f"scaling, global batch {batch_size}"
+        figures[f"{name}, 1 worker, ms"].append(alone)
+        figures[f"{name}, 2 workers, ms"].append(together)
+        figures[f"{name}, efficiency"].append(alone / together / 2)
+
+
+class MemoryWatch:
+    """The most that any of the processes has held at one time, in bytes."""
+
+    def __init__(self):
+        self.own = 0  # Anonymous, and its part of what it shares.
+        self.resident = 0  # With the pages of the executable.
+
+    def __call__(self, pids):
+        for pid in pids:
+            try:
+                text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(
+                    encoding="utf-8")
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # It has ended meanwhile.
+            kib = {key: int(value) for key, value in
+                   re.findall(r"^(\w+):\s+(\d+) kB", text, re.MULTILINE)}
+            if kib:
+                own = kib["Pss_Anon"] + kib["Pss_Shmem"]
+                self.own = max(self.own, 1024 * own)
+                self.resident = max(self.resident, 1024 * kib["Rss"])
+
+
+def measure_memory(runner, figures):
+    for title, network, steps in (("1 MB", MNIST, 2000), ("50 MB", LARGE, 20)):
+        for optimizer, slots in SLOTS.items():
+            model = network.parameter_count() * FLOAT_BYTES * (1 + slots)
+            settings = {"1 worker": (1, "shared memory")}
+            settings.update({f"2 over {lane}": (2, lane) for lane in LANES})
+            for name, (workers, lane) in settings.items():
+                watch = MemoryWatch()
+                job = Job(network, workers * BATCH, steps, optimizer)
+                runner.launch(job, workers, lane, watch=watch)
+                figures[f"memory, {title}, {optimizer}, {name}, "
+                        "beyond the model, MiB"].append(
+                            (watch.own - model) / MIB)
+                figures[f"memory, {title}, {optimizer}, {name}, "
+                        "resident, MiB"].append(watch.resident / MIB)
+
+
+def measure_overlap(name, alone_ms, train, figures):
+    """train(bytes_per_pack) trains two workers, and returns the summary."""
+    after = step_ms(train(0))
+    during = step_ms(train(OVERLAP_BYTES_PER_PACK))
+    communication = after - alone_ms
+    # Nothing can hide more than the shorter of the two.
+    hideable = min(communication, alone_ms)
+    figures[f"{name}, 1 worker, ms"].append(alone_ms)
+    figures[f"{name}, one pack, ms"].append(after)
+    figures[f"{name}, a pack a layer, ms"].append(during)
+    figures[f"{name}, ideal, ms"].append(max(communication, alone_ms))
+    figures[f"{name}, part of the ideal"].append((after - during) / hideable)
+
+
+def measure_overlaps(runner, link_gbits, figures):
+    def job(replicas, bytes_per_pack):
+        return Job(LARGE, replicas * OVERLAP_BATCH, OVERLAP_STEPS,
+                   bytes_per_pack=bytes_per_pack)
+
+    alone_ms = step_ms(runner.launch(job(1, 0), workers=1, pin=True))
+    measure_overlap(
+        "overlap, this host", alone_ms,
+        lambda size: runner.launch(job(2, size), 2, "raw sockets", pin=True),
+        figures)
+    if os.geteuid() != 0:
+        return
+    for gbits in link_gbits:
+        with link(gbits):
+            measure_overlap(
+                f"overlap, {gbits:g} Gbit/s", alone_ms,
+                lambda size: runner.between_namespaces(job(2, size)), figures)
+
+
+@contextlib.contextmanager
+def link(gbits):
+    """Two namespaces and a link between them, of so much each way."""
+
+    def ip(*words, check=True):
+        subprocess.run(["ip", *words], check=check, capture_output=not check)
+
+    def remove():
+        for namespace in NAMESPACES:
+            ip("netns", "delete", namespace, check=False)
+
+    remove()  # What a killed run has left.
+    try:
+        for namespace in NAMESPACES:
+            ip("netns", "add", namespace)
+        ip("link", "add", "veth", "netns", NAMESPACES[0], "type", "veth",
+           "peer", "name", "veth", "netns", NAMESPACES[1])
+        for namespace, host in zip(NAMESPACES, HOSTS):
+            inside = ("-n", namespace)
+            ip(*inside, "address", "add", f"{host}/24", "dev", "veth")
+            ip(*inside, "link", "set", "lo", "up")
+            ip(*inside, "link", "set", "veth", "up")
+            subprocess.run(
+                ["tc", "-n", namespace, "qdisc", "add", "dev", "veth", "root",
+                 "tbf", "rate", f"{gbits}gbit", "burst", "512kb", "latency",
+                 "20ms"], check=True)
+        yield
+    finally:
+        remove()
+
+
+def budget_of(name):
+    """What a figure is held against: the most or, for parts, the least."""
+    if name.startswith("step, sgd, 2 over shared memory, ms"):
+        return STEP_BUDGET_MS
+    if name.endswith("efficiency"):
+        return EFFICIENCY_BUDGET
+    if name.endswith("part of the ideal"):
+        return OVERLAP_BUDGET
+    return None
+
+
+def print_table(figures):
+    print(f"{'':58} {'median':>9} {'least':>9} {'most':>9} {'budget':>7} "
+          f"{'ratio':>6}")
+    for name, values in figures.items():
+        median, budget = statistics.median(values), budget_of(name)
+        line = f"{name:58} {median:9.3f} {min(values):9.3f} {max(values):9.3f}"
+        if budget:
+            line += f" {budget:7} {median / budget:6.2f}"
+        print(line)
+
+
+class Figures(dict):
+    """Lists by name, in the order in which they were first asked for."""
+
+    def __missing__(self, name):
+        return self.setdefault(name, [])
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    test_data = os.environ.get("MUSTER_TEST_DATA")
+    parser.add_argument(
+        "--data_dir", default=f"{test_data}/mnist" if test_data else "",
+        help="where MNIST's IDX files are")
+    parser.add_argument("--bin_dir", default=ROOT / "bazel-bin")
+    parser.add_argument("--launches", type=int, default=5)
+    parser.add_argument("--realtime", action="store_true")
+    parser.add_argument("--link_gbits", type=float, nargs="*", default=[5, 2.5])
+    kinds = ["step", "scaling", "memory", "overlap"]
+    parser.add_argument("--only", nargs="+", choices=kinds, default=kinds)
+    arguments = parser.parse_args()
+    if not arguments.data_dir and {"step", "scaling"} & set(arguments.only):
+        parser.error("step and scaling need --data_dir")
+    runner = Runner(arguments.bin_dir, arguments.realtime)
+    figures = Figures()
+    print("load average before:", *os.getloadavg())
+    for _ in range(arguments.launches):
+        if "step" in arguments.only:
+            measure_step(runner, arguments.data_dir, figures)
+        if "scaling" in arguments.only:
+            measure_scaling(runner, arguments.data_dir, figures)
+        if "memory" in arguments.only:
+            measure_memory(runner, figures)
+        if "overlap" in arguments.only:
+            measure_overlaps(runner, arguments.link_gbits, figures)
+    print_table(figures)
+    print("load average after:", *os.getloadavg())
+
+
+if __name__ == "__main__":
+    main()
