@@ -5,125 +5,65 @@
 //
 //   network_all_reduce_benchmark [--lanes=tcp,unix,grpc] [--ranks=2,4]
 //                                [--algorithm=direct|ring|...]
-#include <sched.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+//
+// One rank of a group whose others are started alike, in network namespaces for
+// instance; they meet in a folder that was empty:
+//
+//   ... --folder=DIR --rank=R --size=N --host=ADDRESS [--lanes=tcp]
+//       [--interface=NAME] [--link_megabits=M]
+//
+// --interface counts what goes out there, headers and all, and --link_megabits
+// says what fraction of such a link the payload is, and the frames that it
+// takes.
+//
+// --calibrate fits the cost model to this machine instead; see
+// calibrate_costs.h.
 #include <algorithm>
-#include <atomic>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
+#include <fstream>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "absl/time/time.h"
-#include "bench/measure.h"
+#include "bench/calibrate_costs.h"
+#include "bench/lane_ranks.h"
 #include "common/base/check.h"
-#include "common/base/clock.h"
 #include "common/collectives/communicator.h"
-#include "common/collectives/message/lane_listener.h"
 #include "common/collectives/message/message_communicator.h"
-#include "common/collectives/message/rpc_lane.h"
 #include "common/collectives/message/schedule.h"
-#include "common/rpc/channel.h"
-#include "common/rpc/identity.h"
-#include "common/rpc/network.h"
-#include "common/rpc/service.h"
+
+ABSL_FLAG(std::vector<std::string>, lanes,
+          std::vector<std::string>({"tcp", "unix", "grpc"}),
+          "Kinds of lane; --calibrate knows shm, too.");
+ABSL_FLAG(std::vector<std::string>, ranks, std::vector<std::string>({"2", "4"}),
+          "Sizes of groups.");
+ABSL_FLAG(std::vector<std::string>, sizes,
+          std::vector<std::string>({"1024", "65536", "1048576", "16777216",
+                                    "67108864"}),
+          "Bytes of a buffer.");
+ABSL_FLAG(std::string, algorithm, "", "Empty: the one the cost model chooses.");
+ABSL_FLAG(bool, calibrate, false, "Fits the cost model to this machine.");
+ABSL_FLAG(std::string, folder, "", "Runs one rank, which meets others there.");
+ABSL_FLAG(int, rank, 0, "Of --folder.");
+ABSL_FLAG(int, size, 2, "Ranks of --folder.");
+ABSL_FLAG(std::string, host, "127.0.0.1",
+          "Where the rank of --folder listens.");
+ABSL_FLAG(std::string, interface, "", "Counts the bytes that leave by it.");
+ABSL_FLAG(int, mtu, 1500, "Of the link.");
+ABSL_FLAG(double, link_megabits, 0, "A second, of the link; 0: not known.");
 
 namespace muster {
 namespace {
 
-constexpr int kRankCountMax = 16;
-constexpr int kTextBytes = 128;
-
-// What the ranks tell each other while they meet, in memory that they share.
-struct Board {
-  char addresses[kRankCountMax][kTextBytes];
-  char tokens[kRankCountMax][kTextBytes];
-  std::atomic<int> written_count;
-  double microseconds[kRankCountMax];
-};
-
-absl::Time Deadline() { return Clock::Real()->Now() + absl::Seconds(60); }
-
-void Publish(Board* board, int rank, int size, const std::string& address,
-             const std::string& token) {
-  std::snprintf(board->addresses[rank], kTextBytes, "%s", address.c_str());
-  std::snprintf(board->tokens[rank], kTextBytes, "%s", token.c_str());
-  board->written_count.fetch_add(1);
-  while (board->written_count.load() < size) sched_yield();
-}
-
-// What a rank of each kind keeps while it runs.
-struct Wires {
-  std::unique_ptr<LaneListener> listener;
-  TaskIdentity identity;
-  std::unique_ptr<Door> door;
-  Service service;
-  RpcLaneAcceptor acceptor;
-  std::unique_ptr<Server> server;
-  std::vector<std::unique_ptr<Channel>> channels;
-};
-
-std::vector<std::unique_ptr<Lane>> MeetRaw(Wires* wires, Board* board,
-                                           absl::string_view kind, int rank,
-                                           int size) {
-  wires->listener = kind == "tcp" ? *LaneListener::ListenTcp("127.0.0.1")
-                                  : *LaneListener::ListenUnix();
-  Publish(board, rank, size, wires->listener->address(),
-          wires->listener->token());
-  std::vector<std::unique_ptr<Lane>> lanes(size);
-  for (int peer = 0; peer < rank; ++peer) {
-    lanes[peer] = *ConnectLane(board->addresses[peer], board->tokens[peer],
-                               rank, 1, Deadline());
-  }
-  std::vector<int> higher;
-  for (int peer = rank + 1; peer < size; ++peer) higher.push_back(peer);
-  auto accepted = *wires->listener->Accept(higher, 1, Deadline());
-  for (auto& [peer, lane] : accepted) lanes[peer] = std::move(lane);
-  return lanes;
-}
-
-std::vector<std::unique_ptr<Lane>> MeetRpc(Wires* wires, Board* board, int rank,
-                                           int size) {
-  wires->identity = {"worker", rank, 1};
-  wires->door = std::make_unique<Door>(wires->identity);
-  wires->acceptor.AddTo(&wires->service);
-  wires->server = *Network::Grpc()->Listen({.address = "127.0.0.1:0"},
-                                           &wires->service, wires->door.get());
-  Publish(board, rank, size, wires->server->address(), "");
-  std::vector<std::unique_ptr<Lane>> lanes(size);
-  for (int peer = 0; peer < rank; ++peer) {
-    ChannelOptions options;
-    options.address = board->addresses[peer];
-    options.caller = wires->identity;
-    wires->channels.push_back(Network::Grpc()->Connect(options));
-    lanes[peer] =
-        *OpenRpcLane(wires->channels.back().get(), rank, 1, Deadline());
-  }
-  for (int peer = rank + 1; peer < size; ++peer) {
-    lanes[peer] = *wires->acceptor.Accept(peer, 1, Deadline());
-  }
-  return lanes;
-}
-
-struct Setting {
-  std::string lanes;
-  int size = 2;
-  std::string algorithm;
-  std::vector<size_t> sizes_bytes;
-};
-
-AlgorithmChoice Choice(const std::string& name) {
+AlgorithmChoice Choice() {
+  const std::string name = absl::GetFlag(FLAGS_algorithm);
+  if (name.empty()) return ChooseAlgorithm;
   for (const Algorithm algorithm :
        {Algorithm::kOneShot, Algorithm::kDirect, Algorithm::kRing,
         Algorithm::kHalvingDoubling}) {
@@ -131,99 +71,118 @@ AlgorithmChoice Choice(const std::string& name) {
       return [algorithm](int, size_t) { return algorithm; };
     }
   }
+  MUSTER_CHECK(false && "no such algorithm");
   return ChooseAlgorithm;
 }
 
-void MeasureSize(Communicator& communicator, Board* board, size_t size_bytes,
-                 const Setting& setting) {
-  const CollectiveCall call{"bench", absl::Seconds(60)};
-  const auto memory = *communicator.Allocate(size_bytes, call);
-  const TensorSpan buffer{DType::kFloat32,
-                          static_cast<int64_t>(size_bytes / sizeof(float)),
-                          memory->data()};
-  const int repetitions = static_cast<int>(
+std::vector<size_t> Sizes() {
+  std::vector<size_t> sizes_bytes;
+  for (const std::string& text : absl::GetFlag(FLAGS_sizes)) {
+    MUSTER_CHECK(absl::SimpleAtoi(text, &sizes_bytes.emplace_back()));
+  }
+  return sizes_bytes;
+}
+
+int CallCount(size_t size_bytes) {
+  return static_cast<int>(
       std::clamp<size_t>((size_t{256} << 20) / size_bytes, 7, 400));
-  std::vector<double> slowest;
-  for (int i = 0; i < repetitions + 3; ++i) {
-    std::memset(memory->data(), 0, size_bytes);
-    MUSTER_CHECK(communicator.Barrier(call).ok());
-    const double own = MicrosecondsOf([&] {
-      MUSTER_CHECK(communicator.AllReduce(ReduceOp::kSum, buffer, call).ok());
-    });
-    board->microseconds[communicator.rank()] = own;
-    MUSTER_CHECK(communicator.Barrier(call).ok());
-    const double* const times = board->microseconds;
-    if (i >= 3)
-      slowest.push_back(*std::max_element(times, times + setting.size));
-  }
-  if (communicator.rank() != 0) return;
-  const double median = Median(slowest);
-  std::printf("%-5s %d ranks %10zu bytes %12.1f us %8.2f GB/s\n",
-              setting.lanes.c_str(), setting.size, size_bytes, median,
-              size_bytes / median / 1e3);
-  std::fflush(stdout);
 }
 
-void RunRank(Board* board, int rank, const Setting& setting) {
-  cpu_set_t processors;
-  CPU_ZERO(&processors);
-  CPU_SET(rank % sysconf(_SC_NPROCESSORS_ONLN), &processors);
-  // gRPC's threads may go where they like.
-  if (setting.lanes != "grpc") {
-    sched_setaffinity(0, sizeof(processors), &processors);
-  }
-  Wires wires;
-  auto lanes = setting.lanes == "grpc"
-                   ? MeetRpc(&wires, board, rank, setting.size)
-                   : MeetRaw(&wires, board, setting.lanes, rank, setting.size);
-  sched_setaffinity(0, sizeof(processors), &processors);
-  auto communicator = *MakeMessageCommunicator({rank, 1, std::move(lanes), {}},
-                                               Choice(setting.algorithm));
-  for (const size_t size_bytes : setting.sizes_bytes) {
-    MeasureSize(*communicator, board, size_bytes, setting);
-  }
-}
-
-void RunSetting(const Setting& setting) {
-  auto* const board =
-      static_cast<Board*>(mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  MUSTER_CHECK(board != MAP_FAILED);
-  for (int rank = 0; rank < setting.size; ++rank) {
-    if (fork() == 0) {
-      RunRank(board, rank, setting);
-      _exit(0);
+// Bytes that have left by `interface`, as the kernel counts; 0 for "".
+uint64_t BytesSentBy(absl::string_view interface) {
+  if (interface.empty()) return 0;
+  std::ifstream file("/proc/self/net/dev");
+  for (std::string line; std::getline(file, line);) {
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar(" :"), absl::SkipEmpty());
+    uint64_t sent_bytes = 0;
+    if (words.size() > 9 && words[0] == interface &&
+        absl::SimpleAtoi(words[9], &sent_bytes)) {
+      return sent_bytes;
     }
   }
-  for (int rank = 0; rank < setting.size; ++rank) wait(nullptr);
-  munmap(board, sizeof(Board));
+  MUSTER_CHECK(false && "no such interface");
+  return 0;
 }
 
-std::string FlagOf(int argc, char** argv, absl::string_view name,
-                   absl::string_view otherwise) {
-  for (int i = 1; i < argc; ++i) {
-    absl::string_view argument = argv[i];
-    if (absl::ConsumePrefix(&argument, name)) return std::string(argument);
+// Of full Ethernet frames, whose packets have headers of IPv4 and of TCP with
+// time stamps.
+double SentPerPayload() {
+  const double mtu = absl::GetFlag(FLAGS_mtu);
+  return (mtu + 14) / (mtu - 20 - 32);
+}
+
+void MeasureHere(Communicator& communicator, absl::string_view lanes) {
+  for (const size_t size_bytes : Sizes()) {
+    const AllReduceTiming timing =
+        TimeAllReduce(communicator, size_bytes, CallCount(size_bytes));
+    if (communicator.rank() != 0) continue;
+    std::printf("%-5s %d ranks %10zu bytes %12.1f us %8.2f GB/s\n",
+                std::string(lanes).c_str(), communicator.size(), size_bytes,
+                timing.median_microseconds,
+                size_bytes / timing.median_microseconds / 1e3);
+    std::fflush(stdout);
   }
-  return std::string(otherwise);
 }
 
-int Main(int argc, char** argv) {
-  const std::string lanes = FlagOf(argc, argv, "--lanes=", "tcp,unix,grpc");
-  const std::string ranks = FlagOf(argc, argv, "--ranks=", "2,4");
-  const std::string sizes =
-      FlagOf(argc, argv, "--sizes=", "1024,65536,1048576,16777216,67108864");
-  for (const absl::string_view size_text : absl::StrSplit(ranks, ',')) {
-    for (const absl::string_view kind : absl::StrSplit(lanes, ',')) {
-      Setting setting;
-      setting.lanes = std::string(kind);
-      setting.algorithm = FlagOf(argc, argv, "--algorithm=", "");
-      MUSTER_CHECK(absl::SimpleAtoi(size_text, &setting.size));
-      for (const absl::string_view text : absl::StrSplit(sizes, ',')) {
-        MUSTER_CHECK(
-            absl::SimpleAtoi(text, &setting.sizes_bytes.emplace_back()));
-      }
-      RunSetting(setting);
+// Bus bandwidth is what each rank would send by a ring: 2 (N-1)/N of the
+// buffer.
+void MeasureLink(Communicator& communicator) {
+  const std::string interface = absl::GetFlag(FLAGS_interface);
+  const double link_megabits = absl::GetFlag(FLAGS_link_megabits);
+  const double size = communicator.size();
+  if (communicator.rank() == 0) {
+    std::printf("%10s %5s %12s %12s %12s %10s %8s %8s\n", "bytes", "calls",
+                "median us", "quartiles us", "bus MB/s", "sent/bus", "payload",
+                "on wire");
+  }
+  for (const size_t size_bytes : Sizes()) {
+    // Seconds on a slow link, so fewer calls.
+    const int call_count = std::max(CallCount(size_bytes) / 4, 7);
+    const uint64_t before = BytesSentBy(interface);
+    const AllReduceTiming timing =
+        TimeAllReduce(communicator, size_bytes, call_count);
+    const double sent_bytes = BytesSentBy(interface) - before;
+    if (communicator.rank() != 0) continue;
+    const double bus_bytes = 2 * (size - 1) / size * size_bytes;
+    const double bus_megabytes = bus_bytes / timing.median_microseconds;
+    // Three calls more have warmed up.
+    const double sent_ratio = sent_bytes / (bus_bytes * (call_count + 3));
+    std::printf("%10zu %5d %12.1f %5.0f-%-6.0f %12.1f", size_bytes, call_count,
+                timing.median_microseconds, timing.lower_quartile_microseconds,
+                timing.upper_quartile_microseconds, bus_megabytes);
+    if (!interface.empty()) std::printf(" %10.3f", sent_ratio);
+    if (link_megabits > 0) {
+      const double payload = bus_megabytes * 8 / link_megabits;
+      std::printf(" %8.3f %8.3f", payload, payload * SentPerPayload());
+    }
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+}
+
+int Main() {
+  if (absl::GetFlag(FLAGS_calibrate)) {
+    CalibrateCosts(absl::GetFlag(FLAGS_lanes), Sizes());
+    return 0;
+  }
+  const std::string folder = absl::GetFlag(FLAGS_folder);
+  if (!folder.empty()) {
+    RunLaneRank({.lanes = absl::GetFlag(FLAGS_lanes).front(),
+                 .rank = absl::GetFlag(FLAGS_rank),
+                 .size = absl::GetFlag(FLAGS_size),
+                 .host = absl::GetFlag(FLAGS_host),
+                 .folder = folder},
+                Choice(), MeasureLink);
+    return 0;
+  }
+  for (const std::string& text : absl::GetFlag(FLAGS_ranks)) {
+    int size = 0;
+    MUSTER_CHECK(absl::SimpleAtoi(text, &size));
+    for (const std::string& lanes : absl::GetFlag(FLAGS_lanes)) {
+      ForkLaneRanks(lanes, size, Choice(), [&](Communicator& communicator) {
+        MeasureHere(communicator, lanes);
+      });
     }
   }
   return 0;
@@ -232,4 +191,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace muster
 
-int main(int argc, char** argv) { return muster::Main(argc, argv); }
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  return muster::Main();
+}

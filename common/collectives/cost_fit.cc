@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kConstantCount = 6;
+constexpr size_t kConstantCount = 7;
 using Row = std::array<double, kConstantCount>;
 
 constexpr double kCachedBytesMin = 1 << 16;
@@ -21,12 +21,12 @@ constexpr double kTolerableError = 0.1;
 constexpr int kReweightingCount = 20;
 constexpr int kSweepCount = 2000;
 
-Row ChargesOf(const AllReduceSample& sample, CostModel costs) {
-  costs.ranks_per_processor = sample.ranks_per_processor;
+Row ChargesOf(const AllReduceSample& sample, const CostModel& costs) {
   const CostCharges charges =
       CountCharges(sample.algorithm, sample.size, sample.size_bytes, costs);
-  return {charges.latencies, charges.overheads,     charges.link_bytes,
-          charges.far_bytes, charges.reduced_bytes, charges.wakes};
+  return {charges.latencies,     charges.overheads,     charges.link_bytes,
+          charges.far_bytes,     charges.reduced_bytes, charges.wakes,
+          charges.crossing_bytes};
 }
 
 CostModel WithConstants(CostModel costs, const Row& constants) {
@@ -36,6 +36,7 @@ CostModel WithConstants(CostModel costs, const Row& constants) {
   costs.far_seconds_per_byte = constants[3];
   costs.reduce_seconds_per_byte = constants[4];
   costs.wake_seconds = constants[5];
+  costs.crossing_seconds_per_byte = constants[6];
   return costs;
 }
 
@@ -121,17 +122,18 @@ CostModel FitShape(absl::Span<const AllReduceSample> samples,
 
 }  // namespace
 
-double PredictSeconds(const AllReduceSample& sample, CostModel costs) {
-  costs.ranks_per_processor = sample.ranks_per_processor;
+double PredictSeconds(const AllReduceSample& sample, const CostModel& costs) {
   return PredictAllReduceSeconds(sample.algorithm, sample.size,
                                  sample.size_bytes, costs);
 }
 
-CostModel FitCosts(absl::Span<const AllReduceSample> samples) {
-  CostModel best = FitShape(samples, CostModel());
+CostModel FitCosts(absl::Span<const AllReduceSample> samples,
+                   int processor_count) {
+  CostModel shape;
+  shape.processor_count = processor_count;
+  CostModel best = FitShape(samples, shape);
   for (double cached_bytes = kCachedBytesMin; cached_bytes <= kCachedBytesMax;
        cached_bytes *= 2) {
-    CostModel shape;
     shape.cached_bytes = cached_bytes;
     const CostModel costs = FitShape(samples, shape);
     if (LossOf(samples, costs) < LossOf(samples, best)) best = costs;

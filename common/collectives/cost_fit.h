@@ -14,23 +14,22 @@ struct AllReduceSample {
   Algorithm algorithm = Algorithm::kDirect;
   int size = 2;
   int64_t size_bytes = 0;
-  double ranks_per_processor = 1;
   double seconds = 0;  // Positive.
 };
 
-// `costs` for the host that `sample` was timed on.
-double PredictSeconds(const AllReduceSample& sample, CostModel costs);
+double PredictSeconds(const AllReduceSample& sample, const CostModel& costs);
 
 // The constants, none of them negative, whose predictions miss the samples by
 // the least, by relative errors that count by their square while they are
 // small and in proportion when not (Huber's loss), and the size of caches, of
-// powers of two, that goes best with them. Its `ranks_per_processor` is 1.
-// Crowding is left at 0: on a host its processors are what is short.
+// powers of two, that goes best with them. For a host of `processor_count`;
+// crowding is left at 0, as its processors are what is short there.
 //
 // The samples determine a constant only if they differ in what it stands for:
 // the one of a wake needs ranks that share processors, the one of an addition
 // more than one algorithm.
-CostModel FitCosts(absl::Span<const AllReduceSample> samples);
+CostModel FitCosts(absl::Span<const AllReduceSample> samples,
+                   int processor_count);
 
 }  // namespace muster
 

@@ -1,7 +1,7 @@
 #include "common/collectives/cost_model.h"
 
-#include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "common/base/check.h"
 
@@ -15,6 +15,32 @@ struct Work {
   double sent_bytes = 0;
   double reduced_bytes = 0;
 };
+
+// How many ranks the busiest processor has.
+double RanksPerProcessor(int size, const CostModel& costs) {
+  return std::ceil(static_cast<double>(size) / costs.processor_count);
+}
+
+// Which share of what a rank sends goes to ranks on other processors.
+double CrossingShare(Algorithm algorithm, int size, int processor_count) {
+  if (processor_count >= size) return 1;
+  if (processor_count == 1) return 0;
+  if (algorithm == Algorithm::kRing) return 1;
+  if (algorithm != Algorithm::kHalvingDoubling) {
+    return 1 - (std::ceil(static_cast<double>(size) / processor_count) - 1) /
+                   (size - 1);
+  }
+  // Half of what is left goes to the partner at half the distance.
+  const int player_count =
+      static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
+  double part = 1;
+  double crossing = 0;
+  for (int distance = player_count / 2; distance > 0; distance /= 2) {
+    part /= 2;
+    if (distance % processor_count != 0) crossing += part;
+  }
+  return crossing * player_count / (player_count - 1);
+}
 
 Work HalvingDoublingWork(int size, double bytes) {
   const unsigned player_count = std::bit_floor(static_cast<unsigned>(size));
@@ -58,7 +84,7 @@ CostCharges CountCharges(Algorithm algorithm, int size, int64_t size_bytes,
   if (size == 1) return {};
   const double bytes = static_cast<double>(size_bytes);
   const Work work = WorkOf(algorithm, size, bytes);
-  const double sharing = std::max(costs.ranks_per_processor, 1.0);
+  const double sharing = RanksPerProcessor(size, costs);
   const bool is_crowded =
       algorithm == Algorithm::kOneShot || algorithm == Algorithm::kDirect;
   const double crowding =
@@ -67,11 +93,15 @@ CostCharges CountCharges(Algorithm algorithm, int size, int64_t size_bytes,
   charges.latencies = work.step_count;
   charges.overheads = 2 * work.message_count * sharing;
   charges.link_bytes = work.sent_bytes * crowding * sharing;
-  if (bytes > costs.cached_bytes) {
-    charges.far_bytes = charges.link_bytes * (1 - costs.cached_bytes / bytes);
+  charges.crossing_bytes =
+      charges.link_bytes *
+      CrossingShare(algorithm, size, costs.processor_count);
+  if (sharing * bytes > costs.cached_bytes) {
+    charges.far_bytes =
+        charges.link_bytes * (1 - costs.cached_bytes / (sharing * bytes));
   }
   charges.reduced_bytes = work.reduced_bytes * sharing;
-  charges.wakes = sharing > 1 ? work.step_count : 0;
+  charges.wakes = sharing > 1 ? work.message_count : 0;
   return charges;
 }
 
@@ -91,6 +121,7 @@ double PredictAllReduceSeconds(Algorithm algorithm, int size,
   return charges.latencies * costs.link.latency_seconds +
          charges.overheads * costs.link.overhead_seconds +
          charges.link_bytes * costs.link.seconds_per_byte +
+         charges.crossing_bytes * costs.crossing_seconds_per_byte +
          charges.far_bytes * costs.far_seconds_per_byte +
          charges.reduced_bytes * costs.reduce_seconds_per_byte +
          charges.wakes * costs.wake_seconds;

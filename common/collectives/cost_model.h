@@ -34,13 +34,17 @@ struct CostModel {
   double crowding_per_peer = 0;
 
   // Where ranks of one host meet over its own lanes, whose bytes its processors
-  // move. Overheads, bytes and additions take as many times longer.
-  double ranks_per_processor = 1;
-  // Of each step, when a processor has more than one rank: it puts one aside
+  // move: how many it has, rank r being bound to processor r modulo that. What
+  // ranks that share a processor have to do, they do one after the other.
+  int processor_count = std::numeric_limits<int>::max();
+  // Of each message, when a processor has more than one rank: it puts one aside
   // and wakes another.
   double wake_seconds = 0;
-  // Caches hold this much of a tensor; each byte that goes beyond takes
-  // `far_seconds_per_byte` more.
+  // More, for each byte between ranks on different processors: it is in the
+  // cache of the other one. For lanes of one host.
+  double crossing_seconds_per_byte = 0;
+  // The caches of a processor hold this much of the tensors of its ranks; each
+  // byte that goes beyond takes `far_seconds_per_byte` more.
   double cached_bytes = std::numeric_limits<double>::infinity();
   double far_seconds_per_byte = 0;
 };
@@ -51,13 +55,14 @@ struct CostCharges {
   double latencies = 0;
   double overheads = 0;
   double link_bytes = 0;
+  double crossing_bytes = 0;
   double far_bytes = 0;
   double reduced_bytes = 0;
   double wakes = 0;
 };
 
 // For kOneShot, kDirect, kRing and kHalvingDoubling. Of `costs` it takes only
-// what no charge stands for: crowding, sharing and the size of caches.
+// what no charge stands for: crowding, processors and the size of caches.
 CostCharges CountCharges(Algorithm algorithm, int size, int64_t size_bytes,
                          const CostModel& costs);
 

@@ -105,7 +105,7 @@ TEST(CostModelTest, TheChoiceIsTheCheapestForEveryGroup) {
   }
 }
 
-// 2 overheads, 1 latency; a step takes 3 us then. By hand.
+// By hand: a step is a message sent, one received and a latency.
 TEST(CostModelTest, RanksOfOneProcessorTakeTurnsAndWakeEachOther) {
   CostModel costs;
   costs.link = {1e-6, 1e-6, 1e-9};
@@ -113,9 +113,25 @@ TEST(CostModelTest, RanksOfOneProcessorTakeTurnsAndWakeEachOther) {
   costs.wake_seconds = 10e-6;
   EXPECT_NEAR(PredictAllReduceSeconds(Algorithm::kDirect, 2, 2000, costs),
               2 * 3e-6 + 3000e-9, 1e-12);
-  costs.ranks_per_processor = 2;
+  costs.processor_count = 1;
   EXPECT_NEAR(PredictAllReduceSeconds(Algorithm::kDirect, 2, 2000, costs),
               2 * (5e-6 + 10e-6) + 2 * 3000e-9, 1e-12);
+}
+
+// Of 4 ranks on 2 processors the neighbours in a ring are elsewhere, one in
+// three peers is not, and the halves of the tensor go to the one that is not.
+TEST(CostModelTest, BytesToAnotherProcessorTakeLonger) {
+  CostModel costs;
+  costs.processor_count = 2;
+  costs.crossing_seconds_per_byte = 1e-9;
+  const double sent_by_two = 2 * 1.5 * 4000e-9;
+  EXPECT_NEAR(PredictAllReduceSeconds(Algorithm::kRing, 4, 4000, costs),
+              sent_by_two, 1e-12);
+  EXPECT_NEAR(PredictAllReduceSeconds(Algorithm::kDirect, 4, 4000, costs),
+              sent_by_two * 2 / 3, 1e-12);
+  EXPECT_NEAR(
+      PredictAllReduceSeconds(Algorithm::kHalvingDoubling, 4, 4000, costs),
+      sent_by_two / 3, 1e-12);
 }
 
 TEST(CostModelTest, WhatNoCacheHoldsTakesLonger) {

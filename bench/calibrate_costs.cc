@@ -1,0 +1,165 @@
+#include "bench/calibrate_costs.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+#include "absl/time/time.h"
+#include "bench/lane_ranks.h"
+#include "common/base/check.h"
+#include "common/collectives/communicator.h"
+#include "common/collectives/cost_fit.h"
+#include "common/collectives/cost_model.h"
+#include "common/collectives/message/schedule.h"
+#include "common/collectives/shm/group_options.h"
+#include "common/collectives/shm/testing/ranks.h"
+
+namespace muster {
+namespace {
+
+constexpr int kRowCountMax = 256;
+constexpr size_t kOneShotBytesMax = size_t{1} << 20;
+constexpr double kErrorMax = 0.15;
+
+struct Row {
+  AllReduceSample sample;
+  bool is_noisy = false;
+};
+
+// What the ranks, which are other processes, tell this one.
+struct Table {
+  Row rows[kRowCountMax];
+  int row_count = 0;
+};
+
+int CallCount(size_t size_bytes) {
+  return static_cast<int>(
+      std::clamp<size_t>((size_t{128} << 20) / size_bytes, 9, 200));
+}
+
+// On every rank; the first one writes.
+void AddRow(Communicator& communicator, Algorithm algorithm, size_t size_bytes,
+            Table* table) {
+  const AllReduceTiming timing =
+      TimeAllReduce(communicator, size_bytes, CallCount(size_bytes));
+  if (communicator.rank() != 0) return;
+  MUSTER_CHECK(table->row_count < kRowCountMax);
+  Row& row = table->rows[table->row_count++];
+  const int size = communicator.size();
+  row.sample = {algorithm, size, static_cast<int64_t>(size_bytes),
+                timing.median_microseconds * 1e-6};
+  const double median = timing.median_microseconds;
+  row.is_noisy =
+      timing.upper_quartile_microseconds > median * (1 + kErrorMax) ||
+      timing.lower_quartile_microseconds < median * (1 - kErrorMax);
+}
+
+void MeasureLanes(const std::string& lanes, int size,
+                  const std::vector<size_t>& sizes_bytes, Table* table) {
+  // Every rank has its own, and all change it alike.
+  Algorithm algorithm = Algorithm::kDirect;
+  ForkLaneRanks(
+      lanes, size, [&](int, size_t) { return algorithm; },
+      [&](Communicator& communicator) {
+        for (const size_t size_bytes : sizes_bytes) {
+          for (const Algorithm each :
+               {Algorithm::kOneShot, Algorithm::kDirect, Algorithm::kRing,
+                Algorithm::kHalvingDoubling}) {
+            if (each == Algorithm::kOneShot && size_bytes > kOneShotBytesMax) {
+              continue;
+            }
+            algorithm = each;
+            AddRow(communicator, each, size_bytes, table);
+          }
+        }
+      });
+}
+
+void MeasureSharedMemory(int size, const std::vector<size_t>& sizes_bytes,
+                         Table* table) {
+  const SharedMemoryTuning tuning;
+  ForkedRanks ranks(size, tuning, [&](Communicator& communicator) {
+    PinToProcessor(communicator.rank());
+    for (const size_t size_bytes : sizes_bytes) {
+      AddRow(communicator,
+             size_bytes <= tuning.one_shot_bytes_max ? Algorithm::kOneShot
+                                                     : Algorithm::kDirect,
+             size_bytes, table);
+    }
+  });
+  for (int rank = 0; rank < size; ++rank) {
+    MUSTER_CHECK(ranks.Wait(rank, absl::Minutes(10)) == 0);
+  }
+}
+
+void PrintConstants(const std::string& lanes, const CostModel& costs) {
+  std::printf(
+      "%s: latency %.2f us, overhead %.2f us, wake %.2f us, a byte %.4f ns, "
+      "crossing %.4f ns more, "
+      "beyond %.0f KiB %.4f ns more, an addition %.4f ns\n",
+      lanes.c_str(), costs.link.latency_seconds * 1e6,
+      costs.link.overhead_seconds * 1e6, costs.wake_seconds * 1e6,
+      costs.link.seconds_per_byte * 1e9, costs.crossing_seconds_per_byte * 1e9,
+      costs.cached_bytes / 1024, costs.far_seconds_per_byte * 1e9,
+      costs.reduce_seconds_per_byte * 1e9);
+}
+
+void PrintRows(const std::string& lanes, const Table& table,
+               const CostModel& costs) {
+  int quiet_count = 0;
+  int near_count = 0;
+  std::vector<double> errors;
+  for (int i = 0; i < table.row_count; ++i) {
+    const Row& row = table.rows[i];
+    const double predicted = PredictSeconds(row.sample, costs);
+    const double error = predicted / row.sample.seconds - 1;
+    const bool is_near = std::abs(error) <= kErrorMax;
+    quiet_count += !row.is_noisy;
+    near_count += !row.is_noisy && is_near;
+    errors.push_back(std::abs(error));
+    std::printf(
+        "%-5s %d ranks %-16s %10lld bytes %10.1f us predicted %10.1f"
+        " %+6.0f %%%s%s\n",
+        lanes.c_str(), row.sample.size,
+        std::string(AlgorithmName(row.sample.algorithm)).c_str(),
+        static_cast<long long>(row.sample.size_bytes), row.sample.seconds * 1e6,
+        predicted * 1e6, error * 100, is_near ? "" : " off",
+        row.is_noisy ? " noisy" : "");
+  }
+  std::sort(errors.begin(), errors.end());
+  std::printf(
+      "%s: %d of %d quiet rows within %.0f %%; of all %d, the median"
+      " error is %.0f %%, the largest %.0f %%\n",
+      lanes.c_str(), near_count, quiet_count, kErrorMax * 100, table.row_count,
+      errors[errors.size() / 2] * 100, errors.back() * 100);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void CalibrateCosts(const std::vector<std::string>& lanes,
+                    const std::vector<size_t>& sizes_bytes) {
+  for (const std::string& kind : lanes) {
+    SharedAmongForks<Table> table;
+    for (const int size : {2, 4}) {
+      if (kind == "shm") {
+        MeasureSharedMemory(size, sizes_bytes, &*table);
+      } else {
+        MeasureLanes(kind, size, sizes_bytes, &*table);
+      }
+    }
+    std::vector<AllReduceSample> samples;
+    for (int i = 0; i < table->row_count; ++i) {
+      samples.push_back(table->rows[i].sample);
+    }
+    const CostModel costs =
+        FitCosts(samples, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+    PrintConstants(kind, costs);
+    PrintRows(kind, *table, costs);
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,197 @@
+#include "bench/lane_ranks.h"
+
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "bench/measure.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/collectives/message/lane.h"
+#include "common/collectives/message/lane_listener.h"
+#include "common/collectives/message/rpc_lane.h"
+#include "common/collectives/reduce_op.h"
+#include "common/collectives/tensor_span.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/identity.h"
+#include "common/rpc/network.h"
+#include "common/rpc/service.h"
+#include "common/tensor/dtype.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Minutes(1);
+constexpr int kWarmUpCount = 3;
+
+absl::Time Deadline() { return Clock::Real()->Now() + kTimeout; }
+
+// Where a rank is to be met.
+struct Place {
+  std::string address;
+  std::string token;
+};
+
+std::string FileOf(const LaneRank& rank, int peer) {
+  return absl::StrCat(rank.folder, "/rank-", peer);
+}
+
+void Publish(const LaneRank& rank, const Place& place) {
+  const std::string path = FileOf(rank, rank.rank);
+  const std::string unfinished = absl::StrCat(path, ".unfinished");
+  std::ofstream(unfinished) << place.address << '\n' << place.token << '\n';
+  std::filesystem::rename(unfinished, path);
+}
+
+Place Find(const LaneRank& rank, int peer) {
+  const absl::Time deadline = Deadline();
+  while (!std::filesystem::exists(FileOf(rank, peer))) {
+    MUSTER_CHECK(Clock::Real()->Now() < deadline);
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  std::ifstream file(FileOf(rank, peer));
+  Place place;
+  std::getline(file, place.address);
+  std::getline(file, place.token);
+  return place;
+}
+
+// What a rank of each kind keeps while it runs.
+struct Wires {
+  std::unique_ptr<LaneListener> listener;
+  TaskIdentity identity;
+  std::unique_ptr<Door> door;
+  Service service;
+  RpcLaneAcceptor acceptor;
+  std::unique_ptr<Server> server;
+  std::vector<std::unique_ptr<Channel>> channels;
+};
+
+std::vector<std::unique_ptr<Lane>> MeetRaw(const LaneRank& rank, Wires* wires) {
+  wires->listener = rank.lanes == "tcp" ? *LaneListener::ListenTcp(rank.host)
+                                        : *LaneListener::ListenUnix();
+  Publish(rank, {wires->listener->address(), wires->listener->token()});
+  std::vector<std::unique_ptr<Lane>> lanes(rank.size);
+  for (int peer = 0; peer < rank.rank; ++peer) {
+    const Place place = Find(rank, peer);
+    lanes[peer] =
+        *ConnectLane(place.address, place.token, rank.rank, 1, Deadline());
+  }
+  std::vector<int> higher;
+  for (int peer = rank.rank + 1; peer < rank.size; ++peer) {
+    higher.push_back(peer);
+  }
+  auto accepted = *wires->listener->Accept(higher, 1, Deadline());
+  for (auto& [peer, lane] : accepted) lanes[peer] = std::move(lane);
+  return lanes;
+}
+
+std::vector<std::unique_ptr<Lane>> MeetRpc(const LaneRank& rank, Wires* wires) {
+  wires->identity = {"worker", rank.rank, 1};
+  wires->door = std::make_unique<Door>(wires->identity);
+  wires->acceptor.AddTo(&wires->service);
+  wires->server =
+      *Network::Grpc()->Listen({.address = absl::StrCat(rank.host, ":0")},
+                               &wires->service, wires->door.get());
+  Publish(rank, {wires->server->address(), ""});
+  std::vector<std::unique_ptr<Lane>> lanes(rank.size);
+  for (int peer = 0; peer < rank.rank; ++peer) {
+    ChannelOptions options;
+    options.address = Find(rank, peer).address;
+    options.caller = wires->identity;
+    wires->channels.push_back(Network::Grpc()->Connect(options));
+    lanes[peer] =
+        *OpenRpcLane(wires->channels.back().get(), rank.rank, 1, Deadline());
+  }
+  for (int peer = rank.rank + 1; peer < rank.size; ++peer) {
+    lanes[peer] = *wires->acceptor.Accept(peer, 1, Deadline());
+  }
+  return lanes;
+}
+
+}  // namespace
+
+void PinToProcessor(int rank) {
+  cpu_set_t processors;
+  CPU_ZERO(&processors);
+  CPU_SET(rank % sysconf(_SC_NPROCESSORS_ONLN), &processors);
+  MUSTER_CHECK(sched_setaffinity(0, sizeof(processors), &processors) == 0);
+}
+
+void RunLaneRank(const LaneRank& rank, AlgorithmChoice choose,
+                 const std::function<void(Communicator&)>& body) {
+  const bool is_rpc = rank.lanes == "grpc";
+  if (!is_rpc) PinToProcessor(rank.rank);
+  Wires wires;
+  auto lanes = is_rpc ? MeetRpc(rank, &wires) : MeetRaw(rank, &wires);
+  PinToProcessor(rank.rank);
+  const auto communicator = *MakeMessageCommunicator(
+      {rank.rank, 1, std::move(lanes), {}}, std::move(choose));
+  body(*communicator);
+  // Nobody leaves while another still waits for what it sent.
+  MUSTER_CHECK(communicator->Barrier({"end", kTimeout}).ok());
+}
+
+void ForkLaneRanks(absl::string_view lanes, int size, AlgorithmChoice choose,
+                   const std::function<void(Communicator&)>& body) {
+  std::string folder =
+      (std::filesystem::temp_directory_path() / "lane-ranks-XXXXXX").string();
+  MUSTER_CHECK(mkdtemp(folder.data()) != nullptr);
+  for (int rank = 0; rank < size; ++rank) {
+    if (fork() == 0) {
+      RunLaneRank({.lanes = std::string(lanes),
+                   .rank = rank,
+                   .size = size,
+                   .folder = folder},
+                  choose, body);
+      _exit(0);
+    }
+  }
+  bool all_succeeded = true;
+  for (int rank = 0; rank < size; ++rank) {
+    int status = 0;
+    all_succeeded &= wait(&status) > 0 && status == 0;
+  }
+  std::filesystem::remove_all(folder);
+  MUSTER_CHECK(all_succeeded);
+}
+
+AllReduceTiming TimeAllReduce(Communicator& communicator, size_t size_bytes,
+                              int call_count) {
+  const CollectiveCall call{"bench", absl::Minutes(1)};
+  const auto memory = *communicator.Allocate(size_bytes, call);
+  const TensorSpan buffer{DType::kFloat32,
+                          static_cast<int64_t>(size_bytes / sizeof(float)),
+                          memory->data()};
+  std::vector<double> slowest;
+  for (int i = 0; i < call_count + kWarmUpCount; ++i) {
+    std::memset(memory->data(), 0, size_bytes);
+    MUSTER_CHECK(communicator.Barrier(call).ok());
+    const double own = MicrosecondsOf([&] {
+      MUSTER_CHECK(communicator.AllReduce(ReduceOp::kSum, buffer, call).ok());
+    });
+    if (i >= kWarmUpCount) slowest.push_back(own);
+  }
+  MUSTER_CHECK(communicator
+                   .AllReduce(ReduceOp::kMax,
+                              {DType::kFloat64, call_count, slowest.data()},
+                              call)
+                   .ok());
+  std::sort(slowest.begin(), slowest.end());
+  return {slowest[call_count / 2], slowest[call_count / 4],
+          slowest[call_count * 3 / 4], call_count};
+}
+
+}  // namespace muster
