@@ -13,6 +13,7 @@
 #include "common/collectives/communicator.h"
 #include "common/collectives/cost_fit.h"
 #include "common/collectives/cost_model.h"
+#include "common/collectives/message/message_communicator.h"
 #include "common/collectives/message/schedule.h"
 #include "common/collectives/shm/group_options.h"
 #include "common/collectives/shm/testing/ranks.h"
@@ -138,6 +139,35 @@ void PrintRows(const std::string& lanes, const Table& table,
   std::fflush(stdout);
 }
 
+// What was chosen beside what was fastest, for each group and size; rows of one
+// lie together.
+void PrintChoices(const std::string& lanes, const Table& table) {
+  for (int begin = 0; begin < table.row_count;) {
+    const AllReduceSample& first = table.rows[begin].sample;
+    const Algorithm choice =
+        ChooseAlgorithm(first.size, static_cast<size_t>(first.size_bytes));
+    const AllReduceSample* fastest = &first;
+    const AllReduceSample* chosen = nullptr;
+    int end = begin;
+    for (; end < table.row_count; ++end) {
+      const AllReduceSample& sample = table.rows[end].sample;
+      if (sample.size != first.size || sample.size_bytes != first.size_bytes) {
+        break;
+      }
+      if (sample.seconds < fastest->seconds) fastest = &sample;
+      if (sample.algorithm == choice) chosen = &sample;
+    }
+    begin = end;
+    if (chosen == nullptr) continue;
+    std::printf("%-5s %d ranks %10lld bytes chosen %-16s %+4.0f %% over %s\n",
+                lanes.c_str(), first.size,
+                static_cast<long long>(first.size_bytes),
+                std::string(AlgorithmName(choice)).c_str(),
+                (chosen->seconds / fastest->seconds - 1) * 100,
+                std::string(AlgorithmName(fastest->algorithm)).c_str());
+  }
+}
+
 }  // namespace
 
 void CalibrateCosts(const std::vector<std::string>& lanes,
@@ -159,6 +189,7 @@ void CalibrateCosts(const std::vector<std::string>& lanes,
         FitCosts(samples, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
     PrintConstants(kind, costs);
     PrintRows(kind, *table, costs);
+    if (kind != "shm") PrintChoices(kind, *table);
   }
 }
 

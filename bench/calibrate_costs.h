@@ -14,7 +14,9 @@ namespace muster {
 //
 // The predictions are of the rows that the constants were fitted to. One-shot
 // goes up to 1 MiB, and shared memory has the two algorithms it chooses from. A
-// row with a quartile more than 15 per cent off its median is "noisy".
+// row with a quartile more than 15 per cent off its median is "noisy". Then,
+// for each size, what ChooseAlgorithm() takes beside the fastest that was
+// measured.
 void CalibrateCosts(const std::vector<std::string>& lanes,
                     const std::vector<size_t>& sizes_bytes);
 

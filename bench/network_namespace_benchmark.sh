@@ -5,7 +5,7 @@
 #
 #   bazel build //bench:network_all_reduce_benchmark
 #   bench/network_namespace_benchmark.sh [--binary=FILE] [--rate_megabits=1000]
-#       [--sizes=BYTES,...] [--lanes=tcp|grpc] [--realtime]
+#       [--sizes=BYTES,...] [--lanes=tcp|grpc] [--congestion=NAME] [--realtime]
 #
 # Needs root, and ip and tc of iproute2. Removes what it has made however it
 # ends. --realtime runs the ranks before everything else on a machine that has
@@ -24,6 +24,7 @@ binary=$root/bazel-bin/bench/network_all_reduce_benchmark
 rate_megabits=1000
 sizes=1024,65536,1048576,16777216,67108864
 lanes=tcp
+congestion=$(cat /proc/sys/net/ipv4/tcp_congestion_control)
 before_others=()
 for argument in "$@"; do
   case $argument in
@@ -31,6 +32,7 @@ for argument in "$@"; do
     --rate_megabits=*) rate_megabits=${argument#*=} ;;
     --sizes=*) sizes=${argument#*=} ;;
     --lanes=*) lanes=${argument#*=} ;;
+    --congestion=*) congestion=${argument#*=} ;;
     --realtime) before_others=(chrt -f 20) ;;
     *) echo "unknown: $argument" >&2; exit 2 ;;
   esac
@@ -63,6 +65,9 @@ ip link add veth netns "${namespaces[0]}" type veth \
 for i in 0 1; do
   ip -n "${namespaces[i]}" addr add "${addresses[i]}/24" dev veth
   ip -n "${namespaces[i]}" link set lo up
+  # Of the namespace alone.
+  ip netns exec "${namespaces[i]}" \
+    sysctl -q "net.ipv4.tcp_congestion_control=$congestion"
   ip -n "${namespaces[i]}" link set veth up
 done
 
@@ -85,7 +90,7 @@ run_ranks() {
 }
 
 echo "kernel $(uname -r), $(nproc) processors, load $(cut -d' ' -f1-3 /proc/loadavg)," \
-  "$(cat /proc/sys/net/ipv4/tcp_congestion_control), ${before_others[*]:-not realtime}"
+  "$congestion, ${before_others[*]:-not realtime}"
 echo "$lanes, no limit"
 run_ranks unlimited
 for name in "${namespaces[@]}"; do

@@ -23,7 +23,6 @@ double RanksPerProcessor(int size, const CostModel& costs) {
 
 // Which share of what a rank sends goes to ranks on other processors.
 double CrossingShare(Algorithm algorithm, int size, int processor_count) {
-  if (processor_count >= size) return 1;
   if (processor_count == 1) return 0;
   if (algorithm == Algorithm::kRing) return 1;
   if (algorithm != Algorithm::kHalvingDoubling) {
@@ -93,15 +92,17 @@ CostCharges CountCharges(Algorithm algorithm, int size, int64_t size_bytes,
   charges.latencies = work.step_count;
   charges.overheads = 2 * work.message_count * sharing;
   charges.link_bytes = work.sent_bytes * crowding * sharing;
-  charges.crossing_bytes =
-      charges.link_bytes *
-      CrossingShare(algorithm, size, costs.processor_count);
   if (sharing * bytes > costs.cached_bytes) {
     charges.far_bytes =
         charges.link_bytes * (1 - costs.cached_bytes / (sharing * bytes));
   }
   charges.reduced_bytes = work.reduced_bytes * sharing;
-  charges.wakes = sharing > 1 ? work.message_count : 0;
+  if (sharing > 1) {
+    charges.wakes = work.message_count;
+    charges.crossing_bytes =
+        charges.link_bytes *
+        CrossingShare(algorithm, size, costs.processor_count);
+  }
   return charges;
 }
 

@@ -40,8 +40,8 @@ struct CostModel {
   // Of each message, when a processor has more than one rank: it puts one aside
   // and wakes another.
   double wake_seconds = 0;
-  // More, for each byte between ranks on different processors: it is in the
-  // cache of the other one. For lanes of one host.
+  // More, for each byte that then comes from another processor: its receiver
+  // may not have its turn, where a rank of the same processor gave its own up.
   double crossing_seconds_per_byte = 0;
   // The caches of a processor hold this much of the tensors of its ranks; each
   // byte that goes beyond takes `far_seconds_per_byte` more.

@@ -116,15 +116,20 @@ TEST(CostModelTest, RanksOfOneProcessorTakeTurnsAndWakeEachOther) {
   costs.processor_count = 1;
   EXPECT_NEAR(PredictAllReduceSeconds(Algorithm::kDirect, 2, 2000, costs),
               2 * (5e-6 + 10e-6) + 2 * 3000e-9, 1e-12);
+  // In one step, three messages.
+  costs.processor_count = 2;
+  EXPECT_NEAR(PredictAllReduceSeconds(Algorithm::kOneShot, 4, 0, costs),
+              1e-6 + 2 * 6e-6 + 3 * 10e-6, 1e-12);
 }
 
 // Of 4 ranks on 2 processors the neighbours in a ring are elsewhere, one in
 // three peers is not, and the halves of the tensor go to the one that is not.
-TEST(CostModelTest, BytesToAnotherProcessorTakeLonger) {
+TEST(CostModelTest, BytesFromAnotherProcessorWaitForATurn) {
   CostModel costs;
   costs.processor_count = 2;
   costs.crossing_seconds_per_byte = 1e-9;
   const double sent_by_two = 2 * 1.5 * 4000e-9;
+  EXPECT_EQ(PredictAllReduceSeconds(Algorithm::kRing, 2, 4000, costs), 0);
   EXPECT_NEAR(PredictAllReduceSeconds(Algorithm::kRing, 4, 4000, costs),
               sent_by_two, 1e-12);
   EXPECT_NEAR(PredictAllReduceSeconds(Algorithm::kDirect, 4, 4000, costs),
