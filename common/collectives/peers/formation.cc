@@ -74,7 +74,7 @@ void Formation::OnMessage(int rank, const proto::PeerMessage& message) {
     OnRefused(WithGroupErrorKind(
         WithMessage(error,
                     absl::StrCat(links_->Describe(0),
-                                 " cannot form the group: ", error.message())),
+                                 " gave the group up: ", error.message())),
         GroupErrorKind::kPeerFailed));
     return;
   }

@@ -169,8 +169,7 @@ TEST_F(PeerGroupTest, WhenNoTransportCanBeUsedAllTasksSayWhy) {
   const auto results = TryJoinAll(all);
   SetFaults({});
   EXPECT_FALSE(results[0].ok());
-  EXPECT_THAT(results[1].status().message(),
-              HasSubstr("cannot form the group"));
+  EXPECT_THAT(results[1].status().message(), HasSubstr("gave the group up"));
   EXPECT_EQ(GroupErrorKindOf(results[1].status()), GroupErrorKind::kPeerFailed);
 }
 
