@@ -146,6 +146,11 @@ void GroupLife::End(const absl::Status& cause, bool is_own) {
   }
 }
 
+bool GroupLife::HasLeft(int rank) const {
+  absl::MutexLock lock(&mutex_);
+  return rank < static_cast<int>(peers_.size()) && peers_[rank].has_left;
+}
+
 absl::Status GroupLife::cause() const {
   absl::MutexLock lock(&mutex_);
   return cause_;

@@ -52,6 +52,9 @@ class GroupLife {
   // Ends the group with an error of this task, which is not OK.
   void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Whether this task has arrived at the end, and joins no collective any more.
+  bool HasLeft(int rank) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The first cause, or OK. The second waits up to `patience` for one.
   absl::Status cause() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AwaitCause(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -28,6 +28,24 @@ void HangWatch::Adopt(std::vector<const Communicator*> communicators) {
   }
 }
 
+absl::Status HangWatch::CheckNobodyAwaitedHasLeft(absl::Duration patience) {
+  absl::MutexLock lock(&mutex_);
+  for (const Watched& watched : watched_) {
+    const CollectiveProgress progress = watched.communicator->Progress();
+    if (!progress.is_running || progress.elapsed < patience) continue;
+    for (const int rank : progress.missing_ranks) {
+      const int task = rank / replicas_per_task_;
+      if (!life_->HasLeft(task)) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          progress.operation, " of ", progress.name, " waits for ",
+          links_->task(task).ToString(), ", which has finished: it had fewer ",
+          "steps to make than this task. Give all workers as many, with ",
+          "Repeat() and a number of steps"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::string HangWatch::OnTick() {
   {
     absl::MutexLock lock(&mutex_);

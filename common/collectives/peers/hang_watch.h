@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
@@ -39,6 +40,12 @@ class HangWatch {
     activity_.store(activity, std::memory_order_relaxed);
     step_.store(step, std::memory_order_relaxed);
   }
+
+  // That no collective has waited for `patience` for a task that has arrived at
+  // the end and so will never join it.
+  //   kFailedPrecondition  one has: that task had fewer steps to make
+  absl::Status CheckNobodyAwaitedHasLeft(absl::Duration patience)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns the line that is due, or "".
   std::string OnTick() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -271,6 +271,9 @@ void PeerGroup::OnMessage(int rank, const proto::PeerMessage& message) {
 void PeerGroup::OnTick() {
   const std::string line = hangs_.OnTick();
   if (!line.empty()) options_.report(line);
+  const absl::Status hopeless =
+      hangs_.CheckNobodyAwaitedHasLeft(options_.heartbeat_timeout);
+  if (!hopeless.ok()) life_.Fail(hopeless);
 }
 
 }  // namespace muster

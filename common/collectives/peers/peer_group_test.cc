@@ -229,6 +229,20 @@ TEST_F(PeerGroupTest, AnEarlyFinisherIsNoFailure) {
   EXPECT_OK(groups[0]->cause());
 }
 
+TEST_F(PeerGroupTest, NobodyWaitsInACollectiveForOneThatHasFinished) {
+  const Groups groups = FormCluster(2);
+  ASSERT_EQ(groups.size(), 2);
+  std::thread early([&] {
+    EXPECT_THAT(groups[1]->Leave(absl::OkStatus(), kPatience),
+                StatusIs(absl::StatusCode::kFailedPrecondition));
+  });
+  EXPECT_THAT(AllReduce(*groups[0]),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("waits for worker 1"),
+                             HasSubstr("fewer steps"))));
+  early.join();
+}
+
 TEST_F(PeerGroupTest, WhoDoesNotArriveAtTheEndIsNamed) {
   const Groups groups = FormCluster(2);
   ASSERT_EQ(groups.size(), 2);
