@@ -277,7 +277,9 @@ TEST_F(TensorBundleTest, ShardsThatDoNotFitTogetherAreNotPublished) {
     EXPECT_OK(writer_1->AddSlice(name_1, full_1, slice_1, half));
     EXPECT_OK(writer_1->Finish());
     const absl::Status status = PublishTensorBundle(&disk_, "f/ckpt-1", 2);
-    if (!status.ok()) EXPECT_THAT(disk_.Paths(), ElementsAre());
+    if (!status.ok()) {
+      EXPECT_THAT(disk_.Paths(), ElementsAre());
+    }
     return status;
   };
   const TensorSlice first = TensorSlice::Rows(full, 0, 2);

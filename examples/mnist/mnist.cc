@@ -3,7 +3,7 @@
 // documentation. Every worker runs this program; TF_CONFIG tells it which one
 // it is. Without TF_CONFIG one process trains alone.
 //
-//   launch --workers=2 --ps=0 --program=bazel-bin/examples/mnist/mnist -- \
+//   launch --workers=2 --ps=0 --program=bazel-bin/examples/mnist/mnist --
 //       --set data_dir=/data/mnist
 
 #include <iostream>
