@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "common/graph/graph_builder.h"
 #include "common/nn/weight.h"
 #include "common/tensor/shape.h"
@@ -99,32 +100,72 @@ LayerPtr Layer::AddLayer(LayerPtr layer) {
 }
 
 Value Layer::operator()(Value x, const CallContext& context) {
-  GraphBuilder* const builder = x.builder();
-  if (!x.ok() || builder == nullptr) return x;
+  return (*this)(absl::MakeConstSpan(&x, 1), context);
+}
+
+Value Layer::operator()(absl::Span<const Value> inputs,
+                        const CallContext& context) {
+  const std::vector<Value> outputs = CallAll(inputs, context);
+  return outputs.empty() ? Value() : outputs.front();
+}
+
+std::vector<Value> Layer::CallAll(absl::Span<const Value> inputs,
+                                  const CallContext& context) {
+  const std::vector<Value> poisoned(output_count());
+  GraphBuilder* const builder =
+      inputs.empty() ? nullptr : inputs.front().builder();
+  if (builder == nullptr) return poisoned;
+  for (const Value& input : inputs) {
+    if (!input.ok()) return poisoned;
+  }
 
   const std::string scope = name_.empty() ? ToSnakeCase(kind()) : name_;
+  if (input_count() != kAnyCount &&
+      input_count() != static_cast<int>(inputs.size())) {
+    builder->ReportError(absl::InvalidArgumentError(
+        absl::StrCat("layer ", scope, ": expected ", input_count(),
+                     " inputs, got ", inputs.size())));
+    return poisoned;
+  }
   // A whole model has no path, and its layers' nodes no prefix.
   std::optional<GraphBuilder::NameScope> name_scope;
   if (!path_.empty()) name_scope.emplace(builder, scope);
 
   if (!built_) {
-    Build(x.shape());
+    std::vector<Shape> shapes;
+    for (const Value& input : inputs) shapes.push_back(input.shape());
+    BuildMany(shapes);
     built_ = true;
   }
+  if (!LendWeights(scope, inputs.front())) return poisoned;
+  std::vector<Value> outputs = CallMany(inputs, context);
+  for (const Weight& weight : weights_) weight.state_->builder = nullptr;
+  if (!outputs.empty() && outputs.front().ok()) {
+    output_shape_ = outputs.front().shape();
+  }
+  return outputs;
+}
+
+Value Layer::Call(Value x, const CallContext&) {
+  x.builder()->ReportError(absl::UnimplementedError(
+      absl::StrCat("layer ", name_, ": ", kind(), " overrides no Call()")));
+  return Value();
+}
+
+bool Layer::LendWeights(absl::string_view scope, Value input) {
+  GraphBuilder* const builder = input.builder();
   for (const Weight& weight : weights_) {
     if (!weight.state_->handle.type.shape.IsFullyKnown()) {
       builder->ReportError(absl::InvalidArgumentError(absl::StrCat(
           "layer ", scope, ": weight ", weight.name(), " would have type ",
           weight.state_->handle.type.ToString(), " because its input is ",
-          x.type().ToString(), "; all extents but the batch's must be known")));
-      return Value();
+          input.type().ToString(),
+          "; all extents but the batch's must be known")));
+      return false;
     }
     weight.state_->builder = builder;
   }
-  Value y = Call(x, context);
-  for (const Weight& weight : weights_) weight.state_->builder = nullptr;
-  if (y.ok()) output_shape_ = y.shape();
-  return y;
+  return true;
 }
 
 Weight Layer::AddWeight(absl::string_view name, const Shape& shape,
@@ -137,6 +178,7 @@ Weight Layer::AddWeight(absl::string_view name, const Shape& shape,
   *spec.mutable_shape() = EncodeShape(shape);
   *spec.mutable_initializer() = initializer;
   spec.set_trainable(options.trainable);
+  spec.set_aggregation(options.aggregation);
   state->handle = {spec.name(), {options.dtype, shape}};
   weights_.push_back(Weight(std::move(state)));
   return weights_.back();

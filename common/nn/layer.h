@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/graph/graph_builder.h"
 #include "common/nn/weight.h"
 #include "common/tensor/dtype.h"
@@ -27,6 +28,9 @@ inline constexpr CallContext kInference{.training = false};
 struct WeightOptions {
   bool trainable = true;
   DType dtype = DType::kFloat32;
+  // How the updates become one that replicas bring which train in sync; needed
+  // by weights that Call() updates.
+  proto::VariableAggregation aggregation = proto::AGGREGATION_NONE;
 };
 
 class Layer;
@@ -46,6 +50,8 @@ using LayerPtr = std::shared_ptr<Layer>;
 //     Weight gain_;
 //   };
 //
+// A layer of several inputs or outputs overrides BuildMany() and CallMany().
+//
 // Equivalent to: keras.layers.Layer. Not thread-safe.
 class Layer {
  public:
@@ -58,6 +64,18 @@ class Layer {
   // Builds the layer if this is its first call, then calls it: what models and
   // traced code use. Mistakes are kept by the builder of `x`.
   Value operator()(Value x, const CallContext& context = kInference);
+  // Of several inputs, and the first output.
+  Value operator()(absl::Span<const Value> inputs,
+                   const CallContext& context = kInference);
+  // All outputs.
+  std::vector<Value> CallAll(absl::Span<const Value> inputs,
+                             const CallContext& context = kInference);
+
+  // How many values the layer takes and gives. A layer that takes any number
+  // says kAnyCount.
+  static constexpr int kAnyCount = -1;
+  virtual int input_count() const { return 1; }
+  virtual int output_count() const { return 1; }
 
   // The class, as Keras says it: "Dense".
   std::string kind() const;
@@ -67,7 +85,7 @@ class Layer {
   const std::string& path() const { return path_; }
   bool built() const { return built_; }
 
-  // Of the value that came last; unknown extents as traced.
+  // Of the first output of the last call; unknown extents as traced.
   const Shape& output_shape() const { return output_shape_; }
 
   // Layers inside, in the order in which they were added.
@@ -84,9 +102,17 @@ class Layer {
   // Makes the weights; `input` is the shape of the first value to come, with
   // the batch first. Called once.
   virtual void Build(const Shape& input) { (void)input; }
+  virtual void BuildMany(absl::Span<const Shape> inputs) {
+    Build(inputs.front());
+  }
 
-  // Adds the nodes. Weights can be used here and nowhere else.
-  virtual Value Call(Value x, const CallContext& context) = 0;
+  // Adds the nodes. Weights can be used here and nowhere else. A layer
+  // overrides one of the two.
+  virtual Value Call(Value x, const CallContext& context);
+  virtual std::vector<Value> CallMany(absl::Span<const Value> inputs,
+                                      const CallContext& context) {
+    return {Call(inputs.front(), context)};
+  }
 
   // For Build(). `shape` must be fully known.
   Weight AddWeight(absl::string_view name, const Shape& shape,
@@ -98,6 +124,9 @@ class Layer {
   LayerPtr AddLayer(LayerPtr layer);
 
  private:
+  // For the call at hand. Returns whether the weights can be used.
+  bool LendWeights(absl::string_view scope, Value input);
+
   std::string name_;
   std::string path_;
   bool built_ = false;

@@ -15,4 +15,16 @@ Value Weight::Rows(Value indices) const {
   return GatherVariable(state_->handle, indices);
 }
 
+void Weight::Assign(Value value) const {
+  if (state_ != nullptr) AssignVariable(state_->handle, value);
+}
+
+void Weight::AssignAdd(Value value) const {
+  if (state_ != nullptr) AssignAddVariable(state_->handle, value);
+}
+
+void Weight::AssignSub(Value value) const {
+  if (state_ != nullptr) AssignSubVariable(state_->handle, value);
+}
+
 }  // namespace muster

@@ -26,6 +26,12 @@ class Weight {
   // Rows `indices`: moves only those, wherever the variable lives.
   Value Rows(Value indices) const;
 
+  // Changes the value, for what training keeps beside gradients: moving means.
+  // Only in the layer's Call(); reads traced before see the value before.
+  void Assign(Value value) const;
+  void AssignAdd(Value value) const;
+  void AssignSub(Value value) const;
+
   // "dense/kernel", once the layer has its place in a model.
   const std::string& name() const { return state_->spec.name(); }
   bool trainable() const { return state_->spec.trainable(); }

@@ -11,10 +11,15 @@ namespace muster {
 class Model;
 
 // Is told how training goes, and may change it. Everything is called on the
-// thread that called Fit(). An error ends training and comes out of Fit().
+// thread that called Fit() or Evaluate(), in the order of the callbacks. An
+// error ends training and comes out of Fit().
 //
 // Where several workers train, steps end in any order; `step` counts those that
-// have ended.
+// have ended, from 0 in each epoch. With steps_per_execution of N the batch
+// hooks are called once for N steps.
+//
+// Replicas that train in sync each have their callbacks, and see the same logs.
+// One that writes files does so only where model.strategy()->is_chief().
 //
 // Equivalent to: keras.callbacks.Callback.
 class Callback {
@@ -32,8 +37,21 @@ class Callback {
   virtual absl::Status OnEpochEnd(Model&, int /*epoch*/, const Logs&) {
     return absl::OkStatus();
   }
-  // After each step; `logs` has the values of the epoch so far.
+
+  // Before and after each step; `logs` has the values of the epoch so far.
+  virtual absl::Status OnTrainBatchBegin(Model&, int64_t /*step*/) {
+    return absl::OkStatus();
+  }
   virtual absl::Status OnTrainBatchEnd(Model&, int64_t /*step*/, const Logs&) {
+    return absl::OkStatus();
+  }
+
+  // Of Evaluate(), and of the validation in Fit().
+  virtual absl::Status OnTestBegin(Model&) { return absl::OkStatus(); }
+  virtual absl::Status OnTestEnd(Model&, const Logs&) {
+    return absl::OkStatus();
+  }
+  virtual absl::Status OnTestBatchEnd(Model&, int64_t /*step*/, const Logs&) {
     return absl::OkStatus();
   }
 };

@@ -119,6 +119,34 @@ class VariableStore {
   // How many gradients a variable has taken; Keras' optimizer.iterations.
   virtual absl::StatusOr<int64_t> UpdateCount(absl::string_view name) = 0;
 
+  // How many of a checkpoint's data files SaveShards() makes: one, or one for
+  // each server.
+  virtual int checkpoint_shard_count() const { return 1; }
+
+  // Writes the state of every variable (its value, optimizer slots and update
+  // count, named as common/variables/checkpoint_names.h says) as shards 0 to
+  // checkpoint_shard_count() - 1 of `shard_count` of the checkpoint `prefix`,
+  // which the caller publishes. Every variable is as of one moment; steps may
+  // go on, and different variables are then of different moments.
+  //   kUnavailable  a server was lost; names it
+  //   others        of the disk; name the file and the task
+  virtual absl::Status SaveShards(absl::string_view prefix, int shard_count) {
+    (void)shard_count;
+    return absl::UnimplementedError(prefix);
+  }
+
+  // Takes over the state of every variable of this store from the checkpoint
+  // `prefix`, however that was cut. Changes nothing unless all of it is there
+  // and fits. Slots and counts are left out where `values_only`.
+  //   kNotFound         the checkpoint lacks a variable; names it and one that
+  //                     is spelled alike
+  //   kInvalidArgument  a variable has another type there; names both
+  //   kDataLoss         damaged; names file and offset
+  virtual absl::Status Restore(absl::string_view prefix, bool values_only) {
+    (void)values_only;
+    return absl::UnimplementedError(prefix);
+  }
+
   //   kNotFound  a use names no variable of this store
   virtual absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) = 0;
