@@ -39,8 +39,8 @@ void Change(Arithmetic arithmetic, int64_t count, const T* operand, T* target) {
     for (int64_t i = 0; i < count; ++i) {
       const Bits a = static_cast<Bits>(target[i]);
       const Bits b = static_cast<Bits>(operand[i]);
-      target[i] = static_cast<T>(static_cast<Bits>(
-          arithmetic == Arithmetic::kAdd ? a + b : a - b));
+      target[i] = static_cast<T>(
+          static_cast<Bits>(arithmetic == Arithmetic::kAdd ? a + b : a - b));
     }
   } else if (arithmetic == Arithmetic::kAdd) {
     for (int64_t i = 0; i < count; ++i) target[i] += operand[i];
@@ -113,12 +113,12 @@ absl::StatusOr<std::unique_ptr<LocalVariable>> LocalVariable::Create(
   RETURN_IF_ERROR(ValidateVariableSpec(spec));
   ASSIGN_OR_RETURN(const Shape shape, DecodeShape(spec.shape(), false));
   Tensor value;
-  RETURN_IF_ERROR(FillInitialValue(
-      spec, 0, shape.rank() == 0 ? 1 : shape.dim(0), &value));
+  RETURN_IF_ERROR(
+      FillInitialValue(spec, 0, shape.rank() == 0 ? 1 : shape.dim(0), &value));
   TensorType type = value.type();
   proto::VariableSpec kept = spec;
-  return std::unique_ptr<LocalVariable>(new LocalVariable(
-      std::move(kept), std::move(type), std::move(value)));
+  return std::unique_ptr<LocalVariable>(
+      new LocalVariable(std::move(kept), std::move(type), std::move(value)));
 }
 
 LocalVariable::LocalVariable(proto::VariableSpec spec, TensorType type,
@@ -187,11 +187,10 @@ absl::Status LocalVariable::CheckRows(const Tensor& value,
 
 absl::Status LocalVariable::Gather(const Tensor& indices, Tensor* rows) const {
   RETURN_IF_ERROR(CheckIndices(indices));
-  bool fits = rows->IsValid() && rows->dtype() == type_.dtype &&
-              rows->element_count() ==
-                  indices.element_count() * row_elements() &&
-              rows->shape().rank() ==
-                  indices.shape().rank() + type_.shape.rank() - 1;
+  bool fits =
+      rows->IsValid() && rows->dtype() == type_.dtype &&
+      rows->element_count() == indices.element_count() * row_elements() &&
+      rows->shape().rank() == indices.shape().rank() + type_.shape.rank() - 1;
   if (fits) fits = CheckRows(*rows, indices).ok();
   if (!fits) {
     Shape shape = indices.shape();
@@ -253,9 +252,9 @@ void LocalVariable::MakeSlots(const std::shared_ptr<const UpdateRule>& rule) {
   if (slots_rule_ == rule) return;
   for (size_t i = 0; i < rule->slots().size(); ++i) {
     const SlotSpec& wanted = rule->slots()[i];
-    const auto found =
-        std::find_if(slots_.begin() + i, slots_.end(),
-                     [&](const Slot& slot) { return slot.name == wanted.name; });
+    const auto found = std::find_if(
+        slots_.begin() + i, slots_.end(),
+        [&](const Slot& slot) { return slot.name == wanted.name; });
     if (found != slots_.end()) {
       std::rotate(slots_.begin() + i, found, found + 1);
     } else {
@@ -283,8 +282,8 @@ void LocalVariable::ApplyGradient(const UpdateRule& rule,
                                   const Tensor& gradient) {
   T* slots[UpdateRule::kSlotCountMax];
   SlotPointers(slots);
-  rule.Apply(update_count_, gradient.element_count(),
-             gradient.flat<T>().data(), value_.mutable_flat<T>().data(),
+  rule.Apply(update_count_, gradient.element_count(), gradient.flat<T>().data(),
+             value_.mutable_flat<T>().data(),
              absl::Span<T* const>(slots, rule.slots().size()));
 }
 
@@ -334,20 +333,46 @@ std::vector<LocalVariable::Slot> LocalVariable::ReadSlots() const {
   return slots_;
 }
 
-absl::Status LocalVariable::Restore(int64_t update_count,
-                                    std::vector<Slot> slots) {
+VariableState LocalVariable::ReadState() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return {.value = value_, .slots = slots_, .update_count = update_count_};
+}
+
+absl::Status LocalVariable::CheckState(int64_t update_count,
+                                       const std::vector<Slot>& slots) const {
   if (update_count < 0) {
     return Error(absl::StrCat("update count ", update_count, " is negative"));
   }
-  for (Slot& slot : slots) {
-    if (!slot.value.IsValid() || slot.value.type() != type_) {
-      return Error(absl::StrCat(
-          "slot \"", slot.name, "\" is ",
-          slot.value.IsValid() ? slot.value.type().ToString() : "none",
-          "; expected ", type_.ToString()));
-    }
-    slot.value = slot.value.Clone();
+  for (const Slot& slot : slots) {
+    if (slot.value.IsValid() && slot.value.type() == type_) continue;
+    return Error(absl::StrCat(
+        "slot \"", slot.name, "\" is ",
+        slot.value.IsValid() ? slot.value.type().ToString() : "none",
+        "; expected ", type_.ToString()));
   }
+  return absl::OkStatus();
+}
+
+absl::Status LocalVariable::Restore(VariableState state) {
+  RETURN_IF_ERROR(CheckState(state.update_count, state.slots));
+  if (!state.value.IsValid() || state.value.type() != type_) {
+    return Error(absl::StrCat(
+        "the value is ",
+        state.value.IsValid() ? state.value.type().ToString() : "none",
+        "; expected ", type_.ToString()));
+  }
+  absl::MutexLock lock(&mutex_);
+  value_ = std::move(state.value);
+  update_count_ = state.update_count;
+  slots_ = std::move(state.slots);
+  slots_rule_ = nullptr;
+  return absl::OkStatus();
+}
+
+absl::Status LocalVariable::Restore(int64_t update_count,
+                                    std::vector<Slot> slots) {
+  RETURN_IF_ERROR(CheckState(update_count, slots));
+  for (Slot& slot : slots) slot.value = slot.value.Clone();
   absl::MutexLock lock(&mutex_);
   update_count_ = update_count;
   slots_ = std::move(slots);

@@ -13,6 +13,7 @@
 #include "common/optimizers/update_rule.h"
 #include "common/tensor/tensor.h"
 #include "common/variables/row_sums.h"
+#include "common/variables/variable_state.h"
 #include "common/variables/variable_store.h"
 #include "proto/variable.pb.h"
 
@@ -27,11 +28,7 @@ namespace muster {
 // Thread-safe. Every call is atomic.
 class LocalVariable {
  public:
-  // What an optimizer keeps: "momentum", "velocity", ...
-  struct Slot {
-    std::string name;
-    Tensor value;
-  };
+  using Slot = VariableState::Slot;
 
   //   kInvalidArgument  the spec makes no sense
   static absl::StatusOr<std::unique_ptr<LocalVariable>> Create(
@@ -64,7 +61,15 @@ class LocalVariable {
   // The slots made so far; they share memory with the variable as Read() does.
   std::vector<Slot> ReadSlots() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Continues what an earlier variable of this type had come to.
+  // All of it as of one moment; shares memory as Read() does.
+  VariableState ReadState() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Becomes what an earlier variable of this type was, in one step.
+  //   kInvalidArgument  the value or a slot has another type, or the count is
+  //                     negative
+  absl::Status Restore(VariableState state) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The same without the value.
   //   kInvalidArgument  a slot has another type, or the count is negative
   absl::Status Restore(int64_t update_count, std::vector<Slot> slots)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -78,6 +83,8 @@ class LocalVariable {
   absl::Status CheckRows(const Tensor& value, const Tensor& indices) const;
   absl::Status CheckUpdate(UpdateKind kind, const Tensor& value,
                            const Tensor& indices, const UpdateRule* rule) const;
+  absl::Status CheckState(int64_t update_count,
+                          const std::vector<Slot>& slots) const;
   absl::Status Error(absl::string_view message) const;
 
   // Makes value_ ours alone, with its content or without.

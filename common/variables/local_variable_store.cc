@@ -5,8 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/disk.h"
 #include "common/tensor/tensor_codec.h"
 #include "common/variables/row_sums.h"
+#include "common/variables/state_snapshot.h"
+#include "common/variables/variable_state.h"
 
 namespace muster {
 
@@ -63,10 +66,10 @@ absl::Status LocalVariableStore::Create(const proto::VariableSpec& spec) {
     return absl::OkStatus();
   }
   if (entry->second->type() == variable->type()) return absl::OkStatus();
-  return absl::AlreadyExistsError(absl::StrCat(
-      "variable \"", spec.name(), "\" exists as ",
-      entry->second->type().ToString(), "; ", variable->type().ToString(),
-      " was asked for"));
+  return absl::AlreadyExistsError(
+      absl::StrCat("variable \"", spec.name(), "\" exists as ",
+                   entry->second->type().ToString(), "; ",
+                   variable->type().ToString(), " was asked for"));
 }
 
 std::vector<proto::VariableSpec> LocalVariableStore::List() const {
@@ -82,8 +85,8 @@ absl::StatusOr<LocalVariable*> LocalVariableStore::Find(
   absl::ReaderMutexLock lock(&mutex_);
   const auto found = by_name_.find(name);
   if (found != by_name_.end()) return found->second;
-  return absl::NotFoundError(absl::StrCat(
-      "no variable \"", name, "\"; there are ", variables_.size()));
+  return absl::NotFoundError(absl::StrCat("no variable \"", name,
+                                          "\"; there are ", variables_.size()));
 }
 
 absl::StatusOr<Tensor> LocalVariableStore::Read(absl::string_view name) {
@@ -93,7 +96,7 @@ absl::StatusOr<Tensor> LocalVariableStore::Read(absl::string_view name) {
 
 absl::Status LocalVariableStore::Assign(absl::string_view name,
                                         const Tensor& value) {
-  ASSIGN_OR_RETURN(LocalVariable* variable, Find(name));
+  ASSIGN_OR_RETURN(LocalVariable * variable, Find(name));
   return variable->Assign(value);
 }
 
@@ -103,10 +106,9 @@ absl::Status LocalVariableStore::SetOptimizer(
                    UpdateRule::Create(optimizer));
   absl::MutexLock lock(&mutex_);
   if (rule_ != nullptr && rule_->name() != rule->name()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the optimizer is ", rule_->name(),
-                     " and cannot become ", rule->name(),
-                     "; make the variables anew to change the rule"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the optimizer is ", rule_->name(), " and cannot become ", rule->name(),
+        "; make the variables anew to change the rule"));
   }
   rule_ = std::move(rule);
   return absl::OkStatus();
@@ -118,12 +120,67 @@ absl::StatusOr<int64_t> LocalVariableStore::UpdateCount(
   return variable->update_count();
 }
 
+std::vector<LocalVariable*> LocalVariableStore::All() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  std::vector<LocalVariable*> all;
+  all.reserve(variables_.size());
+  for (const auto& variable : variables_) all.push_back(variable.get());
+  return all;
+}
+
+absl::StatusOr<std::unique_ptr<VariableSnapshot>>
+LocalVariableStore::TakeSnapshot() {
+  auto snapshot = std::make_unique<StateSnapshot>();
+  for (const LocalVariable* variable : All()) {
+    snapshot->Add(VariableRows::All(variable->spec().name(), variable->type()),
+                  variable->ReadState());
+  }
+  return snapshot;
+}
+
+absl::Status LocalVariableStore::SaveShards(absl::string_view prefix,
+                                            int shard_count) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<VariableSnapshot> snapshot,
+                   TakeSnapshot());
+  return snapshot->WriteShards(Disk::Real(), prefix, shard_count);
+}
+
+absl::Status LocalVariableStore::Restore(absl::string_view prefix,
+                                         bool values_only) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
+                   TensorBundleReader::Open(Disk::Real(), prefix));
+  return RestoreFrom(*reader, values_only);
+}
+
+absl::Status LocalVariableStore::RestoreFrom(const TensorBundleReader& reader,
+                                             bool values_only) {
+  const std::vector<LocalVariable*> variables = All();
+  std::vector<VariableRows> rows;
+  for (const LocalVariable* variable : variables) {
+    rows.push_back(
+        VariableRows::All(variable->spec().name(), variable->type()));
+  }
+  RETURN_IF_ERROR(CheckVariables(reader, rows));
+  // All is read before anything changes: the files may be damaged.
+  std::vector<VariableState> states;
+  for (const VariableRows& variable : rows) {
+    ASSIGN_OR_RETURN(VariableState state,
+                     ReadVariableState(reader, variable, values_only));
+    states.push_back(std::move(state));
+  }
+  for (size_t i = 0; i < variables.size(); ++i) {
+    RETURN_IF_ERROR(values_only ? variables[i]->Assign(states[i].value)
+                                : variables[i]->Restore(std::move(states[i])));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<VariableSession>>
 LocalVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
   std::vector<LocalVariable*> variables;
   variables.reserve(uses.size());
   for (const VariableUse& use : uses) {
-    ASSIGN_OR_RETURN(LocalVariable* variable, Find(use.name));
+    ASSIGN_OR_RETURN(LocalVariable * variable, Find(use.name));
     variables.push_back(variable);
   }
   return std::make_unique<Session>(this, std::move(variables));

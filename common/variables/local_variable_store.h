@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "common/checkpoint/tensor_bundle_reader.h"
 #include "common/optimizers/update_rule.h"
 #include "common/tensor/tensor.h"
 #include "common/variables/local_variable.h"
@@ -46,6 +47,13 @@ class LocalVariableStore final : public VariableStore {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override;
 
+  // One shard, of one moment if no steps go on.
+  absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
+  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
+  absl::Status Restore(absl::string_view prefix, bool values_only) override;
+  // As Restore().
+  absl::Status RestoreFrom(const TensorBundleReader& reader, bool values_only);
+
   // Sessions must not outlive the store.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override;
@@ -58,6 +66,7 @@ class LocalVariableStore final : public VariableStore {
  private:
   class Session;
 
+  std::vector<LocalVariable*> All() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<const UpdateRule> rule() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable absl::Mutex mutex_;

@@ -5,11 +5,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/allocation_counter.h"
 #include "common/base/status_matchers.h"
+#include "common/checkpoint/disk.h"
+#include "common/checkpoint/publish_tensor_bundle.h"
 #include "common/optimizers/optimizers.h"
 #include "common/tensor/tensor.h"
 #include "common/tensor/tensor_codec.h"
+#include "common/variables/local_variable.h"
+#include "common/variables/variable_state.h"
 #include "common/variables/variable_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -138,6 +143,118 @@ TEST(LocalVariableStore, AStepThatRepeatsAllocatesNothing) {
     ASSERT_TRUE(session->Commit().ok());
   }
   EXPECT_EQ(AllocationCount() - before, 0);
+}
+
+// A store of two trained variables and a count.
+class SavedStore : public testing::Test {
+ protected:
+  void SetUp() override {
+    Make(&store_);
+    for (int i = 0; i < 3; ++i) Step(&store_);
+  }
+
+  static void Make(LocalVariableStore* store) {
+    ASSERT_OK(store->SetOptimizer(Adam({.learning_rate = 0.5})));
+    ASSERT_OK(store->Create(Spec("dense/kernel", DType::kFloat32, {2, 2}, 1)));
+    ASSERT_OK(store->Create(Spec("dense/bias", DType::kFloat32, {2})));
+    ASSERT_OK(store->Create(Spec("seen", DType::kInt64, {}, 4)));
+  }
+
+  static void Step(LocalVariableStore* store) {
+    ASSERT_OK_AND_ASSIGN(
+        const auto session,
+        store->OpenSession({{.name = "dense/kernel", .is_updated = true},
+                            {.name = "dense/bias", .is_updated = true}}));
+    ASSERT_OK(session->Begin(0));
+    ASSERT_OK(session->Update(0, UpdateKind::kApplyGradient,
+                              Tensor::FromValues<float>({2, 2}, {1, -2, 3, 4}),
+                              Tensor()));
+    ASSERT_OK(session->Update(1, UpdateKind::kApplyGradient,
+                              Tensor::FromValues<float>({2}, {5, -6}),
+                              Tensor()));
+    ASSERT_OK(session->Commit());
+  }
+
+  static void ExpectEqual(const LocalVariableStore& a,
+                          const LocalVariableStore& b) {
+    for (const proto::VariableSpec& spec : a.List()) {
+      ASSERT_OK_AND_ASSIGN(const LocalVariable* in_a, a.Find(spec.name()));
+      ASSERT_OK_AND_ASSIGN(const LocalVariable* in_b, b.Find(spec.name()));
+      const VariableState state_a = in_a->ReadState();
+      const VariableState state_b = in_b->ReadState();
+      EXPECT_TRUE(BitwiseEqual(state_a.value, state_b.value)) << spec.name();
+      EXPECT_EQ(state_a.update_count, state_b.update_count);
+    }
+  }
+
+  std::string Save(VariableSnapshot* snapshot) {
+    const std::string prefix = absl::StrCat(testing::TempDir(), "/ckpt");
+    EXPECT_OK(snapshot->WriteShards(Disk::Real(), prefix, 1));
+    EXPECT_OK(PublishTensorBundle(Disk::Real(), prefix, 1));
+    return prefix;
+  }
+
+  LocalVariableStore store_;
+};
+
+TEST_F(SavedStore, GoesOnAsIfNothingHadHappened) {
+  const std::string prefix = absl::StrCat(testing::TempDir(), "/ckpt");
+  ASSERT_OK(store_.SaveShards(prefix, 1));
+  ASSERT_OK(PublishTensorBundle(Disk::Real(), prefix, 1));
+  LocalVariableStore restored;
+  Make(&restored);
+  ASSERT_OK(restored.Restore(prefix, /*values_only=*/false));
+  ExpectEqual(store_, restored);
+  Step(&store_);
+  Step(&restored);
+  ExpectEqual(store_, restored);
+}
+
+TEST_F(SavedStore, SnapshotsKeepTheirMomentWhileStepsGoOn) {
+  LocalVariableStore then;
+  Make(&then);
+  for (int i = 0; i < 3; ++i) Step(&then);
+  ASSERT_OK_AND_ASSIGN(const auto snapshot, store_.TakeSnapshot());
+  Step(&store_);
+  EXPECT_EQ(snapshot->entries()[0].variable, "dense/kernel");
+  EXPECT_EQ(snapshot->entries()[0].update_count, 3);
+  EXPECT_THAT(snapshot->entries()[0].slots,
+              ElementsAre("momentum", "velocity"));
+  LocalVariableStore restored;
+  Make(&restored);
+  ASSERT_OK(restored.Restore(Save(snapshot.get()), /*values_only=*/false));
+  ExpectEqual(then, restored);
+  Step(&then);
+  Step(&restored);
+  ExpectEqual(then, restored);
+}
+
+TEST_F(SavedStore, ValuesAloneLeaveTheOptimizerAsItIs) {
+  ASSERT_OK_AND_ASSIGN(const auto snapshot, store_.TakeSnapshot());
+  LocalVariableStore restored;
+  Make(&restored);
+  Step(&restored);
+  ASSERT_OK(restored.Restore(Save(snapshot.get()), /*values_only=*/true));
+  ASSERT_OK_AND_ASSIGN(const Tensor value, store_.Read("dense/bias"));
+  ASSERT_OK_AND_ASSIGN(const Tensor restored_value,
+                       restored.Read("dense/bias"));
+  EXPECT_TRUE(BitwiseEqual(value, restored_value));
+  EXPECT_THAT(restored.UpdateCount("dense/bias"), IsOkAndHolds(1));
+}
+
+TEST_F(SavedStore, WhatDoesNotFitChangesNothing) {
+  ASSERT_OK_AND_ASSIGN(const auto snapshot, store_.TakeSnapshot());
+  const std::string prefix = Save(snapshot.get());
+  LocalVariableStore other;
+  Make(&other);
+  LocalVariableStore untouched;
+  Make(&untouched);
+  ASSERT_OK(other.Create(Spec("dense/kernal", DType::kFloat32, {2})));
+  EXPECT_THAT(other.Restore(prefix, /*values_only=*/false),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("\"dense/kernal\"; did you mean "
+                                 "\"dense/kernel\"?")));
+  ExpectEqual(untouched, other);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/checkpoint/disk.h"
 #include "common/tensor/tensor.h"
 #include "proto/optimizer.pb.h"
 #include "proto/variable.pb.h"
@@ -91,6 +92,27 @@ class VariableSession {
   virtual absl::Status Commit() = 0;
 };
 
+// The state of a store's variables at one moment. Not thread-safe.
+class VariableSnapshot {
+ public:
+  struct Entry {
+    std::string variable;
+    std::vector<std::string> slots;
+    int64_t update_count = 0;
+  };
+
+  virtual ~VariableSnapshot() = default;
+
+  // What is written, in the order of creation.
+  virtual const std::vector<Entry>& entries() const = 0;
+
+  // As VariableStore::SaveShards(), on any thread, while steps go on. Used
+  // once: lets go of what was written. A store of other processes writes there
+  // and not on `disk`.
+  virtual absl::Status WriteShards(Disk* disk, absl::string_view prefix,
+                                   int shard_count) = 0;
+};
+
 // Where variables live. Thread-safe; sessions are not.
 class VariableStore {
  public:
@@ -134,6 +156,12 @@ class VariableStore {
     (void)shard_count;
     return absl::UnimplementedError(prefix);
   }
+
+  // Keeps what SaveShards() would write now, to be written while steps go on.
+  // Memory is taken as steps change what is kept. A store that cannot keep it
+  // saves what is there when it is written. Where replicas train in sync, all
+  // processes call it between the same steps; it must not outlive the store.
+  virtual absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot();
 
   // Takes over the state of every variable of this store from the checkpoint
   // `prefix`, however that was cut. Changes nothing unless all of it is there
