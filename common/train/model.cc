@@ -17,6 +17,7 @@
 #include "common/graph/graph.h"
 #include "common/nn/layer.h"
 #include "common/nn/weight.h"
+#include "common/optimizers/learning_rate.h"
 #include "common/strategy/default_strategy.h"
 #include "common/strategy/replica/strategy_scope.h"
 #include "common/strategy/strategy.h"
@@ -124,6 +125,15 @@ absl::Status Model::CheckCompiled() const {
       "the model is not compiled: call Compile() first");
 }
 
+absl::Status Model::CheckHasOptimizer() const {
+  RETURN_IF_ERROR(CheckCompiled());
+  if (options_.optimizer.rule_case() != proto::Optimizer::RULE_NOT_SET) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      "the model was compiled without an optimizer");
+}
+
 absl::Status Model::Prepare(const Dataset& data) {
   RETURN_IF_ERROR(CheckCompiled());
   if (!options_.loss) {
@@ -148,10 +158,7 @@ StepParts Model::Parts() const {
 absl::StatusOr<History> Model::Fit(const Dataset& data,
                                    const FitOptions& options) {
   RETURN_IF_ERROR(Prepare(data));
-  if (options_.optimizer.rule_case() == proto::Optimizer::RULE_NOT_SET) {
-    return absl::FailedPreconditionError(
-        "the model was compiled without an optimizer");
-  }
+  RETURN_IF_ERROR(CheckHasOptimizer());
   stop_training_ = false;
   return FitRun(this, data, options).Run();
 }
@@ -216,6 +223,36 @@ absl::Status Model::SetWeights(absl::Span<const Tensor> values) {
   for (size_t i = 0; i < values.size(); ++i) {
     RETURN_IF_ERROR(strategy_->variables().Assign(all[i].name(), values[i]));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> Model::iterations() const {
+  RETURN_IF_ERROR(CheckCompiled());
+  const std::vector<Weight> trainable = trainable_weights();
+  if (!built_ || trainable.empty()) return 0;
+  // Every step brings a gradient for each of them.
+  return strategy_->variables().UpdateCount(trainable.front().name());
+}
+
+absl::StatusOr<double> Model::learning_rate() const {
+  RETURN_IF_ERROR(CheckHasOptimizer());
+  const proto::LearningRate& rate = options_.optimizer.learning_rate();
+  if (rate.has_constant()) return rate.constant();
+  ASSIGN_OR_RETURN(const int64_t step, iterations());
+  return LearningRateAt(rate, step);
+}
+
+absl::Status Model::SetLearningRate(double learning_rate) {
+  RETURN_IF_ERROR(CheckHasOptimizer());
+  if (!options_.optimizer.learning_rate().has_constant()) {
+    return absl::FailedPreconditionError(
+        "the optimizer's learning rate is a schedule and cannot be set; give "
+        "it a number to set it while training");
+  }
+  proto::Optimizer changed = options_.optimizer;
+  changed.mutable_learning_rate()->set_constant(learning_rate);
+  RETURN_IF_ERROR(strategy_->variables().SetOptimizer(changed));
+  options_.optimizer = std::move(changed);
   return absl::OkStatus();
 }
 

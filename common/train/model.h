@@ -127,6 +127,19 @@ class Model {
   // Keras' table of layers, output shapes and parameter counts.
   std::string Summary() const;
 
+  // Gradients applied so far: Keras' optimizer.iterations. 0 before the first.
+  absl::StatusOr<int64_t> iterations() const;
+
+  // What the next update is made with; of a schedule, what it says now.
+  //   kFailedPrecondition  not compiled, or without an optimizer
+  absl::StatusOr<double> learning_rate() const;
+  // From the next update on. Where replicas train in sync, all of them set it
+  // between the same two steps, as callbacks do.
+  //   kFailedPrecondition  not compiled, without an optimizer, or the learning
+  //                        rate is a schedule
+  //   kInvalidArgument     negative or not finite
+  absl::Status SetLearningRate(double learning_rate);
+
   // Ends Fit() after the step at hand; for callbacks.
   void StopTraining() { stop_training_ = true; }
 
@@ -138,6 +151,7 @@ class Model {
   friend class EvaluateRun;
 
   absl::Status CheckCompiled() const;
+  absl::Status CheckHasOptimizer() const;
   // Builds for the elements of `data` and checks that it can be trained on.
   absl::Status Prepare(const Dataset& data);
   StepParts Parts() const;
