@@ -16,7 +16,8 @@ class Model;
 //
 // Where several workers train, steps end in any order; `step` counts those that
 // have ended, from 0 in each epoch. With steps_per_execution of N the batch
-// hooks are called once for N steps.
+// hooks are called once for N steps: OnTrainBatchBegin() with the first of
+// them, OnTrainBatchEnd() with the last.
 //
 // Replicas that train in sync each have their callbacks, and see the same logs.
 // One that writes files does so only where model.strategy()->is_chief().
@@ -38,7 +39,11 @@ class Callback {
     return absl::OkStatus();
   }
 
-  // Before and after each step; `logs` has the values of the epoch so far.
+  // Before and after each step; `logs` has the values of the epoch so far. What
+  // is changed before a step, the learning rate for example, holds in it. On
+  // parameter servers workers run ahead: steps that are under way when
+  // something is changed may have ended before. Where nobody knew how much data
+  // there is, the end of the data is found after one OnTrainBatchBegin() more.
   virtual absl::Status OnTrainBatchBegin(Model&, int64_t /*step*/) {
     return absl::OkStatus();
   }
@@ -48,7 +53,11 @@ class Callback {
 
   // Of Evaluate(), and of the validation in Fit().
   virtual absl::Status OnTestBegin(Model&) { return absl::OkStatus(); }
+  // `logs` has the values of the evaluation, by the metrics' own names.
   virtual absl::Status OnTestEnd(Model&, const Logs&) {
+    return absl::OkStatus();
+  }
+  virtual absl::Status OnTestBatchBegin(Model&, int64_t /*step*/) {
     return absl::OkStatus();
   }
   virtual absl::Status OnTestBatchEnd(Model&, int64_t /*step*/, const Logs&) {

@@ -17,6 +17,8 @@
 #include "common/nn/metric.h"
 #include "common/strategy/strategy.h"
 #include "common/tensor/tensor.h"
+#include "common/train/call_each.h"
+#include "common/train/callback.h"
 #include "common/train/history.h"
 #include "common/train/metric_sums.h"
 #include "common/train/model.h"
@@ -26,7 +28,7 @@
 namespace muster {
 
 absl::StatusOr<std::unique_ptr<EvaluateRun>> EvaluateRun::Create(
-    const Model& model, const Dataset& data, const EvaluateOptions& options) {
+    Model* model, const Dataset& data, const EvaluateOptions& options) {
   RETURN_IF_ERROR(data.status());
   if (options.steps.has_value() && *options.steps < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -41,26 +43,28 @@ absl::StatusOr<std::unique_ptr<EvaluateRun>> EvaluateRun::Create(
       options.steps.has_value() ? data.Take(*options.steps) : data;
   RETURN_IF_ERROR(bounded.status());
 
-  const StepParts parts = model.Parts();
+  const StepParts parts = model->Parts();
   ASSIGN_OR_RETURN(const Graph step,
                    TraceEvaluateStep(parts, bounded.element_types()));
   ASSIGN_OR_RETURN(
       std::unique_ptr<StepLoop> loop,
-      model.strategy()->CreateLoop(step, bounded, LoopKind::kEvaluate));
+      model->strategy()->CreateLoop(step, bounded, LoopKind::kEvaluate));
 
   std::vector<Metric> metrics = parts.metrics;
   metrics.insert(metrics.end(), parts.weighted_metrics.begin(),
                  parts.weighted_metrics.end());
   std::optional<int64_t> step_count;
   if (bounded.Cardinality() >= 0) step_count = bounded.Cardinality();
-  return std::unique_ptr<EvaluateRun>(new EvaluateRun(
-      std::move(loop), MetricSums(std::move(metrics)), step_count, options));
+  return std::unique_ptr<EvaluateRun>(
+      new EvaluateRun(model, std::move(loop), MetricSums(std::move(metrics)),
+                      step_count, options));
 }
 
-EvaluateRun::EvaluateRun(std::unique_ptr<StepLoop> loop, MetricSums sums,
-                         std::optional<int64_t> step_count,
+EvaluateRun::EvaluateRun(Model* model, std::unique_ptr<StepLoop> loop,
+                         MetricSums sums, std::optional<int64_t> step_count,
                          const EvaluateOptions& options)
-    : loop_(std::move(loop)),
+    : model_(model),
+      loop_(std::move(loop)),
       sums_(std::move(sums)),
       step_count_(step_count),
       options_(options) {}
@@ -71,24 +75,45 @@ absl::StatusOr<Logs> EvaluateRun::Run() {
                    .clock = options_.clock,
                    .output = options_.output});
   sums_.Reset();
-  int64_t done = 0;
-  const auto values = [&] {
-    const Logs logs = sums_.Values();
-    return ProgressValues(logs.begin(), logs.end());
-  };
-  const auto on_step = [&](absl::Span<const Tensor> results) -> absl::Status {
-    RETURN_IF_ERROR(sums_.Add(results));
-    ++done;
-    bar.Update(done, bar.IsDue() ? values() : ProgressValues{});
-    return absl::OkStatus();
+  done_ = 0;
+  RETURN_IF_ERROR(
+      CallEach(options_.callbacks, &Callback::OnTestBegin, *model_));
+  RETURN_IF_ERROR(AnnounceStep());
+  const auto on_step = [&](absl::Span<const Tensor> results) {
+    return OnStep(results, &bar);
   };
   RETURN_IF_ERROR(
       loop_->Run(std::numeric_limits<int64_t>::max(), on_step).status());
-  if (done == 0) {
+  if (done_ == 0) {
     return absl::InvalidArgumentError("the data to evaluate on has no batches");
   }
-  bar.Finish(done, values());
-  return sums_.Values();
+  bar.Finish(done_, Values());
+  Logs logs = sums_.Values();
+  RETURN_IF_ERROR(
+      CallEach(options_.callbacks, &Callback::OnTestEnd, *model_, logs));
+  return logs;
+}
+
+ProgressValues EvaluateRun::Values() const {
+  const Logs logs = sums_.Values();
+  return ProgressValues(logs.begin(), logs.end());
+}
+
+absl::Status EvaluateRun::OnStep(absl::Span<const Tensor> results,
+                                 ProgressBar* bar) {
+  RETURN_IF_ERROR(sums_.Add(results));
+  ++done_;
+  bar->Update(done_, bar->IsDue() ? Values() : ProgressValues{});
+  if (options_.callbacks.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(CallEach(options_.callbacks, &Callback::OnTestBatchEnd,
+                           *model_, done_ - 1, sums_.Values()));
+  return AnnounceStep();
+}
+
+absl::Status EvaluateRun::AnnounceStep() {
+  if (step_count_.has_value() && done_ >= *step_count_) return absl::OkStatus();
+  return CallEach(options_.callbacks, &Callback::OnTestBatchBegin, *model_,
+                  done_);
 }
 
 }  // namespace muster

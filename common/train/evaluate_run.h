@@ -5,12 +5,16 @@
 #include <memory>
 #include <optional>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/dataset/dataset.h"
 #include "common/strategy/strategy.h"
+#include "common/tensor/tensor.h"
 #include "common/train/history.h"
 #include "common/train/metric_sums.h"
 #include "common/train/model.h"
+#include "common/train/progress_bar.h"
 
 namespace muster {
 
@@ -20,20 +24,27 @@ class EvaluateRun {
  public:
   // `model` is built and borrowed.
   static absl::StatusOr<std::unique_ptr<EvaluateRun>> Create(
-      const Model& model, const Dataset& data, const EvaluateOptions& options);
+      Model* model, const Dataset& data, const EvaluateOptions& options);
 
   // Goes through the data once.
   absl::StatusOr<Logs> Run();
 
  private:
-  EvaluateRun(std::unique_ptr<StepLoop> loop, MetricSums sums,
+  EvaluateRun(Model* model, std::unique_ptr<StepLoop> loop, MetricSums sums,
               std::optional<int64_t> step_count,
               const EvaluateOptions& options);
 
+  absl::Status OnStep(absl::Span<const Tensor> results, ProgressBar* bar);
+  // As FitRun's.
+  absl::Status AnnounceStep();
+  ProgressValues Values() const;
+
+  Model* const model_;
   const std::unique_ptr<StepLoop> loop_;
   MetricSums sums_;
   const std::optional<int64_t> step_count_;  // When known.
   const EvaluateOptions options_;
+  int64_t done_ = 0;  // Steps of this run.
 };
 
 }  // namespace muster

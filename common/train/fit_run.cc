@@ -21,6 +21,7 @@
 #include "common/nn/metric.h"
 #include "common/strategy/strategy.h"
 #include "common/tensor/tensor.h"
+#include "common/train/call_each.h"
 #include "common/train/callback.h"
 #include "common/train/evaluate_run.h"
 #include "common/train/history.h"
@@ -119,17 +120,15 @@ FitRun::FitRun(Model* model, const Dataset& data, const FitOptions& options)
 
 absl::StatusOr<History> FitRun::Run() {
   RETURN_IF_ERROR(Start());
-  for (Callback* callback : options_.callbacks) {
-    RETURN_IF_ERROR(callback->OnTrainBegin(*model_));
-  }
+  RETURN_IF_ERROR(
+      CallEach(options_.callbacks, &Callback::OnTrainBegin, *model_));
   bool goes_on = true;
   for (int epoch = options_.initial_epoch; epoch < options_.epochs && goes_on;
        ++epoch) {
     ASSIGN_OR_RETURN(goes_on, RunEpoch(epoch));
   }
-  for (Callback* callback : options_.callbacks) {
-    RETURN_IF_ERROR(callback->OnTrainEnd(*model_, logs_));
-  }
+  RETURN_IF_ERROR(
+      CallEach(options_.callbacks, &Callback::OnTrainEnd, *model_, logs_));
   return std::move(history_);
 }
 
@@ -145,9 +144,10 @@ absl::Status FitRun::Start() {
                    strategy.CreateLoop(step, plan_.data, LoopKind::kTrain));
   if (options_.validation_data.has_value()) {
     ASSIGN_OR_RETURN(validation_,
-                     EvaluateRun::Create(*model_, *options_.validation_data,
+                     EvaluateRun::Create(model_, *options_.validation_data,
                                          {.steps = options_.validation_steps,
                                           .verbose = Verbosity::kSilent,
+                                          .callbacks = options_.callbacks,
                                           .clock = options_.clock}));
   }
   return absl::OkStatus();
@@ -161,9 +161,8 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
         options_.output == nullptr ? std::cout : *options_.output;
     output << "Epoch " << epoch + 1 << "/" << options_.epochs << std::endl;
   }
-  for (Callback* callback : options_.callbacks) {
-    RETURN_IF_ERROR(callback->OnEpochBegin(*model_, epoch));
-  }
+  RETURN_IF_ERROR(
+      CallEach(options_.callbacks, &Callback::OnEpochBegin, *model_, epoch));
   ProgressBar bar({.target = plan_.steps_expected,
                    .verbosity = verbosity_,
                    .clock = options_.clock,
@@ -191,9 +190,8 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
   for (const auto& [name, value] : logs_) {
     history_.history[name].push_back(value);
   }
-  for (Callback* callback : options_.callbacks) {
-    RETURN_IF_ERROR(callback->OnEpochEnd(*model_, epoch, logs_));
-  }
+  RETURN_IF_ERROR(CallEach(options_.callbacks, &Callback::OnEpochEnd, *model_,
+                           epoch, logs_));
   ASSIGN_OR_RETURN(model_->stop_training_,
                    loop_->AgreeToStop(model_->stop_training_));
   return !ran_out && !model_->stop_training_;
@@ -204,6 +202,7 @@ absl::Status FitRun::TrainSteps(ProgressBar* bar) {
   epoch_steps_ = 0;
   const absl::Time start = options_.clock->Now();
   last_step_end_ = start;
+  RETURN_IF_ERROR(AnnounceStep());
   const int64_t steps_max =
       plan_.steps_max.value_or(std::numeric_limits<int64_t>::max());
   const absl::StatusOr<StepLoop::Outcome> outcome = loop_->Run(
@@ -251,11 +250,20 @@ absl::Status FitRun::OnStep(absl::Span<const Tensor> results,
   if (is_due || !options_.callbacks.empty()) logs = sums_.Values();
   bar->Update(epoch_steps_, is_due ? ProgressValues(logs.begin(), logs.end())
                                    : ProgressValues{});
-  for (Callback* callback : options_.callbacks) {
-    RETURN_IF_ERROR(callback->OnTrainBatchEnd(*model_, epoch_steps_ - 1, logs));
+  RETURN_IF_ERROR(CallEach(options_.callbacks, &Callback::OnTrainBatchEnd,
+                           *model_, epoch_steps_ - 1, logs));
+  if (model_->stop_training_) {
+    return absl::CancelledError("training was stopped");
   }
-  return model_->stop_training_ ? absl::CancelledError("training was stopped")
-                                : absl::OkStatus();
+  return AnnounceStep();
+}
+
+absl::Status FitRun::AnnounceStep() {
+  const bool is_last =
+      plan_.steps_expected.has_value() && epoch_steps_ >= *plan_.steps_expected;
+  if (is_last) return absl::OkStatus();
+  return CallEach(options_.callbacks, &Callback::OnTrainBatchBegin, *model_,
+                  epoch_steps_);
 }
 
 absl::StatusOr<Logs> FitRun::Validate(int epoch) {

@@ -53,6 +53,8 @@ class FitRun {
   // Whether the epoch had fewer steps than it should have; warns if so.
   bool RanOut(int epoch) const;
   absl::Status OnStep(absl::Span<const Tensor> results, ProgressBar* bar);
+  // Tells the callbacks that a step begins, unless the epoch has none left.
+  absl::Status AnnounceStep();
   absl::StatusOr<Logs> Validate(int epoch);
 
   Model* const model_;

@@ -167,7 +167,7 @@ absl::StatusOr<Logs> Model::Evaluate(const Dataset& data,
                                      const EvaluateOptions& options) {
   RETURN_IF_ERROR(Prepare(data));
   ASSIGN_OR_RETURN(std::unique_ptr<EvaluateRun> run,
-                   EvaluateRun::Create(*this, data, options));
+                   EvaluateRun::Create(this, data, options));
   return run->Run();
 }
 

@@ -58,8 +58,9 @@ struct EvaluateOptions {
   // Unset: all of the data.
   std::optional<int64_t> steps = std::nullopt;
   Verbosity verbose = Verbosity::kAuto;
-  std::ostream* output = nullptr;  // Borrowed; null: standard output.
-  Clock* clock = Clock::Real();    // Borrowed.
+  std::vector<Callback*> callbacks = {};  // Borrowed; OnTest...() are called.
+  std::ostream* output = nullptr;         // Borrowed; null: standard output.
+  Clock* clock = Clock::Real();           // Borrowed.
 };
 
 // Layers with what training them takes.

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
@@ -340,6 +341,79 @@ TEST(ModelTest, ACallbackStopsTrainingAfterTheStepAtHand) {
   EXPECT_EQ(stopper.steps, 4);
   EXPECT_THAT(stopper.ended_epochs, ElementsAre(0, 1));
   EXPECT_EQ(history.step_count, 4);
+}
+
+// Writes down what it is told.
+class Recorder final : public Callback {
+ public:
+  absl::Status OnTrainBegin(Model&) override { return Note("train"); }
+  absl::Status OnTrainEnd(Model&, const Logs&) override {
+    return Note("train.");
+  }
+  absl::Status OnEpochBegin(Model&, int epoch) override {
+    return Note("epoch", epoch);
+  }
+  absl::Status OnEpochEnd(Model&, int epoch, const Logs& logs) override {
+    EXPECT_EQ(logs.count("loss"), 1u);
+    return Note("epoch.", epoch);
+  }
+  absl::Status OnTrainBatchBegin(Model&, int64_t step) override {
+    return Note("batch", step);
+  }
+  absl::Status OnTrainBatchEnd(Model&, int64_t step,
+                               const Logs& logs) override {
+    EXPECT_EQ(logs.count("loss"), 1u);
+    return Note("batch.", step);
+  }
+  absl::Status OnTestBegin(Model&) override { return Note("test"); }
+  absl::Status OnTestEnd(Model&, const Logs& logs) override {
+    EXPECT_EQ(logs.count("loss"), 1u);
+    return Note("test.");
+  }
+  absl::Status OnTestBatchBegin(Model&, int64_t step) override {
+    return Note("test batch", step);
+  }
+  absl::Status OnTestBatchEnd(Model&, int64_t step, const Logs& logs) override {
+    EXPECT_EQ(logs.count("loss"), 1u);
+    return Note("test batch.", step);
+  }
+
+  std::vector<std::string> calls;
+
+ private:
+  absl::Status Note(absl::string_view hook) {
+    calls.push_back(std::string(hook));
+    return absl::OkStatus();
+  }
+  absl::Status Note(absl::string_view hook, int64_t number) {
+    calls.push_back(absl::StrCat(hook, " ", number));
+    return absl::OkStatus();
+  }
+};
+
+TEST(ModelTest, CallbacksAreToldOfEverythingInItsOrder) {
+  Model model = Echo();
+  ASSERT_OK(model.Compile(Frozen()));
+  Recorder recorder;
+  FitOptions options = Quiet();
+  options.validation_data = Counting(1).Batch(1);
+  options.callbacks = {&recorder};
+  ASSERT_OK(model.Fit(Counting(3).Batch(2), options));
+  EXPECT_THAT(recorder.calls,
+              ElementsAre("train", "epoch 0", "batch 0", "batch. 0", "batch 1",
+                          "batch. 1", "test", "test batch 0", "test batch. 0",
+                          "test.", "epoch. 0", "train."));
+}
+
+TEST(ModelTest, EvaluateCallsTheHooksOfTests) {
+  Model model = Echo();
+  ASSERT_OK(model.Compile(Frozen()));
+  Recorder recorder;
+  ASSERT_OK(model.Evaluate(Counting(2).Batch(1), {.verbose = Verbosity::kSilent,
+                                                  .callbacks = {&recorder}}));
+  EXPECT_THAT(recorder.calls,
+              ElementsAre("test", "test batch 0", "test batch. 0",
+                          "test batch 1", "test batch. 1", "test."));
 }
 
 class Failing final : public Callback {
