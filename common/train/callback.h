@@ -34,6 +34,11 @@ class Callback {
   virtual absl::Status OnEpochBegin(Model&, int /*epoch*/) {
     return absl::OkStatus();
   }
+  // Adds values of its own to those of an epoch that has ended, before any
+  // callback and History get them.
+  virtual absl::Status AddEpochLogs(Model&, Logs* /*logs*/) {
+    return absl::OkStatus();
+  }
   // `logs` has the values of the epoch, those of validation among them.
   virtual absl::Status OnEpochEnd(Model&, int /*epoch*/, const Logs&) {
     return absl::OkStatus();

@@ -185,6 +185,9 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
     shown.emplace_back(absl::StrCat("val_", name), value);
   }
   bar.Finish(epoch_steps_, shown);
+  for (Callback* callback : options_.callbacks) {
+    RETURN_IF_ERROR(callback->AddEpochLogs(*model_, &logs_));
+  }
 
   history_.epoch.push_back(epoch);
   for (const auto& [name, value] : logs_) {
