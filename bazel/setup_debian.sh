@@ -9,8 +9,8 @@ packages=(
   bazel-skylib clang g++ libclang-rt-14-dev python3
   # What is linked.
   libabsl-dev libbenchmark-dev libdnnl-dev libgmock-dev libgrpc++-dev
-  libgtest-dev libprotobuf-dev libssl-dev nlohmann-json3-dev
-  protobuf-compiler protobuf-compiler-grpc zlib1g-dev
+  libgtest-dev libjpeg62-turbo-dev libpng-dev libprotobuf-dev libssl-dev
+  nlohmann-json3-dev protobuf-compiler protobuf-compiler-grpc zlib1g-dev
 )
 
 missing=()
