@@ -1,5 +1,6 @@
 #include "common/strategy/local_step_loop.h"
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/kernels/cpu/cpu_kernels.h"
 #include "common/ops/builtin_ops.h"
@@ -26,22 +27,38 @@ absl::StatusOr<StepLoop::Outcome> LocalStepLoop::Run(int64_t step_count_max,
   Outcome outcome;
   while (outcome.step_count < step_count_max) {
     if (iterator_ == nullptr) {
-      ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator({}, epoch_));
+      ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator({}, position_.pass));
     }
     ASSIGN_OR_RETURN(const bool has_element, iterator_->Next(&element_));
     if (!has_element) {
       iterator_ = nullptr;
-      ++epoch_;
+      ++position_.pass;
+      position_.element = 0;
       outcome.end_of_data = true;
       break;
     }
     // Steps are numbered for all time, so that each draws its own numbers.
-    const RunOptions options{.step_seed = step_number_++};
+    const RunOptions options{.step_seed =
+                                 static_cast<uint64_t>(position_.step++)};
+    ++position_.element;
     RETURN_IF_ERROR(step_->Run(element_, options, &results_));
     ++outcome.step_count;
     RETURN_IF_ERROR(on_step(results_));
   }
   return outcome;
+}
+
+absl::Status LocalStepLoop::Seek(const StepPosition& position) {
+  ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator({}, position.pass));
+  for (int64_t i = 0; i < position.element; ++i) {
+    ASSIGN_OR_RETURN(const bool has_element, iterator_->Next(&element_));
+    if (has_element) continue;
+    return absl::DataLossError(absl::StrCat(
+        "training is to go on after batch ", position.element,
+        " of the data, which ends after batch ", i, ": it is not the same"));
+  }
+  position_ = position;
+  return absl::OkStatus();
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/dataset/dataset.h"
 #include "common/graph/graph.h"
@@ -36,6 +37,8 @@ class LocalStepLoop final : public StepLoop {
       const Options& options);
 
   absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
+  StepPosition position() const override { return position_; }
+  absl::Status Seek(const StepPosition& position) override;
 
  private:
   LocalStepLoop(std::unique_ptr<Executable> step, Dataset dataset)
@@ -44,8 +47,7 @@ class LocalStepLoop final : public StepLoop {
   const std::unique_ptr<Executable> step_;
   const Dataset dataset_;
   std::unique_ptr<DatasetIterator> iterator_;  // Null between epochs.
-  int64_t epoch_ = 0;
-  uint64_t step_number_ = 0;
+  StepPosition position_;
   // Handed back to whoever filled them, so that their memory is used again.
   Element element_;
   std::vector<Tensor> results_;

@@ -19,6 +19,17 @@
 
 namespace muster {
 
+// Which step a loop runs next, so that another loop over the same data can go
+// on there.
+struct StepPosition {
+  // How often the data has been gone through to its end.
+  int64_t pass = 0;
+  // Elements that steps of this pass have had: global batches.
+  int64_t element = 0;
+  // Steps ever run: what each draws its random numbers by.
+  int64_t step = 0;
+};
+
 // One traced step, run over and over on the elements of a dataset.
 //
 // Not thread-safe.
@@ -44,6 +55,19 @@ class StepLoop {
   // in another order than they were started in.
   virtual absl::StatusOr<Outcome> Run(int64_t step_count_max,
                                       OnStep on_step) = 0;
+
+  // What comes after the last step, also while `on_step` is told of it.
+  virtual StepPosition position() const { return {}; }
+
+  // Between two Run()s: goes on at `position` of a loop over the same data,
+  // which is read again up to there. Means nothing where steps draw from
+  // copies of the data.
+  //   kDataLoss  the data has fewer elements now
+  //   others     of the data
+  virtual absl::Status Seek(const StepPosition& position) {
+    (void)position;
+    return absl::OkStatus();
+  }
 
   // Between two Run()s: whether any of the workers that train in sync wants to
   // stop. All of them call it.
@@ -103,6 +127,14 @@ class Strategy {
   // A seed that all processes that train in sync have alike, for those who were
   // told none. Unset where there are no others.
   virtual std::optional<uint64_t> shared_seed() const { return std::nullopt; }
+
+  // Those bytes that the chief gives, on all processes that train in sync; all
+  // of them call it between steps, and `what` says of what they wait for.
+  virtual absl::StatusOr<std::string> FromChief(absl::string_view what,
+                                                std::string bytes) {
+    (void)what;
+    return bytes;
+  }
 
   // How it has gone so far.
   virtual StrategyReport Report() const { return {}; }

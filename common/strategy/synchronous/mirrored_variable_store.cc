@@ -7,11 +7,15 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/disk.h"
 #include "common/collectives/reduce_op.h"
 #include "common/collectives/tensor_span.h"
+#include "common/strategy/synchronous/broadcast_bytes.h"
 #include "common/strategy/synchronous/scale_elements.h"
 #include "common/tensor/dtype.h"
 #include "common/variables/local_variable.h"
+#include "common/variables/state_snapshot.h"
+#include "common/variables/variable_state.h"
 
 namespace muster {
 namespace {
@@ -129,20 +133,25 @@ absl::StatusOr<Tensor> MirroredVariableStore::Aggregate(
   return aggregated;
 }
 
+Tensor MirroredVariableStore::ShareOf(const proto::VariableSpec& spec,
+                                      const Tensor& value) const {
+  const bool is_shared_out = IsSynchronizedOnRead(spec) &&
+                             spec.aggregation() == proto::AGGREGATION_SUM &&
+                             !shares_variables_;
+  if (!is_shared_out) return value;
+  Tensor share = value.Clone();
+  ScaleElements(share.dtype(), 1.0 / group_->size(), share.element_count(),
+                share.mutable_raw_data());
+  return share;
+}
+
 absl::Status MirroredVariableStore::Assign(absl::string_view name,
                                            const Tensor& value) {
   ASSIGN_OR_RETURN(const LocalVariable* variable, copies_[0]->Find(name));
   if (group_->worker_count() > 1) is_dirty_ = true;
-  Tensor share = value;
-  const bool is_shared_out =
-      IsSynchronizedOnRead(variable->spec()) &&
-      variable->spec().aggregation() == proto::AGGREGATION_SUM &&
-      !shares_variables_ && value.IsValid();
-  if (is_shared_out && value.type() == variable->type()) {
-    share = value.Clone();
-    ScaleElements(share.dtype(), 1.0 / group_->size(), share.element_count(),
-                  share.mutable_raw_data());
-  }
+  const Tensor share = value.IsValid() && value.type() == variable->type()
+                           ? ShareOf(variable->spec(), value)
+                           : value;
   for (const auto& copy : copies_) RETURN_IF_ERROR(copy->Assign(name, share));
   return absl::OkStatus();
 }
@@ -158,6 +167,61 @@ absl::Status MirroredVariableStore::SetOptimizer(
 absl::StatusOr<int64_t> MirroredVariableStore::UpdateCount(
     absl::string_view name) {
   return copies_[0]->UpdateCount(name);
+}
+
+absl::StatusOr<std::unique_ptr<VariableSnapshot>>
+MirroredVariableStore::TakeSnapshot() {
+  auto snapshot = std::make_unique<StateSnapshot>();
+  for (const proto::VariableSpec& spec : List()) {
+    ASSIGN_OR_RETURN(const LocalVariable* variable,
+                     copies_[0]->Find(spec.name()));
+    VariableState state = variable->ReadState();
+    if (IsSynchronizedOnRead(spec)) {
+      ASSIGN_OR_RETURN(state.value, Read(spec.name()));
+    }
+    snapshot->Add(VariableRows::All(spec.name(), variable->type()),
+                  std::move(state));
+  }
+  return snapshot;
+}
+
+absl::Status MirroredVariableStore::SaveShards(absl::string_view prefix,
+                                               int shard_count) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<VariableSnapshot> snapshot,
+                   TakeSnapshot());
+  if (group_->worker_index() != 0) return absl::OkStatus();
+  return snapshot->WriteShards(Disk::Real(), prefix, shard_count);
+}
+
+absl::Status MirroredVariableStore::Restore(absl::string_view prefix,
+                                            bool values_only) {
+  absl::Status status;
+  if (group_->worker_index() == 0) {
+    absl::StatusOr<std::unique_ptr<TensorBundleReader>> reader =
+        TensorBundleReader::Open(Disk::Real(), prefix);
+    status = reader.ok() ? RestoreFrom(**reader, values_only) : reader.status();
+  }
+  RETURN_IF_ERROR(BroadcastStatus(
+      group_,
+      {.name = "whether worker 0 has read the checkpoint", .timeout = timeout_},
+      status));
+  return group_->worker_count() > 1 ? Broadcast(/*includes_on_read=*/true)
+                                    : absl::OkStatus();
+}
+
+absl::Status MirroredVariableStore::RestoreFrom(
+    const TensorBundleReader& reader, bool values_only) {
+  RETURN_IF_ERROR(copies_[0]->RestoreFrom(reader, values_only));
+  for (const proto::VariableSpec& spec : List()) {
+    ASSIGN_OR_RETURN(LocalVariable* const first, copies_[0]->Find(spec.name()));
+    VariableState state = first->ReadState();
+    state.value = ShareOf(spec, state.value);
+    for (const auto& copy : copies_) {
+      ASSIGN_OR_RETURN(LocalVariable* const variable, copy->Find(spec.name()));
+      RETURN_IF_ERROR(variable->Restore(state));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<VariableSession>>
@@ -189,16 +253,22 @@ absl::Status MirroredVariableStore::Synchronize() {
   ASSIGN_OR_RETURN(const bool is_dirty, IsDirtyAnywhere());
   const bool has_one_copy = copies_.size() == 1 && group_->worker_count() == 1;
   if (!is_dirty || has_one_copy) return absl::OkStatus();
+  // Copies that are synchronized on reading may well differ.
+  return Broadcast(/*includes_on_read=*/false);
+}
+
+absl::Status MirroredVariableStore::Broadcast(bool includes_on_read) {
   const ReplicaGroup::Communicators communicators = group_->communicators();
   return group_->Run([&](int replica) {
-    return BroadcastVariables(replica, *communicators[replica]);
+    return BroadcastVariables(replica, includes_on_read,
+                              *communicators[replica]);
   });
 }
 
 absl::Status MirroredVariableStore::BroadcastVariables(
-    int replica, Communicator& communicator) {
+    int replica, bool includes_on_read, Communicator& communicator) {
   for (const proto::VariableSpec& spec : List()) {
-    if (IsSynchronizedOnRead(spec)) continue;
+    if (IsSynchronizedOnRead(spec) && !includes_on_read) continue;
     ASSIGN_OR_RETURN(LocalVariable* const variable,
                      copy(replica).Find(spec.name()));
     Tensor value = variable->Read().Clone();

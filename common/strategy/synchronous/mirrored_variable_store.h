@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/checkpoint/tensor_bundle_reader.h"
 #include "common/collectives/communicator.h"
 #include "common/strategy/synchronous/replica_group.h"
 #include "common/tensor/tensor.h"
@@ -56,6 +57,15 @@ class MirroredVariableStore final : public VariableStore {
   absl::Status SetOptimizer(const proto::Optimizer& optimizer) override;
   absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override;
 
+  // Worker 0 writes, one shard.
+  absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
+  // Aggregates what is synchronized on reading, as Read() does.
+  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
+  // Worker 0 reads, and all others get what it has read: only there must the
+  // checkpoint be. A collective where there are several workers; all return
+  // the same.
+  absl::Status Restore(absl::string_view prefix, bool values_only) override;
+
   // Reads the first copy and updates all copies of this process alike.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override;
@@ -79,9 +89,15 @@ class MirroredVariableStore final : public VariableStore {
   class Session;
 
   absl::StatusOr<bool> IsDirtyAnywhere();
-  absl::Status BroadcastVariables(int replica, Communicator& communicator);
+  absl::Status RestoreFrom(const TensorBundleReader& reader, bool values_only);
+  absl::Status Broadcast(bool includes_on_read);
+  absl::Status BroadcastVariables(int replica, bool includes_on_read,
+                                  Communicator& communicator);
   absl::Status BroadcastSlots(LocalVariable& variable,
                               Communicator& communicator);
+  // The part of `value` that each copy of a variable holds: all of it, or its
+  // share.
+  Tensor ShareOf(const proto::VariableSpec& spec, const Tensor& value) const;
   absl::StatusOr<Tensor> Aggregate(const proto::VariableSpec& spec);
 
   ReplicaGroup* const group_;

@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/status_matchers.h"
+#include "common/checkpoint/disk.h"
+#include "common/checkpoint/publish_tensor_bundle.h"
 #include "common/collectives/shm/shared_memory_group.h"
 #include "common/strategy/synchronous/local_replicas.h"
 #include "common/strategy/synchronous/replica_group.h"
@@ -185,6 +188,37 @@ TEST(WorkersVariableStoreTest, AllGetTheVariablesOfRankZero) {
     }
     ASSERT_OK(store.Synchronize());
     EXPECT_THAT(Flat(store.Read("v").value()), ElementsAre(8, 9));
+  });
+}
+
+TEST(WorkersVariableStoreTest, OnlyTheFirstNeedsTheCheckpoint) {
+  const std::string folder = testing::TempDir();
+  const std::string prefix = absl::StrCat(folder, "/workers");
+  RunWorkers([&](int worker, MirroredVariableStore& store) {
+    ASSERT_OK(store.Create(Spec("v", 1)));
+    ASSERT_OK(store.Create(OnRead("seen", proto::AGGREGATION_SUM)));
+    ASSERT_OK(store.copy(0).Assign("seen", Pair(worker + 1, 1)));
+    ASSERT_OK_AND_ASSIGN(LocalVariable* const v, store.copy(0).Find("v"));
+    ASSERT_OK(v->Restore(5, {{"momentum", Pair(2, 3)}}));
+    ASSERT_OK(store.SaveShards(prefix, 1));
+    if (worker == 0) {
+      ASSERT_OK(PublishTensorBundle(Disk::Real(), prefix, 1));
+    }
+  });
+  RunWorkers([&](int worker, MirroredVariableStore& store) {
+    ASSERT_OK(store.Create(Spec("v", 7)));
+    ASSERT_OK(store.Create(OnRead("seen", proto::AGGREGATION_SUM)));
+    const std::string nowhere = absl::StrCat(folder, "/nowhere");
+    ASSERT_OK(store.Restore(worker == 0 ? prefix : nowhere, false));
+    EXPECT_THAT(Flat(store.Read("v").value()), ElementsAre(1, 1));
+    EXPECT_THAT(Flat(store.Read("seen").value()), ElementsAre(3, 2));
+    EXPECT_EQ(store.UpdateCount("v").value(), 5);
+    ASSERT_OK_AND_ASSIGN(LocalVariable* const v, store.copy(0).Find("v"));
+    ASSERT_EQ(v->ReadSlots().size(), 1u);
+    EXPECT_THAT(Flat(v->ReadSlots()[0].value), ElementsAre(2, 3));
+    // What the first one cannot read fails on all.
+    EXPECT_THAT(store.Restore(worker == 0 ? nowhere : prefix, false),
+                StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));
   });
 }
 

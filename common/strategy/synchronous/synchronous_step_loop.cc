@@ -179,7 +179,8 @@ absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::Run(
       break;
     }
     // Steps are numbered for all time, so that each draws its own numbers.
-    ++step_number_;
+    ++position_.step;
+    ++position_.element;
     ++outcome.step_count;
     Note("between steps");
     const absl::Status status = on_step(Results());
@@ -201,13 +202,13 @@ bool SynchronousStepLoop::MustTellOthers(const absl::Status& status,
 }
 
 void SynchronousStepLoop::Note(const char* activity) const {
-  if (options_.note_activity) options_.note_activity(activity, step_number_);
+  if (options_.note_activity) options_.note_activity(activity, position_.step);
 }
 
 absl::StatusOr<bool> SynchronousStepLoop::DrawBatches() {
   Note("reading input");
   if (iterator_ == nullptr) {
-    ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator(epoch_));
+    ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator(position_.pass));
   }
   ASSIGN_OR_RETURN(const bool has_batches, iterator_->Next(&batches_));
   return has_batches || group_->worker_count() > 1;
@@ -224,7 +225,23 @@ void SynchronousStepLoop::EmptyBatches() {
 
 void SynchronousStepLoop::Rewind() {
   iterator_ = nullptr;
-  ++epoch_;
+  ++position_.pass;
+  position_.element = 0;
+}
+
+absl::Status SynchronousStepLoop::Seek(const StepPosition& position) {
+  ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator(position.pass));
+  for (int64_t i = 0; i < position.element; ++i) {
+    Note("reading input up to where training goes on");
+    ASSIGN_OR_RETURN(const bool has_batches, iterator_->Next(&batches_));
+    // One of several workers may have had less data than the others.
+    if (has_batches || group_->worker_count() > 1) continue;
+    return absl::DataLossError(absl::StrCat(
+        "training is to go on after batch ", position.element,
+        " of the data, which ends after batch ", i, ": it is not the same"));
+  }
+  position_ = position;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<SynchronousStepLoop::StepEnd> SynchronousStepLoop::RunStep(
@@ -251,8 +268,9 @@ absl::Status SynchronousStepLoop::RunReplica(int replica, bool wants_stop) {
     has_data = batch.example_count > 0;
     step.BeginLeaf(has_data);
     if (has_data || must_run_) {
-      const RunOptions options{.step_seed = step_number_,
-                               .example_offset = batch.example_offset};
+      const RunOptions options{
+          .step_seed = static_cast<uint64_t>(position_.step),
+          .example_offset = batch.example_offset};
       RETURN_IF_ERROR(
           own.executable->Run(batch.element, options, &own.results));
     }

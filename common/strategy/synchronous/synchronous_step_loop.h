@@ -65,6 +65,8 @@ class SynchronousStepLoop final : public StepLoop {
       const Options& options);
 
   absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
+  StepPosition position() const override { return position_; }
+  absl::Status Seek(const StepPosition& position) override;
   absl::StatusOr<bool> AgreeToStop(bool wants_stop) override;
 
  private:
@@ -114,8 +116,7 @@ class SynchronousStepLoop final : public StepLoop {
   bool must_run_ = false;  // Even where there is no data.
 
   std::unique_ptr<DistributedIterator> iterator_;  // Null between epochs.
-  int64_t epoch_ = 0;
-  uint64_t step_number_ = 0;
+  StepPosition position_;
   std::vector<ReplicaBatch> batches_;
 };
 

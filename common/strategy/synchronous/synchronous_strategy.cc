@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/strategy/synchronous/broadcast_bytes.h"
 #include "common/strategy/synchronous/synchronous_step_loop.h"
 
 namespace muster {
@@ -81,6 +82,13 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStrategy::CreateLoop(
        .overlaps_communication = options_.overlaps_communication,
        .deterministic_micro_batches = options_.deterministic_micro_batches,
        .note_activity = options_.note_activity});
+}
+
+absl::StatusOr<std::string> SynchronousStrategy::FromChief(
+    absl::string_view what, std::string bytes) {
+  return BroadcastBytes(
+      group_.get(), {.name = what, .timeout = options_.communication.timeout},
+      std::move(bytes));
 }
 
 }  // namespace muster

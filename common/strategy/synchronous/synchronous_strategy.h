@@ -78,6 +78,9 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
                                                        const Dataset& dataset,
                                                        LoopKind kind) override;
 
+  absl::StatusOr<std::string> FromChief(absl::string_view what,
+                                        std::string bytes) override;
+
   ReplicaGroup& group() { return *group_; }
   const Options& options() const { return options_; }
 
