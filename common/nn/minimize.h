@@ -4,6 +4,7 @@
 #include "absl/types/span.h"
 #include "common/graph/graph_builder.h"
 #include "common/nn/weight.h"
+#include "common/ops/variable_ops.h"
 
 namespace muster {
 
@@ -11,10 +12,12 @@ namespace muster {
 // `weights`, through the optimizer of their store: for loops of one's own.
 // Weights that `loss` does not depend on stay as they are.
 //
-// Reported to the builder: a loss that is not floating.
+// Reported to the builder: a loss that is not floating, and options that make
+// no sense.
 //
 // Equivalent to: keras.optimizers.Optimizer.minimize().
-void Minimize(Value loss, absl::Span<const Weight> weights);
+void Minimize(Value loss, absl::Span<const Weight> weights,
+              const ApplyGradientOptions& options = {});
 
 }  // namespace muster
 

@@ -1,5 +1,8 @@
 #include "common/ops/variable_ops.h"
 
+#include <cmath>
+#include <utility>
+
 #include "common/ops/apply.h"
 #include "common/ops/register.h"
 #include "common/ops/type_rules.h"
@@ -110,6 +113,35 @@ void Update(absl::string_view op, const VariableHandle& variable,
   internal::Apply(op, inputs, AttributesOf(variable));
 }
 
+void UpdateByGradient(absl::string_view op, const VariableHandle& variable,
+                      absl::Span<const Value> inputs,
+                      const ApplyGradientOptions& options) {
+  Attributes attributes = AttributesOf(variable);
+  int limit_count = 0;
+  for (const auto& [name, limit] :
+       {std::pair<absl::string_view, double>{"clipvalue", options.clipvalue},
+        {"clipnorm", options.clipnorm},
+        {"global_clipnorm", options.global_clipnorm}}) {
+    if (limit == 0) continue;
+    if (!std::isfinite(limit) || limit < 0) {
+      internal::ReportMistake(
+          inputs, absl::StrCat(op, ": ", name, " is ", limit,
+                               "; expected a finite number above 0"));
+      return;
+    }
+    ++limit_count;
+    attributes.Set(name, limit);
+  }
+  if (limit_count > 1) {
+    internal::ReportMistake(
+        inputs, absl::StrCat(op,
+                             ": only one of clipvalue, clipnorm and "
+                             "global_clipnorm can be set"));
+    return;
+  }
+  internal::Apply(op, inputs, std::move(attributes));
+}
+
 }  // namespace
 
 Value ReadVariable(GraphBuilder& builder, const VariableHandle& variable) {
@@ -158,12 +190,13 @@ void WeightGradients(Value weight) {
   internal::Apply("WeightGradients", {weight});
 }
 
-void ApplyGradient(const VariableHandle& variable, Value gradient) {
-  Update("ApplyGradient", variable, {gradient});
+void ApplyGradient(const VariableHandle& variable, Value gradient,
+                   const ApplyGradientOptions& options) {
+  UpdateByGradient("ApplyGradient", variable, {gradient}, options);
 }
 void ApplySparseGradient(const VariableHandle& variable, Value values,
-                         Value indices) {
-  Update("ApplySparseGradient", variable, {values, indices});
+                         Value indices, const ApplyGradientOptions& options) {
+  UpdateByGradient("ApplySparseGradient", variable, {values, indices}, options);
 }
 
 namespace internal {

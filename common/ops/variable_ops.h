@@ -42,11 +42,28 @@ void ScatterSubVariable(const VariableHandle& variable, Value indices,
 // applied a gradient already, or says it twice.
 void WeightGradients(Value weight);
 
+// How small gradients are kept, as keras.optimizers.Optimizer says it; 0: not
+// in this way. At most one is set. Where replicas train in sync, it is the sum
+// or mean of their gradients that is clipped; where workers bring gradients to
+// parameter servers, each worker's.
+struct ApplyGradientOptions {
+  // Elements are cut to [-clipvalue, clipvalue].
+  double clipvalue = 0;
+  // The gradient is scaled down to this L2 norm.
+  double clipnorm = 0;
+  // All gradients that the step applies with this option are scaled down
+  // together to this L2 norm. The step cannot read a variable behind such a
+  // gradient.
+  double global_clipnorm = 0;
+};
+
 // One step of the optimizer that the variable's store has.
-void ApplyGradient(const VariableHandle& variable, Value gradient);
+void ApplyGradient(const VariableHandle& variable, Value gradient,
+                   const ApplyGradientOptions& options = {});
 // Of the rows `indices` only; rows that repeat are summed first.
 void ApplySparseGradient(const VariableHandle& variable, Value values,
-                         Value indices);
+                         Value indices,
+                         const ApplyGradientOptions& options = {});
 
 }  // namespace muster
 

@@ -8,6 +8,9 @@ proto::Optimizer Start(const Options& options) {
   proto::Optimizer optimizer;
   *optimizer.mutable_learning_rate() = options.learning_rate.value();
   optimizer.set_weight_decay(options.weight_decay);
+  optimizer.set_clipnorm(options.clipnorm);
+  optimizer.set_clipvalue(options.clipvalue);
+  optimizer.set_global_clipnorm(options.global_clipnorm);
   return optimizer;
 }
 
@@ -36,7 +39,10 @@ proto::Optimizer AdamW(const AdamWOptions& options) {
                .beta_2 = options.beta_2,
                .epsilon = options.epsilon,
                .amsgrad = options.amsgrad,
-               .weight_decay = options.weight_decay});
+               .weight_decay = options.weight_decay,
+               .clipnorm = options.clipnorm,
+               .clipvalue = options.clipvalue,
+               .global_clipnorm = options.global_clipnorm});
 }
 
 proto::Optimizer Adagrad(const AdagradOptions& options) {

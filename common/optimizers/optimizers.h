@@ -18,6 +18,9 @@ namespace muster {
 //
 // Names, defaults and meaning are those of keras.optimizers. Values are checked
 // where the optimizer is used (UpdateRule::Create()).
+//
+// clipnorm, clipvalue and global_clipnorm keep gradients small; 0: they stay as
+// they are. ApplyGradientOptions (common/ops/variable_ops.h) says how and where.
 
 // A number or a schedule.
 class LearningRateOption {
@@ -37,6 +40,9 @@ struct SgdOptions {
   double momentum = 0.0;
   bool nesterov = false;
   double weight_decay = 0.0;
+  double clipnorm = 0.0;
+  double clipvalue = 0.0;
+  double global_clipnorm = 0.0;
 };
 proto::Optimizer Sgd(const SgdOptions& options = {});
 
@@ -47,6 +53,9 @@ struct AdamOptions {
   double epsilon = 1e-7;
   bool amsgrad = false;
   double weight_decay = 0.0;
+  double clipnorm = 0.0;
+  double clipvalue = 0.0;
+  double global_clipnorm = 0.0;
 };
 proto::Optimizer Adam(const AdamOptions& options = {});
 
@@ -58,6 +67,9 @@ struct AdamWOptions {
   double beta_2 = 0.999;
   double epsilon = 1e-7;
   bool amsgrad = false;
+  double clipnorm = 0.0;
+  double clipvalue = 0.0;
+  double global_clipnorm = 0.0;
 };
 proto::Optimizer AdamW(const AdamWOptions& options = {});
 
@@ -66,6 +78,9 @@ struct AdagradOptions {
   double initial_accumulator_value = 0.1;
   double epsilon = 1e-7;
   double weight_decay = 0.0;
+  double clipnorm = 0.0;
+  double clipvalue = 0.0;
+  double global_clipnorm = 0.0;
 };
 proto::Optimizer Adagrad(const AdagradOptions& options = {});
 
@@ -76,6 +91,9 @@ struct RmsPropOptions {
   double epsilon = 1e-7;
   bool centered = false;
   double weight_decay = 0.0;
+  double clipnorm = 0.0;
+  double clipvalue = 0.0;
+  double global_clipnorm = 0.0;
 };
 proto::Optimizer RmsProp(const RmsPropOptions& options = {});
 
@@ -88,6 +106,9 @@ struct FtrlOptions {
   double l2_shrinkage_regularization_strength = 0.0;
   double beta = 0.0;
   double weight_decay = 0.0;
+  double clipnorm = 0.0;
+  double clipvalue = 0.0;
+  double global_clipnorm = 0.0;
 };
 proto::Optimizer Ftrl(const FtrlOptions& options = {});
 

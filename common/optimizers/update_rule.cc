@@ -13,10 +13,24 @@
 namespace muster {
 namespace {
 
+absl::Status CheckClipping(const proto::Optimizer& optimizer) {
+  RETURN_IF_ERROR(CheckNotNegative("clipvalue", optimizer.clipvalue()));
+  RETURN_IF_ERROR(CheckNotNegative("clipnorm", optimizer.clipnorm()));
+  RETURN_IF_ERROR(
+      CheckNotNegative("global_clipnorm", optimizer.global_clipnorm()));
+  const int limit_count = (optimizer.clipvalue() > 0 ? 1 : 0) +
+                          (optimizer.clipnorm() > 0 ? 1 : 0) +
+                          (optimizer.global_clipnorm() > 0 ? 1 : 0);
+  if (limit_count <= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "only one of clipnorm, clipvalue and global_clipnorm can be set");
+}
+
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeRule(
     const proto::Optimizer& optimizer) {
   RETURN_IF_ERROR(ValidateLearningRate(optimizer.learning_rate()));
   RETURN_IF_ERROR(CheckNotNegative("weight_decay", optimizer.weight_decay()));
+  RETURN_IF_ERROR(CheckClipping(optimizer));
   switch (optimizer.rule_case()) {
     case proto::Optimizer::kSgd:
       return MakeSgd(optimizer);

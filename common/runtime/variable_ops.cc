@@ -2,7 +2,21 @@
 
 #include <map>
 
+#include "common/variables/gradient_clipping.h"
+
 namespace muster {
+namespace {
+
+GradientClipping ClippingOf(const Node& node) {
+  const auto limit = [&](absl::string_view name) {
+    return node.attributes.GetOr<double>(name, 0.0);
+  };
+  return {.clipvalue = limit("clipvalue"),
+          .clipnorm = limit("clipnorm"),
+          .global_clipnorm = limit("global_clipnorm")};
+}
+
+}  // namespace
 
 std::optional<VariableUpdateOp> FindVariableUpdateOp(absl::string_view op) {
   static const auto* const kUpdates =
@@ -47,7 +61,8 @@ std::vector<VariableUse> FindVariableUses(const Graph& graph) {
     } else {
       use.is_updated = true;
       use.updates.push_back({.position = update_count++,
-                             .kind = FindVariableUpdateOp(node.op)->kind});
+                             .kind = FindVariableUpdateOp(node.op)->kind,
+                             .clipping = ClippingOf(node)});
     }
   }
   return uses;

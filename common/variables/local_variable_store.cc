@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/disk.h"
 #include "common/tensor/tensor_codec.h"
+#include "common/variables/clipping_session.h"
 #include "common/variables/row_sums.h"
 #include "common/variables/state_snapshot.h"
 #include "common/variables/variable_state.h"
@@ -183,7 +184,8 @@ LocalVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
     ASSIGN_OR_RETURN(LocalVariable * variable, Find(use.name));
     variables.push_back(variable);
   }
-  return std::make_unique<Session>(this, std::move(variables));
+  return WithClipping(std::make_unique<Session>(this, std::move(variables)),
+                      uses);
 }
 
 std::shared_ptr<const UpdateRule> LocalVariableStore::rule() const {

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "common/checkpoint/disk.h"
 #include "common/tensor/tensor.h"
+#include "common/variables/gradient_clipping.h"
 #include "proto/optimizer.pb.h"
 #include "proto/variable.pb.h"
 
@@ -38,6 +39,7 @@ struct VariableUse {
   struct PlannedUpdate {
     int position = 0;  // Among the updates of all variables, in their order.
     UpdateKind kind = UpdateKind::kAssign;
+    GradientClipping clipping = {};  // Of gradients.
   };
 
   std::string name;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/variables/clipping_session.h"
 #include "ps/client/remote_variable.h"
 #include "ps/client/remote_variable_session.h"
 
@@ -114,8 +115,9 @@ RemoteVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
     ASSIGN_OR_RETURN(RemoteVariable * variable, directory_.Find(use.name));
     entries.push_back({variable, use.is_read});
   }
-  return std::make_unique<RemoteVariableSession>(&servers_, &marks_,
-                                                 std::move(entries));
+  return WithClipping(std::make_unique<RemoteVariableSession>(
+                          &servers_, &marks_, std::move(entries)),
+                      uses);
 }
 
 void RemoteVariableStore::NoteScheduled(uint64_t step_id) {

@@ -248,6 +248,7 @@ absl::Status ReplicaSession::ApplyGradients(double scale) {
           Apply(planned, planned.rows->values(), planned.rows->indices()));
     }
   }
+  RETURN_IF_ERROR(local_->Commit());
   return AwaitApplied();
 }
 
