@@ -2,6 +2,9 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -37,6 +40,11 @@ std::string UnqualifiedClassName(const std::type_info& type) {
   return colons == std::string::npos ? name : name.substr(colons + 2);
 }
 
+int64_t NextCreationIndex() {
+  static std::atomic<int64_t> next = 0;
+  return next++;
+}
+
 std::string JoinPath(absl::string_view path, absl::string_view name) {
   return path.empty() ? std::string(name) : absl::StrCat(path, "/", name);
 }
@@ -48,13 +56,16 @@ std::string ToSnakeCase(absl::string_view name) {
   for (size_t i = 0; i < name.size(); ++i) {
     const bool starts_word =
         absl::ascii_isupper(name[i]) && i > 0 &&
-        (!absl::ascii_isupper(name[i - 1]) ||
+        (absl::ascii_islower(name[i - 1]) ||
          (i + 1 < name.size() && absl::ascii_islower(name[i + 1])));
     if (starts_word) snake += '_';
     snake += absl::ascii_tolower(name[i]);
   }
   return snake;
 }
+
+Layer::Layer(absl::string_view name)
+    : creation_index_(NextCreationIndex()), name_(name) {}
 
 std::string Layer::kind() const {
   const std::string name = UnqualifiedClassName(typeid(*this));
@@ -68,29 +79,66 @@ std::vector<Weight> Layer::weights() const {
     const std::vector<Weight> inner = layer->weights();
     all.insert(all.end(), inner.begin(), inner.end());
   }
+  // A layer may stand in several places.
+  absl::flat_hash_set<const void*> seen;
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [&](const Weight& weight) {
+                             return !seen.insert(weight.state_.get()).second;
+                           }),
+            all.end());
   return all;
 }
 
 void Layer::SetPath(absl::string_view path) {
+  absl::flat_hash_set<const Layer*> done;
+  SetPathOnce(path, done);
+}
+
+void Layer::SetPathOnce(absl::string_view path,
+                        absl::flat_hash_set<const Layer*>& done) {
+  if (!done.insert(this).second) return;
+  const std::string old_prefix = path_.empty() ? name_ : path_;
   path_ = std::string(path);
   if (name_.empty()) {
     name_ = path_.empty() ? ToSnakeCase(kind())
                           : path_.substr(path_.rfind('/') + 1);
   }
-
-  absl::flat_hash_set<std::string> taken;
-  for (const LayerPtr& layer : layers_) {
-    if (!layer->name_.empty()) taken.insert(layer->name_);
+  for (const Weight& weight : weights_) {
+    absl::string_view local_name = weight.name();
+    absl::ConsumePrefix(&local_name, old_prefix + "/");
+    weight.Rename(JoinPath(path_.empty() ? name_ : path_, local_name));
   }
-  absl::flat_hash_map<std::string, int> counts;
+
+  NameLayers();
   for (const LayerPtr& layer : layers_) {
+    layer->SetPathOnce(JoinPath(path_, layer->name_), done);
+  }
+}
+
+void Layer::NameLayers() {
+  absl::flat_hash_set<std::string> taken;
+  std::vector<Layer*> nameless;
+  for (const LayerPtr& layer : layers_) {
+    if (layer->name_.empty()) {
+      nameless.push_back(layer.get());
+    } else {
+      taken.insert(layer->name_);
+    }
+  }
+  // Layers of functional models do not lie in the order in which they were
+  // made, which is the one that Keras counts in.
+  std::sort(nameless.begin(), nameless.end(),
+            [](const Layer* a, const Layer* b) {
+              return a->creation_index_ < b->creation_index_;
+            });
+  absl::flat_hash_map<std::string, int> counts;
+  for (Layer* const layer : nameless) {
     while (layer->name_.empty()) {
       const std::string base = ToSnakeCase(layer->kind());
       const int count = counts[base]++;
       std::string name = count == 0 ? base : absl::StrCat(base, "_", count);
       if (taken.insert(name).second) layer->name_ = std::move(name);
     }
-    layer->SetPath(JoinPath(path_, layer->name_));
   }
 }
 

@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/graph/graph_builder.h"
+#include "common/nn/layer_ptr.h"
 #include "common/nn/weight.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
+#include "common/tensor/tensor.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -33,9 +36,6 @@ struct WeightOptions {
   proto::VariableAggregation aggregation = proto::AGGREGATION_NONE;
 };
 
-class Layer;
-using LayerPtr = std::shared_ptr<Layer>;
-
 // A function with weights that adds nodes to a graph. It owns no loop and no
 // memory: where weights live is the strategy's business.
 //
@@ -56,7 +56,7 @@ using LayerPtr = std::shared_ptr<Layer>;
 class Layer {
  public:
   // Without a name, it is called after its class: "dense", "dense_1", ...
-  explicit Layer(absl::string_view name = "") : name_(name) {}
+  explicit Layer(absl::string_view name = "");
   virtual ~Layer() = default;
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
@@ -76,9 +76,12 @@ class Layer {
   static constexpr int kAnyCount = -1;
   virtual int input_count() const { return 1; }
   virtual int output_count() const { return 1; }
+  // Of the values the layer takes, where it knows them before it is called;
+  // otherwise empty.
+  virtual std::vector<TensorType> input_types() const { return {}; }
 
   // The class, as Keras says it: "Dense".
-  std::string kind() const;
+  virtual std::string kind() const;
   // Empty until the layer has one, given or by its place in a model.
   const std::string& name() const { return name_; }
   // What its weights' names begin with; the name unless inside another layer.
@@ -94,9 +97,14 @@ class Layer {
   // inside.
   std::vector<Weight> weights() const;
 
-  // Gives the layer and those inside their names and paths. An empty path is
-  // that of a whole model. Done once, before the first call.
+  // Gives the layer, those inside, and their weights names and paths. An empty
+  // path is that of a whole model. A layer that stands in several places gets
+  // the first one's. Again when a model comes to stand inside another, but not
+  // once the variables are made.
   void SetPath(absl::string_view path);
+
+  // For functional models: the number of the next symbolic call.
+  int CountCall() { return call_count_++; }
 
  protected:
   // Makes the weights; `input` is the shape of the first value to come, with
@@ -126,9 +134,15 @@ class Layer {
  private:
   // For the call at hand. Returns whether the weights can be used.
   bool LendWeights(absl::string_view scope, Value input);
+  // Names those of the layers inside that have none.
+  void NameLayers();
+  void SetPathOnce(absl::string_view path,
+                   absl::flat_hash_set<const Layer*>& done);
 
+  const int64_t creation_index_;  // Among all layers of this process.
   std::string name_;
   std::string path_;
+  int call_count_ = 0;
   bool built_ = false;
   Shape output_shape_;
   std::vector<Weight> weights_;

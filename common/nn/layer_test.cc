@@ -103,6 +103,10 @@ TEST(LayerTest, ClassNamesBecomeSnakeCase) {
   EXPECT_EQ(ToSnakeCase("Dense"), "dense");
   EXPECT_EQ(ToSnakeCase("LayerNorm"), "layer_norm");
   EXPECT_EQ(ToSnakeCase("MLPBlock"), "mlp_block");
+  EXPECT_EQ(ToSnakeCase("Conv2D"), "conv2d");
+  EXPECT_EQ(ToSnakeCase("MaxPooling2D"), "max_pooling2d");
+  EXPECT_EQ(ToSnakeCase("ReLU"), "re_lu");
+  EXPECT_EQ(ToSnakeCase("LSTM"), "lstm");
 }
 
 TEST(LayerTest, WeightsOfUnknownSizeAreRefusedWithTheLayersName) {

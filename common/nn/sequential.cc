@@ -4,17 +4,32 @@
 #include <vector>
 
 #include "common/graph/graph_builder.h"
+#include "common/nn/input.h"
 #include "common/nn/layer.h"
+#include "common/tensor/tensor.h"
 
 namespace muster {
 
 SequentialLayer::SequentialLayer(const std::vector<LayerPtr>& layers,
                                  const SequentialOptions& options)
     : Layer(options.name) {
-  for (const LayerPtr& layer : layers) AddLayer(layer);
+  for (const LayerPtr& layer : layers) {
+    const bool is_input =
+        dynamic_cast<const InputLayer*>(layer.get()) != nullptr;
+    if (is_input && layer == layers.front()) {
+      input_ = layer;
+    } else {
+      AddLayer(layer);
+    }
+  }
+}
+
+std::vector<TensorType> SequentialLayer::input_types() const {
+  return input_ == nullptr ? std::vector<TensorType>() : input_->input_types();
 }
 
 Value SequentialLayer::Call(Value x, const CallContext& context) {
+  if (input_ != nullptr) x = (*input_)(x, context);
   for (const LayerPtr& layer : layers()) x = (*layer)(x, context);
   return x;
 }

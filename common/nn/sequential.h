@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/nn/layer.h"
+#include "common/tensor/tensor.h"
 
 namespace muster {
 
@@ -12,14 +13,21 @@ struct SequentialOptions {
   std::string name = "";
 };
 
-// Layers one after another. Is a layer itself and may stand inside another.
+// Layers one after another. Is a layer itself and may stand inside another. An
+// Input() in front says what the model takes before there is any data; it is
+// not among layers().
 class SequentialLayer : public Layer {
  public:
   SequentialLayer(const std::vector<LayerPtr>& layers,
                   const SequentialOptions& options);
 
+  std::vector<TensorType> input_types() const override;
+
  protected:
   Value Call(Value x, const CallContext& context) override;
+
+ private:
+  LayerPtr input_;  // Null without an Input().
 };
 
 // Equivalent to: keras.Sequential.

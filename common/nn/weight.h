@@ -48,6 +48,11 @@ class Weight {
   };
   explicit Weight(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
+  void Rename(const std::string& name) const {
+    state_->spec.set_name(name);
+    state_->handle.name = name;
+  }
+
   std::shared_ptr<State> state_;
 };
 

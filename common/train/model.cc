@@ -60,7 +60,14 @@ Model::Model(LayerPtr layer) : layer_(std::move(layer)) {
   layer_->SetPath(has_layers               ? ""
                   : layer_->name().empty() ? ToSnakeCase(layer_->kind())
                                            : layer_->name());
+  // So that a summary has shapes. Mistakes are found again by Build().
+  const std::vector<TensorType> inputs = layer_->input_types();
+  if (!inputs.empty()) TraceForward(layer_, inputs).IgnoreError();
 }
+
+Model::Model(LayerOutputs inputs, LayerOutputs outputs,
+             const FunctionalOptions& options)
+    : Model(Functional(std::move(inputs), std::move(outputs), options)) {}
 
 Model::~Model() = default;
 Model::Model(Model&&) noexcept = default;
@@ -86,7 +93,11 @@ absl::Status Model::Compile(Strategy& strategy, CompileOptions options) {
   }
   strategy_ = &strategy;
   options_ = std::move(options);
-  return absl::OkStatus();
+  const std::vector<TensorType> inputs = layer_->input_types();
+  if (inputs.empty()) return absl::OkStatus();
+  const absl::Status built = Build(inputs);
+  // Some layers have to see data first (Normalization).
+  return absl::IsFailedPrecondition(built) ? absl::OkStatus() : built;
 }
 
 absl::Status Model::Compile(CompileOptions options) {
@@ -100,12 +111,13 @@ absl::Status Model::Compile(CompileOptions options) {
 }
 
 absl::Status Model::Build(const TensorType& input) {
+  return Build(absl::MakeConstSpan(&input, 1));
+}
+
+absl::Status Model::Build(absl::Span<const TensorType> inputs) {
   RETURN_IF_ERROR(CheckCompiled());
   if (built_) return absl::OkStatus();
-  // Extents of the batch are no business of weights.
-  TensorType batch = input;
-  if (batch.shape.rank() > 0) batch.shape.set_dim(0, Shape::kUnknown);
-  ASSIGN_OR_RETURN(const Graph forward, TraceForward(layer_, batch));
+  ASSIGN_OR_RETURN(const Graph forward, TraceForward(layer_, inputs));
 
   for (const Weight& weight : weights()) {
     proto::VariableSpec spec = weight.spec();
@@ -140,11 +152,18 @@ absl::Status Model::Prepare(const Dataset& data) {
     return absl::FailedPreconditionError(
         "the model was compiled without a loss");
   }
+  return BuildFor(data);
+}
+
+absl::Status Model::BuildFor(const Dataset& data) {
   RETURN_IF_ERROR(data.status());
-  if (data.element_types().empty()) {
-    return absl::InvalidArgumentError("the data's elements are empty");
+  const absl::Span<const TensorType> types = data.element_types();
+  if (types.size() < InputCount(*layer_)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model has ", InputCount(*layer_),
+        " inputs, the data's elements have ", types.size(), " components"));
   }
-  return Build(data.element_types().front());
+  return Build(types.subspan(0, InputCount(*layer_)));
 }
 
 StepParts Model::Parts() const {
@@ -172,9 +191,13 @@ absl::StatusOr<Logs> Model::Evaluate(const Dataset& data,
 }
 
 absl::StatusOr<Tensor> Model::Predict(const Dataset& data) {
+  ASSIGN_OR_RETURN(std::vector<Tensor> predictions, PredictAll(data));
+  return std::move(predictions.front());
+}
+
+absl::StatusOr<std::vector<Tensor>> Model::PredictAll(const Dataset& data) {
   RETURN_IF_ERROR(CheckCompiled());
-  RETURN_IF_ERROR(data.status());
-  RETURN_IF_ERROR(Build(data.element_types().front()));
+  RETURN_IF_ERROR(BuildFor(data));
   if (data.Cardinality() == Dataset::kInfinite) {
     return absl::InvalidArgumentError(
         "cannot predict for data that never ends; use Take()");
@@ -184,14 +207,21 @@ absl::StatusOr<Tensor> Model::Predict(const Dataset& data) {
   ASSIGN_OR_RETURN(std::unique_ptr<StepLoop> loop,
                    strategy_->CreateLoop(step, data, LoopKind::kPredict));
 
-  std::vector<Tensor> batches;
+  std::vector<std::vector<Tensor>> batches(step.results.size());
   const auto keep = [&](absl::Span<const Tensor> results) {
-    batches.push_back(results[0].Clone());
+    for (size_t i = 0; i < results.size(); ++i) {
+      batches[i].push_back(results[i].Clone());
+    }
     return absl::OkStatus();
   };
   RETURN_IF_ERROR(
       loop->Run(std::numeric_limits<int64_t>::max(), keep).status());
-  return Concatenate(batches);
+  std::vector<Tensor> predictions;
+  for (const std::vector<Tensor>& output : batches) {
+    ASSIGN_OR_RETURN(Tensor whole, Concatenate(output));
+    predictions.push_back(std::move(whole));
+  }
+  return predictions;
 }
 
 std::vector<Weight> Model::trainable_weights() const {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +15,7 @@
 #include "common/base/clock.h"
 #include "common/dataset/dataset.h"
 #include "common/graph/graph_builder.h"
+#include "common/nn/functional.h"
 #include "common/nn/layer.h"
 #include "common/nn/loss.h"
 #include "common/nn/metric.h"
@@ -78,6 +80,9 @@ struct EvaluateOptions {
 class Model {
  public:
   Model(LayerPtr layer);  // NOLINT: Sequential({...}) is a model.
+  // Of layers in any arrangement: see common/nn/functional.h.
+  Model(LayerOutputs inputs, LayerOutputs outputs,
+        const FunctionalOptions& options = {});
   ~Model();
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
@@ -91,10 +96,11 @@ class Model {
   absl::Status Compile(CompileOptions options);
 
   // Makes the weights for inputs of this type, batch first. Doing it twice
-  // changes nothing.
+  // changes nothing. Compile() does it for models that begin with Input().
   //   kFailedPrecondition  not compiled
   //   kInvalidArgument     the layers do not take such inputs
   absl::Status Build(const TensorType& input);
+  absl::Status Build(absl::Span<const TensorType> inputs);
 
   // Trains. Prints "Epoch 1/2" and a line of progress for each epoch.
   //   kInvalidArgument     the data has no batches, never ends without
@@ -108,12 +114,23 @@ class Model {
   absl::StatusOr<Logs> Evaluate(const Dataset& data,
                                 const EvaluateOptions& options = {});
 
-  // Predictions for all of the data, in its order. Labels are ignored.
+  // Predictions for all of the data, in its order. Labels are ignored. The
+  // first output of models that have several, or all.
   absl::StatusOr<Tensor> Predict(const Dataset& data);
+  absl::StatusOr<std::vector<Tensor>> PredictAll(const Dataset& data);
 
   // Adds the model's nodes to the graph of `x`: for loops of one's own.
   Value operator()(Value x, const CallContext& context = kInference) {
     return (*layer_)(x, context);
+  }
+  // Draws the model's layers into a larger model, whose weights they are then:
+  // not for models that are compiled.
+  LayerOutput operator()(LayerOutputs inputs) const {
+    return layer_(std::move(inputs));
+  }
+  LayerOutput operator()(LayerOutputs inputs,
+                         const CallContext& context) const {
+    return layer_(std::move(inputs), context);
   }
 
   // In the order of the layers; empty before Build().
@@ -155,6 +172,7 @@ class Model {
   absl::Status CheckHasOptimizer() const;
   // Builds for the elements of `data` and checks that it can be trained on.
   absl::Status Prepare(const Dataset& data);
+  absl::Status BuildFor(const Dataset& data);
   StepParts Parts() const;
 
   LayerPtr layer_;

@@ -28,8 +28,12 @@
 namespace muster {
 namespace {
 
-absl::Status CheckElementTypes(absl::Span<const TensorType> types) {
-  const bool is_labelled = types.size() == 2 || types.size() == 3;
+absl::Status CheckElementTypes(const Layer& layer,
+                               absl::Span<const TensorType> types) {
+  const size_t unweighted_count =
+      InputCount(layer) + static_cast<size_t>(layer.output_count());
+  const bool is_labelled =
+      types.size() == unweighted_count || types.size() == unweighted_count + 1;
   const bool is_batched =
       std::all_of(types.begin(), types.end(),
                   [](const TensorType& type) { return type.shape.rank() > 0; });
@@ -47,17 +51,24 @@ bool IsMean(const Loss::Counted& counted) {
   return counted.example_count.builder() != nullptr;
 }
 
-// The parameters of a step, one for each component of an element.
-std::vector<Value> AddParameters(GraphBuilder& builder,
-                                 absl::Span<const TensorType> types) {
+// "x", "y", "sample_weight"; "x_0", "x_1", "y", ... of several inputs.
+std::string ComponentName(size_t index, size_t input_count) {
   static constexpr absl::string_view kNames[] = {"x", "y", "sample_weight"};
+  if (input_count > 1 && index < input_count) return absl::StrCat("x_", index);
+  const size_t after_inputs = index + 1 - input_count;
+  return after_inputs < 3 ? std::string(kNames[after_inputs])
+                          : absl::StrCat("component_", index);
+}
+
+// The parameters of a step, one for each component of an element.
+std::vector<Value> AddParameters(GraphBuilder& builder, size_t input_count,
+                                 absl::Span<const TensorType> types) {
   std::vector<Value> parameters;
   for (size_t i = 0; i < types.size(); ++i) {
     TensorType type = types[i];
     if (type.shape.rank() > 0) type.shape.set_dim(0, Shape::kUnknown);
-    const std::string name =
-        i < 3 ? std::string(kNames[i]) : absl::StrCat("component_", i);
-    parameters.push_back(builder.Parameter(name, type));
+    parameters.push_back(
+        builder.Parameter(ComponentName(i, input_count), type));
   }
   return parameters;
 }
@@ -65,12 +76,15 @@ std::vector<Value> AddParameters(GraphBuilder& builder,
 // Adds prediction, loss and statistics; returns the loss to differentiate.
 Loss::Counted AddForward(GraphBuilder& builder, const StepParts& parts,
                          absl::Span<const Value> element, bool training) {
+  const size_t input_count = InputCount(*parts.layer);
   const Value x = element[0];
-  const Value y = element[1];
-  const Value weight = element.size() > 2 ? element[2] : Value();
+  const Value y = element[input_count];
+  const Value weight =
+      element.size() > input_count + 1 ? element.back() : Value();
 
   const Value prediction =
-      (*parts.layer)(x, {.training = training, .seed = parts.seed});
+      (*parts.layer)(element.subspan(0, input_count),
+                     {.training = training, .seed = parts.seed});
   Loss::Counted counted;
   {
     const GraphBuilder::NameScope scope(&builder, "loss");
@@ -113,9 +127,10 @@ void AddUpdates(GraphBuilder& builder, const StepParts& parts,
 
 absl::StatusOr<Graph> TraceTrainStep(
     const StepParts& parts, absl::Span<const TensorType> element_types) {
-  RETURN_IF_ERROR(CheckElementTypes(element_types));
+  RETURN_IF_ERROR(CheckElementTypes(*parts.layer, element_types));
   GraphBuilder builder(&BuiltinOps(), "train_step");
-  const std::vector<Value> element = AddParameters(builder, element_types);
+  const std::vector<Value> element =
+      AddParameters(builder, InputCount(*parts.layer), element_types);
   const Loss::Counted loss =
       AddForward(builder, parts, element, /*training=*/true);
   AddUpdates(builder, parts, loss);
@@ -124,25 +139,45 @@ absl::StatusOr<Graph> TraceTrainStep(
 
 absl::StatusOr<Graph> TraceEvaluateStep(
     const StepParts& parts, absl::Span<const TensorType> element_types) {
-  RETURN_IF_ERROR(CheckElementTypes(element_types));
+  RETURN_IF_ERROR(CheckElementTypes(*parts.layer, element_types));
   GraphBuilder builder(&BuiltinOps(), "evaluate_step");
-  const std::vector<Value> element = AddParameters(builder, element_types);
+  const std::vector<Value> element =
+      AddParameters(builder, InputCount(*parts.layer), element_types);
   AddForward(builder, parts, element, /*training=*/false);
   return std::move(builder).Build();
 }
 
+size_t InputCount(const Layer& layer) {
+  return static_cast<size_t>(std::max(1, layer.input_count()));
+}
+
 absl::StatusOr<Graph> TracePredictStep(
     const LayerPtr& layer, absl::Span<const TensorType> element_types) {
+  const size_t input_count = InputCount(*layer);
+  if (element_types.size() < input_count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model has ", input_count, " inputs, the data has ",
+                     element_types.size(), " components"));
+  }
   GraphBuilder builder(&BuiltinOps(), "predict_step");
-  const std::vector<Value> element = AddParameters(builder, element_types);
-  builder.AddResult((*layer)(element.front(), kInference));
+  const std::vector<Value> element =
+      AddParameters(builder, input_count, element_types);
+  const absl::Span<const Value> inputs =
+      absl::MakeConstSpan(element).subspan(0, input_count);
+  for (const Value& prediction : layer->CallAll(inputs, kInference)) {
+    builder.AddResult(prediction);
+  }
   return std::move(builder).Build();
 }
 
 absl::StatusOr<Graph> TraceForward(const LayerPtr& layer,
-                                   const TensorType& input) {
+                                   absl::Span<const TensorType> inputs) {
   GraphBuilder builder(&BuiltinOps(), "forward");
-  builder.AddResult((*layer)(builder.Parameter("x", input), kInference));
+  const std::vector<Value> values =
+      AddParameters(builder, inputs.size(), inputs);
+  for (const Value& prediction : layer->CallAll(values, kInference)) {
+    builder.AddResult(prediction);
+  }
   return std::move(builder).Build();
 }
 

@@ -1,6 +1,7 @@
 #ifndef COMMON_TRAIN_STEP_GRAPHS_H_
 #define COMMON_TRAIN_STEP_GRAPHS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -23,8 +24,9 @@ struct StepParts {
   uint64_t seed = 0;
 };
 
-// The parameters of each graph are the components of an element:
-// {x, y[, sample_weight]}, batched. Their batch extent is unknown, so that
+// The parameters of each graph are the components of an element, batched:
+// {x, y[, sample_weight]}, with as many x and y as the layer has inputs and
+// outputs. Their batch extent is unknown, so that
 // replicas may run parts of a batch. Tracing builds the layers that are not
 // built yet.
 //   kInvalidArgument  the elements are no such tuples, or do not fit the layers
@@ -41,13 +43,17 @@ absl::StatusOr<Graph> TraceTrainStep(
 absl::StatusOr<Graph> TraceEvaluateStep(
     const StepParts& parts, absl::Span<const TensorType> element_types);
 
-// The first component is x; others are ignored. Result: the prediction.
+// How many components of an element go into the layer: at least 1.
+size_t InputCount(const Layer& layer);
+
+// The first components are the layer's inputs; others are ignored. Results: the
+// predictions, one for each output.
 absl::StatusOr<Graph> TracePredictStep(
     const LayerPtr& layer, absl::Span<const TensorType> element_types);
 
-// x -> prediction: builds the layers.
+// Inputs -> predictions: builds the layers.
 absl::StatusOr<Graph> TraceForward(const LayerPtr& layer,
-                                   const TensorType& input);
+                                   absl::Span<const TensorType> inputs);
 
 }  // namespace muster
 

@@ -1,0 +1,78 @@
+#ifndef COMMON_NN_FUNCTIONAL_H_
+#define COMMON_NN_FUNCTIONAL_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/graph/graph_builder.h"
+#include "common/nn/layer.h"
+#include "common/tensor/tensor.h"
+
+namespace muster {
+
+struct FunctionalOptions {
+  std::string name = "";
+};
+
+// Layers in any arrangement without circles, as drawn by calling them:
+//
+//   LayerOutput inputs = Input({28, 28, 1});
+//   LayerOutput x = Conv2D(32, 3, {.activation = Activation::kRelu})(inputs);
+//   x = Add()({x, Conv2D(32, 1)(x)});
+//   LayerPtr model = Functional(inputs, Dense(10)(Flatten()(x)));
+//
+// Is a layer itself: it may be called, stand inside another model, and share
+// layers with it. Layers without a name are named in the order in which they
+// were made; layers() and weights() have Keras' order.
+//
+// Mistakes (an output that does not follow from the inputs, two layers of one
+// name) are in status(), and reported to the graph when the model is called.
+class FunctionalLayer : public Layer {
+ public:
+  FunctionalLayer(LayerOutputs inputs, LayerOutputs outputs,
+                  const FunctionalOptions& options);
+
+  int input_count() const override { return static_cast<int>(inputs_.size()); }
+  int output_count() const override {
+    return static_cast<int>(outputs_.size());
+  }
+  // Empty where an input is what some layer gives and no Input().
+  std::vector<TensorType> input_types() const override;
+
+  //   kInvalidArgument  see above
+  const absl::Status& status() const { return status_; }
+
+  const LayerOutputs& inputs() const { return inputs_; }
+  const LayerOutputs& outputs() const { return outputs_; }
+  // What the first call of the layer of this name gives, to draw other models
+  // from; an output of no layer when there is none of this name.
+  LayerOutput OutputOf(absl::string_view layer_name) const;
+
+  // In the order in which they run, those of Input() among them.
+  absl::Span<const std::shared_ptr<const LayerCall>> calls() const {
+    return calls_;
+  }
+
+ protected:
+  std::vector<Value> CallMany(absl::Span<const Value> inputs,
+                              const CallContext& context) override;
+
+ private:
+  const LayerOutputs inputs_;
+  const LayerOutputs outputs_;
+  absl::Status status_;
+  std::vector<std::shared_ptr<const LayerCall>> calls_;
+};
+
+// Equivalent to: keras.Model(inputs, outputs).
+LayerPtrTo<FunctionalLayer> Functional(LayerOutputs inputs,
+                                       LayerOutputs outputs,
+                                       const FunctionalOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_NN_FUNCTIONAL_H_

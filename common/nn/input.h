@@ -1,0 +1,44 @@
+#ifndef COMMON_NN_INPUT_H_
+#define COMMON_NN_INPUT_H_
+
+#include <string>
+#include <vector>
+
+#include "common/graph/graph_builder.h"
+#include "common/nn/layer.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+#include "common/tensor/tensor.h"
+
+namespace muster {
+
+struct InputOptions {
+  DType dtype = DType::kFloat32;
+  std::string name = "";
+};
+
+// Where data enters a model. Numbers of another dtype are converted; another
+// shape is a mistake.
+class InputLayer : public Layer {
+ public:
+  InputLayer(const Shape& shape, const InputOptions& options);
+
+  // With the batch first, whose extent is unknown.
+  std::vector<TensorType> input_types() const override { return {type_}; }
+  std::string kind() const override { return "InputLayer"; }
+
+ protected:
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  TensorType type_;
+};
+
+// Of one example: without the batch. Extents may be Shape::kUnknown.
+//
+// Equivalent to: keras.Input.
+LayerOutput Input(const Shape& shape, const InputOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_NN_INPUT_H_
