@@ -223,6 +223,29 @@ void AddLossCases(std::vector<Case>* cases) {
       {"SigmoidCrossEntropy", {}, {Numbers({2, 3}), Numbers({2, 3}, 0, 1)}});
 }
 
+void AddImageCases(std::vector<Case>* cases) {
+  for (const char* interpolation : {"bilinear", "nearest"}) {
+    const Attributes resize = {{"height", int64_t{2}},
+                               {"width", int64_t{5}},
+                               {"interpolation", std::string(interpolation)}};
+    cases->push_back({"ResizeImage", resize, {Numbers({2, 3, 2, 2})}});
+    cases->push_back({"ResizeImageGrad",
+                      resize,
+                      {Numbers({1, 2, 5, 2}), Numbers({1, 3, 2, 2})}});
+  }
+  const Tensor transforms = Tensor::FromValues<float>(
+      {2, 8}, {0.8f, -0.5f, 0.7f, 0.6f, 0.9f, -1.3f, 0,      0,  //
+               1.4f, 0.2f,  0.1f, 0.1f, 0.7f, 0.4f,  0.01f, 0.1f});
+  for (const char* mode : {"constant", "nearest", "reflect", "wrap"}) {
+    const Attributes attributes = {{"interpolation", std::string("bilinear")},
+                                   {"fill_mode", std::string(mode)},
+                                   {"fill_value", 0.5}};
+    const Tensor images = Numbers({2, 3, 2, 1});
+    cases->push_back({"ImageTransform", attributes, {images, transforms}});
+    cases->push_back({"ImageTransformGrad", attributes, {images, transforms}});
+  }
+}
+
 // As the only replica; common/runtime has more of them.
 void AddReplicaCases(std::vector<Case>* cases) {
   for (const char* reduction : {"sum", "mean"}) {
@@ -243,6 +266,7 @@ std::vector<Case> AllCases() {
   AddMatMulCases(&cases);
   AddShapeCases(&cases);
   AddLossCases(&cases);
+  AddImageCases(&cases);
   AddReplicaCases(&cases);
   return cases;
 }
@@ -263,7 +287,7 @@ Value WeightedSum(const std::vector<Value>& values, int64_t salt) {
 std::vector<Value> FloatingOnes(const std::vector<Value>& inputs) {
   std::vector<Value> floating;
   for (const Value& input : inputs) {
-    if (IsFloating(input.dtype())) floating.push_back(input);
+    if (input.dtype() == DType::kFloat64) floating.push_back(input);
   }
   return floating;
 }

@@ -90,4 +90,11 @@ proto::Initializer LecunNormal(uint64_t seed) {
   return VarianceScaling({.seed = seed});
 }
 
+proto::Initializer Orthogonal(const OrthogonalOptions& options) {
+  proto::Initializer initializer;
+  initializer.set_seed(options.seed);
+  initializer.mutable_orthogonal()->set_gain(options.gain);
+  return initializer;
+}
+
 }  // namespace muster

@@ -49,6 +49,12 @@ proto::Initializer HeNormal(uint64_t seed = 0);
 proto::Initializer LecunUniform(uint64_t seed = 0);
 proto::Initializer LecunNormal(uint64_t seed = 0);
 
+struct OrthogonalOptions {
+  double gain = 1;
+  uint64_t seed = 0;
+};
+proto::Initializer Orthogonal(const OrthogonalOptions& options = {});
+
 }  // namespace muster
 
 #endif  // COMMON_NN_INITIALIZERS_H_

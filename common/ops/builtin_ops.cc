@@ -11,6 +11,7 @@ const OpRegistry& BuiltinOps() {
     internal::RegisterArithmeticOps(registry);
     internal::RegisterComparisonOps(registry);
     internal::RegisterControlOps(registry);
+    internal::RegisterImageOps(registry);
     internal::RegisterIndexOps(registry);
     internal::RegisterLossOps(registry);
     internal::RegisterMathOps(registry);

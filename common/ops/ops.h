@@ -8,6 +8,7 @@
 #include "common/ops/builtin_ops.h"
 #include "common/ops/comparison.h"
 #include "common/ops/control.h"
+#include "common/ops/image_ops.h"
 #include "common/ops/index_ops.h"
 #include "common/ops/loss_ops.h"
 #include "common/ops/math_ops.h"

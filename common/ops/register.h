@@ -11,6 +11,7 @@ void RegisterActivationOps(OpRegistry* registry);
 void RegisterArithmeticOps(OpRegistry* registry);
 void RegisterComparisonOps(OpRegistry* registry);
 void RegisterControlOps(OpRegistry* registry);
+void RegisterImageOps(OpRegistry* registry);
 void RegisterIndexOps(OpRegistry* registry);
 void RegisterLossOps(OpRegistry* registry);
 void RegisterMathOps(OpRegistry* registry);

@@ -16,114 +16,18 @@
 #include "common/nn/dropout.h"
 #include "common/nn/embedding.h"
 #include "common/nn/flatten.h"
-#include "common/nn/initializers.h"
 #include "common/nn/layer.h"
 #include "common/nn/normalization.h"
 #include "common/nn/sequential.h"
+#include "common/train/job_image_layers.h"
+#include "common/train/job_layer_parts.h"
+#include "common/train/job_sequence_layers.h"
 #include "proto/training_job.pb.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {
 
-using proto::JobActivation;
-using proto::JobInitializer;
 using proto::JobLayer;
-
-absl::StatusOr<Activation> ToActivation(JobActivation::Function function) {
-  switch (function) {
-    case JobActivation::LINEAR:
-      return Activation::kLinear;
-    case JobActivation::RELU:
-      return Activation::kRelu;
-    case JobActivation::RELU6:
-      return Activation::kRelu6;
-    case JobActivation::SIGMOID:
-      return Activation::kSigmoid;
-    case JobActivation::TANH:
-      return Activation::kTanh;
-    case JobActivation::SOFTPLUS:
-      return Activation::kSoftplus;
-    case JobActivation::SOFTSIGN:
-      return Activation::kSoftsign;
-    case JobActivation::SOFTMAX:
-      return Activation::kSoftmax;
-    case JobActivation::LOG_SOFTMAX:
-      return Activation::kLogSoftmax;
-    case JobActivation::GELU:
-      return Activation::kGelu;
-    case JobActivation::GELU_APPROXIMATE:
-      return Activation::kGeluApproximate;
-    case JobActivation::ELU:
-      return Activation::kElu;
-    case JobActivation::SELU:
-      return Activation::kSelu;
-    case JobActivation::SILU:
-      return Activation::kSilu;
-    case JobActivation::LEAKY_RELU:
-      return Activation::kLeakyRelu;
-    case JobActivation::HARD_SIGMOID:
-      return Activation::kHardSigmoid;
-    case JobActivation::EXPONENTIAL:
-      return Activation::kExponential;
-    default:
-      break;
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "activation: there is none with number ", static_cast<int>(function)));
-}
-
-// `fallback` when the job says nothing.
-proto::Initializer ToInitializer(const JobInitializer& job,
-                                 const proto::Initializer& fallback) {
-  // Absent fields keep what the options of the initializer have.
-  const auto normal = [](const auto& given) {
-    RandomNormalOptions options;
-    if (given.has_mean()) options.mean = given.mean();
-    if (given.has_stddev()) options.stddev = given.stddev();
-    return options;
-  };
-  switch (job.kind_case()) {
-    case JobInitializer::kZeros:
-      return Zeros();
-    case JobInitializer::kOnes:
-      return Ones();
-    case JobInitializer::kConstant:
-      return Constant(job.constant().value());
-    case JobInitializer::kRandomUniform: {
-      const JobInitializer::RandomUniform& given = job.random_uniform();
-      RandomUniformOptions options;
-      if (given.has_minval()) options.minval = given.minval();
-      if (given.has_maxval()) options.maxval = given.maxval();
-      return RandomUniform(options);
-    }
-    case JobInitializer::kRandomNormal:
-      return RandomNormal(normal(job.random_normal()));
-    case JobInitializer::kTruncatedNormal:
-      return TruncatedNormal(normal(job.truncated_normal()));
-    case JobInitializer::kGlorotUniform:
-      return GlorotUniform();
-    case JobInitializer::kGlorotNormal:
-      return GlorotNormal();
-    case JobInitializer::kHeUniform:
-      return HeUniform();
-    case JobInitializer::kHeNormal:
-      return HeNormal();
-    case JobInitializer::kLecunUniform:
-      return LecunUniform();
-    case JobInitializer::kLecunNormal:
-      return LecunNormal();
-    case JobInitializer::KIND_NOT_SET:
-      break;
-  }
-  return fallback;
-}
-
-absl::Status ExpectPositive(absl::string_view field, int64_t value) {
-  if (value > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(field, " must be at least 1, got ", value));
-}
 
 absl::StatusOr<LayerPtr> BuildDense(const std::string& name,
                                     const JobLayer::Dense& dense) {
@@ -173,6 +77,20 @@ absl::StatusOr<LayerPtr> BuildLayer(const JobLayer& layer) {
       return BuildEmbedding(layer.name(), layer.embedding());
     case JobLayer::kNormalization:
       return LayerPtr(Normalization({.name = layer.name()}));
+    case JobLayer::kLayerNormalization:
+    case JobLayer::kLeakyRelu:
+    case JobLayer::kPrelu:
+    case JobLayer::kRescaling:
+    case JobLayer::kResizing:
+    case JobLayer::kRandomFlip:
+    case JobLayer::kRandomRotation:
+    case JobLayer::kRandomZoom:
+      return BuildJobImageLayer(layer);
+    case JobLayer::kSimpleRnn:
+    case JobLayer::kLstm:
+    case JobLayer::kGru:
+    case JobLayer::kMultiHeadAttention:
+      return BuildJobSequenceLayer(layer);
     case JobLayer::KIND_NOT_SET:
       break;
   }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,7 @@
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 #include "common/tensor/tensor_codec.h"
+#include "common/variables/orthogonal.h"
 
 namespace muster {
 namespace {
@@ -36,10 +38,16 @@ absl::Status SpecError(const proto::VariableSpec& spec,
 
 // A distribution with its parameters worked out.
 struct Draw {
-  enum class Kind { kConstant, kUniform, kNormal, kTruncatedNormal };
+  enum class Kind {
+    kConstant,
+    kUniform,
+    kNormal,
+    kTruncatedNormal,
+    kOrthogonal
+  };
   Kind kind = Kind::kConstant;
   double offset = 0;  // The constant, the minimum or the mean.
-  double scale = 0;   // The width or the standard deviation.
+  double scale = 0;   // The width, the standard deviation or the gain.
 };
 
 struct Fans {
@@ -131,6 +139,9 @@ absl::StatusOr<Draw> ResolveDraw(const Initializer& initializer,
     }
     case Initializer::kVarianceScaling:
       return ScaledDraw(initializer.variance_scaling(), shape);
+    case Initializer::kOrthogonal:
+      RETURN_IF_ERROR(CheckOrthogonal(shape, initializer.orthogonal().gain()));
+      return Draw{Draw::Kind::kOrthogonal, 0, initializer.orthogonal().gain()};
     case Initializer::kValue:
     case Initializer::KIND_NOT_SET:
       break;
@@ -233,7 +244,9 @@ std::array<float, kLanes> DrawBlock(Draw::Kind kind, uint64_t key,
     case Draw::Kind::kUniform: return UniformBlock(key, block);
     case Draw::Kind::kNormal: return NormalBlock(key, block);
     case Draw::Kind::kTruncatedNormal: return TruncatedBlock(key, block);
-    case Draw::Kind::kConstant: break;
+    case Draw::Kind::kConstant:
+    case Draw::Kind::kOrthogonal:
+      break;
   }
   return {};
 }
@@ -280,6 +293,21 @@ void FillDraw(const Draw& draw, uint64_t key, int64_t begin, Tensor* slice) {
   });
 }
 
+absl::Status FillOrthogonal(const Draw& draw, uint64_t key, int64_t begin,
+                            const Shape& whole, Tensor* slice) {
+  ASSIGN_OR_RETURN(const std::vector<float> values,
+                   OrthogonalValues(whole, draw.scale, key));
+  VisitNumber(slice->dtype(), [&]<typename T>() {
+    if constexpr (!std::is_integral_v<T>) {
+      T* const out = slice->mutable_flat<T>().data();
+      for (int64_t i = 0; i < slice->element_count(); ++i) {
+        out[i] = static_cast<T>(values[begin + i]);
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
 absl::Status CheckRows(const Shape& shape, int64_t row_begin, int64_t row_end) {
   const int64_t rows = shape.rank() == 0 ? 1 : shape.dim(0);
   if (0 <= row_begin && row_begin <= row_end && row_end <= rows) {
@@ -311,6 +339,9 @@ absl::Status Fill(const proto::VariableSpec& spec, int64_t row_begin,
     std::memcpy(slice->mutable_raw_data(),
                 resolved.value.raw_data() + begin * SizeOf(type.dtype),
                 slice->size_bytes());
+  } else if (resolved.draw.kind == Draw::Kind::kOrthogonal) {
+    RETURN_IF_ERROR(FillOrthogonal(resolved.draw, spec.initializer().seed(),
+                                   begin, resolved.type.shape, slice));
   } else {
     FillDraw(resolved.draw, spec.initializer().seed(), begin, slice);
   }

@@ -64,6 +64,12 @@ Initializer ScalingOf(double scale, Scaling::Mode mode,
   return initializer;
 }
 
+Initializer OrthogonalOf(double gain) {
+  Initializer initializer;
+  initializer.mutable_orthogonal()->set_gain(gain);
+  return initializer;
+}
+
 Tensor Whole(const proto::VariableSpec& spec) {
   Tensor value;
   const int64_t rows = spec.shape().dim_size() == 0 ? 1 : spec.shape().dim(0);
@@ -170,7 +176,8 @@ TEST(Initializer, SlicesAreTheRowsOfTheWhole) {
     for (Initializer initializer :
          {ConstantOf(3), UniformOf(0, 1), NormalOf(0, 1, false),
           NormalOf(0, 1, true),
-          ScalingOf(1, Scaling::FAN_AVG, Scaling::UNIFORM), value}) {
+          ScalingOf(1, Scaling::FAN_AVG, Scaling::UNIFORM), OrthogonalOf(2),
+          value}) {
       if (initializer.has_value() && dtype != DType::kFloat32) continue;
       initializer.set_seed(99);
       const auto spec = Spec(dtype, {7, 3}, initializer);

@@ -39,12 +39,33 @@ import keras
 import numpy
 import tensorflow
 
-from cases import golden_format, layers, losses, metrics, mlp, ops, optimizers, progress
+from cases import (
+    golden_format,
+    image_layers,
+    layers,
+    losses,
+    metrics,
+    mlp,
+    ops,
+    optimizers,
+    progress,
+    sequence_layers,
+)
 
 VERSIONS = {"tensorflow": "2.21.0", "keras": "3.15.1", "numpy": "2.4.6"}
 SOURCES = {
     module.__name__.rpartition(".")[2]: module
-    for module in (optimizers, losses, metrics, layers, mlp, progress, ops)
+    for module in (
+        optimizers,
+        losses,
+        metrics,
+        layers,
+        image_layers,
+        sequence_layers,
+        mlp,
+        progress,
+        ops,
+    )
 }
 DATA = pathlib.Path(__file__).parent / "data"
 

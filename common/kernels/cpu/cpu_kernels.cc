@@ -10,6 +10,7 @@ KernelRegistry* MakeCpuKernels() {
   auto* const registry = new KernelRegistry(ReferenceKernels());
   internal::RegisterCpuActivationKernels(registry);
   internal::RegisterCpuArithmeticKernels(registry);
+  internal::RegisterCpuImageKernels(registry);
   internal::RegisterCpuMatMulKernels(registry);
   internal::RegisterCpuRandomKernels(registry);
   internal::RegisterCpuReductionKernels(registry);

@@ -352,6 +352,44 @@ void AddRandomCases(std::vector<KernelCase>* cases) {
   }
 }
 
+void AddImageCases(std::vector<KernelCase>* cases) {
+  const auto add = [&](const KernelInput& images, int64_t height, int64_t width,
+                       const std::string& interpolation) {
+    const Attributes attributes = {{"height", height},
+                                   {"width", width},
+                                   {"interpolation", interpolation}};
+    cases->push_back({"ResizeImage", attributes, {images}});
+    if (!IsFloating(images.dtype)) return;
+    const Shape& shape = images.shape;
+    cases->push_back(
+        {"ResizeImageGrad",
+         attributes,
+         {{images.dtype, {shape.dim(0), height, width, shape.dim(3)}},
+          images}});
+  };
+  for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
+    for (const int64_t channels : {1, 3, 5}) {
+      add({dtype, {2, 5, 7, channels}}, 11, 4, "bilinear");
+      add({dtype, {2, 5, 7, channels}}, 3, 9, "nearest");
+    }
+    add({dtype, {0, 5, 7, 3}}, 2, 2, "bilinear");
+    add({dtype, {1, 4, 4, 3}}, 4, 4, "bilinear");
+    add({dtype, {1, 1, 1, 2}}, 3, 5, "bilinear");
+    for (const char* op : {"ImageTransform", "ImageTransformGrad"}) {
+      for (const char* mode : {"constant", "nearest", "reflect", "wrap"}) {
+        for (const char* interpolation : {"bilinear", "nearest"}) {
+          cases->push_back({op,
+                            {{"interpolation", std::string(interpolation)},
+                             {"fill_mode", std::string(mode)},
+                             {"fill_value", 2.0}},
+                            {{dtype, {3, 5, 4, 2}}, {kF32, {3, 8}, -1, 1}}});
+        }
+      }
+    }
+  }
+  add({DType::kUint8, {2, 5, 7, 3}, 0, 255}, 8, 3, "nearest");
+}
+
 void AddReplicaCases(std::vector<KernelCase>* cases) {
   cases->push_back({"ReplicaId", {}, {}});
   cases->push_back({"ReplicaCount", {}, {}});
@@ -377,6 +415,7 @@ std::vector<KernelCase> AllKernelCases() {
   AddMatMulCases(&cases);
   AddShapeCases(&cases);
   AddIndexCases(&cases);
+  AddImageCases(&cases);
   AddRandomCases(&cases);
   AddReplicaCases(&cases);
   return cases;

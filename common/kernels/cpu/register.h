@@ -10,6 +10,7 @@ namespace muster::internal {
 
 void RegisterCpuActivationKernels(KernelRegistry* registry);
 void RegisterCpuArithmeticKernels(KernelRegistry* registry);
+void RegisterCpuImageKernels(KernelRegistry* registry);
 void RegisterCpuMatMulKernels(KernelRegistry* registry);
 void RegisterCpuRandomKernels(KernelRegistry* registry);
 void RegisterCpuReductionKernels(KernelRegistry* registry);

@@ -9,6 +9,7 @@ const KernelRegistry& ReferenceKernels() {
     auto* registry = new KernelRegistry;
     internal::RegisterActivationKernels(registry);
     internal::RegisterBinaryKernels(registry);
+    internal::RegisterImageKernels(registry);
     internal::RegisterIndexKernels(registry);
     internal::RegisterLossKernels(registry);
     internal::RegisterMatMulKernels(registry);

@@ -8,6 +8,7 @@ namespace muster::internal {
 
 void RegisterActivationKernels(KernelRegistry* registry);
 void RegisterBinaryKernels(KernelRegistry* registry);
+void RegisterImageKernels(KernelRegistry* registry);
 void RegisterIndexKernels(KernelRegistry* registry);
 void RegisterLossKernels(KernelRegistry* registry);
 void RegisterMatMulKernels(KernelRegistry* registry);
