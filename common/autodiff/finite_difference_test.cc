@@ -246,6 +246,73 @@ void AddImageCases(std::vector<Case>* cases) {
   }
 }
 
+// The ops of convolution: forward, and the transposed ones, whose last input
+// matters by its type only.
+void AddConvCases(std::vector<Case>* cases) {
+  using List = std::vector<int64_t>;
+  struct Convolution {
+    Attributes attributes;
+    Shape x, kernel, y;
+    std::string prefix;
+  };
+  const Attributes same = {{"strides", List{2, 1}},
+                           {"dilations", List{1, 2}},
+                           {"padding", std::string("SAME")}};
+  Attributes grouped = same;
+  grouped.Set("groups", int64_t{2});
+  const Attributes padded = {{"padding", std::string("EXPLICIT")},
+                             {"explicit_padding", List{0, 1, 2, 0}}};
+  for (const Convolution& c : std::vector<Convolution>{
+           {{}, {2, 3, 4, 2}, {2, 3, 2, 3}, {2, 2, 2, 3}, ""},
+           {same, {1, 4, 3, 2}, {3, 2, 2, 2}, {1, 2, 3, 2}, ""},
+           {grouped, {1, 4, 3, 4}, {3, 2, 2, 2}, {1, 2, 3, 2}, ""},
+           {padded, {1, 2, 2, 1}, {2, 2, 1, 2}, {1, 2, 3, 2}, ""},
+           {same, {1, 4, 3, 2}, {3, 2, 2, 2}, {1, 2, 3, 4}, "Depthwise"},
+           {padded, {2, 2, 2, 2}, {2, 2, 2, 1}, {2, 2, 3, 2}, "Depthwise"}}) {
+    const Tensor x = Numbers(c.x);
+    const Tensor kernel = Numbers(c.kernel);
+    const Tensor y = Numbers(c.y);
+    const std::string op = c.prefix + "Conv2D";
+    cases->push_back({op, c.attributes, {x, kernel}});
+    cases->push_back({op + "BackpropInput", c.attributes, {y, kernel, x}});
+    cases->push_back({op + "BackpropKernel", c.attributes, {x, y, kernel}});
+  }
+}
+
+void AddPoolCases(std::vector<Case>* cases) {
+  using List = std::vector<int64_t>;
+  const Attributes valid = {{"window", List{2, 2}}, {"strides", List{2, 2}}};
+  const Attributes same = {{"window", List{3, 2}},
+                           {"strides", List{2, 1}},
+                           {"padding", std::string("SAME")}};
+  const Tensor x = Numbers({2, 4, 5, 2});
+  for (const char* pool : {"MaxPool2D", "AveragePool2D"}) {
+    const std::string op = pool;
+    cases->push_back({op, valid, {x}});
+    cases->push_back({op, same, {x}});
+    cases->push_back({op + "Grad", valid, {Numbers({2, 2, 2, 2}), x}});
+    cases->push_back({op + "Grad", same, {Numbers({2, 2, 5, 2}), x}});
+  }
+  cases->push_back(
+      {"MaxPool2DSelect", same, {Numbers({2, 4, 5, 2}, -1, 3), x}});
+}
+
+void AddNormalizationCases(std::vector<Case>* cases) {
+  const Attributes epsilon = {{"epsilon", 0.01}};
+  for (const Shape& shape : {Shape{6, 2}, Shape{2, 2, 3, 2}}) {
+    const Tensor x = Numbers(shape);
+    const Tensor scale = Numbers({2}, 0.5, 1.5);
+    const Tensor offset = Numbers({2});
+    cases->push_back({"BatchNormTraining",
+                      epsilon,
+                      {x, scale, offset},
+                      /*has_second_derivative=*/false});
+    cases->push_back({"BatchNormInference",
+                      epsilon,
+                      {x, scale, offset, offset, Positive({2})}});
+  }
+}
+
 // As the only replica; common/runtime has more of them.
 void AddReplicaCases(std::vector<Case>* cases) {
   for (const char* reduction : {"sum", "mean"}) {
@@ -267,6 +334,9 @@ std::vector<Case> AllCases() {
   AddShapeCases(&cases);
   AddLossCases(&cases);
   AddImageCases(&cases);
+  AddConvCases(&cases);
+  AddPoolCases(&cases);
+  AddNormalizationCases(&cases);
   AddReplicaCases(&cases);
   return cases;
 }
@@ -381,7 +451,8 @@ TEST(FiniteDifferenceTest, SecondDerivativesMatchDifferences) {
 
 TEST(FiniteDifferenceTest, EveryDifferentiableOpHasACase) {
   // They say that they cannot be differentiated; the test below looks.
-  std::set<std::string> covered = {"GeluGrad", "ProdOfOthers"};
+  std::set<std::string> covered = {"GeluGrad", "ProdOfOthers",
+                                   "BatchNormTrainingGrad"};
   for (const Case& one : AllCases()) covered.insert(one.op);
   for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
     if (schema->gradient_rule == nullptr) continue;

@@ -12,10 +12,13 @@ const OpRegistry& BuiltinOps() {
     internal::RegisterComparisonOps(registry);
     internal::RegisterControlOps(registry);
     internal::RegisterImageOps(registry);
+    internal::RegisterConvOps(registry);
     internal::RegisterIndexOps(registry);
     internal::RegisterLossOps(registry);
     internal::RegisterMathOps(registry);
     internal::RegisterMatMulOps(registry);
+    internal::RegisterNormalizationOps(registry);
+    internal::RegisterPoolOps(registry);
     internal::RegisterRandomOps(registry);
     internal::RegisterReductionOps(registry);
     internal::RegisterReplicaOps(registry);

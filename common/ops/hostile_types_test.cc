@@ -96,6 +96,11 @@ class Attacker {
     }
   }
 
+  std::string AnyPadding() {
+    constexpr const char* kPaddings[] = {"VALID", "SAME", "EXPLICIT", ""};
+    return kPaddings[stream_.Below(std::size(kPaddings))];
+  }
+
   // Mostly of the kind that the op expects.
   Attributes AnyAttributes() {
     Attributes attributes;
@@ -103,13 +108,20 @@ class Attacker {
       attributes.Set(name, Number());
     }
     for (const char* name :
-         {"axes", "shape", "permutation", "begin", "size", "sizes"}) {
+         {"axes", "shape", "permutation", "begin", "size", "sizes", "strides",
+          "dilations", "window", "explicit_padding"}) {
       attributes.Set(name, Numbers());
     }
     attributes.Set("paddings", Numbers());
+    for (const char* name : {"strides", "dilations", "window"}) {
+      if (stream_.Below(2) == 0) attributes.Set(name, List{1, 2});
+    }
     attributes.Set("dtype", AnyDType());
     attributes.Set("alpha", static_cast<double>(Number()));
     attributes.Set("variable", std::string("v"));
+    attributes.Set("epsilon", static_cast<double>(Number()));
+    attributes.Set("groups", Number());
+    attributes.Set("padding", AnyPadding());
     if (stream_.Below(2) == 0) attributes.Set("shape", AnyShape());
     if (stream_.Below(4) == 0) {
       auto name = attributes.values().begin();

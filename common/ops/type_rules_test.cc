@@ -9,6 +9,7 @@
 #include "common/base/status_matchers.h"
 #include "common/graph/op_registry.h"
 #include "common/ops/builtin_ops.h"
+#include "common/ops/image_type_cases.h"
 #include "common/tensor/attributes.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -29,15 +30,6 @@ constexpr DType F = DType::kFloat32;
 constexpr DType I = DType::kInt32;
 constexpr DType B = DType::kBool;
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-
-struct TypeCase {
-  std::string op;
-  std::vector<TensorType> inputs;
-  Attributes attributes;
-  // What comes out, as text: "float32[2,3] bool[?]"; or, after "! ", what the
-  // error must say.
-  std::string expected;
-};
 
 const Attributes& Table() {
   static const Attributes* const kTable = new Attributes(
@@ -445,6 +437,7 @@ std::vector<TypeCase> AllCases() {
   AddIndices(&cases);
   AddRandomAndVariables(&cases);
   AddReplicas(&cases);
+  for (const TypeCase& one : ImageTypeCases()) cases.push_back(one);
   return cases;
 }
 

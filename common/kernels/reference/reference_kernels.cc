@@ -10,9 +10,12 @@ const KernelRegistry& ReferenceKernels() {
     internal::RegisterActivationKernels(registry);
     internal::RegisterBinaryKernels(registry);
     internal::RegisterImageKernels(registry);
+    internal::RegisterConvKernels(registry);
     internal::RegisterIndexKernels(registry);
     internal::RegisterLossKernels(registry);
     internal::RegisterMatMulKernels(registry);
+    internal::RegisterNormalizationKernels(registry);
+    internal::RegisterPoolKernels(registry);
     internal::RegisterRandomKernels(registry);
     internal::RegisterReductionKernels(registry);
     internal::RegisterReplicaKernels(registry);

@@ -9,9 +9,12 @@ namespace muster::internal {
 void RegisterActivationKernels(KernelRegistry* registry);
 void RegisterBinaryKernels(KernelRegistry* registry);
 void RegisterImageKernels(KernelRegistry* registry);
+void RegisterConvKernels(KernelRegistry* registry);
 void RegisterIndexKernels(KernelRegistry* registry);
 void RegisterLossKernels(KernelRegistry* registry);
 void RegisterMatMulKernels(KernelRegistry* registry);
+void RegisterNormalizationKernels(KernelRegistry* registry);
+void RegisterPoolKernels(KernelRegistry* registry);
 void RegisterRandomKernels(KernelRegistry* registry);
 void RegisterReductionKernels(KernelRegistry* registry);
 void RegisterReplicaKernels(KernelRegistry* registry);

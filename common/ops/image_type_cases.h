@@ -1,0 +1,27 @@
+#ifndef COMMON_OPS_IMAGE_TYPE_CASES_H_
+#define COMMON_OPS_IMAGE_TYPE_CASES_H_
+
+#include <string>
+#include <vector>
+
+#include "common/tensor/attributes.h"
+#include "common/tensor/tensor.h"
+
+namespace muster {
+
+// What an op makes of types, for tests.
+struct TypeCase {
+  std::string op;
+  std::vector<TensorType> inputs;
+  Attributes attributes;
+  // What comes out, as text: "float32[2,3] bool[?]"; or, after "! ", what the
+  // error must say.
+  std::string expected;
+};
+
+// Of convolutions, poolings and normalizations.
+std::vector<TypeCase> ImageTypeCases();
+
+}  // namespace muster
+
+#endif  // COMMON_OPS_IMAGE_TYPE_CASES_H_
