@@ -27,7 +27,7 @@ ParameterShard::Options WithMemoryLimit(ParameterShard::Options options) {
 ParameterServer::ParameterServer(const Options& options)
     : options_(options),
       service_(options.self, WithMemoryLimit(options.shard), options.cluster,
-               {.is_enabled = options.shared_memory}) {}
+               {.is_enabled = options.shared_memory}, options.checkpoints) {}
 
 ParameterServer::~ParameterServer() {
   if (server_ != nullptr) server_->Shutdown(absl::ZeroDuration());

@@ -10,6 +10,7 @@
 #include "common/cluster/coordinator_wait.h"
 #include "common/rpc/identity.h"
 #include "common/rpc/network.h"
+#include "ps/checkpoint_handler.h"
 #include "ps/parameter_service.h"
 #include "ps/parameter_shard.h"
 
@@ -27,6 +28,8 @@ class ParameterServer {
     ParameterShard::Options shard;
     // Whether tensors may go through memory that clients of this host share.
     bool shared_memory = true;
+    // Where checkpoints may be written and read.
+    CheckpointHandler::Options checkpoints;
     // A coordinator whose cluster disagrees is refused; an empty one agrees
     // with all.
     ClusterSpec cluster;

@@ -57,15 +57,16 @@ class ParameterService::Watcher final : public StreamObserver {
   bool is_coordinator_ = false;
 };
 
-ParameterService::ParameterService(TaskIdentity self,
-                                   const ParameterShard::Options& options,
-                                   ClusterSpec cluster,
-                                   const SegmentIntake::Options& segments)
+ParameterService::ParameterService(
+    TaskIdentity self, const ParameterShard::Options& options,
+    ClusterSpec cluster, const SegmentIntake::Options& segments,
+    const CheckpointHandler::Options& checkpoints)
     : cluster_(std::move(cluster)),
       door_(std::move(self)),
       shard_(options),
       segments_(segments),
-      create_pool_("ps_create", 1) {
+      create_pool_("ps_create", 1),
+      checkpoints_(checkpoints, &door_, &shard_) {
   const auto add = [this](absl::string_view method,
                           void (ParameterService::*handle)(ReceivedMessage,
                                                            Responder)) {
@@ -80,6 +81,7 @@ ParameterService::ParameterService(TaskIdentity self,
   add(kExchangeMethod, &ParameterService::HandleExchange);
   add(kShutdownMethod, &ParameterService::HandleShutdown);
   segments_.AddTo(&service_);
+  checkpoints_.AddTo(&service_);
   service_.AddStream(kWatchMethod, [this](std::shared_ptr<Stream> stream) {
     return std::make_shared<Watcher>(this, std::move(stream));
   });
@@ -107,7 +109,7 @@ absl::StatusOr<Message> ParameterService::Create(
                    message.ParseBody<proto::CreateRequest>());
   RETURN_IF_ERROR(door_.AdoptJob(message.identity().job_id()));
   proto::CreateResponse response;
-  ASSIGN_OR_RETURN(const uint32_t handle, shard_.Create(request.spec()));
+  ASSIGN_OR_RETURN(const uint32_t handle, shard_.Create(request));
   response.set_handle(handle);
   return Message{response.SerializeAsString(), {}};
 }

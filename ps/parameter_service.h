@@ -16,6 +16,7 @@
 #include "common/rpc/message.h"
 #include "common/rpc/service.h"
 #include "proto/parameter_server.pb.h"
+#include "ps/checkpoint_handler.h"
 #include "ps/parameter_shard.h"
 #include "ps/segment_intake.h"
 
@@ -34,7 +35,8 @@ class ParameterService {
   // one agrees with all.
   ParameterService(TaskIdentity self, const ParameterShard::Options& options,
                    ClusterSpec cluster = {},
-                   const SegmentIntake::Options& segments = {});
+                   const SegmentIntake::Options& segments = {},
+                   const CheckpointHandler::Options& checkpoints = {});
   ~ParameterService();
 
   const Service& service() const { return service_; }
@@ -97,6 +99,7 @@ class ParameterService {
   // Drawing first values takes long; exchanges go on meanwhile. Last, so that
   // it stops first.
   ThreadPool create_pool_;
+  CheckpointHandler checkpoints_;
 };
 
 }  // namespace muster

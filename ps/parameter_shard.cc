@@ -1,6 +1,7 @@
 #include "ps/parameter_shard.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -104,6 +105,10 @@ struct ParameterShard::Exchanging {
 
 ParameterShard::ParameterShard(const Options& options)
     : options_(options),
+      aside_(std::make_shared<AsideBudget>(
+          options.frozen_bytes_max > 0
+              ? options.frozen_bytes_max
+              : std::numeric_limits<int64_t>::max() / 2)),
       pool_("ps_apply", std::max(0, options.thread_count - 1)),
       ledger_(options.remembered_push_count_max) {}
 
@@ -121,27 +126,41 @@ absl::Status ParameterShard::CheckBudget(size_t value_bytes,
       "; add servers, cut variables into more shards, or raise the limit"));
 }
 
-absl::StatusOr<uint32_t> ParameterShard::Create(const proto::ShardSpec& spec) {
+absl::StatusOr<ShardVariable*> ParameterShard::FindExisting(
+    const proto::ShardSpec& spec, const TensorType& type) const {
+  const auto found = handles_.find(spec.shard_name());
+  if (found == handles_.end()) return nullptr;
+  ShardVariable* const existing = variables_[found->second].get();
+  if (existing->type() == type &&
+      existing->spec().row_begin() == spec.row_begin()) {
+    return existing;
+  }
+  return absl::AlreadyExistsError(
+      absl::StrCat("variable \"", spec.shard_name(), "\" exists as ",
+                   existing->type().ToString(), " from row ",
+                   existing->spec().row_begin(), "; a ", type.ToString(),
+                   " from row ", spec.row_begin(), " was asked for"));
+}
+
+absl::StatusOr<uint32_t> ParameterShard::Create(
+    const proto::CreateRequest& request) {
+  const proto::ShardSpec& spec = request.spec();
   ASSIGN_OR_RETURN(const TensorType type, ShardType(spec));
   const size_t size_bytes = type.shape.element_count() * SizeOf(type.dtype);
   const bool takes_gradients =
       type.dtype == DType::kFloat32 || type.dtype == DType::kFloat64;
   absl::MutexLock creating(&create_mutex_);
+  ShardVariable* existing = nullptr;
   {
     absl::ReaderMutexLock lock(&mutex_);
-    const auto found = handles_.find(spec.shard_name());
-    if (found != handles_.end()) {
-      const ShardVariable& existing = *variables_[found->second];
-      if (existing.type() == type &&
-          existing.spec().row_begin() == spec.row_begin()) {
-        return found->second;
-      }
-      return absl::AlreadyExistsError(
-          absl::StrCat("variable \"", spec.shard_name(), "\" exists as ",
-                       existing.type().ToString(), " from row ",
-                       existing.spec().row_begin(), "; a ", type.ToString(),
-                       " from row ", spec.row_begin(), " was asked for"));
-    }
+    ASSIGN_OR_RETURN(existing, FindExisting(spec, type));
+  }
+  if (existing != nullptr) {
+    if (request.starts_over()) RETURN_IF_ERROR(StartOver(existing, spec));
+    return existing->handle();
+  }
+  {
+    absl::ReaderMutexLock lock(&mutex_);
     if (variables_.size() >= static_cast<size_t>(options_.variable_count_max)) {
       return absl::ResourceExhaustedError(
           absl::StrCat("this server already has ", variables_.size(),
@@ -153,21 +172,53 @@ absl::StatusOr<uint32_t> ParameterShard::Create(const proto::ShardSpec& spec) {
         (slotted_bytes_ + (takes_gradients ? size_bytes : 0)) * slot_count));
   }
   ASSIGN_OR_RETURN(Tensor value, AllocateSlab(type));
-  RETURN_IF_ERROR(FillInitialValue(spec.variable(), spec.row_begin(),
-                                   spec.row_end(), &value));
-  proto::ShardSpec kept_spec = spec;
+  if (!request.will_be_restored()) {
+    RETURN_IF_ERROR(FillInitialValue(spec.variable(), spec.row_begin(),
+                                     spec.row_end(), &value));
+  }
+  return Add(request, std::move(value), takes_gradients);
+}
+
+absl::StatusOr<uint32_t> ParameterShard::Add(
+    const proto::CreateRequest& request, Tensor value, bool takes_gradients) {
+  proto::ShardSpec kept_spec = request.spec();
   // A whole value has served its purpose.
   if (kept_spec.variable().initializer().has_value()) {
     kept_spec.mutable_variable()->clear_initializer();
   }
+  const size_t size_bytes = value.size_bytes();
   absl::MutexLock lock(&mutex_);
-  const uint32_t handle = static_cast<uint32_t>(variables_.size());
-  handles_[spec.shard_name()] = handle;
-  variables_.push_back(std::make_unique<ShardVariable>(
-      std::move(kept_spec), handle, std::move(value)));
+  size_t handle = variables_.size();
+  if (request.handle_plus_one() != 0) {
+    handle = request.handle_plus_one() - 1;
+    if (handle >= static_cast<size_t>(options_.variable_count_max) ||
+        (handle < variables_.size() && variables_[handle] != nullptr)) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "variable \"", request.spec().shard_name(), "\" cannot have handle ",
+          handle, ": another has it, or there are never so many"));
+    }
+  }
+  if (handle >= variables_.size()) variables_.resize(handle + 1);
+  handles_[request.spec().shard_name()] = static_cast<uint32_t>(handle);
+  variables_[handle] = std::make_shared<ShardVariable>(
+      std::move(kept_spec), static_cast<uint32_t>(handle), std::move(value));
   value_bytes_ += size_bytes;
   if (takes_gradients) slotted_bytes_ += size_bytes;
-  return handle;
+  return static_cast<uint32_t>(handle);
+}
+
+absl::Status ParameterShard::StartOver(ShardVariable* variable,
+                                       const proto::ShardSpec& spec) {
+  ASSIGN_OR_RETURN(Tensor value, AllocateSlab(variable->type()));
+  RETURN_IF_ERROR(FillInitialValue(spec.variable(), spec.row_begin(),
+                                   spec.row_end(), &value));
+  BeginRestore();
+  variable->Overwrite(0, 0, {value.raw_data(), value.size_bytes()});
+  const int slot_count = static_cast<int>(variable->slot_names().size());
+  for (int slot = 0; slot < slot_count; ++slot) variable->ResetSlot(slot + 1);
+  variable->FinishRestore(/*update_count=*/0);
+  EndRestore();
+  return absl::OkStatus();
 }
 
 absl::Status ParameterShard::SetOptimizer(const proto::Optimizer& optimizer) {
@@ -189,7 +240,7 @@ absl::Status ParameterShard::SetOptimizer(const proto::Optimizer& optimizer) {
 
 absl::StatusOr<ShardVariable*> ParameterShard::FindByHandle(
     uint32_t handle) const {
-  if (handle >= variables_.size()) {
+  if (handle >= variables_.size() || variables_[handle] == nullptr) {
     return absl::NotFoundError(absl::StrCat("there is no variable with handle ",
                                             handle, "; this server has ",
                                             variables_.size(), " variables"));
@@ -424,6 +475,12 @@ absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
                                       absl::Span<const AnswerPlace> places) {
   const PushId id = {request.step_id(), request.exchange_index()};
   absl::ReaderMutexLock lock(&mutex_);
+  if (request.generation() != generation_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "an exchange of generation ", request.generation(),
+        " came, and training is in generation ", generation_,
+        " since it was rolled back: what the caller computed is undone"));
+  }
   ASSIGN_OR_RETURN(Exchanging exchanging, Check(request, tensors, places));
   ledger_.AdvanceLowWaterMark(request.low_water_mark());
   if (!exchanging.updates.empty()) {
@@ -441,10 +498,84 @@ absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::unique_ptr<FrozenShard>> ParameterShard::Freeze(
+    uint64_t cut_id) {
+  auto frozen = std::make_unique<FrozenShard>();
+  frozen->cut_id = cut_id;
+  // No exchange is under way: each holds this lock to its end.
+  absl::MutexLock lock(&mutex_);
+  if (restore_count_ > 0) {
+    return absl::FailedPreconditionError(
+        "variables are being restored; there is nothing to save yet");
+  }
+  for (const auto& variable : variables_) {
+    if (variable == nullptr) continue;
+    frozen->variables.push_back({variable, variable->Freeze(aside_)});
+  }
+  return frozen;
+}
+
+ParameterShard::Contents ParameterShard::ListContents() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  Contents contents{.rule = rule_};
+  for (const auto& variable : variables_) {
+    if (variable != nullptr) contents.variables.push_back(variable);
+  }
+  return contents;
+}
+
+absl::Status ParameterShard::Verify(const TensorBundleReader& reader,
+                                    bool values_only) const {
+  const Contents contents = ListContents();
+  return VerifyStored(reader, contents.variables, contents.rule.get(),
+                      values_only);
+}
+
+absl::Status ParameterShard::Restore(const TensorBundleReader& reader,
+                                     bool values_only) {
+  const Contents contents = ListContents();
+  BeginRestore();
+  const absl::Status status = RestoreVariables(
+      reader, contents.variables, contents.rule.get(), values_only);
+  EndRestore();
+  return status;
+}
+
+void ParameterShard::BeginRestore() {
+  absl::MutexLock lock(&mutex_);
+  ++restore_count_;
+  for (const auto& variable : variables_) {
+    if (variable != nullptr) variable->Thaw();
+  }
+}
+
+void ParameterShard::EndRestore() {
+  absl::MutexLock lock(&mutex_);
+  --restore_count_;
+}
+
+absl::Status ParameterShard::RollBack(uint64_t generation,
+                                      uint64_t low_water_mark) {
+  absl::MutexLock lock(&mutex_);
+  if (generation < generation_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("training is in generation ", generation_,
+                     " and cannot be rolled back in ", generation));
+  }
+  // A request that comes twice must not forget what has been applied since.
+  if (generation == generation_) return absl::OkStatus();
+  generation_ = generation;
+  ledger_.Clear();
+  ledger_.AdvanceLowWaterMark(low_water_mark);
+  return absl::OkStatus();
+}
+
 proto::DescribeResponse ParameterShard::Describe() const {
   proto::DescribeResponse description;
   absl::ReaderMutexLock lock(&mutex_);
+  description.set_generation(generation_);
   for (const auto& variable : variables_) {
+    if (variable == nullptr) continue;
     proto::ShardDescription* shard = description.add_shards();
     *shard->mutable_spec() = variable->spec();
     shard->set_handle(variable->handle());
@@ -464,6 +595,7 @@ void ParameterShard::Clear() {
   handles_.clear();
   variables_.clear();
   rule_.reset();
+  generation_ = 0;
   value_bytes_ = 0;
   slotted_bytes_ = 0;
   ledger_.Clear();

@@ -15,12 +15,15 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "common/base/thread_pool.h"
+#include "common/checkpoint/tensor_bundle_reader.h"
 #include "common/optimizers/update_rule.h"
 #include "common/rpc/message.h"
 #include "common/tensor/tensor.h"
 #include "proto/optimizer.pb.h"
 #include "proto/parameter_server.pb.h"
+#include "ps/frozen_rows.h"
 #include "ps/push_ledger.h"
+#include "ps/shard_checkpoint.h"
 #include "ps/shard_variable.h"
 
 namespace muster {
@@ -48,6 +51,9 @@ class ParameterShard {
     size_t answer_bytes_max = (size_t{1} << 31) - (size_t{1} << 24);
     int variable_count_max = 1 << 20;
     size_t remembered_push_count_max = size_t{1} << 22;
+    // What training may change of a state that is being saved before it is
+    // written; 0 for no limit.
+    size_t frozen_bytes_max = 0;
   };
 
   explicit ParameterShard(const Options& options);
@@ -58,7 +64,13 @@ class ParameterShard {
   //   kAlreadyExists      the name exists with another type or other rows
   //   kInvalidArgument    the spec makes no sense
   //   kResourceExhausted  the memory budget does not allow it
-  absl::StatusOr<uint32_t> Create(const proto::ShardSpec& spec)
+  absl::StatusOr<uint32_t> Create(const proto::ShardSpec& spec) {
+    proto::CreateRequest request;
+    *request.mutable_spec() = spec;
+    return Create(request);
+  }
+  // The same as proto::CreateRequest says.
+  absl::StatusOr<uint32_t> Create(const proto::CreateRequest& request)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 
   // As VariableStore::SetOptimizer().
@@ -75,7 +87,8 @@ class ParameterShard {
   //   kNotFound           a handle is unknown
   //   kInvalidArgument    the request contradicts itself, an update does not
   //                       fit its variable, or an answer not its place
-  //   kFailedPrecondition a gradient came before an optimizer
+  //   kFailedPrecondition a gradient came before an optimizer, or the exchange
+  //                       is of another generation
   //   kResourceExhausted  the answer, the slots or the memory of pushes would
   //                       be too large
   absl::Status Exchange(const proto::ExchangeRequest& request,
@@ -83,6 +96,26 @@ class ParameterShard {
                         proto::ExchangeResponse* response,
                         std::vector<Tensor>* answers,
                         absl::Span<const AnswerPlace> places = {})
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The state of all variables as of now: no exchange is half applied in it.
+  // What was frozen before can no longer be written.
+  //   kFailedPrecondition  a restore is under way
+  absl::StatusOr<std::unique_ptr<FrozenShard>> Freeze(uint64_t cut_id)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // VerifyStored() and RestoreVariables() for all variables. Nobody trains
+  // meanwhile. What was frozen can no longer be written.
+  absl::Status Verify(const TensorBundleReader& reader, bool values_only) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Restore(const TensorBundleReader& reader, bool values_only)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Waits for exchanges under way. From now on only those of `generation` come
+  // in, and no push below the mark; which ones were applied is forgotten. The
+  // same again changes nothing.
+  //   kFailedPrecondition  the generation is older than this shard's
+  absl::Status RollBack(uint64_t generation, uint64_t low_water_mark)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Everything but the job id.
@@ -117,6 +150,25 @@ class ParameterShard {
               const Exchanging& exchanging, proto::ExchangeResponse* response,
               absl::Span<const AnswerPlace> places,
               std::vector<Tensor>* answers);
+  // Null when there is none of this name.
+  absl::StatusOr<ShardVariable*> FindExisting(const proto::ShardSpec& spec,
+                                              const TensorType& type) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Puts a new variable where it belongs.
+  absl::StatusOr<uint32_t> Add(const proto::CreateRequest& request,
+                               Tensor value, bool takes_gradients)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status StartOver(ShardVariable* variable, const proto::ShardSpec& spec)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Before variables change otherwise than by updates.
+  void BeginRestore() ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndRestore() ABSL_LOCKS_EXCLUDED(mutex_);
+  // What is there, and the rule.
+  struct Contents {
+    std::vector<std::shared_ptr<ShardVariable>> variables;
+    std::shared_ptr<const UpdateRule> rule;
+  };
+  Contents ListContents() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Runs body(i) for every i, on several threads when there are enough bytes.
   void ForEach(int64_t count, size_t size_bytes,
                absl::FunctionRef<void(int64_t)> body);
@@ -124,6 +176,7 @@ class ParameterShard {
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
+  const std::shared_ptr<AsideBudget> aside_;
   ThreadPool pool_;
   PushLedger ledger_;
 
@@ -132,10 +185,13 @@ class ParameterShard {
   absl::Mutex create_mutex_;
   // Held shared through an exchange, exclusively while the map changes.
   mutable absl::Mutex mutex_;
-  // By handle. Never shrinks while a job lasts.
-  std::vector<std::unique_ptr<ShardVariable>> variables_
+  // By handle. Never shrinks while a job lasts. Some are null while a server
+  // that takes the place of another is told what it held.
+  std::vector<std::shared_ptr<ShardVariable>> variables_
       ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, uint32_t> handles_ ABSL_GUARDED_BY(mutex_);
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  int restore_count_ ABSL_GUARDED_BY(mutex_) = 0;  // Under way.
   std::shared_ptr<const UpdateRule> rule_ ABSL_GUARDED_BY(mutex_);
   size_t value_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Of the variables that may take gradients; their slots are reckoned with

@@ -56,6 +56,7 @@ absl::Status ServeParameters(const TaskOptions& options,
   server_options.address = options.listen_address;
   server_options.shard.thread_count = options.thread_count;
   server_options.shared_memory = options.shared_memory;
+  server_options.checkpoints.roots.folders = options.checkpoint_roots;
   server_options.cluster = options.config.cluster;
   server_options.coordinator = {
       .coordinator = DescribeCoordinator(options.config.cluster),

@@ -18,6 +18,8 @@ namespace {
 // cache, large enough that its lock costs nothing.
 constexpr int64_t kStripeBytes = 256 << 10;
 constexpr int64_t kStripeCountMax = 64;
+// How much is copied under a lock for who saves.
+constexpr int64_t kBlockBytes = 1 << 20;
 constexpr size_t kRunBytes = 64 << 10;
 constexpr size_t kRowsAhead = 8;
 
@@ -148,6 +150,10 @@ ShardVariable::ShardVariable(proto::ShardSpec spec, uint32_t handle,
                 (row_count + kStripeCountMax - 1) / kStripeCountMax});
   stripe_count_ =
       static_cast<int>((row_count + rows_per_stripe_ - 1) / rows_per_stripe_);
+  rows_per_block_ =
+      std::min(rows_per_stripe_, std::max<int64_t>(1, kBlockBytes / row_bytes));
+  blocks_per_stripe_ = static_cast<int>(
+      (rows_per_stripe_ + rows_per_block_ - 1) / rows_per_block_);
   stripe_mutexes_ = std::vector<absl::Mutex>(stripe_count_);
 }
 
@@ -221,25 +227,35 @@ absl::StatusOr<PreparedUpdate> ShardVariable::Prepare(
   return update;
 }
 
+absl::StatusOr<Tensor> ShardVariable::MakeSlot(double initial_value) const {
+  ASSIGN_OR_RETURN(Tensor tensor, AllocateSlab(type_));
+  // Zeros are there already, and cost no memory until they are touched.
+  if (initial_value == 0) return tensor;
+  VisitNumber(type_.dtype, [&]<typename T>() {
+    if constexpr (std::is_floating_point_v<T>) {
+      const absl::Span<T> flat = tensor.mutable_flat<T>();
+      std::fill(flat.begin(), flat.end(), static_cast<T>(initial_value));
+    }
+  });
+  return tensor;
+}
+
 absl::Status ShardVariable::MakeSlots(const UpdateRule& rule) {
   absl::MutexLock lock(&slots_mutex_);
   if (has_slots_) return absl::OkStatus();
   std::vector<Tensor> slots;
   for (const SlotSpec& slot : rule.slots()) {
-    ASSIGN_OR_RETURN(Tensor tensor, AllocateSlab(type_));
-    // Zeros are there already, and cost no memory until they are touched.
-    if (slot.initial_value != 0) {
-      VisitNumber(type_.dtype, [&]<typename T>() {
-        if constexpr (std::is_floating_point_v<T>) {
-          const absl::Span<T> flat = tensor.mutable_flat<T>();
-          std::fill(flat.begin(), flat.end(),
-                    static_cast<T>(slot.initial_value));
-        }
-      });
+    const auto restored =
+        std::find_if(slot_specs_.begin(), slot_specs_.end(),
+                     [&](const SlotSpec& s) { return s.name == slot.name; });
+    if (restored != slot_specs_.end()) {
+      slots.push_back(slots_[restored - slot_specs_.begin()]);
+      continue;
     }
-    slots.push_back(std::move(tensor));
+    ASSIGN_OR_RETURN(slots.emplace_back(), MakeSlot(slot.initial_value));
   }
   slots_ = std::move(slots);
+  slot_specs_.assign(rule.slots().begin(), rule.slots().end());
   has_slots_ = true;
   return absl::OkStatus();
 }
@@ -254,6 +270,7 @@ void ShardVariable::ApplyStripe(const PreparedUpdate& update, int stripe) {
   const int64_t row_end = StripeRowBegin(stripe + 1);
   if (!IsSparse(update.kind)) {
     absl::MutexLock lock(&stripe_mutexes_[stripe]);
+    PutAside(update, stripe, 0, 0);
     ApplyDense(update, row_begin * row_elements_, row_end * row_elements_);
     return;
   }
@@ -262,6 +279,8 @@ void ShardVariable::ApplyStripe(const PreparedUpdate& update, int stripe) {
   const auto end = std::lower_bound(begin, update.rows.end(), row_end);
   if (begin == end) return;
   absl::MutexLock lock(&stripe_mutexes_[stripe]);
+  PutAside(update, stripe, begin - update.rows.begin(),
+           end - update.rows.begin());
   ApplySparse(update, begin - update.rows.begin(), end - update.rows.begin());
 }
 

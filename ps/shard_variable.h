@@ -4,17 +4,21 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "common/optimizers/update_rule.h"
 #include "common/rpc/message.h"
 #include "common/tensor/tensor.h"
 #include "proto/parameter_server.pb.h"
+#include "ps/frozen_rows.h"
 
 namespace muster {
 
@@ -97,6 +101,48 @@ class ShardVariable {
   void GatherRows(absl::Span<const int64_t> rows, uint8_t* out) const
       ABSL_NO_THREAD_SAFETY_ANALYSIS;  // Holds one stripe of many at a time.
 
+  // ---- Saving. Array 0 is the value, and array i slot i - 1.
+
+  // The state as of now, to be read by ReadFrozen(); the one frozen before
+  // loses what is still to be read. No update is under way, and no Prepare().
+  struct Frozen {
+    std::shared_ptr<FrozenRows> rows;
+    std::vector<std::string> slot_names;
+    int64_t update_count = 0;
+  };
+  Frozen Freeze(std::shared_ptr<AsideBudget> budget)
+      ABSL_LOCKS_EXCLUDED(slots_mutex_);
+
+  // What has not been read yet will not be. No update is under way.
+  void Thaw() {
+    if (frozen_ != nullptr) frozen_->GiveUp();
+  }
+
+  // Hands the bytes of an array to `sink`, in order, while updates go on. Each
+  // array of what Freeze() returned last is read once, by one thread.
+  //   kResourceExhausted  the budget was spent, or another Freeze() came
+  //   others              the sink's
+  absl::Status ReadFrozen(
+      const Frozen& frozen, int array,
+      absl::FunctionRef<absl::Status(absl::Span<const uint8_t> bytes)> sink);
+
+  // ---- Restoring. Nobody trains meanwhile; who reads sees some of both.
+
+  // Makes the slots `names` where no gradient has come yet and no rule says
+  // which there are. With a rule, makes those.
+  absl::Status PrepareSlots(const UpdateRule* rule,
+                            absl::Span<const std::string> names)
+      ABSL_LOCKS_EXCLUDED(slots_mutex_);
+  std::vector<std::string> slot_names() const ABSL_LOCKS_EXCLUDED(slots_mutex_);
+
+  // Changes bytes of an array, from `offset_bytes` on.
+  void Overwrite(int array, int64_t offset_bytes,
+                 absl::Span<const uint8_t> bytes);
+  // Gives slot array - 1 its initial value.
+  void ResetSlot(int array);
+  // The value is complete, and has seen so many gradients.
+  void FinishRestore(int64_t update_count);
+
  private:
   int64_t StripeRowBegin(int stripe) const;
   int StripeOf(int64_t row) const {
@@ -104,6 +150,13 @@ class ShardVariable {
   }
   absl::Status MakeSlots(const UpdateRule& rule)
       ABSL_LOCKS_EXCLUDED(slots_mutex_);
+  absl::StatusOr<Tensor> MakeSlot(double initial_value) const;
+  Tensor& ArrayAt(int array) { return array == 0 ? value_ : slots_[array - 1]; }
+  // What `block` has of an array. Blocks are parts of stripes.
+  absl::Span<uint8_t> BlockAt(int array, int block);
+  // Before an update of these rows of a stripe. No rows stand for all.
+  void PutAside(const PreparedUpdate& update, int stripe, int64_t row_begin,
+                int64_t row_end);
   void ApplyDense(const PreparedUpdate& update, int64_t begin, int64_t end);
   void ApplySparse(const PreparedUpdate& update, int64_t row_begin,
                    int64_t row_end);
@@ -117,15 +170,22 @@ class ShardVariable {
   const int64_t row_elements_;
   int64_t rows_per_stripe_;  // Constant after construction.
   int stripe_count_;         // Constant after construction.
+  int64_t rows_per_block_;   // Constant after construction.
+  int blocks_per_stripe_;    // Constant after construction.
 
   // Guards the rows of a stripe, in the value and in every slot.
   mutable std::vector<absl::Mutex> stripe_mutexes_;
   Tensor value_;
 
-  absl::Mutex slots_mutex_;
+  mutable absl::Mutex slots_mutex_;
   // Made when the first gradient comes, and the same from then on.
   bool has_slots_ ABSL_GUARDED_BY(slots_mutex_) = false;
+  // By slot. Before has_slots_ those that were restored.
+  std::vector<SlotSpec> slot_specs_ ABSL_GUARDED_BY(slots_mutex_);
   std::vector<Tensor> slots_;
+
+  // Changes while there is no update.
+  std::shared_ptr<FrozenRows> frozen_;  // Or null.
 
   std::atomic<int64_t> version_{1};
   std::atomic<int64_t> update_count_{0};

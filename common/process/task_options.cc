@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/types/optional.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/address.h"
@@ -50,6 +53,17 @@ ABSL_FLAG(std::string, on_coordinator_loss, "exit",
           "gone: \"exit\" with status 1, or \"wait\" for a new one.");
 ABSL_FLAG(absl::Duration, coordinator_timeout, absl::Seconds(10),
           "A coordinator silent for this long is gone.");
+ABSL_FLAG(
+    std::string, checkpoint_root, "",
+    "Folders, separated by commas, in which a parameter server writes and "
+    "reads checkpoints when its coordinator asks; \"/\" for anywhere. "
+    "Unless given: its working directory and its --run_dir.");
+ABSL_FLAG(absl::Duration, server_return_timeout, absl::Seconds(60),
+          "How long the coordinator waits for a parameter server that is lost "
+          "to be started again, before it gives the job up; 0 for not at all.");
+ABSL_FLAG(int, max_recoveries, 100,
+          "How often training may be rolled back after the loss of a parameter "
+          "server before the job is given up.");
 ABSL_FLAG(bool, shared_memory, true,
           "Lets tasks of one machine hand each other tensors in shared "
           "memory: workers that train in sync, and parameter servers with "
@@ -95,6 +109,27 @@ absl::StatusOr<int> ResolveThreadCount() {
   }
   if (wanted > 0) return wanted;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+absl::StatusOr<std::vector<std::string>> ResolveCheckpointRoots() {
+  const std::string text = absl::GetFlag(FLAGS_checkpoint_root);
+  std::vector<std::string> given = absl::StrSplit(text, ',', absl::SkipEmpty());
+  if (given.empty()) {
+    given.push_back(".");
+    const std::string run_dir = absl::GetFlag(FLAGS_run_dir);
+    if (!run_dir.empty()) given.push_back(run_dir);
+  }
+  for (std::string& folder : given) {
+    std::error_code error;
+    const std::filesystem::path path =
+        std::filesystem::absolute(folder, error).lexically_normal();
+    if (error) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--checkpoint_root=", folder, ": ", error.message()));
+    }
+    folder = path.string();
+  }
+  return given;
 }
 
 absl::StatusOr<OnCoordinatorLoss> ResolveOnCoordinatorLoss() {
@@ -149,6 +184,9 @@ std::vector<std::string> TaskFlagNames() {
           "grace_period",
           "on_coordinator_loss",
           "coordinator_timeout",
+          "checkpoint_root",
+          "server_return_timeout",
+          "max_recoveries",
           "shared_memory",
           "raw_sockets",
           "peer_timeout",
@@ -181,6 +219,9 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   ASSIGN_OR_RETURN(options.coordinator_timeout,
                    Positive("coordinator_timeout",
                             absl::GetFlag(FLAGS_coordinator_timeout)));
+  ASSIGN_OR_RETURN(options.checkpoint_roots, ResolveCheckpointRoots());
+  options.server_return_timeout = absl::GetFlag(FLAGS_server_return_timeout);
+  options.recovery_count_max = absl::GetFlag(FLAGS_max_recoveries);
   options.shared_memory = absl::GetFlag(FLAGS_shared_memory);
   options.raw_sockets = absl::GetFlag(FLAGS_raw_sockets);
   ASSIGN_OR_RETURN(options.peer_timeout,

@@ -43,8 +43,16 @@ struct TaskOptions {
   // A coordinator silent for this long is gone.
   absl::Duration coordinator_timeout;
 
-  // How tensors get from task to task, where both ends allow it; gRPC is what is
-  // left.
+  // Absolute folders in which a parameter server writes and reads checkpoints
+  // when it is asked to.
+  std::vector<std::string> checkpoint_roots;
+  // How long a coordinator waits for a lost parameter server to come back; zero
+  // for not at all.
+  absl::Duration server_return_timeout = absl::Seconds(60);
+  int recovery_count_max = 100;
+
+  // How tensors get from task to task, where both ends allow it; gRPC is what
+  // is left.
   bool shared_memory = true;
   bool raw_sockets = true;  // Workers of synchronous training only.
   // A worker silent for this long is gone.

@@ -67,6 +67,7 @@ void ExchangeBatch::Close(int server) {
   if (!exchange.request.update_handles().empty()) {
     exchange.request.set_exchange_index((*exchange_index_)++);
   }
+  exchange.request.set_generation(servers_->generation());
   exchange.request.set_low_water_mark(
       marks_->low_water_mark.load(std::memory_order_relaxed));
   for (const auto* group :

@@ -18,6 +18,13 @@ inline constexpr absl::string_view kWatchMethod =
     "/muster.ParameterServer/Watch";
 inline constexpr absl::string_view kShareMethod =
     "/muster.ParameterServer/Share";
+inline constexpr absl::string_view kFreezeMethod =
+    "/muster.ParameterServer/Freeze";
+inline constexpr absl::string_view kSaveMethod = "/muster.ParameterServer/Save";
+inline constexpr absl::string_view kRestoreMethod =
+    "/muster.ParameterServer/Restore";
+inline constexpr absl::string_view kRollBackMethod =
+    "/muster.ParameterServer/RollBack";
 inline constexpr absl::string_view kShutdownMethod =
     "/muster.ParameterServer/Shutdown";
 

@@ -103,6 +103,13 @@ uint64_t RemoteVariable::fresh_until() const {
   return fresh_until_;
 }
 
+void RemoteVariable::Forget() {
+  absl::MutexLock lock(&mutex_);
+  value_ = Tensor();
+  std::fill(held_versions_.begin(), held_versions_.end(), 0);
+  fresh_until_ = 0;
+}
+
 Tensor RemoteVariable::value() const {
   absl::ReaderMutexLock lock(&mutex_);
   return value_;

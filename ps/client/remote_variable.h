@@ -68,6 +68,10 @@ class RemoteVariable {
   // What MarkFresh() said; 0 while there is no whole value.
   uint64_t fresh_until() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What is here is of no use: versions count anew, elsewhere. Values handed
+  // out stay as they are.
+  void Forget() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The whole value as far as it came. Shares the memory: nobody writes to it
   // while the caller holds it.
   Tensor value() const ABSL_LOCKS_EXCLUDED(mutex_);

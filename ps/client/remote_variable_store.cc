@@ -3,11 +3,21 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <system_error>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/random.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/disk.h"
+#include "common/checkpoint/tensor_bundle_reader.h"
 #include "common/variables/clipping_session.h"
+#include "common/variables/variable_state.h"
+#include "proto/parameter_server.pb.h"
 #include "ps/client/remote_variable.h"
 #include "ps/client/remote_variable_session.h"
 
@@ -29,6 +39,33 @@ void Raise(std::atomic<uint64_t>* mark, uint64_t value) {
   while (before < value && !mark->compare_exchange_weak(
                                before, value, std::memory_order_acq_rel)) {
   }
+}
+
+class RemoteSnapshot final : public VariableSnapshot {
+ public:
+  RemoteSnapshot(RemoteVariableStore* store, uint64_t cut_id,
+                 std::vector<Entry> entries)
+      : store_(store), cut_id_(cut_id), entries_(std::move(entries)) {}
+
+  const std::vector<Entry>& entries() const override { return entries_; }
+  absl::Status WriteShards(Disk*, absl::string_view prefix,
+                           int shard_count) override {
+    return store_->SaveFrozen(prefix, shard_count, cut_id_);
+  }
+
+ private:
+  RemoteVariableStore* const store_;
+  const uint64_t cut_id_;
+  const std::vector<Entry> entries_;
+};
+
+// Servers run in other folders.
+absl::StatusOr<std::string> AbsolutePrefix(absl::string_view prefix) {
+  std::error_code error;
+  const std::filesystem::path path =
+      std::filesystem::absolute(std::string(prefix), error);
+  if (error) return absl::ErrnoToStatus(error.value(), prefix);
+  return path.lexically_normal().string();
 }
 
 }  // namespace
@@ -53,6 +90,7 @@ RemoteVariableStore::RemoteVariableStore(Network* network, Options options)
                          .retry_for = options.retry_for,
                          .segment_bytes = SegmentBytes(options)}),
       directory_(&servers_, std::move(options.partitioner), options.placement) {
+  servers_.SetGeneration(options.generation);
 }
 
 RemoteVariableStore::~RemoteVariableStore() = default;
@@ -90,7 +128,10 @@ absl::Status RemoteVariableStore::Assign(absl::string_view name,
 
 absl::Status RemoteVariableStore::SetOptimizer(
     const proto::Optimizer& optimizer) {
-  return servers_.SetOptimizer(optimizer);
+  RETURN_IF_ERROR(servers_.SetOptimizer(optimizer));
+  absl::MutexLock lock(&optimizer_mutex_);
+  optimizer_ = optimizer;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> RemoteVariableStore::UpdateCount(
@@ -105,6 +146,92 @@ absl::StatusOr<int64_t> RemoteVariableStore::UpdateCount(
   }
   return absl::InternalError(absl::StrCat(
       "variable \"", name, "\" has gone from its parameter server"));
+}
+
+absl::StatusOr<std::unique_ptr<VariableSnapshot>>
+RemoteVariableStore::TakeSnapshot() {
+  const uint64_t cut_id = RandomIdentity();
+  ASSIGN_OR_RETURN(SnapshotEntries entries, Freeze(cut_id));
+  return std::make_unique<RemoteSnapshot>(this, cut_id, std::move(entries));
+}
+
+absl::StatusOr<RemoteVariableStore::SnapshotEntries>
+RemoteVariableStore::Freeze(uint64_t cut_id) {
+  ASSIGN_OR_RETURN(const std::vector<proto::FreezeResponse> frozen,
+                   servers_.Freeze(cut_id));
+  absl::flat_hash_map<std::string, VariableSnapshot::Entry> found;
+  for (const proto::FreezeResponse& server : frozen) {
+    for (const auto& variable : server.variables()) {
+      VariableSnapshot::Entry& entry = found[variable.name()];
+      entry.variable = variable.name();
+      entry.slots.assign(variable.slots().begin(), variable.slots().end());
+      entry.update_count = variable.update_count();
+    }
+  }
+  SnapshotEntries entries;
+  for (const RemoteVariable* variable : directory_.variables()) {
+    const auto entry = found.find(variable->name());
+    if (entry != found.end()) entries.push_back(std::move(entry->second));
+  }
+  return entries;
+}
+
+absl::Status RemoteVariableStore::SaveFrozen(absl::string_view prefix,
+                                             int shard_count, uint64_t cut_id) {
+  if (shard_count < servers_.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a checkpoint of ", shard_count, " shards has no room for ",
+        "those of ", servers_.size(), " parameter servers"));
+  }
+  ASSIGN_OR_RETURN(const std::string path, AbsolutePrefix(prefix));
+  return servers_.Save(path, shard_count, cut_id);
+}
+
+absl::Status RemoteVariableStore::SaveShards(absl::string_view prefix,
+                                             int shard_count) {
+  const uint64_t cut_id = RandomIdentity();
+  RETURN_IF_ERROR(Freeze(cut_id).status());
+  return SaveFrozen(prefix, shard_count, cut_id);
+}
+
+absl::Status RemoteVariableStore::Restore(absl::string_view prefix,
+                                          bool values_only) {
+  ASSIGN_OR_RETURN(const std::string path, AbsolutePrefix(prefix));
+  std::vector<VariableRows> variables;
+  for (const RemoteVariable* variable : directory_.variables()) {
+    variables.push_back(VariableRows::All(variable->name(), variable->type()));
+  }
+  {
+    // What is wrong with all is better said once than by each server.
+    ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
+                     TensorBundleReader::Open(Disk::Real(), path));
+    RETURN_IF_ERROR(CheckVariables(*reader, variables));
+  }
+  RETURN_IF_ERROR(servers_.Restore(path, values_only, /*only_verifies=*/true));
+  return servers_.Restore(path, values_only, /*only_verifies=*/false);
+}
+
+absl::Status RemoteVariableStore::BringBack(
+    absl::Span<const ReturnedServer> returned, uint64_t generation,
+    uint64_t low_water_mark, bool starts_over) {
+  std::vector<int> places;
+  for (const ReturnedServer& server : returned) {
+    servers_.SetIncarnation(server.server, server.incarnation);
+    places.push_back(server.server);
+  }
+  if (starts_over) {
+    places.resize(servers_.size());
+    std::iota(places.begin(), places.end(), 0);
+  }
+  RETURN_IF_ERROR(servers_.RollBack(generation, low_water_mark));
+  RETURN_IF_ERROR(directory_.Recreate(places, starts_over));
+  absl::MutexLock lock(&optimizer_mutex_);
+  if (!optimizer_.has_value()) return absl::OkStatus();
+  return servers_.SetOptimizer(*optimizer_);
+}
+
+void RemoteVariableStore::ForgetValues() {
+  for (RemoteVariable* variable : directory_.variables()) variable->Forget();
 }
 
 absl::StatusOr<std::unique_ptr<VariableSession>>

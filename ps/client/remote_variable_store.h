@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/rpc/network.h"
@@ -46,7 +49,8 @@ namespace muster {
 //
 // Errors carry a TaskFailure naming the server and its incarnation.
 //   kUnavailable         a server cannot be reached
-//   kFailedPrecondition  a server was restarted: what it held is gone
+//   kFailedPrecondition  a server was restarted: what it held is gone; or
+//                        training was rolled back after this store was opened
 //
 // Thread-safe; sessions are not.
 class RemoteVariableStore final : public VariableStore {
@@ -66,6 +70,9 @@ class RemoteVariableStore final : public VariableStore {
     // How much of it there may be; 0 for a quarter of the machine's. What does
     // not fit goes beside messages.
     size_t shared_memory_bytes_max = 0;
+    // What exchanges say; servers refuse those of another generation than
+    // theirs. Rises when training is rolled back.
+    uint64_t generation = 0;
   };
 
   // Learns who the servers are and what they hold. `network` is borrowed.
@@ -81,9 +88,43 @@ class RemoteVariableStore final : public VariableStore {
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
   absl::Status SetOptimizer(const proto::Optimizer& optimizer) override;
   absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override;
+  // Every server saves and restores its own part, all at the same time. Each
+  // must see the folder of `prefix` as this process does.
+  int checkpoint_shard_count() const override { return servers_.size(); }
+  //   kFailedPrecondition  a server wrote where this process does not see it
+  //   kPermissionDenied    a server may not write there
+  absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
+  absl::Status Restore(absl::string_view prefix, bool values_only) override;
   // Sessions must not outlive the store.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override;
+
+  // Each server freezes its state between two exchanges.
+  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
+
+  // TakeSnapshot() under a name of the caller's: random, not 0.
+  using SnapshotEntries = std::vector<VariableSnapshot::Entry>;
+  absl::StatusOr<SnapshotEntries> Freeze(uint64_t cut_id);
+  absl::Status SaveFrozen(absl::string_view prefix, int shard_count,
+                          uint64_t cut_id);
+
+  // ---- After the loss of servers. Nobody uses the store meanwhile, except
+  // that exchanges may come and fail.
+
+  // Servers that were lost, and the processes that are in their places now.
+  struct ReturnedServer {
+    int server = 0;
+    uint64_t incarnation = 0;
+  };
+  // Speaks to these, begins a generation on all servers, and makes the shards
+  // on the new ones again. Those are zero until Restore(), or, with
+  // `starts_over`, all variables of all servers take their first values.
+  absl::Status BringBack(absl::Span<const ReturnedServer> returned,
+                         uint64_t generation, uint64_t low_water_mark,
+                         bool starts_over);
+
+  // What is held of values is of no use.
+  void ForgetValues();
 
   // Steps up to `step_id` have been scheduled. Ids rise in the order of
   // scheduling.
@@ -113,6 +154,10 @@ class RemoteVariableStore final : public VariableStore {
   ServerGroup servers_;
   VariableDirectory directory_;
   StepMarks marks_;
+
+  absl::Mutex optimizer_mutex_;
+  // As SetOptimizer() said last.
+  std::optional<proto::Optimizer> optimizer_ ABSL_GUARDED_BY(optimizer_mutex_);
 };
 
 }  // namespace muster

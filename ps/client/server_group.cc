@@ -6,10 +6,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/bundle_files.h"
+#include "common/checkpoint/disk.h"
 #include "common/rpc/backoff.h"
 #include "ps/client/methods.h"
 #include "ps/client/shared_memory_lane.h"
@@ -168,6 +171,7 @@ class ServerGroup::Watcher final : public StreamObserver {
 ServerGroup::ServerGroup(Network* network, const Options& options)
     : timeout_(options.timeout),
       retry_for_(options.retry_for),
+      checkpoint_timeout_(options.checkpoint_timeout),
       segment_bytes_(options.segment_bytes) {
   for (const ChannelOptions& server : options.servers) {
     servers_.push_back(network->Connect(server));
@@ -242,28 +246,37 @@ absl::Status ServerGroup::RunAll(
 template <typename Response>
 absl::StatusOr<std::vector<Response>> ServerGroup::AskAll(
     absl::string_view method, const std::vector<int>& servers,
-    const std::vector<std::string>& bodies) {
+    const std::vector<std::string>& bodies, const AskOptions& options) {
   std::vector<Response> responses(servers.size());
   RETURN_IF_ERROR(RunAll(
       static_cast<int>(servers.size()),
       [&](int call, int, CallDone done) {
         Channel* const channel = servers_[servers[call]].get();
         channel->StartCall(
-            method, Message{bodies[call], {}}, {.timeout = timeout_},
+            method, Message{bodies[call], {}}, {.timeout = options.timeout},
             [channel, response = &responses[call], done = std::move(done)](
                 absl::StatusOr<ReceivedMessage> message) mutable {
               done(TakeResponse(message, channel, response));
             });
       },
-      [](int) { return true; }));
+      [&](int) { return options.is_repeatable; }));
   return responses;
 }
 
-absl::StatusOr<std::vector<proto::DescribeResponse>> ServerGroup::Describe() {
+template <typename Response, typename Request>
+absl::StatusOr<std::vector<Response>> ServerGroup::AskEach(
+    absl::string_view method, const Request& request, absl::Duration timeout) {
   std::vector<int> all(size());
   std::iota(all.begin(), all.end(), 0);
-  return AskAll<proto::DescribeResponse>(kDescribeMethod, all,
-                                         std::vector<std::string>(size()));
+  return AskAll<Response>(
+      method, all,
+      std::vector<std::string>(size(), request.SerializeAsString()),
+      {.timeout = timeout});
+}
+
+absl::StatusOr<std::vector<proto::DescribeResponse>> ServerGroup::Describe() {
+  return AskEach<proto::DescribeResponse>(kDescribeMethod,
+                                          proto::DescribeRequest(), timeout_);
 }
 
 absl::Status ServerGroup::Exchange(std::vector<ServerExchange>* exchanges) {
@@ -296,17 +309,15 @@ absl::Status ServerGroup::Exchange(std::vector<ServerExchange>* exchanges) {
 }
 
 absl::StatusOr<std::vector<uint32_t>> ServerGroup::Create(
-    const std::vector<proto::ShardSpec>& specs,
+    const std::vector<proto::CreateRequest>& requests,
     const std::vector<int>& servers) {
   std::vector<std::string> bodies;
-  for (const proto::ShardSpec& spec : specs) {
-    proto::CreateRequest request;
-    *request.mutable_spec() = spec;
+  for (const proto::CreateRequest& request : requests) {
     bodies.push_back(request.SerializeAsString());
   }
-  ASSIGN_OR_RETURN(
-      const std::vector<proto::CreateResponse> responses,
-      AskAll<proto::CreateResponse>(kCreateMethod, servers, bodies));
+  ASSIGN_OR_RETURN(const std::vector<proto::CreateResponse> responses,
+                   AskAll<proto::CreateResponse>(kCreateMethod, servers, bodies,
+                                                 {.timeout = timeout_}));
   std::vector<uint32_t> handles;
   for (const auto& response : responses) handles.push_back(response.handle());
   return handles;
@@ -315,12 +326,77 @@ absl::StatusOr<std::vector<uint32_t>> ServerGroup::Create(
 absl::Status ServerGroup::SetOptimizer(const proto::Optimizer& optimizer) {
   proto::SetOptimizerRequest request;
   *request.mutable_optimizer() = optimizer;
+  return AskEach<proto::SetOptimizerResponse>(kSetOptimizerMethod, request,
+                                              timeout_)
+      .status();
+}
+
+absl::StatusOr<std::vector<proto::FreezeResponse>> ServerGroup::Freeze(
+    uint64_t cut_id) {
+  proto::FreezeRequest request;
+  request.set_cut_id(cut_id);
+  return AskEach<proto::FreezeResponse>(kFreezeMethod, request, timeout_);
+}
+
+absl::Status ServerGroup::Save(absl::string_view prefix, int shard_count,
+                               uint64_t cut_id) {
   std::vector<int> all(size());
   std::iota(all.begin(), all.end(), 0);
-  return AskAll<proto::SetOptimizerResponse>(
-             kSetOptimizerMethod, all,
-             std::vector<std::string>(size(), request.SerializeAsString()))
+  std::vector<std::string> bodies;
+  for (const int server : all) {
+    proto::SaveRequest request;
+    request.set_prefix(std::string(prefix));
+    request.set_shard_index(server);
+    request.set_shard_count(shard_count);
+    request.set_cut_id(cut_id);
+    bodies.push_back(request.SerializeAsString());
+  }
+  // What was frozen is gone after the first attempt.
+  ASSIGN_OR_RETURN(const std::vector<proto::SaveResponse> responses,
+                   AskAll<proto::SaveResponse>(kSaveMethod, all, bodies,
+                                               {.timeout = checkpoint_timeout_,
+                                                .is_repeatable = cut_id == 0}));
+  for (const int server : all) {
+    const std::string path = PartDataPath(prefix, server, shard_count);
+    const auto data = Disk::Real()->Open(path);
+    if (data.ok() && (*data)->size_bytes() == responses[server].data_bytes()) {
+      continue;
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        servers_[server]->peer(), " wrote its part of a checkpoint to ",
+        responses[server].data_path(), ", and this process does not find it (",
+        data.ok() ? "it has another length here"
+                  : std::string(data.status().message()),
+        "): all tasks must see the same folder under the same path"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ServerGroup::Restore(absl::string_view prefix, bool values_only,
+                                  bool only_verifies) {
+  proto::RestoreRequest request;
+  request.set_prefix(std::string(prefix));
+  request.set_values_only(values_only);
+  request.set_only_verifies(only_verifies);
+  return AskEach<proto::RestoreResponse>(kRestoreMethod, request,
+                                         checkpoint_timeout_)
       .status();
+}
+
+absl::Status ServerGroup::RollBack(uint64_t generation,
+                                   uint64_t low_water_mark) {
+  proto::RollBackRequest request;
+  request.set_generation(generation);
+  request.set_low_water_mark(low_water_mark);
+  RETURN_IF_ERROR(
+      AskEach<proto::RollBackResponse>(kRollBackMethod, request, timeout_)
+          .status());
+  SetGeneration(generation);
+  return absl::OkStatus();
+}
+
+void ServerGroup::SetIncarnation(int server, uint64_t incarnation) {
+  servers_[server]->SetTargetIncarnation(incarnation);
 }
 
 absl::Status ServerGroup::Shutdown(int exit_code) {

@@ -1,6 +1,7 @@
 #ifndef PS_CLIENT_SERVER_GROUP_H_
 #define PS_CLIENT_SERVER_GROUP_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -59,6 +60,8 @@ class ServerGroup {
     std::vector<ChannelOptions> servers;  // By index.
     absl::Duration timeout;               // Of one call.
     absl::Duration retry_for;
+    // Of a call that writes or reads a checkpoint.
+    absl::Duration checkpoint_timeout = absl::Minutes(30);
     // What may be shared with servers of this host; 0 for nothing.
     size_t segment_bytes = 0;
   };
@@ -92,12 +95,32 @@ class ServerGroup {
   // is returned; the other exchanges took place.
   absl::Status Exchange(std::vector<ServerExchange>* exchanges);
 
-  // Each `specs[i]` on server `servers[i]`; returns their handles.
+  // Each of `requests` on its server; returns their handles.
   absl::StatusOr<std::vector<uint32_t>> Create(
-      const std::vector<proto::ShardSpec>& specs,
+      const std::vector<proto::CreateRequest>& requests,
       const std::vector<int>& servers);
 
   absl::Status SetOptimizer(const proto::Optimizer& optimizer);
+
+  // ---- Checkpoints and what follows a loss, of all servers at the same time;
+  // see the messages in proto/parameter_server.proto. Prefixes are absolute.
+
+  absl::StatusOr<std::vector<proto::FreezeResponse>> Freeze(uint64_t cut_id);
+
+  // Server i writes shard i of `shard_count`.
+  //   kFailedPrecondition  a server wrote where this process does not see it
+  absl::Status Save(absl::string_view prefix, int shard_count, uint64_t cut_id);
+
+  absl::Status Restore(absl::string_view prefix, bool values_only,
+                       bool only_verifies);
+
+  // Exchanges say this generation from now on.
+  absl::Status RollBack(uint64_t generation, uint64_t low_water_mark);
+  void SetGeneration(uint64_t generation) { generation_.store(generation); }
+  uint64_t generation() const { return generation_.load(); }
+
+  // From now on the server of this index is this process.
+  void SetIncarnation(int server, uint64_t incarnation);
 
   // Tells every server to end with `exit_code`. Tries all, and returns the
   // first error.
@@ -125,13 +148,24 @@ class ServerGroup {
       absl::FunctionRef<void(int call, int attempt, CallDone done)> start,
       absl::FunctionRef<bool(int call)> is_repeatable);
 
+  struct AskOptions {
+    absl::Duration timeout;
+    bool is_repeatable = true;
+  };
   template <typename Response>
   absl::StatusOr<std::vector<Response>> AskAll(
       absl::string_view method, const std::vector<int>& servers,
-      const std::vector<std::string>& bodies);
+      const std::vector<std::string>& bodies, const AskOptions& options);
+  // The same question to every server.
+  template <typename Response, typename Request>
+  absl::StatusOr<std::vector<Response>> AskEach(absl::string_view method,
+                                                const Request& request,
+                                                absl::Duration timeout);
 
   const absl::Duration timeout_;
   const absl::Duration retry_for_;
+  const absl::Duration checkpoint_timeout_;
+  std::atomic<uint64_t> generation_{0};
   const size_t segment_bytes_;
   std::vector<std::unique_ptr<Channel>> servers_;  // Bulk.
   std::unique_ptr<SegmentOffer> offer_;            // Null until there is one.

@@ -91,6 +91,44 @@ absl::Status VariableDirectory::Refresh() {
   return absl::OkStatus();
 }
 
+proto::ShardSpec VariableDirectory::SpecOf(const proto::VariableSpec& variable,
+                                           int64_t ordinal,
+                                           const ShardLayout& layout,
+                                           int64_t shard) {
+  proto::ShardSpec spec;
+  *spec.mutable_variable() = variable;
+  spec.set_shard_name(ShardName(variable.name(), shard, layout.shard_count()));
+  spec.set_row_begin(layout.RowBegin(shard));
+  spec.set_row_end(layout.RowBegin(shard + 1));
+  spec.set_ordinal(ordinal);
+  return spec;
+}
+
+absl::Status VariableDirectory::Recreate(absl::Span<const int> servers,
+                                         bool starts_over) {
+  absl::MutexLock creating(&create_mutex_);
+  std::vector<proto::CreateRequest> requests;
+  std::vector<int> places;
+  for (const RemoteVariable* variable : variables()) {
+    for (size_t i = 0; i < variable->shards().size(); ++i) {
+      const RemoteShard& shard = variable->shards()[i];
+      if (std::find(servers.begin(), servers.end(), shard.server) ==
+          servers.end()) {
+        continue;
+      }
+      proto::CreateRequest& request = requests.emplace_back();
+      *request.mutable_spec() =
+          SpecOf(variable->spec(), variable->ordinal(), variable->layout(),
+                 static_cast<int64_t>(i));
+      request.set_handle_plus_one(shard.handle + 1);
+      request.set_will_be_restored(!starts_over);
+      request.set_starts_over(starts_over);
+      places.push_back(shard.server);
+    }
+  }
+  return servers_->Create(requests, places).status();
+}
+
 absl::Status VariableDirectory::Create(const proto::VariableSpec& spec) {
   RETURN_IF_ERROR(ValidateVariableSpec(spec));
   ASSIGN_OR_RETURN(const TensorType type, TypeOf(spec));
@@ -111,20 +149,16 @@ absl::Status VariableDirectory::Create(const proto::VariableSpec& spec) {
                                 ? 0
                                 : type.shape.element_count() / row_count *
                                       static_cast<int64_t>(SizeOf(type.dtype));
-  std::vector<proto::ShardSpec> specs;
+  std::vector<proto::CreateRequest> requests;
   std::vector<int> places;
   Placement placement = placement_;
   for (int64_t shard = 0; shard < shard_count; ++shard) {
-    proto::ShardSpec& shard_spec = specs.emplace_back();
-    *shard_spec.mutable_variable() = spec;
-    shard_spec.set_shard_name(ShardName(spec.name(), shard, shard_count));
-    shard_spec.set_row_begin(layout.RowBegin(shard));
-    shard_spec.set_row_end(layout.RowBegin(shard + 1));
-    shard_spec.set_ordinal(next_ordinal_);
+    *requests.emplace_back().mutable_spec() =
+        SpecOf(spec, next_ordinal_, layout, shard);
     places.push_back(placement.PlaceNext(layout.RowCount(shard) * row_bytes));
   }
   ASSIGN_OR_RETURN(const std::vector<uint32_t> handles,
-                   servers_->Create(specs, places));
+                   servers_->Create(requests, places));
   // A variable that could not be made takes no turn.
   placement_ = placement;
   std::vector<RemoteShard> shards;
@@ -154,6 +188,15 @@ absl::StatusOr<RemoteVariable*> VariableDirectory::Find(
   return absl::NotFoundError(absl::StrCat("no variable \"", name,
                                           "\"; the parameter servers hold ",
                                           by_name_.size(), " others"));
+}
+
+std::vector<RemoteVariable*> VariableDirectory::variables() const {
+  std::vector<RemoteVariable*> variables;
+  absl::ReaderMutexLock lock(&mutex_);
+  for (const auto& [ordinal, variable] : by_ordinal_) {
+    variables.push_back(variable);
+  }
+  return variables;
 }
 
 std::vector<proto::VariableSpec> VariableDirectory::List() const {

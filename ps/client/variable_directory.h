@@ -12,11 +12,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "proto/parameter_server.pb.h"
 #include "proto/variable.pb.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
 #include "ps/client/remote_variable.h"
 #include "ps/client/server_group.h"
+#include "ps/client/shard_layout.h"
 
 namespace muster {
 
@@ -40,6 +43,12 @@ class VariableDirectory {
   absl::Status Create(const proto::VariableSpec& spec)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 
+  // Makes the shards of these servers again, in the place of those that are
+  // gone, under the handles that they had. With `starts_over` they take their
+  // first values, also those that are there; without, they are zero.
+  absl::Status Recreate(absl::Span<const int> servers, bool starts_over)
+      ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
+
   // Asks the servers when the name is new here.
   //   kNotFound  no such variable
   absl::StatusOr<RemoteVariable*> Find(absl::string_view name)
@@ -47,8 +56,14 @@ class VariableDirectory {
 
   // In the order of creation.
   std::vector<proto::VariableSpec> List() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // They live as long as this.
+  std::vector<RemoteVariable*> variables() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // What a server is told of one shard of `variable`.
+  static proto::ShardSpec SpecOf(const proto::VariableSpec& variable,
+                                 int64_t ordinal, const ShardLayout& layout,
+                                 int64_t shard);
   RemoteVariable* FindKnown(absl::string_view name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Add(std::unique_ptr<RemoteVariable> variable)

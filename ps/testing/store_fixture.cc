@@ -45,6 +45,7 @@ std::unique_ptr<RemoteVariableStore> StoreFixture::OpenStore(
   options.retry_for = retry_for;
   options.shared_memory = shared_memory_;
   options.shared_memory_bytes_max = shared_memory_bytes_max_;
+  options.generation = generation_;
   return RemoteVariableStore::Open(Network::Grpc(), std::move(options)).value();
 }
 

@@ -1,0 +1,224 @@
+#include "ps/checkpoint_handler.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/bundle_files.h"
+#include "common/checkpoint/tensor_bundle_reader.h"
+#include "common/checkpoint/tensor_bundle_writer.h"
+#include "common/rpc/fault_point.h"
+#include "common/tensor/tensor.h"
+#include "ps/client/cut_name.h"
+#include "ps/client/methods.h"
+#include "ps/shard_checkpoint.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kPathBytesMax = 4096;
+
+// Training goes first: whoever saves has time.
+constexpr int kSaverNiceness = 10;
+
+bool IsWithin(absl::string_view path, absl::string_view folder) {
+  while (absl::EndsWith(folder, "/")) folder.remove_suffix(1);
+  return absl::StartsWith(path, folder) &&
+         (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+absl::StatusOr<std::string> Canonical(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path canonical =
+      std::filesystem::weakly_canonical(path, error);
+  if (error) {
+    return absl::ErrnoToStatus(error.value(), path);
+  }
+  return canonical.string();
+}
+
+std::string HostName() {
+  char name[256] = "";
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "?";
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CheckpointRoots::Resolve(
+    absl::string_view prefix) const {
+  const std::vector<absl::string_view> parts = absl::StrSplit(prefix, '/');
+  const bool is_path =
+      prefix.size() <= kPathBytesMax && absl::StartsWith(prefix, "/") &&
+      !parts.back().empty() && !absl::StrContains(prefix, '\0') &&
+      std::none_of(parts.begin(), parts.end(), [](absl::string_view part) {
+        return part == ".." || part == ".";
+      });
+  if (!is_path) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the prefix of a checkpoint is an absolute path without \"..\"; ",
+        prefix.substr(0, 256), " came"));
+  }
+  ASSIGN_OR_RETURN(const std::string folder,
+                   Canonical(std::string(FolderOf(prefix))));
+  std::string resolved = JoinPath(folder, parts.back());
+  if (folders.empty()) return resolved;
+  for (const std::string& allowed : folders) {
+    ASSIGN_OR_RETURN(const std::string root, Canonical(allowed));
+    if (IsWithin(folder, root)) return resolved;
+  }
+  return absl::PermissionDeniedError(absl::StrCat(
+      prefix,
+      " is outside of the folders to which this server writes and from "
+      "which it reads when it is asked to (",
+      absl::StrJoin(folders, ", "), "); start it with --checkpoint_root"));
+}
+
+CheckpointHandler::CheckpointHandler(const Options& options, Door* door,
+                                     ParameterShard* shard)
+    : roots_(options.roots),
+      disk_(options.disk == nullptr ? Disk::Real() : options.disk),
+      door_(door),
+      shard_(shard),
+      save_pool_("ps_save", 1),
+      restore_pool_("ps_restore", 1) {
+  save_pool_.Schedule([] {
+    if (setpriority(PRIO_PROCESS, gettid(), kSaverNiceness) != 0) {
+      LOG(WARNING) << "saving will compete with training: no lower priority";
+    }
+  });
+}
+
+void CheckpointHandler::AddTo(Service* service) {
+  Add(kFreezeMethod, &restore_pool_, &CheckpointHandler::Freeze, service);
+  Add(kSaveMethod, &save_pool_, &CheckpointHandler::Save, service);
+  Add(kRestoreMethod, &restore_pool_, &CheckpointHandler::Restore, service);
+  Add(kRollBackMethod, &restore_pool_, &CheckpointHandler::RollBack, service);
+}
+
+void CheckpointHandler::Add(absl::string_view method, ThreadPool* pool,
+                            Handle handle, Service* service) {
+  service->AddUnary(method, [this, pool, handle](ReceivedMessage message,
+                                                 Responder responder) {
+    pool->Schedule([this, handle, message = std::move(message),
+                    responder = std::move(responder)]() mutable {
+      responder.Respond((this->*handle)(message));
+    });
+  });
+}
+
+absl::StatusOr<Message> CheckpointHandler::Freeze(
+    const ReceivedMessage& message) {
+  ASSIGN_OR_RETURN(const auto request,
+                   message.ParseBody<proto::FreezeRequest>());
+  ASSIGN_OR_RETURN(std::unique_ptr<FrozenShard> frozen,
+                   shard_->Freeze(request.cut_id()));
+  proto::FreezeResponse response;
+  for (const FrozenShard::Variable& entry : frozen->variables) {
+    const proto::ShardSpec& spec = entry.variable->spec();
+    if (spec.row_begin() != 0) continue;
+    auto* const variable = response.add_variables();
+    variable->set_name(spec.variable().name());
+    variable->set_update_count(entry.frozen.update_count);
+    variable->mutable_slots()->Assign(entry.frozen.slot_names.begin(),
+                                      entry.frozen.slot_names.end());
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    frozen_.swap(frozen);
+  }
+  return Message{response.SerializeAsString(), {}};
+}
+
+absl::StatusOr<std::unique_ptr<FrozenShard>> CheckpointHandler::TakeFrozen(
+    uint64_t cut_id) {
+  if (cut_id == 0) return shard_->Freeze(0);
+  absl::MutexLock lock(&mutex_);
+  if (frozen_ == nullptr || frozen_->cut_id != cut_id) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "what was frozen as ", IncarnationString(cut_id),
+        " is no more: it was saved, or training was rolled back, or another "
+        "save has begun"));
+  }
+  return std::move(frozen_);
+}
+
+absl::StatusOr<Message> CheckpointHandler::Save(
+    const ReceivedMessage& message) {
+  ASSIGN_OR_RETURN(const auto request, message.ParseBody<proto::SaveRequest>());
+  ASSIGN_OR_RETURN(const std::unique_ptr<FrozenShard> frozen,
+                   TakeFrozen(request.cut_id()));
+  ASSIGN_OR_RETURN(const std::string prefix, roots_.Resolve(request.prefix()));
+  const BundleShard place = {.index = request.shard_index(),
+                             .count = request.shard_count()};
+  const auto write = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(std::unique_ptr<TensorBundleWriter> writer,
+                     TensorBundleWriter::Create(disk_, prefix, place));
+    RETURN_IF_ERROR(FaultPoint("ps.while_saving"));
+    RETURN_IF_ERROR(WriteFrozenShard(*frozen, writer.get()));
+    if (place.index == 0 && frozen->cut_id != 0) {
+      RETURN_IF_ERROR(writer->Add(
+          kCutName,
+          Tensor::Scalar<int64_t>(static_cast<int64_t>(frozen->cut_id))));
+    }
+    return writer->Finish();
+  };
+  RETURN_IF_ERROR(Dress(write(), prefix));
+  proto::SaveResponse response;
+  response.set_data_path(PartDataPath(prefix, place.index, place.count));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> data,
+                   disk_->Open(response.data_path()));
+  response.set_data_bytes(data->size_bytes());
+  return Message{response.SerializeAsString(), {}};
+}
+
+absl::StatusOr<Message> CheckpointHandler::Restore(
+    const ReceivedMessage& message) {
+  ASSIGN_OR_RETURN(const auto request,
+                   message.ParseBody<proto::RestoreRequest>());
+  ASSIGN_OR_RETURN(const std::string prefix, roots_.Resolve(request.prefix()));
+  const auto restore = [&]() -> absl::Status {
+    RETURN_IF_ERROR(FaultPoint("ps.while_restoring"));
+    ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
+                     TensorBundleReader::Open(disk_, prefix));
+    return request.only_verifies()
+               ? shard_->Verify(*reader, request.values_only())
+               : shard_->Restore(*reader, request.values_only());
+  };
+  RETURN_IF_ERROR(Dress(restore(), prefix));
+  return Message{proto::RestoreResponse().SerializeAsString(), {}};
+}
+
+absl::StatusOr<Message> CheckpointHandler::RollBack(
+    const ReceivedMessage& message) {
+  ASSIGN_OR_RETURN(const auto request,
+                   message.ParseBody<proto::RollBackRequest>());
+  RETURN_IF_ERROR(door_->AdoptJob(message.identity().job_id()));
+  RETURN_IF_ERROR(
+      shard_->RollBack(request.generation(), request.low_water_mark()));
+  return Message{proto::RollBackResponse().SerializeAsString(), {}};
+}
+
+absl::Status CheckpointHandler::Dress(const absl::Status& status,
+                                      absl::string_view prefix) const {
+  if (status.ok()) return status;
+  std::string text = absl::StrCat(door_->self().ToString(), " on ", HostName(),
+                                  ": ", status.message());
+  if (absl::IsNotFound(status) && !disk_->Open(BundleIndexPath(prefix)).ok()) {
+    absl::StrAppend(&text,
+                    "; it does not see this checkpoint. All tasks must "
+                    "see the same folder under the same path");
+  }
+  return absl::Status(status.code(), text);
+}
+
+}  // namespace muster

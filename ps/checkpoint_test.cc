@@ -1,0 +1,344 @@
+// Parameter servers save and restore their own shards: over real sockets, into
+// real files, while steps go on.
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_matchers.h"
+#include "common/checkpoint/bundle_files.h"
+#include "common/checkpoint/disk.h"
+#include "common/checkpoint/publish_tensor_bundle.h"
+#include "common/checkpoint/tensor_bundle_reader.h"
+#include "common/checkpoint/testing/simulated_disk.h"
+#include "common/rpc/network.h"
+#include "common/tensor/tensor.h"
+#include "common/variables/checkpoint_names.h"
+#include "common/variables/variable_store.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ps/checkpoint_handler.h"
+#include "ps/client/partitioner.h"
+#include "ps/client/remote_variable_store.h"
+#include "ps/parameter_server.h"
+#include "ps/testing/store_fixture.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+proto::Optimizer Adam() {
+  proto::Optimizer optimizer;
+  optimizer.mutable_learning_rate()->set_constant(0.1);
+  optimizer.mutable_adam()->set_beta_1(0.9);
+  optimizer.mutable_adam()->set_beta_2(0.999);
+  optimizer.mutable_adam()->set_epsilon(1e-7);
+  return optimizer;
+}
+
+std::vector<float> Flat(const Tensor& tensor) {
+  const auto flat = tensor.flat<float>();
+  return std::vector<float>(flat.begin(), flat.end());
+}
+
+class CheckpointTest : public StoreFixture {
+ protected:
+  CheckpointTest() : StoreFixture(/*shared_memory=*/false) {}
+
+  void SetUp() override {
+    StoreFixture::SetUp();
+    folder_ = absl::StrCat(
+        testing::TempDir(), "/",
+        testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+
+  std::string Prefix(int number) const {
+    return absl::StrCat(folder_, "/ckpt-", number);
+  }
+
+  absl::Status Save(const std::string& prefix) {
+    const int count = store_->checkpoint_shard_count();
+    absl::Status status = store_->SaveShards(prefix, count);
+    status.Update(PublishTensorBundle(Disk::Real(), prefix, count));
+    return status;
+  }
+
+  // Other servers in the place of those before, with nothing in them.
+  void ReplaceServers(int server_count, int64_t parts) {
+    store_ = nullptr;
+    servers_.clear();
+    for (int i = 0; i < server_count; ++i) {
+      servers_.push_back(StartServer(i, 200 + i));
+    }
+    partitioner_ = MakeFixedShardsPartitioner(parts).value();
+    store_ = OpenStore("chief");
+  }
+
+  static absl::Status Train(VariableStore* store, float gradient) {
+    ASSIGN_OR_RETURN(
+        const auto session,
+        store->OpenSession({{{.name = "table", .is_updated = true},
+                             {.name = "bias", .is_updated = true}}}));
+    RETURN_IF_ERROR(session->Begin(0));
+    RETURN_IF_ERROR(session->Update(
+        0, UpdateKind::kApplyGradient,
+        Tensor::Full(DType::kFloat32, TableShape(), gradient), Tensor()));
+    RETURN_IF_ERROR(session->Update(
+        1, UpdateKind::kApplyGradient,
+        Tensor::Full(DType::kFloat32, Shape(), gradient), Tensor()));
+    return session->Commit();
+  }
+
+  static Shape TableShape() { return Shape({7, 3}); }
+
+  absl::Status CreateVariables() {
+    RETURN_IF_ERROR(store_->Create(RandomSpec("table", TableShape(), 5)));
+    RETURN_IF_ERROR(store_->Create(RandomSpec("bias", Shape(), 6)));
+    RETURN_IF_ERROR(store_->Create(RandomSpec("mean", Shape({5}), 7)));
+    return store_->SetOptimizer(Adam());
+  }
+
+  std::vector<std::vector<float>> Values() {
+    std::vector<std::vector<float>> values;
+    for (const char* name : {"table", "bias", "mean"}) {
+      values.push_back(Flat(store_->Read(name).value()));
+    }
+    return values;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(CheckpointTest, OtherServersAndPartsGoOnWithTheSameBits) {
+  ASSERT_OK(CreateVariables());
+  for (const float gradient : {1.0f, -2.0f, 0.5f}) {
+    ASSERT_OK(Train(store_.get(), gradient));
+  }
+  ASSERT_OK(Save(Prefix(1)));
+  const auto saved = Values();
+  ASSERT_OK(Train(store_.get(), 3.0f));
+  const auto next = Values();
+  ASSERT_NE(saved, next);
+
+  for (const auto& [server_count, parts] :
+       {std::pair(3, 3), std::pair(1, 1), std::pair(2, 7)}) {
+    SCOPED_TRACE(absl::StrCat(server_count, " servers, ", parts, " parts"));
+    ReplaceServers(server_count, parts);
+    ASSERT_OK(CreateVariables());
+    ASSERT_OK(store_->Restore(Prefix(1), /*values_only=*/false));
+    EXPECT_EQ(Values(), saved);
+    ASSERT_OK_AND_ASSIGN(const int64_t count, store_->UpdateCount("table"));
+    EXPECT_EQ(count, 3);
+    // Slots and counts are there, or Adam would take another step.
+    ASSERT_OK(Train(store_.get(), 3.0f));
+    EXPECT_EQ(Values(), next);
+  }
+}
+
+TEST_F(CheckpointTest, ARollbackOnTheSameServersTakesEverythingBack) {
+  ASSERT_OK(CreateVariables());
+  ASSERT_OK(Save(Prefix(1)));  // No slots yet.
+  const auto initial = Values();
+  ASSERT_OK(Train(store_.get(), 1.0f));
+  const auto first = Values();
+  ASSERT_OK(Train(store_.get(), 1.0f));
+  ASSERT_OK(store_->Restore(Prefix(1), /*values_only=*/false));
+  EXPECT_EQ(Values(), initial);
+  ASSERT_OK(Train(store_.get(), 1.0f));
+  EXPECT_EQ(Values(), first);
+}
+
+TEST_F(CheckpointTest, ValuesAloneLeaveTheSlotsAsTheyAre) {
+  ASSERT_OK(CreateVariables());
+  ASSERT_OK(Train(store_.get(), 1.0f));
+  ASSERT_OK(Save(Prefix(1)));
+  const auto saved = Values();
+  ASSERT_OK(Train(store_.get(), -5.0f));
+  ASSERT_OK(store_->Restore(Prefix(1), /*values_only=*/true));
+  EXPECT_EQ(Values(), saved);
+  ASSERT_OK_AND_ASSIGN(const int64_t count, store_->UpdateCount("table"));
+  EXPECT_EQ(count, 2);
+}
+
+TEST_F(CheckpointTest, SlotsWaitForTheOptimizer) {
+  ASSERT_OK(CreateVariables());
+  ASSERT_OK(Train(store_.get(), 1.0f));
+  ASSERT_OK(Save(Prefix(1)));
+  ASSERT_OK(Train(store_.get(), -5.0f));
+  const auto next = Values();
+  ReplaceServers(2, 2);
+  ASSERT_OK(store_->Create(RandomSpec("table", TableShape(), 5)));
+  ASSERT_OK(store_->Create(RandomSpec("bias", Shape(), 6)));
+  ASSERT_OK(store_->Create(RandomSpec("mean", Shape({5}), 7)));
+  ASSERT_OK(store_->Restore(Prefix(1), /*values_only=*/false));
+  ASSERT_OK(store_->SetOptimizer(Adam()));
+  ASSERT_OK(Train(store_.get(), -5.0f));
+  EXPECT_EQ(Values(), next);
+}
+
+// Each step adds one to every element; whatever is saved is of one moment.
+TEST_F(CheckpointTest, StepsGoOnAndWhatIsSavedIsOfOneMoment) {
+  constexpr int kSaves = 5;
+  partitioner_ = nullptr;
+  store_ = OpenStore("chief");
+  const Shape shape({1024, 768});  // 3 MiB: many blocks.
+  for (const char* name : {"a", "unused", "b"}) {
+    proto::VariableSpec spec = Spec(name, DType::kFloat32, shape);
+    ASSERT_OK(store_->Create(spec));
+  }
+  absl::Notification stop;
+  const auto worker = OpenStore("worker");
+  std::thread trainer([&] {
+    const Tensor ones = Tensor::Full(DType::kFloat32, shape, 1);
+    const auto session =
+        worker
+            ->OpenSession({{{.name = "a", .is_updated = true},
+                            {.name = "b", .is_updated = true}}})
+            .value();
+    while (!stop.HasBeenNotified()) {
+      ASSERT_OK(session->Begin(0));
+      ASSERT_OK(session->Update(0, UpdateKind::kAssignAdd, ones, Tensor()));
+      ASSERT_OK(session->Update(1, UpdateKind::kAssignAdd, ones, Tensor()));
+      ASSERT_OK(session->Commit());
+    }
+  });
+  std::vector<float> counts;
+  for (int save = 1; save <= kSaves; ++save) {
+    ASSERT_OK(Save(Prefix(save)));
+    ASSERT_OK_AND_ASSIGN(const auto reader,
+                         TensorBundleReader::Open(Disk::Real(), Prefix(save)));
+    ASSERT_OK_AND_ASSIGN(const Tensor a, reader->Read(VariableValueKey("a")));
+    ASSERT_OK_AND_ASSIGN(const Tensor b, reader->Read(VariableValueKey("b")));
+    counts.push_back(a.flat<float>()[0]);
+    EXPECT_THAT(a.flat<float>(), Each(counts.back()));
+    // On the same server, and changed by the same messages.
+    EXPECT_THAT(b.flat<float>(), Each(counts.back()));
+  }
+  stop.Notify();
+  trainer.join();
+  EXPECT_LT(counts.front(), counts.back());
+}
+
+TEST_F(CheckpointTest, ADamagedCheckpointIsNamedAndChangesNothing) {
+  ASSERT_OK(CreateVariables());
+  ASSERT_OK(Save(Prefix(1)));
+  ASSERT_OK(Train(store_.get(), 1.0f));
+  const auto values = Values();
+  const std::string path = BundleDataPath(Prefix(1), 1, 2);
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(3);
+    const char byte = static_cast<char>(file.get() ^ 1);
+    file.seekp(3);
+    file.put(byte);
+  }
+  EXPECT_THAT(store_->Restore(Prefix(1), false),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr(std::string(BaseName(path))),
+                             HasSubstr("ps "))));
+  EXPECT_EQ(Values(), values);
+}
+
+TEST_F(CheckpointTest, AnotherModelsCheckpointIsRefused) {
+  ASSERT_OK(CreateVariables());
+  ASSERT_OK(Save(Prefix(1)));
+  ReplaceServers(2, 2);
+  ASSERT_OK(store_->Create(RandomSpec("tabel", TableShape(), 5)));
+  EXPECT_THAT(store_->Restore(Prefix(1), false),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("\"tabel\""), HasSubstr("\"table\""))));
+}
+
+TEST_F(CheckpointTest, AServerThatWritesElsewhereIsNamed) {
+  SimulatedDisk elsewhere;
+  ParameterServer::Options options;
+  options.self = {"ps", 1, 201};
+  options.address = "127.0.0.1:0";
+  options.checkpoints.disk = &elsewhere;
+  servers_[1] = ParameterServer::Start(Network::Grpc(), options).value();
+  store_ = OpenStore("chief");
+  ASSERT_OK(CreateVariables());
+  EXPECT_THAT(store_->SaveShards(Prefix(1), 2),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("ps 1"), HasSubstr("same folder"))));
+  store_ = nullptr;
+  servers_.clear();
+}
+
+TEST_F(CheckpointTest, AFullDiskFailsTheSaveAndTrainingGoesOn) {
+  SimulatedDisk disk;
+  ParameterServer::Options options;
+  options.self = {"ps", 1, 201};
+  options.address = "127.0.0.1:0";
+  options.checkpoints.disk = &disk;
+  disk.set_capacity_bytes(16);
+  servers_[1] = ParameterServer::Start(Network::Grpc(), options).value();
+  store_ = OpenStore("chief");
+  ASSERT_OK(CreateVariables());
+  EXPECT_THAT(store_->SaveShards(Prefix(1), 2),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr("ps 1"), HasSubstr("ckpt-1.part"))));
+  EXPECT_OK(Train(store_.get(), 1.0f));
+  store_ = nullptr;
+  servers_.clear();
+}
+
+TEST_F(CheckpointTest, HostilePrefixesAreRefused) {
+  CheckpointRoots roots{.folders = {folder_}};
+  std::filesystem::create_directory_symlink("/", folder_ + "/link");
+  for (const std::string& prefix :
+       {std::string("ckpt-1"), std::string(), folder_ + "/../ckpt-1",
+        folder_ + "/", folder_ + "/.",
+        absl::StrCat("/", std::string(5000, 'a')),
+        absl::StrCat(folder_, "/a", std::string(1, '\0'), "b")}) {
+    EXPECT_THAT(roots.Resolve(prefix),
+                StatusIs(absl::StatusCode::kInvalidArgument))
+        << prefix;
+  }
+  for (const std::string& prefix :
+       {std::string("/etc/ckpt-1"), folder_ + "x/ckpt-1",
+        folder_ + "/link/etc/ckpt-1"}) {
+    EXPECT_THAT(roots.Resolve(prefix),
+                StatusIs(absl::StatusCode::kPermissionDenied,
+                         HasSubstr("--checkpoint_root")))
+        << prefix;
+  }
+  EXPECT_OK(roots.Resolve(folder_ + "/ckpt-1"));
+  EXPECT_OK(roots.Resolve(folder_ + "/new/folder/ckpt-1"));
+}
+
+TEST_F(CheckpointTest, WhatIsOfAnEarlierGenerationChangesNothing) {
+  ASSERT_OK(CreateVariables());
+  ASSERT_OK(Train(store_.get(), 1.0f));
+  const auto values = Values();
+  for (const auto& server : servers_) {
+    ASSERT_OK(server->service().shard().RollBack(/*generation=*/3, 0));
+    // A request that was delayed takes nothing back.
+    EXPECT_THAT(server->service().shard().RollBack(/*generation=*/2, 0),
+                StatusIs(absl::StatusCode::kFailedPrecondition));
+  }
+  EXPECT_THAT(Train(store_.get(), 1.0f),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("generation 3")));
+  EXPECT_THAT(store_->Read("table"),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  generation_ = 3;
+  store_ = OpenStore("chief");
+  EXPECT_EQ(Values(), values);
+  EXPECT_OK(Train(store_.get(), 1.0f));
+}
+
+}  // namespace
+}  // namespace muster

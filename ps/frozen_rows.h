@@ -1,0 +1,94 @@
+#ifndef PS_FROZEN_ROWS_H_
+#define PS_FROZEN_ROWS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace muster {
+
+// Memory that may be taken for what is put aside, by all variables of a server
+// together. Thread-safe.
+class AsideBudget {
+ public:
+  explicit AsideBudget(size_t size_bytes_max)
+      : size_bytes_max_(static_cast<int64_t>(size_bytes_max)) {}
+
+  bool Take(size_t size_bytes) {
+    const int64_t taken = static_cast<int64_t>(size_bytes);
+    if (size_bytes_.fetch_add(taken) + taken <= size_bytes_max_) return true;
+    size_bytes_.fetch_sub(taken);
+    return false;
+  }
+  void Return(size_t size_bytes) {
+    size_bytes_.fetch_sub(static_cast<int64_t>(size_bytes));
+  }
+  int64_t size_bytes() const { return size_bytes_.load(); }
+
+ private:
+  const int64_t size_bytes_max_;
+  std::atomic<int64_t> size_bytes_{0};
+};
+
+// The arrays of one variable (its value and slots) as they were at one moment,
+// while they are read block by block and updates go on: whoever is about to
+// change a block that has not been read puts a copy of it aside.
+//
+// Calls for one block come one after another, under the lock that guards its
+// rows; those for different blocks may come side by side.
+class FrozenRows {
+ public:
+  FrozenRows(int array_count, int block_count,
+             std::shared_ptr<AsideBudget> budget);
+  ~FrozenRows();
+
+  FrozenRows(const FrozenRows&) = delete;
+  FrozenRows& operator=(const FrozenRows&) = delete;
+
+  int array_count() const { return array_count_; }
+
+  // Whether there is nothing left to be put aside.
+  bool is_read() const {
+    return pending_count_.load(std::memory_order_relaxed) == 0;
+  }
+
+  // `live` is what the block holds now; it changes afterwards. Where the budget
+  // is spent everything is given up.
+  void PutAside(int array, int block, absl::Span<const uint8_t> live);
+
+  // The block as it was, to `out`, which is as large as `live`. Once for each.
+  // False when it has been given up.
+  bool Take(int array, int block, absl::Span<const uint8_t> live, uint8_t* out);
+
+  // What has not been read will not be.
+  void GiveUp() { is_given_up_.store(true); }
+
+ private:
+  enum class State : uint8_t { kLive, kAside, kRead };
+
+  struct Block {
+    State state = State::kLive;
+    std::unique_ptr<uint8_t[]> aside;
+    size_t aside_bytes = 0;
+  };
+
+  Block& At(int array, int block) {
+    return blocks_[static_cast<size_t>(array) * block_count_ + block];
+  }
+  void Drop(Block* block);
+
+  const int array_count_;
+  const int block_count_;
+  const std::shared_ptr<AsideBudget> budget_;
+  std::vector<Block> blocks_;
+  std::atomic<int64_t> pending_count_;  // Blocks that are kLive.
+  std::atomic<bool> is_given_up_{false};
+};
+
+}  // namespace muster
+
+#endif  // PS_FROZEN_ROWS_H_

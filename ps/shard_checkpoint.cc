@@ -1,0 +1,217 @@
+#include "ps/shard_checkpoint.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/tensor_slice.h"
+#include "common/tensor/tensor.h"
+#include "common/tensor/tensor_codec.h"
+#include "common/variables/checkpoint_names.h"
+
+namespace muster {
+namespace {
+
+// Where a shard's rows lie in the whole variable.
+struct Place {
+  TensorType full;
+  TensorSlice slice;
+};
+
+Place PlaceOf(const ShardVariable& variable) {
+  const proto::ShardSpec& spec = variable.spec();
+  Place place;
+  place.full.dtype = variable.type().dtype;
+  // Was checked when the shard was made.
+  place.full.shape =
+      DecodeShape(spec.variable().shape(), /*allow_unknown=*/false).value();
+  place.slice = place.full.shape.rank() == 0
+                    ? TensorSlice::Whole(place.full.shape)
+                    : TensorSlice::Rows(place.full.shape, spec.row_begin(),
+                                        spec.row_end());
+  return place;
+}
+
+absl::Status WriteVariable(const FrozenShard::Variable& entry,
+                           TensorBundleWriter* writer) {
+  ShardVariable& variable = *entry.variable;
+  const std::string& name = variable.spec().variable().name();
+  const Place place = PlaceOf(variable);
+  // A part without rows is no slice; the other parts make the variable up.
+  if (variable.row_count() == 0 && !place.slice.IsWhole(place.full.shape)) {
+    return absl::OkStatus();
+  }
+  for (int array = 0; array < entry.frozen.rows->array_count(); ++array) {
+    const std::string key =
+        array == 0 ? VariableValueKey(name)
+                   : VariableSlotKey(name, entry.frozen.slot_names[array - 1]);
+    RETURN_IF_ERROR(writer->BeginTensor(key, place.full, place.slice));
+    RETURN_IF_ERROR(variable.ReadFrozen(
+        entry.frozen, array, [writer](absl::Span<const uint8_t> bytes) {
+          return writer->AppendBytes(bytes);
+        }));
+    RETURN_IF_ERROR(writer->EndTensor());
+  }
+  if (variable.spec().row_begin() != 0) return absl::OkStatus();
+  return writer->Add(UpdateCountKey(name),
+                     Tensor::Scalar<int64_t>(entry.frozen.update_count));
+}
+
+// Slots that the checkpoint has of the variable.
+std::vector<std::string> StoredSlots(const TensorBundleReader& reader,
+                                     const std::string& variable) {
+  const std::string no_slot = VariableSlotKey(variable, "");
+  const std::string prefix = no_slot.substr(0, no_slot.find("/.ATTRIBUTES"));
+  const std::vector<StoredTensor>& all = reader.tensors();
+  std::vector<std::string> names;
+  for (auto it = std::lower_bound(
+           all.begin(), all.end(), prefix,
+           [](const StoredTensor&stored, const std::string&name) {
+             return stored.name < name;
+           });
+       it != all.end() && absl::StartsWith(it->name, prefix); ++it) {
+    std::optional<std::string> slot = SlotNameOf(variable, it->name);
+    if (slot.has_value()) names.push_back(*std::move(slot));
+  }
+  return names;
+}
+
+absl::Status CheckType(const TensorBundleReader& reader, const std::string& key,
+                       const TensorType& expected) {
+  const StoredTensor* const stored = reader.Find(key);
+  if (stored == nullptr) {
+    return absl::NotFoundError(absl::StrCat(
+        reader.prefix(), " is not a checkpoint of this model: it lacks \"", key,
+        "\", ", expected.ToString()));
+  }
+  const TensorType type{stored->dtype, stored->shape};
+  if (type == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(reader.prefix(), ": \"", key, "\" is ", type.ToString(),
+                   " there and ", expected.ToString(), " here"));
+}
+
+// Reads what a restore of `variable` takes, array by array. `sink` gets the
+// pieces of array 0, the value, and then those of each of `slots`.
+absl::Status ReadVariable(
+    const TensorBundleReader& reader, const ShardVariable& variable,
+    absl::Span<const std::string> slots,
+    absl::FunctionRef<absl::Status(int array, int64_t offset_bytes,
+                                   absl::Span<const uint8_t> bytes)>
+        sink) {
+  const std::string& name = variable.spec().variable().name();
+  const Place place = PlaceOf(variable);
+  for (int array = 0; array <= static_cast<int>(slots.size()); ++array) {
+    const std::string key = array == 0
+                                ? VariableValueKey(name)
+                                : VariableSlotKey(name, slots[array - 1]);
+    RETURN_IF_ERROR(CheckType(reader, key, place.full));
+    RETURN_IF_ERROR(reader.ReadPieces(
+        key, place.slice,
+        [&](int64_t offset_bytes, absl::Span<const uint8_t> bytes) {
+          return sink(array, offset_bytes, bytes);
+        }));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> ReadUpdateCount(const TensorBundleReader& reader,
+                                        const std::string& variable) {
+  const std::string key = UpdateCountKey(variable);
+  if (reader.Find(key) == nullptr) return 0;
+  RETURN_IF_ERROR(CheckType(reader, key, {DType::kInt64, Shape()}));
+  ASSIGN_OR_RETURN(const Tensor count, reader.Read(key));
+  return count.scalar<int64_t>();
+}
+
+// Of the slots that are stored, those to be restored.
+std::vector<std::string> WantedSlots(const TensorBundleReader& reader,
+                                     const ShardVariable& variable,
+                                     const UpdateRule* rule, bool values_only) {
+  if (values_only) return {};
+  std::vector<std::string> slots =
+      StoredSlots(reader, variable.spec().variable().name());
+  if (rule == nullptr) return slots;
+  std::erase_if(slots, [&](const std::string& slot) {
+    return std::none_of(rule->slots().begin(), rule->slots().end(),
+                        [&](const SlotSpec& s) { return s.name == slot; });
+  });
+  return slots;
+}
+
+absl::Status RestoreVariable(const TensorBundleReader& reader,
+                             const UpdateRule* rule, bool values_only,
+                             ShardVariable* variable) {
+  const std::vector<std::string> stored =
+      WantedSlots(reader, *variable, rule, values_only);
+  if (!stored.empty()) RETURN_IF_ERROR(variable->PrepareSlots(rule, stored));
+  const std::vector<std::string> slots =
+      values_only ? std::vector<std::string>() : variable->slot_names();
+  const auto array_of = [&](const std::string& name) {
+    return 1 + static_cast<int>(std::find(slots.begin(), slots.end(), name) -
+                                slots.begin());
+  };
+  RETURN_IF_ERROR(ReadVariable(
+      reader, *variable, stored,
+      [&](int array, int64_t offset_bytes, absl::Span<const uint8_t> bytes) {
+        variable->Overwrite(array == 0 ? 0 : array_of(stored[array - 1]),
+                            offset_bytes, bytes);
+        return absl::OkStatus();
+      }));
+  for (const std::string& slot : slots) {
+    if (std::find(stored.begin(), stored.end(), slot) == stored.end()) {
+      variable->ResetSlot(array_of(slot));
+    }
+  }
+  int64_t update_count = variable->update_count();
+  if (!values_only) {
+    ASSIGN_OR_RETURN(
+        update_count,
+        ReadUpdateCount(reader, variable->spec().variable().name()));
+  }
+  variable->FinishRestore(update_count);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WriteFrozenShard(const FrozenShard& shard,
+                              TensorBundleWriter* writer) {
+  for (const FrozenShard::Variable& entry : shard.variables) {
+    RETURN_IF_ERROR(WriteVariable(entry, writer));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyStored(
+    const TensorBundleReader& reader,
+    absl::Span<const std::shared_ptr<ShardVariable>> variables,
+    const UpdateRule* rule, bool values_only) {
+  for (const auto& variable : variables) {
+    RETURN_IF_ERROR(ReadVariable(
+        reader, *variable, WantedSlots(reader, *variable, rule, values_only),
+        [](int, int64_t, absl::Span<const uint8_t>) {
+          return absl::OkStatus();
+        }));
+    if (values_only) continue;
+    RETURN_IF_ERROR(
+        ReadUpdateCount(reader, variable->spec().variable().name()).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RestoreVariables(
+    const TensorBundleReader& reader,
+    absl::Span<const std::shared_ptr<ShardVariable>> variables,
+    const UpdateRule* rule, bool values_only) {
+  for (const auto& variable : variables) {
+    RETURN_IF_ERROR(RestoreVariable(reader, rule, values_only, variable.get()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,154 @@
+// What ShardVariable does for who saves and restores it.
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "ps/shard_variable.h"
+
+namespace muster {
+
+absl::Span<uint8_t> ShardVariable::BlockAt(int array, int block) {
+  const int64_t row_bytes =
+      row_elements_ * static_cast<int64_t>(SizeOf(type_.dtype));
+  const int stripe = block / blocks_per_stripe_;
+  const int64_t stripe_end = StripeRowBegin(stripe + 1);
+  const int64_t begin =
+      std::min(stripe_end, StripeRowBegin(stripe) +
+                               block % blocks_per_stripe_ * rows_per_block_);
+  const int64_t end = std::min(stripe_end, begin + rows_per_block_);
+  return {ArrayAt(array).mutable_raw_data() + begin * row_bytes,
+          static_cast<size_t>((end - begin) * row_bytes)};
+}
+
+void ShardVariable::PutAside(const PreparedUpdate& update, int stripe,
+                             int64_t row_begin, int64_t row_end) {
+  if (frozen_ == nullptr || frozen_->is_read()) return;
+  const bool is_gradient = update.kind == proto::APPLY_GRADIENT ||
+                           update.kind == proto::APPLY_SPARSE_GRADIENT;
+  const int array_count = is_gradient ? frozen_->array_count() : 1;
+  const int block_begin = stripe * blocks_per_stripe_;
+  const auto put_aside = [&](int block) {
+    for (int array = 0; array < array_count; ++array) {
+      frozen_->PutAside(array, block, BlockAt(array, block));
+    }
+  };
+  if (row_begin == row_end) {
+    for (int i = 0; i < blocks_per_stripe_; ++i) put_aside(block_begin + i);
+    return;
+  }
+  const int64_t stripe_row_begin = StripeRowBegin(stripe);
+  int last = -1;
+  for (int64_t i = row_begin; i < row_end; ++i) {
+    const int block =
+        block_begin +
+        static_cast<int>((update.rows[i] - stripe_row_begin) / rows_per_block_);
+    if (block == last) continue;
+    put_aside(block);
+    last = block;
+  }
+}
+
+ShardVariable::Frozen ShardVariable::Freeze(
+    std::shared_ptr<AsideBudget> budget) {
+  Thaw();
+  Frozen frozen;
+  frozen.slot_names = slot_names();
+  frozen.update_count = update_count();
+  frozen.rows = std::make_shared<FrozenRows>(
+      1 + static_cast<int>(frozen.slot_names.size()),
+      stripe_count_ * blocks_per_stripe_, std::move(budget));
+  frozen_ = frozen.rows;
+  return frozen;
+}
+
+absl::Status ShardVariable::ReadFrozen(
+    const Frozen& frozen, int array,
+    absl::FunctionRef<absl::Status(absl::Span<const uint8_t>)> sink) {
+  std::vector<uint8_t> bytes;
+  for (int block = 0; block < stripe_count_ * blocks_per_stripe_; ++block) {
+    bool is_there = false;
+    {
+      absl::MutexLock lock(&stripe_mutexes_[block / blocks_per_stripe_]);
+      const absl::Span<const uint8_t> live = BlockAt(array, block);
+      bytes.resize(live.size());
+      is_there = frozen.rows->Take(array, block, live, bytes.data());
+    }
+    if (!is_there) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "variable \"", spec_.shard_name(),
+          "\" is updated faster than it is saved, and there is no memory for "
+          "what it was; or another save has begun"));
+    }
+    RETURN_IF_ERROR(sink(bytes));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> ShardVariable::slot_names() const {
+  absl::MutexLock lock(&slots_mutex_);
+  std::vector<std::string> names;
+  for (const SlotSpec& slot : slot_specs_) names.push_back(slot.name);
+  return names;
+}
+
+absl::Status ShardVariable::PrepareSlots(const UpdateRule* rule,
+                                         absl::Span<const std::string> names) {
+  if (rule != nullptr) return MakeSlots(*rule);
+  absl::MutexLock lock(&slots_mutex_);
+  if (has_slots_) return absl::OkStatus();
+  slot_specs_.clear();
+  slots_.clear();
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(Tensor slot, MakeSlot(0));
+    slots_.push_back(std::move(slot));
+    slot_specs_.push_back({.name = name});
+  }
+  return absl::OkStatus();
+}
+
+void ShardVariable::Overwrite(int array, int64_t offset_bytes,
+                              absl::Span<const uint8_t> bytes) {
+  const int64_t row_bytes =
+      row_elements_ * static_cast<int64_t>(SizeOf(type_.dtype));
+  uint8_t* const to = ArrayAt(array).mutable_raw_data();
+  while (!bytes.empty()) {
+    const int stripe =
+        static_cast<int>(offset_bytes / (rows_per_stripe_ * row_bytes));
+    const int64_t stripe_end = StripeRowBegin(stripe + 1) * row_bytes;
+    const size_t count =
+        std::min<size_t>(bytes.size(), stripe_end - offset_bytes);
+    absl::MutexLock lock(&stripe_mutexes_[stripe]);
+    std::memcpy(to + offset_bytes, bytes.data(), count);
+    bytes.remove_prefix(count);
+    offset_bytes += static_cast<int64_t>(count);
+  }
+}
+
+void ShardVariable::ResetSlot(int array) {
+  double initial_value = 0;
+  {
+    absl::MutexLock lock(&slots_mutex_);
+    initial_value = slot_specs_[array - 1].initial_value;
+  }
+  VisitNumber(type_.dtype, [&]<typename T>() {
+    if constexpr (std::is_floating_point_v<T>) {
+      T* const slot = slots_[array - 1].mutable_flat<T>().data();
+      for (int stripe = 0; stripe < stripe_count_; ++stripe) {
+        absl::MutexLock lock(&stripe_mutexes_[stripe]);
+        std::fill(slot + StripeRowBegin(stripe) * row_elements_,
+                  slot + StripeRowBegin(stripe + 1) * row_elements_,
+                  static_cast<T>(initial_value));
+      }
+    }
+  });
+}
+
+void ShardVariable::FinishRestore(int64_t update_count) {
+  update_count_.store(update_count, std::memory_order_relaxed);
+  End();
+}
+
+}  // namespace muster
