@@ -8,6 +8,7 @@
 #include "common/base/random.h"
 #include "common/cluster/incarnation.h"
 #include "common/process/exit_code.h"
+#include "common/process/preemption_notice.h"
 #include "common/process/shutdown_signals.h"
 #include "common/process/start_line.h"
 
@@ -23,6 +24,8 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
             << std::endl;
   Task task(std::move(options), identity, seed, network);
   signals.SetHandler([&](int signal) {
+    // Training ends by itself when it has saved.
+    if (PreemptionNotice::OfProcess().Deliver()) return;
     // Nothing to take leave of.
     if (!task.Interrupt()) std::_Exit(128 + signal);
   });

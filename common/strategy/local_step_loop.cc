@@ -25,7 +25,8 @@ absl::StatusOr<std::unique_ptr<StepLoop>> LocalStepLoop::Create(
 absl::StatusOr<StepLoop::Outcome> LocalStepLoop::Run(int64_t step_count_max,
                                                      OnStep on_step) {
   Outcome outcome;
-  while (outcome.step_count < step_count_max) {
+  while (outcome.step_count < step_count_max && !outcome.was_told_to_stop) {
+    const bool is_last = is_to_stop_ && is_to_stop_();
     if (iterator_ == nullptr) {
       ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator({}, position_.pass));
     }
@@ -44,6 +45,7 @@ absl::StatusOr<StepLoop::Outcome> LocalStepLoop::Run(int64_t step_count_max,
     RETURN_IF_ERROR(step_->Run(element_, options, &results_));
     ++outcome.step_count;
     RETURN_IF_ERROR(on_step(results_));
+    outcome.was_told_to_stop = is_last;
   }
   return outcome;
 }

@@ -2,6 +2,7 @@
 #define COMMON_STRATEGY_LOCAL_STEP_LOOP_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -37,6 +38,10 @@ class LocalStepLoop final : public StepLoop {
       const Options& options);
 
   absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
+  bool StopWhen(std::function<bool()> is_to_stop) override {
+    is_to_stop_ = std::move(is_to_stop);
+    return true;
+  }
   StepPosition position() const override { return position_; }
   absl::Status Seek(const StepPosition& position) override;
 
@@ -48,6 +53,7 @@ class LocalStepLoop final : public StepLoop {
   const Dataset dataset_;
   std::unique_ptr<DatasetIterator> iterator_;  // Null between epochs.
   StepPosition position_;
+  std::function<bool()> is_to_stop_;  // May be empty.
   // Handed back to whoever filled them, so that their memory is used again.
   Element element_;
   std::vector<Tensor> results_;

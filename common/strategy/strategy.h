@@ -2,6 +2,7 @@
 #define COMMON_STRATEGY_STRATEGY_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,6 +48,8 @@ class StepLoop {
     bool end_of_data = false;
     // Stopped because another worker that trains in sync wants to stop.
     bool was_stopped = false;
+    // Stopped as StopWhen() asks, here or on another worker.
+    bool was_told_to_stop = false;
   };
 
   virtual ~StepLoop() = default;
@@ -55,6 +58,15 @@ class StepLoop {
   // in another order than they were started in.
   virtual absl::StatusOr<Outcome> Run(int64_t step_count_max,
                                       OnStep on_step) = 0;
+
+  // Whether Run() is to stop is asked before each step; once it is to, that
+  // step is the last, on all workers that train in sync, and as good as any
+  // other. Called between two Run()s, by all of them or none. Returns whether
+  // this kind of loop asks.
+  virtual bool StopWhen(std::function<bool()> is_to_stop) {
+    (void)is_to_stop;
+    return false;
+  }
 
   // What comes after the last step, also while `on_step` is told of it.
   virtual StepPosition position() const { return {}; }

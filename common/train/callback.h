@@ -2,6 +2,7 @@
 #define COMMON_TRAIN_CALLBACK_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "common/train/history.h"
@@ -55,6 +56,26 @@ class Callback {
   virtual absl::Status OnTrainBatchEnd(Model&, int64_t /*step*/, const Logs&) {
     return absl::OkStatus();
   }
+
+  // What is to be saved in a checkpoint, for training that goes on from there
+  // with a callback of the same kind in the same place: epochs without
+  // improvement, for example. RestoreState() comes after OnTrainBegin(), and,
+  // within an epoch, after OnEpochBegin().
+  virtual std::string SaveState() const { return ""; }
+  virtual absl::Status RestoreState(const std::string& /*state*/) {
+    return absl::OkStatus();
+  }
+
+  // Callbacks of a later turn are called after all those of earlier ones, so
+  // that what one saves of the others is of the same moment: 1 for those that
+  // save training, 2 for the one that saves those too.
+  virtual int turn() const { return 0; }
+
+  // The process, or another that trains in sync with it, was told to end.
+  // Called between two steps, the same on all of them, where one of the
+  // callbacks watches for it; Fit() ends afterwards, with kCancelled.
+  virtual bool watches_preemption() const { return false; }
+  virtual absl::Status OnPreemption(Model&) { return absl::OkStatus(); }
 
   // Of Evaluate(), and of the validation in Fit().
   virtual absl::Status OnTestBegin(Model&) { return absl::OkStatus(); }

@@ -1,10 +1,12 @@
 #include "common/train/fit_run.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,8 @@
 #include "common/dataset/dataset.h"
 #include "common/graph/graph.h"
 #include "common/nn/metric.h"
+#include "common/process/exit_code.h"
+#include "common/process/preemption_notice.h"
 #include "common/strategy/strategy.h"
 #include "common/tensor/tensor.h"
 #include "common/train/call_each.h"
@@ -29,6 +33,8 @@
 #include "common/train/model.h"
 #include "common/train/progress_bar.h"
 #include "common/train/step_graphs.h"
+#include "proto/optimizer.pb.h"
+#include "proto/training_state.pb.h"
 
 namespace muster {
 namespace {
@@ -116,20 +122,122 @@ FitRun::FitRun(Model* model, const Dataset& data, const FitOptions& options)
       data_(data),
       options_(options),
       verbosity_(ResolveVerbosity(options.verbose)),
-      sums_(AllMetrics(model->Parts())) {}
+      sums_(AllMetrics(model->Parts())),
+      epoch_(options.initial_epoch) {
+  model_->progress_ = this;
+}
+
+FitRun::~FitRun() { model_->progress_ = nullptr; }
 
 absl::StatusOr<History> FitRun::Run() {
   RETURN_IF_ERROR(Start());
+  const bool is_watched = std::any_of(
+      options_.callbacks.begin(), options_.callbacks.end(),
+      [](const Callback* callback) { return callback->watches_preemption(); });
+  std::optional<PreemptionNotice::Watch> watch;
+  const auto has_come = [] { return PreemptionNotice::OfProcess().has_come(); };
+  if (is_watched && loop_->StopWhen(has_come)) watch.emplace();
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnTrainBegin, *model_));
+  RETURN_IF_ERROR(GoOn());
   bool goes_on = true;
-  for (int epoch = options_.initial_epoch; epoch < options_.epochs && goes_on;
-       ++epoch) {
+  for (int epoch = epoch_; epoch < options_.epochs && goes_on; ++epoch) {
+    epoch_ = epoch;
     ASSIGN_OR_RETURN(goes_on, RunEpoch(epoch));
   }
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnTrainEnd, *model_, logs_));
   return std::move(history_);
+}
+
+proto::TrainingState FitRun::State() const {
+  proto::TrainingState state;
+  state.set_epoch(epoch_ + (epoch_has_ended_ ? 1 : 0));
+  double seconds = history_.train_seconds;
+  int64_t example_count = history_.example_count;
+  if (!epoch_has_ended_) {
+    state.set_step_in_epoch(epoch_steps_);
+    for (const std::vector<double>& sums : sums_.sums()) {
+      state.add_metric_sums()->mutable_values()->Assign(sums.begin(),
+                                                        sums.end());
+    }
+    if (epoch_steps_ > 0) {
+      seconds += absl::ToDoubleSeconds(options_.clock->Now() - epoch_start_);
+    }
+  }
+  const StepPosition position = loop_->position();
+  state.mutable_position()->set_pass(position.pass);
+  state.mutable_position()->set_element(position.element);
+  state.mutable_position()->set_step(position.step);
+  for (size_t i = 0; i < history_.epoch.size(); ++i) {
+    auto* const epoch = state.add_history();
+    epoch->set_number(history_.epoch[i]);
+    for (const auto& [name, values] : history_.history) {
+      // A value that is not logged in every epoch is one of the last ones.
+      const size_t skipped = history_.epoch.size() - values.size();
+      if (i >= skipped) (*epoch->mutable_logs())[name] = values[i - skipped];
+    }
+  }
+  state.set_step_count(history_.step_count);
+  state.set_example_count(example_count);
+  state.set_train_seconds(seconds);
+  for (const Callback* callback : options_.callbacks) {
+    state.add_callbacks(callback->SaveState());
+  }
+  return state;
+}
+
+absl::Status FitRun::GoOnFrom(const proto::TrainingState& state) {
+  if (history_.step_count > 0) {
+    return absl::FailedPreconditionError(
+        "training goes on from a checkpoint before its first step only");
+  }
+  go_on_from_ = state;
+  return absl::OkStatus();
+}
+
+absl::Status FitRun::GoOn() {
+  if (!go_on_from_.has_value()) return absl::OkStatus();
+  const proto::TrainingState& state = *go_on_from_;
+  epoch_ = static_cast<int>(state.epoch());
+  for (const proto::TrainingState::Epoch& epoch : state.history()) {
+    history_.epoch.push_back(static_cast<int>(epoch.number()));
+    for (const auto& [name, value] : epoch.logs()) {
+      history_.history[name].push_back(value);
+      logs_[name] = value;
+    }
+  }
+  history_.step_count = state.step_count();
+  history_.example_count = state.example_count();
+  history_.train_seconds = state.train_seconds();
+  const proto::TrainingState::Position& position = state.position();
+  RETURN_IF_ERROR(loop_->Seek({.pass = position.pass(),
+                               .element = position.element(),
+                               .step = position.step()}));
+  if (state.step_in_epoch() == 0) {
+    RETURN_IF_ERROR(RestoreCallbacks());
+    go_on_from_ = std::nullopt;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FitRun::RestoreCallbacks() const {
+  const auto& states = go_on_from_->callbacks();
+  const std::vector<Callback*>& callbacks = options_.callbacks;
+  if (static_cast<size_t>(states.size()) != callbacks.size()) {
+    LOG(WARNING) << "training was saved with " << states.size()
+                 << " callbacks and goes on with " << callbacks.size()
+                 << ": they start without what they knew";
+    return absl::OkStatus();
+  }
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    const std::string& state = states.Get(static_cast<int>(i));
+    if (!state.empty()) RETURN_IF_ERROR(callbacks[i]->RestoreState(state));
+  }
+  // What an epoch's beginning has changed was changed before the save already.
+  const proto::LearningRate& rate = go_on_from_->optimizer().learning_rate();
+  if (!rate.has_constant()) return absl::OkStatus();
+  return model_->SetLearningRate(rate.constant());
 }
 
 absl::Status FitRun::Start() {
@@ -161,6 +269,7 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
         options_.output == nullptr ? std::cout : *options_.output;
     output << "Epoch " << epoch + 1 << "/" << options_.epochs << std::endl;
   }
+  epoch_has_ended_ = false;
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnEpochBegin, *model_, epoch));
   ProgressBar bar({.target = plan_.steps_expected,
@@ -193,6 +302,7 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
   for (const auto& [name, value] : logs_) {
     history_.history[name].push_back(value);
   }
+  epoch_has_ended_ = true;
   RETURN_IF_ERROR(CallEach(options_.callbacks, &Callback::OnEpochEnd, *model_,
                            epoch, logs_));
   ASSIGN_OR_RETURN(model_->stop_training_,
@@ -200,17 +310,35 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
   return !ran_out && !model_->stop_training_;
 }
 
-absl::Status FitRun::TrainSteps(ProgressBar* bar) {
+absl::Status FitRun::BeginSteps() {
   sums_.Reset();
   epoch_steps_ = 0;
+  if (!go_on_from_.has_value()) return absl::OkStatus();
+  const proto::TrainingState& state = *go_on_from_;
+  std::vector<std::vector<double>> sums;
+  for (const proto::TrainingState::Sums& each : state.metric_sums()) {
+    sums.emplace_back(each.values().begin(), each.values().end());
+  }
+  RETURN_IF_ERROR(sums_.Restore(std::move(sums)));
+  epoch_steps_ = state.step_in_epoch();
+  RETURN_IF_ERROR(RestoreCallbacks());
+  go_on_from_ = std::nullopt;
+  return absl::OkStatus();
+}
+
+absl::Status FitRun::TrainSteps(ProgressBar* bar) {
+  RETURN_IF_ERROR(BeginSteps());
   const absl::Time start = options_.clock->Now();
+  epoch_start_ = start;
   last_step_end_ = start;
   RETURN_IF_ERROR(AnnounceStep());
   const int64_t steps_max =
       plan_.steps_max.value_or(std::numeric_limits<int64_t>::max());
   const absl::StatusOr<StepLoop::Outcome> outcome = loop_->Run(
-      steps_max,
+      steps_max - epoch_steps_,
       [&](absl::Span<const Tensor> results) { return OnStep(results, bar); });
+  // Before the epoch's sums are taken for those of an epoch that is over.
+  if (outcome.ok() && outcome->was_told_to_stop) return EndBeforePreemption();
   history_.train_seconds +=
       absl::ToDoubleSeconds(options_.clock->Now() - start);
   history_.example_count += sums_.example_count();
@@ -222,6 +350,19 @@ absl::Status FitRun::TrainSteps(ProgressBar* bar) {
   const bool was_stopped =
       model_->stop_training_ && absl::IsCancelled(outcome.status());
   return was_stopped ? absl::OkStatus() : outcome.status();
+}
+
+absl::Status FitRun::EndBeforePreemption() {
+  const absl::Status saved =
+      CallEach(options_.callbacks, &Callback::OnPreemption, *model_);
+  // Nobody leaves while the chief still writes.
+  RETURN_IF_ERROR(loop_->AgreeToStop(true).status());
+  RETURN_IF_ERROR(saved);
+  PreemptionNotice::OfProcess().Obey();
+  return WithExitCode(absl::CancelledError(absl::StrCat(
+                          "training was told to end, and did in epoch ",
+                          epoch_ + 1, " after step ", epoch_steps_)),
+                      ExitCode::kTerminated);
 }
 
 bool FitRun::RanOut(int epoch) const {

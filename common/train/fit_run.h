@@ -12,11 +12,13 @@
 #include "common/dataset/dataset.h"
 #include "common/strategy/strategy.h"
 #include "common/tensor/tensor.h"
+#include "common/train/checkpoints/training_progress.h"
 #include "common/train/evaluate_run.h"
 #include "common/train/history.h"
 #include "common/train/metric_sums.h"
 #include "common/train/model.h"
 #include "common/train/progress_bar.h"
+#include "proto/training_state.pb.h"
 
 namespace muster {
 
@@ -37,19 +39,30 @@ absl::StatusOr<EpochPlan> PlanEpochs(const Dataset& data,
                                      bool draws_from_copies);
 
 // One call of Model::Fit(). Used once.
-class FitRun {
+class FitRun final : public TrainingProgress {
  public:
-  // All are borrowed.
+  // All are borrowed. While it lives the model knows of it.
   FitRun(Model* model, const Dataset& data, const FitOptions& options);
+  ~FitRun() override;
 
   absl::StatusOr<History> Run();
 
+  proto::TrainingState State() const override;
+  absl::Status GoOnFrom(const proto::TrainingState& state) override;
+
  private:
   absl::Status Start();
+  // Where GoOnFrom() says, once callbacks know that training begins.
+  absl::Status GoOn();
+  absl::Status RestoreCallbacks() const;
   // Returns whether training goes on.
   absl::StatusOr<bool> RunEpoch(int epoch);
+  // At the epoch's first step, or where training goes on.
+  absl::Status BeginSteps();
   // Until the epoch ends or a callback stops training.
   absl::Status TrainSteps(ProgressBar* bar);
+  // Lets callbacks save; an error in any case.
+  absl::Status EndBeforePreemption();
   // Whether the epoch had fewer steps than it should have; warns if so.
   bool RanOut(int epoch) const;
   absl::Status OnStep(absl::Span<const Tensor> results, ProgressBar* bar);
@@ -68,6 +81,11 @@ class FitRun {
   History history_;
   Logs logs_;                // Of the last epoch.
   int64_t epoch_steps_ = 0;  // Done in this epoch.
+  int epoch_ = 0;
+  bool epoch_has_ended_ = false;
+  absl::Time epoch_start_;
+  // Set until the epoch in which training goes on has begun.
+  std::optional<proto::TrainingState> go_on_from_;
   absl::Time last_step_end_;
 };
 

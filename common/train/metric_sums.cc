@@ -63,6 +63,22 @@ absl::Status MetricSums::AddLoss(const Tensor& loss) {
   return absl::OkStatus();
 }
 
+absl::Status MetricSums::Restore(std::vector<std::vector<double>> sums) {
+  bool fits = sums.size() == sums_.size() && !sums.empty() &&
+              (sums[0].empty() || sums[0].size() == 2);
+  for (const std::vector<double>& each : sums) {
+    fits = fits && each.empty() == sums[0].empty();
+  }
+  if (!fits) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the checkpoint has sums of ", sums.size(),
+        " metrics, the loss among them, and the model has ", sums_.size(),
+        "; compile it with the metrics it was saved with"));
+  }
+  sums_ = std::move(sums);
+  return absl::OkStatus();
+}
+
 Logs MetricSums::Values() const {
   Logs logs;
   if (sums_[0].empty()) return logs;

@@ -27,6 +27,11 @@ class MetricSums {
   // "loss" and the metrics, of all steps since Reset().
   Logs Values() const;
 
+  // What has been added up, to go on from.
+  const std::vector<std::vector<double>>& sums() const { return sums_; }
+  //   kInvalidArgument  these are of other metrics
+  absl::Status Restore(std::vector<std::vector<double>> sums);
+
   int64_t example_count() const {
     return sums_[0].empty() ? 0 : static_cast<int64_t>(sums_[0][1]);
   }

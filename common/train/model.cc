@@ -1,5 +1,6 @@
 #include "common/train/model.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -179,7 +180,12 @@ absl::StatusOr<History> Model::Fit(const Dataset& data,
   RETURN_IF_ERROR(Prepare(data));
   RETURN_IF_ERROR(CheckHasOptimizer());
   stop_training_ = false;
-  return FitRun(this, data, options).Run();
+  FitOptions ordered = options;
+  std::stable_sort(ordered.callbacks.begin(), ordered.callbacks.end(),
+                   [](const Callback* a, const Callback* b) {
+                     return a->turn() < b->turn();
+                   });
+  return FitRun(this, data, ordered).Run();
 }
 
 absl::StatusOr<Logs> Model::Evaluate(const Dataset& data,

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/dataset/dataset.h"
@@ -23,10 +24,13 @@
 #include "common/strategy/strategy.h"
 #include "common/tensor/tensor.h"
 #include "common/train/callback.h"
+#include "common/train/checkpoints/training_checkpoint.h"
+#include "common/train/checkpoints/training_progress.h"
 #include "common/train/history.h"
 #include "common/train/progress_bar.h"
 #include "common/train/step_graphs.h"
 #include "proto/optimizer.pb.h"
+#include "proto/training_state.pb.h"
 
 namespace muster {
 
@@ -142,6 +146,41 @@ class Model {
   absl::StatusOr<std::vector<Tensor>> GetWeights() const;
   absl::Status SetWeights(absl::Span<const Tensor> values);
 
+  // Checkpoints in TensorFlow's format, under a prefix like "run/ckpt-3";
+  // common/variables/checkpoint_names.h says what is called how. Where replicas
+  // train in sync, all processes call these between the same steps: the chief
+  // writes and reads, and all return the same errors when reading.
+  //
+  // Everything that it takes to go on: weights, what the optimizer keeps, and
+  // in callbacks of Fit() where training stands.
+  //   kFailedPrecondition  not built
+  //   kResourceExhausted   the disk is full; what was there of this prefix
+  //   stays others               of the disk and of the servers
+  absl::Status SaveCheckpoint(const std::string& prefix);
+  // `path` is a prefix or a folder, of which the newest that is whole is taken.
+  // Returns where training stood; Fit() does not go on there by itself, but in
+  // a callback's OnTrainBegin() progress()->GoOnFrom() makes it.
+  //   kNotFound         no checkpoint, or it lacks a weight; names what is
+  //   there kInvalidArgument  a weight has another type there kDataLoss
+  //   damaged; names file and offset
+  absl::StatusOr<proto::TrainingState> RestoreCheckpoint(
+      const std::string& path);
+  // The values of the weights alone.
+  absl::Status SaveWeights(const std::string& prefix);
+  absl::Status LoadWeights(const std::string& path);
+
+  // The prefix that a path means to the chief; see training_checkpoint.h.
+  absl::StatusOr<std::string> FindCheckpoint(
+      const std::string& path, const std::string& checkpoint_name = "ckpt");
+
+  // What SaveCheckpoint() and SaveWeights() would write now. Only the chief is
+  // to write it.
+  absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeSnapshot();
+  absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeWeightsSnapshot();
+
+  // Null unless Fit() runs.
+  TrainingProgress* progress() const { return progress_; }
+
   // Keras' table of layers, output shapes and parameter counts.
   std::string Summary() const;
 
@@ -169,6 +208,10 @@ class Model {
   friend class EvaluateRun;
 
   absl::Status CheckCompiled() const;
+  absl::Status CheckBuilt(absl::string_view what) const;
+  proto::TrainingState State() const;
+  absl::StatusOr<proto::TrainingState> ReadStateOnChief(
+      const std::string& prefix);
   absl::Status CheckHasOptimizer() const;
   // Builds for the elements of `data` and checks that it can be trained on.
   absl::Status Prepare(const Dataset& data);
@@ -181,6 +224,7 @@ class Model {
   CompileOptions options_;
   bool built_ = false;
   bool stop_training_ = false;
+  TrainingProgress* progress_ = nullptr;  // Null unless Fit() runs.
 };
 
 }  // namespace muster

@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<PerReplica>> ReplicaRunner::Run(
   const uint64_t step_seed = run_count_++;
   RETURN_IF_ERROR(group_->Run([&](int r) -> absl::Status {
     Replica& replica = compiled->replicas[r];
-    RETURN_IF_ERROR(replica.step->Begin(/*wants_stop=*/false));
+    RETURN_IF_ERROR(replica.step->Begin(ReplicaStep::Wish::kGoOn));
     replica.step->BeginLeaf(call.has_data[r]);
     const RunOptions options{.step_seed = step_seed,
                              .example_offset = call.example_offsets[r]};

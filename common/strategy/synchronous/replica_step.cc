@@ -27,6 +27,7 @@ enum TrailerField : int {
   kWeightedLeaves,
   kWeight,
   kWantToStop,
+  kWantToStopAfter,
   kTrailerFieldCount,
 };
 
@@ -195,11 +196,12 @@ absl::Status ReplicaStep::Start() {
   return absl::OkStatus();
 }
 
-absl::Status ReplicaStep::Begin(bool wants_stop) {
-  wants_stop_ = wants_stop;
+absl::Status ReplicaStep::Begin(Wish wish) {
+  wish_ = wish;
   leaf_ = 0;
   if (IsAlone()) {
-    outcome_ = {.somebody_wants_to_stop = wants_stop};
+    outcome_ = {.somebody_wants_to_stop = wish == Wish::kStop,
+                .is_last_step = wish == Wish::kStopAfter};
     // Whoever made them may then use their memory again.
     results_.clear();
     return absl::OkStatus();
@@ -248,7 +250,8 @@ void ReplicaStep::WriteTrailer(absl::Span<const Tensor> results) {
   fields[kLeavesWithData] = has_data_ ? 1 : 0;
   fields[kWeightedLeaves] = is_weighted ? 1 : 0;
   fields[kWeight] = is_weighted ? static_cast<float>(session_->weight()) : 0;
-  fields[kWantToStop] = wants_stop_ ? 1 : 0;
+  fields[kWantToStop] = wish_ == Wish::kStop ? 1 : 0;
+  fields[kWantToStopAfter] = wish_ == Wish::kStopAfter ? 1 : 0;
   for (size_t i = 0; i < options_.result_types.size(); ++i) {
     const int item = gradient_count_ + 1 + static_cast<int>(i);
     uint8_t* const contribution = packs_->Contribution(item, leaf_);
@@ -267,6 +270,7 @@ void ReplicaStep::ReadTrailer() {
       reinterpret_cast<const float*>(packs_->Sum(gradient_count_));
   outcome_.leaves_with_data = static_cast<int64_t>(fields[kLeavesWithData]);
   outcome_.somebody_wants_to_stop = fields[kWantToStop] > 0;
+  outcome_.is_last_step = fields[kWantToStopAfter] > 0;
   const bool is_weighted = fields[kWeightedLeaves] > 0;
   // Without any weight there is nothing in the packs but zeros.
   gradient_scale_ = is_weighted && fields[kWeight] > 0

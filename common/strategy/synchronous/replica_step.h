@@ -69,6 +69,15 @@ class ReplicaStep {
     // Of all pieces of the global batch; 0: the step changed nothing.
     int64_t leaves_with_data = 0;
     bool somebody_wants_to_stop = false;
+    // Somebody wants to stop after it.
+    bool is_last_step = false;
+  };
+
+  // What a replica wants.
+  enum class Wish {
+    kGoOn,
+    kStop,       // Now: the step is nobody's.
+    kStopAfter,  // The step is the last.
   };
 
   //   kInvalidArgument  a result cannot be summed
@@ -90,7 +99,7 @@ class ReplicaStep {
   // with replica ops must run too.
   bool MustRun() const;
 
-  absl::Status Begin(bool wants_stop);
+  absl::Status Begin(Wish wish);
   void BeginLeaf(bool has_data);
   absl::Status EndLeaf(absl::Span<const Tensor> results);
   absl::Status Finish();
@@ -121,7 +130,7 @@ class ReplicaStep {
 
   int leaf_ = 0;
   bool has_data_ = false;
-  bool wants_stop_ = false;
+  Wish wish_ = Wish::kGoOn;
   bool is_weighted_ = false;
   double weight_ = 0;  // Of the leaf's gradients.
 

@@ -59,7 +59,7 @@ class ReplicaStepTest : public ::testing::Test {
   struct Brought {
     std::vector<Tensor> arguments;
     bool has_data = true;
-    bool wants_stop = false;
+    ReplicaStep::Wish wish = ReplicaStep::Wish::kGoOn;
   };
 
   void Start(int replica_count) {
@@ -111,7 +111,7 @@ class ReplicaStepTest : public ::testing::Test {
         [&](int replica) -> absl::Status {
           const Brought& own = brought[replica];
           ReplicaStep& step = *steps_[replica];
-          RETURN_IF_ERROR(step.Begin(own.wants_stop));
+          RETURN_IF_ERROR(step.Begin(own.wish));
           step.BeginLeaf(own.has_data);
           if (own.has_data || step.MustRun()) {
             RETURN_IF_ERROR(executables_[replica]->Run(own.arguments, {},
@@ -247,7 +247,7 @@ TEST_F(ReplicaStepTest, AStepWithoutDataChangesNothing) {
 TEST_F(ReplicaStepTest, AStepInWhichSomebodyStopsChangesNothing) {
   Start(2);
   ASSERT_OK(Compile(GradientStep()));
-  ASSERT_OK(Run({{{Pair(1, 1)}}, {{}, false, /*wants_stop=*/true}}));
+  ASSERT_OK(Run({{{Pair(1, 1)}}, {{}, false, ReplicaStep::Wish::kStop}}));
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(steps_[i]->outcome().somebody_wants_to_stop);
     EXPECT_THAT(Values(i, "w"), ElementsAre(0, 0));
@@ -380,7 +380,7 @@ TEST_F(ReplicaStepTest, FixedLeavesGiveTheSameBitsToAnyNumberOfReplicas) {
     ASSERT_OK(threads_->Run(
         [&](int replica) -> absl::Status {
           ReplicaStep& step = *steps_[replica];
-          RETURN_IF_ERROR(step.Begin(false));
+          RETURN_IF_ERROR(step.Begin(ReplicaStep::Wish::kGoOn));
           const Communicator::Range part =
               Communicator::PartOf(4, replica, replica_count);
           for (int64_t leaf = part.begin; leaf < part.end; ++leaf) {

@@ -150,8 +150,11 @@ absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::Run(
   RETURN_IF_ERROR(variables_->Synchronize());
   Outcome outcome;
   absl::Status stop;  // Not OK: why this worker wants to stop.
-  while (outcome.step_count < step_count_max) {
+  while (outcome.step_count < step_count_max && !outcome.was_told_to_stop) {
+    ReplicaStep::Wish wish = ReplicaStep::Wish::kGoOn;
+    if (is_to_stop_ && is_to_stop_()) wish = ReplicaStep::Wish::kStopAfter;
     if (!stop.ok()) {
+      wish = ReplicaStep::Wish::kStop;
       EmptyBatches();
     } else {
       absl::StatusOr<bool> has_batches = DrawBatches();
@@ -166,7 +169,7 @@ absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::Run(
         break;
       }
     }
-    ASSIGN_OR_RETURN(const StepEnd end, RunStep(!stop.ok()));
+    ASSIGN_OR_RETURN(const StepEnd end, RunStep(wish));
     if (end.somebody_wants_to_stop) {
       Rewind();
       if (!stop.ok()) return stop;
@@ -184,8 +187,11 @@ absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::Run(
     ++outcome.step_count;
     Note("between steps");
     const absl::Status status = on_step(Results());
+    outcome.was_told_to_stop = end.is_last_step;
     if (status.ok()) continue;
-    if (!MustTellOthers(status, outcome.step_count == step_count_max)) {
+    const bool is_last_step =
+        end.is_last_step || outcome.step_count == step_count_max;
+    if (!MustTellOthers(status, is_last_step)) {
       return status;
     }
     stop = status;
@@ -245,23 +251,25 @@ absl::Status SynchronousStepLoop::Seek(const StepPosition& position) {
 }
 
 absl::StatusOr<SynchronousStepLoop::StepEnd> SynchronousStepLoop::RunStep(
-    bool wants_stop) {
+    ReplicaStep::Wish wish) {
   Note("computing a step");
-  RETURN_IF_ERROR(group_->Run(
-      [&](int replica) { return RunReplica(replica, wants_stop); }));
+  RETURN_IF_ERROR(
+      group_->Run([&](int replica) { return RunReplica(replica, wish); }));
   const Replica& first = replicas_.front();
   if (first.rows != nullptr) {
     return StepEnd{.had_data = first.rows->contributor_count() > 0};
   }
   const ReplicaStep::Outcome& outcome = first.step->outcome();
   return StepEnd{.had_data = outcome.leaves_with_data > 0,
-                 .somebody_wants_to_stop = outcome.somebody_wants_to_stop};
+                 .somebody_wants_to_stop = outcome.somebody_wants_to_stop,
+                 .is_last_step = outcome.is_last_step};
 }
 
-absl::Status SynchronousStepLoop::RunReplica(int replica, bool wants_stop) {
+absl::Status SynchronousStepLoop::RunReplica(int replica,
+                                             ReplicaStep::Wish wish) {
   Replica& own = replicas_[replica];
   ReplicaStep& step = *own.step;
-  RETURN_IF_ERROR(step.Begin(wants_stop));
+  RETURN_IF_ERROR(step.Begin(wish));
   bool has_data = false;
   for (int i = own.batch_begin; i < own.batch_end; ++i) {
     const ReplicaBatch& batch = batches_[i];

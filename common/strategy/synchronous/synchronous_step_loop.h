@@ -65,6 +65,10 @@ class SynchronousStepLoop final : public StepLoop {
       const Options& options);
 
   absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
+  bool StopWhen(std::function<bool()> is_to_stop) override {
+    is_to_stop_ = std::move(is_to_stop);
+    return true;
+  }
   StepPosition position() const override { return position_; }
   absl::Status Seek(const StepPosition& position) override;
   absl::StatusOr<bool> AgreeToStop(bool wants_stop) override;
@@ -84,6 +88,7 @@ class SynchronousStepLoop final : public StepLoop {
   struct StepEnd {
     bool had_data = false;
     bool somebody_wants_to_stop = false;
+    bool is_last_step = false;
   };
 
   SynchronousStepLoop(LoopKind kind, ReplicaGroup* group,
@@ -97,8 +102,8 @@ class SynchronousStepLoop final : public StepLoop {
   // Without rows: for a worker that has stopped drawing.
   void EmptyBatches();
   void Note(const char* activity) const;
-  absl::StatusOr<StepEnd> RunStep(bool wants_stop);
-  absl::Status RunReplica(int replica, bool wants_stop);
+  absl::StatusOr<StepEnd> RunStep(ReplicaStep::Wish wish);
+  absl::Status RunReplica(int replica, ReplicaStep::Wish wish);
   absl::Span<const Tensor> Results() const;
   // What follows from an error of a callback: whether the loop goes on, for the
   // others to learn of it.
@@ -117,6 +122,7 @@ class SynchronousStepLoop final : public StepLoop {
 
   std::unique_ptr<DistributedIterator> iterator_;  // Null between epochs.
   StepPosition position_;
+  std::function<bool()> is_to_stop_;  // May be empty.
   std::vector<ReplicaBatch> batches_;
 };
 
