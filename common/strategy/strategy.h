@@ -104,6 +104,18 @@ struct StrategyReport {
   std::vector<std::string> tasks;
 };
 
+// Training as it was before, after a loss.
+struct Rollback {
+  // The checkpoint that variables were restored from; empty: they have their
+  // first values.
+  std::string checkpoint;
+  // Steps that had been taken and are undone.
+  int64_t undone_step_count = 0;
+  // What the source of SetProgressSource() said of that moment; empty when it
+  // was asked by nobody then, because training had not begun.
+  std::string progress;
+};
+
 // Decides where replicas and variables live and how replicas agree. Model code
 // does not change when the strategy does.
 //
@@ -146,6 +158,23 @@ class Strategy {
                                                 std::string bytes) {
     (void)what;
     return bytes;
+  }
+
+  // Where variables may be lost with a process and taken back from a
+  // checkpoint: `source` is asked whenever one is made, on the thread that
+  // makes it, where training stands then. Null: nobody is asked any more.
+  virtual void SetProgressSource(std::function<std::string()> source) {
+    (void)source;
+  }
+
+  // After a step, a read or a save has failed with `status`: whether training
+  // was rolled back since, or is about to be, and then waits for that. The
+  // caller goes back to what it was told, and its loops go on from there.
+  //   kDeadlineExceeded  what was lost does not come back
+  virtual absl::StatusOr<std::optional<Rollback>> AwaitRollback(
+      const absl::Status& status) {
+    (void)status;
+    return std::optional<Rollback>();
   }
 
   // How it has gone so far.

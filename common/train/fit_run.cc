@@ -127,7 +127,10 @@ FitRun::FitRun(Model* model, const Dataset& data, const FitOptions& options)
   model_->progress_ = this;
 }
 
-FitRun::~FitRun() { model_->progress_ = nullptr; }
+FitRun::~FitRun() {
+  model_->progress_ = nullptr;
+  if (loop_ != nullptr) model_->strategy()->SetProgressSource(nullptr);
+}
 
 absl::StatusOr<History> FitRun::Run() {
   RETURN_IF_ERROR(Start());
@@ -143,7 +146,13 @@ absl::StatusOr<History> FitRun::Run() {
   bool goes_on = true;
   for (int epoch = epoch_; epoch < options_.epochs && goes_on; ++epoch) {
     epoch_ = epoch;
-    ASSIGN_OR_RETURN(goes_on, RunEpoch(epoch));
+    const absl::StatusOr<bool> ran = RunEpoch(epoch);
+    if (ran.ok()) {
+      goes_on = *ran;
+    } else {
+      RETURN_IF_ERROR(GoBackAfter(ran.status()));
+      epoch = epoch_ - 1;
+    }
   }
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnTrainEnd, *model_, logs_));
@@ -221,6 +230,37 @@ absl::Status FitRun::GoOn() {
   return absl::OkStatus();
 }
 
+absl::Status FitRun::GoBackAfter(const absl::Status& failure) {
+  ASSIGN_OR_RETURN(const std::optional<Rollback> rollback,
+                   model_->strategy()->AwaitRollback(failure));
+  if (!rollback.has_value()) return failure;
+  const int epoch_before = epoch_;
+  const int64_t steps_before = epoch_steps_;
+  const auto durations = history_.step_durations;
+  history_ = History();
+  history_.step_durations = durations;
+  logs_.clear();
+  sums_.Reset();
+  epoch_ = options_.initial_epoch;
+  epoch_steps_ = 0;
+  epoch_has_ended_ = false;
+  go_on_from_ = std::nullopt;
+  if (!rollback->progress.empty()) {
+    go_on_from_.emplace();
+    if (!go_on_from_->ParseFromString(rollback->progress)) {
+      return absl::InternalError("what was kept of training is damaged");
+    }
+  }
+  const int64_t steps =
+      go_on_from_.has_value() ? go_on_from_->step_in_epoch() : 0;
+  RETURN_IF_ERROR(GoOn());
+  LOG(WARNING) << "training goes back from epoch " << epoch_before + 1
+               << ", step " << steps_before << ", to epoch " << epoch_ + 1
+               << ", step " << steps << ": " << rollback->undone_step_count
+               << " steps are undone";
+  return absl::OkStatus();
+}
+
 absl::Status FitRun::RestoreCallbacks() const {
   const auto& states = go_on_from_->callbacks();
   const std::vector<Callback*>& callbacks = options_.callbacks;
@@ -250,6 +290,7 @@ absl::Status FitRun::Start() {
                    TraceTrainStep(model_->Parts(), plan_.data.element_types()));
   ASSIGN_OR_RETURN(loop_,
                    strategy.CreateLoop(step, plan_.data, LoopKind::kTrain));
+  strategy.SetProgressSource([this] { return State().SerializeAsString(); });
   if (options_.validation_data.has_value()) {
     ASSIGN_OR_RETURN(validation_,
                      EvaluateRun::Create(model_, *options_.validation_data,

@@ -55,6 +55,9 @@ class FitRun final : public TrainingProgress {
   // Where GoOnFrom() says, once callbacks know that training begins.
   absl::Status GoOn();
   absl::Status RestoreCallbacks() const;
+  // After `failure`: back to where the variables are, if they were taken back;
+  // `failure` otherwise.
+  absl::Status GoBackAfter(const absl::Status& failure);
   // Returns whether training goes on.
   absl::StatusOr<bool> RunEpoch(int epoch);
   // At the epoch's first step, or where training goes on.
