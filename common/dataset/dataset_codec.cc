@@ -10,6 +10,7 @@
 #include "common/dataset/combine_stages.h"
 #include "common/dataset/csv.h"
 #include "common/dataset/dataset_node.h"
+#include "common/dataset/decode_files.h"
 #include "common/dataset/idx.h"
 #include "common/dataset/sources.h"
 #include "common/graph/graph_codec.h"
@@ -111,6 +112,8 @@ absl::StatusOr<Dataset> DecodeSource(const Stage& stage) {
       return DecodeIdx(stage.idx());
     case Stage::kCsv:
       return DecodeCsv(stage.csv());
+    case Stage::kImageFiles:
+      return Dataset(DecodeImageFiles(stage.image_files()));
     default:
       return Synthetic({.example_count = stage.synthetic().example_count(),
                         .feature_count = stage.synthetic().feature_count(),
@@ -121,6 +124,9 @@ absl::StatusOr<Dataset> DecodeSource(const Stage& stage) {
 }
 
 absl::StatusOr<Dataset> DecodeMap(const Dataset& input, const Stage::Map& map) {
+  if (map.built_in_case() != Stage::Map::BUILT_IN_NOT_SET) {
+    return Dataset(DecodeBuiltInMap(input.node(), map));
+  }
   ASSIGN_OR_RETURN(Graph graph, DecodeGraph(map.function(), BuiltinOps()));
   return input.Map(std::move(graph),
                    {.thread_count = map.thread_count(), .seed = map.seed()});
@@ -174,7 +180,7 @@ absl::StatusOr<Dataset> DecodeChange(const Stage& stage, const Dataset& input) {
 bool IsSource(Stage::KindCase kind) {
   return kind == Stage::kFromTensors || kind == Stage::kFromTensorSlices ||
          kind == Stage::kRange || kind == Stage::kIdx || kind == Stage::kCsv ||
-         kind == Stage::kSynthetic;
+         kind == Stage::kSynthetic || kind == Stage::kImageFiles;
 }
 
 // How many datasets a stage puts together; 0: it is no such stage.

@@ -1,5 +1,7 @@
 #include "common/dataset/dataset_codec.h"
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -10,8 +12,10 @@
 #include "common/base/random.h"
 #include "common/base/status_matchers.h"
 #include "common/dataset/dataset.h"
+#include "common/dataset/image_folder.h"
 #include "common/dataset/sources.h"
 #include "common/dataset/testing.h"
+#include "common/image/png.h"
 #include "common/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -41,6 +45,22 @@ std::string WriteFile(const std::string& name, const std::string& content) {
   const std::string path = testing::TempDir() + "/" + name;
   std::ofstream(path, std::ios::binary) << content;
   return path;
+}
+
+// A class of images.
+std::string MakeImageFolder() {
+  const std::string folder = testing::TempDir() + "/wire_images";
+  mkdir(folder.c_str(), 0777);
+  mkdir((folder + "/cat").c_str(), 0777);
+  for (const std::string name : {"a", "b", "c"}) {
+    const auto content = EncodePng({.height = 1,
+                                    .width = 1,
+                                    .channels = 1,
+                                    .pixels = {static_cast<uint8_t>(name[0])}});
+    EXPECT_OK(content);
+    WriteFile("wire_images/cat/" + name + ".png", content.value_or(""));
+  }
+  return folder;
 }
 
 // One of each stage there is.
@@ -73,6 +93,17 @@ std::vector<Dataset> Examples() {
            .scale = 0.5}),
       Idx(WriteFile("wire.idx", std::string("\0\0\x8\x1\0\0\0\x2" "ab", 10)),
           {.scale = 0.5}),
+      ImageFolder(MakeImageFolder(),
+                  {.image_size = {2, 3},
+                   .interpolation = Interpolation::kNearest,
+                   .color_mode = ColorMode::kGrayscale,
+                   .crop_to_aspect_ratio = true,
+                   .scale = 0.25,
+                   .fast_downscale = true,
+                   .corrupt_input = CorruptInput::kSkip,
+                   .thread_count = 1,
+                   .label_mode = LabelMode::kCategorical,
+                   .seed = 6}),
   };
 }
 

@@ -113,6 +113,10 @@ class DatasetNode {
   virtual absl::StatusOr<std::shared_ptr<const DatasetNode>> WithInputs(
       std::vector<std::shared_ptr<const DatasetNode>> inputs) const;
 
+  // Elements that this stage left out because its input was damaged, so far and
+  // in this process.
+  virtual int64_t corrupt_input_count() const { return 0; }
+
   // kBatch: elements that become one.
   virtual int64_t batch_size() const { return 0; }
 

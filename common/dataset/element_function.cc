@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/graph/graph_codec.h"
 #include "common/graph/graph_verifier.h"
 #include "common/kernels/cpu/cpu_kernels.h"
 #include "common/ops/builtin_ops.h"
@@ -19,8 +20,7 @@ class GraphFunction final : public ElementFunction {
   explicit GraphFunction(std::unique_ptr<Executable> executable)
       : executable_(std::move(executable)) {}
 
-  absl::Status Run(uint64_t seed, Element* argument,
-                   Element* result) override {
+  absl::Status Run(uint64_t seed, Element* argument, Element* result) override {
     return executable_->Run(*argument, {.step_id = 0, .step_seed = seed},
                             result);
   }
@@ -44,6 +44,10 @@ class GraphFunctionFactory final : public ElementFunctionFactory {
     return std::make_unique<GraphFunction>(std::move(executable));
   }
   const Graph* graph() const override { return &graph_; }
+  bool Encode(proto::DatasetStage::Map* map) const override {
+    *map->mutable_function() = EncodeGraph(graph_);
+    return true;
+  }
   const std::vector<TensorType>& result_types() const override {
     return result_types_;
   }
@@ -74,10 +78,10 @@ class HostFunction final : public ElementFunction {
           value.shape().IsCompatibleWith(declared.shape)) {
         continue;
       }
-      return absl::InvalidArgumentError(absl::StrCat(
-          "component ", c, " that the function returned is ",
-          value.IsValid() ? value.type().ToString() : "invalid", "; ",
-          declared.ToString(), " was declared"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("component ", c, " that the function returned is ",
+                       value.IsValid() ? value.type().ToString() : "invalid",
+                       "; ", declared.ToString(), " was declared"));
     }
     return absl::OkStatus();
   }
@@ -98,6 +102,7 @@ class HostFunctionFactory final : public ElementFunctionFactory {
     return std::make_unique<HostFunction>(&function_, &result_types_);
   }
   const Graph* graph() const override { return nullptr; }
+  bool Encode(proto::DatasetStage::Map*) const override { return false; }
   const std::vector<TensorType>& result_types() const override {
     return result_types_;
   }
@@ -125,13 +130,13 @@ absl::StatusOr<Graph> TraceElementFunction(
   return std::move(builder).Build();
 }
 
-absl::StatusOr<std::shared_ptr<const ElementFunctionFactory>>
-MakeGraphFunction(Graph graph, const std::vector<TensorType>& argument_types) {
+absl::StatusOr<std::shared_ptr<const ElementFunctionFactory>> MakeGraphFunction(
+    Graph graph, const std::vector<TensorType>& argument_types) {
   RETURN_IF_ERROR(VerifyGraph(graph, BuiltinOps()));
   if (graph.parameters.size() != argument_types.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the function takes ", graph.parameters.size(),
-        " components; elements have ", argument_types.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the function takes ", graph.parameters.size(),
+                     " components; elements have ", argument_types.size()));
   }
   for (size_t i = 0; i < argument_types.size(); ++i) {
     const TensorType& taken = graph.TypeOf({graph.parameters[i], 0});
@@ -139,15 +144,14 @@ MakeGraphFunction(Graph graph, const std::vector<TensorType>& argument_types) {
         taken.shape.IsCompatibleWith(argument_types[i].shape)) {
       continue;
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "component ", i, " of the function is ", taken.ToString(),
-        "; of the elements ", argument_types[i].ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("component ", i, " of the function is ", taken.ToString(),
+                     "; of the elements ", argument_types[i].ToString()));
   }
   for (const Node& node : graph.nodes) {
     if (!node.attributes.Has(kVariableAttribute)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("node \"", node.name,
-                     "\" uses a variable; datasets have none"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "node \"", node.name, "\" uses a variable; datasets have none"));
   }
   return std::make_shared<GraphFunctionFactory>(std::move(graph));
 }

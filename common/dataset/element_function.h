@@ -11,6 +11,7 @@
 #include "common/graph/graph.h"
 #include "common/graph/graph_builder.h"
 #include "common/tensor/tensor.h"
+#include "proto/dataset.pb.h"
 
 namespace muster {
 
@@ -32,8 +33,12 @@ class ElementFunctionFactory {
  public:
   virtual ~ElementFunctionFactory() = default;
   virtual absl::StatusOr<std::unique_ptr<ElementFunction>> Create() const = 0;
-  // Null when this is C++ and cannot be sent.
+  // What errors call the stage that runs it.
+  virtual const char* name() const { return "Map"; }
+  // Null when it is none.
   virtual const Graph* graph() const = 0;
+  // Sets the function of `map`; false when this is C++ and cannot be sent.
+  virtual bool Encode(proto::DatasetStage::Map* map) const = 0;
   // Types of the results.
   virtual const std::vector<TensorType>& result_types() const = 0;
 };
@@ -47,8 +52,8 @@ absl::StatusOr<Graph> TraceElementFunction(
 // Runs `graph` on the CPU.
 //   kInvalidArgument  the graph does not verify, its parameters are not
 //                     `argument_types`, or it reads or updates variables
-absl::StatusOr<std::shared_ptr<const ElementFunctionFactory>>
-MakeGraphFunction(Graph graph, const std::vector<TensorType>& argument_types);
+absl::StatusOr<std::shared_ptr<const ElementFunctionFactory>> MakeGraphFunction(
+    Graph graph, const std::vector<TensorType>& argument_types);
 
 // Calls `function` and checks that what comes back has `result_types`.
 std::shared_ptr<const ElementFunctionFactory> MakeHostFunction(

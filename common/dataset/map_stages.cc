@@ -1,7 +1,9 @@
 #include "common/dataset/map_stages.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -35,26 +37,50 @@ absl::Status FunctionError(const char* stage, uint64_t number,
                                                   ": ", status.message()));
 }
 
+// What is behind a stage's function, and what becomes of its errors.
+struct MappedStage {
+  const char* name = nullptr;
+  uint64_t key = 0;
+  CorruptInput corrupt_input = CorruptInput::kFail;
+  std::atomic<int64_t>* corrupt_input_count = nullptr;  // The node's.
+
+  bool Skips(const absl::Status& error) const {
+    return corrupt_input == CorruptInput::kSkip && IsCorruptInput(error);
+  }
+};
+
 class MappedElements final : public ElementStream {
  public:
   MappedElements(std::unique_ptr<ElementStream> input,
-                 std::unique_ptr<ElementFunction> function, uint64_t key)
-      : input_(std::move(input)), function_(std::move(function)), key_(key) {}
+                 std::unique_ptr<ElementFunction> function,
+                 const MappedStage& stage)
+      : input_(std::move(input)),
+        function_(std::move(function)),
+        stage_(stage),
+        skipped_(stage.corrupt_input_count) {}
 
   absl::StatusOr<bool> Next(Element* element) override {
-    ASSIGN_OR_RETURN(const bool more, input_->Next(&argument_));
-    if (!more) return false;
-    const uint64_t number = number_++;
-    const absl::Status status =
-        function_->Run(FoldIn(key_, number), &argument_, element);
-    if (!status.ok()) return FunctionError("Map", number, status);
-    return true;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, input_->Next(&argument_));
+      if (!more) {
+        skipped_.Report(stage_.name);
+        return false;
+      }
+      const uint64_t number = number_++;
+      absl::Status status =
+          function_->Run(FoldIn(stage_.key, number), &argument_, element);
+      if (status.ok()) return true;
+      status = FunctionError(stage_.name, number, status);
+      if (!stage_.Skips(status)) return status;
+      skipped_.Add(status);
+    }
   }
 
  private:
   const std::unique_ptr<ElementStream> input_;
   const std::unique_ptr<ElementFunction> function_;
-  const uint64_t key_;
+  const MappedStage stage_;
+  SkippedInput skipped_;
   Element argument_;  // Kept for its memory.
   uint64_t number_ = 0;
 };
@@ -65,10 +91,12 @@ class ParallelMappedElements final : public ElementStream {
  public:
   ParallelMappedElements(
       std::unique_ptr<ElementStream> input,
-      std::vector<std::unique_ptr<ElementFunction>> functions, uint64_t key)
+      std::vector<std::unique_ptr<ElementFunction>> functions,
+      const MappedStage& stage)
       : input_(std::move(input)),
         functions_(std::move(functions)),
-        key_(key),
+        stage_(stage),
+        skipped_(stage.corrupt_input_count),
         places_(2 * functions_.size()) {
     for (const auto& function : functions_) {
       threads_.emplace_back([this, worker = function.get()] { Work(worker); });
@@ -84,22 +112,38 @@ class ParallelMappedElements final : public ElementStream {
   }
 
   absl::StatusOr<bool> Next(Element* element) override {
-    absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(this, &ParallelMappedElements::NextIsReady));
-    Place& place = places_[consumed_ % places_.size()];
-    if (!place.more.ok() || !*place.more) return place.more;
-    std::swap(*element, place.result);
-    place.is_ready = false;
-    ++consumed_;
-    return true;
+    while (true) {
+      absl::Status skipped;
+      absl::StatusOr<bool> more = TakeNext(element, &skipped);
+      if (!skipped.ok()) {
+        skipped_.Add(skipped);
+        continue;
+      }
+      if (more.ok() && !*more) skipped_.Report(stage_.name);
+      return more;
+    }
   }
 
  private:
   struct Place {
     bool is_ready = false;
     absl::StatusOr<bool> more = false;  // Unless true, the last one.
+    absl::Status skipped;               // Unless OK, in place of a result.
     Element result;
   };
+
+  absl::StatusOr<bool> TakeNext(Element* element, absl::Status* skipped)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(this, &ParallelMappedElements::NextIsReady));
+    Place& place = places_[consumed_ % places_.size()];
+    if (!place.more.ok() || !*place.more) return place.more;
+    *skipped = std::exchange(place.skipped, absl::OkStatus());
+    if (skipped->ok()) std::swap(*element, place.result);
+    place.is_ready = false;
+    ++consumed_;
+    return true;
+  }
 
   bool NextIsReady() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return places_[consumed_ % places_.size()].is_ready;
@@ -128,11 +172,13 @@ class ParallelMappedElements final : public ElementStream {
     return false;
   }
 
-  void Publish(uint64_t number, absl::StatusOr<bool> more, Element* result)
+  void Publish(uint64_t number, absl::StatusOr<bool> more, Element* result,
+               absl::Status skipped = absl::OkStatus())
       ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     Place& place = places_[number % places_.size()];
     place.more = std::move(more);
+    place.skipped = std::move(skipped);
     if (result != nullptr) std::swap(place.result, *result);
     place.is_ready = true;
   }
@@ -143,12 +189,17 @@ class ParallelMappedElements final : public ElementStream {
     Element argument;
     Element result;
     while (Draw(&number, &argument)) {
-      const absl::Status status =
-          function->Run(FoldIn(key_, number), &argument, &result);
+      absl::Status status =
+          function->Run(FoldIn(stage_.key, number), &argument, &result);
       if (status.ok()) {
         Publish(number, true, &result);
+        continue;
+      }
+      status = FunctionError(stage_.name, number, status);
+      if (stage_.Skips(status)) {
+        Publish(number, true, nullptr, std::move(status));
       } else {
-        Publish(number, FunctionError("Map", number, status), nullptr);
+        Publish(number, std::move(status), nullptr);
       }
     }
   }
@@ -158,7 +209,8 @@ class ParallelMappedElements final : public ElementStream {
   bool input_ended_ ABSL_GUARDED_BY(input_mutex_) = false;
 
   const std::vector<std::unique_ptr<ElementFunction>> functions_;
-  const uint64_t key_;
+  const MappedStage stage_;
+  SkippedInput skipped_;  // The consumer's.
 
   absl::Mutex mutex_;
   std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);
@@ -169,47 +221,66 @@ class ParallelMappedElements final : public ElementStream {
   std::vector<std::thread> threads_;  // Constant after construction.
 };
 
+int64_t MappedCardinality(int64_t cardinality, CorruptInput corrupt_input) {
+  return corrupt_input == CorruptInput::kSkip && cardinality > 0
+             ? Dataset::kUnknownCardinality
+             : cardinality;
+}
+
 class MapNode final : public DatasetNode {
  public:
   MapNode(NodePointer input, FunctionPointer function,
-          const MapOptions& options)
-      : DatasetNode(function->result_types(), input->cardinality()),
+          const MapOptions& options, CorruptInput corrupt_input,
+          std::shared_ptr<std::atomic<int64_t>> corrupt_input_count)
+      : DatasetNode(function->result_types(),
+                    MappedCardinality(input->cardinality(), corrupt_input)),
         input_(std::move(input)),
         function_(std::move(function)),
-        options_(options) {}
+        options_(options),
+        corrupt_input_(corrupt_input),
+        corrupt_input_count_(std::move(corrupt_input_count)) {}
 
   absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
       const PassContext& context) const override {
     ASSIGN_OR_RETURN(std::unique_ptr<ElementStream> elements,
                      input_->MakeElements(context));
-    const uint64_t key =
-        FoldIn(options_.seed, static_cast<uint64_t>(context.epoch));
+    const MappedStage stage = {
+        .name = function_->name(),
+        .key = FoldIn(options_.seed, static_cast<uint64_t>(context.epoch)),
+        .corrupt_input = corrupt_input_,
+        .corrupt_input_count = corrupt_input_count_.get()};
     std::vector<std::unique_ptr<ElementFunction>> functions;
     for (int i = 0; i < options_.thread_count; ++i) {
       ASSIGN_OR_RETURN(functions.emplace_back(), function_->Create());
     }
     if (functions.size() == 1) {
       return std::make_unique<MappedElements>(std::move(elements),
-                                              std::move(functions[0]), key);
+                                              std::move(functions[0]), stage);
     }
-    return std::make_unique<ParallelMappedElements>(std::move(elements),
-                                                    std::move(functions), key);
+    return std::make_unique<ParallelMappedElements>(
+        std::move(elements), std::move(functions), stage);
   }
 
   StageKind kind() const override { return StageKind::kElements; }
   std::vector<NodePointer> inputs() const override { return {input_}; }
   absl::StatusOr<NodePointer> WithInputs(
       std::vector<NodePointer> inputs) const override {
-    return MakeMap(std::move(inputs[0]), function_, options_);
+    return std::make_shared<MapNode>(std::move(inputs[0]), function_, options_,
+                                     corrupt_input_, corrupt_input_count_);
   }
+  int64_t corrupt_input_count() const override { return *corrupt_input_count_; }
 
   absl::Status Encode(proto::Dataset* encoded) const override {
-    if (function_->graph() == nullptr) return HostFunctionError("Map");
+    proto::DatasetStage stage;
+    if (!function_->Encode(stage.mutable_map())) {
+      return HostFunctionError("Map");
+    }
     RETURN_IF_ERROR(input_->Encode(encoded));
-    proto::DatasetStage::Map* const map = encoded->add_stages()->mutable_map();
-    *map->mutable_function() = EncodeGraph(*function_->graph());
-    map->set_thread_count(options_.thread_count);
-    map->set_seed(options_.seed);
+    stage.mutable_map()->set_thread_count(options_.thread_count);
+    stage.mutable_map()->set_seed(options_.seed);
+    stage.mutable_map()->set_skip_corrupt_input(corrupt_input_ ==
+                                                CorruptInput::kSkip);
+    *encoded->add_stages() = std::move(stage);
     return absl::OkStatus();
   }
 
@@ -217,6 +288,9 @@ class MapNode final : public DatasetNode {
   const NodePointer input_;
   const FunctionPointer function_;
   const MapOptions options_;
+  const CorruptInput corrupt_input_;
+  // Shared with the same stage on other inputs.
+  const std::shared_ptr<std::atomic<int64_t>> corrupt_input_count_;
 };
 
 class FilteredElements final : public ElementStream {
@@ -328,7 +402,7 @@ class GraphFilterNode final : public DatasetNode {
 
 absl::StatusOr<NodePointer> MakeMap(
     NodePointer input, std::shared_ptr<const ElementFunctionFactory> function,
-    const MapOptions& options) {
+    const MapOptions& options, CorruptInput corrupt_input) {
   if (options.thread_count < 1 || options.thread_count > kMapThreadCountMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("Map: thread_count is ", options.thread_count,
@@ -338,7 +412,8 @@ absl::StatusOr<NodePointer> MakeMap(
     return absl::InvalidArgumentError("Map: the function returns nothing");
   }
   return std::make_shared<MapNode>(std::move(input), std::move(function),
-                                   options);
+                                   options, corrupt_input,
+                                   std::make_shared<std::atomic<int64_t>>(0));
 }
 
 absl::StatusOr<NodePointer> MakeFilter(

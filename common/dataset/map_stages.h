@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "common/dataset/corrupt_input.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/dataset_node.h"
 #include "common/dataset/element_function.h"
@@ -16,9 +17,12 @@ namespace muster {
 
 inline constexpr int kMapThreadCountMax = 64;
 
+// With kSkip, elements are left out for which the function returns an error
+// that IsCorruptInput().
 absl::StatusOr<NodePointer> MakeMap(
     NodePointer input, std::shared_ptr<const ElementFunctionFactory> function,
-    const MapOptions& options);
+    const MapOptions& options,
+    CorruptInput corrupt_input = CorruptInput::kFail);
 
 absl::StatusOr<NodePointer> MakeFilter(
     NodePointer input, std::shared_ptr<const ElementFunctionFactory> predicate);
