@@ -51,6 +51,14 @@ absl::StatusOr<std::string> Decode(const std::string& bytes) {
   return bytes.substr(1);
 }
 
+absl::StatusOr<std::string> ReadState(const std::string& prefix) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
+                   TensorBundleReader::Open(Disk::Real(), prefix));
+  ASSIGN_OR_RETURN(const proto::TrainingState state,
+                   ReadTrainingState(*reader));
+  return state.SerializeAsString();
+}
+
 }  // namespace
 
 absl::Status Model::CheckBuilt(absl::string_view what) const {
@@ -113,16 +121,7 @@ absl::Status Model::LoadWeights(const std::string& path) {
 absl::StatusOr<proto::TrainingState> Model::ReadStateOnChief(
     const std::string& prefix) {
   absl::StatusOr<std::string> read = std::string();
-  if (strategy_->is_chief()) {
-    absl::StatusOr<std::unique_ptr<TensorBundleReader>> reader =
-        TensorBundleReader::Open(Disk::Real(), prefix);
-    read = reader.status();
-    if (reader.ok()) {
-      absl::StatusOr<proto::TrainingState> state = ReadTrainingState(**reader);
-      read = state.status();
-      if (state.ok()) read = state->SerializeAsString();
-    }
-  }
+  if (strategy_->is_chief()) read = ReadState(prefix);
   ASSIGN_OR_RETURN(const std::string bytes,
                    strategy_->FromChief("where training stood", Encode(read)));
   ASSIGN_OR_RETURN(const std::string serialized, Decode(bytes));
