@@ -30,7 +30,9 @@
 #include "common/tensor/tensor.h"
 #include "common/train/adapt.h"
 #include "common/train/atomic_file.h"
+#include "common/train/callback.h"
 #include "common/train/history.h"
+#include "common/train/job_callbacks.h"
 #include "common/train/job_data.h"
 #include "common/train/job_model.h"
 #include "common/train/job_text.h"
@@ -171,6 +173,7 @@ absl::Status ValidateJob(const proto::TrainingJob& job) {
   RETURN_IF_ERROR(BuildJobModel(job.model()).status());
   RETURN_IF_ERROR(BuildCompileOptions(job, /*seed=*/0).status());
   RETURN_IF_ERROR(BuildJobInput(job.input()).status());
+  RETURN_IF_ERROR(BuildJobCallbacks(job).status());
   RETURN_IF_ERROR(CheckJobStrategy(job.strategy()));
   if (!job.has_train()) {
     return absl::InvalidArgumentError(
@@ -226,7 +229,12 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
   Model model(layer);
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
   RETURN_IF_ERROR(AdaptNormalization(layer, datasets.train));
-  const FitOptions fit = BuildFitOptions(job, datasets, options);
+  FitOptions fit = BuildFitOptions(job, datasets, options);
+  ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<Callback>> callbacks,
+                   BuildJobCallbacks(job, options.output));
+  for (const auto& callback : callbacks) {
+    fit.callbacks.push_back(callback.get());
+  }
   ASSIGN_OR_RETURN(summary.history, model.Fit(datasets.train, fit));
   for (const auto& [name, values] : summary.history.history) {
     summary.final[name] = values.back();
