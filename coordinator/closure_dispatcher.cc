@@ -63,6 +63,7 @@ struct ClosureDispatcher::Action {
   enum class Kind { kOpen, kSend, kCancel } kind = Kind::kOpen;
   int worker = 0;
   uint64_t session = 0;
+  uint64_t generation = 0;
   std::shared_ptr<Stream> stream;
   proto::WorkerCommand command;
   std::vector<ClosureQueue::Taken> closures;
@@ -99,6 +100,11 @@ ClosureDispatcher::~ClosureDispatcher() {
   absl::MutexLock lock(&mutex_);
   for (const WorkerLane& lane : lanes_) {
     if (lane.stream != nullptr) streams.push_back(lane.stream);
+  }
+  for (const WorkerLane& lane : lanes_) {
+    if (lane.replaced_stream != nullptr) {
+      streams.push_back(lane.replaced_stream);
+    }
   }
   for (auto& stream : std::exchange(doomed_, {})) streams.push_back(stream);
   mutex_.Unlock();
@@ -219,6 +225,62 @@ absl::StatusOr<std::vector<Tensor>> ClosureDispatcher::Fetch(
   return results;
 }
 
+absl::Status ClosureDispatcher::Drain(absl::Time deadline) {
+  absl::MutexLock lock(&mutex_);
+  const absl::Time started = clock_->Now();
+  ++drain_count_;
+  queue_.RecallUnstarted();
+  wake_ = true;
+  const bool is_in_time = clock_->AwaitWithDeadline(
+      &mutex_, absl::Condition(this, &ClosureDispatcher::IsDrained), deadline);
+  if (queue_.in_flight_count() == 0 && !is_suspended_ && !is_aborted_) {
+    return absl::OkStatus();
+  }
+  --drain_count_;
+  wake_ = true;
+  if (!is_in_time) {
+    return TimedOut("the end of all steps under way", clock_->Now() - started);
+  }
+  return absl::AbortedError(
+      "steps cannot end: a parameter server is lost, or the job is over");
+}
+
+void ClosureDispatcher::Undrain() {
+  absl::MutexLock lock(&mutex_);
+  --drain_count_;
+  wake_ = true;
+}
+
+void ClosureDispatcher::Suspend() {
+  absl::MutexLock lock(&mutex_);
+  is_suspended_ = true;
+}
+
+void ClosureDispatcher::Resume() {
+  absl::MutexLock lock(&mutex_);
+  is_suspended_ = false;
+  wake_ = true;
+}
+
+ClosureIds ClosureDispatcher::RollBack(const RollbackWork& work) {
+  absl::MutexLock lock(&mutex_);
+  generation_ = work.generation;
+  for (WorkerLane& lane : lanes_) Renew(&lane);
+  if (!work.failure.ok()) queue_.FailAll(work.failure);
+  wake_ = true;
+  return queue_.RollBack(work.kept);
+}
+
+ClosureIds ClosureDispatcher::succeeded() const {
+  absl::MutexLock lock(&mutex_);
+  return queue_.succeeded();
+}
+
+bool ClosureDispatcher::is_aborted() const {
+  absl::MutexLock lock(&mutex_);
+  return is_aborted_;
+}
+
 void ClosureDispatcher::Abort(const absl::Status& why) {
   absl::MutexLock lock(&mutex_);
   if (is_aborted_) return;
@@ -326,9 +388,13 @@ void ClosureDispatcher::UseIfReady(WorkerLane* lane) {
   lane->failed_open_count = 0;
   lane->silent_ticks = 0;
   lane->last_error.clear();
+  if (lane->replaced_stream != nullptr) {
+    doomed_.push_back(std::move(lane->replaced_stream));
+  }
   queue_.WorkerReady(lane->worker);
   missing_->MarkPresent(WorkerTasks(options_.cluster)[lane->worker]);
-  if (++lane->sessions_open_count > 1) {
+  const bool is_renewed = std::exchange(lane->is_renewed, false);
+  if (++lane->sessions_open_count > 1 && !is_renewed) {
     ++recovered_count_;
     LOG(INFO) << lane->channel->peer() << " is back, incarnation "
               << IncarnationString(lane->incarnation);
@@ -359,23 +425,33 @@ void ClosureDispatcher::Lose(WorkerLane* lane, const absl::Status& why) {
       missing_->Fail(absl::FailedPreconditionError(why.message()));
     }
   }
-  std::shared_ptr<Stream> stream = std::move(lane->stream);
-  lane->stream = nullptr;
-  lane->accepted = false;
-  lane->state = WorkerLane::State::kClosed;
-  ++lane->session;
-  lane->functions_told = 0;
-  lane->iterators_told = 0;
-  lane->mark_told = 0;
-  lane->fingerprints_there.clear();
-  lane->released.clear();
+  for (auto* const stream : {&lane->stream, &lane->replaced_stream}) {
+    if (*stream != nullptr) doomed_.push_back(std::move(*stream));
+  }
+  lane->BeginAnew();
   lane->next_open_time =
       clock_->Now() +
       (was_open ? absl::ZeroDuration()
                 : BackoffDelay(options_.reconnect, lane->failed_open_count,
                                lane->session));
-  if (stream != nullptr) doomed_.push_back(std::move(stream));
   wake_ = true;
+}
+
+void ClosureDispatcher::Renew(WorkerLane* lane) {
+  if (lane->state == WorkerLane::State::kEnded ||
+      lane->state == WorkerLane::State::kClosed) {
+    return;
+  }
+  if (lane->state == WorkerLane::State::kOpen) {
+    queue_.WorkerReleased(lane->worker);
+    lane->is_renewed = true;
+  }
+  if (lane->replaced_stream != nullptr) {
+    doomed_.push_back(std::move(lane->replaced_stream));
+  }
+  lane->replaced_stream = std::move(lane->stream);
+  lane->BeginAnew();
+  lane->next_open_time = clock_->Now();
 }
 
 void ClosureDispatcher::RunLoop() {
@@ -453,6 +529,7 @@ void ClosureDispatcher::Plan(absl::Time now, std::vector<Action>* actions) {
       action.kind = Action::Kind::kOpen;
       action.worker = lane.worker;
       action.session = lane.session;
+      action.generation = generation_;
     } else if (lane.state == WorkerLane::State::kOpen) {
       Action action;
       if (PlanCommand(now, &lane, &action))
@@ -469,7 +546,8 @@ bool ClosureDispatcher::PlanCommand(absl::Time now, WorkerLane* lane,
   const int worker = lane->worker;
   // The mark rides along; alone it goes with the heartbeat.
   bool has_content = heartbeat_due_;
-  if (now >= paused_until_ && queue_.HasClosuresFor(worker) &&
+  if (now >= paused_until_ && !is_suspended_ && drain_count_ == 0 &&
+      queue_.HasClosuresFor(worker) &&
       (queue_.queued_count() >= kClosuresWorthAMessage ||
        queue_.backlog(worker) < kBacklogEnough)) {
     AddDefinitions(functions_, iterators_, lane, &action->command);
@@ -528,6 +606,7 @@ void ClosureDispatcher::Open(const Action& action) {
   *opening->mutable_cluster() = EncodeCluster(options_.cluster);
   opening->set_worker_index(WorkerTasks(options_.cluster)[action.worker].index);
   opening->set_job_seed(options_.job_seed);
+  opening->set_generation(action.generation);
   opening->set_runner_count(options_.queue.runner_count);
   opening->set_heartbeat_interval_ms(
       absl::ToInt64Milliseconds(options_.heartbeat_interval));
@@ -539,7 +618,14 @@ void ClosureDispatcher::Open(const Action& action) {
   absl::MutexLock lock(&mutex_);
   if (lane.session != action.session ||
       lane.state != WorkerLane::State::kOpening) {
-    doomed_.push_back(stream);
+    // A worker whose only session ends takes its coordinator for lost.
+    const bool is_followed = lane.state == WorkerLane::State::kClosed ||
+                             lane.state == WorkerLane::State::kOpening;
+    if (is_followed && lane.replaced_stream == nullptr) {
+      lane.replaced_stream = stream;
+    } else {
+      doomed_.push_back(stream);
+    }
     wake_ = true;
     return;
   }

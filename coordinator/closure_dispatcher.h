@@ -23,6 +23,7 @@
 #include "common/rpc/message.h"
 #include "common/rpc/service.h"
 #include "common/tensor/tensor.h"
+#include "coordinator/closure_ids.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/release_list.h"
 #include "coordinator/remote_value.h"
@@ -102,6 +103,38 @@ class ClosureDispatcher {
                                             absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // ---- Checkpoints and rollbacks: see server_recovery.h.
+
+  // Hands nothing out any more, has what is unstarted handed back, and waits
+  // until nothing is under way. Undrain() ends that; each call of this one that
+  // returned OK needs one.
+  //   kDeadlineExceeded  says what it waits for
+  //   kAborted           Suspend() was called, or Abort()
+  absl::Status Drain(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Undrain() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Hands nothing out until Resume(), without waiting for anybody. Nothing is
+  // settled meanwhile.
+  void Suspend() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Resume() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  struct RollbackWork {
+    // Closures whose effects stay.
+    ClosureIds kept;
+    // Servers are in this generation now.
+    uint64_t generation = 0;
+    // Not OK: all closures that are queued or under way are cancelled, and this
+    // is the failure that is to be taken. OK: they stay in the queue.
+    absl::Status failure;
+  };
+  // While suspended. Workers get new sessions, what was under way goes back to
+  // the queue, and the closures whose effects are undone are returned.
+  ClosureIds RollBack(const RollbackWork& work) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Closures whose effects are there.
+  ClosureIds succeeded() const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool is_aborted() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Fails everything, now and for good.
   void Abort(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -158,11 +191,19 @@ class ClosureDispatcher {
   absl::Status TimedOut(absl::string_view what, absl::Duration waited) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
+  // Gives the worker a new session; the old one ends when the new one stands,
+  // so that the worker does not take its coordinator for lost.
+  void Renew(WorkerLane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  bool IsDrained() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return queue_.in_flight_count() == 0 || is_suspended_ || is_aborted_ ||
+           stopping_;
+  }
   bool MayWake() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return wake_ || stopping_;
   }
   bool IsSettled() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return queue_.idle() || is_aborted_ || stopping_;
+    return (queue_.idle() && !is_suspended_) || is_aborted_ || stopping_;
   }
   bool MaySchedule() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return queue_.failing() ? IsSettled() : (queue_.HasRoom() || stopping_);
@@ -194,6 +235,9 @@ class ClosureDispatcher {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_aborted_ ABSL_GUARDED_BY(mutex_) = false;
   bool job_ending_ ABSL_GUARDED_BY(mutex_) = false;
+  int drain_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_suspended_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   int exit_code_ ABSL_GUARDED_BY(mutex_) = 0;
   int ended_lane_count_ ABSL_GUARDED_BY(mutex_) = 0;
   int observer_count_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -120,6 +120,38 @@ void ClosureQueue::WorkerLost(int worker, const absl::Status& why) {
   for (const absl::Status& suspect : suspects) StoreFailure(suspect);
 }
 
+void ClosureQueue::WorkerReleased(int worker) {
+  const std::deque<uint64_t> held = std::exchange(lanes_[worker].in_flight, {});
+  lanes_[worker] = Lane(options_);
+  for (size_t i = held.size(); i-- > 0;) {
+    Entry* const entry = Find(held[i]);
+    --in_flight_count_;
+    if (entry->is_cancelled || failing()) {
+      entry->value->SetError(absl::CancelledError(absl::StrCat(
+          "closure ", held[i], " was cancelled while it was under way")));
+      MarkFinished(entry);
+    } else {
+      Requeue(held[i], entry);
+      ++requeued_count_;
+    }
+  }
+  DropFinished();
+}
+
+void ClosureQueue::RecallUnstarted() {
+  for (Lane& lane : lanes_) {
+    // From the end, where they are handed back.
+    for (size_t i = lane.in_flight.size();
+         i-- > static_cast<size_t>(options_.runner_count);) {
+      Recall(lane.in_flight[i], Find(lane.in_flight[i]));
+    }
+  }
+}
+
+ClosureIds ClosureQueue::RollBack(const ClosureIds& kept) {
+  return std::exchange(succeeded_, kept).Minus(kept);
+}
+
 bool ClosureQueue::HasClosuresFor(int worker) const {
   const Lane& lane = lanes_[worker];
   return lane.ready && queued_count_ > 0 &&
@@ -172,6 +204,7 @@ absl::Status ClosureQueue::Finish(int worker, uint64_t id,
   if (entry == nullptr) return NotHeld(worker, id);
   LeaveLane(entry, id);
   entry->value->SetResults(std::move(results));
+  succeeded_.Add(id);
   MarkFinished(entry);
   DropFinished();
   RecallForIdleWorkers();
@@ -184,6 +217,7 @@ absl::Status ClosureQueue::FinishKept(int worker, uint64_t id,
   if (entry == nullptr) return NotHeld(worker, id);
   LeaveLane(entry, id);
   entry->value->SetKept(std::move(kept));
+  succeeded_.Add(id);
   MarkFinished(entry);
   DropFinished();
   RecallForIdleWorkers();

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "coordinator/closure_ids.h"
 #include "coordinator/credit_window.h"
 #include "coordinator/remote_value.h"
 
@@ -89,6 +90,10 @@ class ClosureQueue {
   // fail. `why` names the worker.
   void WorkerLost(int worker, const absl::Status& why);
 
+  // Its session is replaced by another, through no fault of its closures, which
+  // go back to the head of the queue.
+  void WorkerReleased(int worker);
+
   // Something is to be sent to the worker.
   bool HasClosuresFor(int worker) const;
   bool HasRecallsFor(int worker) const;
@@ -107,6 +112,20 @@ class ClosureQueue {
   absl::Status FailOrRetry(int worker, uint64_t id, const absl::Status& status);
   absl::Status Return(int worker, uint64_t id);
   void ObservePace(int worker, int64_t count, absl::Duration busy);
+
+  // ---- Checkpoints and rollbacks.
+
+  // Every closure that its worker has not started is to be handed back.
+  void RecallUnstarted();
+
+  // The closures whose effects are there: those that have succeeded.
+  const ClosureIds& succeeded() const { return succeeded_; }
+
+  // The effects of all but `kept` are undone. Returns whose they were.
+  ClosureIds RollBack(const ClosureIds& kept);
+
+  // Cancels everything, for this reason.
+  void FailAll(const absl::Status& why) { StoreFailure(why); }
 
   // ---- The end.
 
@@ -190,6 +209,7 @@ class ClosureQueue {
   int64_t in_flight_count_ = 0;
   int64_t finished_count_ = 0;
   int64_t requeued_count_ = 0;
+  ClosureIds succeeded_;
 
   absl::Status first_failure_;
   bool aborted_ = false;

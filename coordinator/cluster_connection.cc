@@ -9,7 +9,6 @@
 #include "common/cluster/task_id.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status_detail.h"
-#include "coordinator/report_intake.h"
 #include "proto/parameter_server.pb.h"
 #include "ps/client/methods.h"
 
@@ -24,25 +23,6 @@ std::vector<TaskId> WorkersAndServers(const ClusterSpec& cluster) {
   std::vector<TaskId> tasks = cluster.Tasks(TaskType::kWorker);
   for (const TaskId task : cluster.Tasks(TaskType::kPs)) tasks.push_back(task);
   return tasks;
-}
-
-// A closure that could not reach a server is tried again: its pushes apply once
-// however often they come. Whether the server is lost is for ServerWatch to
-// say.
-FailureVerdict JudgeFailure(const absl::Status& status) {
-  const auto failure = GetTaskFailure(status);
-  if (!failure.has_value() || failure->task_type() != "ps") {
-    return FailureVerdict::kFailure;
-  }
-  switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kAborted:
-    case absl::StatusCode::kCancelled:
-      return FailureVerdict::kRetry;
-    default:
-      return FailureVerdict::kFailure;
-  }
 }
 
 absl::Status CheckOptions(const ClusterConnection::Options& options) {
@@ -92,6 +72,7 @@ absl::StatusOr<std::shared_ptr<ClusterConnection>> ClusterConnection::Open(
   store.shared_memory = options.shared_memory;
   ASSIGN_OR_RETURN(connection->variables_,
                    RemoteVariableStore::Open(network, std::move(store)));
+  connection->StartRecovery();
   return connection;
 }
 
@@ -105,10 +86,16 @@ ClusterConnection::ClusterConnection(const Options& options, Network* network,
       held_(options.cluster.task_count(TaskType::kPs)) {}
 
 ClusterConnection::~ClusterConnection() {
-  // The watch calls the dispatcher.
+  {
+    absl::MutexLock lock(&mutex_);
+    told_of_changes_ = nullptr;
+  }
+  // Recovery calls all the others, and dispatchers ask who is lost.
+  store_ = nullptr;
+  recovery_ = nullptr;
   variables_ = nullptr;
-  watch_ = nullptr;
   dispatcher_ = nullptr;
+  watch_ = nullptr;
 }
 
 ChannelOptions ClusterConnection::ChannelTo(TaskId task) const {
@@ -136,7 +123,9 @@ void ClusterConnection::StartDispatcher() {
   dispatcher.heartbeat_interval = options_.heartbeat_interval;
   dispatcher.heartbeat_timeout = options_.heartbeat_timeout;
   dispatcher_ = std::make_unique<ClosureDispatcher>(
-      dispatcher, std::move(channels), JudgeFailure, &missing_, clock_);
+      dispatcher, std::move(channels),
+      [this](const absl::Status& status) { return Judge(status); }, &missing_,
+      clock_);
 }
 
 void ClusterConnection::StartWatch() {
@@ -149,29 +138,67 @@ void ClusterConnection::StartWatch() {
   watch.ask_interval = options_.heartbeat_interval;
   watch.silence_timeout = options_.heartbeat_timeout;
   watch_ = std::make_unique<ServerWatch>(
-      watch, std::move(channels),
-      [this](int server, const absl::Status& why) {
-        OnServerLost(server, why);
-      },
-      &missing_, clock_);
+      watch, std::move(channels), [this] { OnServerChange(); }, &missing_,
+      clock_);
 }
 
-void ClusterConnection::OnServerLost(int server, const absl::Status& why) {
-  std::string held;
+void ClusterConnection::StartRecovery() {
+  recovery_ = std::make_unique<ServerRecovery>(
+      options_.recovery,
+      ServerRecovery::Parts{.dispatcher = dispatcher_.get(),
+                            .watch = watch_.get(),
+                            .variables = variables_.get(),
+                            .what_it_held =
+                                [this](int server) {
+                                  absl::MutexLock lock(&mutex_);
+                                  return held_[server].empty()
+                                             ? "the variables it held"
+                                             : held_[server];
+                                },
+                            .clock = clock_});
+  store_ =
+      std::make_unique<RecoverableStore>(variables_.get(), recovery_.get());
   {
     absl::MutexLock lock(&mutex_);
-    held = held_[server];
+    told_of_changes_ = recovery_.get();
   }
-  absl::Status lost(
-      why.code(),
-      absl::StrCat(why.message(), "; with it are gone ",
-                   held.empty() ? "the variables it held" : held,
-                   ", so the job cannot go on. Start it again: it resumes from "
-                   "its newest checkpoint, if it keeps any"));
-  if (const auto failure = GetTaskFailure(why); failure.has_value()) {
-    lost = WithTaskFailure(lost, *failure);
+  // One may have been lost before.
+  recovery_->OnServerChange();
+}
+
+void ClusterConnection::OnServerChange() {
+  absl::MutexLock lock(&mutex_);
+  if (told_of_changes_ != nullptr) told_of_changes_->OnServerChange();
+}
+
+// A closure that could not reach a server is tried again: its pushes apply once
+// however often they come. Whether the server is lost is for ServerWatch to
+// say; a closure may know earlier that another process is in its place.
+FailureVerdict ClusterConnection::Judge(const absl::Status& status) const {
+  const auto failure = GetTaskFailure(status);
+  if (!failure.has_value() || failure->task_type() != "ps") {
+    return FailureVerdict::kFailure;
   }
-  dispatcher_->Abort(lost);
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
+      return FailureVerdict::kRetry;
+    case absl::StatusCode::kFailedPrecondition: {
+      absl::MutexLock lock(&mutex_);
+      const int server = failure->task_index();
+      const bool is_other_process =
+          server >= 0 && server < watch_->server_count() &&
+          failure->incarnation() != watch_->incarnation(server);
+      const bool is_recovering =
+          told_of_changes_ != nullptr && told_of_changes_->is_recovering();
+      return is_other_process || is_recovering ? FailureVerdict::kRetry
+                                               : FailureVerdict::kFailure;
+    }
+    default:
+      return FailureVerdict::kFailure;
+  }
 }
 
 void ClusterConnection::NoteShards() {

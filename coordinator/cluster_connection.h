@@ -18,7 +18,11 @@
 #include "common/cluster/missing_tasks.h"
 #include "common/rpc/identity.h"
 #include "common/rpc/network.h"
+#include "common/variables/variable_store.h"
 #include "coordinator/closure_dispatcher.h"
+#include "coordinator/recoverable_store.h"
+#include "coordinator/report_intake.h"
+#include "coordinator/server_recovery.h"
 #include "coordinator/server_watch.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
@@ -30,8 +34,10 @@ namespace muster {
 // parameter servers, and the variables. Lasts from the first handshake to the
 // end of the job.
 //
-// A lost parameter server ends the job: every wait returns an error that names
-// the server, its incarnation and what it held.
+// A lost parameter server is waited for, and training is rolled back to the
+// newest checkpoint: see ServerRecovery. One that stays away ends the job:
+// every wait returns an error that names the server, its incarnation and what
+// it held.
 //
 // Thread-safe.
 class ClusterConnection {
@@ -54,6 +60,8 @@ class ClusterConnection {
     bool shared_memory = true;
     int attempts_per_closure_max = 4;
     int64_t queued_closures_max = 256 * 1024;
+    // After the loss of a parameter server.
+    ServerRecovery::Options recovery;
   };
 
   // Waits for every worker and parameter server; `report` gets a line that
@@ -74,7 +82,9 @@ class ClusterConnection {
   const Options& options() const { return options_; }
   const std::string& job_id() const { return job_id_; }
   ClosureDispatcher& dispatcher() { return *dispatcher_; }
-  RemoteVariableStore& variables() { return *variables_; }
+  // For whoever trains.
+  VariableStore& variables() { return *store_; }
+  ServerRecovery& recovery() { return *recovery_; }
   ServerWatch& servers() { return *watch_; }
 
   // Asks the servers what they hold, to be able to say what is lost with one.
@@ -93,7 +103,10 @@ class ClusterConnection {
   ChannelOptions ChannelTo(TaskId task) const;
   void StartDispatcher();
   void StartWatch();
-  void OnServerLost(int server, const absl::Status& why)
+  void StartRecovery() ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnServerChange() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Must not wait.
+  FailureVerdict Judge(const absl::Status& status) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
@@ -104,8 +117,12 @@ class ClusterConnection {
   std::unique_ptr<ClosureDispatcher> dispatcher_;
   std::unique_ptr<ServerWatch> watch_;
   std::unique_ptr<RemoteVariableStore> variables_;
+  std::unique_ptr<ServerRecovery> recovery_;
+  std::unique_ptr<RecoverableStore> store_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
+  // Null until there is one.
+  ServerRecovery* told_of_changes_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   // By server: "3 shards (1.2 MiB): dense/kernel/part_0, ...".
   std::vector<std::string> held_ ABSL_GUARDED_BY(mutex_);

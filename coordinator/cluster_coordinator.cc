@@ -7,7 +7,9 @@
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint_manager.h"
 #include "common/graph/graph_codec.h"
+#include "common/variables/variable_store.h"
 #include "coordinator/closure_arguments.h"
 #include "coordinator/closure_queue.h"
 #include "proto/graph.pb.h"
@@ -98,6 +100,27 @@ absl::StatusOr<PerWorker<Iterator>> ClusterCoordinator::CreatePerWorkerDataset(
   return PerWorker<Iterator>(
       connection_->dispatcher().AddIterator(std::move(record)),
       std::move(element_types));
+}
+
+void ClusterCoordinator::OnRollback(
+    std::function<void(const RollbackReport&)> handler) {
+  connection_->recovery().SetHandler(std::move(handler));
+}
+
+absl::StatusOr<std::string> ClusterCoordinator::SaveCheckpoint(
+    const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointManager> manager,
+                   CheckpointManager::Create({.folder = folder}));
+  ASSIGN_OR_RETURN(const std::string prefix, manager->NextPrefix());
+  VariableStore& variables = connection_->variables();
+  const int shard_count = variables.checkpoint_shard_count();
+  if (absl::Status saved = variables.SaveShards(prefix, shard_count);
+      !saved.ok()) {
+    manager->Abandon(prefix, shard_count);
+    return saved;
+  }
+  RETURN_IF_ERROR(manager->Publish(prefix, shard_count));
+  return prefix;
 }
 
 int ClusterCoordinator::worker_count() const {

@@ -1,8 +1,10 @@
 #ifndef COORDINATOR_CLUSTER_COORDINATOR_H_
 #define COORDINATOR_CLUSTER_COORDINATOR_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,7 @@
 #include "coordinator/per_worker.h"
 #include "coordinator/per_worker_dataset.h"
 #include "coordinator/remote_value.h"
+#include "coordinator/server_recovery.h"
 
 namespace muster {
 
@@ -29,8 +32,9 @@ namespace muster {
 // Only control passes through here: variables live on parameter servers,
 // iterators on workers, and tensors travel between those two directly.
 //
-// Losing a worker costs a retry. Losing a parameter server ends the job: every
-// call says which, and what went with it.
+// Losing a worker costs a retry. After the loss of a parameter server training
+// is rolled back to the newest checkpoint, and goes on: see OnRollback(). One
+// that stays away ends the job: every call says which, and what went with it.
 //
 // Deadlines are points of absl::Now(). Without one, a call waits up to an hour.
 //
@@ -97,6 +101,23 @@ class ClusterCoordinator {
       const WorkerDatasetFunction& make);
 
   int worker_count() const;
+
+  // Tells `handler` of rollbacks, on another thread, when all servers are back
+  // where they were and before closures go on. Closures that had not succeeded
+  // stay scheduled; those of the report had, and what they did is undone: it is
+  // for the caller to schedule as many again. `handler` must not call this
+  // object. Null takes it back.
+  //
+  // Without a handler a rollback is a failure (kAborted) as of a closure, of
+  // which the next call tells, and everything that was scheduled is cancelled.
+  void OnRollback(std::function<void(const RollbackReport&)> handler);
+
+  // Writes a checkpoint of all variables and slots to `folder`, which all tasks
+  // see, as `ckpt-<n>`; training may be rolled back to it. Waits for steps
+  // under way, and writes while the next ones run. Returns its prefix.
+  //   kAborted  a parameter server was lost
+  //   others    of the disk; name file and task
+  absl::StatusOr<std::string> SaveCheckpoint(const std::string& folder);
 
  private:
   absl::StatusOr<ClosureWork> MakeWork(

@@ -23,6 +23,12 @@ ParameterServerStrategy::Create(Task& task,
   connection_options.attempts_per_closure_max = options.attempts_per_step_max;
   connection_options.startup_timeout = task.options().startup_timeout;
   connection_options.shared_memory = task.options().shared_memory;
+  connection_options.recovery.return_timeout =
+      task.options().server_return_timeout;
+  connection_options.recovery.recovery_count_max =
+      task.options().recovery_count_max;
+  connection_options.recovery.checkpoint_dir = options.checkpoint_dir;
+  connection_options.recovery.checkpoint_interval = options.checkpoint_interval;
   ASSIGN_OR_RETURN(std::shared_ptr<ClusterConnection> connection,
                    ClusterConnection::Open(
                        connection_options, task.network(), Clock::Real(),
@@ -54,7 +60,8 @@ StrategyReport ParameterServerStrategy::Report() const {
   const ClosureDispatcher::Counters counters =
       connection_->dispatcher().counters();
   return {.retry_count = counters.requeued_count,
-          .recovery_count = counters.recovered_count,
+          .recovery_count = counters.recovered_count +
+                            connection_->recovery().recovery_count(),
           .tasks = connection_->DescribeTasks()};
 }
 

@@ -1,19 +1,24 @@
 #ifndef COORDINATOR_PARAMETER_SERVER_STRATEGY_H_
 #define COORDINATOR_PARAMETER_SERVER_STRATEGY_H_
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/dataset/dataset.h"
 #include "common/graph/graph.h"
+#include "common/process/task.h"
 #include "common/strategy/strategy.h"
 #include "common/variables/variable_store.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/remote_step_loop.h"
-#include "common/process/task.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
 
@@ -31,6 +36,12 @@ struct ParameterServerStrategyOptions {
   int attempts_per_step_max = 4;
   // Batches that a worker makes ready ahead of its step.
   int prefetch_batch_count = 2;
+  // A folder that all tasks see, where checkpoints are kept from which training
+  // goes on after the loss of a parameter server: one at its beginning, and one
+  // after every interval. Empty: there are those that callbacks write, and the
+  // variables' first values.
+  std::string checkpoint_dir = "";
+  absl::Duration checkpoint_interval = absl::Minutes(1);
 };
 
 // Asynchronous training: variables on parameter servers, steps on workers,
@@ -39,6 +50,9 @@ struct ParameterServerStrategyOptions {
 // A train loop gives each worker its own copy of the data, each shuffled in
 // another order, and steps apply their updates as they finish. An evaluate loop
 // runs on this machine and sees each element once.
+//
+// A parameter server that is lost and started again takes training back to the
+// newest checkpoint (docs/design/recovery.md); one that stays away ends it.
 //
 // Equivalent to: tf.distribute.ParameterServerStrategy. Thread-safe.
 class ParameterServerStrategy final : public Strategy {
@@ -65,6 +79,13 @@ class ParameterServerStrategy final : public Strategy {
   absl::StatusOr<std::unique_ptr<StepLoop>> CreateLoop(const Graph& step,
                                                        const Dataset& dataset,
                                                        LoopKind kind) override;
+  void SetProgressSource(std::function<std::string()> source) override {
+    connection_->recovery().SetProgressSource(std::move(source));
+  }
+  absl::StatusOr<std::optional<Rollback>> AwaitRollback(
+      const absl::Status& status) override {
+    return connection_->recovery().AwaitRollback(status);
+  }
   StrategyReport Report() const override;
 
   const std::shared_ptr<ClusterConnection>& connection() const {

@@ -30,6 +30,9 @@ absl::StatusOr<std::unique_ptr<RemoteStepLoop>> RemoteStepLoop::Create(
       step.name, EncodeGraph(FeedFromIterator(step)).SerializeAsString());
   RETURN_IF_ERROR(loop->OpenIterators());
   loop->connection_->NoteShards();
+  ServerRecovery& recovery = loop->connection_->recovery();
+  loop->loop_id_ = recovery.AddLoop(loop.get());
+  recovery.SaveIfDue(/*at_once=*/true);
   return loop;
 }
 
@@ -43,6 +46,7 @@ RemoteStepLoop::RemoteStepLoop(std::shared_ptr<ClusterConnection> connection,
       pass_step_count_(dataset.Cardinality()) {}
 
 RemoteStepLoop::~RemoteStepLoop() {
+  if (loop_id_ != 0) connection_->recovery().RemoveLoop(loop_id_);
   const absl::Status status = Abandon();
   if (!status.ok()) LOG(WARNING) << "a training loop ended badly: " << status;
 }
@@ -50,8 +54,14 @@ RemoteStepLoop::~RemoteStepLoop() {
 absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
                                                       OnStep on_step) {
   Outcome outcome;
-  int64_t scheduled_count = 0;
+  RETURN_IF_ERROR(HandOverKept(step_count_max, on_step, &outcome));
+  int64_t scheduled_count = outcome.step_count;
   while (true) {
+    connection_->recovery().SaveIfDue();
+    if (is_to_stop_ && is_to_stop_()) {
+      RETURN_IF_ERROR(FinishBegun(on_step, &outcome));
+      return outcome;
+    }
     while (scheduled_count < step_count_max &&
            (pass_step_count_ < 0 || steps_into_pass_ < pass_step_count_) &&
            static_cast<int>(scheduled_.size()) < options_.steps_ahead_max) {
@@ -81,6 +91,66 @@ absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
     steps_into_pass_ = 0;
   }
   return outcome;
+}
+
+absl::Status RemoteStepLoop::FinishBegun(OnStep on_step, Outcome* outcome) {
+  ClosureDispatcher& dispatcher = connection_->dispatcher();
+  for (const RemoteValue& value : scheduled_) {
+    dispatcher.Cancel(value.closure_id());
+  }
+  RETURN_IF_ERROR(dispatcher.Join(clock_->Now() + options_.stall_timeout));
+  while (!scheduled_.empty()) {
+    const RemoteValue value = std::move(scheduled_.front());
+    scheduled_.pop_front();
+    if (!value.state()->status().ok()) {
+      --steps_into_pass_;
+      continue;
+    }
+    ASSIGN_OR_RETURN(
+        const std::vector<Tensor> results,
+        dispatcher.Fetch(value, clock_->Now() + options_.stall_timeout));
+    ++outcome->step_count;
+    RETURN_IF_ERROR(on_step(results));
+  }
+  outcome->was_told_to_stop = true;
+  return absl::OkStatus();
+}
+
+absl::Status RemoteStepLoop::HandOverKept(int64_t step_count_max,
+                                          OnStep on_step, Outcome* outcome) {
+  while (!kept_.empty() && outcome->step_count < step_count_max) {
+    const std::vector<Tensor> results = std::move(kept_.front());
+    kept_.pop_front();
+    ++outcome->step_count;
+    RETURN_IF_ERROR(on_step(results));
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const void> RemoteStepLoop::OnCut() {
+  auto state = std::make_shared<CutState>();
+  state->kept = kept_;
+  for (const RemoteValue& value : scheduled_) {
+    if (!value.done()) continue;
+    auto results = connection_->dispatcher().Fetch(
+        value, clock_->Now() + options_.stall_timeout);
+    if (results.ok()) state->kept.push_back(*std::move(results));
+  }
+  state->steps_into_pass =
+      steps_into_pass_ - static_cast<int64_t>(scheduled_.size() + kept_.size());
+  return state;
+}
+
+void RemoteStepLoop::OnRollback(const void* state) {
+  // They were cancelled with everything else.
+  scheduled_.clear();
+  kept_.clear();
+  steps_into_pass_ = 0;
+  if (state == nullptr) return;
+  const auto* const cut = static_cast<const CutState*>(state);
+  kept_ = cut->kept;
+  steps_into_pass_ =
+      cut->steps_into_pass + static_cast<int64_t>(cut->kept.size());
 }
 
 absl::Status RemoteStepLoop::OpenIterators() {

@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,9 +15,11 @@
 #include "common/dataset/dataset.h"
 #include "common/graph/graph.h"
 #include "common/strategy/strategy.h"
+#include "common/tensor/tensor.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/remote_value.h"
+#include "coordinator/server_recovery.h"
 
 namespace muster {
 
@@ -24,8 +29,12 @@ namespace muster {
 // A pass through data that ends is as many steps as it has batches, whoever
 // runs them. Results are handed over in the order of scheduling.
 //
+// When training is rolled back, Run() fails. The next one goes on from there:
+// first come the results of steps whose effects stay and that had not been
+// handed over at that moment, and steps that were scheduled are forgotten.
+//
 // Not thread-safe.
-class RemoteStepLoop final : public StepLoop {
+class RemoteStepLoop final : public StepLoop, private CutParticipant {
  public:
   struct Options {
     // Steps scheduled before their results have been taken.
@@ -49,6 +58,13 @@ class RemoteStepLoop final : public StepLoop {
 
   absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
 
+  // Steps that have begun are the last; those scheduled behind them are not
+  // run.
+  bool StopWhen(std::function<bool()> is_to_stop) override {
+    is_to_stop_ = std::move(is_to_stop);
+    return true;
+  }
+
  private:
   RemoteStepLoop(std::shared_ptr<ClusterConnection> connection,
                  const Dataset& dataset, const Options& options, Clock* clock);
@@ -59,6 +75,18 @@ class RemoteStepLoop final : public StepLoop {
   absl::Status AwaitFront();
   // Cancels what is under way and waits for it.
   absl::Status Abandon();
+  absl::Status FinishBegun(OnStep on_step, Outcome* outcome);
+  // The results of steps that are not under way any more.
+  absl::Status HandOverKept(int64_t step_count_max, OnStep on_step,
+                            Outcome* outcome);
+
+  // What had been handed over at a cut, and what had not.
+  struct CutState {
+    int64_t steps_into_pass = 0;  // Of those handed over.
+    std::deque<std::vector<Tensor>> kept;
+  };
+  std::shared_ptr<const void> OnCut() override;
+  void OnRollback(const void* state) override;
 
   const std::shared_ptr<ClusterConnection> connection_;
   const Dataset dataset_;
@@ -69,6 +97,9 @@ class RemoteStepLoop final : public StepLoop {
   ClosureWork work_;
   int64_t steps_into_pass_ = 0;
   std::deque<RemoteValue> scheduled_;
+  std::deque<std::vector<Tensor>> kept_;
+  uint64_t loop_id_ = 0;
+  std::function<bool()> is_to_stop_;  // Or null.
 };
 
 }  // namespace muster

@@ -52,9 +52,10 @@ class ServerWatch::Observer final : public StreamObserver {
 
 ServerWatch::ServerWatch(const Options& options,
                          std::vector<std::unique_ptr<Channel>> channels,
-                         OnLost on_lost, MissingTasks* missing, Clock* clock)
+                         OnChange on_change, MissingTasks* missing,
+                         Clock* clock)
     : options_(options),
-      on_lost_(std::move(on_lost)),
+      on_change_(std::move(on_change)),
       missing_(missing),
       clock_(clock),
       servers_(channels.size()),
@@ -99,26 +100,41 @@ void ServerWatch::ExpectEnd() {
 void ServerWatch::OnAnswer(int server, uint64_t session,
                            const ReceivedMessage& message) {
   const auto event = message.ParseBody<proto::WatchEvent>();
-  std::vector<Action> actions;
   {
     absl::MutexLock lock(&mutex_);
     Watched& watched = servers_[server];
-    if (watched.session != session || watched.is_lost || !event.ok()) return;
+    if (watched.session != session || !event.ok()) return;
+    const uint64_t incarnation = event->incarnation();
     watched.silent_ticks = 0;
     watched.is_broken = false;
     watched.failed_open_count = 0;
     if (watched.incarnation == 0) {
-      watched.incarnation = event->incarnation();
+      watched.incarnation = incarnation;
       missing_->MarkPresent({TaskType::kPs, server});
-    } else if (watched.incarnation != event->incarnation()) {
-      Lose(&watched,
-           absl::DataLossError(absl::StrCat(
-               "another process, incarnation ",
-               IncarnationString(event->incarnation()), ", is in its place")),
-           &actions);
+      return;
     }
+    if (watched.lost.ok() && watched.incarnation == incarnation) return;
+    if (watched.lost.ok()) {
+      Lose(&watched, absl::DataLossError(absl::StrCat(
+                         "another process, incarnation ",
+                         IncarnationString(incarnation), ", is in its place")));
+    }
+    watched.lost = absl::OkStatus();
+    watched.incarnation = incarnation;
+    if (end_expected_) return;
+    LOG(INFO) << watched.channel->peer() << " is there, incarnation "
+              << IncarnationString(incarnation);
   }
-  for (const Action& action : actions) on_lost_(action.server, action.why);
+  on_change_();
+}
+
+std::vector<ServerWatch::State> ServerWatch::states() const {
+  std::vector<State> states;
+  absl::MutexLock lock(&mutex_);
+  for (const Watched& watched : servers_) {
+    states.push_back({watched.incarnation, watched.lost});
+  }
+  return states;
 }
 
 void ServerWatch::OnStreamDone(int server, uint64_t session,
@@ -154,6 +170,7 @@ void ServerWatch::RunLoop() {
   std::vector<Action> actions;
   while (true) {
     actions.clear();
+    bool has_lost = false;
     {
       absl::MutexLock lock(&mutex_);
       clock_->AwaitWithDeadline(
@@ -163,8 +180,9 @@ void ServerWatch::RunLoop() {
       const absl::Time now = clock_->Now();
       const bool is_tick = now >= next_tick_;
       if (is_tick) next_tick_ = now + options_.ask_interval;
-      Plan(now, is_tick, &actions);
+      has_lost = Plan(now, is_tick, &actions);
     }
+    if (has_lost) on_change_();
     for (const Action& action : actions) {
       switch (action.kind) {
         case Action::Kind::kOpen:
@@ -176,33 +194,28 @@ void ServerWatch::RunLoop() {
           break;
         case Action::Kind::kCancel:
           action.stream->Cancel();
-          break;
-        case Action::Kind::kLost:
-          on_lost_(action.server, action.why);
       }
     }
   }
 }
 
-void ServerWatch::Plan(absl::Time now, bool is_tick,
+bool ServerWatch::Plan(absl::Time now, bool is_tick,
                        std::vector<Action>* actions) {
+  bool has_lost = false;
   for (Watched& watched : servers_) {
-    if (watched.is_lost) continue;
     // Ticks, not time: a coordinator that was stopped takes nobody for lost.
-    if (is_tick && watched.incarnation != 0) {
+    if (is_tick && watched.incarnation != 0 && watched.lost.ok()) {
       const absl::Duration timeout = watched.is_broken
                                          ? options_.reconnect_timeout
                                          : options_.silence_timeout;
       if (++watched.silent_ticks >
           std::max<int64_t>(2, timeout / options_.ask_interval)) {
-        Lose(&watched,
-             absl::UnavailableError(
-                 watched.is_broken
-                     ? watched.last_error
-                     : absl::StrCat("no answer for ",
-                                    absl::FormatDuration(timeout))),
-             actions);
-        continue;
+        Lose(&watched, absl::UnavailableError(
+                           watched.is_broken
+                               ? watched.last_error
+                               : absl::StrCat("no answer for ",
+                                              absl::FormatDuration(timeout))));
+        has_lost = true;
       }
     }
     Action action;
@@ -219,28 +232,22 @@ void ServerWatch::Plan(absl::Time now, bool is_tick,
       actions->push_back(std::move(action));
     }
   }
+  return has_lost && !end_expected_;
 }
 
-void ServerWatch::Lose(Watched* watched, absl::Status why,
-                       std::vector<Action>* actions) {
-  watched->is_lost = true;
-  if (end_expected_) return;
+void ServerWatch::Lose(Watched* watched, const absl::Status& why) {
   proto::TaskFailure failure;
   failure.set_task_type("ps");
   failure.set_task_index(watched->server);
   failure.set_incarnation(watched->incarnation);
   failure.set_attempted("watching it");
-  Action action;
-  action.kind = Action::Kind::kLost;
-  action.server = watched->server;
-  action.why = WithTaskFailure(
+  watched->lost = WithTaskFailure(
       absl::Status(why.code(),
                    absl::StrCat(watched->channel->peer(), ", incarnation ",
                                 IncarnationString(watched->incarnation),
                                 ", is lost: ", why.message())),
       failure);
-  LOG(ERROR) << action.why.message();
-  actions->push_back(std::move(action));
+  if (!end_expected_) LOG(ERROR) << watched->lost.message();
 }
 
 void ServerWatch::Open(const Action& action) {
@@ -263,7 +270,7 @@ void ServerWatch::Open(const Action& action) {
 absl::Time ServerWatch::NextWakeUp() const {
   absl::Time wake_up = next_tick_;
   for (const Watched& watched : servers_) {
-    if (!watched.is_open && !watched.is_lost) {
+    if (!watched.is_open) {
       wake_up = std::min(wake_up, watched.next_open_time);
     }
   }

@@ -24,7 +24,8 @@ namespace muster {
 
 // Knows which parameter servers live. Each is asked over a stream at every
 // interval; a stream that breaks is opened again, and a server that does not
-// answer, or answers as another process, is lost, with what it held.
+// answer, or answers as another process, is lost, with what it held. It is
+// dialled on, for ever: it may come back, or another process in its place.
 //
 // The servers learn over the same streams when this process is lost.
 //
@@ -43,15 +44,23 @@ class ServerWatch {
                                 .maximum = absl::Milliseconds(200)};
   };
 
-  // Called once for each lost server, on a thread of this object, without a
-  // lock. The status carries a TaskFailure.
-  using OnLost = std::function<void(int server, const absl::Status& why)>;
+  struct State {
+    // As it was met last; 0 until then.
+    uint64_t incarnation = 0;
+    // Of a lost server why, with a TaskFailure; OK for the others.
+    absl::Status lost;
+  };
+
+  // Called whenever a server has been lost or has come back: as the process
+  // that it was, which has all that it held, or as another. On a thread of this
+  // object or of the transport, without a lock; states() says what is true.
+  using OnChange = std::function<void()>;
 
   // One channel for each server, by index. `missing` is told who has been met;
   // it and `clock` are borrowed.
   ServerWatch(const Options& options,
-              std::vector<std::unique_ptr<Channel>> channels, OnLost on_lost,
-              MissingTasks* missing, Clock* clock);
+              std::vector<std::unique_ptr<Channel>> channels,
+              OnChange on_change, MissingTasks* missing, Clock* clock);
   ~ServerWatch();
 
   ServerWatch(const ServerWatch&) = delete;
@@ -59,8 +68,9 @@ class ServerWatch {
 
   int server_count() const { return static_cast<int>(servers_.size()); }
   Channel& channel(int server) { return *servers_[server].channel; }
-  // 0 until first met.
   uint64_t incarnation(int server) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // By server.
+  std::vector<State> states() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Servers that go away from now on are not lost: the job is over.
   void ExpectEnd() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -75,7 +85,7 @@ class ServerWatch {
     bool is_open = false;  // A stream is there or on its way.
     std::shared_ptr<Stream> stream;
     uint64_t incarnation = 0;
-    bool is_lost = false;
+    absl::Status lost;       // Not OK while it is.
     int silent_ticks = 0;    // Since the last answer.
     bool is_broken = false;  // No answer since the stream broke.
     int failed_open_count = 0;
@@ -85,11 +95,10 @@ class ServerWatch {
 
   // Something to do without the lock.
   struct Action {
-    enum class Kind { kOpen, kAsk, kCancel, kLost } kind = Kind::kOpen;
+    enum class Kind { kOpen, kAsk, kCancel } kind = Kind::kOpen;
     int server = 0;
     uint64_t session = 0;
     std::shared_ptr<Stream> stream;
-    absl::Status why;
   };
 
   void OnAnswer(int server, uint64_t session, const ReceivedMessage& message)
@@ -97,9 +106,10 @@ class ServerWatch {
   void OnStreamDone(int server, uint64_t session, const absl::Status& status)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Plan(absl::Time now, bool is_tick, std::vector<Action>* actions)
+  // Whether a server was lost.
+  bool Plan(absl::Time now, bool is_tick, std::vector<Action>* actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Lose(Watched* watched, absl::Status why, std::vector<Action>* actions)
+  void Lose(Watched* watched, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Open(const Action& action) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Time NextWakeUp() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -111,7 +121,7 @@ class ServerWatch {
   }
 
   const Options options_;
-  const OnLost on_lost_;
+  const OnChange on_change_;
   MissingTasks* const missing_;
   Clock* const clock_;
 

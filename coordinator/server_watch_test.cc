@@ -46,8 +46,7 @@ absl::Status Meet(const ClusterSpec& here, const ClusterSpec& there) {
   ServerWatch::Options options;
   options.cluster = here;
   const ServerWatch watch(
-      options, std::move(channels), [](int, const absl::Status&) {}, &missing,
-      Clock::Real());
+      options, std::move(channels), [] {}, &missing, Clock::Real());
   return missing.Await(Clock::Real()->Now() + absl::Minutes(1),
                        [](absl::string_view) {});
 }

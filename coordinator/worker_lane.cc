@@ -4,6 +4,18 @@
 
 namespace muster {
 
+void WorkerLane::BeginAnew() {
+  stream = nullptr;
+  accepted = false;
+  state = State::kClosed;
+  ++session;
+  functions_told = 0;
+  iterators_told = 0;
+  mark_told = 0;
+  fingerprints_there.clear();
+  released.clear();
+}
+
 void AddDefinitions(absl::Span<const FunctionRecord> functions,
                     absl::Span<const IteratorRecord> iterators,
                     WorkerLane* lane, proto::WorkerCommand* command) {

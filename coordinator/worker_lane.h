@@ -52,7 +52,9 @@ struct WorkerLane {
   // Tells this session's messages from those of an earlier one.
   uint64_t session = 0;
   std::shared_ptr<Stream> stream;  // Null until the transport has given it.
-  bool accepted = false;           // The worker has said yes.
+  // Of the session before, until this one stands; null otherwise.
+  std::shared_ptr<Stream> replaced_stream;
+  bool accepted = false;  // The worker has said yes.
   absl::Time next_open_time = absl::InfinitePast();
   absl::Time opening_deadline;
   int failed_open_count = 0;
@@ -60,6 +62,7 @@ struct WorkerLane {
 
   uint64_t incarnation = 0;  // 0 until first met.
   int sessions_open_count = 0;
+  bool is_renewed = false;  // The last session did not end badly.
   std::string last_error;
 
   // Told in this session.
@@ -70,6 +73,9 @@ struct WorkerLane {
 
   // Kept results to be let go of. Of this session.
   std::vector<uint64_t> released;
+
+  // Another session, to be opened; its worker knows nothing.
+  void BeginAnew();
 };
 
 // Adds the definitions that `lane` has not been told yet.

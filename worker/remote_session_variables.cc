@@ -16,6 +16,7 @@ absl::StatusOr<VariableStore*> RemoteSessionVariables::Store() {
   }
   RemoteVariableStore::Options options;
   options.shared_memory = shared_memory_;
+  options.generation = generation_;
   for (const TaskId task : cluster_.Tasks(TaskType::kPs)) {
     ChannelOptions& channel = options.servers.emplace_back();
     ASSIGN_OR_RETURN(channel.address, cluster_.Address(task));

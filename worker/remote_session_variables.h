@@ -23,12 +23,13 @@ class RemoteSessionVariables final : public SessionVariables {
   // `network` is borrowed. `shared_memory` as in RemoteVariableStore::Options.
   RemoteSessionVariables(Network* network, ClusterSpec cluster,
                          TaskIdentity self, std::string job_id,
-                         bool shared_memory = true)
+                         bool shared_memory = true, uint64_t generation = 0)
       : network_(network),
         cluster_(std::move(cluster)),
         self_(std::move(self)),
         job_id_(std::move(job_id)),
-        shared_memory_(shared_memory) {}
+        shared_memory_(shared_memory),
+        generation_(generation) {}
 
   absl::StatusOr<VariableStore*> Store() override ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteScheduled(uint64_t closure_id) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -41,6 +42,7 @@ class RemoteSessionVariables final : public SessionVariables {
   const TaskIdentity self_;
   const std::string job_id_;
   const bool shared_memory_;
+  const uint64_t generation_;
 
   // Held while the store is being opened; never on the transport's threads.
   absl::Mutex open_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);

@@ -60,9 +60,11 @@ absl::Status ServeWorker(const TaskOptions& options,
        .cluster = cluster,
        .executable = {.intra_op_thread_count = options.thread_count}},
       &door, &BuiltinOps(), &CpuKernels(),
-      [&](const TaskIdentity& self, absl::string_view job_id) {
+      [&](const TaskIdentity& self, absl::string_view job_id,
+          uint64_t generation) {
         return std::make_unique<RemoteSessionVariables>(
-            network, cluster, self, std::string(job_id), options.shared_memory);
+            network, cluster, self, std::string(job_id), options.shared_memory,
+            generation);
       },
       Clock::Real());
   Service methods;

@@ -106,7 +106,8 @@ class WorkerService::Conversation final
         opening.heartbeat_timeout_ms() /
             std::max<int64_t>(1, opening.heartbeat_interval_ms()),
         2, 1 << 20));
-    variables_ = service_->variables_(options.self, job_id_);
+    variables_ =
+        service_->variables_(options.self, job_id_, opening.generation());
     WorkerSession::Options session_options = options.session;
     session_options.worker_index = options.self.task_index;
     session_options.job_seed = opening.job_seed();

@@ -45,9 +45,10 @@ class WorkerService {
     WorkerSession::Options session;
   };
 
-  // The way of process `self` to the variables of one job.
+  // The way of process `self` to the variables of one job, which is in this
+  // generation.
   using VariablesFactory = std::function<std::unique_ptr<SessionVariables>(
-      const TaskIdentity& self, absl::string_view job_id)>;
+      const TaskIdentity& self, absl::string_view job_id, uint64_t generation)>;
 
   // `door`, `ops`, `kernels` and `clock` are borrowed.
   WorkerService(const Options& options, Door* door, const OpRegistry* ops,

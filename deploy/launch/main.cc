@@ -193,7 +193,12 @@ void PrintChiefsConfig(const std::vector<TaskPlan>& tasks) {
 
 absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   ASSIGN_OR_RETURN(const int restart_count_max, RestartCountMax());
-  ASSIGN_OR_RETURN(const ClusterPlan plan, MakePlan(line));
+  ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(line));
+  // A server that nobody starts again is not waited for.
+  if (restart_count_max == 0 &&
+      getenv("MUSTER_SERVER_RETURN_TIMEOUT") == nullptr) {
+    plan.environment["MUSTER_SERVER_RETURN_TIMEOUT"] = "0";
+  }
   std::vector<std::unique_ptr<PortReservation>> reservations;
   std::vector<int> ports;
   for (size_t i = 0; i < TasksOf(plan).size(); ++i) {

@@ -69,6 +69,7 @@ class ExactlyOnceTest : public testing::Test {
     ClusterConnection::Options options;
     ASSERT_OK_AND_ASSIGN(options.partitioner, MakeFixedShardsPartitioner(2));
     options.attempts_per_closure_max = 1000;
+    options.recovery.return_timeout = absl::ZeroDuration();
     ASSERT_OK_AND_ASSIGN(strategy_, cluster_.Connect(options));
     VariableStore& variables = strategy_->variables();
     for (const VariableHandle& variable : {kSum, kTable, kCounter}) {

@@ -36,7 +36,8 @@ class LostProcessTest : public testing::Test {
 
   void StartTraining(int epochs) {
     cluster_->set_epochs(epochs);
-    ASSERT_OK(cluster_->StartAll({"--coordinator_timeout=2s"}));
+    ASSERT_OK(cluster_->StartAll(
+        {"--coordinator_timeout=2s", "--server_return_timeout=1s"}));
   }
 
   void AwaitEpoch(int epoch) {

@@ -1,5 +1,6 @@
 #include "worker/testing/test_worker.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "common/base/check.h"
@@ -33,7 +34,7 @@ void TestWorker::Start() {
   door_ = std::make_unique<Door>(self);
   WorkerService::VariablesFactory variables = options_.variables;
   if (variables == nullptr) {
-    variables = [](const TaskIdentity&, absl::string_view) {
+    variables = [](const TaskIdentity&, absl::string_view, uint64_t) {
       return std::make_unique<NoVariables>();
     };
   }

@@ -1,0 +1,15 @@
+#include "coordinator/recoverable_store.h"
+
+#include "common/base/status_macros.h"
+#include "common/checkpoint/disk.h"
+
+namespace muster {
+
+absl::Status RecoverableStore::SaveShards(absl::string_view prefix,
+                                          int shard_count) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<VariableSnapshot> snapshot,
+                   recovery_->TakeSnapshot());
+  return snapshot->WriteShards(Disk::Real(), prefix, shard_count);
+}
+
+}  // namespace muster

@@ -1,0 +1,73 @@
+#ifndef COORDINATOR_RECOVERABLE_STORE_H_
+#define COORDINATOR_RECOVERABLE_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/tensor/tensor.h"
+#include "common/variables/variable_store.h"
+#include "coordinator/server_recovery.h"
+#include "proto/optimizer.pb.h"
+#include "proto/variable.pb.h"
+#include "ps/client/remote_variable_store.h"
+
+namespace muster {
+
+// The variables of a job as its coordinator gives them to whoever trains: what
+// is saved is of a moment between steps, and training can be rolled back to it.
+//
+// Thread-safe; sessions are not.
+class RecoverableStore final : public VariableStore {
+ public:
+  // Both are borrowed.
+  RecoverableStore(RemoteVariableStore* variables, ServerRecovery* recovery)
+      : variables_(variables), recovery_(recovery) {}
+
+  absl::Status Create(const proto::VariableSpec& spec) override {
+    return variables_->Create(spec);
+  }
+  std::vector<proto::VariableSpec> List() const override {
+    return variables_->List();
+  }
+  absl::StatusOr<Tensor> Read(absl::string_view name) override {
+    return variables_->Read(name);
+  }
+  absl::Status Assign(absl::string_view name, const Tensor& value) override {
+    recovery_->NoteAssigned();
+    return variables_->Assign(name, value);
+  }
+  absl::Status SetOptimizer(const proto::Optimizer& optimizer) override {
+    return variables_->SetOptimizer(optimizer);
+  }
+  absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override {
+    return variables_->UpdateCount(name);
+  }
+  int checkpoint_shard_count() const override {
+    return variables_->checkpoint_shard_count();
+  }
+  // Waits for steps under way; see ServerRecovery::TakeSnapshot().
+  absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
+  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override {
+    return recovery_->TakeSnapshot();
+  }
+  absl::Status Restore(absl::string_view prefix, bool values_only) override {
+    return recovery_->Restore(prefix, values_only);
+  }
+  absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
+      absl::Span<const VariableUse> uses) override {
+    return variables_->OpenSession(uses);
+  }
+
+ private:
+  RemoteVariableStore* const variables_;
+  ServerRecovery* const recovery_;
+};
+
+}  // namespace muster
+
+#endif  // COORDINATOR_RECOVERABLE_STORE_H_

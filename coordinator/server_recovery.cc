@@ -1,0 +1,487 @@
+#include "coordinator/server_recovery.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/log.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/disk.h"
+#include "common/checkpoint/tensor_bundle_reader.h"
+#include "common/rpc/identity.h"
+#include "common/rpc/status_detail.h"
+#include "common/tensor/tensor.h"
+#include "ps/client/cut_name.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kNamedClosuresMax = 8;
+// After a try that failed before the watch knows why.
+constexpr absl::Duration kPauseBetweenTries = absl::Milliseconds(200);
+// Within which the watch notices that a server is lost which somebody else
+// could not reach.
+constexpr absl::Duration kNoticeTime = absl::Seconds(10);
+constexpr absl::Duration kSettleTimeout = absl::Minutes(30);
+
+// 0 where the checkpoint does not say.
+absl::StatusOr<uint64_t> ReadCutId(absl::string_view prefix) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
+                   TensorBundleReader::Open(Disk::Real(), prefix));
+  if (reader->Find(kCutName) == nullptr) return 0;
+  ASSIGN_OR_RETURN(const Tensor id, reader->Read(kCutName));
+  if (id.dtype() != DType::kInt64 || id.element_count() != 1) return 0;
+  return static_cast<uint64_t>(id.scalar<int64_t>());
+}
+
+std::string DescribeCut(const TrainingCut& cut) {
+  return cut.prefix.empty() ? "the first values of all variables"
+                            : absl::StrCat("checkpoint ", cut.prefix);
+}
+
+// Whether another checkpoint may do where this one did not.
+bool IsOfTheCheckpoint(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsNotFound(status) ||
+         absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status) ||
+         absl::IsUnimplemented(status);
+}
+
+// Whether a server that somebody could not reach may be lost, which the watch
+// has not noticed yet.
+bool MayBeOfALoss(const absl::Status& status) {
+  const auto failure = GetTaskFailure(status);
+  if (!failure.has_value() || failure->task_type() != "ps") return false;
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsAborted(status) || absl::IsCancelled(status) ||
+         absl::IsFailedPrecondition(status);
+}
+
+absl::Status WithFailureOf(const absl::Status& status,
+                           const absl::Status& source) {
+  const auto failure = GetTaskFailure(source);
+  return failure.has_value() ? WithTaskFailure(status, *failure) : status;
+}
+
+}  // namespace
+
+// What was frozen, with the cut that it becomes once it is written.
+class ServerRecovery::Snapshot final : public VariableSnapshot {
+ public:
+  Snapshot(ServerRecovery* recovery, TrainingCut cut,
+           std::vector<Entry> entries)
+      : recovery_(recovery),
+        cut_(std::move(cut)),
+        entries_(std::move(entries)) {}
+
+  const TrainingCut& cut() const { return cut_; }
+  const std::vector<Entry>& entries() const override { return entries_; }
+  absl::Status WriteShards(Disk*, absl::string_view prefix,
+                           int shard_count) override {
+    RETURN_IF_ERROR(
+        recovery_->parts_.variables->SaveFrozen(prefix, shard_count, cut_.id));
+    return recovery_->Written(*this, prefix);
+  }
+
+ private:
+  ServerRecovery* const recovery_;
+  const TrainingCut cut_;
+  const std::vector<Entry> entries_;
+};
+
+ServerRecovery::ServerRecovery(const Options& options, Parts parts)
+    : options_(options),
+      parts_(std::move(parts)),
+      last_save_(parts_.clock->Now()) {
+  for (const ServerWatch::State& state : parts_.watch->states()) {
+    holders_.push_back(state.incarnation);
+  }
+  thread_ = std::thread([this] { RunLoop(); });
+}
+
+ServerRecovery::~ServerRecovery() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+void ServerRecovery::OnServerChange() {
+  absl::MutexLock lock(&mutex_);
+  has_changed_ = true;
+}
+
+int64_t ServerRecovery::recovery_count() const {
+  absl::MutexLock lock(&mutex_);
+  return recovery_count_;
+}
+
+// ---- Cuts.
+
+absl::StatusOr<std::unique_ptr<VariableSnapshot>>
+ServerRecovery::TakeSnapshot() {
+  TrainingCut cut;
+  cut.id = RandomIdentity();
+  RETURN_IF_ERROR(
+      parts_.dispatcher->Drain(parts_.clock->Now() + options_.drain_timeout));
+  std::function<std::string()> progress;
+  std::map<uint64_t, CutParticipant*> loops;
+  uint64_t generation = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    progress = progress_source_;
+    loops = loops_;
+    generation = generation_;
+  }
+  cut.succeeded = parts_.dispatcher->succeeded();
+  if (progress) cut.progress = progress();
+  for (const auto& [id, loop] : loops) cut.loops[id] = loop->OnCut();
+  auto entries = parts_.variables->Freeze(cut.id);
+  parts_.dispatcher->Undrain();
+  RETURN_IF_ERROR(entries.status());
+  absl::MutexLock lock(&mutex_);
+  if (is_recovering_ || generation != generation_) {
+    return absl::AbortedError(
+        "training was rolled back while its state was frozen");
+  }
+  return std::make_unique<Snapshot>(this, std::move(cut), *std::move(entries));
+}
+
+absl::Status ServerRecovery::Written(const Snapshot& snapshot,
+                                     absl::string_view prefix) {
+  TrainingCut cut = snapshot.cut();
+  cut.prefix = std::string(prefix);
+  cuts_.Add(std::move(cut));
+  return absl::OkStatus();
+}
+
+absl::Status ServerRecovery::Restore(absl::string_view prefix,
+                                     bool values_only) {
+  cuts_.DropFirstValues();
+  RETURN_IF_ERROR(parts_.variables->Restore(prefix, values_only));
+  if (values_only) return absl::OkStatus();
+  TrainingCut cut;
+  ASSIGN_OR_RETURN(cut.id, ReadCutId(prefix));
+  cut.prefix = std::string(prefix);
+  cut.succeeded = parts_.dispatcher->succeeded();
+  cuts_.Add(std::move(cut));
+  return absl::OkStatus();
+}
+
+void ServerRecovery::SaveIfDue(bool at_once) {
+  if (options_.checkpoint_dir.empty()) return;
+  const absl::Time now = parts_.clock->Now();
+  if (at_once ? cuts_.HoldsAll(parts_.dispatcher->succeeded())
+              : now < last_save_ + options_.checkpoint_interval) {
+    return;
+  }
+  last_save_ = now;
+  const auto save = [&]() -> absl::Status {
+    if (manager_ == nullptr) {
+      ASSIGN_OR_RETURN(manager_, CheckpointManager::Create(
+                                     {.folder = options_.checkpoint_dir,
+                                      .checkpoint_count_max = 2}));
+    }
+    ASSIGN_OR_RETURN(const std::string prefix, manager_->NextPrefix());
+    ASSIGN_OR_RETURN(const std::unique_ptr<VariableSnapshot> snapshot,
+                     TakeSnapshot());
+    const int shard_count = parts_.variables->checkpoint_shard_count();
+    const absl::Status written =
+        snapshot->WriteShards(Disk::Real(), prefix, shard_count);
+    if (written.ok()) return manager_->Publish(prefix, shard_count);
+    manager_->Abandon(prefix, shard_count);
+    return written;
+  };
+  if (const absl::Status status = save(); !status.ok()) {
+    LOG(WARNING) << "no checkpoint to recover from was written: " << status;
+  }
+}
+
+void ServerRecovery::SetProgressSource(std::function<std::string()> source) {
+  absl::MutexLock lock(&mutex_);
+  progress_source_ = std::move(source);
+}
+
+uint64_t ServerRecovery::AddLoop(CutParticipant* loop) {
+  absl::MutexLock lock(&mutex_);
+  loops_[next_loop_id_] = loop;
+  return next_loop_id_++;
+}
+
+void ServerRecovery::RemoveLoop(uint64_t id) {
+  absl::MutexLock lock(&mutex_);
+  loops_.erase(id);
+}
+
+// ---- Rollbacks.
+
+void ServerRecovery::SetHandler(Handler handler) {
+  absl::MutexLock lock(&mutex_);
+  handler_ = std::move(handler);
+}
+
+absl::StatusOr<std::optional<Rollback>> ServerRecovery::AwaitRollback(
+    const absl::Status& status) {
+  Pending pending;
+  std::map<uint64_t, CutParticipant*> loops;
+  const bool is_over = parts_.dispatcher->is_aborted();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (MayBeOfALoss(status)) {
+      parts_.clock->AwaitWithDeadline(
+          &mutex_, absl::Condition(this, &ServerRecovery::HasBegunToRecover),
+          parts_.clock->Now() + kNoticeTime);
+    }
+    if (!parts_.clock->AwaitWithDeadline(
+            &mutex_, absl::Condition(this, &ServerRecovery::IsSettled),
+            parts_.clock->Now() + kSettleTimeout)) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the recovery of parameter servers does not end: ",
+                       status.message()));
+    }
+    if (!pending_.has_value() || is_over) return std::optional<Rollback>();
+    pending = *std::exchange(pending_, std::nullopt);
+    loops = loops_;
+  }
+  // The failure has been told by now.
+  parts_.dispatcher->Join(parts_.clock->Now() + options_.drain_timeout)
+      .IgnoreError();
+  for (const auto& [id, loop] : loops) {
+    const auto state = pending.cut.loops.find(id);
+    loop->OnRollback(state == pending.cut.loops.end() ? nullptr
+                                                      : state->second.get());
+  }
+  return Rollback{.checkpoint = pending.report.checkpoint,
+                  .undone_step_count = pending.report.undone_count,
+                  .progress = pending.cut.progress};
+}
+
+void ServerRecovery::RunLoop() {
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      // Waits for what may never happen; its end is that of this object.
+      mutex_.Await(absl::Condition(this, &ServerRecovery::MayWake));
+      if (stopping_) return;
+      has_changed_ = false;
+    }
+    if (!HasTrouble()) continue;
+    {
+      absl::MutexLock lock(&mutex_);
+      is_recovering_ = true;
+    }
+    recovering_.store(true);
+    parts_.dispatcher->Suspend();
+    Recover();
+    recovering_.store(false);
+    absl::MutexLock lock(&mutex_);
+    is_recovering_ = false;
+  }
+}
+
+std::vector<RemoteVariableStore::ReturnedServer> ServerRecovery::Returned()
+    const {
+  std::vector<RemoteVariableStore::ReturnedServer> returned;
+  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].incarnation == holders_[i]) continue;
+    returned.push_back({static_cast<int>(i), states[i].incarnation});
+  }
+  return returned;
+}
+
+bool ServerRecovery::HasTrouble() const {
+  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  return !Returned().empty() ||
+         std::any_of(states.begin(), states.end(),
+                     [](const ServerWatch::State& s) { return !s.lost.ok(); });
+}
+
+std::vector<std::string> ServerRecovery::NamesOf(
+    const std::vector<RemoteVariableStore::ReturnedServer>& servers) const {
+  std::vector<std::string> names;
+  for (const auto& server : servers) {
+    names.push_back(parts_.watch->channel(server.server).peer());
+  }
+  return names;
+}
+
+void ServerRecovery::Recover() {
+  absl::Status last_try;
+  while (AwaitServers()) {
+    const std::vector<RemoteVariableStore::ReturnedServer> returned =
+        Returned();
+    if (returned.empty()) {
+      LOG(INFO) << "no parameter server has lost anything; training goes on";
+      parts_.dispatcher->Resume();
+      return;
+    }
+    int64_t recovery_count = 0;
+    {
+      absl::MutexLock lock(&mutex_);
+      recovery_count = ++recovery_count_;
+    }
+    if (recovery_count > options_.recovery_count_max) {
+      return GiveUp(absl::AbortedError(absl::StrCat(
+          absl::StrJoin(NamesOf(returned), ", "),
+          " came back empty, and training was brought back ",
+          options_.recovery_count_max,
+          " times already, as often as --max_recoveries allows",
+          last_try.ok() ? std::string()
+                        : absl::StrCat("; the last try ended with: ",
+                                       last_try.message()))));
+    }
+    const absl::StatusOr<TrainingCut> cut = RollServersBack(returned);
+    if (cut.ok()) {
+      Announce(*cut, returned);
+      return;
+    }
+    if (IsOfTheCheckpoint(cut.status())) return GiveUp(cut.status());
+    last_try = cut.status();
+    LOG(WARNING) << "the recovery begins again: " << last_try.message();
+    absl::MutexLock lock(&mutex_);
+    parts_.clock->AwaitWithDeadline(
+        &mutex_, absl::Condition(this, &ServerRecovery::MayWake),
+        parts_.clock->Now() + kPauseBetweenTries);
+    if (stopping_) return;
+  }
+}
+
+bool ServerRecovery::AwaitServers() {
+  const absl::Time started = parts_.clock->Now();
+  absl::Time next_report = started + options_.report_interval;
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stopping_) return false;
+      has_changed_ = false;
+    }
+    const std::vector<ServerWatch::State> states = parts_.watch->states();
+    const auto lost =
+        std::find_if(states.begin(), states.end(),
+                     [](const ServerWatch::State& s) { return !s.lost.ok(); });
+    if (lost == states.end()) return true;
+    if (parts_.dispatcher->is_aborted()) return false;
+    const absl::Time now = parts_.clock->Now();
+    if (now >= started + options_.return_timeout) {
+      const int server = static_cast<int>(lost - states.begin());
+      GiveUp(WithFailureOf(
+          absl::Status(
+              lost->lost.code(),
+              absl::StrCat(lost->lost.message(), "; with it are gone ",
+                           parts_.what_it_held(server), ", and it did not ",
+                           "come back within ",
+                           absl::FormatDuration(options_.return_timeout),
+                           " (--server_return_timeout). Start the job again: ",
+                           "it resumes from its newest checkpoint, if it ",
+                           "keeps any")),
+          lost->lost));
+      return false;
+    }
+    if (now >= next_report) {
+      next_report = now + options_.report_interval;
+      LOG(INFO) << "waiting for a parameter server to come back, for another "
+                << absl::FormatDuration(
+                       absl::Trunc(started + options_.return_timeout - now,
+                                   absl::Seconds(1)))
+                << ": " << lost->lost.message();
+    }
+    absl::MutexLock lock(&mutex_);
+    parts_.clock->AwaitWithDeadline(
+        &mutex_, absl::Condition(this, &ServerRecovery::MayWake),
+        std::min(next_report, started + options_.return_timeout));
+  }
+}
+
+absl::StatusOr<TrainingCut> ServerRecovery::RollServersBack(
+    const std::vector<RemoteVariableStore::ReturnedServer>& returned) {
+  absl::Status first;
+  for (const TrainingCut& cut : cuts_.List()) {
+    absl::Status status;
+    if (!cut.prefix.empty()) {
+      const absl::StatusOr<uint64_t> id = ReadCutId(cut.prefix);
+      status = id.status();
+      if (status.ok() && cut.id != 0 && *id != cut.id) {
+        status = absl::NotFoundError(absl::StrCat(
+            cut.prefix, " has not been published, or was replaced since"));
+      }
+    }
+    if (status.ok()) status = RollServersBackTo(cut, returned);
+    if (status.ok()) return cut;
+    if (!IsOfTheCheckpoint(status)) return status;
+    LOG(WARNING) << "training cannot be rolled back to " << DescribeCut(cut)
+                 << ": " << status.message();
+    if (first.ok()) first = status;
+  }
+  return absl::NotFoundError(absl::StrCat(
+      absl::StrJoin(NamesOf(returned), ", "),
+      " came back empty, and there is no checkpoint to go on from",
+      first.ok() ? std::string() : absl::StrCat(": ", first.message())));
+}
+
+absl::Status ServerRecovery::RollServersBackTo(
+    const TrainingCut& cut,
+    const std::vector<RemoteVariableStore::ReturnedServer>& returned) {
+  uint64_t generation = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    generation = ++generation_;
+  }
+  RETURN_IF_ERROR(parts_.variables->BringBack(
+      returned, generation, parts_.dispatcher->low_water_mark(),
+      /*starts_over=*/cut.prefix.empty()));
+  if (cut.prefix.empty()) return absl::OkStatus();
+  return parts_.variables->Restore(cut.prefix, /*values_only=*/false);
+}
+
+void ServerRecovery::Announce(
+    const TrainingCut& cut,
+    const std::vector<RemoteVariableStore::ReturnedServer>& returned) {
+  parts_.variables->ForgetValues();
+  cuts_.DropAfter(cut);
+  RollbackReport report{.checkpoint = cut.prefix, .servers = NamesOf(returned)};
+  const std::string what =
+      absl::StrCat("training was rolled back to ", DescribeCut(cut), " after ",
+                   absl::StrJoin(report.servers, ", "), " came back empty");
+  ClosureDispatcher::RollbackWork work{.kept = cut.succeeded};
+  Handler handler;
+  {
+    absl::MutexLock lock(&mutex_);
+    handler = handler_;
+    work.generation = generation_;
+    for (const auto& server : returned) {
+      holders_[server.server] = server.incarnation;
+    }
+  }
+  if (!handler) work.failure = absl::AbortedError(what);
+  const ClosureIds undone = parts_.dispatcher->RollBack(work);
+  report.undone_count = undone.size();
+  report.undone_ids = undone.First(kNamedClosuresMax);
+  LOG(WARNING) << what << "; the results of " << report.undone_count
+               << " steps are undone"
+               << (undone.empty()
+                       ? std::string()
+                       : absl::StrCat(", closures ",
+                                      absl::StrJoin(report.undone_ids, ", "),
+                                      undone.size() > static_cast<int64_t>(
+                                                          kNamedClosuresMax)
+                                          ? ", ..."
+                                          : ""));
+  if (handler) {
+    handler(report);
+  } else {
+    absl::MutexLock lock(&mutex_);
+    pending_ = Pending{cut, std::move(report)};
+  }
+  parts_.dispatcher->Resume();
+}
+
+void ServerRecovery::GiveUp(const absl::Status& why) {
+  LOG(ERROR) << why.message();
+  parts_.dispatcher->Abort(why);
+}
+
+}  // namespace muster

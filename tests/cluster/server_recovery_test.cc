@@ -1,0 +1,327 @@
+// Parameter servers that are lost and started again. Integer gradients, as in
+// exactly_once_test: every variable equals the number of steps that count.
+
+#include "coordinator/server_recovery.h"
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/base/random.h"
+#include "common/base/status_matchers.h"
+#include "common/checkpoint/bundle_files.h"
+#include "common/graph/graph_builder.h"
+#include "common/ops/ops.h"
+#include "common/ops/variable_ops.h"
+#include "common/optimizers/optimizers.h"
+#include "common/rpc/fault_point.h"
+#include "common/tensor/tensor.h"
+#include "coordinator/cluster_connection.h"
+#include "coordinator/cluster_coordinator.h"
+#include "coordinator/function.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/variable.pb.h"
+#include "ps/client/partitioner.h"
+#include "tests/cluster/test_cluster.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+absl::Time Soon() { return absl::Now() + absl::Seconds(120); }
+
+const VariableHandle kSum = {"sum", {DType::kFloat32, {6, 2}}};
+const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
+
+proto::VariableSpec Spec(const VariableHandle& variable) {
+  proto::VariableSpec spec;
+  spec.set_name(variable.name);
+  spec.set_dtype(proto::DT_FLOAT);
+  for (const int64_t extent : variable.type.shape.dims()) {
+    spec.mutable_shape()->add_dim(extent);
+  }
+  spec.mutable_initializer()->mutable_constant()->set_value(0);
+  spec.set_trainable(true);
+  return spec;
+}
+
+Function CountingStep() {
+  return Function::Of("count", [](GraphBuilder& builder) {
+    const Value sum = ReadVariable(builder, kSum);
+    ApplyGradient(kSum, OnesLike(sum) * -1.0f);
+    AssignAddVariable(kCounter, builder.Constant(Tensor::Scalar(1.0f)));
+  });
+}
+
+class ServerRecoveryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = absl::StrCat(
+        testing::TempDir(), "/recovery_",
+        testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::remove_all(folder_);
+  }
+  void TearDown() override { SetFaults({}); }
+
+  void Connect(const ServerRecovery::Options& recovery = {}) {
+    ClusterConnection::Options options;
+    ASSERT_OK_AND_ASSIGN(options.partitioner, MakeFixedShardsPartitioner(2));
+    options.attempts_per_closure_max = 1000;
+    options.recovery = recovery;
+    ASSERT_OK_AND_ASSIGN(strategy_, cluster_.Connect(options));
+    VariableStore& variables = strategy_->variables();
+    for (const VariableHandle& variable : {kSum, kCounter}) {
+      ASSERT_OK(variables.Create(Spec(variable)));
+    }
+    ASSERT_OK(variables.SetOptimizer(Sgd({.learning_rate = 1.0})));
+    coordinator_ = std::make_unique<ClusterCoordinator>(*strategy_);
+  }
+
+  void CountUndone() {
+    coordinator_->OnRollback([this](const RollbackReport& report) {
+      undone_count_ += report.undone_count;
+      last_checkpoint_ = report.checkpoint;
+      ++rollback_count_;
+    });
+  }
+
+  // Until so many steps count.
+  void TrainUpTo(int64_t goal) {
+    while (applied() < goal) {
+      const int64_t missing = goal - applied();
+      for (int64_t i = 0; i < missing; ++i) {
+        ASSERT_OK(coordinator_->Schedule(step_, {}, Soon()));
+        ++scheduled_count_;
+      }
+      ASSERT_OK(coordinator_->Join(Soon()));
+    }
+  }
+
+  // Once nothing is under way.
+  int64_t applied() const { return scheduled_count_ - undone_count_; }
+
+  void ExpectAllEqual(int64_t expected) {
+    for (const VariableHandle& variable : {kSum, kCounter}) {
+      ASSERT_OK_AND_ASSIGN(const Tensor value,
+                           strategy_->variables().Read(variable.name));
+      for (const float element : value.flat<float>()) {
+        EXPECT_EQ(element, static_cast<float>(expected)) << variable.name;
+      }
+    }
+  }
+
+  void Restart(int server) {
+    cluster_.KillServer(server);
+    cluster_.StartServer(server);
+  }
+
+  void AwaitRollback(int count) {
+    while (rollback_count_ < count) std::this_thread::yield();
+  }
+
+  TestCluster cluster_{2, 2};
+  std::unique_ptr<ParameterServerStrategy> strategy_;
+  std::unique_ptr<ClusterCoordinator> coordinator_;
+  const Function step_ = CountingStep();
+  std::string folder_;
+  int64_t scheduled_count_ = 0;
+  std::atomic<int64_t> undone_count_ = 0;
+  std::atomic<int> rollback_count_ = 0;
+  std::string last_checkpoint_;
+};
+
+TEST_F(ServerRecoveryTest, TrainingGoesBackToTheNewestCheckpoint) {
+  Connect();
+  CountUndone();
+  TrainUpTo(40);
+  ASSERT_OK_AND_ASSIGN(const std::string prefix,
+                       coordinator_->SaveCheckpoint(folder_));
+  TrainUpTo(70);
+  Restart(1);
+  AwaitRollback(1);
+  EXPECT_EQ(undone_count_, 30);
+  EXPECT_EQ(last_checkpoint_, prefix);
+  ExpectAllEqual(40);
+  TrainUpTo(100);
+  ExpectAllEqual(100);
+  EXPECT_EQ(strategy_->Report().recovery_count, 1);
+}
+
+TEST_F(ServerRecoveryTest, WithoutACheckpointTrainingBeginsAnew) {
+  Connect();
+  CountUndone();
+  TrainUpTo(25);
+  Restart(0);
+  AwaitRollback(1);
+  EXPECT_EQ(undone_count_, 25);
+  EXPECT_EQ(last_checkpoint_, "");
+  ExpectAllEqual(0);
+  TrainUpTo(30);
+  ExpectAllEqual(30);
+}
+
+TEST_F(ServerRecoveryTest, WhatIsUnderWayIsNeitherLostNorDoubled) {
+  constexpr uint64_t kSeed = 7;
+  RandomStream random(FoldIn(kSeed, "kills"));
+  Connect();
+  CountUndone();
+  for (int round = 0; round < 6; ++round) {
+    SCOPED_TRACE(absl::StrCat("round ", round, " of seed ", kSeed));
+    if (random.Below(2) == 0) {
+      // The servers of the round before may not be back yet.
+      coordinator_->SaveCheckpoint(folder_).IgnoreError();
+    }
+    for (int i = 0; i < 300; ++i) {
+      ASSERT_OK(coordinator_->Schedule(step_, {}, Soon()));
+      ++scheduled_count_;
+    }
+    auto& dispatcher = strategy_->connection()->dispatcher();
+    const int64_t goal = dispatcher.counters().finished_count +
+                         static_cast<int64_t>(random.Below(150));
+    while (dispatcher.counters().finished_count < goal) {
+      std::this_thread::yield();
+    }
+    const int victim = static_cast<int>(random.Below(3));
+    if (victim < 2) {
+      Restart(victim);
+    } else {
+      cluster_.KillServer(0);
+      cluster_.KillServer(1);
+      cluster_.StartServer(1);
+      cluster_.StartServer(0);
+    }
+    if (random.Below(2) == 0) {
+      TestWorker& worker = cluster_.worker(static_cast<int>(random.Below(2)));
+      worker.Kill();
+      worker.Start();
+    }
+  }
+  TrainUpTo(2500);
+  ExpectAllEqual(2500);
+  EXPECT_GE(rollback_count_, 1);
+}
+
+TEST_F(ServerRecoveryTest,
+       WithoutAHandlerARollbackIsAFailureOfWhatIsScheduled) {
+  Connect();
+  TrainUpTo(20);
+  ASSERT_OK_AND_ASSIGN(const std::string prefix,
+                       coordinator_->SaveCheckpoint(folder_));
+  TrainUpTo(30);
+  Restart(1);
+  absl::Status status;
+  while (status.ok()) {
+    const auto scheduled = coordinator_->Schedule(step_, {}, Soon());
+    status = scheduled.ok() ? coordinator_->Join(Soon()) : scheduled.status();
+  }
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kAborted,
+                               AllOf(HasSubstr("ps 1"), HasSubstr(prefix))));
+  ExpectAllEqual(20);
+  // And all is as new.
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_OK(coordinator_->Schedule(step_, {}, Soon()));
+  }
+  ASSERT_OK(coordinator_->Join(Soon()));
+  ExpectAllEqual(25);
+}
+
+TEST_F(ServerRecoveryTest, ADamagedCheckpointIsPassedOver) {
+  Connect();
+  CountUndone();
+  TrainUpTo(10);
+  ASSERT_OK_AND_ASSIGN(const std::string good,
+                       coordinator_->SaveCheckpoint(folder_));
+  TrainUpTo(20);
+  ASSERT_OK_AND_ASSIGN(const std::string bad,
+                       coordinator_->SaveCheckpoint(folder_));
+  std::filesystem::resize_file(BundleDataPath(bad, 0, 2), 5);
+  TrainUpTo(30);
+  Restart(0);
+  AwaitRollback(1);
+  EXPECT_EQ(last_checkpoint_, good);
+  ExpectAllEqual(10);
+  TrainUpTo(40);
+  ExpectAllEqual(40);
+}
+
+TEST_F(ServerRecoveryTest, AServerThatDiesAgainWhileItIsRestored) {
+  Connect();
+  CountUndone();
+  TrainUpTo(10);
+  ASSERT_OK(coordinator_->SaveCheckpoint(folder_).status());
+  SetFaults({{.point = "ps.while_restoring",
+              .occurrence = 1,
+              .action = FaultAction::kDelay,
+              .delay = absl::Milliseconds(300)}});
+  Restart(1);
+  while (FaultPointPassCount("ps.while_restoring") == 0) {
+    std::this_thread::yield();
+  }
+  Restart(1);
+  AwaitRollback(1);
+  ExpectAllEqual(10);
+  TrainUpTo(50);
+  ExpectAllEqual(50);
+}
+
+TEST_F(ServerRecoveryTest, AServerThatStaysAwayEndsTheJobByName) {
+  Connect({.return_timeout = absl::Milliseconds(200)});
+  TrainUpTo(10);
+  cluster_.KillServer(1);
+  const absl::Status status = [&] {
+    absl::Status status;
+    while (status.ok()) {
+      const auto scheduled = coordinator_->Schedule(step_, {}, Soon());
+      status = scheduled.ok() ? coordinator_->Join(Soon()) : scheduled.status();
+    }
+    return status;
+  }();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
+                               AllOf(HasSubstr("ps 1"), HasSubstr("sum/part_1"),
+                                     HasSubstr("--server_return_timeout"))));
+}
+
+TEST_F(ServerRecoveryTest, TheLastRecoveryIsNamed) {
+  Connect({.recovery_count_max = 1});
+  CountUndone();
+  TrainUpTo(10);
+  Restart(1);
+  AwaitRollback(1);
+  TrainUpTo(20);
+  Restart(0);
+  absl::Status status;
+  while (status.ok()) {
+    const auto scheduled = coordinator_->Schedule(step_, {}, Soon());
+    status = scheduled.ok() ? coordinator_->Join(Soon()) : scheduled.status();
+  }
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kAborted,
+                               AllOf(HasSubstr("ps 0"),
+                                     HasSubstr("--max_recoveries"))));
+}
+
+TEST_F(ServerRecoveryTest, WithoutFirstValuesOrACheckpointTheJobEnds) {
+  Connect();
+  ASSERT_OK(strategy_->variables().Assign("counter", Tensor::Scalar(0.0f)));
+  TrainUpTo(10);
+  Restart(1);
+  absl::Status status;
+  while (status.ok()) {
+    const auto scheduled = coordinator_->Schedule(step_, {}, Soon());
+    status = scheduled.ok() ? coordinator_->Join(Soon()) : scheduled.status();
+  }
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("ps 1"), HasSubstr("no checkpoint"))));
+}
+
+}  // namespace
+}  // namespace muster
