@@ -6,37 +6,20 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/image/resize.h"
+
 // Which pixels of one axis of an image make a pixel of another image. All in
 // float32, as TensorFlow reckons.
 namespace muster::internal {
 
-// (1 - upper_weight) * pixel[lower] + upper_weight * pixel[upper]
-struct SampleTap {
-  int64_t lower;
-  int64_t upper;
-  float upper_weight;  // 0 for the nearest pixel alone.
-};
-
-// One tap for each of `to` pixels that `from` are resized to.
-inline std::vector<SampleTap> ResizeTaps(int64_t from, int64_t to,
-                                         bool is_bilinear) {
-  const float scale = static_cast<float>(from) / static_cast<float>(to);
-  std::vector<SampleTap> taps;
-  taps.reserve(to);
-  for (int64_t i = 0; i < to; ++i) {
-    const float centre = (static_cast<float>(i) + 0.5f) * scale;
-    if (!is_bilinear) {
-      const int64_t nearest =
-          std::min(static_cast<int64_t>(std::floor(centre)), from - 1);
-      taps.push_back({nearest, nearest, 0});
-      continue;
-    }
-    const float position = centre - 0.5f;
-    const float below = std::floor(position);
-    taps.push_back(
-        {std::max<int64_t>(static_cast<int64_t>(below), 0),
-         std::min(static_cast<int64_t>(std::ceil(position)), from - 1),
-         position - below});
+// One tap for each of `to` pixels that `from` are resized to; the nearest pixel
+// alone has an upper weight of 0.
+inline std::vector<BilinearTap> ResizeTaps(int64_t from, int64_t to,
+                                           bool is_bilinear) {
+  if (is_bilinear) return BilinearTaps(from, to);
+  std::vector<BilinearTap> taps;
+  for (const int64_t pixel : NearestTaps(from, to)) {
+    taps.push_back({pixel, pixel, 0});
   }
   return taps;
 }

@@ -58,6 +58,7 @@ class FunctionalLayer : public Layer {
   }
 
  protected:
+  Precision precision() const override { return Precision::kAsTheyCome; }
   std::vector<Value> CallMany(absl::Span<const Value> inputs,
                               const CallContext& context) override;
 

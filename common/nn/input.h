@@ -28,6 +28,7 @@ class InputLayer : public Layer {
   std::string kind() const override { return "InputLayer"; }
 
  protected:
+  Precision precision() const override { return Precision::kAsTheyCome; }
   Value Call(Value x, const CallContext& context) override;
 
  private:

@@ -22,7 +22,10 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "common/graph/graph_builder.h"
+#include "common/nn/dtype_policy.h"
 #include "common/nn/weight.h"
+#include "common/ops/shape_ops.h"
+#include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 #include "common/tensor/tensor_codec.h"
 #include "proto/variable.pb.h"
@@ -186,12 +189,39 @@ std::vector<Value> Layer::CallAll(absl::Span<const Value> inputs,
     built_ = true;
   }
   if (!LendWeights(scope, inputs.front())) return poisoned;
-  std::vector<Value> outputs = CallMany(inputs, context);
+  std::vector<Value> outputs = CallMany(CastInputs(inputs), context);
+  CastOutputs(&outputs);
   for (const Weight& weight : weights_) weight.state_->builder = nullptr;
   if (!outputs.empty() && outputs.front().ok()) {
     output_shape_ = outputs.front().shape();
   }
   return outputs;
+}
+
+std::vector<Value> Layer::CastInputs(absl::Span<const Value> inputs) const {
+  std::vector<Value> cast(inputs.begin(), inputs.end());
+  if (precision() == Precision::kAsTheyCome) return cast;
+  const bool is_policy = precision() == Precision::kPolicy;
+  const DType dtype = is_policy ? dtype_policy_.compute : DType::kFloat32;
+  for (Value& value : cast) {
+    // float64 is a layer's own business unless it is to be narrower.
+    const bool differs = value.dtype() != dtype && IsFloating(value.dtype());
+    if (differs && (SizeOf(value.dtype()) < 4 || SizeOf(dtype) < 4)) {
+      value = Cast(value, dtype);
+    }
+  }
+  return cast;
+}
+
+void Layer::CastOutputs(std::vector<Value>* outputs) const {
+  if (precision() != Precision::kFloat32 || dtype_policy_ == kFloat32Policy) {
+    return;
+  }
+  for (Value& value : *outputs) {
+    if (value.ok() && IsFloating(value.dtype())) {
+      value = Cast(value, dtype_policy_.compute);
+    }
+  }
 }
 
 Value Layer::Call(Value x, const CallContext&) {
@@ -212,6 +242,9 @@ bool Layer::LendWeights(absl::string_view scope, Value input) {
       return false;
     }
     weight.state_->builder = builder;
+    weight.state_->compute_dtype = precision() == Precision::kPolicy
+                                       ? dtype_policy_.compute
+                                       : DType::kFloat32;
   }
   return true;
 }

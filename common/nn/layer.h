@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/graph/graph_builder.h"
+#include "common/nn/dtype_policy.h"
 #include "common/nn/layer_ptr.h"
 #include "common/nn/weight.h"
 #include "common/tensor/dtype.h"
@@ -91,6 +92,11 @@ class Layer {
   // Of the first output of the last call; unknown extents as traced.
   const Shape& output_shape() const { return output_shape_; }
 
+  // Taken from the thread that makes the layer; can be another one before the
+  // first call.
+  const DTypePolicy& dtype_policy() const { return dtype_policy_; }
+  void set_dtype_policy(const DTypePolicy& policy) { dtype_policy_ = policy; }
+
   // Layers inside, in the order in which they were added.
   const std::vector<LayerPtr>& layers() const { return layers_; }
   // Own weights in the order in which they were made, then those of the layers
@@ -107,6 +113,18 @@ class Layer {
   int CountCall() { return call_count_++; }
 
  protected:
+  // What the policy's dtype means for a layer.
+  enum class Precision {
+    // Inputs and weights come in it.
+    kPolicy,
+    // The layer computes in float32, into which 16-bit inputs are cast, and
+    // what it gives is cast to the policy's.
+    kFloat32,
+    // What comes stays as it is: for layers that compute nothing of their own.
+    kAsTheyCome,
+  };
+  virtual Precision precision() const { return Precision::kPolicy; }
+
   // Makes the weights; `input` is the shape of the first value to come, with
   // the batch first. Called once.
   virtual void Build(const Shape& input) { (void)input; }
@@ -134,6 +152,8 @@ class Layer {
  private:
   // For the call at hand. Returns whether the weights can be used.
   bool LendWeights(absl::string_view scope, Value input);
+  std::vector<Value> CastInputs(absl::Span<const Value> inputs) const;
+  void CastOutputs(std::vector<Value>* outputs) const;
   // Names those of the layers inside that have none.
   void NameLayers();
   void SetPathOnce(absl::string_view path,
@@ -143,6 +163,7 @@ class Layer {
   std::string name_;
   std::string path_;
   int call_count_ = 0;
+  DTypePolicy dtype_policy_ = CurrentDTypePolicy();
   bool built_ = false;
   Shape output_shape_;
   std::vector<Weight> weights_;

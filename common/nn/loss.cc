@@ -53,6 +53,7 @@ Loss::Counted Loss::WithCount(Value y_true, Value y_pred) const {
 
 Loss::Counted Loss::WithCount(Value y_true, Value y_pred,
                               Value sample_weight) const {
+  y_pred = internal::AtLeastFloat32(y_pred);
   Value counted;  // 1 where an example counts, else 0.
   if (ignored_class_.has_value()) {
     y_true = AlignSparseLabels(y_true, y_pred);

@@ -41,12 +41,12 @@ Metric Metric::Named(absl::string_view name) const {
 }
 
 Value Metric::StatisticsOf(Value y_true, Value y_pred) const {
-  return statistics_(y_true, y_pred, NoWeights());
+  return statistics_(y_true, internal::AtLeastFloat32(y_pred), NoWeights());
 }
 
 Value Metric::StatisticsOf(Value y_true, Value y_pred,
                            Value sample_weight) const {
-  return statistics_(y_true, y_pred, sample_weight);
+  return statistics_(y_true, internal::AtLeastFloat32(y_pred), sample_weight);
 }
 
 Value MeanStatistics(Value values, Value sample_weight) {

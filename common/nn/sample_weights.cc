@@ -14,6 +14,12 @@ bool EndsInOne(const Value& value) {
 
 }  // namespace
 
+Value AtLeastFloat32(Value x) {
+  const bool is_short =
+      x.ok() && IsFloating(x.dtype()) && SizeOf(x.dtype()) < sizeof(float);
+  return is_short ? Cast(x, DType::kFloat32) : x;
+}
+
 Value AlignLabels(Value labels, Value predictions) {
   if (!labels.ok() || !predictions.ok()) return labels;
   if (labels.dtype() != predictions.dtype()) {

@@ -12,6 +12,9 @@ inline bool HasWeights(const Value& weights) {
   return weights.builder() != nullptr;
 }
 
+// Sums of many 16-bit numbers need the digits.
+Value AtLeastFloat32(Value x);
+
 // `labels` of the rank of `predictions`, where they differ by an axis of extent
 // 1 at the end: [batch] and [batch, 1].
 Value AlignLabels(Value labels, Value predictions);

@@ -24,6 +24,7 @@ class SequentialLayer : public Layer {
   std::vector<TensorType> input_types() const override;
 
  protected:
+  Precision precision() const override { return Precision::kAsTheyCome; }
   Value Call(Value x, const CallContext& context) override;
 
  private:

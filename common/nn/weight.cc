@@ -1,18 +1,26 @@
 #include "common/nn/weight.h"
 
 #include "common/graph/graph_builder.h"
+#include "common/ops/shape_ops.h"
 #include "common/ops/variable_ops.h"
+#include "common/tensor/dtype.h"
 
 namespace muster {
 
 Weight::operator Value() const {
   if (state_ == nullptr || state_->builder == nullptr) return Value();
-  return ReadVariable(*state_->builder, state_->handle);
+  return AsComputed(ReadVariable(*state_->builder, state_->handle));
 }
 
 Value Weight::Rows(Value indices) const {
   if (state_ == nullptr) return Value();
-  return GatherVariable(state_->handle, indices);
+  return AsComputed(GatherVariable(state_->handle, indices));
+}
+
+Value Weight::AsComputed(Value value) const {
+  const bool is_cast = value.ok() && value.dtype() == DType::kFloat32 &&
+                       state_->compute_dtype != DType::kFloat32;
+  return is_cast ? Cast(value, state_->compute_dtype) : value;
 }
 
 void Weight::Assign(Value value) const {

@@ -6,6 +6,7 @@
 
 #include "common/graph/graph_builder.h"
 #include "common/ops/variable_ops.h"
+#include "common/tensor/dtype.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -45,6 +46,8 @@ class Weight {
     proto::VariableSpec spec;
     VariableHandle handle;
     GraphBuilder* builder = nullptr;  // Borrowed while the layer is called.
+    // What readers see of a float32 variable.
+    DType compute_dtype = DType::kFloat32;
   };
   explicit Weight(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
@@ -52,6 +55,9 @@ class Weight {
     state_->spec.set_name(name);
     state_->handle.name = name;
   }
+
+  // In the dtype in which the layer computes.
+  Value AsComputed(Value value) const;
 
   std::shared_ptr<State> state_;
 };

@@ -4,11 +4,10 @@
 #include <cstdint>
 
 #include "common/graph/graph_builder.h"
+#include "common/image/resize.h"
 
 // Batches of images [batch, height, width, channels], resampled.
 namespace muster {
-
-enum class Interpolation { kBilinear, kNearest };
 
 // To `height` x `width`. The centres of pixels are what is mapped: pixel `i`
 // of n comes from (i + 0.5) * (extent / n) - 0.5. Bilinear images are floating,

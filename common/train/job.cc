@@ -24,6 +24,7 @@
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/dataset.h"
+#include "common/nn/dtype_policy.h"
 #include "common/nn/layer.h"
 #include "common/nn/weight.h"
 #include "common/strategy/strategy.h"
@@ -49,6 +50,15 @@ namespace {
 
 // Keras' default of fit().
 constexpr int64_t kBatchSize = 32;
+
+absl::StatusOr<LayerPtr> BuildModelOf(const proto::TrainingJob& job) {
+  DTypePolicy policy;
+  if (!job.dtype_policy().empty()) {
+    ASSIGN_OR_RETURN(policy, ParseDTypePolicy(job.dtype_policy()));
+  }
+  const DTypePolicyScope scope(policy);
+  return BuildJobModel(job.model());
+}
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -170,7 +180,7 @@ absl::StatusOr<proto::TrainingJob> ReadJobFile(const std::string& path,
 }
 
 absl::Status ValidateJob(const proto::TrainingJob& job) {
-  RETURN_IF_ERROR(BuildJobModel(job.model()).status());
+  RETURN_IF_ERROR(BuildModelOf(job).status());
   RETURN_IF_ERROR(BuildCompileOptions(job, /*seed=*/0).status());
   RETURN_IF_ERROR(BuildJobInput(job.input()).status());
   RETURN_IF_ERROR(BuildJobCallbacks(job).status());
@@ -221,7 +231,7 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
                      .strategy = std::string(strategy->name()),
                      .seed = SeedOf(job, options, *strategy)};
 
-  ASSIGN_OR_RETURN(const LayerPtr layer, BuildJobModel(job.model()));
+  ASSIGN_OR_RETURN(const LayerPtr layer, BuildModelOf(job));
   ASSIGN_OR_RETURN(CompileOptions compile_options,
                    BuildCompileOptions(job, summary.seed));
   ASSIGN_OR_RETURN(const JobDatasets datasets,

@@ -14,6 +14,7 @@
 #include "common/nn/activations.h"
 #include "common/nn/dense.h"
 #include "common/nn/dropout.h"
+#include "common/nn/dtype_policy.h"
 #include "common/nn/embedding.h"
 #include "common/nn/flatten.h"
 #include "common/nn/layer.h"
@@ -113,6 +114,11 @@ absl::StatusOr<LayerPtr> BuildJobModel(const proto::JobModel& model) {
     if (!layer.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "model.sequential.layers[", i, "]: ", layer.status().message()));
+    }
+    if (!sequential.layers(i).dtype_policy().empty()) {
+      ASSIGN_OR_RETURN(const DTypePolicy policy,
+                       ParseDTypePolicy(sequential.layers(i).dtype_policy()));
+      (*layer)->set_dtype_policy(policy);
     }
     layers.push_back(*std::move(layer));
   }

@@ -8,6 +8,8 @@ namespace {
 
 KernelRegistry* MakeCpuKernels() {
   auto* const registry = new KernelRegistry(ReferenceKernels());
+  // First, for those that follow to be preferred.
+  internal::RegisterCpuBfloat16Kernels(registry);
   internal::RegisterCpuActivationKernels(registry);
   internal::RegisterCpuArithmeticKernels(registry);
   internal::RegisterCpuImageKernels(registry);

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/image/resize.h"
 #include "common/kernels/cpu/register.h"
 #include "common/kernels/cpu/vectorized.h"
 #include "common/kernels/image_sampling.h"
@@ -15,8 +16,6 @@
 
 namespace muster {
 namespace {
-
-using internal::SampleTap;
 
 // Two rows of floats blended into one.
 struct BlendRows {
@@ -32,10 +31,10 @@ struct BlendRows {
 
 // Pixels of one row blended; a known number of channels is unrolled.
 template <int kChannels>
-void BlendPixels(const std::vector<SampleTap>& taps, int64_t channels,
+void BlendPixels(const std::vector<BilinearTap>& taps, int64_t channels,
                  const float* row, float* out) {
   const int64_t count = kChannels > 0 ? kChannels : channels;
-  for (const SampleTap& tap : taps) {
+  for (const BilinearTap& tap : taps) {
     const float* const lower = row + tap.lower * count;
     const float* const upper = row + tap.upper * count;
     for (int64_t c = 0; c < count; ++c) {
@@ -60,7 +59,7 @@ class ResizeKernel : public Kernel {
     float* out = arguments.outputs[0]->mutable_flat<float>().data();
     const int64_t row_size = from_.dim(2) * from_.dim(3);
     for (int64_t image = 0; image < to_.dim(0); ++image) {
-      for (const SampleTap& tap : rows_) {
+      for (const BilinearTap& tap : rows_) {
         const float* row = in + tap.lower * row_size;
         if (tap.upper_weight != 0) {
           RunVectorized<BlendRows>(row_size, row, in + tap.upper * row_size,
@@ -90,8 +89,8 @@ class ResizeKernel : public Kernel {
 
   const Shape from_;
   const Shape to_;
-  const std::vector<SampleTap> rows_;
-  const std::vector<SampleTap> columns_;
+  const std::vector<BilinearTap> rows_;
+  const std::vector<BilinearTap> columns_;
   std::vector<float> blended_;
 };
 

@@ -23,7 +23,8 @@ const std::vector<DType>& NumberTypes() {
 // Scalars, empty tensors, and extents on both sides of vectors' widths.
 const std::vector<Shape>& Shapes() {
   static const auto* const kShapes = new std::vector<Shape>{
-      {}, {0}, {1}, {7}, {16}, {1000}, {3, 17}, {4, 0, 2}, {2, 3, 33}};
+      {},      {0},       {1},       {7},         {16},
+      {1000}, {3, 17}, {4, 0, 2}, {2, 3, 33}, {5, 1000}};
   return *kShapes;
 }
 
@@ -66,6 +67,7 @@ void AddUnaryCases(std::vector<KernelCase>* cases) {
          {Shape{5}, {64, 10}, {3, 100}, {2, 3, 16}, {0, 4}, {3, 1}, {2, 257}}) {
       cases->push_back({op, {}, {{kF32, shape, -9, 9}}});
       cases->push_back({op, {}, {{DType::kFloat64, shape, -9, 9}}});
+      cases->push_back({op, {}, {{DType::kBfloat16, shape, -2, 2}}});
     }
   }
 }
@@ -102,7 +104,7 @@ void AddBinaryCases(std::vector<KernelCase>* cases) {
   }
   for (const auto& [a, b] : shapes) {
     const auto output = BroadcastShapes(a, b);
-    for (const DType dtype : {kF32, kI64}) {
+    for (const DType dtype : {kF32, kI64, DType::kBfloat16}) {
       cases->push_back(
           {"Select", {}, {{DType::kBool, *output}, {dtype, a}, {dtype, b}}});
       cases->push_back(
@@ -118,7 +120,7 @@ void AddBinaryCases(std::vector<KernelCase>* cases) {
 void AddGradientCases(std::vector<KernelCase>* cases) {
   const auto add = [&](const std::string& op, const Attributes& attributes,
                        double low, double high) {
-    for (const DType dtype : {kF32, DType::kFloat64}) {
+    for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
       for (const Shape& shape : Shapes()) {
         cases->push_back(
             {op, attributes, {{dtype, shape}, {dtype, shape, low, high}}});
@@ -178,6 +180,8 @@ void AddReductionCases(std::vector<KernelCase>* cases) {
           cases->push_back({op, attributes, {{dtype, shape, 0, 5}}});
         }
       }
+      cases->push_back(
+          {"Mean", attributes, {{DType::kBfloat16, shape, 0, 5}}});
       cases->push_back({"Mean", attributes, {{kF32, shape}}});
       cases->push_back({"Prod", attributes, {{kF32, shape, 0.99, 1.01}}});
     }

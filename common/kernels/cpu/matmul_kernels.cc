@@ -15,6 +15,7 @@
 #include "common/kernels/kernel.h"
 #include "common/tensor/attributes.h"
 #include "common/tensor/dtype.h"
+#include "common/tensor/float16.h"
 #include "common/tensor/shape.h"
 #include "common/tensor/tensor.h"
 #include "dnnl.hpp"
@@ -92,6 +93,15 @@ struct ReluInPlace {
     for (int64_t i = 0; i < count; ++i) x[i] = x[i] < 0 ? 0 : x[i];
   }
 };
+struct ReluInPlace16 {
+  MUSTER_INLINE static void Run(int64_t count, bfloat16* x) {
+    for (int64_t i = 0; i < count; ++i) {
+      // By the sign, and as far as minus infinity, beyond which NaN lies.
+      const uint16_t bits = x[i].bits;
+      x[i].bits = bits >= 0x8000 && bits <= 0xff80 ? 0 : bits;
+    }
+  }
+};
 struct Relu6InPlace {
   MUSTER_INLINE static void Run(int64_t count, float* x) {
     for (int64_t i = 0; i < count; ++i) {
@@ -132,7 +142,11 @@ class OneDnnMatMul : public Kernel {
     if (status != dnnl_success) {
       return absl::InternalError(absl::StrCat("oneDNN returned ", status));
     }
-    if (own_activation_ == OwnActivation::kRelu) {
+    if (own_activation_ == OwnActivation::kRelu &&
+        product.dtype() == DType::kBfloat16) {
+      RunVectorized<ReluInPlace16>(product.element_count(),
+                                   product.mutable_flat<bfloat16>().data());
+    } else if (own_activation_ == OwnActivation::kRelu) {
       RunVectorized<ReluInPlace>(product.element_count(),
                                  product.mutable_flat<float>().data());
     } else if (own_activation_ == OwnActivation::kRelu6) {
@@ -172,7 +186,7 @@ class OneDnnMatMul : public Kernel {
         const Activation activation,
         FindActivation(spec.attributes.GetOr<std::string>("activation", "")));
     if (product.dtype != DType::kFloat32 &&
-        activation.own != OwnActivation::kNone) {
+        activation.own == OwnActivation::kRelu6) {
       return absl::UnimplementedError("this activation in float32 only");
     }
     own_activation_ = activation.own;

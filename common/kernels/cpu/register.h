@@ -10,6 +10,9 @@ namespace muster::internal {
 
 void RegisterCpuActivationKernels(KernelRegistry* registry);
 void RegisterCpuArithmeticKernels(KernelRegistry* registry);
+// Of all ops that are registered by then. Keeps the registry for as long as it
+// makes kernels.
+void RegisterCpuBfloat16Kernels(KernelRegistry* registry);
 void RegisterCpuImageKernels(KernelRegistry* registry);
 void RegisterCpuMatMulKernels(KernelRegistry* registry);
 void RegisterCpuRandomKernels(KernelRegistry* registry);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/image/resize.h"
 #include "common/kernels/image_sampling.h"
 #include "common/kernels/reference/elements.h"
 #include "common/kernels/reference/register.h"
@@ -35,8 +36,8 @@ struct ResizePlan {
   void ForEachWeight(Use use) const {
     int64_t to_pixel = 0;
     for (int64_t image = 0; image < to.dim(0); ++image) {
-      for (const SampleTap& row : rows) {
-        for (const SampleTap& column : columns) {
+      for (const BilinearTap& row : rows) {
+        for (const BilinearTap& column : columns) {
           ForEachCorner(row, column, [&](int64_t y, int64_t x, float weight) {
             use(to_pixel, (image * from.dim(1) + y) * from.dim(2) + x, weight);
           });
@@ -47,7 +48,7 @@ struct ResizePlan {
   }
 
   template <typename Use>
-  static void ForEachCorner(const SampleTap& row, const SampleTap& column,
+  static void ForEachCorner(const BilinearTap& row, const BilinearTap& column,
                             Use use) {
     for (const bool lower_row : {true, false}) {
       if (!lower_row && row.upper_weight == 0) continue;
@@ -63,8 +64,8 @@ struct ResizePlan {
 
   const Shape from;
   const Shape to;
-  const std::vector<SampleTap> rows;
-  const std::vector<SampleTap> columns;
+  const std::vector<BilinearTap> rows;
+  const std::vector<BilinearTap> columns;
 };
 
 KernelOr MakeResize(const KernelSpec& spec) {

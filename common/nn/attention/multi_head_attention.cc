@@ -99,10 +99,11 @@ void MultiHeadAttentionLayer::BuildMany(absl::Span<const Shape> inputs) {
 
 bool MultiHeadAttentionLayer::Parse(absl::Span<const Value> inputs,
                                     Operands* operands) const {
+  const Value query = inputs[0];
   const auto refuse = [&](absl::string_view why) {
-    inputs[0].builder()->ReportError(absl::InvalidArgumentError(absl::StrCat(
-        "MultiHeadAttention(", num_heads_, ", ", key_dim_, "): ", why,
-        "; the query is ", inputs[0].type().ToString())));
+    query.builder()->ReportError(absl::InvalidArgumentError(
+        absl::StrCat("MultiHeadAttention(", num_heads_, ", ", key_dim_,
+                     "): ", why, "; the query is ", query.type().ToString())));
     return false;
   };
   if (num_heads_ < 1 || key_dim_ < 1 || value_dim() < 1 ||
@@ -128,7 +129,7 @@ bool MultiHeadAttentionLayer::Parse(absl::Span<const Value> inputs,
     return refuse(
         "expected [batch, time, features] of known time and features");
   }
-  operands->query = inputs[0];
+  operands->query = query;
   operands->value = inputs[1];
   operands->key = inputs.back();
   return true;

@@ -31,13 +31,14 @@ std::vector<Value> MaskTimes(Value mask, int64_t time_count) {
 
 bool RecurrentLayer::Parse(absl::Span<const Value> inputs,
                            Sequence* sequence) const {
+  const Value x = inputs[0];
   const auto refuse = [&](absl::string_view why) {
-    inputs[0].builder()->ReportError(absl::InvalidArgumentError(
+    x.builder()->ReportError(absl::InvalidArgumentError(
         absl::StrCat(kind(), "(", units_, "): ", why, "; the input is ",
-                     inputs[0].type().ToString())));
+                     x.type().ToString())));
     return false;
   };
-  const Shape& shape = inputs[0].shape();
+  const Shape& shape = x.shape();
   if (units_ < 1) return refuse("expected at least 1 unit");
   if (shape.rank() != 3 || shape.dim(1) == Shape::kUnknown ||
       shape.dim(1) < 1 || shape.dim(2) == Shape::kUnknown) {
@@ -49,7 +50,7 @@ bool RecurrentLayer::Parse(absl::Span<const Value> inputs,
       !IsRate(sequence_options_.recurrent_dropout)) {
     return refuse("dropout and recurrent_dropout must be in [0, 1)");
   }
-  sequence->x = inputs[0];
+  sequence->x = x;
   inputs.remove_prefix(1);
   if (!inputs.empty() && inputs.back().dtype() == DType::kBool) {
     sequence->mask = inputs.back();

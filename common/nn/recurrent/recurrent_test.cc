@@ -1,0 +1,164 @@
+#include "common/nn/recurrent/recurrent.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/status_matchers.h"
+#include "common/graph/graph.h"
+#include "common/graph/graph_builder.h"
+#include "common/nn/activations.h"
+#include "common/nn/initializers.h"
+#include "common/nn/layer.h"
+#include "common/nn/recurrent/recurrent_layer.h"
+#include "common/nn/weight.h"
+#include "common/ops/ops.h"
+#include "common/ops/testing/graph_interpreter.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+#include "common/tensor/tensor.h"
+#include "common/tensor/tensor_codec.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::StatusOr<Graph> Trace(const LayerPtr& layer,
+                            const std::vector<TensorType>& types,
+                            const CallContext& context = kInference) {
+  if (layer->path().empty()) layer->SetPath("layer");
+  GraphBuilder builder(&BuiltinOps(), "test");
+  std::vector<Value> inputs;
+  for (const TensorType& type : types) {
+    inputs.push_back(builder.Parameter("x", type));
+  }
+  for (const Value& output : layer->CallAll(inputs, context)) {
+    builder.AddResult(output);
+  }
+  return std::move(builder).Build();
+}
+
+const TensorType kBatch = {DType::kFloat32, {Shape::kUnknown, 5, 3}};
+
+std::vector<LayerPtr> AllKinds(const SequenceOptions& options = {}) {
+  return {SimpleRNN(2, {.sequence = options}), LSTM(2, {.sequence = options}),
+          GRU(2, {.sequence = options})};
+}
+
+TEST(RecurrentTest, WeightsAreNamedAsInKeras) {
+  const LayerPtr layer = LSTM(2);
+  layer->SetPath("lstm");
+  ASSERT_OK(Trace(layer, {kBatch}));
+  std::vector<std::string> names;
+  for (const Weight& weight : layer->weights()) names.push_back(weight.name());
+  EXPECT_THAT(names, ElementsAre("lstm/lstm_cell/kernel",
+                                 "lstm/lstm_cell/recurrent_kernel",
+                                 "lstm/lstm_cell/bias"));
+}
+
+TEST(RecurrentTest, ShapesFollowTheOptions) {
+  for (const LayerPtr& layer : AllKinds()) {
+    ASSERT_OK_AND_ASSIGN(const Graph graph, Trace(layer, {kBatch}));
+    EXPECT_EQ(graph.TypeOf(graph.results[0]).shape,
+              Shape({Shape::kUnknown, 2}));
+  }
+  for (const LayerPtr& layer :
+       AllKinds({.return_sequences = true, .return_state = true})) {
+    ASSERT_OK_AND_ASSIGN(const Graph graph, Trace(layer, {kBatch}));
+    EXPECT_EQ(graph.results.size(), layer->kind() == "LSTM" ? 3u : 2u);
+    EXPECT_EQ(graph.TypeOf(graph.results[0]).shape,
+              Shape({Shape::kUnknown, 5, 2}));
+    EXPECT_EQ(graph.TypeOf(graph.results[1]).shape,
+              Shape({Shape::kUnknown, 2}));
+  }
+}
+
+// One product for the inputs of all times, and one for each time's state.
+TEST(RecurrentTest, InputsAreProjectedTogether) {
+  for (const LayerPtr& layer : AllKinds()) {
+    ASSERT_OK_AND_ASSIGN(const Graph graph, Trace(layer, {kBatch}));
+    int products = 0;
+    for (const Node& node : graph.nodes) products += node.op == "MatMul";
+    EXPECT_EQ(products, 1 + 5) << layer->kind();
+  }
+}
+
+TEST(RecurrentTest, TheForgetGateStartsOpen) {
+  const LayerPtr layer = LSTM(2);
+  ASSERT_OK(Trace(layer, {kBatch}));
+  ASSERT_OK_AND_ASSIGN(
+      const Tensor bias,
+      DecodeTensor(layer->weights()[2].spec().initializer().value()));
+  EXPECT_THAT(bias.flat<float>(), ElementsAre(0, 0, 1, 1, 0, 0, 0, 0));
+  EXPECT_THAT(
+      Trace(LSTM(2, {.bias_initializer = RandomNormal()}), {kBatch}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("constant")));
+}
+
+// With h = h * scale + 1 and no kernel, each time shows the same mask.
+TEST(RecurrentTest, RecurrentDropoutIsTheSameAtEveryTime) {
+  const LayerPtr layer =
+      SimpleRNN(40, {.activation = Activation::kLinear,
+                     .sequence = {.recurrent_dropout = 0.5}});
+  layer->SetPath("layer");
+  Tensor identity = Tensor::Zeros(DType::kFloat32, {40, 40});
+  for (int i = 0; i < 40; ++i) identity.mutable_flat<float>()[i * 41] = 1;
+  const InterpretOptions options = {
+      .run = {
+          .step_seed = 3,
+          .variables = {{"layer/simple_rnn_cell/kernel",
+                         Tensor::Zeros(DType::kFloat32, {1, 40})},
+                        {"layer/simple_rnn_cell/recurrent_kernel", identity},
+                        {"layer/simple_rnn_cell/bias",
+                         Tensor::Full(DType::kFloat32, {40}, 1)}}}};
+  ASSERT_OK_AND_ASSIGN(
+      const Tensor y,
+      Evaluate(
+          [&](const std::vector<Value>& inputs) {
+            return (*layer)(inputs[0], kTraining);
+          },
+          {Tensor::Zeros(DType::kFloat32, {2, 3, 1})}, options));
+  // 1 where the mask is 0, and 2 (2 (1) + 1) + 1 = 7 where it is 1 / 0.5.
+  EXPECT_THAT(y.flat<float>(), Each(testing::AnyOf(1.0f, 7.0f)));
+  EXPECT_THAT(y.flat<float>(), testing::Contains(1.0f));
+  EXPECT_THAT(y.flat<float>(), testing::Contains(7.0f));
+}
+
+TEST(RecurrentTest, DropoutIsForTrainingAlone) {
+  for (const LayerPtr& layer :
+       AllKinds({.dropout = 0.5, .recurrent_dropout = 0.5})) {
+    ASSERT_OK_AND_ASSIGN(const Graph inference, Trace(layer, {kBatch}));
+    EXPECT_THAT(inference.ToString(), testing::Not(HasSubstr("StepSeed")));
+    ASSERT_OK_AND_ASSIGN(const Graph training,
+                         Trace(layer, {kBatch}, kTraining));
+    EXPECT_THAT(training.ToString(), HasSubstr("StepSeed"));
+  }
+}
+
+TEST(RecurrentTest, MistakesSayWhatWasExpected) {
+  const auto refused = [](const std::string& why) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why));
+  };
+  const TensorType state = {DType::kFloat32, {Shape::kUnknown, 2}};
+  EXPECT_THAT(Trace(LSTM(0), {kBatch}), refused("at least 1 unit"));
+  EXPECT_THAT(
+      Trace(GRU(2), {{DType::kFloat32, {Shape::kUnknown, Shape::kUnknown, 3}}}),
+      refused("known number of times"));
+  EXPECT_THAT(Trace(GRU(2), {{DType::kFloat32, {Shape::kUnknown, 3}}}),
+              refused("[batch, time, features]"));
+  EXPECT_THAT(Trace(LSTM(2), {kBatch, state}), refused("2 initial states"));
+  EXPECT_THAT(Trace(GRU(2), {kBatch, {DType::kBool, {Shape::kUnknown}}}),
+              refused("mask [batch, time]"));
+  EXPECT_THAT(Trace(GRU(2, {.sequence = {.dropout = 1}}), {kBatch}),
+              refused("[0, 1)"));
+}
+
+}  // namespace
+}  // namespace muster
