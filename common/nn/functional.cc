@@ -31,6 +31,14 @@ FunctionalLayer::FunctionalLayer(LayerOutputs inputs, LayerOutputs outputs,
   for (LayerPtr& layer : order->layers) AddLayer(std::move(layer));
 }
 
+int FunctionalLayer::input_count() const {
+  return status_.ok() ? static_cast<int>(inputs_.size()) : kAnyCount;
+}
+
+int FunctionalLayer::output_count() const {
+  return status_.ok() ? static_cast<int>(outputs_.size()) : 1;
+}
+
 std::vector<TensorType> FunctionalLayer::input_types() const {
   std::vector<TensorType> types;
   for (const LayerOutput& input : inputs_) {
@@ -53,7 +61,7 @@ std::vector<Value> FunctionalLayer::CallMany(absl::Span<const Value> inputs,
                                              const CallContext& context) {
   if (!status_.ok()) {
     inputs.front().builder()->ReportError(status_);
-    return std::vector<Value>(outputs_.size());
+    return std::vector<Value>(output_count());
   }
   absl::flat_hash_map<LayerOutput, Value> values;
   for (size_t i = 0; i < inputs_.size(); ++i) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,11 +36,12 @@ class FunctionalLayer : public Layer {
  public:
   FunctionalLayer(LayerOutputs inputs, LayerOutputs outputs,
                   const FunctionalOptions& options);
+  // A model that could not be drawn: has this status and no layers.
+  explicit FunctionalLayer(absl::Status status) : status_(std::move(status)) {}
 
-  int input_count() const override { return static_cast<int>(inputs_.size()); }
-  int output_count() const override {
-    return static_cast<int>(outputs_.size());
-  }
+  // While status() is an error, any number and one: the call tells of it.
+  int input_count() const override;
+  int output_count() const override;
   // Empty where an input is what some layer gives and no Input().
   std::vector<TensorType> input_types() const override;
 

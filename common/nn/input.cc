@@ -12,7 +12,7 @@
 
 namespace muster {
 
-InputLayer::InputLayer(const Shape& shape, const InputOptions& options)
+InputLayer::InputLayer(const Shape& shape, const InputLayerOptions& options)
     : Layer(options.name), type_{options.dtype, shape} {
   type_.shape.InsertDim(0, Shape::kUnknown);
 }
@@ -30,7 +30,7 @@ Value InputLayer::Call(Value x, const CallContext&) {
   return x.dtype() == type_.dtype ? x : Cast(x, type_.dtype);
 }
 
-LayerOutput Input(const Shape& shape, const InputOptions& options) {
+LayerOutput Input(const Shape& shape, const InputLayerOptions& options) {
   auto call = std::make_shared<LayerCall>();
   call->layer = std::make_shared<InputLayer>(shape, options);
   return LayerOutput(std::move(call), 0);

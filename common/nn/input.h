@@ -12,7 +12,7 @@
 
 namespace muster {
 
-struct InputOptions {
+struct InputLayerOptions {
   DType dtype = DType::kFloat32;
   std::string name = "";
 };
@@ -21,7 +21,7 @@ struct InputOptions {
 // shape is a mistake.
 class InputLayer : public Layer {
  public:
-  InputLayer(const Shape& shape, const InputOptions& options);
+  InputLayer(const Shape& shape, const InputLayerOptions& options);
 
   // With the batch first, whose extent is unknown.
   std::vector<TensorType> input_types() const override { return {type_}; }
@@ -38,7 +38,7 @@ class InputLayer : public Layer {
 // Of one example: without the batch. Extents may be Shape::kUnknown.
 //
 // Equivalent to: keras.Input.
-LayerOutput Input(const Shape& shape, const InputOptions& options = {});
+LayerOutput Input(const Shape& shape, const InputLayerOptions& options = {});
 
 }  // namespace muster
 

@@ -76,6 +76,11 @@ std::string Layer::kind() const {
   return std::string(short_name.empty() ? "Layer" : short_name);
 }
 
+const Shape& Layer::output_shape() const {
+  static const Shape& kNone = *new Shape();
+  return output_shapes_.empty() ? kNone : output_shapes_.front();
+}
+
 std::vector<Weight> Layer::weights() const {
   std::vector<Weight> all = weights_;
   for (const LayerPtr& layer : layers_) {
@@ -90,6 +95,14 @@ std::vector<Weight> Layer::weights() const {
                            }),
             all.end());
   return all;
+}
+
+void Layer::set_trainable(bool trainable) {
+  trainable_ = trainable;
+  for (const Weight& weight : weights_) {
+    weight.state_->is_frozen = !trainable;
+  }
+  for (const LayerPtr& layer : layers_) layer->set_trainable(trainable);
 }
 
 void Layer::SetPath(absl::string_view path) {
@@ -192,8 +205,13 @@ std::vector<Value> Layer::CallAll(absl::Span<const Value> inputs,
   std::vector<Value> outputs = CallMany(CastInputs(inputs), context);
   CastOutputs(&outputs);
   for (const Weight& weight : weights_) weight.state_->builder = nullptr;
-  if (!outputs.empty() && outputs.front().ok()) {
-    output_shape_ = outputs.front().shape();
+  const bool is_ok = std::all_of(outputs.begin(), outputs.end(),
+                                 [](const Value& value) { return value.ok(); });
+  if (is_ok) {
+    output_shapes_.clear();
+    for (const Value& output : outputs) {
+      output_shapes_.push_back(output.shape());
+    }
   }
   return outputs;
 }
@@ -261,6 +279,7 @@ Weight Layer::AddWeight(absl::string_view name, const Shape& shape,
   spec.set_trainable(options.trainable);
   spec.set_aggregation(options.aggregation);
   state->handle = {spec.name(), {options.dtype, shape}};
+  state->is_frozen = !trainable_;
   weights_.push_back(Weight(std::move(state)));
   return weights_.back();
 }

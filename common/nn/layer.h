@@ -85,12 +85,22 @@ class Layer {
   virtual std::string kind() const;
   // Empty until the layer has one, given or by its place in a model.
   const std::string& name() const { return name_; }
+  // Before it has a place in a model.
+  void set_name(absl::string_view name) { name_ = std::string(name); }
   // What its weights' names begin with; the name unless inside another layer.
   const std::string& path() const { return path_; }
   bool built() const { return built_; }
 
-  // Of the first output of the last call; unknown extents as traced.
-  const Shape& output_shape() const { return output_shape_; }
+  // Whether training changes the layer: its weights, and what it keeps of the
+  // batches it sees. Setting it sets it for the layers inside, and holds for
+  // steps that are traced from then on: compile models again.
+  bool trainable() const { return trainable_; }
+  void set_trainable(bool trainable);
+
+  // Of the outputs of the last call; unknown extents as traced. Empty before.
+  const std::vector<Shape>& output_shapes() const { return output_shapes_; }
+  // Of the first one.
+  const Shape& output_shape() const;
 
   // Taken from the thread that makes the layer; can be another one before the
   // first call.
@@ -165,7 +175,8 @@ class Layer {
   int call_count_ = 0;
   DTypePolicy dtype_policy_ = CurrentDTypePolicy();
   bool built_ = false;
-  Shape output_shape_;
+  bool trainable_ = true;
+  std::vector<Shape> output_shapes_;
   std::vector<Weight> weights_;
   std::vector<LayerPtr> layers_;
 };

@@ -99,6 +99,23 @@ TEST(LayerTest, BuildsOnce) {
   EXPECT_EQ(layer->output_shape(), Shape({Shape::kUnknown, 3}));
 }
 
+TEST(LayerTest, FrozenLayersHaveNoTrainableWeights) {
+  const LayerPtr early = Dense(3);
+  const LayerPtr block = Sequential({early, Dense(2)});
+  const LayerPtr model = Sequential({block, Dense(1)});
+  model->SetPath("");
+  block->set_trainable(false);  // Also of weights that are made later.
+  ASSERT_OK(Trace(model, kBatch));
+  std::vector<std::string> trainable;
+  for (const Weight& weight : model->weights()) {
+    if (weight.trainable()) trainable.push_back(weight.name());
+  }
+  EXPECT_THAT(trainable, ElementsAre("dense/kernel", "dense/bias"));
+  early->set_trainable(true);
+  EXPECT_TRUE(model->weights().front().trainable());
+  EXPECT_FALSE(block->trainable());
+}
+
 TEST(LayerTest, ClassNamesBecomeSnakeCase) {
   EXPECT_EQ(ToSnakeCase("Dense"), "dense");
   EXPECT_EQ(ToSnakeCase("LayerNorm"), "layer_norm");

@@ -35,7 +35,11 @@ class Weight {
 
   // "dense/kernel", once the layer has its place in a model.
   const std::string& name() const { return state_->spec.name(); }
-  bool trainable() const { return state_->spec.trainable(); }
+  // Whether gradients train it: it was made for that, and its layer is not
+  // frozen (Layer::set_trainable()).
+  bool trainable() const {
+    return state_->spec.trainable() && !state_->is_frozen;
+  }
   // How the variable is made. An initializer without a seed is to get one.
   const proto::VariableSpec& spec() const { return state_->spec; }
   const VariableHandle& handle() const { return state_->handle; }
@@ -45,6 +49,7 @@ class Weight {
   struct State {
     proto::VariableSpec spec;
     VariableHandle handle;
+    bool is_frozen = false;
     GraphBuilder* builder = nullptr;  // Borrowed while the layer is called.
     // What readers see of a float32 variable.
     DType compute_dtype = DType::kFloat32;

@@ -1,5 +1,7 @@
 #include "common/train/adapt.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -13,8 +15,11 @@
 #include "common/graph/graph.h"
 #include "common/graph/graph_builder.h"
 #include "common/kernels/cpu/cpu_kernels.h"
+#include "common/nn/functional.h"
 #include "common/nn/layer.h"
 #include "common/nn/normalization.h"
+#include "common/nn/sequential.h"
+#include "common/nn/weight.h"
 #include "common/ops/builtin_ops.h"
 #include "common/ops/control.h"
 #include "common/runtime/executable.h"
@@ -23,20 +28,42 @@
 namespace muster {
 namespace {
 
-// What `layers` make of `input`.
-absl::StatusOr<Graph> TraceLayers(absl::Span<const LayerPtr> layers,
-                                  const TensorType& input) {
+// What `before` makes of the first components of an element.
+absl::StatusOr<Graph> TraceLayer(const LayerPtr& before,
+                                 absl::Span<const TensorType> inputs) {
   GraphBuilder builder(&BuiltinOps(), "adapt");
-  Value x = Identity(builder.Parameter("x", input));
-  for (const LayerPtr& layer : layers) x = (*layer)(x, kInference);
-  builder.AddResult(x);
+  std::vector<Value> values;
+  for (const TensorType& input : inputs) {
+    values.push_back(
+        builder.Parameter(absl::StrCat("x_", values.size()), input));
+  }
+  builder.AddResult(Identity((*before)(values, kInference)));
   return std::move(builder).Build();
 }
 
-absl::Status Adapt(NormalizationLayer& layer, absl::Span<const LayerPtr> before,
+absl::Status Adapt(NormalizationLayer& layer, const LayerPtr& before,
                    const Dataset& data) {
+  if (data.Cardinality() == Dataset::kInfinite) {
+    return absl::InvalidArgumentError(
+        "Normalization cannot adapt to data that never ends; adapt it to "
+        "part of the data, with Take()");
+  }
+  const absl::Span<const TensorType> types = data.element_types();
+  const size_t input_count =
+      static_cast<size_t>(std::max(1, before->input_count()));
+  if (types.size() < input_count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model has ", input_count, " inputs, the data's elements have ",
+        types.size(), " components"));
+  }
   ASSIGN_OR_RETURN(Graph graph,
-                   TraceLayers(before, data.element_types().front()));
+                   TraceLayer(before, types.subspan(0, input_count)));
+  if (!before->weights().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Normalization ", layer.name(), " stands behind ",
+        before->weights().front().name(),
+        "; it can only adapt to data that no weights have changed"));
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<Executable> executable,
                    Executable::Compile(std::move(graph), BuiltinOps(),
                                        CpuKernels(), /*variables=*/nullptr));
@@ -49,8 +76,8 @@ absl::Status Adapt(NormalizationLayer& layer, absl::Span<const LayerPtr> before,
     ASSIGN_OR_RETURN(const bool has_element, iterator->Next(&element));
     if (!has_element) break;
     saw_data = true;
-    RETURN_IF_ERROR(executable->Run(absl::MakeConstSpan(element).subspan(0, 1),
-                                    {}, &results));
+    RETURN_IF_ERROR(executable->Run(
+        absl::MakeConstSpan(element).subspan(0, input_count), {}, &results));
     RETURN_IF_ERROR(layer.Observe(results[0]));
   }
   if (!saw_data) {
@@ -59,28 +86,37 @@ absl::Status Adapt(NormalizationLayer& layer, absl::Span<const LayerPtr> before,
   return absl::OkStatus();
 }
 
+// The layer, where it is one that has to see data.
+NormalizationLayer* ToAdapt(const LayerPtr& layer) {
+  auto* const normalization = dynamic_cast<NormalizationLayer*>(layer.get());
+  return normalization != nullptr && normalization->NeedsData() ? normalization
+                                                                : nullptr;
+}
+
+absl::Status AdaptFunctional(const FunctionalLayer& model,
+                             const Dataset& data) {
+  for (const std::shared_ptr<const LayerCall>& call : model.calls()) {
+    NormalizationLayer* const layer = ToAdapt(call->layer);
+    if (layer == nullptr) continue;
+    const auto before = Functional(model.inputs(), call->inputs);
+    RETURN_IF_ERROR(before->status());
+    RETURN_IF_ERROR(Adapt(*layer, before, data));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status AdaptNormalization(const LayerPtr& model, const Dataset& data) {
   RETURN_IF_ERROR(data.status());
-  const absl::Span<const LayerPtr> layers = model->layers();
-  for (size_t i = 0; i < layers.size(); ++i) {
-    auto* const layer = dynamic_cast<NormalizationLayer*>(layers[i].get());
-    if (layer == nullptr || !layer->NeedsData()) continue;
-    if (data.Cardinality() == Dataset::kInfinite) {
-      return absl::InvalidArgumentError(
-          "Normalization cannot adapt to data that never ends; adapt it to "
-          "part of the data, with Take()");
+  const auto* functional = dynamic_cast<const FunctionalLayer*>(model.get());
+  if (functional != nullptr) return AdaptFunctional(*functional, data);
+  std::vector<LayerPtr> before;
+  for (const LayerPtr& layer : model->layers()) {
+    if (NormalizationLayer* const normalization = ToAdapt(layer)) {
+      RETURN_IF_ERROR(Adapt(*normalization, Sequential(before), data));
     }
-    for (size_t j = 0; j < i; ++j) {
-      if (layers[j]->weights().empty()) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "Normalization ", layer->name(), " stands behind layer ",
-          layers[j]->name(),
-          ", which has weights; it can only adapt to data that none have "
-          "changed"));
-    }
-    RETURN_IF_ERROR(Adapt(*layer, layers.subspan(0, i), data));
+    before.push_back(layer);
   }
   return absl::OkStatus();
 }

@@ -8,9 +8,9 @@
 namespace muster {
 
 // Goes through `data` once for each Normalization among the layers of a
-// sequential model that needs it, in this process, and shows it what the layers
-// before it make of the data's first component. Weights cannot stand before
-// such a layer.
+// sequential or functional model that needs it, in this process, and shows it
+// what the layers before it make of the data's inputs. Weights cannot stand
+// before such a layer.
 //
 // Equivalent to: keras.layers.Normalization.adapt().
 //   kInvalidArgument  the data never ends, has no elements, or does not fit

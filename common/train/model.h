@@ -84,6 +84,9 @@ struct EvaluateOptions {
 class Model {
  public:
   Model(LayerPtr layer);  // NOLINT: Sequential({...}) is a model.
+  template <typename T>
+  Model(std::shared_ptr<T> layer)  // NOLINT: std::make_shared<MyLayer>(), too.
+      : Model(LayerPtr(std::move(layer))) {}
   // Of layers in any arrangement: see common/nn/functional.h.
   Model(LayerOutputs inputs, LayerOutputs outputs,
         const FunctionalOptions& options = {});

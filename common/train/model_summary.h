@@ -8,7 +8,8 @@
 namespace muster {
 
 // The layers inside `model` (or itself, when it has none), their output shapes
-// and parameters, as the table that Keras prints.
+// and parameters, and where their inputs come from unless each follows the one
+// before it: the table that Keras prints on a terminal of 80 columns.
 std::string SummarizeModel(const Layer& model);
 
 }  // namespace muster

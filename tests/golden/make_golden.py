@@ -40,12 +40,14 @@ import numpy
 import tensorflow
 
 from cases import (
+    convolution_layers,
     golden_format,
     image_layers,
     layers,
     losses,
     metrics,
     mlp,
+    mobilenet_v2,
     ops,
     optimizers,
     progress,
@@ -62,6 +64,8 @@ SOURCES = {
         layers,
         image_layers,
         sequence_layers,
+        convolution_layers,
+        mobilenet_v2,
         mlp,
         progress,
         ops,

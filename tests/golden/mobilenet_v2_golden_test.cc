@@ -1,0 +1,155 @@
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/base/status_matchers.h"
+#include "common/dataset/dataset.h"
+#include "common/nn/activations.h"
+#include "common/nn/applications/mobilenet_v2.h"
+#include "common/nn/losses.h"
+#include "common/nn/weight.h"
+#include "common/optimizers/optimizers.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+#include "common/tensor/tensor.h"
+#include "common/train/history.h"
+#include "common/train/model.h"
+#include "common/train/progress_bar.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/golden/golden_data.h"
+
+namespace muster {
+namespace {
+
+// As cases/mobilenet_v2.py.
+double Drawn(uint32_t key, int64_t index) {
+  uint32_t x = static_cast<uint32_t>(index) + key * 1000003u;
+  x ^= x >> 16;
+  x *= 0x85EBCA6Bu;
+  x ^= x >> 13;
+  x *= 0xC2B2AE35u;
+  x ^= x >> 16;
+  return static_cast<double>(x >> 8) / (1 << 23) - 1;
+}
+
+Tensor Images(const Shape& shape) {
+  Tensor images(DType::kFloat32, shape);
+  int64_t i = 0;
+  for (float& pixel : images.mutable_flat<float>()) {
+    pixel = static_cast<float>(Drawn(1000, i++));
+  }
+  return images;
+}
+
+Tensor InitialValue(const Weight& weight, uint32_t key) {
+  const std::string& name = weight.name();
+  const std::string kind = name.substr(name.rfind('/') + 1);
+  const Shape& shape = weight.handle().type.shape;
+  double offset = 0;
+  double scale = 0.1;
+  if (kind == "kernel") {
+    const bool is_depthwise = name.find("depthwise") != std::string::npos;
+    const int end = is_depthwise ? 2 : shape.rank() - 1;
+    scale =
+        std::sqrt(6.0 / static_cast<double>(shape.ElementCountInRange(0, end)));
+  } else if (kind == "gamma" || kind == "moving_variance") {
+    offset = 1;
+    scale = 0.5;
+  }
+  Tensor value(DType::kFloat32, shape);
+  int64_t i = 0;
+  for (float& element : value.mutable_flat<float>()) {
+    element = static_cast<float>(offset + scale * Drawn(key, i++));
+  }
+  return value;
+}
+
+Model NarrowModel() {
+  return applications::MobileNetV2(
+      {.input_shape = {64, 96, 3},
+       .alpha = 0.35,
+       .classes = 10,
+       .classifier_activation = Activation::kLinear});
+}
+
+class MobileNetV2GoldenTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_OK(model_.Compile({
+        .optimizer = Sgd({.learning_rate = 0.05}),
+        .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+    }));
+    for (const Weight& weight : model_.weights()) {
+      initial_.push_back(
+          InitialValue(weight, static_cast<uint32_t>(initial_.size())));
+    }
+    ASSERT_OK(model_.SetWeights(initial_));
+  }
+
+  const GoldenCase golden_ = ReadGoldenCases("mobilenet_v2.json").front();
+  Model model_ = NarrowModel();
+  std::vector<Tensor> initial_;
+  const Dataset batch_ =
+      Dataset::FromTensorSlices(
+          {Images({2, 64, 96, 3}), Tensor::FromValues<int32_t>({2}, {0, 1})})
+          .Batch(2);
+};
+
+TEST_F(MobileNetV2GoldenTest, HasKerasWeights) {
+  std::vector<std::string> names;
+  std::vector<std::vector<int64_t>> shapes;
+  for (const Weight& weight : model_.weights()) {
+    names.push_back(weight.name());
+    const auto dims = weight.handle().type.shape.dims();
+    shapes.emplace_back(dims.begin(), dims.end());
+  }
+  EXPECT_EQ(
+      names,
+      golden_.json.at("outputs").at("names").get<std::vector<std::string>>());
+  EXPECT_EQ(shapes, golden_.json.at("outputs")
+                        .at("shapes")
+                        .get<std::vector<std::vector<int64_t>>>());
+}
+
+TEST_F(MobileNetV2GoldenTest, PredictsWhatKerasPredicts) {
+  ASSERT_OK_AND_ASSIGN(const Tensor logits, model_.Predict(batch_));
+  EXPECT_EQ(DescribeDifference(logits, golden_.outputs.at("logits"), 1e-4), "");
+}
+
+TEST_F(MobileNetV2GoldenTest, AStepOfTrainingChangesWhatKerasChanges) {
+  ASSERT_OK_AND_ASSIGN(const History history,
+                       model_.Fit(batch_, {.verbose = Verbosity::kSilent}));
+  EXPECT_NEAR(history.history.at("loss")[0],
+              golden_.outputs.at("loss").scalar<float>(), 1e-4);
+
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> after, model_.GetWeights());
+  const auto norms = golden_.outputs.at("change_norm").flat<float>();
+  const auto projections =
+      golden_.outputs.at("change_projections").flat<float>();
+  for (size_t k = 0; k < after.size(); ++k) {
+    double square = 0;
+    double sums[2] = {0, 0};
+    for (int64_t i = 0; i < after[k].element_count(); ++i) {
+      const double change =
+          after[k].flat<float>()[i] - initial_[k].flat<float>()[i];
+      square += change * change;
+      for (uint32_t j = 0; j < 2; ++j) {
+        const uint32_t key = (2 + j) * 1000 + static_cast<uint32_t>(k);
+        sums[j] += change * Drawn(key, i);
+      }
+    }
+    // Relative to how much the weight changed; what changes by next to nothing
+    // is all rounding.
+    const double tolerance = 5e-3 * norms[k] + 1e-5;
+    SCOPED_TRACE(model_.weights()[k].name());
+    EXPECT_NEAR(std::sqrt(square), norms[k], tolerance);
+    EXPECT_NEAR(sums[0], projections[2 * k], tolerance);
+    EXPECT_NEAR(sums[1], projections[2 * k + 1], tolerance);
+  }
+}
+
+}  // namespace
+}  // namespace muster
