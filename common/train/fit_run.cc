@@ -262,6 +262,11 @@ absl::Status FitRun::GoBackAfter(const absl::Status& failure) {
 }
 
 absl::Status FitRun::RestoreCallbacks() const {
+  // What an epoch's beginning has changed was changed before the save already.
+  const proto::LearningRate& rate = go_on_from_->optimizer().learning_rate();
+  if (rate.has_constant()) {
+    RETURN_IF_ERROR(model_->SetLearningRate(rate.constant()));
+  }
   const auto& states = go_on_from_->callbacks();
   const std::vector<Callback*>& callbacks = options_.callbacks;
   if (static_cast<size_t>(states.size()) != callbacks.size()) {
@@ -274,10 +279,7 @@ absl::Status FitRun::RestoreCallbacks() const {
     const std::string& state = states.Get(static_cast<int>(i));
     if (!state.empty()) RETURN_IF_ERROR(callbacks[i]->RestoreState(state));
   }
-  // What an epoch's beginning has changed was changed before the save already.
-  const proto::LearningRate& rate = go_on_from_->optimizer().learning_rate();
-  if (!rate.has_constant()) return absl::OkStatus();
-  return model_->SetLearningRate(rate.constant());
+  return absl::OkStatus();
 }
 
 absl::Status FitRun::Start() {

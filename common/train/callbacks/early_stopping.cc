@@ -88,6 +88,14 @@ absl::Status EarlyStopping::OnTrainEnd(Model& model, const Logs&) {
   return model.SetWeights(best_weights_);
 }
 
+std::string EarlyStopping::SaveState() const {
+  return SaveCounts({wait_, best_epoch_}, best_);
+}
+
+absl::Status EarlyStopping::RestoreState(const std::string& state) {
+  return RestoreCounts(kName, state, {&wait_, &best_epoch_}, &best_);
+}
+
 absl::Status EarlyStopping::KeepWeights(const Model& model, int epoch) {
   ASSIGN_OR_RETURN(best_weights_, model.GetWeights());
   best_epoch_ = epoch;

@@ -45,6 +45,11 @@ class EarlyStopping final : public Callback {
   absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
 
+  // All but the weights of the best epoch: where training went on and has not
+  // got better since, those it went on with stand for them.
+  std::string SaveState() const override;
+  absl::Status RestoreState(const std::string& state) override;
+
   // The epoch after which training was stopped, from 0.
   std::optional<int> stopped_epoch() const { return stopped_epoch_; }
   std::optional<double> best() const { return best_; }

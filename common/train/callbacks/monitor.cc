@@ -2,10 +2,14 @@
 
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 namespace muster {
@@ -63,6 +67,35 @@ bool Monitor::IsImprovement(double value,
   if (std::isnan(*reference)) return !std::isnan(value);
   return direction_ == MonitorMode::kMin ? value + min_delta_ < *reference
                                          : value - min_delta_ > *reference;
+}
+
+std::string SaveCounts(std::initializer_list<int> counts,
+                       std::optional<double> best) {
+  return absl::StrCat(
+      absl::StrJoin(counts, ";"), ";",
+      best.has_value() ? absl::StrFormat("%.17g", *best) : "none");
+}
+
+absl::Status RestoreCounts(absl::string_view owner, absl::string_view state,
+                           std::initializer_list<int*> counts,
+                           std::optional<double>* best) {
+  const std::vector<absl::string_view> fields = absl::StrSplit(state, ';');
+  bool is_right = fields.size() == counts.size() + 1;
+  std::vector<int> numbers(counts.size());
+  for (size_t i = 0; is_right && i < numbers.size(); ++i) {
+    is_right = absl::SimpleAtoi(fields[i], &numbers[i]);
+  }
+  double value = 0;
+  const bool has_best = fields.back() != "none";
+  is_right = is_right && (!has_best || absl::SimpleAtod(fields.back(), &value));
+  if (!is_right) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        owner, ": what a checkpoint holds of it is \"", state, "\""));
+  }
+  for (size_t i = 0; i < numbers.size(); ++i) *counts.begin()[i] = numbers[i];
+  best->reset();
+  if (has_best) *best = value;
+  return absl::OkStatus();
 }
 
 std::string NamesIn(const Logs& logs) {

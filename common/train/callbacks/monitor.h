@@ -1,6 +1,7 @@
 #ifndef COMMON_TRAIN_CALLBACKS_MONITOR_H_
 #define COMMON_TRAIN_CALLBACKS_MONITOR_H_
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 
@@ -51,6 +52,14 @@ class Monitor {
   MonitorMode direction_;
   double min_delta_;
 };
+
+// What a callback that counts epochs keeps in a checkpoint, as text.
+std::string SaveCounts(std::initializer_list<int> counts,
+                       std::optional<double> best);
+//   kInvalidArgument  `state` is no such text; names the owner
+absl::Status RestoreCounts(absl::string_view owner, absl::string_view state,
+                           std::initializer_list<int*> counts,
+                           std::optional<double>* best);
 
 // "loss, val_loss": what a message says there is.
 std::string NamesIn(const Logs& logs);

@@ -61,5 +61,31 @@ TEST(MonitorTest, AnyNumberIsBetterThanNaN) {
   EXPECT_FALSE(loss.IsImprovement(NAN, 1e30));
 }
 
+TEST(SaveCountsTest, WhatWasCountedComesBack) {
+  int wait = 0;
+  int epoch = 0;
+  std::optional<double> best = 5;
+  EXPECT_OK(
+      RestoreCounts("Test", SaveCounts({3, 7}, 0.1), {&wait, &epoch}, &best));
+  EXPECT_EQ(wait, 3);
+  EXPECT_EQ(epoch, 7);
+  EXPECT_EQ(best, 0.1);
+  EXPECT_OK(RestoreCounts("Test", SaveCounts({4, 8}, std::nullopt),
+                          {&wait, &epoch}, &best));
+  EXPECT_EQ(wait, 4);
+  EXPECT_EQ(best, std::nullopt);
+}
+
+TEST(SaveCountsTest, OtherTextIsRefused) {
+  int wait = 1;
+  std::optional<double> best;
+  for (const char* const text : {"", "1", "x;none", "1;2;none", "1;y"}) {
+    EXPECT_THAT(RestoreCounts("Test", text, {&wait}, &best),
+                StatusIs(absl::StatusCode::kInvalidArgument))
+        << text;
+  }
+  EXPECT_EQ(wait, 1);
+}
+
 }  // namespace
 }  // namespace muster

@@ -99,4 +99,12 @@ absl::Status ReduceLROnPlateau::Reduce(Model& model, int epoch) {
   return absl::OkStatus();
 }
 
+std::string ReduceLROnPlateau::SaveState() const {
+  return SaveCounts({wait_, cooldown_left_}, best_);
+}
+
+absl::Status ReduceLROnPlateau::RestoreState(const std::string& state) {
+  return RestoreCounts(kName, state, {&wait_, &cooldown_left_}, &best_);
+}
+
 }  // namespace muster

@@ -44,6 +44,9 @@ class ReduceLROnPlateau final : public Callback {
   absl::Status AddEpochLogs(Model& model, Logs* logs) override;
   absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
 
+  std::string SaveState() const override;
+  absl::Status RestoreState(const std::string& state) override;
+
  private:
   bool IsCoolingDown() const { return cooldown_left_ > 0; }
   // Starts over when there is something to reduce.
