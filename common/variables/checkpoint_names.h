@@ -23,7 +23,7 @@ namespace muster {
 //   the most of those      optimizer/iterations                     int64
 //   the learning rate      optimizer/learning_rate                  float32
 //   where training stands  training_state       string: proto TrainingState
-//   the number of saves    save_counter                             int64
+//   the number in its name save_counter                             int64
 
 // {"model", "dense", "kernel"}.
 ObjectPath VariablePath(absl::string_view variable);

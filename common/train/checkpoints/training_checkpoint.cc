@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/object_graph.h"
@@ -57,6 +58,15 @@ class StateWriter {
   ObjectGraphBuilder graph_;
 };
 
+// 7 for "run/ckpt-7", and 1 for a name without a number.
+int64_t NumberIn(absl::string_view prefix) {
+  const size_t dash = prefix.rfind('-');
+  int64_t number = 0;
+  const bool is_there = dash != absl::string_view::npos &&
+                        absl::SimpleAtoi(prefix.substr(dash + 1), &number);
+  return is_there ? number : 1;
+}
+
 // Where the learning rate is a number, that; a schedule is in TrainingState.
 absl::Status AddLearningRate(const proto::Optimizer& optimizer,
                              StateWriter* writer) {
@@ -103,6 +113,9 @@ absl::Status TrainingSnapshot::WriteStateShard(Disk* disk,
     RETURN_IF_ERROR(named.Name(entry));
     iterations = std::max(iterations, entry.update_count);
   }
+  // tf.train.Checkpoint is not content without it.
+  RETURN_IF_ERROR(
+      named.Add(SaveCounterPath(), Tensor::Scalar<int64_t>(NumberIn(prefix))));
   if (has_state_) {
     RETURN_IF_ERROR(
         named.Add(IterationsPath(), Tensor::Scalar<int64_t>(iterations)));
