@@ -37,6 +37,9 @@ struct KernelArguments {
   uint64_t step_seed = 0;
   // Where the first row of this step's batch stands in the global batch.
   int64_t example_offset = 0;
+  // As many bytes as the kernel asks for, on a cache line. Nobody keeps them
+  // from one run to the next.
+  absl::Span<uint8_t> scratch;
 };
 
 // Computes outputs from inputs and nothing else. Chosen and prepared once for a
@@ -49,6 +52,9 @@ class Kernel {
   //   kInvalidArgument  the data is out of range (an index, a label); the
   //                     message says which element and what was expected
   virtual absl::Status Run(const KernelArguments& arguments) = 0;
+
+  // How much memory a run needs besides its operands.
+  virtual size_t scratch_bytes() const { return 0; }
 
   // Output 0 may lie in the memory of input `input`, because element i of the
   // input is read before element i of the output is written and never after.

@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/graph/graph_verifier.h"
 #include "common/runtime/graph_rewrites.h"
+#include "common/runtime/image_fusion.h"
 #include "common/runtime/matmul_fusion.h"
 #include "common/runtime/plan.h"
 #include "common/runtime/plan_builder.h"
@@ -132,10 +133,14 @@ absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
   }
   ASSIGN_OR_RETURN(Graph typed, WithTypes(graph_, ops_, types, replica));
   BypassNoOps(&typed);
+  FoldPadding(&typed);
+  DropTypeOperands(&typed);
   ReadReluOutputs(&typed);
-  FuseMatMulBias(&typed, [this](const KernelSpec& spec) {
+  const auto is_supported = [this](const KernelSpec& spec) {
     return kernels_.Create(spec, pool_.get()).ok();
-  });
+  };
+  FuseMatMulBias(&typed, is_supported);
+  FuseImageOps(&typed, is_supported);
   return PlanBuilder::Build(DropDeadNodes(typed, ops_),
                             {.kernels = kernels_,
                              .pool = pool_.get(),

@@ -90,7 +90,8 @@ absl::Status Plan::RunStep(Step& step, const RunOptions& options,
       return step.kernel->Run({.inputs = step.inputs,
                                .outputs = step.outputs,
                                .step_seed = options.step_seed,
-                               .example_offset = options.example_offset});
+                               .example_offset = options.example_offset,
+                               .scratch = step.scratch});
     case StepKind::kView:
       *step.outputs[0] = step.inputs[0]->Reshaped(step.type.shape);
       return absl::OkStatus();

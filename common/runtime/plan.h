@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "common/kernels/kernel.h"
 #include "common/runtime/run_options.h"
+#include "common/tensor/buffer.h"
 #include "common/tensor/tensor.h"
 #include "common/variables/variable_store.h"
 
@@ -49,6 +50,7 @@ class Plan {
     Kernel* kernel = nullptr;
     int variable = -1;  // Position in the session's uses.
     UpdateKind update_kind = UpdateKind::kAssign;
+    absl::Span<uint8_t> scratch;  // Of the kernel, in the arena.
     TensorType type;  // Of a view, or of what comes from a variable.
     absl::InlinedVector<const Tensor*, 4> inputs;  // Into slots_.
     absl::InlinedVector<Tensor*, 2> outputs;       // Into slots_.
@@ -86,6 +88,7 @@ class Plan {
   std::vector<Result> results_;
   // Slots that hold memory of a caller or a store during a run.
   std::vector<int> borrowed_slots_;
+  std::shared_ptr<Buffer> arena_;
   size_t arena_bytes_ = 0;
 };
 

@@ -75,6 +75,7 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Options& options)
     slot_count += static_cast<int>(node.outputs.size());
   }
   kernels_.resize(graph_.nodes.size(), nullptr);
+  scratch_blocks_.resize(graph_.nodes.size());
   roots_.resize(slot_count);
   storages_.resize(slot_count, Storage::kArena);
   last_uses_.resize(slot_count, kNever);
@@ -190,8 +191,14 @@ void PlanBuilder::FoldConstant(int node_index) {
     values.emplace_back(type.dtype, type.shape);
     outputs.push_back(&values.back());
   }
+  Kernel& kernel = *kernels_[node_index];
+  const auto scratch = Buffer::Allocate(kernel.scratch_bytes());
   // An error is told by the run that meets it.
-  if (!kernels_[node_index]->Run({.inputs = inputs, .outputs = outputs}).ok()) {
+  if (!kernel
+           .Run({.inputs = inputs,
+                 .outputs = outputs,
+                 .scratch = {scratch->data(), scratch->size_bytes()}})
+           .ok()) {
     return;
   }
   for (size_t i = 0; i < values.size(); ++i) {
@@ -241,6 +248,10 @@ void PlanBuilder::LayOutArena() {
       dying_roots[last_uses_[slot] == kNever ? i : last_uses_[slot]].push_back(
           slot);
     }
+    if (kernels_[i] != nullptr && kernels_[i]->scratch_bytes() > 0) {
+      scratch_blocks_[i] = arena_.Allocate(kernels_[i]->scratch_bytes());
+      arena_.Free(scratch_blocks_[i]);
+    }
     for (const int root : dying_roots[i]) {
       if (!is_block_taken_over_[root]) arena_.Free(blocks_[root]);
     }
@@ -272,7 +283,7 @@ bool PlanBuilder::ReuseInputBlock(int node_index) {
 }
 
 void PlanBuilder::FillStaticSlots() {
-  const std::shared_ptr<Buffer> arena = Buffer::Allocate(arena_.size_bytes());
+  plan_->arena_ = Buffer::Allocate(arena_.size_bytes());
   plan_->arena_bytes_ = arena_.size_bytes();
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     const Node& node = graph_.nodes[i];
@@ -284,8 +295,8 @@ void PlanBuilder::FillStaticSlots() {
       if (roots_[slot] != slot) {
         value = plan_->slots_[SlotOf(node.inputs[0])].Reshaped(type.shape);
       } else if (storages_[slot] == Storage::kArena) {
-        value =
-            Tensor(type.dtype, type.shape, arena, blocks_[slot].offset_bytes);
+        value = Tensor(type.dtype, type.shape, plan_->arena_,
+                       blocks_[slot].offset_bytes);
       } else {
         value = Tensor(type.dtype, type.shape);
       }
@@ -328,6 +339,10 @@ absl::Status PlanBuilder::MakeSteps() {
       step.type = node.outputs[0];
     } else if (kernels_[i] != nullptr && !IsFolded(i)) {
       step.kernel = kernels_[i];
+      if (const size_t bytes = kernels_[i]->scratch_bytes(); bytes > 0) {
+        step.scratch = {plan_->arena_->data() + scratch_blocks_[i].offset_bytes,
+                        bytes};
+      }
     } else {
       continue;
     }

@@ -87,6 +87,7 @@ class PlanBuilder {
   absl::flat_hash_map<std::string, int> variables_;  // Position in the uses.
   std::vector<int> first_slots_;                     // By node.
   std::vector<Kernel*> kernels_;  // By node; null where none runs.
+  std::vector<ArenaPlanner::Block> scratch_blocks_;  // By node.
   // By slot.
   std::vector<bool> is_result_;
   std::vector<int> roots_;         // The slot whose memory it looks into.

@@ -13,7 +13,10 @@ KernelRegistry* MakeCpuKernels() {
   internal::RegisterCpuActivationKernels(registry);
   internal::RegisterCpuArithmeticKernels(registry);
   internal::RegisterCpuImageKernels(registry);
+  internal::RegisterCpuConvKernels(registry);
   internal::RegisterCpuMatMulKernels(registry);
+  internal::RegisterCpuNormalizationKernels(registry);
+  internal::RegisterCpuPoolKernels(registry);
   internal::RegisterCpuRandomKernels(registry);
   internal::RegisterCpuReductionKernels(registry);
   internal::RegisterCpuRowKernels(registry);

@@ -1,12 +1,14 @@
 #ifndef COMMON_KERNELS_CPU_ELEMENTWISE_H_
 #define COMMON_KERNELS_CPU_ELEMENTWISE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/kernels/cpu/broadcast.h"
+#include "common/kernels/cpu/intra_op_threads.h"
 #include "common/kernels/cpu/vectorized.h"
 #include "common/kernels/kernel.h"
 #include "common/tensor/dtype.h"
@@ -23,16 +25,43 @@ inline bool IsWalkedAlike(const TensorType& input, const TensorType& output) {
          SizeOf(input.dtype) == SizeOf(output.dtype);
 }
 
+// Calls body(begin, end) over parts of [0, count), on several threads where it
+// is worth it: a part fills a second-level cache.
+template <typename Body>
+void ForEachPart(int thread_count, int64_t count, Body body) {
+  constexpr int64_t kPartMin = 1 << 18;
+  const int threads =
+      static_cast<int>(std::min<int64_t>(thread_count, count / kPartMin));
+  if (threads <= 1) {
+    body(int64_t{0}, count);
+    return;
+  }
+  UseOpenMpThreads(thread_count);
+  RunOnOpenMpThreads(threads, [&](int thread) {
+    // On cache lines of their own.
+    const auto part_begin = [&](int i) {
+      return i == threads ? count : count / threads * i / 64 * 64;
+    };
+    body(part_begin(thread), part_begin(thread + 1));
+  });
+}
+
 template <typename F, typename In, typename Out>
 class UnaryKernel : public Kernel {
  public:
-  UnaryKernel(F f, const KernelSpec& spec)
-      : f_(f), may_share_(IsWalkedAlike(spec.inputs[0], spec.outputs[0])) {}
+  UnaryKernel(F f, const KernelSpec& spec, int thread_count = 1)
+      : f_(f),
+        thread_count_(thread_count),
+        may_share_(IsWalkedAlike(spec.inputs[0], spec.outputs[0])) {}
 
   absl::Status Run(const KernelArguments& arguments) override {
     const auto in = arguments.inputs[0]->flat<In>();
-    RunVectorized<Loop>(f_, static_cast<int64_t>(in.size()), in.data(),
-                        arguments.outputs[0]->mutable_flat<Out>().data());
+    const auto out = arguments.outputs[0]->mutable_flat<Out>();
+    ForEachPart(thread_count_, static_cast<int64_t>(in.size()),
+                [&](int64_t begin, int64_t end) {
+                  RunVectorized<Loop>(f_, end - begin, in.data() + begin,
+                                      out.data() + begin);
+                });
     return absl::OkStatus();
   }
   bool MayShareOutputWithInput(int) const override { return may_share_; }
@@ -46,14 +75,16 @@ class UnaryKernel : public Kernel {
   };
 
   const F f_;
+  const int thread_count_;
   const bool may_share_;
 };
 
 template <typename F, typename In, typename Out>
 class BinaryKernel : public Kernel {
  public:
-  BinaryKernel(F f, const KernelSpec& spec)
+  BinaryKernel(F f, const KernelSpec& spec, int thread_count = 1)
       : f_(f),
+        thread_count_(thread_count),
         walk_(spec.outputs[0].shape,
               {&spec.inputs[0].shape, &spec.inputs[1].shape}),
         may_share_{IsWalkedAlike(spec.inputs[0], spec.outputs[0]),
@@ -68,8 +99,10 @@ class BinaryKernel : public Kernel {
     const bool b_moves = walk_.run_stride(1) != 0;
     walk_.ForEachRun([&](int64_t begin, const int64_t* offsets) {
       if (a_moves && b_moves) {
-        RunVectorized<Both>(f_, length, a + offsets[0], b + offsets[1],
-                            out + begin);
+        ForEachPart(thread_count_, length, [&](int64_t first, int64_t last) {
+          RunVectorized<Both>(f_, last - first, a + offsets[0] + first,
+                              b + offsets[1] + first, out + begin + first);
+        });
       } else if (a_moves) {
         RunVectorized<First>(f_, length, a + offsets[0], b[offsets[1]],
                              out + begin);
@@ -109,6 +142,7 @@ class BinaryKernel : public Kernel {
   };
 
   const F f_;
+  const int thread_count_;
   const BroadcastWalk walk_;
   const bool may_share_[2];
 };
@@ -122,7 +156,7 @@ void RegisterElementwise(KernelRegistry* registry, absl::string_view op,
   registry->Register(
       op,
       [=](const KernelSpec& spec,
-          ThreadPool*) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+          ThreadPool* pool) -> absl::StatusOr<std::unique_ptr<Kernel>> {
         bool fits = static_cast<int>(spec.inputs.size()) == input_count &&
                     spec.outputs[0].dtype == DTypeOf<Out>();
         for (const TensorType& input : spec.inputs) {
@@ -131,7 +165,7 @@ void RegisterElementwise(KernelRegistry* registry, absl::string_view op,
         if (!fits) return absl::UnimplementedError("other types");
         using F = decltype(make_function(spec.attributes));
         return std::make_unique<K<F, In, Out>>(make_function(spec.attributes),
-                                               spec);
+                                               spec, IntraOpThreadCount(pool));
       });
 }
 

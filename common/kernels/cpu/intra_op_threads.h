@@ -1,6 +1,7 @@
 #ifndef COMMON_KERNELS_CPU_INTRA_OP_THREADS_H_
 #define COMMON_KERNELS_CPU_INTRA_OP_THREADS_H_
 
+#include "absl/functional/function_ref.h"
 #include "common/base/thread_pool.h"
 
 namespace muster {
@@ -18,6 +19,12 @@ int IntraOpThreadCount(const ThreadPool* pool);
 // thread and otherwise uses all cores. Call before creating and before running
 // a primitive; free when nothing changes.
 void UseOpenMpThreads(int thread_count);
+
+// Calls body(0) ... body(thread_count - 1) at the same time on the threads that
+// oneDNN uses too, and returns when all are done: threads of another pool would
+// find their cores taken, because OpenMP's go on spinning for a while.
+void RunOnOpenMpThreads(int thread_count,
+                        absl::FunctionRef<void(int thread)> body);
 
 }  // namespace muster
 

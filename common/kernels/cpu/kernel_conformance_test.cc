@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/base/random.h"
@@ -22,6 +23,7 @@
 #include "common/kernels/reference/reference_kernels.h"
 #include "common/ops/builtin_ops.h"
 #include "common/tensor/attributes.h"
+#include "common/tensor/buffer.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 #include "common/tensor/tensor.h"
@@ -110,10 +112,14 @@ std::vector<Tensor> RunKernel(Kernel* kernel, const KernelSpec& spec,
   }
   std::vector<Tensor*> pointers;
   for (Tensor& output : outputs) pointers.push_back(&output);
+  // Full of NaN too.
+  const auto scratch = Buffer::Allocate(kernel->scratch_bytes());
+  std::fill_n(scratch->data(), scratch->size_bytes(), 0xff);
   EXPECT_OK(kernel->Run({.inputs = Pointers(inputs),
                          .outputs = pointers,
                          .step_seed = 5,
-                         .example_offset = 3}));
+                         .example_offset = 3,
+                         .scratch = {scratch->data(), scratch->size_bytes()}}));
   return outputs;
 }
 
@@ -183,6 +189,18 @@ TEST(KernelConformanceTest, TwoThreadsMultiplyAsOneDoes) {
   ExpectConforms(
       {"MatMul", {}, {{kF32, {200, 300}, -1, 1}, {kF32, {300, 100}, -1, 1}}},
       &pool);
+}
+
+// The threads of these are OpenMP's.
+TEST(KernelConformanceTest, TwoThreadsWorkOnImagesAsOneDoes) {
+  ThreadPool pool("test", 1);
+  for (const KernelCase& c : AllKernelCases()) {
+    if (absl::StrContains(c.op, "Conv2D") ||
+        absl::StrContains(c.op, "Pool2D") ||
+        absl::StrContains(c.op, "BatchNorm")) {
+      ExpectConforms(c, &pool);
+    }
+  }
 }
 
 // Both kernels on these inputs.

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/kernels/cpu/intra_op_threads.h"
+#include "common/kernels/cpu/onednn.h"
 #include "common/kernels/cpu/register.h"
 #include "common/kernels/cpu/vectorized.h"
 #include "common/kernels/kernel.h"
@@ -24,18 +25,6 @@
 // rewrites make it.
 namespace muster {
 namespace {
-
-const dnnl::engine& CpuEngine() {
-  static const auto* const engine =
-      new dnnl::engine(dnnl::engine::kind::cpu, 0);
-  return *engine;
-}
-
-absl::StatusOr<dnnl::memory::data_type> OneDnnType(DType dtype) {
-  if (dtype == DType::kFloat32) return dnnl::memory::data_type::f32;
-  if (dtype == DType::kBfloat16) return dnnl::memory::data_type::bf16;
-  return absl::UnimplementedError("float32 and bfloat16 only");
-}
 
 // Dimensions as oneDNN sees one operand: broadcast up to the rank of the
 // product, the last two as multiplied.
@@ -158,7 +147,8 @@ class OneDnnMatMul : public Kernel {
 
  private:
   explicit OneDnnMatMul(ThreadPool* pool)
-      : thread_count_(IntraOpThreadCount(pool)), stream_(CpuEngine()) {}
+      : thread_count_(IntraOpThreadCount(pool)),
+        stream_(internal::OneDnnEngine()) {}
 
   absl::Status Init(const KernelSpec& spec) {
     const bool transpose_a = spec.attributes.GetOr("transpose_a", false);
@@ -166,7 +156,7 @@ class OneDnnMatMul : public Kernel {
     TensorType a = spec.inputs[0];
     const TensorType& b = spec.inputs[1];
     TensorType product = spec.outputs[0];
-    ASSIGN_OR_RETURN(const auto type, OneDnnType(product.dtype));
+    ASSIGN_OR_RETURN(const auto type, internal::OneDnnType(product.dtype));
     if (a.shape.element_count() == 0 || b.shape.element_count() == 0) {
       return absl::UnimplementedError("nothing to multiply");
     }
@@ -197,7 +187,7 @@ class OneDnnMatMul : public Kernel {
     }
 
     UseOpenMpThreads(thread_count_);
-    const dnnl::engine& engine = CpuEngine();
+    const dnnl::engine& engine = internal::OneDnnEngine();
     dnnl::memory::desc bias_desc;
     if (spec.inputs.size() == 3) {
       const int64_t width = product.shape.dim(1);

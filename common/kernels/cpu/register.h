@@ -14,7 +14,10 @@ void RegisterCpuArithmeticKernels(KernelRegistry* registry);
 // makes kernels.
 void RegisterCpuBfloat16Kernels(KernelRegistry* registry);
 void RegisterCpuImageKernels(KernelRegistry* registry);
+void RegisterCpuConvKernels(KernelRegistry* registry);
 void RegisterCpuMatMulKernels(KernelRegistry* registry);
+void RegisterCpuNormalizationKernels(KernelRegistry* registry);
+void RegisterCpuPoolKernels(KernelRegistry* registry);
 void RegisterCpuRandomKernels(KernelRegistry* registry);
 void RegisterCpuReductionKernels(KernelRegistry* registry);
 void RegisterCpuRowKernels(KernelRegistry* registry);

@@ -1,0 +1,36 @@
+#include "common/kernels/cpu/onednn.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::internal {
+
+const dnnl::engine& OneDnnEngine() {
+  static const auto* const engine =
+      new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+absl::StatusOr<dnnl::memory::data_type> OneDnnType(DType dtype) {
+  if (dtype == DType::kFloat32) return dnnl::memory::data_type::f32;
+  if (dtype == DType::kBfloat16) return dnnl::memory::data_type::bf16;
+  return absl::UnimplementedError("float32 and bfloat16 only");
+}
+
+OneDnnCall::OneDnnCall(const dnnl::primitive& primitive)
+    : primitive_(primitive), stream_(OneDnnEngine()) {}
+
+int OneDnnCall::AddOperand(int argument, const dnnl::memory::desc& desc) {
+  memories_.emplace_back(desc, OneDnnEngine(), nullptr);
+  arguments_.push_back({argument, memories_.back().get()});
+  return static_cast<int>(memories_.size()) - 1;
+}
+
+absl::Status OneDnnCall::Run() {
+  const dnnl_status_t status = dnnl_primitive_execute(
+      primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()),
+      arguments_.data());
+  if (status == dnnl_success) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("oneDNN returned ", status));
+}
+
+}  // namespace muster::internal
