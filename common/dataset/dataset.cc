@@ -9,6 +9,7 @@
 #include "common/dataset/combine_stages.h"
 #include "common/dataset/dataset_node.h"
 #include "common/dataset/element_function.h"
+#include "common/dataset/file_cache.h"
 #include "common/dataset/map_stages.h"
 #include "common/dataset/memory_sources.h"
 #include "common/dataset/order_stages.h"
@@ -182,6 +183,10 @@ Dataset Dataset::ShardByPipeline() const {
 
 Dataset Dataset::Cache() const {
   return MUSTER_DATASET_STAGE(MakeCache(node_));
+}
+
+Dataset Dataset::Cache(absl::string_view filename) const {
+  return MUSTER_DATASET_STAGE(MakeFileCache(node_, std::string(filename)));
 }
 
 Dataset Dataset::Prefetch(int64_t buffer_size) const {

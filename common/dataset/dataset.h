@@ -161,6 +161,9 @@ class Dataset {
   // Keeps the elements of the first whole pass in memory. Iterators of this
   // dataset and of its copies share them.
   Dataset Cache() const;
+  // Keeps them in a file, which later processes find; see file_cache.h. The
+  // order is that of the pass that made it.
+  Dataset Cache(absl::string_view filename) const;
 
   // A thread of its own stays up to `buffer_size` elements ahead.
   Dataset Prefetch(int64_t buffer_size) const;

@@ -43,13 +43,6 @@ absl::StatusOr<DType> DecodeOptionalDType(proto::DataType dtype) {
   return DecodeDType(dtype);
 }
 
-InterleaveOptions DecodeOrder(const Stage::FileOrder& order) {
-  InterleaveOptions options;
-  if (order.cycle_length() != 0) options.cycle_length = order.cycle_length();
-  if (order.block_length() != 0) options.block_length = order.block_length();
-  return options;
-}
-
 absl::StatusOr<Dataset> DecodeIdx(const Stage::Idx& idx) {
   IdxOptions options = {.scale = idx.scale()};
   ASSIGN_OR_RETURN(options.dtype, DecodeOptionalDType(idx.dtype()));
@@ -61,7 +54,7 @@ absl::StatusOr<Dataset> DecodeIdx(const Stage::Idx& idx) {
     ASSIGN_OR_RETURN(options.label_shape,
                      DecodeShape(idx.label_shape(), false));
   }
-  options.order = DecodeOrder(idx.order());
+  options.order = DecodeFileOrder(idx.order());
   return Dataset(MakeIdx({idx.path().begin(), idx.path().end()},
                          {idx.label_path().begin(), idx.label_path().end()},
                          options));
@@ -72,7 +65,7 @@ absl::StatusOr<Dataset> DecodeCsv(const Stage::Csv& csv) {
                         .has_header = !csv.no_header(),
                         .pack_features = !csv.separate_features(),
                         .scale = csv.scale(),
-                        .order = DecodeOrder(csv.order())};
+                        .order = DecodeFileOrder(csv.order())};
   for (const Stage::Csv::Column& column : csv.columns()) {
     CsvColumn decoded = {.name = column.name()};
     if (column.dtype() != proto::DT_INVALID) {
@@ -114,6 +107,12 @@ absl::StatusOr<Dataset> DecodeSource(const Stage& stage) {
       return DecodeCsv(stage.csv());
     case Stage::kImageFiles:
       return Dataset(DecodeImageFiles(stage.image_files()));
+    case Stage::kTfRecords:
+      return Dataset(DecodeTfRecords(stage.tf_records()));
+    case Stage::kTextLines:
+      return Dataset(DecodeTextLines(stage.text_lines()));
+    case Stage::kNpy:
+      return Dataset(DecodeNpy(stage.npy()));
     default:
       return Synthetic({.example_count = stage.synthetic().example_count(),
                         .feature_count = stage.synthetic().feature_count(),
@@ -169,7 +168,9 @@ absl::StatusOr<Dataset> DecodeChange(const Stage& stage, const Dataset& input) {
     case Stage::kShardByPipeline:
       return input.ShardByPipeline();
     case Stage::kCache:
-      return input.Cache();
+      return stage.cache().filename().empty()
+                 ? input.Cache()
+                 : input.Cache(stage.cache().filename());
     case Stage::kPrefetch:
       return input.Prefetch(stage.prefetch().buffer_size());
     default:
@@ -180,7 +181,9 @@ absl::StatusOr<Dataset> DecodeChange(const Stage& stage, const Dataset& input) {
 bool IsSource(Stage::KindCase kind) {
   return kind == Stage::kFromTensors || kind == Stage::kFromTensorSlices ||
          kind == Stage::kRange || kind == Stage::kIdx || kind == Stage::kCsv ||
-         kind == Stage::kSynthetic || kind == Stage::kImageFiles;
+         kind == Stage::kSynthetic || kind == Stage::kImageFiles ||
+         kind == Stage::kTfRecords || kind == Stage::kTextLines ||
+         kind == Stage::kNpy;
 }
 
 // How many datasets a stage puts together; 0: it is no such stage.

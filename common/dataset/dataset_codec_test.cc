@@ -13,9 +13,12 @@
 #include "common/base/status_matchers.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/image_folder.h"
+#include "common/dataset/record_files.h"
 #include "common/dataset/sources.h"
 #include "common/dataset/testing.h"
 #include "common/image/png.h"
+#include "common/records/example.h"
+#include "common/records/record_writer.h"
 #include "common/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -31,8 +34,8 @@ const auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 std::vector<Value> AddOne(absl::Span<const Value> x) {
   GraphBuilder& builder = *x[0].builder();
-  return {builder.Op("Add",
-                     {x[0], builder.Constant(Tensor::Scalar<int64_t>(1))})};
+  return {
+      builder.Op("Add", {x[0], builder.Constant(Tensor::Scalar<int64_t>(1))})};
 }
 
 std::vector<Value> IsAboveFive(absl::Span<const Value> x) {
@@ -63,6 +66,19 @@ std::string MakeImageFolder() {
   return folder;
 }
 
+// A file of one example.
+std::string WriteExample(const std::string& name) {
+  proto::Example example;
+  (*example.mutable_features()->mutable_feature())["x"] = Int64Feature({1, 2});
+  const std::string path = testing::TempDir() + "/" + name;
+  const auto writer =
+      RecordWriter::Create(path, {.compression = RecordCompression::kZlib});
+  EXPECT_OK(writer);
+  EXPECT_OK((*writer)->Write(SerializeExample(example)));
+  EXPECT_OK((*writer)->Close());
+  return path;
+}
+
 // One of each stage there is.
 std::vector<Dataset> Examples() {
   const Dataset range = Dataset::Range(20);
@@ -73,37 +89,58 @@ std::vector<Dataset> Examples() {
       Dataset::Range(3, 30, 4).Map(AddOne, {.thread_count = 2, .seed = 9}),
       range.Filter(IsAboveFive).Take(3),
       range.Shuffle(7, {.seed = 5}).Repeat(2).Batch(6),
-      range.Shuffle(7, {.seed = 5,
-                        .reshuffle_each_iteration = false,
-                        .decorrelate = true})
+      range
+          .Shuffle(7, {.seed = 5,
+                       .reshuffle_each_iteration = false,
+                       .decorrelate = true})
           .Repeat(2),
       range.Batch(3, {.drop_remainder = true}).Unbatch().Skip(2),
       range.Shard(3, 1).Cache().Prefetch(2),
       range.ShardByPipeline(),
-      Dataset::Zip({range, Dataset::Range(5)}).Concatenate(
-          Dataset::Zip({range.Skip(18), range})),
+      Dataset::Zip({range, Dataset::Range(5)})
+          .Concatenate(Dataset::Zip({range.Skip(18), range})),
       Dataset::Interleave({range, Dataset::Range(50, 53), range.Take(1)},
                           {.cycle_length = 2, .block_length = 3}),
-      Synthetic({.example_count = 4, .feature_count = 3, .class_count = 0,
-                 .noise = 0.25, .seed = 3}),
+      Synthetic({.example_count = 4,
+                 .feature_count = 3,
+                 .class_count = 0,
+                 .noise = 0.25,
+                 .seed = 3}),
       Csv(WriteFile("wire.csv", "a;b;y\n1;;3\n2;5;4\n"),
           {.columns = {{.name = "b", .default_value = "9"}, {.name = "a"}},
            .label_column = "y",
            .delimiter = ';',
            .scale = 0.5}),
-      Idx(WriteFile("wire.idx", std::string("\0\0\x8\x1\0\0\0\x2" "ab", 10)),
+      Idx(WriteFile("wire.idx", std::string("\0\0\x8\x1\0\0\0\x2"
+                                            "ab",
+                                            10)),
           {.scale = 0.5}),
-      ImageFolder(MakeImageFolder(),
-                  {.image_size = {2, 3},
-                   .interpolation = Interpolation::kNearest,
-                   .color_mode = ColorMode::kGrayscale,
-                   .crop_to_aspect_ratio = true,
-                   .scale = 0.25,
-                   .fast_downscale = true,
-                   .corrupt_input = CorruptInput::kSkip,
-                   .thread_count = 1,
-                   .label_mode = LabelMode::kCategorical,
-                   .seed = 6}),
+      ImageFolder(MakeImageFolder(), {.image_size = {2, 3},
+                                      .interpolation = Interpolation::kNearest,
+                                      .color_mode = ColorMode::kGrayscale,
+                                      .crop_to_aspect_ratio = true,
+                                      .scale = 0.25,
+                                      .fast_downscale = true,
+                                      .corrupt_input = CorruptInput::kSkip,
+                                      .thread_count = 1,
+                                      .label_mode = LabelMode::kCategorical,
+                                      .seed = 6}),
+      ParseExample(TfRecordDataset({WriteExample("wire.tfrecord")},
+                                   {.compression = RecordCompression::kZlib,
+                                    .corrupt_input = CorruptInput::kSkip}),
+                   {{.key = "x", .dtype = DType::kInt64, .shape = {2}},
+                    {.key = "y",
+                     .shape = {3},
+                     .default_value = Tensor::Scalar<float>(4),
+                     .padded = true}},
+                   {.corrupt_input = CorruptInput::kSkip, .thread_count = 2}),
+      TextLineDataset({WriteFile("wire.txt", "a\nb\n")},
+                      {.skip_line_count = 1}),
+      NpyDataset(
+          {WriteFile("wire.npy", std::string("\x93NUMPY\1\0\x39\0", 10) +
+                                     "{'descr':'|u1','fortran_order':False,"
+                                     "'shape':(2,),}     \nab")},
+          {.scale = 0.5}),
   };
 }
 
@@ -171,12 +208,11 @@ TEST(DatasetCodec, CppFunctionsStayAtHome) {
 TEST(DatasetCodec, FilesAreOpenedWhereThePipelineRuns) {
   ASSERT_OK_AND_ASSIGN(
       const proto::Dataset encoded,
-      EncodeDataset(Idx("/elsewhere/images", {.dtype = DType::kUint8,
-                                              .record_shape = Shape({2})})));
+      EncodeDataset(Idx("/elsewhere/images",
+                        {.dtype = DType::kUint8, .record_shape = Shape({2})})));
   ASSERT_OK_AND_ASSIGN(const Dataset decoded, DecodeDataset(encoded));
-  EXPECT_THAT(decoded.MakeIterator(),
-              StatusIs(absl::StatusCode::kNotFound,
-                       HasSubstr("/elsewhere/images")));
+  EXPECT_THAT(decoded.MakeIterator(), StatusIs(absl::StatusCode::kNotFound,
+                                               HasSubstr("/elsewhere/images")));
 }
 
 proto::Dataset Parse(const std::string& text) {
@@ -187,8 +223,7 @@ proto::Dataset Parse(const std::string& text) {
 }
 
 TEST(DatasetCodec, StagesReadWellByHand) {
-  ASSERT_OK_AND_ASSIGN(const Dataset dataset,
-                       DecodeDataset(Parse(R"(
+  ASSERT_OK_AND_ASSIGN(const Dataset dataset, DecodeDataset(Parse(R"(
     stages { range { stop: 4 step: 1 } }
     stages { range { start: 10 stop: 14 step: 1 } }
     stages { zip { input_count: 2 } }
@@ -207,7 +242,8 @@ TEST(DatasetCodec, NonsenseIsNamed) {
       {"stages { batch { batch_size: 1 } }", "expected a source first"},
       {range + "stages { zip { input_count: 2 } }", "input_count is 2"},
       {range + "stages { zip { input_count: -1 } }", "input_count is -1"},
-      {range + "stages { batch {} }", "stage 1 (batch): Batch: batch_size is 0"},
+      {range + "stages { batch {} }",
+       "stage 1 (batch): Batch: batch_size is 0"},
       {range + "stages { repeat { count: -7 } }", "count is -7"},
       {range + "stages { map {} }", "stage 1 (map)"},
       {range + "stages { shard { shard_count: 2 index: 2 } }", "index is 2"},
@@ -229,9 +265,9 @@ TEST(DatasetCodec, SizesAreBounded) {
   for (int i = 0; i < kDatasetStageCountMax; ++i) {
     many.add_stages()->mutable_skip();
   }
-  EXPECT_THAT(DecodeDataset(many),
-              StatusIs(absl::StatusCode::kResourceExhausted,
-                       HasSubstr("1024")));
+  EXPECT_THAT(
+      DecodeDataset(many),
+      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("1024")));
   many.mutable_stages()->RemoveLast();
   EXPECT_OK(DecodeDataset(many));
 
@@ -244,10 +280,10 @@ TEST(DatasetCodec, SizesAreBounded) {
               StatusIs(kInvalid, HasSubstr("300 threads")));
 
   // Batches of batches grow fast; memory is asked for only when data is there.
-  const Dataset batches = Dataset::FromTensors({Tensor::Zeros(
-                                  DType::kFloat32, {1 << 20})})
-                              .Repeat(1 << 20)
-                              .Batch(1 << 12);
+  const Dataset batches =
+      Dataset::FromTensors({Tensor::Zeros(DType::kFloat32, {1 << 20})})
+          .Repeat(1 << 20)
+          .Batch(1 << 12);
   ASSERT_OK_AND_ASSIGN(const auto iterator, batches.MakeIterator());
   Element element;
   EXPECT_THAT(iterator->Next(&element),

@@ -2,19 +2,27 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/corrupt_input.h"
 #include "common/dataset/element_function.h"
+#include "common/dataset/example_function.h"
 #include "common/dataset/image_files.h"
 #include "common/dataset/image_folder.h"
 #include "common/dataset/image_function.h"
 #include "common/dataset/image_listing.h"
 #include "common/dataset/image_options.h"
 #include "common/dataset/map_stages.h"
+#include "common/dataset/npy.h"
+#include "common/dataset/record_files.h"
+#include "common/dataset/text_lines.h"
+#include "common/dataset/tf_records.h"
+#include "common/records/example.h"
+#include "common/records/record_format.h"
+#include "common/tensor/tensor_codec.h"
 
 namespace muster {
 namespace {
@@ -53,7 +61,78 @@ DecodeImageFunction(const NodePointer& input,
       {.index = image.component(), .is_path = image.is_path()}, options);
 }
 
+absl::StatusOr<std::shared_ptr<const ElementFunctionFactory>>
+DecodeExampleFunction(const NodePointer& input,
+                      const Stage::ExampleFunction& example) {
+  std::vector<FeatureSpec> features;
+  for (const Stage::ExampleFunction::Feature& feature : example.features()) {
+    FeatureSpec spec = {.key = feature.key(), .padded = feature.padded()};
+    ASSIGN_OR_RETURN(spec.dtype, DecodeDType(feature.dtype()));
+    ASSIGN_OR_RETURN(spec.shape, DecodeShape(feature.shape(), false));
+    if (feature.has_default_value()) {
+      ASSIGN_OR_RETURN(spec.default_value,
+                       DecodeTensor(feature.default_value()));
+    }
+    features.push_back(std::move(spec));
+  }
+  return MakeExampleFunction(input->element_types(), std::move(features));
+}
+
+absl::StatusOr<RecordCompression> DecodeCompression(
+    Stage::TfRecords::Compression compression) {
+  switch (compression) {
+    case Stage::TfRecords::PLAIN:
+      return RecordCompression::kNone;
+    case Stage::TfRecords::GZIP:
+      return RecordCompression::kGzip;
+    case Stage::TfRecords::ZLIB:
+      return RecordCompression::kZlib;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(
+          "compression is ", compression, ", which does not exist"));
+  }
+}
+
+CorruptInput DecodeCorruptInput(bool skip) {
+  return skip ? CorruptInput::kSkip : CorruptInput::kFail;
+}
+
 }  // namespace
+
+InterleaveOptions DecodeFileOrder(const Stage::FileOrder& order) {
+  InterleaveOptions options;
+  if (order.cycle_length() != 0) options.cycle_length = order.cycle_length();
+  if (order.block_length() != 0) options.block_length = order.block_length();
+  return options;
+}
+
+absl::StatusOr<NodePointer> DecodeTfRecords(const Stage::TfRecords& records) {
+  TfRecordOptions options = {
+      .order = DecodeFileOrder(records.order()),
+      .corrupt_input = DecodeCorruptInput(records.skip_corrupt_input())};
+  ASSIGN_OR_RETURN(options.compression,
+                   DecodeCompression(records.compression()));
+  return MakeTfRecords({records.path().begin(), records.path().end()}, options);
+}
+
+absl::StatusOr<NodePointer> DecodeTextLines(const Stage::TextLines& lines) {
+  return MakeTextLines({lines.path().begin(), lines.path().end()},
+                       {.skip_line_count = lines.skip_line_count(),
+                        .order = DecodeFileOrder(lines.order())});
+}
+
+absl::StatusOr<NodePointer> DecodeNpy(const Stage::Npy& npy) {
+  NpyOptions options = {.scale = npy.scale(),
+                        .order = DecodeFileOrder(npy.order())};
+  if (npy.dtype() != proto::DT_INVALID) {
+    ASSIGN_OR_RETURN(options.dtype, DecodeDType(npy.dtype()));
+  }
+  if (npy.has_record_shape()) {
+    ASSIGN_OR_RETURN(options.record_shape,
+                     DecodeShape(npy.record_shape(), false));
+  }
+  return MakeNpy({npy.path().begin(), npy.path().end()}, options);
+}
 
 absl::StatusOr<NodePointer> DecodeImageFiles(const Stage::ImageFiles& files) {
   ASSIGN_OR_RETURN(const LabelMode label_mode,
@@ -73,11 +152,12 @@ absl::StatusOr<NodePointer> DecodeBuiltInMap(const NodePointer& input,
   std::shared_ptr<const ElementFunctionFactory> function;
   if (map.has_image()) {
     ASSIGN_OR_RETURN(function, DecodeImageFunction(input, map.image()));
+  } else {
+    ASSIGN_OR_RETURN(function, DecodeExampleFunction(input, map.example()));
   }
-  return MakeMap(
-      input, std::move(function),
-      {.thread_count = map.thread_count(), .seed = map.seed()},
-      map.skip_corrupt_input() ? CorruptInput::kSkip : CorruptInput::kFail);
+  return MakeMap(input, std::move(function),
+                 {.thread_count = map.thread_count(), .seed = map.seed()},
+                 DecodeCorruptInput(map.skip_corrupt_input()));
 }
 
 }  // namespace muster

@@ -10,9 +10,15 @@ namespace muster {
 
 // The stages for images and records, from their wire form.
 //   kInvalidArgument  as for making the stage
-
 absl::StatusOr<NodePointer> DecodeImageFiles(
     const proto::DatasetStage::ImageFiles& files);
+absl::StatusOr<NodePointer> DecodeTfRecords(
+    const proto::DatasetStage::TfRecords& records);
+absl::StatusOr<NodePointer> DecodeTextLines(
+    const proto::DatasetStage::TextLines& lines);
+absl::StatusOr<NodePointer> DecodeNpy(const proto::DatasetStage::Npy& npy);
+
+InterleaveOptions DecodeFileOrder(const proto::DatasetStage::FileOrder& order);
 
 // A Map() with a built-in function.
 absl::StatusOr<NodePointer> DecodeBuiltInMap(
