@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "common/base/status_macros.h"
 #include "common/strategy/strategy.h"
 #include "common/train/synchronous_job.h"
@@ -86,6 +87,11 @@ StrategyFactory JobStrategyFactory(Task* task) {
     }
     if (spec.steps_in_flight_per_worker() > 0) {
       options.closures_in_flight = spec.steps_in_flight_per_worker();
+    }
+    options.checkpoint_dir = spec.recovery_dir();
+    if (spec.has_recovery_interval_seconds()) {
+      options.checkpoint_interval =
+          absl::Seconds(spec.recovery_interval_seconds());
     }
     ASSIGN_OR_RETURN(std::unique_ptr<ParameterServerStrategy> made,
                      ParameterServerStrategy::Create(*task, options));
