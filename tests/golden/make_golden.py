@@ -43,6 +43,7 @@ from cases import (
     convolution_layers,
     golden_format,
     image_layers,
+    images,
     layers,
     losses,
     metrics,
@@ -51,6 +52,7 @@ from cases import (
     ops,
     optimizers,
     progress,
+    records,
     sequence_layers,
 )
 
@@ -69,6 +71,8 @@ SOURCES = {
         mlp,
         progress,
         ops,
+        images,
+        records,
     )
 }
 DATA = pathlib.Path(__file__).parent / "data"
