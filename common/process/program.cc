@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/process/shutdown_signals.h"
 #include "common/process/version.h"
 
 namespace muster {
@@ -41,6 +42,8 @@ std::variant<TaskOptions, ExitCode> StartProgram(
     return Complain(program, status);
   }
   if (CheckConfigWanted()) return ExitCode::kOk;
+  // A thread that takes them would end the process by the system's default.
+  ShutdownSignals::HoldBack();
   return *std::move(options);
 }
 

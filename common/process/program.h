@@ -25,7 +25,8 @@ namespace muster {
 // `check` is what this program asks of its options beyond that they make sense:
 // that the task is a ps, that the job file can be read. An ExitCode is returned
 // when the program has nothing more to do: kOk after an answer, kUsage after an
-// error, which has been printed with the way to --help.
+// error, which has been printed with the way to --help. Otherwise SIGINT and
+// SIGTERM are held back until ShutdownSignals is made.
 std::variant<TaskOptions, ExitCode> StartProgram(
     const ProgramInfo& program, int argc, const char* const* argv,
     absl::FunctionRef<absl::Status(const TaskOptions&)> check);

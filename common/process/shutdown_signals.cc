@@ -35,6 +35,11 @@ int PollTimeoutMs(std::optional<absl::Time> deadline) {
 
 }  // namespace
 
+void ShutdownSignals::HoldBack() {
+  const sigset_t set = ShutdownSet();
+  MUSTER_CHECK(pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0);
+}
+
 ShutdownSignals::ShutdownSignals(Options options) : options_(options) {
   const sigset_t set = ShutdownSet();
   MUSTER_CHECK(pthread_sigmask(SIG_BLOCK, &set, &mask_before_) == 0);

@@ -28,6 +28,10 @@ class ShutdownSignals {
     absl::Duration grace_period = absl::Seconds(10);
   };
 
+  // Holds both signals back from this thread and those it starts, until one is
+  // made: for programs in which something starts threads before, as gRPC does.
+  static void HoldBack();
+
   explicit ShutdownSignals(Options options);
   ShutdownSignals() : ShutdownSignals(Options()) {}
 

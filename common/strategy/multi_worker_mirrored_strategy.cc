@@ -14,6 +14,7 @@
 #include "common/collectives/peers/group_transport.h"
 #include "common/collectives/peers/job_digest.h"
 #include "common/process/exit_code.h"
+#include "common/process/preemption_notice.h"
 #include "common/process/task_options.h"
 #include "common/process/version.h"
 #include "common/rpc/identity.h"
@@ -101,7 +102,10 @@ absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
   const std::shared_ptr<PeerGroup> peers = *std::move(joined);
   task.OnJobEnd(
       [peers, timeout = options.end_timeout](const absl::Status& status) {
-        const absl::Status end = peers->Leave(status, timeout);
+        // All have agreed to end: nobody has failed, and nobody is lost.
+        const bool is_agreed = PreemptionNotice::OfProcess().was_obeyed();
+        const absl::Status end =
+            peers->Leave(is_agreed ? absl::OkStatus() : status, timeout);
         return WithGroupExitCode(end.ok() ? status : end);
       });
   task.OnInterrupt([peers] {

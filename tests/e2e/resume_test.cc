@@ -1,0 +1,130 @@
+// Workers that train in sync are killed all at once, or told to end, and go on
+// when they are started again: to the bits of a run that nothing happened to.
+
+#include <signal.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/base/random.h"
+#include "common/base/status_matchers.h"
+#include "common/cluster/task_id.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cluster/cluster_under_test.h"
+#include "tests/cluster/process_under_test.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
+constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
+
+class ResumeTest : public ::testing::Test {
+ protected:
+  // All clusters of one name have one run directory, and so one backup.
+  static std::unique_ptr<ClusterUnderTest> Workers(const std::string& name,
+                                                   int count) {
+    auto cluster = ClusterUnderTest::Create(name, count, 0);
+    EXPECT_OK(cluster);
+    (*cluster)->set_program("tests/e2e/resume_program");
+    return *std::move(cluster);
+  }
+
+  static void ExpectEndsWith(ProcessUnderTest& process, int code) {
+    const auto end = process.AwaitEnd();
+    ASSERT_OK(end);
+    EXPECT_EQ(end->ShellCode(), code) << process.output();
+  }
+
+  static void KillAll(ClusterUnderTest& cluster) {
+    for (const TaskId& task : {kWorker0, kWorker1}) {
+      cluster.process(task).SendSignal(SIGKILL);
+    }
+    for (const TaskId& task : {kWorker0, kWorker1}) {
+      ASSERT_OK(cluster.process(task).AwaitEnd());
+    }
+  }
+
+  // The line that says what came of training.
+  static std::string AwaitOutcome(ClusterUnderTest& cluster) {
+    const auto line = cluster.process(kWorker0).AwaitLine("ended with ");
+    EXPECT_OK(line);
+    ExpectEndsWith(cluster.process(kWorker0), 0);
+    ExpectEndsWith(cluster.process(kWorker1), 0);
+    return line.ok() ? *line : "";
+  }
+
+  // What comes of it when nothing happens.
+  static std::string Undisturbed() {
+    const auto cluster = Workers("undisturbed", 2);
+    EXPECT_OK(cluster->StartAll());
+    return AwaitOutcome(*cluster);
+  }
+};
+
+TEST_F(ResumeTest, KilledAtRandomMomentsItEndsWithTheSameBits) {
+  const std::string undisturbed = Undisturbed();
+  const auto cluster = Workers("killed", 2);
+  constexpr int kKillCountMax = 12;
+  int resumed_count = 0;
+  bool has_ended = false;
+  for (int i = 0; i < kKillCountMax && !has_ended; ++i) {
+    ASSERT_OK(cluster->Start(kWorker1));
+    ASSERT_OK(cluster->Start(kWorker0));
+    // Some come before the workers have met, most while they train.
+    const absl::Duration moment = absl::Milliseconds(100 + FoldIn(7, i) % 900);
+    const auto end = cluster->process(kWorker0).AwaitEnd(moment);
+    has_ended = end.ok();
+    if (has_ended) {
+      EXPECT_EQ(end->ShellCode(), 0);
+    } else {
+      KillAll(*cluster);
+    }
+    if (testing::Value(cluster->process(kWorker0).output(),
+                       HasSubstr("Going on in epoch"))) {
+      ++resumed_count;
+    }
+  }
+  if (!has_ended) {
+    ASSERT_OK(cluster->Start(kWorker1));
+    ASSERT_OK(cluster->Start(kWorker0));
+  }
+  EXPECT_EQ(AwaitOutcome(*cluster), undisturbed);
+  EXPECT_GT(resumed_count, 0);
+}
+
+TEST_F(ResumeTest, AnotherNumberOfWorkersGoesOnToTheSameBits) {
+  const std::string undisturbed = Undisturbed();
+  const auto before = Workers("resized", 2);
+  ASSERT_OK(before->StartAll());
+  ASSERT_OK(before->process(kWorker0).AwaitLine("Epoch 5/"));
+  KillAll(*before);
+  const auto after = Workers("resized", 3);
+  ASSERT_OK(after->StartAll());
+  ASSERT_OK(after->process(kWorker0).AwaitLine("Going on in epoch"));
+  EXPECT_EQ(AwaitOutcome(*after), undisturbed);
+}
+
+TEST_F(ResumeTest, AWorkerThatIsToldToEndSavesWithAllOthersFirst) {
+  const std::string undisturbed = Undisturbed();
+  const auto cluster = Workers("preempted", 2);
+  ASSERT_OK(cluster->StartAll());
+  ASSERT_OK(cluster->process(kWorker0).AwaitLine("Epoch 3/"));
+  cluster->process(kWorker1).SendSignal(SIGTERM);
+  ExpectEndsWith(cluster->process(kWorker0), 143);
+  ExpectEndsWith(cluster->process(kWorker1), 143);
+  EXPECT_THAT(cluster->process(kWorker0).output(), HasSubstr("Saved to"));
+  ASSERT_OK(cluster->Start(kWorker1));
+  ASSERT_OK(cluster->Start(kWorker0));
+  ASSERT_OK(cluster->process(kWorker0).AwaitLine("Going on in epoch"));
+  EXPECT_EQ(AwaitOutcome(*cluster), undisturbed);
+}
+
+}  // namespace
+}  // namespace muster
