@@ -12,11 +12,11 @@ namespace muster::internal {
 // What lies between some outputs and others.
 struct CallOrder {
   // Each after those that it takes its inputs from.
-  std::vector<std::shared_ptr<const LayerCall>> calls;
+  std::vector<std::shared_ptr<const LayerCall>> calls = {};
   // Keras' order, which checkpoints and GetWeights() show: those furthest from
   // the outputs first, and of those equally far the ones first that a walk from
   // the outputs back, depth first, meets first.
-  std::vector<LayerPtr> layers;
+  std::vector<LayerPtr> layers = {};
 };
 
 //   kInvalidArgument  an output, or what it depends on, is of no layer or does

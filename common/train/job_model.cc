@@ -20,6 +20,8 @@
 #include "common/nn/layer.h"
 #include "common/nn/normalization.h"
 #include "common/nn/sequential.h"
+#include "common/train/job_convolution_layers.h"
+#include "common/train/job_functional_model.h"
 #include "common/train/job_image_layers.h"
 #include "common/train/job_layer_parts.h"
 #include "common/train/job_sequence_layers.h"
@@ -92,37 +94,62 @@ absl::StatusOr<LayerPtr> BuildLayer(const JobLayer& layer) {
     case JobLayer::kGru:
     case JobLayer::kMultiHeadAttention:
       return BuildJobSequenceLayer(layer);
+    case JobLayer::kModel: {
+      ASSIGN_OR_RETURN(LayerPtr model, BuildJobModel(layer.model()));
+      if (!layer.name().empty()) model->set_name(layer.name());
+      return model;
+    }
+    case JobLayer::kCall:
+      return absl::InvalidArgumentError(
+          "call: only a layer of a functional model can be called again");
     case JobLayer::KIND_NOT_SET:
       break;
+    default:
+      return BuildJobConvolutionLayer(layer);
   }
   return absl::InvalidArgumentError(
       "says nothing; expected for example dense { units: 10 }");
 }
 
-}  // namespace
-
-absl::StatusOr<LayerPtr> BuildJobModel(const proto::JobModel& model) {
-  const proto::JobModel::Sequential& sequential = model.sequential();
-  if (sequential.layers().empty()) {
-    return absl::InvalidArgumentError(
-        "model has no layers; expected for example model { sequential { "
-        "layers { dense { units: 10 } } } }");
+// With what all layers can have.
+absl::StatusOr<LayerPtr> BuildLayerWithOptions(const JobLayer& job) {
+  ASSIGN_OR_RETURN(LayerPtr layer, BuildLayer(job));
+  if (!job.dtype_policy().empty()) {
+    ASSIGN_OR_RETURN(const DTypePolicy policy,
+                     ParseDTypePolicy(job.dtype_policy()));
+    layer->set_dtype_policy(policy);
   }
+  return layer;
+}
+
+absl::StatusOr<LayerPtr> BuildSequential(
+    const proto::JobModel::Sequential& sequential) {
   std::vector<LayerPtr> layers;
   for (int i = 0; i < sequential.layers_size(); ++i) {
-    absl::StatusOr<LayerPtr> layer = BuildLayer(sequential.layers(i));
+    absl::StatusOr<LayerPtr> layer =
+        BuildLayerWithOptions(sequential.layers(i));
     if (!layer.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "model.sequential.layers[", i, "]: ", layer.status().message()));
     }
-    if (!sequential.layers(i).dtype_policy().empty()) {
-      ASSIGN_OR_RETURN(const DTypePolicy policy,
-                       ParseDTypePolicy(sequential.layers(i).dtype_policy()));
-      (*layer)->set_dtype_policy(policy);
-    }
     layers.push_back(*std::move(layer));
   }
   return Sequential(layers);
+}
+
+}  // namespace
+
+absl::StatusOr<LayerPtr> BuildJobModel(const proto::JobModel& model) {
+  if (model.has_functional()) {
+    return BuildJobFunctionalModel(model.functional(), BuildLayerWithOptions);
+  }
+  if (model.has_application()) return BuildJobApplication(model.application());
+  if (model.sequential().layers().empty()) {
+    return absl::InvalidArgumentError(
+        "model has no layers; expected for example model { sequential { "
+        "layers { dense { units: 10 } } } }");
+  }
+  return BuildSequential(model.sequential());
 }
 
 }  // namespace muster
