@@ -125,6 +125,29 @@ void AddNormalizations(std::vector<TypeCase>* cases) {
       "! must be equal");
 }
 
+void AddResizing(std::vector<TypeCase>* cases) {
+  const Attributes resize = {{"height", int64_t{6}},
+                             {"width", int64_t{5}},
+                             {"interpolation", std::string("bilinear")}};
+  const TensorType images = {F, {-1, 3, 4, 2}};
+  const TensorType resized = {F, {7, 6, 5, 2}};
+  cases->push_back({"ResizeImage", {images}, resize, "float32[?,6,5,2]"});
+  cases->push_back(
+      {"ResizeImage", {{I, {1, 3, 4, 2}}}, resize, "! floating dtype"});
+  cases->push_back(
+      {"ResizeImageGrad", {resized, images}, resize, "float32[7,3,4,2]"});
+  cases->push_back(
+      {"ResizeImageGrad", {images, images}, resize, "! must be equal"});
+  const Attributes transform = {{"interpolation", std::string("nearest")},
+                                {"fill_mode", std::string("wrap")}};
+  const TensorType transforms = {F, {-1, 8}};
+  for (const char* op : {"ImageTransform", "ImageTransformGrad"}) {
+    cases->push_back({op, {images, transforms}, transform, "float32[?,3,4,2]"});
+    cases->push_back(
+        {op, {images, {F, {-1, 6}}}, transform, "! 8 numbers for each image"});
+  }
+}
+
 }  // namespace
 
 std::vector<TypeCase> ImageTypeCases() {
@@ -132,6 +155,7 @@ std::vector<TypeCase> ImageTypeCases() {
   AddConvolutions(&cases);
   AddPoolings(&cases);
   AddNormalizations(&cases);
+  AddResizing(&cases);
   return cases;
 }
 

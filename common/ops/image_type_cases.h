@@ -19,7 +19,7 @@ struct TypeCase {
   std::string expected;
 };
 
-// Of convolutions, poolings and normalizations.
+// Of convolutions, poolings, normalizations and what resizes images.
 std::vector<TypeCase> ImageTypeCases();
 
 }  // namespace muster
