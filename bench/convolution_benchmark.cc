@@ -1,0 +1,251 @@
+// The convolutions of MobileNetV2 at 224 x 224, forward and both ways back:
+// ours, on images whose channels come last, beside oneDNN called directly with
+// whatever layouts it likes best, which no graph of several ops could give it
+// for nothing. They take turns; a line gives medians and their ratio, and the
+// last one the sum over the whole network.
+//
+//   bazel run //bench:convolution_benchmark [-- batch threads rounds]
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/measure.h"
+#include "common/base/thread_pool.h"
+#include "common/kernels/cpu/cpu_kernels.h"
+#include "common/kernels/cpu/intra_op_threads.h"
+#include "common/kernels/kernel.h"
+#include "common/tensor/buffer.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+#include "common/tensor/tensor.h"
+#include "dnnl.hpp"
+
+namespace muster {
+namespace {
+
+using dnnl::memory;
+
+template <typename T>
+T OrDie(absl::StatusOr<T> value) {
+  if (value.ok()) return *std::move(value);
+  std::fprintf(stderr, "%s\n", value.status().ToString().c_str());
+  std::exit(1);
+}
+
+struct Layer {
+  int64_t extent, inputs, outputs, window, stride;
+  bool is_depthwise;
+  int count = 1;
+
+  int64_t output_extent() const { return (extent + stride - 1) / stride; }
+  bool operator==(const Layer& other) const {
+    return extent == other.extent && inputs == other.inputs &&
+           outputs == other.outputs && window == other.window &&
+           stride == other.stride;
+  }
+};
+
+std::vector<Layer> MobileNetLayers() {
+  std::vector<Layer> layers;
+  const auto add = [&layers](const Layer& layer) {
+    const auto found = std::find(layers.begin(), layers.end(), layer);
+    if (found != layers.end()) {
+      ++found->count;
+    } else {
+      layers.push_back(layer);
+    }
+  };
+  constexpr int64_t kStages[][4] = {
+      {1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+      {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+  add({224, 3, 32, 3, 2, false});
+  int64_t extent = 112;
+  int64_t channels = 32;
+  for (const auto& [expansion, filters, blocks, first_stride] : kStages) {
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t wide = channels * expansion;
+      const int64_t stride = block == 0 ? first_stride : 1;
+      if (expansion > 1) add({extent, channels, wide, 1, 1, false});
+      add({extent, wide, wide, 3, stride, true});
+      extent = (extent + stride - 1) / stride;
+      add({extent, wide, filters, 1, 1, false});
+      channels = filters;
+    }
+  }
+  add({extent, channels, 1280, 1, 1, false});
+  return layers;
+}
+
+constexpr int kPartCount = 3;
+constexpr const char* kSuffixes[kPartCount] = {"", "BackpropInput",
+                                               "BackpropKernel"};
+
+// One of the three ops on our kernels.
+class Ours {
+ public:
+  Ours(const Layer& layer, int64_t batch, int part, ThreadPool* pool) {
+    const TensorType x = {DType::kFloat32,
+                          {batch, layer.extent, layer.extent, layer.inputs}};
+    const TensorType y = {
+        DType::kFloat32,
+        {batch, layer.output_extent(), layer.output_extent(), layer.outputs}};
+    const TensorType kernel = {DType::kFloat32,
+                               {layer.window, layer.window, layer.inputs,
+                                layer.is_depthwise ? 1 : layer.outputs}};
+    const TensorType types[kPartCount][3] = {
+        {x, kernel, y}, {y, kernel, x}, {x, y, kernel}};
+    KernelSpec spec = {
+        .op = std::string(layer.is_depthwise ? "DepthwiseConv2D" : "Conv2D") +
+              kSuffixes[part],
+        .attributes = {{"strides", std::vector<int64_t>(2, layer.stride)},
+                       {"padding", std::string("SAME")}},
+        .inputs = {types[part][0], types[part][1]},
+        .outputs = {types[part][2]}};
+    kernel_ = OrDie(CpuKernels().Create(spec, pool));
+    for (const TensorType& type : types[part]) {
+      tensors_.push_back(Tensor::Full(type.dtype, type.shape, 0.5));
+    }
+    scratch_ = Buffer::Allocate(kernel_->scratch_bytes());
+  }
+
+  void Run() {
+    const Tensor* const inputs[] = {&tensors_[0], &tensors_[1]};
+    Tensor* const outputs[] = {&tensors_[2]};
+    const absl::Status status =
+        kernel_->Run({.inputs = inputs,
+                      .outputs = outputs,
+                      .scratch = {scratch_->data(), scratch_->size_bytes()}});
+    if (!status.ok()) std::exit(1);
+  }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+  std::vector<Tensor> tensors_;
+  std::shared_ptr<Buffer> scratch_;
+};
+
+// The same by oneDNN, each operand in the layout that it asks for.
+class Direct {
+ public:
+  Direct(const Layer& layer, int64_t batch, int part) {
+    const int64_t out = layer.output_extent();
+    const int64_t padding = std::max<int64_t>(
+        (out - 1) * layer.stride + layer.window - layer.extent, 0);
+    const memory::dims before = {padding / 2, padding / 2};
+    const memory::dims after = {padding - padding / 2, padding - padding / 2};
+    const memory::dims strides = {layer.stride, layer.stride};
+    const auto any = [](const memory::dims& dims) {
+      return memory::desc(dims, memory::data_type::f32,
+                          memory::format_tag::any);
+    };
+    const memory::desc y = any({batch, layer.outputs, out, out});
+    // Images as they come from a dataset, and as oneDNN has its own kernel for.
+    const memory::desc x(
+        {batch, layer.inputs, layer.extent, layer.extent},
+        memory::data_type::f32,
+        layer.inputs == 3 ? memory::format_tag::nchw : memory::format_tag::any);
+    const memory::desc kernel =
+        layer.is_depthwise
+            ? any({layer.inputs, 1, 1, layer.window, layer.window})
+            : any({layer.outputs, layer.inputs, layer.window, layer.window});
+    constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+    const dnnl::convolution_forward::primitive_desc forward(
+        {dnnl::prop_kind::forward_training, kDirect, x, kernel, y, strides,
+         before, after},
+        engine_);
+    if (part == 0) {
+      primitive_ = dnnl::convolution_forward(forward);
+      Add(DNNL_ARG_SRC, forward.src_desc());
+      Add(DNNL_ARG_WEIGHTS, forward.weights_desc());
+      Add(DNNL_ARG_DST, forward.dst_desc());
+    } else if (part == 1) {
+      const dnnl::convolution_backward_data::primitive_desc desc(
+          {kDirect, x, kernel, y, strides, before, after}, engine_, forward);
+      primitive_ = dnnl::convolution_backward_data(desc);
+      Add(DNNL_ARG_DIFF_DST, desc.diff_dst_desc());
+      Add(DNNL_ARG_WEIGHTS, desc.weights_desc());
+      Add(DNNL_ARG_DIFF_SRC, desc.diff_src_desc());
+    } else {
+      const dnnl::convolution_backward_weights::primitive_desc desc(
+          {kDirect, x, kernel, y, strides, before, after}, engine_, forward);
+      primitive_ = dnnl::convolution_backward_weights(desc);
+      Add(DNNL_ARG_SRC, desc.src_desc());
+      Add(DNNL_ARG_DIFF_DST, desc.diff_dst_desc());
+      Add(DNNL_ARG_DIFF_WEIGHTS, desc.diff_weights_desc());
+    }
+  }
+
+  void Run() { primitive_.execute(stream_, arguments_); }
+
+ private:
+  void Add(int argument, const memory::desc& desc) {
+    memory operand(desc, engine_);
+    auto* const data = static_cast<float*>(operand.get_data_handle());
+    std::fill_n(data, desc.get_size() / sizeof(float), 0.5f);
+    arguments_[argument] = operand;
+  }
+
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  dnnl::primitive primitive_;
+  std::unordered_map<int, memory> arguments_;
+};
+
+int Main(int64_t batch, int thread_count, int rounds) {
+  ThreadPool pool("bench", std::max(1, thread_count - 1));
+  UseOpenMpThreads(thread_count);
+  std::printf("batch %lld, %d thread(s), ms\n", static_cast<long long>(batch),
+              thread_count);
+  double ours_total = 0;
+  double direct_total = 0;
+  for (const Layer& layer : MobileNetLayers()) {
+    std::printf("%3lld x %4lld -> %4lld window %lld stride %lld x%d",
+                static_cast<long long>(layer.extent),
+                static_cast<long long>(layer.inputs),
+                static_cast<long long>(layer.outputs),
+                static_cast<long long>(layer.window),
+                static_cast<long long>(layer.stride), layer.count);
+    for (int part = 0; part < kPartCount; ++part) {
+      // The images need no gradient.
+      if (part == 1 && layer.inputs == 3) continue;
+      Ours ours(layer, batch, part, thread_count > 1 ? &pool : nullptr);
+      Direct direct(layer, batch, part);
+      ours.Run();
+      direct.Run();
+      std::vector<double> ours_micros;
+      std::vector<double> direct_micros;
+      for (int round = 0; round < rounds; ++round) {
+        ours_micros.push_back(MicrosecondsOf([&] { ours.Run(); }));
+        direct_micros.push_back(MicrosecondsOf([&] { direct.Run(); }));
+      }
+      const double a = Median(ours_micros) / 1000;
+      const double b = Median(direct_micros) / 1000;
+      std::printf("  | %7.2f %7.2f %5.2f", a, b, a / b);
+      ours_total += a * layer.count;
+      direct_total += b * layer.count;
+    }
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+  std::printf("all of a step: %.1f, oneDNN alone %.1f, ratio %.2f\n",
+              ours_total, direct_total, ours_total / direct_total);
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  const auto argument = [&](int i, int fallback) {
+    return argc > i ? std::atoi(argv[i]) : fallback;
+  };
+  return muster::Main(argument(1, 32), argument(2, 2), argument(3, 9));
+}

@@ -1,0 +1,149 @@
+// MobileNetV2 at 224 x 224, all in this process: steps of training with SGD, or
+// of evaluation, through Model. bench/mobilenet_benchmark.py starts it beside
+// TensorFlow and PyTorch and lets them take turns; this says "ready", answers
+// each "step" with how many milliseconds one took, and at the end of its input
+// with the most MiB of memory that it had.
+//
+//   bazel build //bench:mobilenet_benchmark && bench/mobilenet_benchmark.py
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/random.h"
+#include "common/dataset/dataset.h"
+#include "common/nn/activations.h"
+#include "common/nn/applications/mobilenet_v2.h"
+#include "common/nn/losses.h"
+#include "common/optimizers/optimizers.h"
+#include "common/strategy/default_strategy.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/tensor.h"
+#include "common/train/callback.h"
+#include "common/train/model.h"
+#include "common/train/progress_bar.h"
+
+namespace muster {
+namespace {
+
+constexpr int kWarmUpSteps = 3;
+
+void OkOrDie(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  std::exit(1);
+}
+
+template <typename T>
+T OrDie(absl::StatusOr<T> value) {
+  OkOrDie(value.status());
+  return *std::move(value);
+}
+
+// Waits before each step for its turn, and says afterwards what it took.
+class Turns : public Callback {
+ public:
+  absl::Status OnTrainBatchBegin(Model& model, int64_t step) override {
+    return Begin(&model, step);
+  }
+  absl::Status OnTrainBatchEnd(Model&, int64_t, const Logs&) override {
+    return End();
+  }
+  absl::Status OnTestBatchBegin(Model&, int64_t step) override {
+    return Begin(nullptr, step);
+  }
+  absl::Status OnTestBatchEnd(Model&, int64_t, const Logs&) override {
+    return End();
+  }
+
+ private:
+  absl::Status Begin(Model* training, int64_t step) {
+    if (step == kWarmUpSteps) std::cout << "ready" << std::endl;
+    std::string line;
+    if (step >= kWarmUpSteps && !std::getline(std::cin, line)) {
+      Finish();
+      if (training == nullptr) return absl::CancelledError("no more turns");
+      training->StopTraining();
+    }
+    is_timed_ = step >= kWarmUpSteps;
+    begin_ = std::chrono::steady_clock::now();
+    return absl::OkStatus();
+  }
+
+  absl::Status End() {
+    const std::chrono::duration<double, std::milli> taken =
+        std::chrono::steady_clock::now() - begin_;
+    if (is_timed_ && !finished_) std::cout << taken.count() << std::endl;
+    return absl::OkStatus();
+  }
+
+  void Finish() {
+    finished_ = true;
+    rusage usage = {};
+    getrusage(RUSAGE_SELF, &usage);
+    std::cout << static_cast<double>(usage.ru_maxrss) / 1024 << std::endl;
+  }
+
+  bool is_timed_ = false;
+  bool finished_ = false;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+Dataset SameBatchForever(int64_t batch) {
+  Tensor images(DType::kFloat32, {batch, 224, 224, 3});
+  RandomStream random(7);
+  for (float& pixel : images.mutable_flat<float>()) {
+    pixel = UnitFloat(random.Next64() >> 32);
+  }
+  Tensor labels(DType::kInt64, {batch});
+  for (int64_t& label : labels.mutable_flat<int64_t>()) {
+    label = static_cast<int64_t>(random.Below(1000));
+  }
+  return Dataset::FromTensors({images, labels}).Repeat();
+}
+
+int Main(absl::string_view mode, int threads, int64_t batch) {
+  const auto strategy = OrDie(DefaultStrategy::Create(
+      {.thread_count = threads, .prefetch_batch_count = 0}));
+  Model model =
+      applications::MobileNetV2({.classifier_activation = Activation::kLinear});
+  OkOrDie(model.Compile(*strategy, {.optimizer = Sgd({.learning_rate = 0.01}),
+                                    .loss = SparseCategoricalCrossentropy(
+                                        {.from_logits = true})}));
+  const Dataset data = SameBatchForever(batch);
+  constexpr int64_t kStepsMax = 1'000'000;
+  Turns turns;
+  if (mode == "train") {
+    OkOrDie(model
+                .Fit(data, {.steps_per_epoch = kStepsMax,
+                            .verbose = Verbosity::kSilent,
+                            .callbacks = {&turns}})
+                .status());
+    return 0;
+  }
+  const auto logs = model.Evaluate(data, {.steps = kStepsMax,
+                                          .verbose = Verbosity::kSilent,
+                                          .callbacks = {&turns}});
+  return absl::IsCancelled(logs.status()) ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fprintf(stderr,
+                 "usage: mobilenet_benchmark train|predict THREADS "
+                 "BATCH\n");
+    return 2;
+  }
+  return muster::Main(argv[1], std::atoi(argv[2]), std::atoi(argv[3]));
+}
