@@ -184,17 +184,18 @@ FailureVerdict ClusterConnection::Judge(const absl::Status& status) const {
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kCancelled:
+    // A server that came back empty before anybody noticed.
+    case absl::StatusCode::kNotFound:
       return FailureVerdict::kRetry;
     case absl::StatusCode::kFailedPrecondition: {
       absl::MutexLock lock(&mutex_);
-      const int server = failure->task_index();
-      const bool is_other_process =
-          server >= 0 && server < watch_->server_count() &&
-          failure->incarnation() != watch_->incarnation(server);
-      const bool is_recovering =
-          told_of_changes_ != nullptr && told_of_changes_->is_recovering();
-      return is_other_process || is_recovering ? FailureVerdict::kRetry
-                                               : FailureVerdict::kFailure;
+      const bool is_behind_the_times =
+          told_of_changes_ != nullptr &&
+          (told_of_changes_->is_recovering() ||
+           !told_of_changes_->IsHolder(failure->task_index(),
+                                       failure->incarnation()));
+      return is_behind_the_times ? FailureVerdict::kRetry
+                                 : FailureVerdict::kFailure;
     }
     default:
       return FailureVerdict::kFailure;

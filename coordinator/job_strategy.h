@@ -1,8 +1,8 @@
 #ifndef COORDINATOR_JOB_STRATEGY_H_
 #define COORDINATOR_JOB_STRATEGY_H_
 
-#include "common/train/job.h"
 #include "common/process/task.h"
+#include "common/train/job.h"
 
 namespace muster {
 

@@ -118,6 +118,12 @@ int64_t ServerRecovery::recovery_count() const {
   return recovery_count_;
 }
 
+bool ServerRecovery::IsHolder(int server, uint64_t incarnation) const {
+  absl::MutexLock lock(&mutex_);
+  return server >= 0 && server < static_cast<int>(holders_.size()) &&
+         holders_[server] == incarnation;
+}
+
 // ---- Cuts.
 
 absl::StatusOr<std::unique_ptr<VariableSnapshot>>
@@ -226,7 +232,7 @@ absl::StatusOr<std::optional<Rollback>> ServerRecovery::AwaitRollback(
     const absl::Status& status) {
   Pending pending;
   std::map<uint64_t, CutParticipant*> loops;
-  const bool is_over = parts_.dispatcher->is_aborted();
+  if (parts_.dispatcher->is_aborted()) return std::optional<Rollback>();
   {
     absl::MutexLock lock(&mutex_);
     if (MayBeOfALoss(status)) {
@@ -241,7 +247,7 @@ absl::StatusOr<std::optional<Rollback>> ServerRecovery::AwaitRollback(
           absl::StrCat("the recovery of parameter servers does not end: ",
                        status.message()));
     }
-    if (!pending_.has_value() || is_over) return std::optional<Rollback>();
+    if (!pending_.has_value()) return std::optional<Rollback>();
     pending = *std::exchange(pending_, std::nullopt);
     loops = loops_;
   }

@@ -92,6 +92,10 @@ class ServerRecovery {
   // Between the loss of a server and the end of the recovery from it.
   bool is_recovering() const { return recovering_.load(); }
   int64_t recovery_count() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether this process holds the server's part of what is trained. Another
+  // one in its place, which somebody may meet first, does not.
+  bool IsHolder(int server, uint64_t incarnation) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // ---- Cuts.
 

@@ -6,8 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/status_detail.h"
 #include "common/tensor/tensor_codec.h"
 #include "common/variables/initializer.h"
+#include "proto/rpc.pb.h"
 #include "ps/client/shard_layout.h"
 
 namespace muster {
@@ -184,10 +186,17 @@ absl::StatusOr<RemoteVariable*> VariableDirectory::Find(
     variable = FindKnown(name);
   }
   if (variable != nullptr) return variable;
+  // A server that has just taken the place of another holds nothing yet.
+  proto::TaskFailure failure;
+  failure.set_task_type("ps");
+  failure.set_task_index(-1);
+  failure.set_attempted("looking for a variable");
   absl::ReaderMutexLock lock(&mutex_);
-  return absl::NotFoundError(absl::StrCat("no variable \"", name,
-                                          "\"; the parameter servers hold ",
-                                          by_name_.size(), " others"));
+  return WithTaskFailure(
+      absl::NotFoundError(absl::StrCat("no variable \"", name,
+                                       "\"; the parameter servers hold ",
+                                       by_name_.size(), " others")),
+      failure);
 }
 
 std::vector<RemoteVariable*> VariableDirectory::variables() const {

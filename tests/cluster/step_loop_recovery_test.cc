@@ -1,0 +1,129 @@
+// The loop that Fit() runs, over parameter servers that are lost: what it hands
+// over and what the variables hold are the same steps, before and after.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/base/status_matchers.h"
+#include "common/checkpoint/disk.h"
+#include "common/checkpoint/publish_tensor_bundle.h"
+#include "common/dataset/dataset.h"
+#include "common/graph/graph.h"
+#include "common/graph/graph_builder.h"
+#include "common/ops/builtin_ops.h"
+#include "common/ops/ops.h"
+#include "common/ops/variable_ops.h"
+#include "common/strategy/strategy.h"
+#include "common/tensor/tensor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/variable.pb.h"
+#include "tests/cluster/test_cluster.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kMany = 1'000'000;
+const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
+
+// Counts itself, and hands its element over.
+Graph CountingStep() {
+  GraphBuilder builder(&BuiltinOps(), "count");
+  const Value x = builder.Parameter("x", {DType::kInt64, {}});
+  AssignAddVariable(kCounter, builder.Constant(Tensor::Scalar(1.0f)));
+  builder.AddResult(Identity(x));
+  return std::move(builder).Build().value();
+}
+
+class StepLoopRecoveryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_OK_AND_ASSIGN(strategy_, cluster_.Connect());
+    proto::VariableSpec spec;
+    spec.set_name(kCounter.name);
+    spec.set_dtype(proto::DT_FLOAT);
+    spec.mutable_shape();
+    spec.mutable_initializer()->mutable_constant()->set_value(0);
+    ASSERT_OK(strategy_->variables().Create(spec));
+    ASSERT_OK_AND_ASSIGN(
+        loop_,
+        strategy_->CreateLoop(CountingStep(), Dataset::Range(1000).Repeat(),
+                              LoopKind::kTrain));
+    strategy_->SetProgressSource([this] { return absl::StrCat(told_count_); });
+  }
+
+  void ExpectCounted(int64_t expected) {
+    ASSERT_OK_AND_ASSIGN(const Tensor counter,
+                         strategy_->variables().Read(kCounter.name));
+    EXPECT_EQ(counter.scalar<float>(), static_cast<float>(expected));
+  }
+
+  absl::Status Save() {
+    const std::string prefix = absl::StrCat(
+        testing::TempDir(), "/",
+        testing::UnitTest::GetInstance()->current_test_info()->name(),
+        "/ckpt-1");
+    absl::Status status = strategy_->variables().SaveShards(prefix, 2);
+    status.Update(PublishTensorBundle(Disk::Real(), prefix, 2));
+    return status;
+  }
+
+  TestCluster cluster_{2, 2};
+  std::unique_ptr<ParameterServerStrategy> strategy_;
+  std::unique_ptr<StepLoop> loop_;
+  int64_t told_count_ = 0;
+};
+
+TEST_F(StepLoopRecoveryTest, StopsBetweenStepsAndHandsAllOfThemOver) {
+  ASSERT_TRUE(loop_->StopWhen([this] { return told_count_ >= 20; }));
+  ASSERT_OK_AND_ASSIGN(const StepLoop::Outcome outcome,
+                       loop_->Run(kMany, [this](absl::Span<const Tensor>) {
+                         ++told_count_;
+                         return absl::OkStatus();
+                       }));
+  EXPECT_TRUE(outcome.was_told_to_stop);
+  EXPECT_EQ(outcome.step_count, told_count_);
+  EXPECT_GE(told_count_, 20);
+  ExpectCounted(told_count_);
+}
+
+TEST_F(StepLoopRecoveryTest, GoesOnWithTheStepsThatTheCheckpointHolds) {
+  constexpr int64_t kSavedAt = 30;
+  constexpr int64_t kGoal = 2500;
+  const auto on_step = [this](absl::Span<const Tensor>) -> absl::Status {
+    ++told_count_;
+    // Hundreds of others have been applied by now, or are under way.
+    if (told_count_ == kSavedAt) return Save();
+    if (told_count_ == 500) {
+      cluster_.KillServer(1);
+      cluster_.StartServer(1);
+    }
+    return absl::OkStatus();
+  };
+  const auto failed = loop_->Run(kMany, on_step);
+  ASSERT_FALSE(failed.ok());
+  ASSERT_OK_AND_ASSIGN(const std::optional<Rollback> rollback,
+                       strategy_->AwaitRollback(failed.status()));
+  ASSERT_TRUE(rollback.has_value());
+  EXPECT_EQ(rollback->progress, absl::StrCat(kSavedAt));
+  EXPECT_GT(rollback->undone_step_count, 0);
+  told_count_ = kSavedAt;
+  ASSERT_OK_AND_ASSIGN(
+      const StepLoop::Outcome outcome,
+      loop_->Run(kGoal - told_count_, [this](absl::Span<const Tensor>) {
+        ++told_count_;
+        return absl::OkStatus();
+      }));
+  EXPECT_EQ(outcome.step_count, kGoal - kSavedAt);
+  EXPECT_EQ(told_count_, kGoal);
+  ExpectCounted(kGoal);
+}
+
+}  // namespace
+}  // namespace muster

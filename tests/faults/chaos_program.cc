@@ -1,0 +1,194 @@
+// Counts its own steps in variables, as counting_program does, while parameter
+// servers and workers come and go: for as long as it is told, with a checkpoint
+// after some of the rounds. After each round every variable must equal the
+// number of steps that count, and no rollback may go behind a checkpoint.
+//
+//   --set seconds=15        how long
+//   --set folder=DIR        for checkpoints; seen by all tasks
+//
+// Prints "through: N" after each round, "durable: N" after each checkpoint and
+// "rolled back: N steps undone" for each rollback.
+
+#include <atomic>
+#include <cstdint>
+#include <iostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/variables/variable_store.h"
+#include "muster.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+constexpr int kClosuresPerRound = 40;
+constexpr int kRoundsPerCheckpoint = 4;
+constexpr int64_t kTableRows = 10;
+// Within which a round ends, whatever is killed meanwhile.
+constexpr absl::Duration kPatience = absl::Seconds(50);
+
+const VariableHandle kSum = {"sum", {DType::kFloat32, {6, 2}}};
+const VariableHandle kTable = {"table", {DType::kFloat32, {kTableRows, 3}}};
+const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
+
+proto::VariableSpec ZeroSpec(const VariableHandle& variable) {
+  proto::VariableSpec spec;
+  spec.set_name(variable.name);
+  spec.set_dtype(proto::DT_FLOAT);
+  for (const int64_t extent : variable.type.shape.dims()) {
+    spec.mutable_shape()->add_dim(extent);
+  }
+  spec.mutable_initializer()->mutable_constant()->set_value(0);
+  spec.set_trainable(true);
+  return spec;
+}
+
+// Adds one to every element of everything, each in another way.
+Value CountOne(GraphBuilder& builder) {
+  const Value sum = ReadVariable(builder, kSum);
+  ApplyGradient(kSum, OnesLike(sum) * -1.0f);
+  Tensor rows(DType::kInt64, {kTableRows});
+  for (int64_t i = 0; i < kTableRows; ++i) rows.mutable_flat<int64_t>()[i] = i;
+  const Value ids = builder.Constant(rows);
+  ApplySparseGradient(kTable, OnesLike(GatherVariable(kTable, ids)) * -1.0f,
+                      ids);
+  const Value counter = ReadVariable(builder, kCounter);
+  AssignAddVariable(kCounter, builder.Constant(Tensor::Scalar(1.0f)));
+  return counter;
+}
+
+absl::Status ExpectAllEqual(VariableStore& variables, int64_t expected) {
+  for (const VariableHandle& variable : {kSum, kTable, kCounter}) {
+    ASSIGN_OR_RETURN(const Tensor value, variables.Read(variable.name));
+    int64_t index = 0;
+    for (const float element : value.flat<float>()) {
+      if (element != static_cast<float>(expected)) {
+        return absl::InternalError(
+            absl::StrCat("element ", index, " of ", variable.name, " is ",
+                         element, " after ", expected, " closures"));
+      }
+      ++index;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// One training of steps that are counted.
+class Chaos {
+ public:
+  Chaos(ParameterServerStrategy* strategy, std::string folder)
+      : variables_(strategy->variables()),
+        coordinator_(*strategy),
+        folder_(std::move(folder)) {
+    coordinator_.OnRollback([this](const RollbackReport& report) {
+      undone_count_ += report.undone_count;
+      ++rollback_count_;
+      std::cout << "rolled back: " << report.undone_count << " steps undone"
+                << std::endl;
+    });
+  }
+
+  absl::Status Round() {
+    for (int i = 0; i < kClosuresPerRound; ++i) {
+      RETURN_IF_ERROR(
+          coordinator_.Schedule(step_, {}, absl::Now() + kPatience).status());
+    }
+    scheduled_count_ += kClosuresPerRound;
+    return CheckCount();
+  }
+
+  absl::Status Save() {
+    const int64_t rollbacks = rollback_count_;
+    const int64_t applied = scheduled_count_ - undone_count_;
+    const absl::StatusOr<std::string> saved =
+        coordinator_.SaveCheckpoint(folder_);
+    // A server was lost; there will be another checkpoint.
+    if (!saved.ok()) {
+      std::cout << "not saved: " << saved.status() << std::endl;
+      return absl::OkStatus();
+    }
+    if (rollbacks != rollback_count_) return absl::OkStatus();
+    durable_count_ = applied;
+    std::cout << "durable: " << applied << std::endl;
+    return absl::OkStatus();
+  }
+
+  int64_t applied() const { return scheduled_count_ - undone_count_; }
+
+ private:
+  // Servers may be lost in the middle of it, and then it is done again.
+  absl::Status CheckCount() {
+    const absl::Time deadline = absl::Now() + kPatience;
+    absl::Status status;
+    do {
+      RETURN_IF_ERROR(coordinator_.Join(deadline));
+      const int64_t rollbacks = rollback_count_;
+      const int64_t count = applied();
+      if (count < durable_count_) {
+        return absl::InternalError(
+            absl::StrCat("only ", count, " steps count, and ", durable_count_,
+                         " were durable"));
+      }
+      status = ExpectAllEqual(variables_, count);
+      if (status.ok()) {
+        std::cout << "through: " << count << std::endl;
+        return absl::OkStatus();
+      }
+      // Nothing was lost meanwhile, so the number is wrong.
+      if (absl::IsInternal(status) && rollbacks == rollback_count_) {
+        RETURN_IF_ERROR(coordinator_.Join(deadline));
+        if (rollbacks == rollback_count_) return status;
+      }
+    } while (absl::Now() < deadline);
+    return status;
+  }
+
+  VariableStore& variables_;
+  ClusterCoordinator coordinator_;
+  const std::string folder_;
+  const Function step_ = Function::Of(
+      "count", [](GraphBuilder& builder) { return CountOne(builder); });
+  int64_t scheduled_count_ = 0;
+  int64_t durable_count_ = 0;
+  std::atomic<int64_t> undone_count_ = 0;
+  std::atomic<int64_t> rollback_count_ = 0;
+};
+
+absl::Status Count(Task& task) {
+  int64_t seconds = 15;
+  if (!task.flag("seconds").empty() &&
+      !absl::SimpleAtoi(task.flag("seconds"), &seconds)) {
+    return absl::InvalidArgumentError("expected --set seconds=15");
+  }
+  ParameterServerStrategyOptions options;
+  ASSIGN_OR_RETURN(options.partitioner, MakeFixedShardsPartitioner(2));
+  options.attempts_per_step_max = 1000;
+  ASSIGN_OR_RETURN(auto strategy,
+                   ParameterServerStrategy::Create(task, options));
+  for (const VariableHandle& variable : {kSum, kTable, kCounter}) {
+    RETURN_IF_ERROR(strategy->variables().Create(ZeroSpec(variable)));
+  }
+  RETURN_IF_ERROR(
+      strategy->variables().SetOptimizer(Sgd({.learning_rate = 1.0})));
+  Chaos chaos(strategy.get(), task.flag("folder"));
+  const absl::Time end = absl::Now() + absl::Seconds(seconds);
+  for (int round = 1; absl::Now() < end; ++round) {
+    RETURN_IF_ERROR(chaos.Round());
+    if (round % kRoundsPerCheckpoint == 0) RETURN_IF_ERROR(chaos.Save());
+  }
+  std::cout << "every step counted once: " << chaos.applied() << std::endl;
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  return muster::RunTask(argc, argv, muster::Count);
+}

@@ -1,0 +1,122 @@
+// Real processes: parameter servers that are killed in the middle of Fit() and
+// started again, and a coordinator that knows where to go on.
+#include <signal.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cluster/cluster_under_test.h"
+
+namespace muster {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr TaskId kChief = ClusterUnderTest::kChief;
+constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
+constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
+constexpr TaskId kPs0 = {TaskType::kPs, 0};
+constexpr TaskId kPs1 = {TaskType::kPs, 1};
+
+class LostServerTest : public testing::Test {
+ protected:
+  LostServerTest()
+      : cluster_(*ClusterUnderTest::Create(
+            testing::UnitTest::GetInstance()->current_test_info()->name(), 2,
+            2)) {
+    std::filesystem::remove_all(cluster_->run_dir());
+    cluster_->set_job("tests/faults/recovering_digits.job");
+  }
+
+  void Train(int epochs, bool keeps_checkpoints) {
+    cluster_->set_epochs(epochs);
+    std::vector<std::string> flags = {"--coordinator_timeout=5s"};
+    for (const TaskId& task : {kPs0, kPs1, kWorker0, kWorker1}) {
+      ASSERT_OK(cluster_->Start(task, flags));
+    }
+    if (keeps_checkpoints) {
+      flags.push_back("--set");
+      flags.push_back(
+          absl::StrCat("recovery_dir=", cluster_->run_dir(), "/recovery"));
+    }
+    ASSERT_OK(cluster_->Start(kChief, flags));
+  }
+
+  void AwaitLine(absl::string_view text) {
+    ASSERT_OK(cluster_->process(kChief).AwaitLine(text));
+  }
+
+  void Replace(std::vector<TaskId> tasks) {
+    for (const TaskId& task : tasks) {
+      cluster_->process(task).SendSignal(SIGKILL);
+      ASSERT_OK(cluster_->process(task).AwaitEnd());
+    }
+    for (const TaskId& task : tasks) ASSERT_OK(cluster_->Start(task));
+  }
+
+  void ExpectAllEndWell() {
+    for (const TaskId& task : {kChief, kWorker0, kWorker1, kPs0, kPs1}) {
+      ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
+                           cluster_->process(task).AwaitEnd());
+      ASSERT_EQ(end.ShellCode(), 0) << task << " wrote:\n"
+                                    << cluster_->process(task).output();
+    }
+  }
+
+  const std::unique_ptr<ClusterUnderTest> cluster_;
+};
+
+TEST_F(LostServerTest, TrainingGoesOnFromTheNewestCheckpoint) {
+  Train(60, /*keeps_checkpoints=*/true);
+  AwaitLine("Epoch 20/60");
+  Replace({kPs1});
+  AwaitLine("training goes back from epoch");
+  AwaitLine("Epoch 60/60");
+  ExpectAllEndWell();
+  EXPECT_THAT(cluster_->process(kChief).output(),
+              HasSubstr("training was rolled back to checkpoint"));
+}
+
+TEST_F(LostServerTest, WithoutACheckpointTrainingBeginsAnew) {
+  Train(20, /*keeps_checkpoints=*/false);
+  AwaitLine("Epoch 10/20");
+  Replace({kPs0});
+  AwaitLine("to epoch 1, step 0");
+  AwaitLine("Epoch 20/20");
+  ExpectAllEndWell();
+}
+
+TEST_F(LostServerTest, TwoServersAndAWorkerAtOnceAndOneOfThemAgain) {
+  Train(60, /*keeps_checkpoints=*/true);
+  AwaitLine("Epoch 15/60");
+  Replace({kPs0, kPs1, kWorker0});
+  AwaitLine("training goes back from epoch");
+  Replace({kPs1});
+  AwaitLine("training goes back from epoch");
+  AwaitLine("Epoch 60/60");
+  ExpectAllEndWell();
+}
+
+TEST_F(LostServerTest, ACoordinatorNamesTheServerThatItWaitsFor) {
+  Train(100000, /*keeps_checkpoints=*/true);
+  AwaitLine("Epoch 3/");
+  cluster_->process(kPs1).SendSignal(SIGKILL);
+  ASSERT_OK(cluster_->process(kPs1).AwaitEnd());
+  AwaitLine("waiting for a parameter server to come back");
+  ASSERT_OK(cluster_->Start(kPs1));
+  AwaitLine("training goes back from epoch");
+  cluster_->process(kChief).SendSignal(SIGTERM);
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
+                       cluster_->process(kChief).AwaitEnd());
+  EXPECT_EQ(end.ShellCode(), 128 + SIGTERM);
+}
+
+}  // namespace
+}  // namespace muster
