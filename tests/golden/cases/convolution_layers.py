@@ -27,9 +27,27 @@ def cases():
 def _conv(rng):
     for name, shape, options in (
         ("valid", (2, 5, 6, 3), {"filters": 4, "kernel_size": 3}),
-        ("same_even", (1, 6, 4, 2), {"filters": 3, "kernel_size": [3, 2], "strides": 2, "padding": "same"}),
-        ("same_odd", (1, 5, 7, 2), {"filters": 3, "kernel_size": 3, "strides": [2, 3], "padding": "same"}),
-        ("dilated", (1, 7, 6, 2), {"filters": 2, "kernel_size": 2, "dilation_rate": [3, 2], "activation": "tanh"}),
+        (
+            "same_even",
+            (1, 6, 4, 2),
+            {
+                "filters": 3, "kernel_size": [3, 2], "strides": 2, "padding": "same",
+            },
+        ),
+        (
+            "same_odd",
+            (1, 5, 7, 2),
+            {
+                "filters": 3, "kernel_size": 3, "strides": [2, 3], "padding": "same",
+            },
+        ),
+        (
+            "dilated",
+            (1, 7, 6, 2),
+            {
+                "filters": 2, "kernel_size": 2, "dilation_rate": [3, 2], "activation": "tanh",
+            },
+        ),
         ("groups", (1, 4, 4, 4), {"filters": 6, "kernel_size": 3, "groups": 2, "padding": "same"}),
         ("pointwise", (2, 3, 2, 5), {"filters": 2, "kernel_size": 1, "use_bias": False}),
     ):
@@ -37,7 +55,13 @@ def _conv(rng):
     for name, shape, options in (
         ("valid", (2, 7, 3), {"filters": 4, "kernel_size": 3}),
         ("same", (2, 6, 2), {"filters": 3, "kernel_size": 4, "strides": 2, "padding": "same"}),
-        ("dilated", (1, 8, 2), {"filters": 2, "kernel_size": 3, "dilation_rate": 2, "use_bias": False}),
+        (
+            "dilated",
+            (1, 8, 2),
+            {
+                "filters": 2, "kernel_size": 3, "dilation_rate": 2, "use_bias": False,
+            },
+        ),
         ("groups", (1, 5, 4), {"filters": 4, "kernel_size": 2, "groups": 2, "activation": "relu"}),
     ):
         yield _run(f"Conv1D.{name}", L.Conv1D, options, [normal(rng, *shape)], rng)
@@ -47,15 +71,32 @@ def _depthwise(rng):
     for name, shape, options in (
         ("same", (2, 4, 5, 3), {"kernel_size": 3, "padding": "same", "use_bias": False}),
         ("stride", (1, 7, 6, 2), {"kernel_size": 3, "strides": 2}),
-        ("multiplier", (1, 4, 4, 2), {"kernel_size": 2, "depth_multiplier": 3, "activation": "relu"}),
+        (
+            "multiplier",
+            (1, 4, 4, 2),
+            {
+                "kernel_size": 2, "depth_multiplier": 3, "activation": "relu",
+            },
+        ),
         ("dilated", (1, 6, 6, 2), {"kernel_size": 2, "dilation_rate": 2, "padding": "same"}),
     ):
-        yield _run(f"DepthwiseConv2D.{name}", L.DepthwiseConv2D, options, [normal(rng, *shape)], rng)
+        yield _run(
+            f"DepthwiseConv2D.{name}", L.DepthwiseConv2D, options, [normal(rng, *shape)], rng
+        )
     for name, shape, options in (
         ("valid", (1, 5, 5, 2), {"filters": 3, "kernel_size": 3}),
-        ("same", (2, 4, 6, 2), {"filters": 2, "kernel_size": 3, "strides": 2, "padding": "same", "depth_multiplier": 2, "use_bias": False}),
+        (
+            "same",
+            (2, 4, 6, 2),
+            {
+                "filters": 2, "kernel_size": 3, "strides": 2, "padding": "same",
+                "depth_multiplier": 2, "use_bias": False,
+            },
+        ),
     ):
-        yield _run(f"SeparableConv2D.{name}", L.SeparableConv2D, options, [normal(rng, *shape)], rng)
+        yield _run(
+            f"SeparableConv2D.{name}", L.SeparableConv2D, options, [normal(rng, *shape)], rng
+        )
 
 
 def _batch_normalization(rng):
@@ -82,7 +123,13 @@ def _pooling(rng):
             yield _run(f"{kind.__name__}.{name}", kind, options, [normal(rng, *shape)], rng)
     for kind in (L.GlobalMaxPooling2D, L.GlobalAveragePooling2D):
         for keepdims in (False, True):
-            yield _run(f"{kind.__name__}.{keepdims}", kind, {"keepdims": keepdims}, [normal(rng, 2, 3, 4, 3)], rng)
+            yield _run(
+                f"{kind.__name__}.{keepdims}",
+                kind,
+                {"keepdims": keepdims},
+                [normal(rng, 2, 3, 4, 3)],
+                rng,
+            )
 
 
 def _elementwise(rng):
@@ -98,13 +145,21 @@ def _elementwise(rng):
     ):
         yield _run(f"ReLU.{name}", L.ReLU, options, [x], rng)
     for name, padding in (("one", 1), ("two", [1, 2]), ("four", [[0, 1], [2, 3]])):
-        yield _run(f"ZeroPadding2D.{name}", L.ZeroPadding2D, {"padding": padding}, [normal(rng, 2, 2, 3, 2)], rng)
+        yield _run(
+            f"ZeroPadding2D.{name}",
+            L.ZeroPadding2D,
+            {"padding": padding},
+            [normal(rng, 2, 2, 3, 2)],
+            rng,
+        )
     for name, shape, target in (
         ("split", (2, 6), [3, 2]),
         ("inferred", (2, 3, 4), [-1, 6]),
         ("flat", (2, 3, 2), [6]),
     ):
-        yield _run(f"Reshape.{name}", L.Reshape, {"target_shape": target}, [normal(rng, *shape)], rng)
+        yield _run(
+            f"Reshape.{name}", L.Reshape, {"target_shape": target}, [normal(rng, *shape)], rng
+        )
     for name, shape, dims in (("swap", (2, 3, 4), [2, 1]), ("turn", (2, 2, 3, 4), [3, 1, 2])):
         yield _run(f"Permute.{name}", L.Permute, {"dims": dims}, [normal(rng, *shape)], rng)
 
@@ -116,7 +171,13 @@ def _merge(rng):
         yield _run(kind.__name__, kind, {}, xs, rng)
     yield _run("Add.broadcast", L.Add, {}, [normal(rng, 2, 3, 2), normal(rng, 2, 1, 2)], rng)
     yield _run("Concatenate", L.Concatenate, {}, [normal(rng, 2, 3), normal(rng, 2, 1)], rng)
-    yield _run("Concatenate.axis_1", L.Concatenate, {"axis": 1}, [normal(rng, 2, 1, 2), normal(rng, 2, 2, 2)], rng)
+    yield _run(
+        "Concatenate.axis_1",
+        L.Concatenate,
+        {"axis": 1},
+        [normal(rng, 2, 1, 2), normal(rng, 2, 2, 2)],
+        rng,
+    )
 
 
 def _run(name, kind, options, xs, rng):
@@ -126,8 +187,9 @@ def _run(name, kind, options, xs, rng):
     weights = {}
     for variable in layer.weights:
         is_variance = variable.name == "moving_variance"
+        shape = variable.shape
         weights[variable.name] = (
-            uniform(rng, *variable.shape, low=0.5, high=2.0) if is_variance else normal(rng, *variable.shape)
+            uniform(rng, *shape, low=0.5, high=2.0) if is_variance else normal(rng, *shape)
         )
         variable.assign(weights[variable.name])
 
@@ -136,9 +198,9 @@ def _run(name, kind, options, xs, rng):
     with tf.GradientTape() as tape:
         tape.watch(tensors)
         values = list(tensors.values())
-        y = layer(values[0] if len(xs) == 1 else values, training=True) if weights else layer(
-            values[0] if len(xs) == 1 else values
-        )
+        argument = values[0] if len(values) == 1 else values
+        # Layers without weights do not take the mode.
+        y = layer(argument, training=True) if weights else layer(argument)
         cotangent = normal(rng, *y.shape)
         total = tf.reduce_sum(y * cotangent)
     sources = tensors | {v.name: v.value for v in layer.trainable_variables}

@@ -45,7 +45,12 @@ def cases():
         projections.append([change @ drawn(base + k, change.size) for base in (2000, 3000)])
     yield case(
         "mobilenet_v2_0.35",
-        {"input_shape": list(SHAPE), "alpha": 0.35, "classes": CLASSES, "learning_rate": LEARNING_RATE},
+        {
+            "input_shape": list(SHAPE),
+            "alpha": 0.35,
+            "classes": CLASSES,
+            "learning_rate": LEARNING_RATE,
+        },
         {},
         {
             "logits": logits,
