@@ -34,6 +34,7 @@
 #include "common/train/callback.h"
 #include "common/train/history.h"
 #include "common/train/job_callbacks.h"
+#include "common/train/job_checkpoints.h"
 #include "common/train/job_data.h"
 #include "common/train/job_model.h"
 #include "common/train/job_text.h"
@@ -135,10 +136,14 @@ absl::StatusOr<std::string> HashOf(const Model& model) {
   return HashWeights(by_name);
 }
 
-uint64_t SeedOf(const proto::TrainingJob& job, const RunJobOptions& options,
-                const Strategy& strategy) {
+absl::StatusOr<uint64_t> SeedOf(const proto::TrainingJob& job,
+                                const RunJobOptions& options,
+                                Strategy& strategy) {
   if (options.seed.has_value()) return *options.seed;
   if (job.has_seed()) return job.seed();
+  ASSIGN_OR_RETURN(const std::optional<uint64_t> before,
+                   SeedToGoOnWith(job, strategy));
+  if (before.has_value()) return *before;
   const std::optional<uint64_t> shared = strategy.shared_seed();
   return shared.has_value() ? *shared : RandomIdentity();
 }
@@ -226,10 +231,11 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
   if (!strategy->is_chief()) options.verbose = Verbosity::kSilent;
   std::ostream& output =
       options.output == nullptr ? std::cout : *options.output;
+  ASSIGN_OR_RETURN(const uint64_t seed, SeedOf(job, options, *strategy));
   RunSummary summary{.muster_version = options.muster_version,
                      .job_file = options.job_file,
                      .strategy = std::string(strategy->name()),
-                     .seed = SeedOf(job, options, *strategy)};
+                     .seed = seed};
 
   ASSIGN_OR_RETURN(const LayerPtr layer, BuildModelOf(job));
   ASSIGN_OR_RETURN(CompileOptions compile_options,

@@ -12,6 +12,7 @@
 #include "common/train/callbacks/reduce_lr_on_plateau.h"
 #include "common/train/callbacks/tensor_board.h"
 #include "common/train/callbacks/terminate_on_nan.h"
+#include "common/train/job_checkpoints.h"
 
 namespace muster {
 namespace {
@@ -107,6 +108,12 @@ absl::StatusOr<CallbackPtr> BuildCallback(const JobCallback& job,
       return std::make_unique<TerminateOnNan>(TerminateOnNanOptions{
           .raise_error = job.terminate_on_nan().raise_error(),
           .output = output});
+    case JobCallback::kModelCheckpoint:
+      return BuildJobModelCheckpoint(job.model_checkpoint(),
+                                     ToMode(job.model_checkpoint().mode()),
+                                     output);
+    case JobCallback::kBackupAndRestore:
+      return BuildJobBackupAndRestore(job.backup_and_restore(), output);
     case JobCallback::KIND_NOT_SET:
       break;
   }

@@ -35,8 +35,10 @@ TEST(JobCallbacksTest, BuildsEachKindInOrder) {
         callbacks { csv_logger { filename: "log.csv" separator: ";" } }
         callbacks { tensor_board { log_dir: "logs" update_freq: 10 } }
         callbacks { terminate_on_nan {} }
+        callbacks { model_checkpoint { directory: "ckpts" max_to_keep: 0 } }
+        callbacks { backup_and_restore { backup_dir: "backup" save_freq: 7 } }
       )pb")));
-  EXPECT_EQ(callbacks.size(), 5u);
+  EXPECT_EQ(callbacks.size(), 7u);
 }
 
 TEST(JobCallbacksTest, NamesWhatMakesNoSense) {
@@ -51,6 +53,10 @@ TEST(JobCallbacksTest, NamesWhatMakesNoSense) {
   EXPECT_THAT(ErrorOf("callbacks { csv_logger {} }"), HasSubstr("filename"));
   EXPECT_THAT(ErrorOf("callbacks { tensor_board { update_freq: -2 } }"),
               HasSubstr("update_freq"));
+  EXPECT_THAT(ErrorOf("callbacks { model_checkpoint {} }"),
+              HasSubstr("directory"));
+  EXPECT_THAT(ErrorOf("callbacks { backup_and_restore { save_freq: 3 } }"),
+              HasSubstr("backup_dir"));
   EXPECT_THAT(ErrorOf("callbacks {}"), HasSubstr("early_stopping"));
 }
 
