@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "common/base/check.h"
 #include "common/base/multiversion.h"
@@ -9,26 +10,46 @@
 namespace muster {
 namespace {
 
-// One row, resized along x.
+// Four floats that lie anywhere.
+using Floats = float __attribute__((vector_size(16)));
+
+Floats Load(const float* from) {
+  Floats floats;
+  std::memcpy(&floats, from, sizeof(floats));
+  return floats;
+}
+
+// `row` resized along x. Pixels of three channels are worked on as four: the
+// row has a place more, and what is written too much is written again by the
+// next pixel, so that the last one needs a place behind it.
 template <int kChannels>
-void ResizeColumns(const uint8_t* row, absl::Span<const BilinearTap> taps,
+void ResizeColumns(const float* row, absl::Span<const BilinearTap> taps,
                    float* output) {
   for (const BilinearTap& tap : taps) {
-    const uint8_t* const lower = row + tap.lower * kChannels;
-    const uint8_t* const upper = row + tap.upper * kChannels;
-    for (int c = 0; c < kChannels; ++c) {
-      const float left = lower[c];
-      const float right = upper[c];
-      *output++ = left + (right - left) * tap.upper_weight;
+    const float* const lower = row + tap.lower * kChannels;
+    const float* const upper = row + tap.upper * kChannels;
+    if constexpr (kChannels >= 3) {
+      const Floats left = Load(lower);
+      const Floats blend = left + (Load(upper) - left) * tap.upper_weight;
+      std::memcpy(output, &blend, sizeof(blend));
+      output += kChannels;
+    } else {
+      for (int c = 0; c < kChannels; ++c) {
+        *output++ = lower[c] + (upper[c] - lower[c]) * tap.upper_weight;
+      }
     }
   }
 }
 
-MUSTER_MULTIVERSION void BlendImageRows(int64_t count, const float* upper,
-                                        const float* lower, float lower_weight,
-                                        float scale, float* output) {
+// Two rows of samples become one.
+MUSTER_MULTIVERSION void BlendImageRows(int64_t count, const uint8_t* upper,
+                                        const uint8_t* lower,
+                                        float lower_weight, float scale,
+                                        float* output) {
   for (int64_t i = 0; i < count; ++i) {
-    output[i] = (upper[i] + (lower[i] - upper[i]) * lower_weight) * scale;
+    const float above = upper[i];
+    const float below = lower[i];
+    output[i] = (above + (below - above) * lower_weight) * scale;
   }
 }
 
@@ -78,44 +99,34 @@ void ImageResizer::ResizeBilinear(const PixelView& input, float* output) {
     tap_height_ = input.height;
     tap_width_ = input.width;
   }
-  const int64_t row_size = output_width_ * input.channels;
-  for (int i = 0; i < 2; ++i) {
-    rows_[i].resize(static_cast<size_t>(row_size));
-    row_numbers_[i] = -1;
-  }
+  const int64_t input_size = input.width * input.channels;
+  const int64_t output_size = output_width_ * input.channels;
+  blended_row_.resize(static_cast<size_t>(input_size) + 1);
+  last_row_.resize(static_cast<size_t>(output_size) + 1);
   for (int64_t y = 0; y < output_height_; ++y) {
     const BilinearTap& tap = row_taps_[y];
-    const float* const upper = ResizedRow(input, tap.lower, tap.upper);
-    const float* const lower = ResizedRow(input, tap.upper, tap.lower);
-    BlendImageRows(row_size, upper, lower, tap.upper_weight, scale_,
-                   output + y * row_size);
+    BlendImageRows(input_size, input.pixels + tap.lower * input.row_bytes,
+                   input.pixels + tap.upper * input.row_bytes, tap.upper_weight,
+                   scale_, blended_row_.data());
+    // Only the last row has nothing behind it.
+    const bool is_last = y + 1 == output_height_;
+    float* const place = output + y * output_size;
+    ResizeRow(input.channels, is_last ? last_row_.data() : place);
+    if (is_last) std::copy_n(last_row_.data(), output_size, place);
   }
 }
 
-const float* ImageResizer::ResizedRow(const PixelView& input, int64_t y,
-                                      int64_t other_y) {
-  for (int i = 0; i < 2; ++i) {
-    if (row_numbers_[i] == y) return rows_[i].data();
-  }
-  const int place = row_numbers_[0] == other_y ? 1 : 0;
-  row_numbers_[place] = y;
-  float* const output = rows_[place].data();
-  const uint8_t* const row = input.pixels + y * input.row_bytes;
-  switch (input.channels) {
+void ImageResizer::ResizeRow(int channels, float* output) const {
+  switch (channels) {
     case 1:
-      ResizeColumns<1>(row, column_taps_, output);
-      break;
+      return ResizeColumns<1>(blended_row_.data(), column_taps_, output);
     case 2:
-      ResizeColumns<2>(row, column_taps_, output);
-      break;
+      return ResizeColumns<2>(blended_row_.data(), column_taps_, output);
     case 3:
-      ResizeColumns<3>(row, column_taps_, output);
-      break;
+      return ResizeColumns<3>(blended_row_.data(), column_taps_, output);
     default:
-      ResizeColumns<4>(row, column_taps_, output);
-      break;
+      return ResizeColumns<4>(blended_row_.data(), column_taps_, output);
   }
-  return output;
 }
 
 void ImageResizer::ResizeNearest(const PixelView& input, float* output) {

@@ -53,8 +53,8 @@ class ImageResizer {
  private:
   void ResizeBilinear(const PixelView& input, float* output);
   void ResizeNearest(const PixelView& input, float* output);
-  // Row `y` of `input`, resized along x, in one of two places.
-  const float* ResizedRow(const PixelView& input, int64_t y, int64_t other_y);
+  // blended_row_ resized along x. A place behind the row may be written.
+  void ResizeRow(int channels, float* output) const;
 
   const Interpolation interpolation_;
   const int64_t output_height_;
@@ -67,8 +67,8 @@ class ImageResizer {
   std::vector<BilinearTap> column_taps_;
   std::vector<int64_t> nearest_rows_;
   std::vector<int64_t> nearest_columns_;
-  std::vector<float> rows_[2];
-  int64_t row_numbers_[2] = {-1, -1};
+  std::vector<float> blended_row_;
+  std::vector<float> last_row_;
 };
 
 }  // namespace muster
