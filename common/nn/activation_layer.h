@@ -19,6 +19,7 @@ class ActivationLayer : public Layer {
       : Layer(options.name), activation_(activation) {}
 
  protected:
+  bool keeps_mask() const override { return true; }
   Value Call(Value x, const CallContext&) override {
     return Activate(activation_, x);
   }

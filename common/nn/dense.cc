@@ -38,7 +38,7 @@ Value DenseLayer::Call(Value x, const CallContext&) {
                      x.type().ToString())));
     return Value();
   }
-  if (!IsFloating(x.dtype())) x = Cast(x, DType::kFloat32);
+  if (!IsFloating(x.dtype())) x = Cast(x, compute_dtype());
 
   // One large product instead of one for each row of the leading axes.
   const Shape input = x.shape();

@@ -25,6 +25,7 @@ class DenseLayer : public Layer {
   DenseLayer(int64_t units, const DenseOptions& options);
 
  protected:
+  bool keeps_mask() const override { return true; }
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;
 

@@ -21,6 +21,7 @@ class DropoutLayer : public Layer {
       : Layer(options.name), rate_(rate), seed_(options.seed) {}
 
  protected:
+  bool keeps_mask() const override { return true; }
   Value Call(Value x, const CallContext& context) override;
 
  private:

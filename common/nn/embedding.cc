@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/graph/graph_builder.h"
 #include "common/nn/layer.h"
+#include "common/nn/masks.h"
+#include "common/ops/comparison.h"
 #include "common/ops/shape_ops.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -19,7 +21,8 @@ EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
     : Layer(options.name),
       input_dim_(input_dim),
       output_dim_(output_dim),
-      initializer_(options.embeddings_initializer) {}
+      initializer_(options.embeddings_initializer),
+      mask_zero_(options.mask_zero) {}
 
 void EmbeddingLayer::Build(const Shape&) {
   // Call() refuses what is below 1; a shape would take -1 for unknown.
@@ -29,7 +32,7 @@ void EmbeddingLayer::Build(const Shape&) {
       initializer_);
 }
 
-Value EmbeddingLayer::Call(Value x, const CallContext&) {
+Value EmbeddingLayer::Call(Value x, const CallContext& context) {
   if (input_dim_ < 1 || output_dim_ < 1) {
     x.builder()->ReportError(absl::InvalidArgumentError(
         absl::StrCat("Embedding(", input_dim_, ", ", output_dim_,
@@ -39,7 +42,10 @@ Value EmbeddingLayer::Call(Value x, const CallContext&) {
   const bool is_index =
       x.dtype() == DType::kInt32 || x.dtype() == DType::kInt64;
   // Ids often come out of files as floats, and Keras takes those too.
-  return embeddings_.Rows(is_index ? x : Cast(x, DType::kInt64));
+  if (!is_index) x = Cast(x, DType::kInt64);
+  const Value rows = embeddings_.Rows(x);
+  if (mask_zero_) context.masks->Set(rows, NotEqual(x, 0));
+  return rows;
 }
 
 LayerPtr Embedding(int64_t input_dim, int64_t output_dim,

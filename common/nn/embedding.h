@@ -12,6 +12,8 @@ namespace muster {
 
 struct EmbeddingOptions {
   proto::Initializer embeddings_initializer = RandomUniform();
+  // Id 0 is padding, which recurrent layers and attention pass over.
+  bool mask_zero = false;
   std::string name = "";
 };
 
@@ -24,6 +26,8 @@ class EmbeddingLayer : public Layer {
                  const EmbeddingOptions& options);
 
  protected:
+  // Ids may be floats, and would lose digits.
+  Precision precision() const override { return Precision::kFloat32; }
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;
 
@@ -31,6 +35,7 @@ class EmbeddingLayer : public Layer {
   const int64_t input_dim_;
   const int64_t output_dim_;
   const proto::Initializer initializer_;
+  const bool mask_zero_;
   Weight embeddings_;
 };
 

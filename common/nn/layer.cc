@@ -202,8 +202,15 @@ std::vector<Value> Layer::CallAll(absl::Span<const Value> inputs,
     built_ = true;
   }
   if (!LendWeights(scope, inputs.front())) return poisoned;
-  std::vector<Value> outputs = CallMany(CastInputs(inputs), context);
-  CastOutputs(&outputs);
+  Masks own_masks;
+  CallContext shared = context;
+  if (shared.masks == nullptr) shared.masks = &own_masks;
+  std::vector<Value> outputs =
+      CallMany(CastInputs(inputs, shared.masks), shared);
+  if (keeps_mask() && !outputs.empty()) {
+    shared.masks->Set(outputs.front(), shared.masks->Find(inputs.front()));
+  }
+  CastOutputs(&outputs, shared.masks);
   for (const Weight& weight : weights_) weight.state_->builder = nullptr;
   const bool is_ok = std::all_of(outputs.begin(), outputs.end(),
                                  [](const Value& value) { return value.ok(); });
@@ -216,28 +223,32 @@ std::vector<Value> Layer::CallAll(absl::Span<const Value> inputs,
   return outputs;
 }
 
-std::vector<Value> Layer::CastInputs(absl::Span<const Value> inputs) const {
+std::vector<Value> Layer::CastInputs(absl::Span<const Value> inputs,
+                                     Masks* masks) const {
   std::vector<Value> cast(inputs.begin(), inputs.end());
   if (precision() == Precision::kAsTheyCome) return cast;
-  const bool is_policy = precision() == Precision::kPolicy;
-  const DType dtype = is_policy ? dtype_policy_.compute : DType::kFloat32;
+  const DType dtype = compute_dtype();
   for (Value& value : cast) {
     // float64 is a layer's own business unless it is to be narrower.
     const bool differs = value.dtype() != dtype && IsFloating(value.dtype());
     if (differs && (SizeOf(value.dtype()) < 4 || SizeOf(dtype) < 4)) {
+      const Value mask = masks->Find(value);
       value = Cast(value, dtype);
+      masks->Set(value, mask);
     }
   }
   return cast;
 }
 
-void Layer::CastOutputs(std::vector<Value>* outputs) const {
+void Layer::CastOutputs(std::vector<Value>* outputs, Masks* masks) const {
   if (precision() != Precision::kFloat32 || dtype_policy_ == kFloat32Policy) {
     return;
   }
   for (Value& value : *outputs) {
     if (value.ok() && IsFloating(value.dtype())) {
+      const Value mask = masks->Find(value);
       value = Cast(value, dtype_policy_.compute);
+      masks->Set(value, mask);
     }
   }
 }
@@ -260,9 +271,7 @@ bool Layer::LendWeights(absl::string_view scope, Value input) {
       return false;
     }
     weight.state_->builder = builder;
-    weight.state_->compute_dtype = precision() == Precision::kPolicy
-                                       ? dtype_policy_.compute
-                                       : DType::kFloat32;
+    weight.state_->compute_dtype = compute_dtype();
   }
   return true;
 }

@@ -12,6 +12,7 @@
 #include "common/graph/graph_builder.h"
 #include "common/nn/dtype_policy.h"
 #include "common/nn/layer_ptr.h"
+#include "common/nn/masks.h"
 #include "common/nn/weight.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -25,6 +26,8 @@ struct CallContext {
   bool training = false;
   // Of the model; random layers draw from it, their path and the step's seed.
   uint64_t seed = 0;
+  // Of the values in the outermost layer that is being called, which has them.
+  Masks* masks = nullptr;
 };
 inline constexpr CallContext kTraining{.training = true};
 inline constexpr CallContext kInference{.training = false};
@@ -134,6 +137,15 @@ class Layer {
     kAsTheyCome,
   };
   virtual Precision precision() const { return Precision::kPolicy; }
+  // Whether the layer works position by position, so that the mask of its input
+  // is that of its output. A layer that does neither this nor heeds masks
+  // itself ends them.
+  virtual bool keeps_mask() const { return false; }
+  // Which that comes to.
+  DType compute_dtype() const {
+    return precision() == Precision::kPolicy ? dtype_policy_.compute
+                                             : DType::kFloat32;
+  }
 
   // Makes the weights; `input` is the shape of the first value to come, with
   // the batch first. Called once.
@@ -162,8 +174,9 @@ class Layer {
  private:
   // For the call at hand. Returns whether the weights can be used.
   bool LendWeights(absl::string_view scope, Value input);
-  std::vector<Value> CastInputs(absl::Span<const Value> inputs) const;
-  void CastOutputs(std::vector<Value>* outputs) const;
+  std::vector<Value> CastInputs(absl::Span<const Value> inputs,
+                                Masks* masks) const;
+  void CastOutputs(std::vector<Value>* outputs, Masks* masks) const;
   // Names those of the layers inside that have none.
   void NameLayers();
   void SetPathOnce(absl::string_view path,

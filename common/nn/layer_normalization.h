@@ -31,6 +31,7 @@ class LayerNormalizationLayer : public Layer {
       : Layer(options.name), options_(options) {}
 
  protected:
+  bool keeps_mask() const override { return true; }
   Precision precision() const override { return Precision::kFloat32; }
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;

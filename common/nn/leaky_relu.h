@@ -24,6 +24,7 @@ class LeakyReLULayer : public Layer {
       : Layer(options.name), negative_slope_(options.negative_slope) {}
 
  protected:
+  bool keeps_mask() const override { return true; }
   Value Call(Value x, const CallContext& context) override;
 
  private:
@@ -48,6 +49,7 @@ class PReLULayer : public Layer {
       : Layer(options.name), options_(options) {}
 
  protected:
+  bool keeps_mask() const override { return true; }
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;
 

@@ -69,6 +69,12 @@ TEST(DTypePolicyTest, FloatLayersTakeBfloat16) {
             DType::kFloat32);
 }
 
+TEST(DTypePolicyTest, IntegersBecomeWhatTheLayerComputesIn) {
+  const DTypePolicyScope scope(kMixedBfloat16Policy);
+  EXPECT_EQ(OutputDType(Dense(3), {DType::kUint8, {Shape::kUnknown, 4}}),
+            DType::kBfloat16);
+}
+
 TEST(DTypePolicyTest, LookupsGiveWhatTheLayerComputesIn) {
   const DTypePolicyScope scope(kMixedBfloat16Policy);
   EXPECT_EQ(OutputDType(Embedding(10, 4), {DType::kInt32, {Shape::kUnknown}}),

@@ -50,7 +50,7 @@ absl::StatusOr<LayerPtr> BuildEmbedding(const std::string& name,
   RETURN_IF_ERROR(ExpectPositive("embedding.input_dim", embedding.input_dim()));
   RETURN_IF_ERROR(
       ExpectPositive("embedding.output_dim", embedding.output_dim()));
-  EmbeddingOptions options{.name = name};
+  EmbeddingOptions options{.mask_zero = embedding.mask_zero(), .name = name};
   options.embeddings_initializer = ToInitializer(
       embedding.embeddings_initializer(), options.embeddings_initializer);
   return Embedding(embedding.input_dim(), embedding.output_dim(), options);

@@ -14,6 +14,7 @@
 #include "common/graph/graph_builder.h"
 #include "common/nn/dropout.h"
 #include "common/nn/layer.h"
+#include "common/nn/masks.h"
 #include "common/ops/ops.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -146,9 +147,17 @@ Value MultiHeadAttentionLayer::Project(const Projection& projection, Value x,
   return Transpose(Reshape(y, {-1, time_count, num_heads_, dim}), {0, 2, 1, 3});
 }
 
-Value MultiHeadAttentionLayer::AttentionMask(const Operands& operands) const {
+Value MultiHeadAttentionLayer::AttentionMask(const Operands& operands,
+                                             Masks* masks) const {
   Value mask = operands.mask;
   if (mask.ok() && mask.shape().rank() == 3) mask = ExpandDims(mask, 1);
+  for (const Value& source : {operands.value, operands.key}) {
+    Value padding = masks->Find(source);
+    if (!padding.ok() || padding.shape().rank() != 2) continue;
+    // For all heads and all positions of the query.
+    padding = ExpandDims(ExpandDims(padding, 1), 1);
+    mask = mask.ok() ? LogicalAnd(mask, padding) : padding;
+  }
   if (!options_.use_causal_mask) return mask;
   const Value causal = operands.query.builder()->Constant(
       CausalMask(operands.query.shape().dim(1), operands.value.shape().dim(1)));
@@ -180,7 +189,7 @@ std::vector<Value> MultiHeadAttentionLayer::CallMany(
   const DType dtype = scores.ok() ? scores.dtype() : DType::kFloat32;
   // The sum of many small numbers needs the digits.
   if (dtype != DType::kFloat64) scores = Cast(scores, DType::kFloat32);
-  const Value mask = AttentionMask(operands);
+  const Value mask = AttentionMask(operands, context.masks);
   if (mask.ok())
     scores = Select(mask, scores, ScalarLike(scores, kMaskedScore));
   scores = Softmax(scores);
@@ -190,6 +199,7 @@ std::vector<Value> MultiHeadAttentionLayer::CallMany(
   const Value kept =
       dropout_ != nullptr ? (*dropout_)(scores, context) : scores;
   std::vector<Value> outputs = {ProjectOutput(MatMul(kept, value))};
+  context.masks->Set(outputs[0], context.masks->Find(operands.query));
   if (options_.return_attention_scores) outputs.push_back(scores);
   return outputs;
 }

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "common/nn/initializers.h"
 #include "common/nn/layer.h"
+#include "common/nn/masks.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -37,7 +38,8 @@ struct MultiHeadAttentionOptions {
 // features]; then the key, like value, if it is another one; then the mask if
 // the layer takes one, bool [batch, time, source time] or [batch, heads, time,
 // source time]: false where a position is not to be attended to. A position
-// that may attend to none gets zeros. Times must be known while tracing.
+// that may attend to none gets zeros; padding (Embedding(mask_zero)) is not
+// attended to. Times must be known while tracing.
 //
 // Weights are Keras': query, key and value have a kernel [features, heads, dim]
 // and a bias [heads, dim]; attention_output has a kernel [heads, dim, features]
@@ -77,7 +79,7 @@ class MultiHeadAttentionLayer : public Layer {
   // [batch, time, features] -> [batch, heads, time, dim]
   Value Project(const Projection& projection, Value x, int64_t dim) const;
   // Of the mask that came in and the causal one; poisoned without either.
-  Value AttentionMask(const Operands& operands) const;
+  Value AttentionMask(const Operands& operands, Masks* masks) const;
   // [batch, heads, time, dim] -> [batch, time, features]
   Value ProjectOutput(Value attended) const;
 

@@ -29,6 +29,7 @@ class RandomFlipLayer : public Layer {
       : Layer(options.name), mode_(mode), seed_(options.seed) {}
 
  protected:
+  Precision precision() const override { return Precision::kFloat32; }
   Value Call(Value x, const CallContext& context) override;
 
  private:
@@ -67,6 +68,7 @@ class RandomRotationLayer : public Layer {
       : Layer(options.name), factor_(factor), options_(options) {}
 
  protected:
+  Precision precision() const override { return Precision::kFloat32; }
   Value Call(Value x, const CallContext& context) override;
 
  private:
@@ -97,6 +99,7 @@ class RandomZoomLayer : public Layer {
       : Layer(options.name), height_factor_(height_factor), options_(options) {}
 
  protected:
+  Precision precision() const override { return Precision::kFloat32; }
   Value Call(Value x, const CallContext& context) override;
 
  private:

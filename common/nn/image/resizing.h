@@ -31,6 +31,7 @@ class ResizingLayer : public Layer {
         options_(options) {}
 
  protected:
+  Precision precision() const override { return Precision::kFloat32; }
   Value Call(Value x, const CallContext& context) override;
 
  private:

@@ -11,6 +11,7 @@
 #include "common/base/random.h"
 #include "common/graph/graph_builder.h"
 #include "common/nn/layer.h"
+#include "common/nn/masks.h"
 #include "common/ops/ops.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -103,8 +104,9 @@ std::vector<Value> RecurrentLayer::CallMany(absl::Span<const Value> inputs,
   Sequence sequence;
   if (!Parse(inputs, &sequence)) return std::vector<Value>(output_count());
   if (!IsFloating(sequence.x.dtype())) {
-    sequence.x = Cast(sequence.x, DType::kFloat32);
+    sequence.x = Cast(sequence.x, compute_dtype());
   }
+  if (!sequence.mask.ok()) sequence.mask = context.masks->Find(inputs[0]);
   const std::vector<Value> times = ProjectTimes(sequence.x, context);
   std::vector<Value> masks;
   if (sequence.mask.ok()) {
@@ -146,6 +148,9 @@ std::vector<Value> RecurrentLayer::CallMany(absl::Span<const Value> inputs,
 
   std::vector<Value> results = {
       sequence_options_.return_sequences ? Stack(outputs, 1) : output};
+  if (sequence_options_.return_sequences) {
+    context.masks->Set(results[0], sequence.mask);
+  }
   if (sequence_options_.return_state) {
     results.insert(results.end(), states.begin(), states.end());
   }

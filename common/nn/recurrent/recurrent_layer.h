@@ -28,7 +28,8 @@ struct SequenceOptions {
 //
 // Inputs: x; then the initial states, all or none, [batch, units]; then, if
 // wanted, a mask, bool [batch, time]: where it is false states and output stay
-// what they were.
+// what they were. Without one, that of x where the model knows it
+// (Embedding(mask_zero)).
 class RecurrentLayer : public Layer {
  public:
   int input_count() const override { return kAnyCount; }

@@ -1,6 +1,7 @@
 #include "common/nn/recurrent/recurrent.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,12 @@
 #include "common/graph/graph.h"
 #include "common/graph/graph_builder.h"
 #include "common/nn/activations.h"
+#include "common/nn/dropout.h"
+#include "common/nn/embedding.h"
 #include "common/nn/initializers.h"
 #include "common/nn/layer.h"
 #include "common/nn/recurrent/recurrent_layer.h"
+#include "common/nn/sequential.h"
 #include "common/nn/weight.h"
 #include "common/ops/ops.h"
 #include "common/ops/testing/graph_interpreter.h"
@@ -139,6 +143,60 @@ TEST(RecurrentTest, DropoutIsForTrainingAlone) {
     ASSERT_OK_AND_ASSIGN(const Graph training,
                          Trace(layer, {kBatch}, kTraining));
     EXPECT_THAT(training.ToString(), HasSubstr("StepSeed"));
+  }
+}
+
+// Ids and the weights of an embedding of 2 numbers and a GRU of 3 units.
+const Tensor kIds = Tensor::FromValues<int32_t>({2, 4}, {1, 0, 2, 0,  //
+                                                         0, 3, 0, 0});
+
+Tensor Ramp(const Shape& shape) {
+  Tensor tensor(DType::kFloat32, shape);
+  int i = 0;
+  for (float& x : tensor.mutable_flat<float>()) {
+    x = 0.3f * static_cast<float>(++i % 7) - 0.8f;
+  }
+  return tensor;
+}
+
+// What `trace` gives for the ids, with weights that do not depend on it.
+absl::StatusOr<Tensor> RunOnIds(const std::function<Value(Value ids)>& trace) {
+  return Evaluate(
+      [&](const std::vector<Value>& inputs) { return trace(inputs[0]); },
+      {kIds},
+      {.run = {.variables = {{"embedding/embeddings", Ramp({4, 2})},
+                             {"gru/gru_cell/kernel", Ramp({2, 9})},
+                             {"gru/gru_cell/recurrent_kernel", Ramp({3, 9})},
+                             {"gru/gru_cell/bias", Ramp({2, 9})}}}});
+}
+
+TEST(RecurrentTest, PaddingOfEmbeddingsIsPassedOver) {
+  for (const bool return_sequences : {false, true}) {
+    const SequenceOptions sequence = {.return_sequences = return_sequences};
+    const auto model = [&](bool mask_zero) {
+      const LayerPtr layer =
+          Sequential({Embedding(4, 2, {.mask_zero = mask_zero}), Dropout(0),
+                      GRU(3, {.sequence = sequence})});
+      layer->SetPath("");
+      return layer;
+    };
+    const LayerPtr masked = model(true);
+    const LayerPtr unmasked = model(false);
+    ASSERT_OK_AND_ASSIGN(const Tensor got,
+                         RunOnIds([&](Value ids) { return (*masked)(ids); }));
+    ASSERT_OK_AND_ASSIGN(
+        const Tensor wanted, RunOnIds([&](Value ids) {
+          const Value x = (*unmasked->layers()[0])(ids);
+          const std::vector<Value> inputs = {x, NotEqual(ids, 0)};
+          return (*unmasked->layers()[2])(inputs);
+        }));
+    ASSERT_OK_AND_ASSIGN(const Tensor all,
+                         RunOnIds([&](Value ids) { return (*unmasked)(ids); }));
+    const std::vector<float> got_values(got.flat<float>().begin(),
+                                        got.flat<float>().end());
+    EXPECT_THAT(wanted.flat<float>(), testing::ElementsAreArray(got_values));
+    EXPECT_THAT(all.flat<float>(),
+                testing::Not(testing::ElementsAreArray(got_values)));
   }
 }
 
