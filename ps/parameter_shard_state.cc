@@ -1,0 +1,79 @@
+// What ParameterShard does for who saves it, restores it and rolls it back.
+#include "absl/strings/str_cat.h"
+#include "ps/parameter_shard.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<FrozenShard>> ParameterShard::Freeze(
+    uint64_t cut_id) {
+  auto frozen = std::make_unique<FrozenShard>();
+  frozen->cut_id = cut_id;
+  // No exchange is under way: each holds this lock to its end.
+  absl::MutexLock lock(&mutex_);
+  if (restore_count_ > 0) {
+    return absl::FailedPreconditionError(
+        "variables are being restored; there is nothing to save yet");
+  }
+  for (const auto& variable : variables_) {
+    if (variable == nullptr) continue;
+    frozen->variables.push_back({variable, variable->Freeze(aside_)});
+  }
+  return frozen;
+}
+
+ParameterShard::Contents ParameterShard::ListContents() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  Contents contents{.rule = rule_};
+  for (const auto& variable : variables_) {
+    if (variable != nullptr) contents.variables.push_back(variable);
+  }
+  return contents;
+}
+
+absl::Status ParameterShard::Verify(const TensorBundleReader& reader,
+                                    bool values_only) const {
+  const Contents contents = ListContents();
+  return VerifyStored(reader, contents.variables, contents.rule.get(),
+                      values_only);
+}
+
+absl::Status ParameterShard::Restore(const TensorBundleReader& reader,
+                                     bool values_only) {
+  const Contents contents = ListContents();
+  BeginRestore();
+  const absl::Status status = RestoreVariables(
+      reader, contents.variables, contents.rule.get(), values_only);
+  EndRestore();
+  return status;
+}
+
+void ParameterShard::BeginRestore() {
+  absl::MutexLock lock(&mutex_);
+  ++restore_count_;
+  for (const auto& variable : variables_) {
+    if (variable != nullptr) variable->Thaw();
+  }
+}
+
+void ParameterShard::EndRestore() {
+  absl::MutexLock lock(&mutex_);
+  --restore_count_;
+}
+
+absl::Status ParameterShard::RollBack(uint64_t generation,
+                                      uint64_t low_water_mark) {
+  absl::MutexLock lock(&mutex_);
+  if (generation < generation_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("training is in generation ", generation_,
+                     " and cannot be rolled back in ", generation));
+  }
+  // A request that comes twice must not forget what has been applied since.
+  if (generation == generation_) return absl::OkStatus();
+  generation_ = generation;
+  ledger_.Clear();
+  ledger_.AdvanceLowWaterMark(low_water_mark);
+  return absl::OkStatus();
+}
+
+}  // namespace muster
