@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <string>
@@ -315,6 +316,36 @@ TEST(ImageFolderTest, DecodesAComponentOfOtherElements) {
   EXPECT_EQ(elements[0][1].flat<float>()[0], 3);
   EXPECT_THAT(DecodeImages(contents, 0).status(),
               StatusIs(kInvalid, HasSubstr("component 0 of 2 is int64[]")));
+}
+
+TEST(ImageFolderTest, ThousandsOfRealFilesAreRead) {
+  const char* const data = std::getenv("MUSTER_TEST_DATA");
+  const std::string archive =
+      absl::StrCat(data == nullptr ? "" : data, "/cats_vs_dogs_32px.tar.gz");
+  if (data == nullptr || access(archive.c_str(), R_OK) != 0) {
+    GTEST_SKIP() << "MUSTER_TEST_DATA is not set, or has no "
+                    "cats_vs_dogs_32px.tar.gz";
+  }
+  const std::string folder = testing::TempDir() + "/real";
+  mkdir(folder.c_str(), 0777);
+  ASSERT_EQ(std::system(
+                absl::StrCat("tar -xzf '", archive, "' -C '", folder, "' test")
+                    .c_str()),
+            0);
+  const Dataset images = ImageFolder(
+      folder + "/test",
+      {.image_size = {32, 32}, .scale = 1.0 / 255, .thread_count = 2});
+  EXPECT_EQ(images.Cardinality(), 2000);
+  int64_t dog_count = 0;
+  double sum = 0;
+  const std::vector<Element> elements = Elements(images);
+  for (const Element& element : elements) {
+    dog_count += element[1].scalar<int64_t>();
+    for (const float pixel : element[0].flat<float>()) sum += pixel;
+  }
+  EXPECT_THAT(elements, SizeIs(2000));
+  EXPECT_EQ(dog_count, 1000);
+  EXPECT_NEAR(sum / (2000 * 32 * 32 * 3), 0.48, 0.05);
 }
 
 TEST(ImageFolderTest, AnIteratorMayBeGivenUpAtAnyTime) {

@@ -11,19 +11,13 @@
 #include "common/dataset/dataset.h"
 #include "common/dataset/sources.h"
 #include "common/strategy/input/distributed_dataset.h"
+#include "common/train/job_data_files.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
 namespace {
 
 using proto::JobData;
-
-InterleaveOptions BuildOrder(const JobData::FileOrder& order) {
-  InterleaveOptions options;
-  if (order.cycle_length() != 0) options.cycle_length = order.cycle_length();
-  if (order.block_length() != 0) options.block_length = order.block_length();
-  return options;
-}
 
 absl::Status ExpectFiles(absl::string_view field, int count) {
   if (count > 0) return absl::OkStatus();
@@ -34,16 +28,17 @@ absl::Status ExpectFiles(absl::string_view field, int count) {
 absl::StatusOr<Dataset> BuildIdx(const JobData::Idx& idx) {
   RETURN_IF_ERROR(ExpectFiles("idx.images", idx.images_size()));
   RETURN_IF_ERROR(ExpectFiles("idx.labels", idx.labels_size()));
-  return IdxPairFiles({idx.images().begin(), idx.images().end()},
-                      {idx.labels().begin(), idx.labels().end()},
-                      {.scale = idx.scale(), .order = BuildOrder(idx.order())});
+  return IdxPairFiles(
+      {idx.images().begin(), idx.images().end()},
+      {idx.labels().begin(), idx.labels().end()},
+      {.scale = idx.scale(), .order = BuildFileOrder(idx.order())});
 }
 
 absl::StatusOr<Dataset> BuildCsv(const JobData::Csv& csv) {
   RETURN_IF_ERROR(ExpectFiles("csv.path", csv.path_size()));
   CsvOptions options{.label_column = csv.label(),
                      .scale = csv.scale(),
-                     .order = BuildOrder(csv.order())};
+                     .order = BuildFileOrder(csv.order())};
   if (csv.delimiter().size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "csv.delimiter must be one character, got \"", csv.delimiter(), "\""));
@@ -78,11 +73,24 @@ absl::StatusOr<Dataset> BuildSource(const JobData& data, uint64_t seed) {
                    data.mnist().split() == JobData::Mnist::TEST
                        ? Split::kTest
                        : Split::kTrain);
+    case JobData::kImageFolder:
+      if (data.image_folder().shuffle() &&
+          (data.has_skip() || data.has_take())) {
+        return absl::InvalidArgumentError(
+            "image_folder.shuffle with skip or take, which would be other "
+            "images in each epoch; divide them by image_folder.subset");
+      }
+      return BuildImageFolder(data.image_folder(), seed);
+    case JobData::kTfRecord:
+      return BuildTfRecord(data.tf_record());
+    case JobData::kNpy:
+      return BuildNpy(data.npy());
     case JobData::SOURCE_NOT_SET:
       break;
   }
   return absl::InvalidArgumentError(
-      "no source; expected mnist, idx, csv or synthetic");
+      "no source; expected image_folder, tf_record, npy, mnist, idx, csv or "
+      "synthetic");
 }
 
 absl::StatusOr<Dataset> BuildBatches(const JobData& data, int64_t batch_size,
@@ -91,7 +99,11 @@ absl::StatusOr<Dataset> BuildBatches(const JobData& data, int64_t batch_size,
   if (data.has_skip()) dataset = dataset.Skip(data.skip());
   if (data.has_take()) dataset = dataset.Take(data.take());
   if (data.shard_by_pipeline()) dataset = dataset.ShardByPipeline();
-  if (data.cache()) dataset = dataset.Cache();
+  if (!data.cache_file().empty()) {
+    dataset = dataset.Cache(data.cache_file());
+  } else if (data.cache()) {
+    dataset = dataset.Cache();
+  }
   if (data.has_shuffle()) {
     const JobData::Shuffle& shuffle = data.shuffle();
     ShuffleOptions options{

@@ -1,5 +1,8 @@
 #include "common/train/job_data.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -10,7 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_matchers.h"
 #include "common/dataset/dataset.h"
+#include "common/image/png.h"
+#include "common/records/example.h"
+#include "common/records/record_writer.h"
 #include "common/strategy/input/distributed_dataset.h"
+#include "common/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -147,6 +154,98 @@ TEST(JobInputTest, PrefetchingIsBounded) {
       static_cast<proto::JobInput::AutoShardPolicy>(9));
   EXPECT_THAT(BuildJobInput(unknown),
               StatusIs(kInvalid, HasSubstr("auto_shard_policy is 9")));
+}
+
+// A folder of two classes with `count` images each, all of one colour.
+std::string MakeImages(const std::string& name, int count) {
+  const std::string folder = testing::TempDir() + "/" + name;
+  mkdir(folder.c_str(), 0777);
+  for (const std::string label : {"/cat", "/dog"}) {
+    mkdir((folder + label).c_str(), 0777);
+    for (int i = 0; i < count; ++i) {
+      const auto png =
+          EncodePng({.height = 1, .width = 1, .channels = 1, .pixels = {100}});
+      EXPECT_OK(png);
+      std::ofstream(absl::StrCat(folder, label, "/", i, ".png"),
+                    std::ios::binary)
+          << png.value_or("");
+    }
+  }
+  return folder;
+}
+
+TEST_F(JobDataTest, ImagesComeFromFolders) {
+  const std::string folder = MakeImages("job_images", 3);
+  const auto dataset = Build(absl::StrCat(
+      "image_folder { directory: '", folder,
+      "' image { height: 4 width: 6 scale: 0.01 color_mode: GRAYSCALE } }"));
+  EXPECT_THAT(Labels(dataset), ElementsAre(0, 0, 0, 1, 1, 1));
+  EXPECT_EQ(dataset->Cardinality(), 3);
+  EXPECT_EQ(dataset->element_types()[0].ToString(), "float32[2,4,6,1]");
+  const std::string split = absl::StrCat(
+      "image_folder { directory: '", folder,
+      "' image { height: 4 width: 4 } validation_split: 0.5 subset: ");
+  const auto training = Labels(Build(split + "TRAINING }"));
+  const auto validation = Labels(Build(split + "VALIDATION }"));
+  EXPECT_THAT(training, ElementsAre(0, 0, 0));
+  EXPECT_THAT(validation, ElementsAre(1, 1, 1));
+  EXPECT_THAT(Build(absl::StrCat("image_folder { directory: '", folder,
+                                 "' shuffle: true } take: 2")),
+              StatusIs(kInvalid, HasSubstr("other images in each epoch")));
+  EXPECT_THAT(Build("image_folder {}"),
+              StatusIs(kInvalid, HasSubstr("image_folder.directory is")));
+}
+
+TEST_F(JobDataTest, ExamplesComeFromRecords) {
+  const std::string path = testing::TempDir() + "/job.tfrecord";
+  const auto writer = RecordWriter::Create(path);
+  ASSERT_OK(writer);
+  for (int64_t label = 0; label < 3; ++label) {
+    proto::Example example;
+    auto& features = *example.mutable_features()->mutable_feature();
+    const auto png =
+        EncodePng({.height = 1, .width = 1, .channels = 1, .pixels = {100}});
+    ASSERT_OK(png);
+    features["image/encoded"] = BytesFeature({*png});
+    features["image/class/label"] = Int64Feature({label});
+    ASSERT_OK((*writer)->Write(SerializeExample(example)));
+  }
+  ASSERT_OK((*writer)->Close());
+  const std::string text = absl::StrCat(
+      "tf_record { path: '", path,
+      "' features { key: 'image/encoded' type: IMAGE image { height: 2 width: "
+      "2 } } features { key: 'image/class/label' type: INT64 } }");
+  const auto dataset = Build(text);
+  EXPECT_THAT(Labels(dataset), ElementsAre(0, 1, 2));
+  EXPECT_EQ(dataset->element_types()[0].ToString(), "float32[?,2,2,3]");
+  const std::string cache = testing::TempDir() + "/job.cache";
+  for (int pass = 0; pass < 2; ++pass) {
+    EXPECT_THAT(Labels(Build(absl::StrCat(text, " cache_file: '", cache, "'"))),
+                ElementsAre(0, 1, 2));
+  }
+  EXPECT_EQ(access(cache.c_str(), F_OK), 0);
+  EXPECT_THAT(Build(absl::StrCat("tf_record { path: '", path, "' }")),
+              StatusIs(kInvalid, HasSubstr("tf_record.features are 0")));
+}
+
+TEST_F(JobDataTest, ArraysComeFromNumPy) {
+  const auto write = [](const std::string& name, const std::string& content) {
+    const std::string path = testing::TempDir() + "/" + name;
+    std::ofstream(path, std::ios::binary)
+        << std::string("\x93NUMPY\1\0\x39\0", 10)
+        << "{'descr':'|u1','fortran_order':False,'shape':(" << content.size()
+        << ",),}     \n"
+        << content;
+    return path;
+  };
+  const std::string x = write("job_x.npy", "\1\2\3");
+  const std::string y = write("job_y.npy", "\4\5\6");
+  EXPECT_THAT(Labels(Build(absl::StrCat("npy { features: '", x, "' labels: '",
+                                        y, "' scale: 0.5 }"))),
+              ElementsAre(4, 5, 6));
+  EXPECT_THAT(Build(absl::StrCat("npy { features: '", x, "' labels: '",
+                                 write("job_z.npy", "\1"), "' }")),
+              StatusIs(kInvalid, HasSubstr("have 3 rows and npy.labels 1")));
 }
 
 }  // namespace
