@@ -23,9 +23,11 @@ void DenseLayer::Build(const Shape& input) {
   const int64_t width = input.rank() == 0 ? 0 : input.dims().back();
   // Call() refuses what is below 1; a shape would take -1 for unknown.
   const int64_t units = std::max<int64_t>(units_, 0);
-  kernel_ = AddWeight("kernel", {width, units}, options_.kernel_initializer);
+  kernel_ = AddWeight("kernel", {width, units}, options_.kernel_initializer,
+                      {.regularizer = options_.kernel_regularizer});
   if (options_.use_bias) {
-    bias_ = AddWeight("bias", {units}, options_.bias_initializer);
+    bias_ = AddWeight("bias", {units}, options_.bias_initializer,
+                      {.regularizer = options_.bias_regularizer});
   }
 }
 

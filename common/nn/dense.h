@@ -7,6 +7,7 @@
 #include "common/nn/activations.h"
 #include "common/nn/initializers.h"
 #include "common/nn/layer.h"
+#include "common/nn/regularizers.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -16,6 +17,8 @@ struct DenseOptions {
   bool use_bias = true;
   proto::Initializer kernel_initializer = GlorotUniform();
   proto::Initializer bias_initializer = Zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
   std::string name = "";
 };
 

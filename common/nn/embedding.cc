@@ -22,6 +22,7 @@ EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
       input_dim_(input_dim),
       output_dim_(output_dim),
       initializer_(options.embeddings_initializer),
+      regularizer_(options.embeddings_regularizer),
       mask_zero_(options.mask_zero) {}
 
 void EmbeddingLayer::Build(const Shape&) {
@@ -29,7 +30,7 @@ void EmbeddingLayer::Build(const Shape&) {
   embeddings_ = AddWeight(
       "embeddings",
       {std::max<int64_t>(input_dim_, 0), std::max<int64_t>(output_dim_, 0)},
-      initializer_);
+      initializer_, {.regularizer = regularizer_});
 }
 
 Value EmbeddingLayer::Call(Value x, const CallContext& context) {

@@ -6,12 +6,15 @@
 
 #include "common/nn/initializers.h"
 #include "common/nn/layer.h"
+#include "common/nn/regularizers.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
 
 struct EmbeddingOptions {
   proto::Initializer embeddings_initializer = RandomUniform();
+  // Of the whole table, which each step then goes through.
+  Regularizer embeddings_regularizer = {};
   // Id 0 is padding, which recurrent layers and attention pass over.
   bool mask_zero = false;
   std::string name = "";
@@ -35,6 +38,7 @@ class EmbeddingLayer : public Layer {
   const int64_t input_dim_;
   const int64_t output_dim_;
   const proto::Initializer initializer_;
+  const Regularizer regularizer_;
   const bool mask_zero_;
   Weight embeddings_;
 };

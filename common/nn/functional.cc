@@ -1,12 +1,15 @@
 #include "common/nn/functional.h"
 
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/graph/graph_builder.h"
@@ -48,6 +51,18 @@ std::vector<TensorType> FunctionalLayer::input_types() const {
     types.push_back(type.front());
   }
   return types;
+}
+
+std::vector<std::string> FunctionalLayer::output_names() const {
+  std::vector<std::string> names;
+  for (const LayerOutput& output : outputs_) {
+    std::string name =
+        output.call() == nullptr ? "" : output.call()->layer->name();
+    const auto namesakes = std::count(names.begin(), names.end(), name);
+    if (namesakes > 0) absl::StrAppend(&name, "_", namesakes);
+    names.push_back(std::move(name));
+  }
+  return names;
 }
 
 LayerOutput FunctionalLayer::OutputOf(absl::string_view layer_name) const {

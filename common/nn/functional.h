@@ -42,6 +42,8 @@ class FunctionalLayer : public Layer {
   // While status() is an error, any number and one: the call tells of it.
   int input_count() const override;
   int output_count() const override;
+  // Each output is called as the layer that gives it.
+  std::vector<std::string> output_names() const override;
   // Empty where an input is what some layer gives and no Input().
   std::vector<TensorType> input_types() const override;
 

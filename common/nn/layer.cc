@@ -158,7 +158,17 @@ void Layer::NameLayers() {
   }
 }
 
+std::vector<std::string> Layer::output_names() const {
+  if (output_count() == 1) return {name_};
+  std::vector<std::string> names;
+  for (int i = 1; i <= output_count(); ++i) {
+    names.push_back(absl::StrCat("output_", i));
+  }
+  return names;
+}
+
 LayerPtr Layer::AddLayer(LayerPtr layer) {
+  if (!trainable_) layer->set_trainable(false);
   layers_.push_back(layer);
   return layer;
 }
@@ -287,6 +297,7 @@ Weight Layer::AddWeight(absl::string_view name, const Shape& shape,
   *spec.mutable_initializer() = initializer;
   spec.set_trainable(options.trainable);
   spec.set_aggregation(options.aggregation);
+  state->regularizer = options.regularizer;
   state->handle = {spec.name(), {options.dtype, shape}};
   state->is_frozen = !trainable_;
   weights_.push_back(Weight(std::move(state)));

@@ -13,6 +13,7 @@
 #include "common/nn/dtype_policy.h"
 #include "common/nn/layer_ptr.h"
 #include "common/nn/masks.h"
+#include "common/nn/regularizers.h"
 #include "common/nn/weight.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -38,6 +39,8 @@ struct WeightOptions {
   // How the updates become one that replicas bring which train in sync; needed
   // by weights that Call() updates.
   proto::VariableAggregation aggregation = proto::AGGREGATION_NONE;
+  // What training adds to the loss for the weight.
+  Regularizer regularizer = {};
 };
 
 // A function with weights that adds nodes to a graph. It owns no loop and no
@@ -90,6 +93,8 @@ class Layer {
   const std::string& name() const { return name_; }
   // Before it has a place in a model.
   void set_name(absl::string_view name) { name_ = std::string(name); }
+  // Of each output, as logs call it where there are several: "output_1", ...
+  virtual std::vector<std::string> output_names() const;
   // What its weights' names begin with; the name unless inside another layer.
   const std::string& path() const { return path_; }
   bool built() const { return built_; }

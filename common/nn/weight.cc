@@ -1,5 +1,7 @@
 #include "common/nn/weight.h"
 
+#include <vector>
+
 #include "common/graph/graph_builder.h"
 #include "common/ops/shape_ops.h"
 #include "common/ops/variable_ops.h"
@@ -33,6 +35,14 @@ void Weight::AssignAdd(Value value) const {
 
 void Weight::AssignSub(Value value) const {
   if (state_ != nullptr) AssignSubVariable(state_->handle, value);
+}
+
+std::vector<Weight> TrainableOf(const std::vector<Weight>& weights) {
+  std::vector<Weight> trainable;
+  for (const Weight& weight : weights) {
+    if (weight.trainable()) trainable.push_back(weight);
+  }
+  return trainable;
 }
 
 }  // namespace muster

@@ -3,8 +3,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/graph/graph_builder.h"
+#include "common/nn/regularizers.h"
 #include "common/ops/variable_ops.h"
 #include "common/tensor/dtype.h"
 #include "proto/variable.pb.h"
@@ -40,6 +42,8 @@ class Weight {
   bool trainable() const {
     return state_->spec.trainable() && !state_->is_frozen;
   }
+  // What training adds to the loss for it; none if it has none.
+  const Regularizer& regularizer() const { return state_->regularizer; }
   // How the variable is made. An initializer without a seed is to get one.
   const proto::VariableSpec& spec() const { return state_->spec; }
   const VariableHandle& handle() const { return state_->handle; }
@@ -53,6 +57,7 @@ class Weight {
     GraphBuilder* builder = nullptr;  // Borrowed while the layer is called.
     // What readers see of a float32 variable.
     DType compute_dtype = DType::kFloat32;
+    Regularizer regularizer;
   };
   explicit Weight(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
@@ -66,6 +71,9 @@ class Weight {
 
   std::shared_ptr<State> state_;
 };
+
+// Those of `weights` that training changes.
+std::vector<Weight> TrainableOf(const std::vector<Weight>& weights);
 
 }  // namespace muster
 

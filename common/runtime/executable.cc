@@ -95,7 +95,12 @@ absl::Status Executable::Run(absl::Span<const Tensor> arguments,
     RETURN_IF_ERROR(replica_shapes_->Exchange(arguments));
   }
   ASSIGN_OR_RETURN(Plan* const plan, FindPlan(arguments));
-  if (session_ != nullptr) RETURN_IF_ERROR(session_->Begin(options.step_id));
+  if (session_ != nullptr) {
+    RETURN_IF_ERROR(options.step_part == 0
+                        ? session_->Begin(options.step_id)
+                        : session_->BeginPart(options.step_id,
+                                              options.step_part));
+  }
   RETURN_IF_ERROR(plan->Run(arguments, options, session_.get(), results));
   return session_ == nullptr ? absl::OkStatus() : session_->Commit();
 }

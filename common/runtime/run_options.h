@@ -9,6 +9,8 @@ namespace muster {
 struct RunOptions {
   // Names the step for all time; see VariableSession::Begin().
   uint64_t step_id = 0;
+  // Of steps that go under one id: which one, from 0.
+  int step_part = 0;
   // The only source of randomness; the same for a retry of the step, and for
   // all replicas of it.
   uint64_t step_seed = 0;

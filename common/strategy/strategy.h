@@ -54,6 +54,10 @@ class StepLoop {
 
   virtual ~StepLoop() = default;
 
+  // Asks for steps to be started so many at a time, where starting one costs.
+  // They are the same steps, and each has its results. Before Run().
+  virtual void GroupSteps(int steps_per_start) { (void)steps_per_start; }
+
   // Runs up to `step_count_max` more steps and waits for them. Steps may finish
   // in another order than they were started in.
   virtual absl::StatusOr<Outcome> Run(int64_t step_count_max,

@@ -13,8 +13,6 @@
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/dataset.h"
-#include "common/graph/graph.h"
-#include "common/nn/metric.h"
 #include "common/strategy/strategy.h"
 #include "common/tensor/tensor.h"
 #include "common/train/call_each.h"
@@ -24,6 +22,7 @@
 #include "common/train/model.h"
 #include "common/train/progress_bar.h"
 #include "common/train/step_graphs.h"
+#include "common/train/step_parts.h"
 
 namespace muster {
 
@@ -43,21 +42,17 @@ absl::StatusOr<std::unique_ptr<EvaluateRun>> EvaluateRun::Create(
       options.steps.has_value() ? data.Take(*options.steps) : data;
   RETURN_IF_ERROR(bounded.status());
 
-  const StepParts parts = model->Parts();
-  ASSIGN_OR_RETURN(const Graph step,
+  ASSIGN_OR_RETURN(const StepParts parts, model->Parts(/*training=*/false));
+  ASSIGN_OR_RETURN(const TracedStep step,
                    TraceEvaluateStep(parts, bounded.element_types()));
   ASSIGN_OR_RETURN(
       std::unique_ptr<StepLoop> loop,
-      model->strategy()->CreateLoop(step, bounded, LoopKind::kEvaluate));
+      model->strategy()->CreateLoop(step.graph, bounded, LoopKind::kEvaluate));
 
-  std::vector<Metric> metrics = parts.metrics;
-  metrics.insert(metrics.end(), parts.weighted_metrics.begin(),
-                 parts.weighted_metrics.end());
   std::optional<int64_t> step_count;
   if (bounded.Cardinality() >= 0) step_count = bounded.Cardinality();
-  return std::unique_ptr<EvaluateRun>(
-      new EvaluateRun(model, std::move(loop), MetricSums(std::move(metrics)),
-                      step_count, options));
+  return std::unique_ptr<EvaluateRun>(new EvaluateRun(
+      model, std::move(loop), MetricSums(step.results), step_count, options));
 }
 
 EvaluateRun::EvaluateRun(Model* model, std::unique_ptr<StepLoop> loop,

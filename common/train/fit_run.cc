@@ -19,32 +19,26 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/dataset.h"
-#include "common/graph/graph.h"
-#include "common/nn/metric.h"
 #include "common/process/exit_code.h"
 #include "common/process/preemption_notice.h"
 #include "common/strategy/strategy.h"
 #include "common/tensor/tensor.h"
 #include "common/train/call_each.h"
 #include "common/train/callback.h"
+#include "common/train/class_weights.h"
 #include "common/train/evaluate_run.h"
 #include "common/train/history.h"
 #include "common/train/metric_sums.h"
 #include "common/train/model.h"
 #include "common/train/progress_bar.h"
 #include "common/train/step_graphs.h"
+#include "common/train/step_parts.h"
+#include "common/train/step_results.h"
 #include "proto/optimizer.pb.h"
 #include "proto/training_state.pb.h"
 
 namespace muster {
 namespace {
-
-std::vector<Metric> AllMetrics(const StepParts& parts) {
-  std::vector<Metric> metrics = parts.metrics;
-  metrics.insert(metrics.end(), parts.weighted_metrics.begin(),
-                 parts.weighted_metrics.end());
-  return metrics;
-}
 
 absl::StatusOr<int64_t> CountElements(const Dataset& data) {
   ASSIGN_OR_RETURN(const std::unique_ptr<DatasetIterator> iterator,
@@ -65,9 +59,15 @@ absl::Status CheckOptions(const FitOptions& options) {
   if (options.initial_epoch < 0) {
     return refuse("initial_epoch", 0, options.initial_epoch);
   }
-  if (options.validation_freq < 1) {
-    return refuse("validation_freq", 1, options.validation_freq);
+  if (!options.validation_freq.is_valid()) {
+    return absl::InvalidArgumentError(
+        "Fit: validation_freq must be a number of at least 1, or epochs "
+        "counted from 1");
   }
+  if (options.validation_steps.has_value() && *options.validation_steps < 1) {
+    return refuse("validation_steps", 1, *options.validation_steps);
+  }
+  RETURN_IF_ERROR(CheckClassWeights(options.class_weight));
   if (options.steps_per_epoch.has_value() && *options.steps_per_epoch < 1) {
     return refuse("steps_per_epoch", 1, *options.steps_per_epoch);
   }
@@ -122,7 +122,8 @@ FitRun::FitRun(Model* model, const Dataset& data, const FitOptions& options)
       data_(data),
       options_(options),
       verbosity_(ResolveVerbosity(options.verbose)),
-      sums_(AllMetrics(model->Parts())),
+      steps_per_execution_(model->options_.steps_per_execution),
+      sums_(StepResults()),
       epoch_(options.initial_epoch) {
   model_->progress_ = this;
 }
@@ -288,10 +289,13 @@ absl::Status FitRun::Start() {
   ASSIGN_OR_RETURN(plan_, PlanEpochs(data_, options_.steps_per_epoch,
                                      strategy.draws_from_copies()));
   RETURN_IF_ERROR(plan_.data.status());
-  ASSIGN_OR_RETURN(const Graph step,
-                   TraceTrainStep(model_->Parts(), plan_.data.element_types()));
-  ASSIGN_OR_RETURN(loop_,
-                   strategy.CreateLoop(step, plan_.data, LoopKind::kTrain));
+  ASSIGN_OR_RETURN(const StepParts parts, Parts());
+  ASSIGN_OR_RETURN(const TracedStep step,
+                   TraceTrainStep(parts, plan_.data.element_types()));
+  sums_ = MetricSums(step.results);
+  ASSIGN_OR_RETURN(
+      loop_, strategy.CreateLoop(step.graph, plan_.data, LoopKind::kTrain));
+  loop_->GroupSteps(steps_per_execution_);
   strategy.SetProgressSource([this] { return State().SerializeAsString(); });
   if (options_.validation_data.has_value()) {
     ASSIGN_OR_RETURN(validation_,
@@ -302,6 +306,20 @@ absl::Status FitRun::Start() {
                                           .clock = options_.clock}));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<StepParts> FitRun::Parts() const {
+  ASSIGN_OR_RETURN(StepParts parts, model_->Parts(/*training=*/true));
+  if (options_.class_weight.empty()) return parts;
+  if (parts.outputs.size() != 1) {
+    return absl::InvalidArgumentError(
+        parts.outputs.empty()
+            ? "Fit: class_weight is of no use to a train step of one's own"
+            : "Fit: class_weight is for models with one output; give sample "
+              "weights instead");
+  }
+  parts.class_weights = options_.class_weight;
+  return parts;
 }
 
 absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
@@ -356,6 +374,7 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
 absl::Status FitRun::BeginSteps() {
   sums_.Reset();
   epoch_steps_ = 0;
+  group_steps_ = 0;
   if (!go_on_from_.has_value()) return absl::OkStatus();
   const proto::TrainingState& state = *go_on_from_;
   std::vector<std::vector<double>> sums;
@@ -387,7 +406,8 @@ absl::Status FitRun::TrainSteps(ProgressBar* bar) {
   history_.example_count += sums_.example_count();
   if (outcome.ok()) {
     if (outcome->was_stopped) model_->StopTraining();
-    return absl::OkStatus();
+    // The data ended within a group.
+    return group_steps_ > 0 ? EndGroup(bar) : absl::OkStatus();
   }
   // A callback that stops training cancels the loop, which is no error.
   const bool was_stopped =
@@ -422,27 +442,39 @@ bool FitRun::RanOut(int epoch) const {
 
 absl::Status FitRun::OnStep(absl::Span<const Tensor> results,
                             ProgressBar* bar) {
-  const absl::Time now = options_.clock->Now();
-  // The first step of all also compiles.
-  if (history_.step_count > 0) {
-    history_.step_durations.Add(now - last_step_end_);
-  }
-  last_step_end_ = now;
   ++history_.step_count;
   ++epoch_steps_;
+  ++group_steps_;
   RETURN_IF_ERROR(sums_.Add(results));
+  const bool ends_group = group_steps_ == steps_per_execution_ ||
+                          epoch_steps_ == plan_.steps_max ||
+                          epoch_steps_ == plan_.steps_expected;
+  if (!ends_group) return absl::OkStatus();
+  RETURN_IF_ERROR(EndGroup(bar));
+  if (model_->stop_training_) {
+    return absl::CancelledError("training was stopped");
+  }
+  return AnnounceStep();
+}
+
+absl::Status FitRun::EndGroup(ProgressBar* bar) {
+  const absl::Time now = options_.clock->Now();
+  // The first step of all also compiles.
+  if (history_.step_count > group_steps_) {
+    for (int64_t i = 0; i < group_steps_; ++i) {
+      history_.step_durations.Add((now - last_step_end_) / group_steps_);
+    }
+  }
+  last_step_end_ = now;
+  group_steps_ = 0;
 
   const bool is_due = bar->IsDue();
   Logs logs;
   if (is_due || !options_.callbacks.empty()) logs = sums_.Values();
   bar->Update(epoch_steps_, is_due ? ProgressValues(logs.begin(), logs.end())
                                    : ProgressValues{});
-  RETURN_IF_ERROR(CallEach(options_.callbacks, &Callback::OnTrainBatchEnd,
-                           *model_, epoch_steps_ - 1, logs));
-  if (model_->stop_training_) {
-    return absl::CancelledError("training was stopped");
-  }
-  return AnnounceStep();
+  return CallEach(options_.callbacks, &Callback::OnTrainBatchEnd, *model_,
+                  epoch_steps_ - 1, logs);
 }
 
 absl::Status FitRun::AnnounceStep() {
@@ -455,7 +487,7 @@ absl::Status FitRun::AnnounceStep() {
 
 absl::StatusOr<Logs> FitRun::Validate(int epoch) {
   const bool is_due =
-      validation_ != nullptr && (epoch + 1) % options_.validation_freq == 0;
+      validation_ != nullptr && options_.validation_freq.IsDue(epoch);
   if (!is_due) return Logs{};
   return validation_->Run();
 }

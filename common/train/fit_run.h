@@ -18,6 +18,7 @@
 #include "common/train/metric_sums.h"
 #include "common/train/model.h"
 #include "common/train/progress_bar.h"
+#include "common/train/step_parts.h"
 #include "proto/training_state.pb.h"
 
 namespace muster {
@@ -58,6 +59,7 @@ class FitRun final : public TrainingProgress {
   // After `failure`: back to where the variables are, if they were taken back;
   // `failure` otherwise.
   absl::Status GoBackAfter(const absl::Status& failure);
+  absl::StatusOr<StepParts> Parts() const;
   // Returns whether training goes on.
   absl::StatusOr<bool> RunEpoch(int epoch);
   // At the epoch's first step, or where training goes on.
@@ -69,6 +71,8 @@ class FitRun final : public TrainingProgress {
   // Whether the epoch had fewer steps than it should have; warns if so.
   bool RanOut(int epoch) const;
   absl::Status OnStep(absl::Span<const Tensor> results, ProgressBar* bar);
+  // Ends a group of steps: progress and callbacks.
+  absl::Status EndGroup(ProgressBar* bar);
   // Tells the callbacks that a step begins, unless the epoch has none left.
   absl::Status AnnounceStep();
   absl::StatusOr<Logs> Validate(int epoch);
@@ -77,6 +81,7 @@ class FitRun final : public TrainingProgress {
   const Dataset& data_;
   const FitOptions& options_;
   const Verbosity verbosity_;
+  const int steps_per_execution_;
   EpochPlan plan_;
   MetricSums sums_;
   std::unique_ptr<StepLoop> loop_;
@@ -84,6 +89,7 @@ class FitRun final : public TrainingProgress {
   History history_;
   Logs logs_;                // Of the last epoch.
   int64_t epoch_steps_ = 0;  // Done in this epoch.
+  int64_t group_steps_ = 0;  // Of those, since the batch hooks were called.
   int epoch_ = 0;
   bool epoch_has_ended_ = false;
   absl::Time epoch_start_;

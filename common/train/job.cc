@@ -36,9 +36,9 @@
 #include "common/train/job_callbacks.h"
 #include "common/train/job_checkpoints.h"
 #include "common/train/job_data.h"
+#include "common/train/job_fit.h"
 #include "common/train/job_model.h"
 #include "common/train/job_text.h"
-#include "common/train/job_training.h"
 #include "common/train/local_strategies.h"
 #include "common/train/model.h"
 #include "common/train/progress_bar.h"
@@ -104,24 +104,12 @@ absl::StatusOr<JobDatasets> BuildJobDatasets(const proto::TrainingJob& job,
   return datasets;
 }
 
-absl::StatusOr<CompileOptions> BuildCompileOptions(
-    const proto::TrainingJob& job, uint64_t seed) {
-  CompileOptions options{.seed = seed};
-  ASSIGN_OR_RETURN(options.optimizer, BuildJobOptimizer(job.optimizer()));
-  ASSIGN_OR_RETURN(options.loss, BuildJobLoss(job.loss()));
-  ASSIGN_OR_RETURN(options.metrics, BuildJobMetrics(job));
-  return options;
-}
-
 FitOptions BuildFitOptions(const proto::TrainingJob& job,
                            const JobDatasets& datasets,
                            const RunJobOptions& options) {
-  FitOptions fit{.verbose = options.verbose, .output = options.output};
-  if (job.has_epochs()) fit.epochs = static_cast<int>(job.epochs());
-  if (job.has_steps_per_epoch()) fit.steps_per_epoch = job.steps_per_epoch();
-  if (job.has_validation_steps()) {
-    fit.validation_steps = job.validation_steps();
-  }
+  FitOptions fit = BuildJobFitOptions(job);
+  fit.verbose = options.verbose;
+  fit.output = options.output;
   fit.validation_data = datasets.validation;
   return fit;
 }
@@ -186,7 +174,7 @@ absl::StatusOr<proto::TrainingJob> ReadJobFile(const std::string& path,
 
 absl::Status ValidateJob(const proto::TrainingJob& job) {
   RETURN_IF_ERROR(BuildModelOf(job).status());
-  RETURN_IF_ERROR(BuildCompileOptions(job, /*seed=*/0).status());
+  RETURN_IF_ERROR(BuildJobCompileOptions(job, /*seed=*/0).status());
   RETURN_IF_ERROR(BuildJobInput(job.input()).status());
   RETURN_IF_ERROR(BuildJobCallbacks(job).status());
   RETURN_IF_ERROR(CheckJobStrategy(job.strategy()));
@@ -198,17 +186,7 @@ absl::Status ValidateJob(const proto::TrainingJob& job) {
   if (job.has_batch_size()) {
     RETURN_IF_ERROR(ExpectAtLeastOne("batch_size", job.batch_size()));
   }
-  if (job.has_epochs()) {
-    RETURN_IF_ERROR(ExpectAtLeastOne("epochs", job.epochs()));
-  }
-  if (job.has_steps_per_epoch()) {
-    RETURN_IF_ERROR(ExpectAtLeastOne("steps_per_epoch", job.steps_per_epoch()));
-  }
-  if (job.has_validation_steps()) {
-    RETURN_IF_ERROR(
-        ExpectAtLeastOne("validation_steps", job.validation_steps()));
-  }
-  return absl::OkStatus();
+  return CheckJobFit(job);
 }
 
 StrategyFactory DefaultStrategyFactory(int thread_count) {
@@ -239,7 +217,7 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
 
   ASSIGN_OR_RETURN(const LayerPtr layer, BuildModelOf(job));
   ASSIGN_OR_RETURN(CompileOptions compile_options,
-                   BuildCompileOptions(job, summary.seed));
+                   BuildJobCompileOptions(job, summary.seed));
   ASSIGN_OR_RETURN(const JobDatasets datasets,
                    BuildJobDatasets(job, summary.seed));
   Model model(layer);

@@ -111,6 +111,49 @@ TEST_F(JobTest, TrainsTestsAndWritesWhatItCameTo) {
   EXPECT_EQ(json.at("versions").at("muster"), "1.2.3");
 }
 
+TEST_F(JobTest, TrainsAsItsOptionsSay) {
+  proto::TrainingJob job = ParseJob(absl::StrCat(kJob, R"(
+    class_weight { key: 0 value: 0 }
+    class_weight { key: 1 value: 0 }
+    class_weight { key: 2 value: 0 }
+    weighted_metrics { name: "weighted" sparse_categorical_accuracy {} }
+    steps_per_execution: 4
+    initial_epoch: 1
+    validation_freq: 3
+    validation_freq: 4
+  )"));
+  job.mutable_optimizer()->set_clipnorm(0.5);
+  ASSERT_OK(Run(job).status());
+  std::ifstream file(Path("run/summary.json"));
+  const nlohmann::json json = nlohmann::json::parse(file);
+  EXPECT_EQ(json.at("steps"), 5 * 15);
+  EXPECT_EQ(json.at("history").at("val_loss").size(), 2u);
+  EXPECT_EQ(json.at("history").at("loss").at(0), 0);
+  EXPECT_EQ(json.at("history").at("weighted").at(0), 0);
+  EXPECT_GT(json.at("history").at("val_loss").at(0), 0);
+}
+
+TEST_F(JobTest, RefusesOptionsThatMakeNoSense) {
+  const auto refusal = [](const std::string& text) {
+    return std::string(
+        ValidateJob(ParseJob(absl::StrCat(kJob, text))).message());
+  };
+  EXPECT_THAT(refusal("class_weight { key: -3 value: 1 }"),
+              HasSubstr("class -3"));
+  EXPECT_THAT(refusal("steps_per_execution: 0"),
+              HasSubstr("steps_per_execution must be at least 1, got 0"));
+  EXPECT_THAT(refusal("initial_epoch: -1"), HasSubstr("initial_epoch"));
+  EXPECT_THAT(refusal("validation_freq: 0"), HasSubstr("validation_freq"));
+  EXPECT_THAT(refusal("weighted_metrics {}"),
+              HasSubstr("weighted_metrics[0]: says nothing"));
+  proto::TrainingJob job = ParseJob(kJob);
+  job.mutable_optimizer()->set_clipnorm(1);
+  job.mutable_optimizer()->set_clipvalue(1);
+  EXPECT_THAT(ValidateJob(job),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("only one of clipnorm, clipvalue")));
+}
+
 proto::TrainingJob JobWith(const std::string& strategy) {
   proto::TrainingJob job =
       ParseJob(absl::StrCat(kJob, "strategy { ", strategy, " }"));

@@ -235,6 +235,9 @@ absl::StatusOr<proto::Optimizer> BuildJobOptimizer(const JobOptimizer& job) {
     *optimizer.mutable_learning_rate() =
         BuildSchedule(job.learning_rate_schedule());
   }
+  optimizer.set_clipnorm(job.clipnorm());
+  optimizer.set_clipvalue(job.clipvalue());
+  optimizer.set_global_clipnorm(job.global_clipnorm());
   const absl::Status status = UpdateRule::Create(optimizer).status();
   if (!status.ok()) {
     return absl::InvalidArgumentError(
@@ -268,14 +271,15 @@ absl::StatusOr<Loss> BuildJobLoss(const JobLoss& job) {
 }
 
 absl::StatusOr<std::vector<Metric>> BuildJobMetrics(
-    const proto::TrainingJob& job) {
+    absl::string_view field,
+    const google::protobuf::RepeatedPtrField<JobMetric>& given_metrics) {
   std::vector<Metric> metrics;
-  for (int i = 0; i < job.metrics_size(); ++i) {
-    const JobMetric& given = job.metrics(i);
+  for (int i = 0; i < given_metrics.size(); ++i) {
+    const JobMetric& given = given_metrics.Get(i);
     absl::StatusOr<Metric> metric = BuildMetric(given);
     if (!metric.ok()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("metrics[", i, "]: ", metric.status().message()));
+          absl::StrCat(field, "[", i, "]: ", metric.status().message()));
     }
     metrics.push_back(given.name().empty() ? *metric
                                            : metric->Named(given.name()));

@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/nn/loss.h"
 #include "common/nn/metric.h"
+#include "google/protobuf/repeated_ptr_field.h"
 #include "proto/optimizer.pb.h"
 #include "proto/training_job.pb.h"
 
@@ -20,8 +22,10 @@ absl::StatusOr<proto::Optimizer> BuildJobOptimizer(
 
 absl::StatusOr<Loss> BuildJobLoss(const proto::JobLoss& loss);
 
+// `field` is what the job calls the list.
 absl::StatusOr<std::vector<Metric>> BuildJobMetrics(
-    const proto::TrainingJob& job);
+    absl::string_view field,
+    const google::protobuf::RepeatedPtrField<proto::JobMetric>& metrics);
 
 }  // namespace muster
 

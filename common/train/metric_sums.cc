@@ -1,5 +1,7 @@
 #include "common/train/metric_sums.h"
 
+#include <cstddef>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,11 +13,13 @@
 #include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
 #include "common/train/history.h"
+#include "common/train/step_results.h"
 
 namespace muster {
 
-MetricSums::MetricSums(std::vector<Metric> metrics)
-    : metrics_(std::move(metrics)), sums_(metrics_.size() + 1) {}
+MetricSums::MetricSums(StepResults results)
+    : results_(std::move(results)),
+      sums_(results_.losses.size() + results_.metrics.size()) {}
 
 void MetricSums::Reset() {
   for (std::vector<double>& sums : sums_) sums.clear();
@@ -26,8 +30,11 @@ absl::Status MetricSums::Add(absl::Span<const Tensor> results) {
     return absl::InternalError(absl::StrCat(
         "a step gave ", results.size(), " results, expected ", sums_.size()));
   }
-  RETURN_IF_ERROR(AddLoss(results[0]));
-  for (size_t i = 1; i < results.size(); ++i) {
+  const size_t loss_count = results_.losses.size();
+  for (size_t i = 0; i < loss_count; ++i) {
+    RETURN_IF_ERROR(AddLoss(results[i], &sums_[i]));
+  }
+  for (size_t i = loss_count; i < results.size(); ++i) {
     std::vector<double>& sums = sums_[i];
     const Tensor& statistics = results[i];
     if (sums.empty()) sums.resize(statistics.element_count());
@@ -45,7 +52,8 @@ absl::Status MetricSums::Add(absl::Span<const Tensor> results) {
   return absl::OkStatus();
 }
 
-absl::Status MetricSums::AddLoss(const Tensor& loss) {
+absl::Status MetricSums::AddLoss(const Tensor& loss,
+                                 std::vector<double>* sums) {
   if (loss.dtype() != DType::kFloat32 || loss.element_count() != 3) {
     return absl::InternalError(absl::StrCat("the loss of a step is ",
                                             loss.type().ToString(),
@@ -56,10 +64,9 @@ absl::Status MetricSums::AddLoss(const Tensor& loss) {
   const double example_count = fields[2];
   const double value = mean_over > 0 ? fields[0] / mean_over : fields[0];
   // As Keras' loss tracker: each step counts by its examples.
-  std::vector<double>& sums = sums_[0];
-  sums.resize(2);
-  sums[0] += value * example_count;
-  sums[1] += example_count;
+  sums->resize(2);
+  (*sums)[0] += value * example_count;
+  (*sums)[1] += example_count;
   return absl::OkStatus();
 }
 
@@ -82,9 +89,13 @@ absl::Status MetricSums::Restore(std::vector<std::vector<double>> sums) {
 Logs MetricSums::Values() const {
   Logs logs;
   if (sums_[0].empty()) return logs;
-  logs["loss"] = MeanResult(sums_[0]);
-  for (size_t i = 0; i < metrics_.size(); ++i) {
-    logs[metrics_[i].name()] = metrics_[i].ResultOf(sums_[i + 1]);
+  for (size_t i = 0; i < results_.losses.size(); ++i) {
+    const std::string& name = results_.losses[i];
+    if (!name.empty()) logs[name] = MeanResult(sums_[i]);
+  }
+  for (size_t i = 0; i < results_.metrics.size(); ++i) {
+    const Metric& metric = results_.metrics[i];
+    logs[metric.name()] = metric.ResultOf(sums_[results_.losses.size() + i]);
   }
   return logs;
 }

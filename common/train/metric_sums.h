@@ -6,25 +6,25 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/nn/metric.h"
 #include "common/tensor/tensor.h"
 #include "common/train/history.h"
+#include "common/train/step_results.h"
 
 namespace muster {
 
 // Adds up what steps say about the loss and the metrics. Not thread-safe.
 class MetricSums {
  public:
-  explicit MetricSums(std::vector<Metric> metrics);
+  explicit MetricSums(StepResults results);
 
   // Forgets everything: a new epoch begins.
   void Reset();
 
-  // Takes in the results of one step, as TraceTrainStep() says.
+  // Takes in the results of one step.
   //   kInternal  these are not the results of such a step
   absl::Status Add(absl::Span<const Tensor> results);
 
-  // "loss" and the metrics, of all steps since Reset().
+  // The losses and the metrics, of all steps since Reset().
   Logs Values() const;
 
   // What has been added up, to go on from.
@@ -37,10 +37,11 @@ class MetricSums {
   }
 
  private:
-  absl::Status AddLoss(const Tensor& loss);
+  // `sums` is {sum over the examples, examples}.
+  static absl::Status AddLoss(const Tensor& loss, std::vector<double>* sums);
 
-  const std::vector<Metric> metrics_;
-  // Of the loss {sum over the examples, examples}, then of each metric.
+  StepResults results_;
+  // Of each loss, then of each metric.
   std::vector<std::vector<double>> sums_;
 };
 

@@ -24,11 +24,14 @@
 #include "common/strategy/strategy.h"
 #include "common/tensor/shape.h"
 #include "common/tensor/tensor.h"
+#include "common/train/compiled_outputs.h"
 #include "common/train/evaluate_run.h"
 #include "common/train/fit_run.h"
 #include "common/train/history.h"
 #include "common/train/model_summary.h"
+#include "common/train/step_forward.h"
 #include "common/train/step_graphs.h"
+#include "common/train/step_parts.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -87,6 +90,11 @@ absl::Status Model::Compile(Strategy& strategy, CompileOptions options) {
         std::string(strategy.name()), "\" in the scope of strategy \"",
         std::string(in_scope->name()), "\""));
   }
+  if (options.steps_per_execution < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Compile: steps_per_execution must be at least 1, got ",
+                     options.steps_per_execution));
+  }
   const bool has_optimizer =
       options.optimizer.rule_case() != proto::Optimizer::RULE_NOT_SET;
   if (has_optimizer) {
@@ -94,6 +102,9 @@ absl::Status Model::Compile(Strategy& strategy, CompileOptions options) {
   }
   strategy_ = &strategy;
   options_ = std::move(options);
+  train_batch_ = {};
+  test_batch_ = {};
+  predict_batch_ = {};
   const std::vector<TensorType> inputs = layer_->input_types();
   if (inputs.empty()) return absl::OkStatus();
   const absl::Status built = Build(inputs);
@@ -149,16 +160,15 @@ absl::Status Model::CheckHasOptimizer() const {
 
 absl::Status Model::Prepare(const Dataset& data) {
   RETURN_IF_ERROR(CheckCompiled());
-  if (!options_.loss) {
-    return absl::FailedPreconditionError(
-        "the model was compiled without a loss");
-  }
   return BuildFor(data);
 }
 
 absl::Status Model::BuildFor(const Dataset& data) {
   RETURN_IF_ERROR(data.status());
-  const absl::Span<const TensorType> types = data.element_types();
+  return BuildFor(data.element_types());
+}
+
+absl::Status Model::BuildFor(absl::Span<const TensorType> types) {
   if (types.size() < InputCount(*layer_)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the model has ", InputCount(*layer_),
@@ -167,12 +177,19 @@ absl::Status Model::BuildFor(const Dataset& data) {
   return Build(types.subspan(0, InputCount(*layer_)));
 }
 
-StepParts Model::Parts() const {
-  return {.layer = layer_,
-          .loss = options_.loss,
-          .metrics = options_.metrics,
-          .weighted_metrics = options_.weighted_metrics,
-          .seed = options_.seed};
+absl::StatusOr<StepParts> Model::Parts(bool training) const {
+  const proto::Optimizer& optimizer = options_.optimizer;
+  StepParts parts{
+      .layer = layer_,
+      .seed = options_.seed,
+      .clipping = {.clipvalue = optimizer.clipvalue(),
+                   .clipnorm = optimizer.clipnorm(),
+                   .global_clipnorm = optimizer.global_clipnorm()},
+      .custom_step = training ? options_.train_step : options_.test_step};
+  if (parts.custom_step == nullptr) {
+    ASSIGN_OR_RETURN(parts.outputs, CompileOutputs(*layer_, options_));
+  }
+  return parts;
 }
 
 absl::StatusOr<History> Model::Fit(const Dataset& data,
@@ -231,11 +248,7 @@ absl::StatusOr<std::vector<Tensor>> Model::PredictAll(const Dataset& data) {
 }
 
 std::vector<Weight> Model::trainable_weights() const {
-  std::vector<Weight> trainable;
-  for (const Weight& weight : weights()) {
-    if (weight.trainable()) trainable.push_back(weight);
-  }
-  return trainable;
+  return TrainableOf(weights());
 }
 
 absl::StatusOr<std::vector<Tensor>> Model::GetWeights() const {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,61 +12,23 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/base/clock.h"
 #include "common/dataset/dataset.h"
 #include "common/graph/graph_builder.h"
 #include "common/nn/functional.h"
 #include "common/nn/layer.h"
-#include "common/nn/loss.h"
-#include "common/nn/metric.h"
 #include "common/nn/weight.h"
 #include "common/strategy/strategy.h"
 #include "common/tensor/tensor.h"
-#include "common/train/callback.h"
+#include "common/train/batch_loop.h"
 #include "common/train/checkpoints/training_checkpoint.h"
 #include "common/train/checkpoints/training_progress.h"
+#include "common/train/fit_options.h"
 #include "common/train/history.h"
-#include "common/train/progress_bar.h"
-#include "common/train/step_graphs.h"
-#include "proto/optimizer.pb.h"
+#include "common/train/metric_sums.h"
+#include "common/train/step_parts.h"
 #include "proto/training_state.pb.h"
 
 namespace muster {
-
-struct CompileOptions {
-  proto::Optimizer optimizer = {};  // Adam({...}); needed for Fit().
-  Loss loss = {};                   // Needed for Fit() and Evaluate().
-  std::vector<Metric> metrics = {};
-  // Metrics that sample weights count for.
-  std::vector<Metric> weighted_metrics = {};
-  // Of weights and dropout. The same seed in one process gives the same bits.
-  uint64_t seed = 0;
-};
-
-struct FitOptions {
-  // The number of the last epoch; training starts after `initial_epoch`.
-  int epochs = 1;
-  // Unset: as many batches as the data has. Data that never ends, or that
-  // several processes draw from without end, needs a number.
-  std::optional<int64_t> steps_per_epoch = std::nullopt;
-  std::optional<Dataset> validation_data = std::nullopt;
-  std::optional<int64_t> validation_steps = std::nullopt;
-  int validation_freq = 1;  // Epochs from one validation to the next.
-  Verbosity verbose = Verbosity::kAuto;
-  int initial_epoch = 0;
-  std::vector<Callback*> callbacks = {};  // Borrowed.
-  std::ostream* output = nullptr;         // Borrowed; null: standard output.
-  Clock* clock = Clock::Real();           // Borrowed.
-};
-
-struct EvaluateOptions {
-  // Unset: all of the data.
-  std::optional<int64_t> steps = std::nullopt;
-  Verbosity verbose = Verbosity::kAuto;
-  std::vector<Callback*> callbacks = {};  // Borrowed; OnTest...() are called.
-  std::ostream* output = nullptr;         // Borrowed; null: standard output.
-  Clock* clock = Clock::Real();           // Borrowed.
-};
 
 // Layers with what training them takes.
 //
@@ -76,7 +37,9 @@ struct EvaluateOptions {
 //                                             .loss = MeanSquaredError()}));
 //   ASSIGN_OR_RETURN(History history, model.Fit(train, {.epochs = 2}));
 //
-// Datasets are batched; their elements are {x, y} or {x, y, sample_weight}.
+// Datasets are batched; their elements are {x, y} or {x, y, sample_weight}. Of
+// a model with several inputs and outputs they are all inputs, all labels, and
+// then no sample weights, one for all outputs, or one for each.
 // Everything runs through the strategy, so the same model trains in one process
 // and on a cluster. Layers are built when the first data is seen.
 //
@@ -112,6 +75,8 @@ class Model {
   // Trains. Prints "Epoch 1/2" and a line of progress for each epoch.
   //   kInvalidArgument     the data has no batches, never ends without
   //                        steps_per_epoch, or does not fit the model
+  //   kInvalidArgument     the losses and metrics are not as many as outputs,
+  //                        or an option is out of range
   //   kFailedPrecondition  not compiled
   //   any                  from data, strategy and callbacks
   absl::StatusOr<History> Fit(const Dataset& data,
@@ -125,6 +90,18 @@ class Model {
   // first output of models that have several, or all.
   absl::StatusOr<Tensor> Predict(const Dataset& data);
   absl::StatusOr<std::vector<Tensor>> PredictAll(const Dataset& data);
+
+  // One step on this batch, an element as those of a dataset: the logs of the
+  // batch, or the predictions of each output. Steps are compiled once, after
+  // Compile(). Replicas that train in sync divide the batch, and compile for
+  // each size that comes after another; with several workers, all make the same
+  // calls with the same batch.
+  //   kUnimplemented  to train on parameter servers, whose workers draw their
+  //                   batches themselves
+  //   others          as Fit(), Evaluate(), Predict()
+  absl::StatusOr<Logs> TrainOnBatch(const Element& batch);
+  absl::StatusOr<Logs> TestOnBatch(const Element& batch);
+  absl::StatusOr<std::vector<Tensor>> PredictOnBatch(const Element& inputs);
 
   // Adds the model's nodes to the graph of `x`: for loops of one's own.
   Value operator()(Value x, const CallContext& context = kInference) {
@@ -219,12 +196,24 @@ class Model {
   // Builds for the elements of `data` and checks that it can be trained on.
   absl::Status Prepare(const Dataset& data);
   absl::Status BuildFor(const Dataset& data);
-  StepParts Parts() const;
+  absl::Status BuildFor(absl::Span<const TensorType> types);
+  // What a step of Fit(), or of Evaluate(), consists of.
+  absl::StatusOr<StepParts> Parts(bool training) const;
+  // One of the loops that are kept, made for batches like this one if needed.
+  absl::StatusOr<Logs> RunOnBatch(const Element& batch, bool training);
 
   LayerPtr layer_;
   std::unique_ptr<Strategy> own_strategy_;
   Strategy* strategy_ = nullptr;  // Null until compiled.
   CompileOptions options_;
+  // For single batches; made when they are first needed.
+  struct BatchStep {
+    std::unique_ptr<BatchLoop> loop;
+    std::optional<MetricSums> sums;
+  };
+  BatchStep train_batch_;
+  BatchStep test_batch_;
+  BatchStep predict_batch_;
   bool built_ = false;
   bool stop_training_ = false;
   TrainingProgress* progress_ = nullptr;  // Null unless Fit() runs.

@@ -81,9 +81,13 @@ class ClippingSession final : public VariableSession {
                   absl::Span<const VariableUse> uses);
 
   absl::Status Begin(uint64_t step_id) override {
+    return BeginPart(step_id, 0);
+  }
+
+  absl::Status BeginPart(uint64_t step_id, int part) override {
     held_.clear();
     scratch_used_ = 0;
-    return inner_->Begin(step_id);
+    return inner_->BeginPart(step_id, part);
   }
 
   absl::StatusOr<Tensor> Read(int variable) override {

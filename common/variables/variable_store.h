@@ -66,6 +66,13 @@ class VariableSession {
   // never retried.
   virtual absl::Status Begin(uint64_t step_id) = 0;
 
+  // Begin() of one of several steps that go under one id, one after the other:
+  // part 0 is what Begin() begins. A second attempt makes the same parts.
+  virtual absl::Status BeginPart(uint64_t step_id, int part) {
+    (void)part;
+    return Begin(step_id);
+  }
+
   // The whole value. Shares memory with the store where it can: hold it no
   // longer than until Commit().
   virtual absl::StatusOr<Tensor> Read(int variable) = 0;

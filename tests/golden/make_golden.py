@@ -54,6 +54,7 @@ from cases import (
     progress,
     records,
     sequence_layers,
+    training,
 )
 
 VERSIONS = {"tensorflow": "2.21.0", "keras": "3.15.1", "numpy": "2.4.6"}
@@ -73,6 +74,7 @@ SOURCES = {
         ops,
         images,
         records,
+        training,
     )
 }
 DATA = pathlib.Path(__file__).parent / "data"

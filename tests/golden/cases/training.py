@@ -1,0 +1,143 @@
+"""training.json: two epochs of keras.Model.fit() with one of its options each.
+
+config:  what the case is about: "optimizer", "layers" (kernel and bias regularizers as
+         {"l1": .., "l2": ..}, trainable), "class_weight" (pairs), "loss_weights".
+inputs:  x, y (and for two outputs x_1, y_1), the examples in their order, batches of 4;
+         the weights before, by path.
+outputs: history/<name> [2], a value for each epoch; the weights after, by path.
+"""
+
+import keras
+import numpy as np
+
+from cases.golden_format import case, keras_config, normal, seeded
+
+EPOCHS = 2
+BATCH = 4
+EXAMPLES = 10
+FEATURES = 3
+CLASSES = 3
+
+L1 = 0.02
+L2 = 0.1
+
+
+def cases():
+    sgd = {"learning_rate": 0.5, "momentum": 0.9}
+    for name, limit in (("clipnorm", 0.3), ("clipvalue", 0.1), ("global_clipnorm", 0.4)):
+        yield _classifier(name, {"optimizer": {**sgd, name: limit}})
+    yield _classifier("regularizers", {"regularizers": True})
+    yield _classifier("frozen", {"frozen": True})
+    yield _classifier("class_weight", {"class_weight": [[0, 0.25], [2, 3.0]]})
+    yield _classifier(
+        "class_weight_one_hot", {"class_weight": [[0, 0.25], [2, 3.0]], "one_hot": True}
+    )
+    yield _classifier("loss_weight", {"loss_weights": [0.25], "regularizers": True})
+    yield _two_outputs()
+
+
+def _classifier(name, config):
+    rng = seeded(700)
+    x = normal(rng, EXAMPLES, FEATURES)
+    y = x.argmax(axis=-1).astype(np.int32)
+    regularizer = keras.regularizers.L1L2(l1=L1, l2=L2) if "regularizers" in config else None
+    model = keras.Sequential(
+        [
+            keras.Input((FEATURES,)),
+            keras.layers.Dense(
+                5,
+                activation="tanh",
+                name="hidden",
+                kernel_regularizer=regularizer,
+                trainable="frozen" not in config,
+            ),
+            keras.layers.Dense(
+                CLASSES,
+                name="logits",
+                bias_regularizer=keras.regularizers.L2(L2) if regularizer else None,
+            ),
+        ]
+    )
+    if "one_hot" in config:
+        y = np.eye(CLASSES, dtype=np.float32)[y]
+        loss = keras.losses.CategoricalCrossentropy(from_logits=True)
+        metrics = ["categorical_accuracy"]
+    else:
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        metrics = ["sparse_categorical_accuracy"]
+    optimizer = keras.optimizers.SGD(**config.get("optimizer", {"learning_rate": 0.2}))
+    model.compile(
+        optimizer,
+        loss,
+        weighted_metrics=metrics,
+        loss_weights=config.get("loss_weights"),
+    )
+    return _trained(
+        name,
+        {**config, "optimizer": keras_config(optimizer)},
+        model,
+        {"x": x, "y": y},
+        rng,
+        class_weight=dict(map(tuple, config["class_weight"]))
+        if "class_weight" in config
+        else None,
+    )
+
+
+def _two_outputs():
+    # Whole batches: Keras' losses of single outputs are means over batches, whatever
+    # their size, and not over examples as the other logs are.
+    rng = seeded(701)
+    a = keras.Input((FEATURES,), name="a")
+    b = keras.Input((2,), name="b")
+    price = keras.layers.Dense(1, name="price")(a)
+    kind = keras.layers.Dense(CLASSES, name="kind")(b)
+    model = keras.Model([a, b], [price, kind])
+    optimizer = keras.optimizers.SGD(0.1, global_clipnorm=0.7)
+    model.compile(
+        optimizer,
+        [
+            keras.losses.MeanSquaredError(),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        ],
+        loss_weights=[2.0, 0.5],
+        metrics=[["mean_absolute_error"], ["sparse_categorical_accuracy"]],
+    )
+    x = normal(rng, 2 * BATCH, FEATURES)
+    return _trained(
+        "two_outputs",
+        {"optimizer": keras_config(optimizer), "loss_weights": [2.0, 0.5]},
+        model,
+        {
+            "x": x,
+            "x_1": normal(rng, 2 * BATCH, 2),
+            "y": normal(rng, 2 * BATCH, 1),
+            "y_1": x.argmax(axis=-1).astype(np.int32),
+        },
+        rng,
+    )
+
+
+def _trained(name, config, model, data, rng, **options):
+    model.set_weights([0.5 * normal(rng, *v.shape) for v in model.weights])
+    before = _weights(model)
+    x = [data[key] for key in ("x", "x_1") if key in data]
+    y = [data[key] for key in ("y", "y_1") if key in data]
+    history = model.fit(
+        x if len(x) > 1 else x[0],
+        y if len(y) > 1 else y[0],
+        batch_size=BATCH,
+        epochs=EPOCHS,
+        shuffle=False,
+        verbose=0,
+        **options,
+    ).history
+    values = {
+        f"history/{key}": np.array(value, dtype=np.float32)
+        for key, value in history.items()
+    }
+    return case(name, config, {**data, **before}, {**values, **_weights(model)})
+
+
+def _weights(model):
+    return {"/".join(weight.path.split("/")[-2:]): weight.numpy() for weight in model.weights}

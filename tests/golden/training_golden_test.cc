@@ -1,0 +1,158 @@
+// Training with Keras' options comes to Keras' weights and logs.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "common/base/status_matchers.h"
+#include "common/dataset/dataset.h"
+#include "common/nn/activations.h"
+#include "common/nn/dense.h"
+#include "common/nn/functional.h"
+#include "common/nn/input.h"
+#include "common/nn/layer.h"
+#include "common/nn/losses.h"
+#include "common/nn/metrics.h"
+#include "common/nn/regularizers.h"
+#include "common/nn/sequential.h"
+#include "common/nn/weight.h"
+#include "common/optimizers/optimizers.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+#include "common/tensor/tensor.h"
+#include "common/train/history.h"
+#include "common/train/model.h"
+#include "common/train/progress_bar.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "proto/optimizer.pb.h"
+#include "tests/golden/golden_data.h"
+
+namespace muster {
+namespace {
+
+constexpr double kTolerance = 1e-5;
+constexpr int64_t kBatch = 4;
+
+double NumberOr0(const nlohmann::json& json) {
+  return json.is_null() ? 0 : json.get<double>();
+}
+
+proto::Optimizer OptimizerOf(const nlohmann::json& config) {
+  return Sgd({.learning_rate = config.at("learning_rate").get<double>(),
+              .momentum = config.at("momentum"),
+              .clipnorm = NumberOr0(config.at("clipnorm")),
+              .clipvalue = NumberOr0(config.at("clipvalue")),
+              .global_clipnorm = NumberOr0(config.at("global_clipnorm"))});
+}
+
+// A hidden layer and one for three classes.
+Model Classifier(const nlohmann::json& config) {
+  const bool is_regularized = config.contains("regularizers");
+  const LayerPtr hidden = Dense(
+      5, {.activation = Activation::kTanh,
+          .kernel_regularizer =
+              is_regularized ? L1L2({.l1 = 0.02, .l2 = 0.1}) : Regularizer(),
+          .name = "hidden"});
+  hidden->set_trainable(!config.contains("frozen"));
+  return Sequential(
+      {hidden,
+       Dense(3, {.bias_regularizer = is_regularized ? L2(0.1) : Regularizer(),
+                 .name = "logits"})});
+}
+
+CompileOptions ClassifierOptions(const nlohmann::json& config) {
+  CompileOptions options{
+      .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+      .weighted_metrics = {SparseCategoricalAccuracy()}};
+  if (config.contains("one_hot")) {
+    options.loss = CategoricalCrossentropy({.from_logits = true});
+    options.weighted_metrics = {CategoricalAccuracy()};
+  }
+  return options;
+}
+
+Model TwoOutputs() {
+  const LayerOutput a = Input({3}, {.name = "a"});
+  const LayerOutput b = Input({2}, {.name = "b"});
+  const LayerOutput price = Dense(1, {.name = "price"})(a);
+  const LayerOutput kind = Dense(3, {.name = "kind"})(b);
+  return Model({a, b}, {price, kind});
+}
+
+CompileOptions TwoOutputsOptions() {
+  return {
+      .losses = {MeanSquaredError(),
+                 SparseCategoricalCrossentropy({.from_logits = true})},
+      .output_metrics = {{MeanAbsoluteError()}, {SparseCategoricalAccuracy()}}};
+}
+
+class TrainingGoldenTest : public ::testing::TestWithParam<GoldenCase> {};
+
+TEST_P(TrainingGoldenTest, ComesToKerasNumbers) {
+  const GoldenCase& golden = GetParam();
+  const nlohmann::json& config = golden.config;
+  const bool has_two_outputs = golden.inputs.count("x_1") > 0;
+  Model model = has_two_outputs ? TwoOutputs() : Classifier(config);
+  CompileOptions options =
+      has_two_outputs ? TwoOutputsOptions() : ClassifierOptions(config);
+  options.optimizer = OptimizerOf(config.at("optimizer"));
+  if (config.contains("loss_weights")) {
+    options.loss_weights = config.at("loss_weights").get<std::vector<double>>();
+  }
+  ASSERT_OK(model.Compile(options));
+  ASSERT_OK(has_two_outputs
+                ? absl::OkStatus()
+                : model.Build({DType::kFloat32, {Shape::kUnknown, 3}}));
+
+  std::vector<Tensor> before;
+  for (const Weight& weight : model.weights()) {
+    before.push_back(golden.inputs.at(weight.name()));
+  }
+  ASSERT_OK(model.SetWeights(before));
+
+  Element examples = {golden.inputs.at("x"), golden.inputs.at("y")};
+  if (has_two_outputs) {
+    examples = {golden.inputs.at("x"), golden.inputs.at("x_1"),
+                golden.inputs.at("y"), golden.inputs.at("y_1")};
+  }
+  FitOptions fit{.epochs = 2, .verbose = Verbosity::kSilent};
+  if (config.contains("class_weight")) {
+    for (const nlohmann::json& pair : config.at("class_weight")) {
+      fit.class_weight[pair.at(0)] = pair.at(1);
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(
+      const History history,
+      model.Fit(Dataset::FromTensorSlices(examples).Batch(kBatch), fit));
+
+  size_t log_count = 0;
+  for (const auto& [name, expected] : golden.outputs) {
+    if (!absl::StartsWith(name, "history/")) continue;
+    const std::string log(absl::StripPrefix(name, "history/"));
+    ++log_count;
+    ASSERT_EQ(history.history.count(log), 1u) << log;
+    for (size_t epoch = 0; epoch < 2; ++epoch) {
+      EXPECT_NEAR(history.history.at(log)[epoch], expected.flat<float>()[epoch],
+                  kTolerance)
+          << log << " of epoch " << epoch;
+    }
+  }
+  EXPECT_EQ(history.history.size(), log_count);
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> after, model.GetWeights());
+  for (size_t i = 0; i < after.size(); ++i) {
+    const std::string& name = model.weights()[i].name();
+    EXPECT_EQ(DescribeDifference(after[i], golden.outputs.at(name), kTolerance),
+              "")
+        << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Options, TrainingGoldenTest,
+                         ::testing::ValuesIn(ReadGoldenCases("training.json")),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace muster
