@@ -18,7 +18,8 @@ muster::ProgramInfo Program() {
       .summary =
           "Trains the model that a job file describes: creates its variables, "
           "hands steps to the workers, evaluates, and writes summary.json. On "
-          "the cluster that TF_CONFIG names, or in this process alone.",
+          "the cluster that TF_CONFIG names, or in this process alone. As an "
+          "evaluator: scores every checkpoint that the training writes.",
       .usage = "coordinator --job=FILE [--set name=value ...] [flags]",
       .examples =
           "  coordinator --job=examples/digits/digits.job\n"

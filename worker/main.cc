@@ -31,7 +31,8 @@ muster::ProgramInfo Program() {
           "can use it as it is. In a cluster of workers only: trains the "
           "model that --job describes, in step with the other workers, each of "
           "which is given the same job; the chief, or else worker 0, writes "
-          "the results. It exits by itself when the job is over.",
+          "the results. As an evaluator: scores every checkpoint of the job. "
+          "It exits by itself when the job is over.",
       .usage =
           "TF_CONFIG=... worker [flags]\n"
           "       TF_CONFIG=... worker --job=FILE [--set name=value ...] "
@@ -50,7 +51,8 @@ muster::ProgramInfo Program() {
 }
 
 bool Serves(const muster::ClusterConfig& config) {
-  return config.HasParameterServers();
+  return config.HasParameterServers() &&
+         config.task.type != muster::TaskType::kEvaluator;
 }
 
 absl::Status CheckOptions(const muster::TaskOptions& options) {
@@ -58,6 +60,7 @@ absl::Status CheckOptions(const muster::TaskOptions& options) {
   const muster::ClusterConfig& config = options.config;
   const TaskType type = config.task.type;
   const bool has_place = type == TaskType::kWorker ||
+                         type == TaskType::kEvaluator ||
                          (type == TaskType::kChief && !Serves(config));
   if (!has_place) {
     return absl::InvalidArgumentError(

@@ -60,6 +60,9 @@ struct TaskOptions {
   // A collective that takes longer is reported, with who has not arrived.
   absl::Duration hang_report_interval = absl::Seconds(30);
 
+  // How long an evaluator waits for a checkpoint or the end of training.
+  absl::Duration evaluator_timeout = absl::InfiniteDuration();
+
   // For an orderly end after SIGTERM.
   absl::Duration grace_period;
 

@@ -27,15 +27,19 @@
 #include "common/nn/dtype_policy.h"
 #include "common/nn/layer.h"
 #include "common/nn/weight.h"
+#include "common/strategy/default_strategy.h"
 #include "common/strategy/strategy.h"
 #include "common/tensor/tensor.h"
 #include "common/train/adapt.h"
 #include "common/train/atomic_file.h"
 #include "common/train/callback.h"
+#include "common/train/evaluator/checkpoint_evaluator.h"
+#include "common/train/evaluator/train_and_evaluate.h"
 #include "common/train/history.h"
 #include "common/train/job_callbacks.h"
 #include "common/train/job_checkpoints.h"
 #include "common/train/job_data.h"
+#include "common/train/job_evaluator.h"
 #include "common/train/job_fit.h"
 #include "common/train/job_model.h"
 #include "common/train/job_text.h"
@@ -177,6 +181,9 @@ absl::Status ValidateJob(const proto::TrainingJob& job) {
   RETURN_IF_ERROR(BuildJobCompileOptions(job, /*seed=*/0).status());
   RETURN_IF_ERROR(BuildJobInput(job.input()).status());
   RETURN_IF_ERROR(BuildJobCallbacks(job).status());
+  if (job.has_evaluator()) {
+    RETURN_IF_ERROR(BuildJobEvaluator(job, /*run_dir=*/"").status());
+  }
   RETURN_IF_ERROR(CheckJobStrategy(job.strategy()));
   if (!job.has_train()) {
     return absl::InvalidArgumentError(
@@ -229,7 +236,11 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
   for (const auto& callback : callbacks) {
     fit.callbacks.push_back(callback.get());
   }
-  ASSIGN_OR_RETURN(summary.history, model.Fit(datasets.train, fit));
+  RETURN_IF_ERROR(
+      TrainUntilTheEnd(*strategy, JobCheckpointDir(job), [&]() -> absl::Status {
+        ASSIGN_OR_RETURN(summary.history, model.Fit(datasets.train, fit));
+        return absl::OkStatus();
+      }));
   for (const auto& [name, values] : summary.history.history) {
     summary.final[name] = values.back();
   }
@@ -248,6 +259,42 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
     output << "Summary: " << path << std::endl;
   }
   return summary;
+}
+
+absl::Status EvaluateJob(const proto::TrainingJob& job,
+                         const RunJobOptions& options) {
+  RETURN_IF_ERROR(ValidateJob(job));
+  ASSIGN_OR_RETURN(CheckpointEvaluator::Options evaluator_options,
+                   BuildJobEvaluator(job, options.run_dir));
+  if (!job.evaluator().has_timeout_seconds()) {
+    evaluator_options.timeout = options.evaluator_timeout;
+  }
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Strategy> strategy,
+      DefaultStrategy::Create({.thread_count = options.thread_count}));
+  // Nothing but the order of the data comes from it: weights are restored.
+  const uint64_t seed = options.seed.value_or(job.seed());
+  ASSIGN_OR_RETURN(const JobDatasets datasets, BuildJobDatasets(job, seed));
+  const std::optional<Dataset>& data =
+      datasets.validation.has_value() ? datasets.validation : datasets.test;
+  if (!data.has_value()) {
+    return absl::InvalidArgumentError(
+        "validation is missing: an evaluator needs data, `validation` or "
+        "`test`");
+  }
+  ASSIGN_OR_RETURN(const LayerPtr layer, BuildModelOf(job));
+  ASSIGN_OR_RETURN(CompileOptions compile_options,
+                   BuildCompileOptions(job, seed));
+  Model model(layer);
+  RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
+  RETURN_IF_ERROR(AdaptNormalization(layer, datasets.train));
+  ASSIGN_OR_RETURN(
+      const std::shared_ptr<CheckpointEvaluator> evaluator,
+      CheckpointEvaluator::Create(&model, *data, std::move(evaluator_options)));
+  if (options.on_interruptible != nullptr) {
+    options.on_interruptible([evaluator] { evaluator->Interrupt(); });
+  }
+  return evaluator->Run().status();
 }
 
 }  // namespace muster

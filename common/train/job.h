@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/strategy/strategy.h"
 #include "common/train/job_text.h"
 #include "common/train/progress_bar.h"
@@ -49,6 +50,12 @@ struct RunJobOptions {
   std::string muster_version = "";
   Verbosity verbose = Verbosity::kAuto;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
+  // Of an evaluator: threads that compute, 0 for all cores; how long it waits
+  // for a checkpoint where the job does not say; and who is to be told, when it
+  // begins to wait, how to interrupt it from another thread.
+  int thread_count = 0;
+  absl::Duration evaluator_timeout = absl::InfiniteDuration();
+  std::function<void(std::function<void()> interrupt)> on_interruptible;
 };
 
 // Trains, evaluates on the test data if there is some, writes
@@ -60,6 +67,14 @@ struct RunJobOptions {
 absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
                                   const StrategyFactory& make_strategy,
                                   const RunJobOptions& options);
+
+// What a task of type evaluator does with a job: scores every checkpoint that
+// its training writes, in this process alone, until training is over.
+//   kInvalidArgument  the job does not say where checkpoints are, or has no
+//                     data to evaluate on
+//   others            as CheckpointEvaluator::Run()
+absl::Status EvaluateJob(const proto::TrainingJob& job,
+                         const RunJobOptions& options);
 
 }  // namespace muster
 

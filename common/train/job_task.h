@@ -15,8 +15,8 @@ namespace muster {
 absl::Status CheckJobFile(const TaskOptions& options);
 
 // Reads the job file and runs it. Results go to --run_dir, or else to a new
-// folder under runs/.
-//   as ReadJobFile() and RunJob()
+// folder under runs/. A task of type evaluator scores the job's checkpoints.
+//   as ReadJobFile(), and RunJob() or EvaluateJob()
 absl::Status TrainJobFile(Task& task, const StrategyFactory& make_strategy);
 
 }  // namespace muster
