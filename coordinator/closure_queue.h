@@ -23,6 +23,8 @@ struct ClosureArguments;  // coordinator/function.h; the queue never looks.
 struct ClosureWork {
   uint32_t function_id = 0;
   std::shared_ptr<const ClosureArguments> arguments;  // Null for none.
+  // Times that the function runs; the results follow each other.
+  int step_count = 1;
 };
 
 // Which closure goes to which worker, and what becomes of it: scheduling as a

@@ -12,6 +12,7 @@
 #include "coordinator/per_worker_dataset.h"
 #include "proto/graph.pb.h"
 #include "worker/client/step_signature.h"
+#include "worker/client/worker_protocol.h"
 
 namespace muster {
 
@@ -64,27 +65,19 @@ absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
     }
     while (scheduled_count < step_count_max &&
            (pass_step_count_ < 0 || steps_into_pass_ < pass_step_count_) &&
-           static_cast<int>(scheduled_.size()) < options_.steps_ahead_max) {
-      RETURN_IF_ERROR(ScheduleOne());
-      ++scheduled_count;
-      ++steps_into_pass_;
+           steps_ahead_ < options_.steps_ahead_max) {
+      int64_t step_count = std::min<int64_t>(steps_per_closure_,
+                                             step_count_max - scheduled_count);
+      if (pass_step_count_ >= 0) {
+        step_count = std::min(step_count, pass_step_count_ - steps_into_pass_);
+      }
+      RETURN_IF_ERROR(Schedule(static_cast<int>(step_count)));
+      scheduled_count += step_count;
+      steps_into_pass_ += step_count;
     }
     if (scheduled_.empty()) break;
     RETURN_IF_ERROR(AwaitFront());
-    absl::StatusOr<std::vector<Tensor>> results =
-        connection_->dispatcher().Fetch(scheduled_.front(),
-                                        clock_->Now() + options_.stall_timeout);
-    if (!results.ok()) {
-      const absl::Status failure = Abandon();
-      return failure.ok() ? results.status() : failure;
-    }
-    scheduled_.pop_front();
-    ++outcome.step_count;
-    const absl::Status status = on_step(*results);
-    if (!status.ok()) {
-      Abandon().IgnoreError();
-      return status;
-    }
+    RETURN_IF_ERROR(TakeFront(on_step, &outcome));
   }
   if (outcome.step_count < step_count_max) {
     outcome.end_of_data = true;
@@ -93,24 +86,56 @@ absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
   return outcome;
 }
 
+absl::Status RemoteStepLoop::TakeFront(OnStep on_step, Outcome* outcome) {
+  const Scheduled front = scheduled_.front();
+  const absl::StatusOr<std::vector<Tensor>> results =
+      connection_->dispatcher().Fetch(front.value,
+                                      clock_->Now() + options_.stall_timeout);
+  if (!results.ok()) {
+    const absl::Status failure = Abandon();
+    return failure.ok() ? results.status() : failure;
+  }
+  PopFront();
+  const absl::Status status =
+      HandOver(*results, front.step_count, on_step, outcome);
+  if (!status.ok()) Abandon().IgnoreError();
+  return status;
+}
+
+absl::Status RemoteStepLoop::HandOver(absl::Span<const Tensor> results,
+                                      int step_count, OnStep on_step,
+                                      Outcome* outcome) {
+  const size_t results_per_step = results.size() / step_count;
+  for (int i = 0; i < step_count; ++i) {
+    ++outcome->step_count;
+    RETURN_IF_ERROR(
+        on_step(results.subspan(i * results_per_step, results_per_step)));
+  }
+  return absl::OkStatus();
+}
+
+void RemoteStepLoop::PopFront() {
+  steps_ahead_ -= scheduled_.front().step_count;
+  scheduled_.pop_front();
+}
+
 absl::Status RemoteStepLoop::FinishBegun(OnStep on_step, Outcome* outcome) {
   ClosureDispatcher& dispatcher = connection_->dispatcher();
-  for (const RemoteValue& value : scheduled_) {
-    dispatcher.Cancel(value.closure_id());
+  for (const Scheduled& scheduled : scheduled_) {
+    dispatcher.Cancel(scheduled.value.closure_id());
   }
   RETURN_IF_ERROR(dispatcher.Join(clock_->Now() + options_.stall_timeout));
   while (!scheduled_.empty()) {
-    const RemoteValue value = std::move(scheduled_.front());
-    scheduled_.pop_front();
-    if (!value.state()->status().ok()) {
-      --steps_into_pass_;
+    const Scheduled front = scheduled_.front();
+    PopFront();
+    if (!front.value.state()->status().ok()) {
+      steps_into_pass_ -= front.step_count;
       continue;
     }
     ASSIGN_OR_RETURN(
         const std::vector<Tensor> results,
-        dispatcher.Fetch(value, clock_->Now() + options_.stall_timeout));
-    ++outcome->step_count;
-    RETURN_IF_ERROR(on_step(results));
+        dispatcher.Fetch(front.value, clock_->Now() + options_.stall_timeout));
+    RETURN_IF_ERROR(HandOver(results, front.step_count, on_step, outcome));
   }
   outcome->was_told_to_stop = true;
   return absl::OkStatus();
@@ -121,8 +146,7 @@ absl::Status RemoteStepLoop::HandOverKept(int64_t step_count_max,
   while (!kept_.empty() && outcome->step_count < step_count_max) {
     const std::vector<Tensor> results = std::move(kept_.front());
     kept_.pop_front();
-    ++outcome->step_count;
-    RETURN_IF_ERROR(on_step(results));
+    RETURN_IF_ERROR(HandOver(results, 1, on_step, outcome));
   }
   return absl::OkStatus();
 }
@@ -130,20 +154,27 @@ absl::Status RemoteStepLoop::HandOverKept(int64_t step_count_max,
 std::shared_ptr<const void> RemoteStepLoop::OnCut() {
   auto state = std::make_shared<CutState>();
   state->kept = kept_;
-  for (const RemoteValue& value : scheduled_) {
-    if (!value.done()) continue;
-    auto results = connection_->dispatcher().Fetch(
-        value, clock_->Now() + options_.stall_timeout);
-    if (results.ok()) state->kept.push_back(*std::move(results));
+  for (const Scheduled& scheduled : scheduled_) {
+    if (!scheduled.value.done()) continue;
+    const absl::StatusOr<std::vector<Tensor>> results =
+        connection_->dispatcher().Fetch(
+            scheduled.value, clock_->Now() + options_.stall_timeout);
+    if (!results.ok()) continue;
+    const size_t results_per_step = results->size() / scheduled.step_count;
+    for (int i = 0; i < scheduled.step_count; ++i) {
+      const auto begin = results->begin() + i * results_per_step;
+      state->kept.emplace_back(begin, begin + results_per_step);
+    }
   }
   state->steps_into_pass =
-      steps_into_pass_ - static_cast<int64_t>(scheduled_.size() + kept_.size());
+      steps_into_pass_ - steps_ahead_ - static_cast<int64_t>(kept_.size());
   return state;
 }
 
 void RemoteStepLoop::OnRollback(const void* state) {
   // They were cancelled with everything else.
   scheduled_.clear();
+  steps_ahead_ = 0;
   kept_.clear();
   steps_into_pass_ = 0;
   if (state == nullptr) return;
@@ -151,6 +182,10 @@ void RemoteStepLoop::OnRollback(const void* state) {
   kept_ = cut->kept;
   steps_into_pass_ =
       cut->steps_into_pass + static_cast<int64_t>(cut->kept.size());
+}
+
+void RemoteStepLoop::GroupSteps(int steps_per_start) {
+  steps_per_closure_ = std::clamp<int>(steps_per_start, 1, kStepsPerClosureMax);
 }
 
 absl::Status RemoteStepLoop::OpenIterators() {
@@ -171,20 +206,23 @@ absl::Status RemoteStepLoop::OpenIterators() {
   return absl::OkStatus();
 }
 
-absl::Status RemoteStepLoop::ScheduleOne() {
+absl::Status RemoteStepLoop::Schedule(int step_count) {
+  work_.step_count = step_count;
   absl::StatusOr<RemoteValue> value = connection_->dispatcher().Schedule(
       work_, clock_->Now() + options_.stall_timeout);
   if (!value.ok()) {
     scheduled_.clear();
+    steps_ahead_ = 0;
     return value.status();
   }
-  scheduled_.push_back(*std::move(value));
+  scheduled_.push_back({*std::move(value), step_count});
+  steps_ahead_ += step_count;
   return absl::OkStatus();
 }
 
 absl::Status RemoteStepLoop::AwaitFront() {
   const absl::Time started = clock_->Now();
-  while (!scheduled_.front().state()->AwaitDone(
+  while (!scheduled_.front().value.state()->AwaitDone(
       clock_->Now() + options_.stall_report_interval)) {
     const absl::Duration waited = clock_->Now() - started;
     const std::string text = absl::StrCat(
@@ -202,10 +240,11 @@ absl::Status RemoteStepLoop::AwaitFront() {
 
 absl::Status RemoteStepLoop::Abandon() {
   if (scheduled_.empty()) return absl::OkStatus();
-  for (const RemoteValue& value : scheduled_) {
-    connection_->dispatcher().Cancel(value.closure_id());
+  for (const Scheduled& scheduled : scheduled_) {
+    connection_->dispatcher().Cancel(scheduled.value.closure_id());
   }
   scheduled_.clear();
+  steps_ahead_ = 0;
   return connection_->dispatcher().Join(clock_->Now() + options_.stall_timeout);
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/dataset/dataset.h"
 #include "common/graph/graph.h"
@@ -64,6 +65,9 @@ class RemoteStepLoop final : public StepLoop, private CutParticipant {
     is_to_stop_ = std::move(is_to_stop);
     return true;
   }
+  // A closure then runs as many steps: it costs once for all of them, and they
+  // finish, or are tried again, together.
+  void GroupSteps(int steps_per_start) override;
 
  private:
   RemoteStepLoop(std::shared_ptr<ClusterConnection> connection,
@@ -71,7 +75,14 @@ class RemoteStepLoop final : public StepLoop, private CutParticipant {
 
   // Gives the workers iterators that never end.
   absl::Status OpenIterators();
-  absl::Status ScheduleOne();
+  // One closure of so many steps.
+  absl::Status Schedule(int step_count);
+  // Hands over the results of the oldest closure, step by step.
+  absl::Status TakeFront(OnStep on_step, Outcome* outcome);
+  // Those of one closure.
+  static absl::Status HandOver(absl::Span<const Tensor> results, int step_count,
+                               OnStep on_step, Outcome* outcome);
+  void PopFront();
   absl::Status AwaitFront();
   // Cancels what is under way and waits for it.
   absl::Status Abandon();
@@ -79,6 +90,11 @@ class RemoteStepLoop final : public StepLoop, private CutParticipant {
   // The results of steps that are not under way any more.
   absl::Status HandOverKept(int64_t step_count_max, OnStep on_step,
                             Outcome* outcome);
+
+  struct Scheduled {
+    RemoteValue value;
+    int step_count;
+  };
 
   // What had been handed over at a cut, and what had not.
   struct CutState {
@@ -96,7 +112,9 @@ class RemoteStepLoop final : public StepLoop, private CutParticipant {
   const int64_t pass_step_count_;
   ClosureWork work_;
   int64_t steps_into_pass_ = 0;
-  std::deque<RemoteValue> scheduled_;
+  int steps_per_closure_ = 1;
+  std::deque<Scheduled> scheduled_;
+  int64_t steps_ahead_ = 0;  // Of all that are scheduled.
   std::deque<std::vector<Tensor>> kept_;
   uint64_t loop_id_ = 0;
   std::function<bool()> is_to_stop_;  // Or null.

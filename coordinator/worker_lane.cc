@@ -48,6 +48,7 @@ void AddClosures(absl::Span<const ClosureQueue::Taken> closures, int worker,
   for (const ClosureQueue::Taken& closure : closures) {
     if (previous != nullptr && closure.id == previous->id + 1 &&
         closure.work.function_id == previous->work.function_id &&
+        closure.work.step_count == previous->work.step_count &&
         closure.result_wanted == previous->result_wanted &&
         ClosureArguments::SameIterators(closure.work.arguments.get(),
                                         previous->work.arguments.get())) {
@@ -63,6 +64,10 @@ void AddClosures(absl::Span<const ClosureQueue::Taken> closures, int worker,
     run->set_count(1);
     run->set_function_id(closure.work.function_id);
     run->set_results_unwanted(!closure.result_wanted);
+    if (closure.work.step_count > 1) {
+      run->set_steps_per_closure(
+          static_cast<uint32_t>(closure.work.step_count));
+    }
     if (closure.work.arguments == nullptr) continue;
     for (const ClosureArgument& argument : closure.work.arguments->arguments) {
       proto::ClosureArgument* const encoded = run->add_arguments();

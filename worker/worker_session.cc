@@ -1,6 +1,7 @@
 #include "worker/worker_session.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/fault_point.h"
 #include "common/rpc/status_detail.h"
+#include "worker/client/worker_protocol.h"
 
 namespace muster {
 namespace {
@@ -166,12 +168,19 @@ absl::Status WorkerSession::AddRun(const proto::ClosureRun& run,
           ", beside ", tensors.size(), " tensors"));
     }
   }
+  if (run.steps_per_closure() > kStepsPerClosureMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "closure ", run.first_id(), " is to run ", run.steps_per_closure(),
+        " steps; one runs ", kStepsPerClosureMax, " at most"));
+  }
   if (run.count() == 0) return absl::OkStatus();
-  runs_.push_back({.first_id = run.first_id(),
-                   .count = run.count(),
-                   .function_id = run.function_id(),
-                   .arguments = std::move(arguments),
-                   .results_unwanted = run.results_unwanted()});
+  runs_.push_back(
+      {.first_id = run.first_id(),
+       .count = run.count(),
+       .function_id = run.function_id(),
+       .arguments = std::move(arguments),
+       .results_unwanted = run.results_unwanted(),
+       .steps_per_closure = std::max<uint32_t>(1, run.steps_per_closure())});
   unstarted_count_ += run.count();
   return absl::OkStatus();
 }
@@ -256,13 +265,7 @@ void WorkerSession::RunOne(StepRunner* runner, const Run& closure,
                            const Step& step, std::vector<Tensor>* results) {
   const absl::Time started = clock_->Now();
   absl::Status status = step.status();
-  if (status.ok()) {
-    status =
-        runner->Run(*step, *closure.arguments,
-                    {.step_id = closure.first_id,
-                     .step_seed = FoldIn(options_.job_seed, closure.first_id)},
-                    results);
-  }
+  if (status.ok()) status = RunSteps(runner, closure, *step, results);
   if (status.ok()) status = FaultPoint("worker.before_report");
   const absl::Time now = clock_->Now();
   Outbox outbox;
@@ -274,6 +277,28 @@ void WorkerSession::RunOne(StepRunner* runner, const Run& closure,
     if (ReportIsDue(closure.function_id, now)) outbox = TakeOutbox(now);
   }
   Send(std::move(outbox));
+}
+
+absl::Status WorkerSession::RunSteps(
+    StepRunner* runner, const Run& closure,
+    const std::shared_ptr<const CachedStep>& step,
+    std::vector<Tensor>* results) {
+  const uint64_t seed = FoldIn(options_.job_seed, closure.first_id);
+  RunOptions run{.step_id = closure.first_id, .step_seed = seed};
+  if (closure.steps_per_closure == 1) {
+    return runner->Run(step, *closure.arguments, run, results);
+  }
+  std::vector<Tensor> all;
+  std::vector<Tensor> of_step;
+  for (uint32_t part = 0; part < closure.steps_per_closure; ++part) {
+    run.step_part = static_cast<int>(part);
+    if (part > 0) run.step_seed = FoldIn(seed, part);
+    RETURN_IF_ERROR(runner->Run(step, *closure.arguments, run, &of_step));
+    std::move(of_step.begin(), of_step.end(), std::back_inserter(all));
+    of_step.clear();
+  }
+  *results = std::move(all);
+  return absl::OkStatus();
 }
 
 void WorkerSession::Record(const Run& closure, const absl::Status& status,

@@ -92,6 +92,7 @@ class WorkerSession {
     uint32_t function_id = 0;
     std::shared_ptr<const std::vector<StepArgument>> arguments;
     bool results_unwanted = false;
+    uint32_t steps_per_closure = 1;
   };
 
   // What has not been reported yet.
@@ -119,6 +120,10 @@ class WorkerSession {
   Run TakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunOne(StepRunner* runner, const Run& closure, const Step& step,
               std::vector<Tensor>* results) ABSL_LOCKS_EXCLUDED(mutex_);
+  // All steps of one closure.
+  absl::Status RunSteps(StepRunner* runner, const Run& closure,
+                        const std::shared_ptr<const CachedStep>& step,
+                        std::vector<Tensor>* results);
   void Record(const Run& closure, const absl::Status& status,
               std::vector<Tensor>* results)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -42,6 +42,10 @@ bool IsSparse(UpdateKind kind) {
          kind == UpdateKind::kApplySparseGradient;
 }
 
+// Each part of a step numbers its exchanges from a place of its own; no part
+// comes near as many.
+constexpr uint32_t kExchangesPerPartMax = 1 << 16;
+
 // [indices..., row...]
 TensorType RowsType(const RemoteVariable& variable, const Shape& indices) {
   TensorType type{variable.type().dtype, indices};
@@ -76,9 +80,9 @@ RemoteVariableSession::RemoteVariableSession(ServerGroup* servers,
       entries_(std::move(entries)),
       values_(entries_.size()) {}
 
-absl::Status RemoteVariableSession::Begin(uint64_t step_id) {
+absl::Status RemoteVariableSession::BeginPart(uint64_t step_id, int part) {
   step_id_ = step_id;
-  exchange_index_ = 0;
+  exchange_index_ = static_cast<uint32_t>(part) * kExchangesPerPartMax;
   pending_.clear();
   std::fill(values_.begin(), values_.end(), Tensor());
   std::vector<RemoteVariable*> stale;

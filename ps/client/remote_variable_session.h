@@ -30,7 +30,10 @@ class RemoteVariableSession final : public VariableSession {
   RemoteVariableSession(ServerGroup* servers, const StepMarks* marks,
                         std::vector<Entry> entries);
 
-  absl::Status Begin(uint64_t step_id) override;
+  absl::Status Begin(uint64_t step_id) override {
+    return BeginPart(step_id, 0);
+  }
+  absl::Status BeginPart(uint64_t step_id, int part) override;
   absl::StatusOr<Tensor> Read(int variable) override;
   absl::Status Gather(int variable, const Tensor& indices,
                       Tensor* rows) override;

@@ -15,6 +15,10 @@ inline constexpr absl::string_view kWorkerSessionMethod =
 inline constexpr absl::string_view kWorkerFetchResultMethod =
     "/muster.Worker/FetchResult";
 
+// What one closure may run; each step has its place among the exchanges of the
+// closure.
+inline constexpr int kStepsPerClosureMax = 4096;
+
 // Names a serialized graph by its content.
 inline uint64_t GraphFingerprint(absl::string_view serialized_graph) {
   return FoldIn(0x6d757374, serialized_graph);

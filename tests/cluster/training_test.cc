@@ -1,0 +1,276 @@
+// Fit() and Evaluate() on parameter servers: what each option comes to.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_matchers.h"
+#include "common/dataset/dataset.h"
+#include "common/nn/dense.h"
+#include "common/nn/losses.h"
+#include "common/nn/metrics.h"
+#include "common/nn/regularizers.h"
+#include "common/nn/sequential.h"
+#include "common/ops/ops.h"
+#include "common/optimizers/optimizers.h"
+#include "common/strategy/default_strategy.h"
+#include "common/strategy/strategy.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/tensor.h"
+#include "common/train/callback.h"
+#include "common/train/custom_step.h"
+#include "common/train/history.h"
+#include "common/train/model.h"
+#include "common/train/progress_bar.h"
+#include "coordinator/cluster_connection.h"
+#include "coordinator/parameter_server_strategy.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cluster/test_cluster.h"
+#include "worker/testing/test_worker.h"
+
+namespace muster {
+namespace {
+
+using ::testing::FloatNear;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+constexpr int64_t kExamples = 64;
+
+Dataset Data() {
+  Tensor x(DType::kFloat32, {kExamples, 3});
+  Tensor y(DType::kInt64, {kExamples});
+  for (int64_t i = 0; i < x.element_count(); ++i) {
+    x.mutable_flat<float>()[i] =
+        static_cast<float>(FoldIn(1, i) % 2001) / 1000 - 1;
+  }
+  for (int64_t i = 0; i < kExamples; ++i) {
+    y.mutable_flat<int64_t>()[i] = static_cast<int64_t>(FoldIn(2, i) % 3);
+  }
+  return Dataset::FromTensorSlices({x, y});
+}
+
+FitOptions Quiet(int epochs = 1) {
+  return {.epochs = epochs, .verbose = Verbosity::kSilent};
+}
+
+// Adds one to the bias: integers, which float32 counts exactly.
+std::vector<StepMetric> CountingStep(const StepTrace& step) {
+  const Value prediction = step.Call(step.element[0]);
+  const Value count = Cast(CountAlong(prediction, {0}), prediction.dtype());
+  step.Minimize(-Sum(prediction) / count);
+  return {{"steps", MeanStatistics(prediction * 0.0 + 1.0)}};
+}
+
+// The gradient of its bias does not depend on the data.
+Model Counter() { return Sequential({Dense(1)}); }
+
+CompileOptions CounterOptions(int steps_per_execution) {
+  return {.optimizer = Sgd({.learning_rate = 1.0}),
+          .loss = MeanSquaredError(),
+          .steps_per_execution = steps_per_execution,
+          .train_step = CountingStep};
+}
+
+double Bias(Model& model) {
+  const absl::StatusOr<std::vector<Tensor>> weights = model.GetWeights();
+  EXPECT_OK(weights.status());
+  return (*weights)[1].flat<float>()[0];
+}
+
+// Does something after each step or batch of a test.
+class AfterSteps final : public Callback {
+ public:
+  using Action = std::function<absl::Status(Model&, int64_t step)>;
+  explicit AfterSteps(Action action) : action_(std::move(action)) {}
+  absl::Status OnTrainBatchEnd(Model& model, int64_t step,
+                               const Logs& logs) override {
+    EXPECT_FALSE(logs.empty());
+    steps.push_back(step);
+    return action_(model, step);
+  }
+  absl::Status OnTestBatchEnd(Model& model, int64_t step,
+                              const Logs&) override {
+    steps.push_back(step);
+    return action_(model, step);
+  }
+  std::vector<int64_t> steps;
+
+ private:
+  const Action action_;
+};
+
+class TrainingTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<ParameterServerStrategy> Connect(TestCluster& cluster) {
+    ClusterConnection::Options options;
+    options.attempts_per_closure_max = 1000;
+    auto strategy = cluster.Connect(options);
+    EXPECT_OK(strategy.status());
+    return *std::move(strategy);
+  }
+  static int64_t Finished(ParameterServerStrategy& strategy) {
+    return strategy.connection()->dispatcher().counters().finished_count;
+  }
+};
+
+TEST_F(TrainingTest, AnExecutionOfManyStepsIsOneClosure) {
+  TestCluster cluster(2, 2);
+  const auto strategy = Connect(cluster);
+  Model model = Counter();
+  ASSERT_OK(model.Compile(*strategy, CounterOptions(8)));
+  AfterSteps recorder([](Model&, int64_t) { return absl::OkStatus(); });
+  FitOptions fit = Quiet(2);
+  fit.steps_per_epoch = 20;
+  fit.callbacks = {&recorder};
+  const int64_t before = Finished(*strategy);
+  ASSERT_OK_AND_ASSIGN(const History history,
+                       model.Fit(Data().Batch(4).Repeat(), fit));
+  EXPECT_EQ(history.step_count, 40);
+  EXPECT_EQ(history.example_count, 160);
+  EXPECT_EQ(Bias(model), 40);
+  EXPECT_EQ(Finished(*strategy) - before, 6);  // 8 + 8 + 4, twice.
+  EXPECT_THAT(recorder.steps, ::testing::ElementsAre(7, 15, 19, 7, 15, 19));
+  EXPECT_EQ(history.history.at("steps").back(), 1);
+}
+
+TEST_F(TrainingTest, StepsOfAnExecutionCountOnceHoweverWorkersDie) {
+  TestCluster cluster(3, 2);
+  const auto strategy = Connect(cluster);
+  Model model = Counter();
+  ASSERT_OK(model.Compile(*strategy, CounterOptions(5)));
+  RandomStream random(FoldIn(31, "kills"));
+  AfterSteps killer([&](Model&, int64_t step) {
+    if (step % 40 != 4) return absl::OkStatus();
+    TestWorker& victim = cluster.worker(static_cast<int>(random.Below(2)));
+    victim.running() ? victim.Kill() : victim.Start();
+    return absl::OkStatus();
+  });
+  FitOptions fit = Quiet();
+  fit.steps_per_epoch = 600;
+  fit.callbacks = {&killer};
+  ASSERT_OK_AND_ASSIGN(const History history,
+                       model.Fit(Data().Batch(4).Repeat(), fit));
+  EXPECT_EQ(history.step_count, 600);
+  EXPECT_EQ(Bias(model), 600);
+}
+
+TEST_F(TrainingTest, CallbacksSeeStepsWhileTheEpochRunsAndCanStopIt) {
+  TestCluster cluster(2, 1);
+  const auto strategy = Connect(cluster);
+  Model model = Counter();
+  ASSERT_OK(model.Compile(*strategy, CounterOptions(1)));
+  AfterSteps stopper([](Model& model, int64_t step) {
+    if (step == 9) model.StopTraining();
+    return absl::OkStatus();
+  });
+  FitOptions fit = Quiet(3);
+  fit.steps_per_epoch = 1'000'000'000;
+  fit.callbacks = {&stopper};
+  ASSERT_OK_AND_ASSIGN(const History history,
+                       model.Fit(Data().Batch(4).Repeat(), fit));
+  EXPECT_EQ(history.step_count, 10);
+  EXPECT_EQ(history.epoch.size(), 1u);
+}
+
+TEST_F(TrainingTest, AnEpochIsOnePassOfAllWorkersTogetherUnlessToldOtherwise) {
+  TestCluster cluster(3, 1);
+  const auto strategy = Connect(cluster);
+  Model model = Counter();
+  ASSERT_OK(model.Compile(*strategy, CounterOptions(1)));
+  ASSERT_OK_AND_ASSIGN(const History history,
+                       model.Fit(Data().Batch(16), Quiet(2)));
+  EXPECT_EQ(history.step_count, 8);
+  EXPECT_EQ(Bias(model), 8);
+}
+
+CompileOptions ClassifierOptions() {
+  return {.optimizer = Sgd({.learning_rate = 0.5, .global_clipnorm = 0.1}),
+          .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+          .metrics = {SparseCategoricalAccuracy()},
+          .seed = 9};
+}
+
+Model Classifier() {
+  return Sequential({Dense(4, {.kernel_regularizer = L2(0.02)}), Dense(3)});
+}
+
+TEST_F(TrainingTest, EvaluatesEachExampleOnceThoughWorkersDie) {
+  const auto evaluate =
+      [](Strategy& strategy,
+         std::vector<Callback*> callbacks) -> absl::StatusOr<Logs> {
+    Model model = Classifier();
+    RETURN_IF_ERROR(model.Compile(strategy, ClassifierOptions()));
+    return model.Evaluate(Data().Batch(5), {.verbose = Verbosity::kSilent,
+                                            .callbacks = std::move(callbacks)});
+  };
+  ASSERT_OK_AND_ASSIGN(const auto alone, DefaultStrategy::Create());
+  ASSERT_OK_AND_ASSIGN(const Logs wanted, evaluate(*alone, {}));
+  TestCluster cluster(2, 2);
+  const auto strategy = Connect(cluster);
+  AfterSteps killer([&](Model&, int64_t step) {
+    if (step == 2) cluster.worker(0).Kill();
+    if (step == 5) cluster.worker(1).Kill();
+    return absl::OkStatus();
+  });
+  ASSERT_OK_AND_ASSIGN(const Logs got, evaluate(*strategy, {&killer}));
+  EXPECT_NEAR(got.at("loss"), wanted.at("loss"), 1e-6);
+  EXPECT_EQ(got.at("sparse_categorical_accuracy"),
+            wanted.at("sparse_categorical_accuracy"));
+}
+
+// One worker takes its batches in order, so it trains as one process does.
+TEST_F(TrainingTest, OneWorkerTrainsAsOneProcessWithTheSameOptions) {
+  const auto train =
+      [](Strategy& strategy) -> absl::StatusOr<std::vector<Tensor>> {
+    Model model = Classifier();
+    CompileOptions options = ClassifierOptions();
+    options.steps_per_execution = 3;
+    RETURN_IF_ERROR(model.Compile(strategy, options));
+    FitOptions fit = Quiet(2);
+    fit.class_weight = {{0, 0.3}, {2, 2.0}};
+    RETURN_IF_ERROR(model.Fit(Data().Batch(8), fit).status());
+    ASSIGN_OR_RETURN(const std::vector<Tensor> weights, model.GetWeights());
+    std::vector<Tensor> kept;
+    for (const Tensor& weight : weights) kept.push_back(weight.Clone());
+    return kept;
+  };
+  ASSERT_OK_AND_ASSIGN(const auto alone,
+                       DefaultStrategy::Create({.thread_count = 1}));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted, train(*alone));
+  TestCluster cluster(1, 2);
+  const auto strategy = Connect(cluster);
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> got, train(*strategy));
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_THAT(got[i].flat<float>(),
+                Pointwise(FloatNear(1e-5), wanted[i].flat<float>()));
+  }
+}
+
+TEST_F(TrainingTest, SingleBatchesAreTestedHereAndNotTrained) {
+  TestCluster cluster(1, 1);
+  const auto strategy = Connect(cluster);
+  Model model = Classifier();
+  ASSERT_OK(model.Compile(*strategy, ClassifierOptions()));
+  ASSERT_OK_AND_ASSIGN(const auto iterator, Data().Batch(8).MakeIterator());
+  Element batch;
+  ASSERT_OK(iterator->Next(&batch).status());
+  ASSERT_OK_AND_ASSIGN(const Logs logs, model.TestOnBatch(batch));
+  EXPECT_GT(logs.at("loss"), 0);
+  ASSERT_OK(model.PredictOnBatch({batch[0]}).status());
+  EXPECT_THAT(model.TrainOnBatch(batch),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("workers draw their batches")));
+}
+
+}  // namespace
+}  // namespace muster
