@@ -284,7 +284,7 @@ absl::Status EvaluateJob(const proto::TrainingJob& job,
   }
   ASSIGN_OR_RETURN(const LayerPtr layer, BuildModelOf(job));
   ASSIGN_OR_RETURN(CompileOptions compile_options,
-                   BuildCompileOptions(job, seed));
+                   BuildJobCompileOptions(job, seed));
   Model model(layer);
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
   RETURN_IF_ERROR(AdaptNormalization(layer, datasets.train));
