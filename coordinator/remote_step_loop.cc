@@ -157,8 +157,8 @@ std::shared_ptr<const void> RemoteStepLoop::OnCut() {
   for (const Scheduled& scheduled : scheduled_) {
     if (!scheduled.value.done()) continue;
     const absl::StatusOr<std::vector<Tensor>> results =
-        connection_->dispatcher().Fetch(
-            scheduled.value, clock_->Now() + options_.stall_timeout);
+        connection_->dispatcher().Fetch(scheduled.value,
+                                        clock_->Now() + options_.stall_timeout);
     if (!results.ok()) continue;
     const size_t results_per_step = results->size() / scheduled.step_count;
     for (int i = 0; i < scheduled.step_count; ++i) {
