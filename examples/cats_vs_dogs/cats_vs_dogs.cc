@@ -1,0 +1,85 @@
+// Cats and dogs: MobileNetV2 from random weights on a folder of images, on
+// workers that train in sync. Every worker runs this program; TF_CONFIG tells
+// it which one it is. Without TF_CONFIG one process trains alone.
+//
+//   launch --workers=2 --ps=0
+//       --program=bazel-bin/examples/cats_vs_dogs/cats_vs_dogs --
+//       --set data_dir=/data/cats_vs_dogs
+//
+// data_dir holds train/ and test/, each with a folder of images for each class.
+// --set alpha=0.35 --set image_size=96 is a model for an afternoon without a
+// GPU; epochs, batch_size and checkpoint_dir can be set too.
+
+#include <iostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "muster.h"
+
+namespace {
+
+using namespace muster;  // NOLINT: as a user's program would.
+
+// What --set says, or else `otherwise`.
+absl::StatusOr<double> Setting(Task& task, const std::string& name,
+                               double otherwise) {
+  const std::string text = task.flag(name);
+  if (text.empty()) return otherwise;
+  double value = 0;
+  if (!absl::SimpleAtod(text, &value) || value <= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--set ", name, "=", text, ": expected a number above 0"));
+  }
+  return value;
+}
+
+Dataset Images(const std::string& directory, int64_t size, bool shuffle) {
+  return ImageFolder(directory, {.image_size = {size, size},
+                                 .scale = 1 / 255.0,
+                                 .shuffle = shuffle,
+                                 .seed = 7});
+}
+
+absl::Status Train(Task& task) {
+  ASSIGN_OR_RETURN(auto strategy, MultiWorkerMirroredStrategy::Create(task));
+  ASSIGN_OR_RETURN(const double alpha, Setting(task, "alpha", 1.0));
+  ASSIGN_OR_RETURN(const int64_t size, Setting(task, "image_size", 224));
+  ASSIGN_OR_RETURN(const int64_t epochs, Setting(task, "epochs", 5));
+  ASSIGN_OR_RETURN(const int64_t batch_size, Setting(task, "batch_size", 32));
+
+  Model model = applications::MobileNetV2(
+      {.input_shape = {size, size, 3}, .alpha = alpha, .classes = 2});
+  RETURN_IF_ERROR(
+      model.Compile(*strategy, {.optimizer = Adam({.learning_rate = 0.001}),
+                                .loss = SparseCategoricalCrossentropy(),
+                                .metrics = {SparseCategoricalAccuracy()},
+                                .seed = 1}));
+
+  // The batch is global: with more workers each has a part of it.
+  const std::string data_dir = task.flag("data_dir");
+  const Dataset train = Images(data_dir + "/train", size, /*shuffle=*/true)
+                            .Shuffle(1024, {.seed = 7})
+                            .Batch(batch_size);
+  const Dataset test =
+      Images(data_dir + "/test", size, /*shuffle=*/false).Batch(batch_size);
+
+  const Verbosity verbose =
+      strategy->is_chief() ? Verbosity::kAuto : Verbosity::kSilent;
+  RETURN_IF_ERROR(model
+                      .Fit(train, {.epochs = static_cast<int>(epochs),
+                                   .validation_data = test,
+                                   .verbose = verbose})
+                      .status());
+  ASSIGN_OR_RETURN(const Logs logs, model.Evaluate(test, {.verbose = verbose}));
+  if (strategy->is_chief()) {
+    std::cout << "test accuracy " << logs.at("sparse_categorical_accuracy")
+              << std::endl;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return muster::RunTask(argc, argv, Train); }

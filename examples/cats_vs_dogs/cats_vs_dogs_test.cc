@@ -1,0 +1,99 @@
+// A small part of the data through a small MobileNetV2, as readers start the
+// job file and the program.
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/base/status_matchers.h"
+#include "common/process/child_process.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/cluster/process_under_test.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+// 2 x 48 images to learn, and 2 x 10 to be scored on.
+std::string SomeImages(const std::string& archive) {
+  const std::string all = absl::StrCat(testing::TempDir(), "/all");
+  const std::string some = absl::StrCat(testing::TempDir(), "/some");
+  fs::create_directories(all);
+  const std::string unpack = absl::StrCat("tar xzf ", archive, " -C ", all);
+  EXPECT_EQ(std::system(unpack.c_str()), 0);
+  for (const std::string part : {"train", "test"}) {
+    for (const std::string name : {"cat", "dog"}) {
+      const fs::path from = fs::path(all) / part / name;
+      const fs::path to = fs::path(some) / part / name;
+      fs::create_directories(to);
+      int count = part == "train" ? 48 : 10;
+      for (const auto& entry : fs::directory_iterator(from)) {
+        if (count-- == 0) break;
+        fs::rename(entry.path(), to / entry.path().filename());
+      }
+    }
+  }
+  return some;
+}
+
+class CatsVsDogsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* const data = std::getenv("MUSTER_TEST_DATA");
+    const std::string archive =
+        data == nullptr ? "" : absl::StrCat(data, "/cats_vs_dogs_32px.tar.gz");
+    if (!fs::exists(archive)) {
+      GTEST_SKIP() << "MUSTER_TEST_DATA is not set, or has no "
+                      "cats_vs_dogs_32px.tar.gz in it";
+    }
+    data_dir_ = SomeImages(archive);
+  }
+
+  std::vector<std::string> Settings() const {
+    return {"--set", absl::StrCat("data_dir=", data_dir_),
+            "--set", "image_size=32",
+            "--set", "alpha=0.35",
+            "--set", "epochs=2",
+            "--set", "batch_size=16"};
+  }
+
+  std::string data_dir_;
+};
+
+TEST_F(CatsVsDogsTest, TwoWorkersRunTheJobFile) {
+  const std::string run_dir = absl::StrCat(testing::TempDir(), "/job");
+  std::vector<std::string> command = {
+      "deploy/launch/launch", "--workers=2", "--ps=0",
+      "--job=examples/cats_vs_dogs/cats_vs_dogs.job",
+      absl::StrCat("--run_dir=", run_dir)};
+  for (const std::string& setting : Settings()) command.push_back(setting);
+  ASSERT_OK_AND_ASSIGN(const auto launch, ProcessUnderTest::Start(command));
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
+                       launch->AwaitEnd(absl::Minutes(4)));
+  ASSERT_EQ(end.ShellCode(), 0) << launch->output();
+  std::ifstream file(run_dir + "/summary.json");
+  const nlohmann::json summary = nlohmann::json::parse(file);
+  EXPECT_EQ(summary["history"]["loss"].size(), 2);
+  EXPECT_GT(summary["final"]["sparse_categorical_accuracy"], 0.3);
+  EXPECT_TRUE(fs::exists(run_dir + "/checkpoints/checkpoint"));
+  EXPECT_TRUE(fs::exists(run_dir + "/logs/train"));
+}
+
+TEST_F(CatsVsDogsTest, OneProcessRunsTheProgram) {
+  std::vector<std::string> command = {"examples/cats_vs_dogs/cats_vs_dogs"};
+  for (const std::string& setting : Settings()) command.push_back(setting);
+  ASSERT_OK_AND_ASSIGN(const auto program, ProcessUnderTest::Start(command));
+  ASSERT_OK(program->AwaitLine("test accuracy", absl::Minutes(4)));
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, program->AwaitEnd());
+  EXPECT_EQ(end.ShellCode(), 0) << program->output();
+}
+
+}  // namespace
+}  // namespace muster
