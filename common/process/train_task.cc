@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 #include <utility>
 
 #include "common/base/random.h"
@@ -18,9 +19,13 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
                        Network* network, TrainFunction train) {
   ShutdownSignals signals({.grace_period = options.grace_period});
   const uint64_t seed = options.seed.value_or(RandomIdentity());
+  // Without a job the program draws from it; a job has a seed of its own, and
+  // its summary says which.
+  const std::optional<uint64_t> shown =
+      options.job_file.empty() ? seed : options.seed;
   std::cerr << StartLine({.config = options.config,
                           .incarnation = Incarnation(identity.incarnation),
-                          .seed = seed})
+                          .seed = shown})
             << std::endl;
   Task task(std::move(options), identity, seed, network);
   signals.SetHandler([&](int signal) {

@@ -127,6 +127,27 @@ absl::StatusOr<std::unique_ptr<ReplicaGroup>> ReplicasOf(
                                .worker_count = peers->task_count()});
 }
 
+std::vector<std::string> DevicesOf(
+    const MultiWorkerMirroredStrategyOptions& options) {
+  if (options.devices.empty()) return {"cpu:0"};
+  return options.devices;
+}
+
+int ReplicaCountOf(const MultiWorkerMirroredStrategyOptions& options) {
+  return static_cast<int>(DevicesOf(options).size());
+}
+
+// What a worker alone and one of several have in common.
+SynchronousStrategy::Options GeneralOptions(
+    const MultiWorkerMirroredStrategyOptions& options) {
+  return {.name = kName,
+          .communication = options.communication,
+          .input = options.input,
+          .intra_op_thread_count =
+              ThreadsPerReplica(options.thread_count, ReplicaCountOf(options)),
+          .deterministic_micro_batches = options.deterministic_micro_batches};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
@@ -141,41 +162,40 @@ MultiWorkerMirroredStrategy::Create(
         config.cluster.ToString(),
         "; take \"ps\" out of it, or train with parameter_server"));
   }
-  const std::vector<std::string> all = {"cpu:0"};
-  ASSIGN_OR_RETURN(
-      const std::vector<LogicalDevice> devices,
-      ParseDevices(options.devices.empty() ? all : options.devices));
-  const int replica_count = static_cast<int>(devices.size());
+  MultiWorkerMirroredStrategyOptions settings = options;
+  if (settings.thread_count == 0) {
+    settings.thread_count =
+        std::max(1, task.options().thread_count / ReplicaCountOf(options));
+  }
+  if (config.IsAlone()) return CreateAlone(settings);
 
-  std::shared_ptr<PeerGroup> peers;
-  std::unique_ptr<ReplicaGroup> replicas;
-  if (config.IsAlone()) {
-    ASSIGN_OR_RETURN(replicas, MakeLocalReplicas(replica_count));
-  } else {
-    ASSIGN_OR_RETURN(peers, JoinGroup(task, options, replica_count));
-    ASSIGN_OR_RETURN(replicas, ReplicasOf(peers, replica_count));
-  }
-  const bool crosses_network =
-      peers != nullptr &&
+  RETURN_IF_ERROR(ParseDevices(DevicesOf(settings)).status());
+  const int replica_count = ReplicaCountOf(settings);
+  ASSIGN_OR_RETURN(const std::shared_ptr<PeerGroup> peers,
+                   JoinGroup(task, settings, replica_count));
+  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> replicas,
+                   ReplicasOf(peers, replica_count));
+  Options general = GeneralOptions(settings);
+  general.overlaps_communication =
       peers->plan().transport.kind() != proto::TransportPlan::SHARED_MEMORY;
-  SynchronousStrategy::Options general{
-      .name = kName,
-      .communication = options.communication,
-      .overlaps_communication = crosses_network,
-      .input = options.input,
-      .intra_op_thread_count =
-          options.thread_count > 0
-              ? options.thread_count
-              : std::max(1, task.options().thread_count / replica_count),
-      .deterministic_micro_batches = options.deterministic_micro_batches};
-  if (peers != nullptr) {
-    general.note_activity = [peers](const char* activity, uint64_t step) {
-      peers->NoteActivity(activity, step);
-    };
-  }
+  general.note_activity = [peers](const char* activity, uint64_t step) {
+    peers->NoteActivity(activity, step);
+  };
   RETURN_IF_ERROR(CheckOptions(*replicas, general));
   return absl::WrapUnique(new MultiWorkerMirroredStrategy(
-      std::move(peers), std::move(replicas), std::move(general)));
+      peers, std::move(replicas), std::move(general)));
+}
+
+absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
+MultiWorkerMirroredStrategy::CreateAlone(
+    const MultiWorkerMirroredStrategyOptions& options) {
+  RETURN_IF_ERROR(ParseDevices(DevicesOf(options)).status());
+  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> replicas,
+                   MakeLocalReplicas(ReplicaCountOf(options)));
+  Options general = GeneralOptions(options);
+  RETURN_IF_ERROR(CheckOptions(*replicas, general));
+  return absl::WrapUnique(new MultiWorkerMirroredStrategy(
+      nullptr, std::move(replicas), std::move(general)));
 }
 
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(

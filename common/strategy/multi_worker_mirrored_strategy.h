@@ -64,6 +64,11 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
   static absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>> Create(
       Task& task, const MultiWorkerMirroredStrategyOptions& options = {});
 
+  // The one worker that Create() makes where there is no other task, with
+  // `thread_count` 0 for the cores of this machine.
+  static absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
+  CreateAlone(const MultiWorkerMirroredStrategyOptions& options = {});
+
   bool is_chief() const override;
   std::optional<uint64_t> shared_seed() const override;
   StrategyReport Report() const override;

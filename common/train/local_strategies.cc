@@ -11,13 +11,13 @@
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
 #include "common/strategy/central_storage_strategy.h"
+#include "common/strategy/communication_options.h"
 #include "common/strategy/default_strategy.h"
 #include "common/strategy/input/distributed_dataset.h"
 #include "common/strategy/logical_devices.h"
 #include "common/strategy/mirrored_strategy.h"
+#include "common/strategy/multi_worker_mirrored_strategy.h"
 #include "common/strategy/one_device_strategy.h"
-#include "common/strategy/synchronous/local_replicas.h"
-#include "common/strategy/synchronous/synchronous_strategy.h"
 #include "common/train/job_data.h"
 
 namespace muster {
@@ -47,6 +47,36 @@ absl::Status CheckNumbers(const Kind& kind) {
   RETURN_IF_ERROR(CheckCount("thread_count", kind.thread_count()));
   return CheckCount("deterministic_micro_batches",
                     kind.deterministic_micro_batches());
+}
+
+absl::StatusOr<CommunicationOptions> BuildJobCommunication(
+    const proto::JobCommunication& communication) {
+  CommunicationOptions options{.bytes_per_pack =
+                                   communication.bytes_per_pack()};
+  RETURN_IF_ERROR(CheckCount("communication.bytes_per_pack",
+                             communication.bytes_per_pack()));
+  if (communication.has_timeout_seconds()) {
+    // The comparison also refuses what is not a number.
+    if (!(communication.timeout_seconds() > 0)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "strategy: communication.timeout_seconds is ",
+          communication.timeout_seconds(), "; expected more than 0"));
+    }
+    options.timeout = absl::Seconds(communication.timeout_seconds());
+  }
+  switch (communication.implementation()) {
+    case proto::JobCommunication::AUTO:
+      return options;
+    case proto::JobCommunication::RING:
+      options.implementation = CommunicationImplementation::kRing;
+      return options;
+    case proto::JobCommunication::NCCL:
+      options.implementation = CommunicationImplementation::kNccl;
+      return options;
+    default:
+      return absl::InvalidArgumentError(
+          "strategy: communication.implementation is unknown");
+  }
 }
 
 absl::Status CheckReplicas(const std::vector<std::string>& devices,
@@ -103,55 +133,16 @@ absl::StatusOr<std::unique_ptr<Strategy>> BuildCentralStorage(
 }
 
 absl::StatusOr<std::unique_ptr<Strategy>> BuildSingleWorker(
-    const JobStrategy::MultiWorkerMirrored& settings, const InputOptions& input,
-    int thread_count) {
-  const std::vector<std::string> devices = NamesOf(settings.devices());
-  const int replica_count = static_cast<int>(devices.size());
-  SynchronousStrategy::Options options{
-      .name = "multi_worker_mirrored",
-      .input = input,
-      .intra_op_thread_count = ThreadsPerReplica(
-          ThreadsOf(settings, devices.size(), thread_count), replica_count),
-      .deterministic_micro_batches = settings.deterministic_micro_batches()};
-  ASSIGN_OR_RETURN(options.communication,
-                   BuildJobCommunication(settings.communication()));
-  ASSIGN_OR_RETURN(auto replicas, MakeLocalReplicas(replica_count));
-  RETURN_IF_ERROR(SynchronousStrategy::CheckOptions(*replicas, options));
-  return std::make_unique<SynchronousStrategy>(std::move(replicas),
-                                               std::move(options));
+    const proto::TrainingJob& job, int thread_count) {
+  ASSIGN_OR_RETURN(MultiWorkerMirroredStrategyOptions options,
+                   BuildMultiWorkerMirroredOptions(job));
+  options.thread_count =
+      ThreadsOf(job.strategy().multi_worker_mirrored(),
+                std::max<size_t>(options.devices.size(), 1), thread_count);
+  return MultiWorkerMirroredStrategy::CreateAlone(options);
 }
 
 }  // namespace
-
-absl::StatusOr<CommunicationOptions> BuildJobCommunication(
-    const proto::JobCommunication& communication) {
-  CommunicationOptions options{.bytes_per_pack =
-                                   communication.bytes_per_pack()};
-  RETURN_IF_ERROR(CheckCount("communication.bytes_per_pack",
-                             communication.bytes_per_pack()));
-  if (communication.has_timeout_seconds()) {
-    // The comparison also refuses what is not a number.
-    if (!(communication.timeout_seconds() > 0)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "strategy: communication.timeout_seconds is ",
-          communication.timeout_seconds(), "; expected more than 0"));
-    }
-    options.timeout = absl::Seconds(communication.timeout_seconds());
-  }
-  switch (communication.implementation()) {
-    case proto::JobCommunication::AUTO:
-      return options;
-    case proto::JobCommunication::RING:
-      options.implementation = CommunicationImplementation::kRing;
-      return options;
-    case proto::JobCommunication::NCCL:
-      options.implementation = CommunicationImplementation::kNccl;
-      return options;
-    default:
-      return absl::InvalidArgumentError(
-          "strategy: communication.implementation is unknown");
-  }
-}
 
 absl::Status CheckJobStrategy(const JobStrategy& strategy) {
   switch (strategy.kind_case()) {
@@ -179,6 +170,21 @@ absl::Status CheckJobStrategy(const JobStrategy& strategy) {
   }
 }
 
+absl::StatusOr<MultiWorkerMirroredStrategyOptions>
+BuildMultiWorkerMirroredOptions(const proto::TrainingJob& job) {
+  RETURN_IF_ERROR(CheckJobStrategy(job.strategy()));
+  const JobStrategy::MultiWorkerMirrored& settings =
+      job.strategy().multi_worker_mirrored();
+  MultiWorkerMirroredStrategyOptions options{
+      .devices = {settings.devices().begin(), settings.devices().end()},
+      .thread_count = settings.thread_count(),
+      .deterministic_micro_batches = settings.deterministic_micro_batches()};
+  ASSIGN_OR_RETURN(options.communication,
+                   BuildJobCommunication(settings.communication()));
+  ASSIGN_OR_RETURN(options.input, BuildJobInput(job.input()));
+  return options;
+}
+
 absl::StatusOr<std::unique_ptr<Strategy>> BuildLocalStrategy(
     const proto::TrainingJob& job, int thread_count) {
   const JobStrategy& strategy = job.strategy();
@@ -197,8 +203,7 @@ absl::StatusOr<std::unique_ptr<Strategy>> BuildLocalStrategy(
       return BuildCentralStorage(strategy.central_storage(), input,
                                  thread_count);
     case JobStrategy::kMultiWorkerMirrored:
-      return BuildSingleWorker(strategy.multi_worker_mirrored(), input,
-                               thread_count);
+      return BuildSingleWorker(job, thread_count);
     case JobStrategy::kDefault:
     case JobStrategy::KIND_NOT_SET:
       break;

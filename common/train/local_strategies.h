@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/strategy/communication_options.h"
+#include "common/strategy/multi_worker_mirrored_strategy.h"
 #include "common/strategy/strategy.h"
 #include "proto/training_job.pb.h"
 
@@ -13,14 +13,15 @@ namespace muster {
 
 // The strategies that a job file can ask for and that need no cluster.
 
-//   kInvalidArgument  a number is out of range; names the field
-absl::StatusOr<CommunicationOptions> BuildJobCommunication(
-    const proto::JobCommunication& communication);
-
 // What can be found wrong with a job's strategy before it is made.
 //   kInvalidArgument  names the field
 //   kUnimplemented    a device or an implementation that this build lacks
 absl::Status CheckJobStrategy(const proto::JobStrategy& strategy);
+
+// What a job says of multi_worker_mirrored, which it need not name.
+//   as CheckJobStrategy()
+absl::StatusOr<MultiWorkerMirroredStrategyOptions>
+BuildMultiWorkerMirroredOptions(const proto::TrainingJob& job);
 
 // `thread_count` is what this process may use where the job says nothing about
 // threads, for all replicas together; 0 is all cores. multi_worker_mirrored is

@@ -11,7 +11,6 @@
 #include "common/process/task_options.h"
 #include "common/strategy/multi_worker_mirrored_strategy.h"
 #include "common/strategy/strategy.h"
-#include "common/train/job_data.h"
 #include "common/train/local_strategies.h"
 #include "google/protobuf/text_format.h"
 #include "proto/training_job.pb.h"
@@ -34,17 +33,8 @@ absl::StatusOr<std::string> AgreedText(const TaskOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Strategy>> BuildMultiWorkerMirrored(
     const proto::TrainingJob& job, Task& task) {
-  const JobStrategy::MultiWorkerMirrored& settings =
-      job.strategy().multi_worker_mirrored();
-  RETURN_IF_ERROR(CheckJobStrategy(job.strategy()));
-  MultiWorkerMirroredStrategyOptions options;
-  options.devices = {settings.devices().begin(), settings.devices().end()};
-  options.deterministic_micro_batches = settings.deterministic_micro_batches();
-  options.thread_count =
-      settings.has_thread_count() ? settings.thread_count() : 0;
-  ASSIGN_OR_RETURN(options.communication,
-                   BuildJobCommunication(settings.communication()));
-  ASSIGN_OR_RETURN(options.input, BuildJobInput(job.input()));
+  ASSIGN_OR_RETURN(MultiWorkerMirroredStrategyOptions options,
+                   BuildMultiWorkerMirroredOptions(job));
   ASSIGN_OR_RETURN(std::string text, AgreedText(task.options()));
   options.agreed.emplace_back("job file", std::move(text));
   return MultiWorkerMirroredStrategy::Create(task, options);
