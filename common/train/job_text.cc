@@ -136,35 +136,52 @@ std::string Suggestion(absl::string_view message) {
   return DidYouMean(field, names);
 }
 
+// The value of an enum of some field `field_name` that `value` was probably
+// meant to be.
+std::string SuggestEnumValue(const pb::Descriptor& message_type,
+                             absl::string_view field_name,
+                             absl::string_view value) {
+  for (int i = 0; i < message_type.field_count(); ++i) {
+    const pb::FieldDescriptor* field = message_type.field(i);
+    if (field->enum_type() == nullptr || field->name() != field_name) continue;
+    std::vector<absl::string_view> names;
+    for (int j = 0; j < field->enum_type()->value_count(); ++j) {
+      names.push_back(field->enum_type()->value(j)->name());
+    }
+    std::string suggestion = DidYouMean(value, names);
+    if (!suggestion.empty()) return suggestion;
+  }
+  for (int i = 0; i < message_type.nested_type_count(); ++i) {
+    std::string suggestion =
+        SuggestEnumValue(*message_type.nested_type(i), field_name, value);
+    if (!suggestion.empty()) return suggestion;
+  }
+  return "";
+}
+
+std::string SuggestEnumValue(const pb::FileDescriptor& file,
+                             absl::string_view field_name,
+                             absl::string_view value) {
+  for (int i = 0; i < file.message_type_count(); ++i) {
+    std::string suggestion =
+        SuggestEnumValue(*file.message_type(i), field_name, value);
+    if (!suggestion.empty()) return suggestion;
+  }
+  for (int i = 0; i < file.dependency_count(); ++i) {
+    std::string suggestion =
+        SuggestEnumValue(*file.dependency(i), field_name, value);
+    if (!suggestion.empty()) return suggestion;
+  }
+  return "";
+}
+
 std::string EnumSuggestion(absl::string_view message) {
   const absl::string_view value =
       Quoted(message, "Unknown enumeration value of \"");
-  const absl::string_view field_name = Quoted(message, "for field \"");
   if (value.empty()) return "";
   // The message names the field, not its type: take whichever enum fits.
-  std::string suggestion;
-  const auto search = [&](const auto& self,
-                          const pb::Descriptor* message_type) -> void {
-    for (int i = 0; i < message_type->field_count(); ++i) {
-      const pb::FieldDescriptor* field = message_type->field(i);
-      if (field->enum_type() == nullptr || field->name() != field_name) {
-        continue;
-      }
-      std::vector<absl::string_view> names;
-      for (int j = 0; j < field->enum_type()->value_count(); ++j) {
-        names.push_back(field->enum_type()->value(j)->name());
-      }
-      if (suggestion.empty()) suggestion = DidYouMean(value, names);
-    }
-    for (int i = 0; i < message_type->nested_type_count(); ++i) {
-      self(self, message_type->nested_type(i));
-    }
-  };
-  const pb::FileDescriptor* file = proto::TrainingJob::descriptor()->file();
-  for (int i = 0; i < file->message_type_count(); ++i) {
-    search(search, file->message_type(i));
-  }
-  return suggestion;
+  return SuggestEnumValue(*proto::TrainingJob::descriptor()->file(),
+                          Quoted(message, "for field \""), value);
 }
 
 // Keeps the first error of protobuf's parser.
