@@ -77,11 +77,15 @@ class FaultyLane final : public LaneDecorator {
   }
 
   absl::StatusOr<bool> ReceivePayload(PayloadSink& sink) override {
-    if (strike_->fault == Fault::kFailReceive && IsStruck()) {
+    // A frame comes in as many pieces as it happens to; it counts once.
+    const bool is_new = !std::exchange(is_receiving_, true);
+    if (strike_->fault == Fault::kFailReceive && is_new && IsStruck()) {
       Close();
       return absl::UnavailableError("the receive was made to fail");
     }
-    return LaneDecorator::ReceivePayload(sink);
+    const absl::StatusOr<bool> is_whole = LaneDecorator::ReceivePayload(sink);
+    if (is_whole.ok() && *is_whole) is_receiving_ = false;
+    return is_whole;
   }
 
  private:
@@ -131,6 +135,7 @@ class FaultyLane final : public LaneDecorator {
   const std::shared_ptr<Strike> strike_;
   LaneWaker* waker_ = nullptr;
   bool is_counted_ = false;
+  bool is_receiving_ = false;
   int refusals_left_ = 0;
 };
 
