@@ -69,6 +69,8 @@
 #include "common/train/callbacks/reduce_lr_on_plateau.h"
 #include "common/train/callbacks/tensor_board.h"
 #include "common/train/callbacks/terminate_on_nan.h"
+#include "common/train/checkpoints/backup_and_restore.h"
+#include "common/train/checkpoints/model_checkpoint.h"
 #include "common/train/evaluator/train_and_evaluate.h"
 #include "common/train/history.h"
 #include "common/train/job.h"
