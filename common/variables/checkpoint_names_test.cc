@@ -19,9 +19,9 @@ TEST(CheckpointNamesTest, TensorFlowFindsVariablesByTheirPath) {
 }
 
 TEST(CheckpointNamesTest, NamesComeBackFromKeys) {
-  for (const std::string& name : {"kernel", "dense/kernel", "a.b/c..d/.e"}) {
+  for (const std::string name : {"kernel", "dense/kernel", "a.b/c..d/.e"}) {
     EXPECT_EQ(VariableNameOf(VariableValueKey(name)), name);
-    for (const std::string& slot : {"m", "sum.of/squares"}) {
+    for (const std::string slot : {"m", "sum.of/squares"}) {
       EXPECT_EQ(SlotNameOf(name, VariableSlotKey(name, slot)), slot);
     }
   }
