@@ -53,7 +53,7 @@ absl::Status Train(Task& task) {
   ASSIGN_OR_RETURN(
       const History history,
       model.Fit(Examples().Shuffle(kExampleCount, {.seed = 3}).Batch(32),
-                {.epochs = 60,
+                {.epochs = 150,
                  .validation_data = Examples().Take(101).Batch(32),
                  .verbose = strategy->is_chief() ? Verbosity::kLines
                                                  : Verbosity::kSilent,
