@@ -44,9 +44,13 @@ Tensor Images(const Shape& shape) {
   return images;
 }
 
+constexpr uint32_t kFirstOfFourthBlock = 45;
+
 Tensor InitialValue(const Weight& weight, uint32_t key) {
   const std::string& name = weight.name();
   const std::string kind = name.substr(name.rfind('/') + 1);
+  const bool keeps_off_kinks = key >= kFirstOfFourthBlock &&
+                               name.find("project") == std::string::npos;
   const Shape& shape = weight.handle().type.shape;
   double offset = 0;
   double scale = 0.1;
@@ -55,6 +59,11 @@ Tensor InitialValue(const Weight& weight, uint32_t key) {
     const int end = is_depthwise ? 2 : shape.rank() - 1;
     scale =
         std::sqrt(6.0 / static_cast<double>(shape.ElementCountInRange(0, end)));
+  } else if (kind == "gamma" && keeps_off_kinks) {
+    offset = 0.4;
+    scale = 0.2;
+  } else if (kind == "beta" && keeps_off_kinks) {
+    offset = 3;
   } else if (kind == "gamma" || kind == "moving_variance") {
     offset = 1;
     scale = 0.5;
@@ -141,10 +150,10 @@ TEST_F(MobileNetV2GoldenTest, AStepOfTrainingChangesWhatKerasChanges) {
         sums[j] += change * Drawn(key, i);
       }
     }
-    // Relative to how much the weight changed. Wide, because the last stages
-    // normalize over twelve pixels: kernels that sum in another order move
-    // these gradients by up to 4 %, others by less than 0.5 %.
-    const double tolerance = 5e-2 * norms[k] + 1e-5;
+    // Relative to how much the weight changed. Keras itself is this near to
+    // its gradients in float64: by 1.4e-3 where most changes cancel out, else
+    // by 2e-4.
+    const double tolerance = 3e-3 * norms[k] + 1e-5;
     SCOPED_TRACE(model_.weights()[k].name());
     EXPECT_NEAR(std::sqrt(square), norms[k], tolerance);
     EXPECT_NEAR(sums[0], projections[2 * k], tolerance);
