@@ -22,62 +22,15 @@
 #include "absl/time/time.h"
 #include "common/variables/variable_store.h"
 #include "muster.h"
-#include "proto/variable.pb.h"
+#include "tests/faults/counters.h"
 
 namespace muster {
 namespace {
 
 constexpr int kClosuresPerRound = 40;
 constexpr int kRoundsPerCheckpoint = 4;
-constexpr int64_t kTableRows = 10;
 // Within which a round ends, whatever is killed meanwhile.
 constexpr absl::Duration kPatience = absl::Seconds(50);
-
-const VariableHandle kSum = {"sum", {DType::kFloat32, {6, 2}}};
-const VariableHandle kTable = {"table", {DType::kFloat32, {kTableRows, 3}}};
-const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
-
-proto::VariableSpec ZeroSpec(const VariableHandle& variable) {
-  proto::VariableSpec spec;
-  spec.set_name(variable.name);
-  spec.set_dtype(proto::DT_FLOAT);
-  for (const int64_t extent : variable.type.shape.dims()) {
-    spec.mutable_shape()->add_dim(extent);
-  }
-  spec.mutable_initializer()->mutable_constant()->set_value(0);
-  spec.set_trainable(true);
-  return spec;
-}
-
-// Adds one to every element of everything, each in another way.
-Value CountOne(GraphBuilder& builder) {
-  const Value sum = ReadVariable(builder, kSum);
-  ApplyGradient(kSum, OnesLike(sum) * -1.0f);
-  Tensor rows(DType::kInt64, {kTableRows});
-  for (int64_t i = 0; i < kTableRows; ++i) rows.mutable_flat<int64_t>()[i] = i;
-  const Value ids = builder.Constant(rows);
-  ApplySparseGradient(kTable, OnesLike(GatherVariable(kTable, ids)) * -1.0f,
-                      ids);
-  const Value counter = ReadVariable(builder, kCounter);
-  AssignAddVariable(kCounter, builder.Constant(Tensor::Scalar(1.0f)));
-  return counter;
-}
-
-absl::Status ExpectAllEqual(VariableStore& variables, int64_t expected) {
-  for (const VariableHandle& variable : {kSum, kTable, kCounter}) {
-    ASSIGN_OR_RETURN(const Tensor value, variables.Read(variable.name));
-    int64_t index = 0;
-    for (const float element : value.flat<float>()) {
-      if (element != static_cast<float>(expected)) {
-        return absl::InternalError(
-            absl::StrCat("element ", index, " of ", variable.name, " is ",
-                         element, " after ", expected, " closures"));
-      }
-      ++index;
-    }
-  }
-  return absl::OkStatus();
-}
 
 // One training of steps that are counted.
 class Chaos {
@@ -135,7 +88,7 @@ class Chaos {
             absl::StrCat("only ", count, " steps count, and ", durable_count_,
                          " were durable"));
       }
-      status = ExpectAllEqual(variables_, count);
+      status = ExpectCounted(variables_, count);
       if (status.ok()) {
         std::cout << "through: " << count << std::endl;
         return absl::OkStatus();
@@ -152,8 +105,7 @@ class Chaos {
   VariableStore& variables_;
   ClusterCoordinator coordinator_;
   const std::string folder_;
-  const Function step_ = Function::Of(
-      "count", [](GraphBuilder& builder) { return CountOne(builder); });
+  const Function step_ = CountingStep();
   int64_t scheduled_count_ = 0;
   int64_t durable_count_ = 0;
   std::atomic<int64_t> undone_count_ = 0;
@@ -171,11 +123,7 @@ absl::Status Count(Task& task) {
   options.attempts_per_step_max = 1000;
   ASSIGN_OR_RETURN(auto strategy,
                    ParameterServerStrategy::Create(task, options));
-  for (const VariableHandle& variable : {kSum, kTable, kCounter}) {
-    RETURN_IF_ERROR(strategy->variables().Create(ZeroSpec(variable)));
-  }
-  RETURN_IF_ERROR(
-      strategy->variables().SetOptimizer(Sgd({.learning_rate = 1.0})));
+  RETURN_IF_ERROR(CreateCounters(strategy->variables()));
   Chaos chaos(strategy.get(), task.flag("folder"));
   const absl::Time end = absl::Now() + absl::Seconds(seconds);
   for (int round = 1; absl::Now() < end; ++round) {

@@ -23,17 +23,12 @@
 #include "absl/time/time.h"
 #include "common/variables/variable_store.h"
 #include "muster.h"
-#include "proto/variable.pb.h"
+#include "tests/faults/counters.h"
 
 namespace muster {
 namespace {
 
 constexpr int kClosuresPerRound = 25;
-constexpr int64_t kTableRows = 10;
-
-const VariableHandle kSum = {"sum", {DType::kFloat32, {6, 2}}};
-const VariableHandle kTable = {"table", {DType::kFloat32, {kTableRows, 3}}};
-const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
 
 struct Settings {
   int64_t closure_count = 500;
@@ -59,48 +54,6 @@ absl::StatusOr<Settings> ReadSettings(const Task& task) {
   return settings;
 }
 
-proto::VariableSpec ZeroSpec(const VariableHandle& variable) {
-  proto::VariableSpec spec;
-  spec.set_name(variable.name);
-  spec.set_dtype(proto::DT_FLOAT);
-  for (const int64_t extent : variable.type.shape.dims()) {
-    spec.mutable_shape()->add_dim(extent);
-  }
-  spec.mutable_initializer()->mutable_constant()->set_value(0);
-  spec.set_trainable(true);
-  return spec;
-}
-
-// Adds one to every element of everything, each in another way.
-Value CountOne(GraphBuilder& builder) {
-  const Value sum = ReadVariable(builder, kSum);
-  ApplyGradient(kSum, OnesLike(sum) * -1.0f);
-  Tensor rows(DType::kInt64, {kTableRows});
-  for (int64_t i = 0; i < kTableRows; ++i) rows.mutable_flat<int64_t>()[i] = i;
-  const Value ids = builder.Constant(rows);
-  ApplySparseGradient(kTable, OnesLike(GatherVariable(kTable, ids)) * -1.0f,
-                      ids);
-  const Value counter = ReadVariable(builder, kCounter);
-  AssignAddVariable(kCounter, builder.Constant(Tensor::Scalar(1.0f)));
-  return counter;
-}
-
-absl::Status ExpectAllEqual(VariableStore& variables, int64_t expected) {
-  for (const VariableHandle& variable : {kSum, kTable, kCounter}) {
-    ASSIGN_OR_RETURN(const Tensor value, variables.Read(variable.name));
-    int64_t index = 0;
-    for (const float element : value.flat<float>()) {
-      if (element != static_cast<float>(expected)) {
-        return absl::InternalError(
-            absl::StrCat("element ", index, " of ", variable.name, " is ",
-                         element, " after ", expected, " closures"));
-      }
-      ++index;
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Count(Task& task) {
   ASSIGN_OR_RETURN(const Settings settings, ReadSettings(task));
   ParameterServerStrategyOptions options;
@@ -110,15 +63,11 @@ absl::Status Count(Task& task) {
   ASSIGN_OR_RETURN(auto strategy,
                    ParameterServerStrategy::Create(task, options));
   VariableStore& variables = strategy->variables();
-  for (const VariableHandle& variable : {kSum, kTable, kCounter}) {
-    RETURN_IF_ERROR(variables.Create(ZeroSpec(variable)));
-  }
-  RETURN_IF_ERROR(variables.SetOptimizer(Sgd({.learning_rate = 1.0})));
+  RETURN_IF_ERROR(CreateCounters(variables));
 
   const absl::Time deadline = absl::Now() + absl::Minutes(1);
   ClusterCoordinator coordinator(*strategy);
-  const Function step = Function::Of(
-      "count", [](GraphBuilder& builder) { return CountOne(builder); });
+  const Function step = CountingStep();
   int64_t scheduled_count = 0;
   // The next round is queued before the last one is through, so that workers
   // are never idle.
@@ -137,7 +86,7 @@ absl::Status Count(Task& task) {
     scheduled_count += kClosuresPerRound;
   }
   RETURN_IF_ERROR(coordinator.Join(deadline));
-  RETURN_IF_ERROR(ExpectAllEqual(variables, scheduled_count));
+  RETURN_IF_ERROR(ExpectCounted(variables, scheduled_count));
   std::cout << "every closure counted once: " << scheduled_count << std::endl;
   return absl::OkStatus();
 }

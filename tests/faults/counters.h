@@ -1,0 +1,27 @@
+#ifndef TESTS_FAULTS_COUNTERS_H_
+#define TESTS_FAULTS_COUNTERS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "common/variables/variable_store.h"
+#include "muster.h"
+
+// Variables that count the steps which were applied to them: a step that is
+// lost, or applied twice or in part, leaves an element with a wrong number.
+namespace muster {
+
+// A dense variable, a table and a scalar, at zero, under SGD with a learning
+// rate of 1.
+absl::Status CreateCounters(VariableStore& variables);
+
+// Adds one to every element of each, in three ways: by a dense and by a sparse
+// gradient, and by assignment. Returns a value.
+Function CountingStep();
+
+//   kInternal  an element is not `expected`; names it
+absl::Status ExpectCounted(VariableStore& variables, int64_t expected);
+
+}  // namespace muster
+
+#endif  // TESTS_FAULTS_COUNTERS_H_
