@@ -342,6 +342,19 @@ absl::StatusOr<int64_t> FakeVariableStore::UpdateCount(absl::string_view) {
   return absl::UnimplementedError("does not count");
 }
 
+absl::Status FakeVariableStore::SaveShards(absl::string_view, int) {
+  return absl::UnimplementedError("has no checkpoints");
+}
+
+absl::StatusOr<std::unique_ptr<VariableSnapshot>>
+FakeVariableStore::TakeSnapshot() {
+  return absl::UnimplementedError("has no checkpoints");
+}
+
+absl::Status FakeVariableStore::Restore(absl::string_view, bool) {
+  return absl::UnimplementedError("has no checkpoints");
+}
+
 absl::StatusOr<std::unique_ptr<VariableSession>> FakeVariableStore::OpenSession(
     absl::Span<const VariableUse> uses) {
   for (const VariableUse& use : uses) {

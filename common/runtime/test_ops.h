@@ -48,6 +48,9 @@ class FakeVariableStore : public VariableStore {
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
   absl::Status SetOptimizer(const proto::Optimizer&) override;
   absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override;
+  absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
+  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
+  absl::Status Restore(absl::string_view prefix, bool values_only) override;
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override;
 

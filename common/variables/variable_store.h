@@ -161,16 +161,14 @@ class VariableStore {
   // go on, and different variables are then of different moments.
   //   kUnavailable  a server was lost; names it
   //   others        of the disk; name the file and the task
-  virtual absl::Status SaveShards(absl::string_view prefix, int shard_count) {
-    (void)shard_count;
-    return absl::UnimplementedError(prefix);
-  }
+  virtual absl::Status SaveShards(absl::string_view prefix,
+                                  int shard_count) = 0;
 
   // Keeps what SaveShards() would write now, to be written while steps go on.
-  // Memory is taken as steps change what is kept. A store that cannot keep it
-  // saves what is there when it is written. Where replicas train in sync, all
-  // processes call it between the same steps; it must not outlive the store.
-  virtual absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot();
+  // Memory is taken as steps change what is kept. Where replicas train in sync,
+  // all processes call it between the same steps; it must not outlive the
+  // store.
+  virtual absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() = 0;
 
   // Takes over the state of every variable of this store from the checkpoint
   // `prefix`, however that was cut. Changes nothing unless all of it is there
@@ -179,10 +177,7 @@ class VariableStore {
   //                     is spelled alike
   //   kInvalidArgument  a variable has another type there; names both
   //   kDataLoss         damaged; names file and offset
-  virtual absl::Status Restore(absl::string_view prefix, bool values_only) {
-    (void)values_only;
-    return absl::UnimplementedError(prefix);
-  }
+  virtual absl::Status Restore(absl::string_view prefix, bool values_only) = 0;
 
   //   kNotFound  a use names no variable of this store
   virtual absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(

@@ -71,6 +71,15 @@ class ReplicaStep::Store final : public VariableStore {
   absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override {
     return local().UpdateCount(name);
   }
+  absl::Status SaveShards(absl::string_view prefix, int shard_count) override {
+    return local().SaveShards(prefix, shard_count);
+  }
+  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override {
+    return local().TakeSnapshot();
+  }
+  absl::Status Restore(absl::string_view prefix, bool values_only) override {
+    return local().Restore(prefix, values_only);
+  }
 
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override {
