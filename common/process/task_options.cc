@@ -77,7 +77,7 @@ ABSL_FLAG(absl::Duration, peer_timeout, absl::Seconds(3),
 ABSL_FLAG(absl::Duration, hang_report_interval, absl::Seconds(30),
           "How long workers that train in sync wait for one of them before "
           "they print who it is.");
-ABSL_FLAG(absl::Duration, evaluator_timeout, absl::InfiniteDuration(),
+ABSL_FLAG(absl::Duration, evaluator_timeout, absl::Hours(7 * 24),
           "How long an evaluator waits for a checkpoint, or for the end of "
           "training, before it gives up; \"inf\" for ever.");
 ABSL_FLAG(absl::Duration, grace_period, absl::Seconds(10),
@@ -233,9 +233,9 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   ASSIGN_OR_RETURN(options.hang_report_interval,
                    Positive("hang_report_interval",
                             absl::GetFlag(FLAGS_hang_report_interval)));
-  ASSIGN_OR_RETURN(options.evaluator_timeout,
-                   Positive("evaluator_timeout",
-                            absl::GetFlag(FLAGS_evaluator_timeout)));
+  ASSIGN_OR_RETURN(
+      options.evaluator_timeout,
+      Positive("evaluator_timeout", absl::GetFlag(FLAGS_evaluator_timeout)));
   ASSIGN_OR_RETURN(options.grace_period,
                    Positive("grace_period", absl::GetFlag(FLAGS_grace_period)));
   options.arguments = line.arguments;

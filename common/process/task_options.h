@@ -61,7 +61,7 @@ struct TaskOptions {
   absl::Duration hang_report_interval = absl::Seconds(30);
 
   // How long an evaluator waits for a checkpoint or the end of training.
-  absl::Duration evaluator_timeout = absl::InfiniteDuration();
+  absl::Duration evaluator_timeout = absl::Hours(7 * 24);
 
   // For an orderly end after SIGTERM.
   absl::Duration grace_period;

@@ -54,7 +54,7 @@ struct RunJobOptions {
   // for a checkpoint where the job does not say; and who is to be told, when it
   // begins to wait, how to interrupt it from another thread.
   int thread_count = 0;
-  absl::Duration evaluator_timeout = absl::InfiniteDuration();
+  absl::Duration evaluator_timeout = absl::Hours(7 * 24);
   std::function<void(std::function<void()> interrupt)> on_interruptible;
 };
 

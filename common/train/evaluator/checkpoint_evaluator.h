@@ -39,8 +39,9 @@ struct ScoredCheckpoint {
 //
 // What has been scored is kept in `log_dir`/evaluator.json, written after the
 // events: an evaluator that is started again goes on behind the last one, and
-// may say one a second time. A checkpoint that is gone before its turn, because
-// training keeps only so many, is named in the log.
+// may say one a second time. A checkpoint that was found and is gone when its
+// turn comes, because training keeps only so many, is named in the log; one
+// that comes and goes between two looks is not seen at all.
 //
 // Training does not know of it, and waits for nothing.
 //
@@ -61,7 +62,7 @@ class CheckpointEvaluator {
     // While it waits, it says so this often.
     absl::Duration report_interval = absl::Seconds(5);
     // How long to wait for a checkpoint, or for the end of training.
-    absl::Duration timeout = absl::InfiniteDuration();
+    absl::Duration timeout = absl::Hours(7 * 24);
     Clock* clock = Clock::Real();  // Borrowed.
     Disk* disk = nullptr;          // Borrowed; null: the machine's.
     // Told after each; null: nobody.

@@ -38,7 +38,7 @@ struct EvalSpec {
   std::string log_dir = "";
   std::vector<ExporterOptions> exporters = {};
   // How long an evaluator waits for a checkpoint or the end of training.
-  absl::Duration timeout = absl::InfiniteDuration();
+  absl::Duration timeout = absl::Hours(7 * 24);
 };
 
 struct TrainAndEvaluateResult {
