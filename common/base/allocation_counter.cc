@@ -28,6 +28,13 @@ void* operator new(size_t size_bytes) {
 void* operator new(size_t size_bytes, std::align_val_t alignment) {
   return CountedAllocate(size_bytes, static_cast<size_t>(alignment));
 }
+void* operator new(size_t size_bytes, const std::nothrow_t&) noexcept {
+  return CountedAllocate(size_bytes, alignof(std::max_align_t));
+}
+void* operator new(size_t size_bytes, std::align_val_t alignment,
+                   const std::nothrow_t&) noexcept {
+  return CountedAllocate(size_bytes, static_cast<size_t>(alignment));
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept {
