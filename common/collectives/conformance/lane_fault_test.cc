@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -142,9 +143,22 @@ class FaultyLane final : public LaneDecorator {
 class LaneFaultTest
     : public testing::TestWithParam<std::tuple<Algorithm, Fault, bool>> {
  protected:
-  // Strikes frame `occurrence`, none if that is 0, and checks what comes of it.
-  // Returns how many frames there were before the strike.
-  int Run(int occurrence) {
+  // Strikes frame `occurrence` and checks what comes of it. Returns whether
+  // there were so many.
+  //
+  // Only time tells of a frame that was dropped. Where the machine is so slow
+  // that the ranks give up before the strike, they are given more of it.
+  bool Run(int occurrence) {
+    absl::Duration timeout = std::get<Fault>(GetParam()) == Fault::kDrop
+                                 ? absl::Milliseconds(150)
+                                 : absl::Seconds(60);
+    std::optional<bool> has_struck;
+    while (!(has_struck = Run(occurrence, timeout)).has_value()) timeout *= 4;
+    return *has_struck;
+  }
+
+  // As above, with so much time for each call; nullopt: it was not enough.
+  std::optional<bool> Run(int occurrence, absl::Duration timeout) {
     const auto& [algorithm, fault, over_sockets] = GetParam();
     auto strike = std::make_shared<Strike>(Strike{fault, occurrence});
     absl::StatusOr<LaneMesh> lanes =
@@ -158,19 +172,19 @@ class LaneFaultTest
     }
     const RankGroup group =
         *MakeMessageGroup(*std::move(lanes), kGeneration, Always(algorithm));
-    const absl::Duration timeout =
-        fault == Fault::kDrop ? absl::Milliseconds(150) : absl::Seconds(60);
     const absl::Time start_time = Clock::Real()->Now();
     int failures = 0;
     const auto statuses = RunRanks(group, [&](Communicator& communicator) {
       return AllReduceOnce(communicator, timeout);
     });
     for (const absl::Status& status : statuses) failures += !status.ok();
+    if (!strike->has_struck && failures > 0 && timeout < absl::Seconds(30)) {
+      return std::nullopt;
+    }
     const bool is_harmless = fault == Fault::kDelay || fault == Fault::kStale;
-    EXPECT_EQ(strike->has_struck, occurrence > 0);
     if (!strike->has_struck || is_harmless) {
       EXPECT_EQ(failures, 0) << statuses[0] << statuses[1] << statuses[2];
-      return strike->passed;
+      return strike->has_struck;
     }
     for (const absl::Status& status : statuses) {
       if (status.ok()) continue;
@@ -194,7 +208,7 @@ class LaneFaultTest
       EXPECT_FALSE(next[rank].ok()) << "rank " << rank;
     }
     EXPECT_LT(Clock::Real()->Now() - start_time, absl::Seconds(20));
-    return strike->passed;
+    return true;
   }
 
   // OK only with the right sum.
@@ -214,12 +228,14 @@ class LaneFaultTest
 };
 
 TEST_P(LaneFaultTest, EveryFrameInTurn) {
-  const int frame_count = Run(0);
-  EXPECT_GT(frame_count, 1);
-  for (int occurrence = 1; occurrence <= frame_count; ++occurrence) {
-    SCOPED_TRACE(absl::StrCat("frame ", occurrence, " of ", frame_count));
-    Run(occurrence);
+  constexpr int kFramesMax = 100;
+  int occurrence = 1;
+  for (bool has_struck = true; has_struck; ++occurrence) {
+    SCOPED_TRACE(absl::StrCat("frame ", occurrence));
+    ASSERT_LT(occurrence, kFramesMax);
+    has_struck = Run(occurrence);
   }
+  EXPECT_GT(occurrence, 2);
 }
 
 std::string NameOf(
