@@ -142,6 +142,21 @@ TEST_F(DefaultStrategyTest, ErrorOfACallbackStopsTheLoop) {
   EXPECT_EQ(steps, 4);
 }
 
+TEST_F(DefaultStrategyTest, AfterAnErrorItStartsOver) {
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<StepLoop> loop,
+                       strategy_->CreateLoop(IdentityStep(), Dataset::Range(3),
+                                             LoopKind::kEvaluate));
+  EXPECT_THAT(loop->Run(kAll,
+                        [](absl::Span<const Tensor> results) {
+                          return results[0].scalar<int64_t>() == 1
+                                     ? absl::AbortedError("lost")
+                                     : absl::OkStatus();
+                        }),
+              StatusIs(absl::StatusCode::kAborted));
+  StepLoop::Outcome outcome;
+  EXPECT_THAT(RunAll(*loop, kAll, &outcome), ElementsAre(0, 1, 2));
+}
+
 TEST(DefaultStrategyOptionsTest, RefusesNegativeNumbers) {
   EXPECT_THAT(DefaultStrategy::Create({.thread_count = -1}),
               StatusIs(absl::StatusCode::kInvalidArgument,

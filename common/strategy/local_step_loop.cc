@@ -15,15 +15,26 @@ absl::StatusOr<std::unique_ptr<StepLoop>> LocalStepLoop::Create(
       std::unique_ptr<Executable> executable,
       Executable::Compile(step, BuiltinOps(), CpuKernels(), variables,
                           {.intra_op_thread_count = options.thread_count}));
-  return std::unique_ptr<StepLoop>(new LocalStepLoop(
-      std::move(executable),
-      options.prefetch_batch_count > 0
-          ? dataset.Prefetch(options.prefetch_batch_count)
-          : dataset));
+  return std::unique_ptr<StepLoop>(
+      new LocalStepLoop(std::move(executable),
+                        options.prefetch_batch_count > 0
+                            ? dataset.Prefetch(options.prefetch_batch_count)
+                            : dataset));
 }
 
 absl::StatusOr<StepLoop::Outcome> LocalStepLoop::Run(int64_t step_count_max,
                                                      OnStep on_step) {
+  absl::StatusOr<Outcome> outcome = RunSteps(step_count_max, on_step);
+  // Whoever tries once more wants all of the data, not what was left of it.
+  if (!outcome.ok()) {
+    iterator_ = nullptr;
+    position_.element = 0;
+  }
+  return outcome;
+}
+
+absl::StatusOr<StepLoop::Outcome> LocalStepLoop::RunSteps(
+    int64_t step_count_max, OnStep on_step) {
   Outcome outcome;
   while (outcome.step_count < step_count_max && !outcome.was_told_to_stop) {
     const bool is_last = is_to_stop_ && is_to_stop_();

@@ -49,6 +49,8 @@ class LocalStepLoop final : public StepLoop {
   LocalStepLoop(std::unique_ptr<Executable> step, Dataset dataset)
       : step_(std::move(step)), dataset_(std::move(dataset)) {}
 
+  absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
+
   const std::unique_ptr<Executable> step_;
   const Dataset dataset_;
   std::unique_ptr<DatasetIterator> iterator_;  // Null between epochs.
