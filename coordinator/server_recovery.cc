@@ -178,30 +178,56 @@ absl::Status ServerRecovery::Restore(absl::string_view prefix,
 
 void ServerRecovery::SaveIfDue(bool at_once) {
   if (options_.checkpoint_dir.empty()) return;
+  const bool has_ending_server = has_ending_server_.exchange(false);
   const absl::Time now = parts_.clock->Now();
-  if (at_once ? cuts_.HoldsAll(parts_.dispatcher->succeeded())
-              : now < last_save_ + options_.checkpoint_interval) {
-    return;
-  }
-  last_save_ = now;
-  const auto save = [&]() -> absl::Status {
-    if (manager_ == nullptr) {
-      ASSIGN_OR_RETURN(manager_, CheckpointManager::Create(
-                                     {.folder = options_.checkpoint_dir,
-                                      .checkpoint_count_max = 2}));
+  const bool is_due = at_once || has_ending_server
+                          ? !cuts_.HoldsAll(parts_.dispatcher->succeeded())
+                          : now >= last_save_ + options_.checkpoint_interval;
+  if (is_due) {
+    last_save_ = now;
+    if (const absl::Status status = Save(); !status.ok()) {
+      LOG(WARNING) << "no checkpoint to recover from was written: " << status;
     }
-    ASSIGN_OR_RETURN(const std::string prefix, manager_->NextPrefix());
-    ASSIGN_OR_RETURN(const std::unique_ptr<VariableSnapshot> snapshot,
-                     TakeSnapshot());
-    const int shard_count = parts_.variables->checkpoint_shard_count();
-    const absl::Status written =
-        snapshot->WriteShards(Disk::Real(), prefix, shard_count);
-    if (written.ok()) return manager_->Publish(prefix, shard_count);
-    manager_->Abandon(prefix, shard_count);
-    return written;
-  };
-  if (const absl::Status status = save(); !status.ok()) {
-    LOG(WARNING) << "no checkpoint to recover from was written: " << status;
+  }
+  if (has_ending_server) LetGoOfEnding();
+}
+
+absl::Status ServerRecovery::Save() {
+  if (manager_ == nullptr) {
+    ASSIGN_OR_RETURN(
+        manager_, CheckpointManager::Create({.folder = options_.checkpoint_dir,
+                                             .checkpoint_count_max = 2}));
+  }
+  ASSIGN_OR_RETURN(const std::string prefix, manager_->NextPrefix());
+  ASSIGN_OR_RETURN(const std::unique_ptr<VariableSnapshot> snapshot,
+                   TakeSnapshot());
+  const int shard_count = parts_.variables->checkpoint_shard_count();
+  const absl::Status written =
+      snapshot->WriteShards(Disk::Real(), prefix, shard_count);
+  if (written.ok()) return manager_->Publish(prefix, shard_count);
+  manager_->Abandon(prefix, shard_count);
+  return written;
+}
+
+void ServerRecovery::NoteEnding() {
+  bool may_save = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    // A loop saves between two of its steps.
+    may_save = !options_.checkpoint_dir.empty() && !loops_.empty();
+  }
+  if (!may_save) return LetGoOfEnding();
+  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  if (std::any_of(states.begin(), states.end(),
+                  [](const ServerWatch::State& s) { return s.is_ending; })) {
+    has_ending_server_.store(true);
+  }
+}
+
+void ServerRecovery::LetGoOfEnding() {
+  const std::vector<ServerWatch::State> states = parts_.watch->states();
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].is_ending) parts_.watch->LetGo(static_cast<int>(i));
   }
 }
 
@@ -219,6 +245,8 @@ uint64_t ServerRecovery::AddLoop(CutParticipant* loop) {
 void ServerRecovery::RemoveLoop(uint64_t id) {
   absl::MutexLock lock(&mutex_);
   loops_.erase(id);
+  // A server may wait for what it would have saved.
+  has_changed_ = true;
 }
 
 // ---- Rollbacks.
@@ -273,6 +301,7 @@ void ServerRecovery::RunLoop() {
       if (stopping_) return;
       has_changed_ = false;
     }
+    NoteEnding();
     if (!HasTrouble()) continue;
     {
       absl::MutexLock lock(&mutex_);

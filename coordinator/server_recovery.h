@@ -86,7 +86,7 @@ class ServerRecovery {
   ServerRecovery(const ServerRecovery&) = delete;
   ServerRecovery& operator=(const ServerRecovery&) = delete;
 
-  // A server was lost or came back. Does not wait.
+  // A server was lost, is about to end, or came back. Does not wait.
   void OnServerChange() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Between the loss of a server and the end of the recovery from it.
@@ -111,9 +111,10 @@ class ServerRecovery {
   // Somebody has changed variables otherwise than by closures.
   void NoteAssigned() { cuts_.DropFirstValues(); }
 
-  // Saves to checkpoint_dir when its interval has passed, or, `at_once`, when
-  // training has done something since the last cut. A save that fails is logged
-  // and changes nothing. By one thread at a time.
+  // Saves to checkpoint_dir when its interval has passed, or, `at_once` or when
+  // a server waits to end, when training has done something since the last cut.
+  // Lets such a server go. A save that fails is logged and changes nothing. By
+  // one thread at a time.
   void SaveIfDue(bool at_once = false);
 
   // What is kept with each cut, and given back with a rollback to it. Null:
@@ -147,6 +148,10 @@ class ServerRecovery {
   };
 
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Servers that wait to end, as long as somebody may save what they hold.
+  void NoteEnding() ABSL_LOCKS_EXCLUDED(mutex_);
+  void LetGoOfEnding();
+  absl::Status Save();
   // Whether all is well again, or the job is over.
   void Recover() ABSL_LOCKS_EXCLUDED(mutex_);
   // Until every server is there. False: the job is over.
@@ -203,6 +208,8 @@ class ServerRecovery {
   Handler handler_ ABSL_GUARDED_BY(mutex_);
   std::optional<Pending> pending_ ABSL_GUARDED_BY(mutex_);
 
+  // A server waits for the next SaveIfDue().
+  std::atomic<bool> has_ending_server_{false};
   std::unique_ptr<CheckpointManager> manager_;  // Of SaveIfDue(); or null.
   absl::Time last_save_;
 

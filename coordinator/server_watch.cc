@@ -20,9 +20,10 @@ namespace {
 // For the transport to tell that cancelled streams are done.
 constexpr absl::Duration kCancelTimeout = absl::Seconds(30);
 
-proto::WatchRequest CoordinatorRequest() {
+proto::WatchRequest CoordinatorRequest(bool may_end = false) {
   proto::WatchRequest request;
   request.set_is_coordinator(true);
+  request.set_may_end(may_end);
   return request;
 }
 
@@ -113,17 +114,28 @@ void ServerWatch::OnAnswer(int server, uint64_t session,
       missing_->MarkPresent({TaskType::kPs, server});
       return;
     }
-    if (watched.lost.ok() && watched.incarnation == incarnation) return;
-    if (watched.lost.ok()) {
+    // It has been let go; what it still says is nothing new.
+    if (watched.may_end && watched.incarnation == incarnation) return;
+    const bool was_there =
+        watched.lost.ok() && watched.incarnation == incarnation;
+    const bool was_ending = was_there && watched.is_ending;
+    watched.is_ending = event->is_ending();
+    if (was_there && watched.is_ending == was_ending) return;
+    if (was_there) {
+      LOG(INFO) << watched.channel->peer() << " has been told to end";
+    } else if (watched.lost.ok()) {
       Lose(&watched, absl::DataLossError(absl::StrCat(
                          "another process, incarnation ",
                          IncarnationString(incarnation), ", is in its place")));
     }
+    watched.may_end = false;
     watched.lost = absl::OkStatus();
     watched.incarnation = incarnation;
     if (end_expected_) return;
-    LOG(INFO) << watched.channel->peer() << " is there, incarnation "
-              << IncarnationString(incarnation);
+    if (!was_there) {
+      LOG(INFO) << watched.channel->peer() << " is there, incarnation "
+                << IncarnationString(incarnation);
+    }
   }
   on_change_();
 }
@@ -132,9 +144,25 @@ std::vector<ServerWatch::State> ServerWatch::states() const {
   std::vector<State> states;
   absl::MutexLock lock(&mutex_);
   for (const Watched& watched : servers_) {
-    states.push_back({watched.incarnation, watched.lost});
+    states.push_back({.incarnation = watched.incarnation,
+                      .lost = watched.lost,
+                      .is_ending = watched.is_ending && !watched.may_end});
   }
   return states;
+}
+
+void ServerWatch::LetGo(int server) {
+  {
+    absl::MutexLock lock(&mutex_);
+    Watched& watched = servers_[server];
+    if (!watched.is_ending || watched.may_end) return;
+    watched.may_end = true;
+    watched.is_to_be_asked = true;
+    wake_ = true;
+    Lose(&watched, absl::UnavailableError("it was told to end"));
+    if (end_expected_) return;
+  }
+  on_change_();
 }
 
 void ServerWatch::OnStreamDone(int server, uint64_t session,
@@ -190,7 +218,8 @@ void ServerWatch::RunLoop() {
           break;
         case Action::Kind::kAsk:
           // A failure is told to the observer.
-          action.stream->Send(ToMessage(CoordinatorRequest())).IgnoreError();
+          action.stream->Send(ToMessage(CoordinatorRequest(action.may_end)))
+              .IgnoreError();
           break;
         case Action::Kind::kCancel:
           action.stream->Cancel();
@@ -226,9 +255,12 @@ bool ServerWatch::Plan(absl::Time now, bool is_tick,
       ++observer_count_;
       action.kind = Action::Kind::kOpen;
       actions->push_back(std::move(action));
-    } else if (is_tick && watched.stream != nullptr) {
+    } else if ((is_tick || watched.is_to_be_asked) &&
+               watched.stream != nullptr) {
+      watched.is_to_be_asked = false;
       action.kind = Action::Kind::kAsk;
       action.stream = watched.stream;
+      action.may_end = watched.may_end;
       actions->push_back(std::move(action));
     }
   }

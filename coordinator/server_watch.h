@@ -49,10 +49,13 @@ class ServerWatch {
     uint64_t incarnation = 0;
     // Of a lost server why, with a TaskFailure; OK for the others.
     absl::Status lost;
+    // It was told to end, and waits to be let go.
+    bool is_ending = false;
   };
 
-  // Called whenever a server has been lost or has come back: as the process
-  // that it was, which has all that it held, or as another. On a thread of this
+  // Called whenever a server has been lost, is about to end, or has come back:
+  // as the process that it was, which has all that it held, or as another. On a
+  // thread of this
   // object or of the transport, without a lock; states() says what is true.
   using OnChange = std::function<void()>;
 
@@ -72,6 +75,10 @@ class ServerWatch {
   // By server.
   std::vector<State> states() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // A server that is ending need not wait for this process any longer, and is
+  // lost from now on.
+  void LetGo(int server) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Servers that go away from now on are not lost: the job is over.
   void ExpectEnd() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -85,9 +92,12 @@ class ServerWatch {
     bool is_open = false;  // A stream is there or on its way.
     std::shared_ptr<Stream> stream;
     uint64_t incarnation = 0;
-    absl::Status lost;       // Not OK while it is.
-    int silent_ticks = 0;    // Since the last answer.
-    bool is_broken = false;  // No answer since the stream broke.
+    absl::Status lost;            // Not OK while it is.
+    bool is_ending = false;       // This incarnation has said so.
+    bool may_end = false;         // It has been let go, and is to be told so.
+    bool is_to_be_asked = false;  // Before the next tick.
+    int silent_ticks = 0;         // Since the last answer.
+    bool is_broken = false;       // No answer since the stream broke.
     int failed_open_count = 0;
     absl::Time next_open_time = absl::InfinitePast();
     std::string last_error;
@@ -99,6 +109,7 @@ class ServerWatch {
     int server = 0;
     uint64_t session = 0;
     std::shared_ptr<Stream> stream;
+    bool may_end = false;
   };
 
   void OnAnswer(int server, uint64_t session, const ReceivedMessage& message)

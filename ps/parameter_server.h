@@ -54,8 +54,10 @@ class ParameterServer {
   // Serves until there is reason to stop, and lets answers under way go out.
   ParameterService::Outcome AwaitEnd();
 
-  // Makes AwaitEnd() return. For signal handling threads.
+  // Make AwaitEnd() return: at once, or when what this server holds is saved.
+  // For signal handling threads.
   void Stop() { service_.Stop(); }
+  void BeginEnd() { service_.BeginEnd(); }
 
  private:
   explicit ParameterServer(const Options& options);

@@ -40,8 +40,10 @@ class ParameterService::Watcher final : public StreamObserver {
       is_coordinator_ = true;
       service_->CoordinatorCame();
     }
+    if (is_coordinator_ && request->may_end()) service_->LetGo();
     proto::WatchEvent event;
     event.set_incarnation(service_->door_.self().incarnation);
+    event.set_is_ending(service_->is_ending());
     const absl::Status sent =
         stream_->Send(Message{event.SerializeAsString(), {}});
     if (!sent.ok()) stream_->Finish(sent);
@@ -173,6 +175,8 @@ void ParameterService::HandleShutdown(ReceivedMessage message,
   absl::MutexLock lock(&mutex_);
   if (is_ended_) return;
   is_ended_ = true;
+  // Both are told to end together when a whole job is.
+  if (is_ending_) return;
   outcome_ = {End::kShutdown, request->exit_code(), absl::OkStatus()};
 }
 
@@ -181,6 +185,28 @@ void ParameterService::Stop() {
   if (is_ended_) return;
   is_ended_ = true;
   outcome_ = {End::kStopped, 0, absl::OkStatus()};
+}
+
+void ParameterService::BeginEnd() {
+  {
+    absl::MutexLock lock(&mutex_);
+    is_ending_ = true;
+    if (coordinator_count_ > 0) {
+      LOG(INFO) << "told to end by a signal; waiting for the coordinator to "
+                   "save what this server holds";
+      return;
+    }
+  }
+  Stop();
+}
+
+bool ParameterService::is_ending() {
+  absl::MutexLock lock(&mutex_);
+  return is_ending_;
+}
+
+void ParameterService::LetGo() {
+  if (is_ending()) Stop();
 }
 
 absl::Status ParameterService::CheckCluster(
@@ -227,7 +253,7 @@ ParameterService::Outcome ParameterService::AwaitEnd(
   while (true) {
     // The one wait without an end: a server serves until it is told otherwise.
     mutex_.Await(absl::Condition(&ended_or_lost));
-    if (is_ended_) return outcome_;
+    if (is_ended_ || is_ending_) return outcome_;
     LOG(INFO) << "the coordinator broke off; waiting "
               << absl::FormatDuration(coordinator_grace)
               << " for it to come back";

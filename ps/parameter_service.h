@@ -47,7 +47,7 @@ class ParameterService {
   // Why a server stops serving.
   enum class End {
     kShutdown,         // It was asked to, by Shutdown.
-    kStopped,          // Stop() was called in this process.
+    kStopped,          // Stop() or BeginEnd() was called in this process.
     kCoordinatorLost,  // Its coordinator broke off and did not come back.
     kNoCoordinator,    // None came in time, or none after one was lost.
   };
@@ -65,6 +65,10 @@ class ParameterService {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // As Stop(), once the coordinator has saved what this server holds, and lets
+  // it go; at once where there is none.
+  void BeginEnd() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Forgets the job and everything it left.
   void Reset() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -80,6 +84,8 @@ class ParameterService {
   absl::StatusOr<Message> SetOptimizer(const ReceivedMessage& message);
   absl::StatusOr<Message> Exchange(const ReceivedMessage& message);
   absl::Status CheckCluster(const proto::WatchRequest& request) const;
+  bool is_ending() ABSL_LOCKS_EXCLUDED(mutex_);
+  void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
   void CoordinatorCame() ABSL_LOCKS_EXCLUDED(mutex_);
   void CoordinatorWent() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -90,6 +96,7 @@ class ParameterService {
   Service service_;
 
   absl::Mutex mutex_;
+  bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;  // BeginEnd() was called.
   bool is_ended_ ABSL_GUARDED_BY(mutex_) = false;
   Outcome outcome_ ABSL_GUARDED_BY(mutex_);
   int coordinator_count_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -69,7 +69,7 @@ absl::Status ServeParameters(const TaskOptions& options,
                           .incarnation = Incarnation(identity.incarnation),
                           .seed = options.seed})
             << std::endl;
-  signals.SetHandler([&server](int) { server->Stop(); });
+  signals.SetHandler([&server](int) { server->BeginEnd(); });
   const absl::Status status = AwaitEnd(options, server.get(), &signals);
   signals.SetHandler(nullptr);
   return status;

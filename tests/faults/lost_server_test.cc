@@ -18,6 +18,7 @@ namespace muster {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr TaskId kChief = ClusterUnderTest::kChief;
 constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
@@ -35,7 +36,8 @@ class LostServerTest : public testing::Test {
     cluster_->set_job("tests/faults/recovering_digits.job");
   }
 
-  void Train(int epochs, bool keeps_checkpoints) {
+  void Train(int epochs, bool keeps_checkpoints,
+             std::vector<std::string> chief_flags = {}) {
     cluster_->set_epochs(epochs);
     std::vector<std::string> flags = {"--coordinator_timeout=5s"};
     for (const TaskId& task : {kPs0, kPs1, kWorker0, kWorker1}) {
@@ -46,6 +48,7 @@ class LostServerTest : public testing::Test {
       flags.push_back(
           absl::StrCat("recovery_dir=", cluster_->run_dir(), "/recovery"));
     }
+    flags.insert(flags.end(), chief_flags.begin(), chief_flags.end());
     ASSERT_OK(cluster_->Start(kChief, flags));
   }
 
@@ -82,6 +85,40 @@ TEST_F(LostServerTest, TrainingGoesOnFromTheNewestCheckpoint) {
   ExpectAllEndWell();
   EXPECT_THAT(cluster_->process(kChief).output(),
               HasSubstr("training was rolled back to checkpoint"));
+}
+
+TEST_F(LostServerTest, AServerThatIsToldToEndIsSavedFirst) {
+  // Not for its turn: for the server.
+  Train(60, /*keeps_checkpoints=*/true,
+        {"--set", "recovery_interval_seconds=3600"});
+  AwaitLine("Epoch 20/60");
+  ProcessUnderTest& server = cluster_->process(kPs1);
+  server.SendSignal(SIGTERM);
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, server.AwaitEnd());
+  EXPECT_EQ(end.ShellCode(), 128 + SIGTERM);
+  EXPECT_THAT(server.output(),
+              HasSubstr("waiting for the coordinator to save"));
+  AwaitLine("has been told to end");
+  ASSERT_OK(cluster_->Start(kPs1));
+  AwaitLine("training was rolled back to checkpoint");
+  AwaitLine("training goes back from epoch");
+  EXPECT_THAT(cluster_->process(kChief).output(),
+              Not(HasSubstr("to epoch 1,")));
+  AwaitLine("Epoch 60/60");
+  ExpectAllEndWell();
+}
+
+TEST_F(LostServerTest, AServerWhoseJobKeepsNoCheckpointsEndsAtOnce) {
+  Train(60, /*keeps_checkpoints=*/false);
+  AwaitLine("Epoch 3/60");
+  cluster_->process(kPs1).SendSignal(SIGTERM);
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
+                       cluster_->process(kPs1).AwaitEnd(absl::Seconds(8)));
+  EXPECT_EQ(end.ShellCode(), 128 + SIGTERM);
+  ASSERT_OK(cluster_->Start(kPs1));
+  AwaitLine("to epoch 1, step 0");
+  AwaitLine("Epoch 60/60");
+  ExpectAllEndWell();
 }
 
 TEST_F(LostServerTest, WithoutACheckpointTrainingBeginsAnew) {
