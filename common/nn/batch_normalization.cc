@@ -35,10 +35,12 @@ std::vector<int64_t> AllAxesButTheLast(const Shape& shape) {
 void BatchNormalizationLayer::Build(const Shape& input) {
   const Shape shape = {internal::ChannelCount(input)};
   if (options_.scale) {
-    gamma_ = AddWeight("gamma", shape, options_.gamma_initializer);
+    gamma_ = AddWeight("gamma", shape, options_.gamma_initializer,
+                       {.regularizer = options_.gamma_regularizer});
   }
   if (options_.center) {
-    beta_ = AddWeight("beta", shape, options_.beta_initializer);
+    beta_ = AddWeight("beta", shape, options_.beta_initializer,
+                      {.regularizer = options_.beta_regularizer});
   }
   const WeightOptions moving{.trainable = false,
                              .aggregation = proto::AGGREGATION_MEAN};

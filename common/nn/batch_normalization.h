@@ -5,6 +5,7 @@
 
 #include "common/nn/initializers.h"
 #include "common/nn/layer.h"
+#include "common/nn/regularizers.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -17,6 +18,8 @@ struct BatchNormalizationOptions {
   bool scale = true;   // Multiplies by gamma.
   proto::Initializer beta_initializer = Zeros();
   proto::Initializer gamma_initializer = Ones();
+  Regularizer beta_regularizer = {};
+  Regularizer gamma_regularizer = {};
   proto::Initializer moving_mean_initializer = Zeros();
   proto::Initializer moving_variance_initializer = Ones();
   // Statistics of what all replicas see that train in sync, each element

@@ -48,10 +48,12 @@ void Conv2DLayer::Build(const Shape& input) {
       {AtLeastZero(kernel_size_.height), AtLeastZero(kernel_size_.width),
        channels == Shape::kUnknown ? channels : channels / groups,
        AtLeastZero(filters_)},
-      options_.kernel_initializer);
+      options_.kernel_initializer,
+      {.regularizer = options_.kernel_regularizer});
   if (options_.use_bias) {
     bias_ =
-        AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer);
+        AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer,
+                  {.regularizer = options_.bias_regularizer});
   }
 }
 
@@ -95,10 +97,12 @@ void Conv1DLayer::Build(const Shape& input) {
                 {AtLeastZero(kernel_size_),
                  channels == Shape::kUnknown ? channels : channels / groups,
                  AtLeastZero(filters_)},
-                options_.kernel_initializer);
+                options_.kernel_initializer,
+                {.regularizer = options_.kernel_regularizer});
   if (options_.use_bias) {
     bias_ =
-        AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer);
+        AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer,
+                  {.regularizer = options_.bias_regularizer});
   }
 }
 

@@ -7,6 +7,7 @@
 #include "common/nn/activations.h"
 #include "common/nn/initializers.h"
 #include "common/nn/layer.h"
+#include "common/nn/regularizers.h"
 #include "common/nn/window.h"
 #include "proto/variable.pb.h"
 
@@ -25,6 +26,8 @@ struct Conv2DLayerOptions {
   bool use_bias = true;
   proto::Initializer kernel_initializer = GlorotUniform();
   proto::Initializer bias_initializer = Zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
   std::string name = "";
 };
 
@@ -61,6 +64,8 @@ struct Conv1DLayerOptions {
   bool use_bias = true;
   proto::Initializer kernel_initializer = GlorotUniform();
   proto::Initializer bias_initializer = Zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
   std::string name = "";
 };
 

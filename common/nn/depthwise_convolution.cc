@@ -57,10 +57,12 @@ void DepthwiseConv2DLayer::Build(const Shape& input) {
   kernel_ = AddWeight(
       "kernel",
       DepthwiseKernelShape(kernel_size_, channels, options_.depth_multiplier),
-      options_.depthwise_initializer);
+      options_.depthwise_initializer,
+      {.regularizer = options_.depthwise_regularizer});
   if (options_.use_bias) {
     bias_ = AddWeight("bias", {Times(channels, options_.depth_multiplier)},
-                      options_.bias_initializer);
+                      options_.bias_initializer,
+                      {.regularizer = options_.bias_regularizer});
   }
 }
 
@@ -92,13 +94,16 @@ void SeparableConv2DLayer::Build(const Shape& input) {
   depthwise_kernel_ = AddWeight(
       "depthwise_kernel",
       DepthwiseKernelShape(kernel_size_, channels, options_.depth_multiplier),
-      options_.depthwise_initializer);
+      options_.depthwise_initializer,
+      {.regularizer = options_.depthwise_regularizer});
   pointwise_kernel_ =
       AddWeight("pointwise_kernel",
                 {1, 1, Times(channels, options_.depth_multiplier), filters},
-                options_.pointwise_initializer);
+                options_.pointwise_initializer,
+                {.regularizer = options_.pointwise_regularizer});
   if (options_.use_bias) {
-    bias_ = AddWeight("bias", {filters}, options_.bias_initializer);
+    bias_ = AddWeight("bias", {filters}, options_.bias_initializer,
+                      {.regularizer = options_.bias_regularizer});
   }
 }
 

@@ -7,6 +7,7 @@
 #include "common/nn/activations.h"
 #include "common/nn/initializers.h"
 #include "common/nn/layer.h"
+#include "common/nn/regularizers.h"
 #include "common/nn/window.h"
 #include "proto/variable.pb.h"
 
@@ -24,6 +25,8 @@ struct DepthwiseConv2DLayerOptions {
   bool use_bias = true;
   proto::Initializer depthwise_initializer = GlorotUniform();
   proto::Initializer bias_initializer = Zeros();
+  Regularizer depthwise_regularizer = {};
+  Regularizer bias_regularizer = {};
   std::string name = "";
 };
 
@@ -59,6 +62,9 @@ struct SeparableConv2DLayerOptions {
   proto::Initializer depthwise_initializer = GlorotUniform();
   proto::Initializer pointwise_initializer = GlorotUniform();
   proto::Initializer bias_initializer = Zeros();
+  Regularizer depthwise_regularizer = {};
+  Regularizer pointwise_regularizer = {};
+  Regularizer bias_regularizer = {};
   std::string name = "";
 };
 

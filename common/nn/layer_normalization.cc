@@ -41,10 +41,12 @@ void LayerNormalizationLayer::Build(const Shape& input) {
     shape.AddDim(input.dim(static_cast<int>(axis)));
   }
   if (options_.scale) {
-    gamma_ = AddWeight("gamma", shape, options_.gamma_initializer);
+    gamma_ = AddWeight("gamma", shape, options_.gamma_initializer,
+                       {.regularizer = options_.gamma_regularizer});
   }
   if (options_.center) {
-    beta_ = AddWeight("beta", shape, options_.beta_initializer);
+    beta_ = AddWeight("beta", shape, options_.beta_initializer,
+                      {.regularizer = options_.beta_regularizer});
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/nn/initializers.h"
 #include "common/nn/layer.h"
+#include "common/nn/regularizers.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -20,6 +21,8 @@ struct LayerNormalizationOptions {
   bool scale = true;      // Multiplies by gamma.
   proto::Initializer beta_initializer = Zeros();
   proto::Initializer gamma_initializer = Ones();
+  Regularizer beta_regularizer = {};
+  Regularizer gamma_regularizer = {};
   std::string name = "";
 };
 

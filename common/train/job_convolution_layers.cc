@@ -66,6 +66,9 @@ absl::Status ReadWindow(absl::string_view kind, const Job& job,
   if (job.has_use_bias()) options.use_bias = job.use_bias();
   options.bias_initializer =
       ToInitializer(job.bias_initializer(), options.bias_initializer);
+  ASSIGN_OR_RETURN(options.bias_regularizer,
+                   ToRegularizer(absl::StrCat(kind, ".bias_regularizer"),
+                                 job.bias_regularizer()));
   return absl::OkStatus();
 }
 
@@ -79,6 +82,9 @@ absl::StatusOr<LayerPtr> BuildConv2D(const std::string& name,
   if (job.has_groups()) options.groups = job.groups();
   options.kernel_initializer =
       ToInitializer(job.kernel_initializer(), options.kernel_initializer);
+  ASSIGN_OR_RETURN(
+      options.kernel_regularizer,
+      ToRegularizer("conv2d.kernel_regularizer", job.kernel_regularizer()));
   return Conv2D(job.filters(), kernel_size, options);
 }
 
@@ -97,6 +103,12 @@ absl::StatusOr<LayerPtr> BuildConv1D(const std::string& name,
       ToInitializer(job.kernel_initializer(), options.kernel_initializer);
   options.bias_initializer =
       ToInitializer(job.bias_initializer(), options.bias_initializer);
+  ASSIGN_OR_RETURN(
+      options.kernel_regularizer,
+      ToRegularizer("conv1d.kernel_regularizer", job.kernel_regularizer()));
+  ASSIGN_OR_RETURN(
+      options.bias_regularizer,
+      ToRegularizer("conv1d.bias_regularizer", job.bias_regularizer()));
   return Conv1D(job.filters(), job.kernel_size(), options);
 }
 
@@ -112,6 +124,9 @@ absl::StatusOr<LayerPtr> BuildDepthwiseConv2D(
   }
   options.depthwise_initializer =
       ToInitializer(job.depthwise_initializer(), options.depthwise_initializer);
+  ASSIGN_OR_RETURN(options.depthwise_regularizer,
+                   ToRegularizer("depthwise_conv2d.depthwise_regularizer",
+                                 job.depthwise_regularizer()));
   return DepthwiseConv2D(kernel_size, options);
 }
 
@@ -130,11 +145,17 @@ absl::StatusOr<LayerPtr> BuildSeparableConv2D(
       ToInitializer(job.depthwise_initializer(), options.depthwise_initializer);
   options.pointwise_initializer =
       ToInitializer(job.pointwise_initializer(), options.pointwise_initializer);
+  ASSIGN_OR_RETURN(options.depthwise_regularizer,
+                   ToRegularizer("separable_conv2d.depthwise_regularizer",
+                                 job.depthwise_regularizer()));
+  ASSIGN_OR_RETURN(options.pointwise_regularizer,
+                   ToRegularizer("separable_conv2d.pointwise_regularizer",
+                                 job.pointwise_regularizer()));
   return SeparableConv2D(job.filters(), kernel_size, options);
 }
 
-LayerPtr BuildBatchNormalization(const std::string& name,
-                                 const JobLayer::BatchNormalization& job) {
+absl::StatusOr<LayerPtr> BuildBatchNormalization(
+    const std::string& name, const JobLayer::BatchNormalization& job) {
   BatchNormalizationOptions options{.synchronized = job.synchronized(),
                                     .name = name};
   if (job.has_momentum()) options.momentum = job.momentum();
@@ -149,6 +170,12 @@ LayerPtr BuildBatchNormalization(const std::string& name,
       job.moving_mean_initializer(), options.moving_mean_initializer);
   options.moving_variance_initializer = ToInitializer(
       job.moving_variance_initializer(), options.moving_variance_initializer);
+  ASSIGN_OR_RETURN(options.beta_regularizer,
+                   ToRegularizer("batch_normalization.beta_regularizer",
+                                 job.beta_regularizer()));
+  ASSIGN_OR_RETURN(options.gamma_regularizer,
+                   ToRegularizer("batch_normalization.gamma_regularizer",
+                                 job.gamma_regularizer()));
   return BatchNormalization(options);
 }
 

@@ -61,8 +61,8 @@ absl::StatusOr<RandomFactor> ToFactor(absl::string_view field,
       absl::StrCat(field, " must be one number or two, got ", numbers.size()));
 }
 
-LayerPtr BuildLayerNormalization(const std::string& name,
-                                 const JobLayer::LayerNormalization& job) {
+absl::StatusOr<LayerPtr> BuildLayerNormalization(
+    const std::string& name, const JobLayer::LayerNormalization& job) {
   LayerNormalizationOptions options{.name = name};
   if (!job.axis().empty()) {
     options.axis.assign(job.axis().begin(), job.axis().end());
@@ -74,6 +74,12 @@ LayerPtr BuildLayerNormalization(const std::string& name,
       ToInitializer(job.beta_initializer(), options.beta_initializer);
   options.gamma_initializer =
       ToInitializer(job.gamma_initializer(), options.gamma_initializer);
+  ASSIGN_OR_RETURN(options.beta_regularizer,
+                   ToRegularizer("layer_normalization.beta_regularizer",
+                                 job.beta_regularizer()));
+  ASSIGN_OR_RETURN(options.gamma_regularizer,
+                   ToRegularizer("layer_normalization.gamma_regularizer",
+                                 job.gamma_regularizer()));
   return LayerNormalization(options);
 }
 

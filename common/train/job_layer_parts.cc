@@ -1,5 +1,6 @@
 #include "common/train/job_layer_parts.h"
 
+#include <cmath>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -8,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "common/nn/activations.h"
 #include "common/nn/initializers.h"
+#include "common/nn/regularizers.h"
 #include "proto/training_job.pb.h"
 #include "proto/variable.pb.h"
 
@@ -107,6 +109,33 @@ proto::Initializer ToInitializer(const JobInitializer& job,
       break;
   }
   return fallback;
+}
+
+absl::StatusOr<Regularizer> ToRegularizer(absl::string_view field,
+                                          const proto::JobRegularizer& job) {
+  double l1 = 0;
+  double l2 = 0;
+  switch (job.kind_case()) {
+    case proto::JobRegularizer::kL1:
+      l1 = job.l1().has_l1() ? job.l1().l1() : 0.01;
+      break;
+    case proto::JobRegularizer::kL2:
+      l2 = job.l2().has_l2() ? job.l2().l2() : 0.01;
+      break;
+    case proto::JobRegularizer::kL1L2:
+      l1 = job.l1_l2().l1();
+      l2 = job.l1_l2().l2();
+      break;
+    case proto::JobRegularizer::KIND_NOT_SET:
+      return Regularizer();
+  }
+  const auto is_factor = [](double x) { return x >= 0 && std::isfinite(x); };
+  if (!is_factor(l1) || !is_factor(l2)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " must have finite factors of at least 0, got l1 ",
+                     l1, " and l2 ", l2));
+  }
+  return L1L2({.l1 = l1, .l2 = l2});
 }
 
 absl::Status ExpectPositive(absl::string_view field, int64_t value) {

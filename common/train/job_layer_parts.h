@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/nn/activations.h"
+#include "common/nn/regularizers.h"
 #include "proto/training_job.pb.h"
 #include "proto/variable.pb.h"
 
@@ -20,6 +21,10 @@ absl::StatusOr<Activation> ToActivation(
 // `fallback` when the job says nothing.
 proto::Initializer ToInitializer(const proto::JobInitializer& job,
                                  const proto::Initializer& fallback);
+
+// None when the job says nothing; errors begin with the field.
+absl::StatusOr<Regularizer> ToRegularizer(absl::string_view field,
+                                          const proto::JobRegularizer& job);
 
 absl::Status ExpectPositive(absl::string_view field, int64_t value);
 

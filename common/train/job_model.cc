@@ -42,6 +42,12 @@ absl::StatusOr<LayerPtr> BuildDense(const std::string& name,
       ToInitializer(dense.kernel_initializer(), options.kernel_initializer);
   options.bias_initializer =
       ToInitializer(dense.bias_initializer(), options.bias_initializer);
+  ASSIGN_OR_RETURN(
+      options.kernel_regularizer,
+      ToRegularizer("dense.kernel_regularizer", dense.kernel_regularizer()));
+  ASSIGN_OR_RETURN(
+      options.bias_regularizer,
+      ToRegularizer("dense.bias_regularizer", dense.bias_regularizer()));
   return Dense(dense.units(), options);
 }
 
@@ -53,6 +59,9 @@ absl::StatusOr<LayerPtr> BuildEmbedding(const std::string& name,
   EmbeddingOptions options{.mask_zero = embedding.mask_zero(), .name = name};
   options.embeddings_initializer = ToInitializer(
       embedding.embeddings_initializer(), options.embeddings_initializer);
+  ASSIGN_OR_RETURN(options.embeddings_regularizer,
+                   ToRegularizer("embedding.embeddings_regularizer",
+                                 embedding.embeddings_regularizer()));
   return Embedding(embedding.input_dim(), embedding.output_dim(), options);
 }
 
@@ -119,6 +128,7 @@ absl::StatusOr<LayerPtr> BuildLayerWithOptions(const JobLayer& job) {
                      ParseDTypePolicy(job.dtype_policy()));
     layer->set_dtype_policy(policy);
   }
+  if (job.has_trainable()) layer->set_trainable(job.trainable());
   return layer;
 }
 

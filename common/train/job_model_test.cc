@@ -140,6 +140,49 @@ void ExpectRefused(const std::string& text, const std::string& message) {
       << text;
 }
 
+TEST(JobModelTest, WeightsAreRegularizedAndFrozenAsTheJobSays) {
+  ASSERT_OK_AND_ASSIGN(const LayerPtr model, Parse(R"(
+    functional {
+      inputs { name: "image" shape: [8, 8, 2] }
+      layers { conv2d { filters: 4 kernel_size: 3
+                        kernel_regularizer { l2 {} }
+                        bias_regularizer { l1 { l1: 0.1 } } } }
+      layers { depthwise_conv2d { kernel_size: 3
+                                  depthwise_regularizer { l1 {} } } }
+      layers { batch_normalization { gamma_regularizer { l2 {} } } }
+      layers { separable_conv2d { filters: 3 kernel_size: 1
+                                  pointwise_regularizer { l2 {} } }
+               trainable: false }
+      layers { layer_normalization { beta_regularizer { l2 {} } } }
+      layers { reshape { target_shape: [4, 12] } }
+      layers { lstm { units: 2 return_sequences: true
+                      recurrent_regularizer { l1_l2 { l1: 1 l2: 2 } } } }
+      layers { conv1d { filters: 2 kernel_size: 2
+                        kernel_regularizer { l2 { l2: 1 } } } }
+      layers { flatten {} }
+      layers { dense { units: 2 bias_regularizer { l2 {} } } }
+    })"));
+  ASSERT_OK(Build(model));
+  std::vector<std::string> regularized;
+  std::vector<std::string> frozen;
+  for (const Weight& weight : model->weights()) {
+    if (weight.regularizer()) regularized.push_back(weight.name());
+    if (!weight.trainable()) frozen.push_back(weight.name());
+  }
+  EXPECT_THAT(
+      regularized,
+      ElementsAre("conv2d/kernel", "conv2d/bias", "depthwise_conv2d/kernel",
+                  "batch_normalization/gamma",
+                  "separable_conv2d/pointwise_kernel",
+                  "layer_normalization/beta", "lstm/lstm_cell/recurrent_kernel",
+                  "conv1d/kernel", "dense/bias"));
+  EXPECT_THAT(frozen, ElementsAre("batch_normalization/moving_mean",
+                                  "batch_normalization/moving_variance",
+                                  "separable_conv2d/depthwise_kernel",
+                                  "separable_conv2d/pointwise_kernel",
+                                  "separable_conv2d/bias"));
+}
+
 TEST(JobModelTest, MistakesNameTheField) {
   ExpectRefused("", "model has no layers");
   ExpectRefused("application {}", "model.application says nothing");
@@ -148,6 +191,10 @@ TEST(JobModelTest, MistakesNameTheField) {
                 "model.sequential.layers[0]: conv2d.kernel_size must be");
   ExpectRefused("sequential { layers { conv2d { kernel_size: 2 } } }",
                 "conv2d.filters must be at least 1");
+  ExpectRefused(
+      "sequential { layers { dense { units: 1 "
+      "kernel_regularizer { l2 { l2: -1 } } } } }",
+      "dense.kernel_regularizer must have finite factors of at least 0");
   ExpectRefused("sequential { layers { max_pooling2d { pool_size: 0 } } }",
                 "max_pooling2d.pool_size must be at least 1");
   ExpectRefused("sequential { layers { zero_padding2d { padding: [1,2,3] } } }",

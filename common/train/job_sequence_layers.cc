@@ -36,6 +36,15 @@ absl::StatusOr<Options> CommonOptions(absl::string_view kind,
       ToInitializer(job.recurrent_initializer(), options.recurrent_initializer);
   options.bias_initializer =
       ToInitializer(job.bias_initializer(), options.bias_initializer);
+  ASSIGN_OR_RETURN(options.kernel_regularizer,
+                   ToRegularizer(absl::StrCat(kind, ".kernel_regularizer"),
+                                 job.kernel_regularizer()));
+  ASSIGN_OR_RETURN(options.recurrent_regularizer,
+                   ToRegularizer(absl::StrCat(kind, ".recurrent_regularizer"),
+                                 job.recurrent_regularizer()));
+  ASSIGN_OR_RETURN(options.bias_regularizer,
+                   ToRegularizer(absl::StrCat(kind, ".bias_regularizer"),
+                                 job.bias_regularizer()));
   options.sequence = {.dropout = job.dropout(),
                       .recurrent_dropout = job.recurrent_dropout(),
                       .return_sequences = job.return_sequences(),
@@ -112,6 +121,12 @@ absl::StatusOr<LayerPtr> BuildAttention(
       ToInitializer(job.kernel_initializer(), options.kernel_initializer);
   options.bias_initializer =
       ToInitializer(job.bias_initializer(), options.bias_initializer);
+  ASSIGN_OR_RETURN(options.kernel_regularizer,
+                   ToRegularizer("multi_head_attention.kernel_regularizer",
+                                 job.kernel_regularizer()));
+  ASSIGN_OR_RETURN(options.bias_regularizer,
+                   ToRegularizer("multi_head_attention.bias_regularizer",
+                                 job.bias_regularizer()));
   return MultiHeadAttention(job.num_heads(), job.key_dim(), options);
 }
 

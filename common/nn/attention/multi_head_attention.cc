@@ -67,10 +67,12 @@ MultiHeadAttentionLayer::Projection MultiHeadAttentionLayer::AddProjection(
   Projection projection;
   projection.kernel =
       AddWeight(absl::StrCat(name, "/kernel"), {features, heads, dim},
-                options_.kernel_initializer);
+                options_.kernel_initializer,
+                {.regularizer = options_.kernel_regularizer});
   if (options_.use_bias) {
     projection.bias = AddWeight(absl::StrCat(name, "/bias"), {heads, dim},
-                                options_.bias_initializer);
+                                options_.bias_initializer,
+                                {.regularizer = options_.bias_regularizer});
   }
   return projection;
 }
@@ -91,10 +93,12 @@ void MultiHeadAttentionLayer::BuildMany(absl::Span<const Shape> inputs) {
   output_.kernel = AddWeight("attention_output/kernel",
                              {std::max<int64_t>(num_heads_, 0),
                               std::max<int64_t>(value_dim(), 0), width},
-                             options_.kernel_initializer);
+                             options_.kernel_initializer,
+                             {.regularizer = options_.kernel_regularizer});
   if (options_.use_bias) {
     output_.bias =
-        AddWeight("attention_output/bias", {width}, options_.bias_initializer);
+        AddWeight("attention_output/bias", {width}, options_.bias_initializer,
+                  {.regularizer = options_.bias_regularizer});
   }
 }
 

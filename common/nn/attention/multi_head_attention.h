@@ -10,6 +10,7 @@
 #include "common/nn/initializers.h"
 #include "common/nn/layer.h"
 #include "common/nn/masks.h"
+#include "common/nn/regularizers.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -27,6 +28,8 @@ struct MultiHeadAttentionOptions {
   bool return_attention_scores = false;
   proto::Initializer kernel_initializer = GlorotUniform();
   proto::Initializer bias_initializer = Zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
   uint64_t seed = 0;  // Of dropout; 0: from the model's.
   std::string name = "";
 };

@@ -31,12 +31,16 @@ int64_t Features(const Shape& input) {
 void SimpleRNNLayer::Build(const Shape& input) {
   const int64_t units = AtLeastZero(this->units());
   kernel_ = AddWeight("simple_rnn_cell/kernel", {Features(input), units},
-                      options_.kernel_initializer);
-  recurrent_kernel_ = AddWeight("simple_rnn_cell/recurrent_kernel",
-                                {units, units}, options_.recurrent_initializer);
+                      options_.kernel_initializer,
+                      {.regularizer = options_.kernel_regularizer});
+  recurrent_kernel_ =
+      AddWeight("simple_rnn_cell/recurrent_kernel", {units, units},
+                options_.recurrent_initializer,
+                {.regularizer = options_.recurrent_regularizer});
   if (options_.use_bias) {
     bias_ =
-        AddWeight("simple_rnn_cell/bias", {units}, options_.bias_initializer);
+        AddWeight("simple_rnn_cell/bias", {units}, options_.bias_initializer,
+                  {.regularizer = options_.bias_regularizer});
   }
 }
 
@@ -60,12 +64,15 @@ LayerPtr SimpleRNN(int64_t units, const SimpleRNNOptions& options) {
 void LSTMLayer::Build(const Shape& input) {
   const int64_t units = AtLeastZero(this->units());
   kernel_ = AddWeight("lstm_cell/kernel", {Features(input), 4 * units},
-                      options_.kernel_initializer);
+                      options_.kernel_initializer,
+                      {.regularizer = options_.kernel_regularizer});
   recurrent_kernel_ =
       AddWeight("lstm_cell/recurrent_kernel", {units, 4 * units},
-                options_.recurrent_initializer);
+                options_.recurrent_initializer,
+                {.regularizer = options_.recurrent_regularizer});
   if (options_.use_bias) {
-    bias_ = AddWeight("lstm_cell/bias", {4 * units}, BiasInitializer());
+    bias_ = AddWeight("lstm_cell/bias", {4 * units}, BiasInitializer(),
+                      {.regularizer = options_.bias_regularizer});
   }
 }
 
@@ -113,13 +120,17 @@ LayerPtr LSTM(int64_t units, const LSTMOptions& options) {
 void GRULayer::Build(const Shape& input) {
   const int64_t units = AtLeastZero(this->units());
   kernel_ = AddWeight("gru_cell/kernel", {Features(input), 3 * units},
-                      options_.kernel_initializer);
-  recurrent_kernel_ = AddWeight("gru_cell/recurrent_kernel", {units, 3 * units},
-                                options_.recurrent_initializer);
+                      options_.kernel_initializer,
+                      {.regularizer = options_.kernel_regularizer});
+  recurrent_kernel_ =
+      AddWeight("gru_cell/recurrent_kernel", {units, 3 * units},
+                options_.recurrent_initializer,
+                {.regularizer = options_.recurrent_regularizer});
   if (options_.use_bias) {
     const Shape shape =
         options_.reset_after ? Shape{2, 3 * units} : Shape{3 * units};
-    bias_ = AddWeight("gru_cell/bias", shape, options_.bias_initializer);
+    bias_ = AddWeight("gru_cell/bias", shape, options_.bias_initializer,
+                      {.regularizer = options_.bias_regularizer});
   }
 }
 

@@ -8,6 +8,7 @@
 #include "common/nn/initializers.h"
 #include "common/nn/layer.h"
 #include "common/nn/recurrent/recurrent_layer.h"
+#include "common/nn/regularizers.h"
 #include "proto/variable.pb.h"
 
 // Keras' recurrent layers, with its defaults, weight names and orders of gates.
@@ -20,6 +21,9 @@ struct SimpleRNNOptions {
   proto::Initializer kernel_initializer = GlorotUniform();
   proto::Initializer recurrent_initializer = Orthogonal();
   proto::Initializer bias_initializer = Zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
   SequenceOptions sequence = {};
   std::string name = "";
 };
@@ -56,6 +60,9 @@ struct LSTMOptions {
   proto::Initializer kernel_initializer = GlorotUniform();
   proto::Initializer recurrent_initializer = Orthogonal();
   proto::Initializer bias_initializer = Zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
   // The forget gate's bias starts at 1 (Jozefowicz et al., 2015); the others'
   // initializer must be a constant then.
   bool unit_forget_bias = true;
@@ -99,6 +106,9 @@ struct GRUOptions {
   proto::Initializer kernel_initializer = GlorotUniform();
   proto::Initializer recurrent_initializer = Orthogonal();
   proto::Initializer bias_initializer = Zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
   // Whether the reset gate is applied after the recurrent product, which then
   // has a bias of its own, or before.
   bool reset_after = true;
