@@ -61,34 +61,38 @@ class CatsVsDogsTest : public testing::Test {
     data_dir_ = SomeImages(archive);
   }
 
-  // Until most of the few images are known by heart.
-  static constexpr int kEpochs = 30;
-
-  std::vector<std::string> Settings() const {
+  std::vector<std::string> Settings(int epochs) const {
     return {"--set", absl::StrCat("data_dir=", data_dir_),
             "--set", "image_size=32",
             "--set", "alpha=0.35",
-            "--set", absl::StrCat("epochs=", kEpochs),
+            "--set", absl::StrCat("epochs=", epochs),
             "--set", "batch_size=16"};
+  }
+
+  static nlohmann::json Summary(const std::string& run_dir) {
+    std::ifstream file(run_dir + "/summary.json");
+    return nlohmann::json::parse(file);
   }
 
   std::string data_dir_;
 };
 
 TEST_F(CatsVsDogsTest, TwoWorkersRunTheJobFile) {
+  // Until most of the few images are known by heart.
+  constexpr int kEpochs = 30;
   const std::string run_dir = absl::StrCat(testing::TempDir(), "/job");
   std::vector<std::string> command = {
       "deploy/launch/launch", "--workers=2", "--ps=0",
       "--job=examples/cats_vs_dogs/cats_vs_dogs.job",
       absl::StrCat("--run_dir=", run_dir)};
-  for (const std::string& setting : Settings()) command.push_back(setting);
+  for (const std::string& setting : Settings(kEpochs)) {
+    command.push_back(setting);
+  }
   ASSERT_OK_AND_ASSIGN(const auto launch, ProcessUnderTest::Start(command));
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
                        launch->AwaitEnd(absl::Minutes(4)));
   ASSERT_EQ(end.ShellCode(), 0) << launch->output();
-  std::ifstream file(run_dir + "/summary.json");
-  const nlohmann::json summary = nlohmann::json::parse(file);
-  const nlohmann::json& history = summary["history"];
+  const nlohmann::json history = Summary(run_dir)["history"];
   EXPECT_EQ(history["loss"].size(), kEpochs);
   EXPECT_LT(history["loss"].back(), 0.6);
   EXPECT_GT(history["sparse_categorical_accuracy"].back(), 0.7);
@@ -98,11 +102,28 @@ TEST_F(CatsVsDogsTest, TwoWorkersRunTheJobFile) {
 
 TEST_F(CatsVsDogsTest, OneProcessRunsTheProgram) {
   std::vector<std::string> command = {"examples/cats_vs_dogs/cats_vs_dogs"};
-  for (const std::string& setting : Settings()) command.push_back(setting);
+  for (const std::string& setting : Settings(/*epochs=*/2))
+    command.push_back(setting);
   ASSERT_OK_AND_ASSIGN(const auto program, ProcessUnderTest::Start(command));
   ASSERT_OK(program->AwaitLine("test accuracy", absl::Minutes(4)));
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end, program->AwaitEnd());
   EXPECT_EQ(end.ShellCode(), 0) << program->output();
+}
+
+TEST_F(CatsVsDogsTest, OneProcessRunsTheSmallJobFile) {
+  const std::string run_dir = absl::StrCat(testing::TempDir(), "/small");
+  ASSERT_OK_AND_ASSIGN(
+      const auto coordinator,
+      ProcessUnderTest::Start(
+          {"coordinator/coordinator",
+           "--job=examples/cats_vs_dogs/cats_vs_dogs_small.job", "--set",
+           absl::StrCat("data_dir=", data_dir_), "--set", "epochs=1", "--set",
+           "steps=3", absl::StrCat("--run_dir=", run_dir)}));
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
+                       coordinator->AwaitEnd(absl::Minutes(4)));
+  ASSERT_EQ(end.ShellCode(), 0) << coordinator->output();
+  const nlohmann::json history = Summary(run_dir)["history"];
+  EXPECT_TRUE(history.contains("val_sparse_categorical_accuracy"));
 }
 
 }  // namespace
