@@ -10,6 +10,7 @@
 #include "common/cluster/cluster_codec.h"
 #include "common/cluster/cluster_differences.h"
 #include "common/rpc/fault_point.h"
+#include "common/rpc/hand_over.h"
 #include "common/rpc/message.h"
 #include "proto/worker.pb.h"
 #include "worker/client/worker_protocol.h"
@@ -32,6 +33,7 @@ class WorkerService::Conversation final
  public:
   Conversation(WorkerService* service, std::shared_ptr<Stream> stream)
       : service_(service), stream_(std::move(stream)) {}
+  ~Conversation() override { joined_.Take(); }
 
   void OnMessage(ReceivedMessage message) override {
     silent_ticks_.store(0, std::memory_order_relaxed);
@@ -56,7 +58,10 @@ class WorkerService::Conversation final
   }
 
   // Waits for the closures that still run. After Cancel() or OnDone().
-  void Join() { session_->Join(); }
+  void Join() {
+    session_->Join();
+    joined_.Give();
+  }
 
   // Called once per heartbeat interval; false when the peer was silent for as
   // many as it may be.
@@ -166,6 +171,7 @@ class WorkerService::Conversation final
   int silent_ticks_max_ = 2;
   std::unique_ptr<SessionVariables> variables_;  // Outlives session_.
   std::unique_ptr<WorkerSession> session_;
+  HandOver joined_;  // From who has joined to who lets go last.
 
   // Silence is counted in ticks, not in time, so that a process that was
   // stopped and goes on does not take everybody else for lost.
