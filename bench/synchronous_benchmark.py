@@ -8,6 +8,7 @@
            one worker, and two over shared memory, raw sockets and gRPC
   scaling  two workers on a core each beside one worker on one core, at the same
            global batch
+  images   the same of MobileNetV2 at 224x224, 32 images a step
   memory   what a rank takes beyond its weights and the optimizer's slots
   overlap  50 MB of weights in 8 layers: gradients that travel during backward
            beside gradients that travel after it, over raw sockets on this host
@@ -40,6 +41,7 @@ TIMEOUT_S = 120
 BATCH = 64
 STEP_BUDGET_MS = 0.95
 EFFICIENCY_BUDGET = 0.9
+IMAGES_EFFICIENCY_BUDGET = 0.95
 OVERLAP_BUDGET = 0.8
 FLOAT_BYTES = 4
 MIB = 1 << 20
@@ -65,6 +67,7 @@ class Network:
 
     feature_count: int
     units: tuple
+    example_count = 2048  # Made up.
 
     def parameter_count(self):
         widths = (self.feature_count, *self.units)
@@ -79,13 +82,30 @@ class Network:
         return "model { sequential { " + "\n".join(layers) + " } }"
 
 
+class MobileNetV2:
+    """Images that come as rows of features."""
+
+    size = 224
+    feature_count = 3 * size ** 2
+    example_count = 64
+
+    def text(self):
+        shape = [self.size, self.size, 3]
+        return f"""model {{ sequential {{
+  layers {{ reshape {{ target_shape: {shape} }} }}
+  layers {{ model {{ application {{ mobilenet_v2 {{
+    input_shape: {shape} classes: 10 classifier_activation: LINEAR
+  }} }} }} }}
+}} }}"""
+
+
 MNIST = Network(784, (256, 256, 10))
 LARGE = Network(1250, (1250,) * 8 + (10,))
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    network: Network
+    network: Network | MobileNetV2
     batch_size: int  # Global.
     step_count: int
     optimizer: str = "sgd"
@@ -95,8 +115,8 @@ class Job:
     def text(self):
         source = (
             f'mnist {{ directory: "{self.data_dir}" }}' if self.data_dir else
-            "synthetic { example_count: 2048 class_count: 10"
-            f" feature_count: {self.network.feature_count} }} cache: true")
+            f"synthetic {{ example_count: {self.network.example_count}"
+            f" class_count: 10 feature_count: {self.network.feature_count} }} cache: true")
         return f"""
 {self.network.text()}
 train {{ {source} repeat: true drop_remainder: true }}
@@ -244,15 +264,23 @@ def measure_step(runner, data_dir, figures):
             add(f"2 over {lane}", runner.launch(job(2), 2, lane))
 
 
+def measure_efficiency(runner, name, job, figures):
+    alone = step_ms(runner.launch(job, workers=1, pin=True))
+    together = step_ms(runner.launch(job, workers=2, pin=True))
+    figures[f"{name}, 1 worker, ms"].append(alone)
+    figures[f"{name}, 2 workers, ms"].append(together)
+    figures[f"{name}, efficiency"].append(alone / together / 2)
+
+
 def measure_scaling(runner, data_dir, figures):
     for batch_size in (128, 512):
-        job = Job(MNIST, batch_size, 3000, "sgd", data_dir)
-        alone = step_ms(runner.launch(job, workers=1, pin=True))
-        together = step_ms(runner.launch(job, workers=2, pin=True))
-        name = f"scaling, global batch {batch_size}"
-        figures[f"{name}, 1 worker, ms"].append(alone)
-        figures[f"{name}, 2 workers, ms"].append(together)
-        figures[f"{name}, efficiency"].append(alone / together / 2)
+        measure_efficiency(runner, f"scaling, global batch {batch_size}",
+                           Job(MNIST, batch_size, 3000, "sgd", data_dir),
+                           figures)
+
+
+def measure_images(runner, figures):
+    measure_efficiency(runner, "images", Job(MobileNetV2(), 32, 8), figures)
 
 
 class MemoryWatch:
@@ -365,6 +393,8 @@ def budget_of(name):
     """What a figure is held against: the most or, for parts, the least."""
     if name.startswith("step, sgd, 2 over shared memory, ms"):
         return STEP_BUDGET_MS
+    if name == "images, efficiency":
+        return IMAGES_EFFICIENCY_BUDGET
     if name.endswith("efficiency"):
         return EFFICIENCY_BUDGET
     if name.endswith("part of the ideal"):
@@ -402,7 +432,7 @@ def main():
     parser.add_argument("--launches", type=int, default=5)
     parser.add_argument("--realtime", action="store_true")
     parser.add_argument("--link_gbits", type=float, nargs="*", default=[5, 2.5])
-    kinds = ["step", "scaling", "memory", "overlap"]
+    kinds = ["step", "scaling", "images", "memory", "overlap"]
     parser.add_argument("--only", nargs="+", choices=kinds, default=kinds)
     arguments = parser.parse_args()
     if not arguments.data_dir and {"step", "scaling"} & set(arguments.only):
@@ -417,6 +447,8 @@ def main():
             measure_step(runner, arguments.data_dir, figures)
         if "scaling" in arguments.only:
             measure_scaling(runner, arguments.data_dir, figures)
+        if "images" in arguments.only:
+            measure_images(runner, figures)
         if "memory" in arguments.only:
             measure_memory(runner, figures)
         if "overlap" in arguments.only:
