@@ -58,8 +58,9 @@ class RefusingReactor final : public grpc::ServerGenericBidiReactor {
 // always gets: a Responder answers even when it is dropped.
 class UnaryReactor final : public grpc::ServerGenericBidiReactor {
  public:
-  UnaryReactor(const Service::UnaryHandler* handler, const Door* door)
-      : handler_(handler), door_(door) {
+  UnaryReactor(const Service::UnaryHandler* handler, const Door* door,
+               HandOver* ended)
+      : handler_(handler), door_(door), ended_(ended) {
     made_.Give();
     StartRead(&request_);
   }
@@ -86,7 +87,9 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
   void OnDone() override {
     made_.Take();
     response_given_.Take();
+    HandOver* const ended = ended_;
     delete this;
+    ended->Give();
   }
 
  private:
@@ -103,6 +106,7 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
 
   const Service::UnaryHandler* const handler_;
   const Door* const door_;
+  HandOver* const ended_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
   HandOver made_;
@@ -226,8 +230,9 @@ class ServerStream final : public Stream {
 class StreamReactor final : public grpc::ServerGenericBidiReactor {
  public:
   StreamReactor(const Service::StreamHandler& handler, const Door* door,
-                grpc::GenericCallbackServerContext* context)
+                HandOver* ended, grpc::GenericCallbackServerContext* context)
       : door_(door),
+        ended_(ended),
         stream_(std::make_shared<ServerStream>(door, this, context)),
         observer_(handler(stream_)) {
     made_.Give();
@@ -261,11 +266,14 @@ class StreamReactor final : public grpc::ServerGenericBidiReactor {
   void OnDone() override {
     made_.Take();
     observer_->OnDone(stream_->OnDone());
+    HandOver* const ended = ended_;
     delete this;
+    ended->Give();
   }
 
  private:
   const Door* const door_;
+  HandOver* const ended_;
   const std::shared_ptr<ServerStream> stream_;
   const std::shared_ptr<StreamObserver> observer_;
   grpc::ByteBuffer incoming_;
@@ -281,18 +289,22 @@ class Dispatcher final : public grpc::CallbackGenericService {
       grpc::GenericCallbackServerContext* context) override {
     const absl::string_view method = context->method();
     if (const auto* unary = service_->FindUnary(method)) {
-      return new UnaryReactor(unary, door_);
+      return new UnaryReactor(unary, door_, &ended_);
     }
     if (const auto* stream = service_->FindStream(method)) {
-      return new StreamReactor(*stream, door_, context);
+      return new StreamReactor(*stream, door_, &ended_, context);
     }
     return new RefusingReactor(absl::UnimplementedError(
         absl::StrCat(door_->self().ToString(), " has no method ", method)));
   }
 
+  // From all calls that have ended, to who has waited for them.
+  const HandOver& ended() const { return ended_; }
+
  private:
   const Service* const service_;
   const Door* const door_;
+  HandOver ended_;
 };
 
 class GrpcServer final : public Server {
@@ -344,6 +356,7 @@ class GrpcServer final : public Server {
     server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
     server_->Wait();
     server_.reset();
+    dispatcher_.ended().Take();
   }
 
  private:

@@ -2,7 +2,7 @@
 
 namespace muster {
 
-void HandOver::Give() { given_.store(true, std::memory_order_release); }
+void HandOver::Give() { given_.exchange(true, std::memory_order_acq_rel); }
 
 void HandOver::Take() const { given_.load(std::memory_order_acquire); }
 

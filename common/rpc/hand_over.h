@@ -7,7 +7,8 @@ namespace muster {
 
 // gRPC passes what it is given from thread to thread in good order, but Debian
 // builds it without the race detector's instruments. The giver says Give() last
-// and the taker Take() first, so that the detector sees the order too.
+// and the taker Take() first, so that the detector sees the order too. Of
+// several givers, the taker comes after all.
 class HandOver {
  public:
   // Not inline: those who use this are not instrumented either.
