@@ -197,7 +197,7 @@ absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   // A server that nobody starts again is not waited for.
   if (restart_count_max == 0 &&
       getenv("MUSTER_SERVER_RETURN_TIMEOUT") == nullptr) {
-    plan.environment["MUSTER_SERVER_RETURN_TIMEOUT"] = "0";
+    plan.environment.emplace("MUSTER_SERVER_RETURN_TIMEOUT", "0");
   }
   std::vector<std::unique_ptr<PortReservation>> reservations;
   std::vector<int> ports;
