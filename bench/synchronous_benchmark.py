@@ -116,7 +116,8 @@ class Job:
         source = (
             f'mnist {{ directory: "{self.data_dir}" }}' if self.data_dir else
             f"synthetic {{ example_count: {self.network.example_count}"
-            f" class_count: 10 feature_count: {self.network.feature_count} }} cache: true")
+            f" class_count: 10 feature_count: {self.network.feature_count} }}"
+            " cache: true")
         return f"""
 {self.network.text()}
 train {{ {source} repeat: true drop_remainder: true }}

@@ -148,7 +148,8 @@ class ServerRecovery {
   };
 
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Servers that wait to end, as long as somebody may save what they hold.
+  // Sees whether servers wait to end, for the next step of a loop to save what
+  // they hold; where no loop or no folder is there to do so, lets them go.
   void NoteEnding() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGoOfEnding();
   absl::Status Save();

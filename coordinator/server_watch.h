@@ -55,8 +55,8 @@ class ServerWatch {
 
   // Called whenever a server has been lost, is about to end, or has come back:
   // as the process that it was, which has all that it held, or as another. On a
-  // thread of this
-  // object or of the transport, without a lock; states() says what is true.
+  // thread of this object or of the transport, without a lock; states() says
+  // what is true.
   using OnChange = std::function<void()>;
 
   // One channel for each server, by index. `missing` is told who has been met;

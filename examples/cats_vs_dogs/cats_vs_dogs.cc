@@ -8,7 +8,7 @@
 //
 // data_dir holds train/ and test/, each with a folder of images for each class.
 // --set alpha=0.35 --set image_size=96 is a model for an afternoon without a
-// GPU; epochs, batch_size and checkpoint_dir can be set too.
+// GPU; epochs and batch_size can be set too.
 
 #include <iostream>
 #include <string>

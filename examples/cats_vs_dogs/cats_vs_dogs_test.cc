@@ -102,8 +102,9 @@ TEST_F(CatsVsDogsTest, TwoWorkersRunTheJobFile) {
 
 TEST_F(CatsVsDogsTest, OneProcessRunsTheProgram) {
   std::vector<std::string> command = {"examples/cats_vs_dogs/cats_vs_dogs"};
-  for (const std::string& setting : Settings(/*epochs=*/2))
+  for (const std::string& setting : Settings(/*epochs=*/2)) {
     command.push_back(setting);
+  }
   ASSERT_OK_AND_ASSIGN(const auto program, ProcessUnderTest::Start(command));
   ASSERT_OK(program->AwaitLine("test accuracy", absl::Minutes(4)));
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end, program->AwaitEnd());
