@@ -1,6 +1,5 @@
-// Integer gradients: SGD with learning rate 1 and a gradient of exactly -1 adds
-// one for each push that is applied, and float32 counts integers exactly. One
-// lost or doubled update makes the sum another.
+// Every closure adds one to all counters, whatever happens to the workers and
+// to their connections.
 
 #include <memory>
 #include <string>
@@ -11,18 +10,13 @@
 #include "absl/time/time.h"
 #include "common/base/random.h"
 #include "common/base/status_matchers.h"
-#include "common/graph/graph_builder.h"
-#include "common/ops/ops.h"
-#include "common/ops/variable_ops.h"
-#include "common/optimizers/optimizers.h"
 #include "common/rpc/identity.h"
-#include "common/tensor/tensor.h"
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/function.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/variable.pb.h"
 #include "ps/client/partitioner.h"
+#include "tests/cluster/counters.h"
 #include "tests/cluster/test_cluster.h"
 
 namespace muster {
@@ -33,36 +27,6 @@ using ::testing::HasSubstr;
 
 absl::Time Soon() { return absl::Now() + absl::Seconds(120); }
 
-const VariableHandle kSum = {"sum", {DType::kFloat32, {6, 2}}};
-const VariableHandle kTable = {"table", {DType::kFloat32, {5, 1}}};
-const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
-
-proto::VariableSpec ZeroSpec(const VariableHandle& variable) {
-  proto::VariableSpec spec;
-  spec.set_name(variable.name);
-  spec.set_dtype(proto::DT_FLOAT);
-  for (const int64_t extent : variable.type.shape.dims()) {
-    spec.mutable_shape()->add_dim(extent);
-  }
-  spec.mutable_initializer()->mutable_constant()->set_value(0);
-  spec.set_trainable(true);
-  return spec;
-}
-
-// Adds one to every element of everything, each in another way.
-Function CountingStep() {
-  return Function::Of("count", [](GraphBuilder& builder) {
-    const Value sum = ReadVariable(builder, kSum);
-    ApplyGradient(kSum, OnesLike(sum) * -1.0f);
-    const Value rows =
-        builder.Constant(Tensor::FromValues<int64_t>({5}, {0, 1, 2, 3, 4}));
-    const Value ones =
-        builder.Constant(Tensor::Full(DType::kFloat32, {5, 1}, 1));
-    ScatterAddVariable(kTable, rows, ones);
-    AssignAddVariable(kCounter, builder.Constant(Tensor::Scalar(1.0f)));
-  });
-}
-
 class ExactlyOnceTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -71,21 +35,7 @@ class ExactlyOnceTest : public testing::Test {
     options.attempts_per_closure_max = 1000;
     options.recovery.return_timeout = absl::ZeroDuration();
     ASSERT_OK_AND_ASSIGN(strategy_, cluster_.Connect(options));
-    VariableStore& variables = strategy_->variables();
-    for (const VariableHandle& variable : {kSum, kTable, kCounter}) {
-      ASSERT_OK(variables.Create(ZeroSpec(variable)));
-    }
-    ASSERT_OK(variables.SetOptimizer(Sgd({.learning_rate = 1.0})));
-  }
-
-  void ExpectAllEqual(float expected) {
-    for (const VariableHandle& variable : {kSum, kTable, kCounter}) {
-      ASSERT_OK_AND_ASSIGN(const Tensor value,
-                           strategy_->variables().Read(variable.name));
-      for (const float element : value.flat<float>()) {
-        EXPECT_EQ(element, expected) << variable.name;
-      }
-    }
+    ASSERT_OK(CreateCounters(strategy_->variables()));
   }
 
   TestCluster cluster_{3, 2};
@@ -99,7 +49,7 @@ TEST_F(ExactlyOnceTest, EveryClosureCountsOnceWhenNothingHappens) {
     ASSERT_OK(coordinator.Schedule(step, {}));
   }
   ASSERT_OK(coordinator.Join(Soon()));
-  ExpectAllEqual(500);
+  EXPECT_OK(ExpectCounted(strategy_->variables(), 500));
 }
 
 TEST_F(ExactlyOnceTest, EveryClosureCountsOnceHoweverWorkersDie) {
@@ -134,7 +84,7 @@ TEST_F(ExactlyOnceTest, EveryClosureCountsOnceHoweverWorkersDie) {
     }
   }
   ASSERT_OK(coordinator.Join(Soon()));
-  ExpectAllEqual(static_cast<float>(scheduled_count));
+  EXPECT_OK(ExpectCounted(strategy_->variables(), scheduled_count));
   EXPECT_GT(strategy_->Report().retry_count, 0);
 }
 

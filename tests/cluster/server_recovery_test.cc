@@ -1,5 +1,5 @@
-// Parameter servers that are lost and started again. Integer gradients, as in
-// exactly_once_test: every variable equals the number of steps that count.
+// Parameter servers that are lost and started again: every variable equals the
+// number of steps that count.
 
 #include "coordinator/server_recovery.h"
 
@@ -16,10 +16,6 @@
 #include "common/base/random.h"
 #include "common/base/status_matchers.h"
 #include "common/checkpoint/bundle_files.h"
-#include "common/graph/graph_builder.h"
-#include "common/ops/ops.h"
-#include "common/ops/variable_ops.h"
-#include "common/optimizers/optimizers.h"
 #include "common/rpc/fault_point.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/cluster_connection.h"
@@ -27,8 +23,8 @@
 #include "coordinator/function.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/variable.pb.h"
 #include "ps/client/partitioner.h"
+#include "tests/cluster/counters.h"
 #include "tests/cluster/test_cluster.h"
 
 namespace muster {
@@ -38,29 +34,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 absl::Time Soon() { return absl::Now() + absl::Seconds(120); }
-
-const VariableHandle kSum = {"sum", {DType::kFloat32, {6, 2}}};
-const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
-
-proto::VariableSpec Spec(const VariableHandle& variable) {
-  proto::VariableSpec spec;
-  spec.set_name(variable.name);
-  spec.set_dtype(proto::DT_FLOAT);
-  for (const int64_t extent : variable.type.shape.dims()) {
-    spec.mutable_shape()->add_dim(extent);
-  }
-  spec.mutable_initializer()->mutable_constant()->set_value(0);
-  spec.set_trainable(true);
-  return spec;
-}
-
-Function CountingStep() {
-  return Function::Of("count", [](GraphBuilder& builder) {
-    const Value sum = ReadVariable(builder, kSum);
-    ApplyGradient(kSum, OnesLike(sum) * -1.0f);
-    AssignAddVariable(kCounter, builder.Constant(Tensor::Scalar(1.0f)));
-  });
-}
 
 class ServerRecoveryTest : public testing::Test {
  protected:
@@ -78,11 +51,7 @@ class ServerRecoveryTest : public testing::Test {
     options.attempts_per_closure_max = 1000;
     options.recovery = recovery;
     ASSERT_OK_AND_ASSIGN(strategy_, cluster_.Connect(options));
-    VariableStore& variables = strategy_->variables();
-    for (const VariableHandle& variable : {kSum, kCounter}) {
-      ASSERT_OK(variables.Create(Spec(variable)));
-    }
-    ASSERT_OK(variables.SetOptimizer(Sgd({.learning_rate = 1.0})));
+    ASSERT_OK(CreateCounters(strategy_->variables()));
     coordinator_ = std::make_unique<ClusterCoordinator>(*strategy_);
   }
 
@@ -109,14 +78,8 @@ class ServerRecoveryTest : public testing::Test {
   // Once nothing is under way.
   int64_t applied() const { return scheduled_count_ - undone_count_; }
 
-  void ExpectAllEqual(int64_t expected) {
-    for (const VariableHandle& variable : {kSum, kCounter}) {
-      ASSERT_OK_AND_ASSIGN(const Tensor value,
-                           strategy_->variables().Read(variable.name));
-      for (const float element : value.flat<float>()) {
-        EXPECT_EQ(element, static_cast<float>(expected)) << variable.name;
-      }
-    }
+  void ExpectCount(int64_t expected) {
+    EXPECT_OK(ExpectCounted(strategy_->variables(), expected));
   }
 
   void Restart(int server) {
@@ -150,9 +113,9 @@ TEST_F(ServerRecoveryTest, TrainingGoesBackToTheNewestCheckpoint) {
   AwaitRollback(1);
   EXPECT_EQ(undone_count_, 30);
   EXPECT_EQ(last_checkpoint_, prefix);
-  ExpectAllEqual(40);
+  ExpectCount(40);
   TrainUpTo(100);
-  ExpectAllEqual(100);
+  ExpectCount(100);
   EXPECT_EQ(strategy_->Report().recovery_count, 1);
 }
 
@@ -164,9 +127,9 @@ TEST_F(ServerRecoveryTest, WithoutACheckpointTrainingBeginsAnew) {
   AwaitRollback(1);
   EXPECT_EQ(undone_count_, 25);
   EXPECT_EQ(last_checkpoint_, "");
-  ExpectAllEqual(0);
+  ExpectCount(0);
   TrainUpTo(30);
-  ExpectAllEqual(30);
+  ExpectCount(30);
 }
 
 TEST_F(ServerRecoveryTest, WhatIsUnderWayIsNeitherLostNorDoubled) {
@@ -206,7 +169,7 @@ TEST_F(ServerRecoveryTest, WhatIsUnderWayIsNeitherLostNorDoubled) {
     }
   }
   TrainUpTo(2500);
-  ExpectAllEqual(2500);
+  ExpectCount(2500);
   EXPECT_GE(rollback_count_, 1);
 }
 
@@ -225,13 +188,13 @@ TEST_F(ServerRecoveryTest,
   }
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kAborted,
                                AllOf(HasSubstr("ps 1"), HasSubstr(prefix))));
-  ExpectAllEqual(20);
+  ExpectCount(20);
   // And all is as new.
   for (int i = 0; i < 5; ++i) {
     ASSERT_OK(coordinator_->Schedule(step_, {}, Soon()));
   }
   ASSERT_OK(coordinator_->Join(Soon()));
-  ExpectAllEqual(25);
+  ExpectCount(25);
 }
 
 TEST_F(ServerRecoveryTest, ADamagedCheckpointIsPassedOver) {
@@ -248,9 +211,9 @@ TEST_F(ServerRecoveryTest, ADamagedCheckpointIsPassedOver) {
   Restart(0);
   AwaitRollback(1);
   EXPECT_EQ(last_checkpoint_, good);
-  ExpectAllEqual(10);
+  ExpectCount(10);
   TrainUpTo(40);
-  ExpectAllEqual(40);
+  ExpectCount(40);
 }
 
 TEST_F(ServerRecoveryTest, AServerThatDiesAgainWhileItIsRestored) {
@@ -268,9 +231,9 @@ TEST_F(ServerRecoveryTest, AServerThatDiesAgainWhileItIsRestored) {
   }
   Restart(1);
   AwaitRollback(1);
-  ExpectAllEqual(10);
+  ExpectCount(10);
   TrainUpTo(50);
-  ExpectAllEqual(50);
+  ExpectCount(50);
 }
 
 TEST_F(ServerRecoveryTest, AServerThatStaysAwayEndsTheJobByName) {

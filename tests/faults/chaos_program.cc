@@ -22,7 +22,7 @@
 #include "absl/time/time.h"
 #include "common/variables/variable_store.h"
 #include "muster.h"
-#include "tests/faults/counters.h"
+#include "tests/cluster/counters.h"
 
 namespace muster {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/faults/counters.h"
+#include "tests/cluster/counters.h"
 
 #include "absl/strings/str_cat.h"
 #include "proto/variable.pb.h"
@@ -10,6 +10,7 @@ constexpr int64_t kTableRows = 10;
 
 const VariableHandle kSum = {"sum", {DType::kFloat32, {6, 2}}};
 const VariableHandle kTable = {"table", {DType::kFloat32, {kTableRows, 3}}};
+const VariableHandle kRows = {"rows", {DType::kFloat32, {kTableRows, 1}}};
 const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
 
 proto::VariableSpec ZeroSpec(const VariableHandle& variable) {
@@ -32,6 +33,9 @@ Value CountOne(GraphBuilder& builder) {
   const Value ids = builder.Constant(rows);
   ApplySparseGradient(kTable, OnesLike(GatherVariable(kTable, ids)) * -1.0f,
                       ids);
+  ScatterAddVariable(
+      kRows, ids,
+      builder.Constant(Tensor::Full(DType::kFloat32, {kTableRows, 1}, 1)));
   const Value counter = ReadVariable(builder, kCounter);
   AssignAddVariable(kCounter, builder.Constant(Tensor::Scalar(1.0f)));
   return counter;
@@ -40,7 +44,7 @@ Value CountOne(GraphBuilder& builder) {
 }  // namespace
 
 absl::Status CreateCounters(VariableStore& variables) {
-  for (const VariableHandle& variable : {kSum, kTable, kCounter}) {
+  for (const VariableHandle& variable : {kSum, kTable, kRows, kCounter}) {
     RETURN_IF_ERROR(variables.Create(ZeroSpec(variable)));
   }
   return variables.SetOptimizer(Sgd({.learning_rate = 1.0}));
@@ -52,7 +56,7 @@ Function CountingStep() {
 }
 
 absl::Status ExpectCounted(VariableStore& variables, int64_t expected) {
-  for (const VariableHandle& variable : {kSum, kTable, kCounter}) {
+  for (const VariableHandle& variable : {kSum, kTable, kRows, kCounter}) {
     ASSIGN_OR_RETURN(const Tensor value, variables.Read(variable.name));
     int64_t index = 0;
     for (const float element : value.flat<float>()) {

@@ -1,5 +1,5 @@
-#ifndef TESTS_FAULTS_COUNTERS_H_
-#define TESTS_FAULTS_COUNTERS_H_
+#ifndef TESTS_CLUSTER_COUNTERS_H_
+#define TESTS_CLUSTER_COUNTERS_H_
 
 #include <cstdint>
 
@@ -11,12 +11,13 @@
 // lost, or applied twice or in part, leaves an element with a wrong number.
 namespace muster {
 
-// A dense variable, a table and a scalar, at zero, under SGD with a learning
+// A dense variable, two tables and a scalar, at zero, under SGD with a learning
 // rate of 1.
 absl::Status CreateCounters(VariableStore& variables);
 
-// Adds one to every element of each, in three ways: by a dense and by a sparse
-// gradient, and by assignment. Returns a value.
+// Adds one to every element of each, in another way each: by a dense and by a
+// sparse gradient of -1, by a scatter and by an assignment. Float32 counts
+// integers exactly. Returns a value.
 Function CountingStep();
 
 //   kInternal  an element is not `expected`; names it
@@ -24,4 +25,4 @@ absl::Status ExpectCounted(VariableStore& variables, int64_t expected);
 
 }  // namespace muster
 
-#endif  // TESTS_FAULTS_COUNTERS_H_
+#endif  // TESTS_CLUSTER_COUNTERS_H_
