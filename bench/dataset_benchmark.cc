@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "bench/measure.h"
 #include "common/dataset/dataset.h"
-#include "common/dataset/sources.h"
+#include "common/dataset/files/sources.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
 
@@ -73,8 +73,7 @@ Dataset InMemory(DType dtype) {
 int Main(int argc, char** argv) {
   MeasureCopy();
   const Dataset floats = InMemory(DType::kFloat32);
-  Measure("float slices, in order",
-          floats.Repeat().Batch(kBatchSize));
+  Measure("float slices, in order", floats.Repeat().Batch(kBatchSize));
   Measure("float slices, shuffled",
           floats.Shuffle(kExampleCount).Repeat().Batch(kBatchSize));
   Measure("float slices, shuffled, prefetched",
@@ -87,11 +86,10 @@ int Main(int argc, char** argv) {
               .Shuffle(1000)
               .Repeat()
               .Batch(kBatchSize));
-  Measure("synthetic, 20 features",
-          Synthetic({.example_count = kExampleCount})
-              .Shuffle(1000)
-              .Repeat()
-              .Batch(kBatchSize));
+  Measure("synthetic, 20 features", Synthetic({.example_count = kExampleCount})
+                                        .Shuffle(1000)
+                                        .Repeat()
+                                        .Batch(kBatchSize));
   if (argc > 1) {
     const Dataset mnist = Mnist(argv[1], Split::kTrain);
     Measure("MNIST files (uint8 scaled to float), shuffled",

@@ -22,7 +22,7 @@
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/dataset.h"
-#include "common/dataset/image_folder.h"
+#include "common/dataset/images/image_folder.h"
 #include "common/image/image.h"
 #include "common/image/jpeg.h"
 

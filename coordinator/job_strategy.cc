@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
 #include "common/strategy/strategy.h"
-#include "common/train/synchronous_job.h"
+#include "common/train/job/synchronous_job.h"
 #include "coordinator/parameter_server_strategy.h"
 #include "proto/training_job.pb.h"
 #include "ps/client/partitioner.h"

@@ -2,7 +2,7 @@
 #define COORDINATOR_JOB_STRATEGY_H_
 
 #include "common/process/task.h"
-#include "common/train/job.h"
+#include "common/train/job/job.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include "common/process/command_line.h"
 #include "common/process/task.h"
 #include "common/process/task_options.h"
-#include "common/train/job_task.h"
+#include "common/train/job/job_task.h"
 #include "coordinator/job_strategy.h"
 #include "coordinator/run_task.h"
 

@@ -16,8 +16,8 @@
 #include "common/process/train_task.h"
 #include "common/rpc/identity.h"
 #include "common/rpc/network.h"
-#include "common/train/job_task.h"
-#include "common/train/synchronous_job.h"
+#include "common/train/job/job_task.h"
+#include "common/train/job/synchronous_job.h"
 #include "worker/serve_worker.h"
 
 namespace {

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
-#include "common/train/job.h"
+#include "common/train/job/job.h"
 #include "common/train/progress_bar.h"
 #include "common/train/run_summary.h"
 #include "proto/training_job.pb.h"

@@ -18,7 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_matchers.h"
 #include "common/dataset/dataset.h"
-#include "common/dataset/sources.h"
+#include "common/dataset/files/sources.h"
 #include "common/graph/graph.h"
 #include "common/nn/activations.h"
 #include "common/nn/dense.h"

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/status_matchers.h"
-#include "common/train/job.h"
+#include "common/train/job/job.h"
 #include "common/train/progress_bar.h"
 #include "common/train/run_summary.h"
 #include "gmock/gmock.h"

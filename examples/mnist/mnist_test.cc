@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "common/base/status_matchers.h"
-#include "common/train/job.h"
+#include "common/train/job/job.h"
 #include "common/train/progress_bar.h"
 #include "common/train/run_summary.h"
 #include "gmock/gmock.h"

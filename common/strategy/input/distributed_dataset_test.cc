@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_matchers.h"
 #include "common/dataset/dataset.h"
-#include "common/dataset/sources.h"
+#include "common/dataset/files/sources.h"
 #include "common/strategy/input/rebatch.h"
 #include "common/strategy/input/replica_batch.h"
 #include "common/strategy/input/testing.h"

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "common/base/status_matchers.h"
 #include "common/dataset/dataset.h"
-#include "common/dataset/sources.h"
+#include "common/dataset/files/sources.h"
 #include "common/dataset/testing.h"
 #include "common/strategy/input/distributed_dataset.h"
 #include "common/strategy/input/replica_batch.h"

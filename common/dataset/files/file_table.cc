@@ -1,0 +1,210 @@
+#include "common/dataset/files/file_table.h"
+
+#include <glob.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/dataset/interleaved_stream.h"
+#include "common/tensor/shape.h"
+
+namespace muster {
+namespace {
+
+// Numbers from `begin` on, before `end`.
+class RangeStream final : public RowStream {
+ public:
+  RangeStream(int64_t begin, int64_t end) : next_(begin), end_(end) {}
+
+  absl::StatusOr<bool> Next(int64_t* row) override {
+    if (next_ == end_) return false;
+    *row = next_++;
+    return true;
+  }
+
+ private:
+  int64_t next_;
+  const int64_t end_;
+};
+
+bool Exists(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0;
+}
+
+// What glob() is to stop for. A folder that is not there has no matches.
+int IsReadError(const char*, int error) {
+  return error != ENOENT && error != ENOTDIR ? 1 : 0;
+}
+
+absl::Status AppendMatches(const std::string& pattern,
+                           std::vector<std::string>* paths) {
+  glob_t matches = {};
+  const int result = glob(pattern.c_str(), GLOB_NOSORT, IsReadError, &matches);
+  const size_t begin = paths->size();
+  if (result == 0) {
+    paths->insert(paths->end(), matches.gl_pathv,
+                  matches.gl_pathv + matches.gl_pathc);
+  }
+  globfree(&matches);
+  if (result == GLOB_NOMATCH) {
+    return absl::NotFoundError(
+        absl::StrCat("no file matches \"", pattern, "\""));
+  }
+  if (result != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("a folder of \"", pattern, "\" cannot be read"));
+  }
+  // By bytes, so that every machine has one order whatever its locale.
+  std::sort(paths->begin() + begin, paths->end());
+  return absl::OkStatus();
+}
+
+absl::Status CheckSameForm(const std::string& first_path,
+                           const TensorTable::Component& first,
+                           const std::string& path,
+                           const TensorTable::Component& component) {
+  const Tensor& a = first.values;
+  const Tensor& b = component.values;
+  if (a.dtype() == b.dtype() && first.scale == component.scale &&
+      a.shape().dims().subspan(1) == b.shape().dims().subspan(1)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, " holds ", b.type().ToString(), " and ", first_path, " ",
+      a.type().ToString(), "; expected the same values in all files"));
+}
+
+// One component of all files, one after another.
+TensorTable::Component Concatenate(
+    const std::vector<std::vector<TensorTable::Component>>& files, size_t c) {
+  Shape shape = files[0][c].values.shape();
+  int64_t row_count = 0;
+  for (const auto& file : files) row_count += file[c].values.shape().dim(0);
+  shape.set_dim(0, row_count);
+  const DType dtype = files[0][c].values.dtype();
+  Tensor all(dtype, shape);
+  int64_t row = 0;
+  for (const auto& file : files) {
+    const Tensor& part = file[c].values;
+    const int64_t end = row + part.shape().dim(0);
+    Tensor place = all.SliceRows(row, end);
+    if (dtype == DType::kString) {
+      std::copy(part.flat<std::string>().begin(),
+                part.flat<std::string>().end(),
+                place.mutable_flat<std::string>().begin());
+    } else {
+      std::copy(part.raw_data(), part.raw_data() + part.size_bytes(),
+                place.mutable_raw_data());
+    }
+    row = end;
+  }
+  return {.values = std::move(all), .scale = files[0][c].scale};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ExpandFilePatterns(
+    absl::Span<const std::string> patterns) {
+  std::vector<std::string> paths;
+  for (const std::string& pattern : patterns) {
+    if (pattern.find_first_of("*?[") == std::string::npos || Exists(pattern)) {
+      paths.push_back(pattern);
+    } else {
+      RETURN_IF_ERROR(AppendMatches(pattern, &paths));
+    }
+  }
+  if (paths.empty() || paths.size() > kFileCountMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(paths.size(), " files; expected 1 to ", kFileCountMax));
+  }
+  return paths;
+}
+
+absl::Status CheckFiles(const char* format, absl::Span<const std::string> paths,
+                        const InterleaveOptions& order) {
+  if (paths.empty() || paths.size() > kFileCountMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        format, ": ", paths.size(), " files; expected 1 to ", kFileCountMax));
+  }
+  return CheckInterleave(format, order);
+}
+
+class FileTableNode::Table final : public RowTable {
+ public:
+  // `ends`: for each file, the number of rows up to its end.
+  Table(Components components, std::vector<int64_t> ends)
+      : rows_(std::move(components)), ends_(std::move(ends)) {}
+
+  int64_t row_count() const override { return rows_.row_count(); }
+  int component_count() const override { return rows_.component_count(); }
+  absl::Status Get(int64_t row, absl::Span<Tensor> element) const override {
+    return rows_.Get(row, element);
+  }
+  absl::Status Gather(absl::Span<const int64_t> rows,
+                      absl::Span<Tensor> batch) const override {
+    return rows_.Gather(rows, batch);
+  }
+
+  std::unique_ptr<RowStream> Interleaved(const InterleaveOptions& order) const {
+    return std::make_unique<InterleavedStream<int64_t>>(
+        [this, file = size_t{0}]() mutable -> std::unique_ptr<RowStream> {
+          if (file == ends_.size()) return nullptr;
+          const int64_t begin = file == 0 ? 0 : ends_[file - 1];
+          return std::make_unique<RangeStream>(begin, ends_[file++]);
+        },
+        order);
+  }
+
+ private:
+  const TensorTable rows_;
+  const std::vector<int64_t> ends_;
+};
+
+absl::StatusOr<std::shared_ptr<const RowTable>> FileTableNode::Load() const {
+  std::vector<Components> files;
+  std::vector<int64_t> ends;
+  for (int i = 0; i < file_count(); ++i) {
+    ASSIGN_OR_RETURN(files.emplace_back(), ReadFile(i));
+    for (size_t c = 0; c < files[i].size(); ++c) {
+      RETURN_IF_ERROR(
+          CheckSameForm(paths_[0], files[0][c], paths_[i], files[i][c]));
+    }
+    ends.push_back((ends.empty() ? 0 : ends.back()) +
+                   files[i][0].values.shape().dim(0));
+  }
+  if (files.size() == 1) {
+    return std::make_shared<Table>(std::move(files[0]), std::move(ends));
+  }
+  Components all;
+  for (size_t c = 0; c < files[0].size(); ++c) {
+    all.push_back(Concatenate(files, c));
+    // Not to hold more than one component twice.
+    for (Components& file : files) file[c].values = Tensor();
+  }
+  return std::make_shared<Table>(std::move(all), std::move(ends));
+}
+
+absl::StatusOr<RowSelection> FileTableNode::MakeRows(const PassContext&) const {
+  ASSIGN_OR_RETURN(std::shared_ptr<const RowTable> table,
+                   table_.Get([this] { return Load(); }));
+  if (order_.cycle_length == 1 || paths_.size() == 1) {
+    return WholeTable(std::move(table));
+  }
+  RowSelection selection;
+  selection.rows = static_cast<const Table&>(*table).Interleaved(order_);
+  selection.table = std::move(table);
+  return selection;
+}
+
+absl::StatusOr<std::unique_ptr<ElementStream>> FileTableNode::MakeElements(
+    const PassContext& context) const {
+  ASSIGN_OR_RETURN(RowSelection selection, MakeRows(context));
+  return ElementsOf(std::move(selection));
+}
+
+}  // namespace muster

@@ -1,0 +1,301 @@
+#include "common/dataset/files/npy.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/base/status_macros.h"
+#include "common/dataset/files/file_table.h"
+#include "common/dataset/files/input_file.h"
+#include "common/dataset/files/npy_header.h"
+#include "common/dataset/row_tables.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/float16.h"
+#include "common/tensor/shape.h"
+#include "common/tensor/tensor_codec.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::string_view kMagic = "\x93NUMPY";
+constexpr size_t kHeaderBytesMax = size_t{1} << 20;
+
+absl::Status FileError(const InputFile& file, absl::string_view message) {
+  return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", message));
+}
+
+absl::StatusOr<NpyHeader> ReadHeader(InputFile* file) {
+  uint8_t start[12];
+  ASSIGN_OR_RETURN(size_t came, file->Read(start, 8));
+  if (came < 8 || std::memcmp(start, kMagic.data(), kMagic.size()) != 0) {
+    return FileError(*file,
+                     "is not .npy: expected it to begin with \\x93NUMPY");
+  }
+  const int version = start[6];
+  if (version < 1 || version > 3) {
+    return FileError(
+        *file, absl::StrCat("is .npy version ", version, "; expected 1 to 3"));
+  }
+  const size_t length_bytes = version == 1 ? 2 : 4;
+  ASSIGN_OR_RETURN(came, file->Read(start + 8, length_bytes));
+  size_t length = 0;
+  for (size_t i = 0; i < came; ++i) length |= size_t{start[8 + i]} << (8 * i);
+  if (came < length_bytes || length > kHeaderBytesMax) {
+    return FileError(
+        *file, absl::StrCat("its header has ", length, " bytes; the limit is ",
+                            kHeaderBytesMax));
+  }
+  std::string text(length, '\0');
+  ASSIGN_OR_RETURN(came, file->Read(text.data(), length));
+  if (came < length) return FileError(*file, "ends within its header");
+  absl::StatusOr<NpyHeader> header = ParseNpyHeader(text);
+  if (!header.ok()) return FileError(*file, header.status().message());
+  if (header->shape.rank() == 0) {
+    return FileError(*file, "holds a single value; expected rows");
+  }
+  return header;
+}
+
+// In row-major order, from values of type Stored in the file's order.
+template <typename Stored, typename T>
+void FillTensor(const NpyHeader& header, const std::vector<uint8_t>& bytes,
+                absl::Span<T> out) {
+  const auto load = [&](int64_t index) {
+    uint8_t raw[sizeof(Stored)];
+    const uint8_t* const place = bytes.data() + index * sizeof(Stored);
+    std::copy_n(place, sizeof(Stored), raw);
+    if (header.is_big_endian) std::reverse(raw, raw + sizeof(Stored));
+    return std::bit_cast<Stored>(raw);
+  };
+  const Shape& shape = header.shape;
+  std::vector<int64_t> position(static_cast<size_t>(shape.rank()), 0);
+  for (size_t i = 0; i < out.size(); ++i) {
+    int64_t index = static_cast<int64_t>(i);
+    if (header.is_column_major) {
+      index = 0;
+      for (int d = shape.rank() - 1; d >= 0; --d) {
+        index = index * shape.dim(d) + position[d];
+      }
+    }
+    if constexpr (std::is_same_v<T, bool>) {
+      out[i] = load(index) != 0;
+    } else {
+      out[i] = static_cast<T>(load(index));
+    }
+    for (int d = shape.rank() - 1; d >= 0 && ++position[d] == shape.dim(d);
+         --d) {
+      position[d] = 0;
+    }
+  }
+}
+
+Tensor DecodeValues(const NpyHeader& header,
+                    const std::vector<uint8_t>& bytes) {
+  Tensor tensor(header.dtype, header.shape);
+  const size_t size = header.value_bytes;
+  switch (header.dtype) {
+    case DType::kBool:
+      FillTensor<uint8_t>(header, bytes, tensor.mutable_flat<bool>());
+      break;
+    case DType::kUint8:
+      FillTensor<uint8_t>(header, bytes, tensor.mutable_flat<uint8_t>());
+      break;
+    case DType::kInt32:
+      if (size == 1) {
+        FillTensor<int8_t>(header, bytes, tensor.mutable_flat<int32_t>());
+      } else if (size == 4) {
+        FillTensor<int32_t>(header, bytes, tensor.mutable_flat<int32_t>());
+      } else if (header.kind == 'u') {
+        FillTensor<uint16_t>(header, bytes, tensor.mutable_flat<int32_t>());
+      } else {
+        FillTensor<int16_t>(header, bytes, tensor.mutable_flat<int32_t>());
+      }
+      break;
+    case DType::kInt64:
+      if (size == 4) {
+        FillTensor<uint32_t>(header, bytes, tensor.mutable_flat<int64_t>());
+      } else {
+        FillTensor<int64_t>(header, bytes, tensor.mutable_flat<int64_t>());
+      }
+      break;
+    case DType::kFloat16:
+      FillTensor<float16>(header, bytes, tensor.mutable_flat<float16>());
+      break;
+    case DType::kFloat32:
+      FillTensor<float>(header, bytes, tensor.mutable_flat<float>());
+      break;
+    default:
+      FillTensor<double>(header, bytes, tensor.mutable_flat<double>());
+      break;
+  }
+  return tensor;
+}
+
+// Converts to `dtype` and multiplies by `scale` unless it is 0.
+Tensor Convert(const Tensor& values, DType dtype, double scale) {
+  Tensor converted(dtype, values.shape());
+  const double factor = scale == 0 ? 1 : scale;
+  VisitNumber(dtype, [&]<typename T>() {
+    const auto out = converted.mutable_flat<T>();
+    for (size_t i = 0; i < out.size(); ++i) {
+      const double value =
+          values.ElementAsDouble(static_cast<int64_t>(i)) * factor;
+      if constexpr (std::is_arithmetic_v<T>) {
+        out[i] = static_cast<T>(value);
+      } else {
+        out[i] = T(static_cast<float>(value));
+      }
+    }
+  });
+  return converted;
+}
+
+class NpyNode final : public FileTableNode {
+ public:
+  NpyNode(std::vector<std::string> paths, TensorType record, double scale,
+          std::vector<int64_t> row_counts, const InterleaveOptions& order)
+      : FileTableNode({record},
+                      row_counts.empty()
+                          ? Dataset::kUnknownCardinality
+                          : std::accumulate(row_counts.begin(),
+                                            row_counts.end(), int64_t{0}),
+                      std::move(paths), order),
+        record_(std::move(record)),
+        scale_(scale),
+        row_counts_(std::move(row_counts)) {}
+
+  absl::StatusOr<NodePointer> WithFiles(
+      absl::Span<const int> files) const override {
+    std::vector<std::string> chosen;
+    std::vector<int64_t> row_counts;
+    for (const int file : files) {
+      chosen.push_back(paths()[file]);
+      if (!row_counts_.empty()) row_counts.push_back(row_counts_[file]);
+    }
+    return std::make_shared<NpyNode>(std::move(chosen), record_, scale_,
+                                     std::move(row_counts), order());
+  }
+
+  absl::Status Encode(proto::Dataset* encoded) const override {
+    proto::DatasetStage::Npy* const npy = encoded->add_stages()->mutable_npy();
+    *npy->mutable_path() = {paths().begin(), paths().end()};
+    npy->set_scale(scale_);
+    npy->set_dtype(EncodeDType(record_.dtype));
+    *npy->mutable_record_shape() = EncodeShape(record_.shape);
+    npy->mutable_order()->set_cycle_length(order().cycle_length);
+    npy->mutable_order()->set_block_length(order().block_length);
+    return absl::OkStatus();
+  }
+
+ protected:
+  absl::StatusOr<Components> ReadFile(int file) const override {
+    ASSIGN_OR_RETURN(Tensor values, ReadNpy(paths()[file]));
+    Shape shape = values.shape();
+    shape.RemoveDim(0);
+    if (shape != record_.shape) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(paths()[file], ": rows are ", shape.ToString(),
+                       "; expected ", record_.shape.ToString()));
+    }
+    TensorTable::Component component;
+    if (values.dtype() == DType::kUint8 && record_.dtype == DType::kFloat32) {
+      component.scale = scale_ == 0 ? 1.0f : static_cast<float>(scale_);
+      component.values = std::move(values);
+    } else if (values.dtype() == record_.dtype && scale_ == 0) {
+      component.values = std::move(values);
+    } else {
+      component.values = Convert(values, record_.dtype, scale_);
+    }
+    Components components;
+    components.push_back(std::move(component));
+    return components;
+  }
+
+ private:
+  const TensorType record_;
+  const double scale_;
+  const std::vector<int64_t> row_counts_;  // Empty: not known.
+};
+
+absl::Status CheckRecord(const std::string& path, const TensorType& record,
+                         double scale) {
+  const bool is_number =
+      record.dtype != DType::kString && record.dtype != DType::kInvalid;
+  if (is_number && record.shape.IsFullyKnown() &&
+      record.shape.rank() < Shape::kRankMax && std::isfinite(scale) &&
+      (scale == 0 || IsFloating(record.dtype))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": rows of ", record.ToString(), " and scale ", scale,
+      "; expected numbers, known extents, and a floating dtype to scale"));
+}
+
+}  // namespace
+
+absl::StatusOr<TensorType> ReadNpyType(absl::string_view path) {
+  ASSIGN_OR_RETURN(const auto file, InputFile::Open(path));
+  ASSIGN_OR_RETURN(const NpyHeader header, ReadHeader(file.get()));
+  return TensorType{header.dtype, header.shape};
+}
+
+absl::StatusOr<Tensor> ReadNpy(absl::string_view path) {
+  ASSIGN_OR_RETURN(const auto file, InputFile::Open(path));
+  ASSIGN_OR_RETURN(const NpyHeader header, ReadHeader(file.get()));
+  const int64_t count = header.shape.element_count();
+  const int64_t value_bytes = static_cast<int64_t>(header.value_bytes);
+  const std::string promise =
+      absl::StrCat("its header says ", header.shape.ToString(), " of ",
+                   value_bytes, " bytes each; ");
+  // A header may promise what the file cannot hold.
+  if (count > file->content_bytes_max() / value_bytes) {
+    return FileError(*file, absl::StrCat(promise, "the file holds at most ",
+                                         file->content_bytes_max(), " bytes"));
+  }
+  std::vector<uint8_t> bytes(static_cast<size_t>(count * value_bytes));
+  ASSIGN_OR_RETURN(const size_t came, file->Read(bytes.data(), bytes.size()));
+  if (came < bytes.size()) {
+    return FileError(*file, absl::StrCat(promise, "found ", came, " bytes"));
+  }
+  uint8_t surplus;
+  ASSIGN_OR_RETURN(const size_t surplus_bytes, file->Read(&surplus, 1));
+  if (surplus_bytes > 0) {
+    return FileError(*file, absl::StrCat(promise, "the file goes on"));
+  }
+  return DecodeValues(header, bytes);
+}
+
+absl::StatusOr<NodePointer> MakeNpy(std::vector<std::string> paths,
+                                    const NpyOptions& options) {
+  RETURN_IF_ERROR(CheckFiles("NpyDataset", paths, options.order));
+  TensorType record = {options.dtype, Shape()};
+  if (record.dtype == DType::kInvalid && options.scale != 0) {
+    record.dtype = DType::kFloat32;
+  }
+  std::vector<int64_t> row_counts;
+  if (record.dtype == DType::kInvalid || !options.record_shape.has_value()) {
+    for (size_t i = 0; i < paths.size(); ++i) {
+      ASSIGN_OR_RETURN(TensorType type, ReadNpyType(paths[i]));
+      row_counts.push_back(type.shape.dim(0));
+      type.shape.RemoveDim(0);
+      if (i == 0) record.shape = type.shape;
+      if (record.dtype == DType::kInvalid) record.dtype = type.dtype;
+    }
+  }
+  if (options.record_shape.has_value()) record.shape = *options.record_shape;
+  RETURN_IF_ERROR(CheckRecord(paths[0], record, options.scale));
+  return std::make_shared<NpyNode>(std::move(paths), std::move(record),
+                                   options.scale, std::move(row_counts),
+                                   options.order);
+}
+
+}  // namespace muster

@@ -1,0 +1,34 @@
+#ifndef COMMON_DATASET_FILES_NPY_H_
+#define COMMON_DATASET_FILES_NPY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/dataset/dataset_node.h"
+#include "common/dataset/files/record_files.h"
+#include "common/tensor/tensor.h"
+
+namespace muster {
+
+// NumPy's .npy format: "\x93NUMPY", the version (two bytes), the length of the
+// header (uint16, from version 2 uint32, little-endian), the header, which is a
+// Python dict of descr, fortran_order and shape, then the values.
+
+// The array in a file, plain or gzip, in row-major order.
+//   kInvalidArgument  as NpyDataset()
+//   as InputFile
+absl::StatusOr<Tensor> ReadNpy(absl::string_view path);
+
+// The type of ReadNpy(path), from the header alone.
+absl::StatusOr<TensorType> ReadNpyType(absl::string_view path);
+
+// As NpyDataset(), of these files.
+//   as CheckFiles()
+absl::StatusOr<NodePointer> MakeNpy(std::vector<std::string> paths,
+                                    const NpyOptions& options);
+
+}  // namespace muster
+
+#endif  // COMMON_DATASET_FILES_NPY_H_

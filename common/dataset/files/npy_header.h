@@ -1,0 +1,30 @@
+#ifndef COMMON_DATASET_FILES_NPY_HEADER_H_
+#define COMMON_DATASET_FILES_NPY_HEADER_H_
+
+#include <cstddef>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+
+namespace muster {
+
+// What the header of a .npy file says.
+struct NpyHeader {
+  char kind = 0;           // 'f', 'i', 'u' or 'b', as NumPy has it.
+  size_t value_bytes = 0;  // Of one value in the file.
+  bool is_big_endian = false;
+  bool is_column_major = false;
+  Shape shape;
+  DType dtype = DType::kInvalid;  // That the values become.
+};
+
+// Of the Python dict after the length.
+//   kInvalidArgument  it is none, lacks a key, or values are of a kind that is
+//                     not supported
+absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view text);
+
+}  // namespace muster
+
+#endif  // COMMON_DATASET_FILES_NPY_HEADER_H_

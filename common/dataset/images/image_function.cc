@@ -1,0 +1,207 @@
+#include "common/dataset/images/image_function.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "common/dataset/row_tables.h"
+#include "common/image/decode_image.h"
+#include "common/image/image.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+
+namespace muster {
+namespace {
+
+// The whole file, into memory that is used again.
+absl::Status ReadImageFile(const std::string& path, std::string* content) {
+  // Not to wait for a writer, should this be a pipe.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return absl::ErrnoToStatus(errno, "cannot be opened");
+  const absl::Cleanup closer = [descriptor] { close(descriptor); };
+  struct stat status;
+  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    return absl::InvalidArgumentError("is not a regular file");
+  }
+  if (status.st_size > kImageFileBytesMax) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "has ", status.st_size, " bytes; the limit is ", kImageFileBytesMax));
+  }
+  content->resize(static_cast<size_t>(status.st_size));
+  size_t count = 0;
+  while (count < content->size()) {
+    const ssize_t came =
+        read(descriptor, content->data() + count, content->size() - count);
+    if (came < 0 && errno == EINTR) continue;
+    if (came < 0) return absl::ErrnoToStatus(errno, "cannot be read");
+    if (came == 0) break;
+    count += static_cast<size_t>(came);
+  }
+  content->resize(count);
+  return absl::OkStatus();
+}
+
+// The largest part in the middle that has the form of `size`, as Keras cuts it.
+PixelView CropToForm(const PixelView& view, const ImageSize& size) {
+  const auto shorter = [](int64_t extent, int64_t other, int64_t other_size) {
+    const double exact = static_cast<double>(other) *
+                         static_cast<double>(extent) /
+                         static_cast<double>(other_size);
+    return static_cast<int64_t>(exact);
+  };
+  PixelView part = view;
+  part.height = std::clamp<int64_t>(
+      shorter(size.height, view.width, size.width), 1, view.height);
+  part.width = std::clamp<int64_t>(
+      shorter(size.width, view.height, size.height), 1, view.width);
+  part.pixels += (view.height - part.height) / 2 * view.row_bytes +
+                 (view.width - part.width) / 2 * view.channels;
+  return part;
+}
+
+class ImageFunction final : public ElementFunction {
+ public:
+  ImageFunction(const ImageComponent& component, const ImageOptions& options)
+      : component_(component),
+        options_(options),
+        resizer_(options.interpolation, options.image_size.height,
+                 options.image_size.width, static_cast<float>(options.scale)) {}
+
+  absl::Status Run(uint64_t, Element* argument, Element* result) override {
+    const std::string& string =
+        (*argument)[component_.index].flat<std::string>()[0];
+    result->resize(argument->size());
+    Tensor* const image = &(*result)[component_.index];
+    if (!component_.is_path) {
+      RETURN_IF_ERROR(Decode(string, image));
+    } else {
+      absl::Status status = ReadImageFile(string, &content_);
+      if (status.ok()) status = Decode(content_, image);
+      if (!status.ok()) {
+        return absl::Status(status.code(),
+                            absl::StrCat(string, ": ", status.message()));
+      }
+    }
+    for (size_t c = 0; c < argument->size(); ++c) {
+      if (static_cast<int>(c) == component_.index) continue;
+      (*result)[c] = std::move((*argument)[c]);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Decode(absl::string_view content, Tensor* tensor) {
+    const int channels = static_cast<int>(options_.color_mode);
+    DecodeImageOptions decode = {.channels = channels};
+    if (options_.fast_downscale) {
+      decode.height_min = options_.image_size.height;
+      decode.width_min = options_.image_size.width;
+    }
+    RETURN_IF_ERROR(DecodeImage(content, decode, &image_));
+    PixelView view = {.pixels = image_.pixels.data(),
+                      .height = image_.height,
+                      .width = image_.width,
+                      .channels = channels,
+                      .row_bytes = image_.width * channels};
+    if (options_.crop_to_aspect_ratio) {
+      view = CropToForm(view, options_.image_size);
+    }
+    RETURN_IF_ERROR(PrepareTensor(DType::kFloat32,
+                                  Shape({options_.image_size.height,
+                                         options_.image_size.width, channels}),
+                                  tensor));
+    resizer_.Resize(view, tensor->mutable_flat<float>());
+    return absl::OkStatus();
+  }
+
+  const ImageComponent component_;
+  const ImageOptions options_;
+  ImageResizer resizer_;
+  // Kept for their memory.
+  std::string content_;
+  Image image_;
+};
+
+class ImageFunctionFactory final : public ElementFunctionFactory {
+ public:
+  ImageFunctionFactory(std::vector<TensorType> result_types,
+                       const ImageComponent& component,
+                       const ImageOptions& options)
+      : result_types_(std::move(result_types)),
+        component_(component),
+        options_(options) {}
+
+  absl::StatusOr<std::unique_ptr<ElementFunction>> Create() const override {
+    return std::make_unique<ImageFunction>(component_, options_);
+  }
+  const char* name() const override { return "DecodeImage"; }
+  const Graph* graph() const override { return nullptr; }
+  const std::vector<TensorType>& result_types() const override {
+    return result_types_;
+  }
+  bool Encode(proto::DatasetStage::Map* map) const override {
+    proto::DatasetStage::ImageFunction* const image = map->mutable_image();
+    image->set_component(component_.index);
+    image->set_is_path(component_.is_path);
+    image->set_height(options_.image_size.height);
+    image->set_width(options_.image_size.width);
+    image->set_channels(static_cast<int>(options_.color_mode));
+    image->set_nearest(options_.interpolation == Interpolation::kNearest);
+    image->set_crop_to_aspect_ratio(options_.crop_to_aspect_ratio);
+    image->set_scale(options_.scale);
+    image->set_fast_downscale(options_.fast_downscale);
+    return true;
+  }
+
+ private:
+  const std::vector<TensorType> result_types_;
+  const ImageComponent component_;
+  const ImageOptions options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const ElementFunctionFactory>> MakeImageFunction(
+    const std::vector<TensorType>& argument_types,
+    const ImageComponent& component, const ImageOptions& options) {
+  const ImageSize& size = options.image_size;
+  const int channels = static_cast<int>(options.color_mode);
+  if (size.height < 1 || size.width < 1 || size.height > kImageExtentMax ||
+      size.width > kImageExtentMax || !std::isfinite(options.scale) ||
+      (channels != 1 && channels != 3 && channels != 4)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("DecodeImage: image_size ", size.height, "x", size.width,
+                     ", ", channels, " channels, scale ", options.scale,
+                     "; expected extents of 1 to ", kImageExtentMax,
+                     ", 1, 3 or 4 channels and a finite scale"));
+  }
+  const bool exists =
+      component.index >= 0 &&
+      static_cast<size_t>(component.index) < argument_types.size();
+  if (!exists ||
+      argument_types[component.index] != TensorType{DType::kString, Shape()}) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "DecodeImage: component ", component.index, " of ",
+        argument_types.size(), " is ",
+        exists ? argument_types[component.index].ToString() : "not there",
+        "; expected string[]"));
+  }
+  std::vector<TensorType> result_types = argument_types;
+  result_types[component.index] = {DType::kFloat32,
+                                   Shape({size.height, size.width, channels})};
+  return std::make_shared<ImageFunctionFactory>(std::move(result_types),
+                                                component, options);
+}
+
+}  // namespace muster

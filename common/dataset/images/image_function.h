@@ -1,0 +1,35 @@
+#ifndef COMMON_DATASET_IMAGES_IMAGE_FUNCTION_H_
+#define COMMON_DATASET_IMAGES_IMAGE_FUNCTION_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/dataset/element_function.h"
+#include "common/dataset/images/image_options.h"
+#include "common/tensor/tensor.h"
+
+namespace muster {
+
+inline constexpr int64_t kImageExtentMax = 1 << 14;
+inline constexpr int64_t kImageFileBytesMax = int64_t{256} << 20;
+
+// What of an element is an image.
+struct ImageComponent {
+  int index = 0;  // A string[].
+  bool is_path = false;
+};
+
+// Puts float32[height, width, channels] in the place of one component: the
+// content of an image file, or its path. Errors of a path begin with it.
+//   kInvalidArgument  an option is out of range, or there is no such component
+// Of the function, as DecodeImage(), and for a path:
+//   kNotFound, kPermissionDenied, others  as absl::ErrnoToStatus()
+//   kResourceExhausted  the file is longer than kImageFileBytesMax
+absl::StatusOr<std::shared_ptr<const ElementFunctionFactory>> MakeImageFunction(
+    const std::vector<TensorType>& argument_types,
+    const ImageComponent& component, const ImageOptions& options);
+
+}  // namespace muster
+
+#endif  // COMMON_DATASET_IMAGES_IMAGE_FUNCTION_H_
