@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// 2 x 48 images to learn, and 2 x 10 to be scored on.
+// 2 x 16 images to learn, and 2 x 10 to be scored on.
 std::string SomeImages(const std::string& archive) {
   const std::string all = absl::StrCat(testing::TempDir(), "/all");
   const std::string some = absl::StrCat(testing::TempDir(), "/some");
@@ -38,7 +39,7 @@ std::string SomeImages(const std::string& archive) {
       for (const auto& entry : fs::directory_iterator(from)) {
         files.insert(entry.path().filename());
       }
-      int count = part == "train" ? 48 : 10;
+      int count = part == "train" ? 16 : 10;
       for (const std::string& file : files) {
         if (count-- == 0) break;
         fs::rename(from / file, to / file);
@@ -46,6 +47,10 @@ std::string SomeImages(const std::string& archive) {
     }
   }
   return some;
+}
+
+double MeanOfLastTen(const std::vector<double>& values) {
+  return std::accumulate(values.end() - 10, values.end(), 0.0) / 10;
 }
 
 class CatsVsDogsTest : public testing::Test {
@@ -78,8 +83,10 @@ class CatsVsDogsTest : public testing::Test {
 };
 
 TEST_F(CatsVsDogsTest, TwoWorkersRunTheJobFile) {
-  // Until most of the few images are known by heart.
-  constexpr int kEpochs = 30;
+  // Until the few images are known by heart. Single epochs go up and down, with
+  // the rounding of the build too; ten of them do not: of eight seeds each came
+  // below a loss of 0.26 and above an accuracy of 0.89.
+  constexpr int kEpochs = 100;
   const std::string run_dir = absl::StrCat(testing::TempDir(), "/job");
   std::vector<std::string> command = {
       "deploy/launch/launch", "--workers=2", "--ps=0",
@@ -93,9 +100,9 @@ TEST_F(CatsVsDogsTest, TwoWorkersRunTheJobFile) {
                        launch->AwaitEnd(absl::Minutes(4)));
   ASSERT_EQ(end.ShellCode(), 0) << launch->output();
   const nlohmann::json history = Summary(run_dir)["history"];
-  EXPECT_EQ(history["loss"].size(), kEpochs);
-  EXPECT_LT(history["loss"].back(), 0.6);
-  EXPECT_GT(history["sparse_categorical_accuracy"].back(), 0.7);
+  ASSERT_EQ(history["loss"].size(), kEpochs);
+  EXPECT_LT(MeanOfLastTen(history["loss"]), 0.45);
+  EXPECT_GT(MeanOfLastTen(history["sparse_categorical_accuracy"]), 0.8);
   EXPECT_TRUE(fs::exists(run_dir + "/checkpoints/checkpoint"));
   EXPECT_TRUE(fs::exists(run_dir + "/logs/train"));
 }
