@@ -21,6 +21,7 @@
 #include "common/tensor/tensor.h"
 #include "ps/client/cut_name.h"
 #include "ps/client/methods.h"
+#include "ps/save_pace.h"
 #include "ps/shard_checkpoint.h"
 
 namespace muster {
@@ -164,7 +165,8 @@ absl::StatusOr<Message> CheckpointHandler::Save(
     ASSIGN_OR_RETURN(std::unique_ptr<TensorBundleWriter> writer,
                      TensorBundleWriter::Create(disk_, prefix, place));
     RETURN_IF_ERROR(FaultPoint("ps.while_saving"));
-    RETURN_IF_ERROR(WriteFrozenShard(*frozen, writer.get()));
+    SavePace pace([this] { return shard_->exchange_count(); });
+    RETURN_IF_ERROR(WriteFrozenShard(*frozen, writer.get(), &pace));
     if (place.index == 0 && frozen->cut_id != 0) {
       RETURN_IF_ERROR(writer->Add(
           kCutName,

@@ -36,8 +36,8 @@ struct CheckpointRoots {
 // What a parameter server answers of proto/parameter_server.proto that has to
 // do with checkpoints: Freeze, Save, Restore and RollBack.
 //
-// Saving has a thread of its own, of low priority, so that training goes on
-// beside it; restoring has another.
+// Saving has a thread of its own, of low priority and at the pace of SavePace,
+// so that training goes on beside it; restoring has another.
 //
 // Thread-safe.
 class CheckpointHandler {

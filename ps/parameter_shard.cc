@@ -474,6 +474,7 @@ absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
                                       std::vector<Tensor>* answers,
                                       absl::Span<const AnswerPlace> places) {
   const PushId id = {request.step_id(), request.exchange_index()};
+  exchange_count_.fetch_add(1, std::memory_order_relaxed);
   absl::ReaderMutexLock lock(&mutex_);
   if (request.generation() != generation_) {
     return absl::FailedPreconditionError(absl::StrCat(

@@ -1,6 +1,7 @@
 #ifndef PS_PARAMETER_SHARD_H_
 #define PS_PARAMETER_SHARD_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -98,6 +99,11 @@ class ParameterShard {
                         absl::Span<const AnswerPlace> places = {})
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // How many exchanges have come.
+  int64_t exchange_count() const {
+    return exchange_count_.load(std::memory_order_relaxed);
+  }
+
   // The state of all variables as of now: no exchange is half applied in it.
   // What was frozen before can no longer be written.
   //   kFailedPrecondition  a restore is under way
@@ -177,6 +183,7 @@ class ParameterShard {
 
   const Options options_;
   const std::shared_ptr<AsideBudget> aside_;
+  std::atomic<int64_t> exchange_count_{0};
   ThreadPool pool_;
   PushLedger ledger_;
 

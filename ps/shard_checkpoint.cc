@@ -37,7 +37,7 @@ Place PlaceOf(const ShardVariable& variable) {
 }
 
 absl::Status WriteVariable(const FrozenShard::Variable& entry,
-                           TensorBundleWriter* writer) {
+                           TensorBundleWriter* writer, SavePace* pace) {
   ShardVariable& variable = *entry.variable;
   const std::string& name = variable.spec().variable().name();
   const Place place = PlaceOf(variable);
@@ -51,8 +51,10 @@ absl::Status WriteVariable(const FrozenShard::Variable& entry,
                    : VariableSlotKey(name, entry.frozen.slot_names[array - 1]);
     RETURN_IF_ERROR(writer->BeginTensor(key, place.full, place.slice));
     RETURN_IF_ERROR(variable.ReadFrozen(
-        entry.frozen, array, [writer](absl::Span<const uint8_t> bytes) {
-          return writer->AppendBytes(bytes);
+        entry.frozen, array, [&](absl::Span<const uint8_t> bytes) {
+          const absl::Status status = writer->AppendBytes(bytes);
+          pace->EndPiece();
+          return status;
         }));
     RETURN_IF_ERROR(writer->EndTensor());
   }
@@ -180,9 +182,9 @@ absl::Status RestoreVariable(const TensorBundleReader& reader,
 }  // namespace
 
 absl::Status WriteFrozenShard(const FrozenShard& shard,
-                              TensorBundleWriter* writer) {
+                              TensorBundleWriter* writer, SavePace* pace) {
   for (const FrozenShard::Variable& entry : shard.variables) {
-    RETURN_IF_ERROR(WriteVariable(entry, writer));
+    RETURN_IF_ERROR(WriteVariable(entry, writer, pace));
   }
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include "common/checkpoint/tensor_bundle_reader.h"
 #include "common/checkpoint/tensor_bundle_writer.h"
 #include "common/optimizers/update_rule.h"
+#include "ps/save_pace.h"
 #include "ps/shard_variable.h"
 
 // What a parameter server writes of its variables, and takes over from a
@@ -32,12 +33,13 @@ struct FrozenShard {
   std::vector<Variable> variables;
 };
 
-// Once for each FrozenShard; training goes on meanwhile.
+// Once for each FrozenShard; training goes on meanwhile, and `pace` is told of
+// each block.
 //   kResourceExhausted  more was updated meanwhile than there is memory for, or
 //                       the shard was frozen again
 //   others              as TensorBundleWriter
 absl::Status WriteFrozenShard(const FrozenShard& shard,
-                              TensorBundleWriter* writer);
+                              TensorBundleWriter* writer, SavePace* pace);
 
 // Whether the checkpoint has all that RestoreVariables() takes from it, and
 // with right checksums.
