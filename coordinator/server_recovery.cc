@@ -69,13 +69,15 @@ absl::Status WithFailureOf(const absl::Status& status,
 // What was frozen, with the cut that it becomes once it is written.
 class ServerRecovery::Snapshot final : public VariableSnapshot {
  public:
-  Snapshot(ServerRecovery* recovery, TrainingCut cut,
+  Snapshot(ServerRecovery* recovery, TrainingCut cut, uint64_t generation,
            std::vector<Entry> entries)
       : recovery_(recovery),
         cut_(std::move(cut)),
+        generation_(generation),
         entries_(std::move(entries)) {}
 
   const TrainingCut& cut() const { return cut_; }
+  uint64_t generation() const { return generation_; }
   const std::vector<Entry>& entries() const override { return entries_; }
   absl::Status WriteShards(Disk*, absl::string_view prefix,
                            int shard_count) override {
@@ -87,6 +89,7 @@ class ServerRecovery::Snapshot final : public VariableSnapshot {
  private:
   ServerRecovery* const recovery_;
   const TrainingCut cut_;
+  const uint64_t generation_;
   const std::vector<Entry> entries_;
 };
 
@@ -152,13 +155,20 @@ ServerRecovery::TakeSnapshot() {
     return absl::AbortedError(
         "training was rolled back while its state was frozen");
   }
-  return std::make_unique<Snapshot>(this, std::move(cut), *std::move(entries));
+  return std::make_unique<Snapshot>(this, std::move(cut), generation,
+                                    *std::move(entries));
 }
 
 absl::Status ServerRecovery::Written(const Snapshot& snapshot,
                                      absl::string_view prefix) {
   TrainingCut cut = snapshot.cut();
   cut.prefix = std::string(prefix);
+  // What it holds is of a time that is undone, or is about to be.
+  absl::MutexLock lock(&mutex_);
+  if (is_recovering_ || snapshot.generation() != generation_) {
+    return absl::AbortedError(absl::StrCat("training was rolled back while ",
+                                           prefix, " was written"));
+  }
   cuts_.Add(std::move(cut));
   return absl::OkStatus();
 }
@@ -179,34 +189,46 @@ absl::Status ServerRecovery::Restore(absl::string_view prefix,
 void ServerRecovery::SaveIfDue(bool at_once) {
   if (options_.checkpoint_dir.empty()) return;
   const bool has_ending_server = has_ending_server_.exchange(false);
+  const bool is_awaited = at_once || has_ending_server;
+  if (is_awaited) writer_.Await().IgnoreError();  // It has told the log.
   const absl::Time now = parts_.clock->Now();
-  const bool is_due = at_once || has_ending_server
+  const bool is_due = is_awaited
                           ? !cuts_.HoldsAll(parts_.dispatcher->succeeded())
-                          : now >= last_save_ + options_.checkpoint_interval;
+                          : now >= last_save_ + options_.checkpoint_interval &&
+                                !writer_.is_busy();
   if (is_due) {
     last_save_ = now;
-    if (const absl::Status status = Save(); !status.ok()) {
+    if (const absl::Status status = Save(is_awaited); !status.ok()) {
       LOG(WARNING) << "no checkpoint to recover from was written: " << status;
     }
   }
   if (has_ending_server) LetGoOfEnding();
 }
 
-absl::Status ServerRecovery::Save() {
+absl::Status ServerRecovery::Save(bool is_awaited) {
   if (manager_ == nullptr) {
     ASSIGN_OR_RETURN(
         manager_, CheckpointManager::Create({.folder = options_.checkpoint_dir,
                                              .checkpoint_count_max = 2}));
   }
   ASSIGN_OR_RETURN(const std::string prefix, manager_->NextPrefix());
-  ASSIGN_OR_RETURN(const std::unique_ptr<VariableSnapshot> snapshot,
+  ASSIGN_OR_RETURN(const std::shared_ptr<VariableSnapshot> snapshot,
                    TakeSnapshot());
-  const int shard_count = parts_.variables->checkpoint_shard_count();
-  const absl::Status written =
-      snapshot->WriteShards(Disk::Real(), prefix, shard_count);
-  if (written.ok()) return manager_->Publish(prefix, shard_count);
-  manager_->Abandon(prefix, shard_count);
-  return written;
+  auto write = [this, prefix, snapshot]() -> absl::Status {
+    const int shard_count = parts_.variables->checkpoint_shard_count();
+    const absl::Status written =
+        snapshot->WriteShards(Disk::Real(), prefix, shard_count);
+    if (written.ok()) return manager_->Publish(prefix, shard_count);
+    manager_->Abandon(prefix, shard_count);
+    return written;
+  };
+  const std::string what = absl::StrCat("checkpoint ", prefix);
+  if (is_awaited) {
+    writer_.Run(what, std::move(write)).IgnoreError();  // As above.
+  } else {
+    writer_.Start(what, std::move(write));
+  }
+  return absl::OkStatus();
 }
 
 void ServerRecovery::NoteEnding() {
@@ -243,6 +265,8 @@ uint64_t ServerRecovery::AddLoop(CutParticipant* loop) {
 }
 
 void ServerRecovery::RemoveLoop(uint64_t id) {
+  // Servers may be told to end once nothing trains.
+  writer_.Await().IgnoreError();
   absl::MutexLock lock(&mutex_);
   loops_.erase(id);
   // A server may wait for what it would have saved.

@@ -20,6 +20,7 @@
 #include "common/base/clock.h"
 #include "common/checkpoint/checkpoint_manager.h"
 #include "common/strategy/strategy.h"
+#include "common/train/checkpoints/background_writer.h"
 #include "common/variables/variable_store.h"
 #include "coordinator/closure_dispatcher.h"
 #include "coordinator/closure_ids.h"
@@ -111,10 +112,10 @@ class ServerRecovery {
   // Somebody has changed variables otherwise than by closures.
   void NoteAssigned() { cuts_.DropFirstValues(); }
 
-  // Saves to checkpoint_dir when its interval has passed, or, `at_once` or when
-  // a server waits to end, when training has done something since the last cut.
-  // Lets such a server go. A save that fails is logged and changes nothing. By
-  // one thread at a time.
+  // Saves to checkpoint_dir when its interval has passed, while steps go on; or,
+  // `at_once` or when a server waits to end, when training has done something
+  // since the last cut, and waits for that. Lets such a server go. A save that
+  // fails is logged and changes nothing. By one thread at a time.
   void SaveIfDue(bool at_once = false);
 
   // What is kept with each cut, and given back with a rollback to it. Null:
@@ -152,7 +153,8 @@ class ServerRecovery {
   // they hold; where no loop or no folder is there to do so, lets them go.
   void NoteEnding() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGoOfEnding();
-  absl::Status Save();
+  // Waits for the end of it, or leaves it to the writer.
+  absl::Status Save(bool is_awaited);
   // Whether all is well again, or the job is over.
   void Recover() ABSL_LOCKS_EXCLUDED(mutex_);
   // Until every server is there. False: the job is over.
@@ -174,6 +176,7 @@ class ServerRecovery {
       const std::vector<RemoteVariableStore::ReturnedServer>& returned)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveUp(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  //   kAborted  training was rolled back since the snapshot was taken
   absl::Status Written(const Snapshot& snapshot, absl::string_view prefix)
       ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::string> NamesOf(
@@ -212,6 +215,7 @@ class ServerRecovery {
   // A server waits for the next SaveIfDue().
   std::atomic<bool> has_ending_server_{false};
   std::unique_ptr<CheckpointManager> manager_;  // Of SaveIfDue(); or null.
+  BackgroundWriter writer_;                     // Uses all of the above.
   absl::Time last_save_;
 
   std::thread thread_;  // Constant after construction.

@@ -2,13 +2,16 @@
 // over and what the variables hold are the same steps, before and after.
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/status_matchers.h"
 #include "common/checkpoint/disk.h"
@@ -19,8 +22,10 @@
 #include "common/ops/builtin_ops.h"
 #include "common/ops/ops.h"
 #include "common/ops/variable_ops.h"
+#include "common/rpc/fault_point.h"
 #include "common/strategy/strategy.h"
 #include "common/tensor/tensor.h"
+#include "coordinator/cluster_connection.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/variable.pb.h"
@@ -28,6 +33,8 @@
 
 namespace muster {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr int64_t kMany = 1'000'000;
 const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
@@ -44,7 +51,12 @@ Graph CountingStep() {
 class StepLoopRecoveryTest : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_OK_AND_ASSIGN(strategy_, cluster_.Connect());
+    std::filesystem::remove_all(folder_);
+    // Which tests may make due.
+    ClusterConnection::Options options;
+    options.recovery.checkpoint_dir = folder_ + "/recovery";
+    options.recovery.checkpoint_interval = save_interval();
+    ASSERT_OK_AND_ASSIGN(strategy_, cluster_.Connect(options));
     proto::VariableSpec spec;
     spec.set_name(kCounter.name);
     spec.set_dtype(proto::DT_FLOAT);
@@ -58,6 +70,10 @@ class StepLoopRecoveryTest : public testing::Test {
     strategy_->SetProgressSource([this] { return absl::StrCat(told_count_); });
   }
 
+  void TearDown() override { SetFaults({}); }
+
+  virtual absl::Duration save_interval() const { return absl::Hours(1); }
+
   void ExpectCounted(int64_t expected) {
     ASSERT_OK_AND_ASSIGN(const Tensor counter,
                          strategy_->variables().Read(kCounter.name));
@@ -65,15 +81,15 @@ class StepLoopRecoveryTest : public testing::Test {
   }
 
   absl::Status Save() {
-    const std::string prefix = absl::StrCat(
-        testing::TempDir(), "/",
-        testing::UnitTest::GetInstance()->current_test_info()->name(),
-        "/ckpt-1");
+    const std::string prefix = folder_ + "/ckpt-1";
     absl::Status status = strategy_->variables().SaveShards(prefix, 2);
     status.Update(PublishTensorBundle(Disk::Real(), prefix, 2));
     return status;
   }
 
+  const std::string folder_ = absl::StrCat(
+      testing::TempDir(), "/",
+      testing::UnitTest::GetInstance()->current_test_info()->name());
   TestCluster cluster_{2, 2};
   std::unique_ptr<ParameterServerStrategy> strategy_;
   std::unique_ptr<StepLoop> loop_;
@@ -123,6 +139,51 @@ TEST_F(StepLoopRecoveryTest, GoesOnWithTheStepsThatTheCheckpointHolds) {
   EXPECT_EQ(outcome.step_count, kGoal - kSavedAt);
   EXPECT_EQ(told_count_, kGoal);
   ExpectCounted(kGoal);
+}
+
+class SavingStepLoopTest : public StepLoopRecoveryTest {
+ protected:
+  absl::Duration save_interval() const override { return absl::ZeroDuration(); }
+
+  bool IsPublished() const {
+    return std::filesystem::exists(folder_ + "/recovery/checkpoint");
+  }
+};
+
+TEST_F(SavingStepLoopTest, GoesOnWhileItsCheckpointIsWritten) {
+  SetFaults({{.point = "ps.while_saving",
+              .occurrence = 1,
+              .action = FaultAction::kDelay,
+              .delay = absl::Seconds(1)}});
+  int64_t count_beside_the_save = 0;
+  ASSERT_TRUE(loop_->StopWhen([this] { return IsPublished(); }));
+  ASSERT_OK_AND_ASSIGN(const StepLoop::Outcome outcome,
+                       loop_->Run(kMany, [&](absl::Span<const Tensor>) {
+                         ++told_count_;
+                         const bool is_saving =
+                             FaultPointPassCount("ps.while_saving") > 0 &&
+                             !IsPublished();
+                         count_beside_the_save += is_saving ? 1 : 0;
+                         return absl::OkStatus();
+                       }));
+  EXPECT_TRUE(outcome.was_told_to_stop);
+  EXPECT_GT(count_beside_the_save, 0);
+  ExpectCounted(told_count_);
+  // And it is a moment to go back to.
+  cluster_.KillServer(1);
+  cluster_.StartServer(1);
+  absl::StatusOr<StepLoop::Outcome> next = outcome;
+  ASSERT_TRUE(loop_->StopWhen([] { return false; }));
+  while (next.ok()) {
+    next = loop_->Run(100, [this](absl::Span<const Tensor>) {
+      ++told_count_;
+      return absl::OkStatus();
+    });
+  }
+  ASSERT_OK_AND_ASSIGN(const std::optional<Rollback> rollback,
+                       strategy_->AwaitRollback(next.status()));
+  ASSERT_TRUE(rollback.has_value());
+  EXPECT_THAT(rollback->checkpoint, HasSubstr("/recovery/"));
 }
 
 }  // namespace

@@ -84,6 +84,11 @@ absl::Status BackgroundWriter::Await() {
   return status_;
 }
 
+bool BackgroundWriter::is_busy() const {
+  absl::MutexLock lock(&mutex_);
+  return is_busy_;
+}
+
 int64_t BackgroundWriter::failure_count() const {
   absl::MutexLock lock(&mutex_);
   return failure_count_;

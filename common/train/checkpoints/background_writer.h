@@ -49,6 +49,7 @@ class BackgroundWriter {
   //   kDeadlineExceeded  names what is still being written
   absl::Status Await();
 
+  bool is_busy() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t failure_count() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
