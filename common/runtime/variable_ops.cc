@@ -54,10 +54,10 @@ std::vector<VariableUse> FindVariableUses(const Graph& graph) {
     const auto [position, is_new] = positions.emplace(variable, uses.size());
     if (is_new) uses.push_back({.name = variable});
     VariableUse& use = uses[position->second];
-    if (node.op == kReadVariableOp) {
-      use.is_read = true;
-    } else if (node.op == kGatherVariableOp) {
-      use.is_gathered = true;
+    const bool is_read = node.op == kReadVariableOp;
+    if (is_read || node.op == kGatherVariableOp) {
+      (is_read ? use.is_read : use.is_gathered) = true;
+      for (auto& update : use.updates) update.is_read_later = true;
     } else {
       use.is_updated = true;
       use.updates.push_back({.position = update_count++,

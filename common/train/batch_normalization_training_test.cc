@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_matchers.h"
@@ -112,6 +113,40 @@ TEST(BatchNormalizationTrainingTest, AReplicaWithoutExamplesMovesNothing) {
                          Train(*two, synchronized, 1, 2));
     EXPECT_LT(Distance(got, wanted), 1e-5) << synchronized;
   }
+}
+
+// Each micro-batch has statistics of its own, on whichever replica it lies. The
+// last batch has two examples, for four micro-batches.
+TEST(BatchNormalizationTrainingTest, DeterministicModeGivesTheSameBits) {
+  constexpr int kMicroBatches = 4;
+  const auto one =
+      OneDeviceStrategy::Create(
+          {.thread_count = 1, .deterministic_micro_batches = kMicroBatches})
+          .value();
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted,
+                       Train(*one, /*synchronized=*/false, 18, 8));
+  for (int replica_count = 2; replica_count <= kMicroBatches; ++replica_count) {
+    std::vector<std::string> devices;
+    for (int i = 0; i < replica_count; ++i) {
+      devices.push_back(absl::StrCat("cpu:", i));
+    }
+    ASSERT_OK_AND_ASSIGN(const auto strategy,
+                         MirroredStrategy::Create(
+                             {.devices = devices,
+                              .thread_count = 1,
+                              .deterministic_micro_batches = kMicroBatches}));
+    ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> got,
+                         Train(*strategy, /*synchronized=*/false, 18, 8));
+    EXPECT_EQ(Distance(got, wanted), 0) << replica_count << " replicas";
+  }
+}
+
+TEST(BatchNormalizationTrainingTest, WhatIsSynchronizedIsNotDeterministic) {
+  const auto one =
+      OneDeviceStrategy::Create({.deterministic_micro_batches = 2}).value();
+  EXPECT_THAT(Train(*one, /*synchronized=*/true, 16, 8),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       testing::HasSubstr("deterministic mode")));
 }
 
 }  // namespace

@@ -40,6 +40,8 @@ struct VariableUse {
     int position = 0;  // Among the updates of all variables, in their order.
     UpdateKind kind = UpdateKind::kAssign;
     GradientClipping clipping = {};  // Of gradients.
+    // The step reads the variable after it.
+    bool is_read_later = false;
   };
 
   std::string name;

@@ -24,9 +24,17 @@ namespace muster {
 // context.
 class AggregatedUpdate {
  public:
-  // `communicator` is borrowed.
   //   kInvalidArgument  the variable says no aggregation, or one that this kind
   //                     of update or the dtype cannot have; names the variable
+  static absl::Status Check(const proto::VariableSpec& spec,
+                            const TensorType& type, UpdateKind kind);
+
+  // Whether the replicas' values can become one by adding them up, and dividing
+  // by their number where the aggregation is MEAN.
+  static bool IsSum(const proto::VariableSpec& spec, UpdateKind kind);
+
+  // `communicator` is borrowed.
+  //   as Check()
   static absl::StatusOr<std::unique_ptr<AggregatedUpdate>> Create(
       const proto::VariableSpec& spec, const TensorType& type, UpdateKind kind,
       Communicator* communicator, absl::Duration timeout);

@@ -1,6 +1,7 @@
 #include "common/strategy/synchronous/replica_session.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -40,13 +41,19 @@ absl::Status ReplicaSession::PlanUpdates(absl::Span<const VariableUse> uses) {
                                  &planned_[update.position]));
     }
   }
+  // Packs are in the order in which updates come, not in that of variables.
   for (Planned& planned : planned_) {
-    if (planned.kind != UpdateKind::kApplyGradient) continue;
     const Variable& variable = variables_[planned.variable];
-    planned.item = static_cast<int>(gradients_.size());
-    gradients_.push_back(
-        {variable.type.dtype, variable.type.shape.element_count()});
-    gradient_names_.push_back(variable.name);
+    const PackItem item = {variable.type.dtype,
+                           variable.type.shape.element_count()};
+    if (planned.kind == UpdateKind::kApplyGradient) {
+      planned.gradient = static_cast<int>(gradients_.size());
+      gradients_.push_back(item);
+      gradient_names_.push_back(variable.name);
+    } else if (planned.assignment >= 0) {
+      planned.assignment = static_cast<int>(assignments_.size());
+      assignments_.push_back(item);
+    }
   }
   return absl::OkStatus();
 }
@@ -72,17 +79,39 @@ absl::Status ReplicaSession::PlanUpdate(const VariableUse& use, int variable,
     }
     return absl::OkStatus();
   }
+  return PlanAssignment(use, kind, planned);
+}
+
+absl::Status ReplicaSession::PlanAssignment(const VariableUse& use,
+                                            UpdateKind kind, Planned* planned) {
+  const TensorType& type = variables_[planned->variable].type;
   ASSIGN_OR_RETURN(const LocalVariable* found,
                    options_.variables->Find(use.name));
   const proto::VariableSpec& spec = found->spec();
   if (spec.synchronization() == proto::SYNCHRONIZATION_ON_READ) {
     return absl::OkStatus();
   }
+  RETURN_IF_ERROR(AggregatedUpdate::Check(spec, type, kind));
+  // All updates of a variable or none, so that they keep their order.
+  const bool can_wait =
+      std::all_of(use.updates.begin(), use.updates.end(),
+                  [&](const VariableUse::PlannedUpdate& update) {
+                    return !update.is_read_later &&
+                           (update.kind == UpdateKind::kApplyGradient ||
+                            update.kind == UpdateKind::kApplySparseGradient ||
+                            AggregatedUpdate::IsSum(spec, update.kind));
+                  });
+  if (can_wait) {
+    planned->assignment = 0;  // Numbered in the order in which they come.
+    planned->is_mean = spec.aggregation() == proto::AGGREGATION_MEAN;
+    return absl::OkStatus();
+  }
   if (options_.has_fixed_leaves) {
     return absl::UnimplementedError(absl::StrCat(
         "variable \"", use.name,
-        "\": in deterministic mode a step updates variables by gradients only, "
-        "or those that are synchronized on reading"));
+        "\": in deterministic mode a step updates variables by gradients, by "
+        "assignments of sums and means that it does not read again, or those "
+        "that are synchronized on reading"));
   }
   has_aggregated_updates_ = true;
   ASSIGN_OR_RETURN(
@@ -92,13 +121,21 @@ absl::Status ReplicaSession::PlanUpdate(const VariableUse& use, int variable,
   return absl::OkStatus();
 }
 
-void ReplicaSession::ConnectPacks(PackExchange* packs) {
+int ReplicaSession::ItemOf(const Planned& planned) const {
+  if (planned.gradient >= 0) return planned.gradient;
+  return planned.assignment < 0 ? -1 : first_assignment_ + planned.assignment;
+}
+
+void ReplicaSession::ConnectPacks(PackExchange* packs, int first_assignment) {
   packs_ = packs;
+  first_assignment_ = first_assignment;
   for (const Planned& planned : planned_) {
-    if (planned.item < 0) continue;
     const TensorType& type = variables_[planned.variable].type;
-    sums_.emplace_back(type.dtype, type.shape, packs->BufferOf(planned.item),
-                       packs->OffsetOf(planned.item));
+    const int item = ItemOf(planned);
+    sums_.push_back(item < 0
+                        ? Tensor()
+                        : Tensor(type.dtype, type.shape, packs->BufferOf(item),
+                                 packs->OffsetOf(item)));
   }
 }
 
@@ -163,10 +200,11 @@ absl::Status ReplicaSession::Update(int variable, UpdateKind kind,
                      variables_[variable].name, "\", is another than planned"));
   }
   Planned& planned = planned_[next_update_++];
-  if (planned.item >= 0) {
+  if (planned.gradient >= 0) {
     variables_[variable].has_gradient_pending = true;
     return AddGradient(planned, value);
   }
+  if (planned.assignment >= 0) return AddAssignment(planned, value);
   if (planned.rows != nullptr) {
     variables_[variable].has_gradient_pending = true;
     const double scale = ContributionScale();
@@ -189,19 +227,42 @@ absl::Status ReplicaSession::AddGradient(const Planned& planned,
   }
   CopyScaled(type.dtype, value.raw_data(), ContributionScale(),
              value.element_count(),
-             packs_->Contribution(planned.item, leaf_.number));
-  if (leaf_.is_last) packs_->GradientIsReady(planned.item);
+             packs_->Contribution(planned.gradient, leaf_.number));
+  if (leaf_.is_last) packs_->GradientIsReady(planned.gradient);
+  return absl::OkStatus();
+}
+
+absl::Status ReplicaSession::AddAssignment(const Planned& planned,
+                                           const Tensor& value) {
+  const Variable& variable = variables_[planned.variable];
+  if (value.dtype() != variable.type.dtype ||
+      value.shape() != variable.type.shape) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variable \"", variable.name, "\": value is ", value.type().ToString(),
+        "; expected ", variable.type.ToString()));
+  }
+  if (value.size_bytes() == 0) return absl::OkStatus();
+  uint8_t* const contribution =
+      packs_->Contribution(ItemOf(planned), leaf_.number);
+  if (leaf_.has_data) {
+    std::memcpy(contribution, value.raw_data(), value.size_bytes());
+  } else {
+    std::memset(contribution, 0, value.size_bytes());
+  }
   return absl::OkStatus();
 }
 
 void ReplicaSession::EndLeaf() {
   for (; next_update_ < planned_.size(); ++next_update_) {
     const Planned& planned = planned_[next_update_];
-    if (planned.item < 0) continue;
-    const PackItem& gradient = gradients_[planned.item];
-    CopyScaled(gradient.dtype, nullptr, 0, gradient.element_count,
-               packs_->Contribution(planned.item, leaf_.number));
-    if (leaf_.is_last) packs_->GradientIsReady(planned.item);
+    const int item = ItemOf(planned);
+    const size_t size_bytes = item < 0 ? 0 : sums_[next_update_].size_bytes();
+    if (size_bytes > 0) {
+      std::memset(packs_->Contribution(item, leaf_.number), 0, size_bytes);
+    }
+    if (planned.gradient >= 0 && leaf_.is_last) {
+      packs_->GradientIsReady(planned.gradient);
+    }
   }
 }
 
@@ -230,12 +291,18 @@ absl::Status ReplicaSession::AwaitApplied() {
        .timeout = options_.timeout});
 }
 
-absl::Status ReplicaSession::ApplyGradients(double scale) {
+absl::Status ReplicaSession::ApplyUpdates(double gradient_scale,
+                                          int64_t leaves_with_data) {
   // A replica without data may not have run.
   RETURN_IF_ERROR(local_->Begin(0));
-  for (Planned& planned : planned_) {
-    if (planned.item >= 0) {
-      Tensor& sum = sums_[planned.item];
+  for (size_t i = 0; i < planned_.size(); ++i) {
+    Planned& planned = planned_[i];
+    double scale = gradient_scale;
+    if (planned.assignment >= 0) {
+      scale = planned.is_mean ? 1 / static_cast<double>(leaves_with_data) : 1;
+    }
+    if (ItemOf(planned) >= 0) {
+      Tensor& sum = sums_[i];
       if (scale != 1 && options_.applies_updates) {
         ScaleElements(sum.dtype(), scale, sum.element_count(),
                       sum.mutable_raw_data());

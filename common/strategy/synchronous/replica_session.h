@@ -21,10 +21,11 @@
 
 namespace muster {
 
-// A replica's way to its variables: reads are local, gradients are kept for the
-// whole group, other updates are exchanged right away. What is left of a step
-// after Commit(), which does nothing, is the business of ReplicaStep, to which
-// this belongs.
+// A replica's way to its variables: reads are local; gradients are kept for the
+// whole group, and so are assignments that the step does not read again; other
+// updates are exchanged right away, which makes all replicas wait for each
+// other. What is left of a step after Commit(), which does nothing, is the
+// business of ReplicaStep, to which this belongs.
 //
 // Not thread-safe.
 class ReplicaSession final : public VariableSession {
@@ -64,11 +65,13 @@ class ReplicaSession final : public VariableSession {
   const std::vector<std::string>& gradient_names() const {
     return gradient_names_;
   }
+  // What is assigned at the end of the step.
+  const std::vector<PackItem>& assignments() const { return assignments_; }
   bool has_aggregated_updates() const { return has_aggregated_updates_; }
 
-  // Once, before the first leaf. `packs` is borrowed and begins with
-  // gradients().
-  void ConnectPacks(PackExchange* packs);
+  // Once, before the first leaf. `packs` is borrowed, begins with gradients(),
+  // and has assignments() from item `first_assignment` on.
+  void ConnectPacks(PackExchange* packs, int first_assignment);
 
   void BeginStep();
   void BeginLeaf(const Leaf& leaf);
@@ -78,14 +81,17 @@ class ReplicaSession final : public VariableSession {
   double weight() const { return weight_; }
 
   // Updates the variables by what the packs and the other replicas' rows have
-  // come to, multiplied by `scale`.
-  absl::Status ApplyGradients(double scale);
+  // come to: gradients multiplied by `gradient_scale`, means over so many
+  // leaves.
+  absl::Status ApplyUpdates(double gradient_scale, int64_t leaves_with_data);
 
  private:
   struct Planned {
     int variable = 0;  // In uses.
     UpdateKind kind = UpdateKind::kAssign;
-    int item = -1;                    // In the packs; -1: no dense gradient.
+    int gradient = -1;                // In gradients(); -1: no dense one.
+    int assignment = -1;              // In assignments(); -1: none.
+    bool is_mean = false;             // Of an assignment.
     std::unique_ptr<RowGather> rows;  // Of a sparse gradient.
     std::unique_ptr<AggregatedUpdate> aggregate;  // Of other updates.
   };
@@ -102,9 +108,14 @@ class ReplicaSession final : public VariableSession {
   absl::Status PlanUpdates(absl::Span<const VariableUse> uses);
   absl::Status PlanUpdate(const VariableUse& use, int variable, UpdateKind kind,
                           Planned* planned);
+  absl::Status PlanAssignment(const VariableUse& use, UpdateKind kind,
+                              Planned* planned);
+  // Where in the packs a planned update goes; -1: nowhere.
+  int ItemOf(const Planned& planned) const;
   absl::Status CheckRead(int variable) const;
   double ContributionScale() const;
   absl::Status AddGradient(const Planned& planned, const Tensor& value);
+  absl::Status AddAssignment(const Planned& planned, const Tensor& value);
   absl::Status Aggregate(const Planned& planned, const Tensor& value,
                          const Tensor& indices);
   // To the store, by the replica that does it.
@@ -119,9 +130,12 @@ class ReplicaSession final : public VariableSession {
   std::vector<Planned> planned_;
   std::vector<PackItem> gradients_;
   std::vector<std::string> gradient_names_;
+  std::vector<PackItem> assignments_;
+  int first_assignment_ = 0;  // In the packs.
   bool has_aggregated_updates_ = false;
   PackExchange* packs_ = nullptr;
-  std::vector<Tensor> sums_;  // Of the gradients; into the packs.
+  // Of all that goes into the packs, by planned update; they lie there.
+  std::vector<Tensor> sums_;
 
   Leaf leaf_;
   size_t next_update_ = 0;

@@ -188,6 +188,12 @@ absl::Status ReplicaStep::Start() {
   for (const TensorType& type : options_.result_types) {
     trailer.push_back({type.dtype, type.shape.element_count()});
   }
+  const int first_assignment =
+      gradient_count_ + static_cast<int>(trailer.size());
+  if (session_ != nullptr) {
+    trailer.insert(trailer.end(), session_->assignments().begin(),
+                   session_->assignments().end());
+  }
   packs_ = std::make_unique<PackExchange>(
       PlanPacks(gradients, trailer, options_.bytes_per_pack), names,
       PackExchange::Options{.communicator = options_.communicator,
@@ -195,7 +201,9 @@ absl::Status ReplicaStep::Start() {
                             .overlaps = options_.overlaps,
                             .leaves = options_.leaves});
   RETURN_IF_ERROR(packs_->Start());
-  if (session_ != nullptr) session_->ConnectPacks(packs_.get());
+  if (session_ != nullptr) {
+    session_->ConnectPacks(packs_.get(), first_assignment);
+  }
   for (size_t i = 0; i < options_.result_types.size(); ++i) {
     const int item = gradient_count_ + 1 + static_cast<int>(i);
     const TensorType& type = options_.result_types[i];
@@ -294,7 +302,7 @@ absl::Status ReplicaStep::Finish() {
   const bool changes_nothing =
       outcome_.leaves_with_data == 0 || outcome_.somebody_wants_to_stop;
   if (changes_nothing || session_ == nullptr) return absl::OkStatus();
-  return session_->ApplyGradients(gradient_scale_);
+  return session_->ApplyUpdates(gradient_scale_, outcome_.leaves_with_data);
 }
 
 }  // namespace muster

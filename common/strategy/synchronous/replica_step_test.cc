@@ -222,10 +222,12 @@ TEST_F(ReplicaStepTest, AReplicaThatMustRunWithoutDataBringsNothingEither) {
   CreateVariable(spec);
   ASSERT_OK(Compile(Trace([](GraphBuilder& builder) {
     const Value x = builder.Parameter("x", {DType::kFloat32, {2}});
-    AssignAddVariable({"total", {DType::kFloat32, {2}}}, x);
+    const VariableHandle total = {"total", {DType::kFloat32, {2}}};
+    AssignAddVariable(total, x);
     ApplyGradient(kW, x);
-    builder.AddResult(Sum(x, {0}));
+    builder.AddResult(Sum(ReadVariable(builder, total), {0}));
   })));
+  EXPECT_TRUE(steps_[0]->MustRun());
   const float nan = std::numeric_limits<float>::quiet_NaN();
   ASSERT_OK(Run({{{Pair(nan, nan)}, false}, {{Pair(1, 2)}}}));
   for (int i = 0; i < 2; ++i) {
@@ -311,6 +313,41 @@ TEST_F(ReplicaStepTest, AssignmentsFollowTheVariablesAggregation) {
   }
 }
 
+TEST_F(ReplicaStepTest, AssignmentsThatNobodyReadsWaitForTheEnd) {
+  const struct {
+    proto::VariableAggregation aggregation;
+    Tensor assigned;
+    std::vector<float> wanted;
+  } cases[] = {{proto::AGGREGATION_SUM, Pair(5, 10), {10 + 5, 20 + 10}},
+               {proto::AGGREGATION_MEAN, Pair(10, 20), {10 + 2.5, 20 + 5}}};
+  for (const auto& tried : cases) {
+    stores_.clear();
+    Start(3);
+    proto::VariableSpec spec = Spec("total", 2, 0);
+    spec.set_aggregation(tried.aggregation);
+    CreateVariable(spec);
+    // Twice, in this order.
+    ASSERT_OK(Compile(Trace([&](GraphBuilder& builder) {
+      const Value x = builder.Parameter("x", {DType::kFloat32, {2}});
+      const VariableHandle total = {"total", {DType::kFloat32, {2}}};
+      AssignVariable(total, builder.Constant(tried.assigned));
+      ApplyGradient(kW, x);
+      AssignAddVariable(total, x);
+    })));
+    EXPECT_FALSE(steps_[0]->MustRun());
+    // A step that does not count.
+    ASSERT_OK(Run({{{Pair(1, 2)}},
+                   {{Pair(4, 8)}},
+                   {{}, false, ReplicaStep::Wish::kStop}}));
+    EXPECT_THAT(Values(1, "total"), ElementsAre(0, 0));
+    ASSERT_OK(Run({{{Pair(1, 2)}}, {{Pair(4, 8)}}, {{}, false}}));
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(Values(i, "total"), tried.wanted);
+      EXPECT_THAT(Values(i, "w"), ElementsAre(-5, -10));
+    }
+  }
+}
+
 TEST_F(ReplicaStepTest, AssignmentsNeedAnAggregation) {
   Start(2);
   CreateVariable(Spec("total", 2, 0));
@@ -368,13 +405,21 @@ TEST_F(ReplicaStepTest, FixedLeavesGiveTheSameBitsToAnyNumberOfReplicas) {
   for (int replica_count = 1; replica_count <= 4; ++replica_count) {
     stores_.clear();
     Start(replica_count);
+    proto::VariableSpec moving = Spec("moving", 2, 0);
+    moving.set_aggregation(proto::AGGREGATION_MEAN);
+    CreateVariable(moving);
     Leaves fixed{.count = 4};
     for (int i = 0; i < replica_count; ++i) {
       const Communicator::Range part =
           Communicator::PartOf(4, i, replica_count);
       fixed.count_of_rank.push_back(static_cast<int>(part.end - part.begin));
     }
-    ASSERT_OK(Compile(GradientStep(), [&](ReplicaStep::Options* options) {
+    const Graph graph = Trace([](GraphBuilder& builder) {
+      const Value x = builder.Parameter("x", {DType::kFloat32, {2}});
+      AssignAddVariable({"moving", {DType::kFloat32, {2}}}, x);
+      ApplyGradient(kW, x);
+    });
+    ASSERT_OK(Compile(graph, [&](ReplicaStep::Options* options) {
       options->leaves = fixed;
     }));
     ASSERT_OK(threads_->Run(
@@ -395,6 +440,7 @@ TEST_F(ReplicaStepTest, FixedLeavesGiveTheSameBitsToAnyNumberOfReplicas) {
     if (replica_count == 1) wanted = Values(0, "w");
     for (int i = 0; i < replica_count; ++i) {
       EXPECT_EQ(Values(i, "w"), wanted);
+      EXPECT_EQ(Values(i, "moving")[1], -wanted[1] / 4);
       EXPECT_EQ(steps_[i]->outcome().leaves_with_data, 4);
     }
   }
