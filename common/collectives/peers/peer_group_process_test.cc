@@ -57,11 +57,15 @@ class Task {
       if (left <= absl::ZeroDuration() ||
           poll(&waited, 1, static_cast<int>(absl::ToInt64Milliseconds(left))) <=
               0) {
-        return absl::StrCat("no such line: ", read_);
+        return absl::StrCat("no such line in time: ", read_);
       }
       char bytes[4096];
       const ssize_t count = read(process_->stdout_fd(), bytes, sizeof(bytes));
-      if (count <= 0) return absl::StrCat("no such line: ", read_);
+      if (count <= 0) {
+        const auto end = process_->Wait(kPatience);
+        return absl::StrCat("no such line: ", read_, "; it ",
+                            end.has_value() ? end->ToString() : "runs on");
+      }
       unread_.append(bytes, count);
     }
   }
@@ -96,7 +100,7 @@ class PeerGroupProcessTest : public testing::TestWithParam<std::string> {
     for (int i = 0; i < static_cast<int>(tasks_.size()); ++i) {
       if (i == victim) continue;
       EXPECT_THAT(
-          tasks_[i]->AwaitLine("ended"),
+          tasks_[i]->AwaitLine("ended with kind"),
           AllOf(HasSubstr(absl::StrCat(
                     "kind ", static_cast<int>(GroupErrorKind::kPeerLost))),
                 HasSubstr("UNAVAILABLE"),
@@ -134,7 +138,8 @@ TEST_P(PeerGroupProcessTest, AStoppedMemberIsNamedAndLearnsOfIt) {
   tasks_[2]->SendSignal(SIGSTOP);
   ExpectNamedBySurvivors(2, since);
   tasks_[2]->SendSignal(SIGCONT);
-  EXPECT_THAT(tasks_[2]->AwaitLine("ended"), HasSubstr("UNAVAILABLE"));
+  EXPECT_THAT(tasks_[2]->AwaitLine("ended with kind"),
+              HasSubstr("UNAVAILABLE"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, PeerGroupProcessTest,

@@ -4,7 +4,9 @@
 //   peer_program WORKER_INDEX TRANSPORT ADDRESS...
 //
 // Prints "reduced" after the first collective, and last "ended with kind K:
-// status".
+// status", between what it logs.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -60,6 +62,7 @@ absl::Status Run(int index, const std::string& transport,
 }  // namespace muster
 
 int main(int argc, char** argv) {
+  dup2(STDOUT_FILENO, STDERR_FILENO);
   int index = 0;
   if (argc < 4 || !absl::SimpleAtoi(argv[1], &index)) return 2;
   const absl::Status status =
