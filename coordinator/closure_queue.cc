@@ -204,7 +204,7 @@ absl::Status ClosureQueue::Finish(int worker, uint64_t id,
   if (entry == nullptr) return NotHeld(worker, id);
   LeaveLane(entry, id);
   entry->value->SetResults(std::move(results));
-  succeeded_.Add(id);
+  if (entry->work.has_effects) succeeded_.Add(id);
   MarkFinished(entry);
   DropFinished();
   RecallForIdleWorkers();
@@ -217,7 +217,7 @@ absl::Status ClosureQueue::FinishKept(int worker, uint64_t id,
   if (entry == nullptr) return NotHeld(worker, id);
   LeaveLane(entry, id);
   entry->value->SetKept(std::move(kept));
-  succeeded_.Add(id);
+  if (entry->work.has_effects) succeeded_.Add(id);
   MarkFinished(entry);
   DropFinished();
   RecallForIdleWorkers();

@@ -25,6 +25,12 @@ struct ClosureWork {
   std::shared_ptr<const ClosureArguments> arguments;  // Null for none.
   // Times that the function runs; the results follow each other.
   int step_count = 1;
+  // Otherwise it reads variables and changes none: there is nothing of it that
+  // could be undone.
+  bool has_effects = true;
+  // The results come with the news of them however large they are, and are not
+  // kept by a worker that may be lost.
+  bool results_come_along = false;
 };
 
 // Which closure goes to which worker, and what becomes of it: scheduling as a
@@ -120,7 +126,8 @@ class ClosureQueue {
   // Every closure that its worker has not started is to be handed back.
   void RecallUnstarted();
 
-  // The closures whose effects are there: those that have succeeded.
+  // The closures whose effects are there: those that have some and have
+  // succeeded.
   const ClosureIds& succeeded() const { return succeeded_; }
 
   // The effects of all but `kept` are undone. Returns whose they were.

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/graph/graph_codec.h"
@@ -43,12 +42,12 @@ RemoteStepLoop::RemoteStepLoop(std::shared_ptr<ClusterConnection> connection,
     : connection_(std::move(connection)),
       dataset_(dataset),
       options_(options),
-      clock_(clock),
-      pass_step_count_(dataset.Cardinality()) {}
+      pass_step_count_(dataset.Cardinality()),
+      scheduled_(&connection_->dispatcher(), options.waits, clock) {}
 
 RemoteStepLoop::~RemoteStepLoop() {
   if (loop_id_ != 0) connection_->recovery().RemoveLoop(loop_id_);
-  const absl::Status status = Abandon();
+  const absl::Status status = scheduled_.Abandon();
   if (!status.ok()) LOG(WARNING) << "a training loop ended badly: " << status;
 }
 
@@ -65,7 +64,7 @@ absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
     }
     while (scheduled_count < step_count_max &&
            (pass_step_count_ < 0 || steps_into_pass_ < pass_step_count_) &&
-           steps_ahead_ < options_.steps_ahead_max) {
+           scheduled_.step_count() < options_.steps_ahead_max) {
       int64_t step_count = std::min<int64_t>(steps_per_closure_,
                                              step_count_max - scheduled_count);
       if (pass_step_count_ >= 0) {
@@ -76,8 +75,13 @@ absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
       steps_into_pass_ += step_count;
     }
     if (scheduled_.empty()) break;
-    RETURN_IF_ERROR(AwaitFront());
-    RETURN_IF_ERROR(TakeFront(on_step, &outcome));
+    ASSIGN_OR_RETURN(const ScheduledSteps::Results results,
+                     scheduled_.TakeFront());
+    if (const absl::Status status = HandOver(results, on_step, &outcome);
+        !status.ok()) {
+      scheduled_.Abandon().IgnoreError();
+      return status;
+    }
   }
   if (outcome.step_count < step_count_max) {
     outcome.end_of_data = true;
@@ -86,56 +90,29 @@ absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,
   return outcome;
 }
 
-absl::Status RemoteStepLoop::TakeFront(OnStep on_step, Outcome* outcome) {
-  const Scheduled front = scheduled_.front();
-  const absl::StatusOr<std::vector<Tensor>> results =
-      connection_->dispatcher().Fetch(front.value,
-                                      clock_->Now() + options_.stall_timeout);
-  if (!results.ok()) {
-    const absl::Status failure = Abandon();
-    return failure.ok() ? results.status() : failure;
-  }
-  PopFront();
-  const absl::Status status =
-      HandOver(*results, front.step_count, on_step, outcome);
-  if (!status.ok()) Abandon().IgnoreError();
-  return status;
-}
-
-absl::Status RemoteStepLoop::HandOver(absl::Span<const Tensor> results,
-                                      int step_count, OnStep on_step,
-                                      Outcome* outcome) {
-  const size_t results_per_step = results.size() / step_count;
-  for (int i = 0; i < step_count; ++i) {
+absl::Status RemoteStepLoop::HandOver(const ScheduledSteps::Results& results,
+                                      OnStep on_step, Outcome* outcome) {
+  const absl::Span<const Tensor> tensors = results.tensors;
+  const size_t tensors_per_step = tensors.size() / results.step_count;
+  for (int i = 0; i < results.step_count; ++i) {
     ++outcome->step_count;
     RETURN_IF_ERROR(
-        on_step(results.subspan(i * results_per_step, results_per_step)));
+        on_step(tensors.subspan(i * tensors_per_step, tensors_per_step)));
   }
   return absl::OkStatus();
 }
 
-void RemoteStepLoop::PopFront() {
-  steps_ahead_ -= scheduled_.front().step_count;
-  scheduled_.pop_front();
-}
-
 absl::Status RemoteStepLoop::FinishBegun(OnStep on_step, Outcome* outcome) {
-  ClosureDispatcher& dispatcher = connection_->dispatcher();
-  for (const Scheduled& scheduled : scheduled_) {
-    dispatcher.Cancel(scheduled.value.closure_id());
-  }
-  RETURN_IF_ERROR(dispatcher.Join(clock_->Now() + options_.stall_timeout));
+  RETURN_IF_ERROR(scheduled_.Settle());
   while (!scheduled_.empty()) {
-    const Scheduled front = scheduled_.front();
-    PopFront();
-    if (!front.value.state()->status().ok()) {
-      steps_into_pass_ -= front.step_count;
-      continue;
+    const int step_count = scheduled_.front_work().step_count;
+    ASSIGN_OR_RETURN(const std::optional<ScheduledSteps::Results> results,
+                     scheduled_.TakeSettled());
+    if (results.has_value()) {
+      RETURN_IF_ERROR(HandOver(*results, on_step, outcome));
+    } else {
+      steps_into_pass_ -= step_count;
     }
-    ASSIGN_OR_RETURN(
-        const std::vector<Tensor> results,
-        dispatcher.Fetch(front.value, clock_->Now() + options_.stall_timeout));
-    RETURN_IF_ERROR(HandOver(results, front.step_count, on_step, outcome));
   }
   outcome->was_told_to_stop = true;
   return absl::OkStatus();
@@ -144,9 +121,9 @@ absl::Status RemoteStepLoop::FinishBegun(OnStep on_step, Outcome* outcome) {
 absl::Status RemoteStepLoop::HandOverKept(int64_t step_count_max,
                                           OnStep on_step, Outcome* outcome) {
   while (!kept_.empty() && outcome->step_count < step_count_max) {
-    const std::vector<Tensor> results = std::move(kept_.front());
+    const ScheduledSteps::Results results{std::move(kept_.front()), 1};
     kept_.pop_front();
-    RETURN_IF_ERROR(HandOver(results, 1, on_step, outcome));
+    RETURN_IF_ERROR(HandOver(results, on_step, outcome));
   }
   return absl::OkStatus();
 }
@@ -154,27 +131,21 @@ absl::Status RemoteStepLoop::HandOverKept(int64_t step_count_max,
 std::shared_ptr<const void> RemoteStepLoop::OnCut() {
   auto state = std::make_shared<CutState>();
   state->kept = kept_;
-  for (const Scheduled& scheduled : scheduled_) {
-    if (!scheduled.value.done()) continue;
-    const absl::StatusOr<std::vector<Tensor>> results =
-        connection_->dispatcher().Fetch(scheduled.value,
-                                        clock_->Now() + options_.stall_timeout);
-    if (!results.ok()) continue;
-    const size_t results_per_step = results->size() / scheduled.step_count;
-    for (int i = 0; i < scheduled.step_count; ++i) {
-      const auto begin = results->begin() + i * results_per_step;
-      state->kept.emplace_back(begin, begin + results_per_step);
+  for (const ScheduledSteps::Results& results : scheduled_.Finished()) {
+    const size_t tensors_per_step = results.tensors.size() / results.step_count;
+    for (int i = 0; i < results.step_count; ++i) {
+      const auto begin = results.tensors.begin() + i * tensors_per_step;
+      state->kept.emplace_back(begin, begin + tensors_per_step);
     }
   }
-  state->steps_into_pass =
-      steps_into_pass_ - steps_ahead_ - static_cast<int64_t>(kept_.size());
+  state->steps_into_pass = steps_into_pass_ - scheduled_.step_count() -
+                           static_cast<int64_t>(kept_.size());
   return state;
 }
 
 void RemoteStepLoop::OnRollback(const void* state) {
   // They were cancelled with everything else.
-  scheduled_.clear();
-  steps_ahead_ = 0;
+  scheduled_.Forget();
   kept_.clear();
   steps_into_pass_ = 0;
   if (state == nullptr) return;
@@ -208,44 +179,7 @@ absl::Status RemoteStepLoop::OpenIterators() {
 
 absl::Status RemoteStepLoop::Schedule(int step_count) {
   work_.step_count = step_count;
-  absl::StatusOr<RemoteValue> value = connection_->dispatcher().Schedule(
-      work_, clock_->Now() + options_.stall_timeout);
-  if (!value.ok()) {
-    scheduled_.clear();
-    steps_ahead_ = 0;
-    return value.status();
-  }
-  scheduled_.push_back({*std::move(value), step_count});
-  steps_ahead_ += step_count;
-  return absl::OkStatus();
-}
-
-absl::Status RemoteStepLoop::AwaitFront() {
-  const absl::Time started = clock_->Now();
-  while (!scheduled_.front().value.state()->AwaitDone(
-      clock_->Now() + options_.stall_report_interval)) {
-    const absl::Duration waited = clock_->Now() - started;
-    const std::string text = absl::StrCat(
-        "no step has finished for ",
-        absl::FormatDuration(absl::Trunc(waited, absl::Seconds(1))), ": ",
-        connection_->dispatcher().Describe());
-    if (waited >= options_.stall_timeout) {
-      Abandon().IgnoreError();
-      return absl::DeadlineExceededError(text);
-    }
-    LOG(WARNING) << text;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RemoteStepLoop::Abandon() {
-  if (scheduled_.empty()) return absl::OkStatus();
-  for (const Scheduled& scheduled : scheduled_) {
-    connection_->dispatcher().Cancel(scheduled.value.closure_id());
-  }
-  scheduled_.clear();
-  steps_ahead_ = 0;
-  return connection_->dispatcher().Join(clock_->Now() + options_.stall_timeout);
+  return scheduled_.Add(work_);
 }
 
 }  // namespace muster

@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/dataset/dataset.h"
@@ -19,7 +18,7 @@
 #include "common/tensor/tensor.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/cluster_connection.h"
-#include "coordinator/remote_value.h"
+#include "coordinator/scheduled_steps.h"
 #include "coordinator/server_recovery.h"
 
 namespace muster {
@@ -42,9 +41,7 @@ class RemoteStepLoop final : public StepLoop, private CutParticipant {
     int steps_ahead_max = 1024;
     // Batches that a worker makes ready ahead of its step.
     int prefetch_batch_count = 2;
-    // Without any step finished for so long, training fails.
-    absl::Duration stall_timeout = absl::Minutes(10);
-    absl::Duration stall_report_interval = absl::Seconds(5);
+    ScheduledSteps::Options waits;
   };
 
   // The parameters of `step` are the components of an element of `dataset`.
@@ -77,24 +74,13 @@ class RemoteStepLoop final : public StepLoop, private CutParticipant {
   absl::Status OpenIterators();
   // One closure of so many steps.
   absl::Status Schedule(int step_count);
-  // Hands over the results of the oldest closure, step by step.
-  absl::Status TakeFront(OnStep on_step, Outcome* outcome);
-  // Those of one closure.
-  static absl::Status HandOver(absl::Span<const Tensor> results, int step_count,
+  // The results of one closure, step by step.
+  static absl::Status HandOver(const ScheduledSteps::Results& results,
                                OnStep on_step, Outcome* outcome);
-  void PopFront();
-  absl::Status AwaitFront();
-  // Cancels what is under way and waits for it.
-  absl::Status Abandon();
   absl::Status FinishBegun(OnStep on_step, Outcome* outcome);
   // The results of steps that are not under way any more.
   absl::Status HandOverKept(int64_t step_count_max, OnStep on_step,
                             Outcome* outcome);
-
-  struct Scheduled {
-    RemoteValue value;
-    int step_count;
-  };
 
   // What had been handed over at a cut, and what had not.
   struct CutState {
@@ -107,14 +93,12 @@ class RemoteStepLoop final : public StepLoop, private CutParticipant {
   const std::shared_ptr<ClusterConnection> connection_;
   const Dataset dataset_;
   const Options options_;
-  Clock* const clock_;
   // Batches in one pass; kInfinite when the data never ends.
   const int64_t pass_step_count_;
   ClosureWork work_;
   int64_t steps_into_pass_ = 0;
   int steps_per_closure_ = 1;
-  std::deque<Scheduled> scheduled_;
-  int64_t steps_ahead_ = 0;  // Of all that are scheduled.
+  ScheduledSteps scheduled_;
   std::deque<std::vector<Tensor>> kept_;
   uint64_t loop_id_ = 0;
   std::function<bool()> is_to_stop_;  // Or null.

@@ -49,6 +49,8 @@ void AddClosures(absl::Span<const ClosureQueue::Taken> closures, int worker,
     if (previous != nullptr && closure.id == previous->id + 1 &&
         closure.work.function_id == previous->work.function_id &&
         closure.work.step_count == previous->work.step_count &&
+        closure.work.results_come_along ==
+            previous->work.results_come_along &&
         closure.result_wanted == previous->result_wanted &&
         ClosureArguments::SameIterators(closure.work.arguments.get(),
                                         previous->work.arguments.get())) {
@@ -64,6 +66,7 @@ void AddClosures(absl::Span<const ClosureQueue::Taken> closures, int worker,
     run->set_count(1);
     run->set_function_id(closure.work.function_id);
     run->set_results_unwanted(!closure.result_wanted);
+    run->set_results_come_along(closure.work.results_come_along);
     if (closure.work.step_count > 1) {
       run->set_steps_per_closure(
           static_cast<uint32_t>(closure.work.step_count));

@@ -180,6 +180,7 @@ absl::Status WorkerSession::AddRun(const proto::ClosureRun& run,
        .function_id = run.function_id(),
        .arguments = std::move(arguments),
        .results_unwanted = run.results_unwanted(),
+       .results_come_along = run.results_come_along(),
        .steps_per_closure = std::max<uint32_t>(1, run.steps_per_closure())});
   unstarted_count_ += run.count();
   return absl::OkStatus();
@@ -316,7 +317,8 @@ void WorkerSession::Record(const Run& closure, const absl::Status& status,
   }
   proto::ClosureResult* const result = outbox_.report.add_results();
   result->set_id(closure.first_id);
-  if (KeepResults(closure.first_id, results)) {
+  if (!closure.results_come_along &&
+      KeepResults(closure.first_id, results)) {
     result->set_kept(true);
     return;
   }

@@ -92,6 +92,7 @@ class WorkerSession {
     uint32_t function_id = 0;
     std::shared_ptr<const std::vector<StepArgument>> arguments;
     bool results_unwanted = false;
+    bool results_come_along = false;
     uint32_t steps_per_closure = 1;
   };
 
