@@ -88,6 +88,7 @@ StrategyFactory JobStrategyFactory(Task* task) {
     if (spec.steps_in_flight_per_worker() > 0) {
       options.closures_in_flight = spec.steps_in_flight_per_worker();
     }
+    options.evaluates_on_coordinator = spec.evaluates_on_coordinator();
     options.checkpoint_dir = spec.recovery_dir();
     if (spec.has_recovery_interval_seconds()) {
       options.checkpoint_interval =

@@ -1,5 +1,6 @@
 #include "coordinator/parameter_server_strategy.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -41,16 +42,24 @@ ParameterServerStrategy::Create(Task& task,
     connection->dispatcher().Abort(
         absl::CancelledError("training was told to stop by a signal"));
   });
-  RemoteStepLoop::Options loop;
-  loop.prefetch_batch_count = options.prefetch_batch_count;
-  return std::make_unique<ParameterServerStrategy>(std::move(connection), loop,
+  LoopOptions loops;
+  loops.train.prefetch_batch_count = options.prefetch_batch_count;
+  loops.fed.batches_ahead_min = 2 * connection->dispatcher().worker_count() *
+                                std::max(1, options.closures_in_flight);
+  loops.evaluates_on_coordinator = options.evaluates_on_coordinator;
+  return std::make_unique<ParameterServerStrategy>(std::move(connection), loops,
                                                    Clock::Real());
 }
 
 absl::StatusOr<std::unique_ptr<StepLoop>> ParameterServerStrategy::CreateLoop(
     const Graph& step, const Dataset& dataset, LoopKind kind) {
   if (kind == LoopKind::kTrain) {
-    return RemoteStepLoop::Create(connection_, step, dataset, loop_, clock_);
+    return RemoteStepLoop::Create(connection_, step, dataset, loops_.train,
+                                  clock_);
+  }
+  if (kind == LoopKind::kTrainOnBatch || !loops_.evaluates_on_coordinator) {
+    return FedStepLoop::Create(connection_, step, dataset, kind, loops_.fed,
+                               clock_);
   }
   return LocalStepLoop::Create(step, dataset, &connection_->variables(),
                                {.prefetch_batch_count = 2});

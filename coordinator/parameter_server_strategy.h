@@ -18,6 +18,7 @@
 #include "common/strategy/strategy.h"
 #include "common/variables/variable_store.h"
 #include "coordinator/cluster_connection.h"
+#include "coordinator/fed_step_loop.h"
 #include "coordinator/remote_step_loop.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
@@ -42,14 +43,18 @@ struct ParameterServerStrategyOptions {
   // variables' first values.
   std::string checkpoint_dir = "";
   absl::Duration checkpoint_interval = absl::Minutes(1);
+  // Evaluates and predicts on this machine, where batches cost more to send
+  // than to work on, and not on workers.
+  bool evaluates_on_coordinator = false;
 };
 
 // Asynchronous training: variables on parameter servers, steps on workers,
 // everything else here, on the coordinator.
 //
 // A train loop gives each worker its own copy of the data, each shuffled in
-// another order, and steps apply their updates as they finish. An evaluate loop
-// runs on this machine and sees each element once.
+// another order, and steps apply their updates as they finish. All other loops
+// draw their batches here and send them to whichever worker is free, so that
+// each element is seen once.
 //
 // A parameter server that is lost and started again takes training back to the
 // newest checkpoint (docs/design/recovery.md); one that stays away ends it.
@@ -67,10 +72,15 @@ class ParameterServerStrategy final : public Strategy {
   static absl::StatusOr<std::unique_ptr<ParameterServerStrategy>> Create(
       Task& task, const ParameterServerStrategyOptions& options = {});
 
+  struct LoopOptions {
+    RemoteStepLoop::Options train;
+    FedStepLoop::Options fed;
+    bool evaluates_on_coordinator = false;
+  };
   // Over a connection that is open.
   ParameterServerStrategy(std::shared_ptr<ClusterConnection> connection,
-                          const RemoteStepLoop::Options& loop, Clock* clock)
-      : connection_(std::move(connection)), loop_(loop), clock_(clock) {}
+                          const LoopOptions& loops, Clock* clock)
+      : connection_(std::move(connection)), loops_(loops), clock_(clock) {}
 
   absl::string_view name() const override { return "parameter_server"; }
   int num_replicas_in_sync() const override { return 1; }
@@ -94,7 +104,7 @@ class ParameterServerStrategy final : public Strategy {
 
  private:
   const std::shared_ptr<ClusterConnection> connection_;
-  const RemoteStepLoop::Options loop_;
+  const LoopOptions loops_;
   Clock* const clock_;
 };
 

@@ -94,6 +94,9 @@ class StepLoop {
 
 enum class LoopKind {
   kTrain,     // Steps update variables; order and visitation as the strategy.
+  // Steps update variables, and every element, drawn by this process, is seen
+  // once.
+  kTrainOnBatch,
   kEvaluate,  // Every element is seen exactly once.
   // Every element is seen exactly once, and steps finish in the order of the
   // data. Results have a row for each row of the batch.

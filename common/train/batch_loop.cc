@@ -22,11 +22,6 @@ namespace muster {
 absl::StatusOr<std::unique_ptr<BatchLoop>> BatchLoop::Create(
     Strategy& strategy, const Graph& step, const Element& batch,
     LoopKind kind) {
-  if (kind == LoopKind::kTrain && strategy.draws_from_copies()) {
-    return absl::UnimplementedError(
-        "TrainOnBatch: workers draw their batches themselves; use Fit(), or "
-        "schedule steps of your own");
-  }
   std::vector<TensorType> types = TypesOf(batch);
   for (const TensorType& type : types) {
     if (type.shape.rank() > 0) continue;

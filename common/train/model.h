@@ -95,10 +95,10 @@ class Model {
   // batch, or the predictions of each output. Steps are compiled once, after
   // Compile(). Replicas that train in sync divide the batch, and compile for
   // each size that comes after another; with several workers, all make the same
-  // calls with the same batch.
-  //   kUnimplemented  to train on parameter servers, whose workers draw their
-  //                   batches themselves
-  //   others          as Fit(), Evaluate(), Predict()
+  // calls with the same batch. With parameter servers a worker runs the step.
+  //   kAborted  a parameter server was lost and is back: says to what training
+  //             was rolled back, and the next call goes on from there
+  //   others    as Fit(), Evaluate(), Predict()
   absl::StatusOr<Logs> TrainOnBatch(const Element& batch);
   absl::StatusOr<Logs> TestOnBatch(const Element& batch);
   absl::StatusOr<std::vector<Tensor>> PredictOnBatch(const Element& inputs);
@@ -134,15 +134,15 @@ class Model {
   // Everything that it takes to go on: weights, what the optimizer keeps, and
   // in callbacks of Fit() where training stands.
   //   kFailedPrecondition  not built
-  //   kResourceExhausted   the disk is full; what was there of this prefix
-  //   stays others               of the disk and of the servers
+  //   kResourceExhausted   the disk is full; what was there of this prefix stays
+  //   others               of the disk and of the servers
   absl::Status SaveCheckpoint(const std::string& prefix);
   // `path` is a prefix or a folder, of which the newest that is whole is taken.
   // Returns where training stood; Fit() does not go on there by itself, but in
   // a callback's OnTrainBegin() progress()->GoOnFrom() makes it.
-  //   kNotFound         no checkpoint, or it lacks a weight; names what is
-  //   there kInvalidArgument  a weight has another type there kDataLoss
-  //   damaged; names file and offset
+  //   kNotFound         no checkpoint, or it lacks a weight; names what is there
+  //   kInvalidArgument  a weight has another type there
+  //   kDataLoss         damaged; names file and offset
   absl::StatusOr<proto::TrainingState> RestoreCheckpoint(
       const std::string& path);
   // The values of the weights alone.
@@ -201,6 +201,8 @@ class Model {
   absl::StatusOr<StepParts> Parts(bool training) const;
   // One of the loops that are kept, made for batches like this one if needed.
   absl::StatusOr<Logs> RunOnBatch(const Element& batch, bool training);
+  // What a step that failed comes to: kAborted when training was rolled back.
+  absl::Status AfterRollback(const absl::Status& failure);
 
   LayerPtr layer_;
   std::unique_ptr<Strategy> own_strategy_;

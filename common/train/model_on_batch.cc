@@ -1,9 +1,12 @@
 // The part of Model that runs single batches.
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/dataset.h"
 #include "common/graph/graph.h"
@@ -41,11 +44,12 @@ absl::StatusOr<Logs> Model::RunOnBatch(const Element& batch, bool training) {
     ASSIGN_OR_RETURN(
         kept.loop,
         BatchLoop::Create(*strategy_, step.graph, batch,
-                          training ? LoopKind::kTrain : LoopKind::kEvaluate));
+                          training ? LoopKind::kTrainOnBatch : LoopKind::kEvaluate));
   }
-  ASSIGN_OR_RETURN(const std::vector<Tensor> results, kept.loop->Run(batch));
+  const absl::StatusOr<std::vector<Tensor>> results = kept.loop->Run(batch);
+  if (!results.ok()) return AfterRollback(results.status());
   kept.sums->Reset();
-  RETURN_IF_ERROR(kept.sums->Add(results));
+  RETURN_IF_ERROR(kept.sums->Add(*results));
   return kept.sums->Values();
 }
 
@@ -60,7 +64,21 @@ absl::StatusOr<std::vector<Tensor>> Model::PredictOnBatch(
     ASSIGN_OR_RETURN(kept.loop, BatchLoop::Create(*strategy_, step, inputs,
                                                   LoopKind::kPredict));
   }
-  return kept.loop->Run(inputs);
+  absl::StatusOr<std::vector<Tensor>> results = kept.loop->Run(inputs);
+  if (!results.ok()) return AfterRollback(results.status());
+  return results;
+}
+
+absl::Status Model::AfterRollback(const absl::Status& failure) {
+  ASSIGN_OR_RETURN(const std::optional<Rollback> rollback,
+                   strategy_->AwaitRollback(failure));
+  if (!rollback.has_value()) return failure;
+  return absl::AbortedError(absl::StrCat(
+      failure.message(), ": ", rollback->undone_step_count,
+      " steps are undone, and training goes on from ",
+      rollback->checkpoint.empty()
+          ? std::string("the first values of all variables")
+          : absl::StrCat("checkpoint ", rollback->checkpoint)));
 }
 
 }  // namespace muster

@@ -39,6 +39,7 @@
 namespace muster {
 namespace {
 
+using ::testing::DoubleNear;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
@@ -218,10 +219,13 @@ TEST_F(TrainingTest, EvaluatesEachExampleOnceThoughWorkersDie) {
   const auto strategy = Connect(cluster);
   AfterSteps killer([&](Model&, int64_t step) {
     if (step == 2) cluster.worker(0).Kill();
-    if (step == 5) cluster.worker(1).Kill();
+    if (step == 5) cluster.worker(0).Start();
+    if (step == 6) cluster.worker(1).Kill();
     return absl::OkStatus();
   });
+  const int64_t before = Finished(*strategy);
   ASSERT_OK_AND_ASSIGN(const Logs got, evaluate(*strategy, {&killer}));
+  EXPECT_EQ(Finished(*strategy) - before, (kExamples + 4) / 5);
   EXPECT_NEAR(got.at("loss"), wanted.at("loss"), 1e-6);
   EXPECT_EQ(got.at("sparse_categorical_accuracy"),
             wanted.at("sparse_categorical_accuracy"));
@@ -256,20 +260,60 @@ TEST_F(TrainingTest, OneWorkerTrainsAsOneProcessWithTheSameOptions) {
   }
 }
 
-TEST_F(TrainingTest, SingleBatchesAreTestedHereAndNotTrained) {
+absl::StatusOr<Element> FirstBatch(const Dataset& data) {
+  ASSIGN_OR_RETURN(const auto iterator, data.MakeIterator());
+  Element batch;
+  RETURN_IF_ERROR(iterator->Next(&batch).status());
+  return batch;
+}
+
+TEST_F(TrainingTest, SingleBatchesTrainAsInOneProcess) {
+  const auto train =
+      [](Strategy& strategy) -> absl::StatusOr<std::vector<double>> {
+    Model model = Classifier();
+    RETURN_IF_ERROR(model.Compile(strategy, ClassifierOptions()));
+    std::vector<double> losses;
+    // The last batch is smaller.
+    ASSIGN_OR_RETURN(const auto iterator, Data().Batch(15).MakeIterator());
+    Element batch;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool has_batch, iterator->Next(&batch));
+      if (!has_batch) break;
+      ASSIGN_OR_RETURN(const Logs logs, model.TrainOnBatch(batch));
+      losses.push_back(logs.at("loss"));
+    }
+    ASSIGN_OR_RETURN(batch, FirstBatch(Data().Batch(15)));
+    ASSIGN_OR_RETURN(const Logs logs, model.TestOnBatch(batch));
+    losses.push_back(logs.at("loss"));
+    ASSIGN_OR_RETURN(const std::vector<Tensor> predictions,
+                     model.PredictOnBatch({batch[0]}));
+    for (const float p : predictions[0].flat<float>()) losses.push_back(p);
+    return losses;
+  };
+  ASSERT_OK_AND_ASSIGN(const auto alone, DefaultStrategy::Create());
+  ASSERT_OK_AND_ASSIGN(const std::vector<double> wanted, train(*alone));
+  TestCluster cluster(2, 2);
+  const auto strategy = Connect(cluster);
+  ASSERT_OK_AND_ASSIGN(const std::vector<double> got, train(*strategy));
+  EXPECT_THAT(got, Pointwise(DoubleNear(1e-5), wanted));
+}
+
+TEST_F(TrainingTest, ASingleBatchSaysThatTrainingWasRolledBack) {
   TestCluster cluster(1, 1);
   const auto strategy = Connect(cluster);
   Model model = Classifier();
   ASSERT_OK(model.Compile(*strategy, ClassifierOptions()));
-  ASSERT_OK_AND_ASSIGN(const auto iterator, Data().Batch(8).MakeIterator());
-  Element batch;
-  ASSERT_OK(iterator->Next(&batch).status());
-  ASSERT_OK_AND_ASSIGN(const Logs logs, model.TestOnBatch(batch));
-  EXPECT_GT(logs.at("loss"), 0);
-  ASSERT_OK(model.PredictOnBatch({batch[0]}).status());
-  EXPECT_THAT(model.TrainOnBatch(batch),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       HasSubstr("workers draw their batches")));
+  ASSERT_OK_AND_ASSIGN(const Element batch, FirstBatch(Data().Batch(15)));
+  ASSERT_OK_AND_ASSIGN(const Logs first, model.TrainOnBatch(batch));
+  ASSERT_OK(model.TrainOnBatch(batch).status());
+  cluster.KillServer(0);
+  cluster.StartServer(0);
+  absl::StatusOr<Logs> logs = first;
+  while (logs.ok()) logs = model.TrainOnBatch(batch);
+  EXPECT_THAT(logs, StatusIs(absl::StatusCode::kAborted,
+                             HasSubstr("goes on from the first values")));
+  ASSERT_OK_AND_ASSIGN(const Logs again, model.TrainOnBatch(batch));
+  EXPECT_NEAR(again.at("loss"), first.at("loss"), 1e-6);
 }
 
 }  // namespace

@@ -26,6 +26,18 @@ absl::StatusOr<int> Position(const Node& node, absl::string_view name,
                    "; expected 0 to ", kPositionMax - 1));
 }
 
+template <typename SourceOfParameter>
+Graph FeedFrom(Graph graph, SourceOfParameter source_of) {
+  for (size_t i = 0; i < graph.parameters.size(); ++i) {
+    Node& node = graph.nodes[graph.parameters[i]];
+    const Attributes attributes = ToAttributes(source_of(static_cast<int>(i)));
+    for (const auto& [name, value] : attributes.values()) {
+      node.attributes.Set(name, value);
+    }
+  }
+  return graph;
+}
+
 }  // namespace
 
 Attributes ToAttributes(const ParameterSource& source) {
@@ -81,15 +93,15 @@ absl::StatusOr<StepSignature> StepSignature::Create(const Graph& graph) {
 }
 
 Graph FeedFromIterator(Graph graph) {
-  for (size_t i = 0; i < graph.parameters.size(); ++i) {
-    Node& node = graph.nodes[graph.parameters[i]];
-    const Attributes attributes = ToAttributes(
-        {.argument = 0, .element = 0, .component = static_cast<int>(i)});
-    for (const auto& [name, value] : attributes.values()) {
-      node.attributes.Set(name, value);
-    }
-  }
-  return graph;
+  return FeedFrom(std::move(graph), [](int parameter) -> ParameterSource {
+    return {.argument = 0, .element = 0, .component = parameter};
+  });
+}
+
+Graph FeedFromTensors(Graph graph) {
+  return FeedFrom(std::move(graph), [](int parameter) -> ParameterSource {
+    return {.argument = parameter};
+  });
 }
 
 }  // namespace muster

@@ -57,6 +57,9 @@ class StepSignature {
 // dataset, a step with one argument: an iterator over that dataset.
 Graph FeedFromIterator(Graph graph);
 
+// Makes `graph` a step with as many arguments as parameters: tensors.
+Graph FeedFromTensors(Graph graph);
+
 }  // namespace muster
 
 #endif  // WORKER_CLIENT_STEP_SIGNATURE_H_

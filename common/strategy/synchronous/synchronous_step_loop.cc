@@ -69,6 +69,7 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStepLoop::Create(
     ReplicaGroup* group, MirroredVariableStore* variables,
     const Options& options) {
   Options used = options;
+  if (kind == LoopKind::kTrainOnBatch) kind = LoopKind::kTrain;
   if (kind != LoopKind::kTrain) used.deterministic_micro_batches = 0;
   if (used.deterministic_micro_batches > 0 && HasReplicaOps(step)) {
     return absl::UnimplementedError(absl::StrCat(

@@ -1,0 +1,123 @@
+#include "coordinator/fed_step_loop.h"
+
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/graph/graph_codec.h"
+#include "common/tensor/tensor.h"
+#include "coordinator/closure_arguments.h"
+#include "coordinator/closure_dispatcher.h"
+#include "proto/graph.pb.h"
+#include "worker/client/step_signature.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<FedStepLoop>> FedStepLoop::Create(
+    std::shared_ptr<ClusterConnection> connection, const Graph& step,
+    const Dataset& dataset, LoopKind kind, const Options& options,
+    Clock* clock) {
+  RETURN_IF_ERROR(dataset.status());
+  std::unique_ptr<FedStepLoop> loop(
+      new FedStepLoop(std::move(connection), dataset, kind, options, clock));
+  loop->function_id_ = loop->connection_->dispatcher().AddFunction(
+      step.name, EncodeGraph(FeedFromTensors(step)).SerializeAsString());
+  loop->connection_->NoteShards();
+  if (kind == LoopKind::kTrainOnBatch) {
+    ServerRecovery& recovery = loop->connection_->recovery();
+    loop->loop_id_ = recovery.AddLoop(loop.get());
+    recovery.SaveIfDue(/*at_once=*/true);
+  }
+  return loop;
+}
+
+FedStepLoop::FedStepLoop(std::shared_ptr<ClusterConnection> connection,
+                         const Dataset& dataset, LoopKind kind,
+                         const Options& options, Clock* clock)
+    : connection_(std::move(connection)),
+      dataset_(options.prefetch_batch_count > 0
+                   ? dataset.Prefetch(options.prefetch_batch_count)
+                   : dataset),
+      kind_(kind),
+      options_(options),
+      scheduled_(&connection_->dispatcher(), options.waits, clock) {}
+
+FedStepLoop::~FedStepLoop() {
+  if (loop_id_ != 0) connection_->recovery().RemoveLoop(loop_id_);
+  const absl::Status status = scheduled_.Abandon();
+  if (!status.ok()) LOG(WARNING) << "a loop of steps ended badly: " << status;
+}
+
+absl::StatusOr<StepLoop::Outcome> FedStepLoop::Run(int64_t step_count_max,
+                                                   OnStep on_step) {
+  absl::StatusOr<Outcome> outcome = RunSteps(step_count_max, on_step);
+  if (!outcome.ok()) {
+    scheduled_.Abandon().IgnoreError();
+    Forget();
+  }
+  return outcome;
+}
+
+absl::StatusOr<StepLoop::Outcome> FedStepLoop::RunSteps(int64_t step_count_max,
+                                                        OnStep on_step) {
+  Outcome outcome;
+  int64_t scheduled_count = 0;
+  while (true) {
+    if (kind_ == LoopKind::kTrainOnBatch) connection_->recovery().SaveIfDue();
+    while (!outcome.end_of_data && scheduled_count < step_count_max &&
+           MayAdd()) {
+      ASSIGN_OR_RETURN(const bool has_batch, AddBatch());
+      outcome.end_of_data = !has_batch;
+      if (has_batch) ++scheduled_count;
+    }
+    if (scheduled_.empty()) return outcome;
+    ASSIGN_OR_RETURN(const ScheduledSteps::Results results,
+                     scheduled_.TakeFront());
+    bytes_ahead_ -= batch_bytes_.front();
+    batch_bytes_.pop_front();
+    ++outcome.step_count;
+    RETURN_IF_ERROR(on_step(results.tensors));
+  }
+}
+
+bool FedStepLoop::MayAdd() const {
+  const int64_t count = scheduled_.step_count();
+  return count < options_.batches_ahead_min ||
+         (count < options_.batches_ahead_max &&
+          bytes_ahead_ < options_.bytes_ahead_max);
+}
+
+absl::StatusOr<bool> FedStepLoop::AddBatch() {
+  if (iterator_ == nullptr) {
+    ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator({}, pass_));
+  }
+  Element batch;
+  ASSIGN_OR_RETURN(const bool has_batch, iterator_->Next(&batch));
+  if (!has_batch) {
+    iterator_ = nullptr;
+    ++pass_;
+    return false;
+  }
+  size_t bytes = 0;
+  auto arguments = std::make_shared<ClosureArguments>();
+  for (Tensor& component : batch) {
+    bytes += component.size_bytes();
+    arguments->arguments.emplace_back().tensors.push_back(std::move(component));
+  }
+  RETURN_IF_ERROR(
+      scheduled_.Add({.function_id = function_id_,
+                      .arguments = std::move(arguments),
+                      .has_effects = kind_ == LoopKind::kTrainOnBatch}));
+  batch_bytes_.push_back(bytes);
+  bytes_ahead_ += bytes;
+  return true;
+}
+
+void FedStepLoop::Forget() {
+  scheduled_.Forget();
+  batch_bytes_.clear();
+  bytes_ahead_ = 0;
+  iterator_ = nullptr;
+}
+
+}  // namespace muster

@@ -1,0 +1,87 @@
+#ifndef COORDINATOR_FED_STEP_LOOP_H_
+#define COORDINATOR_FED_STEP_LOOP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/dataset/dataset.h"
+#include "common/graph/graph.h"
+#include "common/strategy/strategy.h"
+#include "coordinator/closure_queue.h"
+#include "coordinator/cluster_connection.h"
+#include "coordinator/scheduled_steps.h"
+#include "coordinator/server_recovery.h"
+
+namespace muster {
+
+// Steps on workers whose batches this process draws and sends along: each batch
+// is seen exactly once, whoever is lost, by whichever worker is free. Results
+// are handed over in the order of the data.
+//
+// After an error the next Run() begins at the start of the data. When training
+// is rolled back, Run() fails.
+//
+// Not thread-safe.
+class FedStepLoop final : public StepLoop, private CutParticipant {
+ public:
+  struct Options {
+    // Batches that are drawn before they are sent.
+    int prefetch_batch_count = 2;
+    // Batches that were sent and whose results have not been taken: two for
+    // each step that workers run at once, and more of small ones.
+    int batches_ahead_min = 2;
+    int batches_ahead_max = 1024;
+    size_t bytes_ahead_max = size_t{32} << 20;
+    ScheduledSteps::Options waits;
+  };
+
+  // The parameters of `step` are the components of an element of `dataset`.
+  // kTrainOnBatch: steps change variables, which is what checkpoints for
+  // recovery are written for; otherwise they read them.
+  //   kInvalidArgument  a mistake made while chaining
+  static absl::StatusOr<std::unique_ptr<FedStepLoop>> Create(
+      std::shared_ptr<ClusterConnection> connection, const Graph& step,
+      const Dataset& dataset, LoopKind kind, const Options& options,
+      Clock* clock);
+
+  ~FedStepLoop() override;
+
+  absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
+
+ private:
+  FedStepLoop(std::shared_ptr<ClusterConnection> connection,
+              const Dataset& dataset, LoopKind kind, const Options& options,
+              Clock* clock);
+
+  absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
+  // Whether there is room for another batch.
+  bool MayAdd() const;
+  // Draws a batch and schedules its step. False: the data has ended.
+  absl::StatusOr<bool> AddBatch();
+  void Forget();
+
+  std::shared_ptr<const void> OnCut() override { return nullptr; }
+  void OnRollback(const void*) override { Forget(); }
+
+  const std::shared_ptr<ClusterConnection> connection_;
+  const Dataset dataset_;
+  const LoopKind kind_;
+  const Options options_;
+  uint32_t function_id_ = 0;
+  // Null: a pass through the data begins with the next batch.
+  std::unique_ptr<DatasetIterator> iterator_;
+  int64_t pass_ = 0;
+  ScheduledSteps scheduled_;
+  std::deque<size_t> batch_bytes_;  // Of those that are scheduled.
+  size_t bytes_ahead_ = 0;
+  uint64_t loop_id_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // COORDINATOR_FED_STEP_LOOP_H_

@@ -1,0 +1,206 @@
+// Loops whose batches the coordinator draws and workers run: evaluation,
+// prediction and training on single batches, whoever is lost meanwhile.
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/status_matchers.h"
+#include "common/dataset/dataset.h"
+#include "common/graph/graph.h"
+#include "common/graph/graph_builder.h"
+#include "common/ops/builtin_ops.h"
+#include "common/ops/ops.h"
+#include "common/ops/variable_ops.h"
+#include "common/strategy/strategy.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/tensor.h"
+#include "common/variables/variable_store.h"
+#include "coordinator/cluster_connection.h"
+#include "coordinator/parameter_server_strategy.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/variable.pb.h"
+#include "tests/cluster/test_cluster.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
+
+// Adds the counter to each element, and hands it over many times: more than
+// comes along with small results.
+constexpr int64_t kCopies = 4096;
+Graph ReadingStep() {
+  GraphBuilder builder(&BuiltinOps(), "read");
+  const Value x = builder.Parameter("x", {DType::kInt64, {Shape::kUnknown}});
+  const Value sum = Cast(x, DType::kFloat32) + ReadVariable(builder, kCounter);
+  builder.AddResult(ExpandDims(sum, 1) + builder.Constant(Tensor::Full(
+                                             DType::kFloat32, {kCopies}, 0)));
+  return std::move(builder).Build().value();
+}
+
+// Counts itself, and hands its element over.
+Graph CountingStep() {
+  GraphBuilder builder(&BuiltinOps(), "count");
+  const Value x = builder.Parameter("x", {DType::kInt64, {Shape::kUnknown}});
+  AssignAddVariable(kCounter, builder.Constant(Tensor::Scalar(1.0f)));
+  builder.AddResult(Identity(x));
+  return std::move(builder).Build().value();
+}
+
+class FedStepLoopTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ClusterConnection::Options options;
+    options.attempts_per_closure_max = 1000;
+    ASSERT_OK_AND_ASSIGN(strategy_, cluster_.Connect(options));
+    proto::VariableSpec spec;
+    spec.set_name(kCounter.name);
+    spec.set_dtype(proto::DT_FLOAT);
+    spec.mutable_shape();
+    spec.mutable_initializer()->mutable_constant()->set_value(0);
+    ASSERT_OK(strategy_->variables().Create(spec));
+  }
+
+  std::unique_ptr<StepLoop> Loop(const Graph& step, const Dataset& data,
+                                 LoopKind kind) {
+    auto loop = strategy_->CreateLoop(step, data, kind);
+    EXPECT_OK(loop.status());
+    return *std::move(loop);
+  }
+  int64_t Finished() const {
+    return strategy_->connection()->dispatcher().counters().finished_count;
+  }
+  float Counter() {
+    const absl::StatusOr<Tensor> counter =
+        strategy_->variables().Read(kCounter.name);
+    EXPECT_OK(counter.status());
+    return counter.ok() ? counter->scalar<float>() : -1;
+  }
+
+  TestCluster cluster_{2, 2};
+  std::unique_ptr<ParameterServerStrategy> strategy_;
+};
+
+TEST_F(FedStepLoopTest, WorkersSeeEachBatchOnceInOrderThoughTheyDie) {
+  constexpr int64_t kBatches = 200;
+  const auto loop = Loop(ReadingStep(), Dataset::Range(kBatches).Batch(1),
+                         LoopKind::kPredict);
+  for (int pass = 0; pass < 2; ++pass) {
+    const int64_t before = Finished();
+    std::vector<float> seen;
+    const auto on_step = [&](absl::Span<const Tensor> results) {
+      EXPECT_EQ(results[0].element_count(), kCopies);
+      seen.push_back(results[0].flat<float>().back());
+      if (seen.size() == 50) cluster_.worker(pass).Kill();
+      if (seen.size() == 120) cluster_.worker(pass).Start();
+      return absl::OkStatus();
+    };
+    ASSERT_OK_AND_ASSIGN(const StepLoop::Outcome outcome,
+                         loop->Run(kAll, on_step));
+    EXPECT_TRUE(outcome.end_of_data);
+    EXPECT_EQ(outcome.step_count, kBatches);
+    std::vector<float> wanted(kBatches);
+    std::iota(wanted.begin(), wanted.end(), 0.0f);
+    EXPECT_EQ(seen, wanted);
+    EXPECT_EQ(Finished() - before, kBatches);
+  }
+}
+
+TEST_F(FedStepLoopTest, GoesOnWhereItStopped) {
+  const auto loop =
+      Loop(ReadingStep(), Dataset::Range(5).Batch(1), LoopKind::kEvaluate);
+  std::vector<float> seen;
+  const auto on_step = [&](absl::Span<const Tensor> results) {
+    seen.push_back(results[0].flat<float>()[0]);
+    return absl::OkStatus();
+  };
+  ASSERT_OK_AND_ASSIGN(StepLoop::Outcome outcome, loop->Run(3, on_step));
+  EXPECT_FALSE(outcome.end_of_data);
+  EXPECT_THAT(seen, ElementsAre(0, 1, 2));
+  ASSERT_OK_AND_ASSIGN(outcome, loop->Run(3, on_step));
+  EXPECT_TRUE(outcome.end_of_data);
+  EXPECT_THAT(seen, ElementsAre(0, 1, 2, 3, 4));
+}
+
+TEST_F(FedStepLoopTest, AfterAnErrorItStartsAtTheBeginning) {
+  std::atomic<bool> is_broken = true;
+  const Dataset data =
+      Dataset::Range(6)
+          .MapElements(
+              [&](Element element) -> absl::StatusOr<Element> {
+                if (is_broken && element[0].scalar<int64_t>() == 4) {
+                  return absl::DataLossError("row 4 is damaged");
+                }
+                return element;
+              },
+              {{DType::kInt64, {}}})
+          .Batch(1);
+  const auto loop = Loop(ReadingStep(), data, LoopKind::kEvaluate);
+  const auto ignore = [](absl::Span<const Tensor>) { return absl::OkStatus(); };
+  EXPECT_THAT(loop->Run(kAll, ignore),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("row 4")));
+  is_broken = false;
+  EXPECT_THAT(loop->Run(kAll,
+                        [](absl::Span<const Tensor>) {
+                          return absl::InternalError("a callback's own");
+                        }),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("callback")));
+  ASSERT_OK_AND_ASSIGN(const StepLoop::Outcome outcome,
+                       loop->Run(kAll, ignore));
+  EXPECT_EQ(outcome.step_count, 6);
+}
+
+TEST_F(FedStepLoopTest, TrainsOnEachBatchOnceThoughWorkersDie) {
+  constexpr int64_t kBatches = 300;
+  const auto loop = Loop(CountingStep(), Dataset::Range(kBatches).Batch(1),
+                         LoopKind::kTrainOnBatch);
+  int64_t count = 0;
+  const auto on_step = [&](absl::Span<const Tensor> results) {
+    EXPECT_EQ(results[0].flat<int64_t>()[0], count);
+    if (++count % 100 == 50) cluster_.worker(0).Kill();
+    if (count % 100 == 80) cluster_.worker(0).Start();
+    return absl::OkStatus();
+  };
+  ASSERT_OK(loop->Run(kAll, on_step).status());
+  EXPECT_EQ(count, kBatches);
+  EXPECT_EQ(Counter(), kBatches);
+}
+
+// What only reads has nothing that could be undone.
+TEST_F(FedStepLoopTest, ARollbackUndoesTrainingAlone) {
+  const auto ignore = [](absl::Span<const Tensor>) { return absl::OkStatus(); };
+  const auto train = Loop(CountingStep(), Dataset::Range(30).Batch(1),
+                          LoopKind::kTrainOnBatch);
+  const auto evaluate =
+      Loop(ReadingStep(), Dataset::Range(50).Batch(1), LoopKind::kEvaluate);
+  ASSERT_OK(train->Run(kAll, ignore).status());
+  ASSERT_OK(evaluate->Run(kAll, ignore).status());
+  cluster_.KillServer(0);
+  cluster_.StartServer(0);
+  absl::StatusOr<StepLoop::Outcome> outcome = StepLoop::Outcome();
+  while (outcome.ok()) outcome = evaluate->Run(kAll, ignore);
+  ASSERT_OK_AND_ASSIGN(const std::optional<Rollback> rollback,
+                       strategy_->AwaitRollback(outcome.status()));
+  ASSERT_TRUE(rollback.has_value());
+  EXPECT_EQ(rollback->undone_step_count, 30);
+  EXPECT_EQ(Counter(), 0);
+  ASSERT_OK(train->Run(kAll, ignore).status());
+  ASSERT_OK(evaluate->Run(kAll, ignore).status());
+  EXPECT_EQ(Counter(), 30);
+}
+
+}  // namespace
+}  // namespace muster
