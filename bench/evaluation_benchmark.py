@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Measures evaluation with parameter servers: shared out to two workers, a
+core each, beside the coordinator alone on one core.
+
+  bazel build //coordinator //deploy/launch //ps //worker
+  bench/evaluation_benchmark.py [--launches=3]
+
+Prints the median time of one evaluation either way and their ratio, for a small
+and for a large model. Needs two cores, loopback only, and leaves no process
+behind.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+
+BIN_DIR = pathlib.Path(__file__).resolve().parent.parent / "bazel-bin"
+TIMEOUT_S = 300
+EPOCHS = 8
+
+MODELS = {
+    "MLP 784-256-256-10, 10,000 examples, batch 128": dict(
+        examples=10000, features=784, batch=128, layers="""
+  layers { dense { units: 256 activation: RELU } }
+  layers { dense { units: 256 activation: RELU } }
+  layers { dense { units: 10 } }"""),
+    "MobileNetV2 0.35, 96x96, 512 examples, batch 32": dict(
+        examples=512, features=96 * 96 * 3, batch=32, layers="""
+  layers { reshape { target_shape: 96 target_shape: 96 target_shape: 3 } }
+  layers { model { application { mobilenet_v2 {
+    input_shape: 96 input_shape: 96 input_shape: 3 alpha: 0.35 classes: 10
+    classifier_activation: LINEAR
+  } } } }"""),
+}
+
+# One step of training an epoch, so that an epoch is an evaluation.
+JOB = """
+model {{ sequential {{ {layers}
+}} }}
+train {{ synthetic {{ example_count: {batch} feature_count: {features}
+                     class_count: 10 }} repeat: true }}
+validation {{ synthetic {{ example_count: {examples} feature_count: {features}
+                          class_count: 10 }} cache: true }}
+batch_size: {batch}
+epochs: {epochs}
+steps_per_epoch: 1
+validation_freq: {frequency}
+optimizer {{ sgd {{ learning_rate: 0.001 }} }}
+loss {{ sparse_categorical_crossentropy {{ from_logits: true }} }}
+metrics {{ sparse_categorical_accuracy {{}} }}
+strategy {{ parameter_server {{ evaluates_on_coordinator: {alone} }} }}
+"""
+
+
+def write_pinned(folder):
+    """Executables that run on one core: worker i on core i, all others on 0."""
+    pinned = folder / "bin"
+    pinned.mkdir()
+    for role in ("coordinator", "worker", "ps"):
+        script = pinned / role
+        core = ("$(printf %s \"$TF_CONFIG\" |"
+                " sed -n 's/.*\"index\": *\\([0-9]*\\).*/\\1/p')"
+                if role == "worker" else "0")
+        script.write_text(f"#!/bin/sh\nexec taskset -c {core} "
+                          f"'{BIN_DIR}/{role}/{role}' \"$@\"\n",
+                          encoding="utf-8")
+        script.chmod(0o755)
+    return pinned
+
+
+def epoch_seconds(model, alone, frequency):
+    """The median time from one epoch's line to the next."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        job = folder / "bench.job"
+        job.write_text(JOB.format(epochs=EPOCHS, frequency=frequency,
+                                  alone=str(alone).lower(), **model),
+                       encoding="utf-8")
+        process = subprocess.Popen(
+            [BIN_DIR / "deploy/launch/launch", "--workers=2", "--ps=1",
+             f"--bin_dir={write_pinned(folder)}", f"--job={job}",
+             f"--run_dir={folder}/run"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        at_s, lines = [], []
+        try:
+            begin_s = time.monotonic()
+            for line in process.stdout:
+                lines.append(line)
+                if re.search(r"^chief +\| 1/1 ", line):
+                    at_s.append(time.monotonic())
+                if time.monotonic() - begin_s > TIMEOUT_S:
+                    raise TimeoutError("".join(lines[-10:]))
+            if process.wait(timeout=30) != 0:
+                raise RuntimeError("".join(lines[-20:]))
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                process.wait(timeout=30)
+        # The first of them compiles and fills the cache.
+        return statistics.median(
+            b - a for a, b in zip(at_s[1:], at_s[2:]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--launches", type=int, default=3)
+    launches = parser.parse_args().launches
+    if (os.cpu_count() or 1) < 2:
+        raise SystemExit("needs two cores")
+    for title, model in MODELS.items():
+        seconds = {True: [], False: []}
+        for _ in range(launches):
+            for alone in (True, False):
+                without = epoch_seconds(model, alone, frequency=EPOCHS + 1)
+                seconds[alone].append(
+                    epoch_seconds(model, alone, frequency=1) - without)
+        alone, shared = (statistics.median(seconds[key])
+                         for key in (True, False))
+        print(f"{title}: coordinator {1e3 * alone:.0f} ms, two workers "
+              f"{1e3 * shared:.0f} ms, {alone / shared:.2f}x", flush=True)
+
+
+if __name__ == "__main__":
+    main()
