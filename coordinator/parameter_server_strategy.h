@@ -92,6 +92,9 @@ class ParameterServerStrategy final : public Strategy {
   void SetProgressSource(std::function<std::string()> source) override {
     connection_->recovery().SetProgressSource(std::move(source));
   }
+  void SetPreemptionSaver(std::function<absl::Status()> save) override {
+    connection_->recovery().SetPreemptionSaver(std::move(save));
+  }
   absl::StatusOr<std::optional<Rollback>> AwaitRollback(
       const absl::Status& status) override {
     return connection_->recovery().AwaitRollback(status);

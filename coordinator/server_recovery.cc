@@ -187,22 +187,40 @@ absl::Status ServerRecovery::Restore(absl::string_view prefix,
 }
 
 void ServerRecovery::SaveIfDue(bool at_once) {
-  if (options_.checkpoint_dir.empty()) return;
   const bool has_ending_server = has_ending_server_.exchange(false);
-  const bool is_awaited = at_once || has_ending_server;
+  if (!options_.checkpoint_dir.empty()) {
+    SaveToCheckpointDir(/*is_awaited=*/at_once || has_ending_server);
+  } else if (has_ending_server) {
+    CallPreemptionSaver();
+  }
+  if (has_ending_server) LetGoOfEnding();
+}
+
+void ServerRecovery::SaveToCheckpointDir(bool is_awaited) {
   if (is_awaited) writer_.Await().IgnoreError();  // It has told the log.
   const absl::Time now = parts_.clock->Now();
   const bool is_due = is_awaited
                           ? !cuts_.HoldsAll(parts_.dispatcher->succeeded())
                           : now >= last_save_ + options_.checkpoint_interval &&
                                 !writer_.is_busy();
-  if (is_due) {
-    last_save_ = now;
-    if (const absl::Status status = Save(is_awaited); !status.ok()) {
-      LOG(WARNING) << "no checkpoint to recover from was written: " << status;
-    }
+  if (!is_due) return;
+  last_save_ = now;
+  if (const absl::Status status = Save(is_awaited); !status.ok()) {
+    LOG(WARNING) << "no checkpoint to recover from was written: " << status;
   }
-  if (has_ending_server) LetGoOfEnding();
+}
+
+void ServerRecovery::CallPreemptionSaver() {
+  std::function<absl::Status()> save;
+  {
+    absl::MutexLock lock(&mutex_);
+    save = preemption_saver_;
+  }
+  const absl::Status status = save ? save() : absl::OkStatus();
+  if (!status.ok()) {
+    LOG(WARNING) << "nothing was saved before a parameter server ends: "
+                 << status;
+  }
 }
 
 absl::Status ServerRecovery::Save(bool is_awaited) {
@@ -236,7 +254,8 @@ void ServerRecovery::NoteEnding() {
   {
     absl::MutexLock lock(&mutex_);
     // A loop saves between two of its steps.
-    may_save = !options_.checkpoint_dir.empty() && !loops_.empty();
+    may_save = !loops_.empty() &&
+               (!options_.checkpoint_dir.empty() || preemption_saver_);
   }
   if (!may_save) return LetGoOfEnding();
   const std::vector<ServerWatch::State> states = parts_.watch->states();
@@ -251,6 +270,11 @@ void ServerRecovery::LetGoOfEnding() {
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i].is_ending) parts_.watch->LetGo(static_cast<int>(i));
   }
+}
+
+void ServerRecovery::SetPreemptionSaver(std::function<absl::Status()> save) {
+  absl::MutexLock lock(&mutex_);
+  preemption_saver_ = std::move(save);
 }
 
 void ServerRecovery::SetProgressSource(std::function<std::string()> source) {

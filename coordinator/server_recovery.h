@@ -114,13 +114,17 @@ class ServerRecovery {
 
   // Saves to checkpoint_dir when its interval has passed, while steps go on; or,
   // `at_once` or when a server waits to end, when training has done something
-  // since the last cut, and waits for that. Lets such a server go. A save that
-  // fails is logged and changes nothing. By one thread at a time.
-  void SaveIfDue(bool at_once = false);
+  // since the last cut, and waits for that. Without a checkpoint_dir, has the
+  // preemption saver save for a server that waits to end. Lets such a server go.
+  // A save that fails is logged and changes nothing. By one thread at a time.
+  void SaveIfDue(bool at_once = false) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What is kept with each cut, and given back with a rollback to it. Null:
   // nothing is.
   void SetProgressSource(std::function<std::string()> source)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // As Strategy::SetPreemptionSaver().
+  void SetPreemptionSaver(std::function<absl::Status()> save)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // `loop` is borrowed until it is removed.
   uint64_t AddLoop(CutParticipant* loop) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -150,9 +154,11 @@ class ServerRecovery {
 
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
   // Sees whether servers wait to end, for the next step of a loop to save what
-  // they hold; where no loop or no folder is there to do so, lets them go.
+  // they hold; where there is no loop, or nowhere to save to, lets them go.
   void NoteEnding() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGoOfEnding();
+  void SaveToCheckpointDir(bool is_awaited);
+  void CallPreemptionSaver() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for the end of it, or leaves it to the writer.
   absl::Status Save(bool is_awaited);
   // Whether all is well again, or the job is over.
@@ -207,6 +213,7 @@ class ServerRecovery {
   // By server: the process that holds its part of the state.
   std::vector<uint64_t> holders_ ABSL_GUARDED_BY(mutex_);
   std::function<std::string()> progress_source_ ABSL_GUARDED_BY(mutex_);
+  std::function<absl::Status()> preemption_saver_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, CutParticipant*> loops_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_loop_id_ ABSL_GUARDED_BY(mutex_) = 1;
   Handler handler_ ABSL_GUARDED_BY(mutex_);

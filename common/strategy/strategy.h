@@ -174,6 +174,13 @@ class Strategy {
     (void)source;
   }
 
+  // Where variables may be lost with a process that was told to end: `save` is
+  // called between two steps, on the thread that runs them, before that process
+  // is let go. Null: nobody saves any more.
+  virtual void SetPreemptionSaver(std::function<absl::Status()> save) {
+    (void)save;
+  }
+
   // After a step, a read or a save has failed with `status`: whether training
   // was rolled back since, or is about to be, and then waits for that. The
   // caller goes back to what it was told, and its loops go on from there.

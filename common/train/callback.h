@@ -73,7 +73,8 @@ class Callback {
 
   // The process, or another that trains in sync with it, was told to end.
   // Called between two steps, the same on all of them, where one of the
-  // callbacks watches for it; Fit() ends afterwards, with kCancelled.
+  // callbacks watches for it; Fit() ends afterwards, with kCancelled. Also
+  // called when a parameter server was told to end, after which Fit() goes on.
   virtual bool watches_preemption() const { return false; }
   virtual absl::Status OnPreemption(Model&) { return absl::OkStatus(); }
 

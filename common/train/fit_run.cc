@@ -130,7 +130,9 @@ FitRun::FitRun(Model* model, const Dataset& data, const FitOptions& options)
 
 FitRun::~FitRun() {
   model_->progress_ = nullptr;
-  if (loop_ != nullptr) model_->strategy()->SetProgressSource(nullptr);
+  if (loop_ == nullptr) return;
+  model_->strategy()->SetPreemptionSaver(nullptr);
+  model_->strategy()->SetProgressSource(nullptr);
 }
 
 absl::StatusOr<History> FitRun::Run() {
@@ -141,6 +143,11 @@ absl::StatusOr<History> FitRun::Run() {
   std::optional<PreemptionNotice::Watch> watch;
   const auto has_come = [] { return PreemptionNotice::OfProcess().has_come(); };
   if (is_watched && loop_->StopWhen(has_come)) watch.emplace();
+  if (is_watched) {
+    model_->strategy()->SetPreemptionSaver([this] {
+      return CallEach(options_.callbacks, &Callback::OnPreemption, *model_);
+    });
+  }
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnTrainBegin, *model_));
   RETURN_IF_ERROR(GoOn());

@@ -90,6 +90,31 @@ class LostServerTest : public testing::Test {
     }
   }
 
+  // Ends a server by a signal in the middle of training, and starts it again.
+  void EndServerPolitely() {
+    AwaitLine("Epoch 20/60");
+    ProcessUnderTest& server = cluster_->process(kPs1);
+    server.SendSignal(SIGTERM);
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, server.AwaitEnd());
+    EXPECT_EQ(end.ShellCode(), 128 + SIGTERM);
+    EXPECT_THAT(server.output(),
+                HasSubstr("waiting for the coordinator to save"));
+    AwaitLine("has been told to end");
+    ASSERT_OK(cluster_->Start(kPs1));
+  }
+
+  // All that was done before the save stays, and after it the server goes at
+  // once: twenty epochs are not undone.
+  void ExpectFewStepsUndone() {
+    AwaitLine("training was rolled back to checkpoint");
+    AwaitLine("training goes back from epoch");
+    const std::string output = cluster_->process(kChief).output();
+    EXPECT_GE(UndoneStepCount(output), 0) << output;
+    EXPECT_LT(UndoneStepCount(output), 5 * kStepsPerEpoch) << output;
+    AwaitLine("Epoch 60/60");
+    ExpectAllEndWell();
+  }
+
   const std::unique_ptr<ClusterUnderTest> cluster_;
 };
 
@@ -108,24 +133,15 @@ TEST_F(LostServerTest, AServerThatIsToldToEndIsSavedFirst) {
   // Not for its turn: for the server.
   Train(60, /*keeps_checkpoints=*/true,
         {"--set", "recovery_interval_seconds=3600"});
-  AwaitLine("Epoch 20/60");
-  ProcessUnderTest& server = cluster_->process(kPs1);
-  server.SendSignal(SIGTERM);
-  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, server.AwaitEnd());
-  EXPECT_EQ(end.ShellCode(), 128 + SIGTERM);
-  EXPECT_THAT(server.output(),
-              HasSubstr("waiting for the coordinator to save"));
-  AwaitLine("has been told to end");
-  ASSERT_OK(cluster_->Start(kPs1));
-  AwaitLine("training was rolled back to checkpoint");
-  AwaitLine("training goes back from epoch");
-  // All that was done before the save stays, and after it the server goes at
-  // once: twenty epochs are not undone.
-  const std::string output = cluster_->process(kChief).output();
-  EXPECT_GE(UndoneStepCount(output), 0) << output;
-  EXPECT_LT(UndoneStepCount(output), 5 * kStepsPerEpoch) << output;
-  AwaitLine("Epoch 60/60");
-  ExpectAllEndWell();
+  EndServerPolitely();
+  ExpectFewStepsUndone();
+}
+
+TEST_F(LostServerTest, ABackupIsMadeForAServerThatIsToldToEnd) {
+  cluster_->set_job("tests/faults/backed_up_digits.job");
+  Train(60, /*keeps_checkpoints=*/false);
+  EndServerPolitely();
+  ExpectFewStepsUndone();
 }
 
 TEST_F(LostServerTest, AServerWhoseJobKeepsNoCheckpointsEndsAtOnce) {
