@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/disk.h"
 #include "common/checkpoint/tensor_bundle_reader.h"
+#include "common/rpc/fault_point.h"
 #include "common/rpc/identity.h"
 #include "common/rpc/status_detail.h"
 #include "common/tensor/tensor.h"
@@ -83,6 +84,7 @@ class ServerRecovery::Snapshot final : public VariableSnapshot {
                            int shard_count) override {
     RETURN_IF_ERROR(
         recovery_->parts_.variables->SaveFrozen(prefix, shard_count, cut_.id));
+    RETURN_IF_ERROR(FaultPoint("coordinator.after_save"));
     return recovery_->Written(*this, prefix);
   }
 

@@ -186,5 +186,33 @@ TEST_F(SavingStepLoopTest, GoesOnWhileItsCheckpointIsWritten) {
   EXPECT_THAT(rollback->checkpoint, HasSubstr("/recovery/"));
 }
 
+// Its steps are undone by then: to go back to it would do them once more.
+TEST_F(SavingStepLoopTest, WhatWasWrittenDuringARollbackIsNoMomentToGoBackTo) {
+  SetFaults({{.point = "coordinator.after_save",
+              .occurrence = 1,
+              .action = FaultAction::kDelay,
+              .delay = absl::Seconds(4)}});
+  const auto count = [this](absl::Span<const Tensor>) {
+    ++told_count_;
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(loop_->StopWhen(
+      [] { return FaultPointPassCount("coordinator.after_save") > 0; }));
+  ASSERT_OK(loop_->Run(kMany, count).status());
+  cluster_.KillServer(1);
+  cluster_.StartServer(1);
+  loop_->StopWhen([] { return false; });
+  absl::Status failure;
+  while (failure.ok()) failure = loop_->Run(1, count).status();
+  ASSERT_OK_AND_ASSIGN(const std::optional<Rollback> rollback,
+                       strategy_->AwaitRollback(failure));
+  ASSERT_TRUE(rollback.has_value());
+  EXPECT_EQ(rollback->checkpoint, "");
+  // The end of a loop waits for what is being written.
+  loop_ = nullptr;
+  EXPECT_FALSE(IsPublished());
+  ExpectCounted(0);
+}
+
 }  // namespace
 }  // namespace muster
