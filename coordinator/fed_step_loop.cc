@@ -45,7 +45,9 @@ FedStepLoop::FedStepLoop(std::shared_ptr<ClusterConnection> connection,
 FedStepLoop::~FedStepLoop() {
   if (loop_id_ != 0) connection_->recovery().RemoveLoop(loop_id_);
   const absl::Status status = scheduled_.Abandon();
-  if (!status.ok()) LOG(WARNING) << "a loop of steps ended badly: " << status;
+  if (!status.ok()) {
+    LOG(WARNING) << "a loop of steps ended badly: " << status.message();
+  }
 }
 
 absl::StatusOr<StepLoop::Outcome> FedStepLoop::Run(int64_t step_count_max,

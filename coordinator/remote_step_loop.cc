@@ -48,7 +48,9 @@ RemoteStepLoop::RemoteStepLoop(std::shared_ptr<ClusterConnection> connection,
 RemoteStepLoop::~RemoteStepLoop() {
   if (loop_id_ != 0) connection_->recovery().RemoveLoop(loop_id_);
   const absl::Status status = scheduled_.Abandon();
-  if (!status.ok()) LOG(WARNING) << "a training loop ended badly: " << status;
+  if (!status.ok()) {
+    LOG(WARNING) << "a training loop ended badly: " << status.message();
+  }
 }
 
 absl::StatusOr<StepLoop::Outcome> RemoteStepLoop::Run(int64_t step_count_max,

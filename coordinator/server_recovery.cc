@@ -208,7 +208,8 @@ void ServerRecovery::SaveToCheckpointDir(bool is_awaited) {
   if (!is_due) return;
   last_save_ = now;
   if (const absl::Status status = Save(is_awaited); !status.ok()) {
-    LOG(WARNING) << "no checkpoint to recover from was written: " << status;
+    LOG(WARNING) << "no checkpoint to recover from was written: "
+                 << status.message();
   }
 }
 
@@ -221,7 +222,7 @@ void ServerRecovery::CallPreemptionSaver() {
   const absl::Status status = save ? save() : absl::OkStatus();
   if (!status.ok()) {
     LOG(WARNING) << "nothing was saved before a parameter server ends: "
-                 << status;
+                 << status.message();
   }
 }
 

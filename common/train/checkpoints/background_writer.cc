@@ -55,7 +55,7 @@ void BackgroundWriter::Finish(const absl::Status& status) {
   if (!status.ok()) {
     ++failure_count_;
     LOG(WARNING) << what_ << " could not be written, and training goes on; "
-                 << "what was saved before is kept: " << status;
+                 << "what was saved before is kept: " << status.message();
   }
   status_ = status;
   is_busy_ = false;
