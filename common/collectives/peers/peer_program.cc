@@ -62,7 +62,8 @@ absl::Status Run(int index, const std::string& transport,
 }  // namespace muster
 
 int main(int argc, char** argv) {
-  dup2(STDOUT_FILENO, STDERR_FILENO);
+  // What it says and what it logs are read as one text, in order.
+  if (dup2(STDOUT_FILENO, STDERR_FILENO) < 0) return 2;
   int index = 0;
   if (argc < 4 || !absl::SimpleAtoi(argv[1], &index)) return 2;
   const absl::Status status =

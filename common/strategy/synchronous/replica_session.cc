@@ -216,16 +216,23 @@ absl::Status ReplicaSession::Update(int variable, UpdateKind kind,
   return local_->Update(variable, kind, value, indices);
 }
 
+absl::Status ReplicaSession::CheckType(const Planned& planned,
+                                       absl::string_view what,
+                                       const Tensor& value) const {
+  const Variable& variable = variables_[planned.variable];
+  if (value.dtype() == variable.type.dtype &&
+      value.shape() == variable.type.shape) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "variable \"", variable.name, "\": ", what, " is ",
+      value.type().ToString(), "; expected ", variable.type.ToString()));
+}
+
 absl::Status ReplicaSession::AddGradient(const Planned& planned,
                                          const Tensor& value) {
-  const TensorType& type = variables_[planned.variable].type;
-  if (value.dtype() != type.dtype || value.shape() != type.shape) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("variable \"", variables_[planned.variable].name,
-                     "\": the gradient is ", value.type().ToString(),
-                     "; expected ", type.ToString()));
-  }
-  CopyScaled(type.dtype, value.raw_data(), ContributionScale(),
+  RETURN_IF_ERROR(CheckType(planned, "the gradient", value));
+  CopyScaled(value.dtype(), value.raw_data(), ContributionScale(),
              value.element_count(),
              packs_->Contribution(planned.gradient, leaf_.number));
   if (leaf_.is_last) packs_->GradientIsReady(planned.gradient);
@@ -234,13 +241,7 @@ absl::Status ReplicaSession::AddGradient(const Planned& planned,
 
 absl::Status ReplicaSession::AddAssignment(const Planned& planned,
                                            const Tensor& value) {
-  const Variable& variable = variables_[planned.variable];
-  if (value.dtype() != variable.type.dtype ||
-      value.shape() != variable.type.shape) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "variable \"", variable.name, "\": value is ", value.type().ToString(),
-        "; expected ", variable.type.ToString()));
-  }
+  RETURN_IF_ERROR(CheckType(planned, "the value", value));
   if (value.size_bytes() == 0) return absl::OkStatus();
   uint8_t* const contribution =
       packs_->Contribution(ItemOf(planned), leaf_.number);

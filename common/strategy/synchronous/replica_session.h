@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/collectives/communicator.h"
@@ -114,6 +115,9 @@ class ReplicaSession final : public VariableSession {
   int ItemOf(const Planned& planned) const;
   absl::Status CheckRead(int variable) const;
   double ContributionScale() const;
+  //   kInvalidArgument  `what` is of another type than the variable
+  absl::Status CheckType(const Planned& planned, absl::string_view what,
+                         const Tensor& value) const;
   absl::Status AddGradient(const Planned& planned, const Tensor& value);
   absl::Status AddAssignment(const Planned& planned, const Tensor& value);
   absl::Status Aggregate(const Planned& planned, const Tensor& value,
