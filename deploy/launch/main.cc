@@ -225,8 +225,12 @@ absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   Launcher launcher(plan, std::move(tasks), options, signals);
   const int exit_code = launcher.Run();
   if (exit_code == 0) {
-    std::cerr << "launch: the job is done; see " << plan.run_dir
-              << "/summary.json" << std::endl;
+    // A program of one's own may write none.
+    const std::string summary = absl::StrCat(plan.run_dir, "/summary.json");
+    std::cerr << "launch: the job is done; see "
+              << (access(summary.c_str(), F_OK) == 0 ? summary
+                                                     : options.log_dir)
+              << std::endl;
   }
   return exit_code;
 }
