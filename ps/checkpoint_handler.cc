@@ -29,6 +29,10 @@ namespace {
 
 constexpr size_t kPathBytesMax = 4096;
 
+// States that wait to be saved, for as many callbacks that save at the same
+// step. Each may take as much memory as the variables.
+constexpr size_t kFrozenMax = 4;
+
 // Training goes first: whoever saves has time.
 constexpr int kSaverNiceness = 10;
 
@@ -133,9 +137,14 @@ absl::StatusOr<Message> CheckpointHandler::Freeze(
     variable->mutable_slots()->Assign(entry.frozen.slot_names.begin(),
                                       entry.frozen.slot_names.end());
   }
+  std::unique_ptr<FrozenShard> oldest;
   {
     absl::MutexLock lock(&mutex_);
-    frozen_.swap(frozen);
+    frozen_.push_back(std::move(frozen));
+    if (frozen_.size() > kFrozenMax) {
+      oldest = std::move(frozen_.front());
+      frozen_.pop_front();
+    }
   }
   return Message{response.SerializeAsString(), {}};
 }
@@ -144,13 +153,18 @@ absl::StatusOr<std::unique_ptr<FrozenShard>> CheckpointHandler::TakeFrozen(
     uint64_t cut_id) {
   if (cut_id == 0) return shard_->Freeze(0);
   absl::MutexLock lock(&mutex_);
-  if (frozen_ == nullptr || frozen_->cut_id != cut_id) {
+  const auto found = std::find_if(
+      frozen_.begin(), frozen_.end(),
+      [&](const auto& frozen) { return frozen->cut_id == cut_id; });
+  if (found == frozen_.end()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "what was frozen as ", IncarnationString(cut_id),
-        " is no more: it was saved, or training was rolled back, or another "
-        "save has begun"));
+        " is no more: it was saved, or this process is another, or ",
+        kFrozenMax, " others were frozen since"));
   }
-  return std::move(frozen_);
+  std::unique_ptr<FrozenShard> frozen = std::move(*found);
+  frozen_.erase(found);
+  return frozen;
 }
 
 absl::StatusOr<Message> CheckpointHandler::Save(

@@ -2,6 +2,7 @@
 #define PS_CHECKPOINT_HANDLER_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -77,8 +78,8 @@ class CheckpointHandler {
   ParameterShard* const shard_;
 
   absl::Mutex mutex_;
-  // Until it is saved, or another is frozen.
-  std::unique_ptr<FrozenShard> frozen_ ABSL_GUARDED_BY(mutex_);
+  // Oldest first: each until it is saved, or too many others are frozen.
+  std::deque<std::unique_ptr<FrozenShard>> frozen_ ABSL_GUARDED_BY(mutex_);
 
   ThreadPool save_pool_;
   ThreadPool restore_pool_;

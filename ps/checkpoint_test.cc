@@ -231,6 +231,33 @@ TEST_F(CheckpointTest, StepsGoOnAndWhatIsSavedIsOfOneMoment) {
   EXPECT_LT(counts.front(), counts.back());
 }
 
+// As callbacks do that save at the same step, and others a step later.
+TEST_F(CheckpointTest, SeveralSavesAtOnceAreEachOfTheirMoment) {
+  ASSERT_OK(CreateVariables());
+  const int count = store_->checkpoint_shard_count();
+  constexpr int kSaves = 5;  // One more than wait at once.
+  std::vector<std::unique_ptr<VariableSnapshot>> snapshots;
+  std::vector<std::vector<std::vector<float>>> values;
+  for (int save = 0; save < kSaves; ++save) {
+    if (save != 2) ASSERT_OK(Train(store_.get(), 1.0f));
+    ASSERT_OK_AND_ASSIGN(snapshots.emplace_back(), store_->TakeSnapshot());
+    values.push_back(Values());
+  }
+  ASSERT_OK(Train(store_.get(), 1.0f));
+  EXPECT_THAT(snapshots[0]->WriteShards(Disk::Real(), Prefix(0), count),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("4 others were frozen since")));
+  for (const int save : {2, 1, 4, 3}) {
+    ASSERT_OK(snapshots[save]->WriteShards(Disk::Real(), Prefix(save), count));
+    ASSERT_OK(PublishTensorBundle(Disk::Real(), Prefix(save), count));
+    ASSERT_OK(Train(store_.get(), 1.0f));
+  }
+  for (int save = 1; save < kSaves; ++save) {
+    ASSERT_OK(store_->Restore(Prefix(save), /*values_only=*/false));
+    EXPECT_EQ(Values(), values[save]) << save;
+  }
+}
+
 TEST_F(CheckpointTest, ADamagedCheckpointIsNamedAndChangesNothing) {
   ASSERT_OK(CreateVariables());
   ASSERT_OK(Save(Prefix(1)));

@@ -105,7 +105,7 @@ class ParameterShard {
   }
 
   // The state of all variables as of now: no exchange is half applied in it.
-  // What was frozen before can no longer be written.
+  // What was frozen before stays what it was.
   //   kFailedPrecondition  a restore is under way
   absl::StatusOr<std::unique_ptr<FrozenShard>> Freeze(uint64_t cut_id)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -36,7 +36,7 @@ struct FrozenShard {
 // Once for each FrozenShard; training goes on meanwhile, and `pace` is told of
 // each block.
 //   kResourceExhausted  more was updated meanwhile than there is memory for, or
-//                       the shard was frozen again
+//                       variables were restored
 //   others              as TensorBundleWriter
 absl::Status WriteFrozenShard(const FrozenShard& shard,
                               TensorBundleWriter* writer, SavePace* pace);

@@ -103,8 +103,8 @@ class ShardVariable {
 
   // ---- Saving. Array 0 is the value, and array i slot i - 1.
 
-  // The state as of now, to be read by ReadFrozen(); the one frozen before
-  // loses what is still to be read. No update is under way, and no Prepare().
+  // The state as of now, to be read by ReadFrozen(), beside those that were
+  // frozen before. No update is under way, and no Prepare().
   struct Frozen {
     std::shared_ptr<FrozenRows> rows;
     std::vector<std::string> slot_names;
@@ -114,13 +114,11 @@ class ShardVariable {
       ABSL_LOCKS_EXCLUDED(slots_mutex_);
 
   // What has not been read yet will not be. No update is under way.
-  void Thaw() {
-    if (frozen_ != nullptr) frozen_->GiveUp();
-  }
+  void Thaw();
 
   // Hands the bytes of an array to `sink`, in order, while updates go on. Each
-  // array of what Freeze() returned last is read once, by one thread.
-  //   kResourceExhausted  the budget was spent, or another Freeze() came
+  // array of what Freeze() returned is read once, by one thread.
+  //   kResourceExhausted  the budget was spent, or Thaw() was called
   //   others              the sink's
   absl::Status ReadFrozen(
       const Frozen& frozen, int array,
@@ -154,9 +152,12 @@ class ShardVariable {
   Tensor& ArrayAt(int array) { return array == 0 ? value_ : slots_[array - 1]; }
   // What `block` has of an array. Blocks are parts of stripes.
   absl::Span<uint8_t> BlockAt(int array, int block);
-  // Before an update of these rows of a stripe. No rows stand for all.
+  // Before an update of these rows of a stripe, for all that are frozen or for
+  // one of them. No rows stand for all.
   void PutAside(const PreparedUpdate& update, int stripe, int64_t row_begin,
                 int64_t row_end);
+  void PutAside(const PreparedUpdate& update, int stripe, int64_t row_begin,
+                int64_t row_end, FrozenRows* frozen);
   void ApplyDense(const PreparedUpdate& update, int64_t begin, int64_t end);
   void ApplySparse(const PreparedUpdate& update, int64_t row_begin,
                    int64_t row_end);
@@ -185,7 +186,8 @@ class ShardVariable {
   std::vector<Tensor> slots_;
 
   // Changes while there is no update.
-  std::shared_ptr<FrozenRows> frozen_;  // Or null.
+  // Of whoever saves; some are gone by now.
+  std::vector<std::weak_ptr<FrozenRows>> frozen_;
 
   std::atomic<int64_t> version_{1};
   std::atomic<int64_t> update_count_{0};

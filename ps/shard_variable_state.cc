@@ -25,14 +25,23 @@ absl::Span<uint8_t> ShardVariable::BlockAt(int array, int block) {
 
 void ShardVariable::PutAside(const PreparedUpdate& update, int stripe,
                              int64_t row_begin, int64_t row_end) {
-  if (frozen_ == nullptr || frozen_->is_read()) return;
+  for (const std::weak_ptr<FrozenRows>& saved : frozen_) {
+    const std::shared_ptr<FrozenRows> frozen = saved.lock();
+    if (frozen == nullptr || frozen->is_read()) continue;
+    PutAside(update, stripe, row_begin, row_end, frozen.get());
+  }
+}
+
+void ShardVariable::PutAside(const PreparedUpdate& update, int stripe,
+                             int64_t row_begin, int64_t row_end,
+                             FrozenRows* frozen) {
   const bool is_gradient = update.kind == proto::APPLY_GRADIENT ||
                            update.kind == proto::APPLY_SPARSE_GRADIENT;
-  const int array_count = is_gradient ? frozen_->array_count() : 1;
+  const int array_count = is_gradient ? frozen->array_count() : 1;
   const int block_begin = stripe * blocks_per_stripe_;
   const auto put_aside = [&](int block) {
     for (int array = 0; array < array_count; ++array) {
-      frozen_->PutAside(array, block, BlockAt(array, block));
+      frozen->PutAside(array, block, BlockAt(array, block));
     }
   };
   if (row_begin == row_end) {
@@ -53,15 +62,24 @@ void ShardVariable::PutAside(const PreparedUpdate& update, int stripe,
 
 ShardVariable::Frozen ShardVariable::Freeze(
     std::shared_ptr<AsideBudget> budget) {
-  Thaw();
+  std::erase_if(frozen_, [](const std::weak_ptr<FrozenRows>& saved) {
+    return saved.expired();
+  });
   Frozen frozen;
   frozen.slot_names = slot_names();
   frozen.update_count = update_count();
   frozen.rows = std::make_shared<FrozenRows>(
       1 + static_cast<int>(frozen.slot_names.size()),
       stripe_count_ * blocks_per_stripe_, std::move(budget));
-  frozen_ = frozen.rows;
+  frozen_.push_back(frozen.rows);
   return frozen;
+}
+
+void ShardVariable::Thaw() {
+  for (const std::weak_ptr<FrozenRows>& saved : frozen_) {
+    if (const auto frozen = saved.lock(); frozen != nullptr) frozen->GiveUp();
+  }
+  frozen_.clear();
 }
 
 absl::Status ShardVariable::ReadFrozen(
@@ -80,7 +98,7 @@ absl::Status ShardVariable::ReadFrozen(
       return absl::ResourceExhaustedError(absl::StrCat(
           "variable \"", spec_.shard_name(),
           "\" is updated faster than it is saved, and there is no memory for "
-          "what it was; or another save has begun"));
+          "what it was; or variables were restored meanwhile"));
     }
     RETURN_IF_ERROR(sink(bytes));
   }

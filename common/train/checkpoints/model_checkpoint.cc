@@ -151,7 +151,7 @@ absl::Status ModelCheckpoint::OnTrainEnd(Model&, const Logs&) {
              << " could not be written"
              << (last.ok() ? ""
                            : absl::StrCat(", the last one among them: ",
-                                          last.ToString()));
+                                          last.message()));
   return absl::OkStatus();
 }
 
