@@ -40,6 +40,7 @@ import numpy
 import tensorflow
 
 from cases import (
+    callbacks,
     convolution_layers,
     golden_format,
     image_layers,
@@ -75,6 +76,7 @@ SOURCES = {
         images,
         records,
         training,
+        callbacks,
     )
 }
 DATA = pathlib.Path(__file__).parent / "data"
