@@ -1,5 +1,6 @@
 #include "common/nn/merge.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "absl/types/span.h"
 #include "common/graph/graph_builder.h"
 #include "common/nn/layer.h"
+#include "common/nn/masks.h"
 #include "common/ops/ops.h"
 
 namespace muster {
@@ -29,6 +31,29 @@ Value Merge(MergeFunction function, Value a, Value b) {
       return Minimum(a, b);
   }
   return Value();
+}
+
+// The positions that count in one of the inputs or more. A poisoned value where
+// those are all.
+Value CountedInAny(absl::Span<const Value> inputs, const Masks& masks) {
+  Value any = masks.Find(inputs.front());
+  for (const Value& input : inputs.subspan(1)) {
+    const Value mask = masks.Find(input);
+    if (!any.ok() || !mask.ok()) return Value();
+    any = LogicalOr(any, mask);
+  }
+  return any;
+}
+
+// The mask of `x` where there is one, or one by which all of it counts.
+Value MaskOrAll(Value x, const Masks& masks) {
+  const Value mask = masks.Find(x);
+  if (mask.ok()) return mask;
+  const int rank = x.shape().rank();
+  std::vector<int64_t> extents(rank, -1);
+  extents.back() = 1;
+  const Value first = Slice(x, std::vector<int64_t>(rank, 0), extents);
+  return Equal(OnesLike(Squeeze(first, {-1})), 1.0);
 }
 
 }  // namespace
@@ -52,7 +77,7 @@ std::string MergeLayer::kind() const {
 }
 
 std::vector<Value> MergeLayer::CallMany(absl::Span<const Value> inputs,
-                                        const CallContext&) {
+                                        const CallContext& context) {
   const bool takes_two = function_ == MergeFunction::kSubtract;
   if (inputs.size() < 2 || (takes_two && inputs.size() > 2)) {
     inputs.front().builder()->ReportError(absl::InvalidArgumentError(
@@ -68,6 +93,7 @@ std::vector<Value> MergeLayer::CallMany(absl::Span<const Value> inputs,
   if (function_ == MergeFunction::kAverage) {
     merged = merged / static_cast<double>(inputs.size());
   }
+  context.masks->Set(merged, CountedInAny(inputs, *context.masks));
   return {merged};
 }
 
@@ -96,8 +122,28 @@ LayerPtr Minimum(const MergeOptions& options) {
 }
 
 std::vector<Value> ConcatenateLayer::CallMany(absl::Span<const Value> inputs,
-                                              const CallContext&) {
-  return {Concat(inputs, axis_)};
+                                              const CallContext& context) {
+  const Value joined = Concat(inputs, axis_);
+  if (joined.ok()) context.masks->Set(joined, MaskOf(inputs, *context.masks));
+  return {joined};
+}
+
+Value ConcatenateLayer::MaskOf(absl::Span<const Value> inputs,
+                               const Masks& masks) const {
+  bool has_mask = false;
+  for (const Value& input : inputs) {
+    const Value mask = masks.Find(input);
+    if (!mask.ok()) continue;
+    has_mask = true;
+    if (mask.shape().rank() != input.shape().rank() - 1) return Value();
+  }
+  if (!has_mask) return Value();
+  const int rank = inputs.front().shape().rank();
+  const int64_t axis = axis_ < 0 ? axis_ + rank : axis_;
+  if (axis == rank - 1) return CountedInAny(inputs, masks);
+  std::vector<Value> each;
+  for (const Value& input : inputs) each.push_back(MaskOrAll(input, masks));
+  return Concat(each, axis);
 }
 
 LayerPtr Concatenate(const ConcatenateOptions& options) {

@@ -5,7 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "common/graph/graph_builder.h"
 #include "common/nn/layer.h"
+#include "common/nn/masks.h"
 
 // Layers that make one value of several:
 //
@@ -26,7 +29,8 @@ struct MergeOptions {
 };
 
 // Element by element, of two inputs or more, with broadcasting of extents that
-// are 1.
+// are 1. Where all inputs have masks, what is padding in all of them is padding
+// of the output.
 class MergeLayer : public Layer {
  public:
   MergeLayer(MergeFunction function, const MergeOptions& options)
@@ -56,7 +60,9 @@ struct ConcatenateOptions {
   std::string name = "";
 };
 
-// One after another along an axis; other extents are equal.
+// One after another along an axis; other extents are equal. Along the last axis
+// a position is padding where it is in all inputs; along others each input
+// keeps its mask, [batch, ...] without the last axis.
 class ConcatenateLayer : public Layer {
  public:
   explicit ConcatenateLayer(const ConcatenateOptions& options)
@@ -69,6 +75,9 @@ class ConcatenateLayer : public Layer {
                               const CallContext& context) override;
 
  private:
+  // A poisoned value where nothing is padding.
+  Value MaskOf(absl::Span<const Value> inputs, const Masks& masks) const;
+
   const int64_t axis_;
 };
 

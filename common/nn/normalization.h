@@ -46,6 +46,7 @@ class NormalizationLayer : public Layer {
   Tensor variance() const;
 
  protected:
+  bool keeps_mask() const override { return true; }
   Precision precision() const override { return Precision::kFloat32; }
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;

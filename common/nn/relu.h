@@ -23,6 +23,7 @@ class ReLULayer : public Layer {
       : Layer(options.name), options_(options) {}
 
  protected:
+  bool keeps_mask() const override { return true; }
   Value Call(Value x, const CallContext& context) override;
 
  private:

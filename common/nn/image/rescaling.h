@@ -19,6 +19,7 @@ class RescalingLayer : public Layer {
       : Layer(options.name), scale_(scale), offset_(options.offset) {}
 
  protected:
+  bool keeps_mask() const override { return true; }
   Precision precision() const override { return Precision::kFloat32; }
   Value Call(Value x, const CallContext& context) override;
 
