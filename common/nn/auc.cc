@@ -125,15 +125,16 @@ Value BucketsOf(Value y_true, Value y_pred, Value sample_weight,
 
 Metric Auc(const AucOptions& options) {
   return Metric(
-      "auc",
-      [options](Value y_true, Value y_pred, Value sample_weight) {
-        return BucketsOf(y_true, y_pred, sample_weight, options);
-      },
-      [options](absl::Span<const double> buckets) {
-        return internal::AreaUnderCurve(internal::CountsFromBuckets(buckets),
-                                        options.curve,
-                                        options.summation_method);
-      });
+             "auc",
+             [options](Value y_true, Value y_pred, Value sample_weight) {
+               return BucketsOf(y_true, y_pred, sample_weight, options);
+             },
+             [options](absl::Span<const double> buckets) {
+               return internal::AreaUnderCurve(
+                   internal::CountsFromBuckets(buckets), options.curve,
+                   options.summation_method);
+             })
+      .IgnoringMasks();
 }
 
 }  // namespace muster

@@ -15,7 +15,8 @@ struct EmbeddingOptions {
   proto::Initializer embeddings_initializer = RandomUniform();
   // Of the whole table, which each step then goes through.
   Regularizer embeddings_regularizer = {};
-  // Id 0 is padding, which recurrent layers and attention pass over.
+  // Id 0 is padding, which recurrent layers and attention pass over, and which
+  // counts in no loss and no metric of an output that it reaches (Masks).
   bool mask_zero = false;
   std::string name = "";
 };

@@ -27,7 +27,8 @@ struct CallContext {
   bool training = false;
   // Of the model; random layers draw from it, their path and the step's seed.
   uint64_t seed = 0;
-  // Of the values in the outermost layer that is being called, which has them.
+  // Of the values in the outermost layer that is being called, which has them
+  // where none are lent. Borrowed.
   Masks* masks = nullptr;
 };
 inline constexpr CallContext kTraining{.training = true};

@@ -5,10 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/graph/graph_builder.h"
 #include "common/nn/sample_weights.h"
 #include "common/ops/ops.h"
+#include "common/tensor/dtype.h"
 
 namespace muster {
 namespace {
@@ -17,13 +20,35 @@ using internal::AlignSparseLabels;
 using internal::AlignWeights;
 using internal::HasWeights;
 
-// Keeps a batch without a single counted example from dividing by zero.
-constexpr double kEpsilon = 1e-7;
-
 Value CountOf(Value x) {
   std::vector<int64_t> axes(x.shape().rank());
   std::iota(axes.begin(), axes.end(), 0);
   return CountAlong(x, axes);
+}
+
+// Whether a mask that there is fits the losses; reports if not.
+bool MaskFits(absl::string_view loss, Value mask, Value values) {
+  if (!HasWeights(mask)) return true;
+  if (!mask.ok() || !values.ok()) return false;
+  const bool fits = mask.dtype() == DType::kBool &&
+                    mask.shape().rank() <= values.shape().rank();
+  if (fits) return true;
+  values.builder()->ReportError(absl::InvalidArgumentError(absl::StrCat(
+      loss,
+      ": expected a mask, bool, of no more axes than the losses, which "
+      "are ",
+      values.type().ToString(), "; got ", mask.type().ToString())));
+  return false;
+}
+
+// 1 where both say that a position counts, else 0, for `values` to be
+// multiplied by; of no graph where all count.
+Value CountedPositions(Value has_label, Value mask, Value values) {
+  if (!HasWeights(mask)) {
+    return HasWeights(has_label) ? AlignWeights(has_label, values) : Value();
+  }
+  mask = AlignWeights(mask, values);
+  return HasWeights(has_label) ? mask * AlignWeights(has_label, values) : mask;
 }
 
 }  // namespace
@@ -44,55 +69,53 @@ Value Loss::operator()(Value y_true, Value y_pred) const {
 }
 
 Value Loss::operator()(Value y_true, Value y_pred, Value sample_weight) const {
-  return WithCount(y_true, y_pred, sample_weight).loss;
+  return (*this)(y_true, y_pred, sample_weight, internal::NoWeights());
 }
 
-Loss::Counted Loss::WithCount(Value y_true, Value y_pred) const {
-  return WithCount(y_true, y_pred, internal::NoWeights());
+Value Loss::operator()(Value y_true, Value y_pred, Value sample_weight,
+                       Value mask) const {
+  return WithCount(y_true, y_pred, sample_weight, mask).loss;
 }
 
-Loss::Counted Loss::WithCount(Value y_true, Value y_pred,
-                              Value sample_weight) const {
+Loss::Counted Loss::WithCount(Value y_true, Value y_pred, Value sample_weight,
+                              Value mask) const {
   y_pred = internal::AtLeastFloat32(y_pred);
-  Value counted;  // 1 where an example counts, else 0.
+  Value has_label;
   if (ignored_class_.has_value()) {
     y_true = AlignSparseLabels(y_true, y_pred);
     const Value is_ignored =
         Equal(y_true, static_cast<double>(*ignored_class_));
     // The ignored label may be no class at all.
     y_true = Select(is_ignored, ZerosLike(y_true), y_true);
-    counted = Cast(LogicalNot(is_ignored), y_pred.dtype());
+    has_label = LogicalNot(is_ignored);
   }
 
   Value values = per_example_(y_true, y_pred);
   if (!values.ok()) return {values, values};
+  if (!MaskFits(name_, mask, values)) {
+    return {values.builder()->ValueOf(NodeOutput()), Value()};
+  }
+  Value counted = CountedPositions(has_label, mask, values);
+  const bool is_mean_of_some =
+      HasWeights(counted) && reduction_ == Reduction::kSumOverBatchSize;
   Value example_count;
-  if (reduction_ != Reduction::kSum) {
-    example_count = ignored_class_.has_value()
-                        ? Cast(Sum(counted), DType::kFloat32)
-                        : CountOf(values);
+  if (is_mean_of_some) {
+    const Value sum = Sum(counted);
+    example_count = Cast(sum, DType::kFloat32);
+    counted =
+        counted * (Cast(CountOf(counted), counted.dtype()) / Maximum(sum, 1.0));
+  } else if (reduction_ != Reduction::kSum) {
+    example_count = CountOf(values);
   }
-  if (ignored_class_.has_value()) {
-    if (reduction_ == Reduction::kSumOverBatchSize) {
-      // A mean over those that count.
-      const Value count = Cast(CountOf(counted), counted.dtype());
-      counted = counted * (count / (Sum(counted) + kEpsilon));
-    }
-    values = values * AlignWeights(counted, values);
-  }
+  if (HasWeights(counted)) values = values * counted;
   if (HasWeights(sample_weight)) {
     values = values * AlignWeights(sample_weight, values);
   }
 
-  switch (reduction_) {
-    case Reduction::kSumOverBatchSize:
-      return {Mean(values), example_count};
-    case Reduction::kSum:
-      return {Sum(values), example_count};
-    case Reduction::kNone:
-      return {values, example_count};
-  }
-  return {values, example_count};
+  const Value loss = reduction_ == Reduction::kSumOverBatchSize ? Mean(values)
+                     : reduction_ == Reduction::kSum            ? Sum(values)
+                                                                : values;
+  return {loss, example_count, !is_mean_of_some};
 }
 
 }  // namespace muster

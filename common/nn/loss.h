@@ -46,19 +46,32 @@ class Loss {
   Reduction reduction() const { return reduction_; }
 
   // Weights broadcast against the losses of examples: usually [batch].
+  //
+  // A mask says which positions of the predictions are padding, as Masks does:
+  // bool [batch, ...], usually [batch, time], and false there. Padding loses
+  // nothing, and a mean is one over the other positions, whatever their weights
+  // are; 0 where all is padding. Weights or a mask that belong to no graph are
+  // none.
+  //
+  // Reported to the builder: a mask that is not bool, or has more axes than the
+  // losses of examples.
   Value operator()(Value y_true, Value y_pred) const;
   Value operator()(Value y_true, Value y_pred, Value sample_weight) const;
+  Value operator()(Value y_true, Value y_pred, Value sample_weight,
+                   Value mask) const;
 
-  // The loss, and over how many examples it is a mean: a float32 scalar, those
-  // with an ignored label left out. A loss that is not a mean has no such
-  // number; the value then belongs to no graph. Losses that are not reduced
-  // have the one of their mean.
+  // The loss, and over how many positions it is a mean: a float32 scalar, those
+  // with an ignored label and padding left out. A loss that is not a mean has
+  // no such number; the value then belongs to no graph. Losses that are not
+  // reduced have the one of their mean, which is over all positions.
   struct Counted {
     Value loss;
     Value example_count;
+    // Whether the number is the same for each example of the batch.
+    bool counts_all = true;
   };
-  Counted WithCount(Value y_true, Value y_pred, Value sample_weight) const;
-  Counted WithCount(Value y_true, Value y_pred) const;
+  Counted WithCount(Value y_true, Value y_pred, Value sample_weight,
+                    Value mask) const;
 
   // Before weights and reduction.
   Value ValuesOfExamples(Value y_true, Value y_pred) const {

@@ -10,7 +10,17 @@ namespace muster {
 
 // Which positions of the values of a model are padding, bool [batch, time] and
 // false there: what Embedding(mask_zero) says, layers that work position by
-// position hand on, and recurrent layers and attention heed.
+// position hand on, and recurrent layers and attention heed; of an output, the
+// losses and metrics of Fit() and Evaluate() leave them out. A step of one's
+// own lends the call its masks and passes on what they say:
+//
+//   Masks masks;
+//   CallContext context = step.context;
+//   context.masks = &masks;
+//   const Value tags = (*step.layer)(ids, context);
+//   const Value mean = loss(labels, tags, Value(), masks.Find(tags));
+//
+// Not thread-safe. Equivalent to: `_keras_mask` of Keras' tensors.
 class Masks {
  public:
   // A poisoned value when all of `x` counts.

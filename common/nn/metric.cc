@@ -40,12 +40,26 @@ Metric Metric::Named(absl::string_view name) const {
   return metric;
 }
 
+Metric Metric::IgnoringMasks() const {
+  Metric metric = *this;
+  metric.heeds_masks_ = false;
+  return metric;
+}
+
 Value Metric::StatisticsOf(Value y_true, Value y_pred) const {
-  return statistics_(y_true, internal::AtLeastFloat32(y_pred), NoWeights());
+  return StatisticsOf(y_true, y_pred, NoWeights());
 }
 
 Value Metric::StatisticsOf(Value y_true, Value y_pred,
                            Value sample_weight) const {
+  return StatisticsOf(y_true, y_pred, sample_weight, NoWeights());
+}
+
+Value Metric::StatisticsOf(Value y_true, Value y_pred, Value sample_weight,
+                           Value mask) const {
+  if (heeds_masks_ && HasWeights(mask)) {
+    sample_weight = internal::MaskWeights(sample_weight, mask);
+  }
   return statistics_(y_true, internal::AtLeastFloat32(y_pred), sample_weight);
 }
 

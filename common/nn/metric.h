@@ -20,7 +20,7 @@ namespace muster {
 class Metric {
  public:
   // float32 of any fixed shape. `sample_weight` belongs to no graph when there
-  // are no weights.
+  // are neither weights nor a mask.
   using Statistics =
       std::function<Value(Value y_true, Value y_pred, Value sample_weight)>;
   using Result = std::function<double(absl::Span<const double> statistics)>;
@@ -32,9 +32,16 @@ class Metric {
 
   const std::string& name() const { return name_; }
   Metric Named(absl::string_view name) const;
+  // The same metric, but padding counts like everything else.
+  Metric IgnoringMasks() const;
 
+  // A mask, as Masks has it, is a weight of 0 for padding: the function is
+  // handed it as such, or multiplied into the weights that there are. Weights
+  // or a mask that belong to no graph are none.
   Value StatisticsOf(Value y_true, Value y_pred) const;
   Value StatisticsOf(Value y_true, Value y_pred, Value sample_weight) const;
+  Value StatisticsOf(Value y_true, Value y_pred, Value sample_weight,
+                     Value mask) const;
   // 0 when nothing has been seen.
   double ResultOf(absl::Span<const double> statistics) const {
     return result_(statistics);
@@ -44,6 +51,7 @@ class Metric {
   std::string name_;
   Statistics statistics_;
   Result result_;
+  bool heeds_masks_ = true;
 };
 
 // Statistics and result of a weighted mean: {sum, count}.

@@ -7,7 +7,8 @@
 #include "common/nn/metric.h"
 
 // Keras' metrics, with Keras' names, defaults and numerics. Losses are metrics
-// too: MeanSquaredError(), MeanAbsoluteError(), ...
+// too: MeanSquaredError(), MeanAbsoluteError(), ... All of them leave padding
+// out, but Auc(), which in Keras does not heed masks either.
 namespace muster {
 
 // The weighted mean of the predictions; labels do not matter. Equivalent to:

@@ -1,6 +1,7 @@
 #include "common/nn/sample_weights.h"
 
 #include "common/graph/graph_builder.h"
+#include "common/ops/arithmetic.h"
 #include "common/ops/shape_ops.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -52,6 +53,14 @@ Value AlignWeights(Value weights, Value values) {
     weights = ExpandDims(weights, -1);
   }
   return weights;
+}
+
+Value MaskWeights(Value weights, Value mask) {
+  if (!HasWeights(weights)) return Cast(mask, DType::kFloat32);
+  if (!weights.ok() || !mask.ok()) return weights;
+  weights =
+      AlignWeights(Cast(weights, DType::kFloat32), Cast(mask, DType::kFloat32));
+  return weights * AlignWeights(mask, weights);
 }
 
 }  // namespace muster::internal

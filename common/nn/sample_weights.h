@@ -27,6 +27,10 @@ Value AlignSparseLabels(Value labels, Value predictions);
 // added at the end, or dropped from there.
 Value AlignWeights(Value weights, Value values);
 
+// `weights`, or 1 where none are given, and 0 where `mask`, bool, is false. The
+// two have leading axes in common.
+Value MaskWeights(Value weights, Value mask);
+
 }  // namespace muster::internal
 
 #endif  // COMMON_NN_SAMPLE_WEIGHTS_H_

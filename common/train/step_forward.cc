@@ -1,6 +1,7 @@
 #include "common/train/step_forward.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "common/nn/average_loss.h"
 #include "common/nn/layer.h"
 #include "common/nn/loss.h"
+#include "common/nn/masks.h"
 #include "common/nn/metric.h"
 #include "common/nn/weight.h"
 #include "common/ops/ops.h"
@@ -28,6 +30,11 @@
 
 namespace muster {
 namespace {
+
+// What an example weighs of which nothing counts: penalties are added in a
+// batch of such examples too. Beside one that counts it is less than a
+// rounding.
+constexpr double kWeightOfNothing = 1e-9;
 
 bool IsMean(const Loss::Counted& counted) {
   return counted.example_count.builder() != nullptr;
@@ -70,10 +77,13 @@ class Forward {
   Forward(GraphBuilder& builder, const StepParts& parts,
           const StepElement& element, bool training)
       : builder_(builder), parts_(parts), element_(element) {
+    Masks masks;
     predictions_ = parts.layer->CallAll(
-        element.inputs(), {.training = training, .seed = parts.seed});
+        element.inputs(),
+        {.training = training, .seed = parts.seed, .masks = &masks});
     predictions_.resize(parts.outputs.size());
     for (size_t i = 0; i < parts.outputs.size(); ++i) {
+      masks_.push_back(masks.Find(predictions_[i]));
       weights_.push_back(element.weights(i));
     }
     if (training && !parts.class_weights.empty()) AddClassWeights();
@@ -110,8 +120,8 @@ class Forward {
       const Loss& loss = parts_.outputs[i].loss;
       if (!loss) continue;
       const GraphBuilder::NameScope scope(&builder_, LossName(i));
-      Loss::Counted& counted = losses_[i].emplace(
-          loss.WithCount(element_.labels(i), predictions_[i], weights_[i]));
+      Loss::Counted& counted = losses_[i].emplace(loss.WithCount(
+          element_.labels(i), predictions_[i], weights_[i], masks_[i]));
       // Losses that are not reduced train like their mean.
       if (counted.loss.ok() && counted.loss.shape().rank() > 0) {
         counted.loss = Mean(counted.loss);
@@ -150,14 +160,61 @@ class Forward {
     return is_added_up ? ScaleRegularizationLoss(sum) : sum;
   }
 
+  // The outputs with a loss.
+  std::vector<size_t> TrainedOutputs() const {
+    std::vector<size_t> outputs;
+    for (size_t i = 0; i < losses_.size(); ++i) {
+      if (losses_[i].has_value()) outputs.push_back(i);
+    }
+    return outputs;
+  }
+
+  // Makes means over something else such that are to be weighted by examples
+  // over the replicas: of n examples here and N in all, and a mean over c and C
+  // things, the factor is (c / n) / (C / N).
+  void BalanceMeans(const std::vector<size_t>& outputs, Value example_count,
+                    std::vector<Value>* losses) {
+    std::vector<size_t> uneven;
+    std::vector<Value> counts = {example_count};
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const Loss::Counted& counted = *losses_[outputs[k]];
+      if (!counted.loss.ok() || counted.counts_all) continue;
+      uneven.push_back(k);
+      counts.push_back(counted.example_count);
+    }
+    if (uneven.empty()) return;
+    const std::vector<Value> all =
+        Unstack(AllReduce(Stack(counts, 0), "sum"),
+                static_cast<int64_t>(counts.size()), 0);
+    for (size_t j = 1; j < counts.size(); ++j) {
+      Value& loss = (*losses)[uneven[j - 1]];
+      // Both products are the same where one replica has all the examples.
+      const Value factor =
+          counts[j] * all[0] / Maximum(example_count * all[j], 1.0);
+      loss = loss * Cast(factor, loss.dtype());
+    }
+  }
+
+  Value MeanOver(const std::vector<size_t>& outputs, Value example_count) {
+    if (outputs.size() > 1) return example_count;
+    const Loss::Counted& counted = *losses_[outputs[0]];
+    if (counted.counts_all || !counted.loss.ok()) return counted.example_count;
+    return counted.example_count + example_count * kWeightOfNothing;
+  }
+
   void AddTotal(Value example_count) {
     const GraphBuilder::NameScope scope(&builder_, "loss");
     const bool is_mean = AreMeans();
+    const std::vector<size_t> outputs = TrainedOutputs();
+    std::vector<Value> losses;
+    for (const size_t output : outputs) losses.push_back(losses_[output]->loss);
+    if (is_mean && outputs.size() > 1) {
+      BalanceMeans(outputs, example_count, &losses);
+    }
     Value total;
-    for (size_t i = 0; i < losses_.size(); ++i) {
-      if (!losses_[i].has_value()) continue;
-      Value loss = losses_[i]->loss;
-      const double weight = parts_.outputs[i].loss_weight;
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      Value loss = losses[k];
+      const double weight = parts_.outputs[outputs[k]].loss_weight;
       if (weight != 1) loss = loss * weight;
       total =
           total.builder() == nullptr ? loss : total + Cast(loss, total.dtype());
@@ -167,11 +224,7 @@ class Forward {
       total = total + Cast(penalties, total.dtype());
     }
     forward_.loss = total;
-    if (is_mean) {
-      forward_.mean_over = parts_.outputs.size() == 1
-                               ? losses_[0]->example_count
-                               : example_count;
-    }
+    if (is_mean) forward_.mean_over = MeanOver(outputs, example_count);
     AddLossResult("loss", total, forward_.mean_over, example_count);
   }
 
@@ -207,7 +260,8 @@ class Forward {
             : absl::StrCat(parts_.outputs[output].name, "_", metric.name());
     const GraphBuilder::NameScope scope(&builder_, name);
     builder_.AddResult(metric.StatisticsOf(element_.labels(output),
-                                           predictions_[output], weights));
+                                           predictions_[output], weights,
+                                           masks_[output]));
     forward_.results.metrics.push_back(metric.Named(name));
   }
 
@@ -215,6 +269,8 @@ class Forward {
   const StepParts& parts_;
   const StepElement& element_;
   std::vector<Value> predictions_;
+  // Of each output; of no graph where there are none.
+  std::vector<Value> masks_;
   std::vector<Value> weights_;
   std::vector<std::optional<Loss::Counted>> losses_;
   StepForward forward_;

@@ -44,10 +44,20 @@ struct StepForward {
 // Adds predictions, losses and statistics to the graph, and makes those the
 // graph's results that `results` describes.
 //
-// The losses of several outputs are all means or all sums over the examples;
-// replicas that train in sync then weight their means by examples of x, so that
-// labels which a loss ignores count like others. Sums are taken over the
-// examples of all replicas, and penalties once.
+// Where the model says that positions of an output are padding (Masks), they
+// lose nothing, the mean of a loss is one over the others, and metrics leave
+// them out, those without sample weights too. The loss of a step still counts
+// by its examples among those of other steps, as in Keras.
+//
+// The losses of several outputs are all means or all sums over the examples.
+// Replicas that train in sync come to what one comes to on their global batch:
+// a mean is weighted by the positions it is over, and of several losses each
+// one by its own. Where those differ, as labels are ignored or padding is left
+// out, the replicas count them together while the step runs, which is one
+// collective more; deterministic mode refuses that. Sums are taken over the
+// examples of all replicas, and penalties once. Of replicas that do not train
+// in sync, as the workers of parameter servers, each has the means of its own
+// batch.
 StepForward TraceStepForward(GraphBuilder& builder, const StepParts& parts,
                              const ElementLayout& layout,
                              absl::Span<const Value> element, bool training);

@@ -47,6 +47,7 @@ from cases import (
     images,
     layers,
     losses,
+    masks,
     metrics,
     mlp,
     mobilenet_v2,
@@ -77,6 +78,7 @@ SOURCES = {
         records,
         training,
         callbacks,
+        masks,
     )
 }
 DATA = pathlib.Path(__file__).parent / "data"
