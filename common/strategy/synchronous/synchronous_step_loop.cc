@@ -18,9 +18,12 @@
 namespace muster {
 namespace {
 
-bool HasReplicaOps(const Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                     [](const Node& node) { return IsReplicaOp(node.op); });
+// The first; null: none.
+const Node* FindReplicaOp(const Graph& graph) {
+  const auto found =
+      std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                   [](const Node& node) { return IsReplicaOp(node.op); });
+  return found == graph.nodes.end() ? nullptr : &*found;
 }
 
 std::vector<TensorType> ResultTypes(const Graph& graph) {
@@ -71,10 +74,12 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStepLoop::Create(
   Options used = options;
   if (kind == LoopKind::kTrainOnBatch) kind = LoopKind::kTrain;
   if (kind != LoopKind::kTrain) used.deterministic_micro_batches = 0;
-  if (used.deterministic_micro_batches > 0 && HasReplicaOps(step)) {
+  const Node* const exchange = FindReplicaOp(step);
+  if (used.deterministic_micro_batches > 0 && exchange != nullptr) {
     return absl::UnimplementedError(absl::StrCat(
-        "graph \"", step.name,
-        "\": in deterministic mode replicas exchange gradients only"));
+        "graph \"", step.name, "\": ", exchange->op, " \"", exchange->name,
+        "\" is about other replicas while the step runs; in deterministic mode "
+        "they exchange gradients only: set deterministic_micro_batches to 0"));
   }
   ASSIGN_OR_RETURN(DistributedDataset distributed,
                    Distribute(dataset, kind, *group, used));
@@ -141,7 +146,7 @@ absl::Status SynchronousStepLoop::AddReplica(const Graph& step, int replica,
           step, BuiltinOps(), CpuKernels(), added.step->variables(),
           {.intra_op_thread_count = options_.intra_op_thread_count,
            .replica_link = added.step->link()}));
-  must_run_ = added.step->MustRun() || HasReplicaOps(step);
+  must_run_ = added.step->MustRun() || FindReplicaOp(step) != nullptr;
   replicas_.push_back(std::move(added));
   return absl::OkStatus();
 }
