@@ -14,8 +14,13 @@
 #include "common/base/status_matchers.h"
 #include "common/dataset/dataset.h"
 #include "common/nn/dense.h"
+#include "common/nn/embedding.h"
+#include "common/nn/functional.h"
+#include "common/nn/input.h"
+#include "common/nn/layer.h"
 #include "common/nn/losses.h"
 #include "common/nn/metrics.h"
+#include "common/nn/recurrent/recurrent.h"
 #include "common/nn/regularizers.h"
 #include "common/nn/sequential.h"
 #include "common/ops/ops.h"
@@ -257,6 +262,68 @@ TEST_F(TrainingTest, OneWorkerTrainsAsOneProcessWithTheSameOptions) {
   for (size_t i = 0; i < got.size(); ++i) {
     EXPECT_THAT(got[i].flat<float>(),
                 Pointwise(FloatNear(1e-5), wanted[i].flat<float>()));
+  }
+}
+
+// The tags of words, of which some are padding, and how many there are.
+Model Sentences() {
+  const LayerOutput ids = Input({4}, {.dtype = DType::kInt64, .name = "ids"});
+  const LayerOutput x = Embedding(9, 3, {.mask_zero = true})(ids);
+  const LayerOutput tags = Dense(3, {.name = "tags"})(x);
+  return Model({ids}, {tags, Dense(1, {.name = "count"})(GRU(2)(x))});
+}
+
+Dataset SentenceData() {
+  Tensor ids(DType::kInt64, {kExamples, 4});
+  Tensor tags(DType::kInt64, {kExamples, 4});
+  Tensor counts = Tensor::Zeros(DType::kFloat32, {kExamples, 1});
+  for (int64_t i = 0; i < ids.element_count(); ++i) {
+    const auto id = static_cast<int64_t>(FoldIn(5, i) % 18);
+    ids.mutable_flat<int64_t>()[i] = id < 9 ? id : 0;
+    tags.mutable_flat<int64_t>()[i] = static_cast<int64_t>(FoldIn(6, i) % 3);
+    if (id > 0 && id < 9) counts.mutable_flat<float>()[i / 4] += 0.25f;
+  }
+  return Dataset::FromTensorSlices({ids, tags, counts}).Batch(8);
+}
+
+TEST_F(TrainingTest, PaddingCountsForOneWorkerAsInOneProcess) {
+  struct Trained {
+    Logs logs;
+    std::vector<Tensor> weights;
+  };
+  const auto train = [](Strategy& strategy) -> absl::StatusOr<Trained> {
+    Model model = Sentences();
+    RETURN_IF_ERROR(model.Compile(
+        strategy,
+        {.optimizer = Sgd({.learning_rate = 0.2}),
+         .seed = 3,
+         .losses = {SparseCategoricalCrossentropy({.from_logits = true}),
+                    MeanSquaredError()},
+         .output_metrics = {{SparseCategoricalAccuracy()}, {}}}));
+    RETURN_IF_ERROR(model.Fit(SentenceData(), Quiet(2)).status());
+    Trained trained;
+    ASSIGN_OR_RETURN(
+        trained.logs,
+        model.Evaluate(SentenceData(), {.verbose = Verbosity::kSilent}));
+    ASSIGN_OR_RETURN(const std::vector<Tensor> weights, model.GetWeights());
+    for (const Tensor& weight : weights) {
+      trained.weights.push_back(weight.Clone());
+    }
+    return trained;
+  };
+  ASSERT_OK_AND_ASSIGN(const auto alone,
+                       DefaultStrategy::Create({.thread_count = 1}));
+  ASSERT_OK_AND_ASSIGN(const Trained wanted, train(*alone));
+  TestCluster cluster(1, 2);
+  const auto strategy = Connect(cluster);
+  ASSERT_OK_AND_ASSIGN(const Trained got, train(*strategy));
+  ASSERT_EQ(got.weights.size(), wanted.weights.size());
+  for (size_t i = 0; i < got.weights.size(); ++i) {
+    EXPECT_THAT(got.weights[i].flat<float>(),
+                Pointwise(FloatNear(1e-5), wanted.weights[i].flat<float>()));
+  }
+  for (const auto& [name, value] : wanted.logs) {
+    EXPECT_NEAR(got.logs.at(name), value, 1e-5) << name;
   }
 }
 
