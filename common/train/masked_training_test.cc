@@ -236,6 +236,19 @@ TEST_P(MaskedTrainingTest, MeansAreThoseOfOneReplica) {
   ExpectSame(got, wanted);
 }
 
+TEST_P(MaskedTrainingTest, SumsAreThoseOfOneReplica) {
+  if (GetParam().is_deterministic) GTEST_SKIP() << "refuses penalties of sums";
+  const auto train = [](Strategy& strategy) {
+    CompileOptions options = TaggerOptions(Reduction::kSum);
+    options.optimizer = Sgd({.learning_rate = 0.02});
+    return Train(strategy, Tagger(), options, TaggerData());
+  };
+  const auto alone = Alone();
+  ASSERT_OK_AND_ASSIGN(const Trained wanted, train(*alone));
+  ASSERT_OK_AND_ASSIGN(const Trained got, train(*strategy_));
+  ExpectSame(got, wanted);
+}
+
 TEST_P(MaskedTrainingTest, EachOfTwoOutputsHasTheMeanOfOneReplica) {
   const auto alone = Alone();
   ASSERT_OK_AND_ASSIGN(

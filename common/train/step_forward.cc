@@ -13,7 +13,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/graph/graph_builder.h"
-#include "common/nn/average_loss.h"
 #include "common/nn/layer.h"
 #include "common/nn/loss.h"
 #include "common/nn/masks.h"
@@ -145,7 +144,7 @@ class Forward {
     return sum_count == 0;
   }
 
-  Value Penalties(bool is_mean) {
+  Value Penalties(bool is_mean, Value example_count) {
     const GraphBuilder::NameScope scope(&builder_, "regularization");
     Value sum;
     for (const Weight& weight : TrainableOf(parts_.layer->weights())) {
@@ -155,9 +154,11 @@ class Forward {
       penalty = Cast(penalty, DType::kFloat32);
       sum = sum.builder() == nullptr ? penalty : sum + penalty;
     }
-    // Every replica brings it, and sums of losses are added up.
-    const bool is_added_up = sum.builder() != nullptr && !is_mean;
-    return is_added_up ? ScaleRegularizationLoss(sum) : sum;
+    if (sum.builder() == nullptr || is_mean) return sum;
+    // Sums of losses are added up over the replicas that have examples, so each
+    // brings a part of the penalties.
+    const Value all = AllReduce(example_count, "sum");
+    return sum * (example_count / Maximum(all, 1.0));
   }
 
   // The outputs with a loss.
@@ -219,7 +220,7 @@ class Forward {
       total =
           total.builder() == nullptr ? loss : total + Cast(loss, total.dtype());
     }
-    const Value penalties = Penalties(is_mean);
+    const Value penalties = Penalties(is_mean, example_count);
     if (penalties.builder() != nullptr && total.ok()) {
       total = total + Cast(penalties, total.dtype());
     }
