@@ -10,6 +10,7 @@
 #include "common/graph/graph_builder.h"
 #include "common/nn/image_input.h"
 #include "common/nn/layer.h"
+#include "common/nn/masks.h"
 #include "common/ops/ops.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -28,6 +29,28 @@ std::vector<int64_t> AllAxesButTheLast(const Shape& shape) {
   std::vector<int64_t> axes(shape.rank() - 1);
   std::iota(axes.begin(), axes.end(), 0);
   return axes;
+}
+
+// Of the rows of channels that count.
+struct RowSums {
+  Value count;    // A float32 scalar.
+  Value mean;     // float32 [channels]; 0 where nothing counts.
+  Value squares;  // Of distances from the mean.
+};
+
+RowSums SumRows(Value x, Value mask) {
+  const std::vector<int64_t> axes = AllAxesButTheLast(x.shape());
+  x = Cast(x, DType::kFloat32);
+  if (!mask.ok()) {
+    const Value count = Cast(CountAlong(x, axes), DType::kFloat32);
+    const Value mean = Sum(x, axes) / Maximum(count, 1);
+    return {count, mean, Sum(Square(x - mean), axes)};
+  }
+  const Value count = Sum(Cast(mask, DType::kFloat32));
+  const Value counts = BroadcastLike(ExpandDims(mask, -1), x);
+  const Value zeros = ZerosLike(x);
+  const Value mean = Sum(Select(counts, x, zeros), axes) / Maximum(count, 1);
+  return {count, mean, Sum(Select(counts, Square(x - mean), zeros), axes)};
 }
 
 }  // namespace
@@ -65,33 +88,44 @@ Value BatchNormalizationLayer::Call(Value x, const CallContext& context) {
       options_.scale ? Value(gamma_) : Filled(builder, channels, 1);
   const Value beta =
       options_.center ? Value(beta_) : Filled(builder, channels, 0);
-  if (context.training && trainable()) return Train(x, gamma, beta);
+  const Value mask = context.masks->Find(x);
+  if (mask.ok() && mask.shape().rank() != x.shape().rank() - 1) {
+    builder.ReportError(absl::InvalidArgumentError(
+        absl::StrCat("BatchNormalization ", name(),
+                     ": expected a mask of one axis less than the input, ",
+                     x.type().ToString(), ", got ", mask.type().ToString())));
+    return Value();
+  }
+  if (context.training && trainable()) return Train(x, mask, gamma, beta);
   return BatchNormInference(x, gamma, beta, moving_mean_, moving_variance_,
                             {.epsilon = options_.epsilon});
 }
 
-Value BatchNormalizationLayer::Train(Value x, Value gamma, Value beta) {
-  if (!options_.synchronized) {
+Value BatchNormalizationLayer::Train(Value x, Value mask, Value gamma,
+                                     Value beta) {
+  if (!options_.synchronized && !mask.ok()) {
     const BatchNormOutputs outputs =
         BatchNormTraining(x, gamma, beta, {.epsilon = options_.epsilon});
     MoveStatistics({outputs.mean, outputs.variance, CountAlong(x, {0})});
     return outputs.y;
   }
-  const Statistics all = OfAllReplicas(x);
-  MoveStatistics(all);
-  return BatchNormInference(x, gamma, beta, all.mean, all.variance,
-                            {.epsilon = options_.epsilon});
+  Statistics statistics;
+  if (options_.synchronized) {
+    statistics = OfAllReplicas(x, mask);
+  } else {
+    const RowSums own = SumRows(x, mask);
+    statistics = {own.mean, own.squares / Maximum(own.count, 1), own.count};
+  }
+  MoveStatistics(statistics);
+  return BatchNormInference(x, gamma, beta, statistics.mean,
+                            statistics.variance, {.epsilon = options_.epsilon});
 }
 
 BatchNormalizationLayer::Statistics BatchNormalizationLayer::OfAllReplicas(
-    Value x) {
-  x = Cast(x, DType::kFloat32);
-  const std::vector<int64_t> axes = AllAxesButTheLast(x.shape());
-  const Value count = Cast(CountAlong(x, axes), DType::kFloat32);
-  const Value own_mean = Sum(x, axes) / Maximum(count, 1);
-  const Value own_squares = Sum(Square(x - own_mean), axes);
+    Value x, Value mask) {
+  const RowSums rows = SumRows(x, mask);
   const Value own =
-      Stack({own_mean, own_squares, BroadcastLike(count, own_mean)}, 0);
+      Stack({rows.mean, rows.squares, BroadcastLike(rows.count, rows.mean)}, 0);
 
   // Squares of distances from each replica's own mean: the difference of large
   // squares would cancel.

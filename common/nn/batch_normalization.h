@@ -36,8 +36,13 @@ struct BatchNormalizationOptions {
 //
 // Weights: gamma, beta, moving_mean, moving_variance, float32 [channels].
 //
-// Where `synchronized` replicas have batches of different sizes, gradients that
-// come through the statistics of another replica have that replica's weight.
+// Padding is normalized too, but counts in no statistics; where all is padding,
+// the moving ones stay as they are. A mask that does not say of each position
+// of the channels whether it is padding, [batch, ...], is an error.
+//
+// Where `synchronized` replicas have batches of different sizes, or different
+// amounts of padding in them, gradients that come through the statistics of
+// another replica have that replica's weight.
 //
 // Ioffe and Szegedy, 2015.
 class BatchNormalizationLayer : public Layer {
@@ -49,6 +54,7 @@ class BatchNormalizationLayer : public Layer {
   Precision precision() const override { return Precision::kAsTheyCome; }
 
  protected:
+  bool keeps_mask() const override { return true; }
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;
 
@@ -58,8 +64,9 @@ class BatchNormalizationLayer : public Layer {
     Value variance;
     Value count;  // Rows they are of, a float32 scalar.
   };
-  Value Train(Value x, Value gamma, Value beta);
-  static Statistics OfAllReplicas(Value x);
+  // `mask` is poisoned where all of `x` counts.
+  Value Train(Value x, Value mask, Value gamma, Value beta);
+  static Statistics OfAllReplicas(Value x, Value mask);
   void MoveStatistics(const Statistics& batch);
 
   const BatchNormalizationOptions options_;

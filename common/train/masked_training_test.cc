@@ -15,6 +15,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_matchers.h"
 #include "common/dataset/dataset.h"
+#include "common/nn/batch_normalization.h"
 #include "common/nn/dense.h"
 #include "common/nn/embedding.h"
 #include "common/nn/functional.h"
@@ -295,6 +296,25 @@ TEST_P(MaskedTrainingTest, IgnoredLabelsOfTwoOutputsAreThoseOfOneReplica) {
   const auto alone = Alone();
   ASSERT_OK_AND_ASSIGN(const Trained wanted, train(*alone));
   ASSERT_OK_AND_ASSIGN(const Trained got, train(*strategy_));
+  ExpectSame(got, wanted);
+}
+
+// Nothing is to be learned through the statistics, as the words are frozen.
+TEST_P(MaskedTrainingTest, StatisticsOfAllReplicasLeavePaddingOut) {
+  if (GetParam().is_deterministic) GTEST_SKIP() << "refuses synchronized ones";
+  const auto train = [](Strategy& strategy, bool synchronized) {
+    const LayerPtr words = Words();
+    words->set_trainable(false);
+    return Train(strategy,
+                 Sequential({words,
+                             BatchNormalization({.momentum = 0.5,
+                                                 .synchronized = synchronized}),
+                             Dense(kTags)}),
+                 TaggerOptions(Reduction::kSumOverBatchSize), TaggerData());
+  };
+  const auto alone = Alone();
+  ASSERT_OK_AND_ASSIGN(const Trained wanted, train(*alone, false));
+  ASSERT_OK_AND_ASSIGN(const Trained got, train(*strategy_, true));
   ExpectSame(got, wanted);
 }
 

@@ -13,6 +13,7 @@
 #include "common/dataset/dataset.h"
 #include "common/nn/activation_layer.h"
 #include "common/nn/activations.h"
+#include "common/nn/batch_normalization.h"
 #include "common/nn/dense.h"
 #include "common/nn/embedding.h"
 #include "common/nn/functional.h"
@@ -78,6 +79,7 @@ LayerOutput Encode(const std::string& kind, const LayerOutput& ids) {
   if (kind == "regularized") {
     return Dense(kWidth, {.kernel_regularizer = L2(0.1)})(x);
   }
+  if (kind == "normalized") return BatchNormalization({.momentum = 0.8})(x);
   if (kind == "half_masked") {
     return Add()({x, Embedding(kWords, kWidth)(ids)});
   }

@@ -41,6 +41,7 @@ def cases():
     yield _tagger("class_weight", {"model": "gru", "class_weight": CLASS_WEIGHT})
     yield _tagger("merged", {"model": "merged"})
     yield _tagger("time_joined", {"model": "time_joined"})
+    yield _tagger("normalized", {"model": "normalized"})
     yield _tagger("half_masked", {"model": "half_masked"})
     yield _tagger("mask_ends", {"model": "mask_ends"})
     yield _tagger("nothing_counts", {"model": "regularized"})
@@ -69,6 +70,8 @@ def _tags(config):
         x = layers.Concatenate(axis=1)([x, layers.Embedding(WORDS, WIDTH)(ids)])
     elif kind == "regularized":
         x = layers.Dense(WIDTH, kernel_regularizer=keras.regularizers.L2(0.1))(x)
+    elif kind == "normalized":
+        x = layers.BatchNormalization(momentum=0.8)(x)
     elif kind == "half_masked":
         x = layers.Add()([x, layers.Embedding(WORDS, WIDTH)(ids)])
     else:
@@ -173,7 +176,9 @@ def _ids(rng):
 
 def _trained(name, config, model, data, rng, **options):
     # Not so large that probabilities come close to 0 and 1.
-    model.set_weights([0.5 * normal(rng, *v.shape) for v in model.weights])
+    for weight in model.weights:
+        drawn = 0.5 * normal(rng, *weight.shape)
+        weight.assign(abs(drawn) if weight.path.endswith("variance") else drawn)
     before = _weights(model)
 
     def structured(*keys):
