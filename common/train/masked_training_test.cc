@@ -1,6 +1,7 @@
 // What is padding of an output counts the same however many replicas train in
 // sync.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_matchers.h"
 #include "common/dataset/dataset.h"
+#include "common/graph/graph_builder.h"
 #include "common/nn/batch_normalization.h"
 #include "common/nn/dense.h"
 #include "common/nn/embedding.h"
@@ -23,10 +25,12 @@
 #include "common/nn/layer.h"
 #include "common/nn/loss.h"
 #include "common/nn/losses.h"
+#include "common/nn/masks.h"
 #include "common/nn/metrics.h"
 #include "common/nn/recurrent/recurrent.h"
 #include "common/nn/regularizers.h"
 #include "common/nn/sequential.h"
+#include "common/ops/variable_ops.h"
 #include "common/optimizers/optimizers.h"
 #include "common/strategy/central_storage_strategy.h"
 #include "common/strategy/default_strategy.h"
@@ -35,6 +39,7 @@
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 #include "common/tensor/tensor.h"
+#include "common/train/custom_step.h"
 #include "common/train/fit_options.h"
 #include "common/train/history.h"
 #include "common/train/model.h"
@@ -336,6 +341,42 @@ TEST_P(MaskedTrainingTest, ABatchByHandIsThatOfOneReplica) {
   for (const auto& [name, value] : wanted) {
     EXPECT_NEAR(got.at(name), value, 1e-5) << name;
   }
+}
+
+// As masks.h shows it.
+std::vector<StepMetric> TagByHand(const StepTrace& step) {
+  Masks masks;
+  CallContext context = step.context;
+  context.masks = &masks;
+  const Value tags = (*step.layer)(step.element[0], context);
+  const Loss loss = SparseCategoricalCrossentropy({.from_logits = true});
+  const Loss::Counted mean =
+      loss.WithCount(step.element[1], tags, step.element[2], masks.Find(tags));
+  WeightGradients(mean.example_count);
+  step.Minimize(mean.loss);
+  return {{"sparse_categorical_accuracy",
+           SparseCategoricalAccuracy().StatisticsOf(
+               step.element[1], tags, Value(), masks.Find(tags))}};
+}
+
+TEST_P(MaskedTrainingTest, AStepOfOnesOwnLendsTheModelItsMasks) {
+  const auto tagger = [] {
+    return Sequential({Words(), Recurrent(), Dense(kTags)});
+  };
+  CompileOptions options = TaggerOptions(Reduction::kSumOverBatchSize);
+  const auto alone = Alone();
+  ASSERT_OK_AND_ASSIGN(const Trained wanted,
+                       Train(*alone, tagger(), options, TaggerData()));
+  options.train_step = TagByHand;
+  ASSERT_OK_AND_ASSIGN(const Trained got,
+                       Train(*strategy_, tagger(), options, TaggerData()));
+  ASSERT_EQ(got.weights.size(), wanted.weights.size());
+  for (size_t i = 0; i < got.weights.size(); ++i) {
+    EXPECT_THAT(got.weights[i], Pointwise(FloatNear(1e-5), wanted.weights[i]));
+  }
+  const std::string accuracy = "sparse_categorical_accuracy";
+  EXPECT_THAT(got.history.history.at(accuracy),
+              Pointwise(DoubleNear(1e-5), wanted.history.history.at(accuracy)));
 }
 
 // What stands in place of padding is nobody's business.
