@@ -34,9 +34,7 @@ bool MaskFits(absl::string_view loss, Value mask, Value values) {
                     mask.shape().rank() <= values.shape().rank();
   if (fits) return true;
   values.builder()->ReportError(absl::InvalidArgumentError(absl::StrCat(
-      loss,
-      ": expected a mask, bool, of no more axes than the losses, which "
-      "are ",
+      loss, ": expected a mask, bool, of no more axes than the losses, ",
       values.type().ToString(), "; got ", mask.type().ToString())));
   return false;
 }

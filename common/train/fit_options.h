@@ -25,11 +25,9 @@ namespace muster {
 struct CompileOptions {
   proto::Optimizer optimizer = {};  // Adam({...}); needed for Fit().
   // Needed for Fit() and Evaluate(). Of a model with several outputs: the loss
-  // of each.
+  // of each. What an output's mask calls padding (Embedding's mask_zero) counts
+  // in no loss and, whatever the sample weights, in no metric but Auc().
   Loss loss = {};
-  //
-  // Padding, of which an output's mask tells (Embedding's mask_zero), counts in
-  // no loss and, whatever the sample weights, in no metric but Auc().
   std::vector<Metric> metrics = {};
   // Metrics that sample weights count for.
   std::vector<Metric> weighted_metrics = {};

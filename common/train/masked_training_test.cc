@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_matchers.h"
+#include "common/collectives/shm/shared_memory_group.h"
 #include "common/dataset/dataset.h"
 #include "common/graph/graph_builder.h"
 #include "common/nn/batch_normalization.h"
@@ -36,6 +38,8 @@
 #include "common/strategy/default_strategy.h"
 #include "common/strategy/mirrored_strategy.h"
 #include "common/strategy/strategy.h"
+#include "common/strategy/synchronous/replica_group.h"
+#include "common/strategy/synchronous/synchronous_strategy.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 #include "common/tensor/tensor.h"
@@ -400,6 +404,36 @@ TEST_P(MaskedTrainingTest, LabelsAndWeightsOfPaddingAreNotLookedAt) {
       train(*strategy_,
             Dataset::FromTensorSlices({ids, tags, weights}).Batch(kBatch)));
   ExpectSame(got, wanted);
+}
+
+// Packs travel on threads of their own beside the step's own collective.
+TEST(MaskedWorkersTest, TwoOutputsTrainAsInOneProcess) {
+  const auto alone = Alone();
+  ASSERT_OK_AND_ASSIGN(
+      const Trained wanted,
+      Train(*alone, TwoOutputs(), TwoOutputsOptions(), TwoOutputsData()));
+  constexpr int kWorkers = 3;
+  auto communicators = CreateLocalGroup(kWorkers).value();
+  std::vector<std::thread> threads;
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    threads.emplace_back([&, worker] {
+      ReplicaGroup::Communicators own;
+      own.push_back(std::move(communicators[worker]));
+      auto group = ReplicaGroup::Create(
+                       std::move(own),
+                       {.worker_index = worker, .worker_count = kWorkers})
+                       .value();
+      SynchronousStrategy strategy(std::move(group),
+                                   {.name = "multi_worker_mirrored",
+                                    .communication = {.bytes_per_pack = 64},
+                                    .overlaps_communication = true});
+      ASSERT_OK_AND_ASSIGN(
+          const Trained got,
+          Train(strategy, TwoOutputs(), TwoOutputsOptions(), TwoOutputsData()));
+      ExpectSame(got, wanted);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace
