@@ -296,7 +296,8 @@ absl::Status FitRun::Start() {
   ASSIGN_OR_RETURN(plan_, PlanEpochs(data_, options_.steps_per_epoch,
                                      strategy.draws_from_copies()));
   RETURN_IF_ERROR(plan_.data.status());
-  ASSIGN_OR_RETURN(const StepParts parts, Parts());
+  ASSIGN_OR_RETURN(const StepParts parts,
+                   model_->Parts(/*training=*/true, options_.class_weight));
   ASSIGN_OR_RETURN(const TracedStep step,
                    TraceTrainStep(parts, plan_.data.element_types()));
   sums_ = MetricSums(step.results);
@@ -313,20 +314,6 @@ absl::Status FitRun::Start() {
                                           .clock = options_.clock}));
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<StepParts> FitRun::Parts() const {
-  ASSIGN_OR_RETURN(StepParts parts, model_->Parts(/*training=*/true));
-  if (options_.class_weight.empty()) return parts;
-  if (parts.outputs.size() != 1) {
-    return absl::InvalidArgumentError(
-        parts.outputs.empty()
-            ? "Fit: class_weight is of no use to a train step of one's own"
-            : "Fit: class_weight is for models with one output; give sample "
-              "weights instead");
-  }
-  parts.class_weights = options_.class_weight;
-  return parts;
 }
 
 absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {

@@ -18,7 +18,6 @@
 #include "common/train/metric_sums.h"
 #include "common/train/model.h"
 #include "common/train/progress_bar.h"
-#include "common/train/step_parts.h"
 #include "proto/training_state.pb.h"
 
 namespace muster {
@@ -59,7 +58,6 @@ class FitRun final : public TrainingProgress {
   // After `failure`: back to where the variables are, if they were taken back;
   // `failure` otherwise.
   absl::Status GoBackAfter(const absl::Status& failure);
-  absl::StatusOr<StepParts> Parts() const;
   // Returns whether training goes on.
   absl::StatusOr<bool> RunEpoch(int epoch);
   // At the epoch's first step, or where training goes on.

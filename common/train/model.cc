@@ -24,6 +24,7 @@
 #include "common/strategy/strategy.h"
 #include "common/tensor/shape.h"
 #include "common/tensor/tensor.h"
+#include "common/train/class_weights.h"
 #include "common/train/compiled_outputs.h"
 #include "common/train/evaluate_run.h"
 #include "common/train/fit_run.h"
@@ -177,7 +178,8 @@ absl::Status Model::BuildFor(absl::Span<const TensorType> types) {
   return Build(types.subspan(0, InputCount(*layer_)));
 }
 
-absl::StatusOr<StepParts> Model::Parts(bool training) const {
+absl::StatusOr<StepParts> Model::Parts(bool training,
+                                       const ClassWeights& class_weight) const {
   const proto::Optimizer& optimizer = options_.optimizer;
   StepParts parts{
       .layer = layer_,
@@ -189,6 +191,15 @@ absl::StatusOr<StepParts> Model::Parts(bool training) const {
   if (parts.custom_step == nullptr) {
     ASSIGN_OR_RETURN(parts.outputs, CompileOutputs(*layer_, options_));
   }
+  if (class_weight.empty()) return parts;
+  if (parts.outputs.size() != 1) {
+    return absl::InvalidArgumentError(
+        parts.outputs.empty()
+            ? "class_weight is of no use to a train step of one's own"
+            : "class_weight is for models with one output; give sample weights "
+              "instead");
+  }
+  parts.class_weights = class_weight;
   return parts;
 }
 

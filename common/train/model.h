@@ -22,6 +22,7 @@
 #include "common/train/batch_loop.h"
 #include "common/train/checkpoints/training_checkpoint.h"
 #include "common/train/checkpoints/training_progress.h"
+#include "common/train/class_weights.h"
 #include "common/train/fit_options.h"
 #include "common/train/history.h"
 #include "common/train/metric_sums.h"
@@ -96,10 +97,12 @@ class Model {
   // Compile(). Replicas that train in sync divide the batch, and compile for
   // each size that comes after another; with several workers, all make the same
   // calls with the same batch. With parameter servers a worker runs the step.
+  // Class weights are FitOptions'; training compiles when they change.
   //   kAborted  a parameter server was lost and is back: says to what training
   //             was rolled back, and the next call goes on from there
   //   others    as Fit(), Evaluate(), Predict()
-  absl::StatusOr<Logs> TrainOnBatch(const Element& batch);
+  absl::StatusOr<Logs> TrainOnBatch(const Element& batch,
+                                    const ClassWeights& class_weight = {});
   absl::StatusOr<Logs> TestOnBatch(const Element& batch);
   absl::StatusOr<std::vector<Tensor>> PredictOnBatch(const Element& inputs);
 
@@ -198,7 +201,9 @@ class Model {
   absl::Status BuildFor(const Dataset& data);
   absl::Status BuildFor(absl::Span<const TensorType> types);
   // What a step of Fit(), or of Evaluate(), consists of.
-  absl::StatusOr<StepParts> Parts(bool training) const;
+  //   kInvalidArgument  losses, metrics or class weights do not fit the outputs
+  absl::StatusOr<StepParts> Parts(bool training,
+                                  const ClassWeights& class_weight = {}) const;
   // One of the loops that are kept, made for batches like this one if needed.
   absl::StatusOr<Logs> RunOnBatch(const Element& batch, bool training);
   // What a step that failed comes to: kAborted when training was rolled back.
@@ -212,6 +217,7 @@ class Model {
   struct BatchStep {
     std::unique_ptr<BatchLoop> loop;
     std::optional<MetricSums> sums;
+    ClassWeights class_weight;
   };
   BatchStep train_batch_;
   BatchStep test_batch_;

@@ -13,6 +13,7 @@
 #include "common/strategy/strategy.h"
 #include "common/tensor/tensor.h"
 #include "common/train/batch_loop.h"
+#include "common/train/class_weights.h"
 #include "common/train/history.h"
 #include "common/train/metric_sums.h"
 #include "common/train/model.h"
@@ -21,8 +22,14 @@
 
 namespace muster {
 
-absl::StatusOr<Logs> Model::TrainOnBatch(const Element& batch) {
+absl::StatusOr<Logs> Model::TrainOnBatch(const Element& batch,
+                                         const ClassWeights& class_weight) {
   RETURN_IF_ERROR(CheckHasOptimizer());
+  RETURN_IF_ERROR(CheckClassWeights(class_weight));
+  // They are constants of the step.
+  if (train_batch_.class_weight != class_weight) {
+    train_batch_ = {.class_weight = class_weight};
+  }
   return RunOnBatch(batch, /*training=*/true);
 }
 
@@ -36,7 +43,7 @@ absl::StatusOr<Logs> Model::RunOnBatch(const Element& batch, bool training) {
   if (kept.loop == nullptr || !kept.loop->Fits(batch)) {
     const std::vector<TensorType> types = BatchLoop::TypesOf(batch);
     RETURN_IF_ERROR(BuildFor(types));
-    ASSIGN_OR_RETURN(const StepParts parts, Parts(training));
+    ASSIGN_OR_RETURN(const StepParts parts, Parts(training, kept.class_weight));
     ASSIGN_OR_RETURN(const TracedStep step,
                      training ? TraceTrainStep(parts, types)
                               : TraceEvaluateStep(parts, types));
