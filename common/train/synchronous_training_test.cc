@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,7 +17,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_matchers.h"
 #include "common/collectives/communication_implementation.h"
-#include "common/collectives/shm/shared_memory_group.h"
 #include "common/dataset/dataset.h"
 #include "common/nn/activations.h"
 #include "common/nn/dense.h"
@@ -35,7 +33,6 @@
 #include "common/strategy/mirrored_strategy.h"
 #include "common/strategy/one_device_strategy.h"
 #include "common/strategy/strategy.h"
-#include "common/strategy/synchronous/replica_group.h"
 #include "common/strategy/synchronous/synchronous_strategy.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -44,6 +41,7 @@
 #include "common/train/history.h"
 #include "common/train/model.h"
 #include "common/train/progress_bar.h"
+#include "common/train/testing/local_workers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -354,35 +352,6 @@ TEST(MirroredTest, AnErrorOfOneReplicaIsTheErrorOfAllAndNotTheEnd) {
   EXPECT_OK(train(x).status());
 }
 
-// Runs `work` as several workers would, each on a thread with a strategy of its
-// own.
-void RunWorkers(
-    int worker_count, int replicas_per_worker,
-    SynchronousStrategy::Options options,
-    const std::function<void(int worker, SynchronousStrategy&)>& work) {
-  auto communicators =
-      CreateLocalGroup(worker_count * replicas_per_worker).value();
-  options.name = "multi_worker_mirrored";
-  std::vector<std::thread> threads;
-  for (int worker = 0; worker < worker_count; ++worker) {
-    threads.emplace_back([&, worker] {
-      ReplicaGroup::Communicators own;
-      for (int i = 0; i < replicas_per_worker; ++i) {
-        own.push_back(
-            std::move(communicators[worker * replicas_per_worker + i]));
-      }
-      auto group = ReplicaGroup::Create(
-                       std::move(own),
-                       {.worker_index = worker, .worker_count = worker_count})
-                       .value();
-      ASSERT_OK(SynchronousStrategy::CheckOptions(*group, options));
-      SynchronousStrategy strategy(std::move(group), options);
-      work(worker, strategy);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 struct Workers {
   int count;
   int replicas;
@@ -397,7 +366,7 @@ class WorkersTest : public ::testing::TestWithParam<Workers> {
   }
   void Run(const std::function<void(int, SynchronousStrategy&)>& work,
            SynchronousStrategy::Options options) {
-    RunWorkers(GetParam().count, GetParam().replicas, options, work);
+    RunLocalWorkers(GetParam().count, GetParam().replicas, options, work);
   }
 };
 
