@@ -7,6 +7,7 @@
 #include <optional>
 #include <ostream>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -31,7 +32,9 @@ struct CompileOptions {
   std::vector<Metric> metrics = {};
   // Metrics that sample weights count for.
   std::vector<Metric> weighted_metrics = {};
-  // Of weights and dropout. The same seed in one process gives the same bits.
+  // Of weights, dropout and the order of arrays. The same seed in one process
+  // gives the same bits. Where several workers train in sync on arrays, all
+  // have the same.
   uint64_t seed = 0;
 
   // For models with several outputs: one entry for each, in their order. An
@@ -82,13 +85,28 @@ class ValidationFrequency {
   std::vector<int> epochs_;
 };
 
+// Batches, or arrays: all examples in memory, as Fit() itself takes them.
+using ValidationData = std::variant<Dataset, Element>;
+
 struct FitOptions {
+  // Of arrays; a Dataset has batches already. Unset: 32, or with
+  // steps_per_epoch what gives so many batches.
+  std::optional<int64_t> batch_size = std::nullopt;
   // The number of the last epoch; training starts after `initial_epoch`.
   int epochs = 1;
   // Unset: as many batches as the data has. Data that never ends, or that
   // several processes draw from without end, needs a number.
   std::optional<int64_t> steps_per_epoch = std::nullopt;
-  std::optional<Dataset> validation_data = std::nullopt;
+  // Of arrays: another order in each epoch, which follows from
+  // CompileOptions.seed and from the calls of Fit() before. Unset: true.
+  std::optional<bool> shuffle = std::nullopt;
+  // Of arrays: this share of the examples, the last ones, is not trained on but
+  // validated on. At least 0 and below 1; not together with validation_data.
+  double validation_split = 0;
+  std::optional<ValidationData> validation_data = std::nullopt;
+  // Of arrays that are validated on. Unset: batch_size; without that 32, or
+  // with validation_steps what gives so many batches.
+  std::optional<int64_t> validation_batch_size = std::nullopt;
   std::optional<int64_t> validation_steps = std::nullopt;
   ValidationFrequency validation_freq = 1;
   Verbosity verbose = Verbosity::kAuto;
@@ -102,12 +120,20 @@ struct FitOptions {
 };
 
 struct EvaluateOptions {
+  // Of arrays; a Dataset has batches already. Unset: 32, or with steps what
+  // gives so many batches.
+  std::optional<int64_t> batch_size = std::nullopt;
   // Unset: all of the data.
   std::optional<int64_t> steps = std::nullopt;
   Verbosity verbose = Verbosity::kAuto;
   std::vector<Callback*> callbacks = {};  // Borrowed; OnTest...() are called.
   std::ostream* output = nullptr;         // Borrowed; null: standard output.
   Clock* clock = Clock::Real();           // Borrowed.
+};
+
+// For arrays.
+struct PredictOptions {
+  int64_t batch_size = 32;
 };
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -306,8 +307,9 @@ absl::Status FitRun::Start() {
   loop_->GroupSteps(steps_per_execution_);
   strategy.SetProgressSource([this] { return State().SerializeAsString(); });
   if (options_.validation_data.has_value()) {
+    const Dataset& data = std::get<Dataset>(*options_.validation_data);
     ASSIGN_OR_RETURN(validation_,
-                     EvaluateRun::Create(model_, *options_.validation_data,
+                     EvaluateRun::Create(model_, data,
                                          {.steps = options_.validation_steps,
                                           .verbose = Verbosity::kSilent,
                                           .callbacks = options_.callbacks,

@@ -41,7 +41,8 @@ absl::StatusOr<EpochPlan> PlanEpochs(const Dataset& data,
 // One call of Model::Fit(). Used once.
 class FitRun final : public TrainingProgress {
  public:
-  // All are borrowed. While it lives the model knows of it.
+  // All are borrowed; what is validated on are batches. While it lives the
+  // model knows of it.
   FitRun(Model* model, const Dataset& data, const FitOptions& options);
   ~FitRun() override;
 

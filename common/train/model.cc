@@ -24,6 +24,7 @@
 #include "common/strategy/strategy.h"
 #include "common/tensor/shape.h"
 #include "common/tensor/tensor.h"
+#include "common/train/array_batches.h"
 #include "common/train/class_weights.h"
 #include "common/train/compiled_outputs.h"
 #include "common/train/evaluate_run.h"
@@ -208,7 +209,7 @@ absl::StatusOr<History> Model::Fit(const Dataset& data,
   RETURN_IF_ERROR(Prepare(data));
   RETURN_IF_ERROR(CheckHasOptimizer());
   stop_training_ = false;
-  FitOptions ordered = options;
+  ASSIGN_OR_RETURN(FitOptions ordered, OptionsOfBatches(options));
   std::stable_sort(ordered.callbacks.begin(), ordered.callbacks.end(),
                    [](const Callback* a, const Callback* b) {
                      return a->turn() < b->turn();
@@ -218,6 +219,10 @@ absl::StatusOr<History> Model::Fit(const Dataset& data,
 
 absl::StatusOr<Logs> Model::Evaluate(const Dataset& data,
                                      const EvaluateOptions& options) {
+  if (options.batch_size.has_value()) {
+    return OptionForArraysError("Evaluate", "batch_size",
+                                "batch it with Batch()");
+  }
   RETURN_IF_ERROR(Prepare(data));
   ASSIGN_OR_RETURN(std::unique_ptr<EvaluateRun> run,
                    EvaluateRun::Create(this, data, options));

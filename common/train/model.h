@@ -41,6 +41,12 @@ namespace muster {
 // Datasets are batched; their elements are {x, y} or {x, y, sample_weight}. Of
 // a model with several inputs and outputs they are all inputs, all labels, and
 // then no sample weights, one for all outputs, or one for each.
+//
+// In place of a Dataset stand arrays: one Element with the same components, of
+// all examples, stacked along the first axis.
+//
+//   model.Fit({x, y}, {.batch_size = 64, .validation_split = 0.1});
+//
 // Everything runs through the strategy, so the same model trains in one process
 // and on a cluster. Layers are built when the first data is seen.
 //
@@ -78,19 +84,32 @@ class Model {
   //                        steps_per_epoch, or does not fit the model
   //   kInvalidArgument     the losses and metrics are not as many as outputs,
   //                        or an option is out of range
+  //   kInvalidArgument     an option is for arrays only, or the arrays and what
+  //                        is to become of them do not go together
+  //   kResourceExhausted   arrays of more than 1 GiB, and workers to send to
   //   kFailedPrecondition  not compiled
   //   any                  from data, strategy and callbacks
   absl::StatusOr<History> Fit(const Dataset& data,
                               const FitOptions& options = {});
+  absl::StatusOr<History> Fit(const Element& arrays,
+                              const FitOptions& options = {});
 
   // "loss" and the metrics over all of the data, each example once.
+  //   as Fit()
   absl::StatusOr<Logs> Evaluate(const Dataset& data,
+                                const EvaluateOptions& options = {});
+  absl::StatusOr<Logs> Evaluate(const Element& arrays,
                                 const EvaluateOptions& options = {});
 
   // Predictions for all of the data, in its order. Labels are ignored. The
   // first output of models that have several, or all.
+  //   as Fit()
   absl::StatusOr<Tensor> Predict(const Dataset& data);
+  absl::StatusOr<Tensor> Predict(const Element& arrays,
+                                 const PredictOptions& options = {});
   absl::StatusOr<std::vector<Tensor>> PredictAll(const Dataset& data);
+  absl::StatusOr<std::vector<Tensor>> PredictAll(
+      const Element& arrays, const PredictOptions& options = {});
 
   // One step on this batch, an element as those of a dataset: the logs of the
   // batch, or the predictions of each output. Steps are compiled once, after
@@ -222,6 +241,8 @@ class Model {
   BatchStep train_batch_;
   BatchStep test_batch_;
   BatchStep predict_batch_;
+  // Calls of Fit() on arrays that came to a good end.
+  uint64_t array_fit_count_ = 0;
   bool built_ = false;
   bool stop_training_ = false;
   TrainingProgress* progress_ = nullptr;  // Null unless Fit() runs.

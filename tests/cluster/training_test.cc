@@ -44,6 +44,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::DoubleNear;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
@@ -234,6 +235,77 @@ TEST_F(TrainingTest, EvaluatesEachExampleOnceThoughWorkersDie) {
   EXPECT_NEAR(got.at("loss"), wanted.at("loss"), 1e-6);
   EXPECT_EQ(got.at("sparse_categorical_accuracy"),
             wanted.at("sparse_categorical_accuracy"));
+}
+
+Element Arrays() {
+  const auto batch = Data().Batch(kExamples).MakeIterator();
+  EXPECT_OK(batch.status());
+  Element arrays;
+  EXPECT_OK((*batch)->Next(&arrays).status());
+  return arrays;
+}
+
+TEST_F(TrainingTest, OneWorkerTrainsOnArraysAsOneProcess) {
+  const auto train = [](Strategy& strategy) -> absl::StatusOr<History> {
+    Model model = Classifier();
+    RETURN_IF_ERROR(model.Compile(strategy, ClassifierOptions()));
+    FitOptions fit = Quiet(2);
+    fit.batch_size = 8;
+    fit.validation_split = 0.3;
+    return model.Fit(Arrays(), fit);
+  };
+  ASSERT_OK_AND_ASSIGN(const auto alone,
+                       DefaultStrategy::Create({.thread_count = 1}));
+  ASSERT_OK_AND_ASSIGN(const History wanted, train(*alone));
+  TestCluster cluster(1, 2);
+  const auto strategy = Connect(cluster);
+  ASSERT_OK_AND_ASSIGN(const History got, train(*strategy));
+  ASSERT_EQ(got.history.size(), wanted.history.size());
+  for (const auto& [name, values] : wanted.history) {
+    EXPECT_THAT(got.history.at(name), Pointwise(FloatNear(1e-5), values))
+        << name;
+  }
+}
+
+TEST_F(TrainingTest, SeveralWorkersTrainEvaluateAndPredictArrays) {
+  TestCluster cluster(2, 1);
+  const auto strategy = Connect(cluster);
+  Model model = Classifier();
+  ASSERT_OK(model.Compile(*strategy, ClassifierOptions()));
+  FitOptions fit = Quiet(3);
+  fit.batch_size = 8;
+  fit.validation_split = 0.25;
+  ASSERT_OK_AND_ASSIGN(const History history, model.Fit(Arrays(), fit));
+  EXPECT_EQ(history.step_count, 3 * 6);
+  EXPECT_EQ(history.example_count, 3 * 48);
+  ASSERT_OK_AND_ASSIGN(
+      const Logs logs,
+      model.Evaluate(Arrays(), {.verbose = Verbosity::kSilent}));
+  ASSERT_OK_AND_ASSIGN(
+      const Logs wanted,
+      model.Evaluate(Data().Batch(8), {.verbose = Verbosity::kSilent}));
+  EXPECT_NEAR(logs.at("loss"), wanted.at("loss"), 1e-5);
+  ASSERT_OK_AND_ASSIGN(const Tensor predictions,
+                       model.Predict({Arrays()[0]}, {.batch_size = 7}));
+  ASSERT_OK_AND_ASSIGN(const Tensor in_one, model.Predict(Data().Batch(64)));
+  EXPECT_THAT(predictions.flat<float>(),
+              Pointwise(FloatNear(1e-5), in_one.flat<float>()));
+}
+
+TEST_F(TrainingTest, ArraysThatAreTooLargeToBeSentAreRefused) {
+  TestCluster cluster(1, 1);
+  const auto strategy = Connect(cluster);
+  Model model = Classifier();
+  ASSERT_OK(model.Compile(*strategy, ClassifierOptions()));
+  // Above 1 GiB, of which nothing is ever touched.
+  const Tensor x(DType::kFloat32, {1 << 20, 257});
+  const Tensor y(DType::kInt64, {1 << 20});
+  EXPECT_THAT(
+      model.Fit({x, y}, Quiet()),
+      StatusIs(absl::StatusCode::kResourceExhausted,
+               AllOf(HasSubstr("dataset of tensors in memory with 1086324736 "
+                               "bytes"),
+                     HasSubstr("read a file in each process instead"))));
 }
 
 // One worker takes its batches in order, so it trains as one process does.

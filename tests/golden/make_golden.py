@@ -40,6 +40,7 @@ import numpy
 import tensorflow
 
 from cases import (
+    arrays,
     callbacks,
     convolution_layers,
     golden_format,
@@ -77,6 +78,7 @@ SOURCES = {
         images,
         records,
         training,
+        arrays,
         callbacks,
         masks,
     )
