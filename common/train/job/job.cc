@@ -94,8 +94,17 @@ absl::StatusOr<JobDatasets> BuildJobDatasets(const proto::TrainingJob& job,
   const int64_t batch_size =
       job.has_batch_size() ? job.batch_size() : kBatchSize;
   JobDatasets datasets;
-  ASSIGN_OR_RETURN(datasets.train,
-                   BuildJobData(job.train(), "train", batch_size, seed));
+  if (job.validation_split() != 0) {
+    ASSIGN_OR_RETURN(
+        SplitJobData split,
+        BuildSplitJobData(job.train(), "train", job.validation_split(),
+                          batch_size, seed));
+    datasets.train = std::move(split.train);
+    datasets.validation = std::move(split.validation);
+  } else {
+    ASSIGN_OR_RETURN(datasets.train,
+                     BuildJobData(job.train(), "train", batch_size, seed));
+  }
   if (job.has_validation()) {
     ASSIGN_OR_RETURN(
         datasets.validation,
@@ -279,8 +288,8 @@ absl::Status EvaluateJob(const proto::TrainingJob& job,
       datasets.validation.has_value() ? datasets.validation : datasets.test;
   if (!data.has_value()) {
     return absl::InvalidArgumentError(
-        "validation is missing: an evaluator needs data, `validation` or "
-        "`test`");
+        "validation is missing: an evaluator needs data, `validation`, "
+        "`validation_split` or `test`");
   }
   ASSIGN_OR_RETURN(const LayerPtr layer, BuildModelOf(job));
   ASSIGN_OR_RETURN(CompileOptions compile_options,

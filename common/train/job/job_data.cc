@@ -1,6 +1,7 @@
 #include "common/train/job/job_data.h"
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "common/dataset/files/sources.h"
 #include "common/strategy/input/distributed_dataset.h"
 #include "common/train/job/job_data_files.h"
+#include "common/train/validation_split.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
@@ -93,11 +95,16 @@ absl::StatusOr<Dataset> BuildSource(const JobData& data, uint64_t seed) {
       "synthetic");
 }
 
-absl::StatusOr<Dataset> BuildBatches(const JobData& data, int64_t batch_size,
-                                     uint64_t seed) {
+absl::StatusOr<Dataset> BuildExamples(const JobData& data, uint64_t seed) {
   ASSIGN_OR_RETURN(Dataset dataset, BuildSource(data, seed));
   if (data.has_skip()) dataset = dataset.Skip(data.skip());
   if (data.has_take()) dataset = dataset.Take(data.take());
+  RETURN_IF_ERROR(dataset.status());
+  return dataset;
+}
+
+absl::StatusOr<Dataset> BuildBatches(Dataset dataset, const JobData& data,
+                                     int64_t batch_size, uint64_t seed) {
   if (data.shard_by_pipeline()) dataset = dataset.ShardByPipeline();
   if (!data.cache_file().empty()) {
     dataset = dataset.Cache(data.cache_file());
@@ -123,15 +130,70 @@ absl::StatusOr<Dataset> BuildBatches(const JobData& data, int64_t batch_size,
   return dataset;
 }
 
+absl::StatusOr<Dataset> BuildWhole(const JobData& data, int64_t batch_size,
+                                   uint64_t seed) {
+  ASSIGN_OR_RETURN(Dataset examples, BuildExamples(data, seed));
+  return BuildBatches(std::move(examples), data, batch_size, seed);
+}
+
+absl::StatusOr<SplitJobData> BuildSplit(const JobData& data,
+                                        double validation_split,
+                                        int64_t batch_size, uint64_t seed) {
+  if (data.image_folder().shuffle()) {
+    return absl::InvalidArgumentError(
+        "image_folder.shuffle with validation_split, which would be other "
+        "images in each epoch; use image_folder.validation_split, or shuffle "
+        "behind it");
+  }
+  ASSIGN_OR_RETURN(const Dataset examples, BuildExamples(data, seed));
+  if (examples.Cardinality() < 0) {
+    return absl::InvalidArgumentError(
+        "validation_split needs to know how many examples there are, which "
+        "this source does not say before it is read; use take here, and skip "
+        "in validation");
+  }
+  ASSIGN_OR_RETURN(
+      const int64_t train_count,
+      TrainingExampleCount(examples.Cardinality(), validation_split));
+  JobData once = data;
+  once.clear_shard_by_pipeline();
+  once.clear_cache_file();
+  once.clear_shuffle();
+  once.clear_repeat();
+  once.clear_drop_remainder();
+  SplitJobData split;
+  ASSIGN_OR_RETURN(split.train, BuildBatches(examples.Take(train_count), data,
+                                             batch_size, seed));
+  ASSIGN_OR_RETURN(split.validation, BuildBatches(examples.Skip(train_count),
+                                                  once, batch_size, seed));
+  return split;
+}
+
+// With the name of what it is about.
+absl::Status Named(absl::string_view field, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat(field, ": ", status.message()));
+}
+
 }  // namespace
 
 absl::StatusOr<Dataset> BuildJobData(const JobData& data,
                                      absl::string_view field,
                                      int64_t batch_size, uint64_t seed) {
-  absl::StatusOr<Dataset> dataset = BuildBatches(data, batch_size, seed);
+  absl::StatusOr<Dataset> dataset = BuildWhole(data, batch_size, seed);
   if (dataset.ok()) return dataset;
-  return absl::Status(dataset.status().code(),
-                      absl::StrCat(field, ": ", dataset.status().message()));
+  return Named(field, dataset.status());
+}
+
+absl::StatusOr<SplitJobData> BuildSplitJobData(const JobData& data,
+                                               absl::string_view field,
+                                               double validation_split,
+                                               int64_t batch_size,
+                                               uint64_t seed) {
+  absl::StatusOr<SplitJobData> split =
+      BuildSplit(data, validation_split, batch_size, seed);
+  if (split.ok()) return split;
+  return Named(field, split.status());
 }
 
 absl::StatusOr<InputOptions> BuildJobInput(const proto::JobInput& input) {

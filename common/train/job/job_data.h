@@ -20,6 +20,23 @@ absl::StatusOr<Dataset> BuildJobData(const proto::JobData& data,
                                      absl::string_view field,
                                      int64_t batch_size, uint64_t seed);
 
+// As BuildJobData(), with the last `validation_split` of the examples set
+// apart: of those that `skip` and `take` leave, before all that comes behind
+// these. To be validated on, they are batches in the order of the source, each
+// once.
+struct SplitJobData {
+  Dataset train;
+  Dataset validation;
+};
+
+//   kInvalidArgument  as BuildJobData(); as TrainingExampleCount(); or nobody
+//                     knows how many examples there are, or which are the last
+absl::StatusOr<SplitJobData> BuildSplitJobData(const proto::JobData& data,
+                                               absl::string_view field,
+                                               double validation_split,
+                                               int64_t batch_size,
+                                               uint64_t seed);
+
 // How the data of a job are divided among workers.
 //   kInvalidArgument  a field is out of range; names it
 absl::StatusOr<InputOptions> BuildJobInput(const proto::JobInput& input);

@@ -29,6 +29,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSubsetOf;
+using ::testing::UnorderedElementsAre;
 
 const auto kInvalid = absl::StatusCode::kInvalidArgument;
 
@@ -125,6 +127,59 @@ TEST_F(JobDataTest, ExamplesAreDealtOutBehindTake) {
   EXPECT_THAT(Labels(Build(text), 2, 0), ElementsAre(1, 3));
   EXPECT_THAT(Labels(Build(text), 2, 1), ElementsAre(2, 11));
   EXPECT_THAT(Labels(Build(text)), ElementsAre(1, 2, 3, 11));
+}
+
+absl::StatusOr<SplitJobData> Split(const std::string& text, double share) {
+  return BuildSplitJobData(Parse<proto::JobData>(text), "train", share, 2, 7);
+}
+
+TEST_F(JobDataTest, TheLastExamplesAreSetApartBehindTakeAndBeforeShuffle) {
+  std::string values;
+  for (char i = 0; i < 12; ++i) values += i;
+  const std::string path =
+      Write("split.idx", std::string("\0\0\x8\x1\0\0\0\xc", 8) + values);
+  const std::string text =
+      absl::StrCat("idx { images: '", path, "' labels: '", path,
+                   "' } skip: 1 take: 9 shard_by_pipeline: true shuffle { "
+                   "buffer: 9 } repeat: true drop_remainder: true");
+  // 9 * (1 - 0.3) is 6.3: 6 are trained on.
+  ASSERT_OK_AND_ASSIGN(const SplitJobData split, Split(text, 0.3));
+  EXPECT_EQ(split.train.Cardinality(), Dataset::kInfinite);
+  EXPECT_THAT(Labels(split.train.Take(3)),
+              UnorderedElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(Labels(split.train.Take(1), 2, 1), IsSubsetOf({2, 4, 6}));
+  ASSERT_EQ(split.validation.Cardinality(), 2);
+  EXPECT_THAT(Labels(split.validation), ElementsAre(7, 8, 9));
+  EXPECT_THAT(Labels(split.validation, 2, 1), ElementsAre(7, 8, 9));
+  EXPECT_THAT(Split(text, 0.95),
+              StatusIs(kInvalid, HasSubstr("train: validation_split is 0.95")));
+}
+
+TEST_F(JobDataTest, WhatIsSetApartIsCachedInMemoryAlone) {
+  const std::string cache = testing::TempDir() + "/job_split.cache";
+  ASSERT_OK_AND_ASSIGN(
+      const SplitJobData split,
+      Split(absl::StrCat("synthetic { example_count: 8 class_count: 3 } "
+                         "cache_file: '",
+                         cache, "'"),
+            0.25));
+  EXPECT_EQ(Labels(split.validation).size(), 2u);
+  EXPECT_NE(access(cache.c_str(), F_OK), 0);
+  EXPECT_EQ(Labels(split.train).size(), 6u);
+  EXPECT_EQ(access(cache.c_str(), F_OK), 0);
+}
+
+TEST_F(JobDataTest, ASplitHasToKnowWhatIsLast) {
+  EXPECT_THAT(
+      Split(absl::StrCat("csv { path: '", a_, "' label: 'y' }"), 0.5),
+      StatusIs(kInvalid, AllOf(HasSubstr("train: validation_split needs to "
+                                         "know how many examples there are"),
+                               HasSubstr("use take here, and skip"))));
+  EXPECT_THAT(Split("image_folder { directory: 'x' shuffle: true }", 0.5),
+              StatusIs(kInvalid, HasSubstr("image_folder.shuffle with "
+                                           "validation_split")));
+  EXPECT_THAT(Split("", 0.5),
+              StatusIs(kInvalid, HasSubstr("train: no source")));
 }
 
 TEST(JobInputTest, PoliciesHaveTensorFlowsNames) {

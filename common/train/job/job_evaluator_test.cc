@@ -135,6 +135,17 @@ TEST_F(JobEvaluatorTest, ScoresTheJobsCheckpoints) {
               SizeIs(1));
 }
 
+TEST_F(JobEvaluatorTest, ScoresOnWhatTheJobSplitsOff) {
+  job_.clear_validation();
+  job_.set_validation_split(0.5);
+  ASSERT_OK(SaveZeros());
+  ASSERT_OK(Train());
+  ASSERT_OK(EvaluateJob(job_, {.run_dir = run_dir_, .thread_count = 1}));
+  EXPECT_THAT(ScalarsOf(ReadEventFolder(run_dir_ + "/evaluator"),
+                        "evaluation_loss_vs_iterations"),
+              SizeIs(1));
+}
+
 TEST_F(JobEvaluatorTest, NeedsDataToEvaluateOn) {
   job_.clear_validation();
   const absl::Status status = EvaluateJob(job_, {.run_dir = run_dir_});

@@ -12,6 +12,7 @@
 #include "common/train/class_weights.h"
 #include "common/train/fit_options.h"
 #include "common/train/job/job_training.h"
+#include "common/train/validation_split.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
@@ -24,6 +25,22 @@ absl::Status ExpectAtLeast(absl::string_view field, int64_t least,
   }
   return absl::InvalidArgumentError(
       absl::StrCat(field, " must be at least ", least, ", got ", value));
+}
+
+absl::Status CheckSplit(const proto::TrainingJob& job) {
+  if (job.validation_split() == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckValidationSplit(job.validation_split()));
+  if (job.has_validation()) {
+    return absl::InvalidArgumentError(
+        "got both validation_split and validation; expected one of them");
+  }
+  if (job.input().auto_shard_policy() == proto::JobInput::FILE) {
+    return absl::InvalidArgumentError(
+        "validation_split counts the examples of all files, and with "
+        "input.auto_shard_policy FILE a worker knows its own only; use AUTO or "
+        "DATA");
+  }
+  return absl::OkStatus();
 }
 
 ClassWeights ClassWeightsOf(const proto::TrainingJob& job) {
@@ -80,6 +97,7 @@ absl::Status CheckJobFit(const proto::TrainingJob& job) {
   for (const int64_t epoch : job.validation_freq()) {
     RETURN_IF_ERROR(ExpectAtLeast("validation_freq", 1, epoch));
   }
+  RETURN_IF_ERROR(CheckSplit(job));
   return CheckClassWeights(ClassWeightsOf(job));
 }
 

@@ -19,8 +19,8 @@ absl::StatusOr<CompileOptions> BuildJobCompileOptions(
 // What it says to Fit(), but for the validation data. The job is valid.
 FitOptions BuildJobFitOptions(const proto::TrainingJob& job);
 
-//   kInvalidArgument  a number that Fit() is given is out of range; names the
-//                     field
+//   kInvalidArgument  a number that Fit() is given is out of range, or fields
+//                     exclude each other; names them
 absl::Status CheckJobFit(const proto::TrainingJob& job);
 
 }  // namespace muster

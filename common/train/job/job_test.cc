@@ -133,6 +133,19 @@ TEST_F(JobTest, TrainsAsItsOptionsSay) {
   EXPECT_GT(json.at("history").at("val_loss").at(0), 0);
 }
 
+TEST_F(JobTest, ASplitIsTakeAndSkip) {
+  ASSERT_OK_AND_ASSIGN(const RunSummary by_hand, Run(ParseJob(kJob)));
+  proto::TrainingJob job = ParseJob(kJob);
+  job.clear_validation();
+  // 270 * (1 - 0.11) is 240.3.
+  job.mutable_train()->set_take(270);
+  job.set_validation_split(0.11);
+  ASSERT_OK_AND_ASSIGN(const RunSummary split, Run(job));
+  EXPECT_EQ(split.weights_sha256, by_hand.weights_sha256);
+  EXPECT_EQ(split.history.history, by_hand.history.history);
+  EXPECT_EQ(split.final, by_hand.final);
+}
+
 TEST_F(JobTest, RefusesOptionsThatMakeNoSense) {
   const auto refusal = [](const std::string& text) {
     return std::string(
@@ -146,7 +159,19 @@ TEST_F(JobTest, RefusesOptionsThatMakeNoSense) {
   EXPECT_THAT(refusal("validation_freq: 0"), HasSubstr("validation_freq"));
   EXPECT_THAT(refusal("weighted_metrics {}"),
               HasSubstr("weighted_metrics[0]: says nothing"));
+  EXPECT_THAT(refusal("validation_split: 0.1"),
+              HasSubstr("both validation_split and validation"));
+  EXPECT_THAT(refusal("validation_split: 1"),
+              HasSubstr("validation_split is 1; expected a share"));
   proto::TrainingJob job = ParseJob(kJob);
+  job.clear_validation();
+  job.set_validation_split(0.1);
+  EXPECT_OK(ValidateJob(job));
+  job.mutable_input()->set_auto_shard_policy(proto::JobInput::FILE);
+  EXPECT_THAT(ValidateJob(job),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("validation_split counts the examples")));
+  job = ParseJob(kJob);
   job.mutable_optimizer()->set_clipnorm(1);
   job.mutable_optimizer()->set_clipvalue(1);
   EXPECT_THAT(ValidateJob(job),
