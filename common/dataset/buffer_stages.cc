@@ -86,10 +86,12 @@ class CacheNode final : public DatasetNode {
       const PassContext& context) const override {
     std::shared_ptr<const RowTable> table = ContentFor(context.input)->table();
     if (table != nullptr) return WholeTable(std::move(table));
-    // What is a table already needs no second copy, unless it is in another
+    // What lies in memory already needs no second copy, unless it is in another
     // order each time.
     ASSIGN_OR_RETURN(RowSelection selection, input_->MakeRows(context));
-    if (!selection.is_whole_table) return RowSelection();
+    const bool is_there =
+        selection.is_whole_table && selection.table->is_stored();
+    if (!is_there) return RowSelection();
     return selection;
   }
 

@@ -45,12 +45,14 @@ using StreamFactory =
     std::function<absl::StatusOr<std::unique_ptr<ItemStream<T>>>(
         const PassContext&)>;
 
-// Elements in memory that are reached by number. Thread-safe: immutable.
+// Elements that are reached by number. Thread-safe: immutable.
 class RowTable {
  public:
   virtual ~RowTable() = default;
   virtual int64_t row_count() const = 0;
   virtual int component_count() const = 0;
+  // Otherwise each element is made when it is asked for.
+  virtual bool is_stored() const { return true; }
   // One element: component_count() tensors, which may share memory with the
   // table.
   virtual absl::Status Get(int64_t row, absl::Span<Tensor> element) const = 0;

@@ -170,6 +170,11 @@ ZippedTable::ZippedTable(std::vector<std::shared_ptr<const RowTable>> tables)
   }
 }
 
+bool ZippedTable::is_stored() const {
+  return std::all_of(tables_.begin(), tables_.end(),
+                     [](const auto& table) { return table->is_stored(); });
+}
+
 absl::Status ZippedTable::Get(int64_t row, absl::Span<Tensor> element) const {
   for (const auto& table : tables_) {
     const int count = table->component_count();

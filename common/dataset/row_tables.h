@@ -58,6 +58,7 @@ class ZippedTable final : public RowTable {
 
   int64_t row_count() const override { return row_count_; }
   int component_count() const override { return component_count_; }
+  bool is_stored() const override;
   absl::Status Get(int64_t row, absl::Span<Tensor> element) const override;
   absl::Status Gather(absl::Span<const int64_t> rows,
                       absl::Span<Tensor> batch) const override;

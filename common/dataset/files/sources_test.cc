@@ -345,5 +345,25 @@ TEST(Synthetic, ExamplesDependOnSeedAndPositionOnly) {
               StatusIs(kInvalid, HasSubstr("noise is -1")));
 }
 
+TEST(SyntheticTest, ACacheKeepsWhatIsCostlyToDraw) {
+  const Dataset data = Synthetic({.example_count = 3, .feature_count = 4});
+  const Dataset cached = data.Cache();
+  const auto first_row = [](const Dataset& dataset) {
+    const auto iterator = dataset.MakeIterator().value();
+    Element first;
+    EXPECT_THAT(iterator->Next(&first), IsOkAndHolds(true));
+    Element rest;
+    while (iterator->Next(&rest).value()) {
+    }
+    return first[0];
+  };
+  const Tensor drawn = first_row(cached);
+  const Tensor kept = first_row(cached);
+  EXPECT_TRUE(BitwiseEqual(drawn, kept));
+  // The very same memory.
+  EXPECT_EQ(first_row(cached).raw_data(), kept.raw_data());
+  EXPECT_NE(first_row(data).raw_data(), kept.raw_data());
+}
+
 }  // namespace
 }  // namespace muster

@@ -44,6 +44,7 @@ class SyntheticTable final : public RowTable {
 
   int64_t row_count() const override { return options_.example_count; }
   int component_count() const override { return 2; }
+  bool is_stored() const override { return false; }
 
   absl::Status Get(int64_t row, absl::Span<Tensor> element) const override {
     RETURN_IF_ERROR(
