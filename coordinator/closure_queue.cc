@@ -154,8 +154,15 @@ ClosureIds ClosureQueue::RollBack(const ClosureIds& kept) {
 
 bool ClosureQueue::HasClosuresFor(int worker) const {
   const Lane& lane = lanes_[worker];
-  return lane.ready && queued_count_ > 0 &&
-         static_cast<int>(lane.in_flight.size()) < lane.window.size();
+  const bool may_take =
+      lane.ready && queued_count_ > 0 &&
+      static_cast<int>(lane.in_flight.size()) < lane.window.size();
+  const bool is_plenty = queued_count_ > static_cast<int64_t>(lanes_.size());
+  if (!may_take || lane.in_flight.empty() || is_plenty) return may_take;
+  return queued_count_ >
+         std::count_if(lanes_.begin(), lanes_.end(), [](const Lane& other) {
+           return other.ready && other.in_flight.empty();
+         });
 }
 
 bool ClosureQueue::HasRecallsFor(int worker) const {

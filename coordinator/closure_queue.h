@@ -102,7 +102,8 @@ class ClosureQueue {
   // go back to the head of the queue.
   void WorkerReleased(int worker);
 
-  // Something is to be sent to the worker.
+  // Something is to be sent to the worker. What is no more than one for each
+  // idle worker is for those.
   bool HasClosuresFor(int worker) const;
   bool HasRecallsFor(int worker) const;
 

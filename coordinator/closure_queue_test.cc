@@ -291,6 +291,25 @@ TEST(ClosureQueueTest, WorkThatIsDoneInNoTimeIsNotRecalled) {
   EXPECT_FALSE(queue.HasRecallsFor(0));
 }
 
+TEST(ClosureQueueTest, WhatIsLeftIsForThoseThatHaveNothingToDo) {
+  ClosureQueue queue({.worker_count = 3});
+  for (int worker = 0; worker < 3; ++worker) queue.WorkerReady(worker);
+  const Values first = AddMany(&queue, 1);
+  EXPECT_THAT(TakeIds(&queue, 0), ElementsAre(1));
+  // One for each of the two others, and one more.
+  const Values more = AddMany(&queue, 2);
+  EXPECT_FALSE(queue.HasClosuresFor(0));
+  EXPECT_THAT(TakeIds(&queue, 0), ElementsAre());
+  const Values one_more = AddMany(&queue, 1);
+  EXPECT_TRUE(queue.HasClosuresFor(0));
+  EXPECT_THAT(TakeIds(&queue, 0, 1), ElementsAre(2));
+  EXPECT_THAT(TakeIds(&queue, 1, 1), ElementsAre(3));
+  EXPECT_THAT(TakeIds(&queue, 2, 1), ElementsAre(4));
+  // All are busy, so whoever comes may take.
+  const Values last = AddMany(&queue, 1);
+  EXPECT_THAT(TakeIds(&queue, 1), ElementsAre(5));
+}
+
 TEST(ClosureQueueTest, AnUnwantedResultIsNotAskedFor) {
   ClosureQueue queue({.worker_count = 1});
   const auto kept = queue.Add({});
