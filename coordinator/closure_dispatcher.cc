@@ -188,43 +188,6 @@ void ClosureDispatcher::CancelAll() {
   wake_ = true;
 }
 
-absl::StatusOr<std::vector<Tensor>> ClosureDispatcher::Fetch(
-    const RemoteValue& value, absl::Time deadline) {
-  if (!value.valid()) {
-    return absl::InvalidArgumentError("this RemoteValue is of no closure");
-  }
-  const absl::Time started = clock_->Now();
-  RemoteValueState* const state = value.state().get();
-  if (!state->AwaitDone(deadline)) {
-    absl::MutexLock lock(&mutex_);
-    return TimedOut(absl::StrCat("Fetch of closure ", value.closure_id()),
-                    clock_->Now() - started);
-  }
-  RETURN_IF_ERROR(state->status());
-  int worker = 0;
-  uint64_t incarnation = 0;
-  if (!state->is_kept(&worker, &incarnation)) return state->results();
-
-  if (worker_incarnation(worker) != incarnation) {
-    return absl::UnavailableError(absl::StrCat(
-        "the result of closure ", value.closure_id(),
-        " is lost: ", lanes_[worker].channel->peer(), ", incarnation ",
-        IncarnationString(incarnation), ", kept it and is no more"));
-  }
-  proto::FetchResultRequest request;
-  request.set_closure_id(value.closure_id());
-  const absl::Duration left =
-      std::max(deadline - clock_->Now(), absl::Milliseconds(1));
-  ASSIGN_OR_RETURN(
-      const ReceivedMessage response,
-      lanes_[worker].channel->CallAndWait(
-          kWorkerFetchResultMethod, Message{request.SerializeAsString(), {}},
-          {.timeout = std::min(left, absl::Hours(1))}));
-  ASSIGN_OR_RETURN(std::vector<Tensor> results, response.ToTensors());
-  state->SetFetched(results);
-  return results;
-}
-
 void ClosureDispatcher::Abort(const absl::Status& why) {
   absl::MutexLock lock(&mutex_);
   if (is_aborted_) return;

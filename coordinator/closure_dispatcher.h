@@ -177,6 +177,15 @@ class ClosureDispatcher {
   void Lose(WorkerLane* lane, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // What a worker has kept.
+  //   kUnavailable  the conversation in which it did has ended
+  absl::StatusOr<std::vector<Tensor>> FetchFrom(
+      const RemoteValueState::Keeper& keeper, uint64_t closure_id,
+      absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether that conversation goes on.
+  bool IsOpen(const RemoteValueState::Keeper& keeper) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
   void Tick(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Plan(absl::Time now, std::vector<Action>* actions)

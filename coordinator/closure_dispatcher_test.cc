@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -15,6 +16,7 @@
 #include "common/graph/graph_codec.h"
 #include "common/graph/op_registry.h"
 #include "common/kernels/kernel.h"
+#include "common/rpc/fault_point.h"
 #include "common/rpc/network.h"
 #include "coordinator/closure_arguments.h"
 #include "coordinator/report_intake.h"
@@ -144,13 +146,41 @@ TEST_F(ClosureDispatcherTest, LargeResultsStayUntilTheyAreFetchedOrDropped) {
     ASSERT_OK_AND_ASSIGN(const RemoteValue value,
                          dispatcher_->Schedule(Call(echo, {large}), Soon()));
     ASSERT_OK(dispatcher_->Join(Soon()));
-    int worker = -1;
-    uint64_t incarnation = 0;
-    ASSERT_TRUE(value.state()->is_kept(&worker, &incarnation));
+    ASSERT_TRUE(value.state()->keeper().has_value());
     ASSERT_OK_AND_ASSIGN(const auto results, dispatcher_->Fetch(value, Soon()));
     EXPECT_TRUE(BitwiseEqual(results[0], large));
-    EXPECT_FALSE(value.state()->is_kept(&worker, &incarnation));
+    EXPECT_FALSE(value.state()->keeper().has_value());
   }
+}
+
+TEST_F(ClosureDispatcherTest, AFetchEndsWithTheConversationThatKeptTheResult) {
+  session_.inline_result_bytes_max = 16;
+  StartWorkers(1);
+  StartDispatcher();
+  const uint32_t echo = AddEcho();
+  ASSERT_OK_AND_ASSIGN(
+      const RemoteValue value,
+      dispatcher_->Schedule(
+          Call(echo, {Tensor::Full(DType::kFloat32, {100}, 3)}), Soon()));
+  ASSERT_OK(dispatcher_->Join(Soon()));
+  // As if it were stopped.
+  SetFaults({{.point = "worker.before_fetch",
+              .occurrence = 1,
+              .action = FaultAction::kDelay,
+              .delay = absl::Seconds(3)}});
+  std::thread fetch([&] {
+    EXPECT_THAT(dispatcher_->Fetch(value, Soon()),
+                StatusIs(absl::StatusCode::kUnavailable,
+                         AllOf(HasSubstr("worker 0"), HasSubstr("kept it"))));
+  });
+  while (FaultPointPassCount("worker.before_fetch") == 0) {
+    std::this_thread::yield();
+  }
+  dispatcher_->Suspend();
+  dispatcher_->RollBack({});
+  dispatcher_->Resume();
+  fetch.join();
+  SetFaults({});
 }
 
 TEST_F(ClosureDispatcherTest, AFailureComesOutOfJoinAndTheNextRoundWorks) {

@@ -56,13 +56,10 @@ absl::Status RemoteValueState::status() const {
   return status_;
 }
 
-bool RemoteValueState::is_kept(int* worker_index,
-                               uint64_t* worker_incarnation) const {
+std::optional<RemoteValueState::Keeper> RemoteValueState::keeper() const {
   absl::MutexLock lock(&mutex_);
-  if (kept_ == nullptr) return false;
-  *worker_index = kept_->worker_index;
-  *worker_incarnation = kept_->worker_incarnation;
-  return true;
+  if (kept_ == nullptr) return std::nullopt;
+  return kept_->keeper;
 }
 
 std::vector<Tensor> RemoteValueState::results() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,9 +21,14 @@ namespace muster {
 class RemoteValueState {
  public:
   // Results too large to come along stay with the worker that made them.
-  struct Kept {
+  struct Keeper {
     int worker_index = -1;
     uint64_t worker_incarnation = 0;
+    // The conversation with the worker, with which they are lost.
+    uint64_t session = 0;
+  };
+  struct Kept {
+    Keeper keeper;
     // Called when nobody can ask for the results any more. Must not wait.
     std::function<void()> release;
   };
@@ -50,8 +56,8 @@ class RemoteValueState {
 
   // The rest needs done().
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
-  bool is_kept(int* worker_index, uint64_t* worker_incarnation) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of results that a worker keeps.
+  std::optional<Keeper> keeper() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<Tensor> results() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

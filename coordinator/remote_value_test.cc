@@ -36,14 +36,11 @@ TEST(RemoteValueTest, AWaitEndsAtItsDeadline) {
 TEST(RemoteValueTest, AKeptResultIsReleasedOnceWhenTheLastHolderLetsGo) {
   int released_count = 0;
   auto state = std::make_shared<RemoteValueState>(1);
-  state->SetKept({.worker_index = 3, .worker_incarnation = 7, .release = [&] {
-                    ++released_count;
-                  }});
-  int worker_index = -1;
-  uint64_t incarnation = 0;
-  ASSERT_TRUE(state->is_kept(&worker_index, &incarnation));
-  EXPECT_EQ(worker_index, 3);
-  EXPECT_EQ(incarnation, 7u);
+  state->SetKept({.keeper = {.worker_index = 3, .worker_incarnation = 7},
+                  .release = [&] { ++released_count; }});
+  ASSERT_TRUE(state->keeper().has_value());
+  EXPECT_EQ(state->keeper()->worker_index, 3);
+  EXPECT_EQ(state->keeper()->worker_incarnation, 7u);
 
   RemoteValue first(state);
   RemoteValue second = first;

@@ -16,8 +16,9 @@ RemoteValueState::Kept KeptBy(const WorkerLane& lane, uint64_t closure_id,
                               const std::shared_ptr<ReleaseList>& releases) {
   const ReleaseList::Entry entry = {
       .worker = lane.worker, .session = lane.session, .closure_id = closure_id};
-  return {.worker_index = lane.worker,
-          .worker_incarnation = lane.incarnation,
+  return {.keeper = {.worker_index = lane.worker,
+                     .worker_incarnation = lane.incarnation,
+                     .session = lane.session},
           .release = [releases, entry] { releases->Add(entry); }};
 }
 

@@ -263,6 +263,11 @@ void WorkerService::FetchResult(ReceivedMessage request, Responder responder) {
                      "so it holds none of its results")));
     return;
   }
+  if (const absl::Status fault = FaultPoint("worker.before_fetch");
+      !fault.ok()) {
+    responder.Respond(fault);
+    return;
+  }
   absl::StatusOr<std::vector<Tensor>> results =
       conversation->session()->FetchResult(body->closure_id());
   if (!results.ok()) {
