@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/tensor/tensor.h"
 
 namespace muster {
 
@@ -42,7 +44,16 @@ class AsideBudget {
 // rows; those for different blocks may come side by side.
 class FrozenRows {
  public:
-  FrozenRows(int array_count, int block_count,
+  // A block as it is now.
+  struct Block {
+    int array = 0;
+    int number = 0;
+    size_t offset_bytes = 0;  // Of the array.
+    absl::Span<const uint8_t> live;
+  };
+
+  // Arrays are of `array_bytes` each.
+  FrozenRows(int array_count, int block_count, size_t array_bytes,
              std::shared_ptr<AsideBudget> budget);
   ~FrozenRows();
 
@@ -56,13 +67,13 @@ class FrozenRows {
     return pending_count_.load(std::memory_order_relaxed) == 0;
   }
 
-  // `live` is what the block holds now; it changes afterwards. Where the budget
-  // is spent everything is given up.
-  void PutAside(int array, int block, absl::Span<const uint8_t> live);
+  // The block changes afterwards. Where the budget or memory is spent
+  // everything is given up.
+  void PutAside(const Block& block);
 
-  // The block as it was, to `out`, which is as large as `live`. Once for each.
-  // False when it has been given up.
-  bool Take(int array, int block, absl::Span<const uint8_t> live, uint8_t* out);
+  // The block as it was, to `out`, which is as large. Once for each. False when
+  // it has been given up.
+  bool Take(const Block& block, uint8_t* out);
 
   // What has not been read will not be.
   void GiveUp() { is_given_up_.store(true); }
@@ -70,23 +81,26 @@ class FrozenRows {
  private:
   enum class State : uint8_t { kLive, kAside, kRead };
 
-  struct Block {
-    State state = State::kLive;
-    std::unique_ptr<uint8_t[]> aside;
-    size_t aside_bytes = 0;
-  };
-
-  Block& At(int array, int block) {
-    return blocks_[static_cast<size_t>(array) * block_count_ + block];
+  State& StateOf(const Block& block) {
+    return states_[static_cast<size_t>(block.array) * block_count_ +
+                   block.number];
   }
-  void Drop(Block* block);
+  // Where a block is put aside; null: there is no memory.
+  uint8_t* PlaceOf(const Block& block);
 
   const int array_count_;
   const int block_count_;
+  const size_t array_bytes_;
   const std::shared_ptr<AsideBudget> budget_;
-  std::vector<Block> blocks_;
+  std::vector<State> states_;
   std::atomic<int64_t> pending_count_;  // Blocks that are kLive.
+  std::atomic<int64_t> aside_bytes_{0};
   std::atomic<bool> is_given_up_{false};
+  // All arrays, one after another. Made when the first block is put aside, and
+  // used up page by page: one range in huge pages is filled five times as fast
+  // as blocks of their own.
+  std::once_flag made_;
+  Tensor aside_;
 };
 
 }  // namespace muster

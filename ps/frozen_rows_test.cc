@@ -1,5 +1,6 @@
 #include "ps/frozen_rows.h"
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -13,32 +14,48 @@ using ::testing::ElementsAre;
 
 TEST(FrozenRowsTest, WhatChangesBeforeItIsReadIsReadAsItWas) {
   auto budget = std::make_shared<AsideBudget>(100);
-  FrozenRows rows(/*array_count=*/2, /*block_count=*/2, budget);
-  std::vector<uint8_t> live = {1, 2, 3};
-  rows.PutAside(1, 0, live);
-  live = {7, 8, 9};
-  rows.PutAside(1, 0, live);  // The first copy counts.
-  EXPECT_EQ(budget->size_bytes(), 3);
-  std::vector<uint8_t> out(3);
-  ASSERT_TRUE(rows.Take(1, 0, live, out.data()));
-  EXPECT_THAT(out, ElementsAre(1, 2, 3));
+  {
+    FrozenRows rows(/*array_count=*/2, /*block_count=*/2, /*array_bytes=*/5,
+                    budget);
+    std::vector<uint8_t> live = {1, 2, 3};
+    std::vector<uint8_t> rest = {4, 5};
+    const FrozenRows::Block first = {.array = 1, .number = 0, .live = live};
+    const FrozenRows::Block second = {
+        .array = 1, .number = 1, .offset_bytes = 3, .live = rest};
+    rows.PutAside(first);
+    rows.PutAside(second);
+    live = {7, 8, 9};
+    rest = {6, 6};
+    rows.PutAside(first);  // The first copy counts.
+    EXPECT_EQ(budget->size_bytes(), 5);
+    std::vector<uint8_t> out(3);
+    ASSERT_TRUE(rows.Take(first, out.data()));
+    EXPECT_THAT(out, ElementsAre(1, 2, 3));
+    out.resize(2);
+    ASSERT_TRUE(rows.Take(second, out.data()));
+    EXPECT_THAT(out, ElementsAre(4, 5));
+    const FrozenRows::Block other = {.array = 0, .number = 0, .live = live};
+    out.resize(3);
+    ASSERT_TRUE(rows.Take(other, out.data()));
+    EXPECT_THAT(out, ElementsAre(7, 8, 9));
+    rows.PutAside(other);  // It has been read.
+    EXPECT_EQ(budget->size_bytes(), 5);
+    EXPECT_FALSE(rows.is_read());
+  }
   EXPECT_EQ(budget->size_bytes(), 0);
-  ASSERT_TRUE(rows.Take(0, 0, live, out.data()));
-  EXPECT_THAT(out, ElementsAre(7, 8, 9));
-  rows.PutAside(0, 0, live);  // It has been read.
-  EXPECT_EQ(budget->size_bytes(), 0);
-  EXPECT_FALSE(rows.is_read());
 }
 
 TEST(FrozenRowsTest, WithoutMemoryAllIsGivenUp) {
   auto budget = std::make_shared<AsideBudget>(4);
-  std::vector<uint8_t> live = {1, 2, 3};
+  const std::vector<uint8_t> live = {1, 2, 3};
   {
-    FrozenRows rows(1, 3, budget);
-    rows.PutAside(0, 0, live);
-    rows.PutAside(0, 1, live);
+    FrozenRows rows(/*array_count=*/1, /*block_count=*/3, /*array_bytes=*/9,
+                    budget);
+    rows.PutAside({.number = 0, .live = live});
+    rows.PutAside({.number = 1, .offset_bytes = 3, .live = live});
     std::vector<uint8_t> out(3);
-    EXPECT_FALSE(rows.Take(0, 2, live, out.data()));
+    EXPECT_FALSE(
+        rows.Take({.number = 2, .offset_bytes = 6, .live = live}, out.data()));
   }
   EXPECT_EQ(budget->size_bytes(), 0);
 }

@@ -151,7 +151,7 @@ class ShardVariable {
   absl::StatusOr<Tensor> MakeSlot(double initial_value) const;
   Tensor& ArrayAt(int array) { return array == 0 ? value_ : slots_[array - 1]; }
   // What `block` has of an array. Blocks are parts of stripes.
-  absl::Span<uint8_t> BlockAt(int array, int block);
+  FrozenRows::Block BlockAt(int array, int block);
   // Before an update of these rows of a stripe, for all that are frozen or for
   // one of them. No rows stand for all.
   void PutAside(const PreparedUpdate& update, int stripe, int64_t row_begin,

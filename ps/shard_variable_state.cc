@@ -10,7 +10,7 @@
 
 namespace muster {
 
-absl::Span<uint8_t> ShardVariable::BlockAt(int array, int block) {
+FrozenRows::Block ShardVariable::BlockAt(int array, int block) {
   const int64_t row_bytes =
       row_elements_ * static_cast<int64_t>(SizeOf(type_.dtype));
   const int stripe = block / blocks_per_stripe_;
@@ -19,8 +19,12 @@ absl::Span<uint8_t> ShardVariable::BlockAt(int array, int block) {
       std::min(stripe_end, StripeRowBegin(stripe) +
                                block % blocks_per_stripe_ * rows_per_block_);
   const int64_t end = std::min(stripe_end, begin + rows_per_block_);
-  return {ArrayAt(array).mutable_raw_data() + begin * row_bytes,
-          static_cast<size_t>((end - begin) * row_bytes)};
+  const auto offset_bytes = static_cast<size_t>(begin * row_bytes);
+  return {.array = array,
+          .number = block,
+          .offset_bytes = offset_bytes,
+          .live = {ArrayAt(array).raw_data() + offset_bytes,
+                   static_cast<size_t>((end - begin) * row_bytes)}};
 }
 
 void ShardVariable::PutAside(const PreparedUpdate& update, int stripe,
@@ -41,7 +45,7 @@ void ShardVariable::PutAside(const PreparedUpdate& update, int stripe,
   const int block_begin = stripe * blocks_per_stripe_;
   const auto put_aside = [&](int block) {
     for (int array = 0; array < array_count; ++array) {
-      frozen->PutAside(array, block, BlockAt(array, block));
+      frozen->PutAside(BlockAt(array, block));
     }
   };
   if (row_begin == row_end) {
@@ -70,7 +74,8 @@ ShardVariable::Frozen ShardVariable::Freeze(
   frozen.update_count = update_count();
   frozen.rows = std::make_shared<FrozenRows>(
       1 + static_cast<int>(frozen.slot_names.size()),
-      stripe_count_ * blocks_per_stripe_, std::move(budget));
+      stripe_count_ * blocks_per_stripe_, value_.size_bytes(),
+      std::move(budget));
   frozen_.push_back(frozen.rows);
   return frozen;
 }
@@ -90,9 +95,9 @@ absl::Status ShardVariable::ReadFrozen(
     bool is_there = false;
     {
       absl::MutexLock lock(&stripe_mutexes_[block / blocks_per_stripe_]);
-      const absl::Span<const uint8_t> live = BlockAt(array, block);
-      bytes.resize(live.size());
-      is_there = frozen.rows->Take(array, block, live, bytes.data());
+      const FrozenRows::Block now = BlockAt(array, block);
+      bytes.resize(now.live.size());
+      is_there = frozen.rows->Take(now, bytes.data());
     }
     if (!is_there) {
       return absl::ResourceExhaustedError(absl::StrCat(
