@@ -30,11 +30,11 @@ MODELS = {
   layers { dense { units: 256 activation: RELU } }
   layers { dense { units: 256 activation: RELU } }
   layers { dense { units: 10 } }"""),
-    "MobileNetV2 0.35, 96x96, 512 examples, batch 32": dict(
-        examples=512, features=96 * 96 * 3, batch=32, layers="""
-  layers { reshape { target_shape: 96 target_shape: 96 target_shape: 3 } }
+    "MobileNetV2 224x224, 256 examples, batch 16": dict(
+        examples=256, features=224 * 224 * 3, batch=16, layers="""
+  layers { reshape { target_shape: 224 target_shape: 224 target_shape: 3 } }
   layers { model { application { mobilenet_v2 {
-    input_shape: 96 input_shape: 96 input_shape: 3 alpha: 0.35 classes: 10
+    input_shape: 224 input_shape: 224 input_shape: 3 classes: 10
     classifier_activation: LINEAR
   } } } }"""),
 }
