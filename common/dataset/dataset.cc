@@ -217,6 +217,22 @@ int64_t Dataset::Cardinality() const {
   return status_.ok() ? node_->cardinality() : kUnknownCardinality;
 }
 
+absl::StatusOr<int64_t> Dataset::CountElements() const {
+  RETURN_IF_ERROR(status_);
+  const int64_t cardinality = Cardinality();
+  if (cardinality >= 0) return cardinality;
+  if (cardinality == kInfinite) {
+    return absl::InvalidArgumentError("the data never ends: nobody counts it");
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<DatasetIterator> iterator,
+                   MakeIterator());
+  Element element;
+  for (int64_t count = 0;; ++count) {
+    ASSIGN_OR_RETURN(const bool has_element, iterator->Next(&element));
+    if (!has_element) return count;
+  }
+}
+
 absl::StatusOr<std::unique_ptr<DatasetIterator>> Dataset::MakeIterator(
     const InputContext& context, int64_t epoch) const {
   RETURN_IF_ERROR(status_);

@@ -189,6 +189,12 @@ class Dataset {
   //   kInvalidArgument  names the stage, what it expected and what came
   const absl::Status& status() const { return status_; }
 
+  // How many elements there are, by going through them where Cardinality() does
+  // not know.
+  //   kInvalidArgument  the data never ends
+  //   others            of the data
+  absl::StatusOr<int64_t> CountElements() const;
+
   // `epoch` says how often the data has been gone through before: a loop that
   // makes an iterator for each epoch passes 0, 1, 2, ..., and sees what
   // Repeat() would have shown it.

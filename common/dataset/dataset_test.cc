@@ -459,6 +459,19 @@ TEST(Interleave, TakesTurns) {
               StatusIs(kInvalid, HasSubstr("cycle_length is 0")));
 }
 
+TEST(CountElements, ReadsWhatDoesNotSayHowLongItIs) {
+  EXPECT_THAT(Dataset::Range(7).CountElements(), IsOkAndHolds(7));
+  EXPECT_THAT(Dataset::Range(1).Repeat().CountElements(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("never ends")));
+  const Dataset even = Dataset::Range(7).FilterElements(
+      [](const Element& element) -> absl::StatusOr<bool> {
+        return element[0].scalar<int64_t>() % 2 == 0;
+      });
+  ASSERT_EQ(even.Cardinality(), Dataset::kUnknownCardinality);
+  EXPECT_THAT(even.CountElements(), IsOkAndHolds(4));
+}
+
 TEST(Cache, TheFirstWholePassIsTheLast) {
   auto calls = std::make_shared<int>(0);
   const Dataset dataset = Dataset::Range(4).MapElements(

@@ -41,16 +41,6 @@
 namespace muster {
 namespace {
 
-absl::StatusOr<int64_t> CountElements(const Dataset& data) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<DatasetIterator> iterator,
-                   data.MakeIterator());
-  Element element;
-  for (int64_t count = 0;; ++count) {
-    ASSIGN_OR_RETURN(const bool has_element, iterator->Next(&element));
-    if (!has_element) return count;
-  }
-}
-
 absl::Status CheckOptions(const FitOptions& options) {
   const auto refuse = [](absl::string_view what, int64_t least, int64_t came) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -93,10 +83,7 @@ absl::StatusOr<EpochPlan> PlanEpochs(const Dataset& data,
     }
     if (!steps.has_value()) {
       // A file does not say how long it is.
-      int64_t length = cardinality;
-      if (length < 0) {
-        ASSIGN_OR_RETURN(length, CountElements(data));
-      }
+      ASSIGN_OR_RETURN(const int64_t length, data.CountElements());
       plan.steps_max = plan.steps_expected = length;
     }
     if (cardinality != Dataset::kInfinite) plan.data = data.Repeat();

@@ -146,15 +146,9 @@ absl::StatusOr<SplitJobData> BuildSplit(const JobData& data,
         "behind it");
   }
   ASSIGN_OR_RETURN(const Dataset examples, BuildExamples(data, seed));
-  if (examples.Cardinality() < 0) {
-    return absl::InvalidArgumentError(
-        "validation_split needs to know how many examples there are, which "
-        "this source does not say before it is read; use take here, and skip "
-        "in validation");
-  }
-  ASSIGN_OR_RETURN(
-      const int64_t train_count,
-      TrainingExampleCount(examples.Cardinality(), validation_split));
+  ASSIGN_OR_RETURN(const int64_t example_count, examples.CountElements());
+  ASSIGN_OR_RETURN(const int64_t train_count,
+                   TrainingExampleCount(example_count, validation_split));
   JobData once = data;
   once.clear_shard_by_pipeline();
   once.clear_cache_file();

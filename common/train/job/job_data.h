@@ -30,7 +30,9 @@ struct SplitJobData {
 };
 
 //   kInvalidArgument  as BuildJobData(); as TrainingExampleCount(); or nobody
-//                     knows how many examples there are, or which are the last
+//                     knows which examples are the last
+//   others            of the source, which is read once where it does not say
+//                     how many examples it has
 absl::StatusOr<SplitJobData> BuildSplitJobData(const proto::JobData& data,
                                                absl::string_view field,
                                                double validation_split,

@@ -169,12 +169,16 @@ TEST_F(JobDataTest, WhatIsSetApartIsCachedInMemoryAlone) {
   EXPECT_EQ(access(cache.c_str(), F_OK), 0);
 }
 
+TEST_F(JobDataTest, ASourceThatDoesNotSayItsLengthIsCountedForASplit) {
+  ASSERT_OK_AND_ASSIGN(
+      const SplitJobData split,
+      Split(absl::StrCat("csv { path: ['", a_, "', '", b_, "'] label: 'y' }"),
+            0.4));
+  EXPECT_THAT(Labels(split.train), ElementsAre(1, 2, 3));
+  EXPECT_THAT(Labels(split.validation), ElementsAre(11, 12));
+}
+
 TEST_F(JobDataTest, ASplitHasToKnowWhatIsLast) {
-  EXPECT_THAT(
-      Split(absl::StrCat("csv { path: '", a_, "' label: 'y' }"), 0.5),
-      StatusIs(kInvalid, AllOf(HasSubstr("train: validation_split needs to "
-                                         "know how many examples there are"),
-                               HasSubstr("use take here, and skip"))));
   EXPECT_THAT(Split("image_folder { directory: 'x' shuffle: true }", 0.5),
               StatusIs(kInvalid, HasSubstr("image_folder.shuffle with "
                                            "validation_split")));
