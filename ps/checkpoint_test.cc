@@ -239,7 +239,9 @@ TEST_F(CheckpointTest, SeveralSavesAtOnceAreEachOfTheirMoment) {
   std::vector<std::unique_ptr<VariableSnapshot>> snapshots;
   std::vector<std::vector<std::vector<float>>> values;
   for (int save = 0; save < kSaves; ++save) {
-    if (save != 2) ASSERT_OK(Train(store_.get(), 1.0f));
+    if (save != 2) {
+      ASSERT_OK(Train(store_.get(), 1.0f));
+    }
     ASSERT_OK_AND_ASSIGN(snapshots.emplace_back(), store_->TakeSnapshot());
     values.push_back(Values());
   }

@@ -89,9 +89,9 @@ void ExpectLogs(const GoldenCase& golden, absl::string_view prefix,
     ASSERT_EQ(logs.count(log), 1u) << log;
     const std::vector<double>& got = logs.at(log);
     ASSERT_EQ(static_cast<int64_t>(got.size()), expected.element_count());
+    const auto wanted = expected.template flat<float>();
     for (size_t i = 0; i < got.size(); ++i) {
-      EXPECT_NEAR(got[i], expected.flat<float>()[i], kTolerance)
-          << name << " " << i;
+      EXPECT_NEAR(got[i], wanted[i], kTolerance) << name << " " << i;
     }
   }
   EXPECT_GT(log_count, 0u);
