@@ -15,6 +15,7 @@
 #include "common/rpc/status_detail.h"
 #include "common/tensor/tensor.h"
 #include "ps/client/cut_name.h"
+#include "ps/client/frozen_cut.h"
 
 namespace muster {
 namespace {
@@ -71,19 +72,21 @@ absl::Status WithFailureOf(const absl::Status& status,
 class ServerRecovery::Snapshot final : public VariableSnapshot {
  public:
   Snapshot(ServerRecovery* recovery, TrainingCut cut, uint64_t generation,
-           std::vector<Entry> entries)
+           FrozenCut frozen)
       : recovery_(recovery),
         cut_(std::move(cut)),
         generation_(generation),
-        entries_(std::move(entries)) {}
+        frozen_(std::move(frozen)) {}
 
   const TrainingCut& cut() const { return cut_; }
   uint64_t generation() const { return generation_; }
-  const std::vector<Entry>& entries() const override { return entries_; }
+  const std::vector<Entry>& entries() const override {
+    return frozen_.entries();
+  }
   absl::Status WriteShards(Disk*, absl::string_view prefix,
                            int shard_count) override {
     RETURN_IF_ERROR(
-        recovery_->parts_.variables->SaveFrozen(prefix, shard_count, cut_.id));
+        recovery_->parts_.variables->SaveFrozen(prefix, shard_count, frozen_));
     RETURN_IF_ERROR(FaultPoint("coordinator.after_save"));
     return recovery_->Written(*this, prefix);
   }
@@ -92,7 +95,7 @@ class ServerRecovery::Snapshot final : public VariableSnapshot {
   ServerRecovery* const recovery_;
   const TrainingCut cut_;
   const uint64_t generation_;
-  const std::vector<Entry> entries_;
+  const FrozenCut frozen_;
 };
 
 ServerRecovery::ServerRecovery(const Options& options, Parts parts)
@@ -149,16 +152,16 @@ ServerRecovery::TakeSnapshot() {
   cut.succeeded = parts_.dispatcher->succeeded();
   if (progress) cut.progress = progress();
   for (const auto& [id, loop] : loops) cut.loops[id] = loop->OnCut();
-  auto entries = parts_.variables->Freeze(cut.id);
+  absl::StatusOr<FrozenCut> frozen = parts_.variables->Freeze(cut.id);
   parts_.dispatcher->Undrain();
-  RETURN_IF_ERROR(entries.status());
+  RETURN_IF_ERROR(frozen.status());
   absl::MutexLock lock(&mutex_);
   if (is_recovering_ || generation != generation_) {
     return absl::AbortedError(
         "training was rolled back while its state was frozen");
   }
   return std::make_unique<Snapshot>(this, std::move(cut), generation,
-                                    *std::move(entries));
+                                    *std::move(frozen));
 }
 
 absl::Status ServerRecovery::Written(const Snapshot& snapshot,

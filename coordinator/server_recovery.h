@@ -112,11 +112,12 @@ class ServerRecovery {
   // Somebody has changed variables otherwise than by closures.
   void NoteAssigned() { cuts_.DropFirstValues(); }
 
-  // Saves to checkpoint_dir when its interval has passed, while steps go on; or,
-  // `at_once` or when a server waits to end, when training has done something
-  // since the last cut, and waits for that. Without a checkpoint_dir, has the
-  // preemption saver save for a server that waits to end. Lets such a server go.
-  // A save that fails is logged and changes nothing. By one thread at a time.
+  // Saves to checkpoint_dir when its interval has passed, while steps go on;
+  // or, `at_once` or when a server waits to end, when training has done
+  // something since the last cut, and waits for that. Without a checkpoint_dir,
+  // has the preemption saver save for a server that waits to end. Lets such a
+  // server go. A save that fails is logged and changes nothing. By one thread
+  // at a time.
   void SaveIfDue(bool at_once = false) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What is kept with each cut, and given back with a rollback to it. Null:

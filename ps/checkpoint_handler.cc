@@ -125,6 +125,9 @@ absl::StatusOr<Message> CheckpointHandler::Freeze(
     const ReceivedMessage& message) {
   ASSIGN_OR_RETURN(const auto request,
                    message.ParseBody<proto::FreezeRequest>());
+  for (const uint64_t cut_id : request.dropped_cut_ids()) {
+    TakeFrozen(cut_id).IgnoreError();  // It may have been saved.
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<FrozenShard> frozen,
                    shard_->Freeze(request.cut_id()));
   proto::FreezeResponse response;

@@ -260,6 +260,22 @@ TEST_F(CheckpointTest, SeveralSavesAtOnceAreEachOfTheirMoment) {
   }
 }
 
+// As saves that are skipped because one is still being written.
+TEST_F(CheckpointTest, WhatNobodyWillSaveTakesNobodysPlace) {
+  ASSERT_OK(CreateVariables());
+  const int count = store_->checkpoint_shard_count();
+  ASSERT_OK_AND_ASSIGN(const auto kept, store_->TakeSnapshot());
+  const auto values = Values();
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK(store_->TakeSnapshot().status());
+    ASSERT_OK(Train(store_.get(), 1.0f));
+  }
+  ASSERT_OK(kept->WriteShards(Disk::Real(), Prefix(1), count));
+  ASSERT_OK(PublishTensorBundle(Disk::Real(), Prefix(1), count));
+  ASSERT_OK(store_->Restore(Prefix(1), /*values_only=*/false));
+  EXPECT_EQ(Values(), values);
+}
+
 TEST_F(CheckpointTest, ADamagedCheckpointIsNamedAndChangesNothing) {
   ASSERT_OK(CreateVariables());
   ASSERT_OK(Save(Prefix(1)));

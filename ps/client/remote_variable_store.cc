@@ -43,20 +43,18 @@ void Raise(std::atomic<uint64_t>* mark, uint64_t value) {
 
 class RemoteSnapshot final : public VariableSnapshot {
  public:
-  RemoteSnapshot(RemoteVariableStore* store, uint64_t cut_id,
-                 std::vector<Entry> entries)
-      : store_(store), cut_id_(cut_id), entries_(std::move(entries)) {}
+  RemoteSnapshot(RemoteVariableStore* store, FrozenCut cut)
+      : store_(store), cut_(std::move(cut)) {}
 
-  const std::vector<Entry>& entries() const override { return entries_; }
+  const std::vector<Entry>& entries() const override { return cut_.entries(); }
   absl::Status WriteShards(Disk*, absl::string_view prefix,
                            int shard_count) override {
-    return store_->SaveFrozen(prefix, shard_count, cut_id_);
+    return store_->SaveFrozen(prefix, shard_count, cut_);
   }
 
  private:
   RemoteVariableStore* const store_;
-  const uint64_t cut_id_;
-  const std::vector<Entry> entries_;
+  const FrozenCut cut_;
 };
 
 // Servers run in other folders.
@@ -150,17 +148,22 @@ absl::StatusOr<int64_t> RemoteVariableStore::UpdateCount(
 
 absl::StatusOr<std::unique_ptr<VariableSnapshot>>
 RemoteVariableStore::TakeSnapshot() {
-  const uint64_t cut_id = RandomIdentity();
-  ASSIGN_OR_RETURN(SnapshotEntries entries, Freeze(cut_id));
-  return std::make_unique<RemoteSnapshot>(this, cut_id, std::move(entries));
+  ASSIGN_OR_RETURN(FrozenCut cut, Freeze(RandomIdentity()));
+  return std::make_unique<RemoteSnapshot>(this, std::move(cut));
 }
 
-absl::StatusOr<RemoteVariableStore::SnapshotEntries>
-RemoteVariableStore::Freeze(uint64_t cut_id) {
-  ASSIGN_OR_RETURN(const std::vector<proto::FreezeResponse> frozen,
-                   servers_.Freeze(cut_id));
+absl::StatusOr<FrozenCut> RemoteVariableStore::Freeze(uint64_t cut_id) {
+  const std::vector<uint64_t> dropped = dropped_cuts_->Take();
+  const absl::StatusOr<std::vector<proto::FreezeResponse>> frozen =
+      servers_.Freeze(cut_id, dropped);
+  if (!frozen.ok()) {
+    // Some servers may have frozen it.
+    dropped_cuts_->Add({cut_id});
+    dropped_cuts_->Add(dropped);
+    return frozen.status();
+  }
   absl::flat_hash_map<std::string, VariableSnapshot::Entry> found;
-  for (const proto::FreezeResponse& server : frozen) {
+  for (const proto::FreezeResponse& server : *frozen) {
     for (const auto& variable : server.variables()) {
       VariableSnapshot::Entry& entry = found[variable.name()];
       entry.variable = variable.name();
@@ -168,30 +171,30 @@ RemoteVariableStore::Freeze(uint64_t cut_id) {
       entry.update_count = variable.update_count();
     }
   }
-  SnapshotEntries entries;
+  FrozenCut::Entries entries;
   for (const RemoteVariable* variable : directory_.variables()) {
     const auto entry = found.find(variable->name());
     if (entry != found.end()) entries.push_back(std::move(entry->second));
   }
-  return entries;
+  return FrozenCut(cut_id, std::move(entries), dropped_cuts_);
 }
 
 absl::Status RemoteVariableStore::SaveFrozen(absl::string_view prefix,
-                                             int shard_count, uint64_t cut_id) {
+                                             int shard_count,
+                                             const FrozenCut& cut) {
   if (shard_count < servers_.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a checkpoint of ", shard_count, " shards has no room for ",
         "those of ", servers_.size(), " parameter servers"));
   }
   ASSIGN_OR_RETURN(const std::string path, AbsolutePrefix(prefix));
-  return servers_.Save(path, shard_count, cut_id);
+  return servers_.Save(path, shard_count, cut.id());
 }
 
 absl::Status RemoteVariableStore::SaveShards(absl::string_view prefix,
                                              int shard_count) {
-  const uint64_t cut_id = RandomIdentity();
-  RETURN_IF_ERROR(Freeze(cut_id).status());
-  return SaveFrozen(prefix, shard_count, cut_id);
+  ASSIGN_OR_RETURN(const FrozenCut cut, Freeze(RandomIdentity()));
+  return SaveFrozen(prefix, shard_count, cut);
 }
 
 absl::Status RemoteVariableStore::Restore(absl::string_view prefix,

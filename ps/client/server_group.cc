@@ -332,9 +332,11 @@ absl::Status ServerGroup::SetOptimizer(const proto::Optimizer& optimizer) {
 }
 
 absl::StatusOr<std::vector<proto::FreezeResponse>> ServerGroup::Freeze(
-    uint64_t cut_id) {
+    uint64_t cut_id, absl::Span<const uint64_t> dropped_cut_ids) {
   proto::FreezeRequest request;
   request.set_cut_id(cut_id);
+  request.mutable_dropped_cut_ids()->Assign(dropped_cut_ids.begin(),
+                                            dropped_cut_ids.end());
   return AskEach<proto::FreezeResponse>(kFreezeMethod, request, timeout_);
 }
 

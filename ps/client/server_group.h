@@ -105,7 +105,8 @@ class ServerGroup {
   // ---- Checkpoints and what follows a loss, of all servers at the same time;
   // see the messages in proto/parameter_server.proto. Prefixes are absolute.
 
-  absl::StatusOr<std::vector<proto::FreezeResponse>> Freeze(uint64_t cut_id);
+  absl::StatusOr<std::vector<proto::FreezeResponse>> Freeze(
+      uint64_t cut_id, absl::Span<const uint64_t> dropped_cut_ids);
 
   // Server i writes shard i of `shard_count`.
   //   kFailedPrecondition  a server wrote where this process does not see it
