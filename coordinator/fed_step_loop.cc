@@ -12,6 +12,17 @@
 #include "worker/client/step_signature.h"
 
 namespace muster {
+namespace {
+
+size_t SizeBytes(const ClosureArguments& batch) {
+  size_t size_bytes = 0;
+  for (const ClosureArgument& argument : batch.arguments) {
+    size_bytes += argument.tensors[0].size_bytes();
+  }
+  return size_bytes;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<FedStepLoop>> FedStepLoop::Create(
     std::shared_ptr<ClusterConnection> connection, const Graph& step,
@@ -73,10 +84,10 @@ absl::StatusOr<StepLoop::Outcome> FedStepLoop::RunSteps(int64_t step_count_max,
       if (has_batch) ++scheduled_count;
     }
     if (scheduled_.empty()) return outcome;
+    const size_t front_bytes = SizeBytes(*scheduled_.front_work().arguments);
     ASSIGN_OR_RETURN(const ScheduledSteps::Results results,
                      scheduled_.TakeFront());
-    bytes_ahead_ -= batch_bytes_.front();
-    batch_bytes_.pop_front();
+    bytes_ahead_ -= front_bytes;
     ++outcome.step_count;
     RETURN_IF_ERROR(on_step(results.tensors));
   }
@@ -84,9 +95,10 @@ absl::StatusOr<StepLoop::Outcome> FedStepLoop::RunSteps(int64_t step_count_max,
 
 bool FedStepLoop::MayAdd() const {
   const int64_t count = scheduled_.step_count();
-  return count < options_.batches_ahead_min ||
-         (count < options_.batches_ahead_max &&
-          bytes_ahead_ < options_.bytes_ahead_max);
+  if (count == 0 || count < options_.batches_ahead_min) return true;
+  // Drawing may take longer than the steps do: what is there goes first.
+  return count < options_.batches_ahead_max &&
+         bytes_ahead_ < options_.bytes_ahead_max && !scheduled_.is_front_done();
 }
 
 absl::StatusOr<bool> FedStepLoop::AddBatch() {
@@ -100,24 +112,20 @@ absl::StatusOr<bool> FedStepLoop::AddBatch() {
     ++pass_;
     return false;
   }
-  size_t bytes = 0;
   auto arguments = std::make_shared<ClosureArguments>();
   for (Tensor& component : batch) {
-    bytes += component.size_bytes();
     arguments->arguments.emplace_back().tensors.push_back(std::move(component));
   }
+  bytes_ahead_ += SizeBytes(*arguments);
   RETURN_IF_ERROR(
       scheduled_.Add({.function_id = function_id_,
                       .arguments = std::move(arguments),
                       .has_effects = kind_ == LoopKind::kTrainOnBatch}));
-  batch_bytes_.push_back(bytes);
-  bytes_ahead_ += bytes;
   return true;
 }
 
 void FedStepLoop::Forget() {
   scheduled_.Forget();
-  batch_bytes_.clear();
   bytes_ahead_ = 0;
   iterator_ = nullptr;
 }

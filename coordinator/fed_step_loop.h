@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -59,7 +58,7 @@ class FedStepLoop final : public StepLoop, private CutParticipant {
               Clock* clock);
 
   absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
-  // Whether there is room for another batch.
+  // Whether another batch is to be drawn before a result is taken.
   bool MayAdd() const;
   // Draws a batch and schedules its step. False: the data has ended.
   absl::StatusOr<bool> AddBatch();
@@ -77,8 +76,7 @@ class FedStepLoop final : public StepLoop, private CutParticipant {
   std::unique_ptr<DatasetIterator> iterator_;
   int64_t pass_ = 0;
   ScheduledSteps scheduled_;
-  std::deque<size_t> batch_bytes_;  // Of those that are scheduled.
-  size_t bytes_ahead_ = 0;
+  size_t bytes_ahead_ = 0;  // Of the batches that are scheduled.
   uint64_t loop_id_ = 0;
 };
 

@@ -42,7 +42,9 @@ class ScheduledSteps {
   bool empty() const { return scheduled_.empty(); }
   // Of all closures.
   int64_t step_count() const { return step_count_; }
+  // The oldest: there is one.
   const ClosureWork& front_work() const { return scheduled_.front().work; }
+  bool is_front_done() const { return scheduled_.front().value.done(); }
 
   // Queues a closure. After an error nothing is scheduled any more.
   //   kDeadlineExceeded  says what the queue waits for
