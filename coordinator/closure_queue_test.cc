@@ -291,7 +291,7 @@ TEST(ClosureQueueTest, WorkThatIsDoneInNoTimeIsNotRecalled) {
   EXPECT_FALSE(queue.HasRecallsFor(0));
 }
 
-TEST(ClosureQueueTest, WhatIsLeftIsForThoseThatHaveNothingToDo) {
+TEST(ClosureQueueTest, FewClosuresAreForIdleWorkers) {
   ClosureQueue queue({.worker_count = 3});
   for (int worker = 0; worker < 3; ++worker) queue.WorkerReady(worker);
   const Values first = AddMany(&queue, 1);

@@ -156,13 +156,13 @@ class Model {
   // Everything that it takes to go on: weights, what the optimizer keeps, and
   // in callbacks of Fit() where training stands.
   //   kFailedPrecondition  not built
-  //   kResourceExhausted   the disk is full; what was there of this prefix stays
+  //   kResourceExhausted   the disk is full; what was there before stays
   //   others               of the disk and of the servers
   absl::Status SaveCheckpoint(const std::string& prefix);
   // `path` is a prefix or a folder, of which the newest that is whole is taken.
   // Returns where training stood; Fit() does not go on there by itself, but in
   // a callback's OnTrainBegin() progress()->GoOnFrom() makes it.
-  //   kNotFound         no checkpoint, or it lacks a weight; names what is there
+  //   kNotFound         no checkpoint, or it lacks a weight; says which there are
   //   kInvalidArgument  a weight has another type there
   //   kDataLoss         damaged; names file and offset
   absl::StatusOr<proto::TrainingState> RestoreCheckpoint(
