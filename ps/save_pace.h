@@ -10,7 +10,7 @@ namespace muster {
 
 // Keeps a save from slowing the training beside it. A low priority keeps it off
 // the processors, but not off the memory that all of them share, so it rests
-// after each piece, five times as long as it computed and copied for it;
+// after each piece, twelve times as long as it computed and copied for it;
 // unless nobody has asked for anything for a while: then training waits for the
 // save, or is over.
 //
@@ -26,8 +26,8 @@ class SavePace {
     std::function<void(absl::Duration)> rest;
   };
 
-  static constexpr absl::Duration kRestMax = absl::Milliseconds(20);
-  static constexpr int kRestsPerWork = 5;
+  static constexpr absl::Duration kRestMax = absl::Milliseconds(50);
+  static constexpr int kRestsPerWork = 12;
   // Without an exchange for so long nobody trains.
   static constexpr absl::Duration kQuiet = absl::Milliseconds(500);
 

@@ -1,6 +1,7 @@
 #ifndef COMMON_CHECKPOINT_DISK_H_
 #define COMMON_CHECKPOINT_DISK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,9 +25,14 @@ namespace muster {
 // A new file, written from its beginning on. Not thread-safe.
 class WritableFile {
  public:
+  static constexpr size_t kPageBytes = 4096;
+
   // Closes it. What was not synced may be lost.
   virtual ~WritableFile() = default;
 
+  // At best pages, that is kPageBytes at a multiple of that, in memory as in
+  // the file: many of them in a row are written without the system's copy,
+  // where the file system can.
   virtual absl::Status Append(absl::Span<const uint8_t> bytes) = 0;
 
   // Everything appended outlives a power cut when this returns OK. Never to be

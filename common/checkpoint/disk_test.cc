@@ -1,19 +1,27 @@
 #include "common/checkpoint/disk.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/status_matchers.h"
 #include "common/checkpoint/testing/simulated_disk.h"
+#include "common/tensor/buffer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -74,6 +82,68 @@ TEST(DiskTest, RealAndSimulatedDoTheSame) {
   SimulatedDisk simulated;
   ExerciseDisk(&simulated, "folder/inner");
   ExerciseDisk(Disk::Real(), testing::TempDir() + "disk_test/inner/most");
+}
+
+// Pieces of all sizes, at pages and elsewhere: however they are written, the
+// file is what was appended.
+void ExercisePieces(const std::string& path) {
+  constexpr size_t kPage = WritableFile::kPageBytes;
+  const auto source = Buffer::Allocate(8 << 20);
+  for (size_t i = 0; i < source->size_bytes(); ++i) {
+    source->data()[i] = static_cast<uint8_t>(i * 2654435761u >> 13);
+  }
+  std::string expected;
+  ASSERT_OK_AND_ASSIGN(auto file, Disk::Real()->Create(path));
+  size_t at = 0;
+  for (const size_t size :
+       {size_t{1} << 20, 300 * kPage, size_t{12345}, 2 * kPage - 12345 % kPage,
+        100 * kPage, 64 * kPage + 7, size_t{3} << 20, size_t{1}}) {
+    ASSERT_OK(file->Append({source->data() + at, size}));
+    expected.append(reinterpret_cast<const char*>(source->data()) + at, size);
+    at += size;
+  }
+  ASSERT_OK(file->Sync());
+  ASSERT_OK_AND_ASSIGN(const std::string content,
+                       ReadFile(Disk::Real(), path, 16 << 20));
+  EXPECT_TRUE(content == expected);
+  ASSERT_OK(Disk::Real()->Remove(path));
+}
+
+TEST(DiskTest, AFileIsWhatWasAppended) {
+  ExercisePieces(testing::TempDir() + "pieces");
+  // In memory, where nothing can be written past the page cache.
+  ExercisePieces(absl::StrCat("/dev/shm/muster_disk_test_", getpid()));
+}
+
+// How many of a file's pages the system holds in memory.
+int64_t PagesInMemory(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY);
+  const off_t size = lseek(descriptor, 0, SEEK_END);
+  void* const map = mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
+  std::vector<unsigned char> pages(size / WritableFile::kPageBytes);
+  EXPECT_EQ(mincore(map, size, pages.data()), 0);
+  munmap(map, size);
+  close(descriptor);
+  return std::count_if(pages.begin(), pages.end(),
+                       [](unsigned char page) { return page & 1; });
+}
+
+TEST(DiskTest, ManyPagesLeaveTheCacheToOthers) {
+  const std::string path = testing::TempDir() + "pages";
+  const auto pages = Buffer::Allocate(4 << 20);
+  std::memset(pages->data(), 1, pages->size_bytes());
+  const int direct =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_DIRECT, 0644);
+  const bool is_written =
+      direct >= 0 && write(direct, pages->data(), pages->size_bytes()) > 0;
+  if (direct >= 0) close(direct);
+  if (!is_written || PagesInMemory(path) > 0) {
+    GTEST_SKIP() << "this file system goes through the page cache";
+  }
+  ASSERT_OK_AND_ASSIGN(const auto file, Disk::Real()->Create(path));
+  ASSERT_OK(file->Append({pages->data(), pages->size_bytes()}));
+  ASSERT_OK(file->Sync());
+  EXPECT_EQ(PagesInMemory(path), 0);
 }
 
 TEST(DiskTest, PathsAreTakenApartAndPutTogether) {

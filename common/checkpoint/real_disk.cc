@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -28,6 +30,9 @@ namespace {
 // Sync() finds little to do.
 constexpr int64_t kWriteBackBytes = 8 << 20;
 
+// Whoever writes less waits longer for the device than for the copy.
+constexpr size_t kDirectBytesMin = 256 << 10;
+
 absl::Status SystemError(absl::string_view attempted, absl::string_view path) {
   const int error = errno;
   const std::string what = absl::StrCat("cannot ", attempted, " ", path);
@@ -38,6 +43,9 @@ absl::Status SystemError(absl::string_view attempted, absl::string_view path) {
   return absl::ErrnoToStatus(error, what);
 }
 
+// Pages are written past the page cache (O_DIRECT) where that can be: filling
+// fresh pages takes several times as much of a processor as all else that is
+// done to save, and they would push out what training reads.
 class RealWritableFile final : public WritableFile {
  public:
   RealWritableFile(std::string path, int descriptor)
@@ -46,19 +54,20 @@ class RealWritableFile final : public WritableFile {
 
   absl::Status Append(absl::Span<const uint8_t> bytes) override {
     while (!bytes.empty()) {
-      const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
+      const size_t direct_bytes = DirectBytes(bytes);
+      PassCache(direct_bytes > 0);
+      const size_t count = passes_cache_ ? direct_bytes : bytes.size();
+      const ssize_t written = write(descriptor_, bytes.data(), count);
       if (written < 0 && errno == EINTR) continue;
+      if (written < 0 && errno == EINVAL && may_pass_cache_ && passes_cache_) {
+        may_pass_cache_ = false;  // The device wants other pages.
+        continue;
+      }
       if (written < 0) return SystemError("write", path_);
       bytes.remove_prefix(written);
       size_bytes_ += written;
     }
-    if (size_bytes_ - handed_over_bytes_ >= kWriteBackBytes) {
-      // A hint: what it cannot start, Sync() does and reports.
-      (void)sync_file_range(descriptor_, handed_over_bytes_,
-                            size_bytes_ - handed_over_bytes_,
-                            SYNC_FILE_RANGE_WRITE);
-      handed_over_bytes_ = size_bytes_;
-    }
+    if (!passes_cache_) StartWriteBack();
     return absl::OkStatus();
   }
 
@@ -68,10 +77,43 @@ class RealWritableFile final : public WritableFile {
   }
 
  private:
+  // How much of the beginning of `bytes` may be written past the page cache.
+  size_t DirectBytes(absl::Span<const uint8_t> bytes) const {
+    const bool is_page = reinterpret_cast<uintptr_t>(bytes.data()) %
+                                 WritableFile::kPageBytes ==
+                             0 &&
+                         size_bytes_ % WritableFile::kPageBytes == 0;
+    if (!may_pass_cache_ || !is_page || bytes.size() < kDirectBytesMin) {
+      return 0;
+    }
+    return bytes.size() - bytes.size() % WritableFile::kPageBytes;
+  }
+
+  void PassCache(bool passes) {
+    if (passes == passes_cache_) return;
+    const int flags = fcntl(descriptor_, F_GETFL);
+    const int wanted = passes ? flags | O_DIRECT : flags & ~O_DIRECT;
+    const bool is_done =
+        flags >= 0 && fcntl(descriptor_, F_SETFL, wanted) == 0;
+    if (!is_done) may_pass_cache_ = false;  // tmpfs, for example.
+    passes_cache_ = passes && is_done;
+  }
+
+  void StartWriteBack() {
+    if (size_bytes_ - handed_over_bytes_ < kWriteBackBytes) return;
+    // A hint: what it cannot start, Sync() does and reports.
+    (void)sync_file_range(descriptor_, handed_over_bytes_,
+                          size_bytes_ - handed_over_bytes_,
+                          SYNC_FILE_RANGE_WRITE);
+    handed_over_bytes_ = size_bytes_;
+  }
+
   const std::string path_;
   const int descriptor_;
   int64_t size_bytes_ = 0;
   int64_t handed_over_bytes_ = 0;
+  bool may_pass_cache_ = true;
+  bool passes_cache_ = false;
 };
 
 class RealReadableFile final : public ReadableFile {

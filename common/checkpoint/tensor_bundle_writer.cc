@@ -1,5 +1,6 @@
 #include "common/checkpoint/tensor_bundle_writer.h"
 
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -16,11 +17,11 @@
 namespace muster {
 namespace {
 
-// Small tensors are gathered into writes of this size.
-constexpr size_t kBufferBytes = 1 << 20;
+// Everything is gathered into writes of this size, which begin at pages.
+constexpr size_t kBufferBytes = 4 << 20;
 // The checksum is computed over pieces that stay in the cache until they are
-// written.
-constexpr size_t kPieceBytes = 1 << 20;
+// copied.
+constexpr size_t kPieceBytes = 256 << 10;
 
 absl::Span<const uint8_t> AsBytes(absl::string_view text) {
   return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(text.data()),
@@ -40,7 +41,8 @@ TensorBundleWriter::TensorBundleWriter(Disk* disk, absl::string_view prefix,
     : disk_(disk),
       folder_(FolderOf(prefix)),
       data_path_(PartDataPath(prefix, shard.index, shard.count)),
-      index_path_(PartIndexPath(prefix, shard.index, shard.count)) {}
+      index_path_(PartIndexPath(prefix, shard.index, shard.count)),
+      buffer_(Buffer::Allocate(kBufferBytes)) {}
 
 absl::StatusOr<std::unique_ptr<TensorBundleWriter>> TensorBundleWriter::Create(
     Disk* disk, absl::string_view prefix, BundleShard shard) {
@@ -57,7 +59,6 @@ absl::StatusOr<std::unique_ptr<TensorBundleWriter>> TensorBundleWriter::Create(
       new TensorBundleWriter(disk, prefix, shard));
   RETURN_IF_ERROR(disk->MakeFolder(writer->folder_));
   ASSIGN_OR_RETURN(writer->data_, disk->Create(writer->data_path_));
-  writer->buffer_.reserve(kBufferBytes);
   return writer;
 }
 
@@ -233,19 +234,20 @@ absl::Status TensorBundleWriter::WriteIndex() {
 
 absl::Status TensorBundleWriter::WriteBytes(absl::Span<const uint8_t> bytes) {
   offset_ += bytes.size();
-  if (bytes.size() > kBufferBytes - buffer_.size()) {
-    RETURN_IF_ERROR(FlushBuffer());
+  while (!bytes.empty()) {
+    const auto part = bytes.subspan(0, kBufferBytes - buffered_bytes_);
+    std::memcpy(buffer_->data() + buffered_bytes_, part.data(), part.size());
+    buffered_bytes_ += part.size();
+    bytes.remove_prefix(part.size());
+    if (buffered_bytes_ == kBufferBytes) RETURN_IF_ERROR(FlushBuffer());
   }
-  if (bytes.size() >= kBufferBytes) return Keep(data_->Append(bytes));
-  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
   return absl::OkStatus();
 }
 
 absl::Status TensorBundleWriter::FlushBuffer() {
-  if (buffer_.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(Keep(data_->Append(buffer_)));
-  buffer_.clear();
-  return absl::OkStatus();
+  if (buffered_bytes_ == 0) return absl::OkStatus();
+  const size_t size_bytes = std::exchange(buffered_bytes_, 0);
+  return Keep(data_->Append({buffer_->data(), size_bytes}));
 }
 
 absl::Status TensorBundleWriter::Keep(absl::Status status) {

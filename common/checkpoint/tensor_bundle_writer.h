@@ -1,6 +1,7 @@
 #ifndef COMMON_CHECKPOINT_TENSOR_BUNDLE_WRITER_H_
 #define COMMON_CHECKPOINT_TENSOR_BUNDLE_WRITER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "absl/types/span.h"
 #include "common/checkpoint/disk.h"
 #include "common/checkpoint/tensor_slice.h"
+#include "common/tensor/buffer.h"
 #include "common/tensor/shape.h"
 #include "common/tensor/tensor.h"
 #include "proto/checkpoint.pb.h"
@@ -92,7 +94,8 @@ class TensorBundleWriter {
   const std::string index_path_;
 
   std::unique_ptr<WritableFile> data_;
-  std::vector<uint8_t> buffer_;  // Not yet in data_.
+  const std::shared_ptr<Buffer> buffer_;
+  size_t buffered_bytes_ = 0;  // Of buffer_; not yet in data_.
   int64_t offset_ = 0;
   // By key; those of partitioned tensors gather their slices.
   std::map<std::string, proto::BundleEntry> entries_;

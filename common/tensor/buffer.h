@@ -17,7 +17,7 @@ class Buffer {
  public:
   static constexpr size_t kAlignmentBytes = 64;
 
-  // Uninitialized memory. Dies when the machine has no memory left, as operator
+  // Uninitialized memory; from 4 MiB on it begins at a page. Dies when the machine has no memory left, as operator
   // new does; sizes that came from outside are checked against a limit first.
   static std::shared_ptr<Buffer> Allocate(size_t size_bytes);
 
