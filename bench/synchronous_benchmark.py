@@ -8,7 +8,9 @@
            one worker, and two over shared memory, raw sockets and gRPC
   scaling  two workers on a core each beside one worker on one core, at the same
            global batch
-  images   the same of MobileNetV2 at 224x224, 32 images a step
+  images   the same of MobileNetV2 at 224x224, 32 images a step; and beside two
+           that know nothing of each other, with half of the images each, at the
+           same time: what the machine's two cores give
   memory   what a rank takes beyond its weights and the optimizer's slots
   overlap  50 MB of weights in 8 layers: gradients that travel during backward
            beside gradients that travel after it, over raw sockets on this host
@@ -166,6 +168,22 @@ class Runner:
                     _children(process.pid)), log)
             return _summary(folder / "run")
 
+    def apart(self, job):
+        """As launch() of one worker, twice at the same time, each pinned."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "bench.job").write_text(job.text(), encoding="utf-8")
+            with open(folder / "log", "w+", encoding="utf-8") as log:
+                processes = [subprocess.Popen(
+                    [*self._before_others(job), "taskset", "-c", str(index),
+                     self._bin_dir / "worker/worker",
+                     f"--job={folder}/bench.job",
+                     f"--run_dir={folder}/run{index}"],
+                    stdout=log, stderr=log, start_new_session=True)
+                             for index in range(2)]
+                _finish(processes, None, log)
+            return [_summary(folder / f"run{index}") for index in range(2)]
+
     def between_namespaces(self, job):
         """As launch() of two workers, each pinned and in its namespace."""
         with tempfile.TemporaryDirectory() as name:
@@ -271,6 +289,7 @@ def measure_efficiency(runner, name, job, figures):
     figures[f"{name}, 1 worker, ms"].append(alone)
     figures[f"{name}, 2 workers, ms"].append(together)
     figures[f"{name}, efficiency"].append(alone / together / 2)
+    return alone, together
 
 
 def measure_scaling(runner, data_dir, figures):
@@ -281,7 +300,14 @@ def measure_scaling(runner, data_dir, figures):
 
 
 def measure_images(runner, figures):
-    measure_efficiency(runner, "images", Job(MobileNetV2(), 32, 8), figures)
+    job = Job(MobileNetV2(), 32, 8)
+    alone, together = measure_efficiency(runner, "images", job, figures)
+    half = dataclasses.replace(job, batch_size=16)
+    # Of the two, the slower: those in sync wait for it.
+    apart = max(map(step_ms, runner.apart(half)))
+    figures["images, 2 apart, ms"].append(apart)
+    figures["images, 2 apart, efficiency"].append(alone / apart / 2)
+    figures["images, in sync beside apart"].append(apart / together)
 
 
 class MemoryWatch:
@@ -396,6 +422,8 @@ def budget_of(name):
         return STEP_BUDGET_MS
     if name == "images, efficiency":
         return IMAGES_EFFICIENCY_BUDGET
+    if name.endswith("apart, efficiency"):
+        return None
     if name.endswith("efficiency"):
         return EFFICIENCY_BUDGET
     if name.endswith("part of the ideal"):
