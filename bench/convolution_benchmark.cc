@@ -18,7 +18,6 @@
 
 #include "absl/status/statusor.h"
 #include "bench/measure.h"
-#include "common/base/thread_pool.h"
 #include "common/kernels/cpu/cpu_kernels.h"
 #include "common/kernels/cpu/intra_op_threads.h"
 #include "common/kernels/kernel.h"
@@ -91,7 +90,7 @@ constexpr const char* kSuffixes[kPartCount] = {"", "BackpropInput",
 // One of the three ops on our kernels.
 class Ours {
  public:
-  Ours(const Layer& layer, int64_t batch, int part, ThreadPool* pool) {
+  Ours(const Layer& layer, int64_t batch, int part, int thread_count) {
     const TensorType x = {DType::kFloat32,
                           {batch, layer.extent, layer.extent, layer.inputs}};
     const TensorType y = {
@@ -109,7 +108,7 @@ class Ours {
                        {"padding", std::string("SAME")}},
         .inputs = {types[part][0], types[part][1]},
         .outputs = {types[part][2]}};
-    kernel_ = OrDie(CpuKernels().Create(spec, pool));
+    kernel_ = OrDie(CpuKernels().Create(spec, thread_count));
     for (const TensorType& type : types[part]) {
       tensors_.push_back(Tensor::Full(type.dtype, type.shape, 0.5));
     }
@@ -200,40 +199,53 @@ class Direct {
 };
 
 int Main(int64_t batch, int thread_count, int rounds) {
-  ThreadPool pool("bench", std::max(1, thread_count - 1));
-  UseOpenMpThreads(thread_count);
   std::printf("batch %lld, %d thread(s), ms\n", static_cast<long long>(batch),
               thread_count);
+  const std::vector<Layer> layers = MobileNetLayers();
+  const auto median_ms = [&](auto* convolution) {
+    convolution->Run();
+    std::vector<double> micros;
+    for (int round = 0; round < rounds; ++round) {
+      micros.push_back(MicrosecondsOf([&] { convolution->Run(); }));
+    }
+    return Median(micros) / 1000;
+  };
+  // One after the other: OpenMP's threads spin for a while after they have
+  // worked, on the cores that ours want.
+  std::vector<double> ours_ms, direct_ms;
+  for (const Layer& layer : layers) {
+    for (int part = 0; part < kPartCount; ++part) {
+      Ours ours(layer, batch, part, thread_count);
+      ours_ms.push_back(median_ms(&ours));
+    }
+  }
+  UseOpenMpThreads(thread_count);
+  for (const Layer& layer : layers) {
+    for (int part = 0; part < kPartCount; ++part) {
+      Direct direct(layer, batch, part);
+      direct_ms.push_back(median_ms(&direct));
+    }
+  }
   double ours_total = 0;
   double direct_total = 0;
-  for (const Layer& layer : MobileNetLayers()) {
+  size_t measured = 0;
+  for (const Layer& layer : layers) {
     std::printf("%3lld x %4lld -> %4lld window %lld stride %lld x%d",
                 static_cast<long long>(layer.extent),
                 static_cast<long long>(layer.inputs),
                 static_cast<long long>(layer.outputs),
                 static_cast<long long>(layer.window),
                 static_cast<long long>(layer.stride), layer.count);
-    for (int part = 0; part < kPartCount; ++part) {
+    for (int part = 0; part < kPartCount; ++part, ++measured) {
       // The images need no gradient.
       if (part == 1 && layer.inputs == 3) continue;
-      Ours ours(layer, batch, part, thread_count > 1 ? &pool : nullptr);
-      Direct direct(layer, batch, part);
-      ours.Run();
-      direct.Run();
-      std::vector<double> ours_micros;
-      std::vector<double> direct_micros;
-      for (int round = 0; round < rounds; ++round) {
-        ours_micros.push_back(MicrosecondsOf([&] { ours.Run(); }));
-        direct_micros.push_back(MicrosecondsOf([&] { direct.Run(); }));
-      }
-      const double a = Median(ours_micros) / 1000;
-      const double b = Median(direct_micros) / 1000;
-      std::printf("  | %7.2f %7.2f %5.2f", a, b, a / b);
-      ours_total += a * layer.count;
-      direct_total += b * layer.count;
+      const double ours = ours_ms[measured];
+      const double direct = direct_ms[measured];
+      std::printf("  | %7.2f %7.2f %5.2f", ours, direct, ours / direct);
+      ours_total += ours * layer.count;
+      direct_total += direct * layer.count;
     }
     std::printf("\n");
-    std::fflush(stdout);
   }
   std::printf("all of a step: %.1f, oneDNN alone %.1f, ratio %.2f\n",
               ours_total, direct_total, ours_total / direct_total);

@@ -25,13 +25,13 @@ void KernelRegistry::Register(absl::string_view op, Factory factory) {
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Create(
-    const KernelSpec& spec, ThreadPool* pool) const {
+    const KernelSpec& spec, int thread_count) const {
   const auto found = factories_.find(spec.op);
   if (found != factories_.end()) {
     const std::vector<Factory>& factories = found->second;
     for (auto factory = factories.rbegin(); factory != factories.rend();
          ++factory) {
-      auto kernel = (*factory)(spec, pool);
+      auto kernel = (*factory)(spec, thread_count);
       if (kernel.ok() || !absl::IsUnimplemented(kernel.status())) {
         return kernel;
       }

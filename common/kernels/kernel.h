@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/base/thread_pool.h"
 #include "common/tensor/attributes.h"
 #include "common/tensor/tensor.h"
 
@@ -67,10 +66,10 @@ class Kernel {
 // The kernels of one device. Filled once, then constant and so thread-safe.
 class KernelRegistry {
  public:
-  // May use `pool` (null: none) for as long as the kernel lives. kUnimplemented
-  // says that this device has no kernel for these types.
+  // Of a kernel that may run on so many threads at a time. kUnimplemented says
+  // that this device has no kernel for these types.
   using Factory = std::function<absl::StatusOr<std::unique_ptr<Kernel>>(
-      const KernelSpec& spec, ThreadPool* pool)>;
+      const KernelSpec& spec, int thread_count)>;
 
   // A later registration of an op is tried first and falls back to the earlier
   // ones when it answers kUnimplemented.
@@ -78,7 +77,7 @@ class KernelRegistry {
 
   //   kUnimplemented  names the op and its types
   absl::StatusOr<std::unique_ptr<Kernel>> Create(const KernelSpec& spec,
-                                                 ThreadPool* pool) const;
+                                                 int thread_count) const;
 
   std::vector<std::string> ops() const;
 

@@ -22,14 +22,14 @@ class NamedKernel : public Kernel {
 };
 
 KernelRegistry::Factory Makes(std::string name) {
-  return [name](const KernelSpec&, ThreadPool*) {
+  return [name](const KernelSpec&, int) {
     return std::make_unique<NamedKernel>(name);
   };
 }
 
 KernelRegistry::Factory Fails(absl::Status status) {
   return [status](const KernelSpec&,
-                  ThreadPool*) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+                  int) -> absl::StatusOr<std::unique_ptr<Kernel>> {
     return status;
   };
 }
@@ -52,7 +52,7 @@ TEST(KernelRegistryTest, TheLatestRegistrationIsTriedFirst) {
   KernelRegistry registry;
   registry.Register("Add", Makes("plain"));
   registry.Register("Add", Makes("fast"));
-  EXPECT_EQ(NameOf(registry.Create(AddSpec(), nullptr)), "fast");
+  EXPECT_EQ(NameOf(registry.Create(AddSpec(), 1)), "fast");
   EXPECT_THAT(registry.ops(), ElementsAre("Add"));
 }
 
@@ -60,20 +60,20 @@ TEST(KernelRegistryTest, FallsBackWhenALaterKernelDoesNotKnowTheTypes) {
   KernelRegistry registry;
   registry.Register("Add", Makes("plain"));
   registry.Register("Add", Fails(absl::UnimplementedError("no")));
-  EXPECT_EQ(NameOf(registry.Create(AddSpec(), nullptr)), "plain");
+  EXPECT_EQ(NameOf(registry.Create(AddSpec(), 1)), "plain");
 }
 
 TEST(KernelRegistryTest, AnyOtherErrorOfAFactoryIsTheAnswer) {
   KernelRegistry registry;
   registry.Register("Add", Makes("plain"));
   registry.Register("Add", Fails(absl::InternalError("broken")));
-  EXPECT_THAT(registry.Create(AddSpec(), nullptr),
+  EXPECT_THAT(registry.Create(AddSpec(), 1),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("broken")));
 }
 
 TEST(KernelRegistryTest, AMissingKernelIsNamedWithItsTypes) {
   const KernelRegistry registry;
-  EXPECT_THAT(registry.Create(AddSpec(), nullptr),
+  EXPECT_THAT(registry.Create(AddSpec(), 1),
               StatusIs(absl::StatusCode::kUnimplemented,
                        HasSubstr("Add (float32[2], float32[]) -> "
                                  "(float32[2])")));

@@ -73,11 +73,6 @@ Executable::Executable(Graph graph, const OpRegistry& ops,
       ops_(ops),
       kernels_(kernels),
       options_(options),
-      // The calling thread works too.
-      pool_(options.intra_op_thread_count > 1
-                ? std::make_unique<ThreadPool>(
-                      "intra_op", options.intra_op_thread_count - 1)
-                : nullptr),
       uses_(FindVariableUses(graph_)) {}
 
 Executable::~Executable() = default;
@@ -142,13 +137,14 @@ absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
   DropTypeOperands(&typed);
   ReadReluOutputs(&typed);
   const auto is_supported = [this](const KernelSpec& spec) {
-    return kernels_.Create(spec, pool_.get()).ok();
+    return kernels_.Create(spec, options_.intra_op_thread_count).ok();
   };
   FuseMatMulBias(&typed, is_supported);
   FuseImageOps(&typed, is_supported);
   return PlanBuilder::Build(DropDeadNodes(typed, ops_),
                             {.kernels = kernels_,
-                             .pool = pool_.get(),
+                             .intra_op_thread_count =
+                                 options_.intra_op_thread_count,
                              .uses = uses_,
                              .link = options_.replica_link,
                              .bytes_max = options_.plan_bytes_max});

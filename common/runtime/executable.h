@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/base/thread_pool.h"
 #include "common/graph/graph.h"
 #include "common/graph/op_registry.h"
 #include "common/kernels/kernel.h"
@@ -101,7 +100,6 @@ class Executable {
   const OpRegistry& ops_;
   const KernelRegistry& kernels_;
   const ExecutableOptions options_;
-  std::unique_ptr<ThreadPool> pool_;  // Null for one thread. Outlives plans_.
   std::vector<VariableUse> uses_;
   std::unique_ptr<VariableSession> session_;  // Null without variables.
   // Null when what this replica knows of its own arguments is all it needs.

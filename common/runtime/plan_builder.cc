@@ -170,7 +170,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PlanBuilder::MakeKernel(
   if (options_.link != nullptr && IsReplicaOp(node.op)) {
     return MakeReplicaKernel(spec, node.name, options_.link);
   }
-  return options_.kernels.Create(spec, options_.pool);
+  return options_.kernels.Create(spec, options_.intra_op_thread_count);
 }
 
 void PlanBuilder::FoldConstant(int node_index) {

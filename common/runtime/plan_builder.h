@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/base/thread_pool.h"
 #include "common/graph/graph.h"
 #include "common/kernels/kernel.h"
 #include "common/runtime/arena_planner.h"
@@ -28,14 +27,14 @@ class PlanBuilder {
  public:
   struct Options {
     const KernelRegistry& kernels;
-    ThreadPool* pool = nullptr;          // Null: one thread.
+    int intra_op_thread_count = 1;
     absl::Span<const VariableUse> uses;  // As the session knows them.
     ReplicaLink* link = nullptr;         // Null: the step runs alone.
     int64_t bytes_max = 0;
   };
 
-  // `typed_graph` and `options` are borrowed for the call; kernels, pool and
-  // the memory of constants outlive the plan.
+  // `typed_graph` and `options` are borrowed for the call; kernels and the
+  // memory of constants outlive the plan.
   //   kUnimplemented      the device has no kernel for a node
   //   kResourceExhausted  the values need more than bytes_max
   static absl::StatusOr<std::unique_ptr<Plan>> Build(const Graph& typed_graph,

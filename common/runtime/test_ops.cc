@@ -128,7 +128,7 @@ void Register(KernelRegistry* kernels, absl::string_view op,
   kernels->Register(
       op,
       [=](const KernelSpec&,
-          ThreadPool*) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+          int) -> absl::StatusOr<std::unique_ptr<Kernel>> {
         return std::make_unique<FunctionKernel<Body>>(body, shared_input_count);
       });
 }

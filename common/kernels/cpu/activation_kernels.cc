@@ -140,7 +140,7 @@ void RegisterGelu(KernelRegistry* registry, absl::string_view op) {
   registry->Register(
       op,
       [](const KernelSpec& spec,
-         ThreadPool*) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+         int) -> absl::StatusOr<std::unique_ptr<Kernel>> {
         if (spec.outputs[0].dtype != DType::kFloat32) {
           return absl::UnimplementedError("float32 only");
         }

@@ -325,7 +325,7 @@ void RegisterCpuArithmeticKernels(KernelRegistry* registry) {
   registry->Register(
       "Select",
       [](const KernelSpec& spec,
-         ThreadPool*) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+         int) -> absl::StatusOr<std::unique_ptr<Kernel>> {
         if (spec.outputs[0].dtype != DType::kFloat32) {
           return absl::UnimplementedError("float32 only");
         }
@@ -335,7 +335,7 @@ void RegisterCpuArithmeticKernels(KernelRegistry* registry) {
     registry->Register(
         op,
         [](const KernelSpec& spec,
-           ThreadPool*) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+           int) -> absl::StatusOr<std::unique_ptr<Kernel>> {
           if (spec.outputs[0].dtype != DType::kFloat32) {
             return absl::UnimplementedError("float32 only");
           }

@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/status_macros.h"
-#include "common/base/thread_pool.h"
 #include "common/kernels/cpu/register.h"
 #include "common/kernels/cpu/vectorized.h"
 #include "common/kernels/kernel.h"
@@ -67,7 +66,7 @@ class RoundKernel : public Kernel {
   }
 };
 
-KernelOr MakeCast(const KernelSpec& spec, ThreadPool*) {
+KernelOr MakeCast(const KernelSpec& spec, int) {
   const DType from = spec.inputs[0].dtype;
   const DType to = spec.outputs[0].dtype;
   if (from == DType::kBfloat16 && to == DType::kFloat32) {
@@ -253,7 +252,7 @@ bool IsFlat(const KernelSpec& spec) {
 }
 
 KernelOr MakeWidened(const KernelRegistry& registry, const KernelSpec& spec,
-                     ThreadPool* pool) {
+                     int thread_count) {
   if (!HasBfloat16(spec.inputs) && !HasBfloat16(spec.outputs)) {
     return absl::UnimplementedError("no bfloat16");
   }
@@ -261,7 +260,7 @@ KernelOr MakeWidened(const KernelRegistry& registry, const KernelSpec& spec,
     KernelSpec block = Widened(spec);
     for (TensorType& type : block.inputs) type.shape = {count};
     block.outputs[0].shape = {count};
-    return registry.Create(block, pool);
+    return registry.Create(block, thread_count);
   };
   if (IsFlat(spec)) {
     const int64_t count = spec.outputs[0].shape.element_count();
@@ -270,7 +269,7 @@ KernelOr MakeWidened(const KernelRegistry& registry, const KernelSpec& spec,
     return std::make_unique<BlockedKernel>(spec.inputs.size(), count,
                                            std::move(block), std::move(rest));
   }
-  ASSIGN_OR_RETURN(auto kernel, registry.Create(Widened(spec), pool));
+  ASSIGN_OR_RETURN(auto kernel, registry.Create(Widened(spec), thread_count));
   return std::make_unique<WidenedKernel>(spec, std::move(kernel));
 }
 
@@ -282,8 +281,8 @@ void RegisterCpuBfloat16Kernels(KernelRegistry* registry) {
   for (const std::string& op : registry->ops()) {
     if (IsLeftOut(op)) continue;
     registry->Register(op,
-                       [registry](const KernelSpec& spec, ThreadPool* pool) {
-                         return MakeWidened(*registry, spec, pool);
+                       [registry](const KernelSpec& spec, int thread_count) {
+                         return MakeWidened(*registry, spec, thread_count);
                        });
   }
   registry->Register("Cast", MakeCast);

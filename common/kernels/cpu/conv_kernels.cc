@@ -15,6 +15,7 @@
 #include "common/kernels/cpu/batch_moments.h"
 #include "common/kernels/cpu/intra_op_threads.h"
 #include "common/kernels/cpu/onednn.h"
+#include "common/kernels/cpu/onednn_conv.h"
 #include "common/kernels/cpu/register.h"
 #include "common/kernels/cpu/vectorized.h"
 #include "common/kernels/image_geometry.h"
@@ -23,15 +24,11 @@
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 #include "common/tensor/tensor.h"
-#include "common/tensor/window.h"
 #include "dnnl.hpp"
 
-// Convolutions by oneDNN. Images stay as they are, channels last: oneDNN is as
-// fast on them as on its own blocked layouts (bench/convolution_benchmark), and
-// nothing has to be converted between kernels. Only weights, which are small,
-// are brought into the layout that a primitive asks for.
+// Convolutions by oneDNN:
 //
-//   Conv2D(x, kernel), its two BackpropOps, and the depthwise ones
+//   Conv2D(x, kernel), Conv2DBackpropInput, and the depthwise ones
 //   FusedConv2D{activation}(x, kernel, bias) and
 //   FusedConv2D{activation, epsilon}(x, kernel, scale, offset, mean, variance)
 //     as the runtime's rewrites make them; the latter is followed by a batch
@@ -42,10 +39,13 @@ namespace muster {
 namespace {
 
 using dnnl::memory;
+using internal::ConvDescs;
 using internal::ConvGeometry;
 using internal::ConvPart;
+using internal::ConvStrip;
 using internal::OneDnnCall;
 using internal::OneDnnEngine;
+using internal::WeightReorder;
 
 enum class Activation { kNone, kRelu, kRelu6 };
 
@@ -92,56 +92,10 @@ struct ScaleColumns {
   }
 };
 
-// How oneDNN sees a convolution.
-struct ConvDescs {
-  ConvDescs(const ConvGeometry& g, memory::data_type type)
-      : x({g.batch, g.input_channels, g.height.input_extent,
-           g.width.input_extent},
-          type, memory::format_tag::nhwc),
-        y({g.batch, g.output_channels, g.height.output_extent,
-           g.width.output_extent},
-          type, memory::format_tag::nhwc),
-        bias({g.output_channels}, type, memory::format_tag::a),
-        strides{g.height.stride, g.width.stride},
-        dilations{g.height.dilation - 1, g.width.dilation - 1},
-        padding_before{g.height.padding_before, g.width.padding_before},
-        padding_after{g.height.padding_after, g.width.padding_after} {
-    const int64_t inputs = g.group_inputs();
-    const int64_t outputs = g.group_outputs();
-    const int64_t rows = g.height.window_extent;
-    const int64_t columns = g.width.window_extent;
-    // Ours is [height, width, inputs of a group, groups * outputs].
-    const int64_t input_stride = g.output_channels;
-    const int64_t column_stride = inputs * input_stride;
-    memory::dims dims = {outputs, inputs, rows, columns};
-    memory::dims kernel_strides = {1, input_stride, columns * column_stride,
-                                   column_stride};
-    if (g.groups > 1) {
-      dims.insert(dims.begin(), g.groups);
-      kernel_strides.insert(kernel_strides.begin(), outputs);
-    }
-    own_kernel = memory::desc(dims, type, kernel_strides);
-    any_kernel = memory::desc(dims, type, memory::format_tag::any);
-  }
-
-  dnnl::convolution_forward::primitive_desc Forward(
-      bool has_bias, const dnnl::primitive_attr& attributes) const {
-    return {dnnl::convolution_forward::desc(
-                dnnl::prop_kind::forward_inference,
-                dnnl::algorithm::convolution_direct, x, any_kernel,
-                has_bias ? bias : memory::desc(), y, strides, dilations,
-                padding_before, padding_after),
-            attributes, OneDnnEngine()};
-  }
-
-  memory::desc x, y, bias, own_kernel, any_kernel;
-  memory::dims strides, dilations, padding_before, padding_after;
-};
-
 class OneDnnConv : public Kernel {
  public:
   static absl::StatusOr<std::unique_ptr<Kernel>> Create(const KernelSpec& spec,
-                                                        ThreadPool* pool) {
+                                                        int thread_count) {
     for (const TensorType& type : spec.inputs) {
       if (type.shape.element_count() == 0) {
         return absl::UnimplementedError("nothing to convolve");
@@ -150,7 +104,7 @@ class OneDnnConv : public Kernel {
     if (spec.outputs[0].shape.element_count() == 0) {
       return absl::UnimplementedError("nothing to convolve");
     }
-    auto kernel = std::unique_ptr<OneDnnConv>(new OneDnnConv(pool));
+    auto kernel = std::unique_ptr<OneDnnConv>(new OneDnnConv(thread_count));
     try {
       RETURN_IF_ERROR(kernel->Init(spec));
     } catch (const dnnl::error& error) {
@@ -162,20 +116,15 @@ class OneDnnConv : public Kernel {
   size_t scratch_bytes() const override { return scratch_bytes_; }
 
   absl::Status Run(const KernelArguments& arguments) override {
-    UseOpenMpThreads(thread_count_);
-    if (geometry_.part == ConvPart::kBackpropKernel) {
-      return RunBackpropKernel(arguments);
-    }
+    UseOpenMpThreads(team_size_ > 1 ? 1 : thread_count_);
     uint8_t* const scratch = arguments.scratch.data();
     const void* kernel = arguments.inputs[1]->raw_data();
     if (input_count_ == 6) {
       FoldNormalization(arguments, scratch);
       kernel = scratch + folded_offset_;
     }
-    if (reorders_kernel_) {
-      reorder_.SetData(0, kernel);
-      reorder_.SetData(1, scratch + packed_offset_);
-      RETURN_IF_ERROR(reorder_.Run());
+    if (reorder_.is_needed()) {
+      RETURN_IF_ERROR(reorder_.Run(kernel, scratch + packed_offset_));
       kernel = scratch + packed_offset_;
     }
     const void* bias = nullptr;
@@ -185,8 +134,8 @@ class OneDnnConv : public Kernel {
   }
 
  private:
-  explicit OneDnnConv(ThreadPool* pool)
-      : thread_count_(IntraOpThreadCount(pool)) {}
+  explicit OneDnnConv(int thread_count)
+      : thread_count_(IntraOpThreadCount(thread_count)) {}
 
   absl::Status Init(const KernelSpec& spec) {
     ASSIGN_OR_RETURN(geometry_, ConvGeometry::Of(spec));
@@ -203,23 +152,13 @@ class OneDnnConv : public Kernel {
         activation_,
         FindActivation(spec.attributes.GetOr<std::string>("activation", "")));
     epsilon_ = spec.attributes.GetOr("epsilon", 0.0);
-    ChooseSlices(SizeOf(spec.outputs[0].dtype));
-    const ConvDescs descs(sliced_, type);
+    element_bytes_ = static_cast<int64_t>(SizeOf(spec.outputs[0].dtype));
+    ChooseSlices();
     UseOpenMpThreads(team_size_ > 1 ? 1 : thread_count_);
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    switch (geometry_.part) {
-      case ConvPart::kForward:
-        InitForward(descs, attributes);
-        break;
-      case ConvPart::kBackpropInput:
-        InitBackpropInput(descs, attributes);
-        break;
-      case ConvPart::kBackpropKernel:
-        InitBackpropKernel(descs, attributes);
-        break;
+    if (strips_.empty()) InitSlice(ConvDescs(sliced_, type));
+    for (const ConvStrip& strip : strips_) {
+      InitSlice(ConvDescs(strip.geometry, type));
     }
-    UseOpenMpThreads(thread_count_);
     if (has_moments_) {
       const int64_t rows = ResultElements() / sliced_.output_channels;
       const int64_t most = MomentsBlockRows(sliced_.output_channels);
@@ -233,33 +172,46 @@ class OneDnnConv : public Kernel {
   // Each thread goes through images of its own, a few at a time: what comes
   // after the convolution finds its results in the thread's cache, and threads
   // wait for each other once. A window of one element sees nothing but its own
-  // pixel, and then any run of pixels will do. Where there is too little to
-  // divide, oneDNN divides the work.
-  void ChooseSlices(size_t element_bytes) {
-    sliced_ = geometry_;
-    if (geometry_.part == ConvPart::kBackpropKernel) return;
-    if (IsPointwise()) {
-      sliced_.width.input_extent = geometry_.batch *
-                                   geometry_.height.input_extent *
-                                   geometry_.width.input_extent;
-      sliced_.width.output_extent = sliced_.width.input_extent;
-      sliced_.height.input_extent = sliced_.height.output_extent = 1;
-      sliced_.batch = 1;
-    }
-    int64_t& units = IsPointwise() ? sliced_.width.input_extent : sliced_.batch;
+  // pixel, and then any run of pixels will do. Of few images threads take
+  // strips, and where these cannot be had oneDNN divides the work.
+  void ChooseSlices() {
+    const bool is_pointwise = internal::IsPointwise(geometry_);
+    sliced_ = is_pointwise ? internal::AsOneRow(geometry_) : geometry_;
+    int64_t& units = is_pointwise ? sliced_.width.input_extent : sliced_.batch;
     const int64_t unit_count = units;
-    const auto unit_bytes =
-        static_cast<int64_t>(OutputElements() / unit_count * element_bytes);
+    const auto unit_bytes = OutputElements() / unit_count * element_bytes_;
     units = std::clamp<int64_t>(kSliceBytes / unit_bytes, 1, unit_count);
     while (!DividesWell(unit_count, units)) --units;
     slice_count_ = unit_count / units;
     if (slice_count_ < thread_count_) {
       slice_count_ = 1;
       units = unit_count;
+      if (!is_pointwise) CutIntoStrips();
     }
-    if (IsPointwise()) sliced_.width.output_extent = units;
+    if (is_pointwise) sliced_.width.output_extent = units;
     team_size_ =
         static_cast<int>(std::min<int64_t>(thread_count_, slice_count_));
+  }
+
+  // Strips of as many rows each.
+  void CutIntoStrips() {
+    const bool makes_input = geometry_.part == ConvPart::kBackpropInput;
+    const int64_t rows = makes_input ? geometry_.height.input_extent
+                                     : geometry_.height.output_extent;
+    int64_t count = (thread_count_ + geometry_.batch - 1) / geometry_.batch;
+    while (count < rows && rows % count != 0) ++count;
+    if (count > rows) return;
+    std::vector<ConvStrip> strips;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto strip = internal::StripOf(geometry_, rows / count * i,
+                                           rows / count * (i + 1));
+      if (!strip) return;
+      strips.push_back(*strip);
+      strips.back().geometry.batch = 1;
+    }
+    sliced_ = strips[0].geometry;
+    slice_count_ = geometry_.batch * count;
+    strips_ = std::move(strips);
   }
 
   // Whether slices of so many units are alike, and no thread is left with much
@@ -269,14 +221,6 @@ class OneDnnConv : public Kernel {
     const int64_t slices = unit_count / units;
     return unit_count % units == 0 &&
            (slices % thread_count_ == 0 || slices >= 8 * thread_count_);
-  }
-
-  bool IsPointwise() const {
-    const auto is_single = [](const WindowAxis& axis) {
-      return axis.window_extent == 1 && axis.stride == 1 &&
-             axis.padding_before == 0 && axis.padding_after == 0;
-    };
-    return is_single(geometry_.height) && is_single(geometry_.width);
   }
 
   // Of one slice.
@@ -297,6 +241,20 @@ class OneDnnConv : public Kernel {
     return geometry_.part == ConvPart::kBackpropInput ? ResultElements()
                                                       : InputElements();
   }
+  // Where a slice's source begins, in elements.
+  int64_t SourceOffset(int64_t slice) const {
+    if (strips_.empty()) return slice * SourceElements();
+    const bool makes_input = geometry_.part == ConvPart::kBackpropInput;
+    const int64_t rows = makes_input ? geometry_.height.output_extent
+                                     : geometry_.height.input_extent;
+    const int64_t row_elements =
+        makes_input ? geometry_.width.output_extent * geometry_.output_channels
+                    : geometry_.width.input_extent * geometry_.input_channels;
+    const auto strip_count = static_cast<int64_t>(strips_.size());
+    return (slice / strip_count * rows +
+            strips_[slice % strip_count].source_begin) *
+           row_elements;
+  }
 
   size_t Reserve(size_t bytes) {
     const size_t offset = scratch_bytes_;
@@ -304,25 +262,24 @@ class OneDnnConv : public Kernel {
     return offset;
   }
 
-  // Between our layout of the kernel and `packed`.
-  void InitReorder(const memory::desc& from, const memory::desc& to,
-                   const memory::desc& packed) {
-    reorders_kernel_ = from != to;
-    if (!reorders_kernel_) return;
-    packed_offset_ = Reserve(packed.get_size());
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const dnnl::reorder::primitive_desc desc(OneDnnEngine(), from,
-                                             OneDnnEngine(), to, attributes);
-    reorder_ = OneDnnCall(dnnl::reorder(desc));
-    reorder_.AddOperand(DNNL_ARG_FROM, from);
-    reorder_.AddOperand(DNNL_ARG_TO, to);
-    if (const size_t bytes = desc.scratchpad_desc().get_size(); bytes > 0) {
-      reorder_scratchpad_ = memory(desc.scratchpad_desc(), OneDnnEngine());
-      const int operand =
-          reorder_.AddOperand(DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc());
-      reorder_.SetData(operand, reorder_scratchpad_.get_data_handle());
+  // What runs one kind of slice. All kinds take weights in the same layout.
+  void InitSlice(ConvDescs descs) {
+    const bool is_first = calls_.empty();
+    if (!is_first) {
+      descs.kernel = packed_;
+    } else if (input_count_ == 6) {
+      folded_offset_ = Reserve(descs.own_kernel.get_size());
+      bias_offset_ = Reserve(descs.bias.get_size());
+      factors_offset_ = Reserve(descs.bias.get_size());
     }
+    if (geometry_.part == ConvPart::kBackpropInput) {
+      InitBackpropInput(descs);
+    } else {
+      InitForward(descs);
+    }
+    if (!is_first) return;
+    reorder_.Init(descs.own_kernel, packed_);
+    if (reorder_.is_needed()) packed_offset_ = Reserve(packed_.get_size());
   }
 
   // One call for each thread of the team; operands 0 to 2 are those given, 3
@@ -342,16 +299,10 @@ class OneDnnConv : public Kernel {
     }
   }
 
-  void InitForward(const ConvDescs& descs,
-                   const dnnl::primitive_attr& attributes) {
+  void InitForward(const ConvDescs& descs) {
     const bool has_bias = input_count_ > 2;
-    const auto desc = descs.Forward(has_bias, attributes);
-    if (input_count_ == 6) {
-      folded_offset_ = Reserve(descs.own_kernel.get_size());
-      bias_offset_ = Reserve(descs.bias.get_size());
-      factors_offset_ = Reserve(descs.bias.get_size());
-    }
-    InitReorder(descs.own_kernel, desc.weights_desc(), desc.weights_desc());
+    const auto desc = descs.Forward(has_bias, internal::ConvAttributes());
+    packed_ = desc.weights_desc();
     std::vector<std::pair<int, memory::desc>> operands = {
         {DNNL_ARG_SRC, descs.x},
         {DNNL_ARG_WEIGHTS, desc.weights_desc()},
@@ -361,36 +312,18 @@ class OneDnnConv : public Kernel {
               desc.scratchpad_desc());
   }
 
-  void InitBackpropInput(const ConvDescs& descs,
-                         const dnnl::primitive_attr& attributes) {
+  void InitBackpropInput(const ConvDescs& descs) {
     const dnnl::convolution_backward_data::primitive_desc desc(
         dnnl::convolution_backward_data::desc(
-            dnnl::algorithm::convolution_direct, descs.x, descs.any_kernel,
-            descs.y, descs.strides, descs.dilations, descs.padding_before,
+            dnnl::algorithm::convolution_direct, descs.x, descs.kernel, descs.y,
+            descs.strides, descs.dilations, descs.padding_before,
             descs.padding_after),
-        attributes, OneDnnEngine(), descs.Forward(false, {}));
-    InitReorder(descs.own_kernel, desc.weights_desc(), desc.weights_desc());
+        internal::ConvAttributes(), OneDnnEngine(), descs.Forward(false, {}));
+    packed_ = desc.weights_desc();
     InitCalls(dnnl::convolution_backward_data(desc),
               {{DNNL_ARG_DIFF_DST, descs.y},
                {DNNL_ARG_WEIGHTS, desc.weights_desc()},
                {DNNL_ARG_DIFF_SRC, descs.x}},
-              desc.scratchpad_desc());
-  }
-
-  void InitBackpropKernel(const ConvDescs& descs,
-                          const dnnl::primitive_attr& attributes) {
-    const dnnl::convolution_backward_weights::primitive_desc desc(
-        dnnl::convolution_backward_weights::desc(
-            dnnl::algorithm::convolution_direct, descs.x, descs.any_kernel,
-            descs.y, descs.strides, descs.dilations, descs.padding_before,
-            descs.padding_after),
-        attributes, OneDnnEngine(), descs.Forward(false, {}));
-    InitReorder(desc.diff_weights_desc(), descs.own_kernel,
-                desc.diff_weights_desc());
-    InitCalls(dnnl::convolution_backward_weights(desc),
-              {{DNNL_ARG_SRC, descs.x},
-               {DNNL_ARG_DIFF_DST, descs.y},
-               {DNNL_ARG_DIFF_WEIGHTS, desc.diff_weights_desc()}},
               desc.scratchpad_desc());
   }
 
@@ -416,16 +349,17 @@ class OneDnnConv : public Kernel {
 
   absl::Status RunSlices(const KernelArguments& arguments, const void* kernel,
                          const void* bias) {
-    UseOpenMpThreads(thread_count_);
-    RunOnOpenMpThreads(team_size_, [&](int thread) {
-      OneDnnCall& call = calls_[thread];
-      call.SetData(1, kernel);
-      call.SetData(3, arguments.scratch.data() + scratchpad_offsets_[thread]);
-      if (bias != nullptr) call.SetData(4, bias);
-      const int64_t end = slice_count_ * (thread + 1) / team_size_;
-      for (int64_t i = slice_count_ * thread / team_size_; i < end; ++i) {
-        statuses_[thread] = RunSlice(arguments, i, &call);
-        if (!statuses_[thread].ok()) return;
+    RunParts(team_size_, [&](int part) {
+      const int64_t end = slice_count_ * (part + 1) / team_size_;
+      for (int64_t i = slice_count_ * part / team_size_; i < end; ++i) {
+        const size_t call =
+            i % (calls_.size() / team_size_) * team_size_ + part;
+        calls_[call].SetData(1, kernel);
+        calls_[call].SetData(
+            3, arguments.scratch.data() + scratchpad_offsets_[call]);
+        if (bias != nullptr) calls_[call].SetData(4, bias);
+        statuses_[part] = RunSlice(arguments, i, &calls_[call]);
+        if (!statuses_[part].ok()) return;
       }
     });
     for (absl::Status& status : statuses_) {
@@ -444,12 +378,10 @@ class OneDnnConv : public Kernel {
 
   absl::Status RunSlice(const KernelArguments& arguments, int64_t slice,
                         OneDnnCall* call) {
-    Tensor& output = *arguments.outputs[0];
-    const auto element_bytes = static_cast<int64_t>(SizeOf(output.dtype()));
-    uint8_t* const out =
-        output.mutable_raw_data() + slice * OutputElements() * element_bytes;
+    uint8_t* const out = arguments.outputs[0]->mutable_raw_data() +
+                         slice * OutputElements() * element_bytes_;
     call->SetData(0, arguments.inputs[0]->raw_data() +
-                         slice * SourceElements() * element_bytes);
+                         SourceOffset(slice) * element_bytes_);
     call->SetData(2, out);
     RETURN_IF_ERROR(call->Run());
     Activate(activation_, OutputElements(), reinterpret_cast<float*>(out));
@@ -488,28 +420,15 @@ class OneDnnConv : public Kernel {
     }
   }
 
-  absl::Status RunBackpropKernel(const KernelArguments& arguments) {
-    uint8_t* const output = arguments.outputs[0]->mutable_raw_data();
-    uint8_t* const packed = arguments.scratch.data() + packed_offset_;
-    OneDnnCall& call = calls_[0];
-    call.SetData(0, arguments.inputs[0]->raw_data());
-    call.SetData(1, arguments.inputs[1]->raw_data());
-    call.SetData(2, reorders_kernel_ ? packed : output);
-    call.SetData(3, arguments.scratch.data() + scratchpad_offsets_[0]);
-    RETURN_IF_ERROR(call.Run());
-    if (!reorders_kernel_) return absl::OkStatus();
-    reorder_.SetData(0, packed);
-    reorder_.SetData(1, output);
-    return reorder_.Run();
-  }
-
   // What of a slice is written stays in a second-level cache of 1 MiB or more.
   static constexpr int64_t kSliceBytes = 512 << 10;
 
   const int thread_count_;
   ConvGeometry geometry_;
-  ConvGeometry sliced_;  // Of one slice.
+  ConvGeometry sliced_;  // Of one slice; of all, but for a strip's source.
+  std::vector<ConvStrip> strips_;  // Of an image; none where slices are alike.
   int64_t slice_count_ = 1;
+  int64_t element_bytes_ = 0;
   int input_count_ = 2;
   Activation activation_ = Activation::kNone;
   double epsilon_ = 0;
@@ -518,21 +437,19 @@ class OneDnnConv : public Kernel {
   int64_t blocks_per_slice_ = 0;
 
   int team_size_ = 1;              // Threads that have slices of their own.
-  std::vector<OneDnnCall> calls_;  // By thread.
+  std::vector<OneDnnCall> calls_;  // By strip, then by thread.
   std::vector<absl::Status> statuses_ =
       std::vector<absl::Status>(thread_count_);
 
-  bool reorders_kernel_ = false;
-  OneDnnCall reorder_;
-  memory reorder_scratchpad_;
-
+  memory::desc packed_;  // As oneDNN wants the weights.
+  WeightReorder reorder_;
   size_t scratch_bytes_ = 0;
   size_t folded_offset_ = 0;
   size_t bias_offset_ = 0;
   size_t factors_offset_ = 0;
   size_t packed_offset_ = 0;
   size_t means_offset_ = 0;
-  std::vector<size_t> scratchpad_offsets_;  // By thread.
+  std::vector<size_t> scratchpad_offsets_;  // As calls_.
 };
 
 }  // namespace
@@ -541,9 +458,8 @@ namespace internal {
 
 void RegisterCpuConvKernels(KernelRegistry* registry) {
   for (const char* op :
-       {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropKernel",
-        "DepthwiseConv2D", "DepthwiseConv2DBackpropInput",
-        "DepthwiseConv2DBackpropKernel", "FusedConv2D", "FusedDepthwiseConv2D",
+       {"Conv2D", "Conv2DBackpropInput", "DepthwiseConv2D",
+        "DepthwiseConv2DBackpropInput", "FusedConv2D", "FusedDepthwiseConv2D",
         "Conv2DMoments", "DepthwiseConv2DMoments"}) {
     registry->Register(op, OneDnnConv::Create);
   }

@@ -14,6 +14,7 @@ KernelRegistry* MakeCpuKernels() {
   internal::RegisterCpuArithmeticKernels(registry);
   internal::RegisterCpuImageKernels(registry);
   internal::RegisterCpuConvKernels(registry);
+  internal::RegisterCpuConvWeightKernels(registry);
   internal::RegisterCpuMatMulKernels(registry);
   internal::RegisterCpuNormalizationKernels(registry);
   internal::RegisterCpuPoolKernels(registry);

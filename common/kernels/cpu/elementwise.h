@@ -36,13 +36,12 @@ void ForEachPart(int thread_count, int64_t count, Body body) {
     body(int64_t{0}, count);
     return;
   }
-  UseOpenMpThreads(thread_count);
-  RunOnOpenMpThreads(threads, [&](int thread) {
+  RunParts(threads, [&](int part) {
     // On cache lines of their own.
     const auto part_begin = [&](int i) {
       return i == threads ? count : count / threads * i / 64 * 64;
     };
-    body(part_begin(thread), part_begin(thread + 1));
+    body(part_begin(part), part_begin(part + 1));
   });
 }
 
@@ -156,7 +155,7 @@ void RegisterElementwise(KernelRegistry* registry, absl::string_view op,
   registry->Register(
       op,
       [=](const KernelSpec& spec,
-          ThreadPool* pool) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+          int thread_count) -> absl::StatusOr<std::unique_ptr<Kernel>> {
         bool fits = static_cast<int>(spec.inputs.size()) == input_count &&
                     spec.outputs[0].dtype == DTypeOf<Out>();
         for (const TensorType& input : spec.inputs) {
@@ -165,7 +164,7 @@ void RegisterElementwise(KernelRegistry* registry, absl::string_view op,
         if (!fits) return absl::UnimplementedError("other types");
         using F = decltype(make_function(spec.attributes));
         return std::make_unique<K<F, In, Out>>(make_function(spec.attributes),
-                                               spec, IntraOpThreadCount(pool));
+                                               spec, IntraOpThreadCount(thread_count));
       });
 }
 

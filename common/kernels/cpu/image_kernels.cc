@@ -102,7 +102,7 @@ void RegisterCpuImageKernels(KernelRegistry* registry) {
   registry->Register(
       "ResizeImage",
       [](const KernelSpec& spec,
-         ThreadPool*) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+         int) -> absl::StatusOr<std::unique_ptr<Kernel>> {
         if (spec.inputs[0].dtype != DType::kFloat32) {
           return absl::UnimplementedError("float32 only");
         }

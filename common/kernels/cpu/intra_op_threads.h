@@ -2,7 +2,6 @@
 #define COMMON_KERNELS_CPU_INTRA_OP_THREADS_H_
 
 #include "absl/functional/function_ref.h"
-#include "common/base/thread_pool.h"
 
 namespace muster {
 
@@ -11,20 +10,22 @@ namespace muster {
 // made from then on; the default is the number of cores. Thread-safe.
 void SetIntraOpThreadCount(int thread_count_max);
 
-// How many threads a kernel made with `pool` (null: none) may use: the pool's
-// and the one that runs it, within the limit of the process.
-int IntraOpThreadCount(const ThreadPool* pool);
+// How many threads a kernel may use that is made for `wanted`, the one that runs
+// it among them: within the limit of the process.
+int IntraOpThreadCount(int wanted);
 
-// oneDNN runs on OpenMP, which takes the number of threads from the calling
-// thread and otherwise uses all cores. Call before creating and before running
-// a primitive; free when nothing changes.
+// Calls body(0) ... body(part_count - 1), and returns when all are done. Part 0
+// runs on the calling thread, each of the others on a helper that belongs to
+// the calling thread, or on that too if the helper has not begun by then. So
+// nobody waits for a helper whose core others have taken, as they would at a
+// barrier; and parts may not wait for each other.
+void RunParts(int part_count, absl::FunctionRef<void(int part)> body);
+
+// Where oneDNN itself divides a primitive among threads it does so by OpenMP,
+// which takes their number from the calling thread and otherwise uses all
+// cores. Call before creating and before running a primitive; free when nothing
+// changes. Helpers of RunParts() have one thread.
 void UseOpenMpThreads(int thread_count);
-
-// Calls body(0) ... body(thread_count - 1) at the same time on the threads that
-// oneDNN uses too, and returns when all are done: threads of another pool would
-// find their cores taken, because OpenMP's go on spinning for a while.
-void RunOnOpenMpThreads(int thread_count,
-                        absl::FunctionRef<void(int thread)> body);
 
 }  // namespace muster
 

@@ -15,8 +15,8 @@
 #include "absl/types/span.h"
 #include "common/base/random.h"
 #include "common/base/status_matchers.h"
-#include "common/base/thread_pool.h"
 #include "common/kernels/cpu/cpu_kernels.h"
+#include "common/kernels/cpu/intra_op_threads.h"
 #include "common/kernels/cpu/kernel_cases.h"
 #include "common/kernels/cpu/vectorized.h"
 #include "common/kernels/kernel.h"
@@ -123,7 +123,7 @@ std::vector<Tensor> RunKernel(Kernel* kernel, const KernelSpec& spec,
   return outputs;
 }
 
-void ExpectConforms(const KernelCase& c, ThreadPool* pool = nullptr) {
+void ExpectConforms(const KernelCase& c, int thread_count = 1) {
   SCOPED_TRACE(Describe(c));
   RandomStream random(FoldIn(11, Describe(c)));
   KernelSpec spec = {.op = c.op, .attributes = c.attributes};
@@ -140,8 +140,9 @@ void ExpectConforms(const KernelCase& c, ThreadPool* pool = nullptr) {
            .attributes = c.attributes,
            .replica_inputs = absl::MakeConstSpan(&spec.inputs, 1)}));
   ASSERT_OK_AND_ASSIGN(const auto reference,
-                       ReferenceKernels().Create(spec, nullptr));
-  ASSERT_OK_AND_ASSIGN(const auto fast, CpuKernels().Create(spec, pool));
+                       ReferenceKernels().Create(spec, 1));
+  ASSERT_OK_AND_ASSIGN(const auto fast,
+                       CpuKernels().Create(spec, thread_count));
   const std::vector<Tensor> wanted = RunKernel(reference.get(), spec, inputs);
   const std::vector<Tensor> got = RunKernel(fast.get(), spec, inputs);
   for (size_t i = 0; i < wanted.size(); ++i) ExpectClose(got[i], wanted[i]);
@@ -184,21 +185,48 @@ TEST(KernelConformanceTest, EveryOpThatNeedsAKernelIsCompared) {
   }
 }
 
-TEST(KernelConformanceTest, TwoThreadsMultiplyAsOneDoes) {
-  ThreadPool pool("test", 1);
-  ExpectConforms(
-      {"MatMul", {}, {{kF32, {200, 300}, -1, 1}, {kF32, {300, 100}, -1, 1}}},
-      &pool);
+// Large enough to be divided: into rows, columns of which the last part has
+// more, and products of a batch.
+TEST(KernelConformanceTest, SeveralThreadsMultiplyAsOneDoes) {
+  struct Shapes {
+    Shape a, b, transposed_a, transposed_b;
+  };
+  SetIntraOpThreadCount(8);
+  for (const int thread_count : {2, 3}) {
+    SCOPED_TRACE(thread_count);
+    for (const Shapes& s :
+         {Shapes{{301, 200}, {200, 100}, {200, 301}, {100, 200}},
+          {{65, 310}, {310, 300}, {310, 65}, {300, 310}},
+          {{5, 80, 90}, {5, 90, 170}, {5, 90, 80}, {5, 170, 90}},
+          {{5, 80, 90}, {1, 90, 170}, {5, 90, 80}, {1, 170, 90}},
+          {{3, 1200, 900}, {900, 1}, {3, 900, 1200}, {1, 900}}}) {
+      for (const DType dtype : {kF32, DType::kBfloat16}) {
+        for (const bool transpose_a : {false, true}) {
+          for (const bool transpose_b : {false, true}) {
+            ExpectConforms(
+                {"MatMul",
+                 {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}},
+                 {{dtype, transpose_a ? s.transposed_a : s.a, 0, 1},
+                  {dtype, transpose_b ? s.transposed_b : s.b, 0, 1}}},
+                thread_count);
+          }
+        }
+      }
+    }
+  }
 }
 
-// The threads of these are OpenMP's.
-TEST(KernelConformanceTest, TwoThreadsWorkOnImagesAsOneDoes) {
-  ThreadPool pool("test", 1);
-  for (const KernelCase& c : AllKernelCases()) {
-    if (absl::StrContains(c.op, "Conv2D") ||
-        absl::StrContains(c.op, "Pool2D") ||
-        absl::StrContains(c.op, "BatchNorm")) {
-      ExpectConforms(c, &pool);
+// More than there are images, too, so that they are cut into strips.
+TEST(KernelConformanceTest, SeveralThreadsWorkOnImagesAsOneDoes) {
+  SetIntraOpThreadCount(8);
+  for (const int thread_count : {2, 3, 8}) {
+    SCOPED_TRACE(thread_count);
+    for (const KernelCase& c : AllKernelCases()) {
+      if (absl::StrContains(c.op, "Conv2D") ||
+          absl::StrContains(c.op, "Pool2D") ||
+          absl::StrContains(c.op, "BatchNorm")) {
+        ExpectConforms(c, thread_count);
+      }
     }
   }
 }
@@ -213,8 +241,8 @@ void ExpectSame(const std::string& op, const Attributes& attributes,
       BuiltinOps().InferTypes(
           op, "test", {.inputs = spec.inputs, .attributes = attributes}));
   ASSERT_OK_AND_ASSIGN(const auto reference,
-                       ReferenceKernels().Create(spec, nullptr));
-  ASSERT_OK_AND_ASSIGN(const auto fast, CpuKernels().Create(spec, nullptr));
+                       ReferenceKernels().Create(spec, 1));
+  ASSERT_OK_AND_ASSIGN(const auto fast, CpuKernels().Create(spec, 1));
   const std::vector<Tensor> wanted = RunKernel(reference.get(), spec, inputs);
   ExpectClose(RunKernel(fast.get(), spec, inputs)[0], wanted[0]);
 }
@@ -278,8 +306,7 @@ TEST(KernelConformanceTest, IndicesAndLabelsOutOfRangeAreRefused) {
                                              op, "test",
                                              {.inputs = spec.inputs,
                                               .attributes = spec.attributes}));
-      ASSERT_OK_AND_ASSIGN(const auto kernel,
-                           CpuKernels().Create(spec, nullptr));
+      ASSERT_OK_AND_ASSIGN(const auto kernel, CpuKernels().Create(spec, 1));
       Tensor output(spec.outputs[0].dtype, spec.outputs[0].shape);
       Tensor* const output_pointer = &output;
       EXPECT_THAT(kernel->Run({.inputs = Pointers(inputs),
@@ -292,11 +319,12 @@ TEST(KernelConformanceTest, IndicesAndLabelsOutOfRangeAreRefused) {
 }
 
 // What the runtime fuses: a product, a row and an activation.
-TEST(KernelConformanceTest, FusedProductsAreTheirPartsOneAfterTheOther) {
+void ExpectFusedIsOneAfterTheOther(int64_t rows, int64_t inner,
+                                   int64_t columns) {
   RandomStream random(3);
   const auto run = [](const KernelSpec& spec,
                       const std::vector<Tensor>& inputs) {
-    auto kernel = CpuKernels().Create(spec, nullptr);
+    auto kernel = CpuKernels().Create(spec, /*thread_count=*/2);
     EXPECT_OK(kernel);
     return RunKernel(kernel->get(), spec, inputs)[0];
   };
@@ -305,11 +333,13 @@ TEST(KernelConformanceTest, FusedProductsAreTheirPartsOneAfterTheOther) {
     for (const bool transpose : {false, true}) {
       SCOPED_TRACE(activation);
       const std::vector<Tensor> inputs = {
-          RandomTensor({kF32, transpose ? Shape{40, 33} : Shape{33, 40}, -1, 1},
-                       &random),
-          RandomTensor({kF32, {40, 17}, -1, 1}, &random),
-          RandomTensor({kF32, {17}, -1, 1}, &random)};
-      const TensorType type = {kF32, {33, 17}};
+          RandomTensor(
+              {kF32, transpose ? Shape{inner, rows} : Shape{rows, inner}, -1,
+               1},
+              &random),
+          RandomTensor({kF32, {inner, columns}, -1, 1}, &random),
+          RandomTensor({kF32, {columns}, -1, 1}, &random)};
+      const TensorType type = {kF32, {rows, columns}};
       const Tensor product = run({"MatMul",
                                   {{"transpose_a", transpose}},
                                   {inputs[0].type(), inputs[1].type()},
@@ -335,13 +365,20 @@ TEST(KernelConformanceTest, FusedProductsAreTheirPartsOneAfterTheOther) {
   }
 }
 
+TEST(KernelConformanceTest, FusedProductsAreTheirPartsOneAfterTheOther) {
+  ExpectFusedIsOneAfterTheOther(33, 40, 17);
+  // Large enough for two threads.
+  ExpectFusedIsOneAfterTheOther(65, 310, 300);
+  ExpectFusedIsOneAfterTheOther(400, 100, 70);
+}
+
 TEST(KernelConformanceTest, AFusedReluKeepsNan) {
   const TensorType type = {kF32, {16, 16}};
   const KernelSpec spec = {"FusedMatMulBias",
                            {{"activation", std::string("Relu")}},
                            {type, type, {kF32, {16}}},
                            {type}};
-  ASSERT_OK_AND_ASSIGN(const auto kernel, CpuKernels().Create(spec, nullptr));
+  ASSERT_OK_AND_ASSIGN(const auto kernel, CpuKernels().Create(spec, 1));
   const Tensor nan = Tensor::Full(kF32, {16, 16}, std::nan(""));
   const Tensor out =
       RunKernel(kernel.get(), spec, {nan, nan, Tensor::Zeros(kF32, {16})})[0];

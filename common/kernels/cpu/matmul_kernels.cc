@@ -6,6 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
@@ -26,25 +29,89 @@
 namespace muster {
 namespace {
 
-// Dimensions as oneDNN sees one operand: broadcast up to the rank of the
-// product, the last two as multiplied.
-dnnl::memory::desc OperandDesc(const TensorType& type, bool is_transposed,
-                               int rank, dnnl::memory::data_type data_type) {
-  dnnl::memory::dims dims(rank, 1);
-  dnnl::memory::dims strides(rank, 1);
-  const int missing = rank - type.shape.rank();
-  int64_t stride = 1;
-  for (int axis = type.shape.rank() - 1; axis >= 0; --axis) {
-    dims[axis + missing] = type.shape.dim(axis);
-    strides[axis + missing] = stride;
-    stride *= type.shape.dim(axis);
+// What oneDNN sees of one operand: broadcast up to the rank of the product, the
+// last two dimensions as multiplied.
+struct Operand {
+  Operand(const TensorType& type, bool is_transposed, int rank)
+      : dims(rank, 1), strides(rank, 1) {
+    const int missing = rank - type.shape.rank();
+    int64_t stride = 1;
+    for (int axis = type.shape.rank() - 1; axis >= 0; --axis) {
+      dims[axis + missing] = type.shape.dim(axis);
+      strides[axis + missing] = stride;
+      stride *= type.shape.dim(axis);
+    }
+    for (int axis = 0; axis < missing; ++axis) strides[axis] = stride;
+    if (is_transposed) {
+      std::swap(dims[rank - 1], dims[rank - 2]);
+      std::swap(strides[rank - 1], strides[rank - 2]);
+    }
   }
-  for (int axis = 0; axis < missing; ++axis) strides[axis] = stride;
-  if (is_transposed) {
-    std::swap(dims[rank - 1], dims[rank - 2]);
-    std::swap(strides[rank - 1], strides[rank - 2]);
+
+  // What lies in [begin, end) of an axis; all of it where that is broadcast.
+  void Cut(int axis, int64_t begin, int64_t end) {
+    if (dims[axis] == 1) return;
+    dims[axis] = end - begin;
+    offset += begin * strides[axis];
   }
-  return dnnl::memory::desc(dims, data_type, strides);
+
+  dnnl::memory::desc Desc(dnnl::memory::data_type type) const {
+    return {dims, type, strides};
+  }
+
+  dnnl::memory::dims dims;
+  dnnl::memory::dims strides;
+  int64_t offset = 0;  // In elements.
+};
+
+// a * b + bias
+struct Product {
+  Operand a;
+  Operand b;
+  std::optional<Operand> bias;
+  Operand out;
+
+  int rank() const { return static_cast<int>(out.dims.size()); }
+  int64_t rows() const { return out.dims[rank() - 2]; }
+  int64_t columns() const { return out.dims[rank() - 1]; }
+  int64_t depth() const { return a.dims[rank() - 1]; }
+
+  double operations() const {
+    double count = 2.0 * static_cast<double>(depth());
+    for (const int64_t extent : out.dims) count *= static_cast<double>(extent);
+    return count;
+  }
+
+  // What lies in [begin, end) of one of the axes of the outcome.
+  Product Part(int axis, int64_t begin, int64_t end) const {
+    Product part = *this;
+    const bool is_row = axis == rank() - 2;
+    const bool is_column = axis == rank() - 1;
+    if (!is_column) part.a.Cut(axis, begin, end);
+    if (!is_row) part.b.Cut(axis, begin, end);
+    if (part.bias && is_column) part.bias->Cut(axis, begin, end);
+    part.out.Cut(axis, begin, end);
+    return part;
+  }
+};
+
+// The axis of the outcome along which a product is divided, and into what.
+struct Division {
+  int axis = 0;
+  int64_t unit = 1;  // Parts begin at multiples of it.
+};
+
+// Whole products of a batch; or rows or columns, so that the larger operand is
+// not read by all threads. Columns of a transposed operand are slow.
+Division Divide(const Product& product) {
+  const int rank = product.rank();
+  if (rank > 2 && product.out.dims[0] > 1) return {.axis = 0};
+  const bool is_b_transposed = product.b.strides[rank - 1] != 1;
+  const bool by_columns =
+      !is_b_transposed && product.rows() < product.columns();
+  // Columns in whole vectors.
+  if (by_columns) return {.axis = rank - 1, .unit = 16};
+  return {.axis = rank - 2};
 }
 
 // The elements of all but the last axis are rows.
@@ -103,8 +170,8 @@ struct Relu6InPlace {
 class OneDnnMatMul : public Kernel {
  public:
   static absl::StatusOr<std::unique_ptr<Kernel>> Create(const KernelSpec& spec,
-                                                        ThreadPool* pool) {
-    auto kernel = std::unique_ptr<OneDnnMatMul>(new OneDnnMatMul(pool));
+                                                        int thread_count) {
+    auto kernel = std::unique_ptr<OneDnnMatMul>(new OneDnnMatMul(thread_count));
     try {
       RETURN_IF_ERROR(kernel->Init(spec));
     } catch (const dnnl::error& error) {
@@ -114,112 +181,166 @@ class OneDnnMatMul : public Kernel {
   }
 
   absl::Status Run(const KernelArguments& arguments) override {
-    UseOpenMpThreads(thread_count_);
-    // oneDNN does not write through the handles of its sources.
-    const auto set = [](dnnl::memory& memory, const Tensor& tensor) {
-      memory.set_data_handle(const_cast<uint8_t*>(tensor.raw_data()));
-    };
-    set(a_, *arguments.inputs[0]);
-    set(b_, *arguments.inputs[1]);
-    if (bias_) set(bias_, *arguments.inputs[2]);
-    Tensor& product = *arguments.outputs[0];
-    set(product_, product);
-    const dnnl_status_t status =
-        dnnl_primitive_execute(primitive_.get(), stream_.get(),
-                               static_cast<int>(execution_arguments_.size()),
-                               execution_arguments_.data());
-    if (status != dnnl_success) {
-      return absl::InternalError(absl::StrCat("oneDNN returned ", status));
+    UseOpenMpThreads(open_mp_thread_count_);
+    RunParts(static_cast<int>(parts_.size()), [&](int i) {
+      Part& part = parts_[i];
+      for (size_t operand = 0; operand < part.offsets.size(); ++operand) {
+        const Tensor& tensor = operand < arguments.inputs.size()
+                                   ? *arguments.inputs[operand]
+                                   : *arguments.outputs[0];
+        part.call.SetData(static_cast<int>(operand),
+                          tensor.raw_data() + part.offsets[operand]);
+      }
+      part.status = part.call.Run();
+    });
+    for (Part& part : parts_) {
+      if (!part.status.ok()) return std::exchange(part.status, {});
     }
-    if (own_activation_ == OwnActivation::kRelu &&
-        product.dtype() == DType::kBfloat16) {
-      RunVectorized<ReluInPlace16>(product.element_count(),
-                                   product.mutable_flat<bfloat16>().data());
-    } else if (own_activation_ == OwnActivation::kRelu) {
-      RunVectorized<ReluInPlace>(product.element_count(),
-                                 product.mutable_flat<float>().data());
-    } else if (own_activation_ == OwnActivation::kRelu6) {
-      RunVectorized<Relu6InPlace>(product.element_count(),
-                                  product.mutable_flat<float>().data());
-    }
+    Activate(arguments.outputs[0]);
     return absl::OkStatus();
   }
 
  private:
-  explicit OneDnnMatMul(ThreadPool* pool)
-      : thread_count_(IntraOpThreadCount(pool)),
-        stream_(internal::OneDnnEngine()) {}
+  // What one thread does: operands are the inputs, and the outcome.
+  struct Part {
+    internal::OneDnnCall call;
+    dnnl::memory scratchpad;
+    std::vector<int64_t> offsets;  // Of its operands, in bytes.
+    absl::Status status;
+  };
+
+  explicit OneDnnMatMul(int thread_count)
+      : thread_count_(IntraOpThreadCount(thread_count)) {}
 
   absl::Status Init(const KernelSpec& spec) {
+    ASSIGN_OR_RETURN(type_, internal::OneDnnType(spec.outputs[0].dtype));
+    element_bytes_ = static_cast<int64_t>(SizeOf(spec.outputs[0].dtype));
+    RETURN_IF_ERROR(InitAttributes(spec));
+    ASSIGN_OR_RETURN(const Product product, ProductOf(spec));
+    UseOpenMpThreads(1);
+    if (InitParts(product)) return absl::OkStatus();
+    parts_.clear();
+    open_mp_thread_count_ = thread_count_;
+    UseOpenMpThreads(open_mp_thread_count_);
+    AddPart(product);
+    return absl::OkStatus();
+  }
+
+  absl::Status InitAttributes(const KernelSpec& spec) {
+    ASSIGN_OR_RETURN(
+        const Activation activation,
+        FindActivation(spec.attributes.GetOr<std::string>("activation", "")));
+    if (spec.outputs[0].dtype != DType::kFloat32 &&
+        activation.own == OwnActivation::kRelu6) {
+      return absl::UnimplementedError("this activation in float32 only");
+    }
+    own_activation_ = activation.own;
+    attributes_.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    if (activation.post_op) {
+      dnnl::post_ops post_ops;
+      post_ops.append_eltwise(1.0f, *activation.post_op, 0.0f, 0.0f);
+      attributes_.set_post_ops(post_ops);
+    }
+    return absl::OkStatus();
+  }
+
+  static absl::StatusOr<Product> ProductOf(const KernelSpec& spec) {
     const bool transpose_a = spec.attributes.GetOr("transpose_a", false);
     const bool transpose_b = spec.attributes.GetOr("transpose_b", false);
     TensorType a = spec.inputs[0];
     const TensorType& b = spec.inputs[1];
-    TensorType product = spec.outputs[0];
-    ASSIGN_OR_RETURN(const auto type, internal::OneDnnType(product.dtype));
+    TensorType out = spec.outputs[0];
     if (a.shape.element_count() == 0 || b.shape.element_count() == 0) {
       return absl::UnimplementedError("nothing to multiply");
     }
     // A batch of rows by one matrix is one product.
     if (b.shape.rank() == 2 && !transpose_a) {
       a = AsMatrix(a);
-      product = AsMatrix(product);
+      out = AsMatrix(out);
     }
-    const int rank = product.shape.rank();
-    const auto a_desc = OperandDesc(a, transpose_a, rank, type);
-    const auto b_desc = OperandDesc(b, transpose_b, rank, type);
-    const auto product_desc = OperandDesc(product, false, rank, type);
-
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    ASSIGN_OR_RETURN(
-        const Activation activation,
-        FindActivation(spec.attributes.GetOr<std::string>("activation", "")));
-    if (product.dtype != DType::kFloat32 &&
-        activation.own == OwnActivation::kRelu6) {
-      return absl::UnimplementedError("this activation in float32 only");
-    }
-    own_activation_ = activation.own;
-    if (activation.post_op) {
-      dnnl::post_ops post_ops;
-      post_ops.append_eltwise(1.0f, *activation.post_op, 0.0f, 0.0f);
-      attributes.set_post_ops(post_ops);
-    }
-
-    UseOpenMpThreads(thread_count_);
-    const dnnl::engine& engine = internal::OneDnnEngine();
-    dnnl::memory::desc bias_desc;
+    const int rank = out.shape.rank();
+    Product product = {.a = Operand(a, transpose_a, rank),
+                       .b = Operand(b, transpose_b, rank),
+                       .bias = {},
+                       .out = Operand(out, false, rank)};
     if (spec.inputs.size() == 3) {
-      const int64_t width = product.shape.dim(1);
-      bias_desc =
-          dnnl::memory::desc({1, width}, type, dnnl::memory::dims{width, 1});
-      bias_ = dnnl::memory(bias_desc, engine, nullptr);
+      product.bias = Operand({out.dtype, {1, out.shape.dim(1)}}, false, rank);
     }
-    const dnnl::matmul::primitive_desc primitive_desc(
-        dnnl::matmul::desc(a_desc, b_desc, bias_desc, product_desc), attributes,
-        engine);
-    primitive_ = dnnl::matmul(primitive_desc);
-    a_ = dnnl::memory(a_desc, engine, nullptr);
-    b_ = dnnl::memory(b_desc, engine, nullptr);
-    product_ = dnnl::memory(product_desc, engine, nullptr);
-    scratchpad_ = dnnl::memory(primitive_desc.scratchpad_desc(), engine);
-    execution_arguments_ = {{DNNL_ARG_SRC, a_.get()},
-                            {DNNL_ARG_WEIGHTS, b_.get()},
-                            {DNNL_ARG_DST, product_.get()},
-                            {DNNL_ARG_SCRATCHPAD, scratchpad_.get()}};
-    if (bias_) execution_arguments_.push_back({DNNL_ARG_BIAS, bias_.get()});
-    return absl::OkStatus();
+    return product;
   }
 
+  // A part for each thread that is worth it; false where oneDNN had better
+  // divide the product.
+  bool InitParts(const Product& product) {
+    const Division division = Divide(product);
+    const int64_t extent = product.out.dims[division.axis];
+    const int64_t unit_count = extent / division.unit;
+    const int64_t wanted = std::clamp<int64_t>(
+        static_cast<int64_t>(product.operations() / kPartOperationsMin), 1,
+        thread_count_);
+    const int64_t part_count = std::min(wanted, unit_count);
+    if (part_count < 1 || (part_count == 1 && wanted > 1)) return false;
+    for (int64_t i = 0; i < part_count; ++i) {
+      const int64_t begin = unit_count * i / part_count * division.unit;
+      const int64_t end = i + 1 == part_count ? extent
+                                              : unit_count * (i + 1) /
+                                                    part_count * division.unit;
+      if (!AddPart(product.Part(division.axis, begin, end))) return false;
+    }
+    return true;
+  }
+
+  // False: oneDNN has nothing but plain loops for it, a hundred times as slow.
+  bool AddPart(const Product& product) {
+    const dnnl::memory::desc a = product.a.Desc(type_);
+    const dnnl::memory::desc b = product.b.Desc(type_);
+    const dnnl::memory::desc out = product.out.Desc(type_);
+    const dnnl::memory::desc bias =
+        product.bias ? product.bias->Desc(type_) : dnnl::memory::desc();
+    const dnnl::matmul::primitive_desc desc(dnnl::matmul::desc(a, b, bias, out),
+                                            attributes_,
+                                            internal::OneDnnEngine());
+    Part& part = parts_.emplace_back();
+    part.call = internal::OneDnnCall(dnnl::matmul(desc));
+    const auto add = [&](int argument, const dnnl::memory::desc& operand,
+                         int64_t offset) {
+      part.call.AddOperand(argument, operand);
+      part.offsets.push_back(offset * element_bytes_);
+    };
+    add(DNNL_ARG_SRC, a, product.a.offset);
+    add(DNNL_ARG_WEIGHTS, b, product.b.offset);
+    if (product.bias) add(DNNL_ARG_BIAS, bias, product.bias->offset);
+    add(DNNL_ARG_DST, out, product.out.offset);
+    part.scratchpad =
+        dnnl::memory(desc.scratchpad_desc(), internal::OneDnnEngine());
+    const int scratchpad =
+        part.call.AddOperand(DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc());
+    part.call.SetData(scratchpad, part.scratchpad.get_data_handle());
+    return !absl::StrContains(desc.impl_info_str(), "ref");
+  }
+
+  void Activate(Tensor* product) const {
+    const int64_t count = product->element_count();
+    if (own_activation_ == OwnActivation::kRelu &&
+        product->dtype() == DType::kBfloat16) {
+      RunVectorized<ReluInPlace16>(count,
+                                   product->mutable_flat<bfloat16>().data());
+    } else if (own_activation_ == OwnActivation::kRelu) {
+      RunVectorized<ReluInPlace>(count, product->mutable_flat<float>().data());
+    } else if (own_activation_ == OwnActivation::kRelu6) {
+      RunVectorized<Relu6InPlace>(count, product->mutable_flat<float>().data());
+    }
+  }
+
+  // Less than some ten microseconds are not worth another thread.
+  static constexpr double kPartOperationsMin = 2e6;
+
   const int thread_count_;
-  dnnl::stream stream_;
-  dnnl::matmul primitive_;
-  dnnl::memory a_;
-  dnnl::memory b_;
-  dnnl::memory bias_;  // Empty without one.
-  dnnl::memory product_;
-  dnnl::memory scratchpad_;
-  std::vector<dnnl_exec_arg_t> execution_arguments_;
+  int open_mp_thread_count_ = 1;
+  dnnl::memory::data_type type_ = dnnl::memory::data_type::undef;
+  int64_t element_bytes_ = 0;
+  dnnl::primitive_attr attributes_;
+  std::vector<Part> parts_;
   OwnActivation own_activation_ = OwnActivation::kNone;
 };
 

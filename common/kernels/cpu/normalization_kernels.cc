@@ -157,10 +157,10 @@ absl::StatusOr<Activation> ActivationOf(const KernelSpec& spec) {
 
 class BatchNormKernel : public Kernel {
  public:
-  BatchNormKernel(const KernelSpec& spec, ThreadPool* pool)
+  BatchNormKernel(const KernelSpec& spec, int thread_count)
       : rows_(spec.inputs[0].shape),
         epsilon_(spec.attributes.GetOr("epsilon", 0.0)),
-        thread_count_(IntraOpThreadCount(pool)) {}
+        thread_count_(IntraOpThreadCount(thread_count)) {}
 
  protected:
   // Calls body(first row, rows, block) for every block, on all threads.
@@ -169,10 +169,9 @@ class BatchNormKernel : public Kernel {
     const int64_t blocks = rows_.block_count();
     const int threads =
         static_cast<int>(std::min<int64_t>(thread_count_, blocks));
-    UseOpenMpThreads(thread_count_);
-    RunOnOpenMpThreads(threads, [&](int thread) {
-      const int64_t end = blocks * (thread + 1) / threads;
-      for (int64_t b = blocks * thread / threads; b < end; ++b) {
+    RunParts(threads, [&](int part) {
+      const int64_t end = blocks * (part + 1) / threads;
+      for (int64_t b = blocks * part / threads; b < end; ++b) {
         const int64_t first = b * rows_.block;
         body(first, std::min(rows_.block, rows_.count - first), b);
       }
@@ -328,7 +327,7 @@ class InferenceKernel : public BatchNormKernel {
 
 template <template <Activation> typename K>
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec,
-                                             ThreadPool* pool) {
+                                             int thread_count) {
   for (const TensorType& type : spec.inputs) {
     if (type.dtype != DType::kFloat32 || type.shape.element_count() == 0) {
       return absl::UnimplementedError("float32 with elements only");
@@ -338,11 +337,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec,
   if (!activation.ok()) return activation.status();
   switch (*activation) {
     case Activation::kNone:
-      return std::make_unique<K<Activation::kNone>>(spec, pool);
+      return std::make_unique<K<Activation::kNone>>(spec, thread_count);
     case Activation::kRelu:
-      return std::make_unique<K<Activation::kRelu>>(spec, pool);
+      return std::make_unique<K<Activation::kRelu>>(spec, thread_count);
     case Activation::kRelu6:
-      return std::make_unique<K<Activation::kRelu6>>(spec, pool);
+      return std::make_unique<K<Activation::kRelu6>>(spec, thread_count);
   }
   return absl::UnimplementedError("no such activation");
 }

@@ -195,7 +195,7 @@ template <typename Body, bool kIsGradient, bool kSeesImages>
 class PoolKernel : public Kernel {
  public:
   static absl::StatusOr<std::unique_ptr<Kernel>> Create(const KernelSpec& spec,
-                                                        ThreadPool* pool) {
+                                                        int thread_count) {
     const TensorType& images = kIsGradient ? spec.outputs[0] : spec.inputs[0];
     ASSIGN_OR_RETURN(const PoolGeometry geometry,
                      PoolGeometry::Of(spec, images));
@@ -204,11 +204,11 @@ class PoolKernel : public Kernel {
         image.output_elements() == 0 || image.input_elements() > INT32_MAX) {
       return absl::UnimplementedError("float32, and not too large");
     }
-    return std::unique_ptr<Kernel>(new PoolKernel(image, pool));
+    return std::unique_ptr<Kernel>(new PoolKernel(image, thread_count));
   }
 
   size_t scratch_bytes() const override {
-    return kSeesImages ? thread_count_ * ThreadScratchBytes() : 0;
+    return kSeesImages ? thread_count_ * PartScratchBytes() : 0;
   }
 
   absl::Status Run(const KernelArguments& arguments) override {
@@ -219,18 +219,17 @@ class PoolKernel : public Kernel {
     const float* const x =
         kSeesImages ? arguments.inputs[1]->flat<float>().data() : nullptr;
     float* const out = arguments.outputs[0]->mutable_flat<float>().data();
-    UseOpenMpThreads(thread_count_);
-    RunOnOpenMpThreads(thread_count_, [&](int thread) {
+    RunParts(thread_count_, [&](int part) {
       float* best = nullptr;
       int32_t* at = nullptr;
       if (kSeesImages) {
         uint8_t* const scratch =
-            arguments.scratch.data() + thread * ThreadScratchBytes();
+            arguments.scratch.data() + part * PartScratchBytes();
         best = reinterpret_cast<float*>(scratch);
         at = reinterpret_cast<int32_t*>(best + image_.g.channels);
       }
-      const int64_t end = batch * (thread + 1) / thread_count_;
-      for (int64_t n = batch * thread / thread_count_; n < end; ++n) {
+      const int64_t end = batch * (part + 1) / thread_count_;
+      for (int64_t n = batch * part / thread_count_; n < end; ++n) {
         RunVectorized<OneImage>(&image_,
                                 in + n * (kIsGradient ? pooled : whole),
                                 x == nullptr ? nullptr : x + n * whole, best,
@@ -249,13 +248,13 @@ class PoolKernel : public Kernel {
     }
   };
 
-  PoolKernel(const Image& image, ThreadPool* pool)
+  PoolKernel(const Image& image, int thread_count)
       : image_(image),
         thread_count_(static_cast<int>(
-            std::min<int64_t>(IntraOpThreadCount(pool), image.g.batch))) {}
+            std::min<int64_t>(IntraOpThreadCount(thread_count), image.g.batch))) {}
 
   // On cache lines of their own.
-  size_t ThreadScratchBytes() const {
+  size_t PartScratchBytes() const {
     const size_t bytes = image_.g.channels * (sizeof(float) + sizeof(int32_t));
     return (bytes + 63) / 64 * 64;
   }

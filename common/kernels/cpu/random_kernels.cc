@@ -97,7 +97,7 @@ void RegisterCpuRandomKernels(KernelRegistry* registry) {
   registry->Register(
       "RandomUniform",
       [](const KernelSpec& spec,
-         ThreadPool*) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+         int) -> absl::StatusOr<std::unique_ptr<Kernel>> {
         if (spec.outputs[0].dtype != DType::kFloat32) {
           return absl::UnimplementedError("float32 only");
         }

@@ -201,13 +201,13 @@ KernelOr MakeReduce(const KernelSpec& spec,
 
 template <typename R>
 void RegisterReduce(KernelRegistry* registry, absl::string_view op) {
-  registry->Register(op, [](const KernelSpec& spec, ThreadPool*) {
+  registry->Register(op, [](const KernelSpec& spec, int) {
     return MakeReduce<R>(spec, ReducedAxes(spec));
   });
 }
 
 template <int kSign>
-KernelOr MakeArgRow(const KernelSpec& spec, ThreadPool*) {
+KernelOr MakeArgRow(const KernelSpec& spec, int) {
   const Shape& shape = spec.inputs[0].shape;
   const int64_t axis = spec.attributes.GetOr<int64_t>("axis", 0);
   if (spec.inputs[0].dtype != DType::kFloat32 ||
@@ -226,7 +226,7 @@ void RegisterCpuReductionKernels(KernelRegistry* registry) {
   RegisterReduce<MeanOf>(registry, "Mean");
   RegisterReduce<MaxOf>(registry, "Max");
   RegisterReduce<MinOf>(registry, "Min");
-  registry->Register("SumLike", [](const KernelSpec& spec, ThreadPool*) {
+  registry->Register("SumLike", [](const KernelSpec& spec, int) {
     return MakeReduce<SumOf>(spec, BroadcastAxes(spec));
   });
   registry->Register("ArgMax", MakeArgRow<1>);

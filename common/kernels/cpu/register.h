@@ -15,6 +15,7 @@ void RegisterCpuArithmeticKernels(KernelRegistry* registry);
 void RegisterCpuBfloat16Kernels(KernelRegistry* registry);
 void RegisterCpuImageKernels(KernelRegistry* registry);
 void RegisterCpuConvKernels(KernelRegistry* registry);
+void RegisterCpuConvWeightKernels(KernelRegistry* registry);
 void RegisterCpuMatMulKernels(KernelRegistry* registry);
 void RegisterCpuNormalizationKernels(KernelRegistry* registry);
 void RegisterCpuPoolKernels(KernelRegistry* registry);

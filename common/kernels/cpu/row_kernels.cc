@@ -215,14 +215,14 @@ namespace internal {
 
 void RegisterCpuRowKernels(KernelRegistry* registry) {
   registry->Register("Gather",
-                     [](const KernelSpec& spec, ThreadPool*) -> KernelOr {
+                     [](const KernelSpec& spec, int) -> KernelOr {
                        if (spec.inputs[0].dtype == DType::kString) {
                          return absl::UnimplementedError("numbers only");
                        }
                        return MakeIndexed<GatherKernel>(spec, spec.inputs[1]);
                      });
   registry->Register(
-      "ScatterRowsLike", [](const KernelSpec& spec, ThreadPool*) -> KernelOr {
+      "ScatterRowsLike", [](const KernelSpec& spec, int) -> KernelOr {
         const Shape& shape = spec.outputs[0].shape;
         if (spec.outputs[0].dtype != DType::kFloat32 ||
             AxisOf(spec, shape.rank()) != 0) {
@@ -231,19 +231,19 @@ void RegisterCpuRowKernels(KernelRegistry* registry) {
         return MakeIndexed<ScatterRowsKernel>(spec, spec.inputs[1]);
       });
   registry->Register("OneHot",
-                     [](const KernelSpec& spec, ThreadPool*) -> KernelOr {
+                     [](const KernelSpec& spec, int) -> KernelOr {
                        if (spec.outputs[0].dtype != DType::kFloat32) {
                          return absl::UnimplementedError("float32 only");
                        }
                        return MakeIndexed<OneHotKernel>(spec, spec.inputs[0]);
                      });
   for (const char* op : {"Concat", "Stack"}) {
-    registry->Register(op, [](const KernelSpec& spec, ThreadPool*) {
+    registry->Register(op, [](const KernelSpec& spec, int) {
       return MakeParts<JoinKernel>(spec, spec.outputs[0]);
     });
   }
   for (const char* op : {"Split", "SplitLike", "Unstack"}) {
-    registry->Register(op, [](const KernelSpec& spec, ThreadPool*) {
+    registry->Register(op, [](const KernelSpec& spec, int) {
       return MakeParts<CutKernel>(spec, spec.inputs[0]);
     });
   }

@@ -246,7 +246,7 @@ void RegisterDense(KernelRegistry* registry, absl::string_view op) {
   registry->Register(
       op,
       [](const KernelSpec& spec,
-         ThreadPool*) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+         int) -> absl::StatusOr<std::unique_ptr<Kernel>> {
         if (spec.inputs[0].dtype != DType::kFloat32 || !HasClasses(spec)) {
           return absl::UnimplementedError(
               "float32 with at least one class only");
@@ -260,7 +260,7 @@ void RegisterSparse(KernelRegistry* registry, absl::string_view op) {
   registry->Register(
       op,
       [](const KernelSpec& spec,
-         ThreadPool*) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+         int) -> absl::StatusOr<std::unique_ptr<Kernel>> {
         if (spec.inputs[0].dtype != DType::kFloat32 || !HasClasses(spec)) {
           return absl::UnimplementedError(
               "float32 with at least one class only");

@@ -121,7 +121,7 @@ class TransposeKernel : public Kernel {
 };
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeTranspose(const KernelSpec& spec,
-                                                      ThreadPool*) {
+                                                      int) {
   switch (SizeOf(spec.inputs[0].dtype)) {
     case 1:
       return std::make_unique<TransposeKernel<uint8_t>>(spec);

@@ -117,7 +117,7 @@ template <typename Make>
 void RegisterReference(KernelRegistry* registry, absl::string_view op,
                        Make make) {
   registry->Register(op,
-                     [make](const KernelSpec& spec, ThreadPool*) -> KernelOr {
+                     [make](const KernelSpec& spec, int) -> KernelOr {
                        return make(spec);
                      });
 }

@@ -38,7 +38,7 @@ absl::StatusOr<Tensor> RunOp(const std::string& op, std::vector<Tensor> inputs,
     spec.inputs.push_back(input.type());
     pointers.push_back(&input);
   }
-  auto kernel = ReferenceKernels().Create(spec, nullptr);
+  auto kernel = ReferenceKernels().Create(spec, 1);
   if (!kernel.ok()) return kernel.status();
   Tensor result(output.dtype, output.shape);
   Tensor* const result_pointer = &result;
@@ -244,7 +244,7 @@ TEST(ReferenceKernelsTest, StringsHaveNoKernels) {
                          "BroadcastLike", "Concat", "Sum", "Gather", "Relu"}) {
     const KernelSpec spec = {
         .op = op, .attributes = {}, .inputs = {text, text}, .outputs = {text}};
-    EXPECT_THAT(ReferenceKernels().Create(spec, nullptr),
+    EXPECT_THAT(ReferenceKernels().Create(spec, 1),
                 StatusIs(absl::StatusCode::kUnimplemented, HasSubstr(op)));
   }
 }
@@ -263,7 +263,7 @@ TEST(ReferenceKernelsTest, ElementwiseOutputsMayLieInTheirInputs) {
                                .inputs = {inputs[0].type(), inputs[1].type()},
                                .outputs = {inputs[0].type()}};
       ASSERT_OK_AND_ASSIGN(const auto kernel,
-                           ReferenceKernels().Create(spec, nullptr));
+                           ReferenceKernels().Create(spec, 1));
       ASSERT_TRUE(kernel->MayShareOutputWithInput(shared)) << op;
       Tensor copies[2] = {inputs[0].Clone(), inputs[1].Clone()};
       const Tensor* const pointers[] = {&copies[0], &copies[1]};
@@ -284,7 +284,7 @@ TEST(ReferenceKernelsTest, BroadcastInputsAreNotShared) {
       .inputs = {{DType::kFloat32, {2, 3}}, {DType::kFloat32, {3}}},
       .outputs = {{DType::kFloat32, {2, 3}}}};
   ASSERT_OK_AND_ASSIGN(const auto kernel,
-                       ReferenceKernels().Create(spec, nullptr));
+                       ReferenceKernels().Create(spec, 1));
   EXPECT_TRUE(kernel->MayShareOutputWithInput(0));
   EXPECT_FALSE(kernel->MayShareOutputWithInput(1));
 }

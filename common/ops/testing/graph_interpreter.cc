@@ -46,7 +46,7 @@ absl::Status RunNode(const Node& node, absl::Span<const TensorType> types,
     outputs->emplace_back(type.dtype, type.shape);
   }
   for (Tensor& output : *outputs) output_pointers.push_back(&output);
-  ASSIGN_OR_RETURN(const auto kernel, ReferenceKernels().Create(spec, nullptr));
+  ASSIGN_OR_RETURN(const auto kernel, ReferenceKernels().Create(spec, 1));
   return kernel->Run({.inputs = input_pointers,
                       .outputs = output_pointers,
                       .step_seed = options.step_seed,
