@@ -116,7 +116,7 @@ class OneDnnConv : public Kernel {
   size_t scratch_bytes() const override { return scratch_bytes_; }
 
   absl::Status Run(const KernelArguments& arguments) override {
-    UseOpenMpThreads(team_size_ > 1 ? 1 : thread_count_);
+    UseOpenMpThreads(1);
     uint8_t* const scratch = arguments.scratch.data();
     const void* kernel = arguments.inputs[1]->raw_data();
     if (input_count_ == 6) {
@@ -154,7 +154,7 @@ class OneDnnConv : public Kernel {
     epsilon_ = spec.attributes.GetOr("epsilon", 0.0);
     element_bytes_ = static_cast<int64_t>(SizeOf(spec.outputs[0].dtype));
     ChooseSlices();
-    UseOpenMpThreads(team_size_ > 1 ? 1 : thread_count_);
+    UseOpenMpThreads(1);
     if (strips_.empty()) InitSlice(ConvDescs(sliced_, type));
     for (const ConvStrip& strip : strips_) {
       InitSlice(ConvDescs(strip.geometry, type));
@@ -173,7 +173,7 @@ class OneDnnConv : public Kernel {
   // after the convolution finds its results in the thread's cache, and threads
   // wait for each other once. A window of one element sees nothing but its own
   // pixel, and then any run of pixels will do. Of few images threads take
-  // strips, and where these cannot be had oneDNN divides the work.
+  // strips.
   void ChooseSlices() {
     const bool is_pointwise = internal::IsPointwise(geometry_);
     sliced_ = is_pointwise ? internal::AsOneRow(geometry_) : geometry_;
@@ -183,17 +183,13 @@ class OneDnnConv : public Kernel {
     units = std::clamp<int64_t>(kSliceBytes / unit_bytes, 1, unit_count);
     while (!DividesWell(unit_count, units)) --units;
     slice_count_ = unit_count / units;
-    if (slice_count_ < thread_count_) {
-      slice_count_ = 1;
-      units = unit_count;
-      if (!is_pointwise) CutIntoStrips();
-    }
+    if (slice_count_ < thread_count_ && !is_pointwise) CutIntoStrips();
     if (is_pointwise) sliced_.width.output_extent = units;
     team_size_ =
         static_cast<int>(std::min<int64_t>(thread_count_, slice_count_));
   }
 
-  // Strips of as many rows each.
+  // Into strips of as many rows each, if that can be.
   void CutIntoStrips() {
     const bool makes_input = geometry_.part == ConvPart::kBackpropInput;
     const int64_t rows = makes_input ? geometry_.height.input_extent
