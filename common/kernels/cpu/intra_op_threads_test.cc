@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -78,9 +77,9 @@ TEST(RunPartsTest, ThreadsHaveHelpersOfTheirOwn) {
         std::vector<int64_t> parts(3, 0);
         RunParts(3, [&](int part) { parts[part] = part + round; });
         sums[caller] += parts[0] + parts[1] + parts[2];
-        // Long enough, now and then, for helpers to fall asleep.
-        if (round % 100 == 99) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        // Helpers fall asleep, now and then, while others are started.
+        for (int i = 0; round % 100 == 99 && i < 50; ++i) {
+          std::thread([] {}).join();
         }
       }
     });
