@@ -94,48 +94,7 @@ struct ScaleColumns {
 
 class OneDnnConv : public Kernel {
  public:
-  static absl::StatusOr<std::unique_ptr<Kernel>> Create(const KernelSpec& spec,
-                                                        int thread_count) {
-    for (const TensorType& type : spec.inputs) {
-      if (type.shape.element_count() == 0) {
-        return absl::UnimplementedError("nothing to convolve");
-      }
-    }
-    if (spec.outputs[0].shape.element_count() == 0) {
-      return absl::UnimplementedError("nothing to convolve");
-    }
-    auto kernel = std::unique_ptr<OneDnnConv>(new OneDnnConv(thread_count));
-    try {
-      RETURN_IF_ERROR(kernel->Init(spec));
-    } catch (const dnnl::error& error) {
-      return absl::UnimplementedError(absl::StrCat("oneDNN: ", error.what()));
-    }
-    return kernel;
-  }
-
-  size_t scratch_bytes() const override { return scratch_bytes_; }
-
-  absl::Status Run(const KernelArguments& arguments) override {
-    UseOpenMpThreads(1);
-    uint8_t* const scratch = arguments.scratch.data();
-    const void* kernel = arguments.inputs[1]->raw_data();
-    if (input_count_ == 6) {
-      FoldNormalization(arguments, scratch);
-      kernel = scratch + folded_offset_;
-    }
-    if (reorder_.is_needed()) {
-      RETURN_IF_ERROR(reorder_.Run(kernel, scratch + packed_offset_));
-      kernel = scratch + packed_offset_;
-    }
-    const void* bias = nullptr;
-    if (input_count_ == 6) bias = scratch + bias_offset_;
-    if (input_count_ == 3) bias = arguments.inputs[2]->raw_data();
-    return RunSlices(arguments, kernel, bias);
-  }
-
- private:
-  explicit OneDnnConv(int thread_count)
-      : thread_count_(IntraOpThreadCount(thread_count)) {}
+  explicit OneDnnConv(int thread_count) : thread_count_(thread_count) {}
 
   absl::Status Init(const KernelSpec& spec) {
     ASSIGN_OR_RETURN(geometry_, ConvGeometry::Of(spec));
@@ -163,12 +122,33 @@ class OneDnnConv : public Kernel {
       const int64_t rows = ResultElements() / sliced_.output_channels;
       const int64_t most = MomentsBlockRows(sliced_.output_channels);
       blocks_per_slice_ = (rows + most - 1) / most;
-      means_offset_ = Reserve(2 * slice_count_ * blocks_per_slice_ *
-                              sliced_.output_channels * sizeof(float));
+      means_offset_ = scratch_.Reserve(2 * slice_count_ * blocks_per_slice_ *
+                                       sliced_.output_channels * sizeof(float));
     }
     return absl::OkStatus();
   }
 
+  size_t scratch_bytes() const override { return scratch_.size_bytes(); }
+
+  absl::Status Run(const KernelArguments& arguments) override {
+    UseOpenMpThreads(1);
+    uint8_t* const scratch = arguments.scratch.data();
+    const void* kernel = arguments.inputs[1]->raw_data();
+    if (input_count_ == 6) {
+      FoldNormalization(arguments, scratch);
+      kernel = scratch + folded_offset_;
+    }
+    if (reorder_.is_needed()) {
+      RETURN_IF_ERROR(reorder_.Run(kernel, scratch + packed_offset_));
+      kernel = scratch + packed_offset_;
+    }
+    const void* bias = nullptr;
+    if (input_count_ == 6) bias = scratch + bias_offset_;
+    if (input_count_ == 3) bias = arguments.inputs[2]->raw_data();
+    return RunSlices(arguments, kernel, bias);
+  }
+
+ private:
   // Each thread goes through images of its own, a few at a time: what comes
   // after the convolution finds its results in the thread's cache, and threads
   // wait for each other once. A window of one element sees nothing but its own
@@ -252,10 +232,10 @@ class OneDnnConv : public Kernel {
            row_elements;
   }
 
-  size_t Reserve(size_t bytes) {
-    const size_t offset = scratch_bytes_;
-    scratch_bytes_ += (bytes + 63) / 64 * 64;
-    return offset;
+  int64_t CallOf(int64_t slice, int part) const {
+    if (strips_.empty()) return part;
+    const auto strip_count = static_cast<int64_t>(strips_.size());
+    return slice % strip_count * geometry_.batch + slice / strip_count;
   }
 
   // What runs one kind of slice. All kinds take weights in the same layout.
@@ -264,9 +244,9 @@ class OneDnnConv : public Kernel {
     if (!is_first) {
       descs.kernel = packed_;
     } else if (input_count_ == 6) {
-      folded_offset_ = Reserve(descs.own_kernel.get_size());
-      bias_offset_ = Reserve(descs.bias.get_size());
-      factors_offset_ = Reserve(descs.bias.get_size());
+      folded_offset_ = scratch_.Reserve(descs.own_kernel.get_size());
+      bias_offset_ = scratch_.Reserve(descs.bias.get_size());
+      factors_offset_ = scratch_.Reserve(descs.bias.get_size());
     }
     if (geometry_.part == ConvPart::kBackpropInput) {
       InitBackpropInput(descs);
@@ -275,15 +255,18 @@ class OneDnnConv : public Kernel {
     }
     if (!is_first) return;
     reorder_.Init(descs.own_kernel, packed_);
-    if (reorder_.is_needed()) packed_offset_ = Reserve(packed_.get_size());
+    if (reorder_.is_needed()) {
+      packed_offset_ = scratch_.Reserve(packed_.get_size());
+    }
   }
 
-  // One call for each thread of the team; operands 0 to 2 are those given, 3
-  // the scratchpad, 4 the bias.
+  // A call for each thread of the team, or for the strip in each image;
+  // operands 0 to 2 are those given, 3 the scratchpad, 4 the bias.
   void InitCalls(const dnnl::primitive& primitive,
                  const std::vector<std::pair<int, memory::desc>>& operands,
                  const memory::desc& scratchpad) {
-    for (int thread = 0; thread < team_size_; ++thread) {
+    const int64_t count = strips_.empty() ? team_size_ : geometry_.batch;
+    for (int64_t i = 0; i < count; ++i) {
       OneDnnCall& call = calls_.emplace_back(primitive);
       for (const auto& [argument, desc] : operands) {
         call.AddOperand(argument, desc);
@@ -291,13 +274,13 @@ class OneDnnConv : public Kernel {
           call.AddOperand(DNNL_ARG_SCRATCHPAD, scratchpad);
         }
       }
-      scratchpad_offsets_.push_back(Reserve(scratchpad.get_size()));
+      scratchpad_offsets_.push_back(scratch_.Reserve(scratchpad.get_size()));
     }
   }
 
   void InitForward(const ConvDescs& descs) {
     const bool has_bias = input_count_ > 2;
-    const auto desc = descs.Forward(has_bias, internal::ConvAttributes());
+    const auto desc = descs.Forward(has_bias, internal::UserScratchpad());
     packed_ = desc.weights_desc();
     std::vector<std::pair<int, memory::desc>> operands = {
         {DNNL_ARG_SRC, descs.x},
@@ -314,7 +297,7 @@ class OneDnnConv : public Kernel {
             dnnl::algorithm::convolution_direct, descs.x, descs.kernel, descs.y,
             descs.strides, descs.dilations, descs.padding_before,
             descs.padding_after),
-        internal::ConvAttributes(), OneDnnEngine(), descs.Forward(false, {}));
+        internal::UserScratchpad(), OneDnnEngine(), descs.Forward(false, {}));
     packed_ = desc.weights_desc();
     InitCalls(dnnl::convolution_backward_data(desc),
               {{DNNL_ARG_DIFF_DST, descs.y},
@@ -348,8 +331,7 @@ class OneDnnConv : public Kernel {
     RunParts(team_size_, [&](int part) {
       const int64_t end = slice_count_ * (part + 1) / team_size_;
       for (int64_t i = slice_count_ * part / team_size_; i < end; ++i) {
-        const size_t call =
-            i % (calls_.size() / team_size_) * team_size_ + part;
+        const int64_t call = CallOf(i, part);
         calls_[call].SetData(1, kernel);
         calls_[call].SetData(
             3, arguments.scratch.data() + scratchpad_offsets_[call]);
@@ -433,13 +415,13 @@ class OneDnnConv : public Kernel {
   int64_t blocks_per_slice_ = 0;
 
   int team_size_ = 1;              // Threads that have slices of their own.
-  std::vector<OneDnnCall> calls_;  // By strip, then by thread.
+  std::vector<OneDnnCall> calls_;  // See CallOf().
   std::vector<absl::Status> statuses_ =
       std::vector<absl::Status>(thread_count_);
 
   memory::desc packed_;  // As oneDNN wants the weights.
   WeightReorder reorder_;
-  size_t scratch_bytes_ = 0;
+  internal::ScratchLayout scratch_;
   size_t folded_offset_ = 0;
   size_t bias_offset_ = 0;
   size_t factors_offset_ = 0;
@@ -457,7 +439,7 @@ void RegisterCpuConvKernels(KernelRegistry* registry) {
        {"Conv2D", "Conv2DBackpropInput", "DepthwiseConv2D",
         "DepthwiseConv2DBackpropInput", "FusedConv2D", "FusedDepthwiseConv2D",
         "Conv2DMoments", "DepthwiseConv2DMoments"}) {
-    registry->Register(op, OneDnnConv::Create);
+    registry->Register(op, CreateOneDnnKernel<OneDnnConv>);
   }
 }
 

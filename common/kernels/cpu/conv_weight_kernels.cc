@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/kernels/cpu/elementwise.h"
 #include "common/kernels/cpu/intra_op_threads.h"
@@ -41,24 +40,39 @@ struct AddInPlace {
 
 class OneDnnConvWeights : public Kernel {
  public:
-  static absl::StatusOr<std::unique_ptr<Kernel>> Create(const KernelSpec& spec,
-                                                        int thread_count) {
-    if (spec.inputs[0].shape.element_count() == 0 ||
-        spec.inputs[1].shape.element_count() == 0 ||
-        spec.outputs[0].shape.element_count() == 0) {
-      return absl::UnimplementedError("nothing to convolve");
+  explicit OneDnnConvWeights(int thread_count) : thread_count_(thread_count) {}
+
+  absl::Status Init(const KernelSpec& spec) {
+    ASSIGN_OR_RETURN(ConvGeometry geometry, ConvGeometry::Of(spec));
+    ASSIGN_OR_RETURN(const auto type,
+                     internal::OneDnnType(spec.outputs[0].dtype));
+    const bool is_pointwise = internal::IsPointwise(geometry);
+    if (is_pointwise) geometry = AsOneRow(geometry);
+    const int64_t units =
+        is_pointwise ? geometry.width.input_extent : geometry.batch;
+    const int64_t part_count = std::min<int64_t>(thread_count_, units);
+    const auto bytes_per_unit = [&](const TensorType& images) {
+      return images.shape.element_count() / units *
+             static_cast<int64_t>(SizeOf(images.dtype));
+    };
+    UseOpenMpThreads(1);
+    for (int64_t i = 0; i < part_count; ++i) {
+      const int64_t begin = units * i / part_count;
+      const int64_t size = units * (i + 1) / part_count - begin;
+      ConvGeometry share = geometry;
+      if (is_pointwise) {
+        share.width.input_extent = share.width.output_extent = size;
+      } else {
+        share.batch = size;
+      }
+      AddPart(ConvDescs(share, type));
+      parts_.back().x_offset = begin * bytes_per_unit(spec.inputs[0]);
+      parts_.back().y_offset = begin * bytes_per_unit(spec.inputs[1]);
     }
-    auto kernel = std::unique_ptr<OneDnnConvWeights>(
-        new OneDnnConvWeights(IntraOpThreadCount(thread_count)));
-    try {
-      RETURN_IF_ERROR(kernel->Init(spec));
-    } catch (const dnnl::error& error) {
-      return absl::UnimplementedError(absl::StrCat("oneDNN: ", error.what()));
-    }
-    return kernel;
+    return absl::OkStatus();
   }
 
-  size_t scratch_bytes() const override { return scratch_bytes_; }
+  size_t scratch_bytes() const override { return scratch_.size_bytes(); }
 
   absl::Status Run(const KernelArguments& arguments) override {
     uint8_t* const output = arguments.outputs[0]->mutable_raw_data();
@@ -92,38 +106,6 @@ class OneDnnConvWeights : public Kernel {
     absl::Status status;
   };
 
-  explicit OneDnnConvWeights(int thread_count) : thread_count_(thread_count) {}
-
-  absl::Status Init(const KernelSpec& spec) {
-    ASSIGN_OR_RETURN(ConvGeometry geometry, ConvGeometry::Of(spec));
-    ASSIGN_OR_RETURN(const auto type,
-                     internal::OneDnnType(spec.outputs[0].dtype));
-    const bool is_pointwise = internal::IsPointwise(geometry);
-    if (is_pointwise) geometry = AsOneRow(geometry);
-    const int64_t units =
-        is_pointwise ? geometry.width.input_extent : geometry.batch;
-    const int64_t part_count = std::min<int64_t>(thread_count_, units);
-    const auto bytes_per_unit = [&](const TensorType& images) {
-      return images.shape.element_count() / units *
-             static_cast<int64_t>(SizeOf(images.dtype));
-    };
-    UseOpenMpThreads(1);
-    for (int64_t i = 0; i < part_count; ++i) {
-      const int64_t begin = units * i / part_count;
-      const int64_t size = units * (i + 1) / part_count - begin;
-      ConvGeometry share = geometry;
-      if (is_pointwise) {
-        share.width.input_extent = share.width.output_extent = size;
-      } else {
-        share.batch = size;
-      }
-      AddPart(ConvDescs(share, type));
-      parts_.back().x_offset = begin * bytes_per_unit(spec.inputs[0]);
-      parts_.back().y_offset = begin * bytes_per_unit(spec.inputs[1]);
-    }
-    return absl::OkStatus();
-  }
-
   void AddPart(const ConvDescs& descs) {
     const bool is_first = parts_.empty();
     const dnnl::convolution_backward_weights::primitive_desc desc(
@@ -131,16 +113,19 @@ class OneDnnConvWeights : public Kernel {
             dnnl::algorithm::convolution_direct, descs.x,
             is_first ? WantedWeights(descs) : packed_, descs.y, descs.strides,
             descs.dilations, descs.padding_before, descs.padding_after),
-        internal::ConvAttributes(), OneDnnEngine(), descs.Forward(false, {}));
+        internal::UserScratchpad(), OneDnnEngine(), descs.Forward(false, {}));
     Part& part = parts_.emplace_back();
     if (is_first) {
       packed_ = desc.diff_weights_desc();
       reorder_.Init(packed_, descs.own_kernel);
-      if (reorder_.is_needed()) packed_offset_ = Reserve(packed_.get_size());
+      if (reorder_.is_needed()) {
+        packed_offset_ = scratch_.Reserve(packed_.get_size());
+      }
     } else {
-      part.sum_offset = Reserve(packed_.get_size());
+      part.sum_offset = scratch_.Reserve(packed_.get_size());
     }
-    part.scratchpad_offset = Reserve(desc.scratchpad_desc().get_size());
+    part.scratchpad_offset =
+        scratch_.Reserve(desc.scratchpad_desc().get_size());
     part.call = OneDnnCall(dnnl::convolution_backward_weights(desc));
     part.call.AddOperand(DNNL_ARG_SRC, descs.x);
     part.call.AddOperand(DNNL_ARG_DIFF_DST, descs.y);
@@ -166,18 +151,12 @@ class OneDnnConvWeights : public Kernel {
     });
   }
 
-  size_t Reserve(size_t bytes) {
-    const size_t offset = scratch_bytes_;
-    scratch_bytes_ += (bytes + 63) / 64 * 64;
-    return offset;
-  }
-
   const int thread_count_;
   std::vector<Part> parts_;
   memory::desc packed_;  // As oneDNN wants the weights.
   internal::WeightReorder reorder_;
   size_t packed_offset_ = 0;
-  size_t scratch_bytes_ = 0;
+  internal::ScratchLayout scratch_;
 };
 
 }  // namespace
@@ -185,9 +164,10 @@ class OneDnnConvWeights : public Kernel {
 namespace internal {
 
 void RegisterCpuConvWeightKernels(KernelRegistry* registry) {
-  registry->Register("Conv2DBackpropKernel", OneDnnConvWeights::Create);
+  registry->Register("Conv2DBackpropKernel",
+                     CreateOneDnnKernel<OneDnnConvWeights>);
   registry->Register("DepthwiseConv2DBackpropKernel",
-                     OneDnnConvWeights::Create);
+                     CreateOneDnnKernel<OneDnnConvWeights>);
 }
 
 }  // namespace internal

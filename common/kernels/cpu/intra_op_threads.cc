@@ -20,8 +20,8 @@ namespace {
 
 using SpinClock = std::chrono::steady_clock;
 
-// How long a helper looks for the next kernel before it sleeps: longer than the
-// pauses within a step, and not much longer than waking it up takes.
+// How long a helper looks for the next kernel before it sleeps: longer than most
+// pauses within a step, and a few times what waking it up takes.
 constexpr auto kSpinTime = std::chrono::microseconds(200);
 // Looks between two at the clock.
 constexpr int kSpinsPerLook = 64;

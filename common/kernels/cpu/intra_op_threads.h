@@ -17,8 +17,8 @@ int IntraOpThreadCount(int wanted);
 // Calls body(0) ... body(part_count - 1), and returns when all are done. Part 0
 // runs on the calling thread, each of the others on a helper that belongs to
 // the calling thread, or on that too if the helper has not begun by then. So
-// nobody waits for a helper whose core others have taken, as they would at a
-// barrier; and parts may not wait for each other.
+// nobody waits for helpers to begin, as at a barrier, where others have taken
+// their cores; and parts may not wait for each other.
 void RunParts(int part_count, absl::FunctionRef<void(int part)> body);
 
 // Where oneDNN itself divides a primitive among threads it does so by OpenMP,

@@ -169,15 +169,20 @@ struct Relu6InPlace {
 
 class OneDnnMatMul : public Kernel {
  public:
-  static absl::StatusOr<std::unique_ptr<Kernel>> Create(const KernelSpec& spec,
-                                                        int thread_count) {
-    auto kernel = std::unique_ptr<OneDnnMatMul>(new OneDnnMatMul(thread_count));
-    try {
-      RETURN_IF_ERROR(kernel->Init(spec));
-    } catch (const dnnl::error& error) {
-      return absl::UnimplementedError(absl::StrCat("oneDNN: ", error.what()));
-    }
-    return kernel;
+  explicit OneDnnMatMul(int thread_count) : thread_count_(thread_count) {}
+
+  absl::Status Init(const KernelSpec& spec) {
+    ASSIGN_OR_RETURN(type_, internal::OneDnnType(spec.outputs[0].dtype));
+    element_bytes_ = static_cast<int64_t>(SizeOf(spec.outputs[0].dtype));
+    RETURN_IF_ERROR(InitAttributes(spec));
+    const Product product = ProductOf(spec);
+    UseOpenMpThreads(1);
+    if (InitParts(product)) return absl::OkStatus();
+    parts_.clear();
+    open_mp_thread_count_ = thread_count_;
+    UseOpenMpThreads(open_mp_thread_count_);
+    AddPart(product);
+    return absl::OkStatus();
   }
 
   absl::Status Run(const KernelArguments& arguments) override {
@@ -209,23 +214,6 @@ class OneDnnMatMul : public Kernel {
     absl::Status status;
   };
 
-  explicit OneDnnMatMul(int thread_count)
-      : thread_count_(IntraOpThreadCount(thread_count)) {}
-
-  absl::Status Init(const KernelSpec& spec) {
-    ASSIGN_OR_RETURN(type_, internal::OneDnnType(spec.outputs[0].dtype));
-    element_bytes_ = static_cast<int64_t>(SizeOf(spec.outputs[0].dtype));
-    RETURN_IF_ERROR(InitAttributes(spec));
-    ASSIGN_OR_RETURN(const Product product, ProductOf(spec));
-    UseOpenMpThreads(1);
-    if (InitParts(product)) return absl::OkStatus();
-    parts_.clear();
-    open_mp_thread_count_ = thread_count_;
-    UseOpenMpThreads(open_mp_thread_count_);
-    AddPart(product);
-    return absl::OkStatus();
-  }
-
   absl::Status InitAttributes(const KernelSpec& spec) {
     ASSIGN_OR_RETURN(
         const Activation activation,
@@ -235,7 +223,6 @@ class OneDnnMatMul : public Kernel {
       return absl::UnimplementedError("this activation in float32 only");
     }
     own_activation_ = activation.own;
-    attributes_.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     if (activation.post_op) {
       dnnl::post_ops post_ops;
       post_ops.append_eltwise(1.0f, *activation.post_op, 0.0f, 0.0f);
@@ -244,15 +231,12 @@ class OneDnnMatMul : public Kernel {
     return absl::OkStatus();
   }
 
-  static absl::StatusOr<Product> ProductOf(const KernelSpec& spec) {
+  static Product ProductOf(const KernelSpec& spec) {
     const bool transpose_a = spec.attributes.GetOr("transpose_a", false);
     const bool transpose_b = spec.attributes.GetOr("transpose_b", false);
     TensorType a = spec.inputs[0];
     const TensorType& b = spec.inputs[1];
     TensorType out = spec.outputs[0];
-    if (a.shape.element_count() == 0 || b.shape.element_count() == 0) {
-      return absl::UnimplementedError("nothing to multiply");
-    }
     // A batch of rows by one matrix is one product.
     if (b.shape.rank() == 2 && !transpose_a) {
       a = AsMatrix(a);
@@ -339,7 +323,7 @@ class OneDnnMatMul : public Kernel {
   int open_mp_thread_count_ = 1;
   dnnl::memory::data_type type_ = dnnl::memory::data_type::undef;
   int64_t element_bytes_ = 0;
-  dnnl::primitive_attr attributes_;
+  dnnl::primitive_attr attributes_ = internal::UserScratchpad();
   std::vector<Part> parts_;
   OwnActivation own_activation_ = OwnActivation::kNone;
 };
@@ -349,8 +333,8 @@ class OneDnnMatMul : public Kernel {
 namespace internal {
 
 void RegisterCpuMatMulKernels(KernelRegistry* registry) {
-  registry->Register("MatMul", OneDnnMatMul::Create);
-  registry->Register("FusedMatMulBias", OneDnnMatMul::Create);
+  registry->Register("MatMul", CreateOneDnnKernel<OneDnnMatMul>);
+  registry->Register("FusedMatMulBias", CreateOneDnnKernel<OneDnnMatMul>);
 }
 
 }  // namespace internal

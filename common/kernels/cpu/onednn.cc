@@ -1,5 +1,7 @@
 #include "common/kernels/cpu/onednn.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace muster::internal {
@@ -14,6 +16,23 @@ absl::StatusOr<dnnl::memory::data_type> OneDnnType(DType dtype) {
   if (dtype == DType::kFloat32) return dnnl::memory::data_type::f32;
   if (dtype == DType::kBfloat16) return dnnl::memory::data_type::bf16;
   return absl::UnimplementedError("float32 and bfloat16 only");
+}
+
+dnnl::primitive_attr UserScratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+absl::Status CheckHasElements(const KernelSpec& spec) {
+  const auto is_empty = [](const TensorType& type) {
+    return type.shape.element_count() == 0;
+  };
+  if (std::any_of(spec.inputs.begin(), spec.inputs.end(), is_empty) ||
+      std::any_of(spec.outputs.begin(), spec.outputs.end(), is_empty)) {
+    return absl::UnimplementedError("an operand has no elements");
+  }
+  return absl::OkStatus();
 }
 
 OneDnnCall::OneDnnCall(const dnnl::primitive& primitive)

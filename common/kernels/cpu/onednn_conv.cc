@@ -48,12 +48,6 @@ dnnl::convolution_forward::primitive_desc ConvDescs::Forward(
           attributes, OneDnnEngine()};
 }
 
-dnnl::primitive_attr ConvAttributes() {
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  return attributes;
-}
-
 bool IsPointwise(const ConvGeometry& geometry) {
   const auto is_single = [](const WindowAxis& axis) {
     return axis.window_extent == 1 && axis.stride == 1 &&
@@ -128,7 +122,7 @@ void WeightReorder::Init(const memory::desc& from, const memory::desc& to) {
   is_needed_ = from != to;
   if (!is_needed_) return;
   const dnnl::reorder::primitive_desc desc(OneDnnEngine(), from, OneDnnEngine(),
-                                           to, ConvAttributes());
+                                           to, UserScratchpad());
   call_ = OneDnnCall(dnnl::reorder(desc));
   call_.AddOperand(DNNL_ARG_FROM, from);
   call_.AddOperand(DNNL_ARG_TO, to);

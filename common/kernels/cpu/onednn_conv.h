@@ -28,9 +28,6 @@ struct ConvDescs {
   dnnl::memory::dims strides, dilations, padding_before, padding_after;
 };
 
-// Scratch memory is the kernel's, not the primitive's.
-dnnl::primitive_attr ConvAttributes();
-
 // A window of one element sees nothing but its own pixel, so that any run of
 // pixels can be convolved alone.
 bool IsPointwise(const ConvGeometry& geometry);
