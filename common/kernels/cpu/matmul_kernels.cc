@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -102,13 +103,15 @@ struct Division {
 };
 
 // Whole products of a batch; or rows or columns, so that the larger operand is
-// not read by all threads. Columns of a transposed operand are slow.
-Division Divide(const Product& product) {
+// not read by all threads. Columns of a transposed operand are slow, and so are
+// those of bfloat16, for which oneDNN converts them all.
+Division Divide(const Product& product, dnnl::memory::data_type type) {
   const int rank = product.rank();
   if (rank > 2 && product.out.dims[0] > 1) return {.axis = 0};
   const bool is_b_transposed = product.b.strides[rank - 1] != 1;
-  const bool by_columns =
-      !is_b_transposed && product.rows() < product.columns();
+  const bool by_columns = type == dnnl::memory::data_type::f32 &&
+                          !is_b_transposed &&
+                          product.rows() < product.columns();
   // Columns in whole vectors.
   if (by_columns) return {.axis = rank - 1, .unit = 16};
   return {.axis = rank - 2};
@@ -179,11 +182,14 @@ class OneDnnMatMul : public Kernel {
     UseOpenMpThreads(1);
     if (InitParts(product)) return absl::OkStatus();
     parts_.clear();
+    scratch_ = {};
     open_mp_thread_count_ = thread_count_;
     UseOpenMpThreads(open_mp_thread_count_);
     AddPart(product);
     return absl::OkStatus();
   }
+
+  size_t scratch_bytes() const override { return scratch_.size_bytes(); }
 
   absl::Status Run(const KernelArguments& arguments) override {
     UseOpenMpThreads(open_mp_thread_count_);
@@ -196,6 +202,13 @@ class OneDnnMatMul : public Kernel {
         part.call.SetData(static_cast<int>(operand),
                           tensor.raw_data() + part.offsets[operand]);
       }
+      if (part.a_columns) {
+        uint8_t* const copy =
+            arguments.scratch.data() + part.a_columns->copy_offset;
+        CopyColumns(*part.a_columns,
+                    arguments.inputs[0]->raw_data() + part.offsets[0], copy);
+        part.call.SetData(0, copy);
+      }
       part.status = part.call.Run();
     });
     for (Part& part : parts_) {
@@ -206,8 +219,17 @@ class OneDnnMatMul : public Kernel {
   }
 
  private:
+  // Some columns of a matrix, which are copied before they are used.
+  struct Columns {
+    int64_t count = 0;
+    int64_t row_count = 0;
+    int64_t stride = 0;      // From row to row, in elements.
+    size_t copy_offset = 0;  // In scratch memory.
+  };
+
   // What one thread does: operands are the inputs, and the outcome.
   struct Part {
+    std::optional<Columns> a_columns;
     internal::OneDnnCall call;
     dnnl::memory scratchpad;
     std::vector<int64_t> offsets;  // Of its operands, in bytes.
@@ -256,7 +278,7 @@ class OneDnnMatMul : public Kernel {
   // A part for each thread that is worth it; false where oneDNN had better
   // divide the product.
   bool InitParts(const Product& product) {
-    const Division division = Divide(product);
+    const Division division = Divide(product, type_);
     const int64_t extent = product.out.dims[division.axis];
     const int64_t unit_count = extent / division.unit;
     const int64_t wanted = std::clamp<int64_t>(
@@ -269,9 +291,30 @@ class OneDnnMatMul : public Kernel {
       const int64_t end = i + 1 == part_count ? extent
                                               : unit_count * (i + 1) /
                                                     part_count * division.unit;
-      if (!AddPart(product.Part(division.axis, begin, end))) return false;
+      Product part = product.Part(division.axis, begin, end);
+      std::optional<Columns> columns;
+      if (type_ == dnnl::memory::data_type::bf16) columns = PackA(&part);
+      if (!AddPart(part)) return false;
+      parts_.back().a_columns = columns;
     }
     return true;
+  }
+
+  // Rows of a transposed matrix are columns of its memory. In bfloat16 oneDNN
+  // is slow on those, so the part takes a copy of them.
+  std::optional<Columns> PackA(Product* part) {
+    Operand& a = part->a;
+    const int rank = part->rank();
+    const int64_t rows = a.dims[rank - 2];
+    const int64_t stride = a.strides[rank - 1];
+    const bool is_transposed = a.strides[rank - 2] == 1 && rows < stride;
+    if (rank != 2 || !is_transposed) return {};
+    a.strides[rank - 1] = rows;
+    return Columns{
+        .count = rows,
+        .row_count = part->depth(),
+        .stride = stride,
+        .copy_offset = scratch_.Reserve(rows * part->depth() * element_bytes_)};
   }
 
   // False: oneDNN has nothing but plain loops for it, a hundred times as slow.
@@ -303,6 +346,16 @@ class OneDnnMatMul : public Kernel {
     return !absl::StrContains(desc.impl_info_str(), "ref");
   }
 
+  void CopyColumns(const Columns& columns, const uint8_t* from,
+                   uint8_t* to) const {
+    const int64_t row_bytes = columns.count * element_bytes_;
+    for (int64_t row = 0; row < columns.row_count; ++row) {
+      std::memcpy(to, from, row_bytes);
+      to += row_bytes;
+      from += columns.stride * element_bytes_;
+    }
+  }
+
   void Activate(Tensor* product) const {
     const int64_t count = product->element_count();
     if (own_activation_ == OwnActivation::kRelu &&
@@ -325,6 +378,7 @@ class OneDnnMatMul : public Kernel {
   int64_t element_bytes_ = 0;
   dnnl::primitive_attr attributes_ = internal::UserScratchpad();
   std::vector<Part> parts_;
+  internal::ScratchLayout scratch_;
   OwnActivation own_activation_ = OwnActivation::kNone;
 };
 
