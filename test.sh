@@ -4,7 +4,7 @@
 #   ./test.sh                       all tests
 #   ./test.sh --config=asan         under AddressSanitizer and UBSan
 #   ./test.sh --config=tsan         under ThreadSanitizer
-#   ./test.sh //common/graph/...    some tests
+#   ./test.sh //common/compute/graph/...    some tests
 #
 # Other arguments go to `bazel test`. Installs what is missing first.
 set -uo pipefail

@@ -6,7 +6,7 @@ def assert_no_dependency(name, target, dependency, reason):
     Args:
       name: the test.
       target: a label, or a list of labels.
-      dependency: a regular expression over labels, for example "//common/rpc".
+      dependency: a regular expression over labels, for example "//common/net/rpc".
       reason: one sentence for the person who opened the door.
     """
     targets = [

@@ -6,7 +6,9 @@ set -euo pipefail
 packages=(
   # The build.
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto
-  bazel-skylib clang g++ libclang-rt-14-dev python3
+  bazel-skylib clang g++ libclang-rt-14-dev lld-14 python3
+  # The checks of the source tree.
+  clang-format-14 git
   # What is linked.
   libabsl-dev libbenchmark-dev libdnnl-dev libgmock-dev libgrpc++-dev
   libgtest-dev libjpeg62-turbo-dev libpng-dev libprotobuf-dev libssl-dev

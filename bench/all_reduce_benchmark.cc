@@ -14,13 +14,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "bench/all_reduce_protocol.h"
-#include "common/base/check.h"
-#include "common/collectives/communicator.h"
-#include "common/collectives/reduce_op.h"
-#include "common/collectives/shm/group_options.h"
-#include "common/collectives/shm/testing/ranks.h"
-#include "common/tensor/buffer.h"
-#include "common/tensor/dtype.h"
+#include "common/core/base/check.h"
+#include "common/core/tensor/buffer.h"
+#include "common/core/tensor/dtype.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/reduce_op.h"
+#include "common/net/collectives/shm/group_options.h"
+#include "common/net/collectives/shm/testing/ranks.h"
 
 ABSL_FLAG(int, ranks, 2, "Processes.");
 ABSL_FLAG(int64_t, min_bytes, 1024, "The smallest buffer.");

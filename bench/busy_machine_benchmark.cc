@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "bench/measure.h"
-#include "common/base/check.h"
-#include "common/kernels/cpu/cpu_kernels.h"
-#include "common/kernels/cpu/intra_op_threads.h"
-#include "common/kernels/kernel.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/tensor.h"
+#include "common/compute/kernels/cpu/cpu_kernels.h"
+#include "common/compute/kernels/cpu/intra_op_threads.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/core/base/check.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/tensor.h"
 #include "dnnl.hpp"
 
 namespace muster {

@@ -9,14 +9,14 @@
 
 #include "absl/time/time.h"
 #include "bench/lane_ranks.h"
-#include "common/base/check.h"
-#include "common/collectives/communicator.h"
-#include "common/collectives/cost_fit.h"
-#include "common/collectives/cost_model.h"
-#include "common/collectives/message/message_communicator.h"
-#include "common/collectives/message/schedule.h"
-#include "common/collectives/shm/group_options.h"
-#include "common/collectives/shm/testing/ranks.h"
+#include "common/core/base/check.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/cost_fit.h"
+#include "common/net/collectives/cost_model.h"
+#include "common/net/collectives/message/message_communicator.h"
+#include "common/net/collectives/message/schedule.h"
+#include "common/net/collectives/shm/group_options.h"
+#include "common/net/collectives/shm/testing/ranks.h"
 
 namespace muster {
 namespace {

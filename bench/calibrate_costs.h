@@ -8,7 +8,7 @@
 namespace muster {
 
 // Times all-reduces between 2 and 4 ranks of this host by every algorithm, fits
-// the constants of common/collectives/cost_model.h to them for each kind of
+// the constants of common/net/collectives/cost_model.h to them for each kind of
 // lane ("tcp", "unix", "grpc", "shm"), and prints the constants and, for each
 // size and algorithm, the prediction beside the median.
 //

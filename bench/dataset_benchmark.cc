@@ -13,10 +13,10 @@
 
 #include "absl/status/statusor.h"
 #include "bench/measure.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/files/sources.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/tensor.h"
 
 namespace muster {
 namespace {

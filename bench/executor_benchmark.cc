@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "bench/measure.h"
-#include "common/graph/graph_builder.h"
-#include "common/kernels/cpu/cpu_kernels.h"
-#include "common/ops/arithmetic.h"
-#include "common/ops/builtin_ops.h"
-#include "common/base/allocation_counter.h"
-#include "common/runtime/executable.h"
-#include "common/tensor/dtype.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/kernels/cpu/cpu_kernels.h"
+#include "common/compute/ops/arithmetic.h"
+#include "common/compute/ops/builtin_ops.h"
+#include "common/compute/runtime/executable.h"
+#include "common/core/base/allocation_counter.h"
+#include "common/core/tensor/dtype.h"
 
 namespace muster {
 namespace {

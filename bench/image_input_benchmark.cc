@@ -18,13 +18,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/log.h"
-#include "common/base/random.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/log.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/images/image_folder.h"
-#include "common/image/image.h"
-#include "common/image/jpeg.h"
+#include "common/io/image/image.h"
+#include "common/io/image/jpeg.h"
 
 namespace muster {
 namespace {

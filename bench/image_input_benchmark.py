@@ -51,7 +51,8 @@ def main():
             peer_rate = statistics.median(rates["tf.data"])
             for name, values in rates.items():
                 rate = statistics.median(values)
-                print(f"{cores} core(s), {name}: {rate:.0f} images/s, {rate / peer_rate:.2f} x tf.data")
+                print(f"{cores} core(s), {name}: {rate:.0f} images/s, "
+                      f"{rate / peer_rate:.2f} x tf.data")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "common/collectives/communicator.h"
-#include "common/collectives/message/message_communicator.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/message/message_communicator.h"
 
 // Ranks over lanes for benchmarks: processes that find each other through files
 // in a folder, on one host or in network namespaces that share it. Any failure

@@ -33,10 +33,10 @@
 #include "absl/strings/strip.h"
 #include "bench/calibrate_costs.h"
 #include "bench/lane_ranks.h"
-#include "common/base/check.h"
-#include "common/collectives/communicator.h"
-#include "common/collectives/message/message_communicator.h"
-#include "common/collectives/message/schedule.h"
+#include "common/core/base/check.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/message/message_communicator.h"
+#include "common/net/collectives/message/schedule.h"
 
 ABSL_FLAG(std::vector<std::string>, lanes,
           std::vector<std::string>({"tcp", "unix", "grpc"}),

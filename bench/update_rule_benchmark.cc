@@ -15,9 +15,9 @@
 
 #include "absl/types/span.h"
 #include "bench/measure.h"
-#include "common/base/random.h"
-#include "common/optimizers/optimizers.h"
-#include "common/optimizers/update_rule.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "common/core/base/random.h"
 
 namespace muster {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/tensor/tensor.h"
+#include "common/core/tensor/tensor.h"
 
 namespace muster {
 

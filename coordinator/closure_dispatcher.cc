@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
-#include "common/base/log.h"
-#include "common/base/status_macros.h"
-#include "common/cluster/cluster_codec.h"
-#include "common/cluster/task_id.h"
-#include "common/rpc/fault_point.h"
-#include "common/rpc/identity.h"
+#include "common/core/base/check.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/cluster/cluster_codec.h"
+#include "common/net/cluster/task_id.h"
+#include "common/net/rpc/fault_point.h"
+#include "common/net/rpc/identity.h"
 #include "coordinator/closure_arguments.h"
 #include "worker/client/worker_protocol.h"
 

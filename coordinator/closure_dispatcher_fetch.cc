@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "common/base/status_macros.h"
-#include "common/rpc/identity.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/rpc/identity.h"
 #include "coordinator/closure_dispatcher.h"
 #include "worker/client/worker_protocol.h"
 

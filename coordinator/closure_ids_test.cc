@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "common/base/random.h"
+#include "common/core/base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/check.h"
+#include "common/core/base/check.h"
 
 namespace muster {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/random.h"
-#include "common/base/status_matchers.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_matchers.h"
 #include "coordinator/closure_queue.h"
 #include "gtest/gtest.h"
 

@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/log.h"
-#include "common/base/random.h"
-#include "common/base/status_macros.h"
-#include "common/cluster/task_id.h"
-#include "common/rpc/channel.h"
-#include "common/rpc/status_detail.h"
+#include "common/core/base/log.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/cluster/task_id.h"
+#include "common/net/rpc/channel.h"
+#include "common/net/rpc/status_detail.h"
 #include "proto/parameter_server.pb.h"
 #include "ps/client/methods.h"
 

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "common/base/log.h"
-#include "common/base/status_macros.h"
-#include "common/graph/graph_codec.h"
-#include "common/tensor/tensor.h"
+#include "common/compute/graph/graph_codec.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/tensor.h"
 #include "coordinator/closure_arguments.h"
 #include "coordinator/closure_dispatcher.h"
 #include "proto/graph.pb.h"

@@ -7,10 +7,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/clock.h"
+#include "common/compute/graph/graph.h"
+#include "common/core/base/clock.h"
 #include "common/dataset/dataset.h"
-#include "common/graph/graph.h"
-#include "common/strategy/strategy.h"
+#include "common/learn/strategy/strategy.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/scheduled_steps.h"

@@ -4,8 +4,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/ops/builtin_ops.h"
+#include "common/compute/ops/builtin_ops.h"
+#include "common/core/base/status_macros.h"
 #include "worker/client/step_signature.h"
 
 namespace muster {

@@ -17,10 +17,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "common/graph/graph.h"
-#include "common/graph/graph_builder.h"
-#include "common/strategy/replica/replica_context.h"
-#include "common/tensor/tensor.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/strategy/replica/replica_context.h"
 #include "coordinator/per_worker.h"
 
 namespace muster {

@@ -2,12 +2,12 @@
 
 #include <vector>
 
-#include "common/base/status_matchers.h"
-#include "common/collectives/reduce_op.h"
-#include "common/graph/graph.h"
-#include "common/ops/ops.h"
-#include "common/strategy/replica/replica_context.h"
-#include "common/tensor/tensor.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/ops/ops.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/strategy/replica/replica_context.h"
+#include "common/net/collectives/reduce_op.h"
 #include "coordinator/per_worker.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,8 +1,8 @@
 #ifndef COORDINATOR_JOB_STRATEGY_H_
 #define COORDINATOR_JOB_STRATEGY_H_
 
-#include "common/process/task.h"
-#include "common/train/job/job.h"
+#include "common/learn/train/job/job.h"
+#include "common/net/process/task.h"
 
 namespace muster {
 

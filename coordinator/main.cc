@@ -2,11 +2,11 @@
 // TF_CONFIG names or, without one, in this process.
 
 #include "absl/status/status.h"
-#include "common/cluster/task_id.h"
-#include "common/process/command_line.h"
-#include "common/process/task.h"
-#include "common/process/task_options.h"
-#include "common/train/job/job_task.h"
+#include "common/learn/train/job/job_task.h"
+#include "common/net/cluster/task_id.h"
+#include "common/net/process/command_line.h"
+#include "common/net/process/task.h"
+#include "common/net/process/task_options.h"
 #include "coordinator/job_strategy.h"
 #include "coordinator/run_task.h"
 

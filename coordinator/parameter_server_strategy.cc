@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "common/base/log.h"
-#include "common/base/status_macros.h"
-#include "common/strategy/local_step_loop.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/strategy/local_step_loop.h"
 
 namespace muster {
 

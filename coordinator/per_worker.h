@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/graph/graph_builder.h"
-#include "common/tensor/tensor.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/core/tensor/tensor.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
 #include "common/dataset/codec/dataset_codec.h"
 #include "proto/dataset.pb.h"
 #include "proto/worker.pb.h"

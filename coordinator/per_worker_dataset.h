@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "common/tensor/tensor.h"
 #include "coordinator/worker_lane.h"
 
 namespace muster {

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/log.h"
-#include "common/base/status_macros.h"
-#include "common/graph/graph_codec.h"
+#include "common/compute/graph/graph_codec.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
 #include "coordinator/closure_arguments.h"
 #include "coordinator/per_worker_dataset.h"
 #include "proto/graph.pb.h"

@@ -1,6 +1,6 @@
 #include "coordinator/remote_value.h"
 
-#include "common/base/clock.h"
+#include "common/core/base/clock.h"
 
 namespace muster {
 

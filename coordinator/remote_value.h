@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/tensor/tensor.h"
+#include "common/core/tensor/tensor.h"
 
 namespace muster {
 

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/base/status_macros.h"
-#include "common/rpc/status_detail.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/rpc/status_detail.h"
 #include "coordinator/remote_value.h"
 
 namespace muster {

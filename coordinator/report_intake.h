@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/tensor/tensor.h"
+#include "common/core/tensor/tensor.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/release_list.h"
 #include "coordinator/worker_lane.h"

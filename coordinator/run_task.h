@@ -3,9 +3,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "common/process/command_line.h"
-#include "common/process/task_options.h"
-#include "common/process/train_task.h"
+#include "common/net/process/command_line.h"
+#include "common/net/process/task_options.h"
+#include "common/net/process/train_task.h"
 
 namespace muster {
 

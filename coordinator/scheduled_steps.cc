@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/log.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
 
 namespace muster {
 

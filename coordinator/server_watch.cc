@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
-#include "common/base/log.h"
-#include "common/cluster/cluster_codec.h"
-#include "common/cluster/task_id.h"
-#include "common/rpc/identity.h"
-#include "common/rpc/status_detail.h"
+#include "common/core/base/check.h"
+#include "common/core/base/log.h"
+#include "common/net/cluster/cluster_codec.h"
+#include "common/net/cluster/task_id.h"
+#include "common/net/rpc/identity.h"
+#include "common/net/rpc/status_detail.h"
 #include "proto/parameter_server.pb.h"
 #include "proto/rpc.pb.h"
 #include "ps/client/methods.h"

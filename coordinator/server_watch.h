@@ -12,13 +12,13 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/base/clock.h"
-#include "common/cluster/cluster_spec.h"
-#include "common/cluster/missing_tasks.h"
-#include "common/rpc/backoff.h"
-#include "common/rpc/channel.h"
-#include "common/rpc/message.h"
-#include "common/rpc/service.h"
+#include "common/core/base/clock.h"
+#include "common/net/cluster/cluster_spec.h"
+#include "common/net/cluster/missing_tasks.h"
+#include "common/net/rpc/backoff.h"
+#include "common/net/rpc/channel.h"
+#include "common/net/rpc/message.h"
+#include "common/net/rpc/service.h"
 
 namespace muster {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "common/base/status_matchers.h"
-#include "common/cluster/cluster_spec.h"
-#include "common/cluster/task_id.h"
-#include "common/rpc/network.h"
+#include "common/core/base/status_matchers.h"
+#include "common/net/cluster/cluster_spec.h"
+#include "common/net/cluster/task_id.h"
+#include "common/net/rpc/network.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ps/parameter_server.h"

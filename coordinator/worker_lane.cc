@@ -49,8 +49,7 @@ void AddClosures(absl::Span<const ClosureQueue::Taken> closures, int worker,
     if (previous != nullptr && closure.id == previous->id + 1 &&
         closure.work.function_id == previous->work.function_id &&
         closure.work.step_count == previous->work.step_count &&
-        closure.work.results_come_along ==
-            previous->work.results_come_along &&
+        closure.work.results_come_along == previous->work.results_come_along &&
         closure.result_wanted == previous->result_wanted &&
         ClosureArguments::SameIterators(closure.work.arguments.get(),
                                         previous->work.arguments.get())) {

@@ -10,9 +10,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/rpc/channel.h"
-#include "common/rpc/message.h"
-#include "common/rpc/service.h"
+#include "common/net/rpc/channel.h"
+#include "common/net/rpc/message.h"
+#include "common/net/rpc/service.h"
 #include "coordinator/closure_queue.h"
 #include "proto/worker.pb.h"
 

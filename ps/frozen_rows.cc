@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "common/base/check.h"
-#include "common/tensor/dtype.h"
+#include "common/core/base/check.h"
+#include "common/core/tensor/dtype.h"
 #include "ps/slab.h"
 
 namespace muster {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/tensor/tensor.h"
+#include "common/core/tensor/tensor.h"
 
 namespace muster {
 

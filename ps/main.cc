@@ -2,14 +2,14 @@
 
 #include <variant>
 
-#include "common/base/log.h"
-#include "common/base/random.h"
-#include "common/cluster/cluster_config.h"
-#include "common/cluster/task_id.h"
-#include "common/process/program.h"
-#include "common/process/task_options.h"
-#include "common/rpc/identity.h"
-#include "common/rpc/network.h"
+#include "common/core/base/log.h"
+#include "common/core/base/random.h"
+#include "common/net/cluster/cluster_config.h"
+#include "common/net/cluster/task_id.h"
+#include "common/net/process/program.h"
+#include "common/net/process/task_options.h"
+#include "common/net/rpc/identity.h"
+#include "common/net/rpc/network.h"
 #include "ps/serve_parameters.h"
 
 namespace {

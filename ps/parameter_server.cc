@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {

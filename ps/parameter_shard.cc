@@ -6,11 +6,11 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/rpc/fault_point.h"
-#include "common/tensor/shape.h"
-#include "common/tensor/tensor_codec.h"
-#include "common/variables/initializer.h"
+#include "common/compute/variables/initializer.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor_codec.h"
+#include "common/net/rpc/fault_point.h"
 #include "ps/slab.h"
 
 namespace muster {

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_matchers.h"
-#include "common/rpc/fault_point.h"
-#include "common/rpc/message.h"
-#include "common/tensor/tensor.h"
-#include "common/tensor/tensor_codec.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/tensor.h"
+#include "common/core/tensor/tensor_codec.h"
+#include "common/net/rpc/fault_point.h"
+#include "common/net/rpc/message.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/parameter_server.pb.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "common/base/clock.h"
+#include "common/core/base/clock.h"
 
 namespace muster {
 namespace {

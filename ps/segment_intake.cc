@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/base/clock.h"
-#include "common/base/status_macros.h"
-#include "common/rpc/message.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/rpc/message.h"
 #include "ps/client/client_segment.h"
 #include "ps/client/methods.h"
 #include "ps/client/segment_transfer.h"

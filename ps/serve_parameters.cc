@@ -4,12 +4,12 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/log.h"
-#include "common/base/status_macros.h"
-#include "common/cluster/coordinator_wait.h"
-#include "common/process/exit_code.h"
-#include "common/process/shutdown_signals.h"
-#include "common/process/start_line.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/cluster/coordinator_wait.h"
+#include "common/net/process/exit_code.h"
+#include "common/net/process/shutdown_signals.h"
+#include "common/net/process/start_line.h"
 #include "ps/parameter_server.h"
 #include "ps/parameter_service.h"
 

@@ -7,11 +7,11 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/checkpoint/tensor_slice.h"
-#include "common/tensor/tensor.h"
-#include "common/tensor/tensor_codec.h"
-#include "common/variables/checkpoint_names.h"
+#include "common/compute/variables/checkpoint_names.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/tensor.h"
+#include "common/core/tensor/tensor_codec.h"
+#include "common/io/checkpoint/tensor_slice.h"
 
 namespace muster {
 namespace {

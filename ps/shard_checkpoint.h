@@ -7,14 +7,15 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/checkpoint/tensor_bundle_reader.h"
-#include "common/checkpoint/tensor_bundle_writer.h"
-#include "common/optimizers/update_rule.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "common/io/checkpoint/tensor_bundle_writer.h"
 #include "ps/save_pace.h"
 #include "ps/shard_variable.h"
 
 // What a parameter server writes of its variables, and takes over from a
-// checkpoint; named and cut as common/variables/checkpoint_names.h says.
+// checkpoint; named and cut as common/compute/variables/checkpoint_names.h
+// says.
 namespace muster {
 
 // All variables of a server as they were between two exchanges. Keeps them.

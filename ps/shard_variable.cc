@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/check.h"
+#include "common/core/base/status_macros.h"
 #include "ps/slab.h"
 
 namespace muster {

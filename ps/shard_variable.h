@@ -14,9 +14,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "common/optimizers/update_rule.h"
-#include "common/rpc/message.h"
-#include "common/tensor/tensor.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "common/core/tensor/tensor.h"
+#include "common/net/rpc/message.h"
 #include "proto/parameter_server.pb.h"
 #include "ps/frozen_rows.h"
 

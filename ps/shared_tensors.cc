@@ -5,9 +5,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
 
 namespace muster {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/rpc/message.h"
+#include "common/net/rpc/message.h"
 #include "proto/parameter_server.pb.h"
 #include "ps/parameter_shard.h"
 

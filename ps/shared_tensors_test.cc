@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "common/base/status_matchers.h"
-#include "common/tensor/tensor.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

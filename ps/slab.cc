@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/tensor/buffer.h"
+#include "common/core/tensor/buffer.h"
 
 namespace muster {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "absl/status/statusor.h"
-#include "common/tensor/tensor.h"
+#include "common/core/tensor/tensor.h"
 
 namespace muster {
 

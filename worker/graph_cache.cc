@@ -4,8 +4,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/graph/graph_codec.h"
+#include "common/compute/graph/graph_codec.h"
+#include "common/core/base/status_macros.h"
 #include "proto/graph.pb.h"
 #include "worker/client/worker_protocol.h"
 

@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "common/graph/graph.h"
-#include "common/graph/op_registry.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/graph/op_registry.h"
 #include "worker/client/step_signature.h"
 
 namespace muster {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/status_macros.h"
-#include "common/cluster/task_id.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/cluster/task_id.h"
 
 namespace muster {
 

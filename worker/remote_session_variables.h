@@ -8,9 +8,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "common/cluster/cluster_spec.h"
-#include "common/rpc/identity.h"
-#include "common/rpc/network.h"
+#include "common/net/cluster/cluster_spec.h"
+#include "common/net/rpc/identity.h"
+#include "common/net/rpc/network.h"
 #include "ps/client/remote_variable_store.h"
 #include "worker/session_variables.h"
 

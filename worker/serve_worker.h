@@ -2,9 +2,9 @@
 #define WORKER_SERVE_WORKER_H_
 
 #include "absl/status/status.h"
-#include "common/process/task_options.h"
-#include "common/rpc/identity.h"
-#include "common/rpc/network.h"
+#include "common/net/process/task_options.h"
+#include "common/net/rpc/identity.h"
+#include "common/net/rpc/network.h"
 
 namespace muster {
 

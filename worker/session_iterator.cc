@@ -1,7 +1,7 @@
 #include "worker/session_iterator.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
 #include "common/dataset/codec/dataset_codec.h"
 #include "proto/dataset.pb.h"
 

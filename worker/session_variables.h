@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "common/variables/variable_store.h"
+#include "common/compute/variables/variable_store.h"
 
 namespace muster {
 

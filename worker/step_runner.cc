@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/rpc/fault_point.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/rpc/fault_point.h"
 
 namespace muster {
 namespace {

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/log.h"
-#include "common/base/status_macros.h"
-#include "common/cluster/cluster_codec.h"
-#include "common/cluster/cluster_differences.h"
-#include "common/rpc/fault_point.h"
-#include "common/rpc/hand_over.h"
-#include "common/rpc/message.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/cluster/cluster_codec.h"
+#include "common/net/cluster/cluster_differences.h"
+#include "common/net/rpc/fault_point.h"
+#include "common/net/rpc/hand_over.h"
+#include "common/net/rpc/message.h"
 #include "proto/worker.pb.h"
 #include "worker/client/worker_protocol.h"
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/random.h"
-#include "common/base/status_macros.h"
-#include "common/rpc/fault_point.h"
-#include "common/rpc/status_detail.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/rpc/fault_point.h"
+#include "common/net/rpc/status_detail.h"
 #include "worker/client/worker_protocol.h"
 
 namespace muster {
@@ -317,8 +317,7 @@ void WorkerSession::Record(const Run& closure, const absl::Status& status,
   }
   proto::ClosureResult* const result = outbox_.report.add_results();
   result->set_id(closure.first_id);
-  if (!closure.results_come_along &&
-      KeepResults(closure.first_id, results)) {
+  if (!closure.results_come_along && KeepResults(closure.first_id, results)) {
     result->set_kept(true);
     return;
   }

@@ -15,10 +15,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/base/status_macros.h"
-#include "common/train/job/job.h"
-#include "common/train/progress_bar.h"
-#include "common/train/run_summary.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/train/job/job.h"
+#include "common/learn/train/progress_bar.h"
+#include "common/learn/train/run_summary.h"
 #include "proto/training_job.pb.h"
 
 ABSL_FLAG(std::string, data_dir, "", "The folder with MNIST's four files.");

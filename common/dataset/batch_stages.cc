@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/shape.h"
 #include "common/dataset/row_tables.h"
-#include "common/tensor/shape.h"
 
 namespace muster {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/row_tables.h"
 

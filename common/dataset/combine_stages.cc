@@ -10,10 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/shape.h"
 #include "common/dataset/interleaved_stream.h"
 #include "common/dataset/row_tables.h"
-#include "common/tensor/shape.h"
 
 namespace muster {
 namespace {

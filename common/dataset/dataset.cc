@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
 #include "common/dataset/batch_stages.h"
 #include "common/dataset/buffer_stages.h"
 #include "common/dataset/combine_stages.h"
@@ -59,10 +59,10 @@ absl::StatusOr<int64_t> InputContext::GetPerReplicaBatchSize(
       global_batch_size % num_replicas_in_sync == 0) {
     return global_batch_size / num_replicas_in_sync;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a global batch of ", global_batch_size,
-      " cannot be divided equally among ", num_replicas_in_sync,
-      " replicas in sync; expected a multiple of their number"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("a global batch of ", global_batch_size,
+                   " cannot be divided equally among ", num_replicas_in_sync,
+                   " replicas in sync; expected a multiple of their number"));
 }
 
 // `status_or_node` of a stage on top of this dataset, or this one's mistake.
@@ -202,8 +202,8 @@ Dataset Dataset::Concatenate(const Dataset& other) const {
 Dataset Dataset::Interleave(ElementToDataset function,
                             std::vector<TensorType> output_types,
                             const InterleaveOptions& options) const {
-  return MUSTER_DATASET_STAGE(MakeInterleave(
-      node_, std::move(function), std::move(output_types), options));
+  return MUSTER_DATASET_STAGE(MakeInterleave(node_, std::move(function),
+                                             std::move(output_types), options));
 }
 
 #undef MUSTER_DATASET_STAGE

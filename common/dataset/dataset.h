@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/graph/graph.h"
-#include "common/graph/graph_builder.h"
-#include "common/tensor/tensor.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/core/tensor/tensor.h"
 
 namespace muster {
 
@@ -41,7 +41,8 @@ struct InputContext {
   int num_replicas_in_sync = 1;
 
   // The size to batch by where a dataset's elements are one replica's batches.
-  //   kInvalidArgument  the global batch size is no multiple of the replicas, or
+  //   kInvalidArgument  the global batch size is no multiple of the replicas,
+  //   or
   //                     below 1
   absl::StatusOr<int64_t> GetPerReplicaBatchSize(
       int64_t global_batch_size) const;
@@ -138,7 +139,8 @@ class Dataset {
 
   // Fills a buffer and draws from it at random; the place of what was drawn is
   // taken by the next element. A perfect shuffle when everything fits.
-  Dataset Shuffle(int64_t buffer_size, const ShuffleOptions& options = {}) const;
+  Dataset Shuffle(int64_t buffer_size,
+                  const ShuffleOptions& options = {}) const;
 
   // Goes through the data `count` times, each time as another epoch.
   Dataset Repeat(int64_t count = kInfinite) const;

@@ -1,7 +1,7 @@
 #include "common/dataset/dataset_node.h"
 
 #include "absl/status/status.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {

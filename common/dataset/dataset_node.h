@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "common/tensor/tensor.h"
 #include "proto/dataset.pb.h"
 
 namespace muster {

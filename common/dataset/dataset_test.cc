@@ -10,10 +10,10 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/base/random.h"
-#include "common/base/status_matchers.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/testing.h"
-#include "common/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -128,9 +128,9 @@ TEST_P(OrderTest, ShardsAreDisjointAndCoverEverything) {
 TEST_P(OrderTest, ShardByPipelineIsTheContextsShard) {
   const Dataset dataset = Source(7).ShardByPipeline();
   EXPECT_THAT(Numbers(dataset), SizeIs(7));
-  EXPECT_THAT(Numbers(dataset, {.num_input_pipelines = 3,
-                                .input_pipeline_id = 2}),
-              ElementsAre(2, 5));
+  EXPECT_THAT(
+      Numbers(dataset, {.num_input_pipelines = 3, .input_pipeline_id = 2}),
+      ElementsAre(2, 5));
 }
 
 TEST_P(OrderTest, RepeatGoesThroughAgain) {
@@ -156,8 +156,8 @@ TEST_P(OrderTest, ShuffleIsAFunctionOfSeedAndEpoch) {
   EXPECT_EQ(Numbers(dataset), Numbers(dataset));
   EXPECT_NE(Numbers(dataset), Numbers(dataset, {}, 1));
   EXPECT_NE(Numbers(dataset), Numbers(Source(50).Shuffle(50, {.seed = 4})));
-  const Dataset same = Source(50).Shuffle(
-      50, {.seed = 3, .reshuffle_each_iteration = false});
+  const Dataset same =
+      Source(50).Shuffle(50, {.seed = 3, .reshuffle_each_iteration = false});
   EXPECT_EQ(Numbers(same), Numbers(same, {}, 1));
 }
 
@@ -197,12 +197,18 @@ TEST(Order, OfRowsIsTheOrderOfElements) {
       const uint64_t kind = random.Below(6);
       const auto add = [&](const Dataset& input) {
         switch (kind) {
-          case 0: return input.Shuffle(n, {.seed = static_cast<uint64_t>(n)});
-          case 1: return input.Repeat(n % 4);
-          case 2: return input.Take(3 * n);
-          case 3: return input.Skip(n % 5);
-          case 4: return input.Shard(n, n - 1);
-          default: return input.Repeat().Take(4 * n);
+          case 0:
+            return input.Shuffle(n, {.seed = static_cast<uint64_t>(n)});
+          case 1:
+            return input.Repeat(n % 4);
+          case 2:
+            return input.Take(3 * n);
+          case 3:
+            return input.Skip(n % 5);
+          case 4:
+            return input.Shard(n, n - 1);
+          default:
+            return input.Repeat().Take(4 * n);
         }
       };
       rows = add(rows);
@@ -300,8 +306,8 @@ TEST(Map, RandomnessIsAFunctionOfSeedEpochAndElement) {
                          {{"dtype", DType::kFloat32}, {"shape", Shape({2})}});
           return {builder.Op(
               "Floor",
-              {builder.Op("Mul", {drawn, builder.Constant(Tensor::Scalar(
-                                             1000.0f))})})};
+              {builder.Op(
+                  "Mul", {drawn, builder.Constant(Tensor::Scalar(1000.0f))})})};
         },
         {.thread_count = 1, .seed = seed});
   };
@@ -441,29 +447,27 @@ TEST(Interleave, TakesTurns) {
   for (int64_t i = 0; i < 4; ++i) {
     datasets.push_back(Dataset::Range(10 * i, 10 * i + 3));
   }
-  EXPECT_THAT(
-      Numbers(Dataset::Interleave(datasets,
-                                  {.cycle_length = 2, .block_length = 2})),
-      ElementsAre(0, 1, 10, 11, 2, 12, 20, 21, 30, 31, 22, 32));
+  EXPECT_THAT(Numbers(Dataset::Interleave(
+                  datasets, {.cycle_length = 2, .block_length = 2})),
+              ElementsAre(0, 1, 10, 11, 2, 12, 20, 21, 30, 31, 22, 32));
   EXPECT_THAT(Numbers(Dataset::Interleave(datasets)),
               ElementsAre(0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32));
-  EXPECT_THAT(
-      Numbers(Dataset::Range(3).Interleave(
-          [](const Element& element) {
-            const int64_t n = element[0].scalar<int64_t>();
-            return Dataset::Range(10 * n, 10 * n + n);
-          },
-          {{DType::kInt64, Shape()}}, {.cycle_length = 3})),
-      ElementsAre(10, 20, 21));
+  EXPECT_THAT(Numbers(Dataset::Range(3).Interleave(
+                  [](const Element& element) {
+                    const int64_t n = element[0].scalar<int64_t>();
+                    return Dataset::Range(10 * n, 10 * n + n);
+                  },
+                  {{DType::kInt64, Shape()}}, {.cycle_length = 3})),
+              ElementsAre(10, 20, 21));
   EXPECT_THAT(Dataset::Interleave(datasets, {.cycle_length = 0}).status(),
               StatusIs(kInvalid, HasSubstr("cycle_length is 0")));
 }
 
 TEST(CountElements, ReadsWhatDoesNotSayHowLongItIs) {
   EXPECT_THAT(Dataset::Range(7).CountElements(), IsOkAndHolds(7));
-  EXPECT_THAT(Dataset::Range(1).Repeat().CountElements(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("never ends")));
+  EXPECT_THAT(
+      Dataset::Range(1).Repeat().CountElements(),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("never ends")));
   const Dataset even = Dataset::Range(7).FilterElements(
       [](const Element& element) -> absl::StatusOr<bool> {
         return element[0].scalar<int64_t>() % 2 == 0;
@@ -507,9 +511,8 @@ TEST(Prefetch, ChangesNothingButTheTime) {
 }
 
 TEST(Prefetch, HandsOnErrorsInTheirPlace) {
-  ASSERT_OK_AND_ASSIGN(
-      const auto iterator,
-      FailAt(Dataset::Range(9), 2).Prefetch(4).MakeIterator());
+  ASSERT_OK_AND_ASSIGN(const auto iterator,
+                       FailAt(Dataset::Range(9), 2).Prefetch(4).MakeIterator());
   Element element;
   EXPECT_THAT(iterator->Next(&element), IsOkAndHolds(true));
   EXPECT_THAT(iterator->Next(&element), IsOkAndHolds(true));

@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/graph/graph_codec.h"
-#include "common/graph/graph_verifier.h"
-#include "common/kernels/cpu/cpu_kernels.h"
-#include "common/ops/builtin_ops.h"
-#include "common/runtime/executable.h"
-#include "common/tensor/attributes.h"
+#include "common/compute/graph/graph_codec.h"
+#include "common/compute/graph/graph_verifier.h"
+#include "common/compute/kernels/cpu/cpu_kernels.h"
+#include "common/compute/ops/builtin_ops.h"
+#include "common/compute/runtime/executable.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/attributes.h"
 
 namespace muster {
 namespace {

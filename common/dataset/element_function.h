@@ -7,10 +7,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "common/graph/graph.h"
-#include "common/graph/graph_builder.h"
-#include "common/tensor/tensor.h"
 #include "proto/dataset.pb.h"
 
 namespace muster {

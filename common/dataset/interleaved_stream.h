@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/dataset_node.h"
 

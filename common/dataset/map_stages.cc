@@ -12,10 +12,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "common/base/random.h"
-#include "common/base/status_macros.h"
-#include "common/graph/graph_codec.h"
-#include "common/tensor/dtype.h"
+#include "common/compute/graph/graph_codec.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
 
 namespace muster {
 namespace {

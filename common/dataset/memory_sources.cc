@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/tensor_codec.h"
 #include "common/dataset/row_tables.h"
-#include "common/tensor/tensor_codec.h"
 #include "google/protobuf/repeated_field.h"
 
 namespace muster {
@@ -24,10 +24,10 @@ absl::Status EncodeComponents(
   size_t bytes = 0;
   for (const Tensor& component : components) bytes += component.size_bytes();
   if (bytes > kEncodedBytesMax) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "a dataset of tensors in memory with ", bytes,
-        " bytes cannot be sent; the limit is ", kEncodedBytesMax,
-        "; read a file in each process instead"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a dataset of tensors in memory with ", bytes,
+                     " bytes cannot be sent; the limit is ", kEncodedBytesMax,
+                     "; read a file in each process instead"));
   }
   for (const Tensor& component : components) {
     *encoded->Add() = EncodeTensor(component);
@@ -193,9 +193,8 @@ absl::StatusOr<NodePointer> MakeFromTensorSlices(Element components) {
       continue;
     }
     return absl::InvalidArgumentError(absl::StrCat(
-        "FromTensorSlices: tensor ", c, " is ",
-        components[c].type().ToString(), " and tensor 0 is ",
-        components[0].type().ToString(),
+        "FromTensorSlices: tensor ", c, " is ", components[c].type().ToString(),
+        " and tensor 0 is ", components[0].type().ToString(),
         "; expected the same number of rows in all"));
   }
   return std::make_shared<FromTensorSlicesNode>(std::move(components));

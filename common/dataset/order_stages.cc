@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/random.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
-#include "common/base/multiversion.h"
-#include "common/base/status_macros.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
+#include "common/core/base/check.h"
+#include "common/core/base/multiversion.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
 
 namespace muster {
 namespace {
@@ -33,8 +33,8 @@ Shape WithRows(int64_t rows, Shape shape) {
   return shape;
 }
 
-void CopyElements(const Tensor& from, int64_t begin, int64_t count,
-                  Tensor* to, int64_t to_begin) {
+void CopyElements(const Tensor& from, int64_t begin, int64_t count, Tensor* to,
+                  int64_t to_begin) {
   if (count == 0) return;
   if (from.dtype() == DType::kString) {
     const auto strings = from.flat<std::string>().subspan(begin, count);
@@ -48,22 +48,21 @@ void CopyElements(const Tensor& from, int64_t begin, int64_t count,
 }
 
 // Stacks `count` elements that at(i) gives.
-absl::Status Stack(int64_t count,
-                   absl::FunctionRef<const Element&(int64_t)> at,
+absl::Status Stack(int64_t count, absl::FunctionRef<const Element&(int64_t)> at,
                    absl::Span<Tensor> batch) {
   const Element& first = at(0);
   for (size_t c = 0; c < first.size(); ++c) {
     const Tensor& model = first[c];
     Tensor& out = batch[c];
-    RETURN_IF_ERROR(PrepareTensor(model.dtype(),
-                                  WithRows(count, model.shape()), &out));
+    RETURN_IF_ERROR(
+        PrepareTensor(model.dtype(), WithRows(count, model.shape()), &out));
     for (int64_t i = 0; i < count; ++i) {
       const Tensor& value = at(i)[c];
       if (value.dtype() != model.dtype() || value.shape() != model.shape()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "component ", c, " is ", value.type().ToString(),
-            " in one element and ", model.type().ToString(),
-            " in another; elements of a batch have one type"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("component ", c, " is ", value.type().ToString(),
+                         " in one element and ", model.type().ToString(),
+                         " in another; elements of a batch have one type"));
       }
       CopyElements(value, 0, value.element_count(), &out,
                    i * value.element_count());
@@ -94,13 +93,12 @@ absl::Status PrepareTensor(DType dtype, const Shape& shape, Tensor* tensor) {
   return absl::OkStatus();
 }
 
-absl::Status StackElements(absl::Span<const Element> elements,
-                           Element* batch) {
+absl::Status StackElements(absl::Span<const Element> elements, Element* batch) {
   for (const Element& element : elements) {
     if (element.size() == elements[0].size()) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "one element has ", element.size(), " components and another ",
-        elements[0].size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("one element has ", element.size(),
+                     " components and another ", elements[0].size()));
   }
   batch->resize(elements[0].size());
   return Stack(
@@ -141,10 +139,9 @@ absl::Status TensorTable::Gather(absl::Span<const int64_t> rows,
     Tensor& out = batch[c];
     Shape shape = component.values.shape();
     shape.set_dim(0, static_cast<int64_t>(rows.size()));
-    RETURN_IF_ERROR(PrepareTensor(component.scale == 0
-                                      ? component.values.dtype()
-                                      : DType::kFloat32,
-                                  shape, &out));
+    RETURN_IF_ERROR(PrepareTensor(
+        component.scale == 0 ? component.values.dtype() : DType::kFloat32,
+        shape, &out));
     const int64_t elements = shape.ElementCountInRange(1, shape.rank());
     for (size_t i = 0; i < rows.size(); ++i) {
       const int64_t to = static_cast<int64_t>(i) * elements;

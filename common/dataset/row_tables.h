@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset_node.h"
-#include "common/tensor/tensor.h"
 
 namespace muster {
 

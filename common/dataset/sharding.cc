@@ -7,7 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
 #include "common/dataset/dataset_node.h"
 #include "common/dataset/order_stages.h"
 

@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/status_matchers.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "common/tensor/tensor.h"
 #include "gtest/gtest.h"
 
 namespace muster {
@@ -31,8 +31,8 @@ inline std::vector<Element> Elements(const Dataset& dataset,
     EXPECT_EQ(element.size(), dataset.element_types().size());
     for (size_t c = 0; c < element.size(); ++c) {
       EXPECT_EQ(element[c].dtype(), dataset.element_types()[c].dtype);
-      EXPECT_TRUE(element[c].shape().IsCompatibleWith(
-          dataset.element_types()[c].shape))
+      EXPECT_TRUE(
+          element[c].shape().IsCompatibleWith(dataset.element_types()[c].shape))
           << element[c].shape() << " " << dataset.element_types()[c].shape;
     }
     elements.push_back(std::move(element));

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/process/exit_code.h"
+#include "common/net/process/exit_code.h"
 
 namespace muster {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "common/cluster/task_id.h"
-#include "common/process/child_process.h"
+#include "common/net/cluster/task_id.h"
+#include "common/net/process/child_process.h"
 #include "deploy/launch/task_plan.h"
 
 namespace muster {

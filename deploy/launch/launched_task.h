@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/process/child_process.h"
+#include "common/net/process/child_process.h"
 #include "deploy/launch/console.h"
 #include "deploy/launch/task_plan.h"
 

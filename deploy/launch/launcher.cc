@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "common/base/check.h"
-#include "common/process/exit_code.h"
+#include "common/core/base/check.h"
+#include "common/net/process/exit_code.h"
 
 namespace muster {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/process/exit_code.h"
+#include "common/net/process/exit_code.h"
 
 namespace muster {
 

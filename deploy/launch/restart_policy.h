@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "common/process/child_process.h"
+#include "common/net/process/child_process.h"
 
 namespace muster {
 

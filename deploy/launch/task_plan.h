@@ -8,8 +8,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/cluster/cluster_spec.h"
-#include "common/cluster/task_id.h"
+#include "common/net/cluster/cluster_spec.h"
+#include "common/net/cluster/task_id.h"
 
 namespace muster {
 

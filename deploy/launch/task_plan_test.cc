@@ -1,8 +1,8 @@
 #include "deploy/launch/task_plan.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_matchers.h"
-#include "common/cluster/tf_config.h"
+#include "common/core/base/status_matchers.h"
+#include "common/net/cluster/tf_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/base/status_matchers.h"
-#include "common/process/child_process.h"
+#include "common/core/base/status_matchers.h"
+#include "common/net/process/child_process.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"

@@ -1,10 +1,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "common/base/status_matchers.h"
-#include "common/train/job/job.h"
-#include "common/train/progress_bar.h"
-#include "common/train/run_summary.h"
+#include "common/core/base/status_matchers.h"
+#include "common/learn/train/job/job.h"
+#include "common/learn/train/progress_bar.h"
+#include "common/learn/train/run_summary.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/training_job.pb.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/base/random.h"
+#include "common/core/base/random.h"
 #include "muster.h"
 
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/tensor/tensor.h"
+#include "common/core/tensor/tensor.h"
 #include "proto/parameter_server.pb.h"
 #include "ps/client/remote_variable.h"
 #include "ps/client/server_group.h"

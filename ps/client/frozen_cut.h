@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "common/variables/variable_store.h"
+#include "common/compute/variables/variable_store.h"
 
 namespace muster {
 

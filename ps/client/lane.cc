@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
 #include "ps/client/methods.h"
 
 namespace muster {

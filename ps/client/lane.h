@@ -8,10 +8,10 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/rpc/channel.h"
-#include "common/rpc/message.h"
-#include "common/tensor/buffer.h"
-#include "common/tensor/tensor.h"
+#include "common/core/tensor/buffer.h"
+#include "common/core/tensor/tensor.h"
+#include "common/net/rpc/channel.h"
+#include "common/net/rpc/message.h"
 #include "proto/parameter_server.pb.h"
 
 namespace muster {

@@ -5,8 +5,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/base/check.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/check.h"
+#include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
 
 namespace muster {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/base/check.h"
+#include "common/core/base/check.h"
 
 namespace muster {
 

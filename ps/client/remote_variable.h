@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "common/rpc/message.h"
-#include "common/tensor/tensor.h"
+#include "common/core/tensor/tensor.h"
+#include "common/net/rpc/message.h"
 #include "proto/variable.pb.h"
 #include "ps/client/shard_layout.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/check.h"
+#include "common/core/base/status_macros.h"
 #include "proto/parameter_server.pb.h"
 
 namespace muster {

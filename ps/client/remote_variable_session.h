@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/tensor/tensor.h"
-#include "common/variables/variable_store.h"
+#include "common/compute/variables/variable_store.h"
+#include "common/core/tensor/tensor.h"
 #include "ps/client/exchange_batch.h"
 #include "ps/client/remote_variable.h"
 #include "ps/client/row_plan.h"

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
-#include "common/tensor/dtype.h"
+#include "common/core/base/check.h"
+#include "common/core/tensor/dtype.h"
 
 namespace muster {
 namespace {

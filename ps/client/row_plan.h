@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/tensor/tensor.h"
+#include "common/core/tensor/tensor.h"
 
 namespace muster {
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <vector>
 
-#include "common/base/random.h"
-#include "common/base/status_matchers.h"
-#include "common/tensor/tensor.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

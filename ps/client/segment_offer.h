@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/rpc/channel.h"
+#include "common/net/rpc/channel.h"
 #include "ps/client/client_segment.h"
 #include "ps/client/segment_pool.h"
 

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "common/base/check.h"
+#include "common/core/base/check.h"
 
 namespace muster {
 namespace {

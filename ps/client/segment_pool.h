@@ -9,7 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/tensor/buffer.h"
+#include "common/core/tensor/buffer.h"
 
 namespace muster {
 

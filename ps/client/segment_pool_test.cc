@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/base/random.h"
+#include "common/core/base/random.h"
 #include "gtest/gtest.h"
 
 namespace muster {

@@ -15,9 +15,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/base/clock.h"
-#include "common/base/random.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {

@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/collectives/shm/file_descriptor.h"
-#include "common/collectives/shm/shared_memory_endpoint.h"
+#include "common/net/collectives/shm/file_descriptor.h"
+#include "common/net/collectives/shm/shared_memory_endpoint.h"
 
 // How an open file gets from a client to servers of its host: they come to a
 // Unix socket of the client and show a token that it told them.

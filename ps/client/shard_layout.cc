@@ -1,7 +1,7 @@
 #include "ps/client/shard_layout.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
+#include "common/core/base/check.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/tensor/dtype.h"
+#include "common/core/tensor/dtype.h"
 #include "ps/client/methods.h"
 
 namespace muster {

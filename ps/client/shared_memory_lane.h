@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "common/rpc/channel.h"
+#include "common/net/rpc/channel.h"
 #include "ps/client/lane.h"
 #include "ps/client/segment_pool.h"
 

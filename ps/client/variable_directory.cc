@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/rpc/status_detail.h"
-#include "common/tensor/tensor_codec.h"
-#include "common/variables/initializer.h"
+#include "common/compute/variables/initializer.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/tensor_codec.h"
+#include "common/net/rpc/status_detail.h"
 #include "proto/rpc.pb.h"
 #include "ps/client/shard_layout.h"
 

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "common/rpc/fault_point.h"
-#include "common/rpc/network.h"
-#include "common/tensor/tensor_codec.h"
+#include "common/core/tensor/tensor_codec.h"
+#include "common/net/rpc/fault_point.h"
+#include "common/net/rpc/network.h"
 
 namespace muster {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
 #include "gtest/gtest.h"
 #include "proto/variable.pb.h"
 #include "ps/client/partitioner.h"

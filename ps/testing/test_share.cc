@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "common/base/check.h"
-#include "common/base/clock.h"
+#include "common/core/base/check.h"
+#include "common/core/base/clock.h"
 #include "ps/client/methods.h"
 
 namespace muster {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/cluster/cluster_spec.h"
-#include "common/cluster/task_id.h"
-#include "common/process/port_reservation.h"
+#include "common/net/cluster/cluster_spec.h"
+#include "common/net/cluster/task_id.h"
+#include "common/net/process/port_reservation.h"
 #include "tests/cluster/process_under_test.h"
 
 namespace muster {

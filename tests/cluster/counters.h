@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "common/variables/variable_store.h"
+#include "common/compute/variables/variable_store.h"
 #include "muster.h"
 
 // Variables that count the steps which were applied to them: a step that is

@@ -8,9 +8,9 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/base/random.h"
-#include "common/base/status_matchers.h"
-#include "common/rpc/identity.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_matchers.h"
+#include "common/net/rpc/identity.h"
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/function.h"
 #include "gmock/gmock.h"

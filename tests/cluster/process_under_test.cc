@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {

@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "common/base/check.h"
-#include "common/base/clock.h"
-#include "common/base/random.h"
-#include "common/base/status_macros.h"
-#include "common/cluster/task_id.h"
-#include "common/kernels/cpu/cpu_kernels.h"
-#include "common/ops/builtin_ops.h"
-#include "common/rpc/network.h"
+#include "common/compute/kernels/cpu/cpu_kernels.h"
+#include "common/compute/ops/builtin_ops.h"
+#include "common/core/base/check.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/cluster/task_id.h"
+#include "common/net/rpc/network.h"
 #include "worker/remote_session_variables.h"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/cluster/cluster_spec.h"
+#include "common/net/cluster/cluster_spec.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/parameter_server_strategy.h"
 #include "ps/parameter_server.h"

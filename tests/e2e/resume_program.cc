@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/train/checkpoints/backup_and_restore.h"
-#include "common/train/weights_hash.h"
+#include "common/learn/train/checkpoints/backup_and_restore.h"
+#include "common/learn/train/weights_hash.h"
 #include "muster.h"
 
 namespace muster {

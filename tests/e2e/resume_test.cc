@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/base/random.h"
-#include "common/base/status_matchers.h"
-#include "common/cluster/task_id.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_matchers.h"
+#include "common/net/cluster/task_id.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cluster/cluster_under_test.h"

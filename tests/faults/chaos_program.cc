@@ -20,7 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/variables/variable_store.h"
+#include "common/compute/variables/variable_store.h"
 #include "muster.h"
 #include "tests/cluster/counters.h"
 

@@ -21,7 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/variables/variable_store.h"
+#include "common/compute/variables/variable_store.h"
 #include "muster.h"
 #include "tests/cluster/counters.h"
 

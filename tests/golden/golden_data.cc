@@ -12,10 +12,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/base/check.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
-#include "common/tensor/tensor.h"
+#include "common/core/base/check.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
 #include "nlohmann/json.hpp"
 
 namespace muster {

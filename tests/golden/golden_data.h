@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "common/tensor/tensor.h"
+#include "common/core/tensor/tensor.h"
 #include "nlohmann/json.hpp"
 
 namespace muster {

@@ -3,14 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "common/base/check.h"
-#include "common/nn/image/random_image.h"
-#include "common/nn/image/rescaling.h"
-#include "common/nn/image/resizing.h"
-#include "common/nn/layer.h"
-#include "common/nn/layer_normalization.h"
-#include "common/nn/leaky_relu.h"
-#include "common/ops/image_ops.h"
+#include "common/compute/ops/image_ops.h"
+#include "common/core/base/check.h"
+#include "common/learn/nn/image/random_image.h"
+#include "common/learn/nn/image/rescaling.h"
+#include "common/learn/nn/image/resizing.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/layer_normalization.h"
+#include "common/learn/nn/leaky_relu.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_data.h"

@@ -1,7 +1,7 @@
 #ifndef TESTS_GOLDEN_LAYER_CASE_H_
 #define TESTS_GOLDEN_LAYER_CASE_H_
 
-#include "common/nn/layer.h"
+#include "common/learn/nn/layer.h"
 #include "tests/golden/golden_data.h"
 
 namespace muster {

@@ -3,12 +3,12 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/autodiff/gradients.h"
-#include "common/base/check.h"
-#include "common/graph/graph_builder.h"
-#include "common/nn/loss.h"
-#include "common/nn/losses.h"
-#include "common/tensor/tensor.h"
+#include "common/compute/autodiff/gradients.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/core/base/check.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/nn/loss.h"
+#include "common/learn/nn/losses.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"

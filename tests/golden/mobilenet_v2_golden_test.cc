@@ -4,19 +4,19 @@
 #include <string>
 #include <vector>
 
-#include "common/base/status_matchers.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "common/nn/activations.h"
-#include "common/nn/applications/mobilenet_v2.h"
-#include "common/nn/losses.h"
-#include "common/nn/weight.h"
-#include "common/optimizers/optimizers.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
-#include "common/tensor/tensor.h"
-#include "common/train/history.h"
-#include "common/train/model.h"
-#include "common/train/progress_bar.h"
+#include "common/learn/nn/activations.h"
+#include "common/learn/nn/applications/mobilenet_v2.h"
+#include "common/learn/nn/losses.h"
+#include "common/learn/nn/weight.h"
+#include "common/learn/train/history.h"
+#include "common/learn/train/model.h"
+#include "common/learn/train/progress_bar.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/golden/golden_data.h"
@@ -49,8 +49,8 @@ constexpr uint32_t kFirstOfFourthBlock = 45;
 Tensor InitialValue(const Weight& weight, uint32_t key) {
   const std::string& name = weight.name();
   const std::string kind = name.substr(name.rfind('/') + 1);
-  const bool keeps_off_kinks = key >= kFirstOfFourthBlock &&
-                               name.find("project") == std::string::npos;
+  const bool keeps_off_kinks =
+      key >= kFirstOfFourthBlock && name.find("project") == std::string::npos;
   const Shape& shape = weight.handle().type.shape;
   double offset = 0;
   double scale = 0.1;

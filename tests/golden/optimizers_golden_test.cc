@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/base/status_matchers.h"
-#include "common/optimizers/optimizers.h"
-#include "common/optimizers/update_rule.h"
-#include "common/tensor/tensor.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/tensor.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_data.h"

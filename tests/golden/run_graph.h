@@ -7,8 +7,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
-#include "common/graph/graph_builder.h"
-#include "common/tensor/tensor.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/core/tensor/tensor.h"
 
 namespace muster {
 

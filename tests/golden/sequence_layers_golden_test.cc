@@ -1,11 +1,11 @@
 #include <string>
 #include <type_traits>
 
-#include "common/base/check.h"
-#include "common/nn/activations.h"
-#include "common/nn/attention/multi_head_attention.h"
-#include "common/nn/layer.h"
-#include "common/nn/recurrent/recurrent.h"
+#include "common/core/base/check.h"
+#include "common/learn/nn/activations.h"
+#include "common/learn/nn/attention/multi_head_attention.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/recurrent/recurrent.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_data.h"

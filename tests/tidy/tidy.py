@@ -10,6 +10,7 @@ import subprocess
 
 LINES_PER_FILE_MAX = 600
 LINES_PER_FUNCTION_MAX = 70
+COLUMNS_MAX = 100
 
 CODE_SUFFIXES = (".cc", ".h", ".cu", ".cuh", ".proto", ".py", ".sh", ".bzl")
 CPP_SUFFIXES = (".cc", ".h", ".cu", ".cuh")
@@ -104,19 +105,40 @@ def sleeps_in_tests(path, text):
             yield f"{path}:{number}: tests wait for events, not for time"
 
 
-def visibility(path, text):
-    """Every library says who may use it, itself or for its whole package."""
-    if not path.endswith("BUILD.bazel") or "default_visibility" in text:
+def default_visibility(path, text):
+    """A target is private unless it says who may use it."""
+    if not path.endswith("BUILD.bazel") or path.startswith("third_party/"):
         return
-    for rule in re.findall(r"^(?:cc_library|cc_proto)\((.*?)^\)", text,
-                           re.MULTILINE | re.DOTALL):
-        name = re.search(r'name = "([^"]+)"', rule)
-        if name and "visibility" not in rule:
-            yield f"{path}: {name.group(1)} has no visibility"
+    if "//visibility:public" in re.sub(r'name = "muster",.*?\)', "", text,
+                                       flags=re.DOTALL):
+        yield f"{path}: visible to everybody; bazel/visibility has the groups"
+
+
+def line_length(path, text):
+    """Of what clang-format does not lay out."""
+    if not path.endswith((".py", ".sh", ".proto")):
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > COLUMNS_MAX:
+            yield f"{path}:{number}: {len(line)} columns; {COLUMNS_MAX} at most"
 
 
 FILE_RULES = [length_of_file, length_of_functions, header_guard, banned_words,
-              sleeps_in_tests, visibility]
+              sleeps_in_tests, default_visibility, line_length]
+
+
+def layout(root, paths):
+    """Files that clang-format would lay out differently."""
+    paths = [path for path in paths if path.endswith(CPP_SUFFIXES)]
+    done = subprocess.run(
+        ["xargs", "-0", "-P2", "-n100", "clang-format-14", "--dry-run"],
+        input="\0".join(paths), cwd=root, capture_output=True, text=True)
+    found = sorted(set(re.findall(
+        r"^(.*?):(\d+):\d+: warning: ", done.stderr, re.MULTILINE)))
+    if done.returncode != 0 and not found:
+        yield f"clang-format-14 failed: {done.stderr}"
+    for path, number in found:
+        yield f"{path}:{number}: not laid out as clang-format-14 does"
 
 
 def undocumented_folders(paths, architecture):
@@ -177,6 +199,7 @@ def check_tree(root):
         for rule in FILE_RULES:
             complaints += rule(path, texts[path])
     complaints += types_of_one_name(texts)
+    complaints += layout(root, paths)
     map_path = os.path.join(root, "docs", "ARCHITECTURE.md")
     if os.path.exists(map_path):
         with open(map_path, encoding="utf-8") as file:

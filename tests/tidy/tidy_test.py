@@ -1,6 +1,7 @@
 """Tries each rule on what it is there to find, and then all on the tree."""
 
 import os
+import tempfile
 import unittest
 
 import tidy
@@ -59,12 +60,28 @@ class RulesTest(unittest.TestCase):
         self.assertFalse(self.complaints(rule, "a.cc", "absl::SleepFor(d);"))
 
     def test_visibility(self):
-        rule = tidy.visibility
-        library = 'cc_library(\n    name = "a",\n)\n'
-        self.assertTrue(self.complaints(rule, "a/BUILD.bazel", library))
+        rule = tidy.default_visibility
+        library = 'cc_library(\n    name = "a",\n    visibility = ["//%s"],\n)\n'
+        public = library % "visibility:public"
+        self.assertTrue(self.complaints(rule, "a/BUILD.bazel", public))
         self.assertFalse(self.complaints(
-            rule, "a/BUILD.bazel",
-            'package(default_visibility = ["//visibility:private"])\n' + library))
+            rule, "a/BUILD.bazel", library % "bazel/visibility:base"))
+        self.assertFalse(self.complaints(
+            rule, "BUILD.bazel", public.replace('"a"', '"muster"')))
+
+    def test_line_length(self):
+        rule = tidy.line_length
+        self.assertTrue(self.complaints(rule, "a.py", "x" * 101))
+        self.assertFalse(self.complaints(rule, "a.py", "x" * 100 + "\nx"))
+
+    def test_layout(self):
+        with tempfile.TemporaryDirectory() as root:
+            for name, text in (("a.cc", "int  x;\n"), ("b.cc", "int x;\n")):
+                with open(os.path.join(root, name), "w") as file:
+                    file.write(text)
+            complaints = list(tidy.layout(root, ["a.cc", "b.cc"]))
+        self.assertEqual(len(complaints), 1)
+        self.assertIn("a.cc:1", complaints[0])
 
     def test_types_of_one_name(self):
         rule = tidy.types_of_one_name
@@ -76,7 +93,7 @@ class RulesTest(unittest.TestCase):
 
     def test_folders_without_a_line_in_the_map(self):
         folders = list(tidy.undocumented_folders(
-            ["common/graph/a.cc", "ps/b.h"], "`graph/` nodes"))
+            ["common/compute/graph/a.cc", "ps/b.h"], "`graph/` nodes"))
         self.assertEqual(folders, ["docs/ARCHITECTURE.md does not name ps/"])
 
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/graph/graph.h"
-#include "common/tensor/attributes.h"
-#include "common/tensor/tensor.h"
+#include "common/compute/graph/graph.h"
+#include "common/core/tensor/attributes.h"
+#include "common/core/tensor/tensor.h"
 
 namespace muster {
 

@@ -1,8 +1,8 @@
 #include "worker/client/step_signature.h"
 
-#include "common/base/status_matchers.h"
-#include "common/graph/graph_builder.h"
-#include "common/graph/op_registry.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/graph/op_registry.h"
+#include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

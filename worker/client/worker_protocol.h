@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
-#include "common/base/random.h"
+#include "common/core/base/random.h"
 
 // What both ends of a worker's conversation agree on besides
 // proto/worker.proto.

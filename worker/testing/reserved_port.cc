@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
+#include "common/core/base/check.h"
 
 namespace muster {
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <utility>
 
-#include "common/base/check.h"
-#include "common/base/clock.h"
-#include "common/base/random.h"
-#include "common/cluster/task_id.h"
+#include "common/core/base/check.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/random.h"
+#include "common/net/cluster/task_id.h"
 
 namespace muster {
 namespace {

@@ -3,11 +3,11 @@
 
 #include <memory>
 
-#include "common/cluster/cluster_spec.h"
-#include "common/graph/op_registry.h"
-#include "common/kernels/kernel.h"
-#include "common/rpc/identity.h"
-#include "common/rpc/network.h"
+#include "common/compute/graph/op_registry.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/net/cluster/cluster_spec.h"
+#include "common/net/rpc/identity.h"
+#include "common/net/rpc/network.h"
 #include "worker/worker_service.h"
 
 namespace muster {

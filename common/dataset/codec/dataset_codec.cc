@@ -6,17 +6,17 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
+#include "common/compute/graph/graph_codec.h"
+#include "common/compute/ops/builtin_ops.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/tensor.h"
+#include "common/core/tensor/tensor_codec.h"
 #include "common/dataset/codec/decode_files.h"
 #include "common/dataset/combine_stages.h"
 #include "common/dataset/dataset_node.h"
 #include "common/dataset/files/csv.h"
 #include "common/dataset/files/idx.h"
 #include "common/dataset/files/sources.h"
-#include "common/graph/graph_codec.h"
-#include "common/ops/builtin_ops.h"
-#include "common/tensor/tensor.h"
-#include "common/tensor/tensor_codec.h"
 #include "google/protobuf/repeated_field.h"
 
 namespace muster {

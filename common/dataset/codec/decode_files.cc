@@ -6,7 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/tensor_codec.h"
 #include "common/dataset/corrupt_input.h"
 #include "common/dataset/element_function.h"
 #include "common/dataset/files/example_function.h"
@@ -20,9 +21,8 @@
 #include "common/dataset/images/image_listing.h"
 #include "common/dataset/images/image_options.h"
 #include "common/dataset/map_stages.h"
-#include "common/records/example.h"
-#include "common/records/record_format.h"
-#include "common/tensor/tensor_codec.h"
+#include "common/io/records/example.h"
+#include "common/io/records/record_format.h"
 
 namespace muster {
 namespace {

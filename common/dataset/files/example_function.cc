@@ -5,10 +5,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
-#include "common/tensor/tensor_codec.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor_codec.h"
 #include "google/protobuf/arena.h"
 #include "proto/example.pb.h"
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/element_function.h"
-#include "common/records/example.h"
-#include "common/tensor/tensor.h"
+#include "common/io/records/example.h"
 
 namespace muster {
 

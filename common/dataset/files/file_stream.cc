@@ -1,9 +1,9 @@
 #include "common/dataset/files/file_stream.h"
 
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/interleaved_stream.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
-#include "common/tensor/tensor.h"
 
 namespace muster {
 

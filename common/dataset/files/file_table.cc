@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/shape.h"
 #include "common/dataset/interleaved_stream.h"
-#include "common/tensor/shape.h"
 
 namespace muster {
 namespace {

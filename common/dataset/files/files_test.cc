@@ -7,12 +7,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_matchers.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/codec/dataset_codec.h"
 #include "common/dataset/files/sources.h"
 #include "common/dataset/sharding.h"
 #include "common/dataset/testing.h"
-#include "common/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

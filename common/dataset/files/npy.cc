@@ -13,15 +13,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/float16.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor_codec.h"
 #include "common/dataset/files/file_table.h"
 #include "common/dataset/files/input_file.h"
 #include "common/dataset/files/npy_header.h"
 #include "common/dataset/row_tables.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/float16.h"
-#include "common/tensor/shape.h"
-#include "common/tensor/tensor_codec.h"
 
 namespace muster {
 namespace {

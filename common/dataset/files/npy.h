@@ -6,9 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset_node.h"
 #include "common/dataset/files/record_files.h"
-#include "common/tensor/tensor.h"
 
 namespace muster {
 

@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {

@@ -8,13 +8,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/random.h"
-#include "common/base/status_matchers.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/files/record_files.h"
 #include "common/dataset/testing.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
-#include "common/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
 #include "common/dataset/corrupt_input.h"
 #include "common/dataset/dataset.h"
-#include "common/records/example.h"
-#include "common/records/record_format.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
+#include "common/io/records/example.h"
+#include "common/io/records/record_format.h"
 
 namespace muster {
 

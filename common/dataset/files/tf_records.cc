@@ -8,14 +8,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
 #include "common/dataset/corrupt_input.h"
 #include "common/dataset/files/file_stream.h"
 #include "common/dataset/files/file_table.h"
 #include "common/dataset/row_tables.h"
-#include "common/records/record_reader.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
+#include "common/io/records/record_reader.h"
 
 namespace muster {
 namespace {

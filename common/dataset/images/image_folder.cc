@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/random.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
 #include "common/dataset/dataset_node.h"
 #include "common/dataset/images/image_files.h"
 #include "common/dataset/images/image_function.h"

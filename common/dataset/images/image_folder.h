@@ -11,7 +11,7 @@
 #include "common/dataset/corrupt_input.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/images/image_options.h"
-#include "common/image/resize.h"
+#include "common/io/image/resize.h"
 
 namespace muster {
 

@@ -14,12 +14,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/base/status_macros.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
 #include "common/dataset/row_tables.h"
-#include "common/image/decode_image.h"
-#include "common/image/image.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
+#include "common/io/image/decode_image.h"
+#include "common/io/image/image.h"
 
 namespace muster {
 namespace {

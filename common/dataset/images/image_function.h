@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/element_function.h"
 #include "common/dataset/images/image_options.h"
-#include "common/tensor/tensor.h"
 
 namespace muster {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "common/dataset/corrupt_input.h"
-#include "common/image/resize.h"
+#include "common/io/image/resize.h"
 
 namespace muster {
 

@@ -1,0 +1,271 @@
+#include "common/compute/autodiff/gradients.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/ops/ops.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::string_view kRead = "ReadVariable";
+constexpr absl::string_view kLookup = "GatherVariable";
+
+// What has reached one value on the way back.
+struct Arrived {
+  Value dense;                         // The sum of the dense gradients.
+  std::vector<IndexedSlices> lookups;  // Of rows of it.
+
+  bool nothing() const { return !dense.ok() && lookups.empty(); }
+};
+
+// Rows and row numbers of any rank as [n, row...] and [n].
+IndexedSlices FlatSlices(Value values, Value indices, const TensorType& dense) {
+  if (indices.shape().rank() != 1) {
+    std::vector<int64_t> dims = {-1};
+    for (int axis = 1; axis < dense.shape.rank(); ++axis) {
+      dims.push_back(dense.shape.dim(axis));
+    }
+    values = Reshape(values, std::move(dims));
+    indices = Reshape(indices, {-1});
+  }
+  return {values, indices, dense};
+}
+
+// Whether FlatSlices() can say what a row is.
+bool HasKnownRows(const TensorType& type) {
+  const auto dims = type.shape.dims();
+  return type.shape.rank() > 0 &&
+         std::all_of(dims.begin() + 1, dims.end(),
+                     [](int64_t dim) { return dim > 0; });
+}
+
+IndexedSlices Join(const std::vector<IndexedSlices>& lookups) {
+  if (lookups.size() == 1) return lookups[0];
+  std::vector<Value> values;
+  std::vector<Value> indices;
+  for (const IndexedSlices& lookup : lookups) {
+    values.push_back(lookup.values);
+    indices.push_back(Cast(lookup.indices, DType::kInt64));
+  }
+  return {Concat(values, 0), Concat(indices, 0), lookups[0].dense};
+}
+
+// One pass from a target back to the start of the graph.
+class ReversePass {
+ public:
+  ReversePass(Value target, const std::vector<NodeOutput>& sources);
+
+  Arrived& ArrivedAt(NodeOutput output) {
+    return arrived_[output.node][output.output];
+  }
+  // The same as one tensor.
+  Value DenseAt(NodeOutput output);
+
+ private:
+  void MarkDependents(const std::vector<NodeOutput>& sources);
+  void StepBack(int index);
+  void Arrive(NodeOutput at, Value gradient);
+  bool ArriveByLookup(const GradientContext& context);
+
+  GraphBuilder& builder_;
+  const NodeOutput target_;
+  // Nodes up to the target that depend on a source.
+  std::vector<bool> is_dependent_;
+  std::vector<std::vector<Arrived>> arrived_;
+};
+
+ReversePass::ReversePass(Value target, const std::vector<NodeOutput>& sources)
+    : builder_(*target.builder()), target_(target.output()) {
+  const Graph& graph = builder_.graph();
+  for (int i = 0; i <= target_.node; ++i) {
+    arrived_.emplace_back(graph.nodes[i].outputs.size());
+  }
+  MarkDependents(sources);
+  if (!is_dependent_[target_.node]) return;
+  Arrive(target_, OnesLike(target));
+  for (int i = target_.node; i >= 0 && builder_.status().ok(); --i) {
+    if (is_dependent_[i]) StepBack(i);
+  }
+}
+
+void ReversePass::MarkDependents(const std::vector<NodeOutput>& sources) {
+  is_dependent_.assign(target_.node + 1, false);
+  for (const NodeOutput& source : sources) {
+    if (source.node <= target_.node) is_dependent_[source.node] = true;
+  }
+  for (int i = 0; i <= target_.node; ++i) {
+    for (const NodeOutput& input : builder_.graph().nodes[i].inputs) {
+      if (is_dependent_[input.node]) is_dependent_[i] = true;
+    }
+  }
+}
+
+void ReversePass::Arrive(NodeOutput at, Value gradient) {
+  Arrived& arrived = ArrivedAt(at);
+  arrived.dense = arrived.dense.ok() ? Add(arrived.dense, gradient) : gradient;
+}
+
+Value ReversePass::DenseAt(NodeOutput at) {
+  const Arrived& arrived = ArrivedAt(at);
+  if (arrived.lookups.empty()) return arrived.dense;
+  const IndexedSlices rows = Join(arrived.lookups);
+  const Value scattered =
+      ScatterRowsLike(rows.values, rows.indices, builder_.ValueOf(at));
+  return arrived.dense.ok() ? Add(arrived.dense, scattered) : scattered;
+}
+
+// Lookups along axis 0 are kept as rows: only those who need all of a large
+// table pay for all of it.
+bool ReversePass::ArriveByLookup(const GradientContext& context) {
+  const Node& node = context.node;
+  if (node.op != "Gather" || node.attributes.GetOr<int64_t>("axis", 0) != 0) {
+    return false;
+  }
+  const TensorType type = context.inputs[0].type();
+  if (!HasKnownRows(type)) return false;
+  if (!is_dependent_[node.inputs[0].node]) return true;
+  ArrivedAt(node.inputs[0])
+      .lookups.push_back(
+          FlatSlices(context.output_gradients[0], context.inputs[1], type));
+  return true;
+}
+
+void ReversePass::StepBack(int index) {
+  const Node node = builder_.graph().nodes[index];
+  const OpSchema* schema = builder_.registry().Find(node.op);
+  const bool has_dependent_input = std::any_of(
+      node.inputs.begin(), node.inputs.end(),
+      [this](const NodeOutput& input) { return is_dependent_[input.node]; });
+  if (schema->gradient_rule == nullptr || !has_dependent_input) return;
+  GradientContext context{.builder = builder_, .node = node};
+  bool any_arrived = false;
+  for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
+    const NodeOutput output = {index, i};
+    any_arrived |= !ArrivedAt(output).nothing();
+    context.outputs.push_back(builder_.ValueOf(output));
+    context.output_gradients.push_back(DenseAt(output));
+  }
+  if (!any_arrived) return;
+  for (const NodeOutput& input : node.inputs) {
+    context.inputs.push_back(builder_.ValueOf(input));
+  }
+  context.input_gradients.resize(node.inputs.size());
+  if (ArriveByLookup(context)) return;
+  schema->gradient_rule(context);
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Value gradient = context.input_gradients[i];
+    const NodeOutput input = node.inputs[i];
+    if (gradient.ok() && is_dependent_[input.node] &&
+        IsFloating(builder_.graph().TypeOf(input).dtype)) {
+      Arrive(input, gradient);
+    }
+  }
+}
+
+// Reports what makes a target impossible to differentiate.
+bool IsDifferentiable(Value target) {
+  if (!target.ok()) return false;
+  if (IsFloating(target.dtype())) return true;
+  target.builder()->ReportError(absl::InvalidArgumentError(
+      absl::StrCat("the target of Gradients must be floating, not ",
+                   target.type().ToString())));
+  return false;
+}
+
+// What arrived at a lookup in a variable, as rows of that variable.
+Arrived RowsOfVariable(GraphBuilder& builder, ReversePass& pass,
+                       NodeOutput lookup) {
+  const Node node = builder.graph().nodes[lookup.node];
+  const Value rows = pass.DenseAt(lookup);
+  if (!rows.ok()) return {};
+  const TensorType variable = {node.attributes.GetOr("dtype", DType::kInvalid),
+                               node.attributes.GetOr("shape", Shape())};
+  return {
+      .lookups = {FlatSlices(rows, builder.ValueOf(node.inputs[0]), variable)}};
+}
+
+// What arrived at all the uses of one source.
+Gradient Combine(const std::vector<Arrived>& uses) {
+  std::vector<IndexedSlices> lookups;
+  Value dense;
+  for (const Arrived& use : uses) {
+    lookups.insert(lookups.end(), use.lookups.begin(), use.lookups.end());
+    if (use.dense.ok()) dense = dense.ok() ? Add(dense, use.dense) : use.dense;
+  }
+  if (lookups.empty()) return {.dense = dense};
+  const IndexedSlices rows = Join(lookups);
+  if (!dense.ok()) return {.sparse = rows};
+  return {.dense =
+              Add(dense, ScatterRowsLike(rows.values, rows.indices, dense))};
+}
+
+}  // namespace
+
+std::vector<Gradient> Gradients(Value target, absl::Span<const Value> sources) {
+  std::vector<Gradient> gradients(sources.size());
+  if (!IsDifferentiable(target)) return gradients;
+  GraphBuilder& builder = *target.builder();
+  std::vector<NodeOutput> outputs;
+  for (const Value& source : sources) {
+    if (source.builder() != &builder) {
+      builder.ReportError(absl::InvalidArgumentError(
+          absl::StrCat("source ", outputs.size(),
+                       " of Gradients belongs to another graph")));
+    }
+    if (!source.ok() || source.builder() != &builder) return gradients;
+    outputs.push_back(source.output());
+  }
+  const GraphBuilder::NameScope scope(&builder, "gradients");
+  ReversePass pass(target, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].node > target.output().node) continue;
+    gradients[i] = Combine({pass.ArrivedAt(outputs[i])});
+  }
+  return gradients;
+}
+
+std::vector<Gradient> VariableGradients(
+    Value target, absl::Span<const std::string> variables) {
+  std::vector<Gradient> gradients(variables.size());
+  if (!IsDifferentiable(target)) return gradients;
+  GraphBuilder& builder = *target.builder();
+  std::vector<std::vector<NodeOutput>> reads(variables.size());
+  std::vector<NodeOutput> sources;
+  for (int i = 0; i <= target.output().node; ++i) {
+    const Node& node = builder.graph().nodes[i];
+    if (node.op != kRead && node.op != kLookup) continue;
+    const std::string name =
+        node.attributes.GetOr<std::string>(kVariableAttribute, "");
+    for (size_t v = 0; v < variables.size(); ++v) {
+      if (variables[v] != name) continue;
+      reads[v].push_back({i, 0});
+      sources.push_back({i, 0});
+    }
+  }
+  const GraphBuilder::NameScope scope(&builder, "gradients");
+  ReversePass pass(target, sources);
+  for (size_t v = 0; v < variables.size(); ++v) {
+    std::vector<Arrived> uses;
+    for (const NodeOutput read : reads[v]) {
+      const bool is_lookup = builder.graph().nodes[read.node].op == kLookup;
+      uses.push_back(is_lookup ? RowsOfVariable(builder, pass, read)
+                               : pass.ArrivedAt(read));
+    }
+    gradients[v] = Combine(uses);
+  }
+  return gradients;
+}
+
+Value DenseGradient(const Gradient& gradient, Value source) {
+  if (gradient.sparse.has_value()) {
+    return ScatterRowsLike(gradient.sparse->values, gradient.sparse->indices,
+                           source);
+  }
+  return gradient.dense.ok() ? gradient.dense : ZerosLike(source);
+}
+
+}  // namespace muster

@@ -1,0 +1,62 @@
+#ifndef COMMON_COMPUTE_GRAPH_GRAPH_H_
+#define COMMON_COMPUTE_GRAPH_GRAPH_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "common/core/tensor/attributes.h"
+#include "common/core/tensor/tensor.h"
+
+namespace muster {
+
+// A step as data: a typed dataflow graph. Built by GraphBuilder or decoded from
+// the wire, then verified, differentiated, rewritten, printed and compiled.
+//
+// Nodes stand in an order in which they can run, and they do run in that order,
+// so effects happen as they were traced.
+
+// Output `output` of node `node`.
+struct NodeOutput {
+  int node = -1;
+  int output = 0;
+
+  bool operator==(const NodeOutput&) const = default;
+};
+
+struct Node {
+  std::string op;
+  std::string name;  // Unique in the graph.
+  std::vector<NodeOutput> inputs;
+  std::vector<int> control_inputs;  // Must have run before this one.
+  Attributes attributes;
+  std::vector<TensorType> outputs;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Node> nodes;
+  // The "Parameter" nodes, in the order of the arguments.
+  std::vector<int> parameters;
+  std::vector<NodeOutput> results;
+
+  const TensorType& TypeOf(NodeOutput output) const {
+    return nodes[output.node].outputs[output.output];
+  }
+
+  // One line for each node:
+  //   %3 = MatMul(%0, %2) {transpose_b=true} : float32[?,10]  # dense/MatMul
+  std::string ToString() const;
+};
+
+// The operations that the graph itself knows about. All others belong to
+// common/compute/ops.
+inline constexpr absl::string_view kParameterOp = "Parameter";
+inline constexpr absl::string_view kConstantOp = "Constant";
+
+// The attribute by which an operation names the variable it reads or updates.
+inline constexpr absl::string_view kVariableAttribute = "variable";
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_GRAPH_GRAPH_H_

@@ -1,0 +1,101 @@
+#include "common/compute/graph/graph_codec.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/graph/graph_verifier.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/attributes.h"
+#include "common/core/tensor/tensor_codec.h"
+
+namespace muster {
+namespace {
+
+void EncodeOutput(NodeOutput output, proto::NodeInput* encoded) {
+  encoded->set_node(output.node);
+  encoded->set_output(output.output);
+}
+
+NodeOutput DecodeOutput(const proto::NodeInput& encoded) {
+  return {encoded.node(), encoded.output()};
+}
+
+absl::StatusOr<Node> DecodeNode(const proto::Node& encoded) {
+  Node node = {.op = encoded.op(), .name = encoded.name()};
+  for (const proto::NodeInput& input : encoded.inputs()) {
+    node.inputs.push_back(DecodeOutput(input));
+  }
+  node.control_inputs.assign(encoded.control_inputs().begin(),
+                             encoded.control_inputs().end());
+  for (const auto& [name, value] : encoded.attributes()) {
+    auto attribute = DecodeAttribute(value);
+    if (!attribute.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("graph node \"", node.name, "\", attribute \"", name,
+                       "\": ", attribute.status().message()));
+    }
+    node.attributes.Set(name, *std::move(attribute));
+  }
+  for (const proto::TensorType& type : encoded.outputs()) {
+    ASSIGN_OR_RETURN(TensorType decoded, DecodeType(type, true));
+    node.outputs.push_back(std::move(decoded));
+  }
+  return node;
+}
+
+}  // namespace
+
+proto::Graph EncodeGraph(const Graph& graph) {
+  proto::Graph encoded;
+  encoded.set_name(graph.name);
+  for (const Node& node : graph.nodes) {
+    proto::Node* out = encoded.add_nodes();
+    out->set_op(node.op);
+    out->set_name(node.name);
+    for (const NodeOutput& input : node.inputs) {
+      EncodeOutput(input, out->add_inputs());
+    }
+    for (const int control : node.control_inputs) {
+      out->add_control_inputs(control);
+    }
+    for (const auto& [name, attribute] : node.attributes.values()) {
+      (*out->mutable_attributes())[name] = EncodeAttribute(attribute);
+    }
+    for (const TensorType& type : node.outputs) {
+      *out->add_outputs() = EncodeType(type);
+    }
+  }
+  for (const int parameter : graph.parameters) {
+    encoded.add_parameters(parameter);
+  }
+  for (const NodeOutput& result : graph.results) {
+    EncodeOutput(result, encoded.add_results());
+  }
+  return encoded;
+}
+
+absl::StatusOr<Graph> DecodeGraph(const proto::Graph& encoded,
+                                  const OpRegistry& registry) {
+  if (encoded.nodes_size() > kNodeCountMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a graph of ", encoded.nodes_size(),
+                     " nodes; the limit is ", kNodeCountMax));
+  }
+  Graph graph;
+  graph.name = encoded.name();
+  graph.nodes.reserve(encoded.nodes_size());
+  for (const proto::Node& node : encoded.nodes()) {
+    ASSIGN_OR_RETURN(Node decoded, DecodeNode(node));
+    graph.nodes.push_back(std::move(decoded));
+  }
+  graph.parameters.assign(encoded.parameters().begin(),
+                          encoded.parameters().end());
+  for (const proto::NodeInput& result : encoded.results()) {
+    graph.results.push_back(DecodeOutput(result));
+  }
+  RETURN_IF_ERROR(VerifyGraph(graph, registry));
+  return graph;
+}
+
+}  // namespace muster

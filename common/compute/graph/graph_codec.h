@@ -1,0 +1,21 @@
+#ifndef COMMON_COMPUTE_GRAPH_GRAPH_CODEC_H_
+#define COMMON_COMPUTE_GRAPH_GRAPH_CODEC_H_
+
+#include "absl/status/statusor.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/graph/op_registry.h"
+#include "proto/graph.pb.h"
+
+namespace muster {
+
+proto::Graph EncodeGraph(const Graph& graph);
+
+// Decodes and verifies.
+//   kInvalidArgument, kResourceExhausted  as VerifyGraph, and for attributes
+//                                         and types that make no sense
+absl::StatusOr<Graph> DecodeGraph(const proto::Graph& encoded,
+                                  const OpRegistry& registry);
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_GRAPH_GRAPH_CODEC_H_

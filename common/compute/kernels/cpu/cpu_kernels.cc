@@ -1,0 +1,36 @@
+#include "common/compute/kernels/cpu/cpu_kernels.h"
+
+#include "common/compute/kernels/cpu/register.h"
+#include "common/compute/kernels/reference/reference_kernels.h"
+
+namespace muster {
+namespace {
+
+KernelRegistry* MakeCpuKernels() {
+  auto* const registry = new KernelRegistry(ReferenceKernels());
+  // First, for those that follow to be preferred.
+  internal::RegisterCpuBfloat16Kernels(registry);
+  internal::RegisterCpuActivationKernels(registry);
+  internal::RegisterCpuArithmeticKernels(registry);
+  internal::RegisterCpuImageKernels(registry);
+  internal::RegisterCpuConvKernels(registry);
+  internal::RegisterCpuConvWeightKernels(registry);
+  internal::RegisterCpuMatMulKernels(registry);
+  internal::RegisterCpuNormalizationKernels(registry);
+  internal::RegisterCpuPoolKernels(registry);
+  internal::RegisterCpuRandomKernels(registry);
+  internal::RegisterCpuReductionKernels(registry);
+  internal::RegisterCpuRowKernels(registry);
+  internal::RegisterCpuSoftmaxKernels(registry);
+  internal::RegisterCpuTransposeKernels(registry);
+  return registry;
+}
+
+}  // namespace
+
+const KernelRegistry& CpuKernels() {
+  static const KernelRegistry* const kRegistry = MakeCpuKernels();
+  return *kRegistry;
+}
+
+}  // namespace muster

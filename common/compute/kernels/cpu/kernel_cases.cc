@@ -1,0 +1,548 @@
+#include "common/compute/kernels/cpu/kernel_cases.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace muster {
+namespace {
+
+using Axes = std::vector<int64_t>;
+
+constexpr DType kF32 = DType::kFloat32;
+constexpr DType kI32 = DType::kInt32;
+constexpr DType kI64 = DType::kInt64;
+
+const std::vector<DType>& NumberTypes() {
+  static const auto* const kTypes = new std::vector<DType>{
+      kF32, DType::kFloat64, DType::kBfloat16, DType::kFloat16, kI32,
+      kI64, DType::kUint8};
+  return *kTypes;
+}
+
+// Scalars, empty tensors, and extents on both sides of vectors' widths.
+const std::vector<Shape>& Shapes() {
+  static const auto* const kShapes =
+      new std::vector<Shape>{{},     {0},     {1},       {7},        {16},
+                             {1000}, {3, 17}, {4, 0, 2}, {2, 3, 33}, {5, 1000}};
+  return *kShapes;
+}
+
+void AddUnaryCases(std::vector<KernelCase>* cases) {
+  const auto add = [&](const std::string& op, double low, double high,
+                       const std::vector<DType>& dtypes,
+                       const Attributes& attributes = {}) {
+    for (const DType dtype : dtypes) {
+      const double least = dtype == DType::kUint8 ? std::max(low, 0.0) : low;
+      for (const Shape& shape : Shapes()) {
+        cases->push_back({op, attributes, {{dtype, shape, least, high}}});
+      }
+    }
+  };
+  const std::vector<DType> floats = {kF32, DType::kFloat64, DType::kBfloat16};
+  for (const char* op : {"Neg", "Abs", "Sign", "Square", "Relu", "Relu6",
+                         "Identity", "StopGradient", "ZerosLike", "OnesLike"}) {
+    add(op, -8, 8, NumberTypes());
+  }
+  for (const char* op :
+       {"Exp", "Expm1", "Sin", "Cos", "Erf", "Floor", "Ceil", "Round", "IsNan",
+        "IsFinite", "Sigmoid", "Tanh", "Softplus"}) {
+    add(op, -8, 8, floats);
+  }
+  for (const char* op : {"Sqrt", "Rsqrt", "Reciprocal", "Log", "Log1p"}) {
+    add(op, 0.01, 20, floats);
+  }
+  add("LeakyRelu", -4, 4, floats, {{"alpha", 0.2}});
+  add("Elu", -4, 4, floats, {{"alpha", 1.5}});
+  add("Gelu", -4, 4, floats, {{"approximate", false}});
+  add("Gelu", -4, 4, floats, {{"approximate", true}});
+  add("LogicalNot", 0, 1, {DType::kBool});
+  for (const DType to : {kF32, DType::kFloat64, DType::kBfloat16, kI32, kI64,
+                         DType::kUint8, DType::kBool}) {
+    add("Cast", 0, 100, NumberTypes(), {{"dtype", to}});
+    add("Cast", 0, 1, {DType::kBool}, {{"dtype", to}});
+  }
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    for (const Shape& shape :
+         {Shape{5}, {64, 10}, {3, 100}, {2, 3, 16}, {0, 4}, {3, 1}, {2, 257}}) {
+      cases->push_back({op, {}, {{kF32, shape, -9, 9}}});
+      cases->push_back({op, {}, {{DType::kFloat64, shape, -9, 9}}});
+      cases->push_back({op, {}, {{DType::kBfloat16, shape, -2, 2}}});
+    }
+  }
+}
+
+void AddBinaryCases(std::vector<KernelCase>* cases) {
+  const std::vector<std::pair<Shape, Shape>> shapes = {
+      {{}, {}},          {{7}, {7}},
+      {{33}, {}},        {{}, {33}},
+      {{5, 33}, {33}},   {{33}, {5, 33}},
+      {{5, 33}, {5, 1}}, {{5, 1}, {5, 33}},
+      {{4, 1}, {1, 9}},  {{2, 3, 4}, {3, 1}},
+      {{0}, {1}},        {{0, 3}, {3}},
+      {{1}, {0, 2}},     {{64, 10}, {64, 10}}};
+  const auto add = [&](const std::string& op, const std::vector<DType>& dtypes,
+                       double low, double high) {
+    for (const DType dtype : dtypes) {
+      const double least = dtype == DType::kUint8 ? std::max(low, 0.0) : low;
+      for (const auto& [a, b] : shapes) {
+        cases->push_back(
+            {op, {}, {{dtype, a, least, high}, {dtype, b, least, high}}});
+      }
+    }
+  };
+  for (const char* op :
+       {"Add", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "Equal",
+        "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"}) {
+    add(op, NumberTypes(), -3, 3);
+  }
+  for (const char* op : {"Div", "FloorDiv", "Mod", "Pow"}) {
+    add(op, NumberTypes(), 1, 9);
+  }
+  for (const char* op : {"LogicalAnd", "LogicalOr", "Equal"}) {
+    add(op, {DType::kBool}, 0, 1);
+  }
+  for (const auto& [a, b] : shapes) {
+    const auto output = BroadcastShapes(a, b);
+    for (const DType dtype : {kF32, kI64, DType::kBfloat16}) {
+      cases->push_back(
+          {"Select", {}, {{DType::kBool, *output}, {dtype, a}, {dtype, b}}});
+      cases->push_back(
+          {"Select", {}, {{DType::kBool, a}, {dtype, b}, {dtype, *output}}});
+      const Axes dims(output->dims().begin(), output->dims().end());
+      cases->push_back({"BroadcastTo", {{"shape", dims}}, {{dtype, a}}});
+      cases->push_back({"BroadcastLike", {}, {{dtype, b}, {dtype, *output}}});
+      cases->push_back({"SumLike", {}, {{dtype, *output}, {dtype, a}}});
+    }
+  }
+}
+
+void AddGradientCases(std::vector<KernelCase>* cases) {
+  const auto add = [&](const std::string& op, const Attributes& attributes,
+                       double low, double high) {
+    for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
+      for (const Shape& shape : Shapes()) {
+        cases->push_back(
+            {op, attributes, {{dtype, shape}, {dtype, shape, low, high}}});
+      }
+    }
+  };
+  add("ReluGrad", {}, -2, 2);
+  add("Relu6Grad", {}, -8, 8);
+  add("LeakyReluGrad", {{"alpha", 0.2}}, -2, 2);
+  add("EluGrad", {{"alpha", 1.5}}, -1.5, 2);
+  add("SigmoidGrad", {}, 0, 1);
+  add("TanhGrad", {}, -1, 1);
+  add("GeluGrad", {{"approximate", false}}, -4, 4);
+  add("GeluGrad", {{"approximate", true}}, -4, 4);
+  add("SigmoidCrossEntropy", {}, 0, 1);
+  for (const Shape& logits : {Shape{64, 10}, {3, 100}, {1, 1}, {0, 5}, {7}}) {
+    Shape rows = logits;
+    rows.RemoveDim(logits.rank() - 1);
+    const double classes = static_cast<double>(logits.dim(logits.rank() - 1));
+    for (const DType dtype : {kF32, DType::kFloat64}) {
+      const KernelInput x = {dtype, logits, -9, 9};
+      const KernelInput dense = {dtype, logits, 0, 1};
+      cases->push_back({"SoftmaxCrossEntropy", {}, {x, dense}});
+      cases->push_back(
+          {"SoftmaxCrossEntropyGrad", {}, {x, dense, {dtype, rows}}});
+      for (const DType index : {kI32, kI64}) {
+        const KernelInput sparse = {index, rows, 0, classes};
+        cases->push_back({"SparseSoftmaxCrossEntropy", {}, {x, sparse}});
+        cases->push_back(
+            {"SparseSoftmaxCrossEntropyGrad", {}, {x, sparse, {dtype, rows}}});
+      }
+    }
+  }
+}
+
+void AddReductionCases(std::vector<KernelCase>* cases) {
+  const std::vector<std::pair<Shape, Axes>> shapes = {{{}, {}},
+                                                      {{1000}, {0}},
+                                                      {{64, 10}, {1}},
+                                                      {{64, 10}, {0}},
+                                                      {{64, 10}, {0, 1}},
+                                                      {{9, 33, 5}, {1}},
+                                                      {{9, 33, 5}, {0, 2}},
+                                                      {{9, 33, 5}, {-1}},
+                                                      {{2, 3, 4, 5}, {1, 2}},
+                                                      {{0, 4}, {0}},
+                                                      {{4, 0}, {1}},
+                                                      {{3, 4}, {}},
+                                                      {{10000}, {0}},
+                                                      {{600, 20}, {0}},
+                                                      {{5, 1, 7}, {0, 1}}};
+  for (const auto& [shape, axes] : shapes) {
+    for (const bool keep_dims : {false, true}) {
+      const Attributes attributes = {{"axes", axes}, {"keep_dims", keep_dims}};
+      for (const DType dtype : {kF32, DType::kFloat64, kI64}) {
+        for (const char* op : {"Sum", "Max", "Min"}) {
+          cases->push_back({op, attributes, {{dtype, shape, 0, 5}}});
+        }
+      }
+      cases->push_back({"Mean", attributes, {{DType::kBfloat16, shape, 0, 5}}});
+      cases->push_back({"Mean", attributes, {{kF32, shape}}});
+      cases->push_back({"Prod", attributes, {{kF32, shape, 0.99, 1.01}}});
+    }
+    cases->push_back({"CountAlong", {{"axes", axes}}, {{kF32, shape}}});
+    cases->push_back(
+        {"ProdOfOthers", {{"axes", axes}}, {{kF32, shape, 0.99, 1.01}}});
+  }
+  for (const char* op : {"ArgMax", "ArgMin"}) {
+    for (const DType dtype : {kF32, kI32}) {
+      // Few different values, so that the first of several is asked for.
+      const KernelInput x = {dtype, {8, 9, 10}, 0, 5};
+      for (const int64_t axis : {0, 1, 2, -1}) {
+        cases->push_back({op, {{"axis", axis}}, {x}});
+      }
+      cases->push_back({op, {{"axis", int64_t{1}}}, {{dtype, {0, 3}, 0, 5}}});
+    }
+  }
+}
+
+void AddMatMulCases(std::vector<KernelCase>* cases) {
+  struct Sizes {
+    int64_t rows, inner, columns;
+  };
+  const auto swapped = [](Shape shape, bool is_swapped) {
+    const int rank = shape.rank();
+    if (!is_swapped) return shape;
+    const int64_t last = shape.dim(rank - 1);
+    shape.set_dim(rank - 1, shape.dim(rank - 2));
+    shape.set_dim(rank - 2, last);
+    return shape;
+  };
+  const auto add = [&](DType dtype, const Shape& a, const Shape& b) {
+    for (const bool transpose_a : {false, true}) {
+      for (const bool transpose_b : {false, true}) {
+        cases->push_back(
+            {"MatMul",
+             {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}},
+             {{dtype, swapped(a, transpose_a), -1, 1},
+              {dtype, swapped(b, transpose_b), -1, 1}}});
+      }
+    }
+  };
+  for (const Sizes& s : {Sizes{1, 1, 1},
+                         {64, 100, 10},
+                         {3, 17, 33},
+                         {1, 20, 1},
+                         {0, 3, 4},
+                         {3, 0, 4},
+                         {3, 4, 0},
+                         {65, 31, 129}}) {
+    for (const DType dtype : {kF32, DType::kBfloat16, DType::kFloat64, kI32}) {
+      add(dtype, {s.rows, s.inner}, {s.inner, s.columns});
+    }
+  }
+  add(kF32, {5, 3, 4}, {5, 4, 6});
+  add(kF32, {5, 3, 4}, {4, 6});
+  add(kF32, {3, 4}, {5, 4, 6});
+  add(kF32, {5, 1, 3, 4}, {2, 4, 6});
+  add(kF32, {1, 3, 4}, {7, 4, 2});
+  add(kF32, {0, 3, 4}, {4, 2});
+}
+
+void AddShapeCases(std::vector<KernelCase>* cases) {
+  const std::vector<DType> dtypes = {kF32, DType::kFloat64, DType::kBool,
+                                     DType::kFloat16};
+  const std::vector<std::pair<Shape, Axes>> transposes = {
+      {{5}, {0}},
+      {{5, 7}, {1, 0}},
+      {{33, 65}, {1, 0}},
+      {{4, 5, 6}, {0, 2, 1}},
+      {{4, 5, 6}, {2, 0, 1}},
+      {{4, 5, 6}, {2, 1, 0}},
+      {{4, 5, 6}, {1, 0, 2}},
+      {{2, 3, 4, 5}, {0, 2, 1, 3}},
+      {{2, 3, 4, 5}, {3, 1, 0, 2}},
+      {{1, 5, 1, 7}, {3, 2, 1, 0}},
+      {{0, 4}, {1, 0}},
+      {{3, 4}, {-1, 0}},
+      {{}, {}}};
+  for (const DType dtype : dtypes) {
+    for (const auto& [shape, permutation] : transposes) {
+      cases->push_back(
+          {"Transpose", {{"permutation", permutation}}, {{dtype, shape}}});
+    }
+    for (const int64_t axis : {0, 1, -1}) {
+      const KernelInput a = {dtype, {2, 3, 4}};
+      cases->push_back({"Concat", {{"axis", axis}}, {a, a, a}});
+      cases->push_back({"Stack", {{"axis", axis}}, {a, a}});
+      cases->push_back({"Unstack",
+                        {{"axis", axis},
+                         {"count", axis == 0      ? int64_t{2}
+                                   : axis + 3 > 3 ? int64_t{3}
+                                                  : int64_t{4}}},
+                        {a}});
+      cases->push_back({"ExpandDims", {{"axis", axis}}, {a}});
+    }
+    const KernelInput x = {dtype, {6, 5}};
+    cases->push_back({"Concat",
+                      {{"axis", int64_t{1}}},
+                      {x, {dtype, {6, 0}}, {dtype, {6, 2}}}});
+    cases->push_back(
+        {"Concat", {{"axis", int64_t{1}}}, {{dtype, {0, 2}}, {dtype, {0, 3}}}});
+    cases->push_back(
+        {"Split", {{"axis", int64_t{1}}, {"sizes", Axes{2, 0, -1}}}, {x}});
+    cases->push_back({"SplitLike",
+                      {{"axis", int64_t{0}}},
+                      {x, {dtype, {2, 5}}, {dtype, {4, 5}}}});
+    cases->push_back(
+        {"Slice", {{"begin", Axes{1, 2}}, {"size", Axes{3, -1}}}, {x}});
+    cases->push_back(
+        {"SliceLike", {{"begin", Axes{1, 2}}}, {x, {dtype, {3, 2}}}});
+    cases->push_back(
+        {"Pad", {{"paddings", Axes{1, 0, 2, 3}}, {"value", 1.0}}, {x}});
+    cases->push_back(
+        {"PadLike", {{"begin", Axes{1, 2}}}, {x, {dtype, {9, 9}}}});
+    cases->push_back({"Reshape", {{"shape", Axes{3, -1}}}, {x}});
+    cases->push_back({"ReshapeLike", {}, {x, {dtype, {30}}}});
+    cases->push_back({"Squeeze", {{"axes", Axes{1}}}, {{dtype, {3, 1, 2}}}});
+  }
+}
+
+void AddIndexCases(std::vector<KernelCase>* cases) {
+  for (const DType index : {kI32, kI64}) {
+    for (const DType dtype : {kF32, kI64, DType::kFloat16}) {
+      for (const int64_t axis : {0, 1, -1}) {
+        cases->push_back({"Gather",
+                          {{"axis", axis}},
+                          {{dtype, {6, 7, 9}}, {index, {2, 5}, 0, 6}}});
+      }
+      cases->push_back({"Gather", {}, {{dtype, {6, 4}}, {index, {0}, 0, 6}}});
+      cases->push_back({"Gather", {}, {{dtype, {6}}, {index, {}, 0, 6}}});
+    }
+    for (const DType dtype : {kF32, kI64}) {
+      cases->push_back(
+          {"ScatterRowsLike",
+           {{"axis", int64_t{0}}},
+           {{dtype, {40, 33}}, {index, {40}, 0, 6}, {dtype, {6, 33}}}});
+      cases->push_back(
+          {"ScatterRowsLike",
+           {{"axis", int64_t{1}}},
+           {{dtype, {6, 40}}, {index, {40}, 0, 7}, {dtype, {6, 7}}}});
+      cases->push_back(
+          {"ScatterRowsLike",
+           {{"axis", int64_t{0}}},
+           {{dtype, {0, 3}}, {index, {0}, 0, 1}, {dtype, {4, 3}}}});
+    }
+    for (const DType dtype : {kF32, kI32, DType::kBool}) {
+      cases->push_back({"OneHot",
+                        {{"depth", int64_t{5}},
+                         {"dtype", dtype},
+                         {"on_value", 1.0},
+                         {"off_value", 0.0}},
+                        {{index, {3, 4}, 0, 5}}});
+    }
+    cases->push_back({"InTopK",
+                      {{"k", int64_t{3}}},
+                      {{kF32, {50, 10}}, {index, {50}, 0, 10}}});
+  }
+}
+
+void AddRandomCases(std::vector<KernelCase>* cases) {
+  const KernelInput seed = {kI64, {2}, -1e9, 1e9};
+  cases->push_back({"StepSeed", {}, {}});
+  cases->push_back({"FoldInSeed", {{"data", int64_t{3}}}, {seed}});
+  for (const char* op : {"RandomUniform", "RandomNormal", "TruncatedNormal"}) {
+    for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
+      for (const Shape& shape : Shapes()) {
+        cases->push_back({op, {{"dtype", dtype}, {"shape", shape}}, {seed}});
+      }
+      cases->push_back({op, {{"dtype", dtype}}, {seed, {kF32, {7, 70}}}});
+    }
+  }
+}
+
+void AddImageCases(std::vector<KernelCase>* cases) {
+  const auto add = [&](const KernelInput& images, int64_t height, int64_t width,
+                       const std::string& interpolation) {
+    const Attributes attributes = {
+        {"height", height}, {"width", width}, {"interpolation", interpolation}};
+    cases->push_back({"ResizeImage", attributes, {images}});
+    if (!IsFloating(images.dtype)) return;
+    const Shape& shape = images.shape;
+    cases->push_back(
+        {"ResizeImageGrad",
+         attributes,
+         {{images.dtype, {shape.dim(0), height, width, shape.dim(3)}},
+          images}});
+  };
+  for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
+    for (const int64_t channels : {1, 3, 5}) {
+      add({dtype, {2, 5, 7, channels}}, 11, 4, "bilinear");
+      add({dtype, {2, 5, 7, channels}}, 3, 9, "nearest");
+    }
+    add({dtype, {0, 5, 7, 3}}, 2, 2, "bilinear");
+    add({dtype, {1, 4, 4, 3}}, 4, 4, "bilinear");
+    add({dtype, {1, 1, 1, 2}}, 3, 5, "bilinear");
+    for (const char* op : {"ImageTransform", "ImageTransformGrad"}) {
+      for (const char* mode : {"constant", "nearest", "reflect", "wrap"}) {
+        for (const char* interpolation : {"bilinear", "nearest"}) {
+          cases->push_back({op,
+                            {{"interpolation", std::string(interpolation)},
+                             {"fill_mode", std::string(mode)},
+                             {"fill_value", 2.0}},
+                            {{dtype, {3, 5, 4, 2}}, {kF32, {3, 8}, -1, 1}}});
+        }
+      }
+    }
+  }
+  add({DType::kUint8, {2, 5, 7, 3}, 0, 255}, 8, 3, "nearest");
+}
+
+struct Convolution {
+  Attributes attributes;
+  Shape x, kernel, y;
+};
+
+void AddConvolution(const std::string& op, const Convolution& c,
+                    std::vector<KernelCase>* cases) {
+  for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
+    const KernelInput x = {dtype, c.x, -1, 1};
+    const KernelInput kernel = {dtype, c.kernel, -1, 1};
+    const KernelInput y = {dtype, c.y, -1, 1};
+    cases->push_back({op, c.attributes, {x, kernel}});
+    cases->push_back({op + "BackpropInput", c.attributes, {y, kernel, x}});
+    cases->push_back({op + "BackpropKernel", c.attributes, {x, y, kernel}});
+  }
+}
+
+// Strides, dilations and kinds of padding, with channels on both sides of the
+// blocks that oneDNN cuts them into.
+void AddConvCases(std::vector<KernelCase>* cases) {
+  const auto window = [](Axes strides, Axes dilations, std::string padding,
+                         int64_t groups) -> Attributes {
+    return {{"strides", strides},
+            {"dilations", dilations},
+            {"padding", padding},
+            {"groups", groups}};
+  };
+  const Attributes plain;
+  const Attributes same = window({1, 1}, {1, 1}, "SAME", 1);
+  const Attributes halving = window({2, 2}, {1, 1}, "SAME", 1);
+  const Attributes uneven = window({2, 1}, {1, 2}, "SAME", 1);
+  const Attributes dilated = window({1, 1}, {2, 2}, "VALID", 1);
+  Attributes padded = window({2, 3}, {1, 1}, "EXPLICIT", 1);
+  padded.Set("explicit_padding", Axes{0, 2, 1, 3});
+  for (const Convolution& c : std::vector<Convolution>{
+           {plain, {2, 5, 6, 3}, {3, 3, 3, 4}, {2, 3, 4, 4}},
+           {plain, {3, 7, 5, 16}, {1, 1, 16, 24}, {3, 7, 5, 24}},
+           {plain, {2, 4, 4, 33}, {1, 1, 33, 17}, {2, 4, 4, 17}},
+           {same, {2, 7, 7, 32}, {3, 3, 32, 16}, {2, 7, 7, 16}},
+           {halving, {2, 8, 9, 3}, {3, 3, 3, 32}, {2, 4, 5, 32}},
+           {halving, {1, 6, 6, 16}, {1, 1, 16, 8}, {1, 3, 3, 8}},
+           {uneven, {2, 8, 7, 5}, {3, 2, 5, 7}, {2, 4, 7, 7}},
+           {dilated, {1, 7, 8, 16}, {3, 3, 16, 16}, {1, 3, 4, 16}},
+           {padded, {2, 6, 7, 4}, {3, 3, 4, 5}, {2, 3, 3, 5}},
+           {window({1, 1}, {1, 1}, "SAME", 2),
+            {2, 5, 5, 8},
+            {3, 3, 4, 6},
+            {2, 5, 5, 6}},
+           {plain, {2, 1, 9, 6}, {1, 3, 6, 4}, {2, 1, 7, 4}},
+           {plain, {0, 5, 5, 3}, {3, 3, 3, 4}, {0, 3, 3, 4}},
+           {plain, {2, 5, 5, 3}, {3, 3, 3, 0}, {2, 3, 3, 0}},
+           {plain, {2, 5, 5, 0}, {3, 3, 0, 4}, {2, 3, 3, 4}}}) {
+    AddConvolution("Conv2D", c, cases);
+  }
+  for (const Convolution& c : std::vector<Convolution>{
+           {same, {2, 7, 6, 32}, {3, 3, 32, 1}, {2, 7, 6, 32}},
+           {halving, {2, 8, 9, 96}, {3, 3, 96, 1}, {2, 4, 5, 96}},
+           {same, {1, 7, 7, 20}, {3, 3, 20, 1}, {1, 7, 7, 20}},
+           {plain, {2, 6, 6, 3}, {2, 3, 3, 2}, {2, 5, 4, 6}},
+           {padded, {2, 6, 7, 16}, {3, 3, 16, 1}, {2, 3, 3, 16}},
+           {dilated, {1, 7, 8, 16}, {3, 3, 16, 1}, {1, 3, 4, 16}},
+           {plain, {0, 5, 5, 3}, {3, 3, 3, 2}, {0, 3, 3, 6}}}) {
+    AddConvolution("DepthwiseConv2D", c, cases);
+  }
+}
+
+void AddPoolCases(std::vector<KernelCase>* cases) {
+  const auto window = [](Axes window, Axes strides,
+                         std::string padding) -> Attributes {
+    return {{"window", window}, {"strides", strides}, {"padding", padding}};
+  };
+  Attributes padded = window({3, 3}, {2, 2}, "EXPLICIT");
+  padded.Set("explicit_padding", Axes{0, 2, 1, 1});
+  struct Pooling {
+    Attributes attributes;
+    Shape x, y;
+  };
+  for (const Pooling& p : std::vector<Pooling>{
+           {window({2, 2}, {2, 2}, "VALID"), {2, 6, 7, 16}, {2, 3, 3, 16}},
+           {window({3, 2}, {1, 2}, "VALID"), {2, 6, 7, 5}, {2, 4, 3, 5}},
+           {window({3, 3}, {2, 2}, "SAME"), {2, 8, 9, 33}, {2, 4, 5, 33}},
+           {window({2, 2}, {3, 3}, "SAME"), {1, 7, 8, 3}, {1, 3, 3, 3}},
+           {padded, {2, 6, 6, 4}, {2, 3, 3, 4}},
+           {window({2, 2}, {2, 2}, "SAME"), {0, 4, 4, 3}, {0, 2, 2, 3}}}) {
+    for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
+      // Few different values, so that the first of several is asked for.
+      const KernelInput x = {dtype, p.x, -4, 4};
+      const KernelInput y = {dtype, p.y};
+      for (const char* op : {"MaxPool2D", "AveragePool2D"}) {
+        cases->push_back({op, p.attributes, {x}});
+        cases->push_back({std::string(op) + "Grad", p.attributes, {y, x}});
+      }
+      cases->push_back({"MaxPool2DSelect", p.attributes, {x, x}});
+    }
+  }
+}
+
+void AddNormalizationCases(std::vector<KernelCase>* cases) {
+  const Attributes epsilon = {{"epsilon", 1e-3}};
+  for (const Shape& shape :
+       {Shape{64, 10}, {3, 5, 7, 33}, {2, 9, 8, 16}, {5000, 3}, {1, 4}}) {
+    const Shape channels = {shape.dim(shape.rank() - 1)};
+    for (const auto& [dtype, channel_dtype] :
+         std::vector<std::pair<DType, DType>>{
+             {kF32, kF32},
+             {DType::kFloat64, DType::kFloat64},
+             {DType::kBfloat16, kF32}}) {
+      const KernelInput x = {dtype, shape, -2, 4};
+      const KernelInput any = {channel_dtype, channels, -1, 1};
+      const KernelInput positive = {channel_dtype, channels, 0.5, 2};
+      cases->push_back({"BatchNormTraining", epsilon, {x, any, any}});
+      cases->push_back(
+          {"BatchNormTrainingGrad", epsilon, {x, x, any, any, positive}});
+      cases->push_back(
+          {"BatchNormInference", epsilon, {x, any, any, any, positive}});
+    }
+  }
+}
+
+void AddReplicaCases(std::vector<KernelCase>* cases) {
+  cases->push_back({"ReplicaId", {}, {}});
+  cases->push_back({"ReplicaCount", {}, {}});
+  for (const DType dtype : {kF32, kI64, DType::kBfloat16}) {
+    for (const Shape& shape : {Shape{0, 3}, Shape{5, 17}}) {
+      cases->push_back({"AllReduce",
+                        {{"reduction", std::string("mean")}},
+                        {{dtype, shape}}});
+      cases->push_back({"AllGather", {}, {{dtype, shape}}});
+      cases->push_back({"ReplicaPart", {}, {{dtype, shape}, {dtype, shape}}});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<KernelCase> AllKernelCases() {
+  std::vector<KernelCase> cases;
+  AddUnaryCases(&cases);
+  AddBinaryCases(&cases);
+  AddGradientCases(&cases);
+  AddReductionCases(&cases);
+  AddMatMulCases(&cases);
+  AddShapeCases(&cases);
+  AddIndexCases(&cases);
+  AddImageCases(&cases);
+  AddConvCases(&cases);
+  AddPoolCases(&cases);
+  AddNormalizationCases(&cases);
+  AddRandomCases(&cases);
+  AddReplicaCases(&cases);
+  return cases;
+}
+
+}  // namespace muster

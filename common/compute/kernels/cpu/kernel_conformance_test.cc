@@ -1,0 +1,389 @@
+// Every op, fast kernels against reference kernels, on random data.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/compute/kernels/cpu/cpu_kernels.h"
+#include "common/compute/kernels/cpu/intra_op_threads.h"
+#include "common/compute/kernels/cpu/kernel_cases.h"
+#include "common/compute/kernels/cpu/vectorized.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/compute/kernels/reference/reference_kernels.h"
+#include "common/compute/ops/builtin_ops.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/attributes.h"
+#include "common/core/tensor/buffer.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+
+namespace muster {
+namespace {
+
+std::string Describe(const KernelCase& c) {
+  std::string text = absl::StrCat(c.op, "(");
+  for (const KernelInput& input : c.inputs) {
+    absl::StrAppend(&text, DTypeName(input.dtype), input.shape.ToString(), " ");
+  }
+  for (const auto& [name, attribute] : c.attributes.values()) {
+    absl::StrAppend(&text, name, "=", AttributeToString(attribute), " ");
+  }
+  return text + ")";
+}
+
+Tensor RandomTensor(const KernelInput& input, RandomStream* random) {
+  Tensor tensor(input.dtype, input.shape);
+  VisitNumber(input.dtype, [&]<typename T>() {
+    for (T& element : tensor.mutable_flat<T>()) {
+      const double unit =
+          static_cast<double>(random->Below(1 << 24)) / (1 << 24);
+      const double value = input.low + unit * (input.high - input.low);
+      if constexpr (std::is_same_v<T, bool>) {
+        element = unit < 0.5;
+      } else if constexpr (std::is_integral_v<T>) {
+        element = static_cast<T>(std::floor(value));
+      } else {
+        element = T(static_cast<float>(value));
+      }
+    }
+  });
+  return tensor;
+}
+
+// How far apart two results may be, relative to their size or to 1.
+double Tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return 2e-5;
+    case DType::kFloat64:
+      return 1e-12;
+    case DType::kBfloat16:
+      return 2e-2;
+    case DType::kFloat16:
+      return 2e-3;
+    default:
+      return 0;
+  }
+}
+
+void ExpectClose(const Tensor& got, const Tensor& wanted) {
+  ASSERT_EQ(got.type(), wanted.type());
+  const double tolerance = Tolerance(got.dtype());
+  for (int64_t i = 0; i < got.element_count(); ++i) {
+    const double a = got.ElementAsDouble(i);
+    const double b = wanted.ElementAsDouble(i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    ASSERT_LE(std::fabs(a - b), tolerance * std::max(1.0, std::fabs(b)))
+        << "at element " << i << ": " << a << ", not " << b;
+  }
+}
+
+std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
+  return pointers;
+}
+
+// Runs a kernel into fresh memory full of NaN, or into `shared`.
+std::vector<Tensor> RunKernel(Kernel* kernel, const KernelSpec& spec,
+                              const std::vector<Tensor>& inputs,
+                              const Tensor* shared = nullptr) {
+  std::vector<Tensor> outputs;
+  for (const TensorType& type : spec.outputs) {
+    outputs.emplace_back(type.dtype, type.shape);
+    Tensor& output = outputs.back();
+    std::fill_n(output.mutable_raw_data(), output.size_bytes(),
+                type.dtype == DType::kBool ? 0 : 0xff);
+  }
+  if (shared != nullptr) {
+    outputs[0] =
+        Tensor(spec.outputs[0].dtype, spec.outputs[0].shape, shared->buffer());
+  }
+  std::vector<Tensor*> pointers;
+  for (Tensor& output : outputs) pointers.push_back(&output);
+  // Full of NaN too.
+  const auto scratch = Buffer::Allocate(kernel->scratch_bytes());
+  std::fill_n(scratch->data(), scratch->size_bytes(), 0xff);
+  EXPECT_OK(kernel->Run({.inputs = Pointers(inputs),
+                         .outputs = pointers,
+                         .step_seed = 5,
+                         .example_offset = 3,
+                         .scratch = {scratch->data(), scratch->size_bytes()}}));
+  return outputs;
+}
+
+void ExpectConforms(const KernelCase& c, int thread_count = 1) {
+  SCOPED_TRACE(Describe(c));
+  RandomStream random(FoldIn(11, Describe(c)));
+  KernelSpec spec = {.op = c.op, .attributes = c.attributes};
+  std::vector<Tensor> inputs;
+  for (const KernelInput& input : c.inputs) {
+    spec.inputs.push_back({input.dtype, input.shape});
+    inputs.push_back(RandomTensor(input, &random));
+  }
+  ASSERT_OK_AND_ASSIGN(
+      spec.outputs,
+      BuiltinOps().InferTypes(
+          c.op, "test",
+          {.inputs = spec.inputs,
+           .attributes = c.attributes,
+           .replica_inputs = absl::MakeConstSpan(&spec.inputs, 1)}));
+  ASSERT_OK_AND_ASSIGN(const auto reference,
+                       ReferenceKernels().Create(spec, 1));
+  ASSERT_OK_AND_ASSIGN(const auto fast,
+                       CpuKernels().Create(spec, thread_count));
+  const std::vector<Tensor> wanted = RunKernel(reference.get(), spec, inputs);
+  const std::vector<Tensor> got = RunKernel(fast.get(), spec, inputs);
+  for (size_t i = 0; i < wanted.size(); ++i) ExpectClose(got[i], wanted[i]);
+
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!fast->MayShareOutputWithInput(static_cast<int>(i))) continue;
+    SCOPED_TRACE(absl::StrCat("over input ", i));
+    std::vector<Tensor> overwritten = inputs;
+    overwritten[i] = inputs[i].Clone();
+    ExpectClose(RunKernel(fast.get(), spec, overwritten, &overwritten[i])[0],
+                wanted[0]);
+  }
+}
+
+constexpr DType kF32 = DType::kFloat32;
+using Axes = std::vector<int64_t>;
+
+TEST(KernelConformanceTest, FastKernelsComputeWhatTheReferenceComputes) {
+  const internal::VectorWidth widest = internal::VectorWidthInUse();
+  for (const auto width :
+       {internal::VectorWidth::kBaseline, internal::VectorWidth::kAvx2,
+        internal::VectorWidth::kAvx512}) {
+    if (width > widest) continue;
+    SCOPED_TRACE(absl::StrCat("width ", static_cast<int>(width)));
+    internal::VectorWidthInUse() = width;
+    for (const KernelCase& c : AllKernelCases()) ExpectConforms(c);
+  }
+  internal::VectorWidthInUse() = widest;
+}
+
+TEST(KernelConformanceTest, EveryOpThatNeedsAKernelIsCompared) {
+  std::set<std::string> compared;
+  for (const KernelCase& c : AllKernelCases()) compared.insert(c.op);
+  for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
+    const bool needs_kernel = schema->effect == OpEffect::kNone &&
+                              schema->name != "Parameter" &&
+                              schema->name != "Constant";
+    EXPECT_TRUE(!needs_kernel || compared.contains(schema->name))
+        << schema->name;
+  }
+}
+
+// Large enough to be divided: into rows, columns of which the last part has
+// more, and products of a batch.
+TEST(KernelConformanceTest, SeveralThreadsMultiplyAsOneDoes) {
+  struct Shapes {
+    Shape a, b, transposed_a, transposed_b;
+  };
+  SetIntraOpThreadCount(8);
+  for (const int thread_count : {2, 3}) {
+    SCOPED_TRACE(thread_count);
+    for (const Shapes& s :
+         {Shapes{{301, 200}, {200, 100}, {200, 301}, {100, 200}},
+          {{65, 310}, {310, 300}, {310, 65}, {300, 310}},
+          {{5, 80, 90}, {5, 90, 170}, {5, 90, 80}, {5, 170, 90}},
+          {{5, 80, 90}, {1, 90, 170}, {5, 90, 80}, {1, 170, 90}},
+          {{3, 1200, 900}, {900, 1}, {3, 900, 1200}, {1, 900}}}) {
+      for (const DType dtype : {kF32, DType::kBfloat16}) {
+        for (const bool transpose_a : {false, true}) {
+          for (const bool transpose_b : {false, true}) {
+            ExpectConforms(
+                {"MatMul",
+                 {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}},
+                 {{dtype, transpose_a ? s.transposed_a : s.a, 0, 1},
+                  {dtype, transpose_b ? s.transposed_b : s.b, 0, 1}}},
+                thread_count);
+          }
+        }
+      }
+    }
+  }
+}
+
+// More than there are images, too, so that they are cut into strips.
+TEST(KernelConformanceTest, SeveralThreadsWorkOnImagesAsOneDoes) {
+  SetIntraOpThreadCount(8);
+  for (const int thread_count : {2, 3, 8}) {
+    SCOPED_TRACE(thread_count);
+    for (const KernelCase& c : AllKernelCases()) {
+      if (absl::StrContains(c.op, "Conv2D") ||
+          absl::StrContains(c.op, "Pool2D") ||
+          absl::StrContains(c.op, "BatchNorm")) {
+        ExpectConforms(c, thread_count);
+      }
+    }
+  }
+}
+
+// Both kernels on these inputs.
+void ExpectSame(const std::string& op, const Attributes& attributes,
+                const std::vector<Tensor>& inputs) {
+  KernelSpec spec = {.op = op, .attributes = attributes};
+  for (const Tensor& input : inputs) spec.inputs.push_back(input.type());
+  ASSERT_OK_AND_ASSIGN(
+      spec.outputs,
+      BuiltinOps().InferTypes(
+          op, "test", {.inputs = spec.inputs, .attributes = attributes}));
+  ASSERT_OK_AND_ASSIGN(const auto reference,
+                       ReferenceKernels().Create(spec, 1));
+  ASSERT_OK_AND_ASSIGN(const auto fast, CpuKernels().Create(spec, 1));
+  const std::vector<Tensor> wanted = RunKernel(reference.get(), spec, inputs);
+  ExpectClose(RunKernel(fast.get(), spec, inputs)[0], wanted[0]);
+}
+
+// NaN and infinity must come through: they are how divergence is noticed.
+TEST(KernelConformanceTest, SpecialNumbersComeThrough) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const Tensor x = Tensor::FromValues<float>(
+      {2, 9}, {kNan, kInf, -kInf, 0.0f, -0.0f, 1e-40f, 88.8f, -104.0f, 3e38f,
+               1.0f, 2.0f, kNan, 0.5f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f});
+  for (const char* op :
+       {"Relu", "Relu6",    "Exp",     "Log",        "Sqrt", "Rsqrt",
+        "Abs",  "Neg",      "Square",  "Reciprocal", "Tanh", "Sigmoid",
+        "Erf",  "Softplus", "Softmax", "LogSoftmax", "Max",  "Min",
+        "Sum",  "Mean",     "ArgMax",  "ArgMin"}) {
+    SCOPED_TRACE(op);
+    ExpectSame(op, {{"axes", Axes{1}}, {"axis", int64_t{1}}}, {x});
+  }
+}
+
+TEST(KernelConformanceTest, SpecialPairsComeThrough) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  std::vector<float> a;
+  std::vector<float> b;
+  for (const float x : {kNan, kInf, -kInf, 0.0f, 1.0f, 7.0f}) {
+    for (const float y : {kNan, kInf, -kInf, 0.0f, 1.0f, 7.0f}) {
+      a.push_back(x);
+      b.push_back(y);
+    }
+  }
+  const std::vector<Tensor> inputs = {
+      Tensor::FromSpan<float>({36}, absl::MakeConstSpan(a)),
+      Tensor::FromSpan<float>({36}, absl::MakeConstSpan(b))};
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum",
+                         "Equal", "NotEqual", "Less", "LessEqual", "Greater",
+                         "GreaterEqual", "ReluGrad", "Relu6Grad"}) {
+    SCOPED_TRACE(op);
+    ExpectSame(op, {}, inputs);
+  }
+}
+
+TEST(KernelConformanceTest, IndicesAndLabelsOutOfRangeAreRefused) {
+  const Tensor rows = Tensor::Zeros(kF32, {3, 2});
+  for (const int64_t bad : {int64_t{-1}, int64_t{3}, int64_t{1} << 40}) {
+    const Tensor indices = Tensor::FromValues<int64_t>({2}, {0, bad});
+    const Tensor labels = Tensor::FromValues<int64_t>({3}, {0, 1, bad});
+    const std::vector<std::pair<std::string, std::vector<Tensor>>> runs = {
+        {"Gather", {rows, indices}},
+        {"ScatterRowsLike", {Tensor::Zeros(kF32, {2, 2}), indices, rows}},
+        {"OneHot", {indices}},
+        {"SparseSoftmaxCrossEntropy", {rows, labels}},
+        {"SparseSoftmaxCrossEntropyGrad",
+         {rows, labels, Tensor::Zeros(kF32, {3})}}};
+    for (const auto& [op, inputs] : runs) {
+      KernelSpec spec = {
+          .op = op, .attributes = {{"depth", int64_t{3}}, {"dtype", kF32}}};
+      for (const Tensor& input : inputs) spec.inputs.push_back(input.type());
+      ASSERT_OK_AND_ASSIGN(spec.outputs, BuiltinOps().InferTypes(
+                                             op, "test",
+                                             {.inputs = spec.inputs,
+                                              .attributes = spec.attributes}));
+      ASSERT_OK_AND_ASSIGN(const auto kernel, CpuKernels().Create(spec, 1));
+      Tensor output(spec.outputs[0].dtype, spec.outputs[0].shape);
+      Tensor* const output_pointer = &output;
+      EXPECT_THAT(kernel->Run({.inputs = Pointers(inputs),
+                               .outputs = {&output_pointer, 1}}),
+                  StatusIs(absl::StatusCode::kInvalidArgument,
+                           testing::HasSubstr(absl::StrCat(bad))))
+          << op;
+    }
+  }
+}
+
+// What the runtime fuses: a product, a row and an activation.
+void ExpectFusedIsOneAfterTheOther(int64_t rows, int64_t inner,
+                                   int64_t columns) {
+  RandomStream random(3);
+  const auto run = [](const KernelSpec& spec,
+                      const std::vector<Tensor>& inputs) {
+    auto kernel = CpuKernels().Create(spec, /*thread_count=*/2);
+    EXPECT_OK(kernel);
+    return RunKernel(kernel->get(), spec, inputs)[0];
+  };
+  for (const std::string activation :
+       {"", "Relu", "Relu6", "Tanh", "Sigmoid", "Gelu", "GeluTanh"}) {
+    for (const bool transpose : {false, true}) {
+      SCOPED_TRACE(activation);
+      const std::vector<Tensor> inputs = {
+          RandomTensor(
+              {kF32, transpose ? Shape{inner, rows} : Shape{rows, inner}, -1,
+               1},
+              &random),
+          RandomTensor({kF32, {inner, columns}, -1, 1}, &random),
+          RandomTensor({kF32, {columns}, -1, 1}, &random)};
+      const TensorType type = {kF32, {rows, columns}};
+      const Tensor product = run({"MatMul",
+                                  {{"transpose_a", transpose}},
+                                  {inputs[0].type(), inputs[1].type()},
+                                  {type}},
+                                 {inputs[0], inputs[1]});
+      Tensor wanted = run({"Add", {}, {type, inputs[2].type()}, {type}},
+                          {product, inputs[2]});
+      if (!activation.empty()) {
+        const bool is_gelu_tanh = activation == "GeluTanh";
+        wanted = run({is_gelu_tanh ? "Gelu" : activation,
+                      {{"approximate", is_gelu_tanh}},
+                      {type},
+                      {type}},
+                     {wanted});
+      }
+      ExpectClose(run({"FusedMatMulBias",
+                       {{"transpose_a", transpose}, {"activation", activation}},
+                       {inputs[0].type(), inputs[1].type(), inputs[2].type()},
+                       {type}},
+                      inputs),
+                  wanted);
+    }
+  }
+}
+
+TEST(KernelConformanceTest, FusedProductsAreTheirPartsOneAfterTheOther) {
+  ExpectFusedIsOneAfterTheOther(33, 40, 17);
+  // Large enough for two threads.
+  ExpectFusedIsOneAfterTheOther(65, 310, 300);
+  ExpectFusedIsOneAfterTheOther(400, 100, 70);
+}
+
+TEST(KernelConformanceTest, AFusedReluKeepsNan) {
+  const TensorType type = {kF32, {16, 16}};
+  const KernelSpec spec = {"FusedMatMulBias",
+                           {{"activation", std::string("Relu")}},
+                           {type, type, {kF32, {16}}},
+                           {type}};
+  ASSERT_OK_AND_ASSIGN(const auto kernel, CpuKernels().Create(spec, 1));
+  const Tensor nan = Tensor::Full(kF32, {16, 16}, std::nan(""));
+  const Tensor out =
+      RunKernel(kernel.get(), spec, {nan, nan, Tensor::Zeros(kF32, {16})})[0];
+  EXPECT_TRUE(std::isnan(out.flat<float>()[0]));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,55 @@
+#include "common/compute/kernels/cpu/onednn.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::internal {
+
+const dnnl::engine& OneDnnEngine() {
+  static const auto* const engine =
+      new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+absl::StatusOr<dnnl::memory::data_type> OneDnnType(DType dtype) {
+  if (dtype == DType::kFloat32) return dnnl::memory::data_type::f32;
+  if (dtype == DType::kBfloat16) return dnnl::memory::data_type::bf16;
+  return absl::UnimplementedError("float32 and bfloat16 only");
+}
+
+dnnl::primitive_attr UserScratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+absl::Status CheckHasElements(const KernelSpec& spec) {
+  const auto is_empty = [](const TensorType& type) {
+    return type.shape.element_count() == 0;
+  };
+  if (std::any_of(spec.inputs.begin(), spec.inputs.end(), is_empty) ||
+      std::any_of(spec.outputs.begin(), spec.outputs.end(), is_empty)) {
+    return absl::UnimplementedError("an operand has no elements");
+  }
+  return absl::OkStatus();
+}
+
+OneDnnCall::OneDnnCall(const dnnl::primitive& primitive)
+    : primitive_(primitive), stream_(OneDnnEngine()) {}
+
+int OneDnnCall::AddOperand(int argument, const dnnl::memory::desc& desc) {
+  memories_.emplace_back(desc, OneDnnEngine(), nullptr);
+  arguments_.push_back({argument, memories_.back().get()});
+  return static_cast<int>(memories_.size()) - 1;
+}
+
+absl::Status OneDnnCall::Run() {
+  const dnnl_status_t status = dnnl_primitive_execute(
+      primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()),
+      arguments_.data());
+  if (status == dnnl_success) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("oneDNN returned ", status));
+}
+
+}  // namespace muster::internal

@@ -1,0 +1,48 @@
+#ifndef COMMON_COMPUTE_KERNELS_IMAGE_GEOMETRY_H_
+#define COMMON_COMPUTE_KERNELS_IMAGE_GEOMETRY_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/core/tensor/window.h"
+
+namespace muster::internal {
+
+// The six ops of convolution (common/compute/ops/conv_ops.h) in the terms of
+// the forward one: x * kernel = y. A depthwise one is one with a group for each
+// channel, whose kernel lies in memory in the same order.
+enum class ConvPart { kForward, kBackpropInput, kBackpropKernel };
+
+struct ConvGeometry {
+  ConvPart part = ConvPart::kForward;
+  int64_t batch = 0;
+  int64_t groups = 1;
+  int64_t input_channels = 0;   // Of all groups.
+  int64_t output_channels = 0;  // Of all groups.
+  WindowAxis height;
+  WindowAxis width;
+
+  int64_t group_inputs() const { return input_channels / groups; }
+  int64_t group_outputs() const { return output_channels / groups; }
+
+  //   kInvalidArgument  the spec does not come from the ops' type rules
+  static absl::StatusOr<ConvGeometry> Of(const KernelSpec& spec);
+};
+
+// The ops of common/compute/ops/pool_ops.h.
+struct PoolGeometry {
+  int64_t batch = 0;
+  int64_t channels = 0;
+  WindowAxis height;
+  WindowAxis width;
+
+  // `x` is the type of the images.
+  //   kInvalidArgument  the spec does not come from the ops' type rules
+  static absl::StatusOr<PoolGeometry> Of(const KernelSpec& spec,
+                                         const TensorType& x);
+};
+
+}  // namespace muster::internal
+
+#endif  // COMMON_COMPUTE_KERNELS_IMAGE_GEOMETRY_H_

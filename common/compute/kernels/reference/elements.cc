@@ -1,0 +1,52 @@
+#include "common/compute/kernels/reference/elements.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::internal {
+namespace {
+
+class FunctionKernel : public Kernel {
+ public:
+  FunctionKernel(std::function<absl::Status(const KernelArguments&)> run,
+                 uint32_t shared_inputs)
+      : run_(std::move(run)), shared_inputs_(shared_inputs) {}
+
+  absl::Status Run(const KernelArguments& arguments) override {
+    return run_(arguments);
+  }
+
+  bool MayShareOutputWithInput(int input) const override {
+    return input >= 0 && input < 32 && (shared_inputs_ >> input & 1) != 0;
+  }
+
+ private:
+  const std::function<absl::Status(const KernelArguments&)> run_;
+  const uint32_t shared_inputs_;
+};
+
+}  // namespace
+
+KernelOr MakeKernel(std::function<absl::Status(const KernelArguments&)> run,
+                    uint32_t shared_inputs) {
+  return std::make_unique<FunctionKernel>(std::move(run), shared_inputs);
+}
+
+uint32_t ElementwiseSharing(const KernelSpec& spec) {
+  uint32_t shared_inputs = 0;
+  for (size_t i = 0; i < spec.inputs.size() && i < 32; ++i) {
+    if (spec.inputs[i].shape == spec.outputs[0].shape &&
+        SizeOf(spec.inputs[i].dtype) == SizeOf(spec.outputs[0].dtype)) {
+      shared_inputs |= uint32_t{1} << i;
+    }
+  }
+  return shared_inputs;
+}
+
+absl::Status UnsupportedTypes(const KernelSpec& spec) {
+  return absl::UnimplementedError(
+      absl::StrCat("the reference kernel of ", spec.op, " takes no ",
+                   spec.inputs.empty() ? std::string("such outputs")
+                                       : spec.inputs[0].ToString()));
+}
+
+}  // namespace muster::internal

@@ -1,0 +1,126 @@
+#ifndef COMMON_COMPUTE_KERNELS_REFERENCE_ELEMENTS_H_
+#define COMMON_COMPUTE_KERNELS_REFERENCE_ELEMENTS_H_
+
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/float16.h"
+#include "common/core/tensor/tensor.h"
+
+// What the loops of the reference kernels are made of: the types elements are
+// computed in, integers that wrap around, and kernels made of a function.
+namespace muster::internal {
+
+template <typename T>
+inline constexpr bool kIs16BitFloat =
+    std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
+template <typename T>
+inline constexpr bool kIsFloating =
+    std::is_floating_point_v<T> || kIs16BitFloat<T>;
+template <typename T>
+inline constexpr bool kIsNumber = !std::is_same_v<T, bool>;
+
+// The type in which one element is computed ...
+template <typename T>
+using Computed = std::conditional_t<kIs16BitFloat<T>, float, T>;
+// ... and the one in which many are added up.
+template <typename T>
+using Accumulated = std::conditional_t<kIsFloating<T>, double, T>;
+
+template <typename T>
+Computed<T> Widen(T element) {
+  return static_cast<Computed<T>>(element);
+}
+
+template <typename T, typename From>
+T Narrow(From value) {
+  if constexpr (kIs16BitFloat<T>) {
+    return T(static_cast<float>(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+// Signed overflow is undefined in C++, and data must not be able to cause it.
+template <typename C>
+C WrappingAdd(C a, C b) {
+  if constexpr (std::is_integral_v<C>) {
+    using U = std::make_unsigned_t<C>;
+    return static_cast<C>(static_cast<U>(a) + static_cast<U>(b));
+  } else {
+    return a + b;
+  }
+}
+template <typename C>
+C WrappingSub(C a, C b) {
+  if constexpr (std::is_integral_v<C>) {
+    using U = std::make_unsigned_t<C>;
+    return static_cast<C>(static_cast<U>(a) - static_cast<U>(b));
+  } else {
+    return a - b;
+  }
+}
+template <typename C>
+C WrappingMul(C a, C b) {
+  if constexpr (std::is_integral_v<C>) {
+    using U = std::make_unsigned_t<C>;
+    return static_cast<C>(static_cast<U>(a) * static_cast<U>(b));
+  } else {
+    return a * b;
+  }
+}
+
+using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
+
+// A kernel that is a function of its arguments. `shared_inputs` has a bit for
+// each input in whose memory output 0 may lie.
+KernelOr MakeKernel(
+    std::function<absl::Status(const KernelArguments& arguments)> run,
+    uint32_t shared_inputs = 0);
+
+// The bits of the inputs with as many elements, of the same size, as output 0:
+// right for kernels that go through all of them in order.
+uint32_t ElementwiseSharing(const KernelSpec& spec);
+
+absl::Status UnsupportedTypes(const KernelSpec& spec);
+
+// Calls visitor.operator()<T>() -> KernelOr for a number or bool dtype that
+// `kSupports<T>` allows; kUnimplemented for all others.
+enum class Supported { kNumberOrBool, kNumber, kFloating };
+
+template <Supported kSupported, typename Visitor>
+KernelOr VisitSupported(DType dtype, const KernelSpec& spec,
+                        Visitor&& visitor) {
+  if (dtype == DType::kString || dtype == DType::kInvalid) {
+    return UnsupportedTypes(spec);
+  }
+  return VisitNumber(dtype, [&]<typename T>() -> KernelOr {
+    if constexpr (kSupported == Supported::kNumberOrBool ||
+                  (kSupported == Supported::kNumber && kIsNumber<T>) ||
+                  kIsFloating<T>) {
+      return visitor.template operator()<T>();
+    } else {
+      return UnsupportedTypes(spec);
+    }
+  });
+}
+
+// Registers `make`, a KernelOr(const KernelSpec&).
+template <typename Make>
+void RegisterReference(KernelRegistry* registry, absl::string_view op,
+                       Make make) {
+  registry->Register(op, [make](const KernelSpec& spec, int) -> KernelOr {
+    return make(spec);
+  });
+}
+
+}  // namespace muster::internal
+
+#endif  // COMMON_COMPUTE_KERNELS_REFERENCE_ELEMENTS_H_

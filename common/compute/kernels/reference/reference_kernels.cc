@@ -1,0 +1,29 @@
+#include "common/compute/kernels/reference/reference_kernels.h"
+
+#include "common/compute/kernels/reference/register.h"
+
+namespace muster {
+
+const KernelRegistry& ReferenceKernels() {
+  static const KernelRegistry* const kRegistry = [] {
+    auto* registry = new KernelRegistry;
+    internal::RegisterActivationKernels(registry);
+    internal::RegisterBinaryKernels(registry);
+    internal::RegisterImageKernels(registry);
+    internal::RegisterConvKernels(registry);
+    internal::RegisterIndexKernels(registry);
+    internal::RegisterLossKernels(registry);
+    internal::RegisterMatMulKernels(registry);
+    internal::RegisterNormalizationKernels(registry);
+    internal::RegisterPoolKernels(registry);
+    internal::RegisterRandomKernels(registry);
+    internal::RegisterReductionKernels(registry);
+    internal::RegisterReplicaKernels(registry);
+    internal::RegisterShapeKernels(registry);
+    internal::RegisterUnaryKernels(registry);
+    return registry;
+  }();
+  return *kRegistry;
+}
+
+}  // namespace muster

@@ -1,0 +1,172 @@
+#include "common/compute/ops/activation.h"
+
+#include <string>
+
+#include "common/compute/ops/apply.h"
+#include "common/compute/ops/arithmetic.h"
+#include "common/compute/ops/comparison.h"
+#include "common/compute/ops/math_ops.h"
+#include "common/compute/ops/reduction.h"
+#include "common/compute/ops/register.h"
+#include "common/compute/ops/type_rules.h"
+
+namespace muster {
+namespace {
+
+using internal::TypesOr;
+
+// Every activation has an op for its gradient, so that one kernel computes it:
+//   <op>Grad(gradient, x or y) -> gradient of x
+// Their own gradients make second derivatives work.
+
+Value GradientOp(const GradientContext& context, Value operand) {
+  return internal::Apply(context.node.op + "Grad",
+                         {context.output_gradients[0], operand},
+                         context.node.attributes);
+}
+
+void GradientByInput(GradientContext& context) {
+  context.input_gradients[0] = GradientOp(context, context.inputs[0]);
+}
+
+void GradientByOutput(GradientContext& context) {
+  context.input_gradients[0] = GradientOp(context, context.outputs[0]);
+}
+
+// The second derivative is zero, wherever it exists.
+void PiecewiseLinearGradGradient(GradientContext& context) {
+  context.input_gradients[0] = internal::Apply(
+      context.node.op, {context.output_gradients[0], context.inputs[1]},
+      context.node.attributes);
+}
+
+// d/dy of dy/dx = y (1 - y) is 1 - 2 y.
+void SigmoidGradGradient(GradientContext& context) {
+  const Value upstream = context.output_gradients[0];
+  const Value y = context.inputs[1];
+  context.input_gradients[0] = internal::Apply("SigmoidGrad", {upstream, y});
+  context.input_gradients[1] = upstream * context.inputs[0] * (1 - 2 * y);
+}
+
+// d/dy of dy/dx = 1 - y^2 is -2 y.
+void TanhGradGradient(GradientContext& context) {
+  const Value upstream = context.output_gradients[0];
+  const Value y = context.inputs[1];
+  context.input_gradients[0] = internal::Apply("TanhGrad", {upstream, y});
+  context.input_gradients[1] = upstream * context.inputs[0] * (-2 * y);
+}
+
+// dy/dx is its own derivative where x < 0, and constant elsewhere.
+void EluGradGradient(GradientContext& context) {
+  const Value upstream = context.output_gradients[0];
+  const Value x = context.inputs[1];
+  const Attributes& attributes = context.node.attributes;
+  context.input_gradients[0] =
+      internal::Apply("EluGrad", {upstream, x}, attributes);
+  const Value curved =
+      internal::Apply("EluGrad", {upstream * context.inputs[0], x}, attributes);
+  context.input_gradients[1] = Select(x < 0, curved, ScalarLike(upstream, 0));
+}
+
+void GeluGradGradient(GradientContext& context) {
+  context.builder.ReportError(absl::UnimplementedError(
+      "the gradient of Gelu cannot be differentiated again"));
+}
+
+void SoftplusGradient(GradientContext& context) {
+  context.input_gradients[0] =
+      context.output_gradients[0] * Sigmoid(context.inputs[0]);
+}
+
+void SoftmaxGradient(GradientContext& context) {
+  const Value y = context.outputs[0];
+  const Value gradient = context.output_gradients[0];
+  const Value mean = Sum(gradient * y, {-1}, {.keep_dims = true});
+  context.input_gradients[0] = (gradient - mean) * y;
+}
+
+void LogSoftmaxGradient(GradientContext& context) {
+  const Value gradient = context.output_gradients[0];
+  context.input_gradients[0] =
+      gradient -
+      Exp(context.outputs[0]) * Sum(gradient, {-1}, {.keep_dims = true});
+}
+
+TypesOr MergedNumberRule(const TypeRuleArguments& arguments) {
+  RETURN_IF_ERROR(
+      ExpectSameClass(arguments, internal::DTypeClass::kNumber, 0, 2));
+  ASSIGN_OR_RETURN(const Shape shape,
+                   internal::MergeShapes(arguments.inputs[0].shape,
+                                         arguments.inputs[1].shape));
+  return internal::OneOutput(arguments.inputs[0].dtype, shape);
+}
+
+TypesOr AlphaRule(const TypeRuleArguments& arguments) {
+  RETURN_IF_ERROR(arguments.attributes.Get<double>("alpha").status());
+  return internal::MergedFloatingRule(arguments);
+}
+
+TypesOr GeluRule(const TypeRuleArguments& arguments) {
+  RETURN_IF_ERROR(
+      internal::OptionalAttribute(arguments.attributes, "approximate", false)
+          .status());
+  return internal::MergedFloatingRule(arguments);
+}
+
+TypesOr SoftmaxRule(const TypeRuleArguments& arguments) {
+  RETURN_IF_ERROR(internal::ExpectRank(arguments, 0, 1));
+  return internal::SameFloatingRule(arguments);
+}
+
+}  // namespace
+
+Value Relu(Value x) { return internal::Apply("Relu", {x}); }
+Value Relu6(Value x) { return internal::Apply("Relu6", {x}); }
+Value LeakyRelu(Value x, double alpha) {
+  return internal::Apply("LeakyRelu", {x}, {{"alpha", alpha}});
+}
+Value Elu(Value x, double alpha) {
+  return internal::Apply("Elu", {x}, {{"alpha", alpha}});
+}
+Value Sigmoid(Value x) { return internal::Apply("Sigmoid", {x}); }
+Value Tanh(Value x) { return internal::Apply("Tanh", {x}); }
+Value Softplus(Value x) { return internal::Apply("Softplus", {x}); }
+Value Gelu(Value x, GeluOptions options) {
+  return internal::Apply("Gelu", {x}, {{"approximate", options.approximate}});
+}
+Value Softmax(Value x) { return internal::Apply("Softmax", {x}); }
+Value LogSoftmax(Value x) { return internal::Apply("LogSoftmax", {x}); }
+
+namespace internal {
+
+void RegisterActivationOps(OpRegistry* registry) {
+  const auto add = [registry](absl::string_view name, int input_count,
+                              OpSchema::TypeRule type_rule,
+                              OpSchema::GradientRule gradient_rule) {
+    registry->Register({.name = std::string(name),
+                        .input_count_min = input_count,
+                        .input_count_max = input_count,
+                        .type_rule = type_rule,
+                        .gradient_rule = gradient_rule});
+  };
+  add("Relu", 1, SameNumberRule, GradientByInput);
+  add("ReluGrad", 2, MergedNumberRule, PiecewiseLinearGradGradient);
+  add("Relu6", 1, SameNumberRule, GradientByInput);
+  add("Relu6Grad", 2, MergedNumberRule, PiecewiseLinearGradGradient);
+  add("LeakyRelu", 1, AlphaRule, GradientByInput);
+  add("LeakyReluGrad", 2, AlphaRule, PiecewiseLinearGradGradient);
+  add("Elu", 1, AlphaRule, GradientByInput);
+  add("EluGrad", 2, AlphaRule, EluGradGradient);
+  add("Sigmoid", 1, SameFloatingRule, GradientByOutput);
+  add("SigmoidGrad", 2, MergedFloatingRule, SigmoidGradGradient);
+  add("Tanh", 1, SameFloatingRule, GradientByOutput);
+  add("TanhGrad", 2, MergedFloatingRule, TanhGradGradient);
+  add("Gelu", 1, GeluRule, GradientByInput);
+  add("GeluGrad", 2, GeluRule, GeluGradGradient);
+  add("Softplus", 1, SameFloatingRule, SoftplusGradient);
+  add("Softmax", 1, SoftmaxRule, SoftmaxGradient);
+  add("LogSoftmax", 1, SoftmaxRule, LogSoftmaxGradient);
+}
+
+}  // namespace internal
+}  // namespace muster

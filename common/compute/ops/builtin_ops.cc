@@ -1,0 +1,33 @@
+#include "common/compute/ops/builtin_ops.h"
+
+#include "common/compute/ops/register.h"
+
+namespace muster {
+
+const OpRegistry& BuiltinOps() {
+  static const OpRegistry* const kRegistry = [] {
+    auto* registry = new OpRegistry;
+    internal::RegisterActivationOps(registry);
+    internal::RegisterArithmeticOps(registry);
+    internal::RegisterComparisonOps(registry);
+    internal::RegisterControlOps(registry);
+    internal::RegisterImageOps(registry);
+    internal::RegisterConvOps(registry);
+    internal::RegisterIndexOps(registry);
+    internal::RegisterLossOps(registry);
+    internal::RegisterMathOps(registry);
+    internal::RegisterMatMulOps(registry);
+    internal::RegisterNormalizationOps(registry);
+    internal::RegisterPoolOps(registry);
+    internal::RegisterRandomOps(registry);
+    internal::RegisterReductionOps(registry);
+    internal::RegisterReplicaOps(registry);
+    internal::RegisterShapeOps(registry);
+    internal::RegisterSliceOps(registry);
+    internal::RegisterVariableOps(registry);
+    return registry;
+  }();
+  return *kRegistry;
+}
+
+}  // namespace muster

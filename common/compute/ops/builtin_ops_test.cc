@@ -1,0 +1,43 @@
+#include "common/compute/ops/builtin_ops.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/compute/graph/op_registry.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/compute/kernels/reference/reference_kernels.h"
+#include "common/core/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+TEST(BuiltinOpsTest, EveryOpThatComputesHasAReferenceKernel) {
+  const std::vector<std::string> kernels = ReferenceKernels().ops();
+  const std::set<std::string> have(kernels.begin(), kernels.end());
+  for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
+    // The executor runs these itself.
+    const bool is_of_the_graph =
+        schema->name == "Parameter" || schema->name == "Constant";
+    if (is_of_the_graph || schema->effect != OpEffect::kNone) continue;
+    EXPECT_TRUE(have.contains(schema->name)) << schema->name;
+  }
+}
+
+TEST(BuiltinOpsTest, EveryReferenceKernelBelongsToAnOp) {
+  for (const std::string& op : ReferenceKernels().ops()) {
+    EXPECT_NE(BuiltinOps().Find(op), nullptr) << op;
+  }
+}
+
+TEST(BuiltinOpsTest, AGradientOfAnIntegerOpIsNotExpected) {
+  for (const char* op : {"ArgMax", "OneHot", "Equal", "FloorDiv", "InTopK"}) {
+    ASSERT_NE(BuiltinOps().Find(op), nullptr) << op;
+    EXPECT_EQ(BuiltinOps().Find(op)->gradient_rule, nullptr) << op;
+  }
+}
+
+}  // namespace
+}  // namespace muster

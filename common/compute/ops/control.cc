@@ -1,0 +1,70 @@
+#include "common/compute/ops/control.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/compute/ops/apply.h"
+#include "common/compute/ops/register.h"
+#include "common/compute/ops/type_rules.h"
+
+namespace muster {
+namespace {
+
+void IdentityGradient(GradientContext& context) {
+  context.input_gradients[0] = context.output_gradients[0];
+}
+
+// Whether `dtype` represents `value`; floats round, integers must not.
+bool Holds(DType dtype, double value) {
+  if (IsFloating(dtype)) return true;
+  if (std::trunc(value) != value) return false;
+  switch (dtype) {
+    case DType::kInt32:
+      return std::abs(value) < 0x1p31;
+    case DType::kInt64:
+      return std::abs(value) < 0x1p63;
+    case DType::kUint8:
+      return value >= 0 && value < 256;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Value Identity(Value x) { return internal::Apply("Identity", {x}); }
+
+Value StopGradient(Value x) { return internal::Apply("StopGradient", {x}); }
+
+Value ZerosLike(Value x) { return internal::Apply("ZerosLike", {x}); }
+
+Value OnesLike(Value x) { return internal::Apply("OnesLike", {x}); }
+
+Value ScalarLike(Value like, double value) {
+  if (!like.ok()) return like;
+  if (!Holds(like.dtype(), value)) {
+    return internal::ReportMistake(
+        {like}, absl::StrCat("the number ", value, " does not fit in ",
+                             DTypeName(like.dtype()), "; Cast the tensor"));
+  }
+  return like.builder()->Constant(Tensor::Full(like.dtype(), {}, value));
+}
+
+namespace internal {
+
+void RegisterControlOps(OpRegistry* registry) {
+  registry->Register({.name = "Identity",
+                      .input_count_min = 1,
+                      .input_count_max = 1,
+                      .type_rule = SameNumberOrBoolRule,
+                      .gradient_rule = IdentityGradient});
+  for (const char* name : {"StopGradient", "ZerosLike", "OnesLike"}) {
+    registry->Register({.name = name,
+                        .input_count_min = 1,
+                        .input_count_max = 1,
+                        .type_rule = SameNumberOrBoolRule});
+  }
+}
+
+}  // namespace internal
+}  // namespace muster

@@ -1,0 +1,37 @@
+#ifndef COMMON_COMPUTE_OPS_INDEX_OPS_H_
+#define COMMON_COMPUTE_OPS_INDEX_OPS_H_
+
+#include <cstdint>
+
+#include "common/compute/graph/graph_builder.h"
+#include "common/core/tensor/dtype.h"
+
+// Ops that look things up by int32 or int64 indices.
+namespace muster {
+
+// params[:axis] + indices.shape + params[axis+1:]. An index out of range fails
+// the step. The gradient of `params` is sparse where axis is 0.
+Value Gather(Value params, Value indices, int64_t axis = 0);
+
+// The gradient of Gather: zeros of the type of `like`, with `values` added at
+// `indices` along `axis`. Indices may repeat.
+Value ScatterRowsLike(Value values, Value indices, Value like,
+                      int64_t axis = 0);
+
+struct OneHotOptions {
+  double on_value = 1;
+  double off_value = 0;
+  DType dtype = DType::kFloat32;
+};
+// indices.shape + [depth]. An index out of range fails the step: TensorFlow
+// gives a row of off_value there, which hides a wrong label.
+Value OneHot(Value indices, int64_t depth, OneHotOptions options = {});
+
+// Whether targets[i] is among the `k` greatest of predictions[i], ties
+// included: bool [batch]. False where a prediction is not finite or the target
+// is out of range.
+Value InTopK(Value predictions, Value targets, int64_t k);
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_OPS_INDEX_OPS_H_

@@ -1,0 +1,128 @@
+#include "common/compute/ops/random_ops.h"
+
+#include <string>
+#include <utility>
+
+#include "common/compute/ops/apply.h"
+#include "common/compute/ops/comparison.h"
+#include "common/compute/ops/register.h"
+#include "common/compute/ops/type_rules.h"
+
+namespace muster {
+namespace {
+
+using internal::TypeError;
+using internal::TypesOr;
+
+const TensorType& SeedType() {
+  static const TensorType* const kType =
+      new TensorType{DType::kInt64, Shape({2})};
+  return *kType;
+}
+
+absl::Status ExpectSeed(const TypeRuleArguments& arguments) {
+  const TensorType& seed = arguments.inputs[0];
+  if (seed.dtype == SeedType().dtype &&
+      seed.shape.IsCompatibleWith(SeedType().shape)) {
+    return absl::OkStatus();
+  }
+  return TypeError("input 0 must be a seed, ", SeedType().ToString(), ", not ",
+                   seed.ToString());
+}
+
+TypesOr StepSeedRule(const TypeRuleArguments&) {
+  return std::vector<TensorType>{SeedType()};
+}
+
+TypesOr FoldInSeedRule(const TypeRuleArguments& arguments) {
+  RETURN_IF_ERROR(ExpectSeed(arguments));
+  RETURN_IF_ERROR(arguments.attributes.Get<int64_t>("data").status());
+  return std::vector<TensorType>{SeedType()};
+}
+
+TypesOr RandomRule(const TypeRuleArguments& arguments) {
+  RETURN_IF_ERROR(ExpectSeed(arguments));
+  ASSIGN_OR_RETURN(const DType dtype, arguments.attributes.Get<DType>("dtype"));
+  if (!IsFloating(dtype)) {
+    return TypeError("attribute \"dtype\" must be a floating dtype, not ",
+                     DTypeName(dtype));
+  }
+  const bool has_shape = arguments.attributes.Has("shape");
+  if (has_shape == (arguments.inputs.size() == 2)) {
+    return TypeError(
+        "either attribute \"shape\" or an input whose shape to "
+        "take must be given, not both");
+  }
+  if (!has_shape) {
+    return internal::OneOutput(dtype, arguments.inputs[1].shape);
+  }
+  ASSIGN_OR_RETURN(const Shape shape, arguments.attributes.Get<Shape>("shape"));
+  ASSIGN_OR_RETURN(const Shape checked,
+                   Shape::Create(shape.dims(), /*allow_unknown=*/false));
+  return internal::OneOutput(dtype, checked);
+}
+
+Value Draw(absl::string_view op, Value seed, const Shape& shape, DType dtype) {
+  return internal::Apply(op, {seed}, {{"dtype", dtype}, {"shape", shape}});
+}
+
+Value DrawLike(absl::string_view op, Value seed, Value like, DType dtype) {
+  return internal::Apply(op, {seed, like}, {{"dtype", dtype}});
+}
+
+}  // namespace
+
+Value StepSeed(GraphBuilder& builder) { return builder.Op("StepSeed", {}); }
+
+Value ConstantSeed(GraphBuilder& builder, int64_t first, int64_t second) {
+  return builder.Constant(Tensor::FromValues<int64_t>({2}, {first, second}));
+}
+
+Value FoldInSeed(Value seed, int64_t data) {
+  return internal::Apply("FoldInSeed", {seed}, {{"data", data}});
+}
+
+Value RandomUniform(Value seed, const Shape& shape, DType dtype) {
+  return Draw("RandomUniform", seed, shape, dtype);
+}
+Value RandomUniformLike(Value seed, Value like, DType dtype) {
+  return DrawLike("RandomUniform", seed, like, dtype);
+}
+
+Value RandomNormal(Value seed, const Shape& shape, DType dtype) {
+  return Draw("RandomNormal", seed, shape, dtype);
+}
+Value RandomNormalLike(Value seed, Value like, DType dtype) {
+  return DrawLike("RandomNormal", seed, like, dtype);
+}
+
+Value TruncatedNormal(Value seed, const Shape& shape, DType dtype) {
+  return Draw("TruncatedNormal", seed, shape, dtype);
+}
+Value TruncatedNormalLike(Value seed, Value like, DType dtype) {
+  return DrawLike("TruncatedNormal", seed, like, dtype);
+}
+
+Value DropoutMask(Value seed, Value like, double keep_probability) {
+  return RandomUniformLike(seed, like) < keep_probability;
+}
+
+namespace internal {
+
+void RegisterRandomOps(OpRegistry* registry) {
+  const auto add = [registry](absl::string_view name, int count_min,
+                              int count_max, OpSchema::TypeRule type_rule) {
+    registry->Register({.name = std::string(name),
+                        .input_count_min = count_min,
+                        .input_count_max = count_max,
+                        .type_rule = type_rule});
+  };
+  add("StepSeed", 0, 0, StepSeedRule);
+  add("FoldInSeed", 1, 1, FoldInSeedRule);
+  add("RandomUniform", 1, 2, RandomRule);
+  add("RandomNormal", 1, 2, RandomRule);
+  add("TruncatedNormal", 1, 2, RandomRule);
+}
+
+}  // namespace internal
+}  // namespace muster

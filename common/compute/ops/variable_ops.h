@@ -1,0 +1,70 @@
+#ifndef COMMON_COMPUTE_OPS_VARIABLE_OPS_H_
+#define COMMON_COMPUTE_OPS_VARIABLE_OPS_H_
+
+#include <string>
+
+#include "common/compute/graph/graph_builder.h"
+#include "common/core/tensor/tensor.h"
+
+// What a graph does to variables, which it knows by name and type and which
+// live where the strategy wants them. Reads and updates of one variable happen
+// in the order in which they were traced.
+namespace muster {
+
+// A variable as a graph knows it.
+struct VariableHandle {
+  std::string name;
+  TensorType type;  // Fully known.
+};
+
+Value ReadVariable(GraphBuilder& builder, const VariableHandle& variable);
+// Rows `indices` of a variable: moves only those, wherever it lives. The
+// gradient is sparse. An index out of range fails the step.
+Value GatherVariable(const VariableHandle& variable, Value indices);
+
+void AssignVariable(const VariableHandle& variable, Value value);
+void AssignAddVariable(const VariableHandle& variable, Value value);
+void AssignSubVariable(const VariableHandle& variable, Value value);
+
+// `indices` is int32 or int64 [n], `rows` is [n, row...]. Indices that repeat
+// are applied one after another.
+void ScatterUpdateVariable(const VariableHandle& variable, Value indices,
+                           Value rows);
+void ScatterAddVariable(const VariableHandle& variable, Value indices,
+                        Value rows);
+void ScatterSubVariable(const VariableHandle& variable, Value indices,
+                        Value rows);
+
+// Says that the gradients that this step applies are means over `weight`
+// examples, a float32 scalar of at least 0: where replicas train in sync, the
+// variables take the mean over the examples of all. A step that does not say so
+// has its gradients summed over the replicas. A mistake when the step has
+// applied a gradient already, or says it twice.
+void WeightGradients(Value weight);
+
+// How small gradients are kept, as keras.optimizers.Optimizer says it; 0: not
+// in this way. At most one is set. Where replicas train in sync, it is the sum
+// or mean of their gradients that is clipped; where workers bring gradients to
+// parameter servers, each worker's.
+struct ApplyGradientOptions {
+  // Elements are cut to [-clipvalue, clipvalue].
+  double clipvalue = 0;
+  // The gradient is scaled down to this L2 norm.
+  double clipnorm = 0;
+  // All gradients that the step applies with this option are scaled down
+  // together to this L2 norm. The step cannot read a variable behind such a
+  // gradient.
+  double global_clipnorm = 0;
+};
+
+// One step of the optimizer that the variable's store has.
+void ApplyGradient(const VariableHandle& variable, Value gradient,
+                   const ApplyGradientOptions& options = {});
+// Of the rows `indices` only; rows that repeat are summed first.
+void ApplySparseGradient(const VariableHandle& variable, Value values,
+                         Value indices,
+                         const ApplyGradientOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_OPS_VARIABLE_OPS_H_

@@ -1,0 +1,83 @@
+#include "common/compute/optimizers/adagrad.h"
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "absl/base/attributes.h"
+#include "common/compute/optimizers/fused_rule.h"
+#include "common/core/base/multiversion.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+template <typename T>
+struct AdagradCoefficients {
+  T rate;
+  T weight_decay;
+  T epsilon;
+};
+
+template <typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AdagradLoop(
+    const AdagradCoefficients<T>& coefficients, const UpdateArrays<T>& arrays) {
+  const auto [rate, weight_decay, epsilon] = coefficients;
+  const T* __restrict gradient = arrays.gradient;
+  T* __restrict variable = arrays.variable;
+  T* __restrict accumulator = arrays.slots[0];
+  for (int64_t i = 0; i < arrays.count; ++i) {
+    const T g = gradient[i];
+    const T a = accumulator[i] + g * g;
+    const T w = variable[i] - variable[i] * weight_decay * rate;
+    accumulator[i] = a;
+    variable[i] = w - rate * g / std::sqrt(a + epsilon);
+  }
+}
+
+MUSTER_MULTIVERSION void ApplyAdagrad(
+    const AdagradCoefficients<float>& coefficients,
+    const UpdateArrays<float>& arrays) {
+  AdagradLoop(coefficients, arrays);
+}
+MUSTER_MULTIVERSION void ApplyAdagrad(
+    const AdagradCoefficients<double>& coefficients,
+    const UpdateArrays<double>& arrays) {
+  AdagradLoop(coefficients, arrays);
+}
+
+struct AdagradMath {
+  double epsilon;
+  double weight_decay;
+
+  template <typename T>
+  AdagradCoefficients<T> At(int64_t, float learning_rate) const {
+    return {.rate = static_cast<T>(learning_rate),
+            .weight_decay = static_cast<T>(weight_decay),
+            .epsilon = static_cast<T>(epsilon)};
+  }
+  template <typename T>
+  static void Apply(const AdagradCoefficients<T>& coefficients,
+                    const UpdateArrays<T>& arrays) {
+    ApplyAdagrad(coefficients, arrays);
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdagrad(
+    const proto::Optimizer& optimizer) {
+  const proto::Optimizer::Adagrad& adagrad = optimizer.adagrad();
+  RETURN_IF_ERROR(CheckNotNegative("initial_accumulator_value",
+                                   adagrad.initial_accumulator_value()));
+  RETURN_IF_ERROR(CheckNotNegative("epsilon", adagrad.epsilon()));
+  std::vector<SlotSpec> slots = {
+      {.name = "accumulator",
+       .initial_value = adagrad.initial_accumulator_value()}};
+  return std::make_unique<FusedRule<AdagradMath>>(
+      "adagrad", optimizer.learning_rate(), std::move(slots),
+      AdagradMath{.epsilon = adagrad.epsilon(),
+                  .weight_decay = optimizer.weight_decay()});
+}
+
+}  // namespace muster

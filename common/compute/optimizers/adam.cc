@@ -1,0 +1,114 @@
+#include "common/compute/optimizers/adam.h"
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "absl/base/attributes.h"
+#include "common/compute/optimizers/fused_rule.h"
+#include "common/core/base/multiversion.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+template <typename T>
+struct AdamCoefficients {
+  T rate;
+  T weight_decay;
+  T alpha;
+  T one_minus_beta_1;
+  T one_minus_beta_2;
+  T epsilon;
+  bool amsgrad;
+};
+
+template <typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AdamLoop(
+    const AdamCoefficients<T>& coefficients, const UpdateArrays<T>& arrays) {
+  const auto [rate, weight_decay, alpha, one_minus_beta_1, one_minus_beta_2,
+              epsilon, amsgrad] = coefficients;
+  const T* __restrict gradient = arrays.gradient;
+  T* __restrict variable = arrays.variable;
+  T* __restrict momentum = arrays.slots[0];
+  T* __restrict velocity = arrays.slots[1];
+  if (!amsgrad) {
+    for (int64_t i = 0; i < arrays.count; ++i) {
+      const T g = gradient[i];
+      const T m = momentum[i] + (g - momentum[i]) * one_minus_beta_1;
+      const T v = velocity[i] + (g * g - velocity[i]) * one_minus_beta_2;
+      const T w = variable[i] - variable[i] * weight_decay * rate;
+      momentum[i] = m;
+      velocity[i] = v;
+      variable[i] = w - m * alpha / (std::sqrt(v) + epsilon);
+    }
+    return;
+  }
+  T* __restrict velocity_hat = arrays.slots[2];
+  for (int64_t i = 0; i < arrays.count; ++i) {
+    const T g = gradient[i];
+    const T m = momentum[i] + (g - momentum[i]) * one_minus_beta_1;
+    const T v = velocity[i] + (g * g - velocity[i]) * one_minus_beta_2;
+    const T v_hat = velocity_hat[i] > v ? velocity_hat[i] : v;
+    const T w = variable[i] - variable[i] * weight_decay * rate;
+    momentum[i] = m;
+    velocity[i] = v;
+    velocity_hat[i] = v_hat;
+    variable[i] = w - m * alpha / (std::sqrt(v_hat) + epsilon);
+  }
+}
+
+MUSTER_MULTIVERSION void ApplyAdam(const AdamCoefficients<float>& coefficients,
+                                   const UpdateArrays<float>& arrays) {
+  AdamLoop(coefficients, arrays);
+}
+MUSTER_MULTIVERSION void ApplyAdam(const AdamCoefficients<double>& coefficients,
+                                   const UpdateArrays<double>& arrays) {
+  AdamLoop(coefficients, arrays);
+}
+
+struct AdamMath {
+  proto::Optimizer::Adam adam;
+  double weight_decay;
+
+  // The powers are taken in the variable's own precision, as Keras takes them:
+  // 1 - beta_2^t cancels, and another rounding of beta_2 would show.
+  template <typename T>
+  AdamCoefficients<T> At(int64_t step, float learning_rate) const {
+    const T rate = static_cast<T>(learning_rate);
+    const T t = static_cast<T>(step + 1);
+    const T power_1 = std::pow(static_cast<T>(adam.beta_1()), t);
+    const T power_2 = std::pow(static_cast<T>(adam.beta_2()), t);
+    return {.rate = rate,
+            .weight_decay = static_cast<T>(weight_decay),
+            .alpha = rate * std::sqrt(1 - power_2) / (1 - power_1),
+            .one_minus_beta_1 = static_cast<T>(1 - adam.beta_1()),
+            .one_minus_beta_2 = static_cast<T>(1 - adam.beta_2()),
+            .epsilon = static_cast<T>(adam.epsilon()),
+            .amsgrad = adam.amsgrad()};
+  }
+  template <typename T>
+  static void Apply(const AdamCoefficients<T>& coefficients,
+                    const UpdateArrays<T>& arrays) {
+    ApplyAdam(coefficients, arrays);
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdam(
+    const proto::Optimizer& optimizer) {
+  const proto::Optimizer::Adam& adam = optimizer.adam();
+  // At 1 the running means would never move, and the correction divides by 0.
+  constexpr double kBetaMax = 1 - 1e-7;
+  RETURN_IF_ERROR(CheckInRange("beta_1", adam.beta_1(), 0, kBetaMax));
+  RETURN_IF_ERROR(CheckInRange("beta_2", adam.beta_2(), 0, kBetaMax));
+  RETURN_IF_ERROR(CheckNotNegative("epsilon", adam.epsilon()));
+  std::vector<SlotSpec> slots = {{.name = "momentum"}, {.name = "velocity"}};
+  if (adam.amsgrad()) slots.push_back({.name = "velocity_hat"});
+  return std::make_unique<FusedRule<AdamMath>>(
+      "adam", optimizer.learning_rate(), std::move(slots),
+      AdamMath{.adam = adam, .weight_decay = optimizer.weight_decay()});
+}
+
+}  // namespace muster

@@ -1,0 +1,136 @@
+#ifndef COMMON_COMPUTE_OPTIMIZERS_FUSED_RULE_H_
+#define COMMON_COMPUTE_OPTIMIZERS_FUSED_RULE_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "proto/optimizer.pb.h"
+
+namespace muster {
+
+// The arrays of one pass, all of `count` elements.
+template <typename T>
+struct UpdateArrays {
+  int64_t count;
+  const T* gradient;
+  T* variable;
+  T* const* slots;
+};
+
+// Everything about UpdateRule but its arithmetic, which `Math` gives:
+//
+//   template <typename T> struct Coefficients;  // What is equal for all
+//   elements. template <typename T> Coefficients<T> At(int64_t step, float
+//   learning_rate) const; static void Apply(const Coefficients<float>&, const
+//   UpdateArrays<float>&); static void Apply(const Coefficients<double>&, const
+//   UpdateArrays<double>&);
+template <typename Math>
+class FusedRule final : public UpdateRule {
+ public:
+  FusedRule(absl::string_view name, proto::LearningRate learning_rate,
+            std::vector<SlotSpec> slots, Math math)
+      : name_(name),
+        learning_rate_(std::move(learning_rate)),
+        slots_(std::move(slots)),
+        math_(std::move(math)) {}
+
+  absl::string_view name() const override { return name_; }
+  absl::Span<const SlotSpec> slots() const override { return slots_; }
+  double LearningRate(int64_t step) const override {
+    return LearningRateAt(learning_rate_, step);
+  }
+
+  void Apply(int64_t step, int64_t count, const float* gradient,
+             float* variable, absl::Span<float* const> slots) const override {
+    ApplyAll<float>(step, {count, gradient, variable, slots.data()});
+  }
+  void Apply(int64_t step, int64_t count, const double* gradient,
+             double* variable, absl::Span<double* const> slots) const override {
+    ApplyAll<double>(step, {count, gradient, variable, slots.data()});
+  }
+  void ApplyRows(int64_t step, int64_t row_elements,
+                 absl::Span<const int64_t> rows, const float* gradients,
+                 float* variable,
+                 absl::Span<float* const> slots) const override {
+    ApplyEach<float>(step, row_elements, rows, gradients, variable, slots);
+  }
+  void ApplyRows(int64_t step, int64_t row_elements,
+                 absl::Span<const int64_t> rows, const double* gradients,
+                 double* variable,
+                 absl::Span<double* const> slots) const override {
+    ApplyEach<double>(step, row_elements, rows, gradients, variable, slots);
+  }
+
+ private:
+  template <typename T>
+  void ApplyAll(int64_t step, const UpdateArrays<T>& arrays) const {
+    Math::Apply(
+        math_.template At<T>(step, LearningRateAt(learning_rate_, step)),
+        arrays);
+  }
+
+  template <typename T>
+  void ApplyEach(int64_t step, int64_t row_elements,
+                 absl::Span<const int64_t> rows, const T* gradients,
+                 T* variable, absl::Span<T* const> slots) const {
+    const auto coefficients =
+        math_.template At<T>(step, LearningRateAt(learning_rate_, step));
+    // Rows lie anywhere in a table much larger than the caches: ask for those
+    // that come soon while working on this one.
+    constexpr size_t kRowsAhead = 4;
+    const auto prefetch = [row_elements](const T* row) {
+      constexpr int64_t kElementsPerLine = 64 / sizeof(T);
+      constexpr int64_t kLinesMax = 8;
+      const int64_t end = std::min(row_elements, kLinesMax * kElementsPerLine);
+      for (int64_t i = 0; i < end; i += kElementsPerLine) {
+        __builtin_prefetch(row + i, 1);
+      }
+    };
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (i + kRowsAhead < rows.size()) {
+        const int64_t ahead = rows[i + kRowsAhead] * row_elements;
+        prefetch(variable + ahead);
+        for (T* const slot : slots) prefetch(slot + ahead);
+      }
+      const int64_t offset = rows[i] * row_elements;
+      T* row_slots[kSlotCountMax] = {};
+      for (size_t s = 0; s < slots.size(); ++s)
+        row_slots[s] = slots[s] + offset;
+      Math::Apply(coefficients,
+                  UpdateArrays<T>{row_elements, gradients + i * row_elements,
+                                  variable + offset, row_slots});
+    }
+  }
+
+  const absl::string_view name_;  // A literal.
+  const proto::LearningRate learning_rate_;
+  const std::vector<SlotSpec> slots_;
+  const Math math_;
+};
+
+// Checks of hyperparameters, for the rules' factories.
+inline absl::Status CheckInRange(absl::string_view name, double value,
+                                 double minimum, double maximum) {
+  if (value >= minimum && value <= maximum) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " is ", value,
+                                                 "; expected a number from ",
+                                                 minimum, " to ", maximum));
+}
+inline absl::Status CheckNotNegative(absl::string_view name, double value) {
+  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      name, " is ", value, "; expected a finite number, not negative"));
+}
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_OPTIMIZERS_FUSED_RULE_H_

@@ -1,0 +1,88 @@
+#include "common/compute/optimizers/sgd.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/base/attributes.h"
+#include "common/compute/optimizers/fused_rule.h"
+#include "common/core/base/multiversion.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+template <typename T>
+struct SgdCoefficients {
+  T rate;
+  T weight_decay;
+  T momentum;
+  bool nesterov;
+};
+
+template <typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SgdLoop(
+    const SgdCoefficients<T>& coefficients, const UpdateArrays<T>& arrays) {
+  const auto [rate, weight_decay, momentum, nesterov] = coefficients;
+  const T* __restrict gradient = arrays.gradient;
+  T* __restrict variable = arrays.variable;
+  if (momentum == 0) {
+    for (int64_t i = 0; i < arrays.count; ++i) {
+      const T w = variable[i] - variable[i] * weight_decay * rate;
+      variable[i] = w - gradient[i] * rate;
+    }
+    return;
+  }
+  T* __restrict slot = arrays.slots[0];
+  for (int64_t i = 0; i < arrays.count; ++i) {
+    const T step = gradient[i] * rate;
+    const T m = slot[i] * momentum - step;
+    const T w = variable[i] - variable[i] * weight_decay * rate;
+    slot[i] = m;
+    variable[i] = w + (nesterov ? m * momentum - step : m);
+  }
+}
+
+MUSTER_MULTIVERSION void ApplySgd(const SgdCoefficients<float>& coefficients,
+                                  const UpdateArrays<float>& arrays) {
+  SgdLoop(coefficients, arrays);
+}
+MUSTER_MULTIVERSION void ApplySgd(const SgdCoefficients<double>& coefficients,
+                                  const UpdateArrays<double>& arrays) {
+  SgdLoop(coefficients, arrays);
+}
+
+struct SgdMath {
+  double momentum;
+  bool nesterov;
+  double weight_decay;
+
+  template <typename T>
+  SgdCoefficients<T> At(int64_t, float learning_rate) const {
+    return {.rate = static_cast<T>(learning_rate),
+            .weight_decay = static_cast<T>(weight_decay),
+            .momentum = static_cast<T>(momentum),
+            .nesterov = nesterov};
+  }
+  template <typename T>
+  static void Apply(const SgdCoefficients<T>& coefficients,
+                    const UpdateArrays<T>& arrays) {
+    ApplySgd(coefficients, arrays);
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeSgd(
+    const proto::Optimizer& optimizer) {
+  const proto::Optimizer::Sgd& sgd = optimizer.sgd();
+  RETURN_IF_ERROR(CheckInRange("momentum", sgd.momentum(), 0, 1));
+  std::vector<SlotSpec> slots;
+  if (sgd.momentum() != 0) slots.push_back({.name = "momentum"});
+  return std::make_unique<FusedRule<SgdMath>>(
+      "sgd", optimizer.learning_rate(), std::move(slots),
+      SgdMath{.momentum = sgd.momentum(),
+              .nesterov = sgd.nesterov(),
+              .weight_decay = optimizer.weight_decay()});
+}
+
+}  // namespace muster

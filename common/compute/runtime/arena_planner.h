@@ -1,0 +1,44 @@
+#ifndef COMMON_COMPUTE_RUNTIME_ARENA_PLANNER_H_
+#define COMMON_COMPUTE_RUNTIME_ARENA_PLANNER_H_
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace muster {
+
+// Lays blocks with known lifetimes into one piece of memory. Plays the step
+// forward: Allocate() when a value comes to be, Free() after its last use.
+// Arithmetic only; it owns no memory.
+class ArenaPlanner {
+ public:
+  // Blocks start on cache lines.
+  static constexpr size_t kAlignmentBytes = 64;
+
+  struct Block {
+    size_t offset_bytes = 0;
+    size_t size_bytes = 0;  // Rounded up.
+  };
+
+  // The smallest hole that is large enough, otherwise the end.
+  Block Allocate(size_t size_bytes);
+
+  // `block` came from Allocate() and is not free.
+  void Free(const Block& block);
+
+  // What all blocks so far fit into.
+  size_t size_bytes() const { return size_bytes_; }
+
+ private:
+  void AddHole(size_t offset_bytes, size_t size_bytes);
+  void RemoveHole(size_t offset_bytes);
+
+  std::map<size_t, size_t> holes_;  // Size by offset; no two touch.
+  std::set<std::pair<size_t, size_t>> holes_by_size_;  // (size, offset)
+  size_t size_bytes_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_RUNTIME_ARENA_PLANNER_H_

@@ -1,0 +1,153 @@
+#include "common/compute/runtime/executable.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/graph/graph_verifier.h"
+#include "common/compute/runtime/graph_rewrites.h"
+#include "common/compute/runtime/image_fusion.h"
+#include "common/compute/runtime/matmul_fusion.h"
+#include "common/compute/runtime/plan.h"
+#include "common/compute/runtime/plan_builder.h"
+#include "common/compute/runtime/replica_ops.h"
+#include "common/compute/runtime/typed_graph.h"
+#include "common/compute/runtime/variable_ops.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+absl::Status CheckOptions(const ExecutableOptions& options) {
+  if (options.intra_op_thread_count < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("intra_op_thread_count is ", options.intra_op_thread_count,
+                     "; a step needs at least 1 thread"));
+  }
+  if (options.plan_count_max < 1 || options.plan_bytes_max < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "plan_count_max is ", options.plan_count_max, " and plan_bytes_max is ",
+        options.plan_bytes_max, "; both must be at least 1"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<TensorType> TypesOf(absl::Span<const Tensor> tensors) {
+  std::vector<TensorType> types;
+  for (const Tensor& tensor : tensors) types.push_back(tensor.type());
+  return types;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
+    Graph graph, const OpRegistry& ops, const KernelRegistry& kernels,
+    VariableStore* variables, ExecutableOptions options) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  RETURN_IF_ERROR(VerifyGraph(graph, ops));
+  auto executable = absl::WrapUnique(new Executable(
+      ApplyUpdatesEarly(DropDeadNodes(graph, ops)), ops, kernels, options));
+  if (options.replica_link != nullptr &&
+      options.replica_link->replica_count() > 1 &&
+      DependsOnReplicaRows(executable->graph_)) {
+    executable->replica_shapes_ = std::make_unique<ReplicaShapes>(
+        executable->graph_, options.replica_link);
+  }
+  if (executable->uses_.empty()) return executable;
+  if (variables == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "graph \"", graph.name, "\" uses variable \"",
+        executable->uses_[0].name, "\", but there is no variable store"));
+  }
+  ASSIGN_OR_RETURN(executable->session_,
+                   variables->OpenSession(executable->uses_));
+  return executable;
+}
+
+Executable::Executable(Graph graph, const OpRegistry& ops,
+                       const KernelRegistry& kernels,
+                       const ExecutableOptions& options)
+    : graph_(std::move(graph)),
+      ops_(ops),
+      kernels_(kernels),
+      options_(options),
+      uses_(FindVariableUses(graph_)) {}
+
+Executable::~Executable() = default;
+
+absl::Status Executable::Run(absl::Span<const Tensor> arguments,
+                             const RunOptions& options,
+                             std::vector<Tensor>* results) {
+  if (options.example_offset < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("example_offset is ", options.example_offset,
+                     "; a batch begins at row 0 of the global one or later"));
+  }
+  if (replica_shapes_ != nullptr) {
+    RETURN_IF_ERROR(CheckArguments(graph_, TypesOf(arguments)));
+    RETURN_IF_ERROR(replica_shapes_->Exchange(arguments));
+  }
+  ASSIGN_OR_RETURN(Plan* const plan, FindPlan(arguments));
+  if (session_ != nullptr) {
+    RETURN_IF_ERROR(
+        options.step_part == 0
+            ? session_->Begin(options.step_id)
+            : session_->BeginPart(options.step_id, options.step_part));
+  }
+  RETURN_IF_ERROR(plan->Run(arguments, options, session_.get(), results));
+  return session_ == nullptr ? absl::OkStatus() : session_->Commit();
+}
+
+absl::Span<const int64_t> Executable::replica_extents() const {
+  return replica_shapes_ == nullptr ? absl::Span<const int64_t>()
+                                    : replica_shapes_->extents();
+}
+
+absl::StatusOr<Plan*> Executable::FindPlan(absl::Span<const Tensor> arguments) {
+  const absl::Span<const int64_t> extents = replica_extents();
+  const auto found =
+      std::find_if(plans_.begin(), plans_.end(), [&](const PlanEntry& entry) {
+        return entry.plan->Fits(arguments) && entry.replica_extents == extents;
+      });
+  if (found != plans_.end()) {
+    plans_.splice(plans_.begin(), plans_, found);
+    return plans_.front().plan.get();
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, MakePlan(arguments));
+  if (plans_.size() == static_cast<size_t>(options_.plan_count_max)) {
+    plans_.pop_back();
+  }
+  plans_.push_front({std::move(plan), {extents.begin(), extents.end()}});
+  return plans_.front().plan.get();
+}
+
+absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
+    absl::Span<const Tensor> arguments) const {
+  std::vector<std::vector<TensorType>> types = {TypesOf(arguments)};
+  int replica = 0;
+  if (replica_shapes_ != nullptr) {
+    types = replica_shapes_->ArgumentTypes();
+    replica = options_.replica_link->replica_id();
+  }
+  ASSIGN_OR_RETURN(Graph typed, WithTypes(graph_, ops_, types, replica));
+  BypassNoOps(&typed);
+  FoldPadding(&typed);
+  DropTypeOperands(&typed);
+  ReadReluOutputs(&typed);
+  const auto is_supported = [this](const KernelSpec& spec) {
+    return kernels_.Create(spec, options_.intra_op_thread_count).ok();
+  };
+  FuseMatMulBias(&typed, is_supported);
+  FuseImageOps(&typed, is_supported);
+  return PlanBuilder::Build(
+      DropDeadNodes(typed, ops_),
+      {.kernels = kernels_,
+       .intra_op_thread_count = options_.intra_op_thread_count,
+       .uses = uses_,
+       .link = options_.replica_link,
+       .bytes_max = options_.plan_bytes_max});
+}
+
+}  // namespace muster

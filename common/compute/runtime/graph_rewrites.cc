@@ -1,0 +1,158 @@
+#include "common/compute/runtime/graph_rewrites.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/compute/runtime/variable_ops.h"
+
+namespace muster {
+namespace {
+
+// The nodes of `graph` named by `order`, in that order; edges into nodes that
+// are left out must be control edges, and go.
+Graph WithNodes(const Graph& graph, const std::vector<int>& order) {
+  std::vector<int> new_index(graph.nodes.size(), -1);
+  for (size_t i = 0; i < order.size(); ++i) {
+    new_index[order[i]] = static_cast<int>(i);
+  }
+  Graph result;
+  result.name = graph.name;
+  for (const int old : order) {
+    Node node = graph.nodes[old];
+    for (NodeOutput& input : node.inputs) input.node = new_index[input.node];
+    for (int& control : node.control_inputs) control = new_index[control];
+    std::erase(node.control_inputs, -1);
+    result.nodes.push_back(std::move(node));
+  }
+  for (const int parameter : graph.parameters) {
+    result.parameters.push_back(new_index[parameter]);
+  }
+  for (const NodeOutput& output : graph.results) {
+    result.results.push_back({new_index[output.node], output.output});
+  }
+  return result;
+}
+
+// What a session is handed as early as it can be.
+bool GoesToSession(const Node& node) {
+  return FindVariableUpdateOp(node.op).has_value() ||
+         node.op == kWeightGradientsOp;
+}
+
+// For each node the last node that uses its value or a view of it; the end of
+// the graph for results.
+std::vector<int> FindLastUses(const Graph& graph) {
+  const int node_count = static_cast<int>(graph.nodes.size());
+  std::vector<int> last_uses(node_count);
+  std::iota(last_uses.begin(), last_uses.end(), 0);
+  for (const NodeOutput& result : graph.results) {
+    last_uses[result.node] = node_count;
+  }
+  for (int i = node_count - 1; i >= 0; --i) {
+    const int use = IsViewOp(graph.nodes[i].op) ? last_uses[i] : i;
+    for (const NodeOutput& input : graph.nodes[i].inputs) {
+      last_uses[input.node] = std::max(last_uses[input.node], use);
+    }
+  }
+  return last_uses;
+}
+
+bool IsNoOp(const Graph& graph, const Node& node) {
+  static constexpr absl::string_view kKeepDataWhenTypeStays[] = {
+      "SumLike", "BroadcastLike", "BroadcastTo", "Cast"};
+  const bool candidate = IsViewOp(node.op) ||
+                         std::find(std::begin(kKeepDataWhenTypeStays),
+                                   std::end(kKeepDataWhenTypeStays),
+                                   node.op) != std::end(kKeepDataWhenTypeStays);
+  return candidate && node.outputs.size() == 1 && !node.inputs.empty() &&
+         node.outputs[0] == graph.TypeOf(node.inputs[0]);
+}
+
+}  // namespace
+
+bool IsViewOp(absl::string_view op) {
+  return op == "Identity" || op == "StopGradient" || op == "Reshape" ||
+         op == "ReshapeLike" || op == "ExpandDims" || op == "Squeeze";
+}
+
+Graph DropDeadNodes(const Graph& graph, const OpRegistry& ops) {
+  std::vector<bool> is_live(graph.nodes.size(), false);
+  for (const NodeOutput& result : graph.results) is_live[result.node] = true;
+  for (const int parameter : graph.parameters) is_live[parameter] = true;
+  std::vector<int> order;
+  for (int i = static_cast<int>(graph.nodes.size()) - 1; i >= 0; --i) {
+    const Node& node = graph.nodes[i];
+    const OpSchema* schema = ops.Find(node.op);
+    if (schema != nullptr && schema->effect != OpEffect::kNone &&
+        schema->effect != OpEffect::kReadVariable) {
+      is_live[i] = true;
+    }
+    if (!is_live[i]) continue;
+    order.push_back(i);
+    for (const NodeOutput& input : node.inputs) is_live[input.node] = true;
+  }
+  std::reverse(order.begin(), order.end());
+  return WithNodes(graph, order);
+}
+
+Graph ApplyUpdatesEarly(const Graph& graph) {
+  const std::vector<int> last_uses = FindLastUses(graph);
+  std::map<std::string, int> read_until;  // By variable.
+  std::vector<int> ready(graph.nodes.size());
+  for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
+    const Node& node = graph.nodes[i];
+    ready[i] = i;
+    if (node.op == kReadVariableOp) {
+      int& until = read_until.try_emplace(VariableOf(node), 0).first->second;
+      until = std::max(until, last_uses[i]);
+    }
+    if (!GoesToSession(node)) continue;
+    int earliest = 0;
+    for (const NodeOutput& input : node.inputs) {
+      earliest = std::max(earliest, ready[input.node]);
+    }
+    for (const int control : node.control_inputs) {
+      earliest = std::max(earliest, ready[control]);
+    }
+    const auto until = read_until.find(VariableOf(node));
+    if (until != read_until.end()) {
+      earliest = std::max(earliest, until->second);
+    }
+    ready[i] = std::min(earliest, i);
+  }
+  std::vector<int> order(graph.nodes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return std::pair(ready[a], a) < std::pair(ready[b], b);
+  });
+  return WithNodes(graph, order);
+}
+
+void BypassNoOps(Graph* typed_graph) {
+  // What a reader of a node's only output may read instead.
+  std::vector<NodeOutput> stand_ins(typed_graph->nodes.size());
+  const auto redirect = [&](NodeOutput& output) {
+    const NodeOutput stand_in = stand_ins[output.node];
+    if (stand_in.node >= 0) output = stand_in;
+  };
+  for (size_t i = 0; i < typed_graph->nodes.size(); ++i) {
+    Node& node = typed_graph->nodes[i];
+    for (NodeOutput& input : node.inputs) redirect(input);
+    if (IsNoOp(*typed_graph, node)) {
+      stand_ins[i] = node.inputs[0];
+    } else if (node.op == "ReshapeLike") {
+      const auto dims = node.outputs[0].shape.dims();
+      node.op = "Reshape";
+      node.inputs.resize(1);
+      node.attributes = {
+          {"shape", std::vector<int64_t>(dims.begin(), dims.end())}};
+    }
+  }
+  for (NodeOutput& result : typed_graph->results) redirect(result);
+}
+
+}  // namespace muster

@@ -1,0 +1,108 @@
+#include "common/compute/runtime/graph_rewrites.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/graph/graph_verifier.h"
+#include "common/compute/runtime/test_ops.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+
+class GraphRewritesTest : public testing::Test {
+ protected:
+  GraphRewritesTest()
+      : builder_(&TestOps(), "test"),
+        x_(builder_.Parameter("x", {DType::kFloat32, {2, 2}})) {}
+
+  Graph Build() {
+    auto graph = std::move(builder_).Build();
+    EXPECT_OK(graph);
+    return *std::move(graph);
+  }
+
+  static std::vector<std::string> Ops(const Graph& graph) {
+    std::vector<std::string> ops;
+    for (const Node& node : graph.nodes) ops.push_back(node.op);
+    return ops;
+  }
+
+  GraphBuilder builder_;
+  Value x_;
+};
+
+TEST_F(GraphRewritesTest, WhatNothingDependsOnIsDropped) {
+  const Value used = builder_.Op("Relu", {x_});
+  builder_.Op("Mul", {builder_.Op("Fail", {x_}), used});
+  builder_.RunAfter(builder_.Op("Fail", {x_}));
+  builder_.AddResult(builder_.Op("Add", {used, x_}));
+  builder_.Parameter("unused", {DType::kFloat32, {7}});
+
+  const Graph graph = DropDeadNodes(Build(), TestOps());
+  EXPECT_THAT(Ops(graph), ElementsAre("Parameter", "Relu", "Add", "Parameter"));
+  EXPECT_EQ(graph.parameters.size(), 2u);
+  EXPECT_OK(VerifyGraph(graph, TestOps()));
+}
+
+TEST_F(GraphRewritesTest, AnUpdateMovesToWhereItsValueIsKnown) {
+  const Value w = ReadVariableForTest(builder_, "w", {2, 2});
+  const Value gradient = builder_.Op("Mul", {x_, x_});
+  const Value last_use = builder_.Op("MatMul", {x_, w});
+  builder_.AddResult(builder_.Op("Relu", {last_use}));
+  UpdateVariableForTest("ApplyGradient", "w", {gradient});
+
+  const Graph graph = ApplyUpdatesEarly(Build());
+  EXPECT_THAT(Ops(graph), ElementsAre("Parameter", "ReadVariable", "Mul",
+                                      "MatMul", "ApplyGradient", "Relu"));
+  EXPECT_OK(VerifyGraph(graph, TestOps()));
+}
+
+TEST_F(GraphRewritesTest, AnUpdateStaysBehindWhatItIsOrderedAfter) {
+  UpdateVariableForTest("AssignVariable", "w", {x_});
+  const Value w = ReadVariableForTest(builder_, "w", {2, 2});
+  const Value doubled = builder_.Op("Add", {w, w});
+  UpdateVariableForTest("AssignVariable", "w", {x_});
+  builder_.AddResult(ReadVariableForTest(builder_, "w", {2, 2}));
+  builder_.AddResult(doubled);
+
+  const Graph graph = ApplyUpdatesEarly(Build());
+  EXPECT_THAT(Ops(graph),
+              ElementsAre("Parameter", "AssignVariable", "ReadVariable", "Add",
+                          "AssignVariable", "ReadVariable"));
+}
+
+TEST_F(GraphRewritesTest, NodesThatChangeNothingArePassedBy) {
+  const Value same = builder_.Op("Identity", {builder_.Op("Identity", {x_})});
+  const Value product = builder_.Op("MatMul", {same, x_});
+  const Value sum = builder_.Op("SumLike", {x_, product});
+  builder_.AddResult(builder_.Op("Relu", {sum}));
+  builder_.AddResult(same);
+
+  Graph graph = Build();
+  BypassNoOps(&graph);
+  graph = DropDeadNodes(graph, TestOps());
+  EXPECT_THAT(Ops(graph), ElementsAre("Parameter", "Relu"));
+  EXPECT_EQ(graph.results[1], (NodeOutput{0, 0}));
+}
+
+TEST_F(GraphRewritesTest, ReshapeLikeForgetsWhatItIsLike) {
+  const Value flat =
+      builder_.Op("Reshape", {x_}, {{"shape", std::vector<int64_t>{4}}});
+  const Value product = builder_.Op("MatMul", {x_, x_});
+  builder_.AddResult(builder_.Op("ReshapeLike", {flat, product}));
+
+  Graph graph = Build();
+  BypassNoOps(&graph);
+  graph = DropDeadNodes(graph, TestOps());
+  EXPECT_THAT(Ops(graph), ElementsAre("Parameter", "Reshape", "Reshape"));
+  EXPECT_OK(VerifyGraph(graph, TestOps()));
+}
+
+}  // namespace
+}  // namespace muster

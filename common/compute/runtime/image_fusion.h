@@ -1,0 +1,37 @@
+#ifndef COMMON_COMPUTE_RUNTIME_IMAGE_FUSION_H_
+#define COMMON_COMPUTE_RUNTIME_IMAGE_FUSION_H_
+
+#include "absl/functional/function_ref.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/kernels/kernel.h"
+
+namespace muster {
+
+// What makes fewer passes over images out of a typed graph. The outcomes are
+// ops that only kernels know (common/compute/kernels/cpu). Nodes fused away are
+// left dead.
+
+// Lets convolutions, forward and backward, add the zeros of a Pad before them
+// themselves.
+void FoldPadding(Graph* typed_graph);
+
+// Lets nodes that are given an operand for its type only do without it, so that
+// its memory is free earlier.
+void DropTypeOperands(Graph* typed_graph);
+
+// Wherever nobody else reads what lies between and the device supports the
+// outcome:
+//   convolution, BatchNormInference or Add of one number for each channel, and
+//   Relu or Relu6            as FusedConv2D or FusedDepthwiseConv2D
+//   BatchNormInference and Relu or Relu6          as FusedBatchNormInference
+//   BatchNormTraining and Relu or Relu6           as FusedBatchNormTraining
+//   the gradients of these two                    as FusedBatchNormTrainingGrad
+//   convolution and BatchNormTraining, fused or not, as Conv2DMoments or
+//   DepthwiseConv2DMoments and BatchNormInference
+// After ReadReluOutputs().
+void FuseImageOps(Graph* typed_graph,
+                  absl::FunctionRef<bool(const KernelSpec&)> is_supported);
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_RUNTIME_IMAGE_FUSION_H_

@@ -1,0 +1,121 @@
+#include "common/compute/runtime/matmul_fusion.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/compute/runtime/typed_graph.h"
+#include "common/core/tensor/tensor.h"
+
+namespace muster {
+namespace {
+
+// How often each node's first output is read, results counted.
+std::vector<int> CountReaders(const Graph& graph) {
+  std::vector<int> counts(graph.nodes.size(), 0);
+  for (const Node& node : graph.nodes) {
+    for (const NodeOutput& input : node.inputs) ++counts[input.node];
+  }
+  for (const NodeOutput& result : graph.results) ++counts[result.node];
+  return counts;
+}
+
+// "" when `node` is no activation that can be fused.
+std::string ActivationOf(const Node& node) {
+  if (node.op == "Gelu") {
+    return node.attributes.GetOr<bool>("approximate", false) ? "GeluTanh"
+                                                             : "Gelu";
+  }
+  if (node.op == "Relu" || node.op == "Relu6" || node.op == "Tanh" ||
+      node.op == "Sigmoid") {
+    return node.op;
+  }
+  return "";
+}
+
+bool IsRowVector(const TensorType& type, const TensorType& matrix) {
+  const Shape& shape = type.shape;
+  return type.dtype == matrix.dtype && shape.rank() >= 1 && shape.rank() <= 2 &&
+         shape.dim(shape.rank() - 1) == matrix.shape.dim(1) &&
+         shape.element_count() == matrix.shape.dim(1);
+}
+
+// What `add` and the MatMul at its input `matmul_input` become.
+std::optional<Node> FuseBias(const Graph& graph, const Node& add,
+                             int matmul_input,
+                             const std::vector<int>& reader_counts) {
+  const NodeOutput product = add.inputs[matmul_input];
+  const NodeOutput bias = add.inputs[1 - matmul_input];
+  const Node& matmul = graph.nodes[product.node];
+  if (matmul.op != "MatMul" || reader_counts[product.node] != 1) return {};
+  const TensorType& type = graph.TypeOf(product);
+  if (type.shape.rank() != 2 || type != add.outputs[0] ||
+      !IsRowVector(graph.TypeOf(bias), type)) {
+    return {};
+  }
+  Node fused = {.op = std::string(kFusedMatMulBiasOp),
+                .name = add.name,
+                .inputs = {matmul.inputs[0], matmul.inputs[1], bias},
+                .control_inputs = add.control_inputs,
+                .attributes = matmul.attributes,
+                .outputs = add.outputs};
+  fused.attributes.Set("activation", std::string());
+  return fused;
+}
+
+std::optional<Node> FuseActivation(const Graph& graph, const Node& activation,
+                                   const std::vector<int>& reader_counts) {
+  const int input = activation.inputs[0].node;
+  if (graph.nodes[input].op != kFusedMatMulBiasOp ||
+      reader_counts[input] != 1 ||
+      graph.nodes[input].attributes.GetOr<std::string>("activation", "") !=
+          "") {
+    return {};
+  }
+  Node fused = graph.nodes[input];
+  fused.name = activation.name;
+  fused.control_inputs = activation.control_inputs;
+  fused.attributes.Set("activation", ActivationOf(activation));
+  return fused;
+}
+
+}  // namespace
+
+void ReadReluOutputs(Graph* typed_graph) {
+  // By node, the Relu (and Relu6) of its first output; -1 for none.
+  const size_t node_count = typed_graph->nodes.size();
+  std::vector<int> relus(node_count, -1);
+  std::vector<int> relu6s(node_count, -1);
+  for (size_t i = 0; i < node_count; ++i) {
+    Node& node = typed_graph->nodes[i];
+    if (node.op == "Relu" || node.op == "Relu6") {
+      if (node.inputs[0].output != 0) continue;
+      (node.op == "Relu" ? relus : relu6s)[node.inputs[0].node] =
+          static_cast<int>(i);
+    } else if (node.op == "ReluGrad" || node.op == "Relu6Grad") {
+      const NodeOutput x = node.inputs[1];
+      const int relu = (node.op == "ReluGrad" ? relus : relu6s)[x.node];
+      if (relu >= 0 && x.output == 0) node.inputs[1] = {relu, 0};
+    }
+  }
+}
+
+void FuseMatMulBias(Graph* typed_graph,
+                    absl::FunctionRef<bool(const KernelSpec&)> is_supported) {
+  const std::vector<int> reader_counts = CountReaders(*typed_graph);
+  for (Node& node : typed_graph->nodes) {
+    std::optional<Node> fused;
+    if (node.op == "Add") {
+      fused = FuseBias(*typed_graph, node, 0, reader_counts);
+      if (!fused) fused = FuseBias(*typed_graph, node, 1, reader_counts);
+    } else if (!ActivationOf(node).empty()) {
+      fused = FuseActivation(*typed_graph, node, reader_counts);
+    }
+    if (fused && is_supported(SpecOf(*typed_graph, *fused))) {
+      node = *std::move(fused);
+    }
+  }
+}
+
+}  // namespace muster

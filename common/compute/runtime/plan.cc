@@ -1,0 +1,162 @@
+#include "common/compute/runtime/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+
+namespace muster {
+namespace {
+
+absl::Status Dress(absl::string_view description, const absl::Status& status) {
+  absl::Status dressed(status.code(),
+                       absl::StrCat(description, ": ", status.message()));
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    dressed.SetPayload(url, payload);
+  });
+  return dressed;
+}
+
+// Comparing type() would copy the shape.
+bool HasType(const Tensor& tensor, const TensorType& type) {
+  return tensor.dtype() == type.dtype && tensor.shape() == type.shape;
+}
+
+// What a store gives is not believed: kernels count on types.
+absl::Status CheckType(const Tensor& value, const TensorType& wanted) {
+  if (HasType(value, wanted)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the graph expects ", wanted.ToString(),
+                   ", but the store gives ", value.type().ToString()));
+}
+
+// Gives `tensor` memory that is its own.
+void MakeOwn(const TensorType& type, Tensor* tensor) {
+  if (!HasType(*tensor, type) || !tensor->IsSoleOwner()) {
+    *tensor = Tensor(type.dtype, type.shape);
+  }
+}
+
+void CopyElements(const Tensor& from, Tensor* to) {
+  if (from.dtype() == DType::kString) {
+    const auto strings = from.flat<std::string>();
+    std::copy(strings.begin(), strings.end(),
+              to->mutable_flat<std::string>().begin());
+  } else if (from.size_bytes() > 0) {
+    std::memcpy(to->mutable_raw_data(), from.raw_data(), from.size_bytes());
+  }
+}
+
+}  // namespace
+
+bool Plan::Fits(absl::Span<const Tensor> arguments) const {
+  if (arguments.size() != argument_types_.size()) return false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!HasType(arguments[i], argument_types_[i])) return false;
+  }
+  return true;
+}
+
+absl::Status Plan::Run(absl::Span<const Tensor> arguments,
+                       const RunOptions& options, VariableSession* session,
+                       std::vector<Tensor>* results) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (argument_slots_[i] >= 0) slots_[argument_slots_[i]] = arguments[i];
+  }
+  PrepareResults(results);
+  for (Step& step : steps_) {
+    if (absl::Status status = RunStep(step, options, session); !status.ok()) {
+      ReleaseBorrowed();
+      return Dress(step.description, status);
+    }
+    for (Tensor* tensor : step.releases) *tensor = Tensor();
+  }
+  FinishResults(results);
+  ReleaseBorrowed();
+  return absl::OkStatus();
+}
+
+absl::Status Plan::RunStep(Step& step, const RunOptions& options,
+                           VariableSession* session) {
+  switch (step.kind) {
+    case StepKind::kKernel:
+      return step.kernel->Run({.inputs = step.inputs,
+                               .outputs = step.outputs,
+                               .step_seed = options.step_seed,
+                               .example_offset = options.example_offset,
+                               .scratch = step.scratch});
+    case StepKind::kView:
+      *step.outputs[0] = step.inputs[0]->Reshaped(step.type.shape);
+      return absl::OkStatus();
+    case StepKind::kRead: {
+      ASSIGN_OR_RETURN(*step.outputs[0], session->Read(step.variable));
+      return CheckType(*step.outputs[0], step.type);
+    }
+    case StepKind::kGather: {
+      // The store may put memory of its own in the place of ours, where others
+      // have been told to look.
+      Tensor& planned = *step.outputs[0];
+      Tensor rows = planned;
+      RETURN_IF_ERROR(session->Gather(step.variable, *step.inputs[0], &rows));
+      RETURN_IF_ERROR(CheckType(rows, step.type));
+      if (rows.raw_data() != planned.raw_data()) CopyElements(rows, &planned);
+      return absl::OkStatus();
+    }
+    case StepKind::kUpdate:
+      return session->Update(step.variable, step.update_kind, *step.inputs[0],
+                             *step.inputs[1]);
+    case StepKind::kWeigh: {
+      const double weight = step.inputs[0]->scalar<float>();
+      if (!std::isfinite(weight) || weight < 0) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "the gradients cannot be means over ", weight, " examples"));
+      }
+      return session->SetGradientWeight(weight);
+    }
+  }
+  return absl::InternalError("no such kind of step");
+}
+
+void Plan::PrepareResults(std::vector<Tensor>* results) {
+  results->resize(results_.size());
+  // First, so that tensors returned twice do not look shared below.
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (results_[i].kind == ResultKind::kShare) (*results)[i] = Tensor();
+  }
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (results_[i].kind == ResultKind::kShare) continue;
+    MakeOwn(results_[i].type, &(*results)[i]);
+    if (results_[i].kind == ResultKind::kMove) {
+      slots_[results_[i].slot] = std::move((*results)[i]);
+    }
+  }
+}
+
+void Plan::FinishResults(std::vector<Tensor>* results) {
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const Tensor& value = slots_[results_[i].slot];
+    if (results_[i].kind == ResultKind::kShare) (*results)[i] = value;
+    if (results_[i].kind == ResultKind::kCopy) {
+      CopyElements(value, &(*results)[i]);
+    }
+  }
+  // Last, because it empties slots that others share.
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (results_[i].kind == ResultKind::kMove) {
+      (*results)[i] = std::move(slots_[results_[i].slot]);
+    }
+  }
+}
+
+void Plan::ReleaseBorrowed() {
+  for (const int slot : borrowed_slots_) slots_[slot] = Tensor();
+}
+
+}  // namespace muster

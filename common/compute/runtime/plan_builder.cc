@@ -1,0 +1,413 @@
+#include "common/compute/runtime/plan_builder.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/compute/runtime/graph_rewrites.h"
+#include "common/compute/runtime/replica_ops.h"
+#include "common/compute/runtime/typed_graph.h"
+#include "common/compute/runtime/variable_ops.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/buffer.h"
+#include "common/core/tensor/dtype.h"
+
+namespace muster {
+namespace {
+
+// Constants computed while planning stay in memory; larger ones are cheaper to
+// compute again than to keep.
+constexpr size_t kFoldedBytesMax = 64 << 10;
+
+size_t SizeBytes(const TensorType& type) {
+  return type.shape.element_count() * SizeOf(type.dtype);
+}
+
+std::string Describe(const Node& node) {
+  return absl::StrCat(node.op, " \"", node.name, "\"");
+}
+
+// Ops that no kernel runs.
+bool NeedsNoKernel(const Node& node) {
+  return node.op == kParameterOp || node.op == kConstantOp ||
+         IsViewOp(node.op) || IsVariableOp(node.op) ||
+         node.op == kWeightGradientsOp;
+}
+
+// Whether a node gives the same whenever its inputs are the same. An op without
+// inputs is a source of something new (StepSeed); random numbers for the rows
+// of a batch hang on where those stand.
+bool DependsOnInputsOnly(const Node& node) {
+  const bool is_random = node.op == "RandomUniform" ||
+                         node.op == "RandomNormal" ||
+                         node.op == "TruncatedNormal";
+  const bool draws_for_rows = is_random && node.inputs.size() == 2;
+  return !node.inputs.empty() && !draws_for_rows && !IsReplicaOp(node.op);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build(
+    const Graph& typed_graph, const Options& options) {
+  PlanBuilder builder(typed_graph, options);
+  RETURN_IF_ERROR(builder.CheckSizes());
+  RETURN_IF_ERROR(builder.ChooseKernels());
+  builder.FindLastUses();
+  builder.LayOutArena();
+  if (builder.arena_.size_bytes() > static_cast<size_t>(options.bytes_max)) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "graph \"", typed_graph.name, "\" needs ", builder.arena_.size_bytes(),
+        " bytes for its values; ", "the limit is ", options.bytes_max));
+  }
+  builder.FillStaticSlots();
+  RETURN_IF_ERROR(builder.MakeSteps());
+  builder.MakeResults();
+  return std::move(builder.plan_);
+}
+
+PlanBuilder::PlanBuilder(const Graph& graph, const Options& options)
+    : graph_(graph), options_(options), plan_(new Plan) {
+  int slot_count = 0;
+  for (const Node& node : graph_.nodes) {
+    first_slots_.push_back(slot_count);
+    slot_count += static_cast<int>(node.outputs.size());
+  }
+  kernels_.resize(graph_.nodes.size(), nullptr);
+  scratch_blocks_.resize(graph_.nodes.size());
+  roots_.resize(slot_count);
+  storages_.resize(slot_count, Storage::kArena);
+  last_uses_.resize(slot_count, kNever);
+  blocks_.resize(slot_count);
+  is_block_taken_over_.resize(slot_count, false);
+  // The last stays invalid: "no indices".
+  plan_->slots_.resize(slot_count + 1);
+  is_result_.resize(slot_count, false);
+  for (const NodeOutput& result : graph_.results) {
+    is_result_[SlotOf(result)] = true;
+  }
+  for (size_t i = 0; i < options_.uses.size(); ++i) {
+    variables_[options_.uses[i].name] = static_cast<int>(i);
+  }
+  for (const int parameter : graph_.parameters) {
+    plan_->argument_types_.push_back(graph_.nodes[parameter].outputs[0]);
+  }
+}
+
+absl::Status PlanBuilder::CheckSizes() const {
+  int64_t results_bytes = 0;
+  for (const Node& node : graph_.nodes) {
+    for (const TensorType& type : node.outputs) {
+      if (type.dtype != DType::kInvalid &&
+          type.shape.element_count() <=
+              options_.bytes_max / static_cast<int64_t>(SizeOf(type.dtype))) {
+        continue;
+      }
+      return absl::ResourceExhaustedError(
+          absl::StrCat(Describe(node), " gives ", type.ToString(),
+                       "; a step may hold ", options_.bytes_max, " bytes"));
+    }
+  }
+  for (const NodeOutput& result : graph_.results) {
+    results_bytes += static_cast<int64_t>(SizeBytes(graph_.TypeOf(result)));
+    if (results_bytes <= options_.bytes_max) continue;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("graph \"", graph_.name, "\" returns more than ",
+                     options_.bytes_max, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanBuilder::ChooseKernels() {
+  for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
+    const Node& node = graph_.nodes[i];
+    FindStorage(i);
+    if (NeedsNoKernel(node)) continue;
+    auto kernel = MakeKernel(node);
+    if (!kernel.ok()) {
+      return absl::Status(
+          kernel.status().code(),
+          absl::StrCat(Describe(node), ": ", kernel.status().message()));
+    }
+    kernels_[i] = kernel->get();
+    plan_->kernels_.push_back(*std::move(kernel));
+    FoldConstant(i);
+  }
+  return absl::OkStatus();
+}
+
+void PlanBuilder::FindStorage(int node_index) {
+  const Node& node = graph_.nodes[node_index];
+  for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
+    const int slot = first_slots_[node_index] + i;
+    Tensor& value = plan_->slots_[slot];
+    roots_[slot] = slot;
+    if (node.op == kParameterOp) {
+      storages_[slot] = Storage::kArgument;
+    } else if (node.op == kConstantOp) {
+      storages_[slot] = Storage::kConstant;
+      value = node.attributes.GetOr<Tensor>("value", Tensor());
+    } else if (IsViewOp(node.op)) {
+      roots_[slot] = RootOf(node.inputs[0]);
+      if (storages_[roots_[slot]] == Storage::kConstant) {
+        value = plan_->slots_[SlotOf(node.inputs[0])].Reshaped(
+            node.outputs[i].shape);
+      }
+    } else if (node.op == kReadVariableOp) {
+      storages_[slot] = Storage::kVariable;
+    } else if (is_result_[slot]) {
+      storages_[slot] = Storage::kResult;
+    } else if (node.outputs[i].dtype == DType::kString) {
+      storages_[slot] = Storage::kOwn;
+    }
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> PlanBuilder::MakeKernel(
+    const Node& node) const {
+  const KernelSpec spec = SpecOf(graph_, node);
+  if (options_.link != nullptr && IsReplicaOp(node.op)) {
+    return MakeReplicaKernel(spec, node.name, options_.link);
+  }
+  return options_.kernels.Create(spec, options_.intra_op_thread_count);
+}
+
+void PlanBuilder::FoldConstant(int node_index) {
+  const Node& node = graph_.nodes[node_index];
+  if (!DependsOnInputsOnly(node)) return;
+  std::vector<const Tensor*> inputs;
+  for (const NodeOutput& input : node.inputs) {
+    if (storages_[RootOf(input)] != Storage::kConstant) return;
+    inputs.push_back(&plan_->slots_[SlotOf(input)]);
+  }
+  size_t output_bytes = 0;
+  for (const TensorType& type : node.outputs) output_bytes += SizeBytes(type);
+  if (output_bytes > kFoldedBytesMax) return;
+  std::vector<Tensor> values;
+  std::vector<Tensor*> outputs;
+  values.reserve(node.outputs.size());
+  for (const TensorType& type : node.outputs) {
+    values.emplace_back(type.dtype, type.shape);
+    outputs.push_back(&values.back());
+  }
+  Kernel& kernel = *kernels_[node_index];
+  const auto scratch = Buffer::Allocate(kernel.scratch_bytes());
+  // An error is told by the run that meets it.
+  if (!kernel
+           .Run({.inputs = inputs,
+                 .outputs = outputs,
+                 .scratch = {scratch->data(), scratch->size_bytes()}})
+           .ok()) {
+    return;
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int slot = first_slots_[node_index] + static_cast<int>(i);
+    storages_[slot] = Storage::kConstant;
+    plan_->slots_[slot] = std::move(values[i]);
+  }
+}
+
+bool PlanBuilder::IsFolded(int node) const {
+  return kernels_[node] != nullptr && !graph_.nodes[node].outputs.empty() &&
+         storages_[first_slots_[node]] == Storage::kConstant;
+}
+
+void PlanBuilder::FindLastUses() {
+  const int end = static_cast<int>(graph_.nodes.size());
+  for (int i = 0; i < end; ++i) {
+    const Node& node = graph_.nodes[i];
+    if (IsFolded(i)) continue;
+    // A view is a use when its own readers are.
+    if (IsViewOp(node.op)) continue;
+    const bool is_update = FindVariableUpdateOp(node.op).has_value();
+    for (const NodeOutput& input : node.inputs) {
+      // The session may look at an update's tensors until it has committed.
+      int& last_use = last_uses_[RootOf(input)];
+      last_use = is_update ? end : std::max(last_use, i);
+    }
+  }
+  for (const NodeOutput& result : graph_.results) {
+    last_uses_[RootOf(result)] = end;
+  }
+}
+
+void PlanBuilder::LayOutArena() {
+  const int node_count = static_cast<int>(graph_.nodes.size());
+  std::vector<std::vector<int>> dying_roots(node_count + 1);
+  for (int i = 0; i < node_count; ++i) {
+    const Node& node = graph_.nodes[i];
+    if (IsViewOp(node.op)) continue;
+    const int output_count = static_cast<int>(node.outputs.size());
+    for (int k = 0; k < output_count; ++k) {
+      const int slot = first_slots_[i] + k;
+      if (storages_[slot] != Storage::kArena) continue;
+      if (k > 0 || !ReuseInputBlock(i)) {
+        blocks_[slot] = arena_.Allocate(SizeBytes(node.outputs[k]));
+      }
+      dying_roots[last_uses_[slot] == kNever ? i : last_uses_[slot]].push_back(
+          slot);
+    }
+    if (kernels_[i] != nullptr && kernels_[i]->scratch_bytes() > 0) {
+      scratch_blocks_[i] = arena_.Allocate(kernels_[i]->scratch_bytes());
+      arena_.Free(scratch_blocks_[i]);
+    }
+    for (const int root : dying_roots[i]) {
+      if (!is_block_taken_over_[root]) arena_.Free(blocks_[root]);
+    }
+  }
+}
+
+// Lets output 0 of a node lie where an input lay that dies here.
+bool PlanBuilder::ReuseInputBlock(int node_index) {
+  const Node& node = graph_.nodes[node_index];
+  if (kernels_[node_index] == nullptr) return false;
+  for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
+    const int root = RootOf(node.inputs[i]);
+    const auto reads_root = [&](const NodeOutput& input) {
+      return RootOf(input) == root;
+    };
+    if (storages_[root] != Storage::kArena || last_uses_[root] != node_index ||
+        SizeBytes(graph_.TypeOf(node.inputs[i])) !=
+            SizeBytes(node.outputs[0]) ||
+        // Another input would see what is being written.
+        std::count_if(node.inputs.begin(), node.inputs.end(), reads_root) > 1 ||
+        !kernels_[node_index]->MayShareOutputWithInput(i)) {
+      continue;
+    }
+    blocks_[first_slots_[node_index]] = blocks_[root];
+    is_block_taken_over_[root] = true;
+    return true;
+  }
+  return false;
+}
+
+void PlanBuilder::FillStaticSlots() {
+  plan_->arena_ = Buffer::Allocate(arena_.size_bytes());
+  plan_->arena_bytes_ = arena_.size_bytes();
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Node& node = graph_.nodes[i];
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      const int slot = first_slots_[i] + static_cast<int>(k);
+      const TensorType& type = node.outputs[k];
+      Tensor& value = plan_->slots_[slot];
+      if (!IsStatic(roots_[slot]) || value.IsValid()) continue;
+      if (roots_[slot] != slot) {
+        value = plan_->slots_[SlotOf(node.inputs[0])].Reshaped(type.shape);
+      } else if (storages_[slot] == Storage::kArena) {
+        value = Tensor(type.dtype, type.shape, plan_->arena_,
+                       blocks_[slot].offset_bytes);
+      } else {
+        value = Tensor(type.dtype, type.shape);
+      }
+    }
+  }
+}
+
+absl::Status PlanBuilder::MakeSteps() {
+  std::vector<std::vector<int>> releases(graph_.nodes.size() + 1);
+  std::vector<int> step_of_node(graph_.nodes.size(), kNever);
+  for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
+    const Node& node = graph_.nodes[i];
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      const int slot = first_slots_[i] + static_cast<int>(k);
+      const int root = roots_[slot];
+      if (!IsStatic(root) &&
+          !(root == slot && storages_[root] == Storage::kResult)) {
+        plan_->borrowed_slots_.push_back(slot);
+      }
+      if (storages_[root] == Storage::kVariable) {
+        releases[std::max(last_uses_[root], i)].push_back(slot);
+      }
+    }
+    Plan::Step step;
+    step.description = Describe(node);
+    for (const NodeOutput& input : node.inputs) {
+      step.inputs.push_back(&plan_->slots_[SlotOf(input)]);
+    }
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      step.outputs.push_back(&plan_->slots_[first_slots_[i] + k]);
+    }
+    if (IsVariableOp(node.op)) {
+      RETURN_IF_ERROR(MakeVariableStep(i, &step));
+    } else if (node.op == kWeightGradientsOp) {
+      if (options_.uses.empty()) continue;  // Nobody to tell.
+      step.kind = Plan::StepKind::kWeigh;
+    } else if (IsViewOp(node.op)) {
+      if (IsStatic(roots_[first_slots_[i]])) continue;
+      step.kind = Plan::StepKind::kView;
+      step.type = node.outputs[0];
+    } else if (kernels_[i] != nullptr && !IsFolded(i)) {
+      step.kernel = kernels_[i];
+      if (const size_t bytes = kernels_[i]->scratch_bytes(); bytes > 0) {
+        step.scratch = {plan_->arena_->data() + scratch_blocks_[i].offset_bytes,
+                        bytes};
+      }
+    } else {
+      continue;
+    }
+    step_of_node[i] = static_cast<int>(plan_->steps_.size());
+    plan_->steps_.push_back(std::move(step));
+  }
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    if (step_of_node[i] == kNever) continue;
+    for (const int slot : releases[i]) {
+      plan_->steps_[step_of_node[i]].releases.push_back(&plan_->slots_[slot]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanBuilder::MakeVariableStep(int node_index, Plan::Step* step) {
+  const Node& node = graph_.nodes[node_index];
+  const std::string variable = VariableOf(node);
+  absl::StrAppend(&step->description, " of variable \"", variable, "\"");
+  step->variable = variables_.at(variable);
+  if (node.op == kReadVariableOp) {
+    step->kind = Plan::StepKind::kRead;
+    step->type = node.outputs[0];
+    return absl::OkStatus();
+  }
+  if (node.op == kGatherVariableOp) {
+    step->kind = Plan::StepKind::kGather;
+    step->type = node.outputs[0];
+    return absl::OkStatus();
+  }
+  const VariableUpdateOp update = *FindVariableUpdateOp(node.op);
+  const int input_count = static_cast<int>(node.inputs.size());
+  if (std::max(update.value_input, update.indices_input) >= input_count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(step->description, " has only ", input_count, " inputs"));
+  }
+  step->kind = Plan::StepKind::kUpdate;
+  step->update_kind = update.kind;
+  const int indices_slot = update.indices_input < 0
+                               ? static_cast<int>(plan_->slots_.size()) - 1
+                               : SlotOf(node.inputs[update.indices_input]);
+  step->inputs = {&plan_->slots_[SlotOf(node.inputs[update.value_input])],
+                  &plan_->slots_[indices_slot]};
+  return absl::OkStatus();
+}
+
+void PlanBuilder::MakeResults() {
+  for (const int parameter : graph_.parameters) {
+    const int slot = first_slots_[parameter];
+    plan_->argument_slots_.push_back(last_uses_[slot] == kNever ? -1 : slot);
+  }
+  std::vector<bool> is_repeated(roots_.size(), false);
+  for (const NodeOutput& output : graph_.results) {
+    const int slot = SlotOf(output);
+    const Storage storage = storages_[roots_[slot]];
+    auto kind = Plan::ResultKind::kCopy;
+    if (storage == Storage::kArgument || storage == Storage::kConstant) {
+      kind = Plan::ResultKind::kShare;
+    } else if (storage == Storage::kResult && roots_[slot] == slot) {
+      kind = is_repeated[slot] ? Plan::ResultKind::kShare
+                               : Plan::ResultKind::kMove;
+      is_repeated[slot] = true;
+    }
+    plan_->results_.push_back({kind, slot, graph_.TypeOf(output)});
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,102 @@
+#ifndef COMMON_COMPUTE_RUNTIME_PLAN_BUILDER_H_
+#define COMMON_COMPUTE_RUNTIME_PLAN_BUILDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/compute/runtime/arena_planner.h"
+#include "common/compute/runtime/plan.h"
+#include "common/compute/runtime/replica_link.h"
+#include "common/compute/variables/variable_store.h"
+#include "common/core/tensor/tensor.h"
+
+namespace muster {
+
+// Makes the Plan of one typed graph: picks kernels, computes what depends on
+// constants only, lays the values into memory by their lifetimes, and links it
+// all into an array of steps. Used once.
+class PlanBuilder {
+ public:
+  struct Options {
+    const KernelRegistry& kernels;
+    int intra_op_thread_count = 1;
+    absl::Span<const VariableUse> uses;  // As the session knows them.
+    ReplicaLink* link = nullptr;         // Null: the step runs alone.
+    int64_t bytes_max = 0;
+  };
+
+  // `typed_graph` and `options` are borrowed for the call; kernels and the
+  // memory of constants outlive the plan.
+  //   kUnimplemented      the device has no kernel for a node
+  //   kResourceExhausted  the values need more than bytes_max
+  static absl::StatusOr<std::unique_ptr<Plan>> Build(const Graph& typed_graph,
+                                                     const Options& options);
+
+ private:
+  // Where the memory of a value comes from. A view has that of what it views.
+  enum class Storage {
+    kConstant,  // The graph's, or computed while planning.
+    kArgument,  // The caller's.
+    kVariable,  // The store's, from its read to its last use.
+    kArena,
+    kOwn,     // The slot's: strings.
+    kResult,  // Handed out, one per run.
+  };
+
+  PlanBuilder(const Graph& graph, const Options& options);
+
+  absl::Status CheckSizes() const;
+  absl::Status ChooseKernels();
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node) const;
+  void FoldConstant(int node);
+  void FindStorage(int node);
+  void FindLastUses();
+  void LayOutArena();
+  bool ReuseInputBlock(int node);
+  void FillStaticSlots();
+  absl::Status MakeSteps();
+  absl::Status MakeVariableStep(int node, Plan::Step* step);
+  void MakeResults();
+
+  int SlotOf(NodeOutput output) const {
+    return first_slots_[output.node] + output.output;
+  }
+  int RootOf(NodeOutput output) const { return roots_[SlotOf(output)]; }
+  bool IsStatic(int root) const {
+    return storages_[root] == Storage::kConstant ||
+           storages_[root] == Storage::kArena ||
+           storages_[root] == Storage::kOwn;
+  }
+  bool IsFolded(int node) const;
+
+  static constexpr int kNever = -1;
+
+  const Graph& graph_;
+  const Options& options_;
+  std::unique_ptr<Plan> plan_;
+
+  absl::flat_hash_map<std::string, int> variables_;  // Position in the uses.
+  std::vector<int> first_slots_;                     // By node.
+  std::vector<Kernel*> kernels_;  // By node; null where none runs.
+  std::vector<ArenaPlanner::Block> scratch_blocks_;  // By node.
+  // By slot.
+  std::vector<bool> is_result_;
+  std::vector<int> roots_;         // The slot whose memory it looks into.
+  std::vector<Storage> storages_;  // Of roots.
+  std::vector<int> last_uses_;     // Of roots: a node, or the node count.
+  std::vector<ArenaPlanner::Block> blocks_;  // Of roots in the arena.
+  std::vector<bool> is_block_taken_over_;
+  ArenaPlanner arena_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_RUNTIME_PLAN_BUILDER_H_

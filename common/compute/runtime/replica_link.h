@@ -1,0 +1,47 @@
+#ifndef COMMON_COMPUTE_RUNTIME_REPLICA_LINK_H_
+#define COMMON_COMPUTE_RUNTIME_REPLICA_LINK_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/core/tensor/tensor.h"
+#include "common/net/collectives/reduce_op.h"
+
+namespace muster {
+
+// By which a step reaches the other replicas that run it in sync: what
+// AllReduce, AllGather and ReplicaId of a graph do.
+//
+// Replicas run the same graph and call in the same order; that order also holds
+// against the updates handed to a VariableSession, so a session and a link may
+// share a group if they keep it. After an error the replicas are out of step:
+// whoever owns the group ends it, which wakes those that still wait.
+//
+// Calls wait for the other replicas, with a deadline that the link has, and
+// name those that are missing; errors are those of Communicator. `name` is the
+// node's, for such messages. Not thread-safe.
+class ReplicaLink {
+ public:
+  virtual ~ReplicaLink() = default;
+
+  // In [0, replica_count()), the same for as long as the link lives.
+  virtual int replica_id() const = 0;
+  virtual int replica_count() const = 0;
+
+  // Every replica's `value` becomes the reduction of all.
+  virtual absl::Status AllReduce(ReduceOp op, Tensor* value,
+                                 absl::string_view name) = 0;
+
+  // `gathered` becomes the elements of all replicas' `value`s, in replica
+  // order; replica r has element_counts[r] of them. It has as many elements,
+  // and shares no memory with `value`.
+  virtual absl::Status AllGather(const Tensor& value,
+                                 absl::Span<const int64_t> element_counts,
+                                 Tensor* gathered, absl::string_view name) = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_RUNTIME_REPLICA_LINK_H_

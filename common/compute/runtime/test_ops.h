@@ -1,0 +1,73 @@
+#ifndef COMMON_COMPUTE_RUNTIME_TEST_OPS_H_
+#define COMMON_COMPUTE_RUNTIME_TEST_OPS_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/graph/op_registry.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/compute/variables/variable_store.h"
+#include "common/core/tensor/tensor.h"
+
+namespace muster {
+
+// A handful of ops on floats (and one on strings), so that tests of the runtime
+// hang on nothing but the runtime: Add, AddReversed, Mul, MatMul, Relu,
+// ReluGrad (no kernel), Halves (two outputs), Identity, Reshape, ReshapeLike,
+// SumLike, Concatenate (of strings), Fail (at run time), StepSeed, and variable
+// ops.
+const OpRegistry& TestOps();
+
+// `with_fusion` adds FusedMatMulBias.
+KernelRegistry MakeTestKernels(bool with_fusion = false);
+
+// Builders of the variable ops, for float variables.
+Value ReadVariableForTest(GraphBuilder& builder, absl::string_view variable,
+                          const Shape& shape);
+void UpdateVariableForTest(absl::string_view op, absl::string_view variable,
+                           absl::Span<const Value> inputs);
+
+// Variables in a map. Commit() fails when the value of an update has changed
+// since, and Gather() gives memory of its own. Remembers what a session was
+// told, as in {"begin 3", "read w", "update w", "commit"}.
+class FakeVariableStore : public VariableStore {
+ public:
+  explicit FakeVariableStore(std::map<std::string, Tensor> values)
+      : values_(std::move(values)) {}
+
+  absl::Status Create(const proto::VariableSpec& spec) override;
+  std::vector<proto::VariableSpec> List() const override { return {}; }
+  absl::StatusOr<Tensor> Read(absl::string_view name) override;
+  absl::Status Assign(absl::string_view name, const Tensor& value) override;
+  absl::Status SetOptimizer(const proto::Optimizer&) override;
+  absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override;
+  absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
+  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
+  absl::Status Restore(absl::string_view prefix, bool values_only) override;
+  absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
+      absl::Span<const VariableUse> uses) override;
+
+  std::vector<std::string>& events() { return events_; }
+  // Whether the last update found the variable unshared.
+  bool last_update_was_in_place() const { return last_update_was_in_place_; }
+  void FailNextUpdate(absl::Status status) { next_update_ = status; }
+
+ private:
+  class Session;
+
+  std::map<std::string, Tensor> values_;
+  std::vector<std::string> events_;
+  bool last_update_was_in_place_ = false;
+  absl::Status next_update_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_RUNTIME_TEST_OPS_H_

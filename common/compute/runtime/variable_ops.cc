@@ -1,0 +1,71 @@
+#include "common/compute/runtime/variable_ops.h"
+
+#include <map>
+
+#include "common/compute/variables/gradient_clipping.h"
+
+namespace muster {
+namespace {
+
+GradientClipping ClippingOf(const Node& node) {
+  const auto limit = [&](absl::string_view name) {
+    return node.attributes.GetOr<double>(name, 0.0);
+  };
+  return {.clipvalue = limit("clipvalue"),
+          .clipnorm = limit("clipnorm"),
+          .global_clipnorm = limit("global_clipnorm")};
+}
+
+}  // namespace
+
+std::optional<VariableUpdateOp> FindVariableUpdateOp(absl::string_view op) {
+  static const auto* const kUpdates =
+      new std::map<absl::string_view, VariableUpdateOp>{
+          {"AssignVariable", {UpdateKind::kAssign}},
+          {"AssignAddVariable", {UpdateKind::kAssignAdd}},
+          {"AssignSubVariable", {UpdateKind::kAssignSub}},
+          {"ScatterUpdateVariable", {UpdateKind::kScatterUpdate, 1, 0}},
+          {"ScatterAddVariable", {UpdateKind::kScatterAdd, 1, 0}},
+          {"ScatterSubVariable", {UpdateKind::kScatterSub, 1, 0}},
+          {"ApplyGradient", {UpdateKind::kApplyGradient}},
+          {"ApplySparseGradient", {UpdateKind::kApplySparseGradient, 0, 1}},
+      };
+  const auto found = kUpdates->find(op);
+  if (found == kUpdates->end()) return std::nullopt;
+  return found->second;
+}
+
+bool IsVariableOp(absl::string_view op) {
+  return op == kReadVariableOp || op == kGatherVariableOp ||
+         FindVariableUpdateOp(op).has_value();
+}
+
+std::string VariableOf(const Node& node) {
+  return node.attributes.GetOr<std::string>(kVariableAttribute, "");
+}
+
+std::vector<VariableUse> FindVariableUses(const Graph& graph) {
+  std::vector<VariableUse> uses;
+  std::map<std::string, size_t> positions;
+  int update_count = 0;
+  for (const Node& node : graph.nodes) {
+    if (!IsVariableOp(node.op)) continue;
+    const std::string variable = VariableOf(node);
+    const auto [position, is_new] = positions.emplace(variable, uses.size());
+    if (is_new) uses.push_back({.name = variable});
+    VariableUse& use = uses[position->second];
+    const bool is_read = node.op == kReadVariableOp;
+    if (is_read || node.op == kGatherVariableOp) {
+      (is_read ? use.is_read : use.is_gathered) = true;
+      for (auto& update : use.updates) update.is_read_later = true;
+    } else {
+      use.is_updated = true;
+      use.updates.push_back({.position = update_count++,
+                             .kind = FindVariableUpdateOp(node.op)->kind,
+                             .clipping = ClippingOf(node)});
+    }
+  }
+  return uses;
+}
+
+}  // namespace muster

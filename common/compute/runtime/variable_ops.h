@@ -1,0 +1,42 @@
+#ifndef COMMON_COMPUTE_RUNTIME_VARIABLE_OPS_H_
+#define COMMON_COMPUTE_RUNTIME_VARIABLE_OPS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/variables/variable_store.h"
+
+namespace muster {
+
+// The ops that a VariableSession executes instead of a kernel.
+inline constexpr absl::string_view kReadVariableOp = "ReadVariable";
+inline constexpr absl::string_view kGatherVariableOp = "GatherVariable";
+
+struct VariableUpdateOp {
+  UpdateKind kind;
+  int value_input = 0;
+  int indices_input = -1;  // -1: takes none.
+};
+
+// What the session is told about the gradients of the step.
+inline constexpr absl::string_view kWeightGradientsOp = "WeightGradients";
+
+// Nothing when `op` updates no variable.
+std::optional<VariableUpdateOp> FindVariableUpdateOp(absl::string_view op);
+
+// Those that read or update one variable.
+bool IsVariableOp(absl::string_view op);
+
+// The variable that a variable op names.
+std::string VariableOf(const Node& node);
+
+// What the graph does to each variable, in the order of first use.
+std::vector<VariableUse> FindVariableUses(const Graph& graph);
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_RUNTIME_VARIABLE_OPS_H_

@@ -1,0 +1,91 @@
+#include "common/compute/variables/checkpoint_names.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace muster {
+namespace {
+
+ObjectPath Under(ObjectPath root, absl::string_view variable) {
+  for (absl::string_view part : absl::StrSplit(variable, '/')) {
+    root.emplace_back(part);
+  }
+  return root;
+}
+
+// What object_graph.h makes of a name.
+std::string Unescape(absl::string_view name) {
+  return absl::StrReplaceAll(name, {{"..", "."}, {".S", "/"}});
+}
+
+// Whatever stands between the two; none where they do not frame `key`.
+std::optional<std::string> Between(absl::string_view before,
+                                   absl::string_view key,
+                                   absl::string_view after) {
+  if (!absl::ConsumePrefix(&key, before) || !absl::ConsumeSuffix(&key, after) ||
+      key.empty() || absl::StrContains(key, "/.OPTIMIZER_SLOT/")) {
+    return std::nullopt;
+  }
+  return std::string(key);
+}
+
+constexpr absl::string_view kValueSuffix = "/.ATTRIBUTES/VARIABLE_VALUE";
+
+}  // namespace
+
+ObjectPath VariablePath(absl::string_view variable) {
+  return Under({"model"}, variable);
+}
+
+ObjectPath OptimizerPath() { return {"optimizer"}; }
+
+ObjectPath UpdateCountPath(absl::string_view variable) {
+  return Under({"optimizer", "update_counts"}, variable);
+}
+
+ObjectPath IterationsPath() { return {"optimizer", "iterations"}; }
+ObjectPath LearningRatePath() { return {"optimizer", "learning_rate"}; }
+ObjectPath TrainingStatePath() { return {"training_state"}; }
+ObjectPath SaveCounterPath() { return {"save_counter"}; }
+
+std::string VariableValueKey(absl::string_view variable) {
+  return VariableKey(VariablePath(variable));
+}
+
+std::string VariableSlotKey(absl::string_view variable,
+                            absl::string_view slot) {
+  return SlotKey(VariablePath(variable), OptimizerPath(), slot);
+}
+
+std::string UpdateCountKey(absl::string_view variable) {
+  return VariableKey(UpdateCountPath(variable));
+}
+
+std::optional<std::string> SlotNameOf(absl::string_view variable,
+                                      absl::string_view key) {
+  // Where a slot without a name would be, to find what frames the name.
+  const std::string frame = VariableSlotKey(variable, "");
+  const absl::string_view before = absl::StripSuffix(frame, kValueSuffix);
+  std::optional<std::string> name = Between(before, key, kValueSuffix);
+  if (name.has_value()) name = Unescape(*name);
+  return name;
+}
+
+std::optional<std::string> VariableNameOf(absl::string_view key) {
+  std::optional<std::string> path = Between("model/", key, kValueSuffix);
+  if (!path.has_value()) return std::nullopt;
+  std::vector<std::string> names;
+  for (absl::string_view name : absl::StrSplit(*path, '/')) {
+    names.push_back(Unescape(name));
+  }
+  std::string variable = std::move(names.front());
+  for (size_t i = 1; i < names.size(); ++i) variable += "/" + names[i];
+  return variable;
+}
+
+}  // namespace muster

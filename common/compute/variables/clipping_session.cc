@@ -1,0 +1,289 @@
+#include "common/compute/variables/clipping_session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/variables/gradient_clipping.h"
+#include "common/compute/variables/row_sums.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+
+namespace muster {
+namespace {
+
+bool IsGradient(UpdateKind kind) {
+  return kind == UpdateKind::kApplyGradient ||
+         kind == UpdateKind::kApplySparseGradient;
+}
+
+// Whether there is a row for each index; if not, the store says so.
+bool HasRows(const Tensor& value, const Tensor& indices) {
+  const absl::Span<const int64_t> dims = value.shape().dims();
+  const absl::Span<const int64_t> outer = indices.shape().dims();
+  const bool is_index =
+      indices.dtype() == DType::kInt32 || indices.dtype() == DType::kInt64;
+  return is_index && dims.size() >= outer.size() &&
+         std::equal(outer.begin(), outer.end(), dims.begin());
+}
+
+// Calls visit.operator()<T>() for the types that gradients have.
+template <typename Visitor>
+void VisitGradientType(DType dtype, Visitor&& visitor) {
+  if (dtype == DType::kFloat64) {
+    visitor.template operator()<double>();
+  } else {
+    visitor.template operator()<float>();
+  }
+}
+
+// Each block in the gradient's own precision, which vectorizes; blocks in
+// double, so that large gradients lose nothing.
+template <typename T>
+double SumOfSquares(absl::Span<const T> values) {
+  constexpr size_t kLanes = 16;
+  constexpr size_t kBlock = 4096;
+  double total = 0;
+  for (size_t begin = 0; begin < values.size(); begin += kBlock) {
+    const size_t end = std::min(values.size(), begin + kBlock);
+    T sums[kLanes] = {};
+    size_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        sums[lane] += values[i + lane] * values[i + lane];
+      }
+    }
+    for (; i < end; ++i) sums[0] += values[i] * values[i];
+    for (const T sum : sums) total += static_cast<double>(sum);
+  }
+  return total;
+}
+
+double SumOfSquares(const Tensor& tensor) {
+  double sum = 0;
+  VisitGradientType(tensor.dtype(), [&]<typename T>() {
+    sum = SumOfSquares<T>(tensor.flat<T>());
+  });
+  return sum;
+}
+
+class ClippingSession final : public VariableSession {
+ public:
+  ClippingSession(std::unique_ptr<VariableSession> inner,
+                  absl::Span<const VariableUse> uses);
+
+  absl::Status Begin(uint64_t step_id) override {
+    return BeginPart(step_id, 0);
+  }
+
+  absl::Status BeginPart(uint64_t step_id, int part) override {
+    held_.clear();
+    scratch_used_ = 0;
+    return inner_->BeginPart(step_id, part);
+  }
+
+  absl::StatusOr<Tensor> Read(int variable) override {
+    RETURN_IF_ERROR(CheckNotHeld(variable));
+    return inner_->Read(variable);
+  }
+
+  absl::Status Gather(int variable, const Tensor& indices,
+                      Tensor* rows) override {
+    RETURN_IF_ERROR(CheckNotHeld(variable));
+    return inner_->Gather(variable, indices, rows);
+  }
+
+  absl::Status SetGradientWeight(double weight) override {
+    return inner_->SetGradientWeight(weight);
+  }
+
+  absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
+                      const Tensor& indices) override;
+  absl::Status Commit() override;
+
+ private:
+  struct Variable {
+    std::string name;
+    GradientClipping clipping;
+  };
+  struct Held {
+    int variable;
+    UpdateKind kind;
+    Tensor value;
+    Tensor indices;
+  };
+
+  absl::Status CheckNotHeld(int variable) const;
+  // Sums rows that repeat, in place.
+  void SumRows(Held* gradient);
+  // A tensor of our own to clip into.
+  Tensor& Scratch(const TensorType& type);
+  void ClipValues(double limit, Held* gradient);
+  void Scale(double factor, Held* gradient);
+  absl::Status HandOn(const Held& gradient) {
+    return inner_->Update(gradient.variable, gradient.kind, gradient.value,
+                          gradient.indices);
+  }
+
+  const std::unique_ptr<VariableSession> inner_;
+  std::vector<Variable> variables_;
+  std::vector<Held> held_;  // For the global norm.
+  double global_clipnorm_ = 0;
+  RowSums row_sums_;
+  // Used again from step to step, where nobody holds them any more.
+  std::vector<Tensor> scratch_;
+  size_t scratch_used_ = 0;
+};
+
+ClippingSession::ClippingSession(std::unique_ptr<VariableSession> inner,
+                                 absl::Span<const VariableUse> uses)
+    : inner_(std::move(inner)) {
+  for (const VariableUse& use : uses) {
+    Variable& variable = variables_.emplace_back();
+    variable.name = use.name;
+    for (const VariableUse::PlannedUpdate& update : use.updates) {
+      if (!IsGradient(update.kind)) continue;
+      variable.clipping = update.clipping;
+      global_clipnorm_ =
+          std::max(global_clipnorm_, update.clipping.global_clipnorm);
+    }
+  }
+}
+
+absl::Status ClippingSession::CheckNotHeld(int variable) const {
+  const bool is_held = std::any_of(
+      held_.begin(), held_.end(),
+      [&](const Held& gradient) { return gradient.variable == variable; });
+  if (!is_held) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("variable \"", variables_[variable].name,
+                   "\": the step reads it after applying its gradient; with "
+                   "global_clipnorm gradients are applied when the step ends"));
+}
+
+absl::Status ClippingSession::Update(int variable, UpdateKind kind,
+                                     const Tensor& value,
+                                     const Tensor& indices) {
+  const GradientClipping& clipping = variables_[variable].clipping;
+  const bool is_float =
+      value.dtype() == DType::kFloat32 || value.dtype() == DType::kFloat64;
+  // What is no gradient after all is for the store to refuse.
+  if (!IsGradient(kind) || !clipping.is_set() || !is_float) {
+    return inner_->Update(variable, kind, value, indices);
+  }
+  Held gradient{variable, kind, value, indices};
+  if (kind == UpdateKind::kApplySparseGradient && HasRows(value, indices)) {
+    SumRows(&gradient);
+  }
+  if (clipping.global_clipnorm > 0) {
+    held_.push_back(std::move(gradient));
+    return absl::OkStatus();
+  }
+  if (clipping.clipvalue > 0) {
+    ClipValues(clipping.clipvalue, &gradient);
+  } else {
+    const double norm = std::sqrt(SumOfSquares(gradient.value));
+    if (!(norm <= clipping.clipnorm)) {
+      Scale(clipping.clipnorm / norm, &gradient);
+    }
+  }
+  return HandOn(gradient);
+}
+
+absl::Status ClippingSession::Commit() {
+  if (!held_.empty()) {
+    double sum = 0;
+    for (const Held& gradient : held_) sum += SumOfSquares(gradient.value);
+    const double norm = std::sqrt(sum);
+    for (Held& gradient : held_) {
+      if (!(norm <= global_clipnorm_)) {
+        Scale(std::isfinite(norm) ? global_clipnorm_ / norm : std::nan(""),
+              &gradient);
+      }
+      RETURN_IF_ERROR(HandOn(gradient));
+    }
+  }
+  const absl::Status status = inner_->Commit();
+  held_.clear();
+  return status;
+}
+
+void ClippingSession::SumRows(Held* gradient) {
+  row_sums_.Compute(gradient->indices, gradient->value);
+  const auto row_count = static_cast<int64_t>(row_sums_.rows().size());
+  if (row_count == gradient->indices.element_count()) return;
+  Shape shape({row_count});
+  for (int axis = gradient->indices.shape().rank();
+       axis < gradient->value.shape().rank(); ++axis) {
+    shape.AddDim(gradient->value.shape().dim(axis));
+  }
+  Tensor sums(gradient->value.dtype(), shape);
+  Tensor rows(DType::kInt64, {row_count});
+  std::copy(row_sums_.rows().begin(), row_sums_.rows().end(),
+            rows.mutable_flat<int64_t>().begin());
+  VisitGradientType(sums.dtype(), [&]<typename T>() {
+    std::copy_n(row_sums_.values<T>(), sums.element_count(),
+                sums.mutable_flat<T>().begin());
+  });
+  gradient->value = std::move(sums);
+  gradient->indices = std::move(rows);
+}
+
+Tensor& ClippingSession::Scratch(const TensorType& type) {
+  if (scratch_used_ == scratch_.size()) scratch_.emplace_back();
+  Tensor& scratch = scratch_[scratch_used_++];
+  const bool fits =
+      scratch.IsValid() && scratch.type() == type && scratch.IsSoleOwner();
+  if (!fits) scratch = Tensor(type.dtype, type.shape);
+  return scratch;
+}
+
+void ClippingSession::ClipValues(double limit, Held* gradient) {
+  Tensor& clipped = Scratch(gradient->value.type());
+  VisitGradientType(clipped.dtype(), [&]<typename T>() {
+    const absl::Span<const T> from = gradient->value.flat<T>();
+    const absl::Span<T> to = clipped.mutable_flat<T>();
+    const T bound = static_cast<T>(limit);
+    for (size_t i = 0; i < from.size(); ++i) {
+      to[i] = from[i] > bound ? bound : from[i] < -bound ? -bound : from[i];
+    }
+  });
+  gradient->value = clipped;
+}
+
+void ClippingSession::Scale(double factor, Held* gradient) {
+  Tensor& scaled = Scratch(gradient->value.type());
+  VisitGradientType(scaled.dtype(), [&]<typename T>() {
+    const absl::Span<const T> from = gradient->value.flat<T>();
+    const absl::Span<T> to = scaled.mutable_flat<T>();
+    for (size_t i = 0; i < from.size(); ++i) {
+      to[i] = from[i] * static_cast<T>(factor);
+    }
+  });
+  gradient->value = scaled;
+}
+
+}  // namespace
+
+std::unique_ptr<VariableSession> WithClipping(
+    std::unique_ptr<VariableSession> inner,
+    absl::Span<const VariableUse> uses) {
+  bool clips = false;
+  for (const VariableUse& use : uses) {
+    for (const VariableUse::PlannedUpdate& update : use.updates) {
+      clips |= IsGradient(update.kind) && update.clipping.is_set();
+    }
+  }
+  if (!clips) return inner;
+  return std::make_unique<ClippingSession>(std::move(inner), uses);
+}
+
+}  // namespace muster

@@ -1,0 +1,161 @@
+#include "common/compute/variables/clipping_session.h"
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/compute/variables/gradient_clipping.h"
+#include "common/compute/variables/local_variable_store.h"
+#include "common/compute/variables/variable_store.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/core/tensor/tensor_codec.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Variables "a" float32[2] and "b" float32[3, 1] that start at zero, and an
+// optimizer that subtracts each gradient as it comes.
+class ClippingSessionTest : public ::testing::Test {
+ protected:
+  ClippingSessionTest() {
+    EXPECT_OK(store_.SetOptimizer(Sgd({.learning_rate = 1.0})));
+    Create("a", {2});
+    Create("b", {3, 1});
+  }
+
+  void Create(const std::string& name, const Shape& shape) {
+    proto::VariableSpec spec;
+    spec.set_name(name);
+    spec.set_dtype(EncodeDType(DType::kFloat32));
+    *spec.mutable_shape() = EncodeShape(shape);
+    spec.mutable_initializer()->mutable_constant()->set_value(0);
+    spec.set_trainable(true);
+    ASSERT_OK(store_.Create(spec));
+  }
+
+  // One that applies a dense gradient to "a" and one of rows to "b".
+  std::unique_ptr<VariableSession> Open(const GradientClipping& clipping) {
+    const std::vector<VariableUse> uses = {
+        {.name = "a",
+         .is_updated = true,
+         .updates = {{0, UpdateKind::kApplyGradient, clipping}}},
+        {.name = "b",
+         .is_updated = true,
+         .updates = {{1, UpdateKind::kApplySparseGradient, clipping}}}};
+    absl::StatusOr<std::unique_ptr<VariableSession>> session =
+        store_.OpenSession(uses);
+    EXPECT_OK(session.status());
+    return *std::move(session);
+  }
+
+  // Gradients {3, 0} of "a", and of "b" {0, 0, 4} in two parts.
+  void Step(VariableSession& session) {
+    ASSERT_OK(session.Begin(0));
+    ASSERT_OK(session.Update(0, UpdateKind::kApplyGradient,
+                             Tensor::FromValues<float>({2}, {3, 0}), Tensor()));
+    ASSERT_OK(session.Update(1, UpdateKind::kApplySparseGradient,
+                             Tensor::FromValues<float>({2, 1}, {1, 3}),
+                             Tensor::FromValues<int32_t>({2}, {2, 2})));
+    ASSERT_OK(session.Commit());
+  }
+
+  std::vector<float> Value(absl::string_view name) {
+    const absl::StatusOr<Tensor> value = store_.Read(name);
+    EXPECT_OK(value.status());
+    return {value->flat<float>().begin(), value->flat<float>().end()};
+  }
+
+  LocalVariableStore store_;
+};
+
+TEST_F(ClippingSessionTest, CutsElements) {
+  const auto session = Open({.clipvalue = 2});
+  Step(*session);
+  EXPECT_THAT(Value("a"), ElementsAre(-2, 0));
+  EXPECT_THAT(Value("b"), ElementsAre(0, 0, -2));
+}
+
+TEST_F(ClippingSessionTest, ScalesEachGradientToItsNorm) {
+  const auto session = Open({.clipnorm = 3.5});
+  Step(*session);
+  EXPECT_THAT(Value("a"), ElementsAre(-3, 0));
+  EXPECT_THAT(Value("b"), ElementsAre(0, 0, -3.5));
+}
+
+TEST_F(ClippingSessionTest, ScalesAllGradientsToOneNorm) {
+  const auto session = Open({.global_clipnorm = 2.5});
+  Step(*session);  // The norm is 5: rows that repeat count as their sum.
+  EXPECT_THAT(Value("a"), ElementsAre(-1.5, 0));
+  EXPECT_THAT(Value("b"), ElementsAre(0, 0, -2));
+  Step(*session);
+  EXPECT_THAT(Value("a"), ElementsAre(-3, 0));
+}
+
+TEST_F(ClippingSessionTest, LeavesSmallGradientsAlone) {
+  for (const GradientClipping& clipping :
+       {GradientClipping{.clipvalue = 5}, GradientClipping{.clipnorm = 4},
+        GradientClipping{.global_clipnorm = 5}}) {
+    const auto session = Open(clipping);
+    ASSERT_OK(store_.Assign("a", Tensor::FromValues<float>({2}, {0, 0})));
+    ASSERT_OK(store_.Assign("b", Tensor::FromValues<float>({3, 1}, {0, 0, 0})));
+    Step(*session);
+    EXPECT_THAT(Value("a"), ElementsAre(-3, 0));
+    EXPECT_THAT(Value("b"), ElementsAre(0, 0, -4));
+  }
+}
+
+TEST_F(ClippingSessionTest, ANormThatIsNoNumberSpoilsAllGradients) {
+  const auto session = Open({.global_clipnorm = 1});
+  ASSERT_OK(session->Begin(0));
+  ASSERT_OK(session->Update(0, UpdateKind::kApplyGradient,
+                            Tensor::FromValues<float>({2}, {INFINITY, 1}),
+                            Tensor()));
+  ASSERT_OK(session->Commit());
+  EXPECT_TRUE(std::isnan(Value("a")[1]));
+}
+
+TEST_F(ClippingSessionTest, RefusesToReadBehindAGradientThatIsHeldBack) {
+  const auto session = Open({.global_clipnorm = 1});
+  ASSERT_OK(session->Begin(0));
+  ASSERT_OK(session->Update(0, UpdateKind::kApplyGradient,
+                            Tensor::FromValues<float>({2}, {3, 0}), Tensor()));
+  EXPECT_THAT(session->Read(0),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("\"a\"")));
+  EXPECT_OK(session->Read(1).status());
+  EXPECT_OK(session->Commit());
+  EXPECT_OK(session->Read(0).status());
+}
+
+TEST_F(ClippingSessionTest, MistakesInGradientsAreTheStoresToReport) {
+  for (const GradientClipping& clipping :
+       {GradientClipping{.clipnorm = 1}, GradientClipping{.clipvalue = 1}}) {
+    const auto session = Open(clipping);
+    ASSERT_OK(session->Begin(0));
+    EXPECT_THAT(session->Update(1, UpdateKind::kApplySparseGradient,
+                                Tensor::FromValues<float>({1}, {3}),
+                                Tensor::FromValues<int32_t>({2}, {0, 0})),
+                StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(session->Update(1, UpdateKind::kApplySparseGradient,
+                                Tensor::FromValues<float>({2, 1}, {1, 3}),
+                                Tensor::FromValues<int32_t>({2}, {0, 9})),
+                StatusIs(absl::StatusCode::kInvalidArgument));
+  }
+}
+
+}  // namespace
+}  // namespace muster

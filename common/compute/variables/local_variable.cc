@@ -1,0 +1,383 @@
+#include "common/compute/variables/local_variable.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/compute/variables/initializer.h"
+#include "common/core/base/check.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor_codec.h"
+
+namespace muster {
+namespace {
+
+enum class Arithmetic { kReplace, kAdd, kSubtract };
+
+template <typename T>
+void Change(Arithmetic arithmetic, int64_t count, const T* operand, T* target) {
+  if constexpr (std::is_same_v<T, bool>) {
+    std::copy(operand, operand + count, target);  // All a bool can take.
+  } else if constexpr (!std::is_arithmetic_v<T>) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float a = static_cast<float>(target[i]);
+      const float b = static_cast<float>(operand[i]);
+      target[i] = T(arithmetic == Arithmetic::kReplace ? b
+                    : arithmetic == Arithmetic::kAdd   ? a + b
+                                                       : a - b);
+    }
+  } else if (arithmetic == Arithmetic::kReplace) {
+    std::copy(operand, operand + count, target);
+  } else if constexpr (std::is_integral_v<T>) {
+    // Integers wrap around; signed ones may only do so unsigned.
+    using Bits = std::make_unsigned_t<T>;
+    for (int64_t i = 0; i < count; ++i) {
+      const Bits a = static_cast<Bits>(target[i]);
+      const Bits b = static_cast<Bits>(operand[i]);
+      target[i] = static_cast<T>(
+          static_cast<Bits>(arithmetic == Arithmetic::kAdd ? a + b : a - b));
+    }
+  } else if (arithmetic == Arithmetic::kAdd) {
+    for (int64_t i = 0; i < count; ++i) target[i] += operand[i];
+  } else {
+    for (int64_t i = 0; i < count; ++i) target[i] -= operand[i];
+  }
+}
+
+Arithmetic ArithmeticOf(UpdateKind kind) {
+  switch (kind) {
+    case UpdateKind::kAssignAdd:
+    case UpdateKind::kScatterAdd:
+      return Arithmetic::kAdd;
+    case UpdateKind::kAssignSub:
+    case UpdateKind::kScatterSub:
+      return Arithmetic::kSubtract;
+    default:
+      return Arithmetic::kReplace;
+  }
+}
+
+bool TakesIndices(UpdateKind kind) {
+  return kind == UpdateKind::kScatterUpdate ||
+         kind == UpdateKind::kScatterAdd || kind == UpdateKind::kScatterSub ||
+         kind == UpdateKind::kApplySparseGradient;
+}
+
+bool IsGradient(UpdateKind kind) {
+  return kind == UpdateKind::kApplyGradient ||
+         kind == UpdateKind::kApplySparseGradient;
+}
+
+// Calls visit(position, index) for each.
+template <typename Visit>
+void ForEachIndex(const Tensor& indices, Visit visit) {
+  const int64_t count = indices.element_count();
+  if (indices.dtype() == DType::kInt32) {
+    const int32_t* const flat = indices.flat<int32_t>().data();
+    for (int64_t i = 0; i < count; ++i) visit(i, int64_t{flat[i]});
+  } else {
+    const int64_t* const flat = indices.flat<int64_t>().data();
+    for (int64_t i = 0; i < count; ++i) visit(i, flat[i]);
+  }
+}
+
+// Everything that goes through no optimizer. Types and indices were checked.
+void ChangeByValue(UpdateKind kind, const Tensor& value, const Tensor& indices,
+                   Tensor* variable) {
+  const Arithmetic arithmetic = ArithmeticOf(kind);
+  VisitNumber(variable->dtype(), [&]<typename T>() {
+    const T* const operand = value.flat<T>().data();
+    T* const target = variable->mutable_flat<T>().data();
+    if (!TakesIndices(kind)) {
+      Change(arithmetic, value.element_count(), operand, target);
+      return;
+    }
+    const int64_t row_elements =
+        variable->shape().ElementCountInRange(1, variable->shape().rank());
+    ForEachIndex(indices, [&](int64_t position, int64_t index) {
+      Change(arithmetic, row_elements, operand + position * row_elements,
+             target + index * row_elements);
+    });
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LocalVariable>> LocalVariable::Create(
+    const proto::VariableSpec& spec) {
+  RETURN_IF_ERROR(ValidateVariableSpec(spec));
+  ASSIGN_OR_RETURN(const Shape shape, DecodeShape(spec.shape(), false));
+  Tensor value;
+  RETURN_IF_ERROR(
+      FillInitialValue(spec, 0, shape.rank() == 0 ? 1 : shape.dim(0), &value));
+  TensorType type = value.type();
+  proto::VariableSpec kept = spec;
+  return std::unique_ptr<LocalVariable>(
+      new LocalVariable(std::move(kept), std::move(type), std::move(value)));
+}
+
+LocalVariable::LocalVariable(proto::VariableSpec spec, TensorType type,
+                             Tensor value)
+    : spec_(std::move(spec)),
+      type_(std::move(type)),
+      value_(std::move(value)) {}
+
+int64_t LocalVariable::row_count() const { return type_.shape.dim(0); }
+
+int64_t LocalVariable::row_elements() const {
+  return type_.shape.ElementCountInRange(1, type_.shape.rank());
+}
+
+absl::Status LocalVariable::Error(absl::string_view message) const {
+  return absl::InvalidArgumentError(
+      absl::StrCat("variable \"", spec_.name(), "\": ", message));
+}
+
+Tensor LocalVariable::Read() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return value_;
+}
+
+absl::Status LocalVariable::Assign(const Tensor& value) {
+  return Update(UpdateKind::kAssign, value, Tensor(), nullptr, nullptr);
+}
+
+absl::Status LocalVariable::CheckIndices(const Tensor& indices) const {
+  if (type_.shape.rank() == 0) return Error("it is a scalar and has no rows");
+  if (indices.dtype() != DType::kInt32 && indices.dtype() != DType::kInt64) {
+    return Error(absl::StrCat("indices are ", DTypeName(indices.dtype()),
+                              "; expected int32 or int64"));
+  }
+  const uint64_t rows = static_cast<uint64_t>(row_count());
+  int64_t bad_position = -1;
+  int64_t bad_index = 0;
+  ForEachIndex(indices, [&](int64_t position, int64_t index) {
+    if (static_cast<uint64_t>(index) >= rows && bad_position < 0) {
+      bad_position = position;
+      bad_index = index;
+    }
+  });
+  if (bad_position < 0) return absl::OkStatus();
+  return Error(absl::StrCat("index ", bad_index, " at position ", bad_position,
+                            " is out of range; it has rows 0 to ",
+                            row_count() - 1));
+}
+
+absl::Status LocalVariable::CheckRows(const Tensor& value,
+                                      const Tensor& indices) const {
+  RETURN_IF_ERROR(CheckIndices(indices));
+  const absl::Span<const int64_t> dims = value.shape().dims();
+  const absl::Span<const int64_t> leading = indices.shape().dims();
+  const absl::Span<const int64_t> row = type_.shape.dims().subspan(1);
+  if (value.dtype() == type_.dtype &&
+      dims.size() == leading.size() + row.size() &&
+      dims.subspan(0, leading.size()) == leading &&
+      dims.subspan(leading.size()) == row) {
+    return absl::OkStatus();
+  }
+  return Error(absl::StrCat("rows are ", value.type().ToString(),
+                            " for indices ", indices.type().ToString(),
+                            "; the variable is ", type_.ToString()));
+}
+
+absl::Status LocalVariable::Gather(const Tensor& indices, Tensor* rows) const {
+  RETURN_IF_ERROR(CheckIndices(indices));
+  bool fits =
+      rows->IsValid() && rows->dtype() == type_.dtype &&
+      rows->element_count() == indices.element_count() * row_elements() &&
+      rows->shape().rank() == indices.shape().rank() + type_.shape.rank() - 1;
+  if (fits) fits = CheckRows(*rows, indices).ok();
+  if (!fits) {
+    Shape shape = indices.shape();
+    for (const int64_t extent : type_.shape.dims().subspan(1)) {
+      shape.AddDim(extent);
+    }
+    *rows = Tensor(type_.dtype, std::move(shape));
+  }
+  const size_t row_bytes = row_elements() * SizeOf(type_.dtype);
+  if (row_bytes == 0) return absl::OkStatus();
+  uint8_t* const out = rows->mutable_raw_data();
+  absl::ReaderMutexLock lock(&mutex_);
+  const uint8_t* const in = value_.raw_data();
+  ForEachIndex(indices, [&](int64_t position, int64_t index) {
+    std::memcpy(out + position * row_bytes, in + index * row_bytes, row_bytes);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status LocalVariable::CheckUpdate(UpdateKind kind, const Tensor& value,
+                                        const Tensor& indices,
+                                        const UpdateRule* rule) const {
+  if (IsGradient(kind)) {
+    if (type_.dtype != DType::kFloat32 && type_.dtype != DType::kFloat64) {
+      return Error(absl::StrCat("it is ", DTypeName(type_.dtype),
+                                "; only float32 and float64 take gradients"));
+    }
+    if (rule == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("variable \"", spec_.name(),
+                       "\": a gradient came before an optimizer; call "
+                       "SetOptimizer() first"));
+    }
+  }
+  if (type_.dtype == DType::kBool &&
+      ArithmeticOf(kind) != Arithmetic::kReplace) {
+    return Error("it is bool and cannot be added to");
+  }
+  if (TakesIndices(kind)) return CheckRows(value, indices);
+  if (value.dtype() == type_.dtype && value.shape() == type_.shape) {
+    return absl::OkStatus();
+  }
+  return Error(absl::StrCat(IsGradient(kind) ? "the gradient is " : "value is ",
+                            value.IsValid() ? value.type().ToString() : "none",
+                            "; expected ", type_.ToString()));
+}
+
+void LocalVariable::MakeWritable(bool keep_content) {
+  if (value_.IsSoleOwner()) return;
+  if (!spare_.IsSoleOwner()) spare_ = Tensor(type_.dtype, type_.shape);
+  if (keep_content && value_.size_bytes() > 0) {
+    std::memcpy(spare_.mutable_raw_data(), value_.raw_data(),
+                value_.size_bytes());
+  }
+  std::swap(value_, spare_);
+}
+
+void LocalVariable::MakeSlots(const std::shared_ptr<const UpdateRule>& rule) {
+  if (slots_rule_ == rule) return;
+  for (size_t i = 0; i < rule->slots().size(); ++i) {
+    const SlotSpec& wanted = rule->slots()[i];
+    const auto found = std::find_if(
+        slots_.begin() + i, slots_.end(),
+        [&](const Slot& slot) { return slot.name == wanted.name; });
+    if (found != slots_.end()) {
+      std::rotate(slots_.begin() + i, found, found + 1);
+    } else {
+      slots_.insert(slots_.begin() + i,
+                    Slot{wanted.name, Tensor::Full(type_.dtype, type_.shape,
+                                                   wanted.initial_value)});
+    }
+  }
+  slots_rule_ = rule;
+}
+
+template <typename T>
+void LocalVariable::SlotPointers(T** pointers) {
+  const size_t count = slots_rule_->slots().size();
+  MUSTER_CHECK(count <= UpdateRule::kSlotCountMax);
+  for (size_t i = 0; i < count; ++i) {
+    Tensor& slot = slots_[i].value;
+    if (!slot.IsSoleOwner()) slot = slot.Clone();
+    pointers[i] = slot.mutable_flat<T>().data();
+  }
+}
+
+template <typename T>
+void LocalVariable::ApplyGradient(const UpdateRule& rule,
+                                  const Tensor& gradient) {
+  T* slots[UpdateRule::kSlotCountMax];
+  SlotPointers(slots);
+  rule.Apply(update_count_, gradient.element_count(), gradient.flat<T>().data(),
+             value_.mutable_flat<T>().data(),
+             absl::Span<T* const>(slots, rule.slots().size()));
+}
+
+template <typename T>
+void LocalVariable::ApplySparseGradient(const UpdateRule& rule,
+                                        const RowSums& row_sums) {
+  T* slots[UpdateRule::kSlotCountMax];
+  SlotPointers(slots);
+  rule.ApplyRows(update_count_, row_elements(), row_sums.rows(),
+                 row_sums.values<T>(), value_.mutable_flat<T>().data(),
+                 absl::Span<T* const>(slots, rule.slots().size()));
+}
+
+absl::Status LocalVariable::Update(
+    UpdateKind kind, const Tensor& value, const Tensor& indices,
+    const std::shared_ptr<const UpdateRule>& rule, RowSums* row_sums) {
+  RETURN_IF_ERROR(CheckUpdate(kind, value, indices, rule.get()));
+  if (kind == UpdateKind::kApplySparseGradient) {
+    row_sums->Compute(indices, value);
+  }
+  absl::MutexLock lock(&mutex_);
+  MakeWritable(/*keep_content=*/kind != UpdateKind::kAssign);
+  if (IsGradient(kind)) {
+    MakeSlots(rule);
+    const bool is_float = type_.dtype == DType::kFloat32;
+    if (kind == UpdateKind::kApplyGradient) {
+      is_float ? ApplyGradient<float>(*rule, value)
+               : ApplyGradient<double>(*rule, value);
+    } else {
+      is_float ? ApplySparseGradient<float>(*rule, *row_sums)
+               : ApplySparseGradient<double>(*rule, *row_sums);
+    }
+    ++update_count_;
+    return absl::OkStatus();
+  }
+  ChangeByValue(kind, value, indices, &value_);
+  return absl::OkStatus();
+}
+
+int64_t LocalVariable::update_count() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return update_count_;
+}
+
+std::vector<LocalVariable::Slot> LocalVariable::ReadSlots() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return slots_;
+}
+
+VariableState LocalVariable::ReadState() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return {.value = value_, .slots = slots_, .update_count = update_count_};
+}
+
+absl::Status LocalVariable::CheckState(int64_t update_count,
+                                       const std::vector<Slot>& slots) const {
+  if (update_count < 0) {
+    return Error(absl::StrCat("update count ", update_count, " is negative"));
+  }
+  for (const Slot& slot : slots) {
+    if (slot.value.IsValid() && slot.value.type() == type_) continue;
+    return Error(absl::StrCat(
+        "slot \"", slot.name, "\" is ",
+        slot.value.IsValid() ? slot.value.type().ToString() : "none",
+        "; expected ", type_.ToString()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalVariable::Restore(VariableState state) {
+  RETURN_IF_ERROR(CheckState(state.update_count, state.slots));
+  if (!state.value.IsValid() || state.value.type() != type_) {
+    return Error(absl::StrCat(
+        "the value is ",
+        state.value.IsValid() ? state.value.type().ToString() : "none",
+        "; expected ", type_.ToString()));
+  }
+  absl::MutexLock lock(&mutex_);
+  value_ = std::move(state.value);
+  update_count_ = state.update_count;
+  slots_ = std::move(state.slots);
+  slots_rule_ = nullptr;
+  return absl::OkStatus();
+}
+
+absl::Status LocalVariable::Restore(int64_t update_count,
+                                    std::vector<Slot> slots) {
+  RETURN_IF_ERROR(CheckState(update_count, slots));
+  for (Slot& slot : slots) slot.value = slot.value.Clone();
+  absl::MutexLock lock(&mutex_);
+  update_count_ = update_count;
+  slots_ = std::move(slots);
+  slots_rule_ = nullptr;
+  return absl::OkStatus();
+}
+
+}  // namespace muster

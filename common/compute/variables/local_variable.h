@@ -1,0 +1,117 @@
+#ifndef COMMON_COMPUTE_VARIABLES_LOCAL_VARIABLE_H_
+#define COMMON_COMPUTE_VARIABLES_LOCAL_VARIABLE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "common/compute/variables/row_sums.h"
+#include "common/compute/variables/variable_state.h"
+#include "common/compute/variables/variable_store.h"
+#include "common/core/tensor/tensor.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+
+// One variable in this process, with what its optimizer keeps beside it.
+//
+// Values that were handed out never change: an update writes in place while
+// nobody else holds the value, and otherwise writes a copy. Two buffers take
+// turns then, so readers that let go in time cost no allocation.
+//
+// Thread-safe. Every call is atomic.
+class LocalVariable {
+ public:
+  using Slot = VariableState::Slot;
+
+  //   kInvalidArgument  the spec makes no sense
+  static absl::StatusOr<std::unique_ptr<LocalVariable>> Create(
+      const proto::VariableSpec& spec);
+
+  const proto::VariableSpec& spec() const { return spec_; }
+  const TensorType& type() const { return type_; }
+
+  Tensor Read() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  //   kInvalidArgument  `value` has another type
+  absl::Status Assign(const Tensor& value) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // As VariableSession::Gather().
+  absl::Status Gather(const Tensor& indices, Tensor* rows) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // As VariableSession::Update(). Applies all or, on an error, nothing. `rule`
+  // is null when there is no optimizer. `row_sums` is working memory.
+  //   kInvalidArgument     types do not fit, or an index is out of range
+  //   kFailedPrecondition  a gradient came and there is no optimizer
+  absl::Status Update(UpdateKind kind, const Tensor& value,
+                      const Tensor& indices,
+                      const std::shared_ptr<const UpdateRule>& rule,
+                      RowSums* row_sums) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Gradients taken so far.
+  int64_t update_count() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The slots made so far; they share memory with the variable as Read() does.
+  std::vector<Slot> ReadSlots() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // All of it as of one moment; shares memory as Read() does.
+  VariableState ReadState() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Becomes what an earlier variable of this type was, in one step.
+  //   kInvalidArgument  the value or a slot has another type, or the count is
+  //                     negative
+  absl::Status Restore(VariableState state) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The same without the value.
+  //   kInvalidArgument  a slot has another type, or the count is negative
+  absl::Status Restore(int64_t update_count, std::vector<Slot> slots)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  LocalVariable(proto::VariableSpec spec, TensorType type, Tensor value);
+
+  int64_t row_count() const;
+  int64_t row_elements() const;
+  absl::Status CheckIndices(const Tensor& indices) const;
+  absl::Status CheckRows(const Tensor& value, const Tensor& indices) const;
+  absl::Status CheckUpdate(UpdateKind kind, const Tensor& value,
+                           const Tensor& indices, const UpdateRule* rule) const;
+  absl::Status CheckState(int64_t update_count,
+                          const std::vector<Slot>& slots) const;
+  absl::Status Error(absl::string_view message) const;
+
+  // Makes value_ ours alone, with its content or without.
+  void MakeWritable(bool keep_content) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeSlots(const std::shared_ptr<const UpdateRule>& rule)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  template <typename T>
+  void ApplyGradient(const UpdateRule& rule, const Tensor& gradient)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  template <typename T>
+  void ApplySparseGradient(const UpdateRule& rule, const RowSums& row_sums)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  template <typename T>
+  void SlotPointers(T** pointers) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const proto::VariableSpec spec_;
+  const TensorType type_;
+
+  mutable absl::Mutex mutex_;
+  Tensor value_ ABSL_GUARDED_BY(mutex_);
+  Tensor spare_ ABSL_GUARDED_BY(mutex_);  // The value before, or invalid.
+  std::vector<Slot> slots_ ABSL_GUARDED_BY(mutex_);
+  // The rule that slots_ begins with the slots of.
+  std::shared_ptr<const UpdateRule> slots_rule_ ABSL_GUARDED_BY(mutex_);
+  int64_t update_count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_VARIABLES_LOCAL_VARIABLE_H_

@@ -1,0 +1,196 @@
+#include "common/compute/variables/local_variable_store.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/compute/variables/clipping_session.h"
+#include "common/compute/variables/row_sums.h"
+#include "common/compute/variables/state_snapshot.h"
+#include "common/compute/variables/variable_state.h"
+#include "common/core/base/check.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/tensor_codec.h"
+#include "common/io/checkpoint/disk.h"
+
+namespace muster {
+
+class LocalVariableStore::Session final : public VariableSession {
+ public:
+  Session(const LocalVariableStore* store,
+          std::vector<LocalVariable*> variables)
+      : store_(store), variables_(std::move(variables)) {}
+
+  absl::Status Begin(uint64_t) override {
+    rule_ = store_->rule();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Tensor> Read(int variable) override {
+    return Find(variable).Read();
+  }
+
+  absl::Status Gather(int variable, const Tensor& indices,
+                      Tensor* rows) override {
+    return Find(variable).Gather(indices, rows);
+  }
+
+  absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
+                      const Tensor& indices) override {
+    return Find(variable).Update(kind, value, indices, rule_, &row_sums_);
+  }
+
+  absl::Status Commit() override { return absl::OkStatus(); }
+
+ private:
+  LocalVariable& Find(int variable) const {
+    MUSTER_CHECK(variable >= 0 &&
+                 variable < static_cast<int>(variables_.size()));
+    return *variables_[variable];
+  }
+
+  const LocalVariableStore* const store_;
+  const std::vector<LocalVariable*> variables_;
+  std::shared_ptr<const UpdateRule> rule_;  // Null before Begin().
+  RowSums row_sums_;
+};
+
+absl::Status LocalVariableStore::Create(const proto::VariableSpec& spec) {
+  // Filling takes long and is done outside the lock; a variable of that name
+  // that was made before or meanwhile stays.
+  ASSIGN_OR_RETURN(std::unique_ptr<LocalVariable> variable,
+                   LocalVariable::Create(spec));
+  absl::MutexLock lock(&mutex_);
+  const auto [entry, inserted] =
+      by_name_.try_emplace(spec.name(), variable.get());
+  if (inserted) {
+    variables_.push_back(std::move(variable));
+    return absl::OkStatus();
+  }
+  if (entry->second->type() == variable->type()) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat("variable \"", spec.name(), "\" exists as ",
+                   entry->second->type().ToString(), "; ",
+                   variable->type().ToString(), " was asked for"));
+}
+
+std::vector<proto::VariableSpec> LocalVariableStore::List() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  std::vector<proto::VariableSpec> specs;
+  specs.reserve(variables_.size());
+  for (const auto& variable : variables_) specs.push_back(variable->spec());
+  return specs;
+}
+
+absl::StatusOr<LocalVariable*> LocalVariableStore::Find(
+    absl::string_view name) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const auto found = by_name_.find(name);
+  if (found != by_name_.end()) return found->second;
+  return absl::NotFoundError(absl::StrCat("no variable \"", name,
+                                          "\"; there are ", variables_.size()));
+}
+
+absl::StatusOr<Tensor> LocalVariableStore::Read(absl::string_view name) {
+  ASSIGN_OR_RETURN(const LocalVariable* variable, Find(name));
+  return variable->Read();
+}
+
+absl::Status LocalVariableStore::Assign(absl::string_view name,
+                                        const Tensor& value) {
+  ASSIGN_OR_RETURN(LocalVariable * variable, Find(name));
+  return variable->Assign(value);
+}
+
+absl::Status LocalVariableStore::SetOptimizer(
+    const proto::Optimizer& optimizer) {
+  ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule,
+                   UpdateRule::Create(optimizer));
+  absl::MutexLock lock(&mutex_);
+  if (rule_ != nullptr && rule_->name() != rule->name()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the optimizer is ", rule_->name(), " and cannot become ", rule->name(),
+        "; make the variables anew to change the rule"));
+  }
+  rule_ = std::move(rule);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> LocalVariableStore::UpdateCount(
+    absl::string_view name) {
+  ASSIGN_OR_RETURN(const LocalVariable* variable, Find(name));
+  return variable->update_count();
+}
+
+std::vector<LocalVariable*> LocalVariableStore::All() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  std::vector<LocalVariable*> all;
+  all.reserve(variables_.size());
+  for (const auto& variable : variables_) all.push_back(variable.get());
+  return all;
+}
+
+absl::StatusOr<std::unique_ptr<VariableSnapshot>>
+LocalVariableStore::TakeSnapshot() {
+  auto snapshot = std::make_unique<StateSnapshot>();
+  for (const LocalVariable* variable : All()) {
+    snapshot->Add(VariableRows::All(variable->spec().name(), variable->type()),
+                  variable->ReadState());
+  }
+  return snapshot;
+}
+
+absl::Status LocalVariableStore::SaveShards(absl::string_view prefix,
+                                            int shard_count) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<VariableSnapshot> snapshot,
+                   TakeSnapshot());
+  return snapshot->WriteShards(Disk::Real(), prefix, shard_count);
+}
+
+absl::Status LocalVariableStore::Restore(absl::string_view prefix,
+                                         bool values_only) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
+                   TensorBundleReader::Open(Disk::Real(), prefix));
+  return RestoreFrom(*reader, values_only);
+}
+
+absl::Status LocalVariableStore::RestoreFrom(const TensorBundleReader& reader,
+                                             bool values_only) {
+  const std::vector<LocalVariable*> variables = All();
+  std::vector<VariableRows> rows;
+  for (const LocalVariable* variable : variables) {
+    rows.push_back(
+        VariableRows::All(variable->spec().name(), variable->type()));
+  }
+  RETURN_IF_ERROR(CheckVariables(reader, rows));
+  // All is read before anything changes: the files may be damaged.
+  std::vector<VariableState> states;
+  for (const VariableRows& variable : rows) {
+    ASSIGN_OR_RETURN(VariableState state,
+                     ReadVariableState(reader, variable, values_only));
+    states.push_back(std::move(state));
+  }
+  for (size_t i = 0; i < variables.size(); ++i) {
+    RETURN_IF_ERROR(values_only ? variables[i]->Assign(states[i].value)
+                                : variables[i]->Restore(std::move(states[i])));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<VariableSession>>
+LocalVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
+  std::vector<LocalVariable*> variables;
+  variables.reserve(uses.size());
+  for (const VariableUse& use : uses) {
+    ASSIGN_OR_RETURN(LocalVariable * variable, Find(use.name));
+    variables.push_back(variable);
+  }
+  return WithClipping(std::make_unique<Session>(this, std::move(variables)),
+                      uses);
+}
+
+std::shared_ptr<const UpdateRule> LocalVariableStore::rule() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return rule_;
+}
+
+}  // namespace muster

@@ -1,0 +1,82 @@
+#ifndef COMMON_COMPUTE_VARIABLES_LOCAL_VARIABLE_STORE_H_
+#define COMMON_COMPUTE_VARIABLES_LOCAL_VARIABLE_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "common/compute/variables/local_variable.h"
+#include "common/compute/variables/variable_store.h"
+#include "common/core/tensor/tensor.h"
+#include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "proto/optimizer.pb.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+
+// Variables in the memory of this process.
+//
+// Updates are applied when they are made, so Commit() has nothing left to do,
+// and nothing is retried: step ids mean nothing here. Steps of several sessions
+// may interleave; each single update is atomic. A step that repeats allocates
+// nothing, provided that reads are let go before Commit() as the interface
+// asks.
+class LocalVariableStore final : public VariableStore {
+ public:
+  LocalVariableStore() = default;
+
+  LocalVariableStore(const LocalVariableStore&) = delete;
+  LocalVariableStore& operator=(const LocalVariableStore&) = delete;
+
+  absl::Status Create(const proto::VariableSpec& spec) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<proto::VariableSpec> List() const override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Tensor> Read(absl::string_view name) override;
+  absl::Status Assign(absl::string_view name, const Tensor& value) override;
+  absl::Status SetOptimizer(const proto::Optimizer& optimizer) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override;
+
+  // One shard, of one moment if no steps go on.
+  absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
+  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
+  absl::Status Restore(absl::string_view prefix, bool values_only) override;
+  // As Restore().
+  absl::Status RestoreFrom(const TensorBundleReader& reader, bool values_only);
+
+  // Sessions must not outlive the store.
+  absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
+      absl::Span<const VariableUse> uses) override;
+
+  // For checkpoints. The variable lives as long as the store.
+  //   kNotFound  no such variable
+  absl::StatusOr<LocalVariable*> Find(absl::string_view name) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  class Session;
+
+  std::vector<LocalVariable*> All() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<const UpdateRule> rule() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  mutable absl::Mutex mutex_;
+  std::vector<std::unique_ptr<LocalVariable>> variables_
+      ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, LocalVariable*> by_name_
+      ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const UpdateRule> rule_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_VARIABLES_LOCAL_VARIABLE_STORE_H_

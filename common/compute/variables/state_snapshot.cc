@@ -1,0 +1,37 @@
+#include "common/compute/variables/state_snapshot.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/core/base/status_macros.h"
+#include "common/io/checkpoint/tensor_bundle_writer.h"
+
+namespace muster {
+
+void StateSnapshot::Add(VariableRows rows, VariableState state) {
+  std::vector<std::string> slots;
+  for (const VariableState::Slot& slot : state.slots) {
+    slots.push_back(slot.name);
+  }
+  entries_.push_back({.variable = rows.variable,
+                      .slots = std::move(slots),
+                      .update_count = state.update_count});
+  rows_.push_back(std::move(rows));
+  states_.push_back(std::move(state));
+}
+
+absl::Status StateSnapshot::WriteShards(Disk* disk, absl::string_view prefix,
+                                        int shard_count) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleWriter> writer,
+                   TensorBundleWriter::Create(
+                       disk, prefix, {.index = 0, .count = shard_count}));
+  for (size_t i = 0; i < states_.size(); ++i) {
+    RETURN_IF_ERROR(WriteVariableState(rows_[i], states_[i], writer.get()));
+    // Steps that go on need not copy what has been written.
+    states_[i] = {};
+  }
+  return writer->Finish();
+}
+
+}  // namespace muster

@@ -1,0 +1,70 @@
+#ifndef COMMON_COMPUTE_VARIABLES_VARIABLE_STATE_H_
+#define COMMON_COMPUTE_VARIABLES_VARIABLE_STATE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/core/tensor/tensor.h"
+#include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "common/io/checkpoint/tensor_bundle_writer.h"
+
+namespace muster {
+
+// Which rows of a variable somebody holds: [begin, end) of the outermost
+// dimension. A scalar has one.
+struct VariableRows {
+  std::string variable;  // The whole one's name.
+  TensorType full_type;
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  static VariableRows All(absl::string_view variable, const TensorType& type);
+};
+
+// What training has made of these rows.
+struct VariableState {
+  // What an optimizer keeps: "momentum", "velocity", ...
+  struct Slot {
+    std::string name;
+    Tensor value;  // Of the type of the rows.
+  };
+
+  Tensor value;
+  std::vector<Slot> slots;
+  int64_t update_count = 0;  // Gradients taken.
+};
+
+// Adds the state of `rows` to a checkpoint, under the names of
+// checkpoint_names.h. All parts of a variable are to be written, in any shards.
+//   kInvalidArgument  the rows are not in the variable, or a tensor has another
+//                     type than they have
+//   others            as TensorBundleWriter
+absl::Status WriteVariableState(const VariableRows& rows,
+                                const VariableState& state,
+                                TensorBundleWriter* writer);
+
+// The state of `rows`, however the variable was cut when it was written. With
+// `values_only`, or from a checkpoint that holds no more, there are no slots
+// and the count is 0.
+//   kNotFound         the checkpoint lacks the variable
+//   kInvalidArgument  it has another type there
+//   others            as TensorBundleReader
+absl::StatusOr<VariableState> ReadVariableState(
+    const TensorBundleReader& reader, const VariableRows& rows,
+    bool values_only);
+
+// Whether the checkpoint has all of these variables, of these types. One error
+// tells what is wrong with all, the first few by name.
+//   kNotFound         variables are missing; names what is spelled alike
+//   kInvalidArgument  none is, but some have another type
+absl::Status CheckVariables(const TensorBundleReader& reader,
+                            absl::Span<const VariableRows> variables);
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_VARIABLES_VARIABLE_STATE_H_

@@ -1,0 +1,53 @@
+#include "common/core/base/clock.h"
+
+#include <algorithm>
+#include <ctime>
+
+namespace muster {
+namespace {
+
+class MonotonicClock final : public Clock {
+ public:
+  absl::Time Now() override {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return absl::UnixEpoch() + absl::DurationFromTimespec(now);
+  }
+
+  bool AwaitWithDeadline(absl::Mutex* mutex, const absl::Condition& condition,
+                         absl::Time deadline) override
+      ABSL_SHARED_LOCKS_REQUIRED(mutex) {
+    return mutex->AwaitWithTimeout(condition, deadline - Now());
+  }
+};
+
+}  // namespace
+
+Clock* Clock::Real() {
+  static MonotonicClock* const clock = new MonotonicClock;
+  return clock;
+}
+
+absl::Time SimulatedClock::Now() {
+  absl::MutexLock lock(&mutex_);
+  return now_;
+}
+
+bool SimulatedClock::AwaitWithDeadline(absl::Mutex* mutex,
+                                       const absl::Condition& condition,
+                                       absl::Time deadline) {
+  // The caller's mutex knows nothing of this clock, so simulated time is looked
+  // at again every real millisecond.
+  constexpr absl::Duration kPollInterval = absl::Milliseconds(1);
+  while (Now() < deadline) {
+    if (mutex->AwaitWithTimeout(condition, kPollInterval)) return true;
+  }
+  return mutex->AwaitWithTimeout(condition, absl::ZeroDuration());
+}
+
+void SimulatedClock::Advance(absl::Duration duration) {
+  absl::MutexLock lock(&mutex_);
+  now_ += duration;
+}
+
+}  // namespace muster

@@ -1,0 +1,40 @@
+#ifndef COMMON_CORE_BASE_MULTIVERSION_H_
+#define COMMON_CORE_BASE_MULTIVERSION_H_
+
+// MUSTER_MULTIVERSION before the definition of a function compiles it once for
+// each width of vector there is; the first call picks what the machine has.
+// For plain loops over arrays that the compiler vectorizes:
+//
+//   MUSTER_MULTIVERSION void AddFloats(int64_t count, const float* a, float*
+//   b);
+//
+// The function is neither a template nor inline, and its name occurs once in
+// the program, even in an unnamed namespace: clang exports the code that
+// chooses. Helpers that it calls are compiled with it when they are inlined
+// (ABSL_ATTRIBUTE_ALWAYS_INLINE), and only then.
+//
+// The wide versions may contract a * b + c, which rounds once in place of
+// twice: where bits have to agree between machines, compile with
+// -ffp-contract=off.
+//
+// Empty where the loader cannot choose (other processors) and under sanitizers,
+// whose runtime is not up yet when it does.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MUSTER_MULTIVERSION
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+#define MUSTER_MULTIVERSION
+#endif
+#endif
+
+#if !defined(MUSTER_MULTIVERSION)
+#if defined(__x86_64__) && defined(__linux__)
+#define MUSTER_MULTIVERSION \
+  __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define MUSTER_MULTIVERSION
+#endif
+#endif
+
+#endif  // COMMON_CORE_BASE_MULTIVERSION_H_

@@ -1,0 +1,91 @@
+#ifndef COMMON_CORE_TENSOR_ATTRIBUTES_H_
+#define COMMON_CORE_TENSOR_ATTRIBUTES_H_
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "proto/graph.pb.h"
+
+namespace muster {
+
+// One constant argument of an operation.
+using Attribute = std::variant<int64_t, double, bool, std::string,
+                               std::vector<int64_t>, DType, Shape, Tensor>;
+
+// The constant arguments of an operation, by name. Ordered, so that printing
+// and encoding are deterministic.
+//
+// The readers return kInvalidArgument naming the attribute when it is absent or
+// of another kind: attributes arrive over the wire.
+class Attributes {
+ public:
+  using Map = std::map<std::string, Attribute, std::less<>>;
+
+  Attributes() = default;
+  Attributes(
+      std::initializer_list<std::pair<const std::string, Attribute>> values)
+      : values_(values.begin(), values.end()) {}
+
+  void Set(absl::string_view name, Attribute value) {
+    values_[std::string(name)] = std::move(value);
+  }
+  bool Has(absl::string_view name) const { return values_.contains(name); }
+
+  // T is one of Attribute's alternatives.
+  template <typename T>
+  absl::StatusOr<T> Get(absl::string_view name) const;
+
+  // `fallback` when absent. The kind of a present attribute was checked by the
+  // operation's schema.
+  template <typename T>
+  T GetOr(absl::string_view name, T fallback) const;
+
+  const Map& values() const { return values_; }
+
+ private:
+  Map values_;
+};
+
+// "7", "\"relu\"", "[0,1]", "float32".
+std::string AttributeToString(const Attribute& attribute);
+
+proto::AttributeValue EncodeAttribute(const Attribute& attribute);
+//   kInvalidArgument  no kind is set, or a dtype, shape or tensor is bad
+absl::StatusOr<Attribute> DecodeAttribute(const proto::AttributeValue& value);
+
+namespace internal {
+absl::Status AttributeError(absl::string_view name, bool present);
+}  // namespace internal
+
+template <typename T>
+absl::StatusOr<T> Attributes::Get(absl::string_view name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) return internal::AttributeError(name, false);
+  const T* value = std::get_if<T>(&found->second);
+  if (value == nullptr) return internal::AttributeError(name, true);
+  return *value;
+}
+
+template <typename T>
+T Attributes::GetOr(absl::string_view name, T fallback) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) return fallback;
+  const T* value = std::get_if<T>(&found->second);
+  return value == nullptr ? fallback : *value;
+}
+
+}  // namespace muster
+
+#endif  // COMMON_CORE_TENSOR_ATTRIBUTES_H_

@@ -1,0 +1,48 @@
+#include "common/core/tensor/buffer.h"
+
+#include <sys/mman.h>
+
+#include <new>
+
+namespace muster {
+namespace {
+
+// The size of a large page on the processors we know.
+constexpr size_t kLargePageBytes = 2 << 20;
+
+// Walking through many small pages costs a step of training several percent,
+// more so in a virtual machine, where each has to be looked up twice.
+bool WantsLargePages(size_t size_bytes) {
+  return size_bytes >= 2 * kLargePageBytes;
+}
+
+std::align_val_t AlignmentOf(size_t size_bytes) {
+  return std::align_val_t{
+      WantsLargePages(size_bytes) ? kLargePageBytes : Buffer::kAlignmentBytes};
+}
+
+}  // namespace
+
+std::shared_ptr<Buffer> Buffer::Allocate(size_t size_bytes) {
+  void* data = ::operator new(size_bytes, AlignmentOf(size_bytes));
+  // Only an advice: without large pages everything works.
+  if (WantsLargePages(size_bytes)) madvise(data, size_bytes, MADV_HUGEPAGE);
+  return std::shared_ptr<Buffer>(
+      new Buffer(static_cast<uint8_t*>(data), size_bytes, nullptr));
+}
+
+std::shared_ptr<Buffer> Buffer::Wrap(void* data, size_t size_bytes,
+                                     std::function<void()> release) {
+  return std::shared_ptr<Buffer>(
+      new Buffer(static_cast<uint8_t*>(data), size_bytes, std::move(release)));
+}
+
+Buffer::~Buffer() {
+  if (release_ != nullptr) {
+    release_();
+  } else {
+    ::operator delete(data_, AlignmentOf(size_bytes_));
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,132 @@
+#ifndef COMMON_CORE_TENSOR_TENSOR_H_
+#define COMMON_CORE_TENSOR_TENSOR_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/core/base/check.h"
+#include "common/core/tensor/buffer.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+
+namespace muster {
+
+// What a value is without what it holds.
+struct TensorType {
+  DType dtype = DType::kInvalid;
+  Shape shape;
+
+  bool operator==(const TensorType&) const = default;
+  std::string ToString() const;  // "float32[2,3]"
+};
+
+// A dense, row-major array. Copying shares the memory: a Tensor is a handle,
+// and whoever writes through one must know that nobody else reads, or Clone().
+//
+// Thread-compatible; the reference count is thread-safe.
+class Tensor {
+ public:
+  Tensor() = default;  // Invalid: no dtype, no data.
+
+  // Uninitialized, except that strings are empty. `shape` is fully known.
+  Tensor(DType dtype, Shape shape);
+
+  // A view of `buffer` from `offset_bytes` on, which must be aligned for dtype
+  // and hold the elements. Not for kString.
+  Tensor(DType dtype, Shape shape, std::shared_ptr<Buffer> buffer,
+         size_t offset_bytes = 0);
+
+  static Tensor Zeros(DType dtype, const Shape& shape);
+
+  // Every element is `value`, converted to `dtype`.
+  static Tensor Full(DType dtype, const Shape& shape, double value);
+
+  template <typename T>
+  static Tensor Scalar(T value) {
+    return FromSpan<T>(Shape(), absl::MakeConstSpan(&value, 1));
+  }
+  template <typename T>
+  static Tensor FromSpan(const Shape& shape, absl::Span<const T> values);
+  template <typename T>
+  static Tensor FromValues(const Shape& shape,
+                           std::initializer_list<T> values) {
+    return FromSpan<T>(shape,
+                       absl::MakeConstSpan(values.begin(), values.size()));
+  }
+
+  bool IsValid() const { return dtype_ != DType::kInvalid; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  TensorType type() const { return {dtype_, shape_}; }
+  int64_t element_count() const { return element_count_; }
+  size_t size_bytes() const { return element_count_ * SizeOf(dtype_); }
+
+  const uint8_t* raw_data() const { return data_; }
+  uint8_t* mutable_raw_data() { return data_; }
+
+  // T must be the C++ type of dtype().
+  template <typename T>
+  absl::Span<const T> flat() const {
+    MUSTER_CHECK(dtype_ == DTypeOf<T>());
+    return absl::MakeConstSpan(reinterpret_cast<const T*>(data_),
+                               element_count_);
+  }
+  template <typename T>
+  absl::Span<T> mutable_flat() {
+    MUSTER_CHECK(dtype_ == DTypeOf<T>());
+    return absl::MakeSpan(reinterpret_cast<T*>(data_), element_count_);
+  }
+  // The only element.
+  template <typename T>
+  T scalar() const {
+    MUSTER_CHECK(element_count_ == 1);
+    return flat<T>()[0];
+  }
+  // Element `index` of any number dtype, converted.
+  double ElementAsDouble(int64_t index) const;
+
+  // The same memory with another shape of as many elements.
+  Tensor Reshaped(Shape shape) const;
+  // Rows [begin, end) of the outermost dimension; shares the memory.
+  Tensor SliceRows(int64_t begin, int64_t end) const;
+  Tensor Clone() const;
+
+  // Whether no other handle looks into the memory. When true, everything that
+  // other threads did through handles that are gone happened before.
+  bool IsSoleOwner() const {
+    if (buffer_.use_count() != 1) return false;
+    // use_count() orders nothing; giving up a second reference does.
+    std::shared_ptr<Buffer>(buffer_).reset();
+    return true;
+  }
+  const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
+
+  // "float32[2,2] {1, 2, 3, 4}", cut after a few elements.
+  std::string DebugString() const;
+
+ private:
+  DType dtype_ = DType::kInvalid;
+  Shape shape_;
+  int64_t element_count_ = 0;
+  std::shared_ptr<Buffer> buffer_;
+  uint8_t* data_ = nullptr;  // Into buffer_.
+};
+
+// The same dtype, shape and bytes; NaNs are equal to themselves.
+bool BitwiseEqual(const Tensor& a, const Tensor& b);
+
+template <typename T>
+Tensor Tensor::FromSpan(const Shape& shape, absl::Span<const T> values) {
+  Tensor tensor(DTypeOf<T>(), shape);
+  MUSTER_CHECK(static_cast<size_t>(tensor.element_count()) == values.size());
+  std::copy(values.begin(), values.end(), tensor.mutable_flat<T>().begin());
+  return tensor;
+}
+
+}  // namespace muster
+
+#endif  // COMMON_CORE_TENSOR_TENSOR_H_

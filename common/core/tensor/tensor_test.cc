@@ -1,0 +1,127 @@
+#include "common/core/tensor/tensor.h"
+
+#include <cmath>
+#include <limits>
+
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/attributes.h"
+#include "common/core/tensor/float16.h"
+#include "common/core/tensor/tensor_codec.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ShapeTest, BroadcastFollowsNumpy) {
+  EXPECT_THAT(BroadcastShapes({2, 1, 3}, {4, 1}), IsOkAndHolds(Shape{2, 4, 3}));
+  EXPECT_THAT(BroadcastShapes({-1, 3}, {3}), IsOkAndHolds(Shape{-1, 3}));
+  EXPECT_THAT(BroadcastShapes({-1}, {5}), IsOkAndHolds(Shape{5}));
+  EXPECT_THAT(
+      BroadcastShapes({2}, {3}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("[2] and [3]")));
+}
+
+TEST(ShapeTest, HostileExtentsAreRefused) {
+  const int64_t huge = std::numeric_limits<int64_t>::max() / 2;
+  for (const std::vector<int64_t>& dims : std::vector<std::vector<int64_t>>{
+           {huge, 3}, {0, huge, 3}, {-2}, {-1}, {1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
+    EXPECT_THAT(Shape::Create(dims, /*allow_unknown=*/false),
+                StatusIs(absl::StatusCode::kInvalidArgument));
+  }
+}
+
+TEST(TensorTest, SlicesAndReshapesShareMemory) {
+  Tensor tensor = Tensor::FromValues<float>({3, 2}, {1, 2, 3, 4, 5, 6});
+  Tensor rows = tensor.SliceRows(1, 3);
+  EXPECT_THAT(rows.flat<float>(), ElementsAre(3, 4, 5, 6));
+  rows.mutable_flat<float>()[0] = 9;
+  EXPECT_EQ(tensor.Reshaped({6}).flat<float>()[2], 9);
+  EXPECT_FALSE(tensor.IsSoleOwner());
+  EXPECT_TRUE(tensor.Clone().IsSoleOwner());
+}
+
+TEST(TensorTest, CodecRoundTripsEveryDType) {
+  for (const DType dtype :
+       {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64,
+        DType::kUint8, DType::kBool, DType::kBfloat16, DType::kFloat16}) {
+    const Tensor tensor = Tensor::Full(dtype, {2, 3}, 1);
+    ASSERT_OK_AND_ASSIGN(const Tensor decoded,
+                         DecodeTensor(EncodeTensor(tensor)));
+    EXPECT_TRUE(BitwiseEqual(tensor, decoded)) << DTypeName(dtype);
+  }
+  const Tensor strings = Tensor::FromValues<std::string>({2}, {"a", "bc"});
+  ASSERT_OK_AND_ASSIGN(const Tensor decoded,
+                       DecodeTensor(EncodeTensor(strings)));
+  EXPECT_TRUE(BitwiseEqual(strings, decoded));
+}
+
+TEST(TensorTest, ContentOfTheWrongLengthIsRefused) {
+  proto::Tensor encoded = EncodeTensor(Tensor::Scalar<float>(1));
+  encoded.mutable_shape()->add_dim(2);
+  EXPECT_THAT(DecodeTensor(encoded),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("float32[2] holds 2 elements, but its content "
+                                 "is 4 bytes")));
+  encoded.set_dtype(static_cast<proto::DataType>(99));
+  EXPECT_THAT(DecodeTensor(encoded),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("99")));
+}
+
+TEST(AttributesTest, CodecRoundTripsEveryKind) {
+  const Attributes attributes = {
+      {"int", int64_t{7}},
+      {"float", 0.5},
+      {"bool", true},
+      {"string", std::string("relu")},
+      {"list", std::vector<int64_t>{1, -1}},
+      {"dtype", DType::kBfloat16},
+      {"shape", Shape{2, -1}},
+      {"tensor", Tensor::Scalar<int32_t>(3)},
+  };
+  for (const auto& [name, attribute] : attributes.values()) {
+    ASSERT_OK_AND_ASSIGN(const Attribute decoded,
+                         DecodeAttribute(EncodeAttribute(attribute)));
+    EXPECT_EQ(AttributeToString(decoded), AttributeToString(attribute)) << name;
+  }
+  EXPECT_THAT(
+      attributes.Get<int64_t>("absent"),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("absent")));
+  EXPECT_THAT(attributes.Get<int64_t>("bool"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("kind")));
+}
+
+TEST(Float16Test, EveryPatternSurvivesTheRoundTrip) {
+  for (int bits = 0; bits < 1 << 16; ++bits) {
+    float16 half;
+    half.bits = static_cast<uint16_t>(bits);
+    bfloat16 brain;
+    brain.bits = half.bits;
+    const float from_half = static_cast<float>(half);
+    const float from_brain = static_cast<float>(brain);
+    if (std::isnan(from_half)) {
+      EXPECT_TRUE(std::isnan(static_cast<float>(float16(from_half))));
+    } else {
+      ASSERT_EQ(float16(from_half).bits, half.bits);
+    }
+    if (std::isnan(from_brain)) {
+      EXPECT_TRUE(std::isnan(static_cast<float>(bfloat16(from_brain))));
+    } else {
+      ASSERT_EQ(bfloat16(from_brain).bits, brain.bits);
+    }
+  }
+}
+
+TEST(Float16Test, RoundsToNearestEven) {
+  EXPECT_EQ(static_cast<float>(bfloat16(1.00390625f)), 1.0f);  // Tie, even.
+  EXPECT_EQ(static_cast<float>(bfloat16(1.01171875f)), 1.015625f);  // Tie, odd.
+  EXPECT_EQ(static_cast<float>(float16(65519.0f)), 65504.0f);
+  EXPECT_TRUE(std::isinf(static_cast<float>(float16(65520.0f))));
+  EXPECT_EQ(static_cast<float>(float16(0x1.0p-25f)), 0.0f);
+}
+
+}  // namespace
+}  // namespace muster

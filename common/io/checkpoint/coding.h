@@ -1,0 +1,56 @@
+#ifndef COMMON_IO_CHECKPOINT_CODING_H_
+#define COMMON_IO_CHECKPOINT_CODING_H_
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+// The integers of table files: fixed ones are little-endian, variable ones have
+// seven bits a byte, lowest first, as in protocol buffers.
+namespace muster {
+
+static_assert(std::endian::native == std::endian::little,
+              "tensors are written as they lie in memory");
+
+template <typename T>
+void AppendFixed(T value, std::string* out) {
+  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+// `data` holds sizeof(T) bytes.
+template <typename T>
+T LoadFixed(const char* data) {
+  T value;
+  std::memcpy(&value, data, sizeof(value));
+  return value;
+}
+
+inline void AppendVarint(uint64_t value, std::string* out) {
+  for (; value >= 0x80; value >>= 7) {
+    out->push_back(static_cast<char>(value | 0x80));
+  }
+  out->push_back(static_cast<char>(value));
+}
+
+// Takes an integer from the front of `data`. False when it is cut off, has more
+// than 64 bits, or is written longer than need be, which nobody does and which
+// would hide a changed bit; `data` is then anywhere.
+inline bool ConsumeVarint(absl::string_view* data, uint64_t* value) {
+  *value = 0;
+  for (int shift = 0; shift < 64; shift += 7) {
+    if (data->empty()) return false;
+    const uint64_t byte = static_cast<uint8_t>(data->front());
+    data->remove_prefix(1);
+    if ((shift == 63 && byte > 1) || (shift > 0 && byte == 0)) return false;
+    *value |= (byte & 0x7f) << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+}  // namespace muster
+
+#endif  // COMMON_IO_CHECKPOINT_CODING_H_

@@ -1,0 +1,237 @@
+#include "common/io/checkpoint/disk.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/buffer.h"
+#include "common/io/checkpoint/testing/simulated_disk.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+absl::Span<const uint8_t> Bytes(absl::string_view text) {
+  return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(text.data()),
+                             text.size());
+}
+
+// What every disk does alike.
+void ExerciseDisk(Disk* disk, const std::string& folder) {
+  const std::string path = JoinPath(folder, "file");
+  ASSERT_OK(disk->MakeFolder(folder));
+  ASSERT_OK(disk->MakeFolder(folder));
+  EXPECT_THAT(disk->Open(path),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(path)));
+  EXPECT_THAT(disk->Remove(path), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(disk->Rename(path, path + "_2"),
+              StatusIs(absl::StatusCode::kNotFound));
+  {
+    ASSERT_OK_AND_ASSIGN(const auto file, disk->Create(path));
+    ASSERT_OK(file->Append(Bytes("first ")));
+    ASSERT_OK(file->Append({}));
+    ASSERT_OK(file->Append(Bytes("second")));
+    ASSERT_OK(file->Sync());
+  }
+  ASSERT_OK_AND_ASSIGN(const auto file, disk->Open(path));
+  EXPECT_EQ(file->size_bytes(), 12);
+  std::string word(6, ' ');
+  const auto buffer =
+      absl::MakeSpan(reinterpret_cast<uint8_t*>(word.data()), word.size());
+  ASSERT_OK(file->ReadAt(6, buffer));
+  EXPECT_EQ(word, "second");
+  EXPECT_THAT(file->ReadAt(7, buffer),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr(path)));
+  EXPECT_THAT(ReadFile(disk, path, 12), IsOkAndHolds("first second"));
+  EXPECT_THAT(ReadFile(disk, path, 11),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  ASSERT_OK(ReplaceFile(disk, path, "other"));
+  EXPECT_THAT(ReadFile(disk, path, 12), IsOkAndHolds("other"));
+  // Who has it open goes on with what it was.
+  EXPECT_EQ(file->size_bytes(), 12);
+  ASSERT_OK(file->ReadAt(6, buffer));
+  ASSERT_OK(disk->Rename(path, path + "_2"));
+  EXPECT_THAT(disk->List(folder), IsOkAndHolds(ElementsAre("file_2")));
+  ASSERT_OK(disk->Remove(path + "_2"));
+  ASSERT_OK(disk->SyncFolder(folder));
+  EXPECT_THAT(disk->List(folder), IsOkAndHolds(IsEmpty()));
+}
+
+TEST(DiskTest, RealAndSimulatedDoTheSame) {
+  SimulatedDisk simulated;
+  ExerciseDisk(&simulated, "folder/inner");
+  ExerciseDisk(Disk::Real(), testing::TempDir() + "disk_test/inner/most");
+}
+
+// Pieces of all sizes, at pages and elsewhere: however they are written, the
+// file is what was appended.
+void ExercisePieces(const std::string& path) {
+  constexpr size_t kPage = WritableFile::kPageBytes;
+  const auto source = Buffer::Allocate(8 << 20);
+  for (size_t i = 0; i < source->size_bytes(); ++i) {
+    source->data()[i] = static_cast<uint8_t>(i * 2654435761u >> 13);
+  }
+  std::string expected;
+  ASSERT_OK_AND_ASSIGN(auto file, Disk::Real()->Create(path));
+  size_t at = 0;
+  for (const size_t size :
+       {size_t{1} << 20, 300 * kPage, size_t{12345}, 2 * kPage - 12345 % kPage,
+        100 * kPage, 64 * kPage + 7, size_t{3} << 20, size_t{1}}) {
+    ASSERT_OK(file->Append({source->data() + at, size}));
+    expected.append(reinterpret_cast<const char*>(source->data()) + at, size);
+    at += size;
+  }
+  ASSERT_OK(file->Sync());
+  ASSERT_OK_AND_ASSIGN(const std::string content,
+                       ReadFile(Disk::Real(), path, 16 << 20));
+  EXPECT_TRUE(content == expected);
+  ASSERT_OK(Disk::Real()->Remove(path));
+}
+
+TEST(DiskTest, AFileIsWhatWasAppended) {
+  ExercisePieces(testing::TempDir() + "pieces");
+  // In memory, where nothing can be written past the page cache.
+  ExercisePieces(absl::StrCat("/dev/shm/muster_disk_test_", getpid()));
+}
+
+// How many of a file's pages the system holds in memory.
+int64_t PagesInMemory(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY);
+  const off_t size = lseek(descriptor, 0, SEEK_END);
+  void* const map = mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
+  std::vector<unsigned char> pages(size / WritableFile::kPageBytes);
+  EXPECT_EQ(mincore(map, size, pages.data()), 0);
+  munmap(map, size);
+  close(descriptor);
+  return std::count_if(pages.begin(), pages.end(),
+                       [](unsigned char page) { return page & 1; });
+}
+
+TEST(DiskTest, ManyPagesLeaveTheCacheToOthers) {
+  const std::string path = testing::TempDir() + "pages";
+  const auto pages = Buffer::Allocate(4 << 20);
+  std::memset(pages->data(), 1, pages->size_bytes());
+  const int direct =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_DIRECT, 0644);
+  const bool is_written =
+      direct >= 0 && write(direct, pages->data(), pages->size_bytes()) > 0;
+  if (direct >= 0) close(direct);
+  if (!is_written || PagesInMemory(path) > 0) {
+    GTEST_SKIP() << "this file system goes through the page cache";
+  }
+  ASSERT_OK_AND_ASSIGN(const auto file, Disk::Real()->Create(path));
+  ASSERT_OK(file->Append({pages->data(), pages->size_bytes()}));
+  ASSERT_OK(file->Sync());
+  EXPECT_EQ(PagesInMemory(path), 0);
+}
+
+TEST(DiskTest, PathsAreTakenApartAndPutTogether) {
+  EXPECT_EQ(FolderOf("a/b/c"), "a/b");
+  EXPECT_EQ(FolderOf("/a"), "/");
+  EXPECT_EQ(FolderOf("a"), ".");
+  EXPECT_EQ(BaseName("a/b"), "b");
+  EXPECT_EQ(JoinPath(".", "b"), "b");
+  EXPECT_EQ(JoinPath("/", "b"), "/b");
+  EXPECT_EQ(JoinPath("a", "b"), "a/b");
+}
+
+TEST(DiskTest, WhatIsNoFileIsRefused) {
+  const std::string folder = testing::TempDir() + "odd";
+  ASSERT_OK(Disk::Real()->MakeFolder(folder));
+  EXPECT_THAT(Disk::Real()->Open(folder),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("not a regular file")));
+  const std::string pipe = folder + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(Disk::Real()->Open(pipe),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  ASSERT_OK(ReplaceFile(Disk::Real(), folder + "/file", ""));
+  EXPECT_THAT(
+      Disk::Real()->MakeFolder(folder + "/file"),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("odd/file")))
+      << "a file is where the folder should be";
+}
+
+// A device that is always full.
+TEST(DiskTest, NoSpaceIsResourceExhausted) {
+  ASSERT_OK_AND_ASSIGN(const auto file, Disk::Real()->Create("/dev/full"));
+  EXPECT_THAT(
+      file->Append(Bytes("x")),
+      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("/dev/full")));
+}
+
+TEST(DiskTest, ALimitOnFilesIsResourceExhausted) {
+  struct rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, SIG_IGN);
+  const struct rlimit small = {.rlim_cur = 4096, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status status = ReplaceFile(
+      Disk::Real(), testing::TempDir() + "long", std::string(10000, 'x'));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
+                               HasSubstr("long.tmp")));
+  EXPECT_THAT(Disk::Real()->Open(testing::TempDir() + "long.tmp"),
+              StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST(SimulatedDiskTest, APowerCutTakesWhatWasNotSynced) {
+  using Crash = SimulatedDisk::Crash;
+  SimulatedDisk disk;
+  ASSERT_OK_AND_ASSIGN(const auto file, disk.Create("a/f"));
+  ASSERT_OK(file->Append(Bytes("kept")));
+  EXPECT_THAT(disk.After(Crash::kUnsyncedLost)->Paths(), IsEmpty());
+  ASSERT_OK(file->Sync());
+  EXPECT_THAT(disk.After(Crash::kUnsyncedLost)->Paths(), IsEmpty());
+  ASSERT_OK(disk.SyncFolder("a"));
+  ASSERT_OK(file->Append(Bytes("lost")));
+  EXPECT_EQ(disk.After(Crash::kUnsyncedLost)->Get("a/f"), "kept");
+  EXPECT_EQ(disk.After(Crash::kProcessKilled)->Get("a/f"), "keptlost");
+  ASSERT_OK(disk.Rename("a/f", "a/g"));
+  EXPECT_THAT(disk.After(Crash::kUnsyncedLost)->Paths(), ElementsAre("a/f"));
+  bool is_seen[2] = {};
+  for (int seed = 0; seed < 100; ++seed) {
+    const auto after = disk.After(Crash::kUnsyncedAtRandom, seed);
+    ASSERT_EQ(after->Paths().size(), 1u);
+    is_seen[after->Paths()[0] == "a/g"] = true;
+    EXPECT_THAT(after->Get(after->Paths()[0]), testing::StartsWith("kept"));
+  }
+  EXPECT_TRUE(is_seen[0] && is_seen[1]);
+}
+
+TEST(SimulatedDiskTest, FailsWhenItIsTold) {
+  SimulatedDisk disk;
+  disk.FailOperation(2, absl::InternalError("I/O error"));
+  disk.StopAtOperation(4);
+  ASSERT_OK_AND_ASSIGN(const auto file, disk.Create("f"));
+  EXPECT_THAT(file->Append(Bytes("1234")),
+              StatusIs(absl::StatusCode::kInternal));
+  EXPECT_EQ(disk.Get("f"), "12");
+  EXPECT_OK(file->Append(Bytes("56")));
+  EXPECT_THAT(file->Sync(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(disk.Remove("f"), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,244 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/core/base/status_macros.h"
+#include "common/io/checkpoint/disk.h"
+
+namespace muster {
+namespace {
+
+// So that the device is busy while the rest is still being computed, and that
+// Sync() finds little to do.
+constexpr int64_t kWriteBackBytes = 8 << 20;
+
+// Whoever writes less waits longer for the device than for the copy.
+constexpr size_t kDirectBytesMin = 256 << 10;
+
+absl::Status SystemError(absl::string_view attempted, absl::string_view path) {
+  const int error = errno;
+  const std::string what = absl::StrCat("cannot ", attempted, " ", path);
+  if (error == EFBIG || error == EDQUOT) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(what, ": ", std::strerror(error)));
+  }
+  return absl::ErrnoToStatus(error, what);
+}
+
+// Pages are written past the page cache (O_DIRECT) where that can be: filling
+// fresh pages takes several times as much of a processor as all else that is
+// done to save, and they would push out what training reads.
+class RealWritableFile final : public WritableFile {
+ public:
+  RealWritableFile(std::string path, int descriptor)
+      : path_(std::move(path)), descriptor_(descriptor) {}
+  ~RealWritableFile() override { close(descriptor_); }
+
+  absl::Status Append(absl::Span<const uint8_t> bytes) override {
+    while (!bytes.empty()) {
+      const size_t direct_bytes = DirectBytes(bytes);
+      PassCache(direct_bytes > 0);
+      const size_t count = passes_cache_ ? direct_bytes : bytes.size();
+      const ssize_t written = write(descriptor_, bytes.data(), count);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0 && errno == EINVAL && may_pass_cache_ && passes_cache_) {
+        may_pass_cache_ = false;  // The device wants other pages.
+        continue;
+      }
+      if (written < 0) return SystemError("write", path_);
+      bytes.remove_prefix(written);
+      size_bytes_ += written;
+    }
+    if (!passes_cache_) StartWriteBack();
+    return absl::OkStatus();
+  }
+
+  absl::Status Sync() override {
+    return fsync(descriptor_) == 0 ? absl::OkStatus()
+                                   : SystemError("sync", path_);
+  }
+
+ private:
+  // How much of the beginning of `bytes` may be written past the page cache.
+  size_t DirectBytes(absl::Span<const uint8_t> bytes) const {
+    const bool is_page =
+        reinterpret_cast<uintptr_t>(bytes.data()) % WritableFile::kPageBytes ==
+            0 &&
+        size_bytes_ % WritableFile::kPageBytes == 0;
+    if (!may_pass_cache_ || !is_page || bytes.size() < kDirectBytesMin) {
+      return 0;
+    }
+    return bytes.size() - bytes.size() % WritableFile::kPageBytes;
+  }
+
+  void PassCache(bool passes) {
+    if (passes == passes_cache_) return;
+    const int flags = fcntl(descriptor_, F_GETFL);
+    const int wanted = passes ? flags | O_DIRECT : flags & ~O_DIRECT;
+    const bool is_done = flags >= 0 && fcntl(descriptor_, F_SETFL, wanted) == 0;
+    if (!is_done) may_pass_cache_ = false;  // tmpfs, for example.
+    passes_cache_ = passes && is_done;
+  }
+
+  void StartWriteBack() {
+    if (size_bytes_ - handed_over_bytes_ < kWriteBackBytes) return;
+    // A hint: what it cannot start, Sync() does and reports.
+    (void)sync_file_range(descriptor_, handed_over_bytes_,
+                          size_bytes_ - handed_over_bytes_,
+                          SYNC_FILE_RANGE_WRITE);
+    handed_over_bytes_ = size_bytes_;
+  }
+
+  const std::string path_;
+  const int descriptor_;
+  int64_t size_bytes_ = 0;
+  int64_t handed_over_bytes_ = 0;
+  bool may_pass_cache_ = true;
+  bool passes_cache_ = false;
+};
+
+class RealReadableFile final : public ReadableFile {
+ public:
+  RealReadableFile(std::string path, int descriptor, int64_t size_bytes)
+      : path_(std::move(path)),
+        descriptor_(descriptor),
+        size_bytes_(size_bytes) {}
+  ~RealReadableFile() override { close(descriptor_); }
+
+  int64_t size_bytes() const override { return size_bytes_; }
+
+  absl::Status ReadAt(int64_t offset, absl::Span<uint8_t> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t count =
+          pread(descriptor_, bytes.data(), bytes.size(), offset);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) {
+        return SystemError(absl::StrCat("read at offset ", offset, " of"),
+                           path_);
+      }
+      if (count == 0) {
+        return absl::DataLossError(absl::StrCat(path_, " ends at offset ",
+                                                offset, ", ", bytes.size(),
+                                                " bytes too early"));
+      }
+      bytes.remove_prefix(count);
+      offset += count;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string path_;
+  const int descriptor_;
+  const int64_t size_bytes_;
+};
+
+class RealDisk final : public Disk {
+ public:
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(
+      absl::string_view path) override {
+    std::string name(path);
+    const int descriptor =
+        open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
+             0644);
+    if (descriptor < 0) return SystemError("create", name);
+    return std::make_unique<RealWritableFile>(std::move(name), descriptor);
+  }
+
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
+      absl::string_view path) override {
+    std::string name(path);
+    // Opening a named pipe must not wait for who writes to it.
+    const int descriptor =
+        open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0) return SystemError("open", name);
+    absl::Cleanup close_file = [&] { close(descriptor); };
+    struct stat status;
+    if (fstat(descriptor, &status) != 0) return SystemError("look at", name);
+    if (!S_ISREG(status.st_mode)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " is not a regular file"));
+    }
+    std::move(close_file).Cancel();
+    return std::make_unique<RealReadableFile>(std::move(name), descriptor,
+                                              status.st_size);
+  }
+
+  absl::Status Rename(absl::string_view from, absl::string_view to) override {
+    return std::rename(std::string(from).c_str(), std::string(to).c_str()) == 0
+               ? absl::OkStatus()
+               : SystemError(absl::StrCat("rename ", from, " to"), to);
+  }
+
+  absl::Status Remove(absl::string_view path) override {
+    return unlink(std::string(path).c_str()) == 0 ? absl::OkStatus()
+                                                  : SystemError("remove", path);
+  }
+
+  absl::Status MakeFolder(absl::string_view folder) override {
+    const std::string name(folder.empty() ? "." : folder);
+    if (mkdir(name.c_str(), 0755) == 0) return SyncFolder(FolderOf(name));
+    if (errno == ENOENT && FolderOf(name) != name) {
+      RETURN_IF_ERROR(MakeFolder(FolderOf(name)));
+      if (mkdir(name.c_str(), 0755) == 0) return SyncFolder(FolderOf(name));
+    }
+    if (errno != EEXIST) return SystemError("make folder", name);
+    struct stat status;
+    if (stat(name.c_str(), &status) != 0) return SystemError("look at", name);
+    if (S_ISDIR(status.st_mode)) return absl::OkStatus();
+    errno = ENOTDIR;
+    return SystemError("make folder", name);
+  }
+
+  absl::Status SyncFolder(absl::string_view folder) override {
+    const int descriptor =
+        open(std::string(folder).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) return SystemError("open folder", folder);
+    const absl::Cleanup close_folder = [&] { close(descriptor); };
+    return fsync(descriptor) == 0 ? absl::OkStatus()
+                                  : SystemError("sync folder", folder);
+  }
+
+  absl::StatusOr<std::vector<std::string>> List(
+      absl::string_view folder) override {
+    DIR* const stream = opendir(std::string(folder).c_str());
+    if (stream == nullptr) return SystemError("list folder", folder);
+    const absl::Cleanup close_folder = [&] { closedir(stream); };
+    std::vector<std::string> names;
+    errno = 0;
+    for (const dirent* entry; (entry = readdir(stream)) != nullptr;) {
+      const absl::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+    }
+    if (errno != 0) return SystemError("list folder", folder);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+};
+
+}  // namespace
+
+Disk* Disk::Real() {
+  static Disk* const disk = new RealDisk;
+  return disk;
+}
+
+}  // namespace muster

@@ -1,0 +1,30 @@
+#ifndef COMMON_IO_EVENTS_TESTING_EVENT_FILE_H_
+#define COMMON_IO_EVENTS_TESTING_EVENT_FILE_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "proto/event.pb.h"
+
+namespace muster {
+
+// What an event file holds, for tests. Dies of a file that is no event file or
+// has a wrong checksum.
+std::vector<proto::Event> ReadEventFile(const std::string& path);
+
+// Of all event files in the folder, by name; none where there is no folder.
+std::vector<proto::Event> ReadEventFolder(const std::string& folder);
+
+// {step, value} of a tag's scalars, in the order of writing.
+using Scalars = std::vector<std::pair<int64_t, float>>;
+Scalars ScalarsOf(const std::vector<proto::Event>& events,
+                  absl::string_view tag);
+
+// Every tag once, sorted.
+std::vector<std::string> TagsOf(const std::vector<proto::Event>& events);
+
+}  // namespace muster
+
+#endif  // COMMON_IO_EVENTS_TESTING_EVENT_FILE_H_

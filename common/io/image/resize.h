@@ -1,0 +1,76 @@
+#ifndef COMMON_IO_IMAGE_RESIZE_H_
+#define COMMON_IO_IMAGE_RESIZE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace muster {
+
+// Resizing with TensorFlow's half-pixel rule: the center of pixel i is at
+// i + 0.5, and no filter widens when the image shrinks.
+//
+// Equivalent to: tf.image.resize(antialias=False), whose numbers these are.
+
+enum class Interpolation { kBilinear, kNearest };
+
+// A position between two pixels of one axis.
+struct BilinearTap {
+  int64_t lower = 0;
+  int64_t upper = 0;
+  float upper_weight = 0;  // In [0, 1); the rest is the lower one's.
+};
+
+// Where the pixels of the resized axis come from. Sizes are 1 at least.
+std::vector<BilinearTap> BilinearTaps(int64_t input_size, int64_t output_size);
+std::vector<int64_t> NearestTaps(int64_t input_size, int64_t output_size);
+
+// Part of an image: rows of interleaved channels.
+struct PixelView {
+  const uint8_t* pixels = nullptr;  // The first of the part.
+  int64_t height = 0;
+  int64_t width = 0;
+  int channels = 0;
+  int64_t row_bytes = 0;  // From one row of the image to the next.
+};
+
+// Resizes images to one size. Keeps tables and rows for the next image. Not
+// thread-safe: one for each thread.
+class ImageResizer {
+ public:
+  // `scale` multiplies what comes out.
+  ImageResizer(Interpolation interpolation, int64_t output_height,
+               int64_t output_width, float scale)
+      : interpolation_(interpolation),
+        output_height_(output_height),
+        output_width_(output_width),
+        scale_(scale) {}
+
+  // `output` has output_height * output_width * input.channels places.
+  void Resize(const PixelView& input, absl::Span<float> output);
+
+ private:
+  void ResizeBilinear(const PixelView& input, float* output);
+  void ResizeNearest(const PixelView& input, float* output);
+  // blended_row_ resized along x. A place behind the row may be written.
+  void ResizeRow(int channels, float* output) const;
+
+  const Interpolation interpolation_;
+  const int64_t output_height_;
+  const int64_t output_width_;
+  const float scale_;
+  // For an input of this size.
+  int64_t tap_height_ = 0;
+  int64_t tap_width_ = 0;
+  std::vector<BilinearTap> row_taps_;
+  std::vector<BilinearTap> column_taps_;
+  std::vector<int64_t> nearest_rows_;
+  std::vector<int64_t> nearest_columns_;
+  std::vector<float> blended_row_;
+  std::vector<float> last_row_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_IO_IMAGE_RESIZE_H_

@@ -1,0 +1,39 @@
+#ifndef COMMON_LEARN_NN_ACTIVATION_LAYER_H_
+#define COMMON_LEARN_NN_ACTIVATION_LAYER_H_
+
+#include <string>
+
+#include "common/learn/nn/activations.h"
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+
+struct ActivationOptions {
+  std::string name = "";
+};
+
+// Activate() as a layer.
+class ActivationLayer : public Layer {
+ public:
+  ActivationLayer(Activation activation, const ActivationOptions& options = {})
+      : Layer(options.name), activation_(activation) {}
+
+ protected:
+  bool keeps_mask() const override { return true; }
+  Value Call(Value x, const CallContext&) override {
+    return Activate(activation_, x);
+  }
+
+ private:
+  const Activation activation_;
+};
+
+// Equivalent to: keras.layers.Activation.
+inline LayerPtr Activate(Activation activation,
+                         const ActivationOptions& options = {}) {
+  return std::make_shared<ActivationLayer>(activation, options);
+}
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_ACTIVATION_LAYER_H_

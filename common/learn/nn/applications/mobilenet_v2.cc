@@ -1,0 +1,210 @@
+#include "common/learn/nn/applications/mobilenet_v2.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/core/tensor/shape.h"
+#include "common/learn/nn/batch_normalization.h"
+#include "common/learn/nn/convolution.h"
+#include "common/learn/nn/dense.h"
+#include "common/learn/nn/depthwise_convolution.h"
+#include "common/learn/nn/functional.h"
+#include "common/learn/nn/input.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/merge.h"
+#include "common/learn/nn/pooling.h"
+#include "common/learn/nn/relu.h"
+#include "common/learn/nn/window.h"
+#include "common/learn/nn/zero_padding.h"
+
+namespace muster::applications {
+namespace {
+
+constexpr int64_t kDivisor = 8;
+
+// What flows from block to block. Extents are Shape::kUnknown where the
+// input's are.
+struct Feature {
+  LayerOutput output;
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t channels = 0;
+};
+
+// One after another: expansion factor, filters, stride of the first.
+struct Stage {
+  int64_t expansion;
+  int64_t filters;
+  int block_count;
+  int64_t stride;
+};
+constexpr std::array<Stage, 7> kStages = {{
+    {1, 16, 1, 1},
+    {6, 24, 2, 2},
+    {6, 32, 3, 2},
+    {6, 64, 4, 2},
+    {6, 96, 3, 1},
+    {6, 160, 3, 2},
+    {6, 320, 1, 1},
+}};
+
+LayerOutput Normalize(const LayerOutput& x, std::string name) {
+  return BatchNormalization({.momentum = 0.999, .name = std::move(name)})(x);
+}
+
+LayerOutput NormalizeAndClip(const LayerOutput& x, const std::string& bn_name,
+                             const std::string& relu_name) {
+  return ReLU({.max_value = 6, .name = relu_name})(Normalize(x, bn_name));
+}
+
+int64_t HalfRoundedUp(int64_t extent) {
+  return extent == Shape::kUnknown ? extent : (extent + 1) / 2;
+}
+
+// So that a window of 3 and stride 2 lies as in networks that pad by half of
+// the window, whether the extent is even or odd.
+std::array<int64_t, 2> MarginsBeforeStride(int64_t extent) {
+  const bool is_odd = extent != Shape::kUnknown && extent % 2 == 1;
+  return {is_odd ? 1 : 0, 1};
+}
+
+Feature InvertedResidual(const Feature& in, const Stage& stage, int64_t stride,
+                         double alpha, int index) {
+  const std::string prefix =
+      index == 0 ? "expanded_conv_" : absl::StrCat("block_", index, "_");
+  const int64_t filters = internal::MakeDivisible(
+      std::trunc(static_cast<double>(stage.filters) * alpha), kDivisor);
+  Feature out = in;
+  LayerOutput& x = out.output;
+  if (index > 0) {
+    x = Conv2D(stage.expansion * in.channels, 1,
+               {.padding = Padding::kSame,
+                .use_bias = false,
+                .name = prefix + "expand"})(x);
+    x = NormalizeAndClip(x, prefix + "expand_BN", prefix + "expand_relu");
+  }
+  if (stride == 2) {
+    x = ZeroPadding2D(
+        {MarginsBeforeStride(in.height), MarginsBeforeStride(in.width)},
+        {.name = prefix + "pad"})(x);
+    out.height = HalfRoundedUp(in.height);
+    out.width = HalfRoundedUp(in.width);
+  }
+  x = DepthwiseConv2D(
+      3, {.strides = stride,
+          .padding = stride == 1 ? Padding::kSame : Padding::kValid,
+          .use_bias = false,
+          .name = prefix + "depthwise"})(x);
+  x = NormalizeAndClip(x, prefix + "depthwise_BN", prefix + "depthwise_relu");
+  x = Conv2D(filters, 1,
+             {.padding = Padding::kSame,
+              .use_bias = false,
+              .name = prefix + "project"})(x);
+  x = Normalize(x, prefix + "project_BN");
+  if (in.channels == filters && stride == 1) {
+    x = Add({.name = prefix + "add"})({in.output, x});
+  }
+  out.channels = filters;
+  return out;
+}
+
+// The layers up to the last convolution.
+LayerOutput Features(const LayerOutput& image,
+                     const MobileNetV2Options& options) {
+  Feature feature{
+      .output = image,
+      .height = HalfRoundedUp(options.input_shape.dim(0)),
+      .width = HalfRoundedUp(options.input_shape.dim(1)),
+      .channels = internal::MakeDivisible(32 * options.alpha, kDivisor)};
+  LayerOutput& x = feature.output;
+  x = Conv2D(feature.channels, 3,
+             {.strides = 2,
+              .padding = Padding::kSame,
+              .use_bias = false,
+              .name = "Conv1"})(x);
+  x = NormalizeAndClip(x, "bn_Conv1", "Conv1_relu");
+
+  int index = 0;
+  for (const Stage& stage : kStages) {
+    for (int i = 0; i < stage.block_count; ++i) {
+      feature = InvertedResidual(feature, stage, i == 0 ? stage.stride : 1,
+                                 options.alpha, index++);
+    }
+  }
+
+  // The paper keeps the last layer's width when the others become narrower.
+  const int64_t last_filters =
+      internal::MakeDivisible(1280 * std::max(options.alpha, 1.0), kDivisor);
+  x = Conv2D(last_filters, 1, {.use_bias = false, .name = "Conv_1"})(x);
+  return NormalizeAndClip(x, "Conv_1_bn", "out_relu");
+}
+
+absl::Status CheckOptions(const MobileNetV2Options& options) {
+  const Shape& shape = options.input_shape;
+  const auto is_extent = [&](int64_t extent) {
+    return extent >= 32 || (extent == Shape::kUnknown && !options.include_top);
+  };
+  if (shape.rank() != 3 || !is_extent(shape.dim(0)) ||
+      !is_extent(shape.dim(1)) || shape.dim(2) < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "MobileNetV2: input_shape is ", shape.ToString(),
+        "; expected [height, width, channels], height and width of at least 32",
+        options.include_top ? "" : " or unknown"));
+  }
+  if (!(options.alpha > 0) || options.classes < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("MobileNetV2: expected alpha above 0 and at least one "
+                     "class, got ",
+                     options.alpha, " and ", options.classes));
+  }
+  return absl::OkStatus();
+}
+
+std::string DefaultName(const MobileNetV2Options& options) {
+  const int64_t rows = options.input_shape.dim(0);
+  return absl::StrFormat("mobilenetv2_%.2f_%s", options.alpha,
+                         rows == Shape::kUnknown ? "None" : absl::StrCat(rows));
+}
+
+}  // namespace
+
+namespace internal {
+
+int64_t MakeDivisible(double filters, int64_t divisor) {
+  const int64_t half_up =
+      static_cast<int64_t>(filters + static_cast<double>(divisor) / 2);
+  const int64_t rounded = std::max(divisor, half_up / divisor * divisor);
+  return static_cast<double>(rounded) < 0.9 * filters ? rounded + divisor
+                                                      : rounded;
+}
+
+}  // namespace internal
+
+LayerPtrTo<FunctionalLayer> MobileNetV2(const MobileNetV2Options& options) {
+  if (const absl::Status status = CheckOptions(options); !status.ok()) {
+    return MakeLayer<FunctionalLayer>(status);
+  }
+  const LayerOutput image = Input(options.input_shape);
+  LayerOutput x = Features(image, options);
+  if (options.include_top) {
+    x = GlobalAveragePooling2D()(x);
+    x = Dense(options.classes, {.activation = options.classifier_activation,
+                                .name = "predictions"})(x);
+  } else if (options.pooling == Pooling::kAverage) {
+    x = GlobalAveragePooling2D()(x);
+  } else if (options.pooling == Pooling::kMax) {
+    x = GlobalMaxPooling2D()(x);
+  }
+  return Functional(
+      image, x,
+      {.name = options.name.empty() ? DefaultName(options) : options.name});
+}
+
+}  // namespace muster::applications

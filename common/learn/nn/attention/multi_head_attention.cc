@@ -1,0 +1,216 @@
+#include "common/learn/nn/attention/multi_head_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/ops.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/nn/dropout.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/masks.h"
+
+namespace muster {
+namespace {
+
+// What the score of a position that is not attended to becomes; -inf would make
+// NaN where all of them are.
+constexpr double kMaskedScore = -1e9;
+
+bool IsSequence(Value x) {
+  const Shape& shape = x.shape();
+  return shape.rank() == 3 && shape.dim(1) != Shape::kUnknown &&
+         shape.dim(2) != Shape::kUnknown;
+}
+
+// bool [time, source time], true at and before the diagonal.
+Tensor CausalMask(int64_t time_count, int64_t source_time_count) {
+  Tensor mask(DType::kBool, {time_count, source_time_count});
+  const auto flat = mask.mutable_flat<bool>();
+  for (int64_t i = 0; i < time_count; ++i) {
+    for (int64_t j = 0; j < source_time_count; ++j) {
+      flat[i * source_time_count + j] = j <= i;
+    }
+  }
+  return mask;
+}
+
+}  // namespace
+
+MultiHeadAttentionLayer::MultiHeadAttentionLayer(
+    int64_t num_heads, int64_t key_dim,
+    const MultiHeadAttentionOptions& options)
+    : Layer(options.name),
+      num_heads_(num_heads),
+      key_dim_(key_dim),
+      options_(options) {
+  if (options_.dropout > 0) {
+    dropout_ = AddLayer(Dropout(options_.dropout, {.seed = options_.seed}));
+  }
+}
+
+MultiHeadAttentionLayer::Projection MultiHeadAttentionLayer::AddProjection(
+    const std::string& name, int64_t features, int64_t dim) {
+  // Calls refuse what is below 1; a shape would take -1 for unknown.
+  const int64_t heads = std::max<int64_t>(num_heads_, 0);
+  dim = std::max<int64_t>(dim, 0);
+  Projection projection;
+  projection.kernel =
+      AddWeight(absl::StrCat(name, "/kernel"), {features, heads, dim},
+                options_.kernel_initializer,
+                {.regularizer = options_.kernel_regularizer});
+  if (options_.use_bias) {
+    projection.bias = AddWeight(absl::StrCat(name, "/bias"), {heads, dim},
+                                options_.bias_initializer,
+                                {.regularizer = options_.bias_regularizer});
+  }
+  return projection;
+}
+
+void MultiHeadAttentionLayer::BuildMany(absl::Span<const Shape> inputs) {
+  if (options_.takes_attention_mask) inputs.remove_suffix(1);
+  // Calls refuse other numbers of inputs.
+  const auto features = [&](size_t i) {
+    const int rank = i < inputs.size() ? inputs[i].rank() : 0;
+    return rank == 0 ? 0 : inputs[i].dim(rank - 1);
+  };
+  query_ = AddProjection("query", features(0), key_dim_);
+  key_ = AddProjection("key", features(inputs.size() > 2 ? 2 : 1), key_dim_);
+  value_ = AddProjection("value", features(1), value_dim());
+
+  const int64_t width =
+      std::max<int64_t>(options_.output_dim.value_or(features(0)), 0);
+  output_.kernel = AddWeight("attention_output/kernel",
+                             {std::max<int64_t>(num_heads_, 0),
+                              std::max<int64_t>(value_dim(), 0), width},
+                             options_.kernel_initializer,
+                             {.regularizer = options_.kernel_regularizer});
+  if (options_.use_bias) {
+    output_.bias =
+        AddWeight("attention_output/bias", {width}, options_.bias_initializer,
+                  {.regularizer = options_.bias_regularizer});
+  }
+}
+
+bool MultiHeadAttentionLayer::Parse(absl::Span<const Value> inputs,
+                                    Operands* operands) const {
+  const Value query = inputs[0];
+  const auto refuse = [&](absl::string_view why) {
+    query.builder()->ReportError(absl::InvalidArgumentError(
+        absl::StrCat("MultiHeadAttention(", num_heads_, ", ", key_dim_,
+                     "): ", why, "; the query is ", query.type().ToString())));
+    return false;
+  };
+  if (num_heads_ < 1 || key_dim_ < 1 || value_dim() < 1 ||
+      options_.output_dim.value_or(1) < 1) {
+    return refuse("heads and dimensions must be at least 1");
+  }
+  if (options_.takes_attention_mask) {
+    operands->mask = inputs.back();
+    inputs.remove_suffix(1);
+    const int rank = operands->mask.shape().rank();
+    if (operands->mask.dtype() != DType::kBool || (rank != 3 && rank != 4)) {
+      return refuse(
+          "expected a bool mask [batch, time, source time] or [batch, heads, "
+          "time, "
+          "source time]");
+    }
+  }
+  if (inputs.size() != 2 && inputs.size() != 3) {
+    return refuse(absl::StrCat("expected query, value and maybe key, got ",
+                               inputs.size(), " inputs"));
+  }
+  if (!std::all_of(inputs.begin(), inputs.end(), IsSequence)) {
+    return refuse(
+        "expected [batch, time, features] of known time and features");
+  }
+  operands->query = query;
+  operands->value = inputs[1];
+  operands->key = inputs.back();
+  return true;
+}
+
+Value MultiHeadAttentionLayer::Project(const Projection& projection, Value x,
+                                       int64_t dim) const {
+  const int64_t time_count = x.shape().dim(1);
+  const int64_t features = x.shape().dim(2);
+  const int64_t width = num_heads_ * dim;
+  Value y = MatMul(Reshape(x, {-1, features}),
+                   Reshape(projection.kernel, {features, width}));
+  if (options_.use_bias) y = y + Reshape(projection.bias, {width});
+  return Transpose(Reshape(y, {-1, time_count, num_heads_, dim}), {0, 2, 1, 3});
+}
+
+Value MultiHeadAttentionLayer::AttentionMask(const Operands& operands,
+                                             Masks* masks) const {
+  Value mask = operands.mask;
+  if (mask.ok() && mask.shape().rank() == 3) mask = ExpandDims(mask, 1);
+  for (const Value& source : {operands.value, operands.key}) {
+    Value padding = masks->Find(source);
+    if (!padding.ok() || padding.shape().rank() != 2) continue;
+    // For all heads and all positions of the query.
+    padding = ExpandDims(ExpandDims(padding, 1), 1);
+    mask = mask.ok() ? LogicalAnd(mask, padding) : padding;
+  }
+  if (!options_.use_causal_mask) return mask;
+  const Value causal = operands.query.builder()->Constant(
+      CausalMask(operands.query.shape().dim(1), operands.value.shape().dim(1)));
+  return mask.ok() ? LogicalAnd(mask, causal) : causal;
+}
+
+Value MultiHeadAttentionLayer::ProjectOutput(Value attended) const {
+  const int64_t time_count = attended.shape().dim(2);
+  const int64_t inner = num_heads_ * value_dim();
+  const Value kernel = output_.kernel;
+  if (!kernel.ok()) return Value();
+  const int64_t width = kernel.shape().dims().back();
+  const Value rows = Reshape(Transpose(attended, {0, 2, 1, 3}), {-1, inner});
+  Value y = MatMul(rows, Reshape(kernel, {inner, width}));
+  if (options_.use_bias) y = y + output_.bias;
+  return Reshape(y, {-1, time_count, width});
+}
+
+std::vector<Value> MultiHeadAttentionLayer::CallMany(
+    absl::Span<const Value> inputs, const CallContext& context) {
+  Operands operands;
+  if (!Parse(inputs, &operands)) return std::vector<Value>(output_count());
+  const Value query = Project(query_, operands.query, key_dim_) *
+                      (1 / std::sqrt(static_cast<double>(key_dim_)));
+  const Value key = Project(key_, operands.key, key_dim_);
+  const Value value = Project(value_, operands.value, value_dim());
+
+  Value scores = MatMul(query, key, {.transpose_b = true});
+  const DType dtype = scores.ok() ? scores.dtype() : DType::kFloat32;
+  // The sum of many small numbers needs the digits.
+  if (dtype != DType::kFloat64) scores = Cast(scores, DType::kFloat32);
+  const Value mask = AttentionMask(operands, context.masks);
+  if (mask.ok())
+    scores = Select(mask, scores, ScalarLike(scores, kMaskedScore));
+  scores = Softmax(scores);
+  if (mask.ok()) scores = Select(mask, scores, ScalarLike(scores, 0));
+  scores = Cast(scores, dtype);
+
+  const Value kept =
+      dropout_ != nullptr ? (*dropout_)(scores, context) : scores;
+  std::vector<Value> outputs = {ProjectOutput(MatMul(kept, value))};
+  context.masks->Set(outputs[0], context.masks->Find(operands.query));
+  if (options_.return_attention_scores) outputs.push_back(scores);
+  return outputs;
+}
+
+LayerPtr MultiHeadAttention(int64_t num_heads, int64_t key_dim,
+                            const MultiHeadAttentionOptions& options) {
+  return std::make_shared<MultiHeadAttentionLayer>(num_heads, key_dim, options);
+}
+
+}  // namespace muster

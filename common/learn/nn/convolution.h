@@ -1,0 +1,96 @@
+#ifndef COMMON_LEARN_NN_CONVOLUTION_H_
+#define COMMON_LEARN_NN_CONVOLUTION_H_
+
+#include <cstdint>
+#include <string>
+
+#include "common/learn/nn/activations.h"
+#include "common/learn/nn/initializers.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/regularizers.h"
+#include "common/learn/nn/window.h"
+#include "proto/variable.pb.h"
+
+// Convolutions of images [batch, height, width, channels] and sequences [batch,
+// steps, channels] with kernels that are learned. Integers become float32.
+namespace muster {
+
+struct Conv2DLayerOptions {
+  Size2D strides = 1;
+  Padding padding = Padding::kValid;
+  Size2D dilation_rate = 1;
+  // Channels and filters are cut into so many groups that do not see each
+  // other.
+  int64_t groups = 1;
+  Activation activation = Activation::kLinear;
+  bool use_bias = true;
+  proto::Initializer kernel_initializer = GlorotUniform();
+  proto::Initializer bias_initializer = Zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  std::string name = "";
+};
+
+// Weights: kernel [height, width, channels / groups, filters], bias [filters].
+class Conv2DLayer : public Layer {
+ public:
+  Conv2DLayer(int64_t filters, Size2D kernel_size,
+              const Conv2DLayerOptions& options);
+
+ protected:
+  void Build(const Shape& input) override;
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const int64_t filters_;
+  const Size2D kernel_size_;
+  const Conv2DLayerOptions options_;
+  Weight kernel_;
+  Weight bias_;
+};
+
+// Conv2D(32, 3), Conv2D(64, {3, 1}, {.strides = 2, .padding = Padding::kSame}).
+//
+// Equivalent to: keras.layers.Conv2D.
+LayerPtr Conv2D(int64_t filters, Size2D kernel_size,
+                const Conv2DLayerOptions& options = {});
+
+struct Conv1DLayerOptions {
+  int64_t strides = 1;
+  Padding padding = Padding::kValid;
+  int64_t dilation_rate = 1;
+  int64_t groups = 1;
+  Activation activation = Activation::kLinear;
+  bool use_bias = true;
+  proto::Initializer kernel_initializer = GlorotUniform();
+  proto::Initializer bias_initializer = Zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  std::string name = "";
+};
+
+// Weights: kernel [steps, channels / groups, filters], bias [filters].
+class Conv1DLayer : public Layer {
+ public:
+  Conv1DLayer(int64_t filters, int64_t kernel_size,
+              const Conv1DLayerOptions& options);
+
+ protected:
+  void Build(const Shape& input) override;
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const int64_t filters_;
+  const int64_t kernel_size_;
+  const Conv1DLayerOptions options_;
+  Weight kernel_;
+  Weight bias_;
+};
+
+// Equivalent to: keras.layers.Conv1D.
+LayerPtr Conv1D(int64_t filters, int64_t kernel_size,
+                const Conv1DLayerOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_CONVOLUTION_H_

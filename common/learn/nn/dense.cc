@@ -1,0 +1,63 @@
+#include "common/learn/nn/dense.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/ops.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/learn/nn/activations.h"
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+
+DenseLayer::DenseLayer(int64_t units, const DenseOptions& options)
+    : Layer(options.name), units_(units), options_(options) {}
+
+void DenseLayer::Build(const Shape& input) {
+  const int64_t width = input.rank() == 0 ? 0 : input.dims().back();
+  // Call() refuses what is below 1; a shape would take -1 for unknown.
+  const int64_t units = std::max<int64_t>(units_, 0);
+  kernel_ = AddWeight("kernel", {width, units}, options_.kernel_initializer,
+                      {.regularizer = options_.kernel_regularizer});
+  if (options_.use_bias) {
+    bias_ = AddWeight("bias", {units}, options_.bias_initializer,
+                      {.regularizer = options_.bias_regularizer});
+  }
+}
+
+Value DenseLayer::Call(Value x, const CallContext&) {
+  if (x.shape().rank() < 2 || units_ < 1) {
+    x.builder()->ReportError(absl::InvalidArgumentError(
+        absl::StrCat("Dense(", units_,
+                     "): expected at least 1 unit and an input of rank 2 "
+                     "or more, [batch, ..., features]; the input is ",
+                     x.type().ToString())));
+    return Value();
+  }
+  if (!IsFloating(x.dtype())) x = Cast(x, compute_dtype());
+
+  // One large product instead of one for each row of the leading axes.
+  const Shape input = x.shape();
+  const bool is_flat = input.rank() == 2;
+  if (!is_flat) x = Reshape(x, {-1, input.dims().back()});
+  Value y = MatMul(x, kernel_);
+  if (options_.use_bias) y = y + bias_;
+  if (!is_flat) {
+    std::vector<int64_t> shape(input.dims().begin(), input.dims().end());
+    shape.back() = units_;
+    y = Reshape(y, shape);
+  }
+  return Activate(options_.activation, y);
+}
+
+LayerPtr Dense(int64_t units, const DenseOptions& options) {
+  return std::make_shared<DenseLayer>(units, options);
+}
+
+}  // namespace muster

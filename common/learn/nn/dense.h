@@ -1,0 +1,47 @@
+#ifndef COMMON_LEARN_NN_DENSE_H_
+#define COMMON_LEARN_NN_DENSE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "common/learn/nn/activations.h"
+#include "common/learn/nn/initializers.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/regularizers.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+
+struct DenseOptions {
+  Activation activation = Activation::kLinear;
+  bool use_bias = true;
+  proto::Initializer kernel_initializer = GlorotUniform();
+  proto::Initializer bias_initializer = Zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  std::string name = "";
+};
+
+// activation(x * kernel + bias) over the last axis. Integers become float32.
+class DenseLayer : public Layer {
+ public:
+  DenseLayer(int64_t units, const DenseOptions& options);
+
+ protected:
+  bool keeps_mask() const override { return true; }
+  void Build(const Shape& input) override;
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const int64_t units_;
+  const DenseOptions options_;
+  Weight kernel_;
+  Weight bias_;
+};
+
+// Equivalent to: keras.layers.Dense.
+LayerPtr Dense(int64_t units, const DenseOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_DENSE_H_

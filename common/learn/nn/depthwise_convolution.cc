@@ -1,0 +1,126 @@
+#include "common/learn/nn/depthwise_convolution.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/ops.h"
+#include "common/core/tensor/shape.h"
+#include "common/learn/nn/activations.h"
+#include "common/learn/nn/image_input.h"
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+namespace {
+
+constexpr char kExpectation[] =
+    "expected filters, kernel_size, strides, dilation_rate and "
+    "depth_multiplier of at least 1";
+
+// The kernel's shape; Call() refuses extents below 0.
+Shape DepthwiseKernelShape(Size2D kernel_size, int64_t channels,
+                           int64_t depth_multiplier) {
+  return {std::max<int64_t>(kernel_size.height, 0),
+          std::max<int64_t>(kernel_size.width, 0), channels,
+          std::max<int64_t>(depth_multiplier, 0)};
+}
+
+int64_t Times(int64_t channels, int64_t depth_multiplier) {
+  return channels == Shape::kUnknown
+             ? channels
+             : channels * std::max<int64_t>(depth_multiplier, 0);
+}
+
+int64_t Least(Size2D kernel_size, const auto& options) {
+  return std::min({kernel_size.height, kernel_size.width,
+                   options.strides.height, options.strides.width,
+                   options.dilation_rate.height, options.dilation_rate.width,
+                   options.depth_multiplier});
+}
+
+DepthwiseConv2DOptions ToOpOptions(const auto& options) {
+  return {.strides = options.strides.extents(),
+          .dilations = options.dilation_rate.extents(),
+          .padding = ToPadding2D(options.padding)};
+}
+
+}  // namespace
+
+DepthwiseConv2DLayer::DepthwiseConv2DLayer(
+    Size2D kernel_size, const DepthwiseConv2DLayerOptions& options)
+    : Layer(options.name), kernel_size_(kernel_size), options_(options) {}
+
+void DepthwiseConv2DLayer::Build(const Shape& input) {
+  const int64_t channels = internal::ChannelCount(input);
+  kernel_ = AddWeight(
+      "kernel",
+      DepthwiseKernelShape(kernel_size_, channels, options_.depth_multiplier),
+      options_.depthwise_initializer,
+      {.regularizer = options_.depthwise_regularizer});
+  if (options_.use_bias) {
+    bias_ = AddWeight("bias", {Times(channels, options_.depth_multiplier)},
+                      options_.bias_initializer,
+                      {.regularizer = options_.bias_regularizer});
+  }
+}
+
+Value DepthwiseConv2DLayer::Call(Value x, const CallContext&) {
+  x = internal::ToFloatImage(x, 4, absl::StrCat("DepthwiseConv2D ", name()),
+                             Least(kernel_size_, options_) >= 1, kExpectation);
+  if (!x.ok()) return x;
+  Value y = DepthwiseConv2D(x, kernel_, ToOpOptions(options_));
+  if (options_.use_bias) y = y + bias_;
+  return Activate(options_.activation, y);
+}
+
+LayerPtr DepthwiseConv2D(Size2D kernel_size,
+                         const DepthwiseConv2DLayerOptions& options) {
+  return std::make_shared<DepthwiseConv2DLayer>(kernel_size, options);
+}
+
+SeparableConv2DLayer::SeparableConv2DLayer(
+    int64_t filters, Size2D kernel_size,
+    const SeparableConv2DLayerOptions& options)
+    : Layer(options.name),
+      filters_(filters),
+      kernel_size_(kernel_size),
+      options_(options) {}
+
+void SeparableConv2DLayer::Build(const Shape& input) {
+  const int64_t channels = internal::ChannelCount(input);
+  const int64_t filters = std::max<int64_t>(filters_, 0);
+  depthwise_kernel_ = AddWeight(
+      "depthwise_kernel",
+      DepthwiseKernelShape(kernel_size_, channels, options_.depth_multiplier),
+      options_.depthwise_initializer,
+      {.regularizer = options_.depthwise_regularizer});
+  pointwise_kernel_ =
+      AddWeight("pointwise_kernel",
+                {1, 1, Times(channels, options_.depth_multiplier), filters},
+                options_.pointwise_initializer,
+                {.regularizer = options_.pointwise_regularizer});
+  if (options_.use_bias) {
+    bias_ = AddWeight("bias", {filters}, options_.bias_initializer,
+                      {.regularizer = options_.bias_regularizer});
+  }
+}
+
+Value SeparableConv2DLayer::Call(Value x, const CallContext&) {
+  const int64_t least = std::min(filters_, Least(kernel_size_, options_));
+  x = internal::ToFloatImage(x, 4, absl::StrCat("SeparableConv2D ", name()),
+                             least >= 1, kExpectation);
+  if (!x.ok()) return x;
+  Value y = DepthwiseConv2D(x, depthwise_kernel_, ToOpOptions(options_));
+  y = Conv2D(y, pointwise_kernel_);
+  if (options_.use_bias) y = y + bias_;
+  return Activate(options_.activation, y);
+}
+
+LayerPtr SeparableConv2D(int64_t filters, Size2D kernel_size,
+                         const SeparableConv2DLayerOptions& options) {
+  return std::make_shared<SeparableConv2DLayer>(filters, kernel_size, options);
+}
+
+}  // namespace muster

@@ -1,0 +1,98 @@
+#ifndef COMMON_LEARN_NN_DEPTHWISE_CONVOLUTION_H_
+#define COMMON_LEARN_NN_DEPTHWISE_CONVOLUTION_H_
+
+#include <cstdint>
+#include <string>
+
+#include "common/learn/nn/activations.h"
+#include "common/learn/nn/initializers.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/regularizers.h"
+#include "common/learn/nn/window.h"
+#include "proto/variable.pb.h"
+
+// Convolutions of images [batch, height, width, channels] that see each channel
+// by itself. Integers become float32.
+namespace muster {
+
+struct DepthwiseConv2DLayerOptions {
+  Size2D strides = 1;
+  Padding padding = Padding::kValid;
+  // Output channels for each channel of the input.
+  int64_t depth_multiplier = 1;
+  Size2D dilation_rate = 1;
+  Activation activation = Activation::kLinear;
+  bool use_bias = true;
+  proto::Initializer depthwise_initializer = GlorotUniform();
+  proto::Initializer bias_initializer = Zeros();
+  Regularizer depthwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  std::string name = "";
+};
+
+// Weights: kernel [height, width, channels, multiplier], bias [channels *
+// multiplier].
+class DepthwiseConv2DLayer : public Layer {
+ public:
+  DepthwiseConv2DLayer(Size2D kernel_size,
+                       const DepthwiseConv2DLayerOptions& options);
+
+ protected:
+  void Build(const Shape& input) override;
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const Size2D kernel_size_;
+  const DepthwiseConv2DLayerOptions options_;
+  Weight kernel_;
+  Weight bias_;
+};
+
+// Equivalent to: keras.layers.DepthwiseConv2D.
+LayerPtr DepthwiseConv2D(Size2D kernel_size,
+                         const DepthwiseConv2DLayerOptions& options = {});
+
+struct SeparableConv2DLayerOptions {
+  Size2D strides = 1;
+  Padding padding = Padding::kValid;
+  Size2D dilation_rate = 1;
+  int64_t depth_multiplier = 1;
+  Activation activation = Activation::kLinear;
+  bool use_bias = true;
+  proto::Initializer depthwise_initializer = GlorotUniform();
+  proto::Initializer pointwise_initializer = GlorotUniform();
+  proto::Initializer bias_initializer = Zeros();
+  Regularizer depthwise_regularizer = {};
+  Regularizer pointwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  std::string name = "";
+};
+
+// Each channel by itself, and then a mixture of them at each pixel. Weights:
+// depthwise_kernel [height, width, channels, multiplier], pointwise_kernel [1,
+// 1, channels * multiplier, filters], bias [filters].
+class SeparableConv2DLayer : public Layer {
+ public:
+  SeparableConv2DLayer(int64_t filters, Size2D kernel_size,
+                       const SeparableConv2DLayerOptions& options);
+
+ protected:
+  void Build(const Shape& input) override;
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const int64_t filters_;
+  const Size2D kernel_size_;
+  const SeparableConv2DLayerOptions options_;
+  Weight depthwise_kernel_;
+  Weight pointwise_kernel_;
+  Weight bias_;
+};
+
+// Equivalent to: keras.layers.SeparableConv2D.
+LayerPtr SeparableConv2D(int64_t filters, Size2D kernel_size,
+                         const SeparableConv2DLayerOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_DEPTHWISE_CONVOLUTION_H_

@@ -1,0 +1,37 @@
+#ifndef COMMON_LEARN_NN_DROPOUT_H_
+#define COMMON_LEARN_NN_DROPOUT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+
+struct DropoutOptions {
+  uint64_t seed = 0;  // 0: from the model's.
+  std::string name = "";
+};
+
+// While training, sets a `rate` of the elements to 0 and scales the others by
+// 1 / (1 - rate). Otherwise changes nothing.
+class DropoutLayer : public Layer {
+ public:
+  DropoutLayer(double rate, const DropoutOptions& options)
+      : Layer(options.name), rate_(rate), seed_(options.seed) {}
+
+ protected:
+  bool keeps_mask() const override { return true; }
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const double rate_;
+  const uint64_t seed_;
+};
+
+// Equivalent to: keras.layers.Dropout.
+LayerPtr Dropout(double rate, const DropoutOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_DROPOUT_H_

@@ -1,0 +1,57 @@
+#include "common/learn/nn/embedding.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/comparison.h"
+#include "common/compute/ops/shape_ops.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/masks.h"
+
+namespace muster {
+
+EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
+                               const EmbeddingOptions& options)
+    : Layer(options.name),
+      input_dim_(input_dim),
+      output_dim_(output_dim),
+      initializer_(options.embeddings_initializer),
+      regularizer_(options.embeddings_regularizer),
+      mask_zero_(options.mask_zero) {}
+
+void EmbeddingLayer::Build(const Shape&) {
+  // Call() refuses what is below 1; a shape would take -1 for unknown.
+  embeddings_ = AddWeight(
+      "embeddings",
+      {std::max<int64_t>(input_dim_, 0), std::max<int64_t>(output_dim_, 0)},
+      initializer_, {.regularizer = regularizer_});
+}
+
+Value EmbeddingLayer::Call(Value x, const CallContext& context) {
+  if (input_dim_ < 1 || output_dim_ < 1) {
+    x.builder()->ReportError(absl::InvalidArgumentError(
+        absl::StrCat("Embedding(", input_dim_, ", ", output_dim_,
+                     "): both dimensions must be at least 1")));
+    return Value();
+  }
+  const bool is_index =
+      x.dtype() == DType::kInt32 || x.dtype() == DType::kInt64;
+  // Ids often come out of files as floats, and Keras takes those too.
+  if (!is_index) x = Cast(x, DType::kInt64);
+  const Value rows = embeddings_.Rows(x);
+  if (mask_zero_) context.masks->Set(rows, NotEqual(x, 0));
+  return rows;
+}
+
+LayerPtr Embedding(int64_t input_dim, int64_t output_dim,
+                   const EmbeddingOptions& options) {
+  return std::make_shared<EmbeddingLayer>(input_dim, output_dim, options);
+}
+
+}  // namespace muster

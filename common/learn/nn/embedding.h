@@ -1,0 +1,53 @@
+#ifndef COMMON_LEARN_NN_EMBEDDING_H_
+#define COMMON_LEARN_NN_EMBEDDING_H_
+
+#include <cstdint>
+#include <string>
+
+#include "common/learn/nn/initializers.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/regularizers.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+
+struct EmbeddingOptions {
+  proto::Initializer embeddings_initializer = RandomUniform();
+  // Of the whole table, which each step then goes through.
+  Regularizer embeddings_regularizer = {};
+  // Id 0 is padding, which recurrent layers and attention pass over, and which
+  // counts in no loss and no metric of an output that it reaches (Masks).
+  bool mask_zero = false;
+  std::string name = "";
+};
+
+// ids [...] -> rows [..., output_dim]. Moves and updates only the rows that
+// occur, so the table may be larger than one machine. An id outside of
+// [0, input_dim) fails the step.
+class EmbeddingLayer : public Layer {
+ public:
+  EmbeddingLayer(int64_t input_dim, int64_t output_dim,
+                 const EmbeddingOptions& options);
+
+ protected:
+  // Ids may be floats, and would lose digits.
+  Precision precision() const override { return Precision::kFloat32; }
+  void Build(const Shape& input) override;
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const int64_t input_dim_;
+  const int64_t output_dim_;
+  const proto::Initializer initializer_;
+  const Regularizer regularizer_;
+  const bool mask_zero_;
+  Weight embeddings_;
+};
+
+// Equivalent to: keras.layers.Embedding.
+LayerPtr Embedding(int64_t input_dim, int64_t output_dim,
+                   const EmbeddingOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_EMBEDDING_H_

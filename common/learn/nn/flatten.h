@@ -1,0 +1,28 @@
+#ifndef COMMON_LEARN_NN_FLATTEN_H_
+#define COMMON_LEARN_NN_FLATTEN_H_
+
+#include <string>
+
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+
+struct FlattenOptions {
+  std::string name = "";
+};
+
+// [batch, ...] -> [batch, everything else]; [batch] -> [batch, 1].
+class FlattenLayer : public Layer {
+ public:
+  explicit FlattenLayer(const FlattenOptions& options) : Layer(options.name) {}
+
+ protected:
+  Value Call(Value x, const CallContext& context) override;
+};
+
+// Equivalent to: keras.layers.Flatten.
+LayerPtr Flatten(const FlattenOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_FLATTEN_H_

@@ -1,0 +1,112 @@
+#include "common/learn/nn/functional.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/nn/call_order.h"
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+
+FunctionalLayer::FunctionalLayer(LayerOutputs inputs, LayerOutputs outputs,
+                                 const FunctionalOptions& options)
+    : Layer(options.name),
+      inputs_(std::move(inputs)),
+      outputs_(std::move(outputs)) {
+  absl::StatusOr<internal::CallOrder> order =
+      internal::OrderCalls(inputs_, outputs_);
+  if (!order.ok()) {
+    status_ = order.status();
+    return;
+  }
+  calls_ = std::move(order->calls);
+  for (LayerPtr& layer : order->layers) AddLayer(std::move(layer));
+}
+
+int FunctionalLayer::input_count() const {
+  return status_.ok() ? static_cast<int>(inputs_.size()) : kAnyCount;
+}
+
+int FunctionalLayer::output_count() const {
+  return status_.ok() ? static_cast<int>(outputs_.size()) : 1;
+}
+
+std::vector<TensorType> FunctionalLayer::input_types() const {
+  std::vector<TensorType> types;
+  for (const LayerOutput& input : inputs_) {
+    if (input.call() == nullptr || !input.call()->inputs.empty()) return {};
+    const std::vector<TensorType> type = input.call()->layer->input_types();
+    if (type.size() != 1) return {};
+    types.push_back(type.front());
+  }
+  return types;
+}
+
+std::vector<std::string> FunctionalLayer::output_names() const {
+  std::vector<std::string> names;
+  for (const LayerOutput& output : outputs_) {
+    std::string name =
+        output.call() == nullptr ? "" : output.call()->layer->name();
+    const auto namesakes = std::count(names.begin(), names.end(), name);
+    if (namesakes > 0) absl::StrAppend(&name, "_", namesakes);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+LayerOutput FunctionalLayer::OutputOf(absl::string_view layer_name) const {
+  for (const std::shared_ptr<const LayerCall>& call : calls_) {
+    if (call->layer->name() == layer_name) return LayerOutput(call, 0);
+  }
+  return LayerOutput();
+}
+
+std::vector<Value> FunctionalLayer::CallMany(absl::Span<const Value> inputs,
+                                             const CallContext& context) {
+  if (!status_.ok()) {
+    inputs.front().builder()->ReportError(status_);
+    return std::vector<Value>(output_count());
+  }
+  absl::flat_hash_map<LayerOutput, Value> values;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const LayerCall& call = *inputs_[i].call();
+    values[inputs_[i]] =
+        call.inputs.empty() ? (*call.layer)(inputs[i], context) : inputs[i];
+  }
+  for (const std::shared_ptr<const LayerCall>& call : calls_) {
+    if (call->inputs.empty()) continue;
+    std::vector<Value> arguments;
+    for (const LayerOutput& input : call->inputs) {
+      arguments.push_back(values[input]);
+    }
+    CallContext inner = context;
+    inner.training = call->training.value_or(context.training);
+    const std::vector<Value> results = call->layer->CallAll(arguments, inner);
+    for (size_t i = 0; i < results.size(); ++i) {
+      values.emplace(LayerOutput(call, static_cast<int>(i)), results[i]);
+    }
+  }
+  std::vector<Value> outputs;
+  for (const LayerOutput& output : outputs_) outputs.push_back(values[output]);
+  return outputs;
+}
+
+LayerPtrTo<FunctionalLayer> Functional(LayerOutputs inputs,
+                                       LayerOutputs outputs,
+                                       const FunctionalOptions& options) {
+  return std::make_shared<FunctionalLayer>(std::move(inputs),
+                                           std::move(outputs), options);
+}
+
+}  // namespace muster

@@ -1,0 +1,36 @@
+#ifndef COMMON_LEARN_NN_IMAGE_RESCALING_H_
+#define COMMON_LEARN_NN_IMAGE_RESCALING_H_
+
+#include <string>
+
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+
+struct RescalingOptions {
+  double offset = 0;
+  std::string name = "";
+};
+
+// x * scale + offset, as floats.
+class RescalingLayer : public Layer {
+ public:
+  RescalingLayer(double scale, const RescalingOptions& options)
+      : Layer(options.name), scale_(scale), offset_(options.offset) {}
+
+ protected:
+  bool keeps_mask() const override { return true; }
+  Precision precision() const override { return Precision::kFloat32; }
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const double scale_;
+  const double offset_;
+};
+
+// Equivalent to: keras.layers.Rescaling.
+LayerPtr Rescaling(double scale, const RescalingOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_IMAGE_RESCALING_H_

@@ -1,0 +1,52 @@
+#ifndef COMMON_LEARN_NN_IMAGE_RESIZING_H_
+#define COMMON_LEARN_NN_IMAGE_RESIZING_H_
+
+#include <cstdint>
+#include <string>
+
+#include "common/compute/ops/image_ops.h"
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+
+struct ResizingOptions {
+  Interpolation interpolation = Interpolation::kBilinear;
+  // Cuts the largest part of the wanted proportions out of the middle first,
+  // where the image would otherwise be distorted.
+  bool crop_to_aspect_ratio = false;
+  // Or puts the image in the middle of the smallest of those proportions.
+  bool pad_to_aspect_ratio = false;
+  double fill_value = 0;  // Of what is added.
+  std::string name = "";
+};
+
+// Images [batch, height, width, channels] to another height and width. The
+// dtype stays: integers are interpolated as floats and rounded.
+class ResizingLayer : public Layer {
+ public:
+  ResizingLayer(int64_t height, int64_t width, const ResizingOptions& options)
+      : Layer(options.name),
+        height_(height),
+        width_(width),
+        options_(options) {}
+
+ protected:
+  Precision precision() const override { return Precision::kFloat32; }
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  Value CropToAspectRatio(Value x) const;
+  Value PadToAspectRatio(Value x) const;
+
+  const int64_t height_;
+  const int64_t width_;
+  const ResizingOptions options_;
+};
+
+// Equivalent to: keras.layers.Resizing with antialias=False.
+LayerPtr Resizing(int64_t height, int64_t width,
+                  const ResizingOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_IMAGE_RESIZING_H_

@@ -1,0 +1,45 @@
+#ifndef COMMON_LEARN_NN_INPUT_H_
+#define COMMON_LEARN_NN_INPUT_H_
+
+#include <string>
+#include <vector>
+
+#include "common/compute/graph/graph_builder.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+
+struct InputLayerOptions {
+  DType dtype = DType::kFloat32;
+  std::string name = "";
+};
+
+// Where data enters a model. Numbers of another dtype are converted; another
+// shape is a mistake.
+class InputLayer : public Layer {
+ public:
+  InputLayer(const Shape& shape, const InputLayerOptions& options);
+
+  // With the batch first, whose extent is unknown.
+  std::vector<TensorType> input_types() const override { return {type_}; }
+  std::string kind() const override { return "InputLayer"; }
+
+ protected:
+  Precision precision() const override { return Precision::kAsTheyCome; }
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  TensorType type_;
+};
+
+// Of one example: without the batch. Extents may be Shape::kUnknown.
+//
+// Equivalent to: keras.Input.
+LayerOutput Input(const Shape& shape, const InputLayerOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_INPUT_H_

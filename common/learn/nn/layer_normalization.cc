@@ -1,0 +1,85 @@
+#include "common/learn/nn/layer_normalization.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/ops.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+namespace {
+
+// Ascending and counted from the front; empty when they are no axes of one
+// example's features.
+std::vector<int64_t> FeatureAxes(const std::vector<int64_t>& axes, int rank) {
+  std::vector<int64_t> features;
+  for (const int64_t axis : axes) {
+    features.push_back(axis < 0 ? axis + rank : axis);
+  }
+  std::sort(features.begin(), features.end());
+  const bool are_distinct =
+      std::adjacent_find(features.begin(), features.end()) == features.end();
+  const bool are_in_range =
+      !features.empty() && features.front() >= 1 && features.back() < rank;
+  if (!are_distinct || !are_in_range) features.clear();
+  return features;
+}
+
+}  // namespace
+
+void LayerNormalizationLayer::Build(const Shape& input) {
+  Shape shape;
+  for (const int64_t axis : FeatureAxes(options_.axis, input.rank())) {
+    shape.AddDim(input.dim(static_cast<int>(axis)));
+  }
+  if (options_.scale) {
+    gamma_ = AddWeight("gamma", shape, options_.gamma_initializer,
+                       {.regularizer = options_.gamma_regularizer});
+  }
+  if (options_.center) {
+    beta_ = AddWeight("beta", shape, options_.beta_initializer,
+                      {.regularizer = options_.beta_regularizer});
+  }
+}
+
+Value LayerNormalizationLayer::Call(Value x, const CallContext&) {
+  const std::vector<int64_t> axes =
+      FeatureAxes(options_.axis, x.shape().rank());
+  if (axes.empty()) {
+    x.builder()->ReportError(absl::InvalidArgumentError(absl::StrCat(
+        "LayerNormalization: [", absl::StrJoin(options_.axis, ", "),
+        "] are no axes of the features of an input of type ",
+        x.type().ToString())));
+    return Value();
+  }
+  if (x.dtype() != DType::kFloat64) x = Cast(x, DType::kFloat32);
+
+  // Features stand where the input has them, with 1 for all other axes.
+  std::vector<int64_t> broadcast(x.shape().rank(), 1);
+  for (const int64_t axis : axes) {
+    broadcast[axis] = x.shape().dim(static_cast<int>(axis));
+  }
+  const auto spread = [&](Value weight) {
+    return Reshape(Cast(weight, x.dtype()), broadcast);
+  };
+  const Value centred = x - Mean(x, axes, {.keep_dims = true});
+  const Value variance = Mean(Square(centred), axes, {.keep_dims = true});
+  Value y = centred * Rsqrt(variance + options_.epsilon);
+  if (options_.scale) y = y * spread(gamma_);
+  if (options_.center) y = y + spread(beta_);
+  return y;
+}
+
+LayerPtr LayerNormalization(const LayerNormalizationOptions& options) {
+  return std::make_shared<LayerNormalizationLayer>(options);
+}
+
+}  // namespace muster

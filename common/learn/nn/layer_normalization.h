@@ -1,0 +1,53 @@
+#ifndef COMMON_LEARN_NN_LAYER_NORMALIZATION_H_
+#define COMMON_LEARN_NN_LAYER_NORMALIZATION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/learn/nn/initializers.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/regularizers.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+
+struct LayerNormalizationOptions {
+  // The axes of one example's features, normalized together; negative ones
+  // count from the back. Never the batch's.
+  std::vector<int64_t> axis = {-1};
+  double epsilon = 1e-3;  // Added to the variance.
+  bool center = true;     // Adds beta.
+  bool scale = true;      // Multiplies by gamma.
+  proto::Initializer beta_initializer = Zeros();
+  proto::Initializer gamma_initializer = Ones();
+  Regularizer beta_regularizer = {};
+  Regularizer gamma_regularizer = {};
+  std::string name = "";
+};
+
+// Each example's features brought to mean 0 and variance 1, then to a mean and
+// a deviation that are learned. Computed in float32 or wider.
+class LayerNormalizationLayer : public Layer {
+ public:
+  explicit LayerNormalizationLayer(const LayerNormalizationOptions& options)
+      : Layer(options.name), options_(options) {}
+
+ protected:
+  bool keeps_mask() const override { return true; }
+  Precision precision() const override { return Precision::kFloat32; }
+  void Build(const Shape& input) override;
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const LayerNormalizationOptions options_;
+  Weight gamma_;
+  Weight beta_;
+};
+
+// Equivalent to: keras.layers.LayerNormalization.
+LayerPtr LayerNormalization(const LayerNormalizationOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_LAYER_NORMALIZATION_H_

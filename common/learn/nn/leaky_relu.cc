@@ -1,0 +1,56 @@
+#include "common/learn/nn/leaky_relu.h"
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/ops.h"
+#include "common/core/tensor/shape.h"
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+
+Value LeakyReLULayer::Call(Value x, const CallContext&) {
+  if (!(negative_slope_ >= 0)) {
+    x.builder()->ReportError(absl::InvalidArgumentError(
+        absl::StrCat("LeakyReLU: negative_slope is ", negative_slope_,
+                     ", expected 0 or more")));
+    return Value();
+  }
+  return LeakyRelu(x, negative_slope_);
+}
+
+LayerPtr LeakyReLU(const LeakyReLUOptions& options) {
+  return std::make_shared<LeakyReLULayer>(options);
+}
+
+void PReLULayer::Build(const Shape& input) {
+  Shape shape(input.dims().subspan(input.rank() > 0 ? 1 : 0));
+  for (const int64_t axis : options_.shared_axes) {
+    // Call() refuses others.
+    if (axis >= 1 && axis < input.rank()) {
+      shape.set_dim(static_cast<int>(axis) - 1, 1);
+    }
+  }
+  alpha_ = AddWeight("alpha", shape, options_.alpha_initializer);
+}
+
+Value PReLULayer::Call(Value x, const CallContext&) {
+  for (const int64_t axis : options_.shared_axes) {
+    if (axis >= 1 && axis < x.shape().rank()) continue;
+    x.builder()->ReportError(absl::InvalidArgumentError(
+        absl::StrCat("PReLU: shared_axes has ", axis,
+                     ", which is no axis of one example of ",
+                     x.type().ToString(), "; they count from 1")));
+    return Value();
+  }
+  return Relu(x) - alpha_ * Relu(-x);
+}
+
+LayerPtr PReLU(const PReLUOptions& options) {
+  return std::make_shared<PReLULayer>(options);
+}
+
+}  // namespace muster

@@ -1,0 +1,66 @@
+#ifndef COMMON_LEARN_NN_LEAKY_RELU_H_
+#define COMMON_LEARN_NN_LEAKY_RELU_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/learn/nn/initializers.h"
+#include "common/learn/nn/layer.h"
+#include "proto/variable.pb.h"
+
+// Layers that let a part of what is below zero through.
+namespace muster {
+
+struct LeakyReLUOptions {
+  double negative_slope = 0.3;
+  std::string name = "";
+};
+
+// x, or negative_slope * x below zero.
+class LeakyReLULayer : public Layer {
+ public:
+  explicit LeakyReLULayer(const LeakyReLUOptions& options)
+      : Layer(options.name), negative_slope_(options.negative_slope) {}
+
+ protected:
+  bool keeps_mask() const override { return true; }
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const double negative_slope_;
+};
+
+// Equivalent to: keras.layers.LeakyReLU.
+LayerPtr LeakyReLU(const LeakyReLUOptions& options = {});
+
+struct PReLUOptions {
+  proto::Initializer alpha_initializer = Zeros();
+  // Axes along which all positions have one slope, as {1, 2} of images.
+  std::vector<int64_t> shared_axes = {};
+  std::string name = "";
+};
+
+// x, or alpha * x below zero, with an alpha that is learned for each position
+// of an example.
+class PReLULayer : public Layer {
+ public:
+  explicit PReLULayer(const PReLUOptions& options)
+      : Layer(options.name), options_(options) {}
+
+ protected:
+  bool keeps_mask() const override { return true; }
+  void Build(const Shape& input) override;
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const PReLUOptions options_;
+  Weight alpha_;
+};
+
+// Equivalent to: keras.layers.PReLU.
+LayerPtr PReLU(const PReLUOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_LEAKY_RELU_H_

@@ -1,0 +1,130 @@
+#include "common/learn/nn/losses.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/ops.h"
+#include "common/core/tensor/shape.h"
+#include "common/learn/nn/loss.h"
+#include "common/learn/nn/sample_weights.h"
+
+namespace muster {
+namespace {
+
+using internal::AlignLabels;
+using internal::AlignSparseLabels;
+
+// Keras' keras.config.epsilon(): probabilities stay this far from 0 and 1.
+constexpr double kEpsilon = 1e-7;
+
+Value ClipProbabilities(Value x) {
+  return Minimum(Maximum(x, kEpsilon), 1 - kEpsilon);
+}
+
+// Whether the predictions have a known number of classes; reports if not.
+bool HasClasses(Value y_pred, absl::string_view loss) {
+  if (!y_pred.ok()) return false;
+  const Shape& shape = y_pred.shape();
+  if (shape.rank() > 0 && shape.dims().back() != Shape::kUnknown) return true;
+  y_pred.builder()->ReportError(absl::InvalidArgumentError(
+      absl::StrCat(loss, ": expected predictions [batch, classes], got ",
+                   y_pred.type().ToString())));
+  return false;
+}
+
+// Means over the features; predictions without any are their own mean.
+Value MeanOfFeatures(Value x) {
+  return x.ok() && x.shape().rank() > 1 ? Mean(x, {-1}) : x;
+}
+
+Value BinaryCrossentropyOf(Value y_true, Value y_pred,
+                           const CrossentropyOptions& options) {
+  y_true = AlignLabels(y_true, y_pred);
+  if (options.label_smoothing > 0) {
+    y_true =
+        y_true * (1 - options.label_smoothing) + 0.5 * options.label_smoothing;
+  }
+  if (options.from_logits) {
+    return MeanOfFeatures(SigmoidCrossEntropy(y_pred, y_true));
+  }
+  y_pred = ClipProbabilities(y_pred);
+  return MeanOfFeatures(
+      -(y_true * Log(y_pred) + (1.0 - y_true) * Log(1.0 - y_pred)));
+}
+
+Value CategoricalCrossentropyOf(Value y_true, Value y_pred,
+                                const CrossentropyOptions& options) {
+  if (!HasClasses(y_pred, "categorical_crossentropy")) return Value();
+  y_true = AlignLabels(y_true, y_pred);
+  if (options.label_smoothing > 0) {
+    const double class_count =
+        static_cast<double>(y_pred.shape().dims().back());
+    y_true = y_true * (1 - options.label_smoothing) +
+             options.label_smoothing / class_count;
+  }
+  if (options.from_logits) return SoftmaxCrossEntropy(y_pred, y_true);
+  y_pred = y_pred / Sum(y_pred, {-1}, {.keep_dims = true});
+  return -Sum(y_true * Log(ClipProbabilities(y_pred)), {-1});
+}
+
+Value SparseCrossentropyOf(Value y_true, Value y_pred, bool from_logits) {
+  if (!HasClasses(y_pred, "sparse_categorical_crossentropy")) return Value();
+  y_true = AlignSparseLabels(y_true, y_pred);
+  // Normalizes once more, as Keras does.
+  const Value logits = from_logits ? y_pred : Log(ClipProbabilities(y_pred));
+  return SparseSoftmaxCrossEntropy(logits, y_true);
+}
+
+}  // namespace
+
+Loss MeanSquaredError(const LossOptions& options) {
+  return Loss(
+      "mean_squared_error",
+      [](Value y_true, Value y_pred) {
+        return MeanOfFeatures(
+            SquaredDifference(y_pred, AlignLabels(y_true, y_pred)));
+      },
+      options.reduction);
+}
+
+Loss MeanAbsoluteError(const LossOptions& options) {
+  return Loss(
+      "mean_absolute_error",
+      [](Value y_true, Value y_pred) {
+        return MeanOfFeatures(Abs(y_pred - AlignLabels(y_true, y_pred)));
+      },
+      options.reduction);
+}
+
+Loss BinaryCrossentropy(const CrossentropyOptions& options) {
+  return Loss(
+      "binary_crossentropy",
+      [options](Value y_true, Value y_pred) {
+        return BinaryCrossentropyOf(y_true, y_pred, options);
+      },
+      options.reduction);
+}
+
+Loss CategoricalCrossentropy(const CrossentropyOptions& options) {
+  return Loss(
+      "categorical_crossentropy",
+      [options](Value y_true, Value y_pred) {
+        return CategoricalCrossentropyOf(y_true, y_pred, options);
+      },
+      options.reduction);
+}
+
+Loss SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options) {
+  const Loss loss(
+      "sparse_categorical_crossentropy",
+      [from_logits = options.from_logits](Value y_true, Value y_pred) {
+        return SparseCrossentropyOf(y_true, y_pred, from_logits);
+      },
+      options.reduction);
+  return options.ignore_class.has_value()
+             ? loss.IgnoringClass(*options.ignore_class)
+             : loss;
+}
+
+}  // namespace muster

@@ -1,0 +1,153 @@
+#include "common/learn/nn/merge.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/ops.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/masks.h"
+
+namespace muster {
+namespace {
+
+Value Merge(MergeFunction function, Value a, Value b) {
+  switch (function) {
+    case MergeFunction::kAdd:
+    case MergeFunction::kAverage:
+      return a + b;
+    case MergeFunction::kSubtract:
+      return a - b;
+    case MergeFunction::kMultiply:
+      return a * b;
+    case MergeFunction::kMaximum:
+      return Maximum(a, b);
+    case MergeFunction::kMinimum:
+      return Minimum(a, b);
+  }
+  return Value();
+}
+
+// The positions that count in one of the inputs or more. A poisoned value where
+// those are all.
+Value CountedInAny(absl::Span<const Value> inputs, const Masks& masks) {
+  Value any = masks.Find(inputs.front());
+  for (const Value& input : inputs.subspan(1)) {
+    const Value mask = masks.Find(input);
+    if (!any.ok() || !mask.ok()) return Value();
+    any = LogicalOr(any, mask);
+  }
+  return any;
+}
+
+// The mask of `x` where there is one, or one by which all of it counts.
+Value MaskOrAll(Value x, const Masks& masks) {
+  const Value mask = masks.Find(x);
+  if (mask.ok()) return mask;
+  const int rank = x.shape().rank();
+  std::vector<int64_t> extents(rank, -1);
+  extents.back() = 1;
+  const Value first = Slice(x, std::vector<int64_t>(rank, 0), extents);
+  return Equal(OnesLike(Squeeze(first, {-1})), 1.0);
+}
+
+}  // namespace
+
+std::string MergeLayer::kind() const {
+  switch (function_) {
+    case MergeFunction::kAdd:
+      return "Add";
+    case MergeFunction::kSubtract:
+      return "Subtract";
+    case MergeFunction::kMultiply:
+      return "Multiply";
+    case MergeFunction::kAverage:
+      return "Average";
+    case MergeFunction::kMaximum:
+      return "Maximum";
+    case MergeFunction::kMinimum:
+      return "Minimum";
+  }
+  return "Merge";
+}
+
+std::vector<Value> MergeLayer::CallMany(absl::Span<const Value> inputs,
+                                        const CallContext& context) {
+  const bool takes_two = function_ == MergeFunction::kSubtract;
+  if (inputs.size() < 2 || (takes_two && inputs.size() > 2)) {
+    inputs.front().builder()->ReportError(absl::InvalidArgumentError(
+        absl::StrCat(kind(), " ", name(), ": expected ",
+                     takes_two ? "two inputs" : "two inputs or more", ", got ",
+                     inputs.size())));
+    return {Value()};
+  }
+  Value merged = inputs.front();
+  for (const Value& input : inputs.subspan(1)) {
+    merged = Merge(function_, merged, input);
+  }
+  if (function_ == MergeFunction::kAverage) {
+    merged = merged / static_cast<double>(inputs.size());
+  }
+  context.masks->Set(merged, CountedInAny(inputs, *context.masks));
+  return {merged};
+}
+
+LayerPtr Add(const MergeOptions& options) {
+  return std::make_shared<MergeLayer>(MergeFunction::kAdd, options);
+}
+
+LayerPtr Subtract(const MergeOptions& options) {
+  return std::make_shared<MergeLayer>(MergeFunction::kSubtract, options);
+}
+
+LayerPtr Multiply(const MergeOptions& options) {
+  return std::make_shared<MergeLayer>(MergeFunction::kMultiply, options);
+}
+
+LayerPtr Average(const MergeOptions& options) {
+  return std::make_shared<MergeLayer>(MergeFunction::kAverage, options);
+}
+
+LayerPtr Maximum(const MergeOptions& options) {
+  return std::make_shared<MergeLayer>(MergeFunction::kMaximum, options);
+}
+
+LayerPtr Minimum(const MergeOptions& options) {
+  return std::make_shared<MergeLayer>(MergeFunction::kMinimum, options);
+}
+
+std::vector<Value> ConcatenateLayer::CallMany(absl::Span<const Value> inputs,
+                                              const CallContext& context) {
+  const Value joined = Concat(inputs, axis_);
+  if (joined.ok()) context.masks->Set(joined, MaskOf(inputs, *context.masks));
+  return {joined};
+}
+
+Value ConcatenateLayer::MaskOf(absl::Span<const Value> inputs,
+                               const Masks& masks) const {
+  bool has_mask = false;
+  for (const Value& input : inputs) {
+    const Value mask = masks.Find(input);
+    if (!mask.ok()) continue;
+    has_mask = true;
+    if (mask.shape().rank() != input.shape().rank() - 1) return Value();
+  }
+  if (!has_mask) return Value();
+  const int rank = inputs.front().shape().rank();
+  const int64_t axis = axis_ < 0 ? axis_ + rank : axis_;
+  if (axis == rank - 1) return CountedInAny(inputs, masks);
+  std::vector<Value> each;
+  for (const Value& input : inputs) each.push_back(MaskOrAll(input, masks));
+  return Concat(each, axis);
+}
+
+LayerPtr Concatenate(const ConcatenateOptions& options) {
+  return std::make_shared<ConcatenateLayer>(options);
+}
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+#ifndef COMMON_LEARN_NN_METRIC_H_
+#define COMMON_LEARN_NN_METRIC_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/learn/nn/loss.h"
+
+namespace muster {
+
+// What tells how well a model does. Two functions: one adds nodes that compute
+// a batch's statistics, numbers that add up over batches, replicas and workers;
+// one makes the metric's value from their sum. So a metric needs no variables,
+// and steps may finish in any order.
+//
+// Equivalent to: keras.metrics.Metric. A value, cheap to copy.
+class Metric {
+ public:
+  // float32 of any fixed shape. `sample_weight` belongs to no graph when there
+  // are neither weights nor a mask.
+  using Statistics =
+      std::function<Value(Value y_true, Value y_pred, Value sample_weight)>;
+  using Result = std::function<double(absl::Span<const double> statistics)>;
+
+  Metric(absl::string_view name, Statistics statistics, Result result);
+
+  // The weighted mean of the losses of examples.
+  Metric(const Loss& loss);  // NOLINT: a loss is a metric.
+
+  const std::string& name() const { return name_; }
+  Metric Named(absl::string_view name) const;
+  // The same metric, but padding counts like everything else.
+  Metric IgnoringMasks() const;
+
+  // A mask, as Masks has it, is a weight of 0 for padding: the function is
+  // handed it as such, or multiplied into the weights that there are. Weights
+  // or a mask that belong to no graph are none.
+  Value StatisticsOf(Value y_true, Value y_pred) const;
+  Value StatisticsOf(Value y_true, Value y_pred, Value sample_weight) const;
+  Value StatisticsOf(Value y_true, Value y_pred, Value sample_weight,
+                     Value mask) const;
+  // 0 when nothing has been seen.
+  double ResultOf(absl::Span<const double> statistics) const {
+    return result_(statistics);
+  }
+
+ private:
+  std::string name_;
+  Statistics statistics_;
+  Result result_;
+  bool heeds_masks_ = true;
+};
+
+// Statistics and result of a weighted mean: {sum, count}.
+Value MeanStatistics(Value values, Value sample_weight);
+Value MeanStatistics(Value values);
+double MeanResult(absl::Span<const double> statistics);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_METRIC_H_

@@ -1,0 +1,88 @@
+#include "common/learn/nn/metrics.h"
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/strings/string_view.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/ops.h"
+#include "common/core/tensor/dtype.h"
+#include "common/learn/nn/metric.h"
+#include "common/learn/nn/sample_weights.h"
+
+namespace muster {
+namespace {
+
+using internal::AlignLabels;
+using internal::AlignSparseLabels;
+
+// Which predictions are right: bool or 0 and 1, one for each label.
+using Matches = std::function<Value(Value y_true, Value y_pred)>;
+
+Metric MeanOfMatches(absl::string_view name, Matches matches) {
+  return Metric(
+      name,
+      [matches](Value y_true, Value y_pred, Value sample_weight) {
+        return MeanStatistics(matches(y_true, y_pred), sample_weight);
+      },
+      MeanResult);
+}
+
+Value IsInTopK(Value class_numbers, Value y_pred, int64_t k) {
+  if (!class_numbers.ok() || !y_pred.ok()) return Value();
+  if (y_pred.shape().rank() == 2) return InTopK(y_pred, class_numbers, k);
+  const Value rows = Reshape(y_pred, {-1, y_pred.shape().dims().back()});
+  const Value is_in = InTopK(rows, Reshape(class_numbers, {-1}), k);
+  return ReshapeLike(is_in, class_numbers);
+}
+
+}  // namespace
+
+Metric MeanOfPredictions(absl::string_view name) {
+  return Metric(
+      name,
+      [](Value, Value y_pred, Value sample_weight) {
+        return MeanStatistics(y_pred, sample_weight);
+      },
+      MeanResult);
+}
+
+Metric BinaryAccuracy(const BinaryAccuracyOptions& options) {
+  const double threshold = options.threshold;
+  return MeanOfMatches(
+      "binary_accuracy", [threshold](Value y_true, Value y_pred) {
+        y_true = AlignLabels(y_true, y_pred);
+        return Equal(y_true, Cast(y_pred > threshold, y_true.dtype()));
+      });
+}
+
+Metric CategoricalAccuracy() {
+  return MeanOfMatches("categorical_accuracy", [](Value y_true, Value y_pred) {
+    return Equal(ArgMax(y_true, -1), ArgMax(y_pred, -1));
+  });
+}
+
+Metric SparseCategoricalAccuracy() {
+  return MeanOfMatches(
+      "sparse_categorical_accuracy", [](Value y_true, Value y_pred) {
+        const Value labels = AlignSparseLabels(y_true, y_pred);
+        return Equal(Cast(labels, DType::kInt64), ArgMax(y_pred, -1));
+      });
+}
+
+Metric TopKCategoricalAccuracy(const TopKOptions& options) {
+  return MeanOfMatches("top_k_categorical_accuracy",
+                       [k = options.k](Value y_true, Value y_pred) {
+                         return IsInTopK(ArgMax(y_true, -1), y_pred, k);
+                       });
+}
+
+Metric SparseTopKCategoricalAccuracy(const TopKOptions& options) {
+  return MeanOfMatches("sparse_top_k_categorical_accuracy",
+                       [k = options.k](Value y_true, Value y_pred) {
+                         return IsInTopK(AlignSparseLabels(y_true, y_pred),
+                                         y_pred, k);
+                       });
+}
+
+}  // namespace muster

@@ -1,0 +1,27 @@
+#include "common/learn/nn/minimize.h"
+
+#include <string>
+#include <vector>
+
+#include "common/compute/autodiff/gradients.h"
+#include "common/compute/ops/variable_ops.h"
+
+namespace muster {
+
+void Minimize(Value loss, absl::Span<const Weight> weights,
+              const ApplyGradientOptions& options) {
+  std::vector<std::string> names;
+  names.reserve(weights.size());
+  for (const Weight& weight : weights) names.push_back(weight.name());
+  const std::vector<Gradient> gradients = VariableGradients(loss, names);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (gradients[i].sparse.has_value()) {
+      ApplySparseGradient(weights[i].handle(), gradients[i].sparse->values,
+                          gradients[i].sparse->indices, options);
+    } else if (gradients[i].exists()) {
+      ApplyGradient(weights[i].handle(), gradients[i].dense, options);
+    }
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,187 @@
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/compute/autodiff/gradients.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/ops.h"
+#include "common/compute/ops/testing/graph_interpreter.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/nn/activations.h"
+#include "common/learn/nn/dense.h"
+#include "common/learn/nn/dtype_policy.h"
+#include "common/learn/nn/embedding.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/layer_normalization.h"
+#include "common/learn/nn/losses.h"
+#include "common/learn/nn/sequential.h"
+#include "common/learn/nn/weight.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+// What calling the layer on an input of this type gives.
+DType OutputDType(const LayerPtr& layer, const TensorType& input) {
+  GraphBuilder builder(&BuiltinOps(), "test");
+  layer->SetPath("layer");
+  const Value y = (*layer)(builder.Parameter("x", input), kInference);
+  EXPECT_OK(builder.status());
+  return y.ok() ? y.dtype() : DType::kInvalid;
+}
+
+const TensorType kBatch = {DType::kFloat32, {Shape::kUnknown, 4}};
+
+TEST(DTypePolicyTest, LayersTakeThePolicyOfTheirTime) {
+  EXPECT_EQ(OutputDType(Dense(3), kBatch), DType::kFloat32);
+  {
+    const DTypePolicyScope scope(kMixedBfloat16Policy);
+    EXPECT_EQ(OutputDType(Dense(3), kBatch), DType::kBfloat16);
+    const LayerPtr exact = Dense(3);
+    exact->set_dtype_policy(kFloat32Policy);
+    EXPECT_EQ(OutputDType(exact, kBatch), DType::kFloat32);
+  }
+  EXPECT_EQ(OutputDType(Dense(3), kBatch), DType::kFloat32);
+}
+
+TEST(DTypePolicyTest, VariablesStayFloat32) {
+  const DTypePolicyScope scope(kMixedBfloat16Policy);
+  const LayerPtr layer = Dense(3);
+  OutputDType(layer, kBatch);
+  for (const Weight& weight : layer->weights()) {
+    EXPECT_EQ(weight.handle().type.dtype, DType::kFloat32) << weight.name();
+  }
+}
+
+TEST(DTypePolicyTest, FloatLayersTakeBfloat16) {
+  const LayerPtr layer = Dense(3);
+  EXPECT_EQ(OutputDType(layer, {DType::kBfloat16, {Shape::kUnknown, 4}}),
+            DType::kFloat32);
+}
+
+TEST(DTypePolicyTest, IntegersBecomeWhatTheLayerComputesIn) {
+  const DTypePolicyScope scope(kMixedBfloat16Policy);
+  EXPECT_EQ(OutputDType(Dense(3), {DType::kUint8, {Shape::kUnknown, 4}}),
+            DType::kBfloat16);
+}
+
+TEST(DTypePolicyTest, LookupsGiveWhatTheLayerComputesIn) {
+  const DTypePolicyScope scope(kMixedBfloat16Policy);
+  EXPECT_EQ(OutputDType(Embedding(10, 4), {DType::kInt32, {Shape::kUnknown}}),
+            DType::kBfloat16);
+}
+
+TEST(DTypePolicyTest, ModelsLeaveTheirInputsToTheirLayers) {
+  const DTypePolicyScope scope(kMixedBfloat16Policy);
+  const LayerPtr first = Dense(3);
+  first->set_dtype_policy(kFloat32Policy);
+  const LayerPtr model = Sequential({first});
+  EXPECT_EQ(OutputDType(model, kBatch), DType::kFloat32);
+  EXPECT_EQ(OutputDType(model, {DType::kUint8, {Shape::kUnknown, 4}}),
+            DType::kFloat32);
+}
+
+// 256 + 1 is 256 in bfloat16, so that a mean taken in it would be wrong.
+TEST(DTypePolicyTest, LayerNormalizationComputesInFloat32) {
+  const DTypePolicyScope scope(kMixedBfloat16Policy);
+  const LayerPtr layer = LayerNormalization({.center = false, .scale = false});
+  layer->SetPath("layer");
+  ASSERT_OK_AND_ASSIGN(
+      const Tensor y,
+      Evaluate(
+          [&](const std::vector<Value>& inputs) {
+            return Cast((*layer)(inputs[0], kInference), DType::kFloat32);
+          },
+          {Tensor::FromValues<float>({1, 4}, {257, 259, 261, 263})}));
+  const std::vector<float> wanted = {-1.3414, -0.4471, 0.4471, 1.3414};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_NEAR(y.flat<float>()[i], wanted[i], 0.01);
+  }
+}
+
+TEST(DTypePolicyTest, NamesAreKeras) {
+  EXPECT_EQ(DTypePolicyName(kMixedBfloat16Policy), "mixed_bfloat16");
+  ASSERT_OK_AND_ASSIGN(const DTypePolicy policy,
+                       ParseDTypePolicy("mixed_bfloat16"));
+  EXPECT_EQ(policy, kMixedBfloat16Policy);
+  EXPECT_THAT(ParseDTypePolicy("mixed_float16"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("expected float32 or mixed_bfloat16")));
+}
+
+Tensor RandomTensor(const Shape& shape, double scale, uint64_t key) {
+  Tensor tensor(DType::kFloat32, shape);
+  RandomStream random(key);
+  for (float& element : tensor.mutable_flat<float>()) {
+    element = static_cast<float>(
+        scale *
+        (UnitFloat(static_cast<uint32_t>(random.Next64() >> 32)) * 2 - 1));
+  }
+  return tensor;
+}
+
+// The loss and the gradients of a network of this policy, on fixed numbers.
+std::vector<Tensor> LossAndGradients(const DTypePolicy& policy) {
+  const DTypePolicyScope scope(policy);
+  const LayerPtr model =
+      Sequential({Dense(32, {.activation = Activation::kTanh}),
+                  LayerNormalization(), Dense(5)});
+  model->SetPath("");
+  const InterpretOptions options = {
+      .run = {.variables = {
+                  {"dense/kernel", RandomTensor({16, 32}, 0.4, 1)},
+                  {"dense/bias", RandomTensor({32}, 0.1, 2)},
+                  {"layer_normalization/gamma", RandomTensor({32}, 1, 3)},
+                  {"layer_normalization/beta", RandomTensor({32}, 0.1, 4)},
+                  {"dense_1/kernel", RandomTensor({32, 5}, 0.3, 5)},
+                  {"dense_1/bias", RandomTensor({5}, 0.1, 6)}}}};
+  const auto results = EvaluateAll(
+      [&](const std::vector<Value>& inputs) {
+        const Value y = (*model)(inputs[0], kTraining);
+        const Value loss = MeanSquaredError()(inputs[1], y);
+        std::vector<Value> outputs = {loss};
+        for (const Weight& weight : model->weights()) {
+          const std::vector<std::string> names = {weight.name()};
+          outputs.push_back(
+              DenseGradient(VariableGradients(loss, names)[0],
+                            ReadVariable(*loss.builder(), weight.handle())));
+        }
+        return outputs;
+      },
+      {RandomTensor({24, 16}, 1, 7), RandomTensor({24, 5}, 1, 8)}, options);
+  EXPECT_OK(results);
+  return results.ok() ? *results : std::vector<Tensor>();
+}
+
+TEST(DTypePolicyTest, GradientsAreFloat32AndCloseToThoseOfFloat32) {
+  const std::vector<Tensor> wanted = LossAndGradients(kFloat32Policy);
+  const std::vector<Tensor> got = LossAndGradients(kMixedBfloat16Policy);
+  ASSERT_EQ(wanted.size(), 7u);
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    ASSERT_EQ(got[i].type(), wanted[i].type());
+    double difference = 0;
+    double norm = 0;
+    for (int64_t k = 0; k < wanted[i].element_count(); ++k) {
+      const double a = got[i].ElementAsDouble(k);
+      const double b = wanted[i].ElementAsDouble(k);
+      difference += (a - b) * (a - b);
+      norm += b * b;
+    }
+    EXPECT_LT(std::sqrt(difference), 0.02 * std::sqrt(norm)) << "result " << i;
+    EXPECT_GT(difference, 0) << "result " << i;
+  }
+}
+
+}  // namespace
+}  // namespace muster

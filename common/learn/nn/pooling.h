@@ -1,0 +1,87 @@
+#ifndef COMMON_LEARN_NN_POOLING_H_
+#define COMMON_LEARN_NN_POOLING_H_
+
+#include <optional>
+#include <string>
+
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/window.h"
+
+// One value for each window of an image [batch, height, width, channels], or
+// for each image.
+namespace muster {
+
+struct Pooling2DOptions {
+  std::optional<Size2D> strides = std::nullopt;  // Unset: the pool's size.
+  Padding padding = Padding::kValid;
+  std::string name = "";
+};
+
+class MaxPooling2DLayer : public Layer {
+ public:
+  MaxPooling2DLayer(Size2D pool_size, const Pooling2DOptions& options)
+      : Layer(options.name), pool_size_(pool_size), options_(options) {}
+
+ protected:
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const Size2D pool_size_;
+  const Pooling2DOptions options_;
+};
+
+// Padding does not count.
+class AveragePooling2DLayer : public Layer {
+ public:
+  AveragePooling2DLayer(Size2D pool_size, const Pooling2DOptions& options)
+      : Layer(options.name), pool_size_(pool_size), options_(options) {}
+
+ protected:
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const Size2D pool_size_;
+  const Pooling2DOptions options_;
+};
+
+struct GlobalPooling2DOptions {
+  bool keepdims =
+      false;  // [batch, 1, 1, channels] instead of [batch, channels].
+  std::string name = "";
+};
+
+class GlobalMaxPooling2DLayer : public Layer {
+ public:
+  explicit GlobalMaxPooling2DLayer(const GlobalPooling2DOptions& options)
+      : Layer(options.name), keepdims_(options.keepdims) {}
+
+ protected:
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const bool keepdims_;
+};
+
+class GlobalAveragePooling2DLayer : public Layer {
+ public:
+  explicit GlobalAveragePooling2DLayer(const GlobalPooling2DOptions& options)
+      : Layer(options.name), keepdims_(options.keepdims) {}
+
+ protected:
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const bool keepdims_;
+};
+
+// Equivalent to: the classes of these names in keras.layers.
+LayerPtr MaxPooling2D(Size2D pool_size = 2,
+                      const Pooling2DOptions& options = {});
+LayerPtr AveragePooling2D(Size2D pool_size = 2,
+                          const Pooling2DOptions& options = {});
+LayerPtr GlobalMaxPooling2D(const GlobalPooling2DOptions& options = {});
+LayerPtr GlobalAveragePooling2D(const GlobalPooling2DOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_POOLING_H_

@@ -1,0 +1,222 @@
+#include "common/learn/nn/recurrent/recurrent.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/ops.h"
+#include "common/compute/ops/testing/graph_interpreter.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/core/tensor/tensor_codec.h"
+#include "common/learn/nn/activations.h"
+#include "common/learn/nn/dropout.h"
+#include "common/learn/nn/embedding.h"
+#include "common/learn/nn/initializers.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/recurrent/recurrent_layer.h"
+#include "common/learn/nn/sequential.h"
+#include "common/learn/nn/weight.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::StatusOr<Graph> Trace(const LayerPtr& layer,
+                            const std::vector<TensorType>& types,
+                            const CallContext& context = kInference) {
+  if (layer->path().empty()) layer->SetPath("layer");
+  GraphBuilder builder(&BuiltinOps(), "test");
+  std::vector<Value> inputs;
+  for (const TensorType& type : types) {
+    inputs.push_back(builder.Parameter("x", type));
+  }
+  for (const Value& output : layer->CallAll(inputs, context)) {
+    builder.AddResult(output);
+  }
+  return std::move(builder).Build();
+}
+
+const TensorType kBatch = {DType::kFloat32, {Shape::kUnknown, 5, 3}};
+
+std::vector<LayerPtr> AllKinds(const SequenceOptions& options = {}) {
+  return {SimpleRNN(2, {.sequence = options}), LSTM(2, {.sequence = options}),
+          GRU(2, {.sequence = options})};
+}
+
+TEST(RecurrentTest, WeightsAreNamedAsInKeras) {
+  const LayerPtr layer = LSTM(2);
+  layer->SetPath("lstm");
+  ASSERT_OK(Trace(layer, {kBatch}));
+  std::vector<std::string> names;
+  for (const Weight& weight : layer->weights()) names.push_back(weight.name());
+  EXPECT_THAT(names, ElementsAre("lstm/lstm_cell/kernel",
+                                 "lstm/lstm_cell/recurrent_kernel",
+                                 "lstm/lstm_cell/bias"));
+}
+
+TEST(RecurrentTest, ShapesFollowTheOptions) {
+  for (const LayerPtr& layer : AllKinds()) {
+    ASSERT_OK_AND_ASSIGN(const Graph graph, Trace(layer, {kBatch}));
+    EXPECT_EQ(graph.TypeOf(graph.results[0]).shape,
+              Shape({Shape::kUnknown, 2}));
+  }
+  for (const LayerPtr& layer :
+       AllKinds({.return_sequences = true, .return_state = true})) {
+    ASSERT_OK_AND_ASSIGN(const Graph graph, Trace(layer, {kBatch}));
+    EXPECT_EQ(graph.results.size(), layer->kind() == "LSTM" ? 3u : 2u);
+    EXPECT_EQ(graph.TypeOf(graph.results[0]).shape,
+              Shape({Shape::kUnknown, 5, 2}));
+    EXPECT_EQ(graph.TypeOf(graph.results[1]).shape,
+              Shape({Shape::kUnknown, 2}));
+  }
+}
+
+// One product for the inputs of all times, and one for each time's state.
+TEST(RecurrentTest, InputsAreProjectedTogether) {
+  for (const LayerPtr& layer : AllKinds()) {
+    ASSERT_OK_AND_ASSIGN(const Graph graph, Trace(layer, {kBatch}));
+    int products = 0;
+    for (const Node& node : graph.nodes) products += node.op == "MatMul";
+    EXPECT_EQ(products, 1 + 5) << layer->kind();
+  }
+}
+
+TEST(RecurrentTest, TheForgetGateStartsOpen) {
+  const LayerPtr layer = LSTM(2);
+  ASSERT_OK(Trace(layer, {kBatch}));
+  ASSERT_OK_AND_ASSIGN(
+      const Tensor bias,
+      DecodeTensor(layer->weights()[2].spec().initializer().value()));
+  EXPECT_THAT(bias.flat<float>(), ElementsAre(0, 0, 1, 1, 0, 0, 0, 0));
+  EXPECT_THAT(
+      Trace(LSTM(2, {.bias_initializer = RandomNormal()}), {kBatch}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("constant")));
+}
+
+// With h = h * scale + 1 and no kernel, each time shows the same mask.
+TEST(RecurrentTest, RecurrentDropoutIsTheSameAtEveryTime) {
+  const LayerPtr layer =
+      SimpleRNN(40, {.activation = Activation::kLinear,
+                     .sequence = {.recurrent_dropout = 0.5}});
+  layer->SetPath("layer");
+  Tensor identity = Tensor::Zeros(DType::kFloat32, {40, 40});
+  for (int i = 0; i < 40; ++i) identity.mutable_flat<float>()[i * 41] = 1;
+  const InterpretOptions options = {
+      .run = {
+          .step_seed = 3,
+          .variables = {{"layer/simple_rnn_cell/kernel",
+                         Tensor::Zeros(DType::kFloat32, {1, 40})},
+                        {"layer/simple_rnn_cell/recurrent_kernel", identity},
+                        {"layer/simple_rnn_cell/bias",
+                         Tensor::Full(DType::kFloat32, {40}, 1)}}}};
+  ASSERT_OK_AND_ASSIGN(
+      const Tensor y,
+      Evaluate(
+          [&](const std::vector<Value>& inputs) {
+            return (*layer)(inputs[0], kTraining);
+          },
+          {Tensor::Zeros(DType::kFloat32, {2, 3, 1})}, options));
+  // 1 where the mask is 0, and 2 (2 (1) + 1) + 1 = 7 where it is 1 / 0.5.
+  EXPECT_THAT(y.flat<float>(), Each(testing::AnyOf(1.0f, 7.0f)));
+  EXPECT_THAT(y.flat<float>(), testing::Contains(1.0f));
+  EXPECT_THAT(y.flat<float>(), testing::Contains(7.0f));
+}
+
+TEST(RecurrentTest, DropoutIsForTrainingAlone) {
+  for (const LayerPtr& layer :
+       AllKinds({.dropout = 0.5, .recurrent_dropout = 0.5})) {
+    ASSERT_OK_AND_ASSIGN(const Graph inference, Trace(layer, {kBatch}));
+    EXPECT_THAT(inference.ToString(), testing::Not(HasSubstr("StepSeed")));
+    ASSERT_OK_AND_ASSIGN(const Graph training,
+                         Trace(layer, {kBatch}, kTraining));
+    EXPECT_THAT(training.ToString(), HasSubstr("StepSeed"));
+  }
+}
+
+// Ids and the weights of an embedding of 2 numbers and a GRU of 3 units.
+const Tensor kIds = Tensor::FromValues<int32_t>({2, 4}, {1, 0, 2, 0,  //
+                                                         0, 3, 0, 0});
+
+Tensor Ramp(const Shape& shape) {
+  Tensor tensor(DType::kFloat32, shape);
+  int i = 0;
+  for (float& x : tensor.mutable_flat<float>()) {
+    x = 0.3f * static_cast<float>(++i % 7) - 0.8f;
+  }
+  return tensor;
+}
+
+// What `trace` gives for the ids, with weights that do not depend on it.
+absl::StatusOr<Tensor> RunOnIds(const std::function<Value(Value ids)>& trace) {
+  return Evaluate(
+      [&](const std::vector<Value>& inputs) { return trace(inputs[0]); },
+      {kIds},
+      {.run = {.variables = {{"embedding/embeddings", Ramp({4, 2})},
+                             {"gru/gru_cell/kernel", Ramp({2, 9})},
+                             {"gru/gru_cell/recurrent_kernel", Ramp({3, 9})},
+                             {"gru/gru_cell/bias", Ramp({2, 9})}}}});
+}
+
+TEST(RecurrentTest, PaddingOfEmbeddingsIsPassedOver) {
+  for (const bool return_sequences : {false, true}) {
+    const SequenceOptions sequence = {.return_sequences = return_sequences};
+    const auto model = [&](bool mask_zero) {
+      const LayerPtr layer =
+          Sequential({Embedding(4, 2, {.mask_zero = mask_zero}), Dropout(0),
+                      GRU(3, {.sequence = sequence})});
+      layer->SetPath("");
+      return layer;
+    };
+    const LayerPtr masked = model(true);
+    const LayerPtr unmasked = model(false);
+    ASSERT_OK_AND_ASSIGN(const Tensor got,
+                         RunOnIds([&](Value ids) { return (*masked)(ids); }));
+    ASSERT_OK_AND_ASSIGN(
+        const Tensor wanted, RunOnIds([&](Value ids) {
+          const Value x = (*unmasked->layers()[0])(ids);
+          const std::vector<Value> inputs = {x, NotEqual(ids, 0)};
+          return (*unmasked->layers()[2])(inputs);
+        }));
+    ASSERT_OK_AND_ASSIGN(const Tensor all,
+                         RunOnIds([&](Value ids) { return (*unmasked)(ids); }));
+    const std::vector<float> got_values(got.flat<float>().begin(),
+                                        got.flat<float>().end());
+    EXPECT_THAT(wanted.flat<float>(), testing::ElementsAreArray(got_values));
+    EXPECT_THAT(all.flat<float>(),
+                testing::Not(testing::ElementsAreArray(got_values)));
+  }
+}
+
+TEST(RecurrentTest, MistakesSayWhatWasExpected) {
+  const auto refused = [](const std::string& why) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why));
+  };
+  const TensorType state = {DType::kFloat32, {Shape::kUnknown, 2}};
+  EXPECT_THAT(Trace(LSTM(0), {kBatch}), refused("at least 1 unit"));
+  EXPECT_THAT(
+      Trace(GRU(2), {{DType::kFloat32, {Shape::kUnknown, Shape::kUnknown, 3}}}),
+      refused("known number of times"));
+  EXPECT_THAT(Trace(GRU(2), {{DType::kFloat32, {Shape::kUnknown, 3}}}),
+              refused("[batch, time, features]"));
+  EXPECT_THAT(Trace(LSTM(2), {kBatch, state}), refused("2 initial states"));
+  EXPECT_THAT(Trace(GRU(2), {kBatch, {DType::kBool, {Shape::kUnknown}}}),
+              refused("mask [batch, time]"));
+  EXPECT_THAT(Trace(GRU(2, {.sequence = {.dropout = 1}}), {kBatch}),
+              refused("[0, 1)"));
+}
+
+}  // namespace
+}  // namespace muster

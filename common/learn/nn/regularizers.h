@@ -1,0 +1,51 @@
+#ifndef COMMON_LEARN_NN_REGULARIZERS_H_
+#define COMMON_LEARN_NN_REGULARIZERS_H_
+
+#include <functional>
+#include <utility>
+
+#include "common/compute/graph/graph_builder.h"
+
+// Penalties on weights that training adds to the loss. Names, defaults and
+// numerics are those of keras.regularizers.
+namespace muster {
+
+// What a weight costs, as a scalar of its dtype. A value, cheap to copy.
+//
+//   Dense(10, {.kernel_regularizer = L2(1e-4)})
+//
+// One of one's own is a function:
+//
+//   Regularizer([](Value weight) { return Sum(Abs(weight)) * 0.1; })
+//
+// Equivalent to: keras.regularizers.Regularizer.
+class Regularizer {
+ public:
+  using Penalty = std::function<Value(Value weight)>;
+
+  Regularizer() = default;  // None; false as a bool.
+  explicit Regularizer(Penalty penalty) : penalty_(std::move(penalty)) {}
+
+  explicit operator bool() const { return penalty_ != nullptr; }
+  Value operator()(Value weight) const { return penalty_(weight); }
+
+ private:
+  Penalty penalty_;
+};
+
+// l1 * sum(|w|)
+Regularizer L1(double l1 = 0.01);
+// l2 * sum(w^2)
+Regularizer L2(double l2 = 0.01);
+
+struct L1L2Options {
+  double l1 = 0;
+  double l2 = 0;
+};
+// Both. A factor that is not a number or negative is reported where the weight
+// is used.
+Regularizer L1L2(const L1L2Options& options);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_REGULARIZERS_H_

@@ -1,0 +1,38 @@
+#ifndef COMMON_LEARN_NN_RELU_H_
+#define COMMON_LEARN_NN_RELU_H_
+
+#include <optional>
+#include <string>
+
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+
+struct ReLUOptions {
+  std::optional<double> max_value = std::nullopt;  // Unset: none.
+  double negative_slope = 0;
+  double threshold = 0;
+  std::string name = "";
+};
+
+// max_value where x >= max_value, x where threshold <= x, and below that
+// negative_slope * (x - threshold).
+class ReLULayer : public Layer {
+ public:
+  explicit ReLULayer(const ReLUOptions& options)
+      : Layer(options.name), options_(options) {}
+
+ protected:
+  bool keeps_mask() const override { return true; }
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const ReLUOptions options_;
+};
+
+// Equivalent to: keras.layers.ReLU.
+LayerPtr ReLU(const ReLUOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_RELU_H_

@@ -1,0 +1,56 @@
+#ifndef COMMON_LEARN_NN_RESHAPE_H_
+#define COMMON_LEARN_NN_RESHAPE_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/learn/nn/layer.h"
+
+// The same elements of each example in another arrangement. The batch stays
+// where it is and is not counted.
+namespace muster {
+
+struct ReshapeOptions {
+  std::string name = "";
+};
+
+class ReshapeLayer : public Layer {
+ public:
+  ReshapeLayer(std::vector<int64_t> target_shape, const ReshapeOptions& options)
+      : Layer(options.name), target_shape_(std::move(target_shape)) {}
+
+ protected:
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const std::vector<int64_t> target_shape_;
+};
+
+// One extent may be -1: it follows from the others.
+//
+// Equivalent to: keras.layers.Reshape.
+LayerPtr Reshape(std::vector<int64_t> target_shape,
+                 const ReshapeOptions& options = {});
+
+class PermuteLayer : public Layer {
+ public:
+  PermuteLayer(std::vector<int64_t> dims, const ReshapeOptions& options)
+      : Layer(options.name), dims_(std::move(dims)) {}
+
+ protected:
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const std::vector<int64_t> dims_;
+};
+
+// Axes count from 1: Permute({2, 1}) swaps the first two behind the batch.
+//
+// Equivalent to: keras.layers.Permute.
+LayerPtr Permute(std::vector<int64_t> dims, const ReshapeOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_RESHAPE_H_

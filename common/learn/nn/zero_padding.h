@@ -1,0 +1,49 @@
+#ifndef COMMON_LEARN_NN_ZERO_PADDING_H_
+#define COMMON_LEARN_NN_ZERO_PADDING_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+
+// Rows and columns around an image: `1` on every side; `{1, 2}` above and
+// below, left and right; `{{0, 1}, {2, 3}}` {above, below}, {left, right}.
+struct Margins2D {
+  Margins2D(int64_t all) : Margins2D(all, all) {}  // NOLINT: see above.
+  Margins2D(int64_t height, int64_t width)
+      : Margins2D({height, height}, {width, width}) {}
+  Margins2D(std::array<int64_t, 2> height, std::array<int64_t, 2> width)
+      : height(height), width(width) {}
+
+  std::array<int64_t, 2> height;
+  std::array<int64_t, 2> width;
+};
+
+struct ZeroPadding2DOptions {
+  std::string name = "";
+};
+
+// Of images [batch, height, width, channels].
+class ZeroPadding2DLayer : public Layer {
+ public:
+  ZeroPadding2DLayer(const Margins2D& padding,
+                     const ZeroPadding2DOptions& options)
+      : Layer(options.name), padding_(padding) {}
+
+ protected:
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  const Margins2D padding_;
+};
+
+// Equivalent to: keras.layers.ZeroPadding2D.
+LayerPtr ZeroPadding2D(const Margins2D& padding = 1,
+                       const ZeroPadding2DOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_ZERO_PADDING_H_

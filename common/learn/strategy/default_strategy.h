@@ -1,0 +1,58 @@
+#ifndef COMMON_LEARN_STRATEGY_DEFAULT_STRATEGY_H_
+#define COMMON_LEARN_STRATEGY_DEFAULT_STRATEGY_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/variables/local_variable_store.h"
+#include "common/compute/variables/variable_store.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/strategy/replica/replica_operations.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/synchronous/replica_group.h"
+
+namespace muster {
+
+struct DefaultStrategyOptions {
+  // Threads that one operation may use; 0: as many as there are cores.
+  int thread_count = 0;
+  // Batches made ready ahead of the step; 0: none, and no thread for it.
+  int prefetch_batch_count = 2;
+};
+
+// One process, one replica, variables in memory: what training uses when
+// nothing else is said. Steps run one after another in the order of the data,
+// so the same seeds give the same bits.
+//
+// Equivalent to: tf.distribute.get_strategy() where no other is in scope.
+class DefaultStrategy final : public Strategy, public ReplicaOperations {
+ public:
+  //   kInvalidArgument  an option is out of range
+  static absl::StatusOr<std::unique_ptr<DefaultStrategy>> Create(
+      const DefaultStrategyOptions& options = {});
+
+  absl::string_view name() const override { return "default"; }
+  int num_replicas_in_sync() const override { return 1; }
+  bool draws_from_copies() const override { return false; }
+  VariableStore& variables() override { return variables_; }
+
+  // Loops must not outlive the strategy.
+  absl::StatusOr<std::unique_ptr<StepLoop>> CreateLoop(const Graph& step,
+                                                       const Dataset& dataset,
+                                                       LoopKind kind) override;
+
+ private:
+  DefaultStrategy(std::unique_ptr<ReplicaGroup> group,
+                  const DefaultStrategyOptions& options);
+
+  const DefaultStrategyOptions options_;
+  const std::unique_ptr<ReplicaGroup> group_;  // Of one.
+  LocalVariableStore variables_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_DEFAULT_STRATEGY_H_

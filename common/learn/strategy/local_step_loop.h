@@ -1,0 +1,66 @@
+#ifndef COMMON_LEARN_STRATEGY_LOCAL_STEP_LOOP_H_
+#define COMMON_LEARN_STRATEGY_LOCAL_STEP_LOOP_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/runtime/executable.h"
+#include "common/compute/variables/variable_store.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/strategy/strategy.h"
+
+namespace muster {
+
+// Steps that run one after another on this machine, in the order of the data:
+// each element is seen once, and the same seeds give the same bits.
+//
+// Not thread-safe.
+class LocalStepLoop final : public StepLoop {
+ public:
+  struct Options {
+    // Threads that one operation may use.
+    int thread_count = 1;
+    // Batches made ready ahead of the step; 0: none, and no thread for it.
+    int prefetch_batch_count = 0;
+  };
+
+  // `variables` is borrowed.
+  //   as Executable::Compile(), and for mistakes in the dataset
+  static absl::StatusOr<std::unique_ptr<StepLoop>> Create(
+      const Graph& step, const Dataset& dataset, VariableStore* variables,
+      const Options& options);
+
+  absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
+  bool StopWhen(std::function<bool()> is_to_stop) override {
+    is_to_stop_ = std::move(is_to_stop);
+    return true;
+  }
+  StepPosition position() const override { return position_; }
+  absl::Status Seek(const StepPosition& position) override;
+
+ private:
+  LocalStepLoop(std::unique_ptr<Executable> step, Dataset dataset)
+      : step_(std::move(step)), dataset_(std::move(dataset)) {}
+
+  absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
+
+  const std::unique_ptr<Executable> step_;
+  const Dataset dataset_;
+  std::unique_ptr<DatasetIterator> iterator_;  // Null between epochs.
+  StepPosition position_;
+  std::function<bool()> is_to_stop_;  // May be empty.
+  // Handed back to whoever filled them, so that their memory is used again.
+  Element element_;
+  std::vector<Tensor> results_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_LOCAL_STEP_LOOP_H_

@@ -1,0 +1,35 @@
+#include "common/learn/strategy/mirrored_strategy.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/strategy/logical_devices.h"
+#include "common/learn/strategy/synchronous/local_replicas.h"
+#include "common/learn/strategy/synchronous/replica_group.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<MirroredStrategy>> MirroredStrategy::Create(
+    const MirroredStrategyOptions& options) {
+  const std::vector<std::string> all = {"cpu:0"};
+  ASSIGN_OR_RETURN(
+      const std::vector<LogicalDevice> devices,
+      ParseDevices(options.devices.empty() ? all : options.devices));
+  const int replica_count = static_cast<int>(devices.size());
+  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> group,
+                   MakeLocalReplicas(replica_count));
+  Options general{
+      .name = "mirrored",
+      .communication = options.communication,
+      .input = options.input,
+      .intra_op_thread_count =
+          ThreadsPerReplica(options.thread_count, replica_count),
+      .deterministic_micro_batches = options.deterministic_micro_batches,
+      .cross_device_ops = options.cross_device_ops};
+  RETURN_IF_ERROR(CheckOptions(*group, general));
+  return absl::WrapUnique(
+      new MirroredStrategy(std::move(group), std::move(general)));
+}
+
+}  // namespace muster

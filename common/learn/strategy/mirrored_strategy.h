@@ -1,0 +1,52 @@
+#ifndef COMMON_LEARN_STRATEGY_MIRRORED_STRATEGY_H_
+#define COMMON_LEARN_STRATEGY_MIRRORED_STRATEGY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/learn/strategy/communication_options.h"
+#include "common/learn/strategy/input/distributed_dataset.h"
+#include "common/learn/strategy/replica/cross_device_ops.h"
+#include "common/learn/strategy/synchronous/synchronous_strategy.h"
+
+namespace muster {
+
+struct MirroredStrategyOptions {
+  // One for each replica: {"cpu:0", "cpu:1"}. Empty: all there are, which is
+  // one CPU.
+  std::vector<std::string> devices = {};
+  CommunicationOptions communication = {};
+  // Threads that one operation of one replica may use; 0: the cores divided by
+  // the replicas.
+  int thread_count = 0;
+  InputOptions input = {};
+  // As SynchronousStrategy::Options.
+  int deterministic_micro_batches = 0;
+  // How Reduce() makes one value of the replicas' values; null:
+  // ReductionToOneDevice(). Gradients go by `communication`.
+  std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
+};
+
+// Replicas on devices of this process, each with a copy of all variables.
+//
+//   ASSIGN_OR_RETURN(auto strategy, MirroredStrategy::Create(
+//                                       {.devices = {"cpu:0", "cpu:1"}}));
+//
+// Equivalent to: tf.distribute.MirroredStrategy.
+class MirroredStrategy final : public SynchronousStrategy {
+ public:
+  //   kInvalidArgument, kUnimplemented  as ParseDevices(), and as
+  //                                     SynchronousStrategy::CheckOptions()
+  static absl::StatusOr<std::unique_ptr<MirroredStrategy>> Create(
+      const MirroredStrategyOptions& options = {});
+
+ private:
+  using SynchronousStrategy::SynchronousStrategy;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_MIRRORED_STRATEGY_H_

@@ -1,0 +1,227 @@
+#include "common/learn/strategy/multi_worker_mirrored_strategy.h"
+
+#include <algorithm>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/strategy/logical_devices.h"
+#include "common/learn/strategy/synchronous/local_replicas.h"
+#include "common/learn/strategy/synchronous/replica_group.h"
+#include "common/net/cluster/cluster_config.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/peers/group_error.h"
+#include "common/net/collectives/peers/group_transport.h"
+#include "common/net/collectives/peers/job_digest.h"
+#include "common/net/process/exit_code.h"
+#include "common/net/process/preemption_notice.h"
+#include "common/net/process/task_options.h"
+#include "common/net/process/version.h"
+#include "common/net/rpc/identity.h"
+#include "proto/peer_group.pb.h"
+
+namespace muster {
+namespace {
+
+constexpr char kName[] = "multi_worker_mirrored";
+
+// What the group's token, which is a secret, becomes a seed with.
+constexpr uint64_t kSeedTag = 0x73656564;
+
+JobDigest DigestOf(const Task& task,
+                   const MultiWorkerMirroredStrategyOptions& options) {
+  const CommunicationOptions& communication = options.communication;
+  JobDigest digest;
+  digest.Add("version of Muster", std::string(kVersion));
+  digest.Add(
+      "strategy",
+      absl::StrCat(
+          kName, "\nbytes_per_pack: ", communication.bytes_per_pack,
+          "\ndeterministic_micro_batches: ",
+          options.deterministic_micro_batches, "\nauto_shard_policy: ",
+          std::string(AutoShardPolicyName(options.input.auto_shard_policy))));
+  const std::optional<uint64_t> seed = task.options().seed;
+  digest.Add("--seed", seed.has_value() ? absl::StrCat(*seed) : "not given");
+  for (const auto& [name, text] : options.agreed) digest.Add(name, text);
+  return digest;
+}
+
+PeerGroup::Options GroupOptions(
+    const Task& task, const MultiWorkerMirroredStrategyOptions& options,
+    int replicas_per_task) {
+  const TaskOptions& flags = task.options();
+  PeerGroup::Options group;
+  group.config = flags.config;
+  group.identity = task.identity();
+  group.listen_address = flags.listen_address;
+  group.replicas_per_task = replicas_per_task;
+  group.digest = DigestOf(task, options);
+  group.shared_memory = flags.shared_memory;
+  group.raw_sockets = flags.raw_sockets;
+  group.implementation = options.communication.implementation;
+  group.startup_timeout = flags.startup_timeout;
+  // Silence is noticed a few heartbeats after the timeout.
+  group.heartbeat_interval = flags.peer_timeout / 12;
+  group.heartbeat_timeout = flags.peer_timeout * 3 / 4;
+  group.hang_report_interval = flags.hang_report_interval;
+  return group;
+}
+
+// What the process of a task ends with whose group has ended with `status`.
+absl::Status WithGroupExitCode(const absl::Status& status) {
+  const auto kind = GroupErrorKindOf(status);
+  if (!kind.has_value()) return status;
+  switch (*kind) {
+    case GroupErrorKind::kPeerLost:
+    case GroupErrorKind::kLeftBehind:
+      return WithExitCode(status, ExitCode::kRestartMe);
+    case GroupErrorKind::kDisagreement:
+    case GroupErrorKind::kDuplicateTask:
+      return WithExitCode(status, ExitCode::kUsage);
+    case GroupErrorKind::kPeerFailed: {
+      // A peer that obeyed a signal was in good health, and so is its place.
+      const ExitCode peers = ExitCodeOf(status);
+      const bool was_stopped =
+          peers == ExitCode::kInterrupted || peers == ExitCode::kTerminated;
+      return was_stopped ? WithExitCode(status, ExitCode::kRestartMe) : status;
+    }
+  }
+  return status;
+}
+
+absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
+    Task& task, const MultiWorkerMirroredStrategyOptions& options,
+    int replicas_per_task) {
+  absl::StatusOr<std::unique_ptr<PeerGroup>> joined =
+      PeerGroup::Join(GroupOptions(task, options, replicas_per_task),
+                      task.network(), Clock::Real());
+  if (!joined.ok()) return WithGroupExitCode(joined.status());
+  const std::shared_ptr<PeerGroup> peers = *std::move(joined);
+  task.OnJobEnd(
+      [peers, timeout = options.end_timeout](const absl::Status& status) {
+        // All have agreed to end: nobody has failed, and nobody is lost.
+        const bool is_agreed = PreemptionNotice::OfProcess().was_obeyed();
+        const absl::Status end =
+            peers->Leave(is_agreed ? absl::OkStatus() : status, timeout);
+        return WithGroupExitCode(end.ok() ? status : end);
+      });
+  task.OnInterrupt([peers] {
+    peers->Fail(WithExitCode(
+        absl::CancelledError("training was told to stop by a signal"),
+        ExitCode::kTerminated));
+  });
+  return peers;
+}
+
+absl::StatusOr<std::unique_ptr<ReplicaGroup>> ReplicasOf(
+    const std::shared_ptr<PeerGroup>& peers, int replica_count) {
+  ReplicaGroup::Communicators communicators;
+  for (int i = 0; i < replica_count; ++i) {
+    communicators.emplace_back(peers, peers->communicator(i));
+  }
+  return ReplicaGroup::Create(std::move(communicators),
+                              {.worker_index = peers->task_rank(),
+                               .worker_count = peers->task_count()});
+}
+
+std::vector<std::string> DevicesOf(
+    const MultiWorkerMirroredStrategyOptions& options) {
+  if (options.devices.empty()) return {"cpu:0"};
+  return options.devices;
+}
+
+int ReplicaCountOf(const MultiWorkerMirroredStrategyOptions& options) {
+  return static_cast<int>(DevicesOf(options).size());
+}
+
+// What a worker alone and one of several have in common.
+SynchronousStrategy::Options GeneralOptions(
+    const MultiWorkerMirroredStrategyOptions& options) {
+  return {.name = kName,
+          .communication = options.communication,
+          .input = options.input,
+          .intra_op_thread_count =
+              ThreadsPerReplica(options.thread_count, ReplicaCountOf(options)),
+          .deterministic_micro_batches = options.deterministic_micro_batches};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
+MultiWorkerMirroredStrategy::Create(
+    Task& task, const MultiWorkerMirroredStrategyOptions& options) {
+  const ClusterConfig& config = task.options().config;
+  if (config.HasParameterServers()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.source, ": ", kName,
+        " trains on workers alone, and the cluster "
+        "is ",
+        config.cluster.ToString(),
+        "; take \"ps\" out of it, or train with parameter_server"));
+  }
+  MultiWorkerMirroredStrategyOptions settings = options;
+  if (settings.thread_count == 0) {
+    settings.thread_count =
+        std::max(1, task.options().thread_count / ReplicaCountOf(options));
+  }
+  if (config.IsAlone()) return CreateAlone(settings);
+
+  RETURN_IF_ERROR(ParseDevices(DevicesOf(settings)).status());
+  const int replica_count = ReplicaCountOf(settings);
+  ASSIGN_OR_RETURN(const std::shared_ptr<PeerGroup> peers,
+                   JoinGroup(task, settings, replica_count));
+  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> replicas,
+                   ReplicasOf(peers, replica_count));
+  Options general = GeneralOptions(settings);
+  general.overlaps_communication =
+      peers->plan().transport.kind() != proto::TransportPlan::SHARED_MEMORY;
+  general.note_activity = [peers](const char* activity, uint64_t step) {
+    peers->NoteActivity(activity, step);
+  };
+  RETURN_IF_ERROR(CheckOptions(*replicas, general));
+  return absl::WrapUnique(new MultiWorkerMirroredStrategy(
+      peers, std::move(replicas), std::move(general)));
+}
+
+absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
+MultiWorkerMirroredStrategy::CreateAlone(
+    const MultiWorkerMirroredStrategyOptions& options) {
+  RETURN_IF_ERROR(ParseDevices(DevicesOf(options)).status());
+  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> replicas,
+                   MakeLocalReplicas(ReplicaCountOf(options)));
+  Options general = GeneralOptions(options);
+  RETURN_IF_ERROR(CheckOptions(*replicas, general));
+  return absl::WrapUnique(new MultiWorkerMirroredStrategy(
+      nullptr, std::move(replicas), std::move(general)));
+}
+
+MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(
+    std::shared_ptr<PeerGroup> peers, std::unique_ptr<ReplicaGroup> replicas,
+    Options options)
+    : SynchronousStrategy(std::move(replicas), std::move(options)),
+      peers_(std::move(peers)) {}
+
+bool MultiWorkerMirroredStrategy::is_chief() const {
+  return peers_ == nullptr || peers_->task_rank() == 0;
+}
+
+std::optional<uint64_t> MultiWorkerMirroredStrategy::shared_seed() const {
+  if (peers_ == nullptr) return std::nullopt;
+  return FoldIn(peers_->plan().token, kSeedTag);
+}
+
+StrategyReport MultiWorkerMirroredStrategy::Report() const {
+  StrategyReport report;
+  if (peers_ == nullptr) return report;
+  for (const GroupPlan::Member& member : peers_->plan().members) {
+    report.tasks.push_back(absl::StrCat(
+        member.identity.ToString(), " ", member.address, " incarnation ",
+        IncarnationString(member.identity.incarnation)));
+  }
+  return report;
+}
+
+}  // namespace muster

@@ -1,0 +1,122 @@
+#ifndef COMMON_LEARN_STRATEGY_REPLICA_DISTRIBUTED_VARIABLE_H_
+#define COMMON_LEARN_STRATEGY_REPLICA_DISTRIBUTED_VARIABLE_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/variable_ops.h"
+#include "common/compute/variables/variable_store.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/strategy/strategy.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+
+// When the copies of a variable that replicas hold become one.
+//
+// Equivalent to: tf.VariableSynchronization.
+enum class VariableSynchronization {
+  kAuto,  // kOnWrite.
+  kNone,  // Refused where there are copies.
+  // Every copy takes every update, so that they are always equal.
+  kOnWrite,
+  // A replica updates its own copy; reading across replicas aggregates.
+  kOnRead,
+};
+
+// How what replicas bring becomes one value.
+//
+// Equivalent to: tf.VariableAggregation.
+enum class VariableAggregation {
+  kNone,  // Replicas bring nothing of their own.
+  kSum,
+  kMean,
+  kOnlyFirstReplica,
+};
+
+struct VariableOptions {
+  // Unset: true, but for kOnRead.
+  std::optional<bool> trainable = std::nullopt;
+  VariableSynchronization synchronization = VariableSynchronization::kAuto;
+  VariableAggregation aggregation = VariableAggregation::kNone;
+  DType dtype = DType::kFloat32;
+  proto::Initializer initializer = {};  // Zeros.
+};
+
+// A variable of a strategy, for loops of one's own. In a step function it is a
+// replica's: Read() is this replica's copy, and updates of a kOnWrite variable
+// are exchanged as its aggregation says. Outside it is that of all replicas.
+//
+// A value, cheap to copy; copies are the same variable. It must not outlive the
+// strategy.
+//
+// Equivalent to: tf.Variable under a strategy's scope.
+class DistributedVariable {
+ public:
+  DistributedVariable() = default;  // No variable.
+
+  const std::string& name() const { return handle_.name; }
+  const VariableHandle& handle() const { return handle_; }
+  bool trainable() const { return trainable_; }
+  VariableSynchronization synchronization() const { return synchronization_; }
+  VariableAggregation aggregation() const { return aggregation_; }
+
+  // In a step function. What cannot be is reported to the builder, or when the
+  // step is compiled: replicas that assign to a variable without aggregation.
+  Value Read(GraphBuilder& builder) const;
+  void Assign(Value value) const;
+  void AssignAdd(Value value) const;
+  void AssignSub(Value value) const;
+  //   kUnimplemented  the variable is kOnRead
+  void ScatterUpdate(Value indices, Value rows) const;
+  void ScatterAdd(Value indices, Value rows) const;
+  void ScatterSub(Value indices, Value rows) const;
+
+  // Outside of a step function.
+  //   kInvalidArgument  the variable is kOnRead without aggregation
+  absl::StatusOr<Tensor> Read() const;
+  // Every copy takes `value`; of a kOnRead variable that is summed, its share.
+  //   kInvalidArgument  it has another type
+  absl::Status Assign(const Tensor& value) const;
+  // Every copy moves by `value`.
+  //   kInvalidArgument  it has another type; or the variable is kOnRead and
+  //                     summed, so that moving every copy would move it by
+  //                     several times as much
+  absl::Status AssignAdd(const Tensor& value) const;
+  absl::Status AssignSub(const Tensor& value) const;
+
+ private:
+  friend absl::StatusOr<DistributedVariable> CreateVariable(
+      Strategy& strategy, absl::string_view name, const Shape& shape,
+      const VariableOptions& options);
+
+  bool CanScatter(Value value) const;
+  absl::Status Move(UpdateKind kind, const Tensor& value) const;
+
+  VariableStore* store_ = nullptr;
+  VariableHandle handle_;
+  bool trainable_ = true;
+  VariableSynchronization synchronization_ = VariableSynchronization::kAuto;
+  VariableAggregation aggregation_ = VariableAggregation::kNone;
+};
+
+// Creates a variable on every replica; `strategy` is borrowed.
+//   kInvalidArgument     kOnRead and trainable; kNone under a strategy with
+//                        several replicas; no such synchronization or
+//                        aggregation; or the variable itself makes no sense
+//   kFailedPrecondition  another strategy is in scope, or this is the code of
+//                        a replica
+//   kAlreadyExists       the name exists with another type
+absl::StatusOr<DistributedVariable> CreateVariable(
+    Strategy& strategy, absl::string_view name, const Shape& shape,
+    const VariableOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_REPLICA_DISTRIBUTED_VARIABLE_H_

@@ -1,0 +1,145 @@
+#ifndef COMMON_LEARN_STRATEGY_REPLICA_REPLICA_OPERATIONS_H_
+#define COMMON_LEARN_STRATEGY_REPLICA_REPLICA_OPERATIONS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/strategy/input/distributed_dataset.h"
+#include "common/learn/strategy/replica/cross_device_ops.h"
+#include "common/learn/strategy/replica/distributed_values.h"
+#include "common/learn/strategy/replica/replica_runner.h"
+#include "common/learn/strategy/replica/step_function.h"
+#include "common/learn/strategy/synchronous/mirrored_variable_store.h"
+#include "common/learn/strategy/synchronous/replica_group.h"
+#include "common/net/collectives/reduce_op.h"
+
+namespace muster {
+
+// What a strategy whose replicas train in sync lets loops of one's own do:
+//
+//   ASSIGN_OR_RETURN(auto data, strategy->DistributeDataset(dataset));
+//   ASSIGN_OR_RETURN(auto iterator, data.MakeIterator());
+//   std::vector<ReplicaBatch> batch;
+//   while (true) {
+//     ASSIGN_OR_RETURN(const bool has_data, iterator->Next(&batch));
+//     if (!has_data) break;
+//     ASSIGN_OR_RETURN(auto losses, strategy->Run(step, batch));
+//     ASSIGN_OR_RETURN(Tensor loss,
+//                      strategy->Reduce(ReduceOp::kSum, losses[0]));
+//   }
+//
+// Where there are several workers, every one makes the same calls in the same
+// order, with arguments of the same types; what is reduced and gathered is that
+// of all, and comes out the same everywhere.
+//
+// All of it speaks to all replicas at once; inside of a step function, which is
+// one replica's, these calls are kFailedPrecondition, and ReplicaContext has
+// what to use there.
+//
+// Equivalent to: the methods of tf.distribute.Strategy. Thread-safe, as far as
+// calls that communicate come in one order.
+class ReplicaOperations {
+ public:
+  struct Options {
+    ReplicaRunner::Options runner;
+    InputOptions input;
+    // Null: ReductionToOneDevice().
+    std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
+  };
+
+  // As ReplicaRunner.
+  ReplicaOperations(ReplicaGroup* group, MirroredVariableStore* mirrored,
+                    LocalVariableStore* single, Options options);
+
+  ReplicaOperations(const ReplicaOperations&) = delete;
+  ReplicaOperations& operator=(const ReplicaOperations&) = delete;
+
+  // Runs `step` once on every replica, and returns its results, each by
+  // replica. A replica is given its own of what is PerReplica, and all are
+  // given the rest as it is.
+  //   kInvalidArgument  a PerReplica is not of the replicas of this process, or
+  //                     their dtypes or ranks differ
+  //   as ReplicaRunner::Run()
+  absl::StatusOr<std::vector<PerReplica>> Run(
+      const StepFunction& step, absl::Span<const DistributedValue> arguments);
+  absl::StatusOr<std::vector<PerReplica>> Run(const StepFunction& step) {
+    return Run(step, absl::Span<const DistributedValue>());
+  }
+
+  // The same on what a DistributedIterator gives, whose components are the
+  // first arguments. Rows draw random numbers by their place in the global
+  // batch; a replica without rows computes on none, and its updates count for
+  // nothing.
+  absl::StatusOr<std::vector<PerReplica>> Run(
+      const StepFunction& step, const std::vector<ReplicaBatch>& batch,
+      absl::Span<const DistributedValue> more_arguments = {});
+
+  // One value of those of all replicas, which have one shape.
+  //   kInvalidArgument  they differ in type, or what CrossDeviceOps says
+  absl::StatusOr<Tensor> Reduce(ReduceOp op, const DistributedValue& value);
+
+  // The same along `axes` of the values too, which are not kept: along the
+  // batch, axis 0, replicas may have different numbers of rows, or none. kMean
+  // is the mean of all elements, however they are divided.
+  //   kInvalidArgument  an axis is out of range or given twice, values differ
+  //                     elsewhere, or `op` is neither kSum nor kMean
+  absl::StatusOr<Tensor> Reduce(ReduceOp op, const DistributedValue& value,
+                                absl::Span<const int64_t> axes);
+
+  // The values one after another along `axis`, in replica order.
+  //   kInvalidArgument  values are scalars, or differ but for their extents
+  //                     along `axis`
+  absl::StatusOr<Tensor> Gather(const DistributedValue& value, int64_t axis);
+
+  // Those of this process.
+  std::vector<Tensor> LocalResults(const DistributedValue& value) const;
+
+  // One value for each replica of this process.
+  //   as `function`
+  absl::StatusOr<PerReplica> DistributeValuesFromFunction(
+      const ValueFunction& function) const;
+
+  // `dataset` is batched by the global batch size. See DistributeDataset() in
+  // common/learn/strategy/input/distributed_dataset.h.
+  absl::StatusOr<DistributedDataset> DistributeDataset(
+      const Dataset& dataset) const;
+  absl::StatusOr<DistributedDataset> DistributeDataset(
+      const Dataset& dataset, const InputOptions& options) const;
+  // `function` batches by one replica's batch size, for this worker.
+  absl::StatusOr<DistributedDataset> DistributeDatasetsFromFunction(
+      const DatasetFunction& function) const;
+
+  const CrossDeviceOps& cross_device_ops() const {
+    return *options_.cross_device_ops;
+  }
+
+ private:
+  bool SpansWorkers() const { return group_->worker_count() > 1; }
+  InputPlacement Placement() const;
+  absl::Status AddArguments(absl::Span<const DistributedValue> arguments,
+                            ReplicaRunner::Call* call) const;
+  // `values` of the replicas of this process; a value for all is that of each.
+  absl::StatusOr<PerReplica> ByReplica(const DistributedValue& value) const;
+  // In place, over the replicas of all workers.
+  absl::StatusOr<Tensor> AllReduce(ReduceOp op, const PerReplica& values);
+  // Types of the values of all replicas, or one error for all of them.
+  absl::StatusOr<std::vector<TensorType>> ExchangeTypes(
+      const PerReplica& values);
+  absl::StatusOr<std::vector<Tensor>> ValuesOfAll(
+      const PerReplica& values, absl::Span<const TensorType> types);
+
+  ReplicaGroup* const group_;
+  Options options_;
+  ReplicaRunner runner_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_REPLICA_REPLICA_OPERATIONS_H_

@@ -1,0 +1,98 @@
+#ifndef COMMON_LEARN_STRATEGY_REPLICA_REPLICA_RUNNER_H_
+#define COMMON_LEARN_STRATEGY_REPLICA_REPLICA_RUNNER_H_
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "common/compute/runtime/executable.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/strategy/communication_options.h"
+#include "common/learn/strategy/input/replica_batch.h"
+#include "common/learn/strategy/replica/distributed_values.h"
+#include "common/learn/strategy/replica/step_function.h"
+#include "common/learn/strategy/synchronous/mirrored_variable_store.h"
+#include "common/learn/strategy/synchronous/replica_group.h"
+#include "common/learn/strategy/synchronous/replica_step.h"
+
+namespace muster {
+
+// Runs step functions on the replicas of this process, in sync with those of
+// other processes, each time on what it is given: loops of one's own. A
+// function is traced once for each combination of argument types.
+//
+// Thread-safe; calls run one after another.
+class ReplicaRunner {
+ public:
+  struct Options {
+    int intra_op_thread_count = 1;
+    CommunicationOptions communication;
+    bool overlaps_communication = false;
+    // Functions of one combination of types that are kept; the one unused for
+    // longest makes room. The same on all workers.
+    int function_count_max = 64;
+  };
+
+  // What the replicas of this process are called with.
+  struct Call {
+    std::vector<TensorType> types;         // That the function is traced for.
+    std::vector<Element> arguments;        // By replica.
+    std::vector<bool> has_data;            // By replica.
+    std::vector<int64_t> example_offsets;  // By replica.
+  };
+
+  // All are borrowed. `single` is the variables of the only replica where
+  // `mirrored` is null.
+  ReplicaRunner(ReplicaGroup* group, MirroredVariableStore* mirrored,
+                LocalVariableStore* single, const Options& options);
+
+  // The results of the function, each by replica.
+  //   as StepFunction::TraceFor(), Executable and ReplicaStep; after an error
+  //   the replicas begin anew, with the variables of replica 0
+  absl::StatusOr<std::vector<PerReplica>> Run(const StepFunction& step,
+                                              const Call& call)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Replica {
+    std::unique_ptr<ReplicaStep> step;
+    std::unique_ptr<Executable> executable;  // Before what its session feeds.
+    std::vector<Tensor> results;
+  };
+  struct Compiled {
+    StepFunction function;  // Keeps the id from being given to another.
+    std::vector<TensorType> types;
+    std::vector<Replica> replicas;
+  };
+
+  absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Compiled*> FindCompiled(const StepFunction& step,
+                                         absl::Span<const TensorType> types)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Compiled> Compile(const StepFunction& step,
+                                   absl::Span<const TensorType> types)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Replica> CompileReplica(const Graph& graph, int replica) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  ReplicaGroup* const group_;
+  MirroredVariableStore* const mirrored_;
+  LocalVariableStore* const single_;
+  const Options options_;
+
+  absl::Mutex mutex_;
+  // Those that compiled_ uses, kept even if the group gets new ones.
+  ReplicaGroup::Communicators communicators_ ABSL_GUARDED_BY(mutex_);
+  std::list<Compiled> compiled_ ABSL_GUARDED_BY(mutex_);  // Last used first.
+  uint64_t run_count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_REPLICA_REPLICA_RUNNER_H_

@@ -1,0 +1,80 @@
+#ifndef COMMON_LEARN_STRATEGY_SYNCHRONOUS_AGGREGATED_UPDATE_H_
+#define COMMON_LEARN_STRATEGY_SYNCHRONOUS_AGGREGATED_UPDATE_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/compute/variables/variable_store.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/strategy/synchronous/row_gather.h"
+#include "common/net/collectives/communicator.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+
+// An update of a variable whose copies are always equal, made by all replicas
+// at once and not by gradients: what they bring becomes one value, by the
+// variable's aggregation. Not thread-safe.
+//
+// Equivalent to: assignments to tf.distribute's MirroredVariable in a replica
+// context.
+class AggregatedUpdate {
+ public:
+  //   kInvalidArgument  the variable says no aggregation, or one that this kind
+  //                     of update or the dtype cannot have; names the variable
+  static absl::Status Check(const proto::VariableSpec& spec,
+                            const TensorType& type, UpdateKind kind);
+
+  // Whether the replicas' values can become one by adding them up, and dividing
+  // by their number where the aggregation is MEAN.
+  static bool IsSum(const proto::VariableSpec& spec, UpdateKind kind);
+
+  // `communicator` is borrowed.
+  //   as Check()
+  static absl::StatusOr<std::unique_ptr<AggregatedUpdate>> Create(
+      const proto::VariableSpec& spec, const TensorType& type, UpdateKind kind,
+      Communicator* communicator, absl::Duration timeout);
+
+  // Exchanges what the replicas bring. Returns whether there is anything to
+  // apply: not so when nobody who counts had data. A collective.
+  //   kInvalidArgument  value or indices do not fit the variable
+  //   as Communicator
+  absl::StatusOr<bool> Aggregate(const Tensor& value, const Tensor& indices,
+                                 bool has_data);
+
+  // What every copy is updated with; good until the next call.
+  const Tensor& value() const {
+    return rows_.has_value() ? rows_->values() : value_;
+  }
+  const Tensor& indices() const {
+    return rows_.has_value() ? rows_->indices() : no_indices_;
+  }
+
+ private:
+  AggregatedUpdate(const proto::VariableSpec& spec, TensorType type,
+                   bool has_rows, Communicator* communicator,
+                   absl::Duration timeout);
+
+  absl::StatusOr<bool> AggregateValue(const Tensor& value, bool has_data);
+  absl::StatusOr<bool> AggregateRows(const Tensor& value, const Tensor& indices,
+                                     bool has_data);
+
+  const std::string name_;
+  const TensorType type_;
+  const proto::VariableAggregation aggregation_;
+  Communicator* const communicator_;
+  const absl::Duration timeout_;
+  // The value, and behind it how many replicas had data.
+  Tensor exchanged_;
+  Tensor value_;  // Without what is behind it.
+  std::optional<RowGather> rows_;
+  const Tensor no_indices_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_SYNCHRONOUS_AGGREGATED_UPDATE_H_

@@ -1,0 +1,60 @@
+#include "common/learn/strategy/synchronous/broadcast_bytes.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kSizeBytesMax = int64_t{1} << 30;
+
+absl::Status BroadcastTo(Communicator& communicator, const CollectiveCall& call,
+                         std::string* bytes) {
+  int64_t size = static_cast<int64_t>(bytes->size());
+  RETURN_IF_ERROR(
+      communicator.Broadcast({DType::kInt64, 1, &size}, /*root=*/0, call));
+  if (size < 0 || size > kSizeBytesMax) {
+    return absl::InternalError(
+        absl::StrCat(call.name, ": worker 0 announces ", size, " bytes"));
+  }
+  bytes->resize(size);
+  return communicator.Broadcast({DType::kUint8, size, bytes->data()},
+                                /*root=*/0, call);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> BroadcastBytes(ReplicaGroup* group,
+                                           const CollectiveCall& call,
+                                           std::string bytes) {
+  if (group->worker_count() == 1) return bytes;
+  const ReplicaGroup::Communicators communicators = group->communicators();
+  std::vector<std::string> copies(communicators.size(), bytes);
+  RETURN_IF_ERROR(group->Run([&](int replica) {
+    return BroadcastTo(*communicators[replica], call, &copies[replica]);
+  }));
+  return std::move(copies[0]);
+}
+
+absl::Status BroadcastStatus(ReplicaGroup* group, const CollectiveCall& call,
+                             const absl::Status& status) {
+  if (group->worker_count() == 1) return status;
+  std::string own(1, static_cast<char>(status.code()));
+  absl::StrAppend(&own, status.message());
+  ASSIGN_OR_RETURN(const std::string bytes,
+                   BroadcastBytes(group, call, std::move(own)));
+  if (bytes.empty()) {
+    return absl::InternalError(
+        absl::StrCat(call.name, ": worker 0 says nothing"));
+  }
+  if (group->worker_index() == 0) return status;
+  return absl::Status(static_cast<absl::StatusCode>(bytes[0]),
+                      absl::string_view(bytes).substr(1));
+}
+
+}  // namespace muster

@@ -1,0 +1,27 @@
+#ifndef COMMON_LEARN_STRATEGY_SYNCHRONOUS_BROADCAST_BYTES_H_
+#define COMMON_LEARN_STRATEGY_SYNCHRONOUS_BROADCAST_BYTES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/learn/strategy/synchronous/replica_group.h"
+#include "common/net/collectives/communicator.h"
+
+namespace muster {
+
+// What worker 0 found out, made known to all workers: a collective, except
+// where there is one worker. `call` names it and bounds the wait.
+
+// `bytes` of worker 0, at most 1 GiB; those of others are ignored.
+absl::StatusOr<std::string> BroadcastBytes(ReplicaGroup* group,
+                                           const CollectiveCall& call,
+                                           std::string bytes);
+
+// The status of worker 0: its code and its message.
+absl::Status BroadcastStatus(ReplicaGroup* group, const CollectiveCall& call,
+                             const absl::Status& status);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_SYNCHRONOUS_BROADCAST_BYTES_H_

@@ -1,0 +1,18 @@
+#ifndef COMMON_LEARN_STRATEGY_SYNCHRONOUS_LOCAL_REPLICAS_H_
+#define COMMON_LEARN_STRATEGY_SYNCHRONOUS_LOCAL_REPLICAS_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/learn/strategy/synchronous/replica_group.h"
+
+namespace muster {
+
+// A group that is all in this process, and can be made anew after an error.
+//   kInvalidArgument  as CreateLocalGroup()
+absl::StatusOr<std::unique_ptr<ReplicaGroup>> MakeLocalReplicas(
+    int replica_count);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_SYNCHRONOUS_LOCAL_REPLICAS_H_

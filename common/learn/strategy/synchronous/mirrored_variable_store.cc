@@ -1,0 +1,311 @@
+#include "common/learn/strategy/synchronous/mirrored_variable_store.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/compute/variables/local_variable.h"
+#include "common/compute/variables/state_snapshot.h"
+#include "common/compute/variables/variable_state.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/io/checkpoint/disk.h"
+#include "common/learn/strategy/synchronous/broadcast_bytes.h"
+#include "common/learn/strategy/synchronous/scale_elements.h"
+#include "common/net/collectives/reduce_op.h"
+#include "common/net/collectives/tensor_span.h"
+
+namespace muster {
+namespace {
+
+bool IsSynchronizedOnRead(const proto::VariableSpec& spec) {
+  return spec.synchronization() == proto::SYNCHRONIZATION_ON_READ;
+}
+
+absl::Status CheckSynchronization(const proto::VariableSpec& spec) {
+  if (spec.synchronization() == proto::SYNCHRONIZATION_NONE) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variable \"", spec.name(),
+        "\": synchronization NONE makes no sense where replicas hold copies; "
+        "use ON_WRITE or ON_READ"));
+  }
+  if (IsSynchronizedOnRead(spec) && spec.trainable()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variable \"", spec.name(),
+        "\": it is trainable and synchronized ON_READ; its copies would drift "
+        "apart"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// Does to every copy what it is asked to do.
+class MirroredVariableStore::Session final : public VariableSession {
+ public:
+  explicit Session(std::vector<std::unique_ptr<VariableSession>> sessions)
+      : sessions_(std::move(sessions)) {}
+
+  absl::Status Begin(uint64_t step_id) override {
+    for (auto& session : sessions_) RETURN_IF_ERROR(session->Begin(step_id));
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Tensor> Read(int variable) override {
+    return sessions_[0]->Read(variable);
+  }
+  absl::Status Gather(int variable, const Tensor& indices,
+                      Tensor* rows) override {
+    return sessions_[0]->Gather(variable, indices, rows);
+  }
+  absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
+                      const Tensor& indices) override {
+    for (auto& session : sessions_) {
+      RETURN_IF_ERROR(session->Update(variable, kind, value, indices));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Commit() override {
+    for (auto& session : sessions_) RETURN_IF_ERROR(session->Commit());
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::vector<std::unique_ptr<VariableSession>> sessions_;
+};
+
+MirroredVariableStore::MirroredVariableStore(ReplicaGroup* group,
+                                             bool shares_variables,
+                                             absl::Duration timeout)
+    : group_(group), shares_variables_(shares_variables), timeout_(timeout) {
+  const int copy_count = shares_variables ? 1 : group->local_count();
+  for (int i = 0; i < copy_count; ++i) {
+    copies_.push_back(std::make_unique<LocalVariableStore>());
+  }
+}
+
+absl::Status MirroredVariableStore::Create(const proto::VariableSpec& spec) {
+  RETURN_IF_ERROR(CheckSynchronization(spec));
+  if (group_->worker_count() > 1) is_dirty_ = true;
+  for (const auto& copy : copies_) RETURN_IF_ERROR(copy->Create(spec));
+  return absl::OkStatus();
+}
+
+std::vector<proto::VariableSpec> MirroredVariableStore::List() const {
+  return copies_[0]->List();
+}
+
+absl::StatusOr<Tensor> MirroredVariableStore::Read(absl::string_view name) {
+  ASSIGN_OR_RETURN(const LocalVariable* variable, copies_[0]->Find(name));
+  const bool is_aggregated =
+      IsSynchronizedOnRead(variable->spec()) && !shares_variables_;
+  return is_aggregated ? Aggregate(variable->spec())
+                       : absl::StatusOr<Tensor>(variable->Read());
+}
+
+absl::StatusOr<Tensor> MirroredVariableStore::Aggregate(
+    const proto::VariableSpec& spec) {
+  if (spec.aggregation() == proto::AGGREGATION_NONE) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variable \"", spec.name(),
+        "\": it is synchronized ON_READ and does not say how its copies become "
+        "one: set its aggregation to SUM, MEAN or ONLY_FIRST_REPLICA"));
+  }
+  const CollectiveCall call{.name = spec.name(), .timeout = timeout_};
+  const ReplicaGroup::Communicators communicators = group_->communicators();
+  Tensor aggregated;
+  RETURN_IF_ERROR(group_->Run([&](int replica) -> absl::Status {
+    ASSIGN_OR_RETURN(Tensor value, copy(replica).Read(spec.name()));
+    value = value.Clone();
+    RETURN_IF_ERROR(
+        spec.aggregation() == proto::AGGREGATION_ONLY_FIRST_REPLICA
+            ? communicators[replica]->Broadcast(SpanOf(value), 0, call)
+            : communicators[replica]->AllReduce(ReduceOp::kSum, SpanOf(value),
+                                                call));
+    if (replica == 0) aggregated = std::move(value);
+    return absl::OkStatus();
+  }));
+  if (spec.aggregation() == proto::AGGREGATION_MEAN) {
+    ScaleElements(aggregated.dtype(), 1.0 / group_->size(),
+                  aggregated.element_count(), aggregated.mutable_raw_data());
+  }
+  return aggregated;
+}
+
+Tensor MirroredVariableStore::ShareOf(const proto::VariableSpec& spec,
+                                      const Tensor& value) const {
+  const bool is_shared_out = IsSynchronizedOnRead(spec) &&
+                             spec.aggregation() == proto::AGGREGATION_SUM &&
+                             !shares_variables_;
+  if (!is_shared_out) return value;
+  Tensor share = value.Clone();
+  ScaleElements(share.dtype(), 1.0 / group_->size(), share.element_count(),
+                share.mutable_raw_data());
+  return share;
+}
+
+absl::Status MirroredVariableStore::Assign(absl::string_view name,
+                                           const Tensor& value) {
+  ASSIGN_OR_RETURN(const LocalVariable* variable, copies_[0]->Find(name));
+  if (group_->worker_count() > 1) is_dirty_ = true;
+  const Tensor share = value.IsValid() && value.type() == variable->type()
+                           ? ShareOf(variable->spec(), value)
+                           : value;
+  for (const auto& copy : copies_) RETURN_IF_ERROR(copy->Assign(name, share));
+  return absl::OkStatus();
+}
+
+absl::Status MirroredVariableStore::SetOptimizer(
+    const proto::Optimizer& optimizer) {
+  for (const auto& copy : copies_) {
+    RETURN_IF_ERROR(copy->SetOptimizer(optimizer));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> MirroredVariableStore::UpdateCount(
+    absl::string_view name) {
+  return copies_[0]->UpdateCount(name);
+}
+
+absl::StatusOr<std::unique_ptr<VariableSnapshot>>
+MirroredVariableStore::TakeSnapshot() {
+  auto snapshot = std::make_unique<StateSnapshot>();
+  for (const proto::VariableSpec& spec : List()) {
+    ASSIGN_OR_RETURN(const LocalVariable* variable,
+                     copies_[0]->Find(spec.name()));
+    VariableState state = variable->ReadState();
+    if (IsSynchronizedOnRead(spec)) {
+      ASSIGN_OR_RETURN(state.value, Read(spec.name()));
+    }
+    snapshot->Add(VariableRows::All(spec.name(), variable->type()),
+                  std::move(state));
+  }
+  return snapshot;
+}
+
+absl::Status MirroredVariableStore::SaveShards(absl::string_view prefix,
+                                               int shard_count) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<VariableSnapshot> snapshot,
+                   TakeSnapshot());
+  if (group_->worker_index() != 0) return absl::OkStatus();
+  return snapshot->WriteShards(Disk::Real(), prefix, shard_count);
+}
+
+absl::Status MirroredVariableStore::Restore(absl::string_view prefix,
+                                            bool values_only) {
+  absl::Status status;
+  if (group_->worker_index() == 0) {
+    absl::StatusOr<std::unique_ptr<TensorBundleReader>> reader =
+        TensorBundleReader::Open(Disk::Real(), prefix);
+    status = reader.ok() ? RestoreFrom(**reader, values_only) : reader.status();
+  }
+  RETURN_IF_ERROR(BroadcastStatus(
+      group_,
+      {.name = "whether worker 0 has read the checkpoint", .timeout = timeout_},
+      status));
+  return group_->worker_count() > 1 ? Broadcast(/*includes_on_read=*/true)
+                                    : absl::OkStatus();
+}
+
+absl::Status MirroredVariableStore::RestoreFrom(
+    const TensorBundleReader& reader, bool values_only) {
+  RETURN_IF_ERROR(copies_[0]->RestoreFrom(reader, values_only));
+  for (const proto::VariableSpec& spec : List()) {
+    ASSIGN_OR_RETURN(LocalVariable* const first, copies_[0]->Find(spec.name()));
+    VariableState state = first->ReadState();
+    state.value = ShareOf(spec, state.value);
+    for (const auto& copy : copies_) {
+      ASSIGN_OR_RETURN(LocalVariable* const variable, copy->Find(spec.name()));
+      RETURN_IF_ERROR(variable->Restore(state));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<VariableSession>>
+MirroredVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
+  std::vector<std::unique_ptr<VariableSession>> sessions;
+  for (const auto& copy : copies_) {
+    ASSIGN_OR_RETURN(std::unique_ptr<VariableSession> session,
+                     copy->OpenSession(uses));
+    sessions.push_back(std::move(session));
+  }
+  return std::make_unique<Session>(std::move(sessions));
+}
+
+absl::StatusOr<bool> MirroredVariableStore::IsDirtyAnywhere() {
+  const bool is_dirty = is_dirty_.exchange(false);
+  if (group_->worker_count() == 1) return is_dirty;
+  const ReplicaGroup::Communicators communicators = group_->communicators();
+  std::vector<int32_t> flags(group_->local_count(), is_dirty ? 1 : 0);
+  RETURN_IF_ERROR(group_->Run([&](int replica) {
+    return communicators[replica]->AllReduce(
+        ReduceOp::kMax, {DType::kInt32, 1, &flags[replica]},
+        {.name = "whether variables have been assigned to",
+         .timeout = timeout_});
+  }));
+  return flags[0] != 0;
+}
+
+absl::Status MirroredVariableStore::Synchronize() {
+  ASSIGN_OR_RETURN(const bool is_dirty, IsDirtyAnywhere());
+  const bool has_one_copy = copies_.size() == 1 && group_->worker_count() == 1;
+  if (!is_dirty || has_one_copy) return absl::OkStatus();
+  // Copies that are synchronized on reading may well differ.
+  return Broadcast(/*includes_on_read=*/false);
+}
+
+absl::Status MirroredVariableStore::Broadcast(bool includes_on_read) {
+  const ReplicaGroup::Communicators communicators = group_->communicators();
+  return group_->Run([&](int replica) {
+    return BroadcastVariables(replica, includes_on_read,
+                              *communicators[replica]);
+  });
+}
+
+absl::Status MirroredVariableStore::BroadcastVariables(
+    int replica, bool includes_on_read, Communicator& communicator) {
+  for (const proto::VariableSpec& spec : List()) {
+    if (IsSynchronizedOnRead(spec) && !includes_on_read) continue;
+    ASSIGN_OR_RETURN(LocalVariable* const variable,
+                     copy(replica).Find(spec.name()));
+    Tensor value = variable->Read().Clone();
+    RETURN_IF_ERROR(communicator.Broadcast(
+        SpanOf(value), /*root=*/0, {.name = spec.name(), .timeout = timeout_}));
+    if (communicator.rank() != 0) RETURN_IF_ERROR(variable->Assign(value));
+    RETURN_IF_ERROR(BroadcastSlots(*variable, communicator));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MirroredVariableStore::BroadcastSlots(LocalVariable& variable,
+                                                   Communicator& communicator) {
+  const CollectiveCall call{.name = variable.spec().name(),
+                            .timeout = timeout_};
+  std::vector<LocalVariable::Slot> slots = variable.ReadSlots();
+  std::vector<std::string> slot_names;
+  for (const LocalVariable::Slot& slot : slots) slot_names.push_back(slot.name);
+  std::string names = absl::StrJoin(slot_names, "\n");
+  int64_t head[] = {variable.update_count(),
+                    static_cast<int64_t>(names.size())};
+  RETURN_IF_ERROR(communicator.Broadcast({DType::kInt64, 2, head}, 0, call));
+  names.resize(head[1]);
+  RETURN_IF_ERROR(
+      communicator.Broadcast({DType::kUint8, head[1], names.data()}, 0, call));
+  const std::vector<std::string> wanted_names =
+      absl::StrSplit(names, '\n', absl::SkipEmpty());
+  std::vector<LocalVariable::Slot> wanted;
+  for (size_t i = 0; i < wanted_names.size(); ++i) {
+    Tensor value = communicator.rank() == 0
+                       ? slots[i].value.Clone()
+                       : Tensor(variable.type().dtype, variable.type().shape);
+    RETURN_IF_ERROR(communicator.Broadcast(SpanOf(value), 0, call));
+    wanted.push_back({wanted_names[i], std::move(value)});
+  }
+  if (communicator.rank() == 0) return absl::OkStatus();
+  return variable.Restore(head[0], std::move(wanted));
+}
+
+}  // namespace muster

@@ -1,0 +1,323 @@
+#include "common/learn/strategy/synchronous/replica_session.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/variables/local_variable.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/learn/strategy/synchronous/scale_elements.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<ReplicaSession>> ReplicaSession::Open(
+    const Options& options, absl::Span<const VariableUse> uses) {
+  ASSIGN_OR_RETURN(std::unique_ptr<VariableSession> local,
+                   options.variables->OpenSession(uses));
+  auto session =
+      absl::WrapUnique(new ReplicaSession(options, std::move(local)));
+  RETURN_IF_ERROR(session->PlanUpdates(uses));
+  return session;
+}
+
+ReplicaSession::ReplicaSession(const Options& options,
+                               std::unique_ptr<VariableSession> local)
+    : options_(options), local_(std::move(local)) {}
+
+absl::Status ReplicaSession::PlanUpdates(absl::Span<const VariableUse> uses) {
+  size_t update_count = 0;
+  for (const VariableUse& use : uses) update_count += use.updates.size();
+  planned_.resize(update_count);
+  for (size_t i = 0; i < uses.size(); ++i) {
+    ASSIGN_OR_RETURN(const LocalVariable* variable,
+                     options_.variables->Find(uses[i].name));
+    variables_.push_back({.name = uses[i].name, .type = variable->type()});
+    for (const VariableUse::PlannedUpdate& update : uses[i].updates) {
+      RETURN_IF_ERROR(PlanUpdate(uses[i], static_cast<int>(i), update.kind,
+                                 &planned_[update.position]));
+    }
+  }
+  // Packs are in the order in which updates come, not in that of variables.
+  for (Planned& planned : planned_) {
+    const Variable& variable = variables_[planned.variable];
+    const PackItem item = {variable.type.dtype,
+                           variable.type.shape.element_count()};
+    if (planned.kind == UpdateKind::kApplyGradient) {
+      planned.gradient = static_cast<int>(gradients_.size());
+      gradients_.push_back(item);
+      gradient_names_.push_back(variable.name);
+    } else if (planned.assignment >= 0) {
+      planned.assignment = static_cast<int>(assignments_.size());
+      assignments_.push_back(item);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReplicaSession::PlanUpdate(const VariableUse& use, int variable,
+                                        UpdateKind kind, Planned* planned) {
+  planned->variable = variable;
+  planned->kind = kind;
+  const TensorType& type = variables_[variable].type;
+  const bool is_sparse = kind == UpdateKind::kApplySparseGradient;
+  if (is_sparse || kind == UpdateKind::kApplyGradient) {
+    const bool takes_gradients =
+        type.dtype == DType::kFloat32 || type.dtype == DType::kFloat64;
+    if (!takes_gradients || (is_sparse && type.shape.rank() == 0)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "variable \"", use.name, "\": it is ", type.ToString(),
+          is_sparse ? "; it takes no gradients of rows"
+                    : "; only float32 and float64 take gradients"));
+    }
+    if (is_sparse) {
+      planned->rows = std::make_unique<RowGather>(
+          use.name, type, options_.communicator, options_.timeout);
+    }
+    return absl::OkStatus();
+  }
+  return PlanAssignment(use, kind, planned);
+}
+
+absl::Status ReplicaSession::PlanAssignment(const VariableUse& use,
+                                            UpdateKind kind, Planned* planned) {
+  const TensorType& type = variables_[planned->variable].type;
+  ASSIGN_OR_RETURN(const LocalVariable* found,
+                   options_.variables->Find(use.name));
+  const proto::VariableSpec& spec = found->spec();
+  if (spec.synchronization() == proto::SYNCHRONIZATION_ON_READ) {
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(AggregatedUpdate::Check(spec, type, kind));
+  // All updates of a variable or none, so that they keep their order.
+  const bool can_wait =
+      std::all_of(use.updates.begin(), use.updates.end(),
+                  [&](const VariableUse::PlannedUpdate& update) {
+                    return !update.is_read_later &&
+                           (update.kind == UpdateKind::kApplyGradient ||
+                            update.kind == UpdateKind::kApplySparseGradient ||
+                            AggregatedUpdate::IsSum(spec, update.kind));
+                  });
+  if (can_wait) {
+    planned->assignment = 0;  // Numbered in the order in which they come.
+    planned->is_mean = spec.aggregation() == proto::AGGREGATION_MEAN;
+    return absl::OkStatus();
+  }
+  if (options_.has_fixed_leaves) {
+    return absl::UnimplementedError(absl::StrCat(
+        "variable \"", use.name,
+        "\": in deterministic mode a step updates variables by gradients, by "
+        "assignments of sums and means that it does not read again, or those "
+        "that are synchronized on reading"));
+  }
+  has_aggregated_updates_ = true;
+  ASSIGN_OR_RETURN(
+      planned->aggregate,
+      AggregatedUpdate::Create(spec, type, kind, options_.communicator,
+                               options_.timeout));
+  return absl::OkStatus();
+}
+
+int ReplicaSession::ItemOf(const Planned& planned) const {
+  if (planned.gradient >= 0) return planned.gradient;
+  return planned.assignment < 0 ? -1 : first_assignment_ + planned.assignment;
+}
+
+void ReplicaSession::ConnectPacks(PackExchange* packs, int first_assignment) {
+  packs_ = packs;
+  first_assignment_ = first_assignment;
+  for (const Planned& planned : planned_) {
+    const TensorType& type = variables_[planned.variable].type;
+    const int item = ItemOf(planned);
+    sums_.push_back(item < 0
+                        ? Tensor()
+                        : Tensor(type.dtype, type.shape, packs->BufferOf(item),
+                                 packs->OffsetOf(item)));
+  }
+}
+
+void ReplicaSession::BeginStep() {
+  for (Planned& planned : planned_) {
+    if (planned.rows != nullptr) planned.rows->Clear();
+  }
+}
+
+void ReplicaSession::BeginLeaf(const Leaf& leaf) {
+  leaf_ = leaf;
+  for (Variable& variable : variables_) variable.has_gradient_pending = false;
+  next_update_ = 0;
+  is_weighted_ = false;
+  weight_ = 0;
+}
+
+absl::Status ReplicaSession::Begin(uint64_t step_id) {
+  return local_->Begin(step_id);
+}
+
+absl::Status ReplicaSession::CheckRead(int variable) const {
+  if (!variables_[variable].has_gradient_pending) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      "variable \"", variables_[variable].name,
+      "\": the step reads it after applying its gradient; replicas know the "
+      "outcome only at the end of the step"));
+}
+
+absl::StatusOr<Tensor> ReplicaSession::Read(int variable) {
+  RETURN_IF_ERROR(CheckRead(variable));
+  return local_->Read(variable);
+}
+
+absl::Status ReplicaSession::Gather(int variable, const Tensor& indices,
+                                    Tensor* rows) {
+  RETURN_IF_ERROR(CheckRead(variable));
+  return local_->Gather(variable, indices, rows);
+}
+
+absl::Status ReplicaSession::SetGradientWeight(double weight) {
+  is_weighted_ = true;
+  // A mean over nothing is not a number, and its weight of zero cannot help.
+  weight_ = leaf_.has_data ? weight : 0;
+  return absl::OkStatus();
+}
+
+double ReplicaSession::ContributionScale() const {
+  if (!leaf_.has_data) return 0;
+  return is_weighted_ ? weight_ / options_.expected_weight : 1;
+}
+
+absl::Status ReplicaSession::Update(int variable, UpdateKind kind,
+                                    const Tensor& value,
+                                    const Tensor& indices) {
+  const bool is_planned = next_update_ < planned_.size() &&
+                          planned_[next_update_].variable == variable &&
+                          planned_[next_update_].kind == kind;
+  if (!is_planned) {
+    return absl::InternalError(
+        absl::StrCat("update ", next_update_, " of the step, of variable \"",
+                     variables_[variable].name, "\", is another than planned"));
+  }
+  Planned& planned = planned_[next_update_++];
+  if (planned.gradient >= 0) {
+    variables_[variable].has_gradient_pending = true;
+    return AddGradient(planned, value);
+  }
+  if (planned.assignment >= 0) return AddAssignment(planned, value);
+  if (planned.rows != nullptr) {
+    variables_[variable].has_gradient_pending = true;
+    const double scale = ContributionScale();
+    if (scale == 0) return absl::OkStatus();
+    return planned.rows->Add(indices, value, scale);
+  }
+  if (planned.aggregate != nullptr) return Aggregate(planned, value, indices);
+  if (!leaf_.has_data) return absl::OkStatus();
+  return local_->Update(variable, kind, value, indices);
+}
+
+absl::Status ReplicaSession::CheckType(const Planned& planned,
+                                       absl::string_view what,
+                                       const Tensor& value) const {
+  const Variable& variable = variables_[planned.variable];
+  if (value.dtype() == variable.type.dtype &&
+      value.shape() == variable.type.shape) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "variable \"", variable.name, "\": ", what, " is ",
+      value.type().ToString(), "; expected ", variable.type.ToString()));
+}
+
+absl::Status ReplicaSession::AddGradient(const Planned& planned,
+                                         const Tensor& value) {
+  RETURN_IF_ERROR(CheckType(planned, "the gradient", value));
+  CopyScaled(value.dtype(), value.raw_data(), ContributionScale(),
+             value.element_count(),
+             packs_->Contribution(planned.gradient, leaf_.number));
+  if (leaf_.is_last) packs_->GradientIsReady(planned.gradient);
+  return absl::OkStatus();
+}
+
+absl::Status ReplicaSession::AddAssignment(const Planned& planned,
+                                           const Tensor& value) {
+  RETURN_IF_ERROR(CheckType(planned, "the value", value));
+  if (value.size_bytes() == 0) return absl::OkStatus();
+  uint8_t* const contribution =
+      packs_->Contribution(ItemOf(planned), leaf_.number);
+  if (leaf_.has_data) {
+    std::memcpy(contribution, value.raw_data(), value.size_bytes());
+  } else {
+    std::memset(contribution, 0, value.size_bytes());
+  }
+  return absl::OkStatus();
+}
+
+void ReplicaSession::EndLeaf() {
+  for (; next_update_ < planned_.size(); ++next_update_) {
+    const Planned& planned = planned_[next_update_];
+    const int item = ItemOf(planned);
+    const size_t size_bytes = item < 0 ? 0 : sums_[next_update_].size_bytes();
+    if (size_bytes > 0) {
+      std::memset(packs_->Contribution(item, leaf_.number), 0, size_bytes);
+    }
+    if (planned.gradient >= 0 && leaf_.is_last) {
+      packs_->GradientIsReady(planned.gradient);
+    }
+  }
+}
+
+absl::Status ReplicaSession::Aggregate(const Planned& planned,
+                                       const Tensor& value,
+                                       const Tensor& indices) {
+  RETURN_IF_ERROR(packs_->AwaitPacksUnderWay());
+  ASSIGN_OR_RETURN(const bool has_value, planned.aggregate->Aggregate(
+                                             value, indices, leaf_.has_data));
+  if (!has_value) return absl::OkStatus();
+  RETURN_IF_ERROR(
+      Apply(planned, planned.aggregate->value(), planned.aggregate->indices()));
+  return AwaitApplied();
+}
+
+absl::Status ReplicaSession::Apply(const Planned& planned, const Tensor& value,
+                                   const Tensor& indices) {
+  if (!options_.applies_updates) return absl::OkStatus();
+  return local_->Update(planned.variable, planned.kind, value, indices);
+}
+
+absl::Status ReplicaSession::AwaitApplied() {
+  if (!options_.shares_variables) return absl::OkStatus();
+  return options_.communicator->Barrier(
+      {.name = "updates of the variables that replicas share",
+       .timeout = options_.timeout});
+}
+
+absl::Status ReplicaSession::ApplyUpdates(double gradient_scale,
+                                          int64_t leaves_with_data) {
+  // A replica without data may not have run.
+  RETURN_IF_ERROR(local_->Begin(0));
+  for (size_t i = 0; i < planned_.size(); ++i) {
+    Planned& planned = planned_[i];
+    double scale = gradient_scale;
+    if (planned.assignment >= 0) {
+      scale = planned.is_mean ? 1 / static_cast<double>(leaves_with_data) : 1;
+    }
+    if (ItemOf(planned) >= 0) {
+      Tensor& sum = sums_[i];
+      if (scale != 1 && options_.applies_updates) {
+        ScaleElements(sum.dtype(), scale, sum.element_count(),
+                      sum.mutable_raw_data());
+      }
+      RETURN_IF_ERROR(Apply(planned, sum, Tensor()));
+    } else if (planned.rows != nullptr) {
+      RETURN_IF_ERROR(planned.rows->Gather());
+      planned.rows->Scale(scale);
+      RETURN_IF_ERROR(
+          Apply(planned, planned.rows->values(), planned.rows->indices()));
+    }
+  }
+  RETURN_IF_ERROR(local_->Commit());
+  return AwaitApplied();
+}
+
+}  // namespace muster

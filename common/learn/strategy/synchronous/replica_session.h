@@ -1,0 +1,152 @@
+#ifndef COMMON_LEARN_STRATEGY_SYNCHRONOUS_REPLICA_SESSION_H_
+#define COMMON_LEARN_STRATEGY_SYNCHRONOUS_REPLICA_SESSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/compute/variables/local_variable_store.h"
+#include "common/compute/variables/variable_store.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/strategy/synchronous/aggregated_update.h"
+#include "common/learn/strategy/synchronous/gradient_packs.h"
+#include "common/learn/strategy/synchronous/pack_exchange.h"
+#include "common/learn/strategy/synchronous/row_gather.h"
+#include "common/net/collectives/communicator.h"
+
+namespace muster {
+
+// A replica's way to its variables: reads are local; gradients are kept for the
+// whole group, and so are assignments that the step does not read again; other
+// updates are exchanged right away, which makes all replicas wait for each
+// other. What is left of a step after Commit(), which does nothing, is the
+// business of ReplicaStep, to which this belongs.
+//
+// Not thread-safe.
+class ReplicaSession final : public VariableSession {
+ public:
+  struct Options {
+    Communicator* communicator = nullptr;     // Borrowed.
+    LocalVariableStore* variables = nullptr;  // Borrowed.
+    bool shares_variables = false;
+    bool applies_updates = true;
+    absl::Duration timeout = absl::Seconds(300);
+    bool has_fixed_leaves = false;
+    double expected_weight = 1;
+  };
+
+  // A run of the step on one piece of the global batch.
+  struct Leaf {
+    int number = 0;  // Among this replica's.
+    bool is_last = true;
+    bool has_data = false;
+  };
+
+  // As LocalVariableStore::OpenSession() and ReplicaStep::variables().
+  static absl::StatusOr<std::unique_ptr<ReplicaSession>> Open(
+      const Options& options, absl::Span<const VariableUse> uses);
+
+  absl::Status Begin(uint64_t step_id) override;
+  absl::StatusOr<Tensor> Read(int variable) override;
+  absl::Status Gather(int variable, const Tensor& indices,
+                      Tensor* rows) override;
+  absl::Status SetGradientWeight(double weight) override;
+  absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
+                      const Tensor& indices) override;
+  absl::Status Commit() override { return absl::OkStatus(); }
+
+  // The dense gradients, in the order in which they come.
+  const std::vector<PackItem>& gradients() const { return gradients_; }
+  const std::vector<std::string>& gradient_names() const {
+    return gradient_names_;
+  }
+  // What is assigned at the end of the step.
+  const std::vector<PackItem>& assignments() const { return assignments_; }
+  bool has_aggregated_updates() const { return has_aggregated_updates_; }
+
+  // Once, before the first leaf. `packs` is borrowed, begins with gradients(),
+  // and has assignments() from item `first_assignment` on.
+  void ConnectPacks(PackExchange* packs, int first_assignment);
+
+  void BeginStep();
+  void BeginLeaf(const Leaf& leaf);
+  // Contributes zeros for what the leaf has not brought.
+  void EndLeaf();
+  bool is_weighted() const { return is_weighted_; }
+  double weight() const { return weight_; }
+
+  // Updates the variables by what the packs and the other replicas' rows have
+  // come to: gradients multiplied by `gradient_scale`, means over so many
+  // leaves.
+  absl::Status ApplyUpdates(double gradient_scale, int64_t leaves_with_data);
+
+ private:
+  struct Planned {
+    int variable = 0;  // In uses.
+    UpdateKind kind = UpdateKind::kAssign;
+    int gradient = -1;                // In gradients(); -1: no dense one.
+    int assignment = -1;              // In assignments(); -1: none.
+    bool is_mean = false;             // Of an assignment.
+    std::unique_ptr<RowGather> rows;  // Of a sparse gradient.
+    std::unique_ptr<AggregatedUpdate> aggregate;  // Of other updates.
+  };
+  struct Variable {
+    std::string name;
+    TensorType type;
+    // This leaf has brought a gradient, which is not applied yet.
+    bool has_gradient_pending = false;
+  };
+
+  ReplicaSession(const Options& options,
+                 std::unique_ptr<VariableSession> local);
+
+  absl::Status PlanUpdates(absl::Span<const VariableUse> uses);
+  absl::Status PlanUpdate(const VariableUse& use, int variable, UpdateKind kind,
+                          Planned* planned);
+  absl::Status PlanAssignment(const VariableUse& use, UpdateKind kind,
+                              Planned* planned);
+  // Where in the packs a planned update goes; -1: nowhere.
+  int ItemOf(const Planned& planned) const;
+  absl::Status CheckRead(int variable) const;
+  double ContributionScale() const;
+  //   kInvalidArgument  `what` is of another type than the variable
+  absl::Status CheckType(const Planned& planned, absl::string_view what,
+                         const Tensor& value) const;
+  absl::Status AddGradient(const Planned& planned, const Tensor& value);
+  absl::Status AddAssignment(const Planned& planned, const Tensor& value);
+  absl::Status Aggregate(const Planned& planned, const Tensor& value,
+                         const Tensor& indices);
+  // To the store, by the replica that does it.
+  absl::Status Apply(const Planned& planned, const Tensor& value,
+                     const Tensor& indices);
+  // Where the store is shared, until it has been done.
+  absl::Status AwaitApplied();
+
+  const Options options_;
+  const std::unique_ptr<VariableSession> local_;
+  std::vector<Variable> variables_;
+  std::vector<Planned> planned_;
+  std::vector<PackItem> gradients_;
+  std::vector<std::string> gradient_names_;
+  std::vector<PackItem> assignments_;
+  int first_assignment_ = 0;  // In the packs.
+  bool has_aggregated_updates_ = false;
+  PackExchange* packs_ = nullptr;
+  // Of all that goes into the packs, by planned update; they lie there.
+  std::vector<Tensor> sums_;
+
+  Leaf leaf_;
+  size_t next_update_ = 0;
+  bool is_weighted_ = false;
+  double weight_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_SYNCHRONOUS_REPLICA_SESSION_H_

@@ -1,0 +1,308 @@
+#include "common/learn/strategy/synchronous/replica_step.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/learn/strategy/synchronous/gradient_packs.h"
+#include "common/learn/strategy/synchronous/replica_session.h"
+#include "common/net/collectives/reduce_op.h"
+#include "common/net/collectives/tensor_span.h"
+#include "proto/optimizer.pb.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+// What the trailer begins with, all float32: counts of leaves, and a sum.
+enum TrailerField : int {
+  kLeavesWithData,
+  kWeightedLeaves,
+  kWeight,
+  kWantToStop,
+  kWantToStopAfter,
+  kTrailerFieldCount,
+};
+
+absl::Status CheckResultTypes(absl::Span<const TensorType> types) {
+  for (size_t i = 0; i < types.size(); ++i) {
+    const DType dtype = types[i].dtype;
+    const bool can_be_summed =
+        IsFloating(dtype) || dtype == DType::kInt32 || dtype == DType::kInt64;
+    if (can_be_summed && types[i].shape.IsFullyKnown()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "result ", i, " of the step is ", types[i].ToString(),
+        "; results are summed over replicas, so they are numbers and have the "
+        "same shape whatever the batch"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// The replica's copy of the variables; the session that is opened is known to
+// the step.
+class ReplicaStep::Store final : public VariableStore {
+ public:
+  explicit Store(ReplicaStep* step) : step_(step) {}
+
+  absl::Status Create(const proto::VariableSpec& spec) override {
+    return local().Create(spec);
+  }
+  std::vector<proto::VariableSpec> List() const override {
+    return local().List();
+  }
+  absl::StatusOr<Tensor> Read(absl::string_view name) override {
+    return local().Read(name);
+  }
+  absl::Status Assign(absl::string_view name, const Tensor& value) override {
+    return local().Assign(name, value);
+  }
+  absl::Status SetOptimizer(const proto::Optimizer& optimizer) override {
+    return local().SetOptimizer(optimizer);
+  }
+  absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override {
+    return local().UpdateCount(name);
+  }
+  absl::Status SaveShards(absl::string_view prefix, int shard_count) override {
+    return local().SaveShards(prefix, shard_count);
+  }
+  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override {
+    return local().TakeSnapshot();
+  }
+  absl::Status Restore(absl::string_view prefix, bool values_only) override {
+    return local().Restore(prefix, values_only);
+  }
+
+  absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
+      absl::Span<const VariableUse> uses) override {
+    const Options& options = step_->options_;
+    if (step_->IsAlone()) return local().OpenSession(uses);
+    if (step_->session_ != nullptr) {
+      return absl::FailedPreconditionError(
+          "this replica's step has been compiled already");
+    }
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<ReplicaSession> session,
+        ReplicaSession::Open({.communicator = options.communicator,
+                              .variables = options.variables,
+                              .shares_variables = options.shares_variables,
+                              .applies_updates = options.applies_updates,
+                              .timeout = options.timeout,
+                              .has_fixed_leaves = options.leaves.count > 0,
+                              .expected_weight = options.expected_weight},
+                             uses));
+    step_->session_ = session.get();
+    return session;
+  }
+
+ private:
+  LocalVariableStore& local() const { return *step_->options_.variables; }
+
+  ReplicaStep* const step_;
+};
+
+// The graph's own collectives, between those of the packs.
+class ReplicaStep::Link final : public ReplicaLink {
+ public:
+  explicit Link(ReplicaStep* step) : step_(step) {}
+
+  int replica_id() const override { return communicator().rank(); }
+  int replica_count() const override { return communicator().size(); }
+
+  absl::Status AllReduce(ReduceOp op, Tensor* value,
+                         absl::string_view name) override {
+    RETURN_IF_ERROR(AwaitPacks());
+    return communicator().AllReduce(op, SpanOf(*value), CallOf(name));
+  }
+
+  absl::Status AllGather(const Tensor& value,
+                         absl::Span<const int64_t> element_counts,
+                         Tensor* gathered, absl::string_view name) override {
+    RETURN_IF_ERROR(AwaitPacks());
+    Tensor input = value;
+    return communicator().AllGather(SpanOf(input), element_counts,
+                                    SpanOf(*gathered), CallOf(name));
+  }
+
+ private:
+  Communicator& communicator() const { return *step_->options_.communicator; }
+  CollectiveCall CallOf(absl::string_view name) const {
+    return {.name = name, .timeout = step_->options_.timeout};
+  }
+  absl::Status AwaitPacks() {
+    return step_->packs_ == nullptr ? absl::OkStatus()
+                                    : step_->packs_->AwaitPacksUnderWay();
+  }
+
+  ReplicaStep* const step_;
+};
+
+absl::StatusOr<std::unique_ptr<ReplicaStep>> ReplicaStep::Create(
+    Options options) {
+  const bool is_alone =
+      options.communicator->size() == 1 && options.leaves.count == 0;
+  if (!is_alone) RETURN_IF_ERROR(CheckResultTypes(options.result_types));
+  return absl::WrapUnique(new ReplicaStep(std::move(options)));
+}
+
+ReplicaStep::ReplicaStep(Options options)
+    : options_(std::move(options)),
+      store_(std::make_unique<Store>(this)),
+      link_(std::make_unique<Link>(this)) {}
+
+ReplicaStep::~ReplicaStep() = default;
+
+VariableStore* ReplicaStep::variables() { return store_.get(); }
+
+ReplicaLink* ReplicaStep::link() {
+  const bool has_replicas =
+      options_.communicator->size() > 1 && options_.leaves.count == 0;
+  return has_replicas ? link_.get() : nullptr;
+}
+
+bool ReplicaStep::IsAlone() const {
+  return options_.communicator->size() == 1 && options_.leaves.count == 0;
+}
+
+bool ReplicaStep::MustRun() const {
+  return session_ != nullptr && session_->has_aggregated_updates();
+}
+
+absl::Status ReplicaStep::Start() {
+  std::vector<PackItem> gradients;
+  std::vector<std::string> names;
+  if (session_ != nullptr) {
+    gradients = session_->gradients();
+    names = session_->gradient_names();
+  }
+  gradient_count_ = static_cast<int>(gradients.size());
+  std::vector<PackItem> trailer = {{DType::kFloat32, kTrailerFieldCount}};
+  for (const TensorType& type : options_.result_types) {
+    trailer.push_back({type.dtype, type.shape.element_count()});
+  }
+  const int first_assignment =
+      gradient_count_ + static_cast<int>(trailer.size());
+  if (session_ != nullptr) {
+    trailer.insert(trailer.end(), session_->assignments().begin(),
+                   session_->assignments().end());
+  }
+  packs_ = std::make_unique<PackExchange>(
+      PlanPacks(gradients, trailer, options_.bytes_per_pack), names,
+      PackExchange::Options{.communicator = options_.communicator,
+                            .timeout = options_.timeout,
+                            .overlaps = options_.overlaps,
+                            .leaves = options_.leaves});
+  RETURN_IF_ERROR(packs_->Start());
+  if (session_ != nullptr) {
+    session_->ConnectPacks(packs_.get(), first_assignment);
+  }
+  for (size_t i = 0; i < options_.result_types.size(); ++i) {
+    const int item = gradient_count_ + 1 + static_cast<int>(i);
+    const TensorType& type = options_.result_types[i];
+    results_.emplace_back(type.dtype, type.shape, packs_->BufferOf(item),
+                          packs_->OffsetOf(item));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReplicaStep::Begin(Wish wish) {
+  wish_ = wish;
+  leaf_ = 0;
+  if (IsAlone()) {
+    outcome_ = {.somebody_wants_to_stop = wish == Wish::kStop,
+                .is_last_step = wish == Wish::kStopAfter};
+    // Whoever made them may then use their memory again.
+    results_.clear();
+    return absl::OkStatus();
+  }
+  if (packs_ == nullptr) RETURN_IF_ERROR(Start());
+  if (session_ != nullptr) session_->BeginStep();
+  return absl::OkStatus();
+}
+
+void ReplicaStep::BeginLeaf(bool has_data) {
+  has_data_ = has_data;
+  if (session_ == nullptr) return;
+  session_->BeginLeaf({.number = leaf_,
+                       .is_last = leaf_ + 1 == packs_->own_leaf_count(),
+                       .has_data = has_data});
+}
+
+absl::Status ReplicaStep::EndLeaf(absl::Span<const Tensor> results) {
+  if (IsAlone()) {
+    if (has_data_) ++outcome_.leaves_with_data;
+    results_.assign(results.begin(), results.end());
+    return absl::OkStatus();
+  }
+  if (has_data_ && !options_.result_types.empty()) {
+    const bool fit = std::equal(
+        results.begin(), results.end(), options_.result_types.begin(),
+        options_.result_types.end(), [](const Tensor& a, const TensorType& b) {
+          return a.dtype() == b.dtype && a.shape() == b.shape;
+        });
+    if (!fit) {
+      return absl::InternalError(
+          "the results of a step have other types than its graph says");
+    }
+  }
+  if (session_ != nullptr) session_->EndLeaf();
+  WriteTrailer(results);
+  ++leaf_;
+  return absl::OkStatus();
+}
+
+void ReplicaStep::WriteTrailer(absl::Span<const Tensor> results) {
+  float* const fields =
+      reinterpret_cast<float*>(packs_->Contribution(gradient_count_, leaf_));
+  const bool is_weighted =
+      has_data_ && session_ != nullptr && session_->is_weighted();
+  fields[kLeavesWithData] = has_data_ ? 1 : 0;
+  fields[kWeightedLeaves] = is_weighted ? 1 : 0;
+  fields[kWeight] = is_weighted ? static_cast<float>(session_->weight()) : 0;
+  fields[kWantToStop] = wish_ == Wish::kStop ? 1 : 0;
+  fields[kWantToStopAfter] = wish_ == Wish::kStopAfter ? 1 : 0;
+  for (size_t i = 0; i < options_.result_types.size(); ++i) {
+    const int item = gradient_count_ + 1 + static_cast<int>(i);
+    uint8_t* const contribution = packs_->Contribution(item, leaf_);
+    const size_t size_bytes = results_[i].size_bytes();
+    if (size_bytes == 0) continue;
+    if (has_data_) {
+      std::memcpy(contribution, results[i].raw_data(), size_bytes);
+    } else {
+      std::memset(contribution, 0, size_bytes);
+    }
+  }
+}
+
+void ReplicaStep::ReadTrailer() {
+  const float* const fields =
+      reinterpret_cast<const float*>(packs_->Sum(gradient_count_));
+  outcome_.leaves_with_data = static_cast<int64_t>(fields[kLeavesWithData]);
+  outcome_.somebody_wants_to_stop = fields[kWantToStop] > 0;
+  outcome_.is_last_step = fields[kWantToStopAfter] > 0;
+  const bool is_weighted = fields[kWeightedLeaves] > 0;
+  // Without any weight there is nothing in the packs but zeros.
+  gradient_scale_ = is_weighted && fields[kWeight] > 0
+                        ? options_.expected_weight / fields[kWeight]
+                        : 1;
+}
+
+absl::Status ReplicaStep::Finish() {
+  if (IsAlone()) return absl::OkStatus();
+  RETURN_IF_ERROR(packs_->Finish());
+  ReadTrailer();
+  const bool changes_nothing =
+      outcome_.leaves_with_data == 0 || outcome_.somebody_wants_to_stop;
+  if (changes_nothing || session_ == nullptr) return absl::OkStatus();
+  return session_->ApplyUpdates(gradient_scale_, outcome_.leaves_with_data);
+}
+
+}  // namespace muster

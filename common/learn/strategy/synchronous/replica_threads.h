@@ -1,0 +1,65 @@
+#ifndef COMMON_LEARN_STRATEGY_SYNCHRONOUS_REPLICA_THREADS_H_
+#define COMMON_LEARN_STRATEGY_SYNCHRONOUS_REPLICA_THREADS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+
+namespace muster {
+
+// A thread for each replica of this process but the first, which works on the
+// thread that calls Run(). With one replica there is none.
+//
+// Between calls the threads look for work for a moment before they sleep, where
+// there are cores enough: steps follow each other closely.
+//
+// Run() is for one thread at a time.
+class ReplicaThreads {
+ public:
+  explicit ReplicaThreads(int replica_count);
+  ~ReplicaThreads();
+
+  ReplicaThreads(const ReplicaThreads&) = delete;
+  ReplicaThreads& operator=(const ReplicaThreads&) = delete;
+
+  int replica_count() const { return static_cast<int>(threads_.size()) + 1; }
+
+  // Calls work(replica) for every replica, each on its own thread, and returns
+  // when all are done, with the error that came first. `on_error` is called
+  // right when one comes, on its thread: to end what the others wait for.
+  // Allocates nothing.
+  absl::Status Run(absl::FunctionRef<absl::Status(int replica)> work,
+                   absl::FunctionRef<void(const absl::Status&)> on_error);
+
+ private:
+  using Work = absl::FunctionRef<absl::Status(int replica)>;
+  using OnError = absl::FunctionRef<void(const absl::Status&)>;
+
+  void RunLoop(int replica);
+  void RunOne(int replica) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool AwaitRound(uint64_t seen) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AwaitOthers() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const bool spins_;
+  // Written by Run() before round_ goes up, read by the threads after.
+  const Work* work_ = nullptr;
+  const OnError* on_error_ = nullptr;
+  std::atomic<uint64_t> round_{0};
+  std::atomic<int> running_count_{0};
+  std::atomic<bool> stopping_{false};
+
+  absl::Mutex mutex_;  // For sleeping; what is waited for is atomic.
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_SYNCHRONOUS_REPLICA_THREADS_H_

@@ -1,0 +1,22 @@
+#ifndef COMMON_LEARN_STRATEGY_SYNCHRONOUS_SCALE_ELEMENTS_H_
+#define COMMON_LEARN_STRATEGY_SYNCHRONOUS_SCALE_ELEMENTS_H_
+
+#include <cstdint>
+
+#include "common/core/tensor/dtype.h"
+
+namespace muster {
+
+// Multiplies `count` elements at `elements` by `factor`. Integers are divided
+// by the whole number nearest to 1 / factor, towards zero; bool stays as it is.
+// `dtype` is a number.
+void ScaleElements(DType dtype, double factor, int64_t count, void* elements);
+
+// to[i] = from[i] * factor, for float32 and float64. `from` and `to` do not
+// overlap; 0 gives zeros whatever `from` holds, and it may be null then.
+void CopyScaled(DType dtype, const void* from, double factor, int64_t count,
+                void* to);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_SYNCHRONOUS_SCALE_ELEMENTS_H_

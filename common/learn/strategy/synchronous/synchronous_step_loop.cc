@@ -1,0 +1,314 @@
+#include "common/learn/strategy/synchronous/synchronous_step_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/compute/kernels/cpu/cpu_kernels.h"
+#include "common/compute/ops/builtin_ops.h"
+#include "common/compute/runtime/replica_ops.h"
+#include "common/compute/runtime/run_options.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/net/collectives/reduce_op.h"
+#include "common/net/collectives/tensor_span.h"
+
+namespace muster {
+namespace {
+
+// The first; null: none.
+const Node* FindReplicaOp(const Graph& graph) {
+  const auto found =
+      std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                   [](const Node& node) { return IsReplicaOp(node.op); });
+  return found == graph.nodes.end() ? nullptr : &*found;
+}
+
+std::vector<TensorType> ResultTypes(const Graph& graph) {
+  std::vector<TensorType> types;
+  for (const NodeOutput& result : graph.results) {
+    types.push_back(graph.TypeOf(result));
+  }
+  return types;
+}
+
+// With micro-batches every worker goes through all of the data and runs what is
+// its part: only so are the pieces the same however many workers there are.
+absl::StatusOr<DistributedDataset> Distribute(
+    const Dataset& dataset, LoopKind kind, const ReplicaGroup& group,
+    const SynchronousStepLoop::Options& options) {
+  RETURN_IF_ERROR(dataset.status());
+  InputOptions input = options.input;
+  input.exactly_once = kind != LoopKind::kTrain;
+  if (kind == LoopKind::kTrain && options.deterministic_micro_batches > 0) {
+    return DistributeDataset(
+        dataset, {.replicas_per_worker = options.deterministic_micro_batches},
+        input);
+  }
+  return DistributeDataset(dataset,
+                           {.worker_count = group.worker_count(),
+                            .worker_index = group.worker_index(),
+                            .replicas_per_worker = group.local_count()},
+                           input);
+}
+
+// The micro-batches of each rank; none without micro-batches.
+Leaves LeavesOf(int micro_batch_count, int rank_count) {
+  Leaves leaves{.count = micro_batch_count};
+  for (int rank = 0; rank < rank_count && micro_batch_count > 0; ++rank) {
+    const Communicator::Range part =
+        Communicator::PartOf(micro_batch_count, rank, rank_count);
+    leaves.count_of_rank.push_back(static_cast<int>(part.end - part.begin));
+  }
+  return leaves;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStepLoop::Create(
+    const Graph& step, const Dataset& dataset, LoopKind kind,
+    ReplicaGroup* group, MirroredVariableStore* variables,
+    const Options& options) {
+  Options used = options;
+  if (kind == LoopKind::kTrainOnBatch) kind = LoopKind::kTrain;
+  if (kind != LoopKind::kTrain) used.deterministic_micro_batches = 0;
+  const Node* const exchange = FindReplicaOp(step);
+  if (used.deterministic_micro_batches > 0 && exchange != nullptr) {
+    return absl::UnimplementedError(absl::StrCat(
+        "graph \"", step.name, "\": ", exchange->op, " \"", exchange->name,
+        "\" is about other replicas while the step runs; in deterministic mode "
+        "they exchange gradients only: set deterministic_micro_batches to 0"));
+  }
+  ASSIGN_OR_RETURN(DistributedDataset distributed,
+                   Distribute(dataset, kind, *group, used));
+  ASSIGN_OR_RETURN(const bool is_renewed, group->Renew());
+  // An error may have met some replicas before an update and some after it.
+  if (is_renewed) variables->Distrust();
+  const int64_t batch_size = distributed.report().global_batch_size;
+  auto loop = absl::WrapUnique(new SynchronousStepLoop(
+      kind, group, variables, used, std::move(distributed)));
+  for (int replica = 0; replica < group->local_count(); ++replica) {
+    RETURN_IF_ERROR(loop->AddReplica(
+        step, replica, static_cast<double>(std::max<int64_t>(1, batch_size))));
+  }
+  return loop;
+}
+
+SynchronousStepLoop::SynchronousStepLoop(LoopKind kind, ReplicaGroup* group,
+                                         MirroredVariableStore* variables,
+                                         const Options& options,
+                                         DistributedDataset dataset)
+    : kind_(kind),
+      group_(group),
+      variables_(variables),
+      options_(options),
+      dataset_(std::move(dataset)),
+      communicators_(group->communicators()) {}
+
+absl::Status SynchronousStepLoop::AddReplica(const Graph& step, int replica,
+                                             double expected_weight) {
+  Communicator* const communicator = communicators_[replica].get();
+  const int micro_batch_count = options_.deterministic_micro_batches;
+  Replica added;
+  added.batch_begin = replica;
+  added.batch_end = replica + 1;
+  if (micro_batch_count > 0) {
+    const Communicator::Range part = Communicator::PartOf(
+        micro_batch_count, communicator->rank(), communicator->size());
+    added.batch_begin = static_cast<int>(part.begin);
+    added.batch_end = static_cast<int>(part.end);
+  }
+  ReplicaStep::Options options{
+      .communicator = communicator,
+      .variables = &variables_->copy(replica),
+      .shares_variables = variables_->shares_variables(),
+      .applies_updates = !variables_->shares_variables() || replica == 0,
+      .bytes_per_pack = options_.communication.bytes_per_pack,
+      .timeout = options_.communication.timeout,
+      .overlaps = options_.overlaps_communication,
+      .leaves = LeavesOf(micro_batch_count, communicator->size()),
+      .expected_weight = expected_weight};
+  if (kind_ == LoopKind::kPredict) {
+    if (communicator->size() > 1) {
+      ASSIGN_OR_RETURN(added.rows,
+                       ResultRows::Create(ResultTypes(step), communicator,
+                                          options_.communication.timeout));
+    }
+  } else {
+    options.result_types = ResultTypes(step);
+  }
+  ASSIGN_OR_RETURN(added.step, ReplicaStep::Create(std::move(options)));
+  ASSIGN_OR_RETURN(
+      added.executable,
+      Executable::Compile(
+          step, BuiltinOps(), CpuKernels(), added.step->variables(),
+          {.intra_op_thread_count = options_.intra_op_thread_count,
+           .replica_link = added.step->link()}));
+  must_run_ = added.step->MustRun() || FindReplicaOp(step) != nullptr;
+  replicas_.push_back(std::move(added));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::Run(
+    int64_t step_count_max, OnStep on_step) {
+  RETURN_IF_ERROR(variables_->Synchronize());
+  Outcome outcome;
+  absl::Status stop;  // Not OK: why this worker wants to stop.
+  while (outcome.step_count < step_count_max && !outcome.was_told_to_stop) {
+    ReplicaStep::Wish wish = ReplicaStep::Wish::kGoOn;
+    if (is_to_stop_ && is_to_stop_()) wish = ReplicaStep::Wish::kStopAfter;
+    if (!stop.ok()) {
+      wish = ReplicaStep::Wish::kStop;
+      EmptyBatches();
+    } else {
+      absl::StatusOr<bool> has_batches = DrawBatches();
+      if (!has_batches.ok()) {
+        // Other workers would wait for this one.
+        if (group_->worker_count() > 1) group_->Abort(has_batches.status());
+        return has_batches.status();
+      }
+      if (!*has_batches) {
+        Rewind();
+        outcome.end_of_data = true;
+        break;
+      }
+    }
+    ASSIGN_OR_RETURN(const StepEnd end, RunStep(wish));
+    if (end.somebody_wants_to_stop) {
+      Rewind();
+      if (!stop.ok()) return stop;
+      outcome.was_stopped = true;
+      break;
+    }
+    if (!end.had_data) {
+      Rewind();
+      outcome.end_of_data = true;
+      break;
+    }
+    // Steps are numbered for all time, so that each draws its own numbers.
+    ++position_.step;
+    ++position_.element;
+    ++outcome.step_count;
+    Note("between steps");
+    const absl::Status status = on_step(Results());
+    outcome.was_told_to_stop = end.is_last_step;
+    if (status.ok()) continue;
+    const bool is_last_step =
+        end.is_last_step || outcome.step_count == step_count_max;
+    if (!MustTellOthers(status, is_last_step)) {
+      return status;
+    }
+    stop = status;
+  }
+  return outcome;
+}
+
+bool SynchronousStepLoop::MustTellOthers(const absl::Status& status,
+                                         bool is_last_step) {
+  if (group_->worker_count() == 1) return false;
+  if (absl::IsCancelled(status)) return !is_last_step;
+  group_->Abort(status);
+  return false;
+}
+
+void SynchronousStepLoop::Note(const char* activity) const {
+  if (options_.note_activity) options_.note_activity(activity, position_.step);
+}
+
+absl::StatusOr<bool> SynchronousStepLoop::DrawBatches() {
+  Note("reading input");
+  if (iterator_ == nullptr) {
+    ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator(position_.pass));
+  }
+  ASSIGN_OR_RETURN(const bool has_batches, iterator_->Next(&batches_));
+  return has_batches || group_->worker_count() > 1;
+}
+
+void SynchronousStepLoop::EmptyBatches() {
+  for (ReplicaBatch& batch : batches_) {
+    batch.example_count = 0;
+    for (Tensor& component : batch.element) {
+      component = component.SliceRows(0, 0);
+    }
+  }
+}
+
+void SynchronousStepLoop::Rewind() {
+  iterator_ = nullptr;
+  ++position_.pass;
+  position_.element = 0;
+}
+
+absl::Status SynchronousStepLoop::Seek(const StepPosition& position) {
+  ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator(position.pass));
+  for (int64_t i = 0; i < position.element; ++i) {
+    Note("reading input up to where training goes on");
+    ASSIGN_OR_RETURN(const bool has_batches, iterator_->Next(&batches_));
+    // One of several workers may have had less data than the others.
+    if (has_batches || group_->worker_count() > 1) continue;
+    return absl::DataLossError(absl::StrCat(
+        "training is to go on after batch ", position.element,
+        " of the data, which ends after batch ", i, ": it is not the same"));
+  }
+  position_ = position;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SynchronousStepLoop::StepEnd> SynchronousStepLoop::RunStep(
+    ReplicaStep::Wish wish) {
+  Note("computing a step");
+  RETURN_IF_ERROR(
+      group_->Run([&](int replica) { return RunReplica(replica, wish); }));
+  const Replica& first = replicas_.front();
+  if (first.rows != nullptr) {
+    return StepEnd{.had_data = first.rows->contributor_count() > 0};
+  }
+  const ReplicaStep::Outcome& outcome = first.step->outcome();
+  return StepEnd{.had_data = outcome.leaves_with_data > 0,
+                 .somebody_wants_to_stop = outcome.somebody_wants_to_stop,
+                 .is_last_step = outcome.is_last_step};
+}
+
+absl::Status SynchronousStepLoop::RunReplica(int replica,
+                                             ReplicaStep::Wish wish) {
+  Replica& own = replicas_[replica];
+  ReplicaStep& step = *own.step;
+  RETURN_IF_ERROR(step.Begin(wish));
+  bool has_data = false;
+  for (int i = own.batch_begin; i < own.batch_end; ++i) {
+    const ReplicaBatch& batch = batches_[i];
+    has_data = batch.example_count > 0;
+    step.BeginLeaf(has_data);
+    if (has_data || must_run_) {
+      const RunOptions options{
+          .step_seed = static_cast<uint64_t>(position_.step),
+          .example_offset = batch.example_offset};
+      RETURN_IF_ERROR(
+          own.executable->Run(batch.element, options, &own.results));
+    }
+    RETURN_IF_ERROR(step.EndLeaf(own.results));
+  }
+  if (own.rows != nullptr) return own.rows->Gather(own.results, has_data);
+  return step.Finish();
+}
+
+absl::Span<const Tensor> SynchronousStepLoop::Results() const {
+  const Replica& first = replicas_.front();
+  return first.rows == nullptr ? first.step->results() : first.rows->results();
+}
+
+absl::StatusOr<bool> SynchronousStepLoop::AgreeToStop(bool wants_stop) {
+  if (group_->worker_count() == 1) return wants_stop;
+  std::vector<int32_t> flags(replicas_.size(), wants_stop ? 1 : 0);
+  RETURN_IF_ERROR(group_->Run([&](int replica) {
+    return communicators_[replica]->AllReduce(
+        ReduceOp::kMax, {DType::kInt32, 1, &flags[replica]},
+        {.name = "whether training stops",
+         .timeout = options_.communication.timeout});
+  }));
+  return flags[0] != 0;
+}
+
+}  // namespace muster

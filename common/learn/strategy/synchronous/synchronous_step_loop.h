@@ -1,0 +1,131 @@
+#ifndef COMMON_LEARN_STRATEGY_SYNCHRONOUS_SYNCHRONOUS_STEP_LOOP_H_
+#define COMMON_LEARN_STRATEGY_SYNCHRONOUS_SYNCHRONOUS_STEP_LOOP_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/runtime/executable.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/strategy/communication_options.h"
+#include "common/learn/strategy/input/distributed_dataset.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/synchronous/mirrored_variable_store.h"
+#include "common/learn/strategy/synchronous/replica_group.h"
+#include "common/learn/strategy/synchronous/replica_step.h"
+#include "common/learn/strategy/synchronous/result_rows.h"
+
+namespace muster {
+
+// Steps of which every replica runs a part: each on its own rows of the global
+// batch, in lockstep with the others.
+//
+// kTrain and kEvaluate: the results of a step are summed over all replicas, on
+// all workers. kPredict: they are put one behind the other, in the order of the
+// replicas. Replicas without data bring nothing. The data ends when no replica
+// of any worker has some.
+//
+// An error on one replica, or of a callback on one of several workers, ends the
+// group with it. A callback that cancels ends the loop on all workers after the
+// step at hand, without an error on the others.
+//
+// Not thread-safe.
+class SynchronousStepLoop final : public StepLoop {
+ public:
+  struct Options {
+    // Threads that one operation of one replica may use.
+    int intra_op_thread_count = 1;
+    InputOptions input = {};
+    CommunicationOptions communication = {};
+    // As PackExchange::Options.
+    bool overlaps_communication = false;
+    // Into how many pieces the global batch is cut where bits must not depend
+    // on the number of replicas; 0: they may. Concerns kTrain.
+    int deterministic_micro_batches = 0;
+    // Told what this worker does, and in which step, for those who wait for it;
+    // null: nobody. The text lives as long as the process.
+    std::function<void(const char* activity, uint64_t step)> note_activity =
+        nullptr;
+  };
+
+  // All are borrowed.
+  //   kInvalidArgument  the dataset cannot be distributed, or the step's
+  //                     results not be added up or put together
+  //   kUnimplemented    micro-batches, and the replicas of the graph exchange
+  //                     more than gradients
+  //   as Executable::Compile()
+  static absl::StatusOr<std::unique_ptr<StepLoop>> Create(
+      const Graph& step, const Dataset& dataset, LoopKind kind,
+      ReplicaGroup* group, MirroredVariableStore* variables,
+      const Options& options);
+
+  absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
+  bool StopWhen(std::function<bool()> is_to_stop) override {
+    is_to_stop_ = std::move(is_to_stop);
+    return true;
+  }
+  StepPosition position() const override { return position_; }
+  absl::Status Seek(const StepPosition& position) override;
+  absl::StatusOr<bool> AgreeToStop(bool wants_stop) override;
+
+ private:
+  struct Replica {
+    std::unique_ptr<ReplicaStep> step;
+    std::unique_ptr<Executable> executable;  // Before what its session feeds.
+    std::unique_ptr<ResultRows> rows;        // For kPredict only.
+    // The batches of this process that are this replica's.
+    int batch_begin = 0;
+    int batch_end = 0;
+    // Handed back to the executable, so that their memory is used again.
+    std::vector<Tensor> results;
+  };
+  // What the replicas found out together.
+  struct StepEnd {
+    bool had_data = false;
+    bool somebody_wants_to_stop = false;
+    bool is_last_step = false;
+  };
+
+  SynchronousStepLoop(LoopKind kind, ReplicaGroup* group,
+                      MirroredVariableStore* variables, const Options& options,
+                      DistributedDataset dataset);
+
+  absl::Status AddReplica(const Graph& step, int replica,
+                          double expected_weight);
+  // Makes batches_; false when this is the only worker and has no data left.
+  absl::StatusOr<bool> DrawBatches();
+  // Without rows: for a worker that has stopped drawing.
+  void EmptyBatches();
+  void Note(const char* activity) const;
+  absl::StatusOr<StepEnd> RunStep(ReplicaStep::Wish wish);
+  absl::Status RunReplica(int replica, ReplicaStep::Wish wish);
+  absl::Span<const Tensor> Results() const;
+  // What follows from an error of a callback: whether the loop goes on, for the
+  // others to learn of it.
+  bool MustTellOthers(const absl::Status& status, bool is_last_step);
+  void Rewind();
+
+  const LoopKind kind_;
+  ReplicaGroup* const group_;
+  MirroredVariableStore* const variables_;
+  const Options options_;
+  const DistributedDataset dataset_;
+  // Kept for as long as replicas_ use them, even if the group gets new ones.
+  const ReplicaGroup::Communicators communicators_;
+  std::vector<Replica> replicas_;
+  bool must_run_ = false;  // Even where there is no data.
+
+  std::unique_ptr<DistributedIterator> iterator_;  // Null between epochs.
+  StepPosition position_;
+  std::function<bool()> is_to_stop_;  // May be empty.
+  std::vector<ReplicaBatch> batches_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_SYNCHRONOUS_SYNCHRONOUS_STEP_LOOP_H_

@@ -1,0 +1,94 @@
+#include "common/learn/strategy/synchronous/synchronous_strategy.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/learn/strategy/synchronous/broadcast_bytes.h"
+#include "common/learn/strategy/synchronous/synchronous_step_loop.h"
+
+namespace muster {
+namespace {
+
+// Kernels split sums by threads.
+int ThreadsPerOperation(const SynchronousStrategy::Options& options) {
+  return options.deterministic_micro_batches > 0
+             ? 1
+             : options.intra_op_thread_count;
+}
+
+ReplicaOperations::Options OperationsOf(
+    const SynchronousStrategy::Options& options) {
+  return {.runner = {.intra_op_thread_count = ThreadsPerOperation(options),
+                     .communication = options.communication,
+                     .overlaps_communication = options.overlaps_communication},
+          .input = options.input,
+          .cross_device_ops = options.cross_device_ops};
+}
+
+}  // namespace
+
+absl::Status SynchronousStrategy::CheckOptions(const ReplicaGroup& group,
+                                               const Options& options) {
+  const CommunicationOptions& communication = options.communication;
+  if (communication.bytes_per_pack < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("bytes_per_pack is ",
+                                                   communication.bytes_per_pack,
+                                                   "; expected at least 0"));
+  }
+  if (communication.timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the timeout of communication is ",
+        absl::FormatDuration(communication.timeout), "; expected more than 0"));
+  }
+  if (communication.implementation == CommunicationImplementation::kNccl) {
+    return absl::UnimplementedError(
+        "NCCL was asked for; replicas on CPUs communicate by RING (or AUTO)");
+  }
+  if (options.intra_op_thread_count < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("intra_op_thread_count is ", options.intra_op_thread_count,
+                     "; expected at least 1"));
+  }
+  const int micro_batch_count = options.deterministic_micro_batches;
+  if (micro_batch_count != 0 && micro_batch_count < group.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "deterministic_micro_batches is ", micro_batch_count, " and there are ",
+        group.size(), " replicas; every one needs a micro-batch"));
+  }
+  if (options.shares_variables && group.worker_count() > 1) {
+    return absl::InvalidArgumentError(
+        "several workers cannot share one copy of the variables");
+  }
+  return absl::OkStatus();
+}
+
+SynchronousStrategy::SynchronousStrategy(std::unique_ptr<ReplicaGroup> group,
+                                         Options options)
+    : ReplicaOperations(group.get(), &variables_, /*single=*/nullptr,
+                        OperationsOf(options)),
+      options_(std::move(options)),
+      group_(std::move(group)),
+      variables_(group_.get(), options_.shares_variables,
+                 options_.communication.timeout) {}
+
+absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStrategy::CreateLoop(
+    const Graph& step, const Dataset& dataset, LoopKind kind) {
+  return SynchronousStepLoop::Create(
+      step, dataset, kind, group_.get(), &variables_,
+      {.intra_op_thread_count = ThreadsPerOperation(options_),
+       .input = options_.input,
+       .communication = options_.communication,
+       .overlaps_communication = options_.overlaps_communication,
+       .deterministic_micro_batches = options_.deterministic_micro_batches,
+       .note_activity = options_.note_activity});
+}
+
+absl::StatusOr<std::string> SynchronousStrategy::FromChief(
+    absl::string_view what, std::string bytes) {
+  return BroadcastBytes(
+      group_.get(), {.name = what, .timeout = options_.communication.timeout},
+      std::move(bytes));
+}
+
+}  // namespace muster

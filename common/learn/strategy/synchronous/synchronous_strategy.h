@@ -1,0 +1,95 @@
+#ifndef COMMON_LEARN_STRATEGY_SYNCHRONOUS_SYNCHRONOUS_STRATEGY_H_
+#define COMMON_LEARN_STRATEGY_SYNCHRONOUS_SYNCHRONOUS_STRATEGY_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/graph/graph.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/strategy/communication_options.h"
+#include "common/learn/strategy/input/distributed_dataset.h"
+#include "common/learn/strategy/replica/cross_device_ops.h"
+#include "common/learn/strategy/replica/replica_operations.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/synchronous/mirrored_variable_store.h"
+#include "common/learn/strategy/synchronous/replica_group.h"
+
+namespace muster {
+
+// What all strategies whose replicas train in sync are: replicas on devices of
+// this process, perhaps of other processes too, that see parts of one global
+// batch and update their variables alike. OneDeviceStrategy, MirroredStrategy,
+// CentralStorageStrategy and MultiWorkerMirroredStrategy are settings of it.
+//
+// Training with any number of replicas is training with one on the same global
+// batches, within float rounding; with deterministic_micro_batches to the bit.
+//
+// Thread-safe, but loops that exchange something must run one after another, in
+// the same order on all workers. Loops must not outlive the strategy.
+class SynchronousStrategy : public Strategy, public ReplicaOperations {
+ public:
+  struct Options {
+    std::string name = "synchronous";  // "mirrored".
+    CommunicationOptions communication = {};
+    // Sends gradients on a thread of its own while more are computed: for
+    // transports that wait for a network.
+    bool overlaps_communication = false;
+    // The replicas of this process share one copy of the variables, updated
+    // once for all.
+    bool shares_variables = false;
+    InputOptions input = {};
+    // Threads that one operation of one replica may use. At least 1.
+    int intra_op_thread_count = 1;
+    // How many pieces each global batch is cut into, whatever the number of
+    // replicas, so that the weights have the same bits for any of them up to
+    // this one. One operation then uses one thread. 0: as many as there are
+    // replicas, and sums are equal within rounding.
+    int deterministic_micro_batches = 0;
+    // As SynchronousStepLoop::Options.
+    std::function<void(const char* activity, uint64_t step)> note_activity =
+        nullptr;
+    // How loops of one's own reduce the values of one process between steps;
+    // null: ReductionToOneDevice().
+    std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
+  };
+
+  // Of this worker's replicas.
+  //   kInvalidArgument  an option is out of range; there are more replicas than
+  //                     micro-batches; variables are shared and there are
+  //                     several workers
+  //   kUnimplemented    NCCL
+  static absl::Status CheckOptions(const ReplicaGroup& group,
+                                   const Options& options);
+
+  // CheckOptions() has been passed.
+  SynchronousStrategy(std::unique_ptr<ReplicaGroup> group, Options options);
+
+  absl::string_view name() const override { return options_.name; }
+  int num_replicas_in_sync() const override { return group_->size(); }
+  bool draws_from_copies() const override { return false; }
+  MirroredVariableStore& variables() override { return variables_; }
+
+  absl::StatusOr<std::unique_ptr<StepLoop>> CreateLoop(const Graph& step,
+                                                       const Dataset& dataset,
+                                                       LoopKind kind) override;
+
+  absl::StatusOr<std::string> FromChief(absl::string_view what,
+                                        std::string bytes) override;
+
+  ReplicaGroup& group() { return *group_; }
+  const Options& options() const { return options_; }
+
+ private:
+  const Options options_;
+  const std::unique_ptr<ReplicaGroup> group_;
+  MirroredVariableStore variables_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_SYNCHRONOUS_SYNCHRONOUS_STRATEGY_H_

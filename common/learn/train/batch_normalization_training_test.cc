@@ -1,0 +1,153 @@
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/nn/batch_normalization.h"
+#include "common/learn/nn/dense.h"
+#include "common/learn/nn/input.h"
+#include "common/learn/nn/losses.h"
+#include "common/learn/nn/sequential.h"
+#include "common/learn/strategy/mirrored_strategy.h"
+#include "common/learn/strategy/one_device_strategy.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/model.h"
+#include "common/learn/train/progress_bar.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+// Statistics of batches that are spread over replicas.
+namespace muster {
+namespace {
+
+constexpr int64_t kFeatures = 3;
+
+Tensor Numbers(const Shape& shape, uint64_t seed) {
+  Tensor numbers(DType::kFloat32, shape);
+  uint64_t i = 0;
+  for (float& number : numbers.mutable_flat<float>()) {
+    number = static_cast<float>(FoldIn(seed, i++) % 1000) / 250 - 1;
+  }
+  return numbers;
+}
+
+std::unique_ptr<Strategy> TwoReplicas() {
+  return MirroredStrategy::Create(
+             {.devices = {"cpu:0", "cpu:1"}, .thread_count = 1})
+      .value();
+}
+
+// The weights after two epochs: dense/kernel, dense/bias, gamma, beta,
+// moving_mean, moving_variance, ...
+absl::StatusOr<std::vector<Tensor>> Train(Strategy& strategy, bool synchronized,
+                                          int64_t example_count,
+                                          int64_t batch_size) {
+  Model model = Sequential({
+      Input({kFeatures}),
+      Dense(4),
+      BatchNormalization({.momentum = 0.5, .synchronized = synchronized}),
+      Dense(1),
+  });
+  RETURN_IF_ERROR(
+      model.Compile(strategy, {
+                                  .optimizer = Sgd({.learning_rate = 0.1}),
+                                  .loss = MeanSquaredError(),
+                                  .seed = 3,
+                              }));
+  const Dataset data =
+      Dataset::FromTensorSlices({Numbers({example_count, kFeatures}, 1),
+                                 Numbers({example_count, 1}, 2)})
+          .Batch(batch_size);
+  RETURN_IF_ERROR(
+      model.Fit(data, {.epochs = 2, .verbose = Verbosity::kSilent}).status());
+  return model.GetWeights();
+}
+
+double Distance(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (int64_t j = 0; j < a[i].element_count(); ++j) {
+      const double distance =
+          std::abs(a[i].flat<float>()[j] - b[i].flat<float>()[j]);
+      if (!(distance <= worst)) worst = distance;  // Keeps NaN.
+    }
+  }
+  return worst;
+}
+
+TEST(BatchNormalizationTrainingTest, SynchronizedReplicasNormalizeAsOne) {
+  const auto one = OneDeviceStrategy::Create({.thread_count = 1}).value();
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted,
+                       Train(*one, /*synchronized=*/false, 16, 8));
+  const auto two = TwoReplicas();
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> together,
+                       Train(*two, /*synchronized=*/true, 16, 8));
+  EXPECT_LT(Distance(together, wanted), 1e-5);
+
+  const auto apart = TwoReplicas();
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> alone,
+                       Train(*apart, /*synchronized=*/false, 16, 8));
+  EXPECT_GT(Distance(alone, wanted), 1e-3);
+}
+
+// The last batch has one example, for one of the replicas.
+TEST(BatchNormalizationTrainingTest, AReplicaWithoutExamplesMovesNothing) {
+  for (const bool synchronized : {false, true}) {
+    const auto one = OneDeviceStrategy::Create({.thread_count = 1}).value();
+    ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted,
+                         Train(*one, /*synchronized=*/false, 1, 2));
+    const auto two = TwoReplicas();
+    ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> got,
+                         Train(*two, synchronized, 1, 2));
+    EXPECT_LT(Distance(got, wanted), 1e-5) << synchronized;
+  }
+}
+
+// Each micro-batch has statistics of its own, on whichever replica it lies. The
+// last batch has two examples, for four micro-batches.
+TEST(BatchNormalizationTrainingTest, DeterministicModeGivesTheSameBits) {
+  constexpr int kMicroBatches = 4;
+  const auto one =
+      OneDeviceStrategy::Create(
+          {.thread_count = 1, .deterministic_micro_batches = kMicroBatches})
+          .value();
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted,
+                       Train(*one, /*synchronized=*/false, 18, 8));
+  for (int replica_count = 2; replica_count <= kMicroBatches; ++replica_count) {
+    std::vector<std::string> devices;
+    for (int i = 0; i < replica_count; ++i) {
+      devices.push_back(absl::StrCat("cpu:", i));
+    }
+    ASSERT_OK_AND_ASSIGN(const auto strategy,
+                         MirroredStrategy::Create(
+                             {.devices = devices,
+                              .thread_count = 1,
+                              .deterministic_micro_batches = kMicroBatches}));
+    ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> got,
+                         Train(*strategy, /*synchronized=*/false, 18, 8));
+    EXPECT_EQ(Distance(got, wanted), 0) << replica_count << " replicas";
+  }
+}
+
+TEST(BatchNormalizationTrainingTest, WhatIsSynchronizedIsNotDeterministic) {
+  const auto one =
+      OneDeviceStrategy::Create({.deterministic_micro_batches = 2}).value();
+  EXPECT_THAT(Train(*one, /*synchronized=*/true, 16, 8),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       testing::HasSubstr("deterministic mode")));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,97 @@
+#ifndef COMMON_LEARN_TRAIN_CALLBACK_H_
+#define COMMON_LEARN_TRAIN_CALLBACK_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/learn/train/history.h"
+
+namespace muster {
+
+class Model;
+
+// Is told how training goes, and may change it. Everything is called on the
+// thread that called Fit() or Evaluate(), in the order of the callbacks. An
+// error ends training and comes out of Fit().
+//
+// Where several workers train, steps end in any order; `step` counts those that
+// have ended, from 0 in each epoch. With steps_per_execution of N the batch
+// hooks are called once for N steps: OnTrainBatchBegin() with the first of
+// them, OnTrainBatchEnd() with the last.
+//
+// Replicas that train in sync each have their callbacks, and see the same logs.
+// One that writes files does so only where model.strategy()->is_chief().
+//
+// Equivalent to: keras.callbacks.Callback.
+class Callback {
+ public:
+  virtual ~Callback() = default;
+
+  virtual absl::Status OnTrainBegin(Model&) { return absl::OkStatus(); }
+  virtual absl::Status OnTrainEnd(Model&, const Logs&) {
+    return absl::OkStatus();
+  }
+  virtual absl::Status OnEpochBegin(Model&, int /*epoch*/) {
+    return absl::OkStatus();
+  }
+  // Adds values of its own to those of an epoch that has ended, before any
+  // callback and History get them.
+  virtual absl::Status AddEpochLogs(Model&, Logs* /*logs*/) {
+    return absl::OkStatus();
+  }
+  // `logs` has the values of the epoch, those of validation among them.
+  virtual absl::Status OnEpochEnd(Model&, int /*epoch*/, const Logs&) {
+    return absl::OkStatus();
+  }
+
+  // Before and after each step; `logs` has the values of the epoch so far. What
+  // is changed before a step, the learning rate for example, holds in it. On
+  // parameter servers workers run ahead: steps that are under way when
+  // something is changed may have ended before. Where nobody knew how much data
+  // there is, the end of the data is found after one OnTrainBatchBegin() more.
+  virtual absl::Status OnTrainBatchBegin(Model&, int64_t /*step*/) {
+    return absl::OkStatus();
+  }
+  virtual absl::Status OnTrainBatchEnd(Model&, int64_t /*step*/, const Logs&) {
+    return absl::OkStatus();
+  }
+
+  // What is to be saved in a checkpoint, for training that goes on from there
+  // with a callback of the same kind in the same place: epochs without
+  // improvement, for example. RestoreState() comes after OnTrainBegin(), and,
+  // within an epoch, after OnEpochBegin().
+  virtual std::string SaveState() const { return ""; }
+  virtual absl::Status RestoreState(const std::string& /*state*/) {
+    return absl::OkStatus();
+  }
+
+  // Callbacks of a later turn are called after all those of earlier ones, so
+  // that what one saves of the others is of the same moment: 1 for those that
+  // save training, 2 for the one that saves those too.
+  virtual int turn() const { return 0; }
+
+  // The process, or another that trains in sync with it, was told to end.
+  // Called between two steps, the same on all of them, where one of the
+  // callbacks watches for it; Fit() ends afterwards, with kCancelled. Also
+  // called when a parameter server was told to end, after which Fit() goes on.
+  virtual bool watches_preemption() const { return false; }
+  virtual absl::Status OnPreemption(Model&) { return absl::OkStatus(); }
+
+  // Of Evaluate(), and of the validation in Fit().
+  virtual absl::Status OnTestBegin(Model&) { return absl::OkStatus(); }
+  // `logs` has the values of the evaluation, by the metrics' own names.
+  virtual absl::Status OnTestEnd(Model&, const Logs&) {
+    return absl::OkStatus();
+  }
+  virtual absl::Status OnTestBatchBegin(Model&, int64_t /*step*/) {
+    return absl::OkStatus();
+  }
+  virtual absl::Status OnTestBatchEnd(Model&, int64_t /*step*/, const Logs&) {
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_CALLBACK_H_

@@ -1,0 +1,149 @@
+// What Keras' callbacks do when they are told the same values: the cases of
+// tests/golden/cases/callbacks.py.
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/nn/dense.h"
+#include "common/learn/nn/losses.h"
+#include "common/learn/nn/sequential.h"
+#include "common/learn/train/callback.h"
+#include "common/learn/train/callbacks/early_stopping.h"
+#include "common/learn/train/callbacks/lambda_callback.h"
+#include "common/learn/train/callbacks/monitor.h"
+#include "common/learn/train/callbacks/reduce_lr_on_plateau.h"
+#include "common/learn/train/history.h"
+#include "common/learn/train/model.h"
+#include "common/learn/train/progress_bar.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/golden/golden_data.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+// Says what is monitored, and makes the weight the number of the epoch.
+class Script final : public Callback {
+ public:
+  Script(std::string name, std::vector<double> values)
+      : name_(std::move(name)), values_(std::move(values)) {}
+
+  absl::Status OnEpochBegin(Model& model, int epoch) override {
+    epoch_ = epoch;
+    return model.SetWeights(
+        {Tensor::FromValues<float>({1, 1}, {static_cast<float>(epoch + 1)})});
+  }
+  absl::Status AddEpochLogs(Model&, Logs* logs) override {
+    (*logs)[name_] = values_[epoch_];
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string name_;
+  const std::vector<double> values_;
+  int epoch_ = 0;
+};
+
+MonitorMode ModeOf(const Json& config) {
+  const std::string mode = config.value("mode", "auto");
+  return mode == "min"   ? MonitorMode::kMin
+         : mode == "max" ? MonitorMode::kMax
+                         : MonitorMode::kAuto;
+}
+
+std::unique_ptr<Callback> MakeCallback(const Json& config,
+                                       std::ostream* output) {
+  const std::string monitor = config.value("monitor", "val_loss");
+  if (config["class_name"] == "ReduceLROnPlateau") {
+    const ReduceLROnPlateauOptions defaults;
+    return std::make_unique<ReduceLROnPlateau>(ReduceLROnPlateauOptions{
+        .monitor = monitor,
+        .factor = config.value("factor", defaults.factor),
+        .patience = config.value("patience", defaults.patience),
+        .verbose = 1,
+        .mode = ModeOf(config),
+        .min_delta = config.value("min_delta", defaults.min_delta),
+        .cooldown = config.value("cooldown", defaults.cooldown),
+        .min_lr = config.value("min_lr", defaults.min_lr),
+        .output = output});
+  }
+  EarlyStoppingOptions options{
+      .monitor = monitor,
+      .min_delta = config.value("min_delta", 0.0),
+      .patience = config.value("patience", 0),
+      .verbose = 1,
+      .mode = ModeOf(config),
+      .restore_best_weights = config.value("restore_best_weights", false),
+      .start_from_epoch = config.value("start_from_epoch", 0),
+      .output = output};
+  if (config.contains("baseline")) options.baseline = config["baseline"];
+  return std::make_unique<EarlyStopping>(options);
+}
+
+// Without empty lines.
+std::vector<std::string> LinesOf(const std::string& text) {
+  return absl::StrSplit(absl::StripAsciiWhitespace(text), '\n',
+                        absl::SkipEmpty());
+}
+
+class CallbacksGoldenTest : public ::testing::TestWithParam<GoldenCase> {};
+
+TEST_P(CallbacksGoldenTest, DoesWhatKerasDoes) {
+  const Json& config = GetParam().config;
+  const Json& wanted = GetParam().json["outputs"];
+  const std::vector<double> values = GetParam().json["inputs"]["values"];
+
+  std::ostringstream output;
+  std::vector<float> rates;
+  Script script(config.value("monitor", "val_loss"), values);
+  const std::unique_ptr<Callback> callback = MakeCallback(config, &output);
+  LambdaCallback keep_rate(
+      {.on_epoch_end = [&](Model& model, int, const Logs&) -> absl::Status {
+        ASSIGN_OR_RETURN(const double rate, model.learning_rate());
+        rates.push_back(static_cast<float>(rate));
+        return absl::OkStatus();
+      }});
+
+  Model model = Sequential({Dense(1, {.use_bias = false})});
+  ASSERT_OK(model.Compile(
+      {.optimizer = Sgd({.learning_rate = 0.5}), .loss = MeanSquaredError()}));
+  const Dataset data =
+      Dataset::FromTensorSlices({Tensor::Zeros(DType::kFloat32, {1, 1}),
+                                 Tensor::Zeros(DType::kFloat32, {1, 1})})
+          .Batch(1);
+  ASSERT_OK_AND_ASSIGN(
+      const History history,
+      model.Fit(data, {.epochs = static_cast<int>(values.size()),
+                       .verbose = Verbosity::kSilent,
+                       .callbacks = {&script, callback.get(), &keep_rate}}));
+
+  EXPECT_EQ(history.epoch.size(), wanted["epochs"].get<size_t>());
+  EXPECT_EQ(rates, wanted["learning_rates"].get<std::vector<float>>());
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> weights, model.GetWeights());
+  EXPECT_EQ(weights[0].flat<float>()[0], wanted["weights"].get<float>());
+  EXPECT_EQ(LinesOf(output.str()),
+            wanted["messages"].get<std::vector<std::string>>());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CallbacksGoldenTest,
+                         ::testing::ValuesIn(ReadGoldenCases("callbacks.json")),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace muster

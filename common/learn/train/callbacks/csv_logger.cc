@@ -1,0 +1,120 @@
+#include "common/learn/train/callbacks/csv_logger.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/callbacks/message.h"
+#include "common/learn/train/model.h"
+
+namespace muster {
+namespace {
+
+// Quoted where the text would be taken for several cells.
+std::string Cell(absl::string_view text, absl::string_view separator) {
+  const bool is_plain = !absl::StrContains(text, separator) &&
+                        text.find_first_of("\"\r\n") == absl::string_view::npos;
+  if (is_plain) return std::string(text);
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
+
+// The columns that follow from the logs of the first epoch.
+std::vector<std::string> ColumnsOf(const Logs& logs) {
+  std::vector<std::string> names;
+  bool has_validation = false;
+  for (const auto& [name, value] : logs) {
+    names.push_back(name);
+    has_validation |= absl::StartsWith(name, "val_");
+  }
+  if (has_validation) return names;
+  for (const auto& [name, value] : logs) {
+    names.push_back(absl::StrCat("val_", name));
+  }
+  return names;
+}
+
+}  // namespace
+
+CsvLogger::CsvLogger(CsvLoggerOptions options) : options_(std::move(options)) {}
+
+absl::Status CsvLogger::CheckOptions(const CsvLoggerOptions& options) {
+  if (options.filename.empty()) {
+    return absl::InvalidArgumentError("CSVLogger: filename is empty");
+  }
+  if (options.separator.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("CSVLogger: separator must be one character, got \"",
+                     options.separator, "\""));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CsvLogger::OnTrainBegin(Model& model) {
+  RETURN_IF_ERROR(CheckOptions(options_));
+  if (!model.strategy()->is_chief()) return absl::OkStatus();
+  names_.clear();
+  const std::filesystem::path path(options_.filename);
+  std::error_code ignored;
+  if (path.has_parent_path()) {
+    std::filesystem::create_directories(path.parent_path(), ignored);
+  }
+  needs_header_ = !options_.append ||
+                  std::filesystem::file_size(path, ignored) == 0 ||
+                  !std::filesystem::exists(path, ignored);
+  if (file_.is_open()) file_.close();
+  file_.clear();
+  file_.open(path, options_.append ? std::ios::app : std::ios::trunc);
+  if (file_) return absl::OkStatus();
+  return absl::ErrnoToStatus(
+      errno, absl::StrCat("CSVLogger: cannot open ", options_.filename));
+}
+
+absl::Status CsvLogger::OnEpochEnd(Model&, int epoch, const Logs& logs) {
+  if (!file_.is_open()) return absl::OkStatus();
+  if (names_.empty()) {
+    names_ = ColumnsOf(logs);
+    if (needs_header_) {
+      std::vector<std::string> header = {"epoch"};
+      header.insert(header.end(), names_.begin(), names_.end());
+      WriteRow(header);
+      needs_header_ = false;
+    }
+  }
+  std::vector<std::string> row = {absl::StrCat(epoch)};
+  for (const std::string& name : names_) {
+    const auto found = logs.find(name);
+    row.push_back(found == logs.end() ? "NA" : ShortestText(found->second));
+  }
+  WriteRow(row);
+  file_.flush();
+  if (!file_) {
+    LOG(WARNING) << "CSVLogger: cannot write " << options_.filename << ": "
+                 << std::error_code(errno, std::generic_category()).message()
+                 << "; training goes on without it";
+    file_.close();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CsvLogger::OnTrainEnd(Model&, const Logs&) {
+  if (file_.is_open()) file_.close();
+  return absl::OkStatus();
+}
+
+void CsvLogger::WriteRow(const std::vector<std::string>& cells) {
+  file_ << absl::StrJoin(cells, options_.separator,
+                         [this](std::string* out, const std::string& cell) {
+                           out->append(Cell(cell, options_.separator));
+                         })
+        << '\n';
+}
+
+}  // namespace muster

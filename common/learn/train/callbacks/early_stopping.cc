@@ -1,0 +1,105 @@
+#include "common/learn/train/callbacks/early_stopping.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/train/callbacks/message.h"
+#include "common/learn/train/model.h"
+
+namespace muster {
+namespace {
+
+constexpr char kName[] = "EarlyStopping";
+
+}  // namespace
+
+EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
+    : options_(std::move(options)) {}
+
+absl::Status EarlyStopping::CheckOptions(const EarlyStoppingOptions& options) {
+  if (options.patience < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kName, ": patience must be at least 0, got ", options.patience));
+  }
+  return Monitor::Create(kName, options.monitor, options.mode).status();
+}
+
+absl::Status EarlyStopping::OnTrainBegin(Model&) {
+  RETURN_IF_ERROR(CheckOptions(options_));
+  ASSIGN_OR_RETURN(monitor_,
+                   Monitor::Create(kName, options_.monitor, options_.mode,
+                                   options_.min_delta));
+  wait_ = 0;
+  stopped_epoch_.reset();
+  best_.reset();
+  best_epoch_ = 0;
+  best_weights_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status EarlyStopping::OnEpochEnd(Model& model, int epoch,
+                                       const Logs& logs) {
+  const std::optional<double> current = monitor_->Find(logs);
+  if (!current.has_value()) {
+    LOG(WARNING) << "Early stopping looks at \"" << options_.monitor
+                 << "\", which is not there. There are: " << NamesIn(logs);
+    return absl::OkStatus();
+  }
+  if (epoch < options_.start_from_epoch) return absl::OkStatus();
+  if (options_.restore_best_weights && best_weights_.empty()) {
+    RETURN_IF_ERROR(KeepWeights(model, epoch));
+  }
+
+  ++wait_;
+  if (monitor_->IsImprovement(*current, best_)) {
+    best_ = current;
+    best_epoch_ = epoch;
+    if (options_.restore_best_weights) {
+      RETURN_IF_ERROR(KeepWeights(model, epoch));
+    }
+    const bool is_good = !options_.baseline.has_value() ||
+                         monitor_->IsImprovement(*current, options_.baseline);
+    if (is_good) wait_ = 0;
+    return absl::OkStatus();
+  }
+  // The first epoch of all has nothing to be worse than.
+  if (wait_ >= options_.patience && epoch > 0) {
+    stopped_epoch_ = epoch;
+    model.StopTraining();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EarlyStopping::OnTrainEnd(Model& model, const Logs&) {
+  const bool speaks = options_.verbose > 0;
+  if (stopped_epoch_.has_value() && speaks) {
+    SayOnce(model, options_.output,
+            absl::StrCat("Epoch ", *stopped_epoch_ + 1, ": early stopping"));
+  }
+  if (best_weights_.empty()) return absl::OkStatus();
+  if (speaks) {
+    SayOnce(model, options_.output,
+            absl::StrCat("Restoring model weights from the end of the best "
+                         "epoch: ",
+                         best_epoch_ + 1, "."));
+  }
+  return model.SetWeights(best_weights_);
+}
+
+std::string EarlyStopping::SaveState() const {
+  return SaveCounts({wait_, best_epoch_}, best_);
+}
+
+absl::Status EarlyStopping::RestoreState(const std::string& state) {
+  return RestoreCounts(kName, state, {&wait_, &best_epoch_}, &best_);
+}
+
+absl::Status EarlyStopping::KeepWeights(const Model& model, int epoch) {
+  ASSIGN_OR_RETURN(best_weights_, model.GetWeights());
+  best_epoch_ = epoch;
+  return absl::OkStatus();
+}
+
+}  // namespace muster

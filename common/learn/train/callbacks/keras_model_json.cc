@@ -1,0 +1,164 @@
+#include "common/learn/train/callbacks/keras_model_json.h"
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/nn/functional.h"
+#include "common/learn/nn/weight.h"
+#include "nlohmann/json.hpp"
+
+namespace muster {
+namespace {
+
+// Keys in the order in which they are added, as Keras writes them.
+using Json = nlohmann::ordered_json;
+
+constexpr char kSequential[] = "Sequential";
+
+Json ToJson(const Layer& layer);
+
+std::string DTypeOf(const Layer& layer) {
+  const std::vector<Weight> weights = layer.weights();
+  return std::string(DTypeName(
+      weights.empty() ? DType::kFloat32 : weights.front().handle().type.dtype));
+}
+
+Json Policy(const std::string& dtype) {
+  return {{"module", "keras"},
+          {"class_name", "DTypePolicy"},
+          {"config", {{"name", dtype}}},
+          {"registered_name", nullptr}};
+}
+
+Json ShapeOf(const TensorType& type) {
+  Json shape = Json::array();
+  for (const int64_t extent : type.shape.dims()) {
+    shape.push_back(extent == Shape::kUnknown ? Json(nullptr) : Json(extent));
+  }
+  return shape;
+}
+
+Json InputLayer(const std::string& name, const TensorType& type) {
+  return {{"module", "keras.layers"},
+          {"class_name", "InputLayer"},
+          {"config",
+           {{"batch_shape", ShapeOf(type)},
+            {"dtype", std::string(DTypeName(type.dtype))},
+            {"name", name}}},
+          {"registered_name", nullptr}};
+}
+
+Json SequentialJson(const Layer& model) {
+  Json layers = Json::array();
+  const std::vector<TensorType> inputs = model.input_types();
+  if (!inputs.empty()) {
+    layers.push_back(InputLayer("input_layer", inputs.front()));
+  }
+  for (const auto& layer : model.layers()) layers.push_back(ToJson(*layer));
+  return {{"module", "keras"},
+          {"class_name", kSequential},
+          {"config",
+           {{"name", model.name().empty() ? "sequential" : model.name()},
+            {"trainable", true},
+            {"dtype", Policy(DTypeOf(model))},
+            {"layers", std::move(layers)}}},
+          {"registered_name", nullptr}};
+}
+
+// {layer, call of the layer, output of the call}.
+Json HistoryOf(const LayerOutput& output) {
+  return Json::array(
+      {output.call()->layer->name(), output.call()->index, output.index()});
+}
+
+Json TensorOf(const LayerOutput& output) {
+  return {{"class_name", "__keras_tensor__"},
+          {"config",
+           {{"dtype", DTypeOf(*output.call()->layer)},
+            {"keras_history", HistoryOf(output)}}}};
+}
+
+Json InboundNode(const LayerCall& call) {
+  Json tensors = Json::array();
+  for (const LayerOutput& input : call.inputs) {
+    tensors.push_back(TensorOf(input));
+  }
+  Json args = Json::array();
+  args.push_back(tensors.size() == 1 ? tensors.front() : tensors);
+  return {{"args", std::move(args)}, {"kwargs", Json::object()}};
+}
+
+// One alone stands by itself, as Keras has it.
+Json HistoriesOf(const LayerOutputs& outputs) {
+  if (outputs.size() == 1) return HistoryOf(outputs.front());
+  Json histories = Json::array();
+  for (const LayerOutput& output : outputs) {
+    histories.push_back(HistoryOf(output));
+  }
+  return histories;
+}
+
+Json FunctionalJson(const FunctionalLayer& model) {
+  // A layer is listed with its first call, and has a node for each.
+  Json layers = Json::array();
+  for (const std::shared_ptr<const LayerCall>& call : model.calls()) {
+    const std::string& name = call->layer->name();
+    Json* entry = nullptr;
+    for (Json& listed : layers) {
+      if (listed["name"] == name) entry = &listed;
+    }
+    if (entry == nullptr) {
+      layers.push_back(ToJson(*call->layer));
+      entry = &layers.back();
+      (*entry)["name"] = name;
+      (*entry)["inbound_nodes"] = Json::array();
+    }
+    if (!call->inputs.empty()) {
+      (*entry)["inbound_nodes"].push_back(InboundNode(*call));
+    }
+  }
+  return {{"module", "keras.src.models.functional"},
+          {"class_name", "Functional"},
+          {"config",
+           {{"name", model.name().empty() ? "functional" : model.name()},
+            {"trainable", true},
+            {"layers", std::move(layers)},
+            {"input_layers", HistoriesOf(model.inputs())},
+            {"output_layers", HistoriesOf(model.outputs())}}},
+          {"registered_name", "Functional"}};
+}
+
+Json ToJson(const Layer& layer) {
+  const auto* const functional = dynamic_cast<const FunctionalLayer*>(&layer);
+  if (functional != nullptr) return FunctionalJson(*functional);
+  if (layer.kind() == kSequential) return SequentialJson(layer);
+  const std::vector<TensorType> inputs = layer.input_types();
+  if (layer.kind() == "InputLayer" && !inputs.empty()) {
+    return InputLayer(layer.name(), inputs.front());
+  }
+  return {{"module", "keras.layers"},
+          {"class_name", layer.kind()},
+          {"config",
+           {{"name", layer.name()},
+            {"trainable", true},
+            {"dtype", Policy(DTypeOf(layer))}}},
+          {"registered_name", nullptr}};
+}
+
+}  // namespace
+
+std::optional<std::string> KerasModelJson(const Layer& model) {
+  const auto* const functional = dynamic_cast<const FunctionalLayer*>(&model);
+  if (functional != nullptr && functional->status().ok()) {
+    return FunctionalJson(*functional).dump();
+  }
+  if (model.kind() == kSequential) return SequentialJson(model).dump();
+  return std::nullopt;
+}
+
+}  // namespace muster

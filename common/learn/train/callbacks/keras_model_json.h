@@ -1,0 +1,20 @@
+#ifndef COMMON_LEARN_TRAIN_CALLBACKS_KERAS_MODEL_JSON_H_
+#define COMMON_LEARN_TRAIN_CALLBACKS_KERAS_MODEL_JSON_H_
+
+#include <optional>
+#include <string>
+
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+
+// A model as keras.Model.to_json() writes its structure: the layers, their
+// classes, names and dtypes, and for functional models what goes into each. Not
+// what the layers are configured with, so TensorBoard draws it and Keras cannot
+// load it. None for models that are neither Sequential nor functional, which
+// Keras does not write either.
+std::optional<std::string> KerasModelJson(const Layer& model);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_CALLBACKS_KERAS_MODEL_JSON_H_

@@ -1,0 +1,66 @@
+#include "common/learn/train/callbacks/keras_model_json.h"
+
+#include <string>
+#include <vector>
+
+#include "common/learn/nn/dense.h"
+#include "common/learn/nn/functional.h"
+#include "common/learn/nn/input.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/sequential.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+Json JsonOf(const Layer& model) {
+  return Json::parse(KerasModelJson(model).value());
+}
+
+std::vector<std::string> NamesOf(const Json& model) {
+  std::vector<std::string> names;
+  for (const Json& layer : model["config"]["layers"]) {
+    names.push_back(layer["config"]["name"]);
+  }
+  return names;
+}
+
+TEST(KerasModelJsonTest, SequentialBeginsWithItsInput) {
+  const LayerPtr model = Sequential({Input({4}), Dense(3), Dense(2)});
+  model->SetPath("");
+  const Json json = JsonOf(*model);
+  EXPECT_EQ(json["class_name"], "Sequential");
+  EXPECT_EQ(NamesOf(json),
+            std::vector<std::string>({"input_layer", "dense", "dense_1"}));
+  EXPECT_EQ(json["config"]["layers"][0]["config"]["batch_shape"],
+            Json::parse("[null, 4]"));
+}
+
+TEST(KerasModelJsonTest, FunctionalSaysWhatGoesIntoEachLayer) {
+  const LayerOutput x = Input({4}, {.name = "x"});
+  const LayerPtr shared = Dense(4, {.name = "shared"});
+  const LayerPtr model =
+      Functional(x, Dense(1, {.name = "y"})(shared(shared(x))));
+  const Json json = JsonOf(*model);
+  EXPECT_EQ(json["class_name"], "Functional");
+  EXPECT_EQ(NamesOf(json), std::vector<std::string>({"x", "shared", "y"}));
+  const Json& layers = json["config"]["layers"];
+  EXPECT_EQ(layers[0]["inbound_nodes"], Json::array());
+  ASSERT_EQ(layers[1]["inbound_nodes"].size(), 2u);
+  EXPECT_EQ(layers[1]["inbound_nodes"][1]["args"][0]["config"]["keras_history"],
+            Json::parse(R"(["shared", 0, 0])"));
+  EXPECT_EQ(layers[2]["inbound_nodes"][0]["args"][0]["config"]["keras_history"],
+            Json::parse(R"(["shared", 1, 0])"));
+  EXPECT_EQ(json["config"]["input_layers"], Json::parse(R"(["x", 0, 0])"));
+  EXPECT_EQ(json["config"]["output_layers"], Json::parse(R"(["y", 0, 0])"));
+}
+
+TEST(KerasModelJsonTest, OtherLayersAreNoModels) {
+  EXPECT_FALSE(KerasModelJson(*Dense(1)).has_value());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,110 @@
+#include "common/learn/train/callbacks/reduce_lr_on_plateau.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/train/callbacks/message.h"
+#include "common/learn/train/model.h"
+
+namespace muster {
+namespace {
+
+constexpr char kName[] = "ReduceLROnPlateau";
+
+absl::Status Refuse(absl::string_view option, absl::string_view expected,
+                    double came) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(kName, ": ", option, " must be ", expected, ", got ", came));
+}
+
+}  // namespace
+
+ReduceLROnPlateau::ReduceLROnPlateau(ReduceLROnPlateauOptions options)
+    : options_(std::move(options)) {}
+
+absl::Status ReduceLROnPlateau::CheckOptions(
+    const ReduceLROnPlateauOptions& options) {
+  // The comparisons also refuse what is not a number.
+  if (!(options.factor < 1.0 && options.factor >= 0)) {
+    return Refuse("factor", "below 1 and not negative", options.factor);
+  }
+  if (!(options.min_lr >= 0)) {
+    return Refuse("min_lr", "at least 0", options.min_lr);
+  }
+  if (options.patience < 0) {
+    return Refuse("patience", "at least 0", options.patience);
+  }
+  if (options.cooldown < 0) {
+    return Refuse("cooldown", "at least 0", options.cooldown);
+  }
+  return Monitor::Create(kName, options.monitor, options.mode).status();
+}
+
+absl::Status ReduceLROnPlateau::OnTrainBegin(Model& model) {
+  RETURN_IF_ERROR(CheckOptions(options_));
+  ASSIGN_OR_RETURN(monitor_,
+                   Monitor::Create(kName, options_.monitor, options_.mode,
+                                   options_.min_delta));
+  wait_ = 0;
+  cooldown_left_ = 0;
+  best_.reset();
+  // A schedule cannot be set: better said now than after `patience` epochs.
+  ASSIGN_OR_RETURN(const double rate, model.learning_rate());
+  return model.SetLearningRate(rate);
+}
+
+absl::Status ReduceLROnPlateau::AddEpochLogs(Model& model, Logs* logs) {
+  ASSIGN_OR_RETURN((*logs)["learning_rate"], model.learning_rate());
+  return absl::OkStatus();
+}
+
+absl::Status ReduceLROnPlateau::OnEpochEnd(Model& model, int epoch,
+                                           const Logs& logs) {
+  const std::optional<double> current = monitor_->Find(logs);
+  if (!current.has_value()) {
+    LOG(WARNING) << "Learning rate reduction looks at \"" << options_.monitor
+                 << "\", which is not there. There are: " << NamesIn(logs);
+    return absl::OkStatus();
+  }
+  if (IsCoolingDown()) {
+    --cooldown_left_;
+    wait_ = 0;
+  }
+  if (monitor_->IsImprovement(*current, best_)) {
+    best_ = current;
+    wait_ = 0;
+    return absl::OkStatus();
+  }
+  if (IsCoolingDown()) return absl::OkStatus();
+  ++wait_;
+  return wait_ >= options_.patience ? Reduce(model, epoch) : absl::OkStatus();
+}
+
+absl::Status ReduceLROnPlateau::Reduce(Model& model, int epoch) {
+  ASSIGN_OR_RETURN(const double old_rate, model.learning_rate());
+  if (old_rate <= options_.min_lr) return absl::OkStatus();
+  const double rate = std::max(old_rate * options_.factor, options_.min_lr);
+  RETURN_IF_ERROR(model.SetLearningRate(rate));
+  if (options_.verbose > 0) {
+    SayOnce(model, options_.output,
+            absl::StrCat("\nEpoch ", epoch + 1,
+                         ": ReduceLROnPlateau reducing learning rate to ",
+                         ShortestText(rate), "."));
+  }
+  cooldown_left_ = options_.cooldown;
+  wait_ = 0;
+  return absl::OkStatus();
+}
+
+std::string ReduceLROnPlateau::SaveState() const {
+  return SaveCounts({wait_, cooldown_left_}, best_);
+}
+
+absl::Status ReduceLROnPlateau::RestoreState(const std::string& state) {
+  return RestoreCounts(kName, state, {&wait_, &cooldown_left_}, &best_);
+}
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+#ifndef COMMON_LEARN_TRAIN_CALLBACKS_REDUCE_LR_ON_PLATEAU_H_
+#define COMMON_LEARN_TRAIN_CALLBACKS_REDUCE_LR_ON_PLATEAU_H_
+
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/learn/train/callback.h"
+#include "common/learn/train/callbacks/monitor.h"
+#include "common/learn/train/history.h"
+
+namespace muster {
+
+struct ReduceLROnPlateauOptions {
+  std::string monitor = "val_loss";
+  // What the learning rate is multiplied by; below 1.
+  double factor = 0.1;
+  // Epochs without improvement after which that is done.
+  int patience = 10;
+  int verbose = 0;
+  MonitorMode mode = MonitorMode::kAuto;
+  double min_delta = 1e-4;
+  // Epochs that are not counted after a reduction.
+  int cooldown = 0;
+  double min_lr = 0;
+  std::ostream* output = nullptr;  // Borrowed; null: standard output.
+};
+
+// Reduces the learning rate when a value no longer gets better. Adds
+// "learning_rate" to the logs of each epoch.
+//
+// Equivalent to: keras.callbacks.ReduceLROnPlateau.
+class ReduceLROnPlateau final : public Callback {
+ public:
+  explicit ReduceLROnPlateau(ReduceLROnPlateauOptions options);
+
+  //   kInvalidArgument  an option makes no sense; names it
+  static absl::Status CheckOptions(const ReduceLROnPlateauOptions& options);
+
+  // Besides what CheckOptions() says:
+  //   kFailedPrecondition  the learning rate is a schedule
+  absl::Status OnTrainBegin(Model& model) override;
+  absl::Status AddEpochLogs(Model& model, Logs* logs) override;
+  absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
+
+  std::string SaveState() const override;
+  absl::Status RestoreState(const std::string& state) override;
+
+ private:
+  bool IsCoolingDown() const { return cooldown_left_ > 0; }
+  // Starts over when there is something to reduce.
+  absl::Status Reduce(Model& model, int epoch);
+
+  const ReduceLROnPlateauOptions options_;
+  std::optional<Monitor> monitor_;  // Set in OnTrainBegin().
+  int wait_ = 0;
+  int cooldown_left_ = 0;
+  std::optional<double> best_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_CALLBACKS_REDUCE_LR_ON_PLATEAU_H_

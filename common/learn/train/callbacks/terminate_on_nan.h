@@ -1,0 +1,38 @@
+#ifndef COMMON_LEARN_TRAIN_CALLBACKS_TERMINATE_ON_NAN_H_
+#define COMMON_LEARN_TRAIN_CALLBACKS_TERMINATE_ON_NAN_H_
+
+#include <cstdint>
+#include <ostream>
+
+#include "absl/status/status.h"
+#include "common/learn/train/callback.h"
+#include "common/learn/train/history.h"
+
+namespace muster {
+
+struct TerminateOnNanOptions {
+  // Ends Fit() with an error in place of in good order: no OnTrainEnd(), so
+  // that a backup from before stays.
+  bool raise_error = false;
+  std::ostream* output = nullptr;  // Borrowed; null: standard output.
+};
+
+// Stops training when the loss is NaN or infinite.
+//
+// Equivalent to: keras.callbacks.TerminateOnNaN.
+class TerminateOnNan final : public Callback {
+ public:
+  explicit TerminateOnNan(TerminateOnNanOptions options = {})
+      : options_(options) {}
+
+  //   kInternal  the loss is no finite number; with raise_error only
+  absl::Status OnTrainBatchEnd(Model& model, int64_t step,
+                               const Logs& logs) override;
+
+ private:
+  const TerminateOnNanOptions options_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_CALLBACKS_TERMINATE_ON_NAN_H_

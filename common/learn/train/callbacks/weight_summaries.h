@@ -1,0 +1,23 @@
+#ifndef COMMON_LEARN_TRAIN_CALLBACKS_WEIGHT_SUMMARIES_H_
+#define COMMON_LEARN_TRAIN_CALLBACKS_WEIGHT_SUMMARIES_H_
+
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "common/core/tensor/tensor.h"
+#include "proto/event.pb.h"
+
+namespace muster {
+
+// Appends what TensorBoard shows of a weight: "<name>/histogram" and, where
+// `with_images` and the shape can be drawn, "<name>/image". As Keras draws
+// them: vectors as columns, matrices lying down, kernels of one channel set
+// side by side as pictures of their own, of which the first three are kept;
+// values from 0 to 1 are black to white, and others are cut off.
+void AddWeightSummaries(absl::string_view name, const Tensor& weight,
+                        bool with_images,
+                        std::vector<proto::Summary::Value>* values);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_CALLBACKS_WEIGHT_SUMMARIES_H_

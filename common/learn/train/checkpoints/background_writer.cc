@@ -1,0 +1,97 @@
+#include "common/learn/train/checkpoints/background_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kReportInterval = absl::Seconds(5);
+
+}  // namespace
+
+BackgroundWriter::BackgroundWriter(Options options) : options_(options) {}
+
+BackgroundWriter::~BackgroundWriter() {
+  if (thread_.joinable()) thread_.join();
+}
+
+bool BackgroundWriter::Start(std::string what,
+                             std::function<absl::Status()> write) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (is_busy_) {
+      LOG(WARNING) << what << " is skipped: " << what_
+                   << " is still being written";
+      return false;
+    }
+    is_busy_ = true;
+    what_ = std::move(what);
+  }
+  if (thread_.joinable()) thread_.join();
+  thread_ = std::thread([this, write = std::move(write)] { Finish(write()); });
+  return true;
+}
+
+absl::Status BackgroundWriter::Run(std::string what,
+                                   std::function<absl::Status()> write) {
+  const absl::Status before = Await();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (is_busy_) return before;
+    what_ = std::move(what);
+  }
+  const absl::Status status = write();
+  Finish(status);
+  return status;
+}
+
+void BackgroundWriter::Finish(const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  if (!status.ok()) {
+    ++failure_count_;
+    LOG(WARNING) << what_ << " could not be written, and training goes on; "
+                 << "what was saved before is kept: " << status.message();
+  }
+  status_ = status;
+  is_busy_ = false;
+}
+
+absl::Status BackgroundWriter::Await() {
+  const absl::Time start = options_.clock->Now();
+  const absl::Time end = start + options_.timeout;
+  absl::MutexLock lock(&mutex_);
+  while (is_busy_) {
+    const absl::Time report = options_.clock->Now() + kReportInterval;
+    const bool is_idle = options_.clock->AwaitWithDeadline(
+        &mutex_, absl::Condition(this, &BackgroundWriter::IsIdle),
+        std::min(report, end));
+    if (is_idle) break;
+    const absl::Time now = options_.clock->Now();
+    if (now >= end) {
+      return absl::DeadlineExceededError(
+          absl::StrCat(what_, " is still being written after ",
+                       absl::FormatDuration(options_.timeout)));
+    }
+    LOG(INFO) << "waiting for the disk: " << what_
+              << " is still being written after "
+              << absl::FormatDuration(now - start);
+  }
+  return status_;
+}
+
+bool BackgroundWriter::is_busy() const {
+  absl::MutexLock lock(&mutex_);
+  return is_busy_;
+}
+
+int64_t BackgroundWriter::failure_count() const {
+  absl::MutexLock lock(&mutex_);
+  return failure_count_;
+}
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+#include "common/learn/train/checkpoints/background_writer.h"
+
+#include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(BackgroundWriterTest, OneIsWrittenAtATime) {
+  BackgroundWriter writer;
+  absl::Notification may_end;
+  EXPECT_TRUE(writer.Start("first", [&] {
+    may_end.WaitForNotification();
+    return absl::OkStatus();
+  }));
+  bool was_called = false;
+  EXPECT_FALSE(writer.Start("second", [&] {
+    was_called = true;
+    return absl::OkStatus();
+  }));
+  may_end.Notify();
+  EXPECT_OK(writer.Await());
+  EXPECT_FALSE(was_called);
+  EXPECT_TRUE(writer.Start("third", [] { return absl::OkStatus(); }));
+  EXPECT_OK(writer.Await());
+  EXPECT_EQ(writer.failure_count(), 0);
+}
+
+TEST(BackgroundWriterTest, FailuresAreCountedAndTheLastOneIsTold) {
+  BackgroundWriter writer;
+  EXPECT_TRUE(writer.Start("first", [] {
+    return absl::ResourceExhaustedError("the disk is full");
+  }));
+  EXPECT_THAT(writer.Await(), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(
+      writer.Run("second", [] { return absl::DataLossError("broken"); }),
+      StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_EQ(writer.failure_count(), 2);
+  EXPECT_OK(writer.Run("third", [] { return absl::OkStatus(); }));
+  EXPECT_OK(writer.Await());
+}
+
+TEST(BackgroundWriterTest, WaitingEndsAndNamesWhatIsBeingWritten) {
+  SimulatedClock clock;
+  BackgroundWriter writer({.timeout = absl::ZeroDuration(), .clock = &clock});
+  absl::Notification may_end;
+  EXPECT_TRUE(writer.Start("checkpoint backup/ckpt-3", [&] {
+    may_end.WaitForNotification();
+    return absl::OkStatus();
+  }));
+  EXPECT_THAT(writer.Await(), StatusIs(absl::StatusCode::kDeadlineExceeded,
+                                       HasSubstr("backup/ckpt-3")));
+  may_end.Notify();
+}
+
+}  // namespace
+}  // namespace muster

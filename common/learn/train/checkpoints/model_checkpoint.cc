@@ -1,0 +1,182 @@
+#include "common/learn/train/checkpoints/model_checkpoint.h"
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/callbacks/message.h"
+#include "common/learn/train/checkpoints/file_name_pattern.h"
+#include "common/learn/train/model.h"
+
+namespace muster {
+namespace {
+
+absl::Status Refuse(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("ModelCheckpoint: ", what));
+}
+
+}  // namespace
+
+ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options)
+    : options_(std::move(options)),
+      disk_(options_.disk == nullptr ? Disk::Real() : options_.disk),
+      best_(options_.initial_value_threshold) {}
+
+absl::Status ModelCheckpoint::CheckOptions(
+    const ModelCheckpointOptions& options) {
+  if (options.filepath.empty() == options.directory.empty()) {
+    return Refuse("give it filepath or directory, and not both");
+  }
+  if (options.save_freq.has_value() && *options.save_freq < 1) {
+    return Refuse(absl::StrCat("save_freq is ", *options.save_freq,
+                               "; expected at least 1"));
+  }
+  if (options.max_to_keep.has_value() && *options.max_to_keep < 1) {
+    return Refuse(absl::StrCat("max_to_keep is ", *options.max_to_keep,
+                               "; expected at least 1"));
+  }
+  if (options.save_best_only) {
+    RETURN_IF_ERROR(
+        Monitor::Create("ModelCheckpoint", options.monitor, options.mode)
+            .status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelCheckpoint::OnTrainBegin(Model& model) {
+  RETURN_IF_ERROR(CheckOptions(options_));
+  if (options_.save_best_only) {
+    ASSIGN_OR_RETURN(
+        monitor_,
+        Monitor::Create("ModelCheckpoint", options_.monitor, options_.mode));
+  }
+  if (options_.directory.empty() || !model.strategy()->is_chief()) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(manager_, CheckpointManager::Create(
+                                 {.folder = options_.directory,
+                                  .checkpoint_count_max = options_.max_to_keep,
+                                  .keep_one_every = options_.keep_one_every,
+                                  .disk = disk_}));
+  return absl::OkStatus();
+}
+
+absl::Status ModelCheckpoint::OnEpochBegin(Model&, int epoch) {
+  epoch_ = epoch;
+  return absl::OkStatus();
+}
+
+absl::Status ModelCheckpoint::OnTrainBatchEnd(Model& model, int64_t step,
+                                              const Logs& logs) {
+  if (!options_.save_freq.has_value()) return absl::OkStatus();
+  if (++steps_since_save_ < *options_.save_freq) return absl::OkStatus();
+  steps_since_save_ = 0;
+  return Save(model, step + 1, logs);
+}
+
+absl::Status ModelCheckpoint::OnEpochEnd(Model& model, int, const Logs& logs) {
+  if (options_.save_freq.has_value()) return absl::OkStatus();
+  // Every epoch is saved, however short it was. Failures were told.
+  writer_.Await().IgnoreError();
+  return Save(model, /*batch=*/0, logs);
+}
+
+absl::StatusOr<std::string> ModelCheckpoint::NameOf(int64_t batch,
+                                                    const Logs& logs) const {
+  if (!options_.directory.empty()) return options_.directory;
+  return FormatFileName(options_.filepath, epoch_ + 1, batch, logs);
+}
+
+bool ModelCheckpoint::IsDue(Model& model, const Logs& logs,
+                            const std::string& where) {
+  const auto say = [&](const std::string& line) {
+    if (options_.verbose > 0) {
+      SayOnce(model, options_.output,
+              absl::StrCat("\nEpoch ", epoch_ + 1, ": ", line));
+    }
+  };
+  if (!monitor_.has_value()) {
+    say(absl::StrCat("saving model to ", where));
+    return true;
+  }
+  const std::optional<double> value = monitor_->Find(logs);
+  if (!value.has_value()) {
+    LOG(WARNING) << "Can save best model only with " << options_.monitor
+                 << " available. Available are: " << NamesIn(logs);
+    return false;
+  }
+  const std::string before =
+      best_.has_value() ? absl::StrFormat("%.5f", *best_) : "None";
+  if (!monitor_->IsImprovement(*value, best_)) {
+    say(absl::StrCat(options_.monitor, " did not improve from ", before));
+    return false;
+  }
+  say(absl::StrFormat("%s improved from %s to %.5f, saving model to %s",
+                      options_.monitor, before, *value, where));
+  best_ = value;
+  return true;
+}
+
+absl::Status ModelCheckpoint::Save(Model& model, int64_t batch,
+                                   const Logs& logs) {
+  ASSIGN_OR_RETURN(const std::string where, NameOf(batch, logs));
+  if (!IsDue(model, logs, where)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(std::unique_ptr<TrainingSnapshot> snapshot,
+                   options_.save_weights_only ? model.TakeWeightsSnapshot()
+                                              : model.TakeSnapshot());
+  if (model.strategy()->is_chief()) Write(std::move(snapshot), where);
+  return absl::OkStatus();
+}
+
+void ModelCheckpoint::Write(std::unique_ptr<TrainingSnapshot> snapshot,
+                            const std::string& where) {
+  // The function has to be copyable.
+  const std::shared_ptr<TrainingSnapshot> shared = std::move(snapshot);
+  writer_.Start(absl::StrCat("checkpoint ", where), [this, shared, where] {
+    if (manager_ == nullptr) return shared->WriteTo(disk_, where);
+    return shared->WriteTo(disk_, manager_.get()).status();
+  });
+}
+
+absl::Status ModelCheckpoint::OnTrainEnd(Model&, const Logs&) {
+  const absl::Status last = writer_.Await();
+  if (writer_.failure_count() == 0) return last;
+  LOG(ERROR) << writer_.failure_count() << " checkpoints in "
+             << (manager_ == nullptr ? options_.filepath : options_.directory)
+             << " could not be written"
+             << (last.ok() ? ""
+                           : absl::StrCat(", the last one among them: ",
+                                          last.message()));
+  return absl::OkStatus();
+}
+
+absl::Status ModelCheckpoint::OnPreemption(Model&) {
+  writer_.Await().IgnoreError();  // The log has it.
+  return absl::OkStatus();
+}
+
+std::string ModelCheckpoint::SaveState() const {
+  return absl::StrCat(best_.has_value() ? ShortestText(*best_) : "", ";",
+                      steps_since_save_);
+}
+
+absl::Status ModelCheckpoint::RestoreState(const std::string& state) {
+  const size_t end = state.find(';');
+  double best = 0;
+  int64_t steps = 0;
+  if (end == std::string::npos ||
+      !absl::SimpleAtoi(state.substr(end + 1), &steps) ||
+      (end > 0 && !absl::SimpleAtod(state.substr(0, end), &best))) {
+    return Refuse(absl::StrCat("what was saved of it is \"", state, "\""));
+  }
+  steps_since_save_ = steps;
+  if (end > 0) best_ = best;
+  return absl::OkStatus();
+}
+
+}  // namespace muster

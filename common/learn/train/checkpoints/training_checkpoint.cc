@@ -1,0 +1,189 @@
+#include "common/learn/train/checkpoints/training_checkpoint.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/variables/checkpoint_names.h"
+#include "common/compute/variables/state_snapshot.h"
+#include "common/compute/variables/variable_state.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/tensor.h"
+#include "common/io/checkpoint/object_graph.h"
+#include "common/io/checkpoint/publish_tensor_bundle.h"
+#include "common/io/checkpoint/tensor_bundle_writer.h"
+#include "proto/optimizer.pb.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+// Names tensors for the object graph as they are written.
+class StateWriter {
+ public:
+  explicit StateWriter(TensorBundleWriter* writer) : writer_(writer) {}
+
+  absl::Status Add(const ObjectPath& path, const Tensor& tensor) {
+    ASSIGN_OR_RETURN(const std::string key,
+                     graph_.AddVariable(path, path.back()));
+    return writer_->Add(key, tensor);
+  }
+
+  // What other shards hold.
+  absl::Status Name(const VariableSnapshot::Entry& entry) {
+    const ObjectPath path = VariablePath(entry.variable);
+    RETURN_IF_ERROR(graph_.AddVariable(path, entry.variable).status());
+    for (const std::string& slot : entry.slots) {
+      RETURN_IF_ERROR(graph_
+                          .AddSlot(path, OptimizerPath(), slot,
+                                   absl::StrCat(entry.variable, "/", slot))
+                          .status());
+    }
+    return graph_
+        .AddVariable(UpdateCountPath(entry.variable),
+                     absl::StrCat(entry.variable, "/update_count"))
+        .status();
+  }
+
+  absl::Status Finish() {
+    RETURN_IF_ERROR(graph_.WriteTo(writer_));
+    return writer_->Finish();
+  }
+
+ private:
+  TensorBundleWriter* const writer_;
+  ObjectGraphBuilder graph_;
+};
+
+// 7 for "run/ckpt-7", and 1 for a name without a number.
+int64_t NumberIn(absl::string_view prefix) {
+  const size_t dash = prefix.rfind('-');
+  int64_t number = 0;
+  const bool is_there = dash != absl::string_view::npos &&
+                        absl::SimpleAtoi(prefix.substr(dash + 1), &number);
+  return is_there ? number : 1;
+}
+
+// Where the learning rate is a number, that; a schedule is in TrainingState.
+absl::Status AddLearningRate(const proto::Optimizer& optimizer,
+                             StateWriter* writer) {
+  if (!optimizer.learning_rate().has_constant()) return absl::OkStatus();
+  return writer->Add(LearningRatePath(),
+                     Tensor::Scalar<float>(static_cast<float>(
+                         optimizer.learning_rate().constant())));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TrainingSnapshot::Take(
+    VariableStore& variables, proto::TrainingState state) {
+  ASSIGN_OR_RETURN(std::unique_ptr<VariableSnapshot> snapshot,
+                   variables.TakeSnapshot());
+  return std::unique_ptr<TrainingSnapshot>(new TrainingSnapshot(
+      std::move(snapshot), variables.checkpoint_shard_count(), std::move(state),
+      /*has_state=*/true));
+}
+
+absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TrainingSnapshot::TakeWeights(
+    VariableStore& variables) {
+  auto snapshot = std::make_unique<StateSnapshot>();
+  for (const proto::VariableSpec& spec : variables.List()) {
+    ASSIGN_OR_RETURN(Tensor value, variables.Read(spec.name()));
+    const TensorType type = value.type();
+    snapshot->Add(VariableRows::All(spec.name(), type),
+                  {.value = std::move(value)});
+  }
+  return std::unique_ptr<TrainingSnapshot>(
+      new TrainingSnapshot(std::move(snapshot), /*shard_count=*/1, {},
+                           /*has_state=*/false));
+}
+
+absl::Status TrainingSnapshot::WriteStateShard(Disk* disk,
+                                               absl::string_view prefix) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleWriter> writer,
+                   TensorBundleWriter::Create(disk, prefix,
+                                              {.index = variable_shard_count_,
+                                               .count = shard_count()}));
+  StateWriter named(writer.get());
+  int64_t iterations = 0;
+  for (const VariableSnapshot::Entry& entry : variables_->entries()) {
+    RETURN_IF_ERROR(named.Name(entry));
+    iterations = std::max(iterations, entry.update_count);
+  }
+  // tf.train.Checkpoint is not content without it.
+  RETURN_IF_ERROR(
+      named.Add(SaveCounterPath(), Tensor::Scalar<int64_t>(NumberIn(prefix))));
+  if (has_state_) {
+    RETURN_IF_ERROR(
+        named.Add(IterationsPath(), Tensor::Scalar<int64_t>(iterations)));
+    RETURN_IF_ERROR(AddLearningRate(state_.optimizer(), &named));
+    RETURN_IF_ERROR(
+        named.Add(TrainingStatePath(),
+                  Tensor::Scalar<std::string>(state_.SerializeAsString())));
+  }
+  return named.Finish();
+}
+
+absl::Status TrainingSnapshot::WriteShards(Disk* disk,
+                                           absl::string_view prefix) {
+  RETURN_IF_ERROR(variables_->WriteShards(disk, prefix, shard_count()));
+  return WriteStateShard(disk, prefix);
+}
+
+absl::Status TrainingSnapshot::WriteTo(Disk* disk, absl::string_view prefix) {
+  absl::Status status = WriteShards(disk, prefix);
+  if (status.ok()) status = PublishTensorBundle(disk, prefix, shard_count());
+  if (!status.ok()) RemoveBundleParts(disk, prefix, shard_count());
+  return status;
+}
+
+absl::StatusOr<std::string> TrainingSnapshot::WriteTo(
+    Disk* disk, CheckpointManager* manager, std::optional<int64_t> number) {
+  ASSIGN_OR_RETURN(std::string prefix, manager->NextPrefix(number));
+  const absl::Status status = WriteShards(disk, prefix);
+  if (!status.ok()) {
+    manager->Abandon(prefix, shard_count());
+    return status;
+  }
+  RETURN_IF_ERROR(manager->Publish(prefix, shard_count()));
+  return prefix;
+}
+
+absl::StatusOr<proto::TrainingState> ReadTrainingState(
+    const TensorBundleReader& reader) {
+  const std::string key = VariableKey(TrainingStatePath());
+  if (reader.Find(key) == nullptr) {
+    return absl::NotFoundError(absl::StrCat(
+        reader.prefix(),
+        " holds variables only, and does not say where training stood"));
+  }
+  ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(key));
+  proto::TrainingState state;
+  if (tensor.dtype() != DType::kString || tensor.element_count() != 1 ||
+      !state.ParseFromString(tensor.scalar<std::string>())) {
+    return absl::DataLossError(
+        absl::StrCat(reader.prefix(), ": its state of training is damaged"));
+  }
+  return state;
+}
+
+absl::StatusOr<std::string> FindCheckpoint(Disk* disk, const std::string& path,
+                                           const std::string& checkpoint_name) {
+  if (disk->Open(absl::StrCat(path, ".index")).ok()) return path;
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<CheckpointManager> manager,
+      CheckpointManager::Create(
+          {.folder = path, .checkpoint_name = checkpoint_name, .disk = disk}));
+  absl::StatusOr<std::unique_ptr<TensorBundleReader>> reader =
+      manager->OpenLatest();
+  if (reader.ok()) return (*reader)->prefix();
+  if (!absl::IsNotFound(reader.status())) return reader.status();
+  return absl::NotFoundError(absl::StrCat("there is no checkpoint ", path,
+                                          ".index, and none in the folder ",
+                                          path));
+}
+
+}  // namespace muster

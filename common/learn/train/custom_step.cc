@@ -1,0 +1,12 @@
+#include "common/learn/train/custom_step.h"
+
+#include "common/learn/nn/minimize.h"
+#include "common/learn/nn/weight.h"
+
+namespace muster {
+
+void StepTrace::Minimize(Value loss) const {
+  muster::Minimize(loss, TrainableOf(layer->weights()), clipping);
+}
+
+}  // namespace muster

@@ -1,0 +1,114 @@
+#include "common/learn/train/evaluate_run.h"
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/call_each.h"
+#include "common/learn/train/callback.h"
+#include "common/learn/train/history.h"
+#include "common/learn/train/metric_sums.h"
+#include "common/learn/train/model.h"
+#include "common/learn/train/progress_bar.h"
+#include "common/learn/train/step_graphs.h"
+#include "common/learn/train/step_parts.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<EvaluateRun>> EvaluateRun::Create(
+    Model* model, const Dataset& data, const EvaluateOptions& options) {
+  RETURN_IF_ERROR(data.status());
+  if (options.steps.has_value() && *options.steps < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "steps of an evaluation: got ", *options.steps, ", at least 1"));
+  }
+  if (!options.steps.has_value() && data.Cardinality() == Dataset::kInfinite) {
+    return absl::InvalidArgumentError(
+        "cannot evaluate on data that never ends; say how many steps, or use "
+        "Take()");
+  }
+  const Dataset bounded =
+      options.steps.has_value() ? data.Take(*options.steps) : data;
+  RETURN_IF_ERROR(bounded.status());
+
+  ASSIGN_OR_RETURN(const StepParts parts, model->Parts(/*training=*/false));
+  ASSIGN_OR_RETURN(const TracedStep step,
+                   TraceEvaluateStep(parts, bounded.element_types()));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<StepLoop> loop,
+      model->strategy()->CreateLoop(step.graph, bounded, LoopKind::kEvaluate));
+
+  std::optional<int64_t> step_count;
+  if (bounded.Cardinality() >= 0) step_count = bounded.Cardinality();
+  return std::unique_ptr<EvaluateRun>(new EvaluateRun(
+      model, std::move(loop), MetricSums(step.results), step_count, options));
+}
+
+EvaluateRun::EvaluateRun(Model* model, std::unique_ptr<StepLoop> loop,
+                         MetricSums sums, std::optional<int64_t> step_count,
+                         const EvaluateOptions& options)
+    : model_(model),
+      loop_(std::move(loop)),
+      sums_(std::move(sums)),
+      step_count_(step_count),
+      options_(options) {}
+
+absl::StatusOr<Logs> EvaluateRun::Run() {
+  ProgressBar bar({.target = step_count_,
+                   .verbosity = ResolveVerbosity(options_.verbose),
+                   .clock = options_.clock,
+                   .output = options_.output});
+  sums_.Reset();
+  done_ = 0;
+  RETURN_IF_ERROR(
+      CallEach(options_.callbacks, &Callback::OnTestBegin, *model_));
+  RETURN_IF_ERROR(AnnounceStep());
+  const auto on_step = [&](absl::Span<const Tensor> results) {
+    return OnStep(results, &bar);
+  };
+  RETURN_IF_ERROR(
+      loop_->Run(std::numeric_limits<int64_t>::max(), on_step).status());
+  if (done_ == 0) {
+    return absl::InvalidArgumentError("the data to evaluate on has no batches");
+  }
+  bar.Finish(done_, Values());
+  Logs logs = sums_.Values();
+  RETURN_IF_ERROR(
+      CallEach(options_.callbacks, &Callback::OnTestEnd, *model_, logs));
+  return logs;
+}
+
+ProgressValues EvaluateRun::Values() const {
+  const Logs logs = sums_.Values();
+  return ProgressValues(logs.begin(), logs.end());
+}
+
+absl::Status EvaluateRun::OnStep(absl::Span<const Tensor> results,
+                                 ProgressBar* bar) {
+  RETURN_IF_ERROR(sums_.Add(results));
+  ++done_;
+  bar->Update(done_, bar->IsDue() ? Values() : ProgressValues{});
+  if (options_.callbacks.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(CallEach(options_.callbacks, &Callback::OnTestBatchEnd,
+                           *model_, done_ - 1, sums_.Values()));
+  return AnnounceStep();
+}
+
+absl::Status EvaluateRun::AnnounceStep() {
+  if (step_count_.has_value() && done_ >= *step_count_) return absl::OkStatus();
+  return CallEach(options_.callbacks, &Callback::OnTestBatchBegin, *model_,
+                  done_);
+}
+
+}  // namespace muster

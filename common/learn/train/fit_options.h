@@ -1,0 +1,141 @@
+#ifndef COMMON_LEARN_TRAIN_FIT_OPTIONS_H_
+#define COMMON_LEARN_TRAIN_FIT_OPTIONS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <ostream>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/core/base/clock.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/nn/loss.h"
+#include "common/learn/nn/metric.h"
+#include "common/learn/train/callback.h"
+#include "common/learn/train/class_weights.h"
+#include "common/learn/train/custom_step.h"
+#include "common/learn/train/progress_bar.h"
+#include "proto/optimizer.pb.h"
+
+// What Model's calls are told. Names, defaults and meaning are Keras'.
+namespace muster {
+
+struct CompileOptions {
+  proto::Optimizer optimizer = {};  // Adam({...}); needed for Fit().
+  // Needed for Fit() and Evaluate(). Of a model with several outputs: the loss
+  // of each. What an output's mask calls padding (Embedding's mask_zero) counts
+  // in no loss and, whatever the sample weights, in no metric but Auc().
+  Loss loss = {};
+  std::vector<Metric> metrics = {};
+  // Metrics that sample weights count for.
+  std::vector<Metric> weighted_metrics = {};
+  // Of weights, dropout and the order of arrays. The same seed in one process
+  // gives the same bits. Where several workers train in sync on arrays, all
+  // have the same.
+  uint64_t seed = 0;
+
+  // For models with several outputs: one entry for each, in their order. An
+  // output whose entry is Loss() is not trained. Logs have "loss", which is the
+  // weighted sum, and "<output>_loss" and "<output>_<metric>"; all of them
+  // count each example once, though the last batch be smaller.
+  std::vector<Loss> losses = {};
+  std::vector<std::vector<Metric>> output_metrics = {};
+  std::vector<std::vector<Metric>> weighted_output_metrics = {};
+  // How much each loss counts; 1 when empty. Also for a single output.
+  std::vector<double> loss_weights = {};
+
+  // Steps between two calls of the batch hooks of callbacks and two updates of
+  // the progress bar. On parameter servers a worker gets so many steps at once,
+  // which then cost the coordinator as much as one, and are tried again
+  // together when their worker is lost.
+  int steps_per_execution = 1;
+
+  // Steps of one's own. With one in place of Fit()'s steps, losses, metrics,
+  // loss and class weights are not used there.
+  CustomStep train_step = nullptr;
+  CustomStep test_step = nullptr;
+};
+
+// After which epochs Fit() validates.
+class ValidationFrequency {
+ public:
+  // After epoch `every`, twice that, and so on.
+  ValidationFrequency(int every) : every_(every) {}  // NOLINT: 2 or {1, 5}.
+  // After these epochs, counted from 1.
+  ValidationFrequency(std::initializer_list<int> epochs) : epochs_(epochs) {}
+  explicit ValidationFrequency(std::vector<int> epochs)
+      : epochs_(std::move(epochs)) {}
+
+  // `epoch` counts from 0.
+  bool IsDue(int epoch) const {
+    if (every_ > 0) return (epoch + 1) % every_ == 0;
+    return std::count(epochs_.begin(), epochs_.end(), epoch + 1) > 0;
+  }
+  bool is_valid() const {
+    return every_ > 0 ||
+           (!epochs_.empty() &&
+            *std::min_element(epochs_.begin(), epochs_.end()) > 0);
+  }
+
+ private:
+  int every_ = 0;  // 0: by epochs_.
+  std::vector<int> epochs_;
+};
+
+// Batches, or arrays: all examples in memory, as Fit() itself takes them.
+using ValidationData = std::variant<Dataset, Element>;
+
+struct FitOptions {
+  // Of arrays; a Dataset has batches already. Unset: 32, or with
+  // steps_per_epoch what gives so many batches.
+  std::optional<int64_t> batch_size = std::nullopt;
+  // The number of the last epoch; training starts after `initial_epoch`.
+  int epochs = 1;
+  // Unset: as many batches as the data has. Data that never ends, or that
+  // several processes draw from without end, needs a number.
+  std::optional<int64_t> steps_per_epoch = std::nullopt;
+  // Of arrays: another order in each epoch, which follows from
+  // CompileOptions.seed and from the calls of Fit() before. Unset: true.
+  std::optional<bool> shuffle = std::nullopt;
+  // Of arrays: this share of the examples, the last ones, is not trained on but
+  // validated on. At least 0 and below 1; not together with validation_data.
+  double validation_split = 0;
+  std::optional<ValidationData> validation_data = std::nullopt;
+  // Of arrays that are validated on. Unset: batch_size; without that 32, or
+  // with validation_steps what gives so many batches.
+  std::optional<int64_t> validation_batch_size = std::nullopt;
+  std::optional<int64_t> validation_steps = std::nullopt;
+  ValidationFrequency validation_freq = 1;
+  Verbosity verbose = Verbosity::kAuto;
+  int initial_epoch = 0;
+  std::vector<Callback*> callbacks = {};  // Borrowed.
+  std::ostream* output = nullptr;         // Borrowed; null: standard output.
+  Clock* clock = Clock::Real();           // Borrowed.
+  // Multiply the sample weights of training, those of validation not. For
+  // models with one output, whose labels are class numbers or one-hot.
+  ClassWeights class_weight = {};
+};
+
+struct EvaluateOptions {
+  // Of arrays; a Dataset has batches already. Unset: 32, or with steps what
+  // gives so many batches.
+  std::optional<int64_t> batch_size = std::nullopt;
+  // Unset: all of the data.
+  std::optional<int64_t> steps = std::nullopt;
+  Verbosity verbose = Verbosity::kAuto;
+  std::vector<Callback*> callbacks = {};  // Borrowed; OnTest...() are called.
+  std::ostream* output = nullptr;         // Borrowed; null: standard output.
+  Clock* clock = Clock::Real();           // Borrowed.
+};
+
+// For arrays.
+struct PredictOptions {
+  int64_t batch_size = 32;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_FIT_OPTIONS_H_

@@ -1,0 +1,478 @@
+#include "common/learn/train/fit_run.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/call_each.h"
+#include "common/learn/train/callback.h"
+#include "common/learn/train/class_weights.h"
+#include "common/learn/train/evaluate_run.h"
+#include "common/learn/train/history.h"
+#include "common/learn/train/metric_sums.h"
+#include "common/learn/train/model.h"
+#include "common/learn/train/progress_bar.h"
+#include "common/learn/train/step_graphs.h"
+#include "common/learn/train/step_parts.h"
+#include "common/learn/train/step_results.h"
+#include "common/net/process/exit_code.h"
+#include "common/net/process/preemption_notice.h"
+#include "proto/optimizer.pb.h"
+#include "proto/training_state.pb.h"
+
+namespace muster {
+namespace {
+
+absl::Status CheckOptions(const FitOptions& options) {
+  const auto refuse = [](absl::string_view what, int64_t least, int64_t came) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Fit: ", what, " must be at least ", least, ", got ", came));
+  };
+  if (options.epochs < 1) return refuse("epochs", 1, options.epochs);
+  if (options.initial_epoch < 0) {
+    return refuse("initial_epoch", 0, options.initial_epoch);
+  }
+  if (!options.validation_freq.is_valid()) {
+    return absl::InvalidArgumentError(
+        "Fit: validation_freq must be a number of at least 1, or epochs "
+        "counted from 1");
+  }
+  if (options.validation_steps.has_value() && *options.validation_steps < 1) {
+    return refuse("validation_steps", 1, *options.validation_steps);
+  }
+  RETURN_IF_ERROR(CheckClassWeights(options.class_weight));
+  if (options.steps_per_epoch.has_value() && *options.steps_per_epoch < 1) {
+    return refuse("steps_per_epoch", 1, *options.steps_per_epoch);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<EpochPlan> PlanEpochs(const Dataset& data,
+                                     std::optional<int64_t> steps,
+                                     bool draws_from_copies) {
+  RETURN_IF_ERROR(data.status());
+  const int64_t cardinality = data.Cardinality();
+  EpochPlan plan{.data = data, .steps_max = steps, .steps_expected = steps};
+
+  if (draws_from_copies) {
+    // Each process goes through its own copy; an epoch is a number of steps of
+    // all of them together.
+    if (!steps.has_value() && cardinality == Dataset::kInfinite) {
+      return absl::InvalidArgumentError(
+          "steps_per_epoch is needed: workers draw from data that never ends");
+    }
+    if (!steps.has_value()) {
+      // A file does not say how long it is.
+      ASSIGN_OR_RETURN(const int64_t length, data.CountElements());
+      plan.steps_max = plan.steps_expected = length;
+    }
+    if (cardinality != Dataset::kInfinite) plan.data = data.Repeat();
+    return plan;
+  }
+  if (!steps.has_value()) {
+    if (cardinality == Dataset::kInfinite) {
+      return absl::InvalidArgumentError(
+          "steps_per_epoch is needed: the data never ends");
+    }
+    if (cardinality >= 0) plan.steps_expected = cardinality;
+    return plan;
+  }
+  // Data of known length starts over with each epoch; other data goes on.
+  if (cardinality >= 0) {
+    plan.data = data.Take(*steps);
+    plan.steps_max = std::nullopt;
+  }
+  return plan;
+}
+
+FitRun::FitRun(Model* model, const Dataset& data, const FitOptions& options)
+    : model_(model),
+      data_(data),
+      options_(options),
+      verbosity_(ResolveVerbosity(options.verbose)),
+      steps_per_execution_(model->options_.steps_per_execution),
+      sums_(StepResults()),
+      epoch_(options.initial_epoch) {
+  model_->progress_ = this;
+}
+
+FitRun::~FitRun() {
+  model_->progress_ = nullptr;
+  if (loop_ == nullptr) return;
+  model_->strategy()->SetPreemptionSaver(nullptr);
+  model_->strategy()->SetProgressSource(nullptr);
+}
+
+absl::StatusOr<History> FitRun::Run() {
+  RETURN_IF_ERROR(Start());
+  const bool is_watched = std::any_of(
+      options_.callbacks.begin(), options_.callbacks.end(),
+      [](const Callback* callback) { return callback->watches_preemption(); });
+  std::optional<PreemptionNotice::Watch> watch;
+  const auto has_come = [] { return PreemptionNotice::OfProcess().has_come(); };
+  if (is_watched && loop_->StopWhen(has_come)) watch.emplace();
+  if (is_watched) {
+    model_->strategy()->SetPreemptionSaver([this] {
+      return CallEach(options_.callbacks, &Callback::OnPreemption, *model_);
+    });
+  }
+  RETURN_IF_ERROR(
+      CallEach(options_.callbacks, &Callback::OnTrainBegin, *model_));
+  RETURN_IF_ERROR(GoOn());
+  bool goes_on = true;
+  for (int epoch = epoch_; epoch < options_.epochs && goes_on; ++epoch) {
+    epoch_ = epoch;
+    const absl::StatusOr<bool> ran = RunEpoch(epoch);
+    if (ran.ok()) {
+      goes_on = *ran;
+    } else {
+      RETURN_IF_ERROR(GoBackAfter(ran.status()));
+      epoch = epoch_ - 1;
+    }
+  }
+  RETURN_IF_ERROR(
+      CallEach(options_.callbacks, &Callback::OnTrainEnd, *model_, logs_));
+  return std::move(history_);
+}
+
+proto::TrainingState FitRun::State() const {
+  proto::TrainingState state;
+  state.set_epoch(epoch_ + (epoch_has_ended_ ? 1 : 0));
+  double seconds = history_.train_seconds;
+  int64_t example_count = history_.example_count;
+  if (!epoch_has_ended_) {
+    state.set_step_in_epoch(epoch_steps_);
+    for (const std::vector<double>& sums : sums_.sums()) {
+      state.add_metric_sums()->mutable_values()->Assign(sums.begin(),
+                                                        sums.end());
+    }
+    if (epoch_steps_ > 0) {
+      seconds += absl::ToDoubleSeconds(options_.clock->Now() - epoch_start_);
+    }
+  }
+  const StepPosition position = loop_->position();
+  state.mutable_position()->set_pass(position.pass);
+  state.mutable_position()->set_element(position.element);
+  state.mutable_position()->set_step(position.step);
+  for (size_t i = 0; i < history_.epoch.size(); ++i) {
+    auto* const epoch = state.add_history();
+    epoch->set_number(history_.epoch[i]);
+    for (const auto& [name, values] : history_.history) {
+      // A value that is not logged in every epoch is one of the last ones.
+      const size_t skipped = history_.epoch.size() - values.size();
+      if (i >= skipped) (*epoch->mutable_logs())[name] = values[i - skipped];
+    }
+  }
+  state.set_step_count(history_.step_count);
+  state.set_example_count(example_count);
+  state.set_train_seconds(seconds);
+  for (const Callback* callback : options_.callbacks) {
+    state.add_callbacks(callback->SaveState());
+  }
+  return state;
+}
+
+absl::Status FitRun::GoOnFrom(const proto::TrainingState& state) {
+  if (history_.step_count > 0) {
+    return absl::FailedPreconditionError(
+        "training goes on from a checkpoint before its first step only");
+  }
+  go_on_from_ = state;
+  return absl::OkStatus();
+}
+
+absl::Status FitRun::GoOn() {
+  if (!go_on_from_.has_value()) return absl::OkStatus();
+  const proto::TrainingState& state = *go_on_from_;
+  epoch_ = static_cast<int>(state.epoch());
+  for (const proto::TrainingState::Epoch& epoch : state.history()) {
+    history_.epoch.push_back(static_cast<int>(epoch.number()));
+    for (const auto& [name, value] : epoch.logs()) {
+      history_.history[name].push_back(value);
+      logs_[name] = value;
+    }
+  }
+  history_.step_count = state.step_count();
+  history_.example_count = state.example_count();
+  history_.train_seconds = state.train_seconds();
+  const proto::TrainingState::Position& position = state.position();
+  RETURN_IF_ERROR(loop_->Seek({.pass = position.pass(),
+                               .element = position.element(),
+                               .step = position.step()}));
+  if (state.step_in_epoch() == 0) {
+    RETURN_IF_ERROR(RestoreCallbacks());
+    go_on_from_ = std::nullopt;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FitRun::GoBackAfter(const absl::Status& failure) {
+  ASSIGN_OR_RETURN(const std::optional<Rollback> rollback,
+                   model_->strategy()->AwaitRollback(failure));
+  if (!rollback.has_value()) return failure;
+  const int epoch_before = epoch_;
+  const int64_t steps_before = epoch_steps_;
+  const auto durations = history_.step_durations;
+  history_ = History();
+  history_.step_durations = durations;
+  logs_.clear();
+  sums_.Reset();
+  epoch_ = options_.initial_epoch;
+  epoch_steps_ = 0;
+  epoch_has_ended_ = false;
+  go_on_from_ = std::nullopt;
+  if (!rollback->progress.empty()) {
+    go_on_from_.emplace();
+    if (!go_on_from_->ParseFromString(rollback->progress)) {
+      return absl::InternalError("what was kept of training is damaged");
+    }
+  }
+  const int64_t steps =
+      go_on_from_.has_value() ? go_on_from_->step_in_epoch() : 0;
+  RETURN_IF_ERROR(GoOn());
+  LOG(WARNING) << "training goes back from epoch " << epoch_before + 1
+               << ", step " << steps_before << ", to epoch " << epoch_ + 1
+               << ", step " << steps << ": " << rollback->undone_step_count
+               << " steps are undone";
+  return absl::OkStatus();
+}
+
+absl::Status FitRun::RestoreCallbacks() const {
+  // What an epoch's beginning has changed was changed before the save already.
+  const proto::LearningRate& rate = go_on_from_->optimizer().learning_rate();
+  if (rate.has_constant()) {
+    RETURN_IF_ERROR(model_->SetLearningRate(rate.constant()));
+  }
+  const auto& states = go_on_from_->callbacks();
+  const std::vector<Callback*>& callbacks = options_.callbacks;
+  if (static_cast<size_t>(states.size()) != callbacks.size()) {
+    LOG(WARNING) << "training was saved with " << states.size()
+                 << " callbacks and goes on with " << callbacks.size()
+                 << ": they start without what they knew";
+    return absl::OkStatus();
+  }
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    const std::string& state = states.Get(static_cast<int>(i));
+    if (!state.empty()) RETURN_IF_ERROR(callbacks[i]->RestoreState(state));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FitRun::Start() {
+  RETURN_IF_ERROR(CheckOptions(options_));
+  Strategy& strategy = *model_->strategy();
+  ASSIGN_OR_RETURN(plan_, PlanEpochs(data_, options_.steps_per_epoch,
+                                     strategy.draws_from_copies()));
+  RETURN_IF_ERROR(plan_.data.status());
+  ASSIGN_OR_RETURN(const StepParts parts,
+                   model_->Parts(/*training=*/true, options_.class_weight));
+  ASSIGN_OR_RETURN(const TracedStep step,
+                   TraceTrainStep(parts, plan_.data.element_types()));
+  sums_ = MetricSums(step.results);
+  ASSIGN_OR_RETURN(
+      loop_, strategy.CreateLoop(step.graph, plan_.data, LoopKind::kTrain));
+  loop_->GroupSteps(steps_per_execution_);
+  strategy.SetProgressSource([this] { return State().SerializeAsString(); });
+  if (options_.validation_data.has_value()) {
+    const Dataset& data = std::get<Dataset>(*options_.validation_data);
+    ASSIGN_OR_RETURN(validation_,
+                     EvaluateRun::Create(model_, data,
+                                         {.steps = options_.validation_steps,
+                                          .verbose = Verbosity::kSilent,
+                                          .callbacks = options_.callbacks,
+                                          .clock = options_.clock}));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
+  const bool says_epoch =
+      verbosity_ != Verbosity::kSilent && options_.epochs > 1;
+  if (says_epoch) {
+    std::ostream& output =
+        options_.output == nullptr ? std::cout : *options_.output;
+    output << "Epoch " << epoch + 1 << "/" << options_.epochs << std::endl;
+  }
+  epoch_has_ended_ = false;
+  RETURN_IF_ERROR(
+      CallEach(options_.callbacks, &Callback::OnEpochBegin, *model_, epoch));
+  ProgressBar bar({.target = plan_.steps_expected,
+                   .verbosity = verbosity_,
+                   .clock = options_.clock,
+                   .output = options_.output});
+  RETURN_IF_ERROR(TrainSteps(&bar));
+  if (epoch_steps_ == 0 && epoch == options_.initial_epoch) {
+    return absl::InvalidArgumentError(
+        "the training data has no batches: there is nothing to train on");
+  }
+  const bool ran_out = !model_->stop_training_ && RanOut(epoch);
+  if (epoch_steps_ == 0) return false;
+  // From the next epoch on the length is known.
+  if (!plan_.steps_expected.has_value()) plan_.steps_expected = epoch_steps_;
+
+  logs_ = sums_.Values();
+  ProgressValues shown(logs_.begin(), logs_.end());
+  ASSIGN_OR_RETURN(const Logs validation, Validate(epoch));
+  for (const auto& [name, value] : validation) {
+    logs_[absl::StrCat("val_", name)] = value;
+    shown.emplace_back(absl::StrCat("val_", name), value);
+  }
+  bar.Finish(epoch_steps_, shown);
+  for (Callback* callback : options_.callbacks) {
+    RETURN_IF_ERROR(callback->AddEpochLogs(*model_, &logs_));
+  }
+
+  history_.epoch.push_back(epoch);
+  for (const auto& [name, value] : logs_) {
+    history_.history[name].push_back(value);
+  }
+  epoch_has_ended_ = true;
+  RETURN_IF_ERROR(CallEach(options_.callbacks, &Callback::OnEpochEnd, *model_,
+                           epoch, logs_));
+  ASSIGN_OR_RETURN(model_->stop_training_,
+                   loop_->AgreeToStop(model_->stop_training_));
+  return !ran_out && !model_->stop_training_;
+}
+
+absl::Status FitRun::BeginSteps() {
+  sums_.Reset();
+  epoch_steps_ = 0;
+  group_steps_ = 0;
+  if (!go_on_from_.has_value()) return absl::OkStatus();
+  const proto::TrainingState& state = *go_on_from_;
+  std::vector<std::vector<double>> sums;
+  for (const proto::TrainingState::Sums& each : state.metric_sums()) {
+    sums.emplace_back(each.values().begin(), each.values().end());
+  }
+  RETURN_IF_ERROR(sums_.Restore(std::move(sums)));
+  epoch_steps_ = state.step_in_epoch();
+  RETURN_IF_ERROR(RestoreCallbacks());
+  go_on_from_ = std::nullopt;
+  return absl::OkStatus();
+}
+
+absl::Status FitRun::TrainSteps(ProgressBar* bar) {
+  RETURN_IF_ERROR(BeginSteps());
+  const absl::Time start = options_.clock->Now();
+  epoch_start_ = start;
+  last_step_end_ = start;
+  RETURN_IF_ERROR(AnnounceStep());
+  const int64_t steps_max =
+      plan_.steps_max.value_or(std::numeric_limits<int64_t>::max());
+  const absl::StatusOr<StepLoop::Outcome> outcome = loop_->Run(
+      steps_max - epoch_steps_,
+      [&](absl::Span<const Tensor> results) { return OnStep(results, bar); });
+  // Before the epoch's sums are taken for those of an epoch that is over.
+  if (outcome.ok() && outcome->was_told_to_stop) return EndBeforePreemption();
+  history_.train_seconds +=
+      absl::ToDoubleSeconds(options_.clock->Now() - start);
+  history_.example_count += sums_.example_count();
+  if (outcome.ok()) {
+    if (outcome->was_stopped) model_->StopTraining();
+    // The data ended within a group.
+    return group_steps_ > 0 ? EndGroup(bar) : absl::OkStatus();
+  }
+  // A callback that stops training cancels the loop, which is no error.
+  const bool was_stopped =
+      model_->stop_training_ && absl::IsCancelled(outcome.status());
+  return was_stopped ? absl::OkStatus() : outcome.status();
+}
+
+absl::Status FitRun::EndBeforePreemption() {
+  const absl::Status saved =
+      CallEach(options_.callbacks, &Callback::OnPreemption, *model_);
+  // Nobody leaves while the chief still writes.
+  RETURN_IF_ERROR(loop_->AgreeToStop(true).status());
+  RETURN_IF_ERROR(saved);
+  PreemptionNotice::OfProcess().Obey();
+  return WithExitCode(absl::CancelledError(absl::StrCat(
+                          "training was told to end, and did in epoch ",
+                          epoch_ + 1, " after step ", epoch_steps_)),
+                      ExitCode::kTerminated);
+}
+
+bool FitRun::RanOut(int epoch) const {
+  const bool ran_out =
+      plan_.steps_expected.has_value() && epoch_steps_ < *plan_.steps_expected;
+  if (!ran_out) return false;
+  LOG(WARNING) << "Your input ran out of data; interrupting training. Make "
+                  "sure that your dataset can generate at least "
+                  "steps_per_epoch * epochs batches: expected "
+               << *plan_.steps_expected << " in epoch " << epoch + 1 << ", got "
+               << epoch_steps_ << ". You may need Repeat() when building it.";
+  return true;
+}
+
+absl::Status FitRun::OnStep(absl::Span<const Tensor> results,
+                            ProgressBar* bar) {
+  ++history_.step_count;
+  ++epoch_steps_;
+  ++group_steps_;
+  RETURN_IF_ERROR(sums_.Add(results));
+  const bool ends_group = group_steps_ == steps_per_execution_ ||
+                          epoch_steps_ == plan_.steps_max ||
+                          epoch_steps_ == plan_.steps_expected;
+  if (!ends_group) return absl::OkStatus();
+  RETURN_IF_ERROR(EndGroup(bar));
+  if (model_->stop_training_) {
+    return absl::CancelledError("training was stopped");
+  }
+  return AnnounceStep();
+}
+
+absl::Status FitRun::EndGroup(ProgressBar* bar) {
+  const absl::Time now = options_.clock->Now();
+  // The first step of all also compiles.
+  if (history_.step_count > group_steps_) {
+    for (int64_t i = 0; i < group_steps_; ++i) {
+      history_.step_durations.Add((now - last_step_end_) / group_steps_);
+    }
+  }
+  last_step_end_ = now;
+  group_steps_ = 0;
+
+  const bool is_due = bar->IsDue();
+  Logs logs;
+  if (is_due || !options_.callbacks.empty()) logs = sums_.Values();
+  bar->Update(epoch_steps_, is_due ? ProgressValues(logs.begin(), logs.end())
+                                   : ProgressValues{});
+  return CallEach(options_.callbacks, &Callback::OnTrainBatchEnd, *model_,
+                  epoch_steps_ - 1, logs);
+}
+
+absl::Status FitRun::AnnounceStep() {
+  const bool is_last =
+      plan_.steps_expected.has_value() && epoch_steps_ >= *plan_.steps_expected;
+  if (is_last) return absl::OkStatus();
+  return CallEach(options_.callbacks, &Callback::OnTrainBatchBegin, *model_,
+                  epoch_steps_);
+}
+
+absl::StatusOr<Logs> FitRun::Validate(int epoch) {
+  const bool is_due =
+      validation_ != nullptr && options_.validation_freq.IsDue(epoch);
+  if (!is_due) return Logs{};
+  return validation_->Run();
+}
+
+}  // namespace muster

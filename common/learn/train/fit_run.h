@@ -1,0 +1,102 @@
+#ifndef COMMON_LEARN_TRAIN_FIT_RUN_H_
+#define COMMON_LEARN_TRAIN_FIT_RUN_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/checkpoints/training_progress.h"
+#include "common/learn/train/evaluate_run.h"
+#include "common/learn/train/history.h"
+#include "common/learn/train/metric_sums.h"
+#include "common/learn/train/model.h"
+#include "common/learn/train/progress_bar.h"
+#include "proto/training_state.pb.h"
+
+namespace muster {
+
+// How the training data is cut into epochs.
+struct EpochPlan {
+  Dataset data;
+  // Steps that an epoch runs at most; unset: until the data ends.
+  std::optional<int64_t> steps_max;
+  // Steps that an epoch should have; unset when nobody knows.
+  std::optional<int64_t> steps_expected;
+};
+
+// `draws_from_copies` is what the strategy says. Where it does and the length
+// of the data is unknown, that is found by going through the data once.
+//   kInvalidArgument  the data never ends, and `steps` is not given
+absl::StatusOr<EpochPlan> PlanEpochs(const Dataset& data,
+                                     std::optional<int64_t> steps,
+                                     bool draws_from_copies);
+
+// One call of Model::Fit(). Used once.
+class FitRun final : public TrainingProgress {
+ public:
+  // All are borrowed; what is validated on are batches. While it lives the
+  // model knows of it.
+  FitRun(Model* model, const Dataset& data, const FitOptions& options);
+  ~FitRun() override;
+
+  absl::StatusOr<History> Run();
+
+  proto::TrainingState State() const override;
+  absl::Status GoOnFrom(const proto::TrainingState& state) override;
+
+ private:
+  absl::Status Start();
+  // Where GoOnFrom() says, once callbacks know that training begins.
+  absl::Status GoOn();
+  absl::Status RestoreCallbacks() const;
+  // After `failure`: back to where the variables are, if they were taken back;
+  // `failure` otherwise.
+  absl::Status GoBackAfter(const absl::Status& failure);
+  // Returns whether training goes on.
+  absl::StatusOr<bool> RunEpoch(int epoch);
+  // At the epoch's first step, or where training goes on.
+  absl::Status BeginSteps();
+  // Until the epoch ends or a callback stops training.
+  absl::Status TrainSteps(ProgressBar* bar);
+  // Lets callbacks save; an error in any case.
+  absl::Status EndBeforePreemption();
+  // Whether the epoch had fewer steps than it should have; warns if so.
+  bool RanOut(int epoch) const;
+  absl::Status OnStep(absl::Span<const Tensor> results, ProgressBar* bar);
+  // Ends a group of steps: progress and callbacks.
+  absl::Status EndGroup(ProgressBar* bar);
+  // Tells the callbacks that a step begins, unless the epoch has none left.
+  absl::Status AnnounceStep();
+  absl::StatusOr<Logs> Validate(int epoch);
+
+  Model* const model_;
+  const Dataset& data_;
+  const FitOptions& options_;
+  const Verbosity verbosity_;
+  const int steps_per_execution_;
+  EpochPlan plan_;
+  MetricSums sums_;
+  std::unique_ptr<StepLoop> loop_;
+  std::unique_ptr<EvaluateRun> validation_;  // Null without validation data.
+  History history_;
+  Logs logs_;                // Of the last epoch.
+  int64_t epoch_steps_ = 0;  // Done in this epoch.
+  int64_t group_steps_ = 0;  // Of those, since the batch hooks were called.
+  int epoch_ = 0;
+  bool epoch_has_ended_ = false;
+  absl::Time epoch_start_;
+  // Set until the epoch in which training goes on has begun.
+  std::optional<proto::TrainingState> go_on_from_;
+  absl::Time last_step_end_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_FIT_RUN_H_

@@ -1,0 +1,33 @@
+#ifndef COMMON_LEARN_TRAIN_HISTORY_H_
+#define COMMON_LEARN_TRAIN_HISTORY_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/learn/train/duration_histogram.h"
+
+namespace muster {
+
+// Values of a moment, by name: {"loss", 0.31}, {"val_loss", 0.42}.
+using Logs = std::map<std::string, double>;
+
+// What Fit() has done. Equivalent to: keras.callbacks.History.
+struct History {
+  // Numbers of the epochs trained, from 0.
+  std::vector<int> epoch;
+  // Values at the end of each of them, by name.
+  std::map<std::string, std::vector<double>> history;
+
+  int64_t step_count = 0;
+  int64_t example_count = 0;
+  // Spent training, without validation.
+  double train_seconds = 0;
+  // Time from one finished step to the next, without the first of all.
+  DurationHistogram step_durations;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_HISTORY_H_

@@ -1,0 +1,81 @@
+#ifndef COMMON_LEARN_TRAIN_JOB_JOB_H_
+#define COMMON_LEARN_TRAIN_JOB_JOB_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/job/job_text.h"
+#include "common/learn/train/progress_bar.h"
+#include "common/learn/train/run_summary.h"
+#include "proto/training_job.pb.h"
+
+namespace muster {
+
+// Reads a job file and checks all of it that can be checked without its data.
+// `settings` are --set name=value; `run_dir` is what ${run_dir} stands for.
+//   kInvalidArgument  the file makes no sense; begins with "file:" or
+//                     "file:line:column:" and names the field
+//   kNotFound         there is no such file
+absl::StatusOr<proto::TrainingJob> ReadJobFile(const std::string& path,
+                                               const JobSettings& settings = {},
+                                               const std::string& run_dir = "");
+
+// What ReadJobFile() checks beyond syntax.
+absl::Status ValidateJob(const proto::TrainingJob& job);
+
+// Makes the strategy that a job asks for. Called once, after the job and its
+// data have been found to make sense.
+using StrategyFactory = std::function<absl::StatusOr<std::unique_ptr<Strategy>>(
+    const proto::TrainingJob& job)>;
+
+// A factory that knows the strategies of one process, and takes the default one
+// when the job says nothing: see BuildLocalStrategy().
+StrategyFactory DefaultStrategyFactory(int thread_count = 0);
+
+struct RunJobOptions {
+  std::string job_file = "";  // For summary.json.
+  // Where summary.json is written; made if need be.
+  std::string run_dir = "";
+  // In place of the job's own; drawn at random when neither is there, for all
+  // processes that train in sync alike.
+  std::optional<uint64_t> seed = std::nullopt;
+  std::string muster_version = "";
+  Verbosity verbose = Verbosity::kAuto;
+  std::ostream* output = nullptr;  // Borrowed; null: standard output.
+  // Of an evaluator: threads that compute, 0 for all cores; how long it waits
+  // for a checkpoint where the job does not say; and who is to be told, when it
+  // begins to wait, how to interrupt it from another thread.
+  int thread_count = 0;
+  absl::Duration evaluator_timeout = absl::Hours(7 * 24);
+  std::function<void(std::function<void()> interrupt)> on_interruptible;
+};
+
+// Trains, evaluates on the test data if there is some, writes
+// `run_dir`/summary.json, and says where that lies in its last line. Of
+// processes that train in sync the chief alone speaks and writes. A strategy
+// may lose and regain tasks meanwhile; what comes out of here is final.
+//
+// In one process the same job and seed give the same weights, to the bit.
+absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
+                                  const StrategyFactory& make_strategy,
+                                  const RunJobOptions& options);
+
+// What a task of type evaluator does with a job: scores every checkpoint that
+// its training writes, in this process alone, until training is over.
+//   kInvalidArgument  the job does not say where checkpoints are, or has no
+//                     data to evaluate on
+//   others            as CheckpointEvaluator::Run()
+absl::Status EvaluateJob(const proto::TrainingJob& job,
+                         const RunJobOptions& options);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_JOB_JOB_H_

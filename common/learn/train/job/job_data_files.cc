@@ -1,0 +1,181 @@
+#include "common/learn/train/job/job_data_files.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/corrupt_input.h"
+#include "common/dataset/files/record_files.h"
+#include "common/dataset/images/image_folder.h"
+#include "common/dataset/images/image_options.h"
+#include "common/io/image/resize.h"
+#include "common/io/records/example.h"
+#include "common/io/records/record_format.h"
+
+namespace muster {
+namespace {
+
+using proto::JobData;
+using Feature = JobData::TfRecord::Feature;
+
+absl::Status Missing(absl::string_view field) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is missing; expected one at least"));
+}
+
+CorruptInput BuildCorruptInput(JobData::CorruptInput policy) {
+  return policy == JobData::SKIP ? CorruptInput::kSkip : CorruptInput::kFail;
+}
+
+ImageOptions BuildImage(const JobData::Image& image) {
+  ImageOptions options;
+  if (image.has_height()) options.image_size.height = image.height();
+  if (image.has_width()) options.image_size.width = image.width();
+  if (image.interpolation() == JobData::Image::NEAREST) {
+    options.interpolation = Interpolation::kNearest;
+  }
+  if (image.color_mode() == JobData::Image::GRAYSCALE) {
+    options.color_mode = ColorMode::kGrayscale;
+  } else if (image.color_mode() == JobData::Image::RGBA) {
+    options.color_mode = ColorMode::kRgba;
+  }
+  if (image.has_scale()) options.scale = image.scale();
+  options.crop_to_aspect_ratio = image.crop_to_aspect_ratio();
+  options.fast_downscale = image.fast_downscale();
+  if (image.has_thread_count()) options.thread_count = image.thread_count();
+  return options;
+}
+
+// An image's bytes are one string; what they become is the image's business.
+absl::StatusOr<FeatureSpec> BuildFeature(const Feature& feature) {
+  FeatureSpec spec = {.key = feature.key(), .padded = feature.padded()};
+  ASSIGN_OR_RETURN(spec.shape,
+                   Shape::Create(std::vector<int64_t>(feature.shape().begin(),
+                                                      feature.shape().end()),
+                                 false));
+  switch (feature.type()) {
+    case Feature::INT64:
+      spec.dtype = DType::kInt64;
+      break;
+    case Feature::IMAGE:
+      spec.dtype = DType::kString;
+      break;
+    default:
+      spec.dtype = DType::kFloat32;
+      break;
+  }
+  if (spec.dtype == DType::kString &&
+      (feature.shape_size() > 0 || feature.has_default_value())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tf_record.features: the image \"", feature.key(),
+                     "\" has a shape or a default; expected none"));
+  }
+  if (feature.has_default_value()) {
+    spec.default_value =
+        Tensor::Full(spec.dtype, Shape(), feature.default_value());
+  }
+  return spec;
+}
+
+}  // namespace
+
+InterleaveOptions BuildFileOrder(const JobData::FileOrder& order) {
+  InterleaveOptions options;
+  if (order.cycle_length() != 0) options.cycle_length = order.cycle_length();
+  if (order.block_length() != 0) options.block_length = order.block_length();
+  return options;
+}
+
+absl::StatusOr<Dataset> BuildImageFolder(const JobData::ImageFolder& folder,
+                                         uint64_t seed) {
+  if (folder.directory().empty()) return Missing("image_folder.directory");
+  const ImageOptions image = BuildImage(folder.image());
+  ImageFolderOptions options = {
+      .image_size = image.image_size,
+      .interpolation = image.interpolation,
+      .color_mode = image.color_mode,
+      .crop_to_aspect_ratio = image.crop_to_aspect_ratio,
+      .scale = image.scale,
+      .fast_downscale = image.fast_downscale,
+      .corrupt_input = BuildCorruptInput(folder.corrupt_input()),
+      .thread_count = image.thread_count,
+      .class_names = {folder.class_names().begin(), folder.class_names().end()},
+      .shuffle = folder.shuffle(),
+      .seed = folder.has_seed() ? folder.seed() : FoldIn(seed, "image_folder"),
+      .validation_split = folder.validation_split()};
+  if (folder.label_mode() == JobData::ImageFolder::CATEGORICAL) {
+    options.label_mode = LabelMode::kCategorical;
+  } else if (folder.label_mode() == JobData::ImageFolder::BINARY) {
+    options.label_mode = LabelMode::kBinary;
+  }
+  if (folder.subset() == JobData::ImageFolder::TRAINING) {
+    options.subset = Subset::kTraining;
+  } else if (folder.subset() == JobData::ImageFolder::VALIDATION) {
+    options.subset = Subset::kValidation;
+  }
+  return ImageFolder(folder.directory(), options);
+}
+
+absl::StatusOr<Dataset> BuildTfRecord(const JobData::TfRecord& record) {
+  if (record.path().empty()) return Missing("tf_record.path");
+  if (record.features_size() < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tf_record.features are ", record.features_size(),
+                     "; expected two at least, the last being the label"));
+  }
+  TfRecordOptions options = {
+      .order = BuildFileOrder(record.order()),
+      .corrupt_input = BuildCorruptInput(record.corrupt_input())};
+  if (record.compression() == JobData::TfRecord::GZIP) {
+    options.compression = RecordCompression::kGzip;
+  } else if (record.compression() == JobData::TfRecord::ZLIB) {
+    options.compression = RecordCompression::kZlib;
+  }
+  std::vector<FeatureSpec> features;
+  for (const Feature& feature : record.features()) {
+    ASSIGN_OR_RETURN(features.emplace_back(), BuildFeature(feature));
+  }
+  Dataset dataset = ParseExample(
+      TfRecordDataset({record.path().begin(), record.path().end()}, options),
+      features, {.corrupt_input = options.corrupt_input});
+  for (int i = 0; i < record.features_size(); ++i) {
+    if (record.features(i).type() != Feature::IMAGE) continue;
+    ImageOptions image = BuildImage(record.features(i).image());
+    image.corrupt_input = options.corrupt_input;
+    dataset = DecodeImages(dataset, i, image);
+  }
+  return dataset;
+}
+
+absl::StatusOr<Dataset> BuildNpy(const JobData::Npy& npy) {
+  if (npy.features().empty()) return Missing("npy.features");
+  if (npy.labels().empty()) return Missing("npy.labels");
+  const InterleaveOptions order = BuildFileOrder(npy.order());
+  const Dataset features =
+      NpyDataset({npy.features().begin(), npy.features().end()},
+                 {.scale = npy.scale(), .order = order});
+  const std::vector<std::string> paths = {npy.labels().begin(),
+                                          npy.labels().end()};
+  Dataset labels = NpyDataset(paths, {.order = order});
+  if (labels.status().ok() && IsInteger(labels.element_types()[0].dtype)) {
+    labels = NpyDataset(paths, {.dtype = DType::kInt64, .order = order});
+  }
+  RETURN_IF_ERROR(features.status());
+  RETURN_IF_ERROR(labels.status());
+  if (features.Cardinality() != labels.Cardinality()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "npy.features have ", features.Cardinality(), " rows and npy.labels ",
+        labels.Cardinality(), "; expected a label for each"));
+  }
+  return Dataset::Zip({features, labels});
+}
+
+}  // namespace muster

@@ -1,0 +1,123 @@
+#include "common/learn/train/job/job_evaluator.h"
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/train/callbacks/monitor.h"
+#include "common/learn/train/evaluator/exporter.h"
+#include "common/learn/train/history.h"
+#include "proto/job_callback.pb.h"
+
+namespace muster {
+namespace {
+
+using proto::JobEvaluator;
+
+MonitorMode ToMode(proto::JobCallback::Mode mode) {
+  switch (mode) {
+    case proto::JobCallback::MIN:
+      return MonitorMode::kMin;
+    case proto::JobCallback::MAX:
+      return MonitorMode::kMax;
+    default:
+      return MonitorMode::kAuto;
+  }
+}
+
+absl::StatusOr<ExporterOptions> BuildExporter(
+    const JobEvaluator::Exporter& job) {
+  ExporterOptions options{.name = job.name()};
+  if (options.name.empty()) {
+    return absl::InvalidArgumentError("name is missing");
+  }
+  if (job.has_exports_to_keep())
+    options.exports_to_keep = job.exports_to_keep();
+  switch (job.when()) {
+    case JobEvaluator::Exporter::LATEST:
+      options.when = ExportWhen::kLatest;
+      return options;
+    case JobEvaluator::Exporter::FINAL:
+      options.when = ExportWhen::kFinal;
+      return options;
+    default:
+      options.when = ExportWhen::kBest;
+      break;
+  }
+  ASSIGN_OR_RETURN(
+      const Monitor monitor,
+      Monitor::Create("exporter",
+                      job.monitor().empty() ? "loss" : job.monitor(),
+                      ToMode(job.mode())));
+  options.is_better = [monitor](const Logs& best, const Logs& current) {
+    const std::optional<double> value = monitor.Find(current);
+    return value.has_value() &&
+           monitor.IsImprovement(*value, monitor.Find(best));
+  };
+  return options;
+}
+
+}  // namespace
+
+std::string JobCheckpointDir(const proto::TrainingJob& job) {
+  if (!job.evaluator().checkpoint_dir().empty()) {
+    return job.evaluator().checkpoint_dir();
+  }
+  for (const proto::JobCallback& callback : job.callbacks()) {
+    if (!callback.model_checkpoint().directory().empty()) {
+      return callback.model_checkpoint().directory();
+    }
+  }
+  return "";
+}
+
+absl::StatusOr<CheckpointEvaluator::Options> BuildJobEvaluator(
+    const proto::TrainingJob& job, const std::string& run_dir) {
+  const JobEvaluator& evaluator = job.evaluator();
+  CheckpointEvaluator::Options options;
+  options.checkpoint_dir = JobCheckpointDir(job);
+  if (options.checkpoint_dir.empty()) {
+    return absl::InvalidArgumentError(
+        "evaluator: checkpoint_dir is missing, and so is a model_checkpoint "
+        "with "
+        "a directory; expected for example evaluator { checkpoint_dir: "
+        "\"${run_dir}/checkpoints\" }");
+  }
+  options.log_dir =
+      evaluator.log_dir().empty()
+          ? (std::filesystem::path(run_dir) / "evaluator").string()
+          : evaluator.log_dir();
+  if (evaluator.has_steps()) {
+    if (evaluator.steps() < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "evaluator: steps must be at least 1, got ", evaluator.steps()));
+    }
+    options.steps = evaluator.steps();
+  }
+  if (evaluator.has_timeout_seconds()) {
+    // The comparison also refuses what is not a number.
+    if (!(evaluator.timeout_seconds() > 0)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("evaluator: timeout_seconds must be above 0, got ",
+                       evaluator.timeout_seconds()));
+    }
+    options.timeout = absl::Seconds(evaluator.timeout_seconds());
+  }
+  for (int i = 0; i < evaluator.exporters_size(); ++i) {
+    absl::StatusOr<ExporterOptions> exporter =
+        BuildExporter(evaluator.exporters(i));
+    if (!exporter.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("evaluator: exporters[", i,
+                       "]: ", std::string(exporter.status().message())));
+    }
+    options.exporters.push_back(*std::move(exporter));
+  }
+  return options;
+}
+
+}  // namespace muster

@@ -1,0 +1,23 @@
+#ifndef COMMON_LEARN_TRAIN_JOB_JOB_EVALUATOR_H_
+#define COMMON_LEARN_TRAIN_JOB_JOB_EVALUATOR_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/learn/train/evaluator/checkpoint_evaluator.h"
+#include "proto/training_job.pb.h"
+
+namespace muster {
+
+// Where the job says that its checkpoints are: what the evaluator is told, or
+// else the first model_checkpoint; empty where neither says it.
+std::string JobCheckpointDir(const proto::TrainingJob& job);
+
+// What a job file says about its evaluator.
+//   kInvalidArgument  something is missing or out of range; names the field
+absl::StatusOr<CheckpointEvaluator::Options> BuildJobEvaluator(
+    const proto::TrainingJob& job, const std::string& run_dir);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_JOB_JOB_EVALUATOR_H_

@@ -1,0 +1,104 @@
+#include "common/learn/train/job/job_fit.h"
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/train/class_weights.h"
+#include "common/learn/train/fit_options.h"
+#include "common/learn/train/job/job_training.h"
+#include "common/learn/train/validation_split.h"
+#include "proto/training_job.pb.h"
+
+namespace muster {
+namespace {
+
+absl::Status ExpectAtLeast(absl::string_view field, int64_t least,
+                           int64_t value) {
+  if (value >= least && value <= std::numeric_limits<int>::max()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " must be at least ", least, ", got ", value));
+}
+
+absl::Status CheckSplit(const proto::TrainingJob& job) {
+  if (job.validation_split() == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckValidationSplit(job.validation_split()));
+  if (job.has_validation()) {
+    return absl::InvalidArgumentError(
+        "got both validation_split and validation; expected one of them");
+  }
+  if (job.input().auto_shard_policy() == proto::JobInput::FILE) {
+    return absl::InvalidArgumentError(
+        "validation_split counts the examples of all files, and with "
+        "input.auto_shard_policy FILE a worker knows its own only; use AUTO or "
+        "DATA");
+  }
+  return absl::OkStatus();
+}
+
+ClassWeights ClassWeightsOf(const proto::TrainingJob& job) {
+  return {job.class_weight().begin(), job.class_weight().end()};
+}
+
+}  // namespace
+
+absl::StatusOr<CompileOptions> BuildJobCompileOptions(
+    const proto::TrainingJob& job, uint64_t seed) {
+  CompileOptions options{.seed = seed};
+  ASSIGN_OR_RETURN(options.optimizer, BuildJobOptimizer(job.optimizer()));
+  ASSIGN_OR_RETURN(options.loss, BuildJobLoss(job.loss()));
+  ASSIGN_OR_RETURN(options.metrics, BuildJobMetrics("metrics", job.metrics()));
+  ASSIGN_OR_RETURN(options.weighted_metrics,
+                   BuildJobMetrics("weighted_metrics", job.weighted_metrics()));
+  if (job.has_steps_per_execution()) {
+    RETURN_IF_ERROR(
+        ExpectAtLeast("steps_per_execution", 1, job.steps_per_execution()));
+    options.steps_per_execution = static_cast<int>(job.steps_per_execution());
+  }
+  return options;
+}
+
+FitOptions BuildJobFitOptions(const proto::TrainingJob& job) {
+  FitOptions fit;
+  if (job.has_epochs()) fit.epochs = static_cast<int>(job.epochs());
+  if (job.has_steps_per_epoch()) fit.steps_per_epoch = job.steps_per_epoch();
+  if (job.has_validation_steps()) {
+    fit.validation_steps = job.validation_steps();
+  }
+  fit.initial_epoch = static_cast<int>(job.initial_epoch());
+  if (job.validation_freq_size() == 1) {
+    fit.validation_freq = static_cast<int>(job.validation_freq(0));
+  } else if (job.validation_freq_size() > 1) {
+    fit.validation_freq = ValidationFrequency(std::vector<int>(
+        job.validation_freq().begin(), job.validation_freq().end()));
+  }
+  fit.class_weight = ClassWeightsOf(job);
+  return fit;
+}
+
+absl::Status CheckJobFit(const proto::TrainingJob& job) {
+  if (job.has_epochs()) {
+    RETURN_IF_ERROR(ExpectAtLeast("epochs", 1, job.epochs()));
+  }
+  if (job.has_steps_per_epoch() && job.steps_per_epoch() < 1) {
+    return ExpectAtLeast("steps_per_epoch", 1, job.steps_per_epoch());
+  }
+  if (job.has_validation_steps() && job.validation_steps() < 1) {
+    return ExpectAtLeast("validation_steps", 1, job.validation_steps());
+  }
+  RETURN_IF_ERROR(ExpectAtLeast("initial_epoch", 0, job.initial_epoch()));
+  for (const int64_t epoch : job.validation_freq()) {
+    RETURN_IF_ERROR(ExpectAtLeast("validation_freq", 1, epoch));
+  }
+  RETURN_IF_ERROR(CheckSplit(job));
+  return CheckClassWeights(ClassWeightsOf(job));
+}
+
+}  // namespace muster

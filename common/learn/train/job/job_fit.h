@@ -1,0 +1,28 @@
+#ifndef COMMON_LEARN_TRAIN_JOB_JOB_FIT_H_
+#define COMMON_LEARN_TRAIN_JOB_JOB_FIT_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/learn/train/fit_options.h"
+#include "proto/training_job.pb.h"
+
+namespace muster {
+
+// What a job file says to Compile(). Strategy, data and layers are others'
+// business.
+//   kInvalidArgument  something is missing or out of range; names the field
+absl::StatusOr<CompileOptions> BuildJobCompileOptions(
+    const proto::TrainingJob& job, uint64_t seed);
+
+// What it says to Fit(), but for the validation data. The job is valid.
+FitOptions BuildJobFitOptions(const proto::TrainingJob& job);
+
+//   kInvalidArgument  a number that Fit() is given is out of range, or fields
+//                     exclude each other; names them
+absl::Status CheckJobFit(const proto::TrainingJob& job);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_JOB_JOB_FIT_H_

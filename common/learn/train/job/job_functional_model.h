@@ -1,0 +1,23 @@
+#ifndef COMMON_LEARN_TRAIN_JOB_JOB_FUNCTIONAL_MODEL_H_
+#define COMMON_LEARN_TRAIN_JOB_JOB_FUNCTIONAL_MODEL_H_
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "common/learn/nn/layer.h"
+#include "proto/training_job.pb.h"
+
+namespace muster {
+
+// How a layer of a job file is made.
+using BuildLayerFunction =
+    absl::FunctionRef<absl::StatusOr<LayerPtr>(const proto::JobLayer& layer)>;
+
+// Both: kInvalidArgument, naming the field and the layer.
+absl::StatusOr<LayerPtr> BuildJobFunctionalModel(
+    const proto::JobModel::Functional& model, BuildLayerFunction build_layer);
+absl::StatusOr<LayerPtr> BuildJobApplication(
+    const proto::JobModel::Application& application);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_JOB_JOB_FUNCTIONAL_MODEL_H_

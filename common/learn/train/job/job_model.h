@@ -1,0 +1,17 @@
+#ifndef COMMON_LEARN_TRAIN_JOB_JOB_MODEL_H_
+#define COMMON_LEARN_TRAIN_JOB_JOB_MODEL_H_
+
+#include "absl/status/statusor.h"
+#include "common/learn/nn/layer.h"
+#include "proto/training_job.pb.h"
+
+namespace muster {
+
+// The layers that a job file describes.
+//   kInvalidArgument  no model, no layers, or a layer that says too little;
+//                     names the field
+absl::StatusOr<LayerPtr> BuildJobModel(const proto::JobModel& model);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_JOB_JOB_MODEL_H_

@@ -1,0 +1,318 @@
+#include "common/learn/train/job/job.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/core/base/status_matchers.h"
+#include "common/learn/train/progress_bar.h"
+#include "common/learn/train/run_summary.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "proto/training_job.pb.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr char kJob[] = R"(
+  model { sequential {
+    layers { normalization {} }
+    layers { dense { units: 16 activation: RELU } }
+    layers { dropout { rate: 0.1 } }
+    layers { dense { units: 3 } }
+  } }
+  train { synthetic { example_count: 300 feature_count: 6 class_count: 3
+                      seed: 1 }
+          take: 240 shuffle { buffer: 240 } }
+  validation { synthetic { example_count: 300 feature_count: 6 class_count: 3
+                           seed: 1 }
+               skip: 240 take: 30 }
+  test { synthetic { example_count: 300 feature_count: 6 class_count: 3
+                     seed: 1 }
+         skip: 270 }
+  batch_size: 16
+  epochs: 6
+  optimizer { adam { learning_rate: 0.01 } }
+  loss { sparse_categorical_crossentropy { from_logits: true } }
+  metrics { sparse_categorical_accuracy {} }
+  metrics { name: "top_2" sparse_top_k_categorical_accuracy { k: 2 } }
+  seed: 5
+)";
+
+proto::TrainingJob ParseJob(const std::string& text) {
+  proto::TrainingJob job;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &job));
+  return job;
+}
+
+class JobTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<RunSummary> Run(const proto::TrainingJob& job,
+                                 const std::string& run = "run") {
+    output_.str("");
+    return RunJob(job, DefaultStrategyFactory(/*thread_count=*/1),
+                  {.job_file = "test.job",
+                   .run_dir = Path(run),
+                   .muster_version = "1.2.3",
+                   .verbose = Verbosity::kLines,
+                   .output = &output_});
+  }
+
+  std::string Path(const std::string& name) const {
+    return (std::filesystem::path(testing::TempDir()) / name).string();
+  }
+
+  std::string WriteJob(const std::string& text) const {
+    const std::string path = Path("written.job");
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  std::ostringstream output_;
+};
+
+TEST_F(JobTest, TrainsTestsAndWritesWhatItCameTo) {
+  ASSERT_OK_AND_ASSIGN(const RunSummary summary, Run(ParseJob(kJob)));
+  EXPECT_GT(summary.final.at("test_sparse_categorical_accuracy"), 0.9);
+  EXPECT_GE(summary.final.at("test_top_2"),
+            summary.final.at("test_sparse_categorical_accuracy"));
+
+  const std::string path = Path("run/summary.json");
+  EXPECT_THAT(output_.str(), AllOf(StartsWith("Epoch 1/6\n15/15 - "),
+                                   HasSubstr("\nTest - loss: "),
+                                   EndsWith("\nSummary: " + path + "\n")));
+  std::ifstream file(path);
+  const nlohmann::json json = nlohmann::json::parse(file);
+  EXPECT_EQ(json.at("job"), "test.job");
+  EXPECT_EQ(json.at("strategy"), "default");
+  EXPECT_EQ(json.at("seed"), 5);
+  EXPECT_EQ(json.at("steps"), 6 * 15);
+  EXPECT_EQ(json.at("examples"), 6 * 240);
+  EXPECT_EQ(json.at("history").at("loss").size(), 6u);
+  EXPECT_EQ(json.at("history").at("val_top_2").size(), 6u);
+  EXPECT_EQ(json.at("final").at("test_loss"), summary.final.at("test_loss"));
+  EXPECT_GT(json.at("examples_per_second").get<double>(), 0);
+  EXPECT_LE(json.at("step_milliseconds").at("p50").get<double>(),
+            json.at("step_milliseconds").at("p99").get<double>());
+  EXPECT_EQ(json.at("retries"), 0);
+  EXPECT_EQ(json.at("recoveries"), 0);
+  EXPECT_EQ(json.at("weights_sha256").get<std::string>().size(), 64u);
+  EXPECT_EQ(json.at("versions").at("muster"), "1.2.3");
+}
+
+TEST_F(JobTest, TrainsAsItsOptionsSay) {
+  proto::TrainingJob job = ParseJob(absl::StrCat(kJob, R"(
+    class_weight { key: 0 value: 0 }
+    class_weight { key: 1 value: 0 }
+    class_weight { key: 2 value: 0 }
+    weighted_metrics { name: "weighted" sparse_categorical_accuracy {} }
+    steps_per_execution: 4
+    initial_epoch: 1
+    validation_freq: 3
+    validation_freq: 4
+  )"));
+  job.mutable_optimizer()->set_clipnorm(0.5);
+  ASSERT_OK(Run(job).status());
+  std::ifstream file(Path("run/summary.json"));
+  const nlohmann::json json = nlohmann::json::parse(file);
+  EXPECT_EQ(json.at("steps"), 5 * 15);
+  EXPECT_EQ(json.at("history").at("val_loss").size(), 2u);
+  EXPECT_EQ(json.at("history").at("loss").at(0), 0);
+  EXPECT_EQ(json.at("history").at("weighted").at(0), 0);
+  EXPECT_GT(json.at("history").at("val_loss").at(0), 0);
+}
+
+TEST_F(JobTest, ASplitIsTakeAndSkip) {
+  ASSERT_OK_AND_ASSIGN(const RunSummary by_hand, Run(ParseJob(kJob)));
+  proto::TrainingJob job = ParseJob(kJob);
+  job.clear_validation();
+  // 270 * (1 - 0.11) is 240.3.
+  job.mutable_train()->set_take(270);
+  job.set_validation_split(0.11);
+  ASSERT_OK_AND_ASSIGN(const RunSummary split, Run(job));
+  EXPECT_EQ(split.weights_sha256, by_hand.weights_sha256);
+  EXPECT_EQ(split.history.history, by_hand.history.history);
+  EXPECT_EQ(split.final, by_hand.final);
+}
+
+TEST_F(JobTest, RefusesOptionsThatMakeNoSense) {
+  const auto refusal = [](const std::string& text) {
+    return std::string(
+        ValidateJob(ParseJob(absl::StrCat(kJob, text))).message());
+  };
+  EXPECT_THAT(refusal("class_weight { key: -3 value: 1 }"),
+              HasSubstr("class -3"));
+  EXPECT_THAT(refusal("steps_per_execution: 0"),
+              HasSubstr("steps_per_execution must be at least 1, got 0"));
+  EXPECT_THAT(refusal("initial_epoch: -1"), HasSubstr("initial_epoch"));
+  EXPECT_THAT(refusal("validation_freq: 0"), HasSubstr("validation_freq"));
+  EXPECT_THAT(refusal("weighted_metrics {}"),
+              HasSubstr("weighted_metrics[0]: says nothing"));
+  EXPECT_THAT(refusal("validation_split: 0.1"),
+              HasSubstr("both validation_split and validation"));
+  EXPECT_THAT(refusal("validation_split: 1"),
+              HasSubstr("validation_split is 1; expected a share"));
+  proto::TrainingJob job = ParseJob(kJob);
+  job.clear_validation();
+  job.set_validation_split(0.1);
+  EXPECT_OK(ValidateJob(job));
+  job.mutable_input()->set_auto_shard_policy(proto::JobInput::FILE);
+  EXPECT_THAT(ValidateJob(job),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("validation_split counts the examples")));
+  job = ParseJob(kJob);
+  job.mutable_optimizer()->set_clipnorm(1);
+  job.mutable_optimizer()->set_clipvalue(1);
+  EXPECT_THAT(ValidateJob(job),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("only one of clipnorm, clipvalue")));
+}
+
+proto::TrainingJob JobWith(const std::string& strategy) {
+  proto::TrainingJob job =
+      ParseJob(absl::StrCat(kJob, "strategy { ", strategy, " }"));
+  job.set_epochs(2);
+  return job;
+}
+
+TEST_F(JobTest, ReplicasTrainLikeOne) {
+  ASSERT_OK_AND_ASSIGN(const RunSummary one, Run(JobWith("default {}")));
+  for (const std::string strategy : {
+           "mirrored { devices: 'cpu:0' devices: 'cpu:1' }",
+           "central_storage { compute_devices: 'cpu:0' compute_devices: 'cpu:1'"
+           " }",
+           "multi_worker_mirrored { devices: 'cpu:0' devices: 'cpu:1' "
+           "communication { bytes_per_pack: 64 timeout_seconds: 60 } }",
+       }) {
+    ASSERT_OK_AND_ASSIGN(const RunSummary summary, Run(JobWith(strategy)));
+    EXPECT_THAT(strategy, StartsWith(summary.strategy));
+    EXPECT_EQ(summary.history.step_count, one.history.step_count);
+    EXPECT_EQ(summary.history.example_count, one.history.example_count);
+    for (const auto& [name, value] : one.final) {
+      EXPECT_NEAR(summary.final.at(name), value, 1e-5) << name;
+    }
+  }
+}
+
+TEST_F(JobTest, DeterministicReplicasHaveTheHashOfOne) {
+  ASSERT_OK_AND_ASSIGN(
+      const RunSummary one,
+      Run(JobWith("one_device { deterministic_micro_batches: 4 }")));
+  ASSERT_OK_AND_ASSIGN(
+      const RunSummary three,
+      Run(JobWith("mirrored { devices: 'cpu:0' devices: 'cpu:1' "
+                  "devices: 'cpu:2' deterministic_micro_batches: 4 }")));
+  EXPECT_EQ(one.weights_sha256, three.weights_sha256);
+}
+
+TEST(JobStrategyTest, ErrorsNameTheField) {
+  EXPECT_THAT(
+      ValidateJob(JobWith("mirrored { devices: 'gpu:0' }")),
+      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("\"gpu:0\"")));
+  EXPECT_THAT(
+      ValidateJob(JobWith("mirrored { devices: 'a' }")),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("device \"a\"")));
+  EXPECT_THAT(ValidateJob(JobWith(
+                  "central_storage { communication { bytes_per_pack: -1 } }")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("communication.bytes_per_pack is -1")));
+  EXPECT_THAT(
+      ValidateJob(JobWith(
+          "multi_worker_mirrored { communication { timeout_seconds: 0 } }")),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("communication.timeout_seconds is 0")));
+  EXPECT_THAT(ValidateJob(JobWith("one_device { thread_count: -1 }")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("thread_count is -1")));
+}
+
+TEST_F(JobTest, TheSameSeedGivesTheSameBits) {
+  proto::TrainingJob job = ParseJob(kJob);
+  job.set_epochs(2);
+  ASSERT_OK_AND_ASSIGN(const RunSummary first, Run(job));
+  ASSERT_OK_AND_ASSIGN(const RunSummary again, Run(job));
+  EXPECT_EQ(first.weights_sha256, again.weights_sha256);
+  job.set_seed(6);
+  ASSERT_OK_AND_ASSIGN(const RunSummary other, Run(job));
+  EXPECT_NE(first.weights_sha256, other.weights_sha256);
+}
+
+TEST_F(JobTest, AJobForParameterServersSaysWhatItNeeds) {
+  proto::TrainingJob job = ParseJob(kJob);
+  job.mutable_strategy()->mutable_parameter_server();
+  EXPECT_THAT(Run(job), StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr("TF_CONFIG")));
+}
+
+TEST_F(JobTest, NamesWhatIsMissingOrMakesNoSense) {
+  const auto refusal = [](auto change) {
+    proto::TrainingJob job = ParseJob(kJob);
+    change(job);
+    return ValidateJob(job);
+  };
+  const auto is_refused = [](const std::string& what) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what));
+  };
+  using Job = proto::TrainingJob;
+  EXPECT_OK(refusal([](Job&) {}));
+  EXPECT_THAT(refusal([](Job& job) { job.clear_model(); }),
+              is_refused("model has no layers"));
+  EXPECT_THAT(refusal([](Job& job) { job.clear_loss(); }),
+              is_refused("loss is missing"));
+  EXPECT_THAT(refusal([](Job& job) { job.clear_optimizer(); }),
+              is_refused("optimizer is missing"));
+  EXPECT_THAT(refusal([](Job& job) { job.clear_train(); }),
+              is_refused("train is missing"));
+  EXPECT_THAT(refusal([](Job& job) { job.set_batch_size(0); }),
+              is_refused("batch_size must be at least 1, got 0"));
+  EXPECT_THAT(refusal([](Job& job) { job.set_epochs(-1); }),
+              is_refused("epochs must be at least 1, got -1"));
+  EXPECT_THAT(refusal([](Job& job) { job.add_metrics(); }),
+              is_refused("metrics[2]: says nothing"));
+  EXPECT_THAT(refusal([](Job& job) {
+                job.mutable_model()
+                    ->mutable_sequential()
+                    ->mutable_layers(1)
+                    ->mutable_dense()
+                    ->set_units(0);
+              }),
+              is_refused("model.sequential.layers[1]: dense.units"));
+  EXPECT_THAT(refusal([](Job& job) {
+                job.mutable_optimizer()->mutable_adam()->set_beta_1(2);
+              }),
+              is_refused("optimizer: "));
+}
+
+TEST_F(JobTest, ReadsAFileAndKnowsItsFolder) {
+  const std::string path = WriteJob(
+      absl::StrCat(kJob, "variables { name: \"d\" default: \"${job_dir}\" }"));
+  ASSERT_OK_AND_ASSIGN(const proto::TrainingJob job, ReadJobFile(path));
+  EXPECT_EQ(job.epochs(), 6);
+  EXPECT_EQ(absl::StrCat(job.variables(0).default_(), "/written.job"), path);
+}
+
+TEST_F(JobTest, ErrorsBeginWithTheFile) {
+  const std::string path = WriteJob("epochs: 1\nbatch: 3\n");
+  EXPECT_THAT(ReadJobFile(path), StatusIs(absl::StatusCode::kInvalidArgument,
+                                          StartsWith(path + ":2:")));
+  EXPECT_THAT(ReadJobFile(WriteJob("epochs: 1")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       StartsWith(path + ": model has no layers")));
+  EXPECT_THAT(
+      ReadJobFile("/nonexistent/a.job"),
+      StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nonexistent/a.job")));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,385 @@
+#include "common/learn/train/job/job_text.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "common/core/base/did_you_mean.h"
+#include "common/core/base/status_macros.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+#include "proto/training_job.pb.h"
+
+namespace muster {
+namespace {
+
+namespace pb = google::protobuf;
+
+// A ${name} in a job's text.
+struct Placeholder {
+  size_t begin = 0;  // Of the '$'.
+  size_t end = 0;    // Behind the '}'.
+  int line = 0;      // From 0, as column.
+  int column = 0;
+  bool in_string = false;
+  std::string name;
+};
+
+std::string Position(absl::string_view file, int line, int column) {
+  return absl::StrCat(file, ":", line + 1, ":", column + 1, ": ");
+}
+
+// Finds the ${name}s, keeping away from comments.
+class PlaceholderScanner {
+ public:
+  PlaceholderScanner(absl::string_view text, absl::string_view file_name)
+      : text_(text), file_name_(file_name) {}
+
+  absl::StatusOr<std::vector<Placeholder>> Scan() {
+    std::vector<Placeholder> found;
+    while (at_ < text_.size()) {
+      if (text_.substr(at_, 2) == "${" && !in_comment_) {
+        ASSIGN_OR_RETURN(found.emplace_back(), ReadPlaceholder());
+      } else {
+        Step();
+      }
+    }
+    return found;
+  }
+
+ private:
+  // Passes one character, two if the first escapes the second.
+  void Step() {
+    const char c = text_[at_];
+    if (c == '\n') {
+      in_comment_ = false;
+      quote_ = 0;
+      ++line_;
+      line_begin_ = at_ + 1;
+    } else if (in_comment_) {
+      // Nothing matters until the line ends.
+    } else if (quote_ != 0) {
+      if (c == '\\' && at_ + 1 < text_.size() && text_[at_ + 1] != '\n') ++at_;
+      if (c == quote_) quote_ = 0;
+    } else if (c == '#') {
+      in_comment_ = true;
+    } else if (c == '"' || c == '\'') {
+      quote_ = c;
+    }
+    ++at_;
+  }
+
+  absl::StatusOr<Placeholder> ReadPlaceholder() {
+    Placeholder placeholder;
+    placeholder.begin = at_;
+    placeholder.line = line_;
+    placeholder.column = static_cast<int>(at_ - line_begin_);
+    placeholder.in_string = quote_ != 0;
+    size_t end = at_ + 2;
+    while (end < text_.size() &&
+           (absl::ascii_isalnum(text_[end]) || text_[end] == '_')) {
+      ++end;
+    }
+    placeholder.name = std::string(text_.substr(at_ + 2, end - at_ - 2));
+    const bool is_closed = end < text_.size() && text_[end] == '}';
+    if (!is_closed || placeholder.name.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          Position(file_name_, placeholder.line, placeholder.column),
+          "expected ${name}, with letters, digits and underscores"));
+    }
+    at_ = placeholder.end = end + 1;
+    return placeholder;
+  }
+
+  const absl::string_view text_;
+  const absl::string_view file_name_;
+  size_t at_ = 0;
+  int line_ = 0;
+  size_t line_begin_ = 0;
+  char quote_ = 0;
+  bool in_comment_ = false;
+};
+
+// The text between two quotes that come after `prefix` in `message`; empty when
+// there is none.
+absl::string_view Quoted(absl::string_view message, absl::string_view prefix) {
+  const size_t found = message.find(prefix);
+  if (found == absl::string_view::npos) return "";
+  const absl::string_view rest = message.substr(found + prefix.size());
+  return rest.substr(0, rest.find('"'));
+}
+
+// What was probably meant, from the words of protobuf's parser: it tells which
+// field of which message it does not know in no other way.
+std::string Suggestion(absl::string_view message) {
+  const absl::string_view type = Quoted(message, "Message type \"");
+  const absl::string_view field = Quoted(message, "has no field named \"");
+  const pb::Descriptor* descriptor =
+      pb::DescriptorPool::generated_pool()->FindMessageTypeByName(
+          std::string(type));
+  if (field.empty() || descriptor == nullptr) return "";
+  std::vector<absl::string_view> names;
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    names.push_back(descriptor->field(i)->name());
+  }
+  return DidYouMean(field, names);
+}
+
+// The value of an enum of some field `field_name` that `value` was probably
+// meant to be.
+std::string SuggestEnumValue(const pb::Descriptor& message_type,
+                             absl::string_view field_name,
+                             absl::string_view value) {
+  for (int i = 0; i < message_type.field_count(); ++i) {
+    const pb::FieldDescriptor* field = message_type.field(i);
+    if (field->enum_type() == nullptr || field->name() != field_name) continue;
+    std::vector<absl::string_view> names;
+    for (int j = 0; j < field->enum_type()->value_count(); ++j) {
+      names.push_back(field->enum_type()->value(j)->name());
+    }
+    std::string suggestion = DidYouMean(value, names);
+    if (!suggestion.empty()) return suggestion;
+  }
+  for (int i = 0; i < message_type.nested_type_count(); ++i) {
+    std::string suggestion =
+        SuggestEnumValue(*message_type.nested_type(i), field_name, value);
+    if (!suggestion.empty()) return suggestion;
+  }
+  return "";
+}
+
+std::string SuggestEnumValue(const pb::FileDescriptor& file,
+                             absl::string_view field_name,
+                             absl::string_view value) {
+  for (int i = 0; i < file.message_type_count(); ++i) {
+    std::string suggestion =
+        SuggestEnumValue(*file.message_type(i), field_name, value);
+    if (!suggestion.empty()) return suggestion;
+  }
+  for (int i = 0; i < file.dependency_count(); ++i) {
+    std::string suggestion =
+        SuggestEnumValue(*file.dependency(i), field_name, value);
+    if (!suggestion.empty()) return suggestion;
+  }
+  return "";
+}
+
+std::string EnumSuggestion(absl::string_view message) {
+  const absl::string_view value =
+      Quoted(message, "Unknown enumeration value of \"");
+  if (value.empty()) return "";
+  // The message names the field, not its type: take whichever enum fits.
+  return SuggestEnumValue(*proto::TrainingJob::descriptor()->file(),
+                          Quoted(message, "for field \""), value);
+}
+
+// Keeps the first error of protobuf's parser.
+class FirstError final : public pb::io::ErrorCollector {
+ public:
+  void AddError(int line, pb::io::ColumnNumber column,
+                const std::string& message) override {
+    if (found_) return;
+    found_ = true;
+    line_ = line;
+    column_ = column;
+    message_ = message;
+  }
+
+  int line() const { return line_; }
+  int column() const { return column_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  bool found_ = false;
+  int line_ = 0;
+  int column_ = 0;
+  std::string message_;
+};
+
+// `column_of` maps a place in the text that is parsed to one in the file.
+template <typename ColumnOf>
+absl::Status ParseInto(const std::string& text, absl::string_view file_name,
+                       ColumnOf column_of, proto::TrainingJob* job) {
+  FirstError error;
+  pb::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  if (parser.ParseFromString(text, job)) return absl::OkStatus();
+  const int line = std::max(error.line(), 0);
+  const int column = column_of(line, std::max(error.column(), 0));
+  return absl::InvalidArgumentError(absl::StrCat(
+      Position(file_name, line, column), error.message(),
+      Suggestion(error.message()), EnumSuggestion(error.message())));
+}
+
+// The text with a number of the same width in the place of each placeholder
+// that stands outside of strings, so that it parses and positions stay.
+std::string TextWithDummies(absl::string_view text,
+                            const std::vector<Placeholder>& placeholders) {
+  std::string dummies(text);
+  for (const Placeholder& placeholder : placeholders) {
+    if (placeholder.in_string) continue;
+    for (size_t i = placeholder.begin; i < placeholder.end; ++i) {
+      dummies[i] = i == placeholder.begin ? '0' : ' ';
+    }
+  }
+  return dummies;
+}
+
+// The text with values in it, and how its columns relate to the file's.
+class Substitution {
+ public:
+  void Append(absl::string_view text) { absl::StrAppend(&text_, text); }
+
+  void AppendValue(const Placeholder& placeholder, absl::string_view value) {
+    const int length = static_cast<int>(placeholder.end - placeholder.begin);
+    absl::StrAppend(&text_, value);
+    shifts_[placeholder.line].push_back(
+        {placeholder.column, length, static_cast<int>(value.size())});
+  }
+
+  const std::string& text() const { return text_; }
+
+  // A place inside of a value is where the placeholder begins.
+  int ColumnInFile(int line, int column) const {
+    const auto shifts = shifts_.find(line);
+    if (shifts == shifts_.end()) return column;
+    int shift = 0;  // In the file minus in the text.
+    for (const Shift& value : shifts->second) {
+      if (column + shift < value.column) break;
+      if (column + shift < value.column + value.length_in_text) {
+        return value.column;
+      }
+      shift += value.length_in_file - value.length_in_text;
+    }
+    return column + shift;
+  }
+
+ private:
+  struct Shift {
+    int column;  // In the file.
+    int length_in_file;
+    int length_in_text;
+  };
+  std::string text_;
+  std::map<int, std::vector<Shift>> shifts_;  // By line.
+};
+
+std::optional<std::string> FindValue(const std::string& name,
+                                     const proto::TrainingJob& declarations,
+                                     const JobSettings& settings,
+                                     const JobSettings& builtins) {
+  if (const auto found = settings.find(name); found != settings.end()) {
+    return found->second;
+  }
+  if (const auto found = builtins.find(name); found != builtins.end()) {
+    return found->second;
+  }
+  for (const proto::JobVariable& variable : declarations.variables()) {
+    if (variable.name() != name || !variable.has_default_()) continue;
+    std::string value = variable.default_();
+    for (const auto& builtin : builtins) {
+      absl::StrReplaceAll(
+          {{absl::StrCat("${", builtin.first, "}"), builtin.second}}, &value);
+    }
+    return value;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<Substitution> Substitute(
+    absl::string_view text, absl::string_view file_name,
+    const std::vector<Placeholder>& placeholders,
+    const proto::TrainingJob& declarations, const JobSettings& settings,
+    const JobSettings& builtins) {
+  Substitution substitution;
+  size_t copied = 0;
+  for (const Placeholder& placeholder : placeholders) {
+    const std::optional<std::string> value =
+        FindValue(placeholder.name, declarations, settings, builtins);
+    if (!value.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          Position(file_name, placeholder.line, placeholder.column), "${",
+          placeholder.name, "} has no value; say --set ", placeholder.name,
+          "=..., or give it a default: variables { name: \"", placeholder.name,
+          "\" default: \"...\" }"));
+    }
+    // A value is one word; only strings can hold more.
+    if (!placeholder.in_string &&
+        value->find_first_of("\n{}<>[]#\"'") != std::string::npos) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          Position(file_name, placeholder.line, placeholder.column), "${",
+          placeholder.name, "} stands for one number or name here, got \"",
+          absl::CEscape(*value), "\""));
+    }
+    substitution.Append(text.substr(copied, placeholder.begin - copied));
+    substitution.AppendValue(
+        placeholder, placeholder.in_string ? absl::CEscape(*value) : *value);
+    copied = placeholder.end;
+  }
+  substitution.Append(text.substr(copied));
+  return substitution;
+}
+
+absl::Status CheckSettingsAreKnown(absl::string_view file_name,
+                                   const std::vector<Placeholder>& placeholders,
+                                   const proto::TrainingJob& declarations,
+                                   const JobSettings& settings) {
+  std::set<std::string> known;
+  for (const Placeholder& placeholder : placeholders) {
+    known.insert(placeholder.name);
+  }
+  for (const proto::JobVariable& variable : declarations.variables()) {
+    known.insert(variable.name());
+  }
+  for (const auto& setting : settings) {
+    if (known.contains(setting.first)) continue;
+    const std::vector<absl::string_view> names(known.begin(), known.end());
+    return absl::InvalidArgumentError(
+        absl::StrCat(file_name, ": --set ", setting.first, "=", setting.second,
+                     ": the job has no ${", setting.first, "}",
+                     DidYouMean(setting.first, names)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<proto::TrainingJob> ParseJobText(absl::string_view text,
+                                                absl::string_view file_name,
+                                                const JobSettings& settings,
+                                                const JobSettings& builtins) {
+  ASSIGN_OR_RETURN(const std::vector<Placeholder> placeholders,
+                   PlaceholderScanner(text, file_name).Scan());
+  // First without values: that finds the declarations, and errors of structure
+  // where they stand in the file.
+  proto::TrainingJob declarations;
+  RETURN_IF_ERROR(ParseInto(
+      TextWithDummies(text, placeholders), file_name,
+      [](int, int column) { return column; }, &declarations));
+  RETURN_IF_ERROR(
+      CheckSettingsAreKnown(file_name, placeholders, declarations, settings));
+  ASSIGN_OR_RETURN(const Substitution substitution,
+                   Substitute(text, file_name, placeholders, declarations,
+                              settings, builtins));
+  proto::TrainingJob job;
+  RETURN_IF_ERROR(ParseInto(
+      substitution.text(), file_name,
+      [&](int line, int column) {
+        return substitution.ColumnInFile(line, column);
+      },
+      &job));
+  return job;
+}
+
+}  // namespace muster

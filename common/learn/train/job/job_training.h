@@ -1,0 +1,32 @@
+#ifndef COMMON_LEARN_TRAIN_JOB_JOB_TRAINING_H_
+#define COMMON_LEARN_TRAIN_JOB_JOB_TRAINING_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/learn/nn/loss.h"
+#include "common/learn/nn/metric.h"
+#include "google/protobuf/repeated_ptr_field.h"
+#include "proto/optimizer.pb.h"
+#include "proto/training_job.pb.h"
+
+namespace muster {
+
+// What a job file says about how its model is trained. Absent fields have
+// Keras' defaults.
+//   kInvalidArgument  something is missing or out of range; names the field
+
+absl::StatusOr<proto::Optimizer> BuildJobOptimizer(
+    const proto::JobOptimizer& optimizer);
+
+absl::StatusOr<Loss> BuildJobLoss(const proto::JobLoss& loss);
+
+// `field` is what the job calls the list.
+absl::StatusOr<std::vector<Metric>> BuildJobMetrics(
+    absl::string_view field,
+    const google::protobuf::RepeatedPtrField<proto::JobMetric>& metrics);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_JOB_JOB_TRAINING_H_

@@ -1,0 +1,445 @@
+// What is padding of an output counts the same however many replicas train in
+// sync.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/variable_ops.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/nn/batch_normalization.h"
+#include "common/learn/nn/dense.h"
+#include "common/learn/nn/embedding.h"
+#include "common/learn/nn/functional.h"
+#include "common/learn/nn/input.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/loss.h"
+#include "common/learn/nn/losses.h"
+#include "common/learn/nn/masks.h"
+#include "common/learn/nn/metrics.h"
+#include "common/learn/nn/recurrent/recurrent.h"
+#include "common/learn/nn/regularizers.h"
+#include "common/learn/nn/sequential.h"
+#include "common/learn/strategy/central_storage_strategy.h"
+#include "common/learn/strategy/default_strategy.h"
+#include "common/learn/strategy/mirrored_strategy.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/synchronous/replica_group.h"
+#include "common/learn/strategy/synchronous/synchronous_strategy.h"
+#include "common/learn/train/custom_step.h"
+#include "common/learn/train/fit_options.h"
+#include "common/learn/train/history.h"
+#include "common/learn/train/model.h"
+#include "common/learn/train/progress_bar.h"
+#include "common/net/collectives/shm/shared_memory_group.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::FloatNear;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+constexpr int64_t kBatch = 8;
+constexpr int64_t kExamples = 3 * kBatch + 1;  // Replicas go without.
+constexpr int64_t kTimes = 4;
+constexpr int64_t kWords = 9;
+constexpr int64_t kTags = 3;
+
+int64_t Drawn(uint64_t stream, int64_t i, int64_t limit) {
+  return static_cast<int64_t>(FoldIn(stream, i) % limit);
+}
+
+// The further behind in its batch an example stands, the longer it is; the
+// first ones are nothing but padding, and so is the second batch.
+Tensor Ids() {
+  Tensor ids(DType::kInt64, {kExamples, kTimes});
+  for (int64_t i = 0; i < ids.element_count(); ++i) {
+    const int64_t example = i / kTimes;
+    const bool is_word = example / kBatch != 1 &&
+                         i % kTimes < example % kBatch - 2 + example / 24 * 4;
+    ids.mutable_flat<int64_t>()[i] = is_word ? 1 + Drawn(1, i, kWords - 1) : 0;
+  }
+  return ids;
+}
+
+Tensor Tags() {
+  Tensor tags(DType::kInt64, {kExamples, kTimes});
+  for (int64_t i = 0; i < tags.element_count(); ++i) {
+    tags.mutable_flat<int64_t>()[i] = Drawn(2, i, kTags);
+  }
+  return tags;
+}
+
+Tensor Numbers(const Shape& shape) {
+  Tensor numbers(DType::kFloat32, shape);
+  for (int64_t i = 0; i < numbers.element_count(); ++i) {
+    numbers.mutable_flat<float>()[i] =
+        static_cast<float>(Drawn(3, i, 2001)) / 1000;
+  }
+  return numbers;
+}
+
+LayerPtr Words() { return Embedding(kWords, 3, {.mask_zero = true}); }
+
+LayerPtr Recurrent() {
+  return GRU(3, {.sequence = {.return_sequences = true}});
+}
+
+Model Tagger() {
+  return Sequential(
+      {Words(), Recurrent(), Dense(kTags, {.kernel_regularizer = L2(0.1)})});
+}
+
+CompileOptions TaggerOptions(Reduction reduction) {
+  return {.optimizer = Sgd({.learning_rate = 0.2}),
+          .loss = SparseCategoricalCrossentropy(
+              {.from_logits = true, .reduction = reduction}),
+          .metrics = {SparseCategoricalAccuracy()},
+          .weighted_metrics = {SparseCategoricalCrossentropy(
+              {.from_logits = true})},
+          .seed = 4};
+}
+
+Dataset TaggerData() {
+  return Dataset::FromTensorSlices(
+             {Ids(), Tags(), Numbers({kExamples, kTimes})})
+      .Batch(kBatch);
+}
+
+// The tags of words, and a number for each sentence.
+Model TwoOutputs() {
+  const LayerOutput ids =
+      Input({kTimes}, {.dtype = DType::kInt64, .name = "ids"});
+  const LayerOutput x = Recurrent()(Words()(ids));
+  const LayerOutput tags =
+      Dense(kTags, {.kernel_regularizer = L2(0.1), .name = "tags"})(x);
+  const LayerOutput length = Dense(1, {.name = "length"})(GRU(2)(x));
+  return Model({ids}, {tags, length});
+}
+
+CompileOptions TwoOutputsOptions() {
+  return {
+      .optimizer = Sgd({.learning_rate = 0.2}),
+      .seed = 5,
+      .losses = {SparseCategoricalCrossentropy({.from_logits = true}),
+                 MeanSquaredError()},
+      .output_metrics = {{SparseCategoricalAccuracy()}, {MeanAbsoluteError()}},
+      .loss_weights = {2.0, 0.5}};
+}
+
+Dataset TwoOutputsData() {
+  return Dataset::FromTensorSlices({Ids(), Tags(), Numbers({kExamples, 1})})
+      .Batch(kBatch);
+}
+
+struct Case {
+  std::string name;
+  std::function<std::unique_ptr<Strategy>()> make;
+  bool is_deterministic = false;
+};
+
+std::unique_ptr<Strategy> Mirrored(int count, int micro_batches) {
+  MirroredStrategyOptions options{.thread_count = 1,
+                                  .deterministic_micro_batches = micro_batches};
+  for (int i = 0; i < count; ++i) {
+    options.devices.push_back(absl::StrCat("cpu:", i));
+  }
+  return MirroredStrategy::Create(options).value();
+}
+
+std::vector<Case> Strategies() {
+  return {
+      {"OneReplica", [] { return Mirrored(1, 0); }},
+      {"TwoReplicas", [] { return Mirrored(2, 0); }},
+      {"ThreeReplicas", [] { return Mirrored(3, 0); }},
+      {"Deterministic", [] { return Mirrored(2, 4); }, true},
+      {"CentralStorage",
+       [] {
+         return CentralStorageStrategy::Create(
+                    {.compute_devices = {"cpu:0", "cpu:1"}, .thread_count = 1})
+             .value();
+       }},
+  };
+}
+
+std::unique_ptr<Strategy> Alone() {
+  return DefaultStrategy::Create({.thread_count = 1}).value();
+}
+
+struct Trained {
+  std::vector<std::vector<float>> weights;
+  History history;
+  Logs evaluation;
+};
+
+absl::StatusOr<Trained> Train(Strategy& strategy, Model model,
+                              CompileOptions options, const Dataset& data) {
+  RETURN_IF_ERROR(model.Compile(strategy, std::move(options)));
+  Trained trained;
+  ASSIGN_OR_RETURN(
+      trained.history,
+      model.Fit(data, {.epochs = 2, .verbose = Verbosity::kSilent}));
+  ASSIGN_OR_RETURN(trained.evaluation,
+                   model.Evaluate(data, {.verbose = Verbosity::kSilent}));
+  ASSIGN_OR_RETURN(const std::vector<Tensor> weights, model.GetWeights());
+  for (const Tensor& weight : weights) {
+    trained.weights.emplace_back(weight.flat<float>().begin(),
+                                 weight.flat<float>().end());
+  }
+  return trained;
+}
+
+void ExpectSame(const Trained& got, const Trained& wanted) {
+  ASSERT_EQ(got.weights.size(), wanted.weights.size());
+  for (size_t i = 0; i < got.weights.size(); ++i) {
+    EXPECT_THAT(got.weights[i], Pointwise(FloatNear(1e-5), wanted.weights[i]));
+  }
+  ASSERT_EQ(got.history.history.size(), wanted.history.history.size());
+  for (const auto& [name, values] : wanted.history.history) {
+    EXPECT_THAT(got.history.history.at(name),
+                Pointwise(DoubleNear(1e-5), values))
+        << name;
+  }
+  ASSERT_EQ(got.evaluation.size(), wanted.evaluation.size());
+  for (const auto& [name, value] : wanted.evaluation) {
+    EXPECT_NEAR(got.evaluation.at(name), value, 1e-5) << name;
+  }
+}
+
+class MaskedTrainingTest : public ::testing::TestWithParam<Case> {
+ protected:
+  // For what replicas exchange while the step runs, which deterministic mode
+  // refuses.
+  static void ExpectSameOrRefused(const absl::StatusOr<Trained>& got,
+                                  const Trained& wanted) {
+    if (GetParam().is_deterministic) {
+      EXPECT_THAT(got.status(), StatusIs(absl::StatusCode::kUnimplemented,
+                                         HasSubstr("in deterministic mode")));
+      return;
+    }
+    ASSERT_OK(got.status());
+    ExpectSame(*got, wanted);
+  }
+
+  const std::unique_ptr<Strategy> strategy_ = GetParam().make();
+};
+
+INSTANTIATE_TEST_SUITE_P(Strategies, MaskedTrainingTest,
+                         ::testing::ValuesIn(Strategies()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(MaskedTrainingTest, MeansAreThoseOfOneReplica) {
+  const auto train = [](Strategy& strategy) {
+    return Train(strategy, Tagger(),
+                 TaggerOptions(Reduction::kSumOverBatchSize), TaggerData());
+  };
+  const auto alone = Alone();
+  ASSERT_OK_AND_ASSIGN(const Trained wanted, train(*alone));
+  ASSERT_OK_AND_ASSIGN(const Trained got, train(*strategy_));
+  ExpectSame(got, wanted);
+}
+
+TEST_P(MaskedTrainingTest, SumsAreThoseOfOneReplica) {
+  const auto train = [](Strategy& strategy) {
+    CompileOptions options = TaggerOptions(Reduction::kSum);
+    options.optimizer = Sgd({.learning_rate = 0.02});
+    return Train(strategy, Tagger(), options, TaggerData());
+  };
+  const auto alone = Alone();
+  ASSERT_OK_AND_ASSIGN(const Trained wanted, train(*alone));
+  ExpectSameOrRefused(train(*strategy_), wanted);
+}
+
+TEST_P(MaskedTrainingTest, EachOfTwoOutputsHasTheMeanOfOneReplica) {
+  const auto alone = Alone();
+  ASSERT_OK_AND_ASSIGN(
+      const Trained wanted,
+      Train(*alone, TwoOutputs(), TwoOutputsOptions(), TwoOutputsData()));
+  ExpectSameOrRefused(
+      Train(*strategy_, TwoOutputs(), TwoOutputsOptions(), TwoOutputsData()),
+      wanted);
+}
+
+TEST_P(MaskedTrainingTest, AnOutputAloneNeedsNothingOfTheOthers) {
+  const auto train = [](Strategy& strategy) {
+    CompileOptions options = TwoOutputsOptions();
+    options.losses[1] = Loss();
+    return Train(strategy, TwoOutputs(), options, TwoOutputsData());
+  };
+  const auto alone = Alone();
+  ASSERT_OK_AND_ASSIGN(const Trained wanted, train(*alone));
+  ASSERT_OK_AND_ASSIGN(const Trained got, train(*strategy_));
+  ExpectSame(got, wanted);
+}
+
+// Padding and ignored labels are much the same.
+TEST_P(MaskedTrainingTest, IgnoredLabelsOfTwoOutputsAreThoseOfOneReplica) {
+  const auto train = [](Strategy& strategy) {
+    const LayerOutput ids =
+        Input({kTimes}, {.dtype = DType::kInt64, .name = "ids"});
+    const LayerOutput x = Embedding(kWords, 3)(ids);
+    const LayerOutput tags = Dense(kTags, {.name = "tags"})(x);
+    const LayerOutput length = Dense(1, {.name = "length"})(GRU(2)(x));
+    CompileOptions options = TwoOutputsOptions();
+    options.losses[0] =
+        SparseCategoricalCrossentropy({.from_logits = true, .ignore_class = 1});
+    return Train(strategy, Model({ids}, {tags, length}), options,
+                 TwoOutputsData());
+  };
+  const auto alone = Alone();
+  ASSERT_OK_AND_ASSIGN(const Trained wanted, train(*alone));
+  ExpectSameOrRefused(train(*strategy_), wanted);
+}
+
+// Nothing is to be learned through the statistics, as the words are frozen.
+TEST_P(MaskedTrainingTest, StatisticsOfAllReplicasLeavePaddingOut) {
+  const auto train = [](Strategy& strategy, bool synchronized) {
+    const LayerPtr words = Words();
+    words->set_trainable(false);
+    return Train(strategy,
+                 Sequential({words,
+                             BatchNormalization({.momentum = 0.5,
+                                                 .synchronized = synchronized}),
+                             Dense(kTags)}),
+                 TaggerOptions(Reduction::kSumOverBatchSize), TaggerData());
+  };
+  const auto alone = Alone();
+  ASSERT_OK_AND_ASSIGN(const Trained wanted, train(*alone, false));
+  ExpectSameOrRefused(train(*strategy_, true), wanted);
+}
+
+TEST_P(MaskedTrainingTest, ABatchByHandIsThatOfOneReplica) {
+  const Element batch = {Ids().SliceRows(0, kBatch),
+                         Tags().SliceRows(0, kBatch),
+                         Numbers({kExamples, 1}).SliceRows(0, kBatch)};
+  const auto train = [&](Strategy& strategy) -> absl::StatusOr<Logs> {
+    Model model = TwoOutputs();
+    RETURN_IF_ERROR(model.Compile(strategy, TwoOutputsOptions()));
+    RETURN_IF_ERROR(model.TrainOnBatch(batch).status());
+    return model.TestOnBatch(batch);
+  };
+  const auto alone = Alone();
+  ASSERT_OK_AND_ASSIGN(const Logs wanted, train(*alone));
+  const absl::StatusOr<Logs> got = train(*strategy_);
+  if (GetParam().is_deterministic) {
+    EXPECT_THAT(got.status(), StatusIs(absl::StatusCode::kUnimplemented));
+    return;
+  }
+  ASSERT_OK(got.status());
+  ASSERT_EQ(got->size(), wanted.size());
+  for (const auto& [name, value] : wanted) {
+    EXPECT_NEAR(got->at(name), value, 1e-5) << name;
+  }
+}
+
+// As masks.h shows it.
+std::vector<StepMetric> TagByHand(const StepTrace& step) {
+  Masks masks;
+  CallContext context = step.context;
+  context.masks = &masks;
+  const Value tags = (*step.layer)(step.element[0], context);
+  const Loss loss = SparseCategoricalCrossentropy({.from_logits = true});
+  const Loss::Counted mean =
+      loss.WithCount(step.element[1], tags, step.element[2], masks.Find(tags));
+  WeightGradients(mean.example_count);
+  step.Minimize(mean.loss);
+  return {{"sparse_categorical_accuracy",
+           SparseCategoricalAccuracy().StatisticsOf(
+               step.element[1], tags, Value(), masks.Find(tags))}};
+}
+
+TEST_P(MaskedTrainingTest, AStepOfOnesOwnLendsTheModelItsMasks) {
+  const auto tagger = [] {
+    return Sequential({Words(), Recurrent(), Dense(kTags)});
+  };
+  CompileOptions options = TaggerOptions(Reduction::kSumOverBatchSize);
+  const auto alone = Alone();
+  ASSERT_OK_AND_ASSIGN(const Trained wanted,
+                       Train(*alone, tagger(), options, TaggerData()));
+  options.train_step = TagByHand;
+  ASSERT_OK_AND_ASSIGN(const Trained got,
+                       Train(*strategy_, tagger(), options, TaggerData()));
+  ASSERT_EQ(got.weights.size(), wanted.weights.size());
+  for (size_t i = 0; i < got.weights.size(); ++i) {
+    EXPECT_THAT(got.weights[i], Pointwise(FloatNear(1e-5), wanted.weights[i]));
+  }
+  const std::string accuracy = "sparse_categorical_accuracy";
+  EXPECT_THAT(got.history.history.at(accuracy),
+              Pointwise(DoubleNear(1e-5), wanted.history.history.at(accuracy)));
+}
+
+// What stands in place of padding is nobody's business.
+TEST_P(MaskedTrainingTest, LabelsAndWeightsOfPaddingAreNotLookedAt) {
+  Tensor tags = Tags();
+  Tensor weights = Numbers({kExamples, kTimes});
+  const Tensor ids = Ids();
+  for (int64_t i = 0; i < ids.element_count(); ++i) {
+    if (ids.flat<int64_t>()[i] != 0) continue;
+    tags.mutable_flat<int64_t>()[i] = 0;
+    weights.mutable_flat<float>()[i] = 1000;
+  }
+  const auto train = [](Strategy& strategy, const Dataset& data) {
+    return Train(strategy, Tagger(),
+                 TaggerOptions(Reduction::kSumOverBatchSize), data);
+  };
+  const auto alone = Alone();
+  ASSERT_OK_AND_ASSIGN(const Trained wanted, train(*alone, TaggerData()));
+  ASSERT_OK_AND_ASSIGN(
+      const Trained got,
+      train(*strategy_,
+            Dataset::FromTensorSlices({ids, tags, weights}).Batch(kBatch)));
+  ExpectSame(got, wanted);
+}
+
+// Packs travel on threads of their own beside the step's own collective.
+TEST(MaskedWorkersTest, TwoOutputsTrainAsInOneProcess) {
+  const auto alone = Alone();
+  ASSERT_OK_AND_ASSIGN(
+      const Trained wanted,
+      Train(*alone, TwoOutputs(), TwoOutputsOptions(), TwoOutputsData()));
+  constexpr int kWorkers = 3;
+  auto communicators = CreateLocalGroup(kWorkers).value();
+  std::vector<std::thread> threads;
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    threads.emplace_back([&, worker] {
+      ReplicaGroup::Communicators own;
+      own.push_back(std::move(communicators[worker]));
+      auto group = ReplicaGroup::Create(
+                       std::move(own),
+                       {.worker_index = worker, .worker_count = kWorkers})
+                       .value();
+      SynchronousStrategy strategy(std::move(group),
+                                   {.name = "multi_worker_mirrored",
+                                    .communication = {.bytes_per_pack = 64},
+                                    .overlaps_communication = true});
+      ASSERT_OK_AND_ASSIGN(
+          const Trained got,
+          Train(strategy, TwoOutputs(), TwoOutputsOptions(), TwoOutputsData()));
+      ExpectSame(got, wanted);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace muster

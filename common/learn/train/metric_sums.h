@@ -1,0 +1,50 @@
+#ifndef COMMON_LEARN_TRAIN_METRIC_SUMS_H_
+#define COMMON_LEARN_TRAIN_METRIC_SUMS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/train/history.h"
+#include "common/learn/train/step_results.h"
+
+namespace muster {
+
+// Adds up what steps say about the loss and the metrics. Not thread-safe.
+class MetricSums {
+ public:
+  explicit MetricSums(StepResults results);
+
+  // Forgets everything: a new epoch begins.
+  void Reset();
+
+  // Takes in the results of one step.
+  //   kInternal  these are not the results of such a step
+  absl::Status Add(absl::Span<const Tensor> results);
+
+  // The losses and the metrics, of all steps since Reset().
+  Logs Values() const;
+
+  // What has been added up, to go on from.
+  const std::vector<std::vector<double>>& sums() const { return sums_; }
+  //   kInvalidArgument  these are of other metrics
+  absl::Status Restore(std::vector<std::vector<double>> sums);
+
+  int64_t example_count() const {
+    return sums_[0].empty() ? 0 : static_cast<int64_t>(sums_[0][1]);
+  }
+
+ private:
+  // `sums` is {sum over the examples, examples}.
+  static absl::Status AddLoss(const Tensor& loss, std::vector<double>* sums);
+
+  StepResults results_;
+  // Of each loss, then of each metric.
+  std::vector<std::vector<double>> sums_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_METRIC_SUMS_H_

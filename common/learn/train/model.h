@@ -1,0 +1,253 @@
+#ifndef COMMON_LEARN_TRAIN_MODEL_H_
+#define COMMON_LEARN_TRAIN_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/nn/functional.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/weight.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/batch_loop.h"
+#include "common/learn/train/checkpoints/training_checkpoint.h"
+#include "common/learn/train/checkpoints/training_progress.h"
+#include "common/learn/train/class_weights.h"
+#include "common/learn/train/fit_options.h"
+#include "common/learn/train/history.h"
+#include "common/learn/train/metric_sums.h"
+#include "common/learn/train/step_parts.h"
+#include "proto/training_state.pb.h"
+
+namespace muster {
+
+// Layers with what training them takes.
+//
+//   Model model = Sequential({Flatten(), Dense(10)});
+//   RETURN_IF_ERROR(model.Compile(*strategy, {.optimizer = Adam(),
+//                                             .loss = MeanSquaredError()}));
+//   ASSIGN_OR_RETURN(History history, model.Fit(train, {.epochs = 2}));
+//
+// Datasets are batched; their elements are {x, y} or {x, y, sample_weight}. Of
+// a model with several inputs and outputs they are all inputs, all labels, and
+// then no sample weights, one for all outputs, or one for each.
+//
+// In place of a Dataset stand arrays: one Element with the same components, of
+// all examples, stacked along the first axis.
+//
+//   model.Fit({x, y}, {.batch_size = 64, .validation_split = 0.1});
+//
+// Everything runs through the strategy, so the same model trains in one process
+// and on a cluster. Layers are built when the first data is seen.
+//
+// Equivalent to: keras.Model. Not thread-safe.
+class Model {
+ public:
+  Model(LayerPtr layer);  // NOLINT: Sequential({...}) is a model.
+  template <typename T>
+  Model(std::shared_ptr<T> layer)  // NOLINT: std::make_shared<MyLayer>(), too.
+      : Model(LayerPtr(std::move(layer))) {}
+  // Of layers in any arrangement: see common/learn/nn/functional.h.
+  Model(LayerOutputs inputs, LayerOutputs outputs,
+        const FunctionalOptions& options = {});
+  ~Model();
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+
+  // `strategy` is borrowed. Compiling again changes optimizer, loss and
+  // metrics; weights stay where they are, so another strategy is refused once
+  // they are made.
+  absl::Status Compile(Strategy& strategy, CompileOptions options);
+  // With the strategy in whose scope this thread is (StrategyScope), or else
+  // with a default strategy of its own.
+  absl::Status Compile(CompileOptions options);
+
+  // Makes the weights for inputs of this type, batch first. Doing it twice
+  // changes nothing. Compile() does it for models that begin with Input().
+  //   kFailedPrecondition  not compiled
+  //   kInvalidArgument     the layers do not take such inputs
+  absl::Status Build(const TensorType& input);
+  absl::Status Build(absl::Span<const TensorType> inputs);
+
+  // Trains. Prints "Epoch 1/2" and a line of progress for each epoch.
+  //   kInvalidArgument     the data has no batches, never ends without
+  //                        steps_per_epoch, or does not fit the model
+  //   kInvalidArgument     the losses and metrics are not as many as outputs,
+  //                        or an option is out of range
+  //   kInvalidArgument     an option is for arrays only, or the arrays and what
+  //                        is to become of them do not go together
+  //   kResourceExhausted   arrays of more than 1 GiB, and workers to send to
+  //   kFailedPrecondition  not compiled
+  //   any                  from data, strategy and callbacks
+  absl::StatusOr<History> Fit(const Dataset& data,
+                              const FitOptions& options = {});
+  absl::StatusOr<History> Fit(const Element& arrays,
+                              const FitOptions& options = {});
+
+  // "loss" and the metrics over all of the data, each example once.
+  //   as Fit()
+  absl::StatusOr<Logs> Evaluate(const Dataset& data,
+                                const EvaluateOptions& options = {});
+  absl::StatusOr<Logs> Evaluate(const Element& arrays,
+                                const EvaluateOptions& options = {});
+
+  // Predictions for all of the data, in its order. Labels are ignored. The
+  // first output of models that have several, or all.
+  //   as Fit()
+  absl::StatusOr<Tensor> Predict(const Dataset& data);
+  absl::StatusOr<Tensor> Predict(const Element& arrays,
+                                 const PredictOptions& options = {});
+  absl::StatusOr<std::vector<Tensor>> PredictAll(const Dataset& data);
+  absl::StatusOr<std::vector<Tensor>> PredictAll(
+      const Element& arrays, const PredictOptions& options = {});
+
+  // One step on this batch, an element as those of a dataset: the logs of the
+  // batch, or the predictions of each output. Steps are compiled once, after
+  // Compile(). Replicas that train in sync divide the batch, and compile for
+  // each size that comes after another; with several workers, all make the same
+  // calls with the same batch. With parameter servers a worker runs the step.
+  // Class weights are FitOptions'; training compiles when they change.
+  //   kAborted  a parameter server was lost and is back: says to what training
+  //             was rolled back, and the next call goes on from there
+  //   others    as Fit(), Evaluate(), Predict()
+  absl::StatusOr<Logs> TrainOnBatch(const Element& batch,
+                                    const ClassWeights& class_weight = {});
+  absl::StatusOr<Logs> TestOnBatch(const Element& batch);
+  absl::StatusOr<std::vector<Tensor>> PredictOnBatch(const Element& inputs);
+
+  // Adds the model's nodes to the graph of `x`: for loops of one's own.
+  Value operator()(Value x, const CallContext& context = kInference) {
+    return (*layer_)(x, context);
+  }
+  // Draws the model's layers into a larger model, whose weights they are then:
+  // not for models that are compiled.
+  LayerOutput operator()(LayerOutputs inputs) const {
+    return layer_(std::move(inputs));
+  }
+  LayerOutput operator()(LayerOutputs inputs,
+                         const CallContext& context) const {
+    return layer_(std::move(inputs), context);
+  }
+
+  // In the order of the layers; empty before Build().
+  std::vector<Weight> weights() const { return layer_->weights(); }
+  std::vector<Weight> trainable_weights() const;
+
+  // Values in the order of weights().
+  //   kInvalidArgument  another number of values, or one of another type
+  absl::StatusOr<std::vector<Tensor>> GetWeights() const;
+  absl::Status SetWeights(absl::Span<const Tensor> values);
+
+  // Checkpoints in TensorFlow's format, under a prefix like "run/ckpt-3";
+  // common/compute/variables/checkpoint_names.h says what is called how. Where
+  // replicas train in sync, all processes call these between the same steps:
+  // the chief writes and reads, and all return the same errors when reading.
+  //
+  // Everything that it takes to go on: weights, what the optimizer keeps, and
+  // in callbacks of Fit() where training stands.
+  //   kFailedPrecondition  not built
+  //   kResourceExhausted   the disk is full; what was there before stays
+  //   others               of the disk and of the servers
+  absl::Status SaveCheckpoint(const std::string& prefix);
+  // `path` is a prefix or a folder, of which the newest that is whole is taken.
+  // Returns where training stood; Fit() does not go on there by itself, but in
+  // a callback's OnTrainBegin() progress()->GoOnFrom() makes it.
+  //   kNotFound         no checkpoint, or it lacks a weight; says which there
+  //   are kInvalidArgument  a weight has another type there kDataLoss damaged;
+  //   names file and offset
+  absl::StatusOr<proto::TrainingState> RestoreCheckpoint(
+      const std::string& path);
+  // The values of the weights alone.
+  absl::Status SaveWeights(const std::string& prefix);
+  absl::Status LoadWeights(const std::string& path);
+
+  // The prefix that a path means to the chief; see training_checkpoint.h.
+  absl::StatusOr<std::string> FindCheckpoint(
+      const std::string& path, const std::string& checkpoint_name = "ckpt");
+
+  // What SaveCheckpoint() and SaveWeights() would write now. Only the chief is
+  // to write it.
+  absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeSnapshot();
+  absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeWeightsSnapshot();
+
+  // Null unless Fit() runs.
+  TrainingProgress* progress() const { return progress_; }
+
+  // Keras' table of layers, output shapes and parameter counts.
+  std::string Summary() const;
+
+  // Gradients applied so far: Keras' optimizer.iterations. 0 before the first.
+  absl::StatusOr<int64_t> iterations() const;
+
+  // What the next update is made with; of a schedule, what it says now.
+  //   kFailedPrecondition  not compiled, or without an optimizer
+  absl::StatusOr<double> learning_rate() const;
+  // From the next update on. Where replicas train in sync, all of them set it
+  // between the same two steps, as callbacks do.
+  //   kFailedPrecondition  not compiled, without an optimizer, or the learning
+  //                        rate is a schedule
+  //   kInvalidArgument     negative or not finite
+  absl::Status SetLearningRate(double learning_rate);
+
+  // Ends Fit() after the step at hand; for callbacks.
+  void StopTraining() { stop_training_ = true; }
+
+  const LayerPtr& layer() const { return layer_; }
+  Strategy* strategy() const { return strategy_; }
+
+ private:
+  friend class FitRun;
+  friend class EvaluateRun;
+
+  absl::Status CheckCompiled() const;
+  absl::Status CheckBuilt(absl::string_view what) const;
+  proto::TrainingState State() const;
+  absl::StatusOr<proto::TrainingState> ReadStateOnChief(
+      const std::string& prefix);
+  absl::Status CheckHasOptimizer() const;
+  // Builds for the elements of `data` and checks that it can be trained on.
+  absl::Status Prepare(const Dataset& data);
+  absl::Status BuildFor(const Dataset& data);
+  absl::Status BuildFor(absl::Span<const TensorType> types);
+  // What a step of Fit(), or of Evaluate(), consists of.
+  //   kInvalidArgument  losses, metrics or class weights do not fit the outputs
+  absl::StatusOr<StepParts> Parts(bool training,
+                                  const ClassWeights& class_weight = {}) const;
+  // One of the loops that are kept, made for batches like this one if needed.
+  absl::StatusOr<Logs> RunOnBatch(const Element& batch, bool training);
+  // What a step that failed comes to: kAborted when training was rolled back.
+  absl::Status AfterRollback(const absl::Status& failure);
+
+  LayerPtr layer_;
+  std::unique_ptr<Strategy> own_strategy_;
+  Strategy* strategy_ = nullptr;  // Null until compiled.
+  CompileOptions options_;
+  // For single batches; made when they are first needed.
+  struct BatchStep {
+    std::unique_ptr<BatchLoop> loop;
+    std::optional<MetricSums> sums;
+    ClassWeights class_weight;
+  };
+  BatchStep train_batch_;
+  BatchStep test_batch_;
+  BatchStep predict_batch_;
+  // Calls of Fit() on arrays that came to a good end.
+  uint64_t array_fit_count_ = 0;
+  bool built_ = false;
+  bool stop_training_ = false;
+  TrainingProgress* progress_ = nullptr;  // Null unless Fit() runs.
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_MODEL_H_

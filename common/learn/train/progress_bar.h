@@ -1,0 +1,80 @@
+#ifndef COMMON_LEARN_TRAIN_PROGRESS_BAR_H_
+#define COMMON_LEARN_TRAIN_PROGRESS_BAR_H_
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
+
+namespace muster {
+
+// How much a run says about itself. Equivalent to: Keras' `verbose`.
+enum class Verbosity {
+  kAuto,    // A bar on a terminal, a line for each epoch elsewhere.
+  kSilent,  // Keras' 0.
+  kBar,     // Keras' 1: one line, drawn again and again.
+  kLines,   // Keras' 2: one line when an epoch is done.
+};
+
+// kBar or kLines for kAuto, by what standard output is.
+Verbosity ResolveVerbosity(Verbosity verbosity);
+
+// What is shown behind the bar, in order.
+using ProgressValues = std::vector<std::pair<std::string, double>>;
+
+// How far an epoch has come, in the words of Keras 3:
+//
+//   391/391 ━━━━━━━━━━━━━━━━━━━━ 1s 2ms/step - loss: 0.2238
+//
+// Time per step leaves out the first step, which compiles. Not thread-safe.
+class ProgressBar {
+ public:
+  struct Options {
+    // Steps to come in all; unset when not known.
+    std::optional<int64_t> target = std::nullopt;
+    Verbosity verbosity = Verbosity::kBar;
+    std::string unit_name = "step";
+    // The bar is drawn no more often than this.
+    absl::Duration interval = absl::Milliseconds(50);
+    Clock* clock = Clock::Real();    // Borrowed.
+    std::ostream* output = nullptr;  // Borrowed; null for standard output.
+  };
+
+  explicit ProgressBar(Options options);
+
+  // Whether Update() would draw now. Saves computing values that nobody sees.
+  bool IsDue() const;
+
+  // `current` steps are done. Values seen before and absent now keep their
+  // place and number.
+  void Update(int64_t current, const ProgressValues& values);
+
+  // The last line of the epoch; always drawn unless silent. `current` becomes
+  // the target if there was none.
+  void Finish(int64_t current, const ProgressValues& values);
+
+ private:
+  void Keep(const ProgressValues& values);
+  double SecondsPerStep(int64_t current, absl::Time now);
+  void DrawBar(int64_t current, double seconds_per_step, bool is_last);
+  void DrawLine(int64_t current, double seconds_per_step);
+  void Write(absl::string_view text);
+
+  const Options options_;
+  std::optional<int64_t> target_;
+  const absl::Time start_;
+  std::optional<absl::Time> first_step_end_;
+  std::optional<absl::Time> last_update_;
+  int64_t previous_width_ = 0;
+  ProgressValues values_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_PROGRESS_BAR_H_

@@ -1,0 +1,72 @@
+#include "common/learn/train/run_summary.h"
+
+#include <google/protobuf/stubs/common.h>
+
+#include <string>
+
+#include "absl/base/config.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/learn/train/history.h"
+#include "nlohmann/json.hpp"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json StepTimes(const History& history) {
+  const auto milliseconds = [&](double percent) {
+    return absl::ToDoubleMilliseconds(
+        history.step_durations.Percentile(percent));
+  };
+  return {{"p50", milliseconds(50)},
+          {"p90", milliseconds(90)},
+          {"p99", milliseconds(99)},
+          {"max", milliseconds(100)}};
+}
+
+double PerSecond(int64_t count, double seconds) {
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
+
+Json Versions(const RunSummary& summary) {
+  return {{"muster", summary.muster_version},
+          {"compiler", __VERSION__},
+          {"abseil", absl::StrCat(ABSL_LTS_RELEASE_VERSION, ".",
+                                  ABSL_LTS_RELEASE_PATCH_LEVEL)},
+          {"protobuf",
+           google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)}};
+}
+
+}  // namespace
+
+std::string ToJson(const RunSummary& summary) {
+  const History& history = summary.history;
+  Json epochs = Json::object();
+  epochs["epoch"] = history.epoch;
+  for (const auto& [name, values] : history.history) epochs[name] = values;
+  Json json = {
+      {"job", summary.job_file},
+      {"strategy", summary.strategy},
+      {"cluster", summary.report.tasks},
+      {"seed", summary.seed},
+      {"history", epochs},
+      {"final", summary.final},
+      {"steps", history.step_count},
+      {"examples", history.example_count},
+      {"train_seconds", history.train_seconds},
+      {"total_seconds", summary.total_seconds},
+      {"examples_per_second",
+       PerSecond(history.example_count, history.train_seconds)},
+      {"step_milliseconds", StepTimes(history)},
+      {"retries", summary.report.retry_count},
+      {"recoveries", summary.report.recovery_count},
+      {"weights_sha256", summary.weights_sha256},
+      {"versions", Versions(summary)},
+  };
+  // Names come from files and peers: bytes that are no UTF-8 are replaced.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace muster

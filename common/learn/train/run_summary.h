@@ -1,0 +1,31 @@
+#ifndef COMMON_LEARN_TRAIN_RUN_SUMMARY_H_
+#define COMMON_LEARN_TRAIN_RUN_SUMMARY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/history.h"
+
+namespace muster {
+
+// What a run has come to: the content of summary.json.
+struct RunSummary {
+  std::string muster_version = "";
+  std::string job_file = "";
+  std::string strategy = "";
+  StrategyReport report = {};
+  uint64_t seed = 0;
+  History history = {};
+  // The values of the last epoch, and "test_..." of the final evaluation.
+  Logs final = {};
+  std::string weights_sha256 = "";
+  double total_seconds = 0;
+};
+
+// As JSON, indented. Numbers that JSON has no words for are null.
+std::string ToJson(const RunSummary& summary);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_RUN_SUMMARY_H_

@@ -1,0 +1,40 @@
+#ifndef COMMON_LEARN_TRAIN_STEP_PARTS_H_
+#define COMMON_LEARN_TRAIN_STEP_PARTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/compute/ops/variable_ops.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/loss.h"
+#include "common/learn/nn/metric.h"
+#include "common/learn/train/class_weights.h"
+#include "common/learn/train/custom_step.h"
+
+namespace muster {
+
+// What is asked of one output of a model.
+struct OutputParts {
+  std::string name;  // For logs, where there are several.
+  Loss loss;         // None: the output is not trained.
+  double loss_weight = 1;
+  std::vector<Metric> metrics;
+  std::vector<Metric> weighted_metrics;
+};
+
+// What a step of Fit() or Evaluate() consists of.
+struct StepParts {
+  LayerPtr layer;
+  std::vector<OutputParts> outputs;  // One for each of the layer.
+  uint64_t seed = 0;
+  ApplyGradientOptions clipping = {};
+  // Of the one output; for training alone.
+  ClassWeights class_weights = {};
+  // In place of all that; null: none.
+  CustomStep custom_step = nullptr;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_STEP_PARTS_H_

@@ -1,0 +1,24 @@
+#ifndef COMMON_LEARN_TRAIN_STEP_RESULTS_H_
+#define COMMON_LEARN_TRAIN_STEP_RESULTS_H_
+
+#include <string>
+#include <vector>
+
+#include "common/learn/nn/metric.h"
+
+namespace muster {
+
+// What the results of a step say. They add up over replicas.
+struct StepResults {
+  // The first results are losses, by the names that logs have for them; an
+  // empty name: for no log. Each is float32[3]: {loss times what it is a mean
+  // over, that (0: the loss is no mean, and stands for itself), the number of
+  // examples}.
+  std::vector<std::string> losses;
+  // Of the results behind them, which are the statistics of these.
+  std::vector<Metric> metrics;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_STEP_RESULTS_H_

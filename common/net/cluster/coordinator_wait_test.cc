@@ -1,0 +1,70 @@
+#include "common/net/cluster/coordinator_wait.h"
+
+#include "common/core/base/status_matchers.h"
+#include "common/net/cluster/task_id.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr absl::Time kStart = absl::UnixEpoch();
+
+absl::Time At(int seconds) { return kStart + absl::Seconds(seconds); }
+
+CoordinatorWait MakeWait() {
+  return CoordinatorWait({.coordinator = "the coordinator (chief h0:2222)",
+                          .timeout = absl::Seconds(12)},
+                         kStart);
+}
+
+TEST(CoordinatorWaitTest, TheCoordinatorIsNamedWhereTheClusterListsIt) {
+  ASSERT_OK_AND_ASSIGN(
+      const ClusterSpec listed,
+      ClusterSpec::FromLists({{TaskType::kChief, {"h0:2222"}}}));
+  EXPECT_EQ(DescribeCoordinator(listed), "the coordinator (chief h0:2222)");
+  EXPECT_EQ(DescribeCoordinator(ClusterSpec()), "the coordinator");
+}
+
+TEST(CoordinatorWaitTest, AWaitIsToldEveryFiveSecondsAndEndsAtItsDeadline) {
+  CoordinatorWait wait = MakeWait();
+  EXPECT_EQ(wait.next_look(), At(5));
+  EXPECT_THAT(wait.Look(true, 0, At(4)), IsOkAndHolds(""));
+  EXPECT_THAT(wait.Look(true, 0, At(5)),
+              IsOkAndHolds("waiting for the coordinator (chief h0:2222), 5 s"));
+  EXPECT_THAT(wait.Look(true, 0, At(6)), IsOkAndHolds(""));
+  EXPECT_EQ(wait.next_look(), At(10));
+  EXPECT_THAT(
+      wait.Look(true, 0, At(10)),
+      IsOkAndHolds("waiting for the coordinator (chief h0:2222), 10 s"));
+  EXPECT_EQ(wait.next_look(), At(12));
+  EXPECT_THAT(wait.Look(true, 0, At(12)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       AllOf(HasSubstr("after 12s"), HasSubstr("none came"),
+                             HasSubstr("(chief h0:2222)"))));
+}
+
+TEST(CoordinatorWaitTest, NobodyIsAwaitedWhileThereIsACoordinator) {
+  CoordinatorWait wait = MakeWait();
+  EXPECT_THAT(wait.Look(false, 0, At(1)), IsOkAndHolds(""));
+  EXPECT_EQ(wait.next_look(), absl::InfiniteFuture());
+  EXPECT_THAT(wait.Look(false, 0, At(100)), IsOkAndHolds(""));
+}
+
+TEST(CoordinatorWaitTest, TheTimeIsCountedAnewAfterEachLoss) {
+  CoordinatorWait wait = MakeWait();
+  // One that came and went between two looks counts too.
+  EXPECT_THAT(wait.Look(true, 1, At(11)), IsOkAndHolds(""));
+  EXPECT_THAT(wait.Look(true, 1, At(16)),
+              IsOkAndHolds("waiting for the coordinator (chief h0:2222) to "
+                           "come back, 5 s"));
+  EXPECT_THAT(wait.Look(true, 1, At(23)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       HasSubstr("none came back")));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,115 @@
+#include "common/net/cluster/missing_tasks.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace muster {
+namespace {
+
+// What peers and resolvers write must not flood a log.
+constexpr size_t kReasonLengthMax = 200;
+
+std::string WholeSeconds(absl::Duration duration) {
+  return absl::StrFormat("%d s", absl::ToInt64Seconds(duration));
+}
+
+}  // namespace
+
+MissingTasks::MissingTasks(const ClusterSpec& cluster,
+                           const std::vector<TaskId>& tasks, Clock* clock,
+                           Options options)
+    : clock_(clock), options_(options), started_(clock->Now()) {
+  for (const TaskId& task : tasks) {
+    Peer& peer = peers_[task];
+    peer.address = cluster.Address(task).value_or("address unknown");
+    peer.reason = "not heard from yet";
+  }
+  missing_count_ = static_cast<int>(peers_.size());
+}
+
+void MissingTasks::MarkPresent(TaskId task) {
+  absl::MutexLock lock(&mutex_);
+  const auto it = peers_.find(task);
+  if (it == peers_.end() || it->second.present) return;
+  it->second.present = true;
+  --missing_count_;
+}
+
+void MissingTasks::MarkMissing(TaskId task, absl::string_view reason) {
+  absl::MutexLock lock(&mutex_);
+  const auto it = peers_.find(task);
+  if (it == peers_.end()) return;
+  it->second.reason = std::string(reason.substr(0, kReasonLengthMax));
+  if (!it->second.present) return;
+  it->second.present = false;
+  ++missing_count_;
+}
+
+void MissingTasks::Fail(absl::Status error) {
+  absl::MutexLock lock(&mutex_);
+  failure_.Update(std::move(error));
+}
+
+absl::Status MissingTasks::Await(
+    absl::Time deadline,
+    absl::FunctionRef<void(absl::string_view line)> report) {
+  absl::Time next_report = started_ + options_.report_interval;
+  for (;;) {
+    std::string line;
+    {
+      absl::MutexLock lock(&mutex_);
+      const bool settled = clock_->AwaitWithDeadline(
+          &mutex_, absl::Condition(this, &MissingTasks::IsSettled),
+          std::min(deadline, next_report));
+      if (settled) return failure_;
+      const absl::Time now = clock_->Now();
+      if (now >= deadline) {
+        return absl::DeadlineExceededError(absl::StrCat(
+            "gave up after ", WholeSeconds(now - started_), " waiting for ",
+            DescribeLocked(static_cast<int>(peers_.size())),
+            "; start them, check that each runs at the address given here, or "
+            "allow more time with --startup_timeout"));
+      }
+      if (now < next_report) continue;
+      line =
+          absl::StrCat("waiting for ", DescribeLocked(options_.named_tasks_max),
+                       ", ", WholeSeconds(now - started_));
+      while (next_report <= now) next_report += options_.report_interval;
+    }
+    report(line);
+  }
+}
+
+std::vector<TaskId> MissingTasks::tasks() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<TaskId> missing;
+  for (const auto& [task, peer] : peers_) {
+    if (!peer.present) missing.push_back(task);
+  }
+  return missing;
+}
+
+std::string MissingTasks::Describe() const {
+  absl::MutexLock lock(&mutex_);
+  return DescribeLocked(static_cast<int>(peers_.size()));
+}
+
+std::string MissingTasks::DescribeLocked(int named_tasks_max) const {
+  std::string text;
+  int named_count = 0;
+  for (const auto& [task, peer] : peers_) {
+    if (peer.present) continue;
+    if (named_count == named_tasks_max) {
+      absl::StrAppend(&text, " and ", missing_count_ - named_count, " more");
+      break;
+    }
+    absl::StrAppend(&text, named_count == 0 ? "" : ", ", task.ToString(), " (",
+                    peer.address, ": ", peer.reason, ")");
+    ++named_count;
+  }
+  return text;
+}
+
+}  // namespace muster

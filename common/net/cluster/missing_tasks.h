@@ -1,0 +1,104 @@
+#ifndef COMMON_NET_CLUSTER_MISSING_TASKS_H_
+#define COMMON_NET_CLUSTER_MISSING_TASKS_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
+#include "common/net/cluster/cluster_spec.h"
+#include "common/net/cluster/task_id.h"
+
+namespace muster {
+
+// Who a start-up is still waiting for, and why.
+//
+// Whoever dials the peers tells MarkMissing() and MarkPresent() what became of
+// each attempt; one thread stands in Await(). Nothing is dialled here.
+//
+//   MissingTasks missing(cluster, cluster.Tasks(TaskType::kPs), clock);
+//   ... on the dialling threads: missing.MarkPresent(ps_0);
+//   RETURN_IF_ERROR(missing.Await(deadline, [](absl::string_view line) {
+//     LOG(INFO) << line;
+//   }));
+//
+// Thread-safe.
+class MissingTasks {
+ public:
+  struct Options {
+    absl::Duration report_interval = absl::Seconds(5);
+    // A line names this many tasks and counts the rest. The error at the
+    // deadline names all.
+    int named_tasks_max = 8;
+  };
+
+  // All of `tasks` are missing at first. `clock` is borrowed.
+  MissingTasks(const ClusterSpec& cluster, const std::vector<TaskId>& tasks,
+               Clock* clock, Options options);
+  MissingTasks(const ClusterSpec& cluster, const std::vector<TaskId>& tasks,
+               Clock* clock)
+      : MissingTasks(cluster, tasks, clock, Options()) {}
+
+  MissingTasks(const MissingTasks&) = delete;
+  MissingTasks& operator=(const MissingTasks&) = delete;
+
+  void MarkPresent(TaskId task) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // `reason` is what the last attempt met: "connection refused". A present task
+  // may become missing again.
+  void MarkMissing(TaskId task, absl::string_view reason)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Ends Await() with `error`: a shutdown, or a peer that will never do (its
+  // cluster disagrees with ours). The first error is kept.
+  void Fail(absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Waits until nobody is missing. Calls `report` on this thread, without a
+  // lock, at every report interval, with the line
+  // "waiting for worker 1 (localhost:20001: connection refused), 5 s".
+  //
+  //   kDeadlineExceeded   lists everyone missing, and why
+  //   as given to Fail()
+  absl::Status Await(absl::Time deadline,
+                     absl::FunctionRef<void(absl::string_view line)> report)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Those missing now, by rising TaskId.
+  std::vector<TaskId> tasks() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // "worker 1 (localhost:20001: connection refused), ps 0 (...)"; empty when
+  // nobody is missing.
+  std::string Describe() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Peer {
+    std::string address;
+    std::string reason;
+    bool present = false;
+  };
+
+  bool IsSettled() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return missing_count_ == 0 || !failure_.ok();
+  }
+  std::string DescribeLocked(int named_tasks_max) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  Clock* const clock_;
+  const Options options_;
+  const absl::Time started_;
+
+  mutable absl::Mutex mutex_;
+  std::map<TaskId, Peer> peers_ ABSL_GUARDED_BY(mutex_);
+  int missing_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_CLUSTER_MISSING_TASKS_H_

@@ -1,0 +1,129 @@
+#include "common/net/cluster/missing_tasks.h"
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/core/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
+constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
+
+class MissingTasksTest : public testing::Test {
+ protected:
+  MissingTasksTest()
+      : cluster_(*ClusterSpec::FromLists(
+            {{TaskType::kWorker, {"localhost:20000", "localhost:20001"}}})),
+        missing_(cluster_, cluster_.Tasks(TaskType::kWorker), &clock_) {}
+
+  // Await() on this thread, where time passes a second at each report and in
+  // between only as far as the report needs.
+  absl::Status AwaitWhileTimePasses(absl::Duration timeout,
+                                    std::vector<std::string>* lines) {
+    const absl::Time deadline = clock_.Now() + timeout;
+    std::thread time([this, deadline] {
+      while (clock_.Now() < deadline) clock_.Advance(absl::Seconds(1));
+    });
+    const absl::Status status = missing_.Await(
+        deadline,
+        [lines](absl::string_view line) { lines->emplace_back(line); });
+    time.join();
+    return status;
+  }
+
+  SimulatedClock clock_;
+  const ClusterSpec cluster_;
+  MissingTasks missing_;
+};
+
+TEST_F(MissingTasksTest, NobodyMissingNeedsNoWait) {
+  missing_.MarkPresent(kWorker0);
+  missing_.MarkPresent(kWorker1);
+  EXPECT_OK(missing_.Await(clock_.Now(), [](absl::string_view) { FAIL(); }));
+  EXPECT_THAT(missing_.tasks(), IsEmpty());
+}
+
+TEST_F(MissingTasksTest, NamesWhoIsMissingAndWhy) {
+  missing_.MarkPresent(kWorker0);
+  missing_.MarkMissing(kWorker1, "connection refused");
+  EXPECT_THAT(missing_.tasks(), ElementsAre(kWorker1));
+  EXPECT_EQ(missing_.Describe(),
+            "worker 1 (localhost:20001: connection refused)");
+}
+
+TEST_F(MissingTasksTest, ReportsEveryIntervalWithTheTimeWaited) {
+  missing_.MarkPresent(kWorker0);
+  missing_.MarkMissing(kWorker1, "connection refused");
+  clock_.Advance(absl::Seconds(5));
+  std::string first_line;
+  EXPECT_OK(missing_.Await(clock_.Now() + absl::Seconds(1),
+                           [&](absl::string_view line) {
+                             first_line = std::string(line);
+                             missing_.MarkPresent(kWorker1);
+                           }));
+  EXPECT_EQ(first_line,
+            "waiting for worker 1 (localhost:20001: connection refused), 5 s");
+}
+
+TEST_F(MissingTasksTest, DeadlineErrorListsEveryone) {
+  missing_.MarkMissing(kWorker0, "no such host");
+  std::vector<std::string> lines;
+  EXPECT_THAT(
+      AwaitWhileTimePasses(absl::Seconds(60), &lines),
+      StatusIs(absl::StatusCode::kDeadlineExceeded,
+               HasSubstr("waiting for worker 0 (localhost:20000: no such host),"
+                         " worker 1 (localhost:20001: not heard from yet); ")));
+}
+
+TEST_F(MissingTasksTest, AReturningTaskEndsTheWait) {
+  missing_.MarkPresent(kWorker0);
+  std::thread dialler([this] { missing_.MarkPresent(kWorker1); });
+  EXPECT_OK(missing_.Await(absl::InfiniteFuture(), [](absl::string_view) {}));
+  dialler.join();
+}
+
+TEST_F(MissingTasksTest, APresentTaskMayBeLostAgain) {
+  missing_.MarkPresent(kWorker0);
+  missing_.MarkPresent(kWorker1);
+  missing_.MarkMissing(kWorker0, "socket closed");
+  missing_.MarkMissing(kWorker0, "connection refused");
+  EXPECT_THAT(missing_.tasks(), ElementsAre(kWorker0));
+  missing_.MarkPresent(kWorker0);
+  EXPECT_OK(missing_.Await(clock_.Now(), [](absl::string_view) {}));
+}
+
+TEST_F(MissingTasksTest, AFailureEndsTheWaitAndTheFirstIsKept) {
+  missing_.Fail(absl::FailedPreconditionError("disagree"));
+  missing_.Fail(absl::CancelledError("shutdown"));
+  EXPECT_THAT(missing_.Await(absl::InfiniteFuture(), [](absl::string_view) {}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, "disagree"));
+}
+
+TEST_F(MissingTasksTest, ALongListIsCounted) {
+  const ClusterSpec cluster =
+      *ClusterSpec::FromLists({{TaskType::kPs, {"h:1", "h:2", "h:3", "h:4"}}});
+  MissingTasks missing(cluster, cluster.Members(), &clock_,
+                       {.named_tasks_max = 1});
+  clock_.Advance(absl::Seconds(5));
+  std::string line;
+  EXPECT_THAT(
+      missing.Await(clock_.Now() + absl::Seconds(1),
+                    [&](absl::string_view text) {
+                      line = std::string(text);
+                      clock_.Advance(absl::Seconds(1));
+                    }),
+      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("ps 3 (h:4")));
+  EXPECT_EQ(line, "waiting for ps 0 (h:1: not heard from yet) and 3 more, 5 s");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,61 @@
+#include "common/net/collectives/conformance/backend.h"
+
+#include <thread>
+#include <utility>
+
+namespace muster {
+namespace {
+
+std::vector<CommunicatorBackend>& Backends() {
+  static auto* const backends = new std::vector<CommunicatorBackend>;
+  return *backends;
+}
+
+}  // namespace
+
+BackendRegistration::BackendRegistration(CommunicatorBackend backend) {
+  Backends().push_back(std::move(backend));
+}
+
+const std::vector<CommunicatorBackend>& RegisteredBackends() {
+  return Backends();
+}
+
+std::vector<absl::Status> RunRanks(
+    const RankGroup& group,
+    const std::function<absl::Status(Communicator& communicator)>& run) {
+  std::vector<absl::Status> statuses(group.size());
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < group.size(); ++rank) {
+    // A test may have taken a rank out.
+    if (group[rank] == nullptr) continue;
+    threads.emplace_back([&, rank] { statuses[rank] = run(*group[rank]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return statuses;
+}
+
+absl::StatusOr<RankGroup> MakeRanks(
+    int size, const std::function<absl::StatusOr<std::unique_ptr<Communicator>>(
+                  int rank)>& make) {
+  RankGroup group(size);
+  std::vector<absl::Status> statuses(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      absl::StatusOr<std::unique_ptr<Communicator>> communicator = make(rank);
+      if (communicator.ok()) {
+        group[rank] = *std::move(communicator);
+      } else {
+        statuses[rank] = communicator.status();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses) {
+    if (!status.ok()) return status;
+  }
+  return group;
+}
+
+}  // namespace muster

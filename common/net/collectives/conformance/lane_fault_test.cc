@@ -1,0 +1,284 @@
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/status_matchers.h"
+#include "common/net/collectives/conformance/backend.h"
+#include "common/net/collectives/conformance/lane_decorator.h"
+#include "common/net/collectives/conformance/message_backends.h"
+#include "common/net/collectives/conformance/serial_reference.h"
+#include "common/net/collectives/message/memory_lane.h"
+#include "common/net/collectives/message/schedule.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+// One frame of a collective goes wrong, each one in turn.
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kGeneration = 5;
+constexpr int kSize = 3;
+// Two segments a part.
+constexpr int64_t kElementCount = kSize * 300000;
+
+enum class Fault {
+  kFailSend,
+  kFailReceive,
+  kDrop,
+  kDuplicate,
+  kDelay,
+  kStale,  // The frame comes twice, first as one of an earlier generation.
+};
+
+// Which frame of one rank is struck: the n-th of data that it sends or
+// receives, over all its lanes. 0: none.
+struct Strike {
+  Fault fault;
+  int occurrence = 0;
+  int passed = 0;
+  bool has_struck = false;
+};
+
+class FaultyLane final : public LaneDecorator {
+ public:
+  FaultyLane(std::unique_ptr<Lane> lane, std::shared_ptr<Strike> strike)
+      : LaneDecorator(std::move(lane)), strike_(std::move(strike)) {}
+
+  void SetWaker(LaneWaker* waker) override {
+    waker_ = waker;
+    LaneDecorator::SetWaker(waker);
+  }
+
+  absl::StatusOr<bool> Send(OutgoingFrame& frame) override {
+    const bool is_new = frame.header.kind == FrameKind::kData &&
+                        frame.sent_bytes == 0 && !is_counted_;
+    if (is_new && strike_->fault != Fault::kFailReceive) {
+      is_counted_ = true;
+      if (IsStruck()) refusals_left_ = 50;
+    }
+    if (refusals_left_ > 0) {
+      const absl::StatusOr<bool> answer = Suffer(frame);
+      if (!answer.ok() || !*answer) return answer;
+      is_counted_ = false;
+      return true;
+    }
+    absl::StatusOr<bool> is_sent = LaneDecorator::Send(frame);
+    if (is_sent.ok() && *is_sent) is_counted_ = false;
+    return is_sent;
+  }
+
+  absl::StatusOr<const FrameHeader*> NextFrame() override {
+    const absl::StatusOr<const FrameHeader*> header =
+        LaneDecorator::NextFrame();
+    is_next_data_ = header.ok() && *header != nullptr &&
+                    (*header)->kind == FrameKind::kData;
+    return header;
+  }
+
+  absl::StatusOr<bool> ReceivePayload(PayloadSink& sink) override {
+    // A frame comes in as many pieces as it happens to; it counts once. Those
+    // that say who waits do not: how many there are is a matter of time.
+    const bool is_new = !std::exchange(is_receiving_, true) && is_next_data_;
+    if (strike_->fault == Fault::kFailReceive && is_new && IsStruck()) {
+      Close();
+      return absl::UnavailableError("the receive was made to fail");
+    }
+    const absl::StatusOr<bool> is_whole = LaneDecorator::ReceivePayload(sink);
+    if (is_whole.ok() && *is_whole) is_receiving_ = false;
+    return is_whole;
+  }
+
+ private:
+  bool IsStruck() {
+    if (++strike_->passed != strike_->occurrence) return false;
+    strike_->has_struck = true;
+    return true;
+  }
+
+  // Whether the sender believes that the frame has gone.
+  absl::StatusOr<bool> Suffer(OutgoingFrame& frame) {
+    if (strike_->fault == Fault::kDelay) {
+      --refusals_left_;
+      waker_->Wake();
+      return false;
+    }
+    refusals_left_ = 0;
+    switch (strike_->fault) {
+      case Fault::kFailSend:
+        Close();
+        return absl::UnavailableError("the send was made to fail");
+      case Fault::kDrop:
+        return true;
+      case Fault::kStale: {
+        std::vector<uint8_t> garbage(frame.header.payload_bytes, 0x5a);
+        OutgoingFrame stale = frame;
+        stale.header.generation = kGeneration - 1;
+        stale.payload = garbage.data();
+        SendWhole(stale);
+        break;
+      }
+      default: {
+        OutgoingFrame twin = frame;
+        SendWhole(twin);
+      }
+    }
+    return LaneDecorator::Send(frame);
+  }
+  // There is room for two frames, of which the other end takes one.
+  void SendWhole(OutgoingFrame& frame) {
+    absl::StatusOr<bool> is_sent = false;
+    do {
+      is_sent = LaneDecorator::Send(frame);
+    } while (is_sent.ok() && !*is_sent);
+  }
+
+  const std::shared_ptr<Strike> strike_;
+  LaneWaker* waker_ = nullptr;
+  bool is_counted_ = false;
+  bool is_receiving_ = false;
+  bool is_next_data_ = false;
+  int refusals_left_ = 0;
+};
+
+class LaneFaultTest
+    : public testing::TestWithParam<std::tuple<Algorithm, Fault, bool>> {
+ protected:
+  struct Outcome {
+    bool has_struck = false;
+    int frame_count = 0;  // Up to the strike, or all.
+  };
+
+  // Strikes frame `occurrence` and checks what comes of it.
+  //
+  // Only time tells of a frame that was dropped. Where the machine is so slow
+  // that the ranks give up before the strike, they are given more of it.
+  Outcome Run(int occurrence) {
+    absl::Duration timeout = std::get<Fault>(GetParam()) == Fault::kDrop
+                                 ? absl::Milliseconds(150)
+                                 : absl::Seconds(60);
+    std::optional<Outcome> outcome;
+    while (!(outcome = Run(occurrence, timeout)).has_value()) timeout *= 4;
+    return *outcome;
+  }
+
+  // As above, with so much time for each call; nullopt: it was not enough.
+  std::optional<Outcome> Run(int occurrence, absl::Duration timeout) {
+    const auto& [algorithm, fault, over_sockets] = GetParam();
+    auto strike = std::make_shared<Strike>(Strike{fault, occurrence});
+    absl::StatusOr<LaneMesh> lanes =
+        over_sockets ? MakeRawLanes(RawLaneKind::kUnix, kSize, kGeneration)
+                     : MakeMemoryLanes(kSize);
+    EXPECT_OK(lanes);
+    for (auto& lane : (*lanes)[1]) {
+      if (lane != nullptr) {
+        lane = std::make_unique<FaultyLane>(std::move(lane), strike);
+      }
+    }
+    const RankGroup group =
+        *MakeMessageGroup(*std::move(lanes), kGeneration, Always(algorithm));
+    const absl::Time start_time = Clock::Real()->Now();
+    int failures = 0;
+    const auto statuses = RunRanks(group, [&](Communicator& communicator) {
+      return AllReduceOnce(communicator, timeout);
+    });
+    for (const absl::Status& status : statuses) failures += !status.ok();
+    if (!strike->has_struck && failures > 0 && timeout < absl::Seconds(30)) {
+      return std::nullopt;
+    }
+    const bool is_harmless = fault == Fault::kDelay || fault == Fault::kStale;
+    if (!strike->has_struck || is_harmless) {
+      EXPECT_EQ(failures, 0) << statuses[0] << statuses[1] << statuses[2];
+      return Outcome{strike->has_struck, strike->passed};
+    }
+    for (const absl::Status& status : statuses) {
+      if (status.ok()) continue;
+      EXPECT_THAT(
+          status.message(),
+          AllOf(HasSubstr("rank "), HasSubstr("all-reduce of gradients"),
+                HasSubstr("collective 1 of generation 5")));
+      EXPECT_THAT(status, testing::AnyOf(
+                              StatusIs(absl::StatusCode::kUnavailable),
+                              StatusIs(absl::StatusCode::kDeadlineExceeded)));
+    }
+    // What the last frame did shows in the next call, and a rank that had its
+    // part of that one already hears of it in the one after.
+    std::vector<absl::Status> next;
+    for (int call = 0; call < 2; ++call) {
+      next = RunRanks(group, [&](Communicator& communicator) {
+        return communicator.Barrier({"next", timeout});
+      });
+    }
+    for (int rank = 0; rank < kSize; ++rank) {
+      EXPECT_FALSE(next[rank].ok()) << "rank " << rank;
+    }
+    // Three calls run into their deadline when nothing else tells of the fault.
+    const absl::Duration limit = fault == Fault::kDrop
+                                     ? 3 * timeout + absl::Seconds(10)
+                                     : absl::Seconds(20);
+    EXPECT_LT(Clock::Real()->Now() - start_time, limit);
+    return Outcome{strike->has_struck, strike->passed};
+  }
+
+  // OK only with the right sum.
+  static absl::Status AllReduceOnce(Communicator& communicator,
+                                    absl::Duration timeout) {
+    Tensor buffer = RankValues(ReduceOp::kSum, DType::kInt32, kElementCount,
+                               communicator.rank());
+    const absl::Status status = communicator.AllReduce(
+        ReduceOp::kSum, SpanOf(buffer), {"gradients", timeout});
+    static const Tensor expected =
+        ReducedValues(ReduceOp::kSum, DType::kInt32, kElementCount, kSize);
+    if (status.ok()) {
+      EXPECT_TRUE(BitwiseEqual(buffer, expected));
+    }
+    return status;
+  }
+};
+
+TEST_P(LaneFaultTest, EveryFrameInTurn) {
+  const int frame_count = Run(/*occurrence=*/0).frame_count;
+  // Of two peers, and of parts or steps of more than one segment.
+  ASSERT_GE(frame_count, 4);
+  ASSERT_LT(frame_count, 100);
+  for (int occurrence = 1; occurrence <= frame_count; ++occurrence) {
+    SCOPED_TRACE(absl::StrCat("frame ", occurrence, " of ", frame_count));
+    EXPECT_TRUE(Run(occurrence).has_struck);
+  }
+  EXPECT_FALSE(Run(frame_count + 1).has_struck);
+}
+
+std::string NameOf(
+    const testing::TestParamInfo<std::tuple<Algorithm, Fault, bool>>& info) {
+  const auto& [algorithm, fault, over_sockets] = info.param;
+  constexpr const char* kFaults[] = {"FailSend",  "FailReceive", "Drop",
+                                     "Duplicate", "Delay",       "Stale"};
+  std::string name(AlgorithmName(algorithm));
+  std::erase(name, '-');
+  return absl::StrCat(name, kFaults[static_cast<int>(fault)],
+                      over_sockets ? "Unix" : "Memory");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, LaneFaultTest,
+    testing::Combine(testing::Values(Algorithm::kOneShot, Algorithm::kDirect,
+                                     Algorithm::kRing,
+                                     Algorithm::kHalvingDoubling),
+                     testing::Values(Fault::kFailSend, Fault::kFailReceive,
+                                     Fault::kDrop, Fault::kDuplicate,
+                                     Fault::kDelay, Fault::kStale),
+                     testing::Bool()),
+    NameOf);
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,102 @@
+#include "common/net/collectives/message/rpc_lane.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/status_matchers.h"
+#include "common/net/rpc/channel.h"
+#include "common/net/rpc/identity.h"
+#include "common/net/rpc/network.h"
+#include "common/net/rpc/service.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+absl::Time In(absl::Duration duration) {
+  return Clock::Real()->Now() + duration;
+}
+constexpr absl::Duration kLong = absl::Seconds(30);
+constexpr absl::Duration kShort = absl::Milliseconds(20);
+
+class RpcLaneTest : public testing::Test {
+ protected:
+  RpcLaneTest() : door_({"worker", 0, 7}) { acceptor_.AddTo(&service_); }
+
+  void SetUp() override { Listen(&service_); }
+
+  void Listen(const Service* service) {
+    channel_ = nullptr;
+    ASSERT_OK_AND_ASSIGN(
+        server_,
+        Network::Grpc()->Listen({.address = "127.0.0.1:0"}, service, &door_));
+    ChannelOptions options;
+    options.address = server_->address();
+    options.peer_task_type = "worker";
+    options.caller = {"worker", 1, 8};
+    channel_ = Network::Grpc()->Connect(options);
+  }
+
+  absl::StatusOr<std::unique_ptr<Lane>> Open(int rank, uint64_t generation) {
+    return OpenRpcLane(channel_.get(), rank, generation, In(kLong));
+  }
+
+  Door door_;
+  Service service_;
+  RpcLaneAcceptor acceptor_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Channel> channel_;
+};
+
+TEST_F(RpcLaneTest, LanesWaitForWhoAcceptsThem) {
+  acceptor_.StartGeneration(4);
+  ASSERT_OK_AND_ASSIGN(auto opened, Open(3, 5));
+  ASSERT_OK_AND_ASSIGN(auto accepted, acceptor_.Accept(3, 5, In(kLong)));
+  EXPECT_EQ(opened->transport(), "gRPC");
+  EXPECT_EQ(accepted->transport(), "gRPC");
+}
+
+TEST_F(RpcLaneTest, LanesOfEarlierGenerationsAreRefused) {
+  acceptor_.StartGeneration(6);
+  EXPECT_THAT(Open(3, 5),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("worker 0"), HasSubstr("generation 5"),
+                             HasSubstr("at 6"))));
+  EXPECT_THAT(acceptor_.Accept(3, 5, In(kLong)),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_F(RpcLaneTest, ANewGenerationClosesWhatNobodyHasAccepted) {
+  ASSERT_OK_AND_ASSIGN(auto opened, Open(3, 5));
+  acceptor_.StartGeneration(6);
+  absl::Status status;
+  const absl::Time deadline = In(kLong);
+  while (status.ok() && Clock::Real()->Now() < deadline) {
+    status = opened->NextFrame().status();
+  }
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(RpcLaneTest, ARankThatOpensNoLaneIsNamed) {
+  EXPECT_THAT(acceptor_.Accept(3, 5, In(kShort)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       AllOf(HasSubstr("rank 3"), HasSubstr("generation 5"))));
+}
+
+TEST_F(RpcLaneTest, ATaskThatTakesNoLanesSaysSo) {
+  const Service without_lanes;
+  Listen(&without_lanes);
+  EXPECT_THAT(Open(3, 5), StatusIs(absl::StatusCode::kUnimplemented,
+                                   HasSubstr("worker 0")));
+  server_ = nullptr;
+  EXPECT_THAT(Open(3, 5), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,290 @@
+#include "common/net/collectives/message/socket_lane.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/core/base/check.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+constexpr int kSocketBufferBytes = 4 << 20;
+// What is reduced as it arrives goes through here, and should still be in the
+// second-level cache when it is.
+constexpr size_t kInputBytes = size_t{256} << 10;
+// The most that is looked through for an abort behind frames nobody takes: more
+// than kernels hold for a socket.
+constexpr size_t kLookAheadBytesMax = size_t{64} << 20;
+
+// What goes to one's own address goes over the loopback device, too.
+bool IsSameHost(const sockaddr_storage& self, const sockaddr_storage& peer) {
+  if (peer.ss_family == AF_INET) {
+    return reinterpret_cast<const sockaddr_in&>(self).sin_addr.s_addr ==
+           reinterpret_cast<const sockaddr_in&>(peer).sin_addr.s_addr;
+  }
+  return std::memcmp(&reinterpret_cast<const sockaddr_in6&>(self).sin6_addr,
+                     &reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr,
+                     sizeof(in6_addr)) == 0;
+}
+
+void SetOption(int fd, int level, int name, int value) {
+  // A socket without the option is slower, and not wrong.
+  setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+void SetUpTcp(int fd, bool is_loopback) {
+  SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  // A machine that went away without a word is noticed within half a minute.
+  SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
+  SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 30000);
+  if (!is_loopback) return;
+  // Controllers that model the bandwidth of a path pace the loopback device,
+  // which has none, down to half.
+  constexpr char kController[] = "reno";
+  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kController,
+             sizeof(kController) - 1);
+}
+
+// Whether the other end is on this host, as far as its address tells.
+bool SetUp(int fd) {
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+  SetOption(fd, SOL_SOCKET, SO_SNDBUF, kSocketBufferBytes);
+  SetOption(fd, SOL_SOCKET, SO_RCVBUF, kSocketBufferBytes);
+  sockaddr_storage self = {};
+  sockaddr_storage peer = {};
+  socklen_t self_bytes = sizeof(self);
+  socklen_t peer_bytes = sizeof(peer);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&self), &self_bytes);
+  getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_bytes);
+  if (peer.ss_family != AF_INET && peer.ss_family != AF_INET6) return true;
+  const bool is_loopback = IsSameHost(self, peer);
+  SetUpTcp(fd, is_loopback);
+  return is_loopback;
+}
+
+class SocketLane final : public Lane {
+ public:
+  SocketLane(int fd, std::string transport)
+      : transport_(std::move(transport)),
+        is_same_host_(SetUp(fd)),
+        fd_(fd),
+        input_(kInputBytes) {}
+  ~SocketLane() override { Close(); }
+
+  std::string transport() const override { return transport_; }
+  bool is_same_host() const override { return is_same_host_; }
+  void SetWaker(LaneWaker*) override {}
+  int fd() const override { return fd_; }
+  bool HoldsPayloads() const override { return false; }
+
+  absl::StatusOr<bool> Send(OutgoingFrame& frame) override;
+  absl::StatusOr<const FrameHeader*> NextFrame() override;
+  absl::StatusOr<bool> ReceivePayload(PayloadSink& sink) override;
+  absl::Status FindAbort() override;
+
+  void Close() override {
+    if (fd_ < 0) return;
+    shutdown(fd_, SHUT_WR);
+    // Closing with bytes unread resets the connection, and what was sent last
+    // would not arrive.
+    input_begin_ = input_end_ = 0;
+    FillInput().IgnoreError();
+    close(std::exchange(fd_, -1));
+  }
+
+ private:
+  size_t available() const { return input_end_ - input_begin_; }
+
+  // The bytes read; 0 when nothing is there.
+  absl::StatusOr<size_t> Read(absl::Span<const iovec> parts);
+  // Reads behind what is in the input.
+  absl::StatusOr<size_t> FillInput();
+  // Reads more of a payload, of which nothing is in the input; whether there
+  // was more.
+  absl::StatusOr<bool> ReceiveMore(PayloadSink& sink);
+
+  absl::Status Lost(absl::string_view what, int error) const {
+    return absl::UnavailableError(
+        absl::StrCat(what, ": ", std::strerror(error)));
+  }
+
+  const std::string transport_;
+  const bool is_same_host_;
+  int fd_;
+  std::vector<uint8_t> input_;
+  size_t input_begin_ = 0;
+  size_t input_end_ = 0;
+  std::optional<FrameHeader> next_;
+  uint64_t payload_left_bytes_ = 0;
+  // The header under way, encoded once.
+  EncodedFrameHeader outgoing_header_;
+};
+
+absl::StatusOr<bool> SocketLane::Send(OutgoingFrame& frame) {
+  if (fd_ < 0) return absl::UnavailableError("the lane is closed");
+  constexpr size_t kHeaderBytes = FrameHeader::kEncodedBytes;
+  if (frame.sent_bytes == 0) {
+    outgoing_header_ = EncodeFrameHeader(frame.header);
+  }
+  const size_t total_bytes = kHeaderBytes + frame.header.payload_bytes;
+  while (frame.sent_bytes < total_bytes) {
+    iovec parts[2];
+    int part_count = 0;
+    size_t payload_sent = 0;
+    if (frame.sent_bytes < kHeaderBytes) {
+      parts[part_count++] = {outgoing_header_.data() + frame.sent_bytes,
+                             kHeaderBytes - frame.sent_bytes};
+    } else {
+      payload_sent = frame.sent_bytes - kHeaderBytes;
+    }
+    if (payload_sent < frame.header.payload_bytes) {
+      parts[part_count++] = {const_cast<uint8_t*>(frame.payload) + payload_sent,
+                             frame.header.payload_bytes - payload_sent};
+    }
+    msghdr message = {};
+    message.msg_iov = parts;
+    message.msg_iovlen = part_count;
+    const ssize_t sent = sendmsg(fd_, &message, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+      return Lost("cannot send", errno);
+    }
+    frame.sent_bytes += sent;
+  }
+  return true;
+}
+
+absl::StatusOr<size_t> SocketLane::Read(absl::Span<const iovec> parts) {
+  if (fd_ < 0) return absl::UnavailableError("the lane is closed");
+  ssize_t read = 0;
+  do {
+    read = readv(fd_, parts.data(), static_cast<int>(parts.size()));
+  } while (read < 0 && errno == EINTR);
+  if (read > 0) return static_cast<size_t>(read);
+  if (read == 0) return absl::UnavailableError("it has closed the lane");
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+  return Lost("cannot receive", errno);
+}
+
+absl::StatusOr<size_t> SocketLane::FillInput() {
+  std::memmove(input_.data(), input_.data() + input_begin_, available());
+  input_end_ = available();
+  input_begin_ = 0;
+  ASSIGN_OR_RETURN(
+      const size_t read,
+      Read({{input_.data() + input_end_, input_.size() - input_end_}}));
+  input_end_ += read;
+  return read;
+}
+
+absl::StatusOr<const FrameHeader*> SocketLane::NextFrame() {
+  if (next_.has_value()) return &*next_;
+  constexpr size_t kHeaderBytes = FrameHeader::kEncodedBytes;
+  if (available() < kHeaderBytes) {
+    RETURN_IF_ERROR(FillInput().status());
+    if (available() < kHeaderBytes) return nullptr;
+  }
+  EncodedFrameHeader encoded;
+  std::memcpy(encoded.data(), input_.data() + input_begin_, kHeaderBytes);
+  input_begin_ += kHeaderBytes;
+  ASSIGN_OR_RETURN(next_, DecodeFrameHeader(encoded));
+  payload_left_bytes_ = next_->payload_bytes;
+  return &*next_;
+}
+
+absl::StatusOr<bool> SocketLane::ReceivePayload(PayloadSink& sink) {
+  while (payload_left_bytes_ > 0) {
+    if (available() == 0) {
+      ASSIGN_OR_RETURN(const bool is_more, ReceiveMore(sink));
+      if (!is_more) return false;
+    }
+    const size_t count = std::min<size_t>(available(), payload_left_bytes_);
+    if (count == 0) continue;
+    sink.Take(input_.data() + input_begin_, count);
+    input_begin_ += count;
+    payload_left_bytes_ -= count;
+  }
+  next_.reset();
+  return true;
+}
+
+absl::StatusOr<bool> SocketLane::ReceiveMore(PayloadSink& sink) {
+  uint8_t* const direct = sink.Direct();
+  if (direct == nullptr) {
+    ASSIGN_OR_RETURN(const size_t read, FillInput());
+    return read > 0;
+  }
+  // What follows the payload, mostly the next header, comes with it.
+  input_begin_ = input_end_ = 0;
+  ASSIGN_OR_RETURN(const size_t read, Read({{direct, payload_left_bytes_},
+                                            {input_.data(), input_.size()}}));
+  const size_t to_direct = std::min<size_t>(read, payload_left_bytes_);
+  sink.Wrote(to_direct);
+  payload_left_bytes_ -= to_direct;
+  input_end_ = read - to_direct;
+  return read > 0;
+}
+
+absl::Status SocketLane::FindAbort() {
+  if (fd_ < 0) return absl::OkStatus();
+  absl::Status status;
+  while (status.ok() && available() < kLookAheadBytesMax) {
+    if (input_end_ == input_.size()) input_.resize(2 * input_.size());
+    absl::StatusOr<size_t> read = FillInput();
+    status = read.status();
+    if (read.ok() && *read == 0) break;
+  }
+  // Walks from header to header; what stands before them stays to be received.
+  size_t offset = input_begin_ + payload_left_bytes_;
+  while (offset + FrameHeader::kEncodedBytes <= input_end_) {
+    EncodedFrameHeader encoded;
+    std::memcpy(encoded.data(), input_.data() + offset, encoded.size());
+    const absl::StatusOr<FrameHeader> header = DecodeFrameHeader(encoded);
+    // Whoever receives that far is told.
+    if (!header.ok()) break;
+    offset += encoded.size();
+    if (header->kind == FrameKind::kAbort &&
+        offset + header->payload_bytes <= input_end_) {
+      return DecodeAbort({reinterpret_cast<const char*>(&input_[offset]),
+                          header->payload_bytes});
+    }
+    offset += header->payload_bytes;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::unique_ptr<Lane> MakeSocketLane(int fd, std::string transport) {
+  return std::make_unique<SocketLane>(fd, std::move(transport));
+}
+
+std::pair<std::unique_ptr<Lane>, std::unique_ptr<Lane>> MakeSocketLanePair() {
+  int fds[2];
+  MUSTER_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+  return {MakeSocketLane(fds[0], "raw Unix socket"),
+          MakeSocketLane(fds[1], "raw Unix socket")};
+}
+
+}  // namespace muster

@@ -1,0 +1,166 @@
+#ifndef COMMON_NET_COLLECTIVES_PEERS_FORMATION_H_
+#define COMMON_NET_COLLECTIVES_PEERS_FORMATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
+#include "common/net/cluster/missing_tasks.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/peers/group_transport.h"
+#include "common/net/collectives/peers/peer_links.h"
+#include "proto/peer_group.pb.h"
+
+namespace muster {
+
+// A group that stands.
+struct FormedGroup {
+  GroupPlan plan;
+  std::vector<std::unique_ptr<Communicator>> communicators;  // By replica.
+};
+
+// How those who have met become a group. Rank 0 leads:
+//
+//   leader                     member
+//   proposal (plan, members) ->  opens its endpoints
+//                            <-  prepared (endpoints)
+//   connect (all endpoints)  ->  connects
+//                            <-  connected
+//   go                       ->
+//
+// Every attempt is a generation. When somebody leaves meanwhile, all wait until
+// everyone is there again; when a transport does not work out, the leader says
+// so loudly and tries the next one.
+//
+// Thread-safe.
+class Formation {
+ public:
+  struct Options {
+    ClusterSpec cluster;
+    int replicas_per_task = 1;
+    absl::Duration report_interval = absl::Seconds(5);
+    // One transport's attempt to connect everyone.
+    absl::Duration connect_timeout = absl::Seconds(10);
+    // The group before this one; its generation and all earlier are over.
+    uint64_t last_generation = 0;
+  };
+  // A plan is about to be connected: what peers say of it from now on counts.
+  using OnPlan = std::function<void(const GroupPlan&)>;
+
+  // `links`, `transport` and `clock` are borrowed.
+  Formation(const Options& options, PeerLinks* links, GroupTransport* transport,
+            OnPlan on_plan, Clock* clock);
+
+  // What PeerLinks tells its listener.
+  void OnPresent(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnMissing(int rank, absl::string_view reason)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnRefused(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnMessage(int rank, const proto::PeerMessage& message)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Waits for everyone and forms a group. `report` gets a line every report
+  // interval. Once.
+  //   kDeadlineExceeded  lists who is missing, and why
+  //   as given to OnRefused(), and what the last transport to be tried said
+  absl::StatusOr<FormedGroup> Run(
+      absl::Time deadline,
+      absl::FunctionRef<void(absl::string_view line)> report)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // What is waited for did not come, because...
+  enum class Interruption { kNone, kSomebodyLeft, kRefused, kDeadline };
+
+  struct Attempt {
+    enum class Outcome {
+      kFormed,
+      kTransportFailed,
+      kRetry,  // Somebody left, or plans changed.
+      kOver,
+    } outcome = Outcome::kRetry;
+    absl::Status status;  // Why it is not formed.
+    FormedGroup group;
+  };
+
+  absl::StatusOr<FormedGroup> Lead(
+      absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report);
+  std::optional<GroupPlan> MakePlan();
+  Attempt LeadAttempt(const GroupPlan& plan, absl::Time deadline,
+                      absl::FunctionRef<void(absl::string_view)> report);
+  proto::PeerMessage Proposal(const GroupPlan& plan) const;
+  void ExpectReplies(const GroupPlan& plan, proto::FormReply::Stage stage)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  Attempt CollectReplies(absl::Time deadline,
+                         absl::FunctionRef<void(absl::string_view)> report)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<FormedGroup> Follow(
+      absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report);
+  Attempt FollowProposal(const proto::PeerMessage& proposal,
+                         absl::Time deadline,
+                         absl::FunctionRef<void(absl::string_view)> report);
+  absl::StatusOr<GroupPlan> PlanOf(const proto::PeerMessage& proposal) const;
+  // The leader's next command, or nullopt and why there is none.
+  std::optional<proto::PeerMessage> NextCommand(
+      absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report,
+      Attempt* attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same of an attempt under way: any other word of the leader ends it.
+  std::optional<proto::PeerMessage> NextCommandOf(
+      const GroupPlan& plan, absl::Time deadline,
+      absl::FunctionRef<void(absl::string_view)> report, Attempt* attempt)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Waits until `condition` holds; `waiting_for` gives the line's subject.
+  Interruption Await(const absl::Condition& condition, absl::Time deadline,
+                     absl::FunctionRef<std::string()> waiting_for,
+                     absl::FunctionRef<void(absl::string_view)> report)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static Attempt Formed(
+      GroupPlan plan, std::vector<std::unique_ptr<Communicator>> communicators);
+  static Attempt NotFormed(Attempt::Outcome outcome, absl::Status status);
+  Attempt Interrupted(Interruption interruption, absl::string_view subject)
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  std::string UnansweredTasks() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void SendToAll(const proto::PeerMessage& message);
+  proto::PeerMessage Stamped(const GroupPlan& plan) const;
+
+  const Options options_;
+  PeerLinks* const links_;
+  GroupTransport* const transport_;
+  const OnPlan on_plan_;
+  Clock* const clock_;
+  const absl::Time started_;
+  MissingTasks missing_;
+  uint64_t generation_;             // Used by Run() only.
+  std::set<std::string> unusable_;  // Transports that failed. Run() only.
+
+  absl::Mutex mutex_;
+  std::vector<bool> present_ ABSL_GUARDED_BY(mutex_);
+  int missing_count_ ABSL_GUARDED_BY(mutex_);
+  bool somebody_left_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status refused_ ABSL_GUARDED_BY(mutex_);
+  // A member's: the leader's last word that was not heeded yet.
+  std::optional<proto::PeerMessage> command_ ABSL_GUARDED_BY(mutex_);
+  // The leader's: what it waits for, and what has come, by rank.
+  uint64_t awaited_generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  proto::FormReply::Stage awaited_stage_ ABSL_GUARDED_BY(mutex_) =
+      proto::FormReply::UNKNOWN;
+  std::vector<std::optional<proto::FormReply>> replies_ ABSL_GUARDED_BY(mutex_);
+  int reply_count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_PEERS_FORMATION_H_

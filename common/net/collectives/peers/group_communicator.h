@@ -1,0 +1,60 @@
+#ifndef COMMON_NET_COLLECTIVES_PEERS_GROUP_COMMUNICATOR_H_
+#define COMMON_NET_COLLECTIVES_PEERS_GROUP_COMMUNICATOR_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/net/collectives/communicator.h"
+
+namespace muster {
+
+// A communicator whose errors are explained by its group: a rank that is gone
+// is a task with an address and a reason, and what broke here may have its
+// cause elsewhere.
+class GroupCommunicator final : public Communicator {
+ public:
+  // Called with each error, what was attempted ("all-reduce of dense/kernel")
+  // and how far it had come. Returns the error to give; never OK.
+  using Explain = std::function<absl::Status(absl::string_view attempted,
+                                             const CollectiveProgress& progress,
+                                             const absl::Status& status)>;
+
+  GroupCommunicator(std::unique_ptr<Communicator> communicator,
+                    Explain explain);
+
+  int rank() const override { return communicator_->rank(); }
+  int size() const override { return communicator_->size(); }
+  uint64_t generation() const override { return communicator_->generation(); }
+  std::string transport() const override { return communicator_->transport(); }
+  absl::StatusOr<std::shared_ptr<Buffer>> Allocate(
+      size_t size_bytes, const CollectiveCall& call) override;
+  absl::Status AllReduce(ReduceOp op, TensorSpan buffer,
+                         const CollectiveCall& call) override;
+  absl::Status ReduceScatter(ReduceOp op, TensorSpan buffer,
+                             const CollectiveCall& call) override;
+  absl::Status AllGather(TensorSpan input,
+                         absl::Span<const int64_t> element_counts,
+                         TensorSpan output,
+                         const CollectiveCall& call) override;
+  absl::Status Broadcast(TensorSpan buffer, int root,
+                         const CollectiveCall& call) override;
+  absl::Status Barrier(const CollectiveCall& call) override;
+  void Abort(absl::Status status) override;
+  CollectiveProgress Progress() const override;
+
+ private:
+  absl::Status Explained(absl::string_view operation,
+                         const CollectiveCall& call,
+                         const absl::Status& status) const;
+
+  const std::unique_ptr<Communicator> communicator_;
+  const Explain explain_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_PEERS_GROUP_COMMUNICATOR_H_

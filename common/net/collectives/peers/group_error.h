@@ -1,0 +1,45 @@
+#ifndef COMMON_NET_COLLECTIVES_PEERS_GROUP_ERROR_H_
+#define COMMON_NET_COLLECTIVES_PEERS_GROUP_ERROR_H_
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "proto/peer_group.pb.h"
+
+namespace muster {
+
+// Why a group could not be formed, or is over. Whoever ends a process turns
+// this into its exit status.
+enum class GroupErrorKind {
+  // A process of the group is gone or has gone silent. A new start of all, or
+  // of the one lost, may go on.
+  kPeerLost = 1,
+  // The others have formed, or are ending, a group without this process: it was
+  // taken for lost, or came late. The same remedy.
+  kLeftBehind = 2,
+  // Another task ended with an error of its own. Its payloads are kept.
+  kPeerFailed = 3,
+  // Tasks were told different things; a new start would meet the same.
+  kDisagreement = 4,
+  // Two processes call themselves the same task.
+  kDuplicateTask = 5,
+};
+
+// An OK status stays as it is; the first kind given counts.
+absl::Status WithGroupErrorKind(absl::Status status, GroupErrorKind kind);
+std::optional<GroupErrorKind> GroupErrorKindOf(const absl::Status& status);
+
+// An error with all that it carries: unlike EncodeStatus(), payloads of any
+// type travel, so that what the failed task knows of its end (whether to start
+// again) is known to those that end because of it. Large payloads are dropped.
+proto::FailureNotice EncodeFailure(const absl::Status& status, bool is_own);
+// Never OK, whatever came.
+absl::Status DecodeFailure(const proto::FailureNotice& notice);
+
+// `status` with another message, and all its payloads.
+absl::Status WithMessage(const absl::Status& status, absl::string_view message);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_PEERS_GROUP_ERROR_H_

@@ -1,0 +1,55 @@
+#include "common/net/collectives/peers/group_error.h"
+
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "common/core/base/status_matchers.h"
+#include "common/net/rpc/status_detail.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+TEST(GroupErrorTest, TheFirstKindCounts) {
+  const absl::Status status =
+      WithGroupErrorKind(WithGroupErrorKind(absl::UnavailableError("gone"),
+                                            GroupErrorKind::kPeerLost),
+                         GroupErrorKind::kPeerFailed);
+  EXPECT_EQ(GroupErrorKindOf(status), GroupErrorKind::kPeerLost);
+  EXPECT_EQ(GroupErrorKindOf(absl::UnavailableError("gone")), std::nullopt);
+  EXPECT_OK(WithGroupErrorKind(absl::OkStatus(), GroupErrorKind::kPeerLost));
+}
+
+TEST(GroupErrorTest, AFailureTravelsWithAllThatItCarries) {
+  proto::TaskFailure failure;
+  failure.set_task_index(3);
+  absl::Status status =
+      WithTaskFailure(absl::DataLossError("a file is cut"), failure);
+  status.SetPayload("type.muster/ExitCode", absl::Cord("138"));
+  const absl::Status arrived = DecodeFailure(EncodeFailure(status, true));
+  EXPECT_EQ(arrived, status);
+}
+
+TEST(GroupErrorTest, LargePayloadsStayBehind) {
+  absl::Status status = absl::DataLossError("a file is cut");
+  status.SetPayload("large", absl::Cord(std::string(5000, 'x')));
+  EXPECT_EQ(DecodeFailure(EncodeFailure(status, true)),
+            absl::DataLossError("a file is cut"));
+}
+
+TEST(GroupErrorTest, WhatArrivesIsNeverOk) {
+  EXPECT_THAT(DecodeFailure(proto::FailureNotice()),
+              StatusIs(absl::StatusCode::kUnknown));
+}
+
+TEST(GroupErrorTest, AnotherMessageKeepsThePayloads) {
+  const absl::Status status = WithMessage(
+      WithGroupErrorKind(absl::AbortedError("a"), GroupErrorKind::kPeerFailed),
+      "b");
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kAborted, "b"));
+  EXPECT_EQ(GroupErrorKindOf(status), GroupErrorKind::kPeerFailed);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,101 @@
+#ifndef COMMON_NET_COLLECTIVES_PEERS_GROUP_LIFE_H_
+#define COMMON_NET_COLLECTIVES_PEERS_GROUP_LIFE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/peers/group_transport.h"
+#include "common/net/collectives/peers/peer_links.h"
+#include "proto/peer_group.pb.h"
+
+namespace muster {
+
+// How a group ends: with the first cause that any task meets, told to all, or
+// by everyone arriving at the end.
+//
+// Thread-safe.
+class GroupLife {
+ public:
+  // `links` and `clock` are borrowed.
+  GroupLife(PeerLinks* links, Clock* clock);
+
+  // The group that is about to be, or is. Messages of others are not heeded.
+  void Begin(const GroupPlan& plan) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Those to abort when the group ends, instead of those before. Borrowed: they
+  // live until others are adopted, or none.
+  void Adopt(std::vector<Communicator*> communicators)
+      ABSL_LOCKS_EXCLUDED(mutex_, abort_mutex_);
+
+  bool IsOfGroup(const proto::PeerMessage& message) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sends as one of the group. False when the peer cannot be reached now.
+  bool Send(int rank, proto::PeerMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // From the links.
+  void OnLost(int rank, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnGone(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A broken connection stands again; what was said on it may be lost.
+  void OnBack(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A failure, a leave, an acknowledgement, of this group.
+  void OnMessage(int rank, const proto::PeerMessage& message)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Ends the group with an error of this task, which is not OK.
+  void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Whether this task has arrived at the end, and joins no collective any more.
+  bool HasLeft(int rank) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The first cause, or OK. The second waits up to `patience` for one.
+  absl::Status cause() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AwaitCause(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // As PeerGroup::Leave().
+  absl::Status Leave(const absl::Status& status, absl::Time deadline,
+                     absl::Duration report_interval,
+                     absl::FunctionRef<void(absl::string_view)> report)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Peer {
+    bool has_left = false;
+    bool has_acknowledged = false;  // That this task leaves, or has failed.
+    bool is_gone = false;
+  };
+
+  void End(const absl::Status& cause, bool is_own)
+      ABSL_LOCKS_EXCLUDED(mutex_, abort_mutex_);
+  absl::Status AwaitOthers(absl::Time deadline, absl::Duration report_interval,
+                           absl::FunctionRef<void(absl::string_view)> report)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void AwaitGoodbyes() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CauseFrom(int rank, const proto::FailureNotice& notice) const;
+  std::string Absentees() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  PeerLinks* const links_;
+  Clock* const clock_;
+
+  // Held while they are aborted, so that none is destroyed meanwhile.
+  absl::Mutex abort_mutex_;
+  std::vector<Communicator*> communicators_ ABSL_GUARDED_BY(abort_mutex_);
+
+  mutable absl::Mutex mutex_;
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t token_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Peer> peers_ ABSL_GUARDED_BY(mutex_);  // By rank.
+  bool is_leaving_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status cause_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_PEERS_GROUP_LIFE_H_

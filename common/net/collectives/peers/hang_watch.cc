@@ -1,0 +1,134 @@
+#include "common/net/collectives/peers/hang_watch.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+namespace {
+
+// A peer that is stopped gives no answer.
+constexpr absl::Duration kAnswerTimeout = absl::Milliseconds(500);
+
+}  // namespace
+
+HangWatch::HangWatch(absl::Duration interval, int replicas_per_task,
+                     PeerLinks* links, GroupLife* life, Clock* clock)
+    : interval_(interval),
+      replicas_per_task_(replicas_per_task),
+      links_(links),
+      life_(life),
+      clock_(clock) {}
+
+void HangWatch::Adopt(std::vector<const Communicator*> communicators) {
+  absl::MutexLock lock(&mutex_);
+  watched_.clear();
+  for (const Communicator* const communicator : communicators) {
+    watched_.push_back({.communicator = communicator});
+  }
+}
+
+absl::Status HangWatch::CheckNobodyAwaitedHasLeft(absl::Duration patience) {
+  absl::MutexLock lock(&mutex_);
+  for (const Watched& watched : watched_) {
+    const CollectiveProgress progress = watched.communicator->Progress();
+    if (!progress.is_running || progress.elapsed < patience) continue;
+    for (const int rank : progress.missing_ranks) {
+      const int task = rank / replicas_per_task_;
+      if (!life_->HasLeft(task)) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          progress.operation, " of ", progress.name, " waits for ",
+          links_->task(task).ToString(), ", which has finished: it had fewer ",
+          "steps to make than this task. Give all workers as many, with ",
+          "Repeat() and a number of steps"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string HangWatch::OnTick() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (overdue_.has_value()) {
+      if (answer_count_ < links_->task_count() - 1 &&
+          clock_->Now() < answers_until_) {
+        return "";
+      }
+      const CollectiveProgress overdue = *std::exchange(overdue_, std::nullopt);
+      return DescribeHang(overdue, links_->rank(), replicas_per_task_,
+                          answers_);
+    }
+    overdue_ = FindOverdue();
+    if (!overdue_.has_value()) return "";
+    answers_until_ = clock_->Now() + kAnswerTimeout;
+    answers_ = TaskNames();
+    answer_count_ = 0;
+  }
+  proto::PeerMessage request;
+  request.mutable_progress_request();
+  for (int rank = 0; rank < links_->task_count(); ++rank) {
+    // Who cannot be asked gives no answer, and the report says so.
+    if (rank != links_->rank()) life_->Send(rank, request);
+  }
+  return "";
+}
+
+void HangWatch::OnMessage(int rank, const proto::PeerMessage& message) {
+  if (message.has_progress_request()) {
+    proto::PeerMessage report;
+    *report.mutable_progress_report() = OwnReport();
+    life_->Send(rank, std::move(report));
+    return;
+  }
+  if (!message.has_progress_report()) return;
+  absl::MutexLock lock(&mutex_);
+  if (!overdue_.has_value() || answers_[rank].report.has_value()) return;
+  answers_[rank].report = message.progress_report();
+  ++answer_count_;
+}
+
+std::vector<PeerProgress> HangWatch::TaskNames() const {
+  std::vector<PeerProgress> names(links_->task_count());
+  for (int rank = 0; rank < links_->task_count(); ++rank) {
+    names[rank].task = links_->task(rank).ToString();
+  }
+  return names;
+}
+
+proto::ProgressReport HangWatch::OwnReport() {
+  proto::ProgressReport report;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const Watched& watched : watched_) {
+      const CollectiveProgress progress = watched.communicator->Progress();
+      proto::ReplicaProgress* const replica = report.add_replicas();
+      replica->set_is_running(progress.is_running);
+      replica->set_operation(progress.operation);
+      replica->set_name(progress.name);
+      replica->set_sequence(progress.sequence);
+      replica->set_elapsed_seconds(absl::ToDoubleSeconds(progress.elapsed));
+    }
+  }
+  if (const char* const activity = activity_.load(std::memory_order_relaxed)) {
+    report.set_activity(activity);
+    report.set_step(step_.load(std::memory_order_relaxed));
+  }
+  return report;
+}
+
+std::optional<CollectiveProgress> HangWatch::FindOverdue() {
+  for (Watched& watched : watched_) {
+    CollectiveProgress progress = watched.communicator->Progress();
+    if (!progress.is_running) continue;
+    if (progress.sequence != watched.sequence) {
+      watched.sequence = progress.sequence;
+      watched.report_count = 0;
+    }
+    if (progress.elapsed < interval_ * (watched.report_count + 1)) continue;
+    ++watched.report_count;
+    return progress;
+  }
+  return std::nullopt;
+}
+
+}  // namespace muster

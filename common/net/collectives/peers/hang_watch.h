@@ -1,0 +1,90 @@
+#ifndef COMMON_NET_COLLECTIVES_PEERS_HANG_WATCH_H_
+#define COMMON_NET_COLLECTIVES_PEERS_HANG_WATCH_H_
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/peers/group_life.h"
+#include "common/net/collectives/peers/hang_report.h"
+#include "common/net/collectives/peers/peer_links.h"
+#include "proto/peer_group.pb.h"
+
+namespace muster {
+
+// Notices collectives that do not end, asks the peers where they are, and says
+// so, again after every interval.
+//
+// Thread-safe.
+class HangWatch {
+ public:
+  // All are borrowed.
+  HangWatch(absl::Duration interval, int replicas_per_task, PeerLinks* links,
+            GroupLife* life, Clock* clock);
+
+  // Those to watch, by local replica. Borrowed.
+  void Adopt(std::vector<const Communicator*> communicators)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What this task does between collectives, for the reports of others.
+  // `activity` lives as long as the process.
+  void NoteActivity(const char* activity, uint64_t step) {
+    activity_.store(activity, std::memory_order_relaxed);
+    step_.store(step, std::memory_order_relaxed);
+  }
+
+  // That no collective has waited for `patience` for a task that has arrived at
+  // the end and so will never join it.
+  //   kFailedPrecondition  one has: that task had fewer steps to make
+  absl::Status CheckNobodyAwaitedHasLeft(absl::Duration patience)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns the line that is due, or "".
+  std::string OnTick() ABSL_LOCKS_EXCLUDED(mutex_);
+  // A request or a report, of this group.
+  void OnMessage(int rank, const proto::PeerMessage& message)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // "worker 0", ... without reports: names for DescribeRank().
+  std::vector<PeerProgress> TaskNames() const;
+
+ private:
+  struct Watched {
+    const Communicator* communicator = nullptr;
+    uint64_t sequence = 0;
+    int report_count = 0;  // About that collective.
+  };
+
+  proto::ProgressReport OwnReport() ABSL_LOCKS_EXCLUDED(mutex_);
+  // A collective that is due for a report.
+  std::optional<CollectiveProgress> FindOverdue()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const absl::Duration interval_;
+  const int replicas_per_task_;
+  PeerLinks* const links_;
+  GroupLife* const life_;
+  Clock* const clock_;
+  std::atomic<const char*> activity_{nullptr};
+  std::atomic<uint64_t> step_{0};
+
+  absl::Mutex mutex_;
+  std::vector<Watched> watched_ ABSL_GUARDED_BY(mutex_);
+  // While the peers are being asked: what for, and until when.
+  std::optional<CollectiveProgress> overdue_ ABSL_GUARDED_BY(mutex_);
+  absl::Time answers_until_ ABSL_GUARDED_BY(mutex_);
+  std::vector<PeerProgress> answers_ ABSL_GUARDED_BY(mutex_);
+  int answer_count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_PEERS_HANG_WATCH_H_

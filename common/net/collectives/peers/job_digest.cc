@@ -1,0 +1,111 @@
+#include "common/net/collectives/peers/job_digest.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/core/base/random.h"
+
+namespace muster {
+namespace {
+
+// A hello stays small, however long the job file.
+constexpr size_t kTextBytesMax = 64 << 10;
+constexpr size_t kQuotedBytesMax = 120;
+constexpr uint64_t kFingerprintKey = 0x6a6f622064696765;
+
+std::string Quote(absl::string_view text) {
+  const bool is_cut = text.size() > kQuotedBytesMax;
+  return absl::StrCat("\"",
+                      absl::Utf8SafeCEscape(text.substr(0, kQuotedBytesMax)),
+                      is_cut ? "...\"" : "\"");
+}
+
+// Line `number` (from 0) of `text`, or "no line" past its end.
+std::string QuoteLine(absl::string_view text, int number) {
+  for (int i = 0; i < number; ++i) {
+    const size_t end = text.find('\n');
+    if (end == absl::string_view::npos) return "no line";
+    text.remove_prefix(end + 1);
+  }
+  if (text.empty()) return "no line";
+  return Quote(text.substr(0, text.find('\n')));
+}
+
+proto::DigestSection EncodeSection(absl::string_view name,
+                                   absl::string_view text) {
+  proto::DigestSection section;
+  section.set_name(std::string(name));
+  section.set_text(std::string(text.substr(0, kTextBytesMax)));
+  section.set_size_bytes(text.size());
+  section.set_fingerprint(FoldIn(kFingerprintKey, text));
+  return section;
+}
+
+std::string DescribeSection(const proto::DigestSection& there,
+                            const proto::DigestSection& here) {
+  if (there.fingerprint() == here.fingerprint() &&
+      there.size_bytes() == here.size_bytes()) {
+    return "";
+  }
+  const auto [in_there, in_here] =
+      std::mismatch(there.text().begin(), there.text().end(),
+                    here.text().begin(), here.text().end());
+  if (there.text() == here.text()) {
+    return absl::StrCat(here.name(), " differs after its first ",
+                        here.text().size(), " bytes");
+  }
+  if (!absl::StrContains(there.text(), '\n') &&
+      !absl::StrContains(here.text(), '\n')) {
+    return absl::StrCat(here.name(), " is ", Quote(there.text()), " there and ",
+                        Quote(here.text()), " here");
+  }
+  const int line =
+      static_cast<int>(std::count(here.text().begin(), in_here, '\n'));
+  return absl::StrCat(here.name(), ", line ", line + 1, ", is ",
+                      QuoteLine(there.text(), line), " there and ",
+                      QuoteLine(here.text(), line), " here");
+}
+
+}  // namespace
+
+google::protobuf::RepeatedPtrField<proto::DigestSection> JobDigest::Encode()
+    const {
+  google::protobuf::RepeatedPtrField<proto::DigestSection> encoded;
+  for (const auto& [name, text] : sections_) {
+    *encoded.Add() = EncodeSection(name, text);
+  }
+  return encoded;
+}
+
+std::string JobDigest::DescribeDifference(
+    const google::protobuf::RepeatedPtrField<proto::DigestSection>& there)
+    const {
+  for (const auto& own : sections_) {
+    const auto it = std::find_if(
+        there.begin(), there.end(),
+        [&own](const auto& section) { return section.name() == own.first; });
+    if (it == there.end()) {
+      return absl::StrCat("there is no section \"", own.first,
+                          "\" there, and one here");
+    }
+    std::string difference =
+        DescribeSection(*it, EncodeSection(own.first, own.second));
+    if (!difference.empty()) return difference;
+  }
+  for (const proto::DigestSection& section : there) {
+    const bool is_known = std::any_of(
+        sections_.begin(), sections_.end(),
+        [&](const auto& own) { return own.first == section.name(); });
+    if (!is_known) {
+      return absl::StrCat("there is a section ", Quote(section.name()),
+                          " there, and none here");
+    }
+  }
+  return "";
+}
+
+}  // namespace muster

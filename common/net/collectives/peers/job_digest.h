@@ -1,0 +1,45 @@
+#ifndef COMMON_NET_COLLECTIVES_PEERS_JOB_DIGEST_H_
+#define COMMON_NET_COLLECTIVES_PEERS_JOB_DIGEST_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "google/protobuf/repeated_ptr_field.h"
+#include "proto/peer_group.pb.h"
+
+namespace muster {
+
+// What a task is about to do, in named sections that all tasks must have alike:
+// the job file's text, the version, the strategy, the batch size. Tasks that
+// differ would train something else together than anybody meant, or wait for
+// each other for ever.
+//
+// A value.
+class JobDigest {
+ public:
+  // Sections are compared in the order added; a name comes once.
+  void Add(absl::string_view name, std::string text) {
+    sections_.emplace_back(std::string(name), std::move(text));
+  }
+
+  google::protobuf::RepeatedPtrField<proto::DigestSection> Encode() const;
+
+  // What `there` has otherwise than this, in one line that names the section
+  // and the first line that differs; empty where the two agree:
+  //
+  //   job file, line 12, is "epochs: 3" there and "epochs: 4" here
+  //   the batch size is "32" there and "64" here
+  //   there is a section "seed" there and none here
+  std::string DescribeDifference(
+      const google::protobuf::RepeatedPtrField<proto::DigestSection>& there)
+      const;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> sections_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_PEERS_JOB_DIGEST_H_

@@ -1,0 +1,67 @@
+#ifndef COMMON_NET_COLLECTIVES_PEERS_NAMESAKE_H_
+#define COMMON_NET_COLLECTIVES_PEERS_NAMESAKE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "common/net/cluster/task_id.h"
+#include "common/net/rpc/channel.h"
+#include "common/net/rpc/service.h"
+#include "proto/peer_group.pb.h"
+
+namespace muster {
+
+// "worker 1 (localhost:20001, incarnation 6f1c...)".
+std::string DescribeProcess(TaskId task, absl::string_view address,
+                            uint64_t incarnation);
+
+// Finds out whether another process has the place of this one: asks at this
+// task's own address who is there, and answers those who ask the same.
+//
+// Thread-safe.
+class NamesakeProbe {
+ public:
+  struct Self {
+    TaskId task;
+    uint64_t incarnation = 0;
+    std::string address;  // Where it listens.
+  };
+
+  // `channel` leads to where the cluster says that this task is.
+  NamesakeProbe(Self self, std::string cluster_address,
+                std::unique_ptr<Channel> channel);
+
+  void AddTo(Service* service);
+
+  // Calls `done` once, as Channel::StartCall() does:
+  //   kFailedPrecondition  another process is there; names it, and carries
+  //                        GroupErrorKind::kDuplicateTask
+  // OK when this process is there, or nobody.
+  void Start(std::function<void(absl::Status)> done);
+  // The same, waiting up to two seconds.
+  absl::Status Find();
+
+ private:
+  proto::IdentifyRequest Request() const;
+  absl::StatusOr<proto::IdentifyResponse> Answer(
+      const proto::IdentifyRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Compare(
+      const absl::StatusOr<proto::IdentifyResponse>& response) const;
+
+  const Self self_;
+  const std::string cluster_address_;
+  const std::unique_ptr<Channel> channel_;
+  absl::Mutex mutex_;
+  uint64_t last_namesake_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_PEERS_NAMESAKE_H_

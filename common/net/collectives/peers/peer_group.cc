@@ -1,0 +1,279 @@
+#include "common/net/collectives/peers/peer_group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/collectives/peers/admission.h"
+#include "common/net/collectives/peers/hang_report.h"
+#include "common/net/collectives/peers/transport_choice.h"
+
+namespace muster {
+namespace {
+
+// For streams that are being ended, and for refusals to go out.
+constexpr absl::Duration kServerGrace = absl::Milliseconds(500);
+
+// Of ranks that an error may be about.
+constexpr int kNamedRanksMax = 8;
+
+constexpr char kWhyNoNccl[] =
+    "NCCL needs a GPU for every replica, and the replicas are CPUs";
+
+std::string Count(int count, absl::string_view noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PeerGroup>> PeerGroup::Join(
+    const Options& options, Network* network, Clock* clock) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  Options checked = options;
+  if (checked.host.empty()) checked.host = OwnHostName();
+  if (checked.report == nullptr) {
+    checked.report = [](absl::string_view line) { LOG(INFO) << line; };
+  }
+  std::unique_ptr<PeerGroup> group(new PeerGroup(checked, network, clock));
+  RETURN_IF_ERROR(group->ChooseImplementation());
+  const absl::Status formed = group->Form();
+  if (!formed.ok()) {
+    absl::MutexLock lock(&group->mutex_);
+    group->has_left_ = true;
+    return formed;
+  }
+  return group;
+}
+
+absl::Status PeerGroup::CheckOptions(const Options& options) {
+  RETURN_IF_ERROR(CheckMultiWorkerCluster(options.config));
+  const std::vector<TaskId> tasks = GroupTasks(options.config.cluster);
+  const TaskId self = options.config.task;
+  if (std::find(tasks.begin(), tasks.end(), self) == tasks.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        self.ToString(), " is none of the tasks that train together: ",
+        options.config.cluster.ToString()));
+  }
+  const std::vector<TaskId> workers =
+      options.config.cluster.Tasks(TaskType::kWorker);
+  if (!workers.empty() &&
+      workers.back().index != static_cast<int>(workers.size()) - 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "synchronous training needs every worker from 0 on; the cluster is ",
+        options.config.cluster.ToString()));
+  }
+  if (options.identity.incarnation == 0) {
+    return absl::InvalidArgumentError("this process has no incarnation");
+  }
+  if (options.replicas_per_task < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("replicas_per_task is ",
+                                                   options.replicas_per_task,
+                                                   "; expected at least 1"));
+  }
+  return absl::OkStatus();
+}
+
+PeerLinks::Options PeerGroup::LinkOptions(const Options& options) {
+  PeerLinks::Options links;
+  links.self.task = options.config.task;
+  links.self.incarnation = options.identity.incarnation;
+  links.self.address = options.listen_address;
+  links.self.cluster = options.config.cluster;
+  links.self.replicas_per_task = options.replicas_per_task;
+  links.self.digest = options.digest;
+  links.self.transports.set_host(options.host);
+  links.self.transports.set_shared_memory(options.shared_memory);
+  links.self.transports.set_raw_sockets(options.raw_sockets);
+  links.health.heartbeat_interval = options.heartbeat_interval;
+  links.health.heartbeat_timeout = options.heartbeat_timeout;
+  links.occupied_timeout = 2 * options.heartbeat_timeout;
+  return links;
+}
+
+PeerGroup::PeerGroup(const Options& options, Network* network, Clock* clock)
+    : options_(options),
+      network_(network),
+      clock_(clock),
+      door_(options.identity),
+      links_(LinkOptions(options), this, network, clock),
+      life_(&links_, clock),
+      hangs_(options.hang_report_interval, options.replicas_per_task, &links_,
+             &life_, clock),
+      transport_(options.identity, network),
+      formation_(
+          {.cluster = options.config.cluster,
+           .replicas_per_task = options.replicas_per_task,
+           .report_interval = options.report_interval,
+           .connect_timeout = options.connect_timeout},
+          &links_, &transport_,
+          [this](const GroupPlan& plan) { life_.Begin(plan); }, clock) {}
+
+PeerGroup::~PeerGroup() {
+  bool has_left = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    has_left = has_left_;
+  }
+  if (!has_left) {
+    Leave(absl::AbortedError("it ended without having left its group"),
+          absl::ZeroDuration())
+        .IgnoreError();
+  }
+  links_.Stop();
+  life_.Adopt({});
+  hangs_.Adopt({});
+  // Lanes may be streams of the server.
+  communicators_.clear();
+  if (server_ != nullptr) server_->Shutdown(kServerGrace);
+}
+
+absl::Status PeerGroup::ChooseImplementation() {
+  switch (options_.implementation) {
+    case CommunicationImplementation::kRing:
+      break;
+    case CommunicationImplementation::kAuto:
+      implementation_note_ = absl::StrCat(" (AUTO: ", kWhyNoNccl, ")");
+      break;
+    case CommunicationImplementation::kNccl:
+      if (options_.implementation_is_required) {
+        return absl::UnimplementedError(
+            absl::StrCat("NCCL was asked for: ", kWhyNoNccl));
+      }
+      LOG(WARNING) << "NCCL was asked for, but RING is used: " << kWhyNoNccl;
+      break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PeerGroup::Form() {
+  links_.AddTo(&methods_);
+  transport_.AddTo(&methods_);
+  if (options_.add_methods != nullptr) options_.add_methods(&methods_);
+  absl::StatusOr<std::unique_ptr<Server>> server =
+      network_->Listen({.address = options_.listen_address}, &methods_, &door_);
+  if (!server.ok()) {
+    RETURN_IF_ERROR(links_.FindNamesake());
+    return server.status();
+  }
+  server_ = *std::move(server);
+  links_.Start();
+  ASSIGN_OR_RETURN(FormedGroup group,
+                   formation_.Run(clock_->Now() + options_.startup_timeout,
+                                  options_.report));
+  Adopt(std::move(group));
+  options_.report(absl::StrCat(Describe(), implementation_note_));
+  return absl::OkStatus();
+}
+
+void PeerGroup::Adopt(FormedGroup group) {
+  plan_ = std::move(group.plan);
+  std::vector<Communicator*> to_abort;
+  std::vector<const Communicator*> to_watch;
+  for (auto& communicator : group.communicators) {
+    to_abort.push_back(communicator.get());
+    to_watch.push_back(communicator.get());
+    communicators_.push_back(std::make_unique<GroupCommunicator>(
+        std::move(communicator),
+        [this](absl::string_view attempted, const CollectiveProgress& progress,
+               const absl::Status& status) {
+          return Explain(attempted, progress, status);
+        }));
+  }
+  life_.Adopt(std::move(to_abort));
+  hangs_.Adopt(std::move(to_watch));
+}
+
+std::string PeerGroup::Describe() const {
+  const int chief_count = options_.config.cluster.task_count(TaskType::kChief);
+  const int worker_count =
+      options_.config.cluster.task_count(TaskType::kWorker);
+  std::vector<std::string> tasks;
+  if (chief_count > 0) tasks.push_back("chief");
+  if (worker_count > 0) tasks.push_back(Count(worker_count, "worker"));
+  return absl::StrCat(absl::StrJoin(tasks, " and "), ", ",
+                      Count(replica_count(), "replica"), "; RING over ",
+                      DescribeTransport(plan_.transport));
+}
+
+absl::Status PeerGroup::Leave(const absl::Status& status,
+                              absl::Duration timeout) {
+  {
+    absl::MutexLock lock(&mutex_);
+    has_left_ = true;
+  }
+  return life_.Leave(status, clock_->Now() + timeout, options_.report_interval,
+                     options_.report);
+}
+
+absl::Status PeerGroup::Explain(absl::string_view attempted,
+                                const CollectiveProgress& progress,
+                                const absl::Status& status) {
+  // A wire that breaks may do so a moment before it is known whose end it is.
+  const bool is_wire = absl::IsUnavailable(status) || absl::IsAborted(status) ||
+                       absl::IsCancelled(status);
+  const absl::Status cause = life_.AwaitCause(
+      is_wire ? options_.heartbeat_timeout + 2 * options_.heartbeat_interval
+              : absl::ZeroDuration());
+  if (!cause.ok()) {
+    return WithMessage(
+        cause, absl::StrCat(attempted, " was ended: ", cause.message()));
+  }
+  // What transports say is about ranks.
+  std::vector<int> ranks = progress.missing_ranks;
+  for (int rank = 0; progress.missing_ranks.empty() && rank < replica_count() &&
+                     rank < kNamedRanksMax;
+       ++rank) {
+    ranks.push_back(rank);
+  }
+  std::vector<std::string> names;
+  for (const int rank : ranks) {
+    if (rank < 0 || rank >= replica_count()) continue;
+    names.push_back(
+        DescribeRank(rank, options_.replicas_per_task, hangs_.TaskNames()));
+  }
+  const absl::Status own = WithMessage(
+      status, absl::StrCat(
+                  attempted, ": ", status.message(),
+                  progress.missing_ranks.empty() ? "; among " : "; not there: ",
+                  absl::StrJoin(names, ", ")));
+  life_.Fail(own);
+  return own;
+}
+
+void PeerGroup::OnPresent(int rank) {
+  formation_.OnPresent(rank);
+  life_.OnBack(rank);
+}
+
+void PeerGroup::OnMissing(int rank, absl::string_view reason) {
+  formation_.OnMissing(rank, reason);
+  life_.OnGone(rank);
+}
+
+void PeerGroup::OnLost(int rank, const absl::Status& why) {
+  life_.OnLost(rank, why);
+}
+
+void PeerGroup::OnRefused(const absl::Status& why) {
+  formation_.OnRefused(why);
+}
+
+void PeerGroup::OnMessage(int rank, const proto::PeerMessage& message) {
+  formation_.OnMessage(rank, message);
+  if (!life_.IsOfGroup(message)) return;
+  life_.OnMessage(rank, message);
+  hangs_.OnMessage(rank, message);
+}
+
+void PeerGroup::OnTick() {
+  const std::string line = hangs_.OnTick();
+  if (!line.empty()) options_.report(line);
+  const absl::Status hopeless =
+      hangs_.CheckNobodyAwaitedHasLeft(options_.heartbeat_timeout);
+  if (!hopeless.ok()) life_.Fail(hopeless);
+}
+
+}  // namespace muster

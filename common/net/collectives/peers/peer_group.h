@@ -1,0 +1,192 @@
+#ifndef COMMON_NET_COLLECTIVES_PEERS_PEER_GROUP_H_
+#define COMMON_NET_COLLECTIVES_PEERS_PEER_GROUP_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
+#include "common/net/cluster/cluster_config.h"
+#include "common/net/collectives/communication_implementation.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/peers/formation.h"
+#include "common/net/collectives/peers/group_communicator.h"
+#include "common/net/collectives/peers/group_error.h"
+#include "common/net/collectives/peers/group_life.h"
+#include "common/net/collectives/peers/group_transport.h"
+#include "common/net/collectives/peers/hang_watch.h"
+#include "common/net/collectives/peers/job_digest.h"
+#include "common/net/collectives/peers/peer_links.h"
+#include "common/net/rpc/identity.h"
+#include "common/net/rpc/network.h"
+#include "common/net/rpc/service.h"
+
+namespace muster {
+
+// The tasks of a synchronous cluster, as one of them sees it: they find each
+// other, make sure that they are about to do the same, watch over each other
+// and part together.
+//
+// Rank 0 of the tasks is the chief, or worker 0 where there is none; the others
+// are the workers by index. Replica i of the task of rank t has rank
+// t * replicas_per_task + i.
+//
+//   ASSIGN_OR_RETURN(auto group, PeerGroup::Join(options, network, clock));
+//   ... on one thread for each replica, collectives of group->communicator(i)
+//   RETURN_IF_ERROR(group->Leave(status, absl::Minutes(10)));
+//
+// Guarantees:
+// - A group is of processes that agree about the cluster, the replicas and the
+//   job. Tasks may start in any order.
+// - A task that is killed, stopped or cut off ends the collectives of all
+//   others within heartbeat_timeout plus two intervals, with an error that
+//   names it; so does a task that fails, with what it failed of. All tasks give
+//   the first cause that they learn of.
+// - A process that was started anew is no member of a group that was formed
+//   before.
+//
+// Thread-safe, but for the communicators.
+class PeerGroup : private PeerLinks::Listener {
+ public:
+  struct Options {
+    ClusterConfig config;
+    TaskIdentity identity;
+    std::string listen_address;  // "host:port".
+    int replicas_per_task = 1;
+    JobDigest digest;
+
+    // Ways that bytes may take. gRPC always may.
+    bool shared_memory = true;
+    bool raw_sockets = true;
+    // Tasks that name the same one share memory; empty: this machine's.
+    std::string host;
+
+    CommunicationImplementation implementation =
+        CommunicationImplementation::kAuto;
+    // NCCL where it cannot be used is an error, and not a warning.
+    bool implementation_is_required = false;
+
+    absl::Duration startup_timeout = absl::Minutes(10);
+    absl::Duration heartbeat_interval = absl::Milliseconds(250);
+    absl::Duration heartbeat_timeout = absl::Milliseconds(2250);
+    absl::Duration hang_report_interval = absl::Seconds(30);
+    // How often to say for whom this task waits.
+    absl::Duration report_interval = absl::Seconds(5);
+    // What one transport may take to connect everyone.
+    absl::Duration connect_timeout = absl::Seconds(10);
+
+    // Adds methods of others to this task's server.
+    std::function<void(Service*)> add_methods;
+    // Gets every line that this says; the log, by default.
+    std::function<void(absl::string_view line)> report;
+  };
+
+  // Meets all other tasks and forms a group with them. `network` and `clock`,
+  // which runs with Clock::Real(), are borrowed.
+  //   kInvalidArgument     the cluster, the task or the options make no sense
+  //   kUnavailable         the listen address is taken or not this machine's
+  //   kFailedPrecondition  a task disagrees (GroupErrorKind::kDisagreement), or
+  //                        another process has this one's place
+  //                        (kDuplicateTask)
+  //   kUnimplemented       NCCL is required, and there is none
+  //   kDeadlineExceeded    names who is missing, and why
+  static absl::StatusOr<std::unique_ptr<PeerGroup>> Join(const Options& options,
+                                                         Network* network,
+                                                         Clock* clock);
+
+  // A task that has not left is a task that has failed.
+  ~PeerGroup() override;
+
+  PeerGroup(const PeerGroup&) = delete;
+  PeerGroup& operator=(const PeerGroup&) = delete;
+
+  int task_rank() const { return links_.rank(); }
+  int task_count() const { return links_.task_count(); }
+  int replica_count() const {
+    return task_count() * options_.replicas_per_task;
+  }
+  uint64_t generation() const { return plan_.generation; }
+  // What the leader decided, the same for all tasks.
+  const GroupPlan& plan() const { return plan_; }
+  // Where this task listens, with the port that was taken.
+  std::string address() const { return server_->address(); }
+
+  // Its errors name tasks, and are what the whole group ends with.
+  Communicator* communicator(int local_replica) const {
+    return communicators_[local_replica].get();
+  }
+
+  // "2 workers, 2 replicas; RING over shared memory".
+  std::string Describe() const;
+
+  // What this task does between collectives, for what others say when they wait
+  // for it. `activity` lives as long as the process.
+  void NoteActivity(const char* activity, uint64_t step) {
+    hangs_.NoteActivity(activity, step);
+  }
+
+  // Ends the group because of an error of this task, which is not OK. Does not
+  // wait.
+  void Fail(const absl::Status& status) { life_.Fail(status); }
+
+  // Why the group has ended; OK while it has not. Carries a GroupErrorKind
+  // unless the error is this task's own.
+  absl::Status cause() const { return life_.cause(); }
+
+  // The end. With OK, waits until all others have arrived there, so that an
+  // early one is taken for lost by nobody; afterwards everyone may go. With an
+  // error, ends the group and waits a moment for the others to learn of it.
+  // Returns the first cause if the group has ended, or `status` where that is
+  // what a collective said of it.
+  //   kDeadlineExceeded    names those who have not arrived
+  absl::Status Leave(const absl::Status& status, absl::Duration timeout);
+
+ private:
+  PeerGroup(const Options& options, Network* network, Clock* clock);
+
+  static absl::Status CheckOptions(const Options& options);
+  static PeerLinks::Options LinkOptions(const Options& options);
+  absl::Status Form();
+  void Adopt(FormedGroup group);
+  absl::Status ChooseImplementation();
+  absl::Status Explain(absl::string_view attempted,
+                       const CollectiveProgress& progress,
+                       const absl::Status& status);
+
+  void OnPresent(int rank) override;
+  void OnMissing(int rank, absl::string_view reason) override;
+  void OnLost(int rank, const absl::Status& why) override;
+  void OnRefused(const absl::Status& why) override;
+  void OnMessage(int rank, const proto::PeerMessage& message) override;
+  void OnTick() override;
+
+  const Options options_;
+  Network* const network_;
+  Clock* const clock_;
+  Door door_;
+  Service methods_;
+  PeerLinks links_;
+  GroupLife life_;
+  HangWatch hangs_;
+  GroupTransport transport_;
+  Formation formation_;
+  GroupPlan plan_;  // Constant after Join(), as is the rest.
+  std::string implementation_note_;
+  std::vector<std::unique_ptr<Communicator>> communicators_;
+  std::unique_ptr<Server> server_;
+
+  absl::Mutex mutex_;
+  bool has_left_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_PEERS_PEER_GROUP_H_

@@ -1,0 +1,75 @@
+#ifndef COMMON_NET_COLLECTIVES_PEERS_PEER_HEALTH_H_
+#define COMMON_NET_COLLECTIVES_PEERS_PEER_HEALTH_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace muster {
+
+// What is known of one peer's life. Two streams join two tasks, each opened by
+// one of them: ours goes out, the peer's comes in. A process that was killed
+// breaks both within milliseconds; one that was stopped, or whose host is gone,
+// falls silent.
+//
+// Pure: told what happens and when, and asked for a verdict. Not thread-safe.
+class PeerHealth {
+ public:
+  struct Options {
+    absl::Duration heartbeat_interval = absl::Milliseconds(250);
+    // A peer that is silent for longer is lost.
+    absl::Duration heartbeat_timeout = absl::Milliseconds(2500);
+  };
+
+  explicit PeerHealth(const Options& options);
+
+  // The peer has answered the hello on our stream.
+  void OnWelcomed(absl::Time now);
+  // The peer's own stream was let in.
+  void OnAccepted(absl::Time now);
+  // Anything came from it.
+  void OnHeard(absl::Time now);
+  // Our stream ended or could not be opened, or the peer would not let us in.
+  void OnOutgoingEnded(absl::string_view why);
+  void OnIncomingEnded();
+  // A heartbeat interval has passed. Silence is counted in ticks, so that a
+  // process that was itself stopped takes nobody for lost when it goes on.
+  void OnTick();
+
+  // Both streams stand.
+  bool IsPresent() const { return outgoing_open_ && incoming_open_; }
+  // At least one stands: some process fills the place.
+  bool IsAlive() const { return outgoing_open_ || incoming_open_; }
+
+  // Why it is not present: "connection refused", "it answers, but has not
+  // reached this task yet".
+  std::string MissingReason() const;
+
+  // Why a peer that was present must be given up; empty while it need not be.
+  // A broken stream is opened once more first: if nobody answers there, the
+  // process is gone.
+  std::string LossReason() const;
+
+  // When anything came last; absl::InfinitePast() for never.
+  absl::Time last_heard() const { return last_heard_; }
+
+ private:
+  const Options options_;
+  const int64_t silent_ticks_max_;
+
+  bool outgoing_open_ = false;
+  bool incoming_open_ = false;
+  int outgoing_ends_ = 0;  // Since it stood last.
+  bool was_welcomed_ = false;
+  int64_t silent_ticks_ = 0;
+  int64_t half_open_ticks_ = 0;
+  std::string broken_reason_;  // Why the stream that stood has ended.
+  std::string last_error_ = "not heard from yet";
+  absl::Time last_heard_ = absl::InfinitePast();
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_PEERS_PEER_HEALTH_H_

@@ -1,0 +1,105 @@
+#ifndef COMMON_NET_COLLECTIVES_SHM_CONTROL_BLOCK_H_
+#define COMMON_NET_COLLECTIVES_SHM_CONTROL_BLOCK_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "common/core/tensor/dtype.h"
+#include "common/net/collectives/reduce_op.h"
+
+// What a rank lays open to the others: one block each, in memory that all have
+// mapped. Only its owner writes it, but for `sleeping`.
+namespace muster::internal {
+
+enum class Collective : uint8_t {
+  kConnect,
+  kAllocate,
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kBroadcast,
+  kBarrier,
+};
+
+// What all ranks have to agree about before one of them touches the memory of
+// another.
+struct PublishedCall {
+  Collective collective = Collective::kBarrier;
+  ReduceOp op = ReduceOp::kSum;
+  DType dtype = DType::kInvalid;
+  uint8_t root = 0;
+  uint32_t counts_hash = 0;   // Of AllGather's element counts.
+  int64_t element_count = 0;  // Bytes, for kAllocate.
+
+  friend bool operator==(const PublishedCall&, const PublishedCall&) = default;
+};
+
+// Where a rank's elements lie for this meeting.
+struct Location {
+  enum class Kind : uint32_t {
+    kNowhere,
+    kSlot,     // In the slot of this staged call, from its beginning.
+    kShared,   // `offset` bytes into shared memory number `segment`.
+    kPrivate,  // At address `offset` of the owner's process.
+  };
+  Kind kind = Kind::kNowhere;
+  uint32_t segment = 0;
+  uint64_t offset = 0;
+};
+
+// What a rank brings to a meeting.
+struct MeetingCard {
+  PublishedCall signature;
+  Location location;
+};
+
+// The card and the number of its meeting share a cache line, so that both cross
+// over at once. A rank is never two meetings ahead of another, so lines of odd
+// and even meetings are all it takes.
+struct alignas(128) MeetingLine {
+  std::atomic<uint64_t> epoch{0};
+  MeetingCard card;
+};
+static_assert(sizeof(std::atomic<uint64_t>) + sizeof(MeetingCard) <= 64);
+
+struct ControlBlock {
+  static constexpr size_t kSlotBytes = 256 * 1024;
+  static constexpr size_t kFailureTextBytes = 1000;
+
+  MeetingLine lines[2];
+
+  // Written on rare occasions only, so that reading them costs nothing.
+  struct alignas(128) {
+    // A futex: 1 while the owner sleeps. Who wakes it sets 0.
+    std::atomic<uint32_t> sleeping{0};
+    // Once set, the fields of `failure` stay as they are.
+    std::atomic<uint32_t> has_failed{0};
+    std::atomic<uint32_t> has_left{0};
+    // The meeting that the owner had come to when it failed; 0 if to none.
+    std::atomic<uint64_t> failed_epoch{0};
+  } state;
+
+  struct {
+    int32_t code = 0;
+    int32_t rank = 0;  // Who failed first, as far as the owner knows.
+    char text[kFailureTextBytes] = {};
+  } failure;
+
+  // Staged calls take turns: a rank that fills a slot again has met the others
+  // in between, so nobody reads it any more.
+  alignas(4096) uint8_t slots[2][kSlotBytes];
+
+  uint64_t ArrivedAt() const {
+    const uint64_t a = lines[0].epoch.load(std::memory_order_acquire);
+    const uint64_t b = lines[1].epoch.load(std::memory_order_acquire);
+    return a > b ? a : b;
+  }
+};
+
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+
+}  // namespace muster::internal
+
+#endif  // COMMON_NET_COLLECTIVES_SHM_CONTROL_BLOCK_H_

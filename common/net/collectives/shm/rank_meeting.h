@@ -1,0 +1,150 @@
+#ifndef COMMON_NET_COLLECTIVES_SHM_RANK_MEETING_H_
+#define COMMON_NET_COLLECTIVES_SHM_RANK_MEETING_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/shm/control_block.h"
+
+namespace muster::internal {
+
+inline constexpr int kMeetingRanksMax = 64;
+
+// How a rank waits: looks with a pause in between, then gives its processor to
+// others between two looks, then sleeps until it is woken.
+struct WaitPolicy {
+  absl::Duration pause_time;
+  absl::Duration yield_time;
+
+  // Ranks that each have a processor look for long; where there are fewer, who
+  // looks keeps the one away that it looks for.
+  static WaitPolicy For(int rank_count, int cpu_count);
+};
+
+// Where the ranks of a group meet, again and again: a barrier at which each
+// lays a card on the table, and the memory of what went wrong.
+//
+// One thread makes calls: Begin(), some Meet(), End(). MarkGone(), Abort() and
+// Progress() may come from any other.
+class RankMeeting {
+ public:
+  // `blocks` holds those of all ranks by rank. They are borrowed.
+  RankMeeting(int rank, std::vector<ControlBlock*> blocks, WaitPolicy policy);
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  ControlBlock& block(int rank) const { return *blocks_[rank]; }
+
+  // Starts a collective. `call` is borrowed until End().
+  absl::Status Begin(Collective collective, const CollectiveCall& call);
+  void End();
+
+  enum class Exposure {
+    kNone,
+    // From this meeting to the next, others may read or write memory that the
+    // caller of the collective owns. When a rank fails it does not return
+    // before they are done with it.
+    kCallersMemory,
+  };
+
+  // Waits for all ranks and exchanges cards. Errors are those of Communicator,
+  // and final.
+  absl::Status Meet(const MeetingCard& card, Exposure exposure)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What `rank` brought to the meeting before.
+  const MeetingCard& card(int rank) const {
+    return blocks_[rank]->lines[epoch_ & 1].card;
+  }
+
+  // Makes the group fail, here with `status` and elsewhere with what it says.
+  // Returns the status that this rank fails with: the first one. To be called
+  // by the thread that makes calls.
+  absl::Status Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void Abort(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // `rank` will come to no further meeting. `reason` is the end of a sentence
+  // about it: "its process has ended".
+  void MarkGone(int rank, absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Tells the others that this rank comes no more.
+  void Leave();
+
+  CollectiveProgress Progress() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // "all-reduce 12 of 'dense/kernel'", for errors of the call under way.
+  std::string Describe() const;
+
+  // When the call under way has to be over.
+  absl::Time Deadline();
+
+ private:
+  bool HasFailed(int rank) const {
+    return blocks_[rank]->state.has_failed.load(std::memory_order_seq_cst) != 0;
+  }
+  bool HasArrived(int rank, uint64_t epoch) const {
+    return blocks_[rank]->lines[epoch & 1].epoch.load(
+               std::memory_order_seq_cst) >= epoch;
+  }
+  bool HaveAllArrived(uint64_t epoch) const;
+  bool HasAnyFailed() const;
+  std::vector<int> MissingRanks(uint64_t epoch) const;
+
+  void WakeSleepers();
+  absl::Status AwaitArrivals(uint64_t epoch);
+  // Not OK when the meeting will not take place.
+  absl::Status CheckHope(uint64_t epoch);
+  void Sleep(uint64_t epoch);
+  absl::Status CheckCards(Exposure exposure);
+  // Fails because `rank` has.
+  absl::Status FailLike(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Keeps the first failure, tells the others `code`, `rank` and `text` of it,
+  // and returns what this rank fails with.
+  absl::Status Record(const absl::Status& status, absl::StatusCode code,
+                      int rank, absl::string_view text)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void RecordLocked(const absl::Status& status, absl::StatusCode code, int rank,
+                    absl::string_view text)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AwaitEndOfExposure();
+  void PublishProgress() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const int rank_;
+  const int size_;
+  const std::vector<ControlBlock*> blocks_;
+  const WaitPolicy policy_;
+
+  // Of the thread that makes calls.
+  uint64_t epoch_ = 0;
+  uint64_t meeting_epoch_ = 0;  // 0 outside of meetings.
+  uint64_t exposed_epoch_ = 0;  // 0: no memory of the caller is exposed.
+  uint64_t sequence_ = 0;
+  Collective collective_ = Collective::kBarrier;
+  const CollectiveCall* call_ = nullptr;
+  absl::Time started_;  // InfinitePast until somebody has asked.
+  bool is_published_ = false;
+
+  std::array<std::atomic<bool>, kMeetingRanksMax> is_gone_ = {};
+
+  mutable absl::Mutex mutex_;
+  std::array<std::string, kMeetingRanksMax> gone_reasons_
+      ABSL_GUARDED_BY(mutex_);
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  // A call that has waited for long enough to be worth a report.
+  CollectiveProgress progress_ ABSL_GUARDED_BY(mutex_);
+  absl::Time progress_started_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster::internal
+
+#endif  // COMMON_NET_COLLECTIVES_SHM_RANK_MEETING_H_

@@ -1,0 +1,42 @@
+#ifndef COMMON_NET_COLLECTIVES_SHM_SHARED_MEMORY_GROUP_H_
+#define COMMON_NET_COLLECTIVES_SHM_SHARED_MEMORY_GROUP_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/shm/group_options.h"
+#include "common/net/collectives/shm/shared_memory_endpoint.h"
+
+// Groups whose ranks reach each other's memory: processes of one host, or
+// threads of one process.
+//
+//   ASSIGN_OR_RETURN(auto endpoint, SharedMemoryEndpoint::Listen());
+//   ... tell endpoint->address() to the others, learn theirs ...
+//   ASSIGN_OR_RETURN(auto communicator,
+//                    ConnectSharedMemoryGroup(std::move(endpoint), options));
+namespace muster {
+
+// Returns when this rank has met all others. Called by all ranks at about the
+// same time; no rank waits for `endpoint`'s caller before it is called.
+//
+//   kInvalidArgument   rank, size, addresses or token make no sense, or another
+//                      rank's size, generation or tuning differs: says which
+//   kDeadlineExceeded  names the ranks that have not come
+//   kUnavailable       a rank's endpoint is gone, or not on this host; names it
+//   kResourceExhausted no more files or memory
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectSharedMemoryGroup(
+    std::unique_ptr<SharedMemoryEndpoint> endpoint,
+    const SharedMemoryGroupOptions& options);
+
+// A group of threads of this process, one communicator for each, by rank. All
+// memory is as good as that of Allocate().
+//
+//   kInvalidArgument   `size` is less than 1 or over kSharedMemoryRanksMax
+absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> CreateLocalGroup(
+    int size, const LocalGroupOptions& options = LocalGroupOptions());
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_SHM_SHARED_MEMORY_GROUP_H_

@@ -1,0 +1,247 @@
+#include "common/net/process/child_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+// Closes what it holds, unless released.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) : fd_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~FileDescriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_ = -1;
+};
+
+struct Channel {
+  FileDescriptor read_end;
+  FileDescriptor write_end;
+};
+
+absl::Status SystemError(absl::string_view what) {
+  return absl::ErrnoToStatus(errno, what);
+}
+
+absl::StatusOr<Channel> MakePipe() {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) return SystemError("cannot make a pipe");
+  return Channel{FileDescriptor(fds[0]), FileDescriptor(fds[1])};
+}
+
+// A terminal in raw mode: what goes in comes out, byte for byte, at the width
+// of our own terminal.
+absl::StatusOr<Channel> MakeTerminal() {
+  winsize size = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) size.ws_col = 80;
+  int outer = -1;
+  int inner = -1;
+  if (openpty(&outer, &inner, nullptr, nullptr, &size) != 0) {
+    return SystemError("cannot open a terminal");
+  }
+  Channel channel{FileDescriptor(outer), FileDescriptor(inner)};
+  fcntl(outer, F_SETFD, FD_CLOEXEC);
+  fcntl(inner, F_SETFD, FD_CLOEXEC);
+  termios settings;
+  if (tcgetattr(inner, &settings) != 0) return SystemError("no terminal");
+  cfmakeraw(&settings);
+  tcsetattr(inner, TCSANOW, &settings);
+  return channel;
+}
+
+std::vector<std::string> MakeEnvironment(const ChildProcess::Options& options) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const absl::string_view text = *entry;
+    const std::string name(text.substr(0, text.find('=')));
+    if (!options.environment.contains(name)) result.emplace_back(text);
+  }
+  for (const auto& [name, value] : options.environment) {
+    if (value.has_value()) result.push_back(absl::StrCat(name, "=", *value));
+  }
+  return result;
+}
+
+// The strings must outlive the result.
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& text : strings) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+struct ChildSetup {
+  char* const* arguments;
+  char* const* environment;
+  int stdin_fd;
+  int stdout_fd;
+  int stderr_fd;
+  int error_fd;  // Gets errno if the program cannot be executed.
+  bool die_with_parent;
+  pid_t parent;
+};
+
+// Between fork and exec, in a copy of a process that may have had threads: only
+// system calls, no allocation, no locks.
+[[noreturn]] void BecomeProgram(const ChildSetup& setup) {
+  setpgid(0, 0);
+  if (setup.die_with_parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != setup.parent) _exit(127);
+  }
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const bool connected = dup2(setup.stdin_fd, STDIN_FILENO) >= 0 &&
+                         dup2(setup.stdout_fd, STDOUT_FILENO) >= 0 &&
+                         dup2(setup.stderr_fd, STDERR_FILENO) >= 0;
+  if (connected) {
+    execvpe(setup.arguments[0], setup.arguments, setup.environment);
+  }
+  const int error = errno;
+  if (write(setup.error_fd, &error, sizeof(error)) < 0) _exit(126);
+  _exit(127);
+}
+
+// Waits until the program runs, or tells why it does not.
+absl::Status AwaitExec(int error_fd, absl::string_view program) {
+  int error = 0;
+  ssize_t count;
+  do {
+    count = read(error_fd, &error, sizeof(error));
+  } while (count < 0 && errno == EINTR);
+  if (count != sizeof(error)) return absl::OkStatus();
+  return absl::ErrnoToStatus(error, absl::StrCat("cannot run ", program));
+}
+
+}  // namespace
+
+std::string ProcessEnd::ToString() const {
+  if (signal == 0) return absl::StrCat("exited with status ", exit_code);
+  return absl::StrCat("was ended by signal ", signal, " (", strsignal(signal),
+                      ")");
+}
+
+absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
+    const Options& options) {
+  if (options.arguments.empty()) {
+    return absl::InvalidArgumentError("no program to run");
+  }
+  ASSIGN_OR_RETURN(Channel standard_output,
+                   options.standard_output == Output::kTerminal ? MakeTerminal()
+                                                                : MakePipe());
+  ASSIGN_OR_RETURN(Channel standard_error, MakePipe());
+  ASSIGN_OR_RETURN(Channel exec_error, MakePipe());
+  FileDescriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (null.get() < 0) return SystemError("/dev/null");
+
+  std::vector<std::string> arguments = options.arguments;
+  std::vector<std::string> environment = MakeEnvironment(options);
+  const std::vector<char*> argument_pointers = Pointers(arguments);
+  const std::vector<char*> environment_pointers = Pointers(environment);
+  const ChildSetup setup = {argument_pointers.data(),
+                            environment_pointers.data(),
+                            null.get(),
+                            standard_output.write_end.get(),
+                            standard_error.write_end.get(),
+                            exec_error.write_end.get(),
+                            options.die_with_parent,
+                            getpid()};
+  const pid_t pid = fork();
+  if (pid < 0) {
+    return SystemError(absl::StrCat("cannot start ", arguments.front()));
+  }
+  if (pid == 0) BecomeProgram(setup);
+  // In both processes, so that the group is there whoever comes first.
+  setpgid(pid, pid);
+
+  std::unique_ptr<ChildProcess> child(new ChildProcess);
+  child->pid_ = pid;
+  close(exec_error.write_end.release());
+  RETURN_IF_ERROR(AwaitExec(exec_error.read_end.get(), arguments.front()));
+  // glibc 2.36 declares pidfd_open() with the wrong linkage for C++.
+  child->end_fd_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (child->end_fd_ < 0) return SystemError("cannot watch a process");
+  child->stdout_fd_ = standard_output.read_end.release();
+  child->stderr_fd_ = standard_error.read_end.release();
+  return child;
+}
+
+ChildProcess::~ChildProcess() {
+  SendSignal(SIGKILL);
+  if (!end_.has_value()) waitpid(pid_, nullptr, 0);
+  for (int fd : {end_fd_, stdout_fd_, stderr_fd_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+void ChildProcess::SendSignal(int signal) {
+  if (!end_.has_value()) kill(-pid_, signal);
+}
+
+std::optional<ProcessEnd> ChildProcess::Poll() {
+  if (end_.has_value()) return end_;
+  siginfo_t info = {};
+  if (waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      info.si_pid == 0) {
+    return std::nullopt;
+  }
+  // Until it is reaped, nobody else can have its number.
+  kill(-pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  ProcessEnd end;
+  if (info.si_code == CLD_EXITED) {
+    end.exit_code = info.si_status;
+  } else {
+    end.signal = info.si_status;
+  }
+  end_ = end;
+  return end_;
+}
+
+std::optional<ProcessEnd> ChildProcess::Wait(absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  for (;;) {
+    if (const std::optional<ProcessEnd> end = Poll()) return end;
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return std::nullopt;
+    pollfd fd = {end_fd_, POLLIN, 0};
+    const int64_t left_ms = absl::ToInt64Milliseconds(left) + 1;
+    poll(&fd, 1, static_cast<int>(std::min<int64_t>(left_ms, 1 << 30)));
+  }
+}
+
+}  // namespace muster

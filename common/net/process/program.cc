@@ -1,0 +1,58 @@
+#include "common/net/process/program.h"
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "common/net/process/shutdown_signals.h"
+#include "common/net/process/version.h"
+
+namespace muster {
+namespace {
+
+ExitCode Complain(const ProgramInfo& program, const absl::Status& error) {
+  std::cerr << program.name << ": " << std::string(error.message())
+            << "\nTry: " << program.name << " --help" << std::endl;
+  return ExitCode::kUsage;
+}
+
+}  // namespace
+
+std::variant<TaskOptions, ExitCode> StartProgram(
+    const ProgramInfo& program, int argc, const char* const* argv,
+    absl::FunctionRef<absl::Status(const TaskOptions&)> check) {
+  const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0),
+                                           argv + argc);
+  const absl::StatusOr<CommandLine> line = ParseArguments(program, arguments);
+  if (!line.ok()) return Complain(program, line.status());
+  if (line->help) {
+    std::cout << HelpText(program) << std::flush;
+    return ExitCode::kOk;
+  }
+  if (line->version) {
+    std::cout << program.name << " " << std::string(kVersion) << std::endl;
+    return ExitCode::kOk;
+  }
+  absl::StatusOr<TaskOptions> options = ResolveTaskOptions(*line);
+  if (!options.ok()) return Complain(program, options.status());
+  if (CheckConfigWanted()) {
+    std::cout << DescribeCluster(options->config) << std::flush;
+  }
+  if (absl::Status status = check(*options); !status.ok()) {
+    return Complain(program, status);
+  }
+  if (CheckConfigWanted()) return ExitCode::kOk;
+  // A thread that takes them would end the process by the system's default.
+  ShutdownSignals::HoldBack();
+  return *std::move(options);
+}
+
+int FinishProgram(const ProgramInfo& program, const absl::Status& status) {
+  if (!status.ok()) {
+    std::cerr << program.name << ": " << std::string(status.message())
+              << std::endl;
+  }
+  return static_cast<int>(ExitCodeOf(status));
+}
+
+}  // namespace muster

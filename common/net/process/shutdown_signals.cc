@@ -1,0 +1,119 @@
+#include "common/net/process/shutdown_signals.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "common/core/base/check.h"
+#include "common/core/base/log.h"
+
+namespace muster {
+namespace {
+
+sigset_t ShutdownSet() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+int PollTimeoutMs(std::optional<absl::Time> deadline) {
+  if (!deadline.has_value()) return -1;
+  const int64_t left_ms =
+      absl::ToInt64Milliseconds(*deadline - absl::Now()) + 1;
+  return left_ms < 0 ? 0 : static_cast<int>(left_ms);
+}
+
+}  // namespace
+
+void ShutdownSignals::HoldBack() {
+  const sigset_t set = ShutdownSet();
+  MUSTER_CHECK(pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0);
+}
+
+ShutdownSignals::ShutdownSignals(Options options) : options_(options) {
+  const sigset_t set = ShutdownSet();
+  MUSTER_CHECK(pthread_sigmask(SIG_BLOCK, &set, &mask_before_) == 0);
+  signal_fd_ = signalfd(-1, &set, SFD_CLOEXEC);
+  stop_fd_ = eventfd(0, EFD_CLOEXEC);
+  MUSTER_CHECK(signal_fd_ >= 0 && stop_fd_ >= 0);
+  thread_ = std::thread([this] { RunLoop(); });
+}
+
+ShutdownSignals::~ShutdownSignals() {
+  const uint64_t one = 1;
+  MUSTER_CHECK(write(stop_fd_, &one, sizeof(one)) == sizeof(one));
+  thread_.join();
+  close(signal_fd_);
+  close(stop_fd_);
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
+void ShutdownSignals::SetHandler(absl::AnyInvocable<void(int)> handler) {
+  absl::MutexLock lock(&handler_mutex_);
+  const int came = signal();
+  if (came != 0 && handler != nullptr) {
+    handler(came);
+    return;
+  }
+  handler_ = std::move(handler);
+}
+
+int ShutdownSignals::signal() const {
+  absl::MutexLock lock(&mutex_);
+  return signal_;
+}
+
+bool ShutdownSignals::AwaitSignal(absl::Time deadline) const {
+  absl::MutexLock lock(&mutex_);
+  return mutex_.AwaitWithDeadline(
+      absl::Condition(this, &ShutdownSignals::HasSignal), deadline);
+}
+
+void ShutdownSignals::Deliver(int signal) {
+  absl::MutexLock lock(&handler_mutex_);
+  {
+    absl::MutexLock signal_lock(&mutex_);
+    signal_ = signal;
+  }
+  if (handler_ == nullptr) return;
+  handler_(signal);
+  handler_ = nullptr;
+}
+
+void ShutdownSignals::RunLoop() {
+  std::optional<absl::Time> deadline;
+  for (;;) {
+    pollfd fds[] = {{signal_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
+    const int ready = poll(fds, 2, PollTimeoutMs(deadline));
+    if (ready < 0 && errno == EINTR) continue;
+    if (fds[1].revents != 0) return;
+    if (ready == 0) {
+      LOG(ERROR) << "shutdown has taken longer than its grace period of "
+                 << absl::FormatDuration(options_.grace_period)
+                 << "; leaving at once";
+      _exit(exit_code());
+    }
+    signalfd_siginfo info;
+    if (read(signal_fd_, &info, sizeof(info)) != sizeof(info)) continue;
+    const int came = static_cast<int>(info.ssi_signo);
+    if (signal() != 0) {
+      LOG(ERROR) << "a second signal (" << strsignal(came)
+                 << "); leaving at once";
+      _exit(128 + came);
+    }
+    deadline = absl::Now() + options_.grace_period;
+    Deliver(came);
+  }
+}
+
+}  // namespace muster

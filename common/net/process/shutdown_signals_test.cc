@@ -1,0 +1,77 @@
+#include "common/net/process/shutdown_signals.h"
+
+#include <unistd.h>
+
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+// Signals are for the whole process, so each test runs in a process of its own.
+class ShutdownSignalsTest : public testing::Test {
+ protected:
+  ShutdownSignalsTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(ShutdownSignalsTest, ASignalCallsTheHandlerOnce) {
+  EXPECT_EXIT(
+      {
+        ShutdownSignals signals;
+        absl::Notification called;
+        signals.SetHandler([&](int signal) {
+          if (signal == SIGTERM) called.Notify();
+        });
+        kill(getpid(), SIGTERM);
+        called.WaitForNotification();
+        signals.AwaitSignal(absl::InfiniteFuture());
+        _exit(signals.exit_code());
+      },
+      testing::ExitedWithCode(143), "");
+}
+
+TEST_F(ShutdownSignalsTest, AHandlerSetLateIsCalledAtOnce) {
+  EXPECT_EXIT(
+      {
+        ShutdownSignals signals;
+        kill(getpid(), SIGINT);
+        signals.AwaitSignal(absl::InfiniteFuture());
+        signals.SetHandler([](int signal) { _exit(signal); });
+      },
+      testing::ExitedWithCode(SIGINT), "");
+}
+
+TEST_F(ShutdownSignalsTest, ASecondSignalEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        ShutdownSignals signals;
+        kill(getpid(), SIGTERM);
+        signals.AwaitSignal(absl::InfiniteFuture());
+        kill(getpid(), SIGTERM);
+        pause();
+      },
+      testing::ExitedWithCode(143), "second signal");
+}
+
+TEST_F(ShutdownSignalsTest, AStuckShutdownEndsWithItsGracePeriod) {
+  EXPECT_EXIT(
+      {
+        ShutdownSignals signals({.grace_period = absl::Milliseconds(50)});
+        kill(getpid(), SIGTERM);
+        pause();
+      },
+      testing::ExitedWithCode(143), "grace period of 50ms");
+}
+
+TEST_F(ShutdownSignalsTest, AfterwardsSignalsKillAsBefore) {
+  EXPECT_EXIT(
+      {
+        { ShutdownSignals signals; }
+        kill(getpid(), SIGTERM);
+        _exit(0);
+      },
+      testing::KilledBySignal(SIGTERM), "");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,28 @@
+#ifndef COMMON_NET_PROCESS_START_LINE_H_
+#define COMMON_NET_PROCESS_START_LINE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/net/cluster/cluster_config.h"
+#include "common/net/cluster/incarnation.h"
+
+namespace muster {
+
+// What a process says of itself first, so that a log read later begins with
+// who wrote it.
+struct StartInfo {
+  ClusterConfig config;
+  std::string address;  // Where it listens; empty if nowhere.
+  Incarnation incarnation;
+  std::optional<uint64_t> seed;
+  std::string resumes_from;  // A checkpoint; empty for a fresh start.
+};
+
+// "muster 0.1.0  worker 1 of 2  localhost:20001  incarnation 6f1c02a9  seed 7".
+std::string StartLine(const StartInfo& info);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_PROCESS_START_LINE_H_

@@ -1,0 +1,247 @@
+#include "common/net/process/task_options.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/types/optional.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/cluster/address.h"
+#include "common/net/cluster/host_flags.h"
+#include "common/net/cluster/tf_config.h"
+
+ABSL_FLAG(std::string, job, "",
+          "The job file: model, data, optimizer, epochs.");
+ABSL_FLAG(std::string, run_dir, "",
+          "Where summary.json, logs and checkpoints go. By default a new "
+          "folder under runs/.");
+ABSL_FLAG(absl::optional<uint64_t>, seed, absl::nullopt,
+          "Makes initial weights, shuffles and dropout repeatable. By default "
+          "the job file's, or drawn at random and printed.");
+ABSL_FLAG(int, threads, 0,
+          "Threads that compute in this process; 0 takes one for each core.");
+ABSL_FLAG(bool, check_config, false,
+          "Reads TF_CONFIG and the flags, prints the cluster they describe and "
+          "leaves: with status 0 if it makes sense, 2 if not.");
+ABSL_FLAG(std::string, tf_config, "",
+          "Taken instead of the environment's TF_CONFIG.");
+ABSL_FLAG(std::string, job_name, "",
+          "This task's role (chief, worker, ps, evaluator). With --task_index "
+          "and the lists of hosts it takes the place of TF_CONFIG.");
+ABSL_FLAG(int, task_index, -1,
+          "This task's number in its role, counted from 0.");
+ABSL_FLAG(std::string, chief_hosts, "", "The chief's host:port.");
+ABSL_FLAG(std::string, worker_hosts, "",
+          "The workers' host:port,host:port,...");
+ABSL_FLAG(std::string, ps_hosts, "",
+          "The parameter servers' host:port,host:port,...");
+ABSL_FLAG(std::string, bind_address, "",
+          "The host:port to listen on, where that is not this task's entry in "
+          "the cluster. By default every interface at that entry's port, or "
+          "only this machine's own where the entry says localhost.");
+ABSL_FLAG(absl::Duration, startup_timeout, absl::Minutes(10),
+          "How long to wait for the other tasks at the start, and for a new "
+          "coordinator with --on_coordinator_loss=wait.");
+ABSL_FLAG(std::string, on_coordinator_loss, "exit",
+          "What a worker or parameter server does when its coordinator is "
+          "gone: \"exit\" with status 1, or \"wait\" for a new one.");
+ABSL_FLAG(absl::Duration, coordinator_timeout, absl::Seconds(10),
+          "A coordinator silent for this long is gone.");
+ABSL_FLAG(
+    std::string, checkpoint_root, "",
+    "Folders, separated by commas, in which a parameter server writes and "
+    "reads checkpoints when its coordinator asks; \"/\" for anywhere. "
+    "Unless given: its working directory and its --run_dir.");
+ABSL_FLAG(absl::Duration, server_return_timeout, absl::Seconds(60),
+          "How long the coordinator waits for a parameter server that is lost "
+          "to be started again, before it gives the job up; 0 for not at all.");
+ABSL_FLAG(int, max_recoveries, 100,
+          "How often training may be rolled back after the loss of a parameter "
+          "server before the job is given up.");
+ABSL_FLAG(bool, shared_memory, true,
+          "Lets tasks of one machine hand each other tensors in shared "
+          "memory: workers that train in sync, and parameter servers with "
+          "those who use them.");
+ABSL_FLAG(bool, raw_sockets, true,
+          "Lets workers that train in sync speak over sockets of their own, "
+          "beside gRPC. Turn both off, and everything goes over gRPC.");
+ABSL_FLAG(absl::Duration, peer_timeout, absl::Seconds(3),
+          "A worker that trains in sync with this one and is silent for this "
+          "long is gone.");
+ABSL_FLAG(absl::Duration, hang_report_interval, absl::Seconds(30),
+          "How long workers that train in sync wait for one of them before "
+          "they print who it is.");
+ABSL_FLAG(absl::Duration, evaluator_timeout, absl::Hours(7 * 24),
+          "How long an evaluator waits for a checkpoint, or for the end of "
+          "training, before it gives up; \"inf\" for ever.");
+ABSL_FLAG(absl::Duration, grace_period, absl::Seconds(10),
+          "How long an orderly end may take after SIGTERM.");
+
+namespace muster {
+namespace {
+
+constexpr int kThreadCountMax = 1024;
+
+absl::StatusOr<ClusterConfig> ResolveCluster() {
+  HostFlags hosts;
+  hosts.job_name = absl::GetFlag(FLAGS_job_name);
+  if (const int index = absl::GetFlag(FLAGS_task_index); index != -1) {
+    hosts.task_index = index;
+  }
+  hosts.chief_hosts = absl::GetFlag(FLAGS_chief_hosts);
+  hosts.worker_hosts = absl::GetFlag(FLAGS_worker_hosts);
+  hosts.ps_hosts = absl::GetFlag(FLAGS_ps_hosts);
+  if (hosts.any()) return ParseHostFlags(hosts);
+  const std::string tf_config = absl::GetFlag(FLAGS_tf_config);
+  if (!tf_config.empty()) return ParseTfConfig(tf_config, "--tf_config");
+  const char* const environment = std::getenv("TF_CONFIG");
+  return ParseTfConfig(environment == nullptr ? "" : environment, "TF_CONFIG");
+}
+
+absl::StatusOr<int> ResolveThreadCount() {
+  const int wanted = absl::GetFlag(FLAGS_threads);
+  if (wanted < 0 || wanted > kThreadCountMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--threads=", wanted, ": 0 (all cores) to ", kThreadCountMax));
+  }
+  if (wanted > 0) return wanted;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+absl::StatusOr<std::vector<std::string>> ResolveCheckpointRoots() {
+  const std::string text = absl::GetFlag(FLAGS_checkpoint_root);
+  std::vector<std::string> given = absl::StrSplit(text, ',', absl::SkipEmpty());
+  if (given.empty()) {
+    given.push_back(".");
+    const std::string run_dir = absl::GetFlag(FLAGS_run_dir);
+    if (!run_dir.empty()) given.push_back(run_dir);
+  }
+  for (std::string& folder : given) {
+    std::error_code error;
+    const std::filesystem::path path =
+        std::filesystem::absolute(folder, error).lexically_normal();
+    if (error) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--checkpoint_root=", folder, ": ", error.message()));
+    }
+    folder = path.string();
+  }
+  return given;
+}
+
+absl::StatusOr<OnCoordinatorLoss> ResolveOnCoordinatorLoss() {
+  const std::string text = absl::GetFlag(FLAGS_on_coordinator_loss);
+  if (text == "exit") return OnCoordinatorLoss::kExit;
+  if (text == "wait") return OnCoordinatorLoss::kWait;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--on_coordinator_loss=", text, ": \"exit\" or \"wait\""));
+}
+
+absl::StatusOr<absl::Duration> Positive(absl::string_view name,
+                                        absl::Duration value) {
+  if (value > absl::ZeroDuration()) return value;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", name, "=", absl::FormatDuration(value),
+                   ": a duration above zero, as in 30s or 5m"));
+}
+
+// TensorFlow listens on every interface. A cluster of localhost has no business
+// with other machines.
+absl::StatusOr<std::string> ResolveListenAddress(const ClusterConfig& config) {
+  const std::string bind = absl::GetFlag(FLAGS_bind_address);
+  if (!bind.empty()) {
+    const absl::StatusOr<HostPort> parsed = ParseHostPort(bind);
+    if (!parsed.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--bind_address: ", parsed.status().message()));
+    }
+    return parsed->ToString();
+  }
+  if (!config.cluster.Has(config.task)) return "";
+  ASSIGN_OR_RETURN(const std::string own, config.cluster.Address(config.task));
+  ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(own));
+  if (IsLoopbackHost(address.host)) return own;
+  return HostPort{"::", address.port}.ToString();
+}
+
+}  // namespace
+
+std::string TaskOptions::Setting(absl::string_view name) const {
+  const auto it = settings.find(std::string(name));
+  return it == settings.end() ? "" : it->second;
+}
+
+std::vector<std::string> TaskFlagNames() {
+  return {"job",
+          "run_dir",
+          "seed",
+          "threads",
+          "check_config",
+          "startup_timeout",
+          "grace_period",
+          "on_coordinator_loss",
+          "coordinator_timeout",
+          "checkpoint_root",
+          "server_return_timeout",
+          "max_recoveries",
+          "shared_memory",
+          "raw_sockets",
+          "peer_timeout",
+          "hang_report_interval",
+          "evaluator_timeout",
+          "bind_address",
+          "tf_config",
+          "job_name",
+          "task_index",
+          "chief_hosts",
+          "worker_hosts",
+          "ps_hosts"};
+}
+
+absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
+  TaskOptions options;
+  ASSIGN_OR_RETURN(options.config, ResolveCluster());
+  options.job_file = absl::GetFlag(FLAGS_job);
+  options.settings = line.settings;
+  options.run_dir = absl::GetFlag(FLAGS_run_dir);
+  if (const auto seed = absl::GetFlag(FLAGS_seed); seed.has_value()) {
+    options.seed = *seed;
+  }
+  ASSIGN_OR_RETURN(options.thread_count, ResolveThreadCount());
+  ASSIGN_OR_RETURN(options.listen_address,
+                   ResolveListenAddress(options.config));
+  ASSIGN_OR_RETURN(
+      options.startup_timeout,
+      Positive("startup_timeout", absl::GetFlag(FLAGS_startup_timeout)));
+  ASSIGN_OR_RETURN(options.on_coordinator_loss, ResolveOnCoordinatorLoss());
+  ASSIGN_OR_RETURN(options.coordinator_timeout,
+                   Positive("coordinator_timeout",
+                            absl::GetFlag(FLAGS_coordinator_timeout)));
+  ASSIGN_OR_RETURN(options.checkpoint_roots, ResolveCheckpointRoots());
+  options.server_return_timeout = absl::GetFlag(FLAGS_server_return_timeout);
+  options.recovery_count_max = absl::GetFlag(FLAGS_max_recoveries);
+  options.shared_memory = absl::GetFlag(FLAGS_shared_memory);
+  options.raw_sockets = absl::GetFlag(FLAGS_raw_sockets);
+  ASSIGN_OR_RETURN(options.peer_timeout,
+                   Positive("peer_timeout", absl::GetFlag(FLAGS_peer_timeout)));
+  ASSIGN_OR_RETURN(options.hang_report_interval,
+                   Positive("hang_report_interval",
+                            absl::GetFlag(FLAGS_hang_report_interval)));
+  ASSIGN_OR_RETURN(
+      options.evaluator_timeout,
+      Positive("evaluator_timeout", absl::GetFlag(FLAGS_evaluator_timeout)));
+  ASSIGN_OR_RETURN(options.grace_period,
+                   Positive("grace_period", absl::GetFlag(FLAGS_grace_period)));
+  options.arguments = line.arguments;
+  return options;
+}
+
+bool CheckConfigWanted() { return absl::GetFlag(FLAGS_check_config); }
+
+}  // namespace muster

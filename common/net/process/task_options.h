@@ -1,0 +1,91 @@
+#ifndef COMMON_NET_PROCESS_TASK_OPTIONS_H_
+#define COMMON_NET_PROCESS_TASK_OPTIONS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/net/cluster/cluster_config.h"
+#include "common/net/process/command_line.h"
+
+namespace muster {
+
+// What workers and parameter servers do when their coordinator is gone.
+enum class OnCoordinatorLoss {
+  kExit,  // End with status 1.
+  kWait,  // Drop the job and wait for a new coordinator.
+};
+
+// All that a task is told from outside.
+struct TaskOptions {
+  ClusterConfig config;  // Checked.
+
+  std::string job_file;                         // --job; empty if none.
+  std::map<std::string, std::string> settings;  // --set name=value
+
+  // Where the run writes; empty until the program chooses.
+  std::string run_dir;
+
+  std::optional<uint64_t> seed;
+  int thread_count = 1;  // At least 1.
+
+  // Where to listen, "host:port"; empty for a task that nobody dials.
+  std::string listen_address;
+
+  // Within which all peers must be there.
+  absl::Duration startup_timeout;
+  OnCoordinatorLoss on_coordinator_loss = OnCoordinatorLoss::kExit;
+  // A coordinator silent for this long is gone.
+  absl::Duration coordinator_timeout;
+
+  // Absolute folders in which a parameter server writes and reads checkpoints
+  // when it is asked to.
+  std::vector<std::string> checkpoint_roots;
+  // How long a coordinator waits for a lost parameter server to come back; zero
+  // for not at all.
+  absl::Duration server_return_timeout = absl::Seconds(60);
+  int recovery_count_max = 100;
+
+  // How tensors get from task to task, where both ends allow it; gRPC is what
+  // is left.
+  bool shared_memory = true;
+  bool raw_sockets = true;  // Workers of synchronous training only.
+  // A worker silent for this long is gone.
+  absl::Duration peer_timeout = absl::Seconds(3);
+  // A collective that takes longer is reported, with who has not arrived.
+  absl::Duration hang_report_interval = absl::Seconds(30);
+
+  // How long an evaluator waits for a checkpoint or the end of training.
+  absl::Duration evaluator_timeout = absl::Hours(7 * 24);
+
+  // For an orderly end after SIGTERM.
+  absl::Duration grace_period;
+
+  // Arguments that are no flags.
+  std::vector<std::string> arguments;
+
+  // The value given by --set, or "".
+  std::string Setting(absl::string_view name) const;
+};
+
+// The flags every task knows, in the order of --help.
+std::vector<std::string> TaskFlagNames();
+
+// From the flags set by ParseArguments(), and from TF_CONFIG. The flags
+// --job_name, --task_index and the lists of hosts go before --tf_config, which
+// goes before the environment.
+//
+//   kInvalidArgument   the cluster makes no sense, or a flag is out of range
+absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line);
+
+// --check_config: only print what the configuration comes to.
+bool CheckConfigWanted();
+
+}  // namespace muster
+
+#endif  // COMMON_NET_PROCESS_TASK_OPTIONS_H_

@@ -1,0 +1,150 @@
+#include "common/net/rpc/fault_point.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+struct FaultTable {
+  absl::Mutex mutex;
+  std::vector<Fault> faults ABSL_GUARDED_BY(mutex);
+  absl::flat_hash_map<std::string, int64_t> pass_counts ABSL_GUARDED_BY(mutex);
+};
+
+FaultTable& Table() {
+  static auto* table = new FaultTable;
+  return *table;
+}
+
+absl::Status BadFault(absl::string_view fault, absl::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("FAULT: \"", fault, "\" ", why,
+                   "; expected point@counter=N[:kill|:delay=500ms|:fail]"));
+}
+
+absl::StatusOr<Fault> ParseFault(absl::string_view text) {
+  Fault fault;
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits(':', 1));
+  const std::vector<absl::string_view> place =
+      absl::StrSplit(parts[0], absl::MaxSplits('@', 1));
+  fault.point = std::string(place[0]);
+  if (fault.point.empty()) return BadFault(text, "names no point");
+  if (place.size() == 2) {
+    const std::vector<absl::string_view> counter =
+        absl::StrSplit(place[1], absl::MaxSplits('=', 1));
+    if (counter.size() != 2 ||
+        !absl::SimpleAtoi(counter[1], &fault.occurrence) ||
+        fault.occurrence < 1) {
+      return BadFault(text, "has no count from 1 on after '@'");
+    }
+  }
+  if (parts.size() == 1 || parts[1] == "kill") return fault;
+  if (parts[1] == "fail") {
+    fault.action = FaultAction::kFail;
+    return fault;
+  }
+  fault.action = FaultAction::kDelay;
+  const std::vector<absl::string_view> action =
+      absl::StrSplit(parts[1], absl::MaxSplits('=', 1));
+  if (action.size() != 2 || action[0] != "delay" ||
+      !absl::ParseDuration(action[1], &fault.delay)) {
+    return BadFault(text, "has an unknown action");
+  }
+  return fault;
+}
+
+// Reads the environment before main().
+[[maybe_unused]] const bool environment_was_read = [] {
+  const char* text = std::getenv("FAULT");
+  if (text == nullptr || *text == '\0') return true;
+  absl::StatusOr<std::vector<Fault>> faults = ParseFaults(text);
+  if (!faults.ok()) {
+    LOG(ERROR) << std::string(faults.status().message());
+    std::_Exit(2);
+  }
+  SetFaults(*std::move(faults));
+  return true;
+}();
+
+void Delay(absl::Duration delay) {
+  absl::Mutex mutex;
+  absl::MutexLock lock(&mutex);
+  bool never = false;
+  Clock::Real()->AwaitWithDeadline(&mutex, absl::Condition(&never),
+                                   Clock::Real()->Now() + delay);
+}
+
+}  // namespace
+
+namespace internal {
+
+std::atomic<bool> faults_enabled{false};
+
+absl::Status PassFaultPoint(absl::string_view point) {
+  Fault strike;
+  {
+    FaultTable& table = Table();
+    absl::MutexLock lock(&table.mutex);
+    const int64_t count = ++table.pass_counts[point];
+    for (const Fault& fault : table.faults) {
+      if (fault.point == point && fault.occurrence == count) strike = fault;
+    }
+  }
+  if (strike.point.empty()) return absl::OkStatus();
+  LOG(WARNING) << "fault point " << strike.point << " strikes at occurrence "
+               << strike.occurrence;
+  switch (strike.action) {
+    case FaultAction::kKill:
+      kill(getpid(), SIGKILL);
+      std::abort();
+    case FaultAction::kDelay:
+      Delay(strike.delay);
+      break;
+    case FaultAction::kFail:
+      return absl::UnavailableError(
+          absl::StrCat("fault point ", strike.point, " strikes"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace internal
+
+absl::StatusOr<std::vector<Fault>> ParseFaults(absl::string_view text) {
+  std::vector<Fault> faults;
+  for (absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    ASSIGN_OR_RETURN(faults.emplace_back(), ParseFault(part));
+  }
+  return faults;
+}
+
+void SetFaults(std::vector<Fault> faults) {
+  FaultTable& table = Table();
+  absl::MutexLock lock(&table.mutex);
+  internal::faults_enabled.store(!faults.empty());
+  table.faults = std::move(faults);
+  table.pass_counts.clear();
+}
+
+int64_t FaultPointPassCount(absl::string_view point) {
+  FaultTable& table = Table();
+  absl::MutexLock lock(&table.mutex);
+  const auto found = table.pass_counts.find(point);
+  return found == table.pass_counts.end() ? 0 : found->second;
+}
+
+}  // namespace muster

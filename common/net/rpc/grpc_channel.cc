@@ -1,0 +1,321 @@
+#include "common/net/rpc/grpc_channel.h"
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/support/client_callback.h>
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "common/core/base/clock.h"
+#include "common/net/rpc/grpc_convert.h"
+#include "common/net/rpc/hand_over.h"
+#include "common/net/rpc/peer.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kQueuedMessageCountMax = 4096;
+
+grpc::ChannelArguments MakeArguments(const ChannelOptions& options) {
+  grpc::ChannelArguments arguments;
+  const int message_bytes_max = static_cast<int>(std::min<size_t>(
+      options.message_bytes_max, std::numeric_limits<int>::max()));
+  arguments.SetMaxReceiveMessageSize(message_bytes_max);
+  arguments.SetMaxSendMessageSize(-1);
+  // gRPC waits a second before it tries a lost peer again, and then longer.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);
+  // Retries are ours: we know what is idempotent.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 16777215);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 64 << 20);
+  arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 1 << 20);
+  arguments.SetInt(GRPC_ARG_TCP_READ_CHUNK_SIZE, 4 << 20);
+  arguments.SetInt(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, 1 << 20);
+  arguments.SetInt(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 4 << 20);
+  const int keepalive_ms =
+      static_cast<int>(absl::ToInt64Milliseconds(options.keepalive));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive_ms);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // A cluster's traffic does not go through a web proxy.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return arguments;
+}
+
+// One request and its answer; deletes itself when the call is over.
+class UnaryCall final : public grpc::ClientUnaryReactor {
+ public:
+  UnaryCall(std::shared_ptr<const Peer> peer, absl::string_view method,
+            Channel::Done done)
+      : peer_(std::move(peer)),
+        method_(method),
+        start_time_(Clock::Real()->Now()),
+        done_(std::move(done)) {}
+
+  void Start(grpc::GenericStub* stub, const Message& request,
+             const CallOptions& options) {
+    request_ = ToByteBuffer(EncodeMessage(peer_->SignRequest(), request));
+    context_.set_deadline(absl::ToChronoTime(absl::Now() + options.timeout));
+    context_.set_wait_for_ready(options.wait_for_ready);
+    made_.Give();
+    stub->PrepareUnaryCall(&context_, method_, grpc::StubOptions(), &request_,
+                           &response_, this);
+    StartCall();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    made_.Take();
+    absl::StatusOr<ReceivedMessage> response =
+        status.ok() ? ReceivedMessage::Parse(FromByteBuffer(response_))
+                    : FromGrpcStatus(status);
+    if (!response.ok()) {
+      response = peer_->Dress(response.status(), method_,
+                              Clock::Real()->Now() - start_time_);
+    }
+    Channel::Done done = std::move(done_);
+    delete this;
+    done(std::move(response));
+  }
+
+ private:
+  const std::shared_ptr<const Peer> peer_;
+  const std::string method_;
+  const absl::Time start_time_;
+  Channel::Done done_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer response_;
+  HandOver made_;
+};
+
+class ClientStream;
+
+// gRPC's end of a client stream; deletes itself when the call is over.
+class ClientReactor final
+    : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  ClientReactor(std::shared_ptr<const Peer> peer, std::string method,
+                std::shared_ptr<StreamObserver> observer)
+      : peer_(std::move(peer)),
+        method_(std::move(method)),
+        start_time_(Clock::Real()->Now()),
+        observer_(std::move(observer)) {}
+
+  std::shared_ptr<ClientStream> Start(grpc::GenericStub* stub);
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override;
+
+  grpc::ClientContext* context() { return &context_; }
+
+ private:
+  const std::shared_ptr<const Peer> peer_;
+  const std::string method_;
+  const absl::Time start_time_;
+  const std::shared_ptr<StreamObserver> observer_;
+  std::shared_ptr<ClientStream> stream_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer incoming_;
+  HandOver made_;
+};
+
+// The user's end. The reactor holds the call open (AddHold) until nobody can
+// start a write any more.
+class ClientStream final : public Stream {
+ public:
+  ClientStream(std::shared_ptr<const Peer> peer, ClientReactor* reactor)
+      : peer_(std::move(peer)), reactor_(reactor) {}
+
+  absl::Status Send(const Message& message) override {
+    grpc::ByteBuffer buffer =
+        ToByteBuffer(EncodeMessage(peer_->SignRequest(), message));
+    {
+      absl::MutexLock lock(&mutex_);
+      if (is_over_ || is_half_closed_) {
+        return absl::UnavailableError(
+            absl::StrCat("the stream to ", peer_->name(), " has ended"));
+      }
+      if (queue_.size() >= kQueuedMessageCountMax) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat(kQueuedMessageCountMax,
+                         " messages already wait to go to ", peer_->name()));
+      }
+      queue_.push_back(std::move(buffer));
+    }
+    Advance();
+    return absl::OkStatus();
+  }
+
+  void Finish(absl::Status) override {
+    {
+      absl::MutexLock lock(&mutex_);
+      is_half_closed_ = true;
+    }
+    Advance();
+  }
+
+  void Cancel() override {
+    absl::MutexLock lock(&mutex_);
+    if (!is_over_) reactor_->context()->TryCancel();
+  }
+
+  void OnWriteDone(bool ok) {
+    {
+      absl::MutexLock lock(&mutex_);
+      is_writing_ = false;
+      queue_.pop_front();
+      // Why it failed comes with the status; reading ends first.
+      if (!ok) queue_.clear();
+    }
+    Advance();
+  }
+
+  // Nothing more will be read: the call is ending.
+  void OnReadsEnded() {
+    {
+      absl::MutexLock lock(&mutex_);
+      is_over_ = true;
+      if (queue_.size() > 1) queue_.resize(1);
+      if (!is_writing_) queue_.clear();
+    }
+    Advance();
+  }
+
+ private:
+  // Starts the next write, the half-close, or lets the call go. gRPC may call
+  // back at once, on this very thread, so no lock is held.
+  void Advance() {
+    enum { kNothing, kWrite, kHalfClose, kRelease } action = kNothing;
+    grpc::ByteBuffer* next = nullptr;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (is_writing_ || is_released_) return;
+      if (!queue_.empty()) {
+        is_writing_ = true;
+        next = &queue_.front();
+        action = kWrite;
+      } else if (is_over_) {
+        is_released_ = true;
+        action = kRelease;
+      } else if (is_half_closed_ && !was_half_closed_) {
+        was_half_closed_ = true;
+        action = kHalfClose;
+      }
+    }
+    if (action == kWrite) reactor_->StartWrite(next);
+    if (action == kHalfClose) reactor_->StartWritesDone();
+    if (action == kRelease) reactor_->RemoveHold();
+  }
+
+  const std::shared_ptr<const Peer> peer_;
+  // Used only while the hold is on.
+  ClientReactor* const reactor_;
+  absl::Mutex mutex_;
+  std::deque<grpc::ByteBuffer> queue_ ABSL_GUARDED_BY(mutex_);
+  bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;  // The queue's front.
+  bool is_half_closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool was_half_closed_ ABSL_GUARDED_BY(mutex_) = false;  // gRPC was told.
+  bool is_over_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_released_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+std::shared_ptr<ClientStream> ClientReactor::Start(grpc::GenericStub* stub) {
+  auto stream = std::make_shared<ClientStream>(peer_, this);
+  stream_ = stream;
+  stub->PrepareBidiStreamingCall(&context_, method_, grpc::StubOptions(), this);
+  made_.Give();
+  AddHold();
+  StartRead(&incoming_);
+  StartCall();
+  return stream;
+}
+
+void ClientReactor::OnReadDone(bool ok) {
+  made_.Take();
+  if (!ok) {
+    stream_->OnReadsEnded();
+    return;
+  }
+  absl::StatusOr<ReceivedMessage> message =
+      ReceivedMessage::Parse(FromByteBuffer(incoming_));
+  incoming_.Clear();
+  if (message.ok()) {
+    observer_->OnMessage(*std::move(message));
+  } else {
+    context_.TryCancel();
+  }
+  StartRead(&incoming_);
+}
+
+void ClientReactor::OnWriteDone(bool ok) {
+  made_.Take();
+  stream_->OnWriteDone(ok);
+}
+
+void ClientReactor::OnDone(const grpc::Status& status) {
+  made_.Take();
+  observer_->OnDone(peer_->Dress(FromGrpcStatus(status), method_,
+                                 Clock::Real()->Now() - start_time_));
+  delete this;
+}
+
+class GrpcChannel final : public Channel {
+ public:
+  explicit GrpcChannel(const ChannelOptions& options)
+      : peer_(std::make_shared<Peer>(options)),
+        stub_(grpc::CreateCustomChannel(options.address,
+                                        grpc::InsecureChannelCredentials(),
+                                        MakeArguments(options))) {}
+
+  std::string peer() const override { return peer_->name(); }
+  void SetTargetIncarnation(uint64_t incarnation) override {
+    peer_->SetTargetIncarnation(incarnation);
+  }
+  uint64_t target_incarnation() const override {
+    return peer_->target_incarnation();
+  }
+  void SetJobId(absl::string_view job_id) override { peer_->SetJobId(job_id); }
+
+  void StartCall(absl::string_view method, const Message& request,
+                 const CallOptions& options, Done done) override {
+    auto* call = new UnaryCall(peer_, method, std::move(done));
+    call->Start(&stub_, request, options);
+  }
+
+  std::shared_ptr<Stream> OpenStream(
+      absl::string_view method,
+      std::shared_ptr<StreamObserver> observer) override {
+    auto* reactor =
+        new ClientReactor(peer_, std::string(method), std::move(observer));
+    return reactor->Start(&stub_);
+  }
+
+ private:
+  const std::shared_ptr<Peer> peer_;
+  grpc::GenericStub stub_;
+};
+
+}  // namespace
+
+std::unique_ptr<Channel> MakeGrpcChannel(const ChannelOptions& options) {
+  return std::make_unique<GrpcChannel>(options);
+}
+
+}  // namespace muster

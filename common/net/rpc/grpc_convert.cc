@@ -1,0 +1,83 @@
+#include "common/net/rpc/grpc_convert.h"
+
+#include <grpcpp/support/slice.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/net/rpc/hand_over.h"
+#include "common/net/rpc/status_detail.h"
+#include "proto/rpc.pb.h"
+
+namespace muster {
+namespace {
+
+// A status travels in HTTP/2 headers, which are small.
+constexpr size_t kStatusMessageBytesMax = 2000;
+
+// What a slice keeps alive until gRPC has sent it.
+struct HeldOwner {
+  std::shared_ptr<const void> owner;
+  HandOver hand_over{};
+};
+
+}  // namespace
+
+grpc::ByteBuffer ToByteBuffer(std::vector<MessageSlice> slices) {
+  std::vector<grpc::Slice> parts;
+  parts.reserve(slices.size());
+  for (MessageSlice& slice : slices) {
+    auto* held = new HeldOwner{.owner = std::move(slice.owner)};
+    held->hand_over.Give();
+    parts.emplace_back(
+        const_cast<uint8_t*>(slice.data), slice.size_bytes,
+        [](void* given) {
+          auto* taken = static_cast<HeldOwner*>(given);
+          taken->hand_over.Take();
+          delete taken;
+        },
+        held);
+  }
+  return grpc::ByteBuffer(parts.data(), parts.size());
+}
+
+std::vector<MessageSlice> FromByteBuffer(const grpc::ByteBuffer& buffer) {
+  auto owner = std::make_shared<std::vector<grpc::Slice>>();
+  if (!buffer.Valid() || !buffer.Dump(owner.get()).ok()) return {};
+  std::vector<MessageSlice> slices;
+  slices.reserve(owner->size());
+  for (const grpc::Slice& part : *owner) {
+    slices.push_back({part.begin(), part.size(), owner});
+  }
+  return slices;
+}
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  proto::StatusDetail detail = EncodeStatus(status);
+  if (detail.message().size() > kStatusMessageBytesMax) {
+    detail.mutable_message()->resize(kStatusMessageBytesMax);
+    detail.mutable_message()->append(" ...");
+  }
+  // The words travel once, in the details.
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), "",
+                      detail.SerializeAsString());
+}
+
+absl::Status FromGrpcStatus(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  proto::StatusDetail detail;
+  if (!status.error_details().empty() &&
+      detail.ParseFromString(status.error_details()) &&
+      detail.code() == static_cast<int>(status.error_code())) {
+    return DecodeStatus(detail);
+  }
+  detail.Clear();
+  detail.set_code(static_cast<int>(status.error_code()));
+  detail.set_message(status.error_message());
+  return DecodeStatus(detail);
+}
+
+}  // namespace muster

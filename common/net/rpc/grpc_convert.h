@@ -1,0 +1,27 @@
+#ifndef COMMON_NET_RPC_GRPC_CONVERT_H_
+#define COMMON_NET_RPC_GRPC_CONVERT_H_
+
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/status.h>
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/net/rpc/message.h"
+
+// Between this room's types and gRPC's. No bytes are copied.
+namespace muster {
+
+// Keeps the slices' owners until gRPC has let go of them.
+grpc::ByteBuffer ToByteBuffer(std::vector<MessageSlice> slices);
+
+// Empty when `buffer` holds no message.
+std::vector<MessageSlice> FromByteBuffer(const grpc::ByteBuffer& buffer);
+
+// The payload travels in the details.
+grpc::Status ToGrpcStatus(const absl::Status& status);
+absl::Status FromGrpcStatus(const grpc::Status& status);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_RPC_GRPC_CONVERT_H_

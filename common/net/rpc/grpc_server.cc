@@ -1,0 +1,382 @@
+#include "common/net/rpc/grpc_server.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <limits>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/rpc/fault_point.h"
+#include "common/net/rpc/grpc_convert.h"
+#include "common/net/rpc/hand_over.h"
+#include "common/net/rpc/message.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kQueuedMessageCountMax = 4096;
+
+// What goes back with every answer, so that the caller learns who answered.
+proto::RequestIdentity OwnIdentity(const Door& door) {
+  proto::RequestIdentity identity;
+  identity.set_job_id(door.job_id());
+  identity.set_caller_task(door.self().ToString());
+  identity.set_caller_incarnation(door.self().incarnation);
+  return identity;
+}
+
+absl::StatusOr<ReceivedMessage> LetIn(const grpc::ByteBuffer& buffer,
+                                      const Door& door) {
+  RETURN_IF_ERROR(FaultPoint("rpc.door"));
+  ASSIGN_OR_RETURN(ReceivedMessage message,
+                   ReceivedMessage::Parse(FromByteBuffer(buffer)));
+  RETURN_IF_ERROR(door.Check(message.identity()));
+  return message;
+}
+
+class RefusingReactor final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit RefusingReactor(const absl::Status& status) {
+    Finish(ToGrpcStatus(status));
+  }
+  void OnDone() override { delete this; }
+};
+
+// One request, one answer. Lives until gRPC has sent the answer, which it
+// always gets: a Responder answers even when it is dropped.
+class UnaryReactor final : public grpc::ServerGenericBidiReactor {
+ public:
+  UnaryReactor(const Service::UnaryHandler* handler, const Door* door,
+               HandOver* ended)
+      : handler_(handler), door_(door), ended_(ended) {
+    made_.Give();
+    StartRead(&request_);
+  }
+
+  void OnReadDone(bool ok) override {
+    made_.Take();
+    if (!ok) {
+      Finish(ToGrpcStatus(absl::CancelledError("no request came")));
+      return;
+    }
+    absl::StatusOr<ReceivedMessage> message = LetIn(request_, *door_);
+    // The message holds on to the parts that are used.
+    request_.Clear();
+    if (!message.ok()) {
+      Finish(ToGrpcStatus(message.status()));
+      return;
+    }
+    (*handler_)(*std::move(message),
+                Responder([this](absl::StatusOr<Message> response) {
+                  Respond(std::move(response));
+                }));
+  }
+
+  void OnDone() override {
+    made_.Take();
+    response_given_.Take();
+    HandOver* const ended = ended_;
+    delete this;
+    ended->Give();
+  }
+
+ private:
+  void Respond(absl::StatusOr<Message> response) {
+    if (!response.ok()) {
+      response_given_.Give();
+      Finish(ToGrpcStatus(response.status()));
+      return;
+    }
+    response_ = ToByteBuffer(EncodeMessage(OwnIdentity(*door_), *response));
+    response_given_.Give();
+    StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
+  }
+
+  const Service::UnaryHandler* const handler_;
+  const Door* const door_;
+  HandOver* const ended_;
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer response_;
+  HandOver made_;
+  HandOver response_given_;
+};
+
+// The server's end of a stream. The reactor below lives as long as the call;
+// this lives as long as anybody may want to send.
+class ServerStream final : public Stream {
+ public:
+  ServerStream(const Door* door, grpc::ServerGenericBidiReactor* reactor,
+               grpc::GenericCallbackServerContext* context)
+      : door_(door), reactor_(reactor), context_(context) {}
+
+  absl::Status Send(const Message& message) override {
+    grpc::ByteBuffer buffer =
+        ToByteBuffer(EncodeMessage(OwnIdentity(*door_), message));
+    {
+      absl::MutexLock lock(&mutex_);
+      if (is_finishing_) return absl::UnavailableError("the stream has ended");
+      if (queue_.size() >= kQueuedMessageCountMax) {
+        return absl::ResourceExhaustedError(absl::StrCat(
+            kQueuedMessageCountMax, " messages already wait to be sent"));
+      }
+      queue_.push_back(std::move(buffer));
+    }
+    Advance();
+    return absl::OkStatus();
+  }
+
+  void Finish(absl::Status status) override {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (is_finishing_) return;
+      is_finishing_ = true;
+      finish_status_ = std::move(status);
+    }
+    Advance();
+  }
+
+  void Cancel() override {
+    absl::MutexLock lock(&mutex_);
+    if (context_ != nullptr) context_->TryCancel();
+  }
+
+  void OnWriteDone(bool ok) {
+    {
+      absl::MutexLock lock(&mutex_);
+      is_writing_ = false;
+      queue_.pop_front();
+      if (!ok) Break();
+    }
+    Advance();
+  }
+
+  void OnCancel() {
+    {
+      absl::MutexLock lock(&mutex_);
+      was_cancelled_ = true;
+      Break();
+    }
+    Advance();
+  }
+
+  // The call is over; returns what the observer is told.
+  absl::Status OnDone() {
+    absl::MutexLock lock(&mutex_);
+    context_ = nullptr;
+    is_finishing_ = true;
+    return was_cancelled_ ? absl::CancelledError("the client went away")
+                          : absl::OkStatus();
+  }
+
+ private:
+  // Nothing more can be sent.
+  void Break() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const size_t keep = is_writing_ ? 1 : 0;
+    if (queue_.size() > keep) queue_.resize(keep);
+    if (!is_finishing_) finish_status_ = absl::CancelledError();
+    is_finishing_ = true;
+  }
+
+  // Starts the next write or the end. gRPC may call back at once, on this very
+  // thread, so no lock is held; `is_writing_` lets one caller through.
+  void Advance() {
+    grpc::ByteBuffer* next = nullptr;
+    absl::Status status;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (is_writing_ || is_finished_) return;
+      if (!queue_.empty()) {
+        is_writing_ = true;
+        next = &queue_.front();
+      } else if (is_finishing_) {
+        is_finished_ = true;
+        status = finish_status_;
+      } else {
+        return;
+      }
+    }
+    if (next != nullptr) {
+      reactor_->StartWrite(next);
+    } else {
+      reactor_->Finish(ToGrpcStatus(status));
+    }
+  }
+
+  const Door* const door_;
+  // Used only before Finish() was called on it, while it must be alive.
+  grpc::ServerGenericBidiReactor* const reactor_;
+  absl::Mutex mutex_;
+  grpc::GenericCallbackServerContext* context_ ABSL_GUARDED_BY(mutex_);
+  std::deque<grpc::ByteBuffer> queue_ ABSL_GUARDED_BY(mutex_);
+  bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;    // The queue's front.
+  bool is_finishing_ ABSL_GUARDED_BY(mutex_) = false;  // No more Send().
+  bool is_finished_ ABSL_GUARDED_BY(mutex_) = false;   // gRPC was told.
+  bool was_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status finish_status_ ABSL_GUARDED_BY(mutex_);
+};
+
+class StreamReactor final : public grpc::ServerGenericBidiReactor {
+ public:
+  StreamReactor(const Service::StreamHandler& handler, const Door* door,
+                HandOver* ended, grpc::GenericCallbackServerContext* context)
+      : door_(door),
+        ended_(ended),
+        stream_(std::make_shared<ServerStream>(door, this, context)),
+        observer_(handler(stream_)) {
+    made_.Give();
+    StartRead(&incoming_);
+  }
+
+  void OnReadDone(bool ok) override {
+    made_.Take();
+    if (!ok) {
+      observer_->OnHalfClose();
+      return;
+    }
+    absl::StatusOr<ReceivedMessage> message = LetIn(incoming_, *door_);
+    incoming_.Clear();
+    if (!message.ok()) {
+      stream_->Finish(message.status());
+      return;
+    }
+    observer_->OnMessage(*std::move(message));
+    StartRead(&incoming_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    made_.Take();
+    stream_->OnWriteDone(ok);
+  }
+  void OnCancel() override {
+    made_.Take();
+    stream_->OnCancel();
+  }
+  void OnDone() override {
+    made_.Take();
+    observer_->OnDone(stream_->OnDone());
+    HandOver* const ended = ended_;
+    delete this;
+    ended->Give();
+  }
+
+ private:
+  const Door* const door_;
+  HandOver* const ended_;
+  const std::shared_ptr<ServerStream> stream_;
+  const std::shared_ptr<StreamObserver> observer_;
+  grpc::ByteBuffer incoming_;
+  HandOver made_;
+};
+
+class Dispatcher final : public grpc::CallbackGenericService {
+ public:
+  Dispatcher(const Service* service, const Door* door)
+      : service_(service), door_(door) {}
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    const absl::string_view method = context->method();
+    if (const auto* unary = service_->FindUnary(method)) {
+      return new UnaryReactor(unary, door_, &ended_);
+    }
+    if (const auto* stream = service_->FindStream(method)) {
+      return new StreamReactor(*stream, door_, &ended_, context);
+    }
+    return new RefusingReactor(absl::UnimplementedError(
+        absl::StrCat(door_->self().ToString(), " has no method ", method)));
+  }
+
+  // From all calls that have ended, to who has waited for them.
+  const HandOver& ended() const { return ended_; }
+
+ private:
+  const Service* const service_;
+  const Door* const door_;
+  HandOver ended_;
+};
+
+class GrpcServer final : public Server {
+ public:
+  GrpcServer(const Service* service, const Door* door)
+      : dispatcher_(service, door) {}
+  ~GrpcServer() override { Shutdown(absl::ZeroDuration()); }
+
+  absl::Status Start(const ServerOptions& options) {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    const int message_bytes_max = static_cast<int>(std::min<size_t>(
+        options.message_bytes_max, std::numeric_limits<int>::max()));
+    builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(),
+                             &port);
+    builder.RegisterCallbackGenericService(&dispatcher_);
+    builder.SetMaxReceiveMessageSize(message_bytes_max);
+    builder.SetMaxSendMessageSize(-1);
+    // Two processes must never share a port by accident.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 16777215);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 64 << 20);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 1 << 20);
+    builder.AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, 4 << 20);
+    builder.AddChannelArgument(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, 1 << 20);
+    builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 4 << 20);
+    // Clients ask whether we live more often than gRPC thinks polite.
+    builder.AddChannelArgument(
+        GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 100);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port == 0) {
+      return absl::UnavailableError(absl::StrCat(
+          "cannot listen on ", options.address,
+          ": it is taken by another process, or is no address of this "
+          "machine"));
+    }
+    const size_t colon = options.address.rfind(':');
+    address_ = absl::StrCat(options.address.substr(0, colon), ":", port);
+    return absl::OkStatus();
+  }
+
+  std::string address() const override { return address_; }
+
+  void Shutdown(absl::Duration grace) override {
+    absl::MutexLock lock(&shutdown_mutex_);
+    if (server_ == nullptr) return;
+    server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+    server_->Wait();
+    server_.reset();
+    dispatcher_.ended().Take();
+  }
+
+ private:
+  Dispatcher dispatcher_;
+  std::string address_;
+  absl::Mutex shutdown_mutex_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> StartGrpcServer(
+    const ServerOptions& options, const Service* service, const Door* door) {
+  if (!absl::StrContains(options.address, ":")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", options.address, "\" is no address; expected host:port"));
+  }
+  auto server = std::make_unique<GrpcServer>(service, door);
+  RETURN_IF_ERROR(server->Start(options));
+  return server;
+}
+
+}  // namespace muster

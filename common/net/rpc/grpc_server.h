@@ -1,0 +1,20 @@
+#ifndef COMMON_NET_RPC_GRPC_SERVER_H_
+#define COMMON_NET_RPC_GRPC_SERVER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/net/rpc/identity.h"
+#include "common/net/rpc/network.h"
+#include "common/net/rpc/service.h"
+
+namespace muster {
+
+// As Network::Listen(), over gRPC.
+absl::StatusOr<std::unique_ptr<Server>> StartGrpcServer(
+    const ServerOptions& options, const Service* service, const Door* door);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_RPC_GRPC_SERVER_H_

@@ -1,0 +1,86 @@
+#include "common/net/rpc/identity.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/net/rpc/status_detail.h"
+
+namespace muster {
+
+std::string TaskIdentity::ToString() const {
+  return absl::StrCat(task_type, " ", task_index);
+}
+
+std::string IncarnationString(uint64_t incarnation) {
+  return absl::StrCat(absl::Hex(incarnation, absl::kZeroPad16));
+}
+
+Door::Door(TaskIdentity self) : self_(std::move(self)) {}
+
+absl::Status Door::AdoptJob(absl::string_view job_id) {
+  absl::MutexLock lock(&mutex_);
+  if (job_id_.empty()) job_id_ = std::string(job_id);
+  if (job_id_ != job_id) {
+    return Refuse(absl::FailedPreconditionError(absl::StrCat(
+        self_.ToString(), " already works for job ", job_id_,
+        " and cannot join job ", job_id,
+        "; stop that job first, or give this one servers of its own")));
+  }
+  return absl::OkStatus();
+}
+
+void Door::ReleaseJob() {
+  absl::MutexLock lock(&mutex_);
+  job_id_.clear();
+  caller_incarnations_.clear();
+}
+
+std::string Door::job_id() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return job_id_;
+}
+
+void Door::Fence(absl::string_view task, uint64_t incarnation) {
+  absl::MutexLock lock(&mutex_);
+  caller_incarnations_[task] = incarnation;
+}
+
+absl::Status Door::Check(const proto::RequestIdentity& identity) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  if (identity.target_incarnation() != 0 &&
+      identity.target_incarnation() != self_.incarnation) {
+    return Refuse(absl::FailedPreconditionError(absl::StrCat(
+        "the request is meant for ", self_.ToString(), " incarnation ",
+        IncarnationString(identity.target_incarnation()),
+        ", but this is incarnation ", IncarnationString(self_.incarnation),
+        ": the process was restarted and what it held is gone")));
+  }
+  if (!job_id_.empty() && identity.job_id() != job_id_) {
+    return Refuse(absl::PermissionDeniedError(absl::StrCat(
+        self_.ToString(), " works for job ", job_id_, "; ",
+        identity.caller_task(), " asked on behalf of ",
+        identity.job_id().empty() ? std::string("no job")
+                                  : absl::StrCat("job ", identity.job_id()))));
+  }
+  const auto known = caller_incarnations_.find(identity.caller_task());
+  if (known != caller_incarnations_.end() &&
+      known->second != identity.caller_incarnation()) {
+    return Refuse(absl::FailedPreconditionError(
+        absl::StrCat(identity.caller_task(), " incarnation ",
+                     IncarnationString(identity.caller_incarnation()),
+                     " has been replaced by incarnation ",
+                     IncarnationString(known->second))));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Door::Refuse(absl::Status status) const {
+  proto::TaskFailure failure;
+  failure.set_job_id(job_id_);
+  failure.set_task_type(self_.task_type);
+  failure.set_task_index(self_.task_index);
+  failure.set_incarnation(self_.incarnation);
+  return WithTaskFailure(std::move(status), failure);
+}
+
+}  // namespace muster

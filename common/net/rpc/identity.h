@@ -1,0 +1,75 @@
+#ifndef COMMON_NET_RPC_IDENTITY_H_
+#define COMMON_NET_RPC_IDENTITY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/rpc.pb.h"
+
+namespace muster {
+
+// One process of a cluster. The incarnation is random per process start:
+// another one under the same name is another process, with nothing of the
+// first one's memory.
+struct TaskIdentity {
+  std::string task_type;  // As TF_CONFIG spells it.
+  int task_index = 0;
+  uint64_t incarnation = 0;
+
+  std::string ToString() const;  // "worker 1"
+};
+
+// "6f1c02a9...": how an incarnation is printed.
+std::string IncarnationString(uint64_t incarnation);
+
+// Decides whether a request is let in: it must belong to the job that this
+// process works for, be meant for this very process, and come from a process
+// that has not been replaced.
+//
+// Thread-safe.
+class Door {
+ public:
+  explicit Door(TaskIdentity self);
+
+  const TaskIdentity& self() const { return self_; }
+
+  // From now on only requests of `job_id` come in. Before the first call every
+  // job's do.
+  //   kFailedPrecondition  this process already works for another job
+  absl::Status AdoptJob(absl::string_view job_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the job; the next one may be adopted.
+  void ReleaseJob() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string job_id() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Requests by `task` come in from `incarnation` only; what an earlier process
+  // of that name still has under way is refused.
+  void Fence(absl::string_view task, uint64_t incarnation)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  //   kPermissionDenied    the request belongs to another job
+  //   kFailedPrecondition  it is meant for an earlier process of this name, or
+  //                        comes from a process that has been replaced
+  // The status carries a TaskFailure that names this process.
+  absl::Status Check(const proto::RequestIdentity& identity) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  absl::Status Refuse(absl::Status status) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  const TaskIdentity self_;
+  mutable absl::Mutex mutex_;
+  std::string job_id_ ABSL_GUARDED_BY(mutex_);
+  // At most one entry for each task of the cluster.
+  absl::flat_hash_map<std::string, uint64_t> caller_incarnations_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_RPC_IDENTITY_H_

@@ -1,0 +1,102 @@
+#include "common/net/rpc/identity.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/core/base/status_matchers.h"
+#include "common/net/rpc/status_detail.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/rpc.pb.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+proto::RequestIdentity Request(const std::string& job_id,
+                               uint64_t target_incarnation) {
+  proto::RequestIdentity identity;
+  identity.set_job_id(job_id);
+  identity.set_caller_task("worker 2");
+  identity.set_caller_incarnation(22);
+  identity.set_target_incarnation(target_incarnation);
+  return identity;
+}
+
+class DoorTest : public testing::Test {
+ protected:
+  Door door_{{"ps", 3, 33}};
+};
+
+TEST_F(DoorTest, BeforeAJobEveryoneComesIn) {
+  EXPECT_OK(door_.Check(Request("a", 33)));
+  EXPECT_OK(door_.Check(Request("b", 0)));
+}
+
+TEST_F(DoorTest, AfterAJobOnlyItsOwn) {
+  ASSERT_OK(door_.AdoptJob("a"));
+  EXPECT_OK(door_.AdoptJob("a"));
+  EXPECT_OK(door_.Check(Request("a", 33)));
+  const absl::Status status = door_.Check(Request("b", 33));
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       HasSubstr("ps 3 works for job a; worker 2 asked on "
+                                 "behalf of job b")));
+  EXPECT_EQ(GetTaskFailure(status)->task_index(), 3);
+  EXPECT_THAT(door_.Check(Request("", 33)),
+              StatusIs(absl::StatusCode::kPermissionDenied));
+  EXPECT_THAT(door_.AdoptJob("b"),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("already works for job a")));
+  door_.ReleaseJob();
+  EXPECT_OK(door_.AdoptJob("b"));
+}
+
+TEST_F(DoorTest, AnEarlierProcessIsNotMistakenForThisOne) {
+  EXPECT_THAT(door_.Check(Request("a", 34)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("was restarted")));
+}
+
+TEST_F(DoorTest, AFencedCallerStaysOutUntilItIsTheOneNamed) {
+  door_.Fence("worker 2", 23);
+  EXPECT_THAT(door_.Check(Request("a", 33)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("replaced by incarnation 0000000000000017")));
+  door_.Fence("worker 2", 22);
+  EXPECT_OK(door_.Check(Request("a", 33)));
+}
+
+TEST(StatusDetailTest, CodeMessageAndPayloadSurviveTheWire) {
+  proto::TaskFailure failure;
+  failure.set_task_type("ps");
+  failure.set_waited_seconds(1.5);
+  const absl::Status sent =
+      WithTaskFailure(absl::AbortedError("words"), failure);
+  const absl::Status came = DecodeStatus(EncodeStatus(sent));
+  EXPECT_EQ(came, sent);
+  EXPECT_EQ(GetTaskFailure(came)->waited_seconds(), 1.5);
+  EXPECT_OK(DecodeStatus(EncodeStatus(absl::OkStatus())));
+}
+
+TEST(StatusDetailTest, AnUnknownCodeBecomesUnknown) {
+  proto::StatusDetail detail;
+  detail.set_code(4711);
+  EXPECT_THAT(DecodeStatus(detail), StatusIs(absl::StatusCode::kUnknown));
+}
+
+TEST(StatusDetailTest, TheFirstFailureIsKept) {
+  proto::TaskFailure first;
+  first.set_task_index(1);
+  proto::TaskFailure second;
+  second.set_task_index(2);
+  const absl::Status status = WithTaskFailure(
+      WithTaskFailure(absl::UnavailableError("gone"), first), second);
+  EXPECT_EQ(GetTaskFailure(status)->task_index(), 1);
+  EXPECT_EQ(GetTaskFailure(absl::OkStatus()), std::nullopt);
+}
+
+}  // namespace
+}  // namespace muster

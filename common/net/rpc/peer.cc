@@ -1,0 +1,68 @@
+#include "common/net/rpc/peer.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/net/rpc/status_detail.h"
+
+namespace muster {
+
+Peer::Peer(const ChannelOptions& options)
+    : task_type_(options.peer_task_type),
+      task_index_(options.peer_task_index),
+      address_(options.address),
+      name_(absl::StrCat(options.peer_task_type, " ", options.peer_task_index,
+                         " (", options.address, ")")),
+      caller_(options.caller),
+      caller_name_(options.caller.ToString()),
+      target_incarnation_(options.target_incarnation),
+      job_id_(options.job_id) {}
+
+void Peer::SetJobId(absl::string_view job_id) {
+  absl::MutexLock lock(&mutex_);
+  job_id_ = std::string(job_id);
+}
+
+proto::RequestIdentity Peer::SignRequest() const {
+  proto::RequestIdentity identity;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    identity.set_job_id(job_id_);
+  }
+  identity.set_caller_task(caller_name_);
+  identity.set_caller_incarnation(caller_.incarnation);
+  identity.set_target_incarnation(target_incarnation());
+  return identity;
+}
+
+absl::Status Peer::Dress(const absl::Status& status,
+                         absl::string_view attempted,
+                         absl::Duration waited) const {
+  if (status.ok()) return status;
+  proto::TaskFailure failure;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    failure.set_job_id(job_id_);
+  }
+  failure.set_task_type(task_type_);
+  failure.set_task_index(task_index_);
+  failure.set_address(address_);
+  failure.set_incarnation(target_incarnation());
+  failure.set_attempted(std::string(attempted));
+  failure.set_waited_seconds(absl::ToDoubleSeconds(waited));
+  const bool is_unreached =
+      status.code() == absl::StatusCode::kUnavailable ||
+      status.code() == absl::StatusCode::kDeadlineExceeded;
+  const std::string how_long =
+      is_unreached ? absl::StrCat(" (", attempted, " waited ",
+                                  absl::FormatDuration(absl::Trunc(
+                                      waited, absl::Milliseconds(1))),
+                                  ")")
+                   : std::string();
+  absl::Status dressed(status.code(),
+                       absl::StrCat(name_, how_long, ": ", status.message()));
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    dressed.SetPayload(url, payload);
+  });
+  return WithTaskFailure(std::move(dressed), failure);
+}
+
+}  // namespace muster

@@ -1,0 +1,54 @@
+#ifndef COMMON_NET_RPC_PEER_H_
+#define COMMON_NET_RPC_PEER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/net/rpc/network.h"
+#include "proto/rpc.pb.h"
+
+namespace muster {
+
+// What a channel of any transport knows of its two ends: signs requests and
+// dresses errors. Thread-safe.
+class Peer {
+ public:
+  explicit Peer(const ChannelOptions& options);
+
+  const std::string& name() const { return name_; }  // As Channel::peer().
+  void SetTargetIncarnation(uint64_t incarnation) {
+    target_incarnation_.store(incarnation, std::memory_order_relaxed);
+  }
+  uint64_t target_incarnation() const {
+    return target_incarnation_.load(std::memory_order_relaxed);
+  }
+  void SetJobId(absl::string_view job_id) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  proto::RequestIdentity SignRequest() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // `status` with the peer's name before its message and a TaskFailure that
+  // says who, what and how long.
+  absl::Status Dress(const absl::Status& status, absl::string_view attempted,
+                     absl::Duration waited) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  const std::string task_type_;
+  const int task_index_;
+  const std::string address_;
+  const std::string name_;
+  const TaskIdentity caller_;
+  const std::string caller_name_;
+  std::atomic<uint64_t> target_incarnation_;
+  mutable absl::Mutex mutex_;
+  std::string job_id_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_RPC_PEER_H_

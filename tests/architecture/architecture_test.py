@@ -1,0 +1,155 @@
+"""Compares the layers of docs/ARCHITECTURE.md with the build.
+
+The document's table, the groups of bazel/visibility and the dependencies that
+the BUILD files declare have to tell the same story. BUILD files are read as
+Python, whose syntax they share.
+"""
+
+import ast
+import os
+import re
+import subprocess
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.realpath(__file__))))
+# They use everything and nobody uses them, but for their own tests.
+TOP = ("bench", "deploy", "examples", "tests")
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def layers_of(document):
+    """The table's layers from the bottom up: (name, folders of its rooms)."""
+    section = document.split("## Layers")[1].split("\n## ")[0]
+    layers = []
+    floor = ""
+    for line in section.splitlines():
+        match = re.match(r"\| (`[^`]+`)? ?\| `(\w+)` \| (.*) \|$", line)
+        if not match:
+            continue
+        floor = match.group(1).strip("`") if match.group(1) else floor
+        rooms = re.findall(r"`(\w+)`", match.group(3))
+        folders = [floor if floor.rsplit("/", 1)[-1] == room else f"{floor}/{room}"
+                   for room in rooms]
+        layers.append((match.group(2), folders))
+    return layers
+
+
+def rules_of(path):
+    """The rules of one BUILD file: their kind, and their attributes."""
+    for node in ast.parse(read(path)).body:
+        call = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            yield call.func.id, {k.arg: k.value for k in call.keywords}
+
+
+def strings_of(node):
+    return [n.value for n in ast.walk(node)
+            if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+
+
+def room_of(folder, layers):
+    for rank, (_, rooms) in enumerate(layers):
+        for room in rooms:
+            if folder == room or folder.startswith(room + "/"):
+                return rank, room
+    return None
+
+
+def wrong_dependencies(rules, layers):
+    """Of (folder, kind, attributes): the arrows that do not point down.
+
+    Tests may use rooms of their own layer beside their own.
+    """
+    for folder, kind, attributes in rules:
+        user = room_of(folder, layers)
+        if user is None or "deps" not in attributes:
+            continue
+        is_test = kind.endswith("_test") or "testonly" in attributes
+        for label in strings_of(attributes["deps"]):
+            if not label.startswith("//"):
+                continue
+            used_folder = label[2:].split(":")[0]
+            used = room_of(used_folder, layers)
+            if used is None:
+                if not is_test:
+                    yield f"{folder} uses {label}, which is in no layer below it"
+            elif used[1] != user[1] and used[0] >= user[0]:
+                if not (is_test and used[0] == user[0]):
+                    yield f"{folder} uses {label}, which is not below it"
+
+
+def build_files():
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "*BUILD.bazel"],
+                            capture_output=True, check=True, text=True).stdout
+    return [path for path in listed.split() if not path.startswith("third_party/")]
+
+
+class ReaderTest(unittest.TestCase):
+
+    LAYERS = [("base", ["a/base"]), ("upper", ["a/left", "a/right"])]
+
+    def complaints(self, folder, label, kind="cc_library"):
+        attributes = {"deps": ast.parse(f'["{label}"]', mode="eval").body}
+        return list(wrong_dependencies([(folder, kind, attributes)], self.LAYERS))
+
+    def test_arrows(self):
+        self.assertFalse(self.complaints("a/left", "//a/base:x"))
+        self.assertFalse(self.complaints("a/left", "//a/left/inner:x"))
+        self.assertTrue(self.complaints("a/base", "//a/left:x"))
+        self.assertTrue(self.complaints("a/left", "//a/right:x"))
+        self.assertTrue(self.complaints("a/left", "//elsewhere:x"))
+        self.assertFalse(self.complaints("a/left", "//a/right:x", "cc_test"))
+        self.assertTrue(self.complaints("a/base", "//a/left:x", "cc_test"))
+
+    def test_table(self):
+        table = ("## Layers\n| `a` | `base` | `base` |\n"
+                 "| | `upper` | `left`, `right` |\n## Rooms\n")
+        self.assertEqual(layers_of(table), self.LAYERS)
+
+
+class TreeTest(unittest.TestCase):
+
+    def setUp(self):
+        self.layers = layers_of(read("docs/ARCHITECTURE.md"))
+        self.assertGreater(len(self.layers), 10)
+
+    def test_dependencies_follow_the_table(self):
+        rules = [(os.path.dirname(path), kind, attributes)
+                 for path in build_files() for kind, attributes in rules_of(path)]
+        complaints = list(wrong_dependencies(rules, self.layers))
+        # The one test that walks the registry of a layer above its own.
+        complaints = [c for c in complaints if not c.startswith(
+            "common/compute/kernels/cpu uses //common/compute/ops:builtin_ops,")]
+        self.assertFalse(complaints, "\n" + "\n".join(complaints))
+
+    def test_every_room_has_a_layer(self):
+        for path in build_files():
+            folder = os.path.dirname(path)
+            if folder and folder.split("/")[0] not in TOP + ("bazel",):
+                self.assertIsNotNone(room_of(folder, self.layers), folder)
+
+    def test_visibility_follows_the_table(self):
+        groups = {strings_of(attributes["name"])[0]: attributes
+                  for kind, attributes in rules_of("bazel/visibility/BUILD.bazel")
+                  if kind == "package_group"}
+        self.assertEqual(list(groups), [name for name, _ in self.layers])
+        for rank, (name, rooms) in enumerate(self.layers):
+            above = self.layers[rank + 1:rank + 2]
+            expected = {f"//{room}/..." for room in rooms}
+            for _, rooms_above in above:
+                expected |= {f"//{room}/..." for room in rooms_above}
+            if not above:
+                expected |= {f"//{folder}/..." for folder in TOP} | {"//"}
+            self.assertEqual(set(strings_of(groups[name]["packages"])), expected)
+            self.assertEqual(
+                strings_of(groups[name]["includes"]) if above else [],
+                [f":{above_name}" for above_name, _ in above])
+
+
+if __name__ == "__main__":
+    unittest.main()
