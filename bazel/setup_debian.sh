@@ -6,7 +6,7 @@ set -euo pipefail
 packages=(
   # The build.
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto
-  bazel-skylib clang g++ libclang-rt-14-dev lld-14 python3
+  bazel-skylib clang g++ libclang-rt-14-dev lld python3
   # The checks of the source tree.
   clang-format-14 git
   # What is linked.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor_codec.h"
+#include "proto/graph.pb.h"
 
 namespace muster {
 namespace internal {

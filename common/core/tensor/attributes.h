@@ -10,15 +10,19 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
-#include "proto/graph.pb.h"
 
 namespace muster {
+
+namespace proto {
+class AttributeValue;
+}  // namespace proto
 
 // One constant argument of an operation.
 using Attribute = std::variant<int64_t, double, bool, std::string,

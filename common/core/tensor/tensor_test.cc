@@ -9,6 +9,7 @@
 #include "common/core/tensor/tensor_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/graph.pb.h"
 
 namespace muster {
 namespace {
