@@ -22,7 +22,8 @@ namespace muster {
 struct CollectiveCall {
   // The tensor, for errors and hang reports: "dense/kernel and 3 more".
   absl::string_view name;
-  // How long the whole call may take.
+  // How long the whole call may take. It may fail up to one second later, where
+  // a rank has to hear from others which of them holds up the call.
   absl::Duration timeout = absl::Seconds(300);
 };
 
@@ -32,7 +33,7 @@ struct CollectiveProgress {
   bool is_running = false;
   std::string operation;  // "all-reduce".
   std::string name;       // As in CollectiveCall.
-  uint64_t sequence = 0;  // The how-manieth collective of this group.
+  uint64_t sequence = 0;  // Of the collective: the first of this group is 1.
   absl::Duration elapsed;
   std::vector<int> missing_ranks;  // Those that have not arrived, if known.
 };
@@ -52,7 +53,8 @@ struct CollectiveProgress {
 // contents of the buffer are unspecified. The group has to be made anew, with
 // another generation.
 //   kDeadlineExceeded  names the collective, the tensor, how long it waited,
-//                      and the ranks that have not arrived
+//                      and the ranks that have not arrived, or that hold up
+//                      the ranks that have
 //   kUnavailable       a rank is gone; names it, the collective and the tensor
 //   kInvalidArgument   ranks disagree about collective, operation, dtype or
 //                      element count; says what came from whom

@@ -25,7 +25,8 @@ namespace muster {
 
 enum class FrameKind : uint8_t {
   kData = 1,
-  // The sender has reached this collective and waits. Without payload.
+  // The sender is in this collective and waits for other ranks. Without
+  // payload.
   kArrived = 2,
   // The sender has failed; the payload is an encoded status. The last frame of
   // a lane.
@@ -65,7 +66,7 @@ struct FrameHeader {
 
   FrameKind kind = FrameKind::kData;
   uint64_t generation = 0;
-  uint64_t sequence = 0;  // The how-manieth collective of the group.
+  uint64_t sequence = 0;  // Of the collective: the group's first is 1.
   CallSignature signature;
   uint32_t step = 0;
   uint32_t segment = 0;

@@ -19,9 +19,13 @@ namespace {
 
 // A wake-up costs tens of microseconds; the other rank is often done sooner.
 constexpr absl::Duration kSpinTime = absl::Microseconds(60);
-// A collective that takes longer than this is worth telling everybody that one
-// has arrived.
+// A rank that has waited for longer than this tells the others that it is
+// there.
 constexpr absl::Duration kAnnounceDelayMax = absl::Milliseconds(100);
+// A rank that cannot tell which of several ranks holds up a call leaves the
+// others this much time after the deadline to say that they wait themselves, or
+// to fail the call in the name of the one that does.
+constexpr absl::Duration kBlameDelay = absl::Seconds(1);
 constexpr absl::Duration kFarewellTimeMax = absl::Milliseconds(200);
 
 absl::Time Now() { return Clock::Real()->Now(); }
@@ -80,8 +84,8 @@ absl::Status LaneGroup::Run(const Transmission& call) {
 absl::Status LaneGroup::Begin(const Transmission& call) {
   start_time_ = Now();
   deadline_ = start_time_ + call.timeout;
-  announce_time_ = start_time_ + std::min(kAnnounceDelayMax, call.timeout / 4);
-  has_announced_ = false;
+  announce_delay_ = std::min(kAnnounceDelayMax, call.timeout / 4);
+  announce_time_ = start_time_ + announce_delay_;
   {
     absl::MutexLock lock(&mutex_);
     current_ = {
@@ -122,7 +126,7 @@ absl::Status LaneGroup::MoveUntilDone() {
     ASSIGN_OR_RETURN(const bool has_moved, MoveAll());
     if (has_moved) {
       idle_since = absl::InfiniteFuture();
-      if (Now() >= deadline_) return Expired();
+      RETURN_IF_ERROR(CheckDeadline(Now()));
       continue;
     }
     if (idle_since == absl::InfiniteFuture()) idle_since = Now();
@@ -212,6 +216,7 @@ void LaneGroup::FinishSend(End& end) {
   end.is_sending = false;
   end.outgoing.payload_owner = nullptr;
   if (end.outgoing.header.kind != FrameKind::kData) return;
+  announce_time_ = Now() + announce_delay_;
   const TransferPlan& plan = *call_->plan;
   const int peer = static_cast<int>(&end - lanes_.data());
   const Communicator::Range range =
@@ -279,6 +284,7 @@ absl::StatusOr<bool> LaneGroup::PrepareReceive(int peer,
     RETURN_IF_ERROR(CheckSignature(peer, header));
   }
   if (header.kind == FrameKind::kArrived) {
+    end.waiting_sequence = header.sequence;
     end.sink.emplace<DiscardSink>();
     return true;
   }
@@ -324,6 +330,7 @@ absl::StatusOr<bool> LaneGroup::PrepareData(int peer,
                      " of step ", step.step, " was to come"));
   }
   if (!IsReady(step.needs, segment_end)) return false;
+  end.waiting_sequence = 0;
   end.incoming_elements = segment_end - begin;
   uint8_t* const destination = call_->memory + begin * element_bytes;
   if (step.transfer.action == Transfer::Action::kStore) {
@@ -346,6 +353,7 @@ absl::Status LaneGroup::FinishReceive(int peer) {
   }
   end.sink.emplace<std::monostate>();
   if (end.incoming_kind != FrameKind::kData) return absl::OkStatus();
+  announce_time_ = Now() + announce_delay_;
   const int index = call_->plan->receives_from[peer][end.next_receive];
   received_ends_[index] += end.incoming_elements;
   if (received_ends_[index] >=
@@ -381,20 +389,20 @@ absl::Status LaneGroup::CheckSignature(int peer,
 
 absl::Status LaneGroup::Idle(absl::Time idle_since) {
   const absl::Time now = Now();
-  if (now >= deadline_) return Expired();
-  if (!has_announced_ && now >= announce_time_) {
-    AnnounceArrival();
+  RETURN_IF_ERROR(CheckDeadline(now));
+  if (now >= announce_time_) {
+    AnnounceWait();
     return absl::OkStatus();
   }
   if (!is_oversubscribed_ && now - idle_since < kSpinTime) {
     return absl::OkStatus();
   }
-  return Sleep(has_announced_ ? deadline_
-                              : std::min(deadline_, announce_time_));
+  return Sleep(std::min(announce_time_,
+                        now < deadline_ ? deadline_ : deadline_ + kBlameDelay));
 }
 
-void LaneGroup::AnnounceArrival() {
-  has_announced_ = true;
+void LaneGroup::AnnounceWait() {
+  announce_time_ = absl::InfiniteFuture();
   for (End& end : lanes_) {
     end.owes_arrival = end.lane != nullptr && end.loss.ok();
   }
@@ -483,26 +491,49 @@ std::string LaneGroup::NameList(const std::vector<int>& ranks) const {
   return list;
 }
 
-absl::Status LaneGroup::Expired() const {
-  std::vector<int> missing = MissingRanks();
+LaneGroup::Blame LaneGroup::FindBlame() const {
+  Blame blame;
   std::vector<int> awaited;
   for (int peer = 0; peer < size(); ++peer) {
     if (IsNeeded(peer)) awaited.push_back(peer);
   }
+  blame.ranks = MissingRanks();
   // The root of a broadcast may have come and gone unseen, so only those count
   // from whom something is to come, if there are any.
   if (call_->signature.operation == CollectiveOperation::kBroadcast) {
     std::vector<int> both;
-    std::set_intersection(missing.begin(), missing.end(), awaited.begin(),
-                          awaited.end(), std::back_inserter(both));
-    if (!both.empty()) missing = std::move(both);
+    std::set_intersection(blame.ranks.begin(), blame.ranks.end(),
+                          awaited.begin(), awaited.end(),
+                          std::back_inserter(both));
+    if (!both.empty()) blame.ranks = std::move(both);
   }
+  blame.have_arrived = blame.ranks.empty();
+  if (blame.have_arrived) blame.ranks = std::move(awaited);
+  for (const int peer : blame.ranks) {
+    // A frame that waits for another rank's shows that its sender went on, and
+    // hides what that sender said after it.
+    if (lanes_[peer].waiting_sequence != sequence_ && !lanes_[peer].is_parked) {
+      blame.silent_ranks.push_back(peer);
+    }
+  }
+  return blame;
+}
+
+absl::Status LaneGroup::CheckDeadline(absl::Time now) const {
+  if (now < deadline_) return absl::OkStatus();
+  const Blame blame = FindBlame();
+  if (blame.silent_ranks.size() != 1 && now < deadline_ + kBlameDelay) {
+    return absl::OkStatus();
+  }
+  const std::vector<int>& ranks =
+      blame.silent_ranks.empty() ? blame.ranks : blame.silent_ranks;
+  const bool is_one = ranks.size() == 1;
   const std::string what =
-      !missing.empty()
-          ? absl::StrCat(NameList(missing),
-                         missing.size() == 1 ? " has" : " have", " not arrived")
-          : absl::StrCat("all ranks have arrived, and ", NameList(awaited),
-                         awaited.size() == 1 ? " does" : " do", " not go on");
+      blame.have_arrived
+          ? absl::StrCat("all ranks have arrived, and ", NameList(ranks),
+                         is_one ? " does" : " do", " not go on")
+          : absl::StrCat(NameList(ranks), is_one ? " has" : " have",
+                         " not arrived");
   return Dress(absl::StatusCode::kDeadlineExceeded,
                absl::StrCat("waited ", absl::FormatDuration(call_->timeout),
                             ": ", what));

@@ -81,6 +81,9 @@ class LaneGroup {
     bool is_half_closed = false;
     // The latest collective that the other end is known to have reached.
     std::atomic<uint64_t> arrived_sequence{0};
+    // The collective in which the other end has said that it waits, and from
+    // which it has sent nothing since. 0: none.
+    uint64_t waiting_sequence = 0;
 
     // The transfer at which this end of the lane is, as an index into the
     // plan's, and how many of its elements are done.
@@ -123,12 +126,23 @@ class LaneGroup {
   absl::Status Idle(absl::Time idle_since);
   absl::Status Sleep(absl::Time until);
   absl::Status LookForAborts();
-  void AnnounceArrival();
+  void AnnounceWait();
 
   // `status` is how `peer`'s lane ended. Not OK when this call needs it.
   absl::Status HandleLoss(int peer, const absl::Status& status);
   bool IsNeeded(int peer) const;
-  absl::Status Expired() const;
+  // Not OK once the deadline has passed and it is known who is to blame.
+  absl::Status CheckDeadline(absl::Time now) const;
+  // The ranks without which this call does not go on: those that have not
+  // arrived, or else those that a transfer is due from or to.
+  struct Blame {
+    bool have_arrived = false;
+    std::vector<int> ranks;
+    // Of `ranks`, those that have not said that they wait for others
+    // themselves.
+    std::vector<int> silent_ranks;
+  };
+  Blame FindBlame() const;
   // Says which call it was, on which rank.
   absl::Status Dress(absl::StatusCode code, absl::string_view what) const;
   std::vector<int> MissingRanks() const;
@@ -150,8 +164,10 @@ class LaneGroup {
   uint64_t sequence_ = 0;
   absl::Time start_time_;
   absl::Time deadline_;
+  // When to tell the others that this rank waits. Put off by every frame of
+  // data, and infinite once they have been told.
   absl::Time announce_time_;
-  bool has_announced_ = false;
+  absl::Duration announce_delay_;
   size_t sends_left_ = 0;
   size_t receives_left_ = 0;
   // Up to where the values of each receive have come.
