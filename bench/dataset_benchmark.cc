@@ -91,7 +91,7 @@ int Main(int argc, char** argv) {
                                         .Repeat()
                                         .Batch(kBatchSize));
   if (argc > 1) {
-    const Dataset mnist = Mnist(argv[1], Split::kTrain);
+    const Dataset mnist = Mnist(argv[1], DatasetSplit::kTrain);
     Measure("MNIST files (uint8 scaled to float), shuffled",
             mnist.Shuffle(kExampleCount).Repeat().Batch(kBatchSize));
   }

@@ -36,10 +36,10 @@ absl::Status Train(Task& task) {
   const int64_t batch_size =
       kBatchSizePerReplica * strategy->num_replicas_in_sync();
   const std::string data_dir = task.flag("data_dir");
-  const Dataset train = Mnist(data_dir, Split::kTrain)
+  const Dataset train = Mnist(data_dir, DatasetSplit::kTrain)
                             .Shuffle(60'000, {.seed = 7})
                             .Batch(batch_size);
-  const Dataset test = Mnist(data_dir, Split::kTest).Batch(batch_size);
+  const Dataset test = Mnist(data_dir, DatasetSplit::kTest).Batch(batch_size);
   const Verbosity verbose =
       strategy->is_chief() ? Verbosity::kAuto : Verbosity::kSilent;
   RETURN_IF_ERROR(model.Fit(train, {.epochs = 2, .verbose = verbose}).status());

@@ -51,8 +51,9 @@ Dataset IdxPairFiles(const std::vector<std::string>& image_patterns,
   return Dataset(MakeIdx(*std::move(images), *std::move(labels), options));
 }
 
-Dataset Mnist(absl::string_view directory, Split split) {
-  const absl::string_view prefix = split == Split::kTrain ? "train" : "t10k";
+Dataset Mnist(absl::string_view directory, DatasetSplit split) {
+  const absl::string_view prefix =
+      split == DatasetSplit::kTrain ? "train" : "t10k";
   return IdxPair(
       FindFile(directory, absl::StrCat(prefix, "-images-idx3-ubyte")),
       FindFile(directory, absl::StrCat(prefix, "-labels-idx1-ubyte")),

@@ -47,11 +47,11 @@ Dataset IdxPairFiles(const std::vector<std::string>& image_patterns,
                      const std::vector<std::string>& label_patterns,
                      const IdxOptions& options = {});
 
-enum class Split { kTrain, kTest };
+enum class DatasetSplit { kTrain, kTest };
 
 // The handwritten digits of MNIST, {float32[28,28] in [0, 1], int64[]}, from
 // the four files of the original distribution in `directory`, gzip or not.
-Dataset Mnist(absl::string_view directory, Split split);
+Dataset Mnist(absl::string_view directory, DatasetSplit split);
 
 struct CsvColumn {
   std::string name;

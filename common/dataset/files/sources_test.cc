@@ -186,12 +186,12 @@ TEST(Mnist, PairsImagesWithLabels) {
   WriteCompressed("train-images-idx3-ubyte.gz",
                   IdxHeader(8, {2, 1, 1}) + "\xff\x33");
   WriteFile("train-labels-idx1-ubyte", IdxHeader(8, {2}) + "\x07\x09");
-  const auto elements = Elements(Mnist(directory, Split::kTrain));
+  const auto elements = Elements(Mnist(directory, DatasetSplit::kTrain));
   ASSERT_THAT(elements, SizeIs(2));
   EXPECT_EQ(elements[0][0].flat<float>()[0], 1);
   EXPECT_FLOAT_EQ(elements[1][0].flat<float>()[0], 0.2);
   EXPECT_EQ(elements[1][1].scalar<int64_t>(), 9);
-  EXPECT_THAT(Mnist(directory, Split::kTest).status(),
+  EXPECT_THAT(Mnist(directory, DatasetSplit::kTest).status(),
               StatusIs(absl::StatusCode::kNotFound,
                        HasSubstr("t10k-images-idx3-ubyte")));
   WriteFile("short-labels", IdxHeader(8, {1}) + "\x07");

@@ -73,8 +73,8 @@ absl::StatusOr<Dataset> BuildSource(const JobData& data, uint64_t seed) {
     case JobData::kMnist:
       return Mnist(data.mnist().directory(),
                    data.mnist().split() == JobData::Mnist::TEST
-                       ? Split::kTest
-                       : Split::kTrain);
+                       ? DatasetSplit::kTest
+                       : DatasetSplit::kTrain);
     case JobData::kImageFolder:
       if (data.image_folder().shuffle() &&
           (data.has_skip() || data.has_take())) {

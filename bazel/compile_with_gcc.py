@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Checks that gcc compiles every source file, without making objects.
+
+    bazel/compile_with_gcc.py [FOLDER ...]     all folders if none is named
+
+The sources of a folder are compiled as one unit, because most of the time goes
+into headers that they share; so are its tests. Where two files of a folder use
+one name for different things, each file is compiled alone. A unit that compiled
+before and whose files have not changed since is skipped. The last line is
+"N units compile with gcc, N do not".
+
+`bazel build --config=gcc TARGET` makes objects and executables.
+"""
+
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CACHE = pathlib.Path.home() / ".cache" / "muster" / "gcc"
+COMPILER = [
+    "g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-DNDEBUG",
+    # Designated initializers leave the rest at its default, on purpose.
+    "-Wno-missing-field-initializers",
+]
+
+
+def sources_by_unit(folders):
+    """Units as (name, files): a folder's sources, and a folder's tests."""
+    listed = subprocess.run(["git", "ls-files", "*.cc"], cwd=ROOT, check=True,
+                            capture_output=True, text=True).stdout.split()
+    units = {}
+    for path in listed:
+        folder = os.path.dirname(path)
+        if path.startswith("third_party/"):
+            continue
+        if folders and not any(f"{folder}/".startswith(f"{f.rstrip('/')}/")
+                               for f in folders):
+            continue
+        # A program has a main() of its own.
+        is_program = "\nint main(" in (ROOT / path).read_text()
+        kind = path if is_program else "tests" if path.endswith("_test.cc") else "sources"
+        units.setdefault((folder, kind), []).append(path)
+    return [(folder if kind == "sources" else f"{folder} ({kind})", files)
+            for (folder, kind), files in sorted(units.items())]
+
+
+def generate_messages(out):
+    for proto in sorted(ROOT.glob("proto/*.proto")):
+        subprocess.run(["protoc", "-I.", f"--cpp_out={out}", f"--grpc_out={out}",
+                        "--plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin",
+                        f"proto/{proto.name}"], cwd=ROOT, check=True)
+
+
+def digest(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
+
+def record_of(files):
+    key = hashlib.sha256("\n".join([*COMPILER, *files]).encode()).hexdigest()
+    return CACHE / key
+
+
+def is_unchanged(record, generated):
+    try:
+        known = json.loads(record.read_text())
+        return all(digest(path.replace("GENERATED", generated, 1)) == value
+                   for path, value in known.items())
+    except (OSError, ValueError):
+        return False
+
+
+def compile_files(files, generated):
+    """The compiler's complaints, or None if it has none."""
+    record = record_of(files)
+    if is_unchanged(record, generated):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        unit = pathlib.Path(folder) / "unit.cc"
+        unit.write_text("".join(f'#include "{ROOT / path}"\n' for path in files))
+        dependencies = pathlib.Path(folder) / "unit.d"
+        done = subprocess.run(
+            [*COMPILER, "-iquote", ROOT, "-isystem", generated, "-iquote", generated,
+             "-MMD", "-MF", dependencies, unit],
+            cwd=ROOT, capture_output=True, text=True)
+        if done.returncode != 0:
+            return done.stderr
+        paths = dependencies.read_text().replace("\\\n", " ").split()[1:]
+        used = {str(path).replace(generated, "GENERATED", 1): digest(path)
+                for path in paths if path != str(unit)}
+    CACHE.mkdir(parents=True, exist_ok=True)
+    record.write_text(json.dumps(used))
+    return None
+
+
+def compile_unit(unit, generated):
+    name, files = unit
+    complaints = compile_files(files, generated)
+    if complaints and len(files) > 1:
+        alone = [compile_files([path], generated) for path in files]
+        complaints = "".join(text for text in alone if text)
+    print(f"{'gcc refuses' if complaints else 'compiled'}: {name}", flush=True)
+    return complaints
+
+
+def main():
+    units = sources_by_unit(sys.argv[1:])
+    # The dearest units first, so that none of them is left for the end.
+    units.sort(key=lambda unit: -len(unit[1]))
+    with tempfile.TemporaryDirectory() as generated, \
+            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        generate_messages(generated)
+        complaints = list(pool.map(lambda unit: compile_unit(unit, generated), units))
+    failed = [text for text in complaints if text]
+    sys.stderr.write("".join(failed))
+    print(f"{len(units) - len(failed)} units compile with gcc, {len(failed)} do not")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
