@@ -51,7 +51,10 @@ enum class Split { kTrain, kTest };
 
 // The handwritten digits of MNIST, {float32[28,28] in [0, 1], int64[]}, from
 // the four files of the original distribution in `directory`, gzip or not.
-Dataset Mnist(absl::string_view directory, Split split);
+//
+// `enum Split`, because the op Split() of common/compute/ops hides the type's
+// name where both headers are included.
+Dataset Mnist(absl::string_view directory, enum Split split);
 
 struct CsvColumn {
   std::string name;
