@@ -1,7 +1,8 @@
-"""What README.md prints is what the tests run.
+"""Checks README.md and the other documents against the source tree.
 
-A block that stands behind `<!-- the text of FILE -->` has to be FILE, letter for
-letter; other tests run these files. Links have to lead somewhere.
+A block after `<!-- the text of FILE -->` must equal FILE, which other tests run.
+Relative links and their anchors must resolve. Flags and paths named in README.md
+must exist.
 """
 
 import os
@@ -11,11 +12,47 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))))
 QUOTED = re.compile(r"<!-- the text of (\S+) -->\n```\w*\n(.*?)```", re.DOTALL)
+LINK = re.compile(r"\]\(([^)]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+FLAG = re.compile(r"(?<![\w-])--([a-z]\w*)")
+DEFINED_FLAG = re.compile(r"ABSL_FLAG\(\s*[^\n]+?,\s*(\w+),")
+PATH = re.compile(r"`([\w./]+/[\w.]*)`|bazel-bin/([\w/]+)")
+
+# Flags of other programs that README.md names, and flags without ABSL_FLAG.
+OTHER_FLAGS = {"config", "help", "logdir", "set"}
 
 
 def read(path):
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
         return file.read()
+
+
+def pages():
+    found = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md"]
+    for folder, _, names in os.walk(os.path.join(ROOT, "docs")):
+        found += [os.path.relpath(os.path.join(folder, name), ROOT)
+                  for name in names if name.endswith(".md")]
+    return found
+
+
+def anchors(text):
+    """The anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+            for heading in headings}
+
+
+def defined_flags():
+    flags = set(OTHER_FLAGS)
+    for folder, _, names in os.walk(ROOT):
+        if "/bazel-" in folder or "/.git" in folder:
+            continue
+        for name in names:
+            if name.endswith(".cc") and not name.endswith("_test.cc"):
+                flags.update(DEFINED_FLAG.findall(
+                    read(os.path.join(folder, name))))
+    flags.update(FLAG.findall(read("quickstart.sh")))
+    return flags
 
 
 class ReadmeTest(unittest.TestCase):
@@ -28,15 +65,46 @@ class ReadmeTest(unittest.TestCase):
         for path, text in quoted:
             self.assertEqual(text, read(path), path)
 
-    def test_links_of_all_pages_lead_somewhere(self):
-        pages = ["README.md"]
-        for folder, _, names in os.walk(os.path.join(ROOT, "docs")):
-            pages += [os.path.relpath(os.path.join(folder, name), ROOT)
-                      for name in names if name.endswith(".md")]
-        for page in pages:
-            for target in re.findall(r"\]\(([^)#:]+)\)", read(page)):
-                path = os.path.join(ROOT, os.path.dirname(page), target)
-                self.assertTrue(os.path.exists(path), f"{page}: {target}")
+    def test_links_of_all_pages_resolve(self):
+        for page in pages():
+            for target in LINK.findall(read(page)):
+                if "://" in target:
+                    continue
+                path, _, anchor = target.partition("#")
+                path = os.path.normpath(
+                    os.path.join(os.path.dirname(page), path)) if path else page
+                self.assertTrue(os.path.exists(os.path.join(ROOT, path)),
+                                f"{page}: {target}")
+                if anchor:
+                    self.assertIn(anchor, anchors(read(path)),
+                                  f"{page}: {target}")
+
+    def test_flags_of_readme_exist(self):
+        flags = defined_flags()
+        self.assertIn("job", flags)
+        unknown = [flag for flag in FLAG.findall(read("README.md"))
+                   if flag not in flags]
+        self.assertFalse(unknown)
+
+    def test_paths_of_readme_exist(self):
+        for path, binary in PATH.findall(read("README.md")):
+            if binary:  # A target: its folder has a BUILD file.
+                path = os.path.dirname(binary) + "/BUILD.bazel"
+            if path.startswith("run/"):
+                continue
+            self.assertTrue(os.path.exists(os.path.join(ROOT, path)), path)
+
+    def test_the_checks_find_what_they_look_for(self):
+        self.assertEqual(anchors("# Job `file`, again\n```\n# no\n```\n"),
+                         {"job-file-again"})
+        self.assertEqual(FLAG.findall("a --job=x --no_such `--b` x--c ---d"),
+                         ["job", "no_such", "b"])
+        self.assertEqual(
+            DEFINED_FLAG.findall("ABSL_FLAG(\n    std::string, a_b, \"\","
+                                 "ABSL_FLAG(absl::optional<int>, c, 1,"),
+            ["a_b", "c"])
+        self.assertEqual(PATH.findall("`a/b.h` `c` bazel-bin/d/e"),
+                         [("a/b.h", ""), ("", "d/e")])
 
 
 if __name__ == "__main__":

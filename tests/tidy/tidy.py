@@ -1,7 +1,7 @@
 """The rules of the source tree that a machine can check.
 
-Every rule is a function from a file to complaints, each saying what is wrong
-and where. tidy_test.py tries the rules and then turns them on the tree.
+Every rule is a function from a file to complaints, each of which says what is
+wrong and where. tidy_test.py tests the rules and then applies them to the tree.
 """
 
 import os
@@ -28,6 +28,51 @@ BANNED = [
      r"registry\.npmjs\.org|crates\.io|proxy\.golang\.org)\b",
      "the build takes packages from apt and names no host"),
 ]
+
+# Words that readers of this field would not expect, with what to write instead.
+# docs/style.md lists them for people.
+TERMS = [
+    (r"anew", "again, from the beginning"),
+    (r"deal(s|t|ing)? out|dealt-out", "distribute, assign"),
+    (r"doors?", "admission check"),
+    (r"farewells?", "leave message"),
+    (r"fed", "dispatched"),
+    (r"for ever", "indefinitely, forever"),
+    (r"foretells?|foretold", "predict"),
+    (r"giv(e|es|ing) back|gave back|given back", "return"),
+    (r"held against", "compared with"),
+    (r"house", "code, source tree"),
+    (r"how-manieth", "index, sequence number"),
+    (r"kin", "related, other"),
+    (r"(lost|loses) its mind", "is inconsistent"),
+    (r"makes? no sense", "is invalid"),
+    (r"meet|meets|meeting|met by", "rendezvous, connect"),
+    (r"mend(s|ed|ing)?", "fix"),
+    (r"minted|mints?", "generate"),
+    (r"namesakes?", "duplicate task"),
+    (r"nobody's|somebody's|somebody else's", "name the owner"),
+    (r"obey(s|ed|ing)?", "handle"),
+    (r"of one mind", "agree"),
+    (r"of one's own|on one's own", "custom"),
+    (r"parting", "leaving"),
+    (r"scribbl(e|es|ing)", "overwrite"),
+    (r"strangers?", "unrelated process"),
+    (r"struck|strikes?|striking", "inject"),
+    (r"cuts?(?! off)|cutting(?! off)", "split, slice, truncate; snapshot"),
+]
+_TERM_PATTERNS = [(re.compile(rf"(?<![\w-])(?:{words})(?![\w-])", re.IGNORECASE),
+                   instead) for words, instead in TERMS]
+
+# What has been cleaned: files, and folders, which end with a slash. It grows.
+TERMS_PATHS = (
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "bench/README.md",
+    "docs/",
+)
+# The list itself.
+TERMS_EXEMPT = ("docs/style.md",)
 
 SLEEPS = re.compile(
     r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep)\b|\bsleep\(\d")
@@ -96,6 +141,49 @@ def banned_words(path, text):
                 yield f'{path}:{number}: "{match.group()}": {instead}'
 
 
+# A literal or a comment, whichever begins first.
+_CPP_PROSE = re.compile(
+    r'R"([^(\s]*)\((?P<raw>.*?)\)\1"|"(?P<literal>(?:\\.|[^"\\\n])*)"|'
+    r"(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'|//(?P<line>[^\n]*)|"
+    r"/\*(?P<block>.*?)\*/", re.DOTALL)
+_MARKDOWN_CODE = re.compile(r"^```.*?^```|`[^`]*`", re.DOTALL | re.MULTILINE)
+_HASH_COMMENT = re.compile(r"(?:^|\s)#[^\n]*")
+_INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)
+
+
+def prose(path, text):
+    """The comments, messages and paragraphs of a file, each with its line."""
+    if path.endswith(".md"):
+        code_free = _MARKDOWN_CODE.sub(
+            lambda match: "\n" * match.group().count("\n"), text)
+        for number, line in enumerate(code_free.split("\n"), 1):
+            yield number, line
+        return
+    if path.endswith(CPP_SUFFIXES + (".proto",)):
+        text = _INCLUDE.sub("", text)
+        for match in _CPP_PROSE.finditer(text):
+            kind = match.lastgroup
+            if kind is not None and match.group(kind):
+                first = text.count("\n", 0, match.start(kind)) + 1
+                for i, line in enumerate(match.group(kind).split("\n")):
+                    yield first + i, line
+        return
+    for match in _HASH_COMMENT.finditer(text):
+        yield text.count("\n", 0, match.end()) + 1, match.group()
+
+
+def unusual_terms(path, text):
+    """Of paths that have been cleaned."""
+    if not path.startswith(TERMS_PATHS) or path in TERMS_EXEMPT:
+        return
+    for number, words in prose(path, text):
+        for pattern, instead in _TERM_PATTERNS:
+            match = pattern.search(words)
+            if match:
+                yield (f'{path}:{number}: "{match.group()}" is not our term: '
+                       f"{instead}; see docs/style.md")
+
+
 def sleeps_in_tests(path, text):
     is_test = path.startswith("tests/") or path.endswith("_test.cc")
     if not is_test or not path.endswith(CPP_SUFFIXES):
@@ -124,7 +212,7 @@ def line_length(path, text):
 
 
 FILE_RULES = [length_of_file, length_of_functions, header_guard, banned_words,
-              sleeps_in_tests, default_visibility, line_length]
+              unusual_terms, sleeps_in_tests, default_visibility, line_length]
 
 
 def layout(root, paths):

@@ -1,4 +1,4 @@
-"""Tries each rule on what it is there to find, and then all on the tree."""
+"""Tests each rule on what it must find, and then applies all to the tree."""
 
 import os
 import tempfile
@@ -52,6 +52,50 @@ class RulesTest(unittest.TestCase):
         for text in ("an issue of style", "../shared/data/mnist", "network/home",
                      "the root/", "shared/memory.h"):
             self.assertFalse(self.complaints(rule, "a.cc", text), text)
+
+    def test_terms(self):
+        rule = tidy.unusual_terms
+
+        def found(path, text):
+            return [int(complaint.split(":")[1])
+                    for complaint in self.complaints(rule, path, text)]
+
+        page = "docs/a.md"
+        self.assertEqual(found(page, "one\n\nThey are of one mind.\n"), [3])
+        self.assertEqual(found(page, "The Farewell, and its kin"), [1, 1])
+        self.assertEqual(found(page, "```\nfarewell\n```\nmended"), [4])
+        self.assertEqual(found(page, "`farewell.h`, `class\nDoor` and mend"), [2])
+        for text in ("kindly", "outdoor", "a federation", "door_", "cut off",
+                     "short-cut", "recommend"):
+            self.assertEqual(found(page, text), [], text)
+        # Only what has been cleaned, and not the list itself.
+        self.assertEqual(found("unclean/a.md", "farewell"), [])
+        self.assertEqual(found("docs/style.md", "farewell"), [])
+
+    def test_prose_is_told_from_code(self):
+        def prose(path, text):
+            return [(number, words.strip())
+                    for number, words in tidy.prose(path, text)]
+
+        self.assertEqual(
+            prose("a.cc", '#include "door.h"\nint door;  // One.\n'
+                          'F("two // still", \'"\');\n/* three\nfour */\n'
+                          'R"(five\nsix)"; x = 1\'000;  // Seven.\n'),
+            [(2, "One."), (3, "two // still"), (4, "three"), (5, "four"),
+             (6, "five"), (7, "six"), (7, "Seven.")])
+        self.assertEqual(prose("a.sh", "a=$#\n# One.\nb  # Two."),
+                         [(2, "# One."), (3, "# Two.")])
+
+    def test_terms_are_documented(self):
+        root = os.path.realpath(os.path.join(
+            os.path.dirname(os.path.realpath(tidy.__file__)), "..", ".."))
+        with open(os.path.join(root, "docs", "style.md")) as file:
+            style = file.read()
+        listed = style.split("## Terms to avoid")[1].split("## Glossary")[0]
+        rows = "\n".join(row.split("|")[1] for row in listed.split("\n")
+                         if row.startswith("|"))
+        for words, _ in tidy.TERMS:
+            self.assertRegex(rows, f"(?i){words}")
 
     def test_sleeps(self):
         rule = tidy.sleeps_in_tests

@@ -5,8 +5,9 @@
 
 namespace muster {
 
-// Calls of operator new in this process so far. Linking this library replaces
-// operator new by one that counts: for tests and benchmarks of what allocates.
+// Returns the number of calls of operator new in this process so far. Linking
+// this library replaces operator new with a counting one. For tests and
+// benchmarks of allocations.
 int64_t AllocationCount();
 
 }  // namespace muster

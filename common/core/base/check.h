@@ -6,9 +6,8 @@
 
 #include "absl/base/optimization.h"
 
-// For mistakes of ours only: a condition that no input, peer or file can make
-// false. Everything that comes from outside is answered with a Status.
-// Stays on in release builds.
+// For bugs in Muster only: a condition that no input, peer or file can make
+// false. Invalid input is reported with a Status. Enabled in release builds.
 #define MUSTER_CHECK(condition)                                             \
   do {                                                                      \
     if (ABSL_PREDICT_FALSE(!(condition))) {                                 \

@@ -36,8 +36,8 @@ absl::Time SimulatedClock::Now() {
 bool SimulatedClock::AwaitWithDeadline(absl::Mutex* mutex,
                                        const absl::Condition& condition,
                                        absl::Time deadline) {
-  // The caller's mutex knows nothing of this clock, so simulated time is looked
-  // at again every real millisecond.
+  // Advance() cannot signal the caller's mutex, so simulated time is checked
+  // again every real millisecond.
   constexpr absl::Duration kPollInterval = absl::Milliseconds(1);
   while (Now() < deadline) {
     if (mutex->AwaitWithTimeout(condition, kPollInterval)) return true;

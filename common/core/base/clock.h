@@ -7,19 +7,19 @@
 
 namespace muster {
 
-// The seam through which everything that waits learns the time, so that tests
-// and simulations can own it.
+// The source of time for all code that waits, so that tests and simulations can
+// replace it.
 //
 // Thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;
 
-  // Never goes back. Its zero has no meaning beyond this process.
+  // Monotonic. The origin has no meaning outside this process.
   virtual absl::Time Now() = 0;
 
-  // Waits until `condition` holds or Now() reaches `deadline`, and returns
-  // whether `condition` holds. `mutex` is held by the caller, released while
+  // Blocks until `condition` holds or Now() reaches `deadline`. Returns whether
+  // `condition` holds. The caller holds `mutex`, which is released while
   // waiting and held again on return, as in absl::Mutex::AwaitWithDeadline.
   virtual bool AwaitWithDeadline(absl::Mutex* mutex,
                                  const absl::Condition& condition,
@@ -30,8 +30,8 @@ class Clock {
   static Clock* Real();
 };
 
-// Time that moves only when told to. Waiters wake when their condition comes
-// true or when Advance() passes their deadline.
+// Simulated time, which moves only when Advance() is called. Waiters wake up
+// when their condition becomes true or Advance() passes their deadline.
 class SimulatedClock final : public Clock {
  public:
   absl::Time Now() override;

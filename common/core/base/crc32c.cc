@@ -14,7 +14,7 @@ constexpr uint32_t kReflectedPolynomial = 0x82f63b78;
 
 using ByteTable = std::array<uint32_t, 256>;
 
-// tables[k][b]: what byte b does to the checksum k bytes later.
+// tables[k][b]: the effect of byte b on the checksum k bytes later.
 constexpr std::array<ByteTable, 8> MakeTables() {
   std::array<ByteTable, 8> tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -41,7 +41,7 @@ uint64_t LoadWord(const uint8_t* data) {
   return word;
 }
 
-// Both of these work on the bare remainder: neither end is inverted.
+// Both of these work on the plain remainder: neither end is inverted.
 uint32_t RemainderByTable(uint32_t crc, const uint8_t* data, size_t size) {
   for (; size >= 8; data += 8, size -= 8) {
     const uint64_t word = LoadWord(data) ^ crc;
@@ -56,11 +56,13 @@ uint32_t RemainderByTable(uint32_t crc, const uint8_t* data, size_t size) {
 
 #if defined(__x86_64__)
 
-// The instruction takes three cycles and one can start in each, so three lanes
-// run beside each other and are joined after this many bytes.
+// The instruction has a latency of three cycles and a throughput of one per
+// cycle, so three streams run in parallel and are combined after this many
+// bytes.
 constexpr size_t kLaneBytes = 1360;
 
-// What kLaneBytes zeros do to a remainder: linear, so a table for each byte.
+// The effect of kLaneBytes zeros on a remainder. It is linear, so there is one
+// table per byte.
 std::array<ByteTable, 4> MakeLaneShift() {
   static constexpr uint8_t kZeros[kLaneBytes] = {};
   std::array<ByteTable, 4> shift{};

@@ -10,10 +10,10 @@
 namespace muster {
 namespace {
 
-// Names longer than this are data, not slips of a finger.
+// Longer names are data, not typing errors.
 constexpr size_t kNameLengthMax = 64;
 
-// Insertions, deletions, substitutions and swaps of neighbours.
+// Insertions, deletions, substitutions and transpositions of adjacent letters.
 int EditDistance(absl::string_view a, absl::string_view b) {
   const size_t columns = b.size() + 1;
   std::vector<int> cost((a.size() + 1) * columns);
@@ -45,7 +45,7 @@ std::string DidYouMean(absl::string_view came,
   if (came.size() > kNameLengthMax) return "";
   const std::string lower = absl::AsciiStrToLower(came);
   absl::string_view best;
-  // A short name is turned into any other by two slips, so it gets fewer.
+  // Two edits turn a short name into any other, so fewer are allowed.
   int best_distance = std::min<int>(3, static_cast<int>(came.size() + 1) / 2);
   for (absl::string_view candidate : candidates) {
     if (candidate == came) continue;

@@ -8,9 +8,9 @@
 
 namespace muster {
 
-// The end of an error about an unknown name: `; did you mean "worker"?` when
-// one of `candidates` is close to `came` (two slips at most, upper and lower
-// case alike), and nothing otherwise.
+// Returns the end of an error message about an unknown name: `; did you mean
+// "worker"?` if one of `candidates` is close to `came` (at most two edits,
+// ignoring case), and "" otherwise.
 std::string DidYouMean(absl::string_view came,
                        absl::Span<const absl::string_view> candidates);
 

@@ -35,7 +35,7 @@ absl::string_view BaseName(absl::string_view path) {
 void WriteAll(absl::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
-    if (written <= 0) return;  // Nowhere left to complain.
+    if (written <= 0) return;  // There is nowhere to report it.
     text.remove_prefix(written);
   }
 }

@@ -6,15 +6,15 @@
 
 #include "absl/strings/string_view.h"
 
-// Log lines on standard error: LOG(INFO) << "...", LOG(WARNING), LOG(ERROR).
-// Debian's Abseil has no absl/log; this is the same spelling with less behind
-// it. Whole lines are written at once, so processes that share a terminal do
-// not cut into each other.
+// Writes log lines to standard error: LOG(INFO) << "...", LOG(WARNING),
+// LOG(ERROR). Debian's Abseil has no absl/log; this uses the same syntax. Each
+// line is written at once, so the lines of processes that share a terminal do
+// not interleave.
 namespace muster {
 
 enum class LogSeverity { kInfo, kWarning, kError };
 
-// What every later line of this process begins with, for example "worker 1".
+// Sets the prefix of every later line of this process, for example "worker 1".
 void SetLogPrefix(absl::string_view prefix);
 
 // Lines below `severity` are dropped. The default is kInfo.

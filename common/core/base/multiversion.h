@@ -2,23 +2,23 @@
 #define COMMON_CORE_BASE_MULTIVERSION_H_
 
 // MUSTER_MULTIVERSION before the definition of a function compiles it once for
-// each width of vector there is; the first call picks what the machine has.
+// each vector width; the first call selects the widest that the machine has.
 // For plain loops over arrays that the compiler vectorizes:
 //
 //   MUSTER_MULTIVERSION void AddFloats(int64_t count, const float* a, float*
 //   b);
 //
-// The function is neither a template nor inline, and its name occurs once in
-// the program, even in an unnamed namespace: clang exports the code that
-// chooses. Helpers that it calls are compiled with it when they are inlined
-// (ABSL_ATTRIBUTE_ALWAYS_INLINE), and only then.
+// The function is neither a template nor inline, and its name is unique in the
+// program, even in an unnamed namespace: clang exports the resolver. Functions
+// that it calls are compiled for the same width only if they are inlined
+// (ABSL_ATTRIBUTE_ALWAYS_INLINE).
 //
-// The wide versions may contract a * b + c, which rounds once in place of
-// twice: where bits have to agree between machines, compile with
+// The wide versions may contract a * b + c, which rounds once instead of twice.
+// If results must be bit-identical between machines, compile with
 // -ffp-contract=off.
 //
-// Empty where the loader cannot choose (other processors) and under sanitizers,
-// whose runtime is not up yet when it does.
+// Empty where the loader cannot select a version (other processors), and under
+// sanitizers, whose runtime is not initialized yet at that time.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MUSTER_MULTIVERSION
 #elif defined(__has_feature)

@@ -36,7 +36,7 @@ std::array<uint32_t, 4> Philox(uint64_t key, uint64_t position,
 }
 
 uint64_t FoldIn(uint64_t key, uint64_t data) {
-  // The high half of the position keeps derived keys apart from drawn numbers.
+  // The high half of the position separates derived keys from drawn numbers.
   const std::array<uint32_t, 4> words = Philox(key, data, ~uint64_t{0});
   return uint64_t{words[1]} << 32 | words[0];
 }
@@ -62,7 +62,7 @@ uint64_t RandomStream::Next64() {
 }
 
 uint64_t RandomStream::Below(uint64_t bound) {
-  // Values under `rejected` would make some remainders likelier than others.
+  // Values below `rejected` would make some remainders more likely than others.
   const uint64_t rejected = -bound % bound;
   while (true) {
     const uint64_t value = Next64();

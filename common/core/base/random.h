@@ -9,17 +9,17 @@
 // Random numbers that are a pure function of a key and a position.
 //
 // Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-// SC 2011): the n-th number of a stream costs the same as the first, so a shard
-// draws just its own slice, a retried step draws what the first attempt drew,
-// and the result does not depend on how work was divided.
+// SC 2011): the n-th number of a stream costs the same as the first. A shard
+// therefore draws only its own slice, a retried step draws the same numbers as
+// the first attempt, and results do not depend on how work was divided.
 namespace muster {
 
-// Four independent 32-bit words at `position` of the stream named by `key`.
+// Returns four independent 32-bit words at `position` of the stream `key`.
 std::array<uint32_t, 4> Philox(uint64_t key, uint64_t position,
                                uint64_t position_high = 0);
 
-// A new key from a key and data: streams derived with different data are
-// independent. Use for (seed, layer), (seed, epoch), (seed, worker).
+// Derives a new key. Streams derived with different data are independent. Use
+// it for (seed, layer), (seed, epoch), (seed, worker).
 uint64_t FoldIn(uint64_t key, uint64_t data);
 uint64_t FoldIn(uint64_t key, absl::string_view data);
 
@@ -29,8 +29,8 @@ inline float UnitFloat(uint32_t bits) { return (bits >> 8) * 0x1.0p-24f; }
 // Two independent standard normal numbers (Box-Muller).
 std::array<float, 2> UnitNormals(uint32_t bits0, uint32_t bits1);
 
-// Reads one stream in order. Cheap to copy; a copy goes on from the same place,
-// and position() restores it. Not thread-safe.
+// Reads one stream in order. Cheap to copy; a copy continues at the same
+// position, and position() restores it. Not thread-safe.
 class RandomStream {
  public:
   explicit RandomStream(uint64_t key, uint64_t position = 0)
@@ -48,7 +48,8 @@ class RandomStream {
   uint64_t position_;
 };
 
-// From the operating system: incarnations and job ids, never training.
+// Returns a number from the operating system. For incarnations and job ids,
+// never for training.
 uint64_t RandomIdentity();
 
 }  // namespace muster

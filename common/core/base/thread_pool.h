@@ -14,14 +14,14 @@
 
 namespace muster {
 
-// A fixed number of threads that run what they are given, first come first
-// served. Thread-safe.
+// A fixed number of threads that run tasks in first-in, first-out order.
+// Thread-safe.
 class ThreadPool {
  public:
-  // `name` shows in debuggers; at most 15 characters are kept.
+  // `name` is shown in debuggers; at most 15 characters are kept.
   ThreadPool(const std::string& name, int thread_count);
 
-  // Runs everything already scheduled, then joins the threads.
+  // Runs all scheduled tasks, then joins the threads.
   ~ThreadPool();
 
   ThreadPool(const ThreadPool&) = delete;
@@ -29,9 +29,9 @@ class ThreadPool {
 
   void Schedule(absl::AnyInvocable<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Calls body(begin, end) over pieces of [0, count) of at least `grain`
-  // elements, on the pool and on the calling thread, and returns when all are
-  // done. `body` must not wait for other work of this pool.
+  // Calls body(begin, end) on slices of [0, count) of at least `grain`
+  // elements, on the pool and on the calling thread. Returns when all are done.
+  // `body` must not wait for other work of this pool.
   void ParallelFor(int64_t count, int64_t grain,
                    absl::FunctionRef<void(int64_t begin, int64_t end)> body)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -31,8 +31,8 @@ using Attribute = std::variant<int64_t, double, bool, std::string,
 // The constant arguments of an operation, by name. Ordered, so that printing
 // and encoding are deterministic.
 //
-// The readers return kInvalidArgument naming the attribute when it is absent or
-// of another kind: attributes arrive over the wire.
+// The readers return kInvalidArgument, naming the attribute, if it is absent or
+// of another kind: attributes are received over the network.
 class Attributes {
  public:
   using Map = std::map<std::string, Attribute, std::less<>>;
@@ -51,8 +51,8 @@ class Attributes {
   template <typename T>
   absl::StatusOr<T> Get(absl::string_view name) const;
 
-  // `fallback` when absent. The kind of a present attribute was checked by the
-  // operation's schema.
+  // Returns `fallback` if absent. The operation's schema has checked the kind
+  // of an attribute that is present.
   template <typename T>
   T GetOr(absl::string_view name, T fallback) const;
 
@@ -66,7 +66,7 @@ class Attributes {
 std::string AttributeToString(const Attribute& attribute);
 
 proto::AttributeValue EncodeAttribute(const Attribute& attribute);
-//   kInvalidArgument  no kind is set, or a dtype, shape or tensor is bad
+//   kInvalidArgument  no kind is set, or a dtype, shape or tensor is invalid
 absl::StatusOr<Attribute> DecodeAttribute(const proto::AttributeValue& value);
 
 namespace internal {

@@ -10,8 +10,8 @@ namespace {
 // The size of a large page on the processors we know.
 constexpr size_t kLargePageBytes = 2 << 20;
 
-// Walking through many small pages costs a step of training several percent,
-// more so in a virtual machine, where each has to be looked up twice.
+// Many small pages slow a training step by several percent, and more in a
+// virtual machine, where each address is translated twice.
 bool WantsLargePages(size_t size_bytes) {
   return size_bytes >= 2 * kLargePageBytes;
 }
@@ -25,7 +25,7 @@ std::align_val_t AlignmentOf(size_t size_bytes) {
 
 std::shared_ptr<Buffer> Buffer::Allocate(size_t size_bytes) {
   void* data = ::operator new(size_bytes, AlignmentOf(size_bytes));
-  // Only an advice: without large pages everything works.
+  // Only a hint: the code works without large pages.
   if (WantsLargePages(size_bytes)) madvise(data, size_bytes, MADV_HUGEPAGE);
   return std::shared_ptr<Buffer>(
       new Buffer(static_cast<uint8_t*>(data), size_bytes, nullptr));

@@ -8,21 +8,22 @@
 
 namespace muster {
 
-// A block of memory with one lifetime, shared by the tensors that look into it.
+// A block of memory with one lifetime, shared by the tensors that refer to it.
 //
-// Vectors want aligned loads, and gRPC and shared-memory lanes want to hand
-// memory over without a copy, so a buffer is either allocated here, aligned to
-// kAlignmentBytes, or wraps memory that somebody else gives back.
+// Vector code needs aligned loads, and gRPC and shared memory pass memory on
+// without a copy. A buffer is therefore either allocated here, aligned to
+// kAlignmentBytes, or wraps memory that another owner releases.
 class Buffer {
  public:
   static constexpr size_t kAlignmentBytes = 64;
 
-  // Uninitialized memory; from 4 MiB on it begins at a page. Dies when the
-  // machine has no memory left, as operator new does; sizes that came from
-  // outside are checked against a limit first.
+  // Allocates uninitialized memory, page-aligned from 4 MiB on. Terminates the
+  // process if the machine is out of memory, as operator new does; callers
+  // check sizes that come from outside against a limit first.
   static std::shared_ptr<Buffer> Allocate(size_t size_bytes);
 
-  // Memory of another owner; `release` runs when the last user lets go.
+  // Wraps memory of another owner. `release` runs when the last reference is
+  // dropped.
   static std::shared_ptr<Buffer> Wrap(void* data, size_t size_bytes,
                                       std::function<void()> release);
 

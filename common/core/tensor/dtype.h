@@ -13,8 +13,8 @@
 
 namespace muster {
 
-// The type of a tensor's elements. Numbers are TensorFlow's (types.proto), on
-// the wire and in checkpoints.
+// The type of a tensor's elements. The numbers are TensorFlow's (types.proto),
+// in messages and in checkpoints.
 enum class DType : uint8_t {
   kInvalid = 0,
   kFloat32 = 1,
@@ -28,20 +28,21 @@ enum class DType : uint8_t {
   kFloat16 = 19,
 };
 
-// Bytes of one element; sizeof(std::string) for kString, 0 for kInvalid.
+// Returns the bytes of one element: sizeof(std::string) for kString, 0 for
+// kInvalid.
 size_t SizeOf(DType dtype);
 
-// "float32", "bfloat16", ..., as NumPy and Keras say it.
+// Returns "float32", "bfloat16", ..., as NumPy and Keras name them.
 absl::string_view DTypeName(DType dtype);
 std::ostream& operator<<(std::ostream& out, DType dtype);
 inline std::string DTypeString(DType dtype) {
   return std::string(DTypeName(dtype));
 }
 
-// kInvalidArgument: `name` is not a dtype; the message lists those there are.
+//   kInvalidArgument  `name` is not a dtype; the message lists all dtypes
 absl::StatusOr<DType> ParseDType(absl::string_view name);
 
-// Whether `number` is a DType other than kInvalid.
+// True if `number` is a DType other than kInvalid.
 bool IsKnownDType(int number);
 
 bool IsFloating(DType dtype);  // The four floating types.

@@ -6,8 +6,8 @@
 
 namespace muster {
 
-// The two 16-bit floating formats: storage with conversions, no arithmetic of
-// their own. Conversions from float round to nearest even.
+// The two 16-bit floating formats: storage and conversions, without arithmetic.
+// Conversions from float round to nearest even.
 
 // The upper half of a float32: 8 exponent bits, 7 mantissa bits.
 struct bfloat16 {
@@ -41,8 +41,8 @@ struct float16 {
     } else if (magnitude >= 0x477ff000) {  // Rounds to 65536 or more.
       bits = sign | 0x7c00;
     } else if (magnitude < 0x38800000) {  // Subnormal, or zero.
-      // Adding 0.5 moves the 10 bits that survive to the end of the mantissa
-      // and lets the hardware round.
+      // Adding 0.5 moves the 10 remaining bits to the end of the mantissa and
+      // lets the hardware round.
       const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
       bits = sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(shifted) -
                                           0x3f000000);

@@ -21,8 +21,8 @@ absl::StatusOr<Shape> Shape::Create(absl::Span<const int64_t> dims,
       return absl::InvalidArgumentError(
           absl::StrCat("a dimension cannot be ", dim));
     }
-    // Zero extents keep the bound on the others: a shape with a hostile extent
-    // must not pass because another extent is 0.
+    // Zero extents do not relax the bound on the others: a hostile extent must
+    // be rejected even if another extent is 0.
     if (dim > 0 && product > std::numeric_limits<int64_t>::max() / dim) {
       return absl::InvalidArgumentError(absl::StrCat(
           "shape ", Shape(dims).ToString(), " has more than 2^63 elements"));

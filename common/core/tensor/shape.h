@@ -14,9 +14,9 @@
 
 namespace muster {
 
-// The extents of a tensor, outermost first. The rank is always known; a
-// dimension may be kUnknown until the first run. A tensor that holds data has
-// no unknown dimension.
+// The extents of a tensor, outermost first. The rank is always known; an extent
+// may be kUnknown until the first run. A tensor with data has no unknown
+// extent.
 class Shape {
  public:
   static constexpr int64_t kUnknown = -1;
@@ -27,7 +27,7 @@ class Shape {
   explicit Shape(absl::Span<const int64_t> dims)
       : dims_(dims.begin(), dims.end()) {}
 
-  // For dimensions that came from outside.
+  // For dimensions that come from outside.
   //   kInvalidArgument  more than kRankMax dimensions, one below -1 (or below
   //                     0 when `allow_unknown` is false), or a product that
   //                     does not fit in 63 bits
@@ -47,16 +47,17 @@ class Shape {
   void RemoveDim(int axis) { dims_.erase(dims_.begin() + axis); }
   absl::Span<const int64_t> dims() const { return dims_; }
 
-  // Extents are known.
+  // True if no extent is kUnknown.
   bool IsFullyKnown() const;
 
   // The product of the extents, 1 for a scalar. Needs IsFullyKnown().
   int64_t element_count() const;
 
-  // Product of the extents in [begin, end). Needs them to be known.
+  // Returns the product of the extents in [begin, end), which must be known.
   int64_t ElementCountInRange(int begin, int end) const;
 
-  // The same rank, and extents equal or unknown on either side.
+  // True if the ranks are equal, and extents are equal or unknown on either
+  // side.
   bool IsCompatibleWith(const Shape& other) const;
 
   // "[2,3]", "[?,784]", "[]".
@@ -76,13 +77,13 @@ class Shape {
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
-// -1 counts from the back, as everywhere in NumPy. `what` names the operation
-// in the error.
+// Resolves a negative axis, which counts from the back as in NumPy. `what`
+// names the operation in the error.
 //   kInvalidArgument  not in [-rank, rank)
 absl::StatusOr<int> ResolveAxis(int64_t axis, int rank, absl::string_view what);
 
-// NumPy's broadcasting of two shapes; an unknown extent against a known one
-// greater than 1 is that one, against 1 or unknown stays unknown.
+// Broadcasts two shapes as NumPy does. An unknown extent becomes the other one
+// if that is known and greater than 1, and stays unknown otherwise.
 //   kInvalidArgument  extents differ and neither is 1
 absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 

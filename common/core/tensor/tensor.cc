@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// Strings are objects: they live in a vector that the buffer keeps.
+// Strings are objects: the buffer keeps the vector that contains them.
 std::shared_ptr<Buffer> AllocateStrings(int64_t count) {
   auto strings = std::make_shared<std::vector<std::string>>(count);
   void* data = strings->data();

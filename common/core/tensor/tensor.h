@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// What a value is without what it holds.
+// The dtype and shape of a tensor, without its data.
 struct TensorType {
   DType dtype = DType::kInvalid;
   Shape shape;
@@ -24,19 +24,19 @@ struct TensorType {
   std::string ToString() const;  // "float32[2,3]"
 };
 
-// A dense, row-major array. Copying shares the memory: a Tensor is a handle,
-// and whoever writes through one must know that nobody else reads, or Clone().
+// A dense, row-major array. Copies share the memory: a Tensor is a handle. Call
+// Clone() before writing if another handle may read the memory.
 //
 // Thread-compatible; the reference count is thread-safe.
 class Tensor {
  public:
   Tensor() = default;  // Invalid: no dtype, no data.
 
-  // Uninitialized, except that strings are empty. `shape` is fully known.
+  // Allocates uninitialized memory; strings are empty. `shape` is fully known.
   Tensor(DType dtype, Shape shape);
 
-  // A view of `buffer` from `offset_bytes` on, which must be aligned for dtype
-  // and hold the elements. Not for kString.
+  // A view of `buffer` from `offset_bytes` on, which must be aligned for
+  // `dtype` and large enough. Not for kString.
   Tensor(DType dtype, Shape shape, std::shared_ptr<Buffer> buffer,
          size_t offset_bytes = 0);
 
@@ -86,26 +86,27 @@ class Tensor {
     MUSTER_CHECK(element_count_ == 1);
     return flat<T>()[0];
   }
-  // Element `index` of any number dtype, converted.
+  // Converts element `index` of any numeric dtype.
   double ElementAsDouble(int64_t index) const;
 
-  // The same memory with another shape of as many elements.
+  // Shares the memory. `shape` has the same number of elements.
   Tensor Reshaped(Shape shape) const;
   // Rows [begin, end) of the outermost dimension; shares the memory.
   Tensor SliceRows(int64_t begin, int64_t end) const;
   Tensor Clone() const;
 
-  // Whether no other handle looks into the memory. When true, everything that
-  // other threads did through handles that are gone happened before.
+  // True if no other handle refers to the memory. In that case, everything that
+  // other threads did through dropped handles happened before.
   bool IsSoleOwner() const {
     if (buffer_.use_count() != 1) return false;
-    // use_count() orders nothing; giving up a second reference does.
+    // use_count() does not order memory accesses; dropping a second reference
+    // does.
     std::shared_ptr<Buffer>(buffer_).reset();
     return true;
   }
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
 
-  // "float32[2,2] {1, 2, 3, 4}", cut after a few elements.
+  // "float32[2,2] {1, 2, 3, 4}", truncated after a few elements.
   std::string DebugString() const;
 
  private:
@@ -116,7 +117,7 @@ class Tensor {
   uint8_t* data_ = nullptr;  // Into buffer_.
 };
 
-// The same dtype, shape and bytes; NaNs are equal to themselves.
+// True if dtype, shape and bytes are equal; a NaN equals the same NaN.
 bool BitwiseEqual(const Tensor& a, const Tensor& b);
 
 template <typename T>

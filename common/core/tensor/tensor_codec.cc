@@ -70,7 +70,7 @@ absl::StatusOr<Tensor> DecodeTensor(const proto::Tensor& tensor) {
   const bool is_string = dtype == DType::kString;
   const uint64_t actual =
       is_string ? tensor.string_values_size() : tensor.content().size();
-  // Compared by division, so that a hostile element count cannot overflow.
+  // Compares by division, so that a hostile element count cannot overflow.
   const uint64_t unit = is_string ? 1 : SizeOf(dtype);
   const uint64_t expected_elements = shape.element_count();
   if (actual % unit != 0 || actual / unit != expected_elements) {

@@ -6,8 +6,8 @@
 #include "common/core/tensor/tensor.h"
 #include "proto/tensor.pb.h"
 
-// Tensors, types and shapes to and from their wire form. Decoding trusts
-// nothing: every size is checked before memory is taken.
+// Serializes tensors, types and shapes. Decoding validates every size before it
+// allocates memory.
 namespace muster {
 
 proto::TensorShape EncodeShape(const Shape& shape);
@@ -25,8 +25,8 @@ absl::StatusOr<DType> DecodeDType(proto::DataType dtype);
 proto::DataType EncodeDType(DType dtype);
 
 proto::Tensor EncodeTensor(const Tensor& tensor);
-//   kInvalidArgument  dtype or shape is bad, or the content is not as long as
-//                     they say
+//   kInvalidArgument  dtype or shape is invalid, or the content does not have
+//                     the size they imply
 absl::StatusOr<Tensor> DecodeTensor(const proto::Tensor& tensor);
 
 }  // namespace muster

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-// Products of two stay far from overflow, and oneDNN counts by int.
+// Products of two extents cannot overflow, and oneDNN uses int.
 constexpr int64_t kExtentMax = std::numeric_limits<int32_t>::max();
 
 template <size_t kCount>

@@ -35,8 +35,8 @@ double WallSeconds(absl::Time time) {
   return static_cast<double>(absl::ToUnixMicros(time)) / 1e6;
 }
 
-// A name that no file in the folder has: a process that was started again
-// within a second may have the number of the one before.
+// Chooses a name that no file in the folder has: a process that is restarted
+// within a second may have the process id of the previous one.
 std::string NewPath(const EventWriter::Options& options, absl::Time now) {
   static std::atomic<int64_t> file_count{0};
   for (;;) {
@@ -109,7 +109,7 @@ absl::Status EventWriter::Note(const absl::Status& status, absl::Time now) {
       status.code(), absl::StrCat("events are not written: ",
                                   names_file ? "" : absl::StrCat(path_, ": "),
                                   std::string(status.message())));
-  // Nothing reached it: no use in leaving one such file for every attempt.
+  // The file is empty: remove it, so that repeated attempts leave no files.
   std::error_code ignored;
   if (std::filesystem::file_size(path_, ignored) == 0) {
     std::filesystem::remove(path_, ignored);

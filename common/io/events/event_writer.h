@@ -17,55 +17,56 @@
 
 namespace muster {
 
-// Writes what TensorBoard shows of one run: a file of events in the folder of
-// the run, named as TensorFlow names it,
+// Writes TensorBoard's events of one run: a file of events in the folder of the
+// run, named as TensorFlow does,
 // "events.out.tfevents.<seconds>.<host>.<process>.<number>.v2". A folder has
-// one writer at a time; TensorBoard follows the newest file in it.
+// one writer at a time; TensorBoard reads the newest file in it.
 //
-// The file is made when the first event comes, so that runs without any leave
-// no trace. Readers see an event as soon as Write() has returned, which costs
-// one write of the system and waits for no device.
+// The file is created with the first event, so runs without events create none.
+// Readers see an event as soon as Write() has returned. Write() makes one
+// system call and does not wait for the device.
 //
-// After an error the file ends wherever the disk left off, so it is given up.
-// Events are refused with that error until Options::retry_after has passed;
-// then another file is begun.
+// After an error, the end of the file is undefined, so the writer abandons it.
+// It rejects events with that error until Options::retry_after has passed, and
+// then starts another file.
 //
 // Equivalent to: tf.summary.create_file_writer. Not thread-safe.
 class EventWriter {
  public:
   struct Options {
-    std::string folder;  // Made if need be.
+    std::string folder;  // Created if missing.
     absl::Duration retry_after = absl::Minutes(1);
-    // In the file's name; empty: this machine's name.
+    // Used in the file's name; empty: this machine's name.
     std::string host;
-    // Of the wall; null: absl::Now.
+    // Wall-clock time; null: absl::Now.
     std::function<absl::Time()> wall_time;
     // Null: CreateFileSink().
     std::function<absl::StatusOr<std::unique_ptr<ByteSink>>(absl::string_view)>
         create_file;
   };
 
-  // Does not touch the disk.
+  // Does not access the disk.
   explicit EventWriter(Options options);
   ~EventWriter();
 
-  // One event with all of `values`.
+  // Writes one event with all of `values`.
   //   kResourceExhausted  the disk is full
   //   others              as CreateFileSink() and the disk; names the file
   absl::Status Write(int64_t step,
                      absl::Span<const proto::Summary::Value> values);
 
-  // The next event begins another file. Without an open file it does nothing.
+  // Closes the file; the next event starts another one. Does nothing if no file
+  // is open.
   absl::Status Close();
 
   const std::string& folder() const { return options_.folder; }
-  // Of the file at hand; empty without one.
+  // The path of the open file; empty if none is open.
   const std::string& path() const { return path_; }
 
  private:
   absl::Status Open(absl::Time now);
   absl::Status Append(const proto::Event& event);
-  // Keeps the error of what was done to the file.
+  // Records the status of an operation on the file.
   absl::Status Note(const absl::Status& status, absl::Time now);
 
   const Options options_;

@@ -25,12 +25,12 @@
 namespace muster {
 namespace {
 
-// As TensorBoard's own reader takes it, at 1.7e9 seconds.
+// The bytes that TensorBoard's own reader accepts, at 1.7e9 seconds.
 constexpr char kFirstRecord[] =
     "1800000000000000a37f4b220900000040fc54d9411a0d"
     "627261696e2e4576656e743a32eced8f9d";
 
-// Takes `room` bytes and is full then.
+// Accepts `room` bytes and is full afterwards.
 class SmallSink final : public ByteSink {
  public:
   SmallSink(std::string path, size_t room)

@@ -56,9 +56,9 @@ std::string EncodePng(int width, int height, int channel_count,
   AppendBigEndian(static_cast<uint32_t>(height), &header);
   header.push_back(static_cast<char>(kBitDepth));
   header.push_back(ColorType(channel_count));
-  header.append(3, '\0');  // Deflate, one kind of filters, not interlaced.
+  header.append(3, '\0');  // Deflate, standard filters, not interlaced.
 
-  // Every row begins with its filter: none.
+  // Every row begins with its filter type: none.
   std::string rows;
   rows.reserve((row_bytes + 1) * height);
   for (int row = 0; row < height; ++row) {

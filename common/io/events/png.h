@@ -8,9 +8,9 @@
 
 namespace muster {
 
-// A PNG file of 8-bit pixels by rows: `channel_count` is 1 (grey), 3 (RGB) or
-// 4 (RGBA), and `pixels` has height * width * channel_count bytes. Written for
-// small pictures: rows are compressed as they are, without filters.
+// Encodes a PNG file of 8-bit pixels in row-major order: `channel_count` is 1
+// (grayscale), 3 (RGB) or 4 (RGBA), and `pixels` has height * width *
+// channel_count bytes. For small images: rows are compressed without filters.
 std::string EncodePng(int width, int height, int channel_count,
                       absl::Span<const uint8_t> pixels);
 

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// Signature, header and end as the specification has them.
+// Signature, header and end as in the specification.
 constexpr char kHead[] =
     "89504e470d0a1a0a0000000d4948445200000003000000020800000000b81f39c6";
 constexpr char kEnd[] = "0000000049454e44ae426082";

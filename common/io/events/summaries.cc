@@ -66,7 +66,7 @@ std::vector<double> Buckets(absl::Span<const double> values, int count) {
   }
   for (const double value : values) {
     if (!std::isfinite(value)) continue;
-    // Where all values are one, they are in the last bucket.
+    // If all values are equal, they are in the last bucket.
     const double position = width > 0 ? (value - range.least) / width : count;
     const int bucket =
         static_cast<int>(std::min<double>(std::floor(position), count - 1));
@@ -120,7 +120,7 @@ Summary::Value KerasModelSummary(absl::string_view tag,
                                  absl::string_view model_json) {
   Summary::Value summary =
       MakeValue(tag, "graph_keras_model", proto::DT_STRING);
-  // The version of what the plugin reads.
+  // The version of the plugin's data format.
   summary.mutable_metadata()->mutable_plugin_data()->set_content("1");
   summary.mutable_tensor()->add_string_val(std::string(model_json));
   return summary;

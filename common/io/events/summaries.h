@@ -9,15 +9,15 @@
 
 namespace muster {
 
-// Values of event files as TensorFlow 2's summary functions make them, each
-// with the metadata that tells TensorBoard which of its pages shows it.
+// Values of event files as TensorFlow 2's summary functions create them, with
+// the metadata that tells TensorBoard on which page to show them.
 
 // Equivalent to: tf.summary.scalar.
 proto::Summary::Value ScalarSummary(absl::string_view tag, double value);
 
-// `bucket_count` buckets of one width from the least value to the greatest,
-// fewer only where there are no values. NaNs and infinities are counted in
-// none. Equivalent to: tf.summary.histogram.
+// `bucket_count` buckets of equal width from the smallest value to the largest;
+// no buckets if there are no values. NaNs and infinities are not counted.
+// Equivalent to: tf.summary.histogram.
 inline constexpr int kHistogramBucketCount = 30;
 proto::Summary::Value HistogramSummary(
     absl::string_view tag, absl::Span<const double> values,
@@ -27,8 +27,8 @@ proto::Summary::Value HistogramSummary(
 proto::Summary::Value TextSummary(absl::string_view tag,
                                   absl::string_view text);
 
-// 8-bit pixels, `channel_count` of 1 (grey), 3 or 4 (with opacity), by rows.
-// Equivalent to: tf.summary.image, of one image.
+// 8-bit pixels in row-major order with `channel_count` 1 (grayscale), 3 (RGB)
+// or 4 (RGBA). Equivalent to: tf.summary.image with one image.
 struct ImageView {
   int width = 0;
   int height = 0;
@@ -38,7 +38,7 @@ struct ImageView {
 proto::Summary::Value ImageSummary(absl::string_view tag,
                                    absl::Span<const ImageView> images);
 
-// What the graph page draws: a model as keras.Model.to_json() has it.
+// The model shown on the graph page, as keras.Model.to_json() writes it.
 proto::Summary::Value KerasModelSummary(absl::string_view tag,
                                         absl::string_view model_json);
 

@@ -26,7 +26,7 @@ constexpr absl::string_view kHistogram =
     "40000000000000f03f4a0e0a0c0a0a686973746f6772616d73";
 constexpr absl::string_view kText =
     "0a1c0a046e6f7465420a080712004204232068694a080a060a0474657874";
-// To where the picture begins.
+// Up to the beginning of the image.
 constexpr absl::string_view kImageHead =
     "0a660a02696d4255080712041202080342013342013242";
 
@@ -80,7 +80,7 @@ TEST(SummariesTest, ImageSaysItsWidthThenItsHeight) {
   const proto::Summary::Value value = ImageSummary(
       "im", {{.width = 3, .height = 2, .channel_count = 1, .pixels = pixels}});
   const std::string hex = HexOf(value);
-  // The length of the picture is what zlib makes of it.
+  // The length of the image depends on zlib.
   EXPECT_EQ(hex.substr(4, 8), kImageHead.substr(4, 8));
   ASSERT_EQ(value.tensor().string_val_size(), 3);
   EXPECT_EQ(value.tensor().string_val(0), "3");

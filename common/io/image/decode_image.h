@@ -12,18 +12,18 @@ namespace muster {
 
 enum class ImageFormat { kUnknown, kJpeg, kPng, kGif, kBmp, kWebp, kTiff };
 
-// By the first bytes, whatever a file is called.
+// Detected by the first bytes, independent of the file name.
 ImageFormat DetectImageFormat(absl::string_view content);
 
-// Decodes a JPEG or PNG file into `image`, whose memory is used again. Trusts
-// nothing: extents are checked before memory is taken, and damage is an error,
-// never pixels that were made up. Errors say what is wrong and, where known, at
-// which byte; the caller adds where the content came from.
-//   kInvalidArgument    the content is empty or no image; says what it begins
-//                       with
+// Decodes a JPEG or PNG file into `image`, reusing its memory. Validates
+// everything: extents are checked before memory is allocated, and damaged data
+// is an error and never filled in. Errors describe the problem and, if known,
+// the offset of the byte; the caller adds the source of the content.
+//   kInvalidArgument    the content is empty or not an image; quotes its
+//                       beginning
 //   kUnimplemented      an image of another format, or a JPEG of a kind that is
 //                       not supported
-//   kDataLoss           damaged or cut off
+//   kDataLoss           damaged or truncated
 //   kResourceExhausted  more pixels than options allow
 //
 // Equivalent to: tf.io.decode_image(expand_animations=False).

@@ -55,7 +55,7 @@ TEST(DecodeImageTest, SaysWhatIsThereInPlaceOfAnImage) {
                        HasSubstr("is a GIF image; expected JPEG or PNG")));
 }
 
-// A file with bytes turned, cut out, put in, or its end gone.
+// A file with bytes changed, removed or inserted, or truncated.
 std::string Mutant(const std::string& content, uint64_t number) {
   RandomStream random(number);
   std::string mutant = content;

@@ -6,14 +6,14 @@
 namespace muster {
 
 struct DecodeImageOptions {
-  // 1 grey, 3 red green blue, 4 with alpha, which is 255 where the file has
-  // none; 2 grey with alpha for PNG only. 0: as the file has it.
+  // 1: grayscale. 3: RGB. 4: RGBA, where alpha is 255 if the file has none. 2:
+  // grayscale with alpha, for PNG only. 0: as in the file.
   int channels = 3;
-  // A larger image is refused before memory is taken for it.
+  // A larger image is rejected before memory is allocated for it.
   int64_t pixel_count_max = 100'000'000;
   // Other than 0: a JPEG may be decoded at a half, a quarter or an eighth of
-  // its size, for a fraction of the work, as long as it stays at least this
-  // large. Its pixels are averages then.
+  // its size, which takes a fraction of the time, as long as it stays at least
+  // this large. Its pixels are averages then.
   int64_t height_min = 0;
   int64_t width_min = 0;
 };

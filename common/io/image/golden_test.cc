@@ -1,5 +1,5 @@
-// Decoding and resizing against TensorFlow; tests/golden/cases/images.py says
-// what the cases are.
+// Decoding and resizing compared with TensorFlow; tests/golden/cases/images.py
+// defines the cases.
 
 #include <cstdint>
 #include <string>
@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-// Another release of libjpeg may round another way.
+// Another release of libjpeg may round differently.
 constexpr int kJpegDifferenceMax = 1;
 
 void ExpectDecodes(const GoldenCase& golden) {

@@ -6,8 +6,7 @@
 
 namespace muster {
 
-// Rows from top to bottom, in each its pixels from left to right, in each its
-// channels: grey, or red green blue, and alpha last where there is one.
+// Row-major, channels last: grayscale or RGB, followed by alpha if present.
 struct Image {
   int64_t height = 0;
   int64_t width = 0;

@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-// After <cstdio>, which jpeglib.h expects to be there.
+// After <cstdio>, which jpeglib.h requires.
 #include <jpeglib.h>
 
-// After jpeglib.h, which says what codes there are.
+// After jpeglib.h, which selects the codes.
 #include <jerror.h>
 
 #include "absl/strings/str_cat.h"
@@ -18,13 +18,13 @@
 namespace muster {
 namespace {
 
-// A few kilobytes can ask for thousands of passes over a large image.
+// A few kilobytes can request thousands of passes over a large image.
 constexpr int kScanCountMax = 500;
 constexpr int kScalesOf8Max = 8;
 
-// What libjpeg knows about one image. It reports errors by jumping back to
-// where the C functions below were called, past frames without destructors:
-// only those functions may call libjpeg.
+// libjpeg's state for one image. libjpeg reports errors by a longjmp to the C
+// function below that called it, past frames without destructors. Only those
+// functions may call libjpeg.
 struct Decoder {
   jpeg_decompress_struct info;
   jpeg_error_mgr errors;
@@ -41,8 +41,8 @@ struct Decoder {
   longjmp(decoder->back, 1);
 }
 
-// libjpeg warns where it makes up pixels, and where it passes over bytes that
-// mean nothing. The first kind is an error here.
+// libjpeg warns where it fills in pixels, and where it skips bytes without
+// meaning. Only the first is an error here.
 bool IsDamage(int code) {
   return code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER ||
          code == JWRN_HUFF_BAD_CODE || code == JWRN_ARITH_BAD_CODE ||
@@ -84,7 +84,7 @@ bool ReadHeader(Decoder* decoder, const unsigned char* content,
   return true;
 }
 
-// Fixes what comes out: info.output_width, output_height.
+// Determines the output: info.output_width, output_height.
 bool ChooseOutput(Decoder* decoder, J_COLOR_SPACE color_space,
                   unsigned scale_of_8) {
   j_decompress_ptr info = &decoder->info;
@@ -110,7 +110,7 @@ bool ReadPixels(Decoder* decoder, unsigned char* pixels, size_t row_bytes) {
   return true;
 }
 
-// Owns a Decoder from ReadHeader() on.
+// Owns a Decoder after ReadHeader().
 class ScopedDecoder {
  public:
   explicit ScopedDecoder(absl::string_view content) : content_(content) {}
@@ -148,8 +148,8 @@ class ScopedDecoder {
 
 struct Output {
   J_COLOR_SPACE color_space = JCS_UNKNOWN;
-  int read_channels = 0;  // That libjpeg delivers.
-  int channels = 0;       // That are left of them.
+  int read_channels = 0;  // Delivered by libjpeg.
+  int channels = 0;       // Kept of them.
 };
 
 absl::StatusOr<Output> OutputOf(const jpeg_decompress_struct& info,
@@ -177,12 +177,12 @@ absl::Status CheckSize(const jpeg_decompress_struct& info,
                    " pixels are more than ", pixel_count_max));
 }
 
-// Eighths of its size at which the image is decoded.
+// The scale at which the image is decoded, in eighths.
 unsigned ScaleOf8(const jpeg_decompress_struct& info,
                   const DecodeImageOptions& options) {
   if (options.height_min <= 0 || options.width_min <= 0) return kScalesOf8Max;
   for (const unsigned scale : {1u, 2u, 4u}) {
-    // Rounded up, as libjpeg does.
+    // Rounded up, as in libjpeg.
     const auto scaled = [scale](JDIMENSION extent) {
       return (int64_t{extent} * scale + kScalesOf8Max - 1) / kScalesOf8Max;
     };
@@ -194,8 +194,7 @@ unsigned ScaleOf8(const jpeg_decompress_struct& info,
   return kScalesOf8Max;
 }
 
-// From four inks to `channels`, in place. Adobe's files hold what is left of
-// the light in place of the ink.
+// Converts CMYK to `channels`, in place. Adobe's files store inverted values.
 void ConvertInks(bool is_inverted, int channels, int64_t pixel_count,
                  std::vector<uint8_t>* pixels) {
   const uint8_t* in = pixels->data();
@@ -286,7 +285,7 @@ bool Encode(Encoder* encoder, const unsigned char* pixels, unsigned width,
   jpeg_start_compress(info, TRUE);
   const size_t row_bytes = size_t{width} * static_cast<size_t>(channels);
   while (info->next_scanline < info->image_height) {
-    // libjpeg reads only, and asks for a pointer to mutable bytes.
+    // libjpeg only reads, but takes a pointer to mutable bytes.
     JSAMPROW row =
         const_cast<unsigned char*>(pixels + info->next_scanline * row_bytes);
     jpeg_write_scanlines(info, &row, 1);

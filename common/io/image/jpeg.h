@@ -11,10 +11,10 @@
 
 namespace muster {
 
-// As DecodeImage(). With the fast inverse transform and the smooth upsampling
-// of libjpeg, as tf.io.decode_jpeg() has them. Bytes between the segments,
-// which cameras leave, are passed over; a file without its end, or with codes
-// that do not exist, is damaged.
+// As DecodeImage(). Uses libjpeg's fast inverse transform and smooth
+// upsampling, as tf.io.decode_jpeg() does. Skips bytes between the segments,
+// which cameras write. A file without its end, or with invalid codes, is
+// damaged.
 absl::Status DecodeJpeg(absl::string_view content,
                         const DecodeImageOptions& options, Image* image);
 
@@ -23,8 +23,9 @@ struct EncodeJpegOptions {
   bool progressive = false;
 };
 
-//   kInvalidArgument  `image` has not 1 or 3 channels, or is too large for the
-//                     format, or has not as many pixels as it says
+//   kInvalidArgument  `image` does not have 1 or 3 channels, is too large for
+//                     the format, or does not have as many pixels as its
+//                     extents require
 absl::StatusOr<std::string> EncodeJpeg(const Image& image,
                                        const EncodeJpegOptions& options = {});
 

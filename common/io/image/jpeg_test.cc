@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-// After <cstdio>, which jpeglib.h expects to be there.
+// After <cstdio>, which jpeglib.h requires.
 #include <jpeglib.h>
 
 #include "absl/status/status.h"
@@ -40,7 +40,7 @@ void ExpectNear(const Image& actual, const Image& expected, int tolerance) {
   }
 }
 
-// One color in four inks, as Photoshop writes them: inverted.
+// One color in CMYK, as Photoshop writes it: inverted.
 std::string EncodeInks(uint8_t cyan, uint8_t magenta, uint8_t yellow,
                        uint8_t black) {
   jpeg_compress_struct info = {};
@@ -133,7 +133,7 @@ TEST(JpegTest, BytesBetweenSegmentsArePassedOver) {
 
 TEST(JpegTest, HugeImagesAreRefusedBeforeMemoryIsTaken) {
   std::string content = Encoded(TestImage(8, 8, 1));
-  // Height and width follow the marker of the frame, its length and precision.
+  // Height and width follow the frame's marker, its length and precision.
   const size_t frame = content.find("\xff\xc0");
   ASSERT_NE(frame, std::string::npos);
   content.replace(frame + 5, 4, "\xff\xdc\xff\xdc");

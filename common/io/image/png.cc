@@ -16,13 +16,13 @@ namespace muster {
 namespace {
 
 constexpr size_t kMessageBytes = 256;
-// Of text, profiles and the like, which nobody asks for.
+// For text, profiles and similar chunks, which are not used.
 constexpr png_alloc_size_t kChunkBytesMax = 8 << 20;
 constexpr png_uint_32 kChunkCountMax = 128;
 
-// What libpng knows about one image. It reports errors by jumping back to
-// where the C functions below were called, past frames without destructors:
-// only those functions may call libpng.
+// libpng's state for one image. libpng reports errors by a longjmp to the C
+// function below that called it, past frames without destructors. Only those
+// functions may call libpng.
 struct Decoder {
   png_structp png;
   png_infop info;
@@ -39,7 +39,7 @@ struct Decoder {
   longjmp(decoder->back, 1);
 }
 
-// Of what can be read all the same.
+// Warnings about data that can still be read.
 void DropWarning(png_structp, png_const_charp) {}
 
 void ReadBytes(png_structp png, png_bytep target, size_t size_bytes) {
@@ -69,9 +69,9 @@ bool ReadHeader(Decoder* decoder) {
   return true;
 }
 
-// Asks for rows of 8-bit samples in `channels` channels, or in two more where
-// the file has colors and they are to become grey: libpng would do that in
-// linear light if the file says what its gamma is.
+// Requests rows of 8-bit samples in `channels` channels, or in two more if the
+// file has colors that are converted to grayscale: libpng would convert in
+// linear light if the file specifies its gamma.
 bool ChooseOutput(Decoder* decoder, int channels) {
   if (setjmp(decoder->back) != 0) return false;
   const png_structp png = decoder->png;
@@ -97,7 +97,7 @@ bool ChooseOutput(Decoder* decoder, int channels) {
 bool ReadPixels(Decoder* decoder, png_bytepp rows) {
   if (setjmp(decoder->back) != 0) return false;
   png_read_image(decoder->png, rows);
-  // Checks what is left, so that a file without its end is no good one.
+  // Checks the rest of the file, so that a file without its end is an error.
   png_read_end(decoder->png, nullptr);
   return true;
 }
@@ -126,7 +126,7 @@ class ScopedDecoder {
   Decoder decoder_ = {};
 };
 
-// That the file has, when palettes and transparent colours are expanded.
+// In the file, after palettes and transparent colors are expanded.
 int StoredChannels(const Decoder& decoder) {
   const png_byte color_type = png_get_color_type(decoder.png, decoder.info);
   const bool has_alpha =
@@ -136,7 +136,7 @@ int StoredChannels(const Decoder& decoder) {
          (has_alpha ? 1 : 0);
 }
 
-// From three or four channels to one or two, in place.
+// Converts three or four channels to one or two, in place.
 void ConvertToGrey(int channels, std::vector<uint8_t>* pixels) {
   const size_t step = static_cast<size_t>(channels) + 2;
   uint8_t* out = pixels->data();

@@ -11,13 +11,13 @@
 
 namespace muster {
 
-// As DecodeImage(). Palettes become colours, 1 to 4 bits become 8, of 16 bits
-// the upper 8 are kept, and gamma is left alone, as in tf.io.decode_png().
+// As DecodeImage(). Palettes are expanded to colors, 1 to 4 bits to 8; of 16
+// bits the upper 8 are kept. Gamma is ignored, as in tf.io.decode_png().
 absl::Status DecodePng(absl::string_view content,
                        const DecodeImageOptions& options, Image* image);
 
-//   kInvalidArgument  `image` has not 1 to 4 channels, or has not as many
-//                     pixels as it says
+//   kInvalidArgument  `image` does not have 1 to 4 channels, or not as many
+//                     pixels as its extents require
 absl::StatusOr<std::string> EncodePng(const Image& image);
 
 }  // namespace muster

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Four floats that lie anywhere.
+// Four floats without alignment.
 using Floats = float __attribute__((vector_size(16)));
 
 Floats Load(const float* from) {
@@ -19,9 +19,9 @@ Floats Load(const float* from) {
   return floats;
 }
 
-// `row` resized along x. Pixels of three channels are worked on as four: the
-// row has a place more, and what is written too much is written again by the
-// next pixel, so that the last one needs a place behind it.
+// Resizes `row` along x. Pixels with three channels are processed as four. The
+// excess element is overwritten by the next pixel, so the row needs one element
+// of space after the last one.
 template <int kChannels>
 void ResizeColumns(const float* row, absl::Span<const BilinearTap> taps,
                    float* output) {
@@ -41,7 +41,7 @@ void ResizeColumns(const float* row, absl::Span<const BilinearTap> taps,
   }
 }
 
-// Two rows of samples become one.
+// Blends two rows of samples.
 MUSTER_MULTIVERSION void BlendImageRows(int64_t count, const uint8_t* upper,
                                         const uint8_t* lower,
                                         float lower_weight, float scale,
@@ -108,7 +108,7 @@ void ImageResizer::ResizeBilinear(const PixelView& input, float* output) {
     BlendImageRows(input_size, input.pixels + tap.lower * input.row_bytes,
                    input.pixels + tap.upper * input.row_bytes, tap.upper_weight,
                    scale_, blended_row_.data());
-    // Only the last row has nothing behind it.
+    // Only the last row has nothing after it.
     const bool is_last = y + 1 == output_height_;
     float* const place = output + y * output_size;
     ResizeRow(input.channels, is_last ? last_row_.data() : place);

@@ -76,7 +76,7 @@ class StringSource final : public ByteSource {
 
  private:
   const std::string name_;
-  absl::string_view content_;  // What is left.
+  absl::string_view content_;  // The part not yet read.
 };
 
 }  // namespace
@@ -84,7 +84,7 @@ class StringSource final : public ByteSource {
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenFileSource(
     absl::string_view path) {
   std::string name(path);
-  // Not to wait for a writer, should this be a pipe.
+  // Avoids waiting for a writer if this is a pipe.
   const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", name));

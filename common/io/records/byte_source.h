@@ -10,24 +10,24 @@
 
 namespace muster {
 
-// Where a stream of bytes comes from. Not thread-safe. Errors name it; after
-// one it is not asked again.
+// The source of a stream of bytes. Not thread-safe. Errors contain its name.
+// Not used again after an error.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
-  // What errors call it: the path of a file.
+  // The name in error messages: the path of a file.
   virtual const std::string& name() const = 0;
 
-  // Reads until `size_bytes` are there or the content ends, and returns how
-  // many came.
+  // Reads until `size_bytes` bytes are read or the content ends. Returns the
+  // number of bytes read.
   virtual absl::StatusOr<size_t> Read(void* data, size_t size_bytes) = 0;
 };
 
-// A regular file, read in pieces of 256 KiB.
+// Opens a regular file, which is read in blocks of 256 KiB.
 //   kNotFound, kPermissionDenied, others  as absl::ErrnoToStatus()
 //   kInvalidArgument  not a regular file
-// Of the source: as absl::ErrnoToStatus()
+// Errors of the source: as absl::ErrnoToStatus()
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenFileSource(
     absl::string_view path);
 
@@ -35,10 +35,10 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenFileSource(
 std::unique_ptr<ByteSource> CreateStringSource(absl::string_view name,
                                                absl::string_view content);
 
-// The content of a zlib stream or of gzip members one after another, whichever
-// `source` holds.
-//   kDataLoss  the compressed data is damaged, or ends too early; says at which
-//              byte of `source`
+// Decompresses a zlib stream or a sequence of gzip members, whichever `source`
+// contains.
+//   kDataLoss  the compressed data is damaged or truncated; gives the offset in
+//              `source`
 std::unique_ptr<ByteSource> CreateInflateSource(
     std::unique_ptr<ByteSource> source);
 

@@ -17,10 +17,10 @@ namespace muster {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{64} << 10;
-// zlib counts in 32 bits.
+// zlib uses 32-bit sizes.
 constexpr size_t kInputBytesMax = size_t{1} << 30;
 constexpr int kZlibWindowBits = 15;
-constexpr int kGzipWindowBits = 15 + 16;  // The way to ask zlib for gzip.
+constexpr int kGzipWindowBits = 15 + 16;  // Selects gzip.
 constexpr int kMemoryLevel = 8;
 
 class DeflateSink final : public ByteSink {
@@ -31,7 +31,7 @@ class DeflateSink final : public ByteSink {
         &stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
         format == DeflateFormat::kGzip ? kGzipWindowBits : kZlibWindowBits,
         kMemoryLevel, Z_DEFAULT_STRATEGY);
-    // It fails for want of memory only, as operator new would.
+    // It fails only if out of memory, as operator new would.
     MUSTER_CHECK(result == Z_OK);
   }
   ~DeflateSink() override {
@@ -64,7 +64,7 @@ class DeflateSink final : public ByteSink {
  private:
   absl::Status Compress(absl::string_view bytes, int flush) {
     RETURN_IF_ERROR(status_);
-    // zlib reads only, and asks for a pointer to mutable bytes in C.
+    // zlib only reads, but takes a pointer to mutable bytes.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());
     do {

@@ -10,8 +10,8 @@ namespace muster {
 enum class DeflateFormat { kGzip, kZlib };
 
 // Writes a compressed stream (RFC 1952 or RFC 1950) to `sink`. Flush() ends a
-// block, so that readers see everything; it costs compression.
-//   as `sink`
+// block, so that readers see everything, at the cost of compression.
+//   errors  as `sink`
 std::unique_ptr<ByteSink> CreateDeflateSink(std::unique_ptr<ByteSink> sink,
                                             DeflateFormat format);
 

@@ -48,7 +48,7 @@ absl::string_view KindName(const proto::Feature& feature) {
   }
 }
 
-// Copies `values`, and fills up the rest.
+// Copies `values` and pads the rest.
 template <typename T, typename Values>
 absl::Status CopyValues(const Values& values, const FeatureSpec& spec,
                         Tensor* tensor) {

@@ -16,44 +16,43 @@
 
 namespace muster {
 
-// Building: (*example.mutable_features()->mutable_feature())["label"] =
+// To build one: (*example.mutable_features()->mutable_feature())["label"] =
 // Int64Feature({7}).
 proto::Feature BytesFeature(absl::Span<const std::string> values);
 proto::Feature FloatFeature(absl::Span<const float> values);
 proto::Feature Int64Feature(absl::Span<const int64_t> values);
 
-// The same bytes for the same message on every machine: features sorted by
-// name.
+// Serializes to the same bytes on every machine: features are sorted by name.
 std::string SerializeExample(const proto::Example& example);
 std::string SerializeSequenceExample(const proto::SequenceExample& example);
 
-//   kDataLoss  `bytes` are no such message
+//   kDataLoss  `bytes` are not such a message
 absl::StatusOr<proto::Example> ParseExampleMessage(absl::string_view bytes);
 absl::StatusOr<proto::SequenceExample> ParseSequenceExampleMessage(
     absl::string_view bytes);
 
-// How a feature becomes a tensor.
+// How a feature is converted to a tensor.
 struct FeatureSpec {
   std::string key;
   DType dtype = DType::kFloat32;  // kFloat32, kInt64 or kString.
-  // As many values as this holds, row-major.
+  // As many values as this has elements, row-major.
   Shape shape = {};
-  // What a missing feature means, of `shape` or a scalar for each element;
-  // without it a missing feature is an error. When `padded`, a scalar: what
-  // fills up, otherwise zero or "".
+  // The value of a missing feature, of `shape` or a scalar for each element;
+  // without it a missing feature is an error. If `padded`, a scalar: the
+  // padding, by default zero or "".
   std::optional<Tensor> default_value = std::nullopt;
-  // The feature may have fewer values, any number of whole rows: `shape` has
-  // the most there may be. A missing one has none.
+  // The feature may have fewer values, any number of complete rows: `shape` is
+  // the maximum. A missing feature has none.
   bool padded = false;
 };
 
-//   kInvalidArgument  the parts of `spec` do not fit each other; names the key
+//   kInvalidArgument  the fields of `spec` contradict each other; names the key
 absl::Status CheckFeatureSpec(const FeatureSpec& spec);
 
-// The values of a feature; null: there is none. `spec` passes
-// CheckFeatureSpec(). Uses the memory of `tensor` again where it can.
+// Converts the values of a feature; null: there is none. `spec` passes
+// CheckFeatureSpec(). Reuses the memory of `tensor` if possible.
 //   kInvalidArgument  missing, or of another kind or number of values; names
-//                     the key, what was expected and what came
+//                     the key, what was expected and what was found
 //
 // Equivalent to: tf.io.FixedLenFeature, FixedLenSequenceFeature.
 absl::Status FeatureToTensor(const proto::Feature* feature,

@@ -19,15 +19,15 @@ namespace muster {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{64} << 10;
-// zlib counts in 32 bits.
+// zlib uses 32-bit sizes.
 constexpr size_t kOutputBytesMax = size_t{1} << 30;
-constexpr int kAnyFormatWindowBits = 15 + 32;  // zlib or gzip, as it comes.
+constexpr int kAnyFormatWindowBits = 15 + 32;  // Detects zlib or gzip.
 
 class InflateSource final : public ByteSource {
  public:
   explicit InflateSource(std::unique_ptr<ByteSource> source)
       : source_(std::move(source)) {
-    // It fails for want of memory only, as operator new would.
+    // It fails only if out of memory, as operator new would.
     MUSTER_CHECK(inflateInit2(&stream_, kAnyFormatWindowBits) == Z_OK);
   }
   ~InflateSource() override { inflateEnd(&stream_); }

@@ -5,12 +5,12 @@
 
 namespace muster {
 
-// TFRecord: records one after another, each of them
+// TFRecord: a sequence of records, each of which consists of
 //   uint64 little-endian  length in bytes
 //   uint32 little-endian  masked CRC-32C of the 8 bytes before
 //   `length` bytes
 //   uint32 little-endian  masked CRC-32C of them
-// A compressed file is one zlib or gzip stream of that.
+// A compressed file is one zlib or gzip stream of such records.
 inline constexpr size_t kRecordHeaderBytes = 12;
 inline constexpr size_t kRecordFooterBytes = 4;
 

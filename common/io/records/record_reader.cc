@@ -22,7 +22,7 @@ uint64_t LoadLittleEndian(const char* bytes, size_t size_bytes) {
   return value;
 }
 
-// What a file that is no plain TFRecord file may be instead, by its first
+// What a file that is not a plain TFRecord file may be instead, by its first
 // bytes.
 absl::string_view Guess(const char* header, bool is_compressed) {
   if (is_compressed) return "";
@@ -107,7 +107,7 @@ absl::StatusOr<bool> RecordReader::ReadNext(std::string* record) {
   record->clear();
   while (record->size() < whole) {
     const size_t begin = record->size();
-    // No more at a time than what came already, but a step at least.
+    // Never more at once than has been read already, but at least one step.
     const uint64_t step = std::min<uint64_t>(
         whole - begin, std::max<uint64_t>(begin, kStepBytes));
     record->resize(begin + step);

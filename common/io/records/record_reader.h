@@ -13,16 +13,16 @@
 
 namespace muster {
 
-// Reads the records of a TFRecord file in order, each with its checksums. The
-// format is in record_format.h. Not thread-safe.
+// Reads the records of a TFRecord file in order and verifies their checksums.
+// The format is in record_format.h. Not thread-safe.
 //
-// Equivalent to: tf.compat.v1.io.tf_record_iterator, which TFRecordDataset is
-// made of.
+// Equivalent to: tf.compat.v1.io.tf_record_iterator, the basis of
+// TFRecordDataset.
 class RecordReader {
  public:
   struct Options {
     RecordCompression compression = RecordCompression::kNone;
-    // A longer record is taken for damage.
+    // A longer record is treated as damage.
     int64_t record_bytes_max = int64_t{1} << 30;
   };
 
@@ -39,19 +39,19 @@ class RecordReader {
       : RecordReader(std::move(source), Options()) {}
 
   // Puts the next record into `record` and returns true, or returns false at
-  // the end, and from then on. Memory grows with what the file holds, not with
-  // what it promises.
+  // the end, and from then on. Memory use is bounded by the content of the
+  // file, not by the lengths it declares.
   //   kDataLoss  a checksum does not match, or the file ends within a record;
-  //              names the file, the record's number and its offset. Compressed
-  //              files count the bytes of the content.
-  //   as the source
+  //              names the file, the record's number and its offset. Offsets in
+  //              compressed files are those of the uncompressed content.
+  //   others     as the source
   absl::StatusOr<bool> Next(std::string* record);
 
-  // After an error: whether it is of one record, and Next() goes on with the
-  // one behind it. Otherwise the same error comes again.
+  // After an error: true if it concerns one record only, and Next() continues
+  // with the following record. Otherwise Next() returns the same error again.
   bool can_go_on() const { return status_.ok(); }
 
-  // Of the record that Next() reads next, in bytes of the content.
+  // The offset of the next record, in bytes of the content.
   int64_t offset() const { return offset_; }
 
  private:
@@ -67,7 +67,7 @@ class RecordReader {
   int64_t offset_ = 0;
   int64_t record_number_ = 0;
   bool ended_ = false;
-  absl::Status status_;  // An error behind which nothing can be read.
+  absl::Status status_;  // An error after which nothing can be read.
 };
 
 }  // namespace muster

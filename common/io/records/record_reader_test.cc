@@ -40,7 +40,7 @@ RecordReader ReaderOf(absl::string_view content, RecordCompression compression =
                       {.compression = compression});
 }
 
-// All records; errors of single records are counted.
+// Returns all records and counts errors of single records.
 std::vector<std::string> ReadAll(RecordReader* reader, int* error_count) {
   std::vector<std::string> records;
   std::string record;
@@ -182,7 +182,7 @@ TEST(RecordReaderTest, MutantsAreReadOrRefused) {
       ReadAll(&reader, &error_count);
       if (error_count > 0) ++refused_count;
     }
-    // One bit more or less never passes; a cut between two records does.
+    // A changed bit is always detected; truncation between two records is not.
     EXPECT_GT(refused_count,
               compression == RecordCompression::kNone ? 4900 : 4000);
   }

@@ -21,8 +21,8 @@ class RecordWriter {
     RecordCompression compression = RecordCompression::kNone;
   };
 
-  // A new file, emptied where there is one.
-  //   as CreateFileSink()
+  // Creates or truncates a file.
+  //   errors  as CreateFileSink()
   static absl::StatusOr<std::unique_ptr<RecordWriter>> Create(
       absl::string_view path, const Options& options);
   static absl::StatusOr<std::unique_ptr<RecordWriter>> Create(
@@ -34,11 +34,12 @@ class RecordWriter {
   explicit RecordWriter(std::unique_ptr<ByteSink> sink)
       : RecordWriter(std::move(sink), Options()) {}
 
-  // Errors of all of these are the sink's, and come again once they came.
+  // All of these return the sink's errors. After an error, every call returns
+  // it.
   absl::Status Write(absl::string_view record);
-  // Readers see every record written so far when this returns OK.
+  // Readers see every record written so far once this returns OK.
   absl::Status Flush() { return sink_->Flush(); }
-  // Without it the destructor closes, and drops an error in doing so.
+  // Without it the destructor closes the file and ignores errors.
   absl::Status Close() { return sink_->Close(); }
 
  private:
