@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/io/events/png.h"
+#include "common/core/base/status_macros.h"
+#include "common/io/image/png.h"
 #include "proto/tensor.pb.h"
 
 namespace muster {
@@ -101,17 +102,16 @@ Summary::Value TextSummary(absl::string_view tag, absl::string_view text) {
   return summary;
 }
 
-Summary::Value ImageSummary(absl::string_view tag,
-                            absl::Span<const ImageView> images) {
+absl::StatusOr<Summary::Value> ImageSummary(absl::string_view tag,
+                                            absl::Span<const Image> images) {
   Summary::Value summary = MakeValue(tag, "images", proto::DT_STRING);
   AddDim(static_cast<int64_t>(images.size()) + 2, &summary);
   proto::SummaryTensor* const tensor = summary.mutable_tensor();
-  const ImageView first = images.empty() ? ImageView() : images.front();
+  const Image first = images.empty() ? Image() : images.front();
   tensor->add_string_val(absl::StrCat(first.width));
   tensor->add_string_val(absl::StrCat(first.height));
-  for (const ImageView& image : images) {
-    tensor->add_string_val(EncodePng(image.width, image.height,
-                                     image.channel_count, image.pixels));
+  for (const Image& image : images) {
+    ASSIGN_OR_RETURN(*tensor->add_string_val(), EncodePng(image));
   }
   return summary;
 }

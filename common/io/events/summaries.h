@@ -3,8 +3,10 @@
 
 #include <cstdint>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/io/image/image.h"
 #include "proto/event.pb.h"
 
 namespace muster {
@@ -27,16 +29,10 @@ proto::Summary::Value HistogramSummary(
 proto::Summary::Value TextSummary(absl::string_view tag,
                                   absl::string_view text);
 
-// 8-bit pixels in row-major order with `channel_count` 1 (grayscale), 3 (RGB)
-// or 4 (RGBA). Equivalent to: tf.summary.image with one image.
-struct ImageView {
-  int width = 0;
-  int height = 0;
-  int channel_count = 1;
-  absl::Span<const uint8_t> pixels;  // height * width * channel_count.
-};
-proto::Summary::Value ImageSummary(absl::string_view tag,
-                                   absl::Span<const ImageView> images);
+// Images of one size, as PNG. Equivalent to: tf.summary.image.
+//   kInvalidArgument  an image has no pixels, or not as many as it says
+absl::StatusOr<proto::Summary::Value> ImageSummary(
+    absl::string_view tag, absl::Span<const Image> images);
 
 // The model shown on the graph page, as keras.Model.to_json() writes it.
 proto::Summary::Value KerasModelSummary(absl::string_view tag,

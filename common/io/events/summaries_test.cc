@@ -9,6 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
+#include "common/core/base/status_matchers.h"
 #include "gtest/gtest.h"
 
 namespace muster {
@@ -76,9 +77,10 @@ TEST(SummariesTest, HistogramLeavesOutWhatIsNotFinite) {
 }
 
 TEST(SummariesTest, ImageSaysItsWidthThenItsHeight) {
-  const std::vector<uint8_t> pixels(6, 0);
-  const proto::Summary::Value value = ImageSummary(
-      "im", {{.width = 3, .height = 2, .channel_count = 1, .pixels = pixels}});
+  const Image image = {
+      .height = 2, .width = 3, .channels = 1, .pixels = {0, 0, 0, 0, 0, 0}};
+  ASSERT_OK_AND_ASSIGN(const proto::Summary::Value value,
+                       ImageSummary("im", {image}));
   const std::string hex = HexOf(value);
   // The length of the image depends on zlib.
   EXPECT_EQ(hex.substr(4, 8), kImageHead.substr(4, 8));
@@ -86,6 +88,11 @@ TEST(SummariesTest, ImageSaysItsWidthThenItsHeight) {
   EXPECT_EQ(value.tensor().string_val(0), "3");
   EXPECT_EQ(value.tensor().string_val(1), "2");
   EXPECT_EQ(value.tensor().string_val(2).substr(0, 4), "\x89PNG");
+}
+
+TEST(SummariesTest, AnImageWithoutItsPixelsIsRefused) {
+  EXPECT_THAT(ImageSummary("im", {{.height = 2, .width = 3, .channels = 1}}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 TEST(SummariesTest, KerasModelNamesThePluginsVersion) {

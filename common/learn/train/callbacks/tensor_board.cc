@@ -177,8 +177,8 @@ absl::Status TensorBoard::WriteWeights(const Model& model, int epoch) {
   const std::vector<Weight> weights = model.weights();
   Values values;
   for (size_t i = 0; i < weights.size(); ++i) {
-    AddWeightSummaries(weights[i].name(), tensors[i], options_.write_images,
-                       &values);
+    RETURN_IF_ERROR(AddWeightSummaries(weights[i].name(), tensors[i],
+                                       options_.write_images, &values));
   }
   Write(train_, epoch, values);
   return absl::OkStatus();

@@ -5,10 +5,12 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/float16.h"
 #include "common/core/tensor/shape.h"
 #include "common/io/events/summaries.h"
+#include "common/io/image/image.h"
 
 namespace muster {
 namespace {
@@ -111,30 +113,27 @@ std::vector<uint8_t> PixelsOf(const std::vector<double>& values,
 
 }  // namespace
 
-void AddWeightSummaries(absl::string_view name, const Tensor& weight,
-                        bool with_images,
-                        std::vector<proto::Summary::Value>* out) {
+absl::Status AddWeightSummaries(absl::string_view name, const Tensor& weight,
+                                bool with_images,
+                                std::vector<proto::Summary::Value>* out) {
   const std::vector<double> values = ToDoubles(weight);
-  if (values.empty()) return;
+  if (values.empty()) return absl::OkStatus();
   out->push_back(HistogramSummary(absl::StrCat(name, "/histogram"), values));
-  if (!with_images) return;
+  if (!with_images) return absl::OkStatus();
 
   const Layout layout = LayoutOf(weight.shape());
-  std::vector<std::vector<uint8_t>> pixels;
-  std::vector<ImageView> images;
+  std::vector<Image> images;
   const int64_t count = std::min<int64_t>(layout.extents[0], kImageCountMax);
   for (int64_t image = 0; image < count; ++image) {
-    pixels.push_back(PixelsOf(values, layout, image));
+    images.push_back({.height = layout.extents[1],
+                      .width = layout.extents[2],
+                      .channels = static_cast<int>(layout.extents[3]),
+                      .pixels = PixelsOf(values, layout, image)});
   }
-  for (const std::vector<uint8_t>& picture : pixels) {
-    images.push_back({.width = static_cast<int>(layout.extents[2]),
-                      .height = static_cast<int>(layout.extents[1]),
-                      .channel_count = static_cast<int>(layout.extents[3]),
-                      .pixels = picture});
-  }
-  if (!images.empty()) {
-    out->push_back(ImageSummary(absl::StrCat(name, "/image"), images));
-  }
+  if (images.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(out->emplace_back(),
+                   ImageSummary(absl::StrCat(name, "/image"), images));
+  return absl::OkStatus();
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/core/tensor/tensor.h"
 #include "proto/event.pb.h"
@@ -14,9 +15,10 @@ namespace muster {
 // them: vectors as columns, matrices lying down, kernels of one channel set
 // side by side as pictures of their own, of which the first three are kept;
 // values from 0 to 1 are black to white, and others are cut off.
-void AddWeightSummaries(absl::string_view name, const Tensor& weight,
-                        bool with_images,
-                        std::vector<proto::Summary::Value>* values);
+//   kInvalidArgument  a picture of the weight cannot be encoded
+absl::Status AddWeightSummaries(absl::string_view name, const Tensor& weight,
+                                bool with_images,
+                                std::vector<proto::Summary::Value>* values);
 
 }  // namespace muster
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "common/core/base/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "gtest/gtest.h"
@@ -16,8 +17,8 @@ using Values = std::vector<proto::Summary::Value>;
 // {width, height, number of pictures}.
 std::vector<int> ImageOf(const Shape& shape) {
   Values values;
-  AddWeightSummaries("w", Tensor::Zeros(DType::kFloat32, shape),
-                     /*with_images=*/true, &values);
+  EXPECT_OK(AddWeightSummaries("w", Tensor::Zeros(DType::kFloat32, shape),
+                               /*with_images=*/true, &values));
   if (values.size() < 2) return {};
   EXPECT_EQ(values[1].tag(), "w/image");
   const proto::SummaryTensor& tensor = values[1].tensor();
@@ -36,15 +37,17 @@ TEST(WeightSummariesTest, DrawsShapesAsKerasDoes) {
 
 TEST(WeightSummariesTest, NoPicturesUnlessWanted) {
   Values values;
-  AddWeightSummaries("dense/kernel", Tensor::Zeros(DType::kFloat32, {2, 2}),
-                     /*with_images=*/false, &values);
+  EXPECT_OK(AddWeightSummaries("dense/kernel",
+                               Tensor::Zeros(DType::kFloat32, {2, 2}),
+                               /*with_images=*/false, &values));
   ASSERT_EQ(values.size(), 1u);
   EXPECT_EQ(values[0].tag(), "dense/kernel/histogram");
 }
 
 TEST(WeightSummariesTest, NarrowNumbersAreCountedToo) {
   Values values;
-  AddWeightSummaries("w", Tensor::Zeros(DType::kBfloat16, {2}), false, &values);
+  EXPECT_OK(AddWeightSummaries("w", Tensor::Zeros(DType::kBfloat16, {2}), false,
+                               &values));
   EXPECT_EQ(values.size(), 1u);
 }
 
