@@ -10,6 +10,7 @@
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
+#include "common/net/collectives/message/blame.h"
 #include "common/net/collectives/message/farewell.h"
 #include "common/net/collectives/message/oversubscription.h"
 #include "common/net/rpc/fault_point.h"
@@ -471,18 +472,6 @@ absl::Status LaneGroup::HandleLoss(int peer, const absl::Status& status) {
       absl::StrCat("lost rank ", NameOf(peer), ": ", status.message()));
 }
 
-std::vector<int> LaneGroup::MissingRanks() const {
-  std::vector<int> missing;
-  for (int peer = 0; peer < size(); ++peer) {
-    const End& end = lanes_[peer];
-    if (end.lane != nullptr &&
-        end.arrived_sequence.load(std::memory_order_relaxed) < sequence_) {
-      missing.push_back(peer);
-    }
-  }
-  return missing;
-}
-
 std::string LaneGroup::NameList(const std::vector<int>& ranks) const {
   std::string list = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) {
@@ -491,48 +480,36 @@ std::string LaneGroup::NameList(const std::vector<int>& ranks) const {
   return list;
 }
 
-LaneGroup::Blame LaneGroup::FindBlame() const {
-  Blame blame;
-  std::vector<int> awaited;
+Blame LaneGroup::WhoHoldsUp() const {
+  std::vector<PeerState> peers(lanes_.size());
   for (int peer = 0; peer < size(); ++peer) {
-    if (IsNeeded(peer)) awaited.push_back(peer);
+    const End& end = lanes_[peer];
+    peers[peer] = {
+        .is_other = end.lane != nullptr,
+        .has_arrived =
+            end.arrived_sequence.load(std::memory_order_relaxed) >= sequence_,
+        .is_awaited = IsNeeded(peer),
+        // A frame that waits for another rank's shows that its sender went on,
+        // and hides what that sender said after it.
+        .is_waiting = end.waiting_sequence == sequence_ || end.is_parked,
+    };
   }
-  blame.ranks = MissingRanks();
-  // The root of a broadcast may have come and gone unseen, so only those count
-  // from whom something is to come, if there are any.
-  if (call_->signature.operation == CollectiveOperation::kBroadcast) {
-    std::vector<int> both;
-    std::set_intersection(blame.ranks.begin(), blame.ranks.end(),
-                          awaited.begin(), awaited.end(),
-                          std::back_inserter(both));
-    if (!both.empty()) blame.ranks = std::move(both);
-  }
-  blame.have_arrived = blame.ranks.empty();
-  if (blame.have_arrived) blame.ranks = std::move(awaited);
-  for (const int peer : blame.ranks) {
-    // A frame that waits for another rank's shows that its sender went on, and
-    // hides what that sender said after it.
-    if (lanes_[peer].waiting_sequence != sequence_ && !lanes_[peer].is_parked) {
-      blame.silent_ranks.push_back(peer);
-    }
-  }
-  return blame;
+  return FindBlame(
+      peers, call_->signature.operation == CollectiveOperation::kBroadcast);
 }
 
 absl::Status LaneGroup::CheckDeadline(absl::Time now) const {
   if (now < deadline_) return absl::OkStatus();
-  const Blame blame = FindBlame();
-  if (blame.silent_ranks.size() != 1 && now < deadline_ + kBlameDelay) {
+  const Blame blame = WhoHoldsUp();
+  if (!blame.is_certain && now < deadline_ + kBlameDelay) {
     return absl::OkStatus();
   }
-  const std::vector<int>& ranks =
-      blame.silent_ranks.empty() ? blame.ranks : blame.silent_ranks;
-  const bool is_one = ranks.size() == 1;
+  const bool is_one = blame.ranks.size() == 1;
   const std::string what =
-      blame.have_arrived
-          ? absl::StrCat("all ranks have arrived, and ", NameList(ranks),
+      blame.have_all_arrived
+          ? absl::StrCat("all ranks have arrived, and ", NameList(blame.ranks),
                          is_one ? " does" : " do", " not go on")
-          : absl::StrCat(NameList(ranks), is_one ? " has" : " have",
+          : absl::StrCat(NameList(blame.ranks), is_one ? " has" : " have",
                          " not arrived");
   return Dress(absl::StatusCode::kDeadlineExceeded,
                absl::StrCat("waited ", absl::FormatDuration(call_->timeout),

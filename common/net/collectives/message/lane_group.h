@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/net/collectives/communicator.h"
+#include "common/net/collectives/message/blame.h"
 #include "common/net/collectives/message/frame.h"
 #include "common/net/collectives/message/lane.h"
 #include "common/net/collectives/message/payload_sink.h"
@@ -133,19 +134,9 @@ class LaneGroup {
   bool IsNeeded(int peer) const;
   // Not OK once the deadline has passed and it is known who is to blame.
   absl::Status CheckDeadline(absl::Time now) const;
-  // The ranks without which this call does not go on: those that have not
-  // arrived, or else those that a transfer is due from or to.
-  struct Blame {
-    bool have_arrived = false;
-    std::vector<int> ranks;
-    // Of `ranks`, those that have not said that they wait for others
-    // themselves.
-    std::vector<int> silent_ranks;
-  };
-  Blame FindBlame() const;
+  Blame WhoHoldsUp() const;
   // Says which call it was, on which rank.
   absl::Status Dress(absl::StatusCode code, absl::string_view what) const;
-  std::vector<int> MissingRanks() const;
   int NameOf(int peer) const { return names_.empty() ? peer : names_[peer]; }
   std::string NameList(const std::vector<int>& ranks) const;
 
