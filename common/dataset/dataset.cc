@@ -28,7 +28,7 @@ absl::StatusOr<std::vector<NodePointer>> NodesOf(
   return nodes;
 }
 
-// Keeps the node alive, and the answer after the end or an error.
+// Keeps the node alive, and the result after the end or an error.
 class RootIterator final : public DatasetIterator {
  public:
   RootIterator(NodePointer node, std::unique_ptr<ElementStream> elements)
@@ -65,7 +65,7 @@ absl::StatusOr<int64_t> InputContext::GetPerReplicaBatchSize(
                    " replicas in sync; expected a multiple of their number"));
 }
 
-// `status_or_node` of a stage on top of this dataset, or this one's mistake.
+// `status_or_node` of a stage on this dataset, or this dataset's own error.
 #define MUSTER_DATASET_STAGE(status_or_node) \
   status_.ok() ? Dataset(status_or_node) : *this
 

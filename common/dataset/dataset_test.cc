@@ -93,7 +93,7 @@ TEST(Range, CountsBothWays) {
               StatusIs(kInvalid, HasSubstr("too many")));
 }
 
-// The stages that choose and order, on rows of a table and on elements.
+// The stages that select and reorder, on rows of a table and on elements.
 class OrderTest : public testing::TestWithParam<bool> {
  protected:
   Dataset Source(int64_t count) const {
@@ -146,7 +146,7 @@ TEST_P(OrderTest, ShuffleIsAPermutation) {
     const auto numbers = Numbers(Source(100).Shuffle(buffer_size));
     EXPECT_EQ(Sorted(numbers), UpTo(100)) << buffer_size;
     EXPECT_EQ(numbers == UpTo(100), buffer_size == 1);
-    // What leaves at position i had entered by then.
+    // An element that leaves at position i has entered by then.
     for (int64_t i = 0; i < 100; ++i) EXPECT_LT(numbers[i], i + buffer_size);
   }
 }

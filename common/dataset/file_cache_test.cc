@@ -34,7 +34,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// A folder of the test's own.
+// A temporary folder of the test.
 std::string MakeFolder(const std::string& name) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/", name);
   mkdir(folder.c_str(), 0777);
@@ -51,7 +51,7 @@ std::vector<std::string> List(const std::string& folder) {
   return names;
 }
 
-// 0, 1, ... with a string each; `*drawn_count` counts what is drawn.
+// 0, 1, ... with a string each; `*drawn_count` counts the elements drawn.
 Dataset Counted(int64_t count, std::atomic<int>* drawn_count) {
   return Dataset::Range(count).MapElements(
       [drawn_count](Element element) -> absl::StatusOr<Element> {

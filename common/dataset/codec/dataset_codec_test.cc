@@ -50,7 +50,7 @@ std::string WriteFile(const std::string& name, const std::string& content) {
   return path;
 }
 
-// A class of images.
+// A class with images.
 std::string MakeImageFolder() {
   const std::string folder = testing::TempDir() + "/wire_images";
   mkdir(folder.c_str(), 0777);
@@ -66,7 +66,7 @@ std::string MakeImageFolder() {
   return folder;
 }
 
-// A file of one example.
+// A file with one example.
 std::string WriteExample(const std::string& name) {
   proto::Example example;
   (*example.mutable_features()->mutable_feature())["x"] = Int64Feature({1, 2});
@@ -79,7 +79,7 @@ std::string WriteExample(const std::string& name) {
   return path;
 }
 
-// One of each stage there is.
+// One stage of each kind.
 std::vector<Dataset> Examples() {
   const Dataset range = Dataset::Range(20);
   return {
@@ -279,7 +279,7 @@ TEST(DatasetCodec, SizesAreBounded) {
   EXPECT_THAT(DecodeDataset(threads),
               StatusIs(kInvalid, HasSubstr("300 threads")));
 
-  // Batches of batches grow fast; memory is asked for only when data is there.
+  // Batches of batches grow fast; memory is allocated only when data is read.
   const Dataset batches =
       Dataset::FromTensors({Tensor::Zeros(DType::kFloat32, {1 << 20})})
           .Repeat(1 << 20)
@@ -307,7 +307,7 @@ TEST(DatasetCodec, RandomDamageIsAnErrorAndNothingWorse) {
       if (!decoded.ok()) continue;
       const auto iterator = decoded->Take(20).MakeIterator();
       if (!iterator.ok()) continue;
-      // Whoever skips a billion elements gets what he asked for; not here.
+      // Skipping a billion elements is valid, but too slow for this test.
       if (decoded->Cardinality() < 0 || decoded->Cardinality() > 1000) continue;
       Element element;
       for (int i = 0; i < 20; ++i) {

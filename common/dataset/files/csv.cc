@@ -56,12 +56,12 @@ bool ParseNumber(absl::string_view text, double scale, T* value) {
   }
 }
 
-// Values of one component as they are read, record after record.
+// The values of one component, record after record.
 class ComponentBuilder {
  public:
   ComponentBuilder(DType dtype, double scale) : dtype_(dtype), scale_(scale) {}
 
-  // False when `text` is no value of the dtype.
+  // Returns false if `text` is not a value of the dtype.
   bool Append(absl::string_view text) {
     if (dtype_ == DType::kString) {
       strings_.emplace_back(text);
@@ -98,7 +98,7 @@ class ComponentBuilder {
   std::vector<std::string> strings_;
 };
 
-// What is read: columns in the order wanted, with the label's among them.
+// The columns to read, in this order, including the label's.
 struct Plan {
   std::string first_path;  // Names the plan in errors.
   std::vector<CsvColumn> columns;
@@ -295,7 +295,7 @@ absl::Status AddColumnsOfHeader(const CsvOptions& options, Plan* plan) {
     plan->columns.push_back(std::move(column));
   }
   if (found_label) return absl::OkStatus();
-  // Reading would find that out too, but not before the training begins.
+  // Reading would detect this as well, but not before training begins.
   plan->columns.push_back({.name = options.label_column});
   return FindColumns(*plan, *reader, header).status();
 }

@@ -65,7 +65,7 @@ absl::StatusOr<NpyHeader> ReadHeader(InputFile* file) {
   return header;
 }
 
-// In row-major order, from values of type Stored in the file's order.
+// Converts values of type Stored, in the file's order, to row-major order.
 template <typename Stored, typename T>
 void FillTensor(const NpyHeader& header, const std::vector<uint8_t>& bytes,
                 absl::Span<T> out) {
@@ -256,7 +256,7 @@ absl::StatusOr<Tensor> ReadNpy(absl::string_view path) {
   const std::string promise =
       absl::StrCat("its header says ", header.shape.ToString(), " of ",
                    value_bytes, " bytes each; ");
-  // A header may promise what the file cannot hold.
+  // A header may declare more than the file contains.
   if (count > file->content_bytes_max() / value_bytes) {
     return FileError(*file, absl::StrCat(promise, "the file holds at most ",
                                          file->content_bytes_max(), " bytes"));

@@ -120,7 +120,7 @@ TEST(RecordFilesTest, CorruptRecordsAreNamedOrSkippedAndCounted) {
       TfRecordDataset({path, other}, {.corrupt_input = CorruptInput::kSkip});
   EXPECT_THAT(Strings(skipping), ElementsAre("one", "three", "four"));
   EXPECT_EQ(CorruptInputCount(skipping), 1);
-  // A torn tail.
+  // A truncated end.
   std::string content(19 + 5, '\0');
   std::ifstream(path, std::ios::binary).read(content.data(), 19 + 5);
   WriteFile("bad.tfrecord", content);

@@ -60,7 +60,7 @@ std::string IdxHeader(char type, const std::vector<uint32_t>& dims) {
   return bytes;
 }
 
-// The error of reading `content` as IDX, at whatever time it comes.
+// The error of reading `content` as IDX, whenever it occurs.
 absl::Status IdxError(const std::string& content) {
   const Dataset dataset = Idx(WriteFile("bad.idx", content));
   RETURN_IF_ERROR(dataset.status());
@@ -360,7 +360,7 @@ TEST(SyntheticTest, ACacheKeepsWhatIsCostlyToDraw) {
   const Tensor drawn = first_row(cached);
   const Tensor kept = first_row(cached);
   EXPECT_TRUE(BitwiseEqual(drawn, kept));
-  // The very same memory.
+  // The same memory.
   EXPECT_EQ(first_row(cached).raw_data(), kept.raw_data());
   EXPECT_NE(first_row(data).raw_data(), kept.raw_data());
 }

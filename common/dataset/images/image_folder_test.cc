@@ -43,7 +43,7 @@ void Write(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary) << content;
 }
 
-// One colour everywhere.
+// An image with one color.
 Image Plain(uint8_t value, int64_t height = 6, int64_t width = 8) {
   Image image = {.height = height, .width = width, .channels = 3};
   image.pixels.assign(static_cast<size_t>(height * width * 3), value);
@@ -53,7 +53,7 @@ Image Plain(uint8_t value, int64_t height = 6, int64_t width = 8) {
 std::string Png(const Image& image) { return *EncodePng(image); }
 std::string Jpeg(const Image& image) { return *EncodeJpeg(image); }
 
-// cat/0.png ... and dog/0.png ..., with the grey values 0, 1, 2, ... and 100,
+// cat/0.png ... and dog/0.png ..., with the gray values 0, 1, 2, ... and 100,
 // 101, ....
 std::string MakeFolder(const std::string& name, int count_of_each) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/", name);
@@ -70,7 +70,7 @@ std::string MakeFolder(const std::string& name, int count_of_each) {
   return folder;
 }
 
-// The grey values of the images, in the order in which they come.
+// The gray values of the images, in the order in which they are returned.
 std::vector<int> Values(const Dataset& dataset, int64_t epoch = 0) {
   std::vector<int> values;
   for (const Element& element : Elements(dataset, {}, epoch)) {
