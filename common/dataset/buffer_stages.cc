@@ -236,7 +236,7 @@ class PrefetchNode final : public DatasetNode {
 absl::StatusOr<NodePointer> MakeCache(NodePointer input) {
   if (input->cardinality() == Dataset::kInfinite) {
     return absl::InvalidArgumentError(
-        "Cache: the dataset has no end; put Cache() before Repeat()");
+        "Cache: the dataset is infinite; put Cache() before Repeat()");
   }
   return std::make_shared<CacheNode>(std::move(input));
 }

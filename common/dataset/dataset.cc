@@ -222,7 +222,8 @@ absl::StatusOr<int64_t> Dataset::CountElements() const {
   const int64_t cardinality = Cardinality();
   if (cardinality >= 0) return cardinality;
   if (cardinality == kInfinite) {
-    return absl::InvalidArgumentError("the data never ends: nobody counts it");
+    return absl::InvalidArgumentError(
+        "the data is infinite and cannot be counted");
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<DatasetIterator> iterator,
                    MakeIterator());

@@ -467,7 +467,7 @@ TEST(CountElements, ReadsWhatDoesNotSayHowLongItIs) {
   EXPECT_THAT(Dataset::Range(7).CountElements(), IsOkAndHolds(7));
   EXPECT_THAT(
       Dataset::Range(1).Repeat().CountElements(),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("never ends")));
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("infinite")));
   const Dataset even = Dataset::Range(7).FilterElements(
       [](const Element& element) -> absl::StatusOr<bool> {
         return element[0].scalar<int64_t>() % 2 == 0;

@@ -211,10 +211,10 @@ class CachedElements final : public ElementStream {
     if (header.version() == kVersion && header.fingerprint() == fingerprint) {
       return absl::OkStatus();
     }
-    return absl::FailedPreconditionError(
-        absl::StrCat(path_,
-                     ": was made of another dataset; delete it to have it made "
-                     "again, or name another file"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        path_,
+        ": was created from another dataset; delete it to have it created "
+        "again, or name another file"));
   }
 
   absl::StatusOr<bool> Next(Element* element) override {
@@ -227,7 +227,7 @@ class CachedElements final : public ElementStream {
       ended_ = TakeNumber(&rest, &expected) && expected == element_count_;
       if (ended_) return false;
       return Damage(absl::StrCat("it has ", element_count_,
-                                 " elements; its end says ", expected));
+                                 " elements, but its end declares ", expected));
     }
     element->resize(types_.size());
     bool is_whole = record_[0] == kElementTag;
@@ -246,7 +246,7 @@ class CachedElements final : public ElementStream {
   absl::Status Damage(absl::string_view what) const {
     return absl::DataLossError(
         absl::StrCat(path_, ": ", what, ", before offset ", reader_->offset(),
-                     "; delete the file to have it made again"));
+                     "; delete the file to have it created again"));
   }
 
   const std::string path_;
@@ -315,7 +315,7 @@ absl::StatusOr<NodePointer> MakeFileCache(NodePointer input,
   }
   if (input->cardinality() == Dataset::kInfinite) {
     return absl::InvalidArgumentError(
-        "Cache: the dataset has no end; put Cache() before Repeat()");
+        "Cache: the dataset is infinite; put Cache() before Repeat()");
   }
   return std::make_shared<FileCacheNode>(std::move(input), std::move(filename));
 }

@@ -127,7 +127,7 @@ TEST(FileCacheTest, AFileOfAnotherDatasetIsRefused) {
   EXPECT_THAT(Numbers(Dataset::Range(4).Cache(path)), SizeIs(4));
   EXPECT_THAT(FirstError(Dataset::Range(5).Cache(path)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("was made of another dataset")));
+                       HasSubstr("was created from another dataset")));
 }
 
 TEST(FileCacheTest, PipelinesHaveFilesOfTheirOwn) {

@@ -168,7 +168,7 @@ class RangeNode final : public TableNode {
 absl::Status CheckComponents(const char* stage, const Element& components) {
   if (components.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(stage, ": no tensors; expected one at least"));
+        absl::StrCat(stage, ": no tensors; expected at least one"));
   }
   for (size_t c = 0; c < components.size(); ++c) {
     if (components[c].IsValid()) continue;
@@ -219,7 +219,7 @@ absl::StatusOr<NodePointer> MakeRange(int64_t start, int64_t stop,
   }
   if (count > static_cast<uint64_t>(INT64_MAX)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "Range: from ", start, " to ", stop, " are too many numbers"));
+        "Range: from ", start, " to ", stop, " is too large a range"));
   }
   return std::make_shared<RangeNode>(start, stop, step,
                                      static_cast<int64_t>(count));

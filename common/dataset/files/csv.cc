@@ -277,7 +277,7 @@ absl::Status PlanError(const Plan& plan, absl::string_view message) {
 
 absl::Status AddColumnsOfHeader(const CsvOptions& options, Plan* plan) {
   if (!plan->has_header) {
-    return PlanError(*plan, "without a header, columns have to be given");
+    return PlanError(*plan, "without a header, columns must be given");
   }
   ASSIGN_OR_RETURN(const auto reader,
                    CsvReader::Open(plan->first_path, plan->delimiter));
@@ -321,7 +321,7 @@ absl::Status CheckPlan(const Plan& plan) {
     const CsvColumn& column = plan.columns[c];
     if (!names.insert(column.name).second) {
       return PlanError(
-          plan, absl::StrCat("column \"", column.name, "\" is there twice"));
+          plan, absl::StrCat("column \"", column.name, "\" is given twice"));
     }
     if (column.dtype == DType::kInvalid) {
       return PlanError(

@@ -160,7 +160,7 @@ absl::Status LengthError(const InputFile& file, const Header& header,
   const double bytes = static_cast<double>(header.type.shape.element_count()) *
                        static_cast<double>(header.value_bytes);
   return FileError(
-      file, absl::StrCat("its header says ", header.type.shape.ToString(),
+      file, absl::StrCat("its header declares ", header.type.shape.ToString(),
                          ", which is ", bytes, " bytes of values; ", found));
 }
 
@@ -376,7 +376,7 @@ absl::StatusOr<Tensor> ReadIdx(absl::string_view path) {
   uint8_t surplus;
   ASSIGN_OR_RETURN(const size_t surplus_bytes, file->Read(&surplus, 1));
   if (surplus_bytes > 0) {
-    return LengthError(*file, header, "the file goes on after them");
+    return LengthError(*file, header, "the file continues after them");
   }
   return header.type_code == 0x08 ? values : DecodeValues(header, bytes);
 }

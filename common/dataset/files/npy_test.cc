@@ -127,7 +127,7 @@ TEST(NpyTest, ErrorsNameTheFileAndWhatIsWrong) {
   EXPECT_THAT(error(NpyFile(Dict("<f4", "(2,)"), "abcd")),
               StatusIs(kInvalid, HasSubstr("[2] of 4 bytes each; ")));
   EXPECT_THAT(error(NpyFile(Dict("<f4", "(1,)"), "abcdefgh")),
-              StatusIs(kInvalid, HasSubstr("the file goes on")));
+              StatusIs(kInvalid, HasSubstr("the file continues")));
   EXPECT_THAT(error(NpyFile(Dict("<f4", "(1000000000000,)"), "")),
               StatusIs(kInvalid, HasSubstr("the file holds at most")));
   EXPECT_THAT(error(NpyFile(Dict("<f4", "()"), "abcd")),

@@ -164,7 +164,7 @@ TEST(RecordFilesTest, FeatureMistakesAreFoundWhileDefining) {
               StatusIs(kInvalid, HasSubstr("0 features")));
   EXPECT_THAT(
       ParseExample(records, {{.key = "x", .dtype = DType::kBool}}).status(),
-      StatusIs(kInvalid, HasSubstr("\"x\" is to be bool")));
+      StatusIs(kInvalid, HasSubstr("\"x\" must be bool")));
 }
 
 TEST(RecordFilesTest, FilesAreDealtOutAfterTheyTravelled) {

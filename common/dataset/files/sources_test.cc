@@ -121,7 +121,7 @@ TEST(Idx, WrongFilesAreRefusedByName) {
               StatusIs(kInvalid, AllOf(HasSubstr("[2,2]"), HasSubstr("4 bytes"),
                                        HasSubstr("found 3"))));
   EXPECT_THAT(IdxError(IdxHeader(8, {2}) + "abc"),
-              StatusIs(kInvalid, HasSubstr("goes on")));
+              StatusIs(kInvalid, HasSubstr("continues")));
   // 2^64 bytes and more, and 4 GiB in a file of 16 bytes: never allocated.
   EXPECT_THAT(IdxError(IdxHeader(14, {0xffffffff, 0xffffffff, 0xffffffff})),
               StatusIs(kInvalid));
@@ -130,8 +130,8 @@ TEST(Idx, WrongFilesAreRefusedByName) {
 }
 
 TEST(Idx, DamagedCompressionIsDataLoss) {
-  const std::string path =
-      WriteCompressed("cut.gz", IdxHeader(8, {3000}) + std::string(3000, 'x'));
+  const std::string path = WriteCompressed(
+      "truncated.gz", IdxHeader(8, {3000}) + std::string(3000, 'x'));
   std::ifstream in(path, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
   const Dataset dataset =
@@ -267,7 +267,7 @@ TEST(Csv, ErrorsSayWhere) {
       {"a,b\n1,\"2\n", ":2:3: the quote that opens here"},
       {"a,b\n\"1\"2,3\n", ":2:4: expected a delimiter"},
       {"", ":1:1: expected a header"},
-      {"a,a\n1,2\n", "column \"a\" is there twice"},
+      {"a,a\n1,2\n", "column \"a\" is given twice"},
   };
   for (const auto& [content, message] : cases) {
     const Dataset dataset = Csv(WriteFile("bad.csv", content));

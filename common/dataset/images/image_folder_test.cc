@@ -189,10 +189,10 @@ TEST(ImageFolderTest, CorruptFilesAreNamedOrSkippedAndCounted) {
   const std::string folder = MakeFolder("corrupt", 3);
   Write(folder + "/cat/x.jpg", "this is a text file");
   const ImageFolderOptions fail = {.image_size = {2, 2}, .shuffle = false};
-  EXPECT_THAT(
-      FirstError(ImageFolder(folder, fail)),
-      StatusIs(kInvalid, AllOf(HasSubstr(folder + "/cat/x.jpg: is no image"),
-                               HasSubstr("begins with \"this is \""))));
+  EXPECT_THAT(FirstError(ImageFolder(folder, fail)),
+              StatusIs(kInvalid,
+                       AllOf(HasSubstr(folder + "/cat/x.jpg: is not an image"),
+                             HasSubstr("begins with \"this is \""))));
   const std::string jpeg = Jpeg(TestImage(32, 32, 3));
   Write(folder + "/cat/x.jpg", jpeg.substr(0, jpeg.size() / 2));
   EXPECT_THAT(FirstError(ImageFolder(folder, fail)),

@@ -72,9 +72,9 @@ absl::Status AppendImages(const std::string& root, const std::string& path,
                           int depth, std::vector<std::string>* images,
                           std::string* other) {
   if (depth > kDepthMax) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        root, "/", path, ": directories in directories, more than ", kDepthMax,
-        " deep"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(root, "/", path, ": directories are nested more than ",
+                     kDepthMax, " deep"));
   }
   ASSIGN_OR_RETURN(const DirectoryContent content,
                    List(absl::StrCat(root, "/", path)));

@@ -147,7 +147,7 @@ TEST(ExampleTest, ErrorsNameTheFeature) {
   EXPECT_THAT(FeatureToTensor(&feature, spec, &tensor),
               StatusIs(kInvalid, HasSubstr("has 1 values; expected [2]")));
   EXPECT_THAT(CheckFeatureSpec({.key = "x", .dtype = DType::kBool}),
-              StatusIs(kInvalid, HasSubstr("is to be bool")));
+              StatusIs(kInvalid, HasSubstr("must be bool")));
   EXPECT_THAT(CheckFeatureSpec({.key = "x", .padded = true}),
               StatusIs(kInvalid, HasSubstr("expected known extents and one")));
   EXPECT_THAT(CheckFeatureSpec(

@@ -82,7 +82,8 @@ absl::Status WithGroupExitCode(const absl::Status& status) {
     case GroupErrorKind::kDuplicateTask:
       return WithExitCode(status, ExitCode::kUsage);
     case GroupErrorKind::kPeerFailed: {
-      // A peer that obeyed a signal was in good health, and so is its place.
+      // A peer that was stopped by a signal did not fail; a new one can
+      // continue.
       const ExitCode peers = ExitCodeOf(status);
       const bool was_stopped =
           peers == ExitCode::kInterrupted || peers == ExitCode::kTerminated;

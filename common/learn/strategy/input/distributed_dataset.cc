@@ -100,7 +100,7 @@ absl::StatusOr<Sharded> ShardByHint(const Dataset& dataset,
   if (!traits.shards_by_pipeline) {
     return absl::InvalidArgumentError(
         "auto_shard_policy HINT: the dataset has no ShardByPipeline(), so "
-        "nothing would be sharded; put it where elements are to be dealt out, "
+        "nothing would be sharded; put it where elements are to be sharded, "
         "for example right before Shuffle()");
   }
   return Sharded{.policy = AutoShardPolicy::kHint, .dataset = dataset};
@@ -111,7 +111,7 @@ absl::StatusOr<Sharded> ShardAsFits(const Dataset& dataset,
                                     const InputPlacement& placement) {
   if (traits.shards_by_pipeline) {
     LOG(INFO) << "auto_shard_policy AUTO: ShardByPipeline() in the dataset "
-                 "deals out elements to "
+                 "shards elements among "
               << placement.worker_count << " workers (HINT)";
     return ShardByHint(dataset, traits);
   }
@@ -121,7 +121,7 @@ absl::StatusOr<Sharded> ShardAsFits(const Dataset& dataset,
     absl::StatusOr<Dataset> sharded =
         ShardFiles(dataset, placement.worker_count, placement.worker_index);
     if (sharded.ok()) {
-      LOG(INFO) << "auto_shard_policy AUTO: files are dealt out to "
+      LOG(INFO) << "auto_shard_policy AUTO: files are sharded among "
                 << placement.worker_count << " workers (FILE)";
       return Sharded{.policy = AutoShardPolicy::kFile,
                      .dataset = *std::move(sharded)};

@@ -53,7 +53,7 @@ class PrefetchedSteps final : public DistributedIterator {
   }
 
  private:
-  // What the input answered. Its end or an error stays at the front for ever.
+  // The result of the input. Its end or an error stays at the front.
   struct Step {
     absl::StatusOr<bool> more = false;
     std::vector<ReplicaBatch> batches;

@@ -311,7 +311,7 @@ TEST(SeveralWorkersTest, ReductionsAndGathersAreOverAllOfThem) {
   }
 }
 
-// A loop of one's own: weights of y = sigmoid(x w + b), by gradients of the
+// A custom loop: weights of y = sigmoid(x w + b), by gradients of the
 // loss averaged over the global batch.
 class CustomLoop {
  public:

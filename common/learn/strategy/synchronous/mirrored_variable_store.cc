@@ -28,7 +28,7 @@ absl::Status CheckSynchronization(const proto::VariableSpec& spec) {
   if (spec.synchronization() == proto::SYNCHRONIZATION_NONE) {
     return absl::InvalidArgumentError(absl::StrCat(
         "variable \"", spec.name(),
-        "\": synchronization NONE makes no sense where replicas hold copies; "
+        "\": synchronization NONE is invalid where replicas hold copies; "
         "use ON_WRITE or ON_READ"));
   }
   if (IsSynchronizedOnRead(spec) && spec.trainable()) {

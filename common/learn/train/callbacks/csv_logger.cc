@@ -98,7 +98,7 @@ absl::Status CsvLogger::OnEpochEnd(Model&, int epoch, const Logs& logs) {
   if (!file_) {
     LOG(WARNING) << "CSVLogger: cannot write " << options_.filename << ": "
                  << std::error_code(errno, std::generic_category()).message()
-                 << "; training goes on without it";
+                 << "; training continues without it";
     file_.close();
   }
   return absl::OkStatus();

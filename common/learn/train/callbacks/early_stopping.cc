@@ -43,8 +43,8 @@ absl::Status EarlyStopping::OnEpochEnd(Model& model, int epoch,
                                        const Logs& logs) {
   const std::optional<double> current = monitor_->Find(logs);
   if (!current.has_value()) {
-    LOG(WARNING) << "Early stopping looks at \"" << options_.monitor
-                 << "\", which is not there. There are: " << NamesIn(logs);
+    LOG(WARNING) << "EarlyStopping monitors \"" << options_.monitor
+                 << "\", which is not logged. Available: " << NamesIn(logs);
     return absl::OkStatus();
   }
   if (epoch < options_.start_from_epoch) return absl::OkStatus();

@@ -65,8 +65,8 @@ absl::Status ReduceLROnPlateau::OnEpochEnd(Model& model, int epoch,
                                            const Logs& logs) {
   const std::optional<double> current = monitor_->Find(logs);
   if (!current.has_value()) {
-    LOG(WARNING) << "Learning rate reduction looks at \"" << options_.monitor
-                 << "\", which is not there. There are: " << NamesIn(logs);
+    LOG(WARNING) << "ReduceLROnPlateau monitors \"" << options_.monitor
+                 << "\", which is not logged. Available: " << NamesIn(logs);
     return absl::OkStatus();
   }
   if (IsCoolingDown()) {

@@ -189,7 +189,7 @@ void TensorBoard::Write(EventWriter& writer, int64_t step,
   const absl::Status status = writer.Write(step, values);
   if (status.ok() || std::exchange(has_warned_, true)) return;
   LOG(WARNING) << "TensorBoard: " << status.message()
-               << "; training goes on without them";
+               << "; training continues without them";
 }
 
 }  // namespace muster
