@@ -54,7 +54,7 @@ absl::Status CheckOptions(const InputOptions& options) {
   return absl::OkStatus();
 }
 
-// What this worker reads, and whether its elements are the global batches.
+// The part that this worker reads, and whether its elements are global batches.
 struct Sharded {
   AutoShardPolicy policy = AutoShardPolicy::kOff;
   Dataset dataset;
@@ -208,7 +208,7 @@ absl::StatusOr<int64_t> GlobalBatchSize(const Dataset& dataset,
   return batch_size;
 }
 
-// The types of what is left of an element with any number of rows.
+// The types of an element with any number of rows.
 absl::StatusOr<std::vector<TensorType>> SubBatchTypes(
     const Dataset& dataset, const InputPlacement& placement) {
   std::vector<TensorType> types = dataset.element_types();
@@ -231,7 +231,7 @@ int64_t StepCountOf(const Sharded& sharded, const SubBatchPlan& plan) {
     return cardinality;
   }
   const TensorType& first = sharded.dataset.element_types()[0];
-  // A batch that is not full does not last as long as the others.
+  // A batch that is not full lasts for fewer steps than the others.
   if (sharded.policy != AutoShardPolicy::kOff || cardinality < 0 ||
       first.shape.dim(0) != plan.batch_size) {
     return Dataset::kUnknownCardinality;

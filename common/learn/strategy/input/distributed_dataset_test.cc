@@ -35,7 +35,7 @@ TEST(DistributeDataset, DataGivesEveryStepTheBatchOfOneProcess) {
       for (const RebatchRule rule :
            {RebatchRule::kDefault, RebatchRule::kBalanced,
             RebatchRule::kLegacy}) {
-        // Another order in each pipeline is one order all the same.
+        // A decorrelated shuffle has one order nevertheless.
         const Dataset dataset =
             Rows(rows).Shuffle(9, {.seed = 2, .decorrelate = true}).Batch(5);
         const auto workers = Distribute(
@@ -124,7 +124,7 @@ TEST(DistributeDataset, SevenFilesForThreeWorkersEndUnevenly) {
   EXPECT_EQ(workers[0].StepCount(), Dataset::kUnknownCardinality);
   const Epoch epoch = RunGroup(workers);
   EXPECT_THAT(epoch.sorted_rows(), ElementsAreArray(CountTo(28)));
-  // Two rows a step: 12 rows last 6 steps and 8 rows last 4.
+  // Two rows per step: 12 rows last 6 steps and 8 rows last 4.
   EXPECT_THAT(epoch.step_counts, ElementsAre(6, 4, 4));
   EXPECT_THAT(epoch.sizes[5], ElementsAre(2, 0, 0));
 }

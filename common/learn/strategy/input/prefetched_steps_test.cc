@@ -62,7 +62,7 @@ TEST(PrefetchedSteps, PrefetchingStaysWithinItsBuffer) {
   ASSERT_OK_AND_ASSIGN(const auto iterator, distributed.MakeIterator());
   std::vector<ReplicaBatch> batches;
   for (int64_t step = 0; step + kBuffer <= kSteps; ++step) {
-    // The buffer fills up with nobody asking.
+    // The buffer fills up without any request.
     progress->drawn[step + kBuffer - 1].WaitForNotification();
     ++progress->taken;
     ASSERT_THAT(iterator->Next(&batches), IsOkAndHolds(true));

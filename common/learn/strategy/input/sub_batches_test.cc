@@ -69,11 +69,11 @@ TEST(DistributedIterator, SubBatchesShareTheMemoryOfTheirBatch) {
   EXPECT_EQ(first.buffer(), batches[1].element[1].buffer());
   EXPECT_EQ(first.raw_data() + first.size_bytes(),
             batches[1].element[1].raw_data());
-  // And give it back for the next one.
+  // Returned for the next one.
   const uint8_t* const memory = first.raw_data();
   ASSERT_THAT(iterator->Next(&batches), IsOkAndHolds(true));
   EXPECT_EQ(batches[0].element[1].raw_data(), memory);
-  // But not while somebody looks.
+  // But not while another owner holds it.
   const std::vector<ReplicaBatch> kept = batches;
   ASSERT_THAT(iterator->Next(&batches), IsOkAndHolds(true));
   EXPECT_EQ(NumberOf(batches[0].element[0], 0), 8);
@@ -148,7 +148,7 @@ TEST(DistributedIterator, NonsenseIsNamed) {
               StatusIs(kInvalid, HasSubstr("slow_input_warning")));
   EXPECT_THAT(DistributeDataset(Rows(3).Batch(0), {}),
               StatusIs(kInvalid, HasSubstr("batch_size is 0")));
-  // A scalar beside the rows.
+  // A scalar in addition to the rows.
   const Dataset mixed = dataset.MapElements(
       [](Element element) -> absl::StatusOr<Element> {
         return Element{element[0], Tensor::Scalar<float>(1)};

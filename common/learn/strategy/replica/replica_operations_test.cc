@@ -46,7 +46,7 @@ std::vector<float> Values(const Tensor& tensor) {
   return {flat.begin(), flat.end()};
 }
 
-// What `call` gives on every worker of a group, each on a thread of its own.
+// The results of `call` on all workers of a group, each on its own thread.
 template <typename Result>
 std::vector<absl::StatusOr<Result>> OnAll(
     const std::vector<std::unique_ptr<TestStrategy>>& workers,
@@ -330,7 +330,7 @@ class CustomLoop {
       const Loss loss = BinaryCrossentropy(
           {.from_logits = true, .reduction = Reduction::kNone});
       GraphBuilder& builder = *x.builder();
-      // Rows that are left out at random hang on where they stand.
+      // Which rows are dropped at random depends on their position.
       const Value kept =
           Cast(DropoutMask(StepSeed(builder), x, 0.8), x.dtype());
       const Value logits =
@@ -344,7 +344,7 @@ class CustomLoop {
     });
   }
 
-  // Goes through the data once; the last batch is not full.
+  // One pass over the data; the last batch is not full.
   std::vector<float> Train(const Dataset& data, int64_t global_batch_size) {
     const StepFunction step = Step(global_batch_size);
     std::vector<float> losses;
@@ -405,7 +405,7 @@ TEST(CustomLoopTest, SeveralReplicasTrainAsOneDoes) {
     const std::vector<float> weights = loop.Weights();
     EXPECT_NEAR(weights[0], wanted[0], 1e-5);
     EXPECT_NEAR(weights[1], wanted[1], 1e-5);
-    // All copies are the same.
+    // All copies are equal.
     for (const char* name : {"w", "b"}) {
       for (int r = 1; r < replica_count; ++r) {
         EXPECT_TRUE(
@@ -426,7 +426,7 @@ TEST(CustomLoopTest, AReplicaWithoutRowsCountsForNothing) {
       strategy->DistributeDataset(
           Dataset::FromTensorSlices({Floats({1, 2, 3})}).Batch(2)));
   ASSERT_OK_AND_ASSIGN(const auto iterator, data.MakeIterator());
-  // A gradient of 1 from each replica, whatever its rows are.
+  // A gradient of 1 from each replica, independent of its rows.
   const auto step = StepFunction::Of("step", [&](Value x) {
     const Value loss = w.Read(*x.builder()) + Sum(x) * 0.0;
     ApplyGradient(w.handle(), VariableGradients(loss, {"w"})[0].dense);

@@ -37,7 +37,7 @@ TEST(GradientPacksTest, WithoutALimitADtypeIsOnePack) {
 }
 
 TEST(GradientPacksTest, ANewPackIsBegunWhenTheLastHasComeToMoreThanTheLimit) {
-  // Exactly the limit is not more than it.
+  // A pack of exactly the limit does not exceed it.
   const PackPlan plan = PlanPacks(
       {{Floats(16), Floats(16), Floats(16), Floats(64), Floats(16)}}, {}, 128);
   EXPECT_THAT(PacksOf(plan), ElementsAre(0, 0, 0, 1, 2));
@@ -49,7 +49,8 @@ TEST(GradientPacksTest, ANewPackIsBegunWhenTheLastHasComeToMoreThanTheLimit) {
 TEST(GradientPacksTest, DtypesAreNotMixedAndPacksCountInTheOrderOfBeingFull) {
   const PackPlan plan = PlanPacks(
       {{Floats(16), Doubles(8), Floats(1), Doubles(8), Floats(1)}}, {}, 60);
-  // The second pack of doubles is begun after that of floats and full before.
+  // The second pack of doubles begins after that of floats and is complete
+  // before.
   EXPECT_THAT(PacksOf(plan), ElementsAre(0, 1, 3, 2, 3));
   EXPECT_EQ(plan.packs[1].dtype, DType::kFloat64);
   EXPECT_EQ(plan.packs[2].dtype, DType::kFloat64);

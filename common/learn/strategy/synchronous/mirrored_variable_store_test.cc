@@ -182,7 +182,7 @@ TEST(WorkersVariableStoreTest, AllGetTheVariablesOfRankZero) {
     EXPECT_EQ(slots[1].name, "velocity");
     EXPECT_THAT(Flat(slots[1].value), ElementsAre(0.25f, 0.25f));
 
-    // What only one has changed everybody hears of.
+    // A change on one worker reaches all.
     if (worker == 0) {
       ASSERT_OK(store.Assign("v", Pair(8, 9)));
     }
@@ -216,7 +216,7 @@ TEST(WorkersVariableStoreTest, OnlyTheFirstNeedsTheCheckpoint) {
     ASSERT_OK_AND_ASSIGN(LocalVariable* const v, store.copy(0).Find("v"));
     ASSERT_EQ(v->ReadSlots().size(), 1u);
     EXPECT_THAT(Flat(v->ReadSlots()[0].value), ElementsAre(2, 3));
-    // What the first one cannot read fails on all.
+    // A read error on the first worker is returned on all.
     EXPECT_THAT(store.Restore(worker == 0 ? nowhere : prefix, false),
                 StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));
   });

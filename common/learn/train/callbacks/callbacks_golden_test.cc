@@ -1,4 +1,4 @@
-// What Keras' callbacks do when they are told the same values: the cases of
+// Compares the callbacks with Keras' for the same values: the cases of
 // tests/golden/cases/callbacks.py.
 
 #include <memory>
@@ -38,7 +38,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Says what is monitored, and makes the weight the number of the epoch.
+// Reports the monitored value, and sets the weight to the number of the epoch.
 class Script final : public Callback {
  public:
   Script(std::string name, std::vector<double> values)

@@ -248,7 +248,7 @@ TEST(TerminateOnNanTest, RaisesWhenAskedTo) {
   EXPECT_FALSE(has_ended);
 }
 
-// Logs that differ from epoch to epoch.
+// Logs that differ between epochs.
 class Adding final : public Callback {
  public:
   absl::Status OnEpochBegin(Model&, int epoch) override {

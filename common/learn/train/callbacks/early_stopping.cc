@@ -64,7 +64,7 @@ absl::Status EarlyStopping::OnEpochEnd(Model& model, int epoch,
     if (is_good) wait_ = 0;
     return absl::OkStatus();
   }
-  // The first epoch of all has nothing to be worse than.
+  // The first epoch has no reference to compare with.
   if (wait_ >= options_.patience && epoch > 0) {
     stopped_epoch_ = epoch;
     model.StopTraining();

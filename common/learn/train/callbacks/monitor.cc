@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// Parts of the names that Keras gives its metrics.
+// Parts of Keras' metric names.
 constexpr std::array<absl::string_view, 12> kGrowing = {
     "acc",      "auc",           "precision",     "recall",
     "f1",       "fbeta",         "iou",           "r2",

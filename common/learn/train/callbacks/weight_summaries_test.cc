@@ -13,7 +13,7 @@ namespace {
 
 using Values = std::vector<proto::Summary::Value>;
 
-// {width, height, number of pictures}.
+// {width, height, number of images}.
 std::vector<int> ImageOf(const Shape& shape) {
   Values values;
   AddWeightSummaries("w", Tensor::Zeros(DType::kFloat32, shape),
