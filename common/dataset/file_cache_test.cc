@@ -87,7 +87,7 @@ TEST(FileCacheTest, TheFirstPassIsKeptForLaterProcesses) {
   EXPECT_THAT(List(folder), ElementsAre("cache"));
 }
 
-TEST(FileCacheTest, APassThatIsGivenUpLeavesNothing) {
+TEST(FileCacheTest, AnAbortedPassLeavesNoFile) {
   const std::string folder = MakeFolder("given_up");
   std::atomic<int> drawn_count = 0;
   const Dataset cached = Counted(5, &drawn_count).Cache(folder + "/cache");
@@ -101,7 +101,7 @@ TEST(FileCacheTest, APassThatIsGivenUpLeavesNothing) {
   EXPECT_THAT(Numbers(cached), SizeIs(5));
 }
 
-TEST(FileCacheTest, EveryDamageIsNamedAndRefused) {
+TEST(FileCacheTest, EveryDamageIsReported) {
   const std::string folder = MakeFolder("damaged");
   const std::string path = folder + "/cache";
   const Dataset cached = Dataset::Range(4).Cache(path);
@@ -122,7 +122,7 @@ TEST(FileCacheTest, EveryDamageIsNamedAndRefused) {
   }
 }
 
-TEST(FileCacheTest, AFileOfAnotherDatasetIsRefused) {
+TEST(FileCacheTest, AFileOfAnotherDatasetIsRejected) {
   const std::string path = MakeFolder("other") + "/cache";
   EXPECT_THAT(Numbers(Dataset::Range(4).Cache(path)), SizeIs(4));
   EXPECT_THAT(FirstError(Dataset::Range(5).Cache(path)),
@@ -130,7 +130,7 @@ TEST(FileCacheTest, AFileOfAnotherDatasetIsRefused) {
                        HasSubstr("was created from another dataset")));
 }
 
-TEST(FileCacheTest, PipelinesHaveFilesOfTheirOwn) {
+TEST(FileCacheTest, EachPipelineHasItsOwnFile) {
   const std::string folder = MakeFolder("pipelines");
   const Dataset cached =
       Dataset::Range(4).ShardByPipeline().Cache(folder + "/cache");

@@ -157,7 +157,7 @@ bool SameElements(const Dataset& a, const Dataset& b,
   return true;
 }
 
-TEST(DatasetCodec, WhatWasSentIsWhatArrives) {
+TEST(DatasetCodec, RoundTripsEveryStage) {
   const InputContext context = {.num_input_pipelines = 3,
                                 .input_pipeline_id = 1};
   for (const Dataset& dataset : Examples()) {
@@ -190,7 +190,7 @@ TEST(DatasetCodec, EveryStageHasAnExample) {
   }
 }
 
-TEST(DatasetCodec, CppFunctionsStayAtHome) {
+TEST(DatasetCodec, CppFunctionsCannotBeSerialized) {
   const Dataset range = Dataset::Range(3);
   const auto identity = [](Element e) -> absl::StatusOr<Element> { return e; };
   for (const Dataset& dataset :
@@ -222,7 +222,7 @@ proto::Dataset Parse(const std::string& text) {
   return encoded;
 }
 
-TEST(DatasetCodec, StagesReadWellByHand) {
+TEST(DatasetCodec, StagesAreReadableAsText) {
   ASSERT_OK_AND_ASSIGN(const Dataset dataset, DecodeDataset(Parse(R"(
     stages { range { stop: 4 step: 1 } }
     stages { range { start: 10 stop: 14 step: 1 } }
@@ -233,7 +233,7 @@ TEST(DatasetCodec, StagesReadWellByHand) {
   EXPECT_THAT(Numbers(dataset), testing::ElementsAre(1, 2, 3));
 }
 
-TEST(DatasetCodec, NonsenseIsNamed) {
+TEST(DatasetCodec, InvalidDefinitionsAreReported) {
   const std::string range = "stages { range { stop: 4 step: 1 } } ";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "0 datasets are left"},
@@ -291,7 +291,7 @@ TEST(DatasetCodec, SizesAreBounded) {
                        HasSubstr("make batches smaller")));
 }
 
-TEST(DatasetCodec, RandomDamageIsAnErrorAndNothingWorse) {
+TEST(DatasetCodec, RandomDamageIsReportedAsAnError) {
   RandomStream random(17);
   for (const Dataset& dataset : Examples()) {
     ASSERT_OK_AND_ASSIGN(const proto::Dataset encoded, EncodeDataset(dataset));

@@ -69,7 +69,7 @@ TEST(Files, AreReadInTheOrderOfTheList) {
   EXPECT_THAT(shuffled, ElementsAre(0, 1, 2, 3, 4));
 }
 
-TEST(Files, AreReadInTurn) {
+TEST(Files, AreInterleaved) {
   const std::vector<std::string> paths = {
       WriteNumbers("t0.csv", 0, 3), WriteNumbers("t1.csv", 10, 15),
       WriteNumbers("t2.csv", 20, 21), WriteNumbers("t3.csv", 30, 32)};
@@ -120,7 +120,7 @@ TEST(Files, PatternsAreExpandedInTheOrderOfTheNames) {
               ElementsAre(7));
 }
 
-TEST(Files, ADecodedListIsNoPattern) {
+TEST(Files, ADecodedListIsNotExpandedAgain) {
   ASSERT_OK_AND_ASSIGN(
       auto encoded,
       EncodeDataset(CsvFiles({WriteNumbers("literal.csv", 0, 1)})));
@@ -131,7 +131,7 @@ TEST(Files, ADecodedListIsNoPattern) {
               StatusIs(kNotFound, HasSubstr("litera?.csv")));
 }
 
-TEST(Files, TheOneThatDiffersIsNamed) {
+TEST(Files, ADifferentFileIsNamed) {
   const std::string good = WriteFile("good.csv", "a,b\n1,2\n");
   const Dataset no_column =
       CsvFiles({good, WriteFile("no_column.csv", "a,c\n1,2\n")});
@@ -192,7 +192,7 @@ std::vector<int64_t> ShardOf(const Dataset& dataset, int count, int index) {
   return sharded.ok() ? Numbers(*sharded) : std::vector<int64_t>();
 }
 
-TEST(Sharding, DealsOutFiles) {
+TEST(Sharding, DistributesFiles) {
   const Dataset files = CsvFiles(WriteFiles(7));
   EXPECT_THAT(ShardOf(files, 3, 0),
               ElementsAre(0, 1, 2, 9, 10, 11, 18, 19, 20));
@@ -202,7 +202,7 @@ TEST(Sharding, DealsOutFiles) {
   EXPECT_THAT(FileCountOf(last), IsOkAndHolds(2));
 }
 
-TEST(Sharding, StagesKeepTheirPlaceBehindTheReaders) {
+TEST(Sharding, StagesKeepTheirPositionAfterTheReaders) {
   const Dataset files = CsvFiles(WriteFiles(2));
   const auto stages = [](const Dataset& reader) {
     return reader.Shuffle(2, {.seed = 3, .reshuffle_each_iteration = false})
@@ -239,7 +239,7 @@ TEST(Sharding, GoesIntoEveryInputOfACombination) {
               StatusIs(kNotFound, HasSubstr("no files")));
 }
 
-TEST(Sharding, DealsOutWhatAFunctionMakesReadersOf) {
+TEST(Sharding, DistributesTheInputsOfAFunctionThatCreatesReaders) {
   std::vector<std::string> paths = WriteFiles(5);
   const Dataset names =
       Dataset::FromTensorSlices({Tensor::FromSpan<std::string>({5}, paths)});
@@ -305,7 +305,7 @@ TEST(Sharding, TheBatchSizeIsThatOfTheLastBatch) {
               IsOkAndHolds(3));
 }
 
-TEST(Sharding, StagesThatCountAreSeen) {
+TEST(Sharding, StagesThatCountElementsAreDetected) {
   const Dataset range = Dataset::Range(64);
   EXPECT_TRUE(ShardingTraitsOf(range.Take(3).Batch(2))->counts_elements);
   EXPECT_TRUE(ShardingTraitsOf(range.Skip(3))->counts_elements);

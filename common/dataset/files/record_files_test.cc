@@ -83,7 +83,7 @@ const std::vector<FeatureSpec>& Features() {
   return features;
 }
 
-TEST(RecordFilesTest, FilesFollowEachOtherOrTakeTurns) {
+TEST(RecordFilesTest, FilesAreConcatenatedOrInterleaved) {
   WriteRecords("turns-0.tfrecord", {"a", "b"});
   WriteRecords("turns-1.tfrecord", {"c", "d"});
   const std::string pattern = testing::TempDir() + "/turns-*.tfrecord";
@@ -155,7 +155,7 @@ TEST(RecordFilesTest, ExamplesThatDoNotFitAreNamedOrSkipped) {
   EXPECT_EQ(CorruptInputCount(skipping), 3);
 }
 
-TEST(RecordFilesTest, FeatureMistakesAreFoundWhileDefining) {
+TEST(RecordFilesTest, InvalidFeaturesAreReportedWhenDefined) {
   EXPECT_THAT(ParseExample(Dataset::Range(3), Features()).status(),
               StatusIs(kInvalid, HasSubstr("expected one string[]")));
   const Dataset records =
@@ -167,7 +167,7 @@ TEST(RecordFilesTest, FeatureMistakesAreFoundWhileDefining) {
       StatusIs(kInvalid, HasSubstr("\"x\" must be bool")));
 }
 
-TEST(RecordFilesTest, FilesAreDealtOutAfterTheyTravelled) {
+TEST(RecordFilesTest, FilesAreShardedAfterSerialization) {
   std::vector<std::string> paths;
   for (int i = 0; i < 4; ++i) {
     paths.push_back(WriteRecords(absl::StrCat("dealt-", i, ".tfrecord"),

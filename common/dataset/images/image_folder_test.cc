@@ -146,7 +146,7 @@ TEST(ImageFolderTest, PassesAreShuffledByTheSeedWhateverTheThreads) {
   EXPECT_THAT(values(7, 4, 1), UnorderedElementsAreArray(first));
 }
 
-TEST(ImageFolderTest, SubsetsShareNothingAndMissNothing) {
+TEST(ImageFolderTest, SubsetsAreDisjointAndComplete) {
   const std::string folder = MakeFolder("split", 10);
   for (const bool shuffle : {false, true}) {
     std::vector<int> all;
@@ -214,7 +214,7 @@ TEST(ImageFolderTest, CorruptFilesAreNamedOrSkippedAndCounted) {
   }
 }
 
-TEST(ImageFolderTest, AMissingFileIsNoCorruptInput) {
+TEST(ImageFolderTest, AMissingFileIsNotCorruptInput) {
   const std::string folder = MakeFolder("missing", 2);
   const Dataset images = ImageFolder(
       folder, {.image_size = {2, 2}, .corrupt_input = CorruptInput::kSkip});
@@ -223,7 +223,7 @@ TEST(ImageFolderTest, AMissingFileIsNoCorruptInput) {
                                            HasSubstr(folder + "/dog/1.png")));
 }
 
-TEST(ImageFolderTest, NamesThatBeginWithADotArePassedOver) {
+TEST(ImageFolderTest, HiddenFilesAreSkipped) {
   const std::string folder = MakeFolder("dots", 1);
   Write(folder + "/cat/._0.jpg", "a resource fork");
   mkdir((folder + "/.cache").c_str(), 0777);
@@ -282,7 +282,7 @@ TEST(ImageFolderTest, TravelsAndIsShardedByFiles) {
   EXPECT_THAT(all, UnorderedElementsAreArray(Values(images)));
 }
 
-TEST(ImageFolderTest, HostileWireFormsAreRefused) {
+TEST(ImageFolderTest, HostileMessagesAreRejected) {
   const std::string folder = MakeFolder("hostile", 1);
   ASSERT_OK_AND_ASSIGN(proto::Dataset encoded,
                        EncodeDataset(ImageFolder(folder)));
@@ -348,7 +348,7 @@ TEST(ImageFolderTest, ThousandsOfRealFilesAreRead) {
   EXPECT_NEAR(sum / (2000 * 32 * 32 * 3), 0.48, 0.05);
 }
 
-TEST(ImageFolderTest, AnIteratorMayBeGivenUpAtAnyTime) {
+TEST(ImageFolderTest, AnIteratorMayBeDestroyedAtAnyTime) {
   const std::string folder = MakeFolder("given_up", 30);
   for (int taken = 0; taken < 12; ++taken) {
     const Dataset images =

@@ -97,7 +97,7 @@ void ExpectReads(const GoldenCase& golden) {
   EXPECT_THAT(reader.Next(&record), IsOkAndHolds(false));
 }
 
-TEST(ExampleTest, ReadsAndParsesWhatTensorFlowWrites) {
+TEST(ExampleTest, ReadsAndParsesTensorFlowsExamples) {
   int count = 0;
   for (const GoldenCase& golden : ReadGoldenCases("records.json")) {
     SCOPED_TRACE(golden.name);
@@ -111,7 +111,7 @@ TEST(ExampleTest, ReadsAndParsesWhatTensorFlowWrites) {
   EXPECT_EQ(count, 5);
 }
 
-TEST(ExampleTest, PaddedFeaturesAreFilledUpByWholeRows) {
+TEST(ExampleTest, PaddedFeaturesAreFilledWithCompleteRows) {
   const FeatureSpec spec = {.key = "ids",
                             .dtype = DType::kInt64,
                             .shape = {3, 2},
@@ -155,7 +155,7 @@ TEST(ExampleTest, ErrorsNameTheFeature) {
               StatusIs(kInvalid, HasSubstr("has the default int64[]")));
 }
 
-TEST(ExampleTest, BytesThatAreNoMessageAreDamage) {
+TEST(ExampleTest, InvalidMessagesAreDataLoss) {
   EXPECT_THAT(ParseExampleMessage("\xff\xff\xff"),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("3 bytes")));
 }

@@ -176,7 +176,7 @@ TEST(DistributeDataset, AutoSeesEveryExampleOnce) {
   });
 }
 
-TEST(DistributeDataset, HintShardsWhereItStands) {
+TEST(DistributeDataset, HintShardsAtItsPosition) {
   ForEachGroup([](int worker_count, int replicas) {
     for (const int64_t rows : {0, 5, 31}) {
       const Dataset dataset =
@@ -222,7 +222,7 @@ TEST(DistributeDataset, OffShowsTheDataToEveryWorker) {
   EXPECT_EQ(RunGroup(workers).steps.size(), 12);
 }
 
-TEST(DistributeDataset, OffLeavesShardsOfOnesOwnAlone) {
+TEST(DistributeDataset, OffKeepsCustomShards) {
   testing::internal::CaptureStderr();
   const auto workers = Distribute(Rows(20).ShardByPipeline().Batch(6), 2, 1,
                                   {.auto_shard_policy = Policy::kOff});

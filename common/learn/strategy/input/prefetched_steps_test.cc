@@ -69,7 +69,7 @@ TEST(PrefetchedSteps, PrefetchingStaysWithinItsBuffer) {
   }
 }
 
-TEST(PrefetchedSteps, AnIteratorMayGoAwayBeforeItsEnd) {
+TEST(PrefetchedSteps, AnIteratorMayBeDestroyedBeforeItsEnd) {
   for (int taken = 0; taken < 4; ++taken) {
     const auto workers = Distribute(Rows(40).Batch(2).Repeat(), 1, 2,
                                     {.prefetch_step_count = 2});
@@ -81,7 +81,7 @@ TEST(PrefetchedSteps, AnIteratorMayGoAwayBeforeItsEnd) {
   }
 }
 
-TEST(PrefetchedSteps, ASlowInputIsToldOfUntilItAnswers) {
+TEST(PrefetchedSteps, ASlowInputIsReportedUntilItReturns) {
   auto release = std::make_shared<absl::Notification>();
   const Dataset slow = Dataset::Range(1).MapElements(
       [release](Element element) -> absl::StatusOr<Element> {

@@ -74,7 +74,7 @@ TEST(Rebatch, ABatchThatIsNotFullFillsBalancedSubBatchesInOrder) {
               ElementsAre(5, 4));
 }
 
-TEST(Rebatch, EveryRowOfABatchIsGivenOutOnceAndInOrder) {
+TEST(Rebatch, EveryRowOfABatchIsAssignedOnceInOrder) {
   for (const RebatchRule rule :
        {RebatchRule::kBalanced, RebatchRule::kLegacy}) {
     for (int64_t batch = 1; batch <= 24; ++batch) {

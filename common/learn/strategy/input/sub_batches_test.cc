@@ -80,7 +80,7 @@ TEST(DistributedIterator, SubBatchesShareTheMemoryOfTheirBatch) {
   EXPECT_EQ(NumberOf(kept[0].element[0], 0), 4);
 }
 
-TEST(DistributedIterator, BatchesWithoutRowsAreNoSteps) {
+TEST(DistributedIterator, BatchesWithoutRowsAreNotSteps) {
   // Of three batches, the middle one is empty.
   const Dataset gap = Rows(12).Batch(4).MapElements(
       [](Element element) -> absl::StatusOr<Element> {
@@ -127,7 +127,7 @@ TEST(DistributedIterator, BatchesThatAFunctionMadeNeedASize) {
       StatusIs(kInvalid, AllOf(HasSubstr("is 4"), HasSubstr("Batch(3)"))));
 }
 
-TEST(DistributedIterator, NonsenseIsNamed) {
+TEST(DistributedIterator, InvalidDefinitionsAreReported) {
   const Dataset dataset = Rows(8).Batch(4);
   const auto error = [&](const InputPlacement& placement,
                          const InputOptions& options) {
@@ -182,7 +182,7 @@ TEST(DistributedIterator, ComponentsOfABatchHaveAsManyRows) {
   }
 }
 
-TEST(DistributedIterator, ErrorsOfTheDatasetComeInTheirTurnAndStay) {
+TEST(DistributedIterator, ErrorsOfTheDatasetKeepTheirPositionAndRepeat) {
   for (const int prefetch : {0, 1, 3}) {
     ASSERT_OK_AND_ASSIGN(
         const auto dataset,

@@ -81,7 +81,7 @@ TEST(ReplicaRunTest, EveryReplicaGetsItsOwnAndTheRestIsForAll) {
   EXPECT_EQ(strategy->LocalResults(Floats({1})).size(), 1u);
 }
 
-TEST(ReplicaRunTest, ReplicasKnowOfEachOther) {
+TEST(ReplicaRunTest, ReplicasKnowTheirNumberAndCount) {
   const auto strategy = MakeTestStrategy(2);
   int traced_for = 0;
   const auto step =
@@ -122,7 +122,7 @@ TEST(ReplicaRunTest, IsTracedOnceForEachCombinationOfTypes) {
   EXPECT_EQ(trace_count, 3);
 }
 
-TEST(ReplicaRunTest, MistakesAreTold) {
+TEST(ReplicaRunTest, ErrorsAreReported) {
   const auto strategy = MakeTestStrategy(2);
   const auto step = StepFunction::Of("my_step", [](Value x) { return x; });
   EXPECT_THAT(strategy->Run(step),
@@ -175,7 +175,7 @@ TEST(ReplicaRunTest, CallsForAllReplicasAreRefusedInTheCodeOfOne) {
   EXPECT_OK(strategy->Reduce(ReduceOp::kMean, Floats({1})));
 }
 
-TEST(ReplicaRunTest, GoesOnAfterAnErrorOfOneReplica) {
+TEST(ReplicaRunTest, ContinuesAfterAnErrorOfOneReplica) {
   const auto strategy = MakeTestStrategy(2);
   ASSERT_OK_AND_ASSIGN(
       const DistributedVariable table,
@@ -224,7 +224,7 @@ TEST(ReplicaReduceTest, TheMeanAlongTheBatchCountsEveryExampleOnce) {
       strategy->Reduce(ReduceOp::kMean, none, {0}).value().scalar<float>()));
 }
 
-TEST(ReplicaReduceTest, AxesThatMakeNoSenseAreRefused) {
+TEST(ReplicaReduceTest, InvalidAxesAreRejected) {
   const auto strategy = MakeTestStrategy(2);
   const PerReplica values({Floats({1, 2}), Floats({5, 6})});
   for (const std::vector<int64_t>& axes :
@@ -237,7 +237,7 @@ TEST(ReplicaReduceTest, AxesThatMakeNoSenseAreRefused) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not the max")));
 }
 
-TEST(ReplicaGatherTest, PutsReplicasOneAfterAnother) {
+TEST(ReplicaGatherTest, ConcatenatesReplicas) {
   const auto strategy = MakeTestStrategy(2);
   const PerReplica values({Tensor::FromValues<float>({2, 1}, {1, 3}),
                            Tensor::FromValues<float>({2, 2}, {7, 8, 9, 10})});
@@ -416,7 +416,7 @@ TEST(CustomLoopTest, SeveralReplicasTrainAsOneDoes) {
   }
 }
 
-TEST(CustomLoopTest, AReplicaWithoutRowsCountsForNothing) {
+TEST(CustomLoopTest, AReplicaWithoutRowsDoesNotCount) {
   const auto strategy = MakeTestStrategy(2);
   EXPECT_OK(strategy->variables().SetOptimizer(Sgd({.learning_rate = 1})));
   ASSERT_OK_AND_ASSIGN(const DistributedVariable w,
@@ -440,7 +440,7 @@ TEST(CustomLoopTest, AReplicaWithoutRowsCountsForNothing) {
   }
 }
 
-TEST(CustomLoopTest, EachReplicaMayHaveAnInputOfItsOwn) {
+TEST(CustomLoopTest, EachReplicaMayHaveItsOwnInput) {
   const auto strategy = MakeTestStrategy(2);
   ASSERT_OK_AND_ASSIGN(
       const DistributedDataset data,

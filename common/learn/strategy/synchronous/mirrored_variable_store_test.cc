@@ -65,7 +65,7 @@ class MirroredVariableStoreTest : public ::testing::Test {
                                kTimeout};
 };
 
-TEST_F(MirroredVariableStoreTest, WhatIsDoneIsDoneToAllCopies) {
+TEST_F(MirroredVariableStoreTest, OperationsApplyToAllCopies) {
   ASSERT_OK(store_.Create(Spec("v", 3)));
   EXPECT_THAT(Flat(store_.copy(1).Read("v").value()), ElementsAre(3, 3));
   ASSERT_OK(store_.Assign("v", Pair(1, 2)));
@@ -100,7 +100,7 @@ TEST_F(MirroredVariableStoreTest, CopiesThatAreReadTogetherAreAggregated) {
   }
 }
 
-TEST_F(MirroredVariableStoreTest, WhatIsSummedIsAssignedInShares) {
+TEST_F(MirroredVariableStoreTest, SummedVariablesAreAssignedInShares) {
   ASSERT_OK(store_.Create(OnRead("sum", proto::AGGREGATION_SUM)));
   ASSERT_OK(store_.Create(OnRead("mean", proto::AGGREGATION_MEAN)));
   ASSERT_OK(store_.Assign("sum", Pair(6, 8)));
@@ -110,7 +110,7 @@ TEST_F(MirroredVariableStoreTest, WhatIsSummedIsAssignedInShares) {
   EXPECT_THAT(Flat(store_.Read("mean").value()), ElementsAre(6, 8));
 }
 
-TEST_F(MirroredVariableStoreTest, RefusesWhatCannotBeKeptEqual) {
+TEST_F(MirroredVariableStoreTest, RejectsUpdatesThatWouldDiverge) {
   proto::VariableSpec spec = OnRead("v", proto::AGGREGATION_NONE);
   ASSERT_OK(store_.Create(spec));
   EXPECT_THAT(store_.Read("v"), StatusIs(absl::StatusCode::kInvalidArgument,

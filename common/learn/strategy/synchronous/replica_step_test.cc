@@ -200,7 +200,7 @@ TEST_F(ReplicaStepTest, WeightedGradientsBecomeTheMeanOverAllExamples) {
   }
 }
 
-TEST_F(ReplicaStepTest, AReplicaWithoutDataBringsNothingWhateverItComputes) {
+TEST_F(ReplicaStepTest, AReplicaWithoutDataContributesNothing) {
   Start(2);
   ASSERT_OK(Compile(WeightedStep()));
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -215,7 +215,7 @@ TEST_F(ReplicaStepTest, AReplicaWithoutDataBringsNothingWhateverItComputes) {
   EXPECT_EQ(steps_[0]->outcome().leaves_with_data, 2);
 }
 
-TEST_F(ReplicaStepTest, AReplicaThatMustRunWithoutDataBringsNothingEither) {
+TEST_F(ReplicaStepTest, AReplicaThatMustRunWithoutDataContributesNothing) {
   Start(2);
   proto::VariableSpec spec = Spec("total", 2, 0);
   spec.set_aggregation(proto::AGGREGATION_SUM);
@@ -246,7 +246,7 @@ TEST_F(ReplicaStepTest, AStepWithoutDataChangesNothing) {
   EXPECT_EQ(stores_[0]->UpdateCount("w").value(), 0);
 }
 
-TEST_F(ReplicaStepTest, AStepInWhichSomebodyStopsChangesNothing) {
+TEST_F(ReplicaStepTest, AStepWithAStopRequestChangesNothing) {
   Start(2);
   ASSERT_OK(Compile(GradientStep()));
   ASSERT_OK(Run({{{Pair(1, 1)}}, {{}, false, ReplicaStep::Wish::kStop}}));
@@ -313,7 +313,7 @@ TEST_F(ReplicaStepTest, AssignmentsFollowTheVariablesAggregation) {
   }
 }
 
-TEST_F(ReplicaStepTest, AssignmentsThatNobodyReadsWaitForTheEnd) {
+TEST_F(ReplicaStepTest, UnreadAssignmentsAreAppliedAtTheEnd) {
   const struct {
     proto::VariableAggregation aggregation;
     Tensor assigned;

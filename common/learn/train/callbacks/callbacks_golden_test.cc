@@ -104,7 +104,7 @@ std::vector<std::string> LinesOf(const std::string& text) {
 
 class CallbacksGoldenTest : public ::testing::TestWithParam<GoldenCase> {};
 
-TEST_P(CallbacksGoldenTest, DoesWhatKerasDoes) {
+TEST_P(CallbacksGoldenTest, MatchesKeras) {
   const Json& config = GetParam().config;
   const Json& wanted = GetParam().json["outputs"];
   const std::vector<double> values = GetParam().json["inputs"]["values"];

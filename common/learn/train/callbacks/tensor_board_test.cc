@@ -108,7 +108,7 @@ TEST_F(TensorBoardTest, WritesEveryNthBatchOfAllEpochs) {
             Scalars({{2, 0.0f}, {4, 0.0f}, {6, 0.0f}}));
 }
 
-TEST_F(TensorBoardTest, AnotherFitGoesOnWhereTheFirstHasEnded) {
+TEST_F(TensorBoardTest, AnotherFitContinuesWhereTheFirstEnded) {
   options_.update_freq = TensorBoardOptions::kBatch;
   TensorBoard board(options_);
   ASSERT_OK(Fit(&board, 1, 2).status());
