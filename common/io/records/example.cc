@@ -137,7 +137,7 @@ absl::Status CheckFeatureSpec(const FeatureSpec& spec) {
     return FeatureError(
         spec, absl::StrCat("must have the shape ", spec.shape.ToString(),
                            "; expected known extents",
-                           spec.padded ? " and at least one" : ""));
+                           spec.padded ? ", at least one" : ""));
   }
   if (!spec.default_value.has_value()) return absl::OkStatus();
   const Tensor& value = *spec.default_value;

@@ -149,7 +149,7 @@ TEST(ExampleTest, ErrorsNameTheFeature) {
   EXPECT_THAT(CheckFeatureSpec({.key = "x", .dtype = DType::kBool}),
               StatusIs(kInvalid, HasSubstr("must be bool")));
   EXPECT_THAT(CheckFeatureSpec({.key = "x", .padded = true}),
-              StatusIs(kInvalid, HasSubstr("expected known extents and one")));
+              StatusIs(kInvalid, HasSubstr("expected known extents, at least one")));
   EXPECT_THAT(CheckFeatureSpec(
                   {.key = "x", .default_value = Tensor::Scalar<int64_t>(1)}),
               StatusIs(kInvalid, HasSubstr("has the default int64[]")));
