@@ -148,8 +148,9 @@ TEST(ExampleTest, ErrorsNameTheFeature) {
               StatusIs(kInvalid, HasSubstr("has 1 values; expected [2]")));
   EXPECT_THAT(CheckFeatureSpec({.key = "x", .dtype = DType::kBool}),
               StatusIs(kInvalid, HasSubstr("must be bool")));
-  EXPECT_THAT(CheckFeatureSpec({.key = "x", .padded = true}),
-              StatusIs(kInvalid, HasSubstr("expected known extents, at least one")));
+  EXPECT_THAT(
+      CheckFeatureSpec({.key = "x", .padded = true}),
+      StatusIs(kInvalid, HasSubstr("expected known extents, at least one")));
   EXPECT_THAT(CheckFeatureSpec(
                   {.key = "x", .default_value = Tensor::Scalar<int64_t>(1)}),
               StatusIs(kInvalid, HasSubstr("has the default int64[]")));
