@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-// Batches rows of a table: one copy of each, straight to its place.
+// Batches rows of a table: copies each row once, directly into the batch.
 class RowBatches final : public ElementStream {
  public:
   RowBatches(RowSelection selection, int64_t batch_size, bool drop_remainder)
@@ -70,7 +70,7 @@ class ElementBatches final : public ElementStream {
   const std::unique_ptr<ElementStream> input_;
   const size_t batch_size_;
   const bool drop_remainder_;
-  std::vector<Element> elements_;  // Kept for the memory of their tensors.
+  std::vector<Element> elements_;  // Kept to reuse the memory of their tensors.
 };
 
 int64_t BatchCount(int64_t cardinality, int64_t batch_size, bool drop) {
@@ -81,8 +81,9 @@ int64_t BatchCount(int64_t cardinality, int64_t batch_size, bool drop) {
 
 std::vector<TensorType> BatchedTypes(const DatasetNode& input,
                                      int64_t batch_size, bool drop) {
-  // tf.data leaves the extent open unless remainders are dropped; an infinite
-  // dataset has none, and one that comes out even has none either.
+  // tf.data leaves the extent unknown unless remainders are dropped. An
+  // infinite dataset has no remainder, and neither has one whose size is a
+  // multiple.
   const int64_t cardinality = input.cardinality();
   const bool always_full = drop || cardinality == Dataset::kInfinite ||
                            (cardinality > 0 && cardinality % batch_size == 0);

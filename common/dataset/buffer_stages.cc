@@ -20,15 +20,15 @@
 namespace muster {
 namespace {
 
-// What the passes of one input pipeline have in common. Thread-safe.
+// State shared by the passes of one input pipeline. Thread-safe.
 class CacheContent {
  public:
-  // Null before a whole pass was made, and when there was nothing.
+  // Null before the first complete pass, and if the input was empty.
   std::shared_ptr<const RowTable> table() const {
     absl::MutexLock lock(&mutex_);
     return table_;
   }
-  // The first pass to end wins.
+  // The first pass to end defines it.
   void Fill(std::vector<Element> elements) {
     if (elements.empty()) return;
     absl::MutexLock lock(&mutex_);
@@ -86,8 +86,8 @@ class CacheNode final : public DatasetNode {
       const PassContext& context) const override {
     std::shared_ptr<const RowTable> table = ContentFor(context.input)->table();
     if (table != nullptr) return WholeTable(std::move(table));
-    // What lies in memory already needs no second copy, unless it is in another
-    // order each time.
+    // Data in memory needs no second copy, unless its order changes with each
+    // pass.
     ASSIGN_OR_RETURN(RowSelection selection, input_->MakeRows(context));
     const bool is_there =
         selection.is_whole_table && selection.table->is_stored();
@@ -109,7 +109,7 @@ class CacheNode final : public DatasetNode {
   }
 
  private:
-  // Pipelines of one process may see different elements of one definition.
+  // Pipelines of one process may read different elements of one definition.
   using Key = std::tuple<int, int, int>;
 
   std::shared_ptr<CacheContent> ContentFor(const InputContext& input) const {
@@ -127,8 +127,8 @@ class CacheNode final : public DatasetNode {
       ABSL_GUARDED_BY(mutex_);
 };
 
-// Elements come out in the order in which one thread draws them; those that the
-// consumer is done with go back to it for their memory.
+// Elements are returned in the order in which one thread draws them. The
+// consumer hands them back for reuse of their memory.
 class PrefetchedElements final : public ElementStream {
  public:
   PrefetchedElements(std::unique_ptr<ElementStream> input, int64_t buffer_size)
@@ -157,8 +157,8 @@ class PrefetchedElements final : public ElementStream {
   }
 
  private:
-  // What the input answered: an element, its end or an error. The last two stay
-  // at the front for ever.
+  // The result of the input: an element, its end or an error. The last two stay
+  // at the front.
   struct Drawn {
     absl::StatusOr<bool> more = false;
     Element element;
@@ -195,7 +195,7 @@ class PrefetchedElements final : public ElementStream {
   std::deque<Drawn> ready_ ABSL_GUARDED_BY(mutex_);
   std::vector<Element> free_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread producer_;  // Last: it uses all of the above.
+  std::thread producer_;  // Last: it uses all members above.
 };
 
 class PrefetchNode final : public DatasetNode {
@@ -236,7 +236,7 @@ class PrefetchNode final : public DatasetNode {
 absl::StatusOr<NodePointer> MakeCache(NodePointer input) {
   if (input->cardinality() == Dataset::kInfinite) {
     return absl::InvalidArgumentError(
-        "Cache: the dataset has no end; put Cache() before Repeat()");
+        "Cache: the dataset is infinite; put Cache() before Repeat()");
   }
   return std::make_shared<CacheNode>(std::move(input));
 }

@@ -49,7 +49,7 @@ std::string TypesToString(const std::vector<TensorType>& types) {
       "}");
 }
 
-// The types that elements of any of the inputs have: an extent that differs is
+// The common types of the elements of all inputs: an extent that differs is
 // unknown.
 absl::StatusOr<std::vector<TensorType>> CommonTypes(
     const char* stage, const std::vector<NodePointer>& inputs) {
@@ -129,7 +129,7 @@ class ZipNode final : public DatasetNode {
     return std::make_unique<ZippedElements>(std::move(streams));
   }
 
-  // Row i goes with row i only where nobody has changed the order yet.
+  // Rows can be combined by number only if no stage has changed their order.
   absl::StatusOr<RowSelection> MakeRows(
       const PassContext& context) const override {
     std::vector<std::shared_ptr<const RowTable>> tables;

@@ -9,9 +9,9 @@
 
 namespace muster {
 
-// Stages that make one dataset of several.
-//   kInvalidArgument  there are none, their types do not fit each other, or an
-//                     option is out of range
+// Stages that combine several datasets into one.
+//   kInvalidArgument  there are none, their types do not match, or an option is
+//                     out of range
 
 inline constexpr int kCombinedInputCountMax = 4096;
 
@@ -19,7 +19,7 @@ absl::StatusOr<NodePointer> MakeZip(std::vector<NodePointer> inputs);
 absl::StatusOr<NodePointer> MakeConcatenate(std::vector<NodePointer> inputs);
 absl::StatusOr<NodePointer> MakeInterleave(std::vector<NodePointer> inputs,
                                            const InterleaveOptions& options);
-// Of the datasets that `function` makes of the elements of `input`.
+// Interleaves the datasets that `function` returns for the elements of `input`.
 absl::StatusOr<NodePointer> MakeInterleave(NodePointer input,
                                            Dataset::ElementToDataset function,
                                            std::vector<TensorType> output_types,

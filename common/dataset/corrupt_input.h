@@ -9,33 +9,34 @@
 
 namespace muster {
 
-// What a stage does with input that is damaged, cut off, or not what it should
-// be. A file that is not there or cannot be read is an error in any case.
+// What a stage does with input that is damaged, truncated, or not of the
+// expected kind. A file that is missing or cannot be read is an error in any
+// case.
 enum class CorruptInput {
-  kFail,  // The error names the file and, where known, the place in it.
-  // Goes on without it, and counts it. A pass that skipped something says so in
-  // the log at its end, with the first error. The number of elements is not
-  // known beforehand then.
+  kFail,  // The error names the file and, if known, the offset.
+  // Skips and counts it. At the end of a pass that skipped something, the log
+  // has the number and the first error. The number of elements is then not
+  // known in advance.
   kSkip,
 };
 
-// Elements that stages of this definition have skipped since it was made, in
-// all passes through it in this process. Datasets that Interleave() makes of
-// elements are not counted.
+// The number of elements that stages of this definition have skipped since it
+// was created, in all passes in this process. Datasets that Interleave()
+// creates from elements are not counted.
 int64_t CorruptInputCount(const Dataset& dataset);
 
-// Whether `status` is about what the input is.
+// True if `status` reports invalid input.
 bool IsCorruptInput(const absl::Status& status);
 
-// What one pass skips. Not thread-safe.
+// Counts the elements that one pass skips. Not thread-safe.
 class SkippedInput {
  public:
   // `total` outlives this.
   explicit SkippedInput(std::atomic<int64_t>* total) : total_(total) {}
 
   void Add(const absl::Status& error);
-  // Says in the log what was skipped, if anything was and it was not said yet.
-  // `what` begins the line.
+  // Logs what was skipped, if anything was skipped since the last call. `what`
+  // is the beginning of the line.
   void Report(absl::string_view what);
 
  private:

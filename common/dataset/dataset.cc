@@ -28,7 +28,7 @@ absl::StatusOr<std::vector<NodePointer>> NodesOf(
   return nodes;
 }
 
-// Keeps the node alive, and the answer after the end or an error.
+// Keeps the node alive, and the result after the end or an error.
 class RootIterator final : public DatasetIterator {
  public:
   RootIterator(NodePointer node, std::unique_ptr<ElementStream> elements)
@@ -65,7 +65,7 @@ absl::StatusOr<int64_t> InputContext::GetPerReplicaBatchSize(
                    " replicas in sync; expected a multiple of their number"));
 }
 
-// `status_or_node` of a stage on top of this dataset, or this one's mistake.
+// `status_or_node` of a stage on this dataset, or this dataset's own error.
 #define MUSTER_DATASET_STAGE(status_or_node) \
   status_.ok() ? Dataset(status_or_node) : *this
 
@@ -222,7 +222,8 @@ absl::StatusOr<int64_t> Dataset::CountElements() const {
   const int64_t cardinality = Cardinality();
   if (cardinality >= 0) return cardinality;
   if (cardinality == kInfinite) {
-    return absl::InvalidArgumentError("the data never ends: nobody counts it");
+    return absl::InvalidArgumentError(
+        "the data is infinite and cannot be counted");
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<DatasetIterator> iterator,
                    MakeIterator());

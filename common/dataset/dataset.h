@@ -26,66 +26,66 @@ class DatasetIterator {
   virtual ~DatasetIterator() = default;
 
   // Puts the next element into `element` and returns true, or returns false at
-  // the end, and from then on. After an error the same error comes again.
+  // the end, and from then on. After an error, the same error is returned
+  // again.
   //
-  // Tensors that are handed in with `element` and have no other owner may be
-  // used again for the next element, so a loop that keeps passing the same
-  // Element allocates nothing where the stages allow it.
+  // Tensors in `element` that have no other owner may be reused for the next
+  // element. A loop that always passes the same Element allocates nothing, as
+  // far as the stages support it.
   virtual absl::StatusOr<bool> Next(Element* element) = 0;
 };
 
-// Which of several input pipelines an iterator serves.
+// The input pipeline that an iterator serves, one of several.
 struct InputContext {
   int num_input_pipelines = 1;
   int input_pipeline_id = 0;
   int num_replicas_in_sync = 1;
 
-  // The size to batch by where a dataset's elements are one replica's batches.
-  //   kInvalidArgument  the global batch size is no multiple of the replicas,
-  //   or
-  //                     below 1
+  // Returns the batch size to use if a dataset's elements are the batches of
+  // one replica.
+  //   kInvalidArgument  the global batch size is not a multiple of the
+  //                     replicas, or is below 1
   absl::StatusOr<int64_t> GetPerReplicaBatchSize(
       int64_t global_batch_size) const;
 };
 
 struct MapOptions {
-  // Elements worked on at the same time, each on a thread of its own; 1: on the
-  // thread that asks for the next element. The order is the same for any.
+  // Number of elements processed concurrently, each on its own thread; 1: on
+  // the thread that requests the next element. The order does not depend on it.
   int thread_count = 1;
-  // Of the randomness in a traced function: each element of each epoch draws
+  // Seeds the randomness in a traced function: each element of each epoch draws
   // its own numbers.
   uint64_t seed = 0;
 };
 
 struct ShuffleOptions {
   uint64_t seed = 0;
-  // Every pass through the data has another order.
+  // Each pass over the data has a different order.
   bool reshuffle_each_iteration = true;
-  // Every input pipeline has another order: for workers that all go through
-  // the same data.
+  // Each input pipeline has a different order: for workers that all read the
+  // same data.
   bool decorrelate = false;
 };
 
 struct BatchOptions {
-  // Leaves out a last batch that is not full.
+  // Drops the last batch if it is not full.
   bool drop_remainder = false;
 };
 
 struct InterleaveOptions {
-  int64_t cycle_length = 1;  // Datasets drawn from in turn.
-  int64_t block_length = 1;  // Elements drawn before it is the next one's turn.
+  int64_t cycle_length = 1;  // Datasets drawn from alternately.
+  int64_t block_length = 1;  // Consecutive elements of one dataset.
 };
 
 class DatasetNode;  // One stage of a pipeline's definition; immutable.
 
 // The definition of an input pipeline: a value, cheap to copy. Nothing is read
-// until an iterator is made, except that files of unknown content are asked for
-// their types. Mistakes while chaining are kept and come out of status() and
+// before an iterator is created, except the types of files whose content is not
+// described. Errors made while chaining are kept and returned by status() and
 // MakeIterator().
 //
 // The order of elements is a pure function of the definition, the InputContext
-// and the epoch. Every buffer is bounded by an argument of the stage it
-// belongs to.
+// and the epoch. Every buffer is bounded by an argument of its stage.
 //
 // Equivalent to: tf.data.Dataset.
 //
@@ -95,36 +95,36 @@ class Dataset {
   // Traced once, when the stage is added.
   using TracedFunction =
       std::function<std::vector<Value>(absl::Span<const Value>)>;
-  // Called for each element, by several threads at once when a stage has more
-  // than one. Datasets that have one cannot be sent to other processes.
+  // Called for each element, concurrently if a stage has several threads. A
+  // dataset with such a function cannot be sent to other processes.
   using ElementFunction = std::function<absl::StatusOr<Element>(Element)>;
   using ElementPredicate = std::function<absl::StatusOr<bool>(const Element&)>;
   using ElementToDataset = std::function<Dataset(const Element&)>;
 
-  // No elements and no types; status() is kFailedPrecondition.
+  // Has no elements and no types; status() is kFailedPrecondition.
   Dataset();
 
   // One element.
   static Dataset FromTensors(Element components);
 
-  // An element for each row: components[i] without its outermost dimension,
-  // which all have in common.
+  // One element per row: components[i] without the outermost dimension, which
+  // has the same extent in all components.
   static Dataset FromTensorSlices(Element components);
 
-  // int64 scalars from `start`, before `stop`.
+  // int64 scalars from `start` to below `stop`.
   static Dataset Range(int64_t stop);
   static Dataset Range(int64_t start, int64_t stop, int64_t step = 1);
 
-  // The components of one element of each dataset side by side; ends with the
-  // shortest.
+  // Concatenates the components of one element of each dataset; ends with the
+  // shortest dataset.
   static Dataset Zip(std::vector<Dataset> datasets);
 
-  // Draws from `cycle_length` datasets in turn; one that ends makes room for
-  // the next.
+  // Draws from `cycle_length` datasets alternately; one that ends is replaced
+  // by the next.
   static Dataset Interleave(std::vector<Dataset> datasets,
                             const InterleaveOptions& options = {});
 
-  // function(components...) of each element.
+  // Maps each element to function(components...).
   Dataset Map(const TracedFunction& function,
               const MapOptions& options = {}) const;
   Dataset Map(Graph function, const MapOptions& options = {}) const;
@@ -132,48 +132,49 @@ class Dataset {
                       std::vector<TensorType> output_types,
                       const MapOptions& options = {}) const;
 
-  // The elements for which predicate(components...) is true: a bool scalar.
+  // Keeps the elements for which predicate(components...), a bool scalar, is
+  // true.
   Dataset Filter(const TracedFunction& predicate) const;
   Dataset Filter(Graph predicate) const;
   Dataset FilterElements(ElementPredicate predicate) const;
 
-  // Fills a buffer and draws from it at random; the place of what was drawn is
-  // taken by the next element. A perfect shuffle when everything fits.
+  // Fills a buffer and draws from it at random; the next element replaces the
+  // one drawn. A perfect shuffle if all elements fit.
   Dataset Shuffle(int64_t buffer_size,
                   const ShuffleOptions& options = {}) const;
 
-  // Goes through the data `count` times, each time as another epoch.
+  // Repeats the data `count` times, each time as another epoch.
   Dataset Repeat(int64_t count = kInfinite) const;
 
   // Stacks `batch_size` elements along a new outermost dimension.
   Dataset Batch(int64_t batch_size, const BatchOptions& options = {}) const;
 
-  // The rows of each element, as elements.
+  // Splits each element into its rows.
   Dataset Unbatch() const;
 
-  // kInfinite takes all.
+  // kInfinite takes all elements.
   Dataset Take(int64_t count) const;
   Dataset Skip(int64_t count) const;
 
-  // Elements index, index + shard_count, ...
+  // Keeps elements index, index + shard_count, ...
   Dataset Shard(int64_t shard_count, int64_t index) const;
   // Shard(num_input_pipelines, input_pipeline_id) of the InputContext.
   Dataset ShardByPipeline() const;
 
-  // Keeps the elements of the first whole pass in memory. Iterators of this
-  // dataset and of its copies share them.
+  // Keeps the elements of the first complete pass in memory, shared by the
+  // iterators of this dataset and of its copies.
   Dataset Cache() const;
-  // Keeps them in a file, which later processes find; see file_cache.h. The
-  // order is that of the pass that made it.
+  // Keeps them in a file, which later processes reuse; see file_cache.h. The
+  // order is that of the pass that wrote it.
   Dataset Cache(absl::string_view filename) const;
 
-  // A thread of its own stays up to `buffer_size` elements ahead.
+  // Reads up to `buffer_size` elements ahead on a separate thread.
   Dataset Prefetch(int64_t buffer_size) const;
 
-  // This one's elements, then the other's.
+  // The elements of this dataset, followed by those of the other.
   Dataset Concatenate(const Dataset& other) const;
 
-  // Interleaves the datasets that `function` makes of each element.
+  // Interleaves the datasets that `function` returns for the elements.
   Dataset Interleave(ElementToDataset function,
                      std::vector<TensorType> output_types,
                      const InterleaveOptions& options = {}) const;
@@ -187,23 +188,23 @@ class Dataset {
   // tf.data, even if data of unknown length turns out to be empty.
   int64_t Cardinality() const;
 
-  // The first mistake made while chaining.
-  //   kInvalidArgument  names the stage, what it expected and what came
+  // The first error made while chaining.
+  //   kInvalidArgument  names the stage, what it expected and what it got
   const absl::Status& status() const { return status_; }
 
-  // How many elements there are, by going through them where Cardinality() does
-  // not know.
-  //   kInvalidArgument  the data never ends
-  //   others            of the data
+  // Returns the number of elements. Reads all of them if Cardinality() does not
+  // know it.
+  //   kInvalidArgument  the data is infinite
+  //   others            errors of the data
   absl::StatusOr<int64_t> CountElements() const;
 
-  // `epoch` says how often the data has been gone through before: a loop that
-  // makes an iterator for each epoch passes 0, 1, 2, ..., and sees what
-  // Repeat() would have shown it.
+  // `epoch` is the number of earlier passes over the data: a loop that creates
+  // an iterator for each epoch passes 0, 1, 2, ... and gets the same elements
+  // as with Repeat().
   absl::StatusOr<std::unique_ptr<DatasetIterator>> MakeIterator(
       const InputContext& context = {}, int64_t epoch = 0) const;
 
-  // For stages defined elsewhere in this room.
+  // For stages defined elsewhere in this folder.
   explicit Dataset(absl::StatusOr<std::shared_ptr<const DatasetNode>> node);
   const std::shared_ptr<const DatasetNode>& node() const { return node_; }
 

@@ -55,12 +55,12 @@ RowSelection WholeTable(std::shared_ptr<const RowTable> table) {
 
 absl::StatusOr<NodePointer> DatasetNode::WithInputs(
     std::vector<NodePointer>) const {
-  return absl::InternalError("a stage without inputs was given some");
+  return absl::InternalError("a stage without inputs was given inputs");
 }
 
 absl::StatusOr<NodePointer> DatasetNode::WithFiles(
     absl::Span<const int>) const {
-  return absl::InternalError("a stage that reads no files was given some");
+  return absl::InternalError("a stage that reads no files was given files");
 }
 
 absl::StatusOr<NodePointer> DatasetNode::FirstMade() const { return nullptr; }

@@ -16,19 +16,19 @@
 
 namespace muster {
 
-// What a stage of a pipeline is made of. For this room only.
+// The building blocks of pipeline stages. For this folder only.
 //
-// Many pipelines shuffle and batch what lies in memory. Their stages pass on
-// the numbers of rows, and only the batch touches the data: see RowSelection.
+// Many pipelines shuffle and batch data in memory. Their stages pass on row
+// numbers, and only Batch() reads the data: see RowSelection.
 
-// What one pass through the data depends on.
+// The inputs that determine one pass over the data.
 struct PassContext {
   InputContext input;
   int64_t epoch = 0;
 };
 
-// Items one after another. Not thread-safe. After an error a stream is not
-// asked again; after its end it may be, and answers the same.
+// A sequence of items. Not thread-safe. After an error, a stream must not be
+// read again. After its end it may be, and reports the end again.
 template <typename T>
 class ItemStream {
  public:
@@ -45,48 +45,49 @@ using StreamFactory =
     std::function<absl::StatusOr<std::unique_ptr<ItemStream<T>>>(
         const PassContext&)>;
 
-// Elements that are reached by number. Thread-safe: immutable.
+// Elements with random access. Thread-safe: immutable.
 class RowTable {
  public:
   virtual ~RowTable() = default;
   virtual int64_t row_count() const = 0;
   virtual int component_count() const = 0;
-  // Otherwise each element is made when it is asked for.
+  // If not, each element is computed on access.
   virtual bool is_stored() const { return true; }
-  // One element: component_count() tensors, which may share memory with the
-  // table.
+  // Returns one element: component_count() tensors, which may share memory with
+  // the table.
   virtual absl::Status Get(int64_t row, absl::Span<Tensor> element) const = 0;
-  // Elements stacked along a new outermost dimension. Uses the memory of
-  // `batch`, which has component_count() tensors, again where it can.
+  // Stacks elements along a new outermost dimension. Reuses the memory of
+  // `batch`, which has component_count() tensors, if possible.
   virtual absl::Status Gather(absl::Span<const int64_t> rows,
                               absl::Span<Tensor> batch) const = 0;
 };
 
-// Rows of a table, in some order. No table: the elements are not rows of one.
+// Rows of a table, in some order. Without a table, the elements are not rows of
+// one.
 struct RowSelection {
   std::shared_ptr<const RowTable> table = nullptr;
   std::unique_ptr<RowStream> rows = nullptr;
   bool is_whole_table = false;  // Every row once, in order.
 };
 
-// What a stage is to whoever divides a pipeline among workers.
+// What code that divides a pipeline among workers needs to know about a stage.
 enum class StageKind {
   kSource,    // Has no inputs and reads no files.
   kFiles,     // Has no inputs and reads files.
-  kElements,  // Which elements come out does not depend on order.
-  kShuffle,   // Only the order is another.
-  kCount,     // Which elements come out depends on their numbers.
+  kElements,  // The set of output elements does not depend on order.
+  kShuffle,   // Changes only the order.
+  kCount,     // The set of output elements depends on their positions.
   kShardByPipeline,
   kBatch,
   kUnbatch,
   kZip,
   kConcatenate,
-  kInterleave,          // Of a list of inputs.
-  kInterleaveFunction,  // Of what a function makes of the input's elements.
+  kInterleave,          // Has a list of inputs.
+  kInterleaveFunction,  // Has inputs created by a function.
 };
 
-// One stage of a pipeline's definition. Thread-safe: immutable but for what it
-// has loaded. Streams that come back to a node share it.
+// One stage of a pipeline's definition. Thread-safe: immutable except for
+// loaded data, which all streams of the node share.
 class DatasetNode {
  public:
   virtual ~DatasetNode() = default;
@@ -94,7 +95,8 @@ class DatasetNode {
   const std::vector<TensorType>& element_types() const {
     return element_types_;
   }
-  // Or Dataset::kInfinite, Dataset::kUnknownCardinality.
+  // The number of elements, Dataset::kInfinite, or
+  // Dataset::kUnknownCardinality.
   int64_t cardinality() const { return cardinality_; }
 
   virtual absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
@@ -109,27 +111,27 @@ class DatasetNode {
   virtual std::vector<std::shared_ptr<const DatasetNode>> inputs() const {
     return {};
   }
-  // This stage on other inputs, of the same types; as many where the number
-  // matters.
-  //   as for making the stage
+  // This stage with other inputs of the same types, and of the same number if
+  // the number matters.
+  //   errors  as for creating the stage
   virtual absl::StatusOr<std::shared_ptr<const DatasetNode>> WithInputs(
       std::vector<std::shared_ptr<const DatasetNode>> inputs) const;
 
-  // Elements that this stage left out because its input was damaged, so far and
-  // in this process.
+  // The number of elements that this stage skipped in this process because
+  // their input was damaged.
   virtual int64_t corrupt_input_count() const { return 0; }
 
-  // kBatch: elements that become one.
+  // kBatch: the number of elements per batch.
   virtual int64_t batch_size() const { return 0; }
 
-  // kFiles: how many, and the same reader of some of them, by their numbers.
+  // kFiles: the number of files, and the same reader for a subset of them.
   virtual int file_count() const { return 0; }
   virtual absl::StatusOr<std::shared_ptr<const DatasetNode>> WithFiles(
       absl::Span<const int> files) const;
 
-  // kInterleaveFunction: what is made of the input's first element; null when
-  // there is none.
-  //   as for reading the input, and as the function
+  // kInterleaveFunction: the dataset created from the input's first element;
+  // null if the input is empty.
+  //   errors  as for reading the input, and as the function
   virtual absl::StatusOr<std::shared_ptr<const DatasetNode>> FirstMade() const;
 
   // Appends this node's inputs and the node itself.
@@ -147,13 +149,13 @@ class DatasetNode {
 
 using NodePointer = std::shared_ptr<const DatasetNode>;
 
-// The elements of a selection, one by one.
+// Reads the elements of a selection one by one.
 std::unique_ptr<ElementStream> ElementsOf(RowSelection selection);
 
-// Every row of `table` once, in order.
+// Selects every row of `table` once, in order.
 RowSelection WholeTable(std::shared_ptr<const RowTable> table);
 
-// A node whose elements are the rows of a table that exists or can be made.
+// A node whose elements are the rows of a table that exists or can be loaded.
 class TableNode : public DatasetNode {
  public:
   using DatasetNode::DatasetNode;

@@ -48,7 +48,7 @@ TEST(FromTensors, IsOneElement) {
   EXPECT_EQ(dataset.Cardinality(), 1);
 }
 
-TEST(FromTensorSlices, HasAnElementForEachRow) {
+TEST(FromTensorSlices, HasOneElementPerRow) {
   const Dataset dataset = Dataset::FromTensorSlices(
       {Tensor::FromValues<float>({3, 2}, {1, 2, 3, 4, 5, 6}),
        Tensor::FromValues<std::string>({3}, {"a", "b", "c"})});
@@ -61,7 +61,7 @@ TEST(FromTensorSlices, HasAnElementForEachRow) {
   EXPECT_THAT(batches[0][1].flat<std::string>(), ElementsAre("a", "b"));
 }
 
-TEST(FromTensorSlices, NeedsRowsThatAgree) {
+TEST(FromTensorSlices, RequiresEqualNumbersOfRows) {
   EXPECT_THAT(Dataset::FromTensorSlices({}).status(),
               StatusIs(kInvalid, HasSubstr("no tensors")));
   EXPECT_THAT(Dataset::FromTensorSlices({Tensor::Scalar(1.0f)}).status(),
@@ -72,7 +72,7 @@ TEST(FromTensorSlices, NeedsRowsThatAgree) {
               StatusIs(kInvalid, HasSubstr("float32[4]")));
 }
 
-TEST(FromTensorSlices, OfNoRowsIsEmpty) {
+TEST(FromTensorSlices, WithoutRowsIsEmpty) {
   const Dataset dataset =
       Dataset::FromTensorSlices({Tensor(DType::kFloat32, {0, 4})});
   EXPECT_THAT(Elements(dataset), IsEmpty());
@@ -90,10 +90,10 @@ TEST(Range, CountsBothWays) {
   EXPECT_THAT(Dataset::Range(0, 3, 0).status(),
               StatusIs(kInvalid, HasSubstr("step is 0")));
   EXPECT_THAT(Dataset::Range(INT64_MIN, INT64_MAX).status(),
-              StatusIs(kInvalid, HasSubstr("too many")));
+              StatusIs(kInvalid, HasSubstr("too large a range")));
 }
 
-// The stages that choose and order, on rows of a table and on elements.
+// The stages that select and reorder, on rows of a table and on elements.
 class OrderTest : public testing::TestWithParam<bool> {
  protected:
   Dataset Source(int64_t count) const {
@@ -133,7 +133,7 @@ TEST_P(OrderTest, ShardByPipelineIsTheContextsShard) {
       ElementsAre(2, 5));
 }
 
-TEST_P(OrderTest, RepeatGoesThroughAgain) {
+TEST_P(OrderTest, RepeatStartsOver) {
   EXPECT_THAT(Numbers(Source(2).Repeat(3)), ElementsAre(0, 1, 0, 1, 0, 1));
   EXPECT_THAT(Numbers(Source(2).Repeat(0)), IsEmpty());
   EXPECT_THAT(Numbers(Source(2).Repeat().Take(5)), ElementsAre(0, 1, 0, 1, 0));
@@ -146,7 +146,7 @@ TEST_P(OrderTest, ShuffleIsAPermutation) {
     const auto numbers = Numbers(Source(100).Shuffle(buffer_size));
     EXPECT_EQ(Sorted(numbers), UpTo(100)) << buffer_size;
     EXPECT_EQ(numbers == UpTo(100), buffer_size == 1);
-    // What leaves at position i had entered by then.
+    // An element that leaves at position i has entered by then.
     for (int64_t i = 0; i < 100; ++i) EXPECT_LT(numbers[i], i + buffer_size);
   }
 }
@@ -161,7 +161,7 @@ TEST_P(OrderTest, ShuffleIsAFunctionOfSeedAndEpoch) {
   EXPECT_EQ(Numbers(same), Numbers(same, {}, 1));
 }
 
-TEST_P(OrderTest, RepeatShowsWhatNewIteratorsWouldShow) {
+TEST_P(OrderTest, RepeatEqualsNewIterators) {
   const Dataset dataset = Source(20).Shuffle(20, {.seed = 3});
   std::vector<int64_t> expected;
   for (int epoch = 0; epoch < 4; ++epoch) {
@@ -185,7 +185,7 @@ TEST_P(OrderTest, DecorrelatedShufflesDifferBetweenPipelines) {
   EXPECT_NE(Numbers(other), Numbers(other, one));
 }
 
-TEST(Order, OfRowsIsTheOrderOfElements) {
+TEST(Order, IsTheSameForRowsAndElements) {
   // Random chains of stages, once on a table and once on a stream.
   RandomStream random(11);
   for (int round = 0; round < 100; ++round) {
@@ -224,7 +224,7 @@ TEST(Order, OfRowsIsTheOrderOfElements) {
   }
 }
 
-TEST_P(OrderTest, BatchEndsUnevenlyUnlessTold) {
+TEST_P(OrderTest, BatchKeepsTheRemainderByDefault) {
   EXPECT_EQ(Shapes(Source(5).Batch(2)), "[2] [2] [1]");
   EXPECT_EQ(Shapes(Source(5).Batch(2, {.drop_remainder = true})), "[2] [2]");
   EXPECT_EQ(Shapes(Source(4).Batch(2)), "[2] [2]");
@@ -251,7 +251,7 @@ TEST_P(OrderTest, UnbatchUndoesBatch) {
               StatusIs(kInvalid, HasSubstr("has no rows")));
 }
 
-TEST_P(OrderTest, AnElementPassedBackIsUsedAgain) {
+TEST_P(OrderTest, AnElementPassedInIsReused) {
   ASSERT_OK_AND_ASSIGN(const auto iterator,
                        Source(100).Repeat().Batch(10).MakeIterator());
   Element batch;
@@ -333,7 +333,7 @@ TEST(Map, ThreadsDoNotChangeTheOrder) {
   }
 }
 
-TEST(Map, AnErrorComesInItsPlace) {
+TEST(Map, ErrorsKeepTheirPosition) {
   for (const int threads : {1, 4}) {
     const Dataset dataset = Dataset::Range(100).MapElements(
         [](Element element) -> absl::StatusOr<Element> {
@@ -357,7 +357,7 @@ TEST(Map, AnErrorComesInItsPlace) {
   }
 }
 
-TEST(Map, AnIteratorMayBeGivenUpAtAnyPoint) {
+TEST(Map, AnIteratorMayBeDestroyedAtAnyPoint) {
   const Dataset dataset = Stream(1000).Repeat().MapElements(
       [](Element element) -> absl::StatusOr<Element> { return element; },
       {{DType::kInt64, Shape()}}, {.thread_count = 3});
@@ -421,7 +421,7 @@ TEST(Zip, EndsWithTheShortest) {
   EXPECT_THAT(Dataset::Zip({}).status(), StatusIs(kInvalid));
 }
 
-TEST(Zip, PairsWhatWasReordered) {
+TEST(Zip, PairsReorderedElements) {
   const Dataset left = Dataset::Range(9).Shuffle(9, {.seed = 1});
   const auto elements = Elements(Dataset::Zip({left, Dataset::Range(9)}));
   const auto expected = Numbers(left);
@@ -431,7 +431,7 @@ TEST(Zip, PairsWhatWasReordered) {
   }
 }
 
-TEST(Concatenate, GoesOnWithTheNext) {
+TEST(Concatenate, ContinuesWithTheNext) {
   EXPECT_THAT(Numbers(Dataset::Range(2).Concatenate(Dataset::Range(7, 9))),
               ElementsAre(0, 1, 7, 8));
   EXPECT_THAT(Numbers(Dataset::Range(0).Concatenate(Stream(1))),
@@ -463,11 +463,11 @@ TEST(Interleave, TakesTurns) {
               StatusIs(kInvalid, HasSubstr("cycle_length is 0")));
 }
 
-TEST(CountElements, ReadsWhatDoesNotSayHowLongItIs) {
+TEST(CountElements, ReadsDataOfUnknownCardinality) {
   EXPECT_THAT(Dataset::Range(7).CountElements(), IsOkAndHolds(7));
   EXPECT_THAT(
       Dataset::Range(1).Repeat().CountElements(),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("never ends")));
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("infinite")));
   const Dataset even = Dataset::Range(7).FilterElements(
       [](const Element& element) -> absl::StatusOr<bool> {
         return element[0].scalar<int64_t>() % 2 == 0;
@@ -476,7 +476,7 @@ TEST(CountElements, ReadsWhatDoesNotSayHowLongItIs) {
   EXPECT_THAT(even.CountElements(), IsOkAndHolds(4));
 }
 
-TEST(Cache, TheFirstWholePassIsTheLast) {
+TEST(Cache, ReadsTheInputOnce) {
   auto calls = std::make_shared<int>(0);
   const Dataset dataset = Dataset::Range(4).MapElements(
       [calls](Element element) -> absl::StatusOr<Element> {
@@ -492,7 +492,7 @@ TEST(Cache, TheFirstWholePassIsTheLast) {
   EXPECT_EQ(Sorted(Numbers(cached.Shuffle(4).Batch(3))), UpTo(4));
   EXPECT_EQ(*calls, 6);
   EXPECT_THAT(Dataset::Range(1).Repeat().Cache().status(),
-              StatusIs(kInvalid, HasSubstr("no end")));
+              StatusIs(kInvalid, HasSubstr("infinite")));
 }
 
 TEST(Cache, KeepsTheOrderOfAShuffleBeforeIt) {
@@ -501,7 +501,7 @@ TEST(Cache, KeepsTheOrderOfAShuffleBeforeIt) {
   EXPECT_EQ(Numbers(dataset, {}, 1), first);
 }
 
-TEST(Prefetch, ChangesNothingButTheTime) {
+TEST(Prefetch, DoesNotChangeTheElements) {
   EXPECT_EQ(Numbers(Stream(50).Prefetch(3)), UpTo(50));
   EXPECT_THAT(Numbers(Stream(0).Prefetch(1)), IsEmpty());
   EXPECT_EQ(Numbers(Stream(50).Prefetch(2).Shuffle(10).Prefetch(64)),
@@ -510,7 +510,7 @@ TEST(Prefetch, ChangesNothingButTheTime) {
               StatusIs(kInvalid, HasSubstr("buffer_size is 0")));
 }
 
-TEST(Prefetch, HandsOnErrorsInTheirPlace) {
+TEST(Prefetch, KeepsThePositionOfErrors) {
   ASSERT_OK_AND_ASSIGN(const auto iterator,
                        FailAt(Dataset::Range(9), 2).Prefetch(4).MakeIterator());
   Element element;
@@ -520,7 +520,7 @@ TEST(Prefetch, HandsOnErrorsInTheirPlace) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bad record")));
 }
 
-TEST(Dataset, KeepsItsFirstMistake) {
+TEST(Dataset, KeepsItsFirstError) {
   const Dataset dataset =
       Dataset::Range(5).Batch(0).Shuffle(-1).Map(Graph()).Prefetch(1);
   EXPECT_THAT(dataset.status(),
@@ -532,7 +532,7 @@ TEST(Dataset, KeepsItsFirstMistake) {
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
-TEST(Dataset, RefusesContextsThatCannotBe) {
+TEST(Dataset, RejectsInvalidContexts) {
   EXPECT_THAT(Dataset::Range(1).MakeIterator(
                   {.num_input_pipelines = 2, .input_pipeline_id = 2}),
               StatusIs(kInvalid, HasSubstr("pipeline 2 of 2")));

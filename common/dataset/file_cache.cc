@@ -29,12 +29,12 @@ namespace {
 
 constexpr uint32_t kVersion = 1;
 constexpr size_t kWriteBytes = size_t{1} << 20;
-// What a record begins with.
+// The first byte of a record.
 constexpr char kElementTag = 'E';
 constexpr char kEndTag = 'T';
 
-// A name for what is cached: 0 when it cannot be sent. How many threads work on
-// it is no part of that.
+// A fingerprint of the cached dataset: 0 if it cannot be serialized. The number
+// of threads is not part of it.
 uint64_t FingerprintOf(const DatasetNode& node) {
   proto::Dataset encoded;
   if (!node.Encode(&encoded).ok()) return 0;
@@ -57,8 +57,8 @@ void AppendNumber(T value, std::string* record) {
   record->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// The components one after another: extents, then the values as they lie in
-// memory, which is little-endian; strings with their lengths.
+// The components one after another: extents, then the values as in memory,
+// which is little-endian; strings with their lengths.
 void AppendTensor(const Tensor& tensor, std::string* record) {
   for (const int64_t extent : tensor.shape().dims()) {
     AppendNumber(extent, record);
@@ -101,7 +101,7 @@ bool TakeValues(absl::string_view* record, Tensor* tensor) {
   return true;
 }
 
-// False: the record holds no such tensor.
+// Returns false if the record does not contain such a tensor.
 bool TakeTensor(const TensorType& type, absl::string_view* record,
                 Tensor* tensor) {
   std::vector<int64_t> dims(static_cast<size_t>(type.shape.rank()));
@@ -110,7 +110,7 @@ bool TakeTensor(const TensorType& type, absl::string_view* record,
   }
   const absl::StatusOr<Shape> shape = Shape::Create(dims, false);
   if (!shape.ok() || !shape->IsCompatibleWith(type.shape)) return false;
-  // Each value takes a byte at least, so that memory is bounded by the record.
+  // Each value takes at least one byte, so memory is bounded by the record.
   if (static_cast<uint64_t>(shape->element_count()) > record->size()) {
     return false;
   }
@@ -118,14 +118,14 @@ bool TakeTensor(const TensorType& type, absl::string_view* record,
          TakeValues(record, tensor);
 }
 
-// Writes the file while the elements of a pass go by.
+// Writes the file while the elements of a pass are returned.
 class CachingElements final : public ElementStream {
  public:
   CachingElements(std::unique_ptr<ElementStream> input, std::string path,
                   uint64_t fingerprint)
       : input_(std::move(input)),
         path_(std::move(path)),
-        // Other passes and processes may be writing theirs.
+        // Other passes and processes may be writing their own.
         partial_path_(
             absl::StrCat(path_, ".", absl::Hex(RandomIdentity()), ".partial")),
         writer_(CreateStringSink(&pending_)) {
@@ -184,8 +184,8 @@ class CachingElements final : public ElementStream {
   const std::unique_ptr<ElementStream> input_;
   const std::string path_;
   const std::string partial_path_;
-  std::unique_ptr<WritableFile> file_;  // While it is beside its place.
-  std::string pending_;                 // Records that are not in the file yet.
+  std::unique_ptr<WritableFile> file_;  // Open while it has its temporary name.
+  std::string pending_;                 // Records not yet written.
   RecordWriter writer_;
   std::string record_;
   int64_t element_count_ = 0;
@@ -211,10 +211,10 @@ class CachedElements final : public ElementStream {
     if (header.version() == kVersion && header.fingerprint() == fingerprint) {
       return absl::OkStatus();
     }
-    return absl::FailedPreconditionError(
-        absl::StrCat(path_,
-                     ": was made of another dataset; delete it to have it made "
-                     "again, or name another file"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        path_,
+        ": was created from another dataset; delete it to have it created "
+        "again, or name another file"));
   }
 
   absl::StatusOr<bool> Next(Element* element) override {
@@ -227,7 +227,7 @@ class CachedElements final : public ElementStream {
       ended_ = TakeNumber(&rest, &expected) && expected == element_count_;
       if (ended_) return false;
       return Damage(absl::StrCat("it has ", element_count_,
-                                 " elements; its end says ", expected));
+                                 " elements, but its end declares ", expected));
     }
     element->resize(types_.size());
     bool is_whole = record_[0] == kElementTag;
@@ -246,7 +246,7 @@ class CachedElements final : public ElementStream {
   absl::Status Damage(absl::string_view what) const {
     return absl::DataLossError(
         absl::StrCat(path_, ": ", what, ", before offset ", reader_->offset(),
-                     "; delete the file to have it made again"));
+                     "; delete the file to have it created again"));
   }
 
   const std::string path_;
@@ -315,7 +315,7 @@ absl::StatusOr<NodePointer> MakeFileCache(NodePointer input,
   }
   if (input->cardinality() == Dataset::kInfinite) {
     return absl::InvalidArgumentError(
-        "Cache: the dataset has no end; put Cache() before Repeat()");
+        "Cache: the dataset is infinite; put Cache() before Repeat()");
   }
   return std::make_shared<FileCacheNode>(std::move(input), std::move(filename));
 }

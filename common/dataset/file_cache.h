@@ -8,18 +8,18 @@
 
 namespace muster {
 
-// Keeps the elements of the first whole pass in a file, beside it until the
-// pass is at its end, and then renamed, so that it is there whole or not at
-// all. Input pipelines that are one of several have files of their own,
-// "<filename>_<pipeline>-of-<pipelines>".
+// Keeps the elements of the first complete pass in a file. The file has a
+// temporary name until the pass ends and is then renamed, so that it is
+// complete or absent. If there are several input pipelines, each has its own
+// file, "<filename>_<pipeline>-of-<pipelines>".
 //
-// The file is a TFRecord file: a CacheFileHeader, a record for each element,
-// and a last one that says how many there are. It says which definition it was
-// made of, as far as that can be sent, and is refused by any other.
-//   kInvalidArgument  no filename, or the dataset has no end
-// Of its elements:
-//   kFailedPrecondition  the file was made of another dataset
-//   kDataLoss            it is damaged; names the place
+// The file is a TFRecord file: a CacheFileHeader, one record per element, and a
+// last record with their number. It identifies the definition of the dataset,
+// as far as that can be serialized, and other definitions reject it.
+//   kInvalidArgument  no filename, or the dataset is infinite
+// Errors of its elements:
+//   kFailedPrecondition  the file was created from another dataset
+//   kDataLoss            it is damaged; gives the offset
 //   as Disk              it cannot be written or read
 absl::StatusOr<NodePointer> MakeFileCache(NodePointer input,
                                           std::string filename);

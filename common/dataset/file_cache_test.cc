@@ -34,7 +34,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// A folder of the test's own.
+// A temporary folder of the test.
 std::string MakeFolder(const std::string& name) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/", name);
   mkdir(folder.c_str(), 0777);
@@ -51,7 +51,7 @@ std::vector<std::string> List(const std::string& folder) {
   return names;
 }
 
-// 0, 1, ... with a string each; `*drawn_count` counts what is drawn.
+// 0, 1, ... with a string each; `*drawn_count` counts the elements drawn.
 Dataset Counted(int64_t count, std::atomic<int>* drawn_count) {
   return Dataset::Range(count).MapElements(
       [drawn_count](Element element) -> absl::StatusOr<Element> {
@@ -87,7 +87,7 @@ TEST(FileCacheTest, TheFirstPassIsKeptForLaterProcesses) {
   EXPECT_THAT(List(folder), ElementsAre("cache"));
 }
 
-TEST(FileCacheTest, APassThatIsGivenUpLeavesNothing) {
+TEST(FileCacheTest, AnAbortedPassLeavesNoFile) {
   const std::string folder = MakeFolder("given_up");
   std::atomic<int> drawn_count = 0;
   const Dataset cached = Counted(5, &drawn_count).Cache(folder + "/cache");
@@ -101,7 +101,7 @@ TEST(FileCacheTest, APassThatIsGivenUpLeavesNothing) {
   EXPECT_THAT(Numbers(cached), SizeIs(5));
 }
 
-TEST(FileCacheTest, EveryDamageIsNamedAndRefused) {
+TEST(FileCacheTest, EveryDamageIsReported) {
   const std::string folder = MakeFolder("damaged");
   const std::string path = folder + "/cache";
   const Dataset cached = Dataset::Range(4).Cache(path);
@@ -122,15 +122,15 @@ TEST(FileCacheTest, EveryDamageIsNamedAndRefused) {
   }
 }
 
-TEST(FileCacheTest, AFileOfAnotherDatasetIsRefused) {
+TEST(FileCacheTest, AFileOfAnotherDatasetIsRejected) {
   const std::string path = MakeFolder("other") + "/cache";
   EXPECT_THAT(Numbers(Dataset::Range(4).Cache(path)), SizeIs(4));
   EXPECT_THAT(FirstError(Dataset::Range(5).Cache(path)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("was made of another dataset")));
+                       HasSubstr("was created from another dataset")));
 }
 
-TEST(FileCacheTest, PipelinesHaveFilesOfTheirOwn) {
+TEST(FileCacheTest, EachPipelineHasItsOwnFile) {
   const std::string folder = MakeFolder("pipelines");
   const Dataset cached =
       Dataset::Range(4).ShardByPipeline().Cache(folder + "/cache");

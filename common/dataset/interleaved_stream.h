@@ -22,13 +22,13 @@ inline constexpr int64_t kCycleLengthMax = 1024;
 absl::Status CheckInterleave(const char* stage,
                              const InterleaveOptions& options);
 
-// Draws from several streams in turn. The order is tf.data's: a place in the
-// cycle whose stream ended loses its turn, and gets the next stream when its
-// turn comes again.
+// Draws from several streams alternately, in tf.data's order: a slot of the
+// cycle whose stream ended loses its turn, and gets the next stream at its next
+// turn.
 template <typename T>
 class InterleavedStream final : public ItemStream<T> {
  public:
-  // Hands out the streams that are interleaved; null when there are no more.
+  // Returns the streams to interleave; null when there are no more.
   using NextStream =
       std::function<absl::StatusOr<std::unique_ptr<ItemStream<T>>>()>;
 
@@ -73,7 +73,7 @@ class InterleavedStream final : public ItemStream<T> {
   const int64_t block_length_;
   std::vector<std::unique_ptr<ItemStream<T>>> cycle_;  // Null: free.
   size_t turn_ = 0;
-  int64_t drawn_ = 0;  // In this turn.
+  int64_t drawn_ = 0;  // In the current turn.
   int64_t open_count_ = 0;
   bool inputs_ended_ = false;
 };

@@ -30,14 +30,14 @@ absl::Status HostFunctionError(const char* stage) {
       "Elements()), or make the dataset in each process"));
 }
 
-// Names the stage and the element in the errors of a function.
+// Prefixes the errors of a function with the stage and the element.
 absl::Status FunctionError(const char* stage, uint64_t number,
                            const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(stage, " of element ", number,
                                                   ": ", status.message()));
 }
 
-// What is behind a stage's function, and what becomes of its errors.
+// The function of a stage, and how its errors are handled.
 struct MappedStage {
   const char* name = nullptr;
   uint64_t key = 0;
@@ -85,8 +85,8 @@ class MappedElements final : public ElementStream {
   uint64_t number_ = 0;
 };
 
-// Threads draw elements in turn, work on them at the same time, and put the
-// results into the places of a ring, from which they come out in order.
+// Threads draw elements alternately, process them concurrently, and put the
+// results into the slots of a ring, from which they are returned in order.
 class ParallelMappedElements final : public ElementStream {
  public:
   ParallelMappedElements(
@@ -127,8 +127,8 @@ class ParallelMappedElements final : public ElementStream {
  private:
   struct Place {
     bool is_ready = false;
-    absl::StatusOr<bool> more = false;  // Unless true, the last one.
-    absl::Status skipped;               // Unless OK, in place of a result.
+    absl::StatusOr<bool> more = false;  // Unless true, this is the last one.
+    absl::Status skipped;               // Unless OK, replaces the result.
     Element result;
   };
 
@@ -152,8 +152,8 @@ class ParallelMappedElements final : public ElementStream {
     return stopping_ || drawn_ < consumed_ + places_.size();
   }
 
-  // Draws the next element, whose place is free then. False: there is none for
-  // this thread.
+  // Draws the next element when its slot is free. Returns false if there is
+  // none for this thread.
   bool Draw(uint64_t* number, Element* argument)
       ABSL_LOCKS_EXCLUDED(input_mutex_, mutex_) {
     absl::MutexLock input_lock(&input_mutex_);

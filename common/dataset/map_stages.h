@@ -13,12 +13,12 @@ namespace muster {
 
 // Map() and Filter().
 //   kInvalidArgument  an option is out of range, or a predicate does not return
-//                     one bool
+//                     a single bool
 
 inline constexpr int kMapThreadCountMax = 64;
 
-// With kSkip, elements are left out for which the function returns an error
-// that IsCorruptInput().
+// With kSkip, elements for which the function returns an error that satisfies
+// IsCorruptInput() are skipped.
 absl::StatusOr<NodePointer> MakeMap(
     NodePointer input, std::shared_ptr<const ElementFunctionFactory> function,
     const MapOptions& options,

@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// A message may be 2 GiB at most; this leaves room for the rest of it.
+// A message may have 2 GiB at most; this leaves room for the rest of it.
 constexpr size_t kEncodedBytesMax = size_t{1} << 30;
 
 absl::Status EncodeComponents(
@@ -122,7 +122,8 @@ class RangeTable final : public RowTable {
   }
 
  private:
-  // Never leaves [start, stop), but the product may on its way: unsigned.
+  // The result is in [start, stop), but the product may overflow: use unsigned
+  // arithmetic.
   int64_t At(int64_t row) const {
     return static_cast<int64_t>(static_cast<uint64_t>(start_) +
                                 static_cast<uint64_t>(row) *
@@ -167,7 +168,7 @@ class RangeNode final : public TableNode {
 absl::Status CheckComponents(const char* stage, const Element& components) {
   if (components.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(stage, ": no tensors; expected one at least"));
+        absl::StrCat(stage, ": no tensors; expected at least one"));
   }
   for (size_t c = 0; c < components.size(); ++c) {
     if (components[c].IsValid()) continue;
@@ -205,7 +206,7 @@ absl::StatusOr<NodePointer> MakeRange(int64_t start, int64_t stop,
   if (step == 0) {
     return absl::InvalidArgumentError("Range: step is 0");
   }
-  // Distances between int64s need not fit in one.
+  // The distance of two int64s need not fit in an int64.
   uint64_t count = 0;
   if (step > 0 && start < stop) {
     const uint64_t distance =
@@ -218,7 +219,7 @@ absl::StatusOr<NodePointer> MakeRange(int64_t start, int64_t stop,
   }
   if (count > static_cast<uint64_t>(INT64_MAX)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "Range: from ", start, " to ", stop, " are too many numbers"));
+        "Range: from ", start, " to ", stop, " is too large a range"));
   }
   return std::make_shared<RangeNode>(start, stop, step,
                                      static_cast<int64_t>(count));

@@ -9,10 +9,10 @@
 
 namespace muster {
 
-// Sources of what the program has already.
+// Sources of tensors in memory.
 //   kInvalidArgument  there are no components, one is invalid or (for slices)
-//                     has no rows or another number of them; or the step of a
-//                     range is 0
+//                     has no rows or a different number of them; or the step of
+//                     a range is 0
 
 absl::StatusOr<NodePointer> MakeFromTensors(Element components);
 absl::StatusOr<NodePointer> MakeFromTensorSlices(Element components);

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kInfinite = Dataset::kInfinite;
 constexpr int64_t kUnknown = Dataset::kUnknownCardinality;
 
-// What the stages have in common. `Stage` gives:
+// The common part of the stages. `Stage` defines:
 //   template <typename T>
 //   absl::StatusOr<std::unique_ptr<ItemStream<T>>> Order(
 //       StreamFactory<T> input, const PassContext& context) const;
@@ -179,15 +179,15 @@ class RepeatStream final : public ItemStream<T> {
       }
       stream_.reset();
       ++pass_;
-      // Nothing repeated for ever would keep us here for ever.
+      // Repeating empty data indefinitely must not loop indefinitely.
       if (pass_is_empty_ && count_ == kInfinite) break;
     }
     return false;
   }
 
  private:
-  // Going through Repeat(n) a second time goes on counting; for ever has no
-  // second time, unless somebody stopped early.
+  // A second pass over Repeat(n) continues to count epochs. An infinite
+  // Repeat() has no second pass, unless the consumer stopped early.
   int64_t EpochOf(int64_t pass) const {
     if (context_.epoch == 0) return pass;
     const uint64_t epoch = static_cast<uint64_t>(context_.epoch);
@@ -223,7 +223,8 @@ struct RepeatStage {
   }
 };
 
-// Skips `begin` items, then hands on every `stride`-th until `count` are out.
+// Skips `begin` items, then returns every `stride`-th until `count` are
+// returned.
 template <typename T>
 class StridedStream final : public ItemStream<T> {
  public:
@@ -343,8 +344,8 @@ absl::Status NotNegative(const char* stage, int64_t count) {
 
 int64_t RepeatedCardinality(int64_t cardinality, int64_t count) {
   if (cardinality == 0 || count == 0) return 0;
-  // Data of unknown length that turns out empty ends all the same: an answer of
-  // "unknown" would be true, and of no use to anyone.
+  // Data of unknown length that turns out to be empty still ends. Reporting an
+  // unknown number of elements would be correct but useless.
   if (cardinality == kInfinite || count == kInfinite) return kInfinite;
   if (cardinality == kUnknown) return kUnknown;
   int64_t product;
@@ -406,7 +407,7 @@ absl::StatusOr<NodePointer> MakeShard(NodePointer input, int64_t shard_count,
 }
 
 absl::StatusOr<NodePointer> MakeShardByPipeline(NodePointer input) {
-  // How many elements a pipeline gets depends on which it is.
+  // The number of elements of a pipeline depends on its index.
   const int64_t cardinality =
       input->cardinality() > 0 ? kUnknown : input->cardinality();
   return MakeNode(std::move(input), cardinality, ShardByPipelineStage{});

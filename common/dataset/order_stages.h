@@ -9,9 +9,9 @@
 
 namespace muster {
 
-// Stages that choose and order what they are given and never look at it. The
-// same code orders elements and row numbers, so a pipeline has one order
-// whether its data lies in memory or not.
+// Stages that select and reorder elements without reading them. The same code
+// orders elements and row numbers, so the order of a pipeline does not depend
+// on whether its data is in memory.
 //
 //   kInvalidArgument  an argument is out of range
 

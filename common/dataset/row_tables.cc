@@ -47,7 +47,7 @@ void CopyElements(const Tensor& from, int64_t begin, int64_t count, Tensor* to,
               from.raw_data() + begin * bytes, count * bytes);
 }
 
-// Stacks `count` elements that at(i) gives.
+// Stacks `count` elements returned by at(i).
 absl::Status Stack(int64_t count, absl::FunctionRef<const Element&(int64_t)> at,
                    absl::Span<Tensor> batch) {
   const Element& first = at(0);
@@ -78,8 +78,8 @@ absl::Status PrepareTensor(DType dtype, const Shape& shape, Tensor* tensor) {
       tensor->shape() == shape && tensor->IsSoleOwner()) {
     return absl::OkStatus();
   }
-  // Extents of elements that exist times the rows of one batch: each factor is
-  // small, but the product may not be.
+  // The product of the extents of existing elements and the rows of one batch:
+  // each factor is small, but the product may not be.
   double bytes = static_cast<double>(SizeOf(dtype));
   for (const int64_t extent : shape.dims()) {
     bytes *= static_cast<double>(extent);

@@ -14,26 +14,26 @@
 
 namespace muster {
 
-// No batch may need more memory than this for one component; batch sizes come
-// from outside.
+// The maximum memory of one component of a batch; batch sizes come from
+// outside.
 inline constexpr int64_t kBatchBytesMax = int64_t{4} << 30;
 
-// Makes `*tensor` a tensor of this type: itself when nobody else has it.
+// Gives `*tensor` this type, reusing it if it has no other owner.
 //   kResourceExhausted  more than kBatchBytesMax
 absl::Status PrepareTensor(DType dtype, const Shape& shape, Tensor* tensor);
 
-// Stacks elements, which have the same types, along a new outermost dimension.
+// Stacks elements of equal types along a new outermost dimension.
 //   kInvalidArgument    types differ; names the component and both types
 //   kResourceExhausted  as PrepareTensor
 absl::Status StackElements(absl::Span<const Element> elements, Element* batch);
 
-// The rows of the components' outermost dimension.
+// The rows of the components along their outermost dimension.
 class TensorTable final : public RowTable {
  public:
   struct Component {
-    Tensor values;  // Of rank 1 at least, and as many rows as the others.
-    // Other than 0: `values` are uint8, and come out as float32 multiplied by
-    // this. A quarter of the memory to keep and to read.
+    Tensor values;  // Of rank 1 or more; all have equally many rows.
+    // Other than 0: `values` are uint8, and are returned as float32 multiplied
+    // by this. Takes a quarter of the memory and of the reads.
     float scale = 0;
   };
 
@@ -51,7 +51,7 @@ class TensorTable final : public RowTable {
   int64_t row_count_;
 };
 
-// The components of several tables side by side; as long as the shortest.
+// The components of several tables side by side; as long as the shortest one.
 class ZippedTable final : public RowTable {
  public:
   explicit ZippedTable(std::vector<std::shared_ptr<const RowTable>> tables);
@@ -69,7 +69,7 @@ class ZippedTable final : public RowTable {
   int64_t row_count_ = 0;
 };
 
-// Elements that were kept: one at least.
+// Cached elements; at least one.
 class ElementTable final : public RowTable {
  public:
   explicit ElementTable(std::vector<Element> elements)

@@ -52,7 +52,7 @@ absl::StatusOr<int64_t> BatchSize(const DatasetNode& node) {
   return smallest == 0 ? 0 : largest;
 }
 
-// The fewest files that any reader in `node` has; 0: something reads none.
+// The smallest number of files of any reader in `node`; 0: a source reads none.
 absl::StatusOr<int64_t> FewestFiles(const DatasetNode& node) {
   switch (node.kind()) {
     case StageKind::kFiles:
@@ -106,8 +106,8 @@ absl::StatusOr<NodePointer> ShardFilesOf(const DatasetNode& reader,
   return reader.WithFiles(files);
 }
 
-// Puts a shard stage right behind the source of `node`, so that everyone deals
-// out the same elements whatever reorders them later.
+// Inserts a shard stage directly after the source of `node`, so that all
+// workers shard the same elements, whatever reorders them later.
 absl::StatusOr<NodePointer> ShardSource(const NodePointer& node,
                                         const Shards& shards) {
   const std::vector<NodePointer> inputs = node->inputs();

@@ -8,19 +8,19 @@
 
 namespace muster {
 
-// What a pipeline's definition shows to whoever divides it among workers, and
-// the pipeline that one of them is left with. Nothing is read, but that the
-// functions of Interleave() are called for a first element.
+// Inspects a pipeline's definition in order to divide it among workers, and
+// computes the pipeline of one of them. Reads nothing, except that it calls the
+// functions of Interleave() for the first element.
 
-// The number of rows that the elements of `dataset` have as the batches that
-// Batch() makes; the last one of a pass may have fewer. 0: nothing batches.
+// Returns the number of rows per element of `dataset`, as produced by Batch();
+// the last element of a pass may have fewer. 0: there is no batching.
 //   kInvalidArgument    components come from batches of different sizes
 //   as Dataset::status()
 absl::StatusOr<int64_t> BatchSizeOf(const Dataset& dataset);
 
 struct ShardingTraits {
-  // Take(), Skip() or Shard(): which elements come out depends on how many came
-  // before.
+  // Take(), Skip() or Shard(): the set of output elements depends on their
+  // positions.
   bool counts_elements = false;
   bool shards_by_pipeline = false;  // ShardByPipeline()
 };
@@ -28,23 +28,23 @@ struct ShardingTraits {
 //   as Dataset::status()
 absl::StatusOr<ShardingTraits> ShardingTraitsOf(const Dataset& dataset);
 
-// Files that `dataset` reads, over all its readers. Of an Interleave() with a
-// function, the elements that it makes readers of; 0 when their number is not
-// known.
+// Returns the number of files that `dataset` reads, over all its readers. For
+// an Interleave() with a function, the number of elements from which it creates
+// readers; 0 if it is not known.
 //   as Dataset::status()
 absl::StatusOr<int64_t> FileCountOf(const Dataset& dataset);
 
-// The pipeline with every reader left with files index, index + shard_count,
-// ... of its own. All stages keep their place behind the readers, shuffles
-// among them.
+// Returns the pipeline in which every reader has only files index, index +
+// shard_count, ... of its own. All stages after the readers are unchanged,
+// including shuffles.
 //
-// Of an Interleave() with a function that makes readers, the elements that it
-// is called for are dealt out, before they are shuffled. Of a Concatenate() or
-// an Interleave() of a list, every input is sharded where each reads enough
-// files; otherwise the inputs themselves are dealt out.
-//   kNotFound           something in the dataset reads no files
-//   kInvalidArgument    a reader has fewer files than there are shards; says
-//                       how many of each
+// For an Interleave() with a function that creates readers, its input elements
+// are sharded before they are shuffled. For a Concatenate() or an Interleave()
+// of a list, every input is sharded if each reads enough files; otherwise the
+// inputs themselves are distributed.
+//   kNotFound           a part of the dataset reads no files
+//   kInvalidArgument    a reader has fewer files than there are shards; gives
+//                       both numbers
 //   as Dataset::status(), and as for reading the elements of an Interleave()
 absl::StatusOr<Dataset> ShardFiles(const Dataset& dataset, int shard_count,
                                    int index);

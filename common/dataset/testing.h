@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// All elements of one pass.
+// Returns all elements of one pass.
 inline std::vector<Element> Elements(const Dataset& dataset,
                                      const InputContext& context = {},
                                      int64_t epoch = 0) {
@@ -24,7 +24,7 @@ inline std::vector<Element> Elements(const Dataset& dataset,
   EXPECT_OK(iterator);
   if (!iterator.ok()) return elements;
   while (true) {
-    Element element;  // Fresh: the ones before are kept.
+    Element element;  // A new one each time: earlier elements are kept.
     const auto more = (*iterator)->Next(&element);
     EXPECT_OK(more);
     if (!more.ok() || !*more) return elements;
@@ -39,7 +39,7 @@ inline std::vector<Element> Elements(const Dataset& dataset,
   }
 }
 
-// The numbers of component 0, element after element.
+// Returns the numbers of component 0 of all elements.
 inline std::vector<int64_t> Numbers(const Dataset& dataset,
                                     const InputContext& context = {},
                                     int64_t epoch = 0) {
@@ -55,7 +55,7 @@ inline std::vector<int64_t> Numbers(const Dataset& dataset,
   return numbers;
 }
 
-// The shapes of component 0: "[2] [2] [1]".
+// Returns the shapes of component 0: "[2] [2] [1]".
 inline std::string Shapes(const Dataset& dataset) {
   std::string shapes;
   for (const Element& element : Elements(dataset)) {
@@ -65,15 +65,15 @@ inline std::string Shapes(const Dataset& dataset) {
   return shapes;
 }
 
-// 0, 1, ..., count - 1 as elements that are no rows of a table, so that stages
-// take their general way.
+// 0, 1, ..., count - 1 as elements that are not rows of a table, so that stages
+// use their general implementation.
 inline Dataset Stream(int64_t count) {
   return Dataset::Range(count).MapElements(
       [](Element element) -> absl::StatusOr<Element> { return element; },
       {{DType::kInt64, Shape()}});
 }
 
-// A stage that fails at the element `number`.
+// A stage that fails at element `number`.
 inline Dataset FailAt(const Dataset& numbers, int64_t number) {
   return numbers.MapElements(
       [number](Element element) -> absl::StatusOr<Element> {

@@ -69,6 +69,13 @@ TERMS_PATHS = (
     "CONTRIBUTING.md",
     "README.md",
     "bench/README.md",
+    "common/core/",
+    "common/dataset/",
+    "common/io/events/",
+    "common/io/image/",
+    "common/io/records/",
+    "common/learn/strategy/",
+    "common/learn/train/callbacks/",
     "docs/",
 )
 # The list itself.

@@ -8,12 +8,12 @@
 
 namespace muster {
 
-// Lays blocks with known lifetimes into one piece of memory. Plays the step
-// forward: Allocate() when a value comes to be, Free() after its last use.
-// Arithmetic only; it owns no memory.
+// Places blocks with known lifetimes into one piece of memory. Simulates a
+// step: call Allocate() when a value is created and Free() after its last use.
+// Pure arithmetic; owns no memory.
 class ArenaPlanner {
  public:
-  // Blocks start on cache lines.
+  // Blocks begin at cache lines.
   static constexpr size_t kAlignmentBytes = 64;
 
   struct Block {
@@ -21,13 +21,13 @@ class ArenaPlanner {
     size_t size_bytes = 0;  // Rounded up.
   };
 
-  // The smallest hole that is large enough, otherwise the end.
+  // Returns the smallest gap that is large enough, otherwise the end.
   Block Allocate(size_t size_bytes);
 
-  // `block` came from Allocate() and is not free.
+  // `block` was returned by Allocate() and is not free.
   void Free(const Block& block);
 
-  // What all blocks so far fit into.
+  // The size that contains all blocks so far.
   size_t size_bytes() const { return size_bytes_; }
 
  private:

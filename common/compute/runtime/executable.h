@@ -23,29 +23,29 @@ namespace muster {
 class Plan;
 
 struct ExecutableOptions {
-  // Threads that one kernel may use, the calling thread among them.
+  // Threads per kernel, including the calling thread.
   int intra_op_thread_count = 1;
-  // Plans that are kept, one for each combination of argument shapes; the one
-  // unused for longest makes room. At least 1.
+  // Number of plans that are kept, one for each combination of argument shapes;
+  // the least recently used one is evicted. At least 1.
   int plan_count_max = 8;
-  // What a plan may need for its intermediate values and results. Graphs come
-  // over the network, and a few bytes of one can ask for any amount.
+  // The maximum memory of a plan's intermediate values and results. Graphs come
+  // over the network, and a few bytes of one can request any amount.
   int64_t plan_bytes_max = int64_t{1} << 36;
   // The other replicas of the step, which all run this graph; borrowed, and
-  // outlives the executable. Null: the step runs alone, and is all replicas.
+  // outlives the executable. Null: the step runs on a single replica.
   ReplicaLink* replica_link = nullptr;
 };
 
-// A graph made ready to run on one device. The first run with new argument
-// shapes makes a plan (kernels chosen, memory laid out); every later one only
-// executes it, and then allocates nothing.
+// A graph prepared to run on one device. The first run with new argument shapes
+// makes a plan (selects kernels, lays out memory). Later runs only execute it
+// and allocate nothing.
 //
 // Not thread-safe: a plan has one set of buffers. Compile() is cheap enough to
-// give every thread that runs steps an Executable of its own.
+// give every thread that runs steps its own Executable.
 class Executable {
  public:
   // `ops`, `kernels` and `variables` are borrowed and must outlive the result.
-  // `variables` may be null when the graph has no variables.
+  // `variables` may be null if the graph has no variables.
   //   kInvalidArgument     the graph is malformed (VerifyGraph), an option is
   //                        out of range, or the graph has variables and there
   //                        is no store
@@ -58,12 +58,13 @@ class Executable {
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
-  // Runs one step. `results` gets one tensor for each result of the graph; what
-  // it holds is the caller's and no later run writes to it, unless the caller
-  // hands it in again as the sole owner: then its memory is used again.
+  // Runs one step. `results` gets one tensor for each result of the graph. The
+  // caller owns their content: later runs do not write to it, unless the caller
+  // passes a tensor again as its sole owner, in which case its memory is
+  // reused.
   //
-  // After an error nothing is committed beyond what the store had applied when
-  // it came, `results` is unspecified, and the object can run again.
+  // After an error, nothing is committed beyond what the store had already
+  // applied, `results` is unspecified, and the object can run again.
   //   kInvalidArgument   the arguments do not fit the graph's parameters, or
   //                      the data does not fit an operation (an index out of
   //                      range); names the node and its op
@@ -73,9 +74,9 @@ class Executable {
   absl::Status Run(absl::Span<const Tensor> arguments,
                    const RunOptions& options, std::vector<Tensor>* results);
 
-  // The graph as it runs: without nodes that nothing depends on.
+  // The graph that is executed: without nodes on which nothing depends.
   const Graph& graph() const { return graph_; }
-  // In the order in which the session knows them.
+  // In the session's order.
   absl::Span<const VariableUse> variable_uses() const { return uses_; }
   int plan_count() const { return static_cast<int>(plans_.size()); }
 
@@ -85,12 +86,12 @@ class Executable {
 
   struct PlanEntry {
     std::unique_ptr<Plan> plan;
-    // What the plan is for besides its own arguments: as ReplicaShapes has
-    // them; empty without.
+    // The types for which the plan was made in addition to its own arguments,
+    // as in ReplicaShapes; empty if there are none.
     std::vector<int64_t> replica_extents;
   };
 
-  // The plan for arguments of these types, made when there is none.
+  // Returns the plan for arguments of these types; makes it if there is none.
   absl::StatusOr<Plan*> FindPlan(absl::Span<const Tensor> arguments);
   absl::StatusOr<std::unique_ptr<Plan>> MakePlan(
       absl::Span<const Tensor> arguments) const;
@@ -102,9 +103,9 @@ class Executable {
   const ExecutableOptions options_;
   std::vector<VariableUse> uses_;
   std::unique_ptr<VariableSession> session_;  // Null without variables.
-  // Null when what this replica knows of its own arguments is all it needs.
+  // Null if the types of this replica's own arguments are sufficient.
   std::unique_ptr<ReplicaShapes> replica_shapes_;
-  std::list<PlanEntry> plans_;  // Last used first.
+  std::list<PlanEntry> plans_;  // Most recently used first.
 };
 
 }  // namespace muster

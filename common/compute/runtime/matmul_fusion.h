@@ -14,14 +14,15 @@ namespace muster {
 // GeluTanh. Only kernels know this op.
 inline constexpr absl::string_view kFusedMatMulBiasOp = "FusedMatMulBias";
 
-// Fuses in a typed graph wherever nobody else reads what lies between and the
-// device supports the outcome. The nodes fused away are left dead.
+// Fuses these in a typed graph if no other node reads the intermediate values
+// and the device supports the result. Fused nodes are left dead.
 void FuseMatMulBias(Graph* typed_graph,
                     absl::FunctionRef<bool(const KernelSpec&)> is_supported);
 
-// The gradient of a relu asks where its input was positive, which is where its
-// output is. Lets it ask the output, so that nobody but the relu reads what it
-// was made from: then FuseMatMulBias() takes the relu along. In a typed graph.
+// The gradient of a relu needs to know where its input was positive, which is
+// where its output is. This rewrite makes it read the output, so that only the
+// relu reads the input: FuseMatMulBias() can then fuse the relu. In a typed
+// graph.
 void ReadReluOutputs(Graph* typed_graph);
 
 }  // namespace muster

@@ -17,9 +17,9 @@
 
 namespace muster {
 
-// One graph for one combination of argument shapes, down to addresses: which
-// kernel runs when, and where every value lies. Made by PlanBuilder; running it
-// is a walk over an array.
+// The execution plan of one graph for one combination of argument shapes: the
+// order of the kernels, and the address of every value. Made by PlanBuilder.
+// Running it is a loop over an array.
 //
 // Not thread-safe.
 class Plan {
@@ -27,16 +27,17 @@ class Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  // Whether the arguments have the types that this plan is for.
+  // True if the arguments have the types for which this plan was made.
   bool Fits(absl::Span<const Tensor> arguments) const;
 
-  // Between Begin() and Commit() of `session`, which may be null when no step
-  // needs it. The arguments fit. Executable::Run() tells of results and errors.
+  // Runs between Begin() and Commit() of `session`, which may be null if no
+  // step needs it. The arguments must fit. See Executable::Run() for results
+  // and errors.
   absl::Status Run(absl::Span<const Tensor> arguments,
                    const RunOptions& options, VariableSession* session,
                    std::vector<Tensor>* results);
 
-  // What lies in the arena; results come on top.
+  // The content of the arena, in addition to results.
   size_t arena_bytes() const { return arena_bytes_; }
   int step_count() const { return static_cast<int>(steps_.size()); }
 
@@ -51,20 +52,20 @@ class Plan {
     int variable = -1;  // Position in the session's uses.
     UpdateKind update_kind = UpdateKind::kAssign;
     absl::Span<uint8_t> scratch;  // Of the kernel, in the arena.
-    TensorType type;  // Of a view, or of what comes from a variable.
+    TensorType type;              // Of a view, or of a variable's value.
     absl::InlinedVector<const Tensor*, 4> inputs;  // Into slots_.
     absl::InlinedVector<Tensor*, 2> outputs;       // Into slots_.
-    // Handles on memory of others that nobody needs after this step. A store
-    // updates in place what nobody else holds.
+    // References to memory of other owners that are not needed after this step.
+    // A store updates unshared values in place.
     absl::InlinedVector<Tensor*, 1> releases;
     std::string description;  // Of the node, for errors.
   };
 
-  // How a result leaves the plan.
+  // How a result is returned.
   enum class ResultKind {
-    kMove,   // A kernel writes it into memory of its own.
-    kShare,  // Another handle on an argument, a constant or another result.
-    kCopy,   // Lies in the arena or in the store.
+    kMove,   // A kernel writes it into separate memory.
+    kShare,  // A reference to an argument, a constant or another result.
+    kCopy,   // Copied from the arena or the store.
   };
   struct Result {
     ResultKind kind = ResultKind::kMove;
@@ -81,12 +82,13 @@ class Plan {
   void ReleaseBorrowed();
 
   std::vector<TensorType> argument_types_;
-  std::vector<int> argument_slots_;  // -1 where nobody reads the argument.
+  std::vector<int> argument_slots_;  // -1 if no node reads the argument.
   std::vector<std::unique_ptr<Kernel>> kernels_;
-  std::vector<Tensor> slots_;  // Every value; never grows, so addresses hold.
+  // Every value; never grows, so addresses are stable.
+  std::vector<Tensor> slots_;
   std::vector<Step> steps_;
   std::vector<Result> results_;
-  // Slots that hold memory of a caller or a store during a run.
+  // Slots that refer to memory of a caller or a store during a run.
   std::vector<int> borrowed_slots_;
   std::shared_ptr<Buffer> arena_;
   size_t arena_bytes_ = 0;

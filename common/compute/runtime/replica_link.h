@@ -11,30 +11,31 @@
 
 namespace muster {
 
-// By which a step reaches the other replicas that run it in sync: what
-// AllReduce, AllGather and ReplicaId of a graph do.
+// Connects a step to the other replicas that run it synchronously: implements
+// AllReduce, AllGather and ReplicaId of a graph.
 //
-// Replicas run the same graph and call in the same order; that order also holds
-// against the updates handed to a VariableSession, so a session and a link may
-// share a group if they keep it. After an error the replicas are out of step:
-// whoever owns the group ends it, which wakes those that still wait.
+// Replicas run the same graph and make calls in the same order. The order
+// includes the updates passed to a VariableSession, so a session and a link may
+// share a group if they preserve it. After an error the replicas are no longer
+// synchronized: the owner of the group ends it, which wakes those that still
+// wait.
 //
-// Calls wait for the other replicas, with a deadline that the link has, and
-// name those that are missing; errors are those of Communicator. `name` is the
-// node's, for such messages. Not thread-safe.
+// Calls wait for the other replicas, with the link's deadline, and name those
+// that are missing; errors are those of Communicator. `name` is the node's, for
+// such messages. Not thread-safe.
 class ReplicaLink {
  public:
   virtual ~ReplicaLink() = default;
 
-  // In [0, replica_count()), the same for as long as the link lives.
+  // In [0, replica_count()), constant over the lifetime of the link.
   virtual int replica_id() const = 0;
   virtual int replica_count() const = 0;
 
-  // Every replica's `value` becomes the reduction of all.
+  // Replaces every replica's `value` with the reduction of all.
   virtual absl::Status AllReduce(ReduceOp op, Tensor* value,
                                  absl::string_view name) = 0;
 
-  // `gathered` becomes the elements of all replicas' `value`s, in replica
+  // Sets `gathered` to the elements of all replicas' `value`s, in replica
   // order; replica r has element_counts[r] of them. It has as many elements,
   // and shares no memory with `value`.
   virtual absl::Status AllGather(const Tensor& value,

@@ -13,19 +13,19 @@
 
 namespace muster {
 
-// Tells the replicas of a step what shapes the arguments of each have, so that
-// all know how large what they gather will be before any of them begins. One
-// small collective a step, for graphs that need it. Not thread-safe.
+// Exchanges the shapes of the arguments of all replicas of a step, so that each
+// knows the size of what it gathers before the step begins. One small
+// collective per step, for graphs that need it. Not thread-safe.
 class ReplicaShapes {
  public:
   // `link` is borrowed and outlives this object.
   ReplicaShapes(const Graph& graph, ReplicaLink* link);
 
-  // Waits for all replicas. The arguments fit the graph's parameters. Allocates
-  // nothing. Errors are the link's.
+  // Waits for all replicas. The arguments must fit the graph's parameters.
+  // Allocates nothing. Errors are the link's.
   absl::Status Exchange(absl::Span<const Tensor> arguments);
 
-  // As exchanged last: all extents of all arguments, replica after replica.
+  // The result of the last exchange: all extents of all arguments, by replica.
   absl::Span<const int64_t> extents() const {
     return all_extents_.flat<int64_t>();
   }

@@ -5,18 +5,18 @@
 
 namespace muster {
 
-// What one run of a step is told besides its arguments.
+// The parameters of one run of a step, besides its arguments.
 struct RunOptions {
-  // Names the step for all time; see VariableSession::Begin().
+  // The unique id of the step; see VariableSession::Begin().
   uint64_t step_id = 0;
-  // Of steps that go under one id: which one, from 0.
+  // The index of the step among those with one id, from 0.
   int step_part = 0;
   // The only source of randomness; the same for a retry of the step, and for
-  // all replicas of it.
+  // all replicas.
   uint64_t step_seed = 0;
-  // Where the first row of the arguments stands in the global batch, of which
-  // they are a part; at least 0. Rows draw random numbers by their place there,
-  // so that however a batch is divided, each draws the same.
+  // The position of the first row of the arguments in the global batch of which
+  // they are a part; at least 0. Random numbers of rows depend on this
+  // position, so they do not depend on how a batch is divided.
   int64_t example_offset = 0;
 };
 

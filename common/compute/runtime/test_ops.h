@@ -18,11 +18,10 @@
 
 namespace muster {
 
-// A handful of ops on floats (and one on strings), so that tests of the runtime
-// hang on nothing but the runtime: Add, AddReversed, Mul, MatMul, Relu,
-// ReluGrad (no kernel), Halves (two outputs), Identity, Reshape, ReshapeLike,
-// SumLike, Concatenate (of strings), Fail (at run time), StepSeed, and variable
-// ops.
+// Some ops on floats (and one on strings), so that tests of the runtime depend
+// only on the runtime: Add, AddReversed, Mul, MatMul, Relu, ReluGrad (no
+// kernel), Halves (two outputs), Identity, Reshape, ReshapeLike, SumLike,
+// Concatenate (of strings), Fail (at run time), StepSeed, and variable ops.
 const OpRegistry& TestOps();
 
 // `with_fusion` adds FusedMatMulBias.
@@ -34,9 +33,9 @@ Value ReadVariableForTest(GraphBuilder& builder, absl::string_view variable,
 void UpdateVariableForTest(absl::string_view op, absl::string_view variable,
                            absl::Span<const Value> inputs);
 
-// Variables in a map. Commit() fails when the value of an update has changed
-// since, and Gather() gives memory of its own. Remembers what a session was
-// told, as in {"begin 3", "read w", "update w", "commit"}.
+// Variables in a map. Commit() fails if the value of an update has changed
+// since, and Gather() returns separate memory. Records the calls of a session,
+// as in {"begin 3", "read w", "update w", "commit"}.
 class FakeVariableStore : public VariableStore {
  public:
   explicit FakeVariableStore(std::map<std::string, Tensor> values)
@@ -55,7 +54,7 @@ class FakeVariableStore : public VariableStore {
       absl::Span<const VariableUse> uses) override;
 
   std::vector<std::string>& events() { return events_; }
-  // Whether the last update found the variable unshared.
+  // True if the last update found the variable unshared.
   bool last_update_was_in_place() const { return last_update_was_in_place_; }
   void FailNextUpdate(absl::Status status) { next_update_ = status; }
 

@@ -17,12 +17,12 @@ TEST(DidYouMeanTest, NamesTheNearestCandidate) {
   EXPECT_EQ(DidYouMean("evalutor", kRoles), "; did you mean \"evaluator\"?");
 }
 
-TEST(DidYouMeanTest, TakesUpperCaseForASlip) {
+TEST(DidYouMeanTest, IgnoresCase) {
   EXPECT_EQ(DidYouMean("PS", kRoles), "; did you mean \"ps\"?");
   EXPECT_EQ(DidYouMean("Worker", kRoles), "; did you mean \"worker\"?");
 }
 
-TEST(DidYouMeanTest, SaysNothingAboutAStranger) {
+TEST(DidYouMeanTest, IgnoresUnrelatedNames) {
   EXPECT_EQ(DidYouMean("tpu", kRoles), "");
   EXPECT_EQ(DidYouMean("", kRoles), "");
   EXPECT_EQ(DidYouMean(std::string(1 << 20, 'w'), kRoles), "");

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-TEST(ThreadPoolTest, DestructorRunsWhatWasScheduled) {
+TEST(ThreadPoolTest, DestructorRunsScheduledTasks) {
   std::atomic<int> runs = 0;
   {
     ThreadPool pool("test", 2);

@@ -26,7 +26,7 @@ TEST(ShapeTest, BroadcastFollowsNumpy) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("[2] and [3]")));
 }
 
-TEST(ShapeTest, HostileExtentsAreRefused) {
+TEST(ShapeTest, HostileExtentsAreRejected) {
   const int64_t huge = std::numeric_limits<int64_t>::max() / 2;
   for (const std::vector<int64_t>& dims : std::vector<std::vector<int64_t>>{
            {huge, 3}, {0, huge, 3}, {-2}, {-1}, {1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
@@ -60,7 +60,7 @@ TEST(TensorTest, CodecRoundTripsEveryDType) {
   EXPECT_TRUE(BitwiseEqual(strings, decoded));
 }
 
-TEST(TensorTest, ContentOfTheWrongLengthIsRefused) {
+TEST(TensorTest, ContentOfTheWrongLengthIsRejected) {
   proto::Tensor encoded = EncodeTensor(Tensor::Scalar<float>(1));
   encoded.mutable_shape()->add_dim(2);
   EXPECT_THAT(DecodeTensor(encoded),

@@ -22,14 +22,14 @@ WindowAxis Place(const WindowOptions& options, int64_t input, int64_t window,
   return placed.ok() ? *placed : WindowAxis();
 }
 
-TEST(WindowTest, ValidWindowsLieInside) {
+TEST(WindowTest, ValidWindowsAreInsideTheInput) {
   EXPECT_EQ(Place({}, 7, 3).output_extent, 5);
   EXPECT_EQ(Place({.strides = {2, 1}}, 7, 3).output_extent, 3);
   EXPECT_EQ(Place({.strides = {2, 1}}, 8, 3).output_extent, 3);
   EXPECT_EQ(Place({.dilations = {3, 1}}, 7, 3).output_extent, 1);
 }
 
-TEST(WindowTest, SamePaddingStandsAfterWhenItIsOdd) {
+TEST(WindowTest, OddSamePaddingIsAtTheEnd) {
   const WindowOptions same = {.strides = {2, 1}, .padding = PaddingKind::kSame};
   const WindowAxis even = Place(same, 224, 3);
   EXPECT_EQ(even.output_extent, 112);
@@ -42,7 +42,7 @@ TEST(WindowTest, SamePaddingStandsAfterWhenItIsOdd) {
   EXPECT_EQ(Place(same, 0, 3).output_extent, 0);
 }
 
-TEST(WindowTest, NoPaddingIsTakenAwayWhereStridesSkipElements) {
+TEST(WindowTest, PaddingIsNotNegativeWhenStridesSkipElements) {
   const WindowAxis placed = Place(
       {.strides = {4, 1}, .padding = PaddingKind::kSame}, 6, /*window=*/1);
   EXPECT_EQ(placed.output_extent, 2);
@@ -50,7 +50,7 @@ TEST(WindowTest, NoPaddingIsTakenAwayWhereStridesSkipElements) {
   EXPECT_EQ(placed.padding_after, 0);
 }
 
-TEST(WindowTest, ExplicitPaddingBelongsToItsAxis) {
+TEST(WindowTest, ExplicitPaddingAppliesToItsAxis) {
   const WindowOptions options = {.padding = PaddingKind::kExplicit,
                                  .explicit_padding = {0, 1, 2, 3}};
   EXPECT_EQ(Place(options, 5, 3, 0).output_extent, 4);
@@ -63,7 +63,7 @@ TEST(WindowTest, UnknownExtentsStayUnknown) {
   EXPECT_EQ(Place({}, 3, Shape::kUnknown).output_extent, Shape::kUnknown);
 }
 
-TEST(WindowTest, WhatDoesNotFitIsRefused) {
+TEST(WindowTest, WindowsLargerThanTheInputAreRejected) {
   EXPECT_THAT(PlaceWindows({}, 1, 2, 3),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("spans 3 elements along the width")));
@@ -86,7 +86,7 @@ TEST(WindowTest, AttributesAreRead) {
   EXPECT_EQ(options.explicit_padding[3], 9);
 }
 
-TEST(WindowTest, BadAttributesAreRefused) {
+TEST(WindowTest, InvalidAttributesAreRejected) {
   const std::vector<Attributes> bad = {
       {{"strides", List{0, 1}}},
       {{"strides", List{1}}},

@@ -24,9 +24,9 @@ namespace {
 
 using Stage = proto::DatasetStage;
 
-// Each is a thread for as long as an iterator lives.
+// Each is a thread for the lifetime of an iterator.
 constexpr int64_t kThreadCountMax = 256;
-// Of one element, over all stages: zips of zips would double it each time.
+// For one element, over all stages: nested zips would double it each time.
 constexpr size_t kComponentCountMax = 1024;
 
 absl::StatusOr<Element> DecodeComponents(
@@ -84,7 +84,7 @@ absl::StatusOr<Dataset> DecodeCsv(const Stage::Csv& csv) {
   return Dataset(MakeCsv({csv.path().begin(), csv.path().end()}, options));
 }
 
-// A dataset that needs no other.
+// A dataset without inputs.
 absl::StatusOr<Dataset> DecodeSource(const Stage& stage) {
   switch (stage.kind_case()) {
     case Stage::kFromTensors: {
@@ -186,7 +186,7 @@ bool IsSource(Stage::KindCase kind) {
          kind == Stage::kNpy;
 }
 
-// How many datasets a stage puts together; 0: it is no such stage.
+// The number of datasets that a stage combines; 0: it is not such a stage.
 int CombinedInputCount(const Stage& stage) {
   switch (stage.kind_case()) {
     case Stage::kZip:
@@ -217,7 +217,7 @@ Dataset Combine(const Stage& stage, std::vector<Dataset> inputs) {
   return Dataset(MakeConcatenate(std::move(nodes)));
 }
 
-// Runs one stage on the datasets that are waiting for one.
+// Applies one stage to the datasets on the stack.
 absl::Status DecodeStage(const Stage& stage, std::vector<Dataset>* waiting) {
   absl::StatusOr<Dataset> made;
   if (IsSource(stage.kind_case())) {

@@ -7,18 +7,18 @@
 
 namespace muster {
 
-// Definitions of input pipelines to and from their wire form. What depends on
-// the process that runs the pipeline (ShardByPipeline(), a decorrelated
-// Shuffle()) stays open until MakeIterator() is given an InputContext there.
-// Files are named, not sent: they are opened where the pipeline runs.
+// Serializes definitions of input pipelines. What depends on the process that
+// runs the pipeline (ShardByPipeline(), a decorrelated Shuffle()) is resolved
+// when MakeIterator() gets an InputContext there. Files are named, not sent:
+// they are opened where the pipeline runs.
 
-//   kFailedPrecondition  a stage holds a C++ function; the message names the
-//                        stage and the way out
-//   kResourceExhausted   tensors in memory are larger than a message may be
+//   kFailedPrecondition  a stage contains a C++ function; the message names the
+//                        stage and the alternative
+//   kResourceExhausted   tensors in memory exceed the maximum message size
 absl::StatusOr<proto::Dataset> EncodeDataset(const Dataset& dataset);
 
-// Trusts nothing: every stage goes through the checks that chaining has, and
-// counts and depths are bounded.
+// Validates everything: every stage passes the same checks as when chaining,
+// and counts and depths are bounded.
 //   kInvalidArgument    names the stage and what is wrong with it
 //   kResourceExhausted  more than kDatasetStageCountMax stages
 inline constexpr int kDatasetStageCountMax = 1024;

@@ -50,7 +50,7 @@ std::string WriteFile(const std::string& name, const std::string& content) {
   return path;
 }
 
-// A class of images.
+// A class with images.
 std::string MakeImageFolder() {
   const std::string folder = testing::TempDir() + "/wire_images";
   mkdir(folder.c_str(), 0777);
@@ -66,7 +66,7 @@ std::string MakeImageFolder() {
   return folder;
 }
 
-// A file of one example.
+// A file with one example.
 std::string WriteExample(const std::string& name) {
   proto::Example example;
   (*example.mutable_features()->mutable_feature())["x"] = Int64Feature({1, 2});
@@ -79,7 +79,7 @@ std::string WriteExample(const std::string& name) {
   return path;
 }
 
-// One of each stage there is.
+// One stage of each kind.
 std::vector<Dataset> Examples() {
   const Dataset range = Dataset::Range(20);
   return {
@@ -157,7 +157,7 @@ bool SameElements(const Dataset& a, const Dataset& b,
   return true;
 }
 
-TEST(DatasetCodec, WhatWasSentIsWhatArrives) {
+TEST(DatasetCodec, RoundTripsEveryStage) {
   const InputContext context = {.num_input_pipelines = 3,
                                 .input_pipeline_id = 1};
   for (const Dataset& dataset : Examples()) {
@@ -190,7 +190,7 @@ TEST(DatasetCodec, EveryStageHasAnExample) {
   }
 }
 
-TEST(DatasetCodec, CppFunctionsStayAtHome) {
+TEST(DatasetCodec, CppFunctionsCannotBeSerialized) {
   const Dataset range = Dataset::Range(3);
   const auto identity = [](Element e) -> absl::StatusOr<Element> { return e; };
   for (const Dataset& dataset :
@@ -222,7 +222,7 @@ proto::Dataset Parse(const std::string& text) {
   return encoded;
 }
 
-TEST(DatasetCodec, StagesReadWellByHand) {
+TEST(DatasetCodec, StagesAreReadableAsText) {
   ASSERT_OK_AND_ASSIGN(const Dataset dataset, DecodeDataset(Parse(R"(
     stages { range { stop: 4 step: 1 } }
     stages { range { start: 10 stop: 14 step: 1 } }
@@ -233,7 +233,7 @@ TEST(DatasetCodec, StagesReadWellByHand) {
   EXPECT_THAT(Numbers(dataset), testing::ElementsAre(1, 2, 3));
 }
 
-TEST(DatasetCodec, NonsenseIsNamed) {
+TEST(DatasetCodec, InvalidDefinitionsAreReported) {
   const std::string range = "stages { range { stop: 4 step: 1 } } ";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "0 datasets are left"},
@@ -279,7 +279,7 @@ TEST(DatasetCodec, SizesAreBounded) {
   EXPECT_THAT(DecodeDataset(threads),
               StatusIs(kInvalid, HasSubstr("300 threads")));
 
-  // Batches of batches grow fast; memory is asked for only when data is there.
+  // Batches of batches grow fast; memory is allocated only when data is read.
   const Dataset batches =
       Dataset::FromTensors({Tensor::Zeros(DType::kFloat32, {1 << 20})})
           .Repeat(1 << 20)
@@ -291,7 +291,7 @@ TEST(DatasetCodec, SizesAreBounded) {
                        HasSubstr("make batches smaller")));
 }
 
-TEST(DatasetCodec, RandomDamageIsAnErrorAndNothingWorse) {
+TEST(DatasetCodec, RandomDamageIsReportedAsAnError) {
   RandomStream random(17);
   for (const Dataset& dataset : Examples()) {
     ASSERT_OK_AND_ASSIGN(const proto::Dataset encoded, EncodeDataset(dataset));
@@ -307,7 +307,7 @@ TEST(DatasetCodec, RandomDamageIsAnErrorAndNothingWorse) {
       if (!decoded.ok()) continue;
       const auto iterator = decoded->Take(20).MakeIterator();
       if (!iterator.ok()) continue;
-      // Whoever skips a billion elements gets what he asked for; not here.
+      // Skipping a billion elements is valid, but too slow for this test.
       if (decoded->Cardinality() < 0 || decoded->Cardinality() > 1000) continue;
       Element element;
       for (int i = 0; i < 20; ++i) {

@@ -8,8 +8,8 @@
 
 namespace muster {
 
-// The stages for images and records, from their wire form.
-//   kInvalidArgument  as for making the stage
+// Decodes the stages for images and records.
+//   kInvalidArgument  as for creating the stage
 absl::StatusOr<NodePointer> DecodeImageFiles(
     const proto::DatasetStage::ImageFiles& files);
 absl::StatusOr<NodePointer> DecodeTfRecords(

@@ -56,12 +56,12 @@ bool ParseNumber(absl::string_view text, double scale, T* value) {
   }
 }
 
-// Values of one component as they are read, record after record.
+// The values of one component, record after record.
 class ComponentBuilder {
  public:
   ComponentBuilder(DType dtype, double scale) : dtype_(dtype), scale_(scale) {}
 
-  // False when `text` is no value of the dtype.
+  // Returns false if `text` is not a value of the dtype.
   bool Append(absl::string_view text) {
     if (dtype_ == DType::kString) {
       strings_.emplace_back(text);
@@ -98,7 +98,7 @@ class ComponentBuilder {
   std::vector<std::string> strings_;
 };
 
-// What is read: columns in the order wanted, with the label's among them.
+// The columns to read, in this order, including the label's.
 struct Plan {
   std::string first_path;  // Names the plan in errors.
   std::vector<CsvColumn> columns;
@@ -277,7 +277,7 @@ absl::Status PlanError(const Plan& plan, absl::string_view message) {
 
 absl::Status AddColumnsOfHeader(const CsvOptions& options, Plan* plan) {
   if (!plan->has_header) {
-    return PlanError(*plan, "without a header, columns have to be given");
+    return PlanError(*plan, "without a header, columns must be given");
   }
   ASSIGN_OR_RETURN(const auto reader,
                    CsvReader::Open(plan->first_path, plan->delimiter));
@@ -295,7 +295,7 @@ absl::Status AddColumnsOfHeader(const CsvOptions& options, Plan* plan) {
     plan->columns.push_back(std::move(column));
   }
   if (found_label) return absl::OkStatus();
-  // Reading would find that out too, but not before the training begins.
+  // Reading would detect this as well, but not before training begins.
   plan->columns.push_back({.name = options.label_column});
   return FindColumns(*plan, *reader, header).status();
 }
@@ -321,7 +321,7 @@ absl::Status CheckPlan(const Plan& plan) {
     const CsvColumn& column = plan.columns[c];
     if (!names.insert(column.name).second) {
       return PlanError(
-          plan, absl::StrCat("column \"", column.name, "\" is there twice"));
+          plan, absl::StrCat("column \"", column.name, "\" is given twice"));
     }
     if (column.dtype == DType::kInvalid) {
       return PlanError(

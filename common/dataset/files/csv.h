@@ -10,10 +10,10 @@
 
 namespace muster {
 
-// The header that has to be looked at is the first file's.
-//   kInvalidArgument  options do not fit each other
-//   as CheckFiles()   by the list of files
-//   as CsvReader      when the header has to be looked at
+// If a header must be read, it is that of the first file.
+//   kInvalidArgument  options contradict each other
+//   as CheckFiles()   for the list of files
+//   as CsvReader      if the header must be read
 absl::StatusOr<NodePointer> MakeCsv(std::vector<std::string> paths,
                                     const CsvOptions& options);
 

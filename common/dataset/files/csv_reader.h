@@ -20,9 +20,9 @@ struct CsvField {
   int64_t column = 0;  // In bytes.
 };
 
-// The records of a file of comma-separated values as RFC 4180 has them: fields
-// may be quoted, and then hold delimiters, line ends and doubled quotes. Lines
-// end in LF or CRLF, empty ones are skipped. Not thread-safe.
+// Reads the records of a file of comma-separated values (RFC 4180): fields may
+// be quoted, and may then contain delimiters, line ends and doubled quotes.
+// Lines end in LF or CRLF; empty lines are skipped. Not thread-safe.
 class CsvReader {
  public:
   static constexpr size_t kFieldBytesMax = size_t{1} << 20;
@@ -34,12 +34,12 @@ class CsvReader {
 
   // Puts the next record into `fields` and returns true, or returns false at
   // the end of the file.
-  //   kInvalidArgument  a quote is out of place or never closed, or a field or
-  //                     record is too long; names file, line and column
+  //   kInvalidArgument  a quote is misplaced or not closed, or a field or
+  //                     record is too long; gives file, line and column
   //   kDataLoss         as InputFile::Read
   absl::StatusOr<bool> ReadRecord(std::vector<CsvField>* fields);
 
-  // `message` with the file, the line and the column before it.
+  // Prefixes `message` with the file, the line and the column.
   absl::Status ErrorAt(int64_t line, int64_t column,
                        absl::string_view message) const;
 
@@ -59,7 +59,7 @@ class CsvReader {
   const std::unique_ptr<InputFile> file_;
   const char delimiter_;
   std::vector<char> buffer_;
-  size_t begin_ = 0;  // Of what is left in the buffer.
+  size_t begin_ = 0;  // The unread part of the buffer.
   size_t end_ = 0;
   int64_t line_ = 1;
   int64_t column_ = 1;

@@ -27,8 +27,8 @@ class ExampleFunction final : public ElementFunction {
     auto* const example =
         google::protobuf::Arena::CreateMessage<proto::Example>(&arena);
     if (!example->ParseFromString(record)) {
-      return absl::DataLossError(absl::StrCat("a record of ", record.size(),
-                                              " bytes is no tf.train.Example"));
+      return absl::DataLossError(absl::StrCat(
+          "a record of ", record.size(), " bytes is not a tf.train.Example"));
     }
     result->resize(features_.size());
     const auto& values = example->features().feature();

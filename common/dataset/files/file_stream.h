@@ -15,8 +15,8 @@
 
 namespace muster {
 
-// The string[] elements of a list of files, each file opened when its turn
-// comes. Thread-safe.
+// The string[] elements of a list of files, each of which is opened when it is
+// reached. Thread-safe.
 class FileStreamNode : public DatasetNode {
  public:
   absl::StatusOr<std::unique_ptr<ElementStream>> MakeElements(
@@ -28,7 +28,7 @@ class FileStreamNode : public DatasetNode {
  protected:
   using Counter = std::shared_ptr<std::atomic<int64_t>>;
 
-  // `order`: how files are read in turn. `corrupt_input_count` is shared with
+  // `order`: how files are interleaved. `corrupt_input_count` is shared with
   // the same reader of other files.
   FileStreamNode(std::vector<std::string> paths, const InterleaveOptions& order,
                  Counter corrupt_input_count);

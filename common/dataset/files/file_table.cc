@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// Numbers from `begin` on, before `end`.
+// The numbers from `begin` to below `end`.
 class RangeStream final : public RowStream {
  public:
   RangeStream(int64_t begin, int64_t end) : next_(begin), end_(end) {}
@@ -36,7 +36,7 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &status) == 0;
 }
 
-// What glob() is to stop for. A folder that is not there has no matches.
+// Errors that stop glob(). A folder that does not exist has no matches.
 int IsReadError(const char*, int error) {
   return error != ENOENT && error != ENOTDIR ? 1 : 0;
 }
@@ -59,7 +59,7 @@ absl::Status AppendMatches(const std::string& pattern,
     return absl::UnavailableError(
         absl::StrCat("a folder of \"", pattern, "\" cannot be read"));
   }
-  // By bytes, so that every machine has one order whatever its locale.
+  // By bytes, so that the order does not depend on the machine's locale.
   std::sort(paths->begin() + begin, paths->end());
   return absl::OkStatus();
 }
@@ -183,7 +183,7 @@ absl::StatusOr<std::shared_ptr<const RowTable>> FileTableNode::Load() const {
   Components all;
   for (size_t c = 0; c < files[0].size(); ++c) {
     all.push_back(Concatenate(files, c));
-    // Not to hold more than one component twice.
+    // Avoids holding more than one component twice.
     for (Components& file : files) file[c].values = Tensor();
   }
   return std::make_shared<Table>(std::move(all), std::move(ends));

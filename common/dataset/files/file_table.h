@@ -19,17 +19,17 @@ namespace muster {
 
 inline constexpr int kFileCountMax = 1 << 16;
 
-// The files that `patterns` name, pattern after pattern. A pattern is the path
-// of a file, or else may have *, ? and [...] as in a shell, and stands for what
-// matches it, in the order of the bytes of the names.
+// Expands `patterns` to files, in the order of the patterns. A pattern is the
+// path of a file, or contains *, ? and [...] as in a shell and is replaced by
+// the matching files in byte order of their names.
 //   kNotFound         nothing matches; names the pattern
 //   kInvalidArgument  there are no patterns, or more than kFileCountMax files
 //   kUnavailable      a folder cannot be read
 absl::StatusOr<std::vector<std::string>> ExpandFilePatterns(
     absl::Span<const std::string> patterns);
 
-// The records of a list of files, each file read whole when the first iterator
-// is made and then kept in memory.
+// The records of a list of files, each of which is read completely when the
+// first iterator is created, and is then kept in memory.
 //
 // Thread-safe.
 class FileTableNode : public DatasetNode {
@@ -44,7 +44,7 @@ class FileTableNode : public DatasetNode {
  protected:
   using Components = std::vector<TensorTable::Component>;
 
-  // `order`: how files are read in turn.
+  // `order`: how files are interleaved.
   FileTableNode(std::vector<TensorType> element_types, int64_t cardinality,
                 std::vector<std::string> paths, const InterleaveOptions& order)
       : DatasetNode(std::move(element_types), cardinality),
@@ -68,7 +68,8 @@ class FileTableNode : public DatasetNode {
   mutable LoadedTable table_;
 };
 
-// What readers of several files check first; `format` begins the errors.
+// The first checks of all readers of several files; error messages begin with
+// `format`.
 //   kInvalidArgument  no files, too many, or an option is out of range
 absl::Status CheckFiles(const char* format, absl::Span<const std::string> paths,
                         const InterleaveOptions& order);

@@ -62,14 +62,14 @@ TEST(Files, AreReadInTheOrderOfTheList) {
                                           WriteNumbers("a.csv", 3, 3),
                                           WriteNumbers("c.csv", 3, 5)};
   EXPECT_THAT(Numbers(CsvFiles(paths)), ElementsAre(0, 1, 2, 3, 4));
-  // A shuffle and a batch see one dataset.
+  // A shuffle and a batch treat the files as one dataset.
   std::vector<int64_t> shuffled =
       Numbers(CsvFiles(paths).Shuffle(100, {.seed = 4}).Batch(2));
   std::sort(shuffled.begin(), shuffled.end());
   EXPECT_THAT(shuffled, ElementsAre(0, 1, 2, 3, 4));
 }
 
-TEST(Files, AreReadInTurn) {
+TEST(Files, AreInterleaved) {
   const std::vector<std::string> paths = {
       WriteNumbers("t0.csv", 0, 3), WriteNumbers("t1.csv", 10, 15),
       WriteNumbers("t2.csv", 20, 21), WriteNumbers("t3.csv", 30, 32)};
@@ -83,7 +83,7 @@ TEST(Files, AreReadInTurn) {
     EXPECT_THAT(Numbers(files),
                 ElementsAreArray(Numbers(Dataset::Interleave(readers, order))));
     EXPECT_THAT(Numbers(files.Batch(4)), ElementsAreArray(Numbers(files)));
-    // Through the wire.
+    // After serialization.
     ASSERT_OK_AND_ASSIGN(const auto encoded, EncodeDataset(files));
     ASSERT_OK_AND_ASSIGN(const Dataset decoded, DecodeDataset(encoded));
     EXPECT_THAT(Numbers(decoded), ElementsAreArray(Numbers(files)));
@@ -115,12 +115,12 @@ TEST(Files, PatternsAreExpandedInTheOrderOfTheNames) {
   EXPECT_THAT(CsvFiles({folder + "/loop/*.csv"}).status(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("/loop/")));
   EXPECT_THAT(CsvFiles({}).status(), StatusIs(kInvalid, HasSubstr("0 files")));
-  // A file of that very name comes first.
+  // A file whose name equals the pattern takes precedence.
   EXPECT_THAT(Numbers(CsvFiles({WriteNumbers("patterns/x[1].csv", 7, 8)})),
               ElementsAre(7));
 }
 
-TEST(Files, ADecodedListIsNoPattern) {
+TEST(Files, ADecodedListIsNotExpandedAgain) {
   ASSERT_OK_AND_ASSIGN(
       auto encoded,
       EncodeDataset(CsvFiles({WriteNumbers("literal.csv", 0, 1)})));
@@ -131,7 +131,7 @@ TEST(Files, ADecodedListIsNoPattern) {
               StatusIs(kNotFound, HasSubstr("litera?.csv")));
 }
 
-TEST(Files, TheOneThatDiffersIsNamed) {
+TEST(Files, ADifferentFileIsNamed) {
   const std::string good = WriteFile("good.csv", "a,b\n1,2\n");
   const Dataset no_column =
       CsvFiles({good, WriteFile("no_column.csv", "a,c\n1,2\n")});
@@ -173,7 +173,7 @@ TEST(Files, EachFileOfImagesHasItsLabels) {
   EXPECT_THAT(IdxPairFiles(images, {last}).status(),
               StatusIs(kInvalid, AllOf(HasSubstr("2 files of images"),
                                        HasSubstr("1 of labels"))));
-  // As many labels in all, but not in each file.
+  // As many labels in total, but not in each file.
   const IdxOptions given = {.dtype = DType::kUint8, .record_shape = Shape()};
   for (const IdxOptions& options : {IdxOptions(), given}) {
     const Dataset crossed =
@@ -192,7 +192,7 @@ std::vector<int64_t> ShardOf(const Dataset& dataset, int count, int index) {
   return sharded.ok() ? Numbers(*sharded) : std::vector<int64_t>();
 }
 
-TEST(Sharding, DealsOutFiles) {
+TEST(Sharding, DistributesFiles) {
   const Dataset files = CsvFiles(WriteFiles(7));
   EXPECT_THAT(ShardOf(files, 3, 0),
               ElementsAre(0, 1, 2, 9, 10, 11, 18, 19, 20));
@@ -202,7 +202,7 @@ TEST(Sharding, DealsOutFiles) {
   EXPECT_THAT(FileCountOf(last), IsOkAndHolds(2));
 }
 
-TEST(Sharding, StagesKeepTheirPlaceBehindTheReaders) {
+TEST(Sharding, StagesKeepTheirPositionAfterTheReaders) {
   const Dataset files = CsvFiles(WriteFiles(2));
   const auto stages = [](const Dataset& reader) {
     return reader.Shuffle(2, {.seed = 3, .reshuffle_each_iteration = false})
@@ -228,7 +228,7 @@ TEST(Sharding, GoesIntoEveryInputOfACombination) {
               ElementsAre(3, 4, 5, 9, 10, 11));
   EXPECT_THAT(ShardOf(files.Concatenate(files), 4, 3),
               ElementsAre(9, 10, 11, 9, 10, 11));
-  // A list of readers that have one file each is a list of files.
+  // A list of readers with one file each is a list of files.
   std::vector<Dataset> readers;
   for (const std::string& path : WriteFiles(5)) readers.push_back(Csv(path));
   EXPECT_THAT(ShardOf(Dataset::Interleave(readers, {.cycle_length = 2}), 3, 1),
@@ -239,7 +239,7 @@ TEST(Sharding, GoesIntoEveryInputOfACombination) {
               StatusIs(kNotFound, HasSubstr("no files")));
 }
 
-TEST(Sharding, DealsOutWhatAFunctionMakesReadersOf) {
+TEST(Sharding, DistributesTheInputsOfAFunctionThatCreatesReaders) {
   std::vector<std::string> paths = WriteFiles(5);
   const Dataset names =
       Dataset::FromTensorSlices({Tensor::FromSpan<std::string>({5}, paths)});
@@ -247,8 +247,8 @@ TEST(Sharding, DealsOutWhatAFunctionMakesReadersOf) {
     return Csv(name[0].scalar<std::string>());
   };
   const std::vector<TensorType> types = {{DType::kFloat32, Shape({1})}};
-  // The shuffle of the names has another order in each pipeline; the names are
-  // dealt out before it.
+  // The shuffle of the names has a different order in each pipeline; the names
+  // are sharded before it.
   const Dataset files =
       names.Shuffle(5, {.decorrelate = true}).Interleave(reader, types);
   std::vector<int64_t> all;
@@ -271,7 +271,7 @@ TEST(Sharding, DealsOutWhatAFunctionMakesReadersOf) {
                                   {{DType::kInt64, Shape()}}),
                  2, 0),
       StatusIs(kNotFound));
-  // Two shuffled lists: nobody can tell which name comes when.
+  // With two shuffled lists, the order of the names is unknown.
   const Dataset two = names.Shuffle(5, {.decorrelate = true})
                           .Concatenate(names)
                           .Interleave(reader, types);
@@ -305,7 +305,7 @@ TEST(Sharding, TheBatchSizeIsThatOfTheLastBatch) {
               IsOkAndHolds(3));
 }
 
-TEST(Sharding, StagesThatCountAreSeen) {
+TEST(Sharding, StagesThatCountElementsAreDetected) {
   const Dataset range = Dataset::Range(64);
   EXPECT_TRUE(ShardingTraitsOf(range.Take(3).Batch(2))->counts_elements);
   EXPECT_TRUE(ShardingTraitsOf(range.Skip(3))->counts_elements);

@@ -120,7 +120,7 @@ Bits BigEndian(const uint8_t* bytes) {
   return value;
 }
 
-// From the bytes of the file to values of this machine.
+// Converts the bytes of the file to the byte order of this machine.
 Tensor DecodeValues(const Header& header, const std::vector<uint8_t>& bytes) {
   Tensor tensor(header.type.dtype, header.type.shape);
   const uint8_t* in = bytes.data();
@@ -160,7 +160,7 @@ absl::Status LengthError(const InputFile& file, const Header& header,
   const double bytes = static_cast<double>(header.type.shape.element_count()) *
                        static_cast<double>(header.value_bytes);
   return FileError(
-      file, absl::StrCat("its header says ", header.type.shape.ToString(),
+      file, absl::StrCat("its header declares ", header.type.shape.ToString(),
                          ", which is ", bytes, " bytes of values; ", found));
 }
 
@@ -183,7 +183,7 @@ Tensor Convert(const Tensor& values, DType dtype, double scale) {
   return converted;
 }
 
-// What becomes of the values of a file.
+// How the values of a file are converted.
 struct Form {
   TensorType record;
   double scale = 0;
@@ -220,7 +220,7 @@ absl::Status CheckPair(const std::string& path, int64_t record_count,
                    " has ", label_count, "; expected a label for each image"));
 }
 
-// What an IdxNode is made of.
+// The arguments of an IdxNode.
 struct Files {
   std::vector<std::string> paths;
   std::vector<std::string> label_paths;  // None, or one for each path.
@@ -298,7 +298,7 @@ class IdxNode final : public FileTableNode {
   const Files files_;
 };
 
-// Takes from the headers what `options` do not say.
+// Takes from the headers what `options` do not specify.
 absl::Status ReadHeaders(const IdxOptions& options, Files* files) {
   for (size_t i = 0; i < files->paths.size(); ++i) {
     ASSIGN_OR_RETURN(TensorType type, ReadIdxType(files->paths[i]));
@@ -349,7 +349,7 @@ absl::StatusOr<TensorType> ReadIdxType(absl::string_view path) {
 absl::StatusOr<Tensor> ReadIdx(absl::string_view path) {
   ASSIGN_OR_RETURN(const auto file, InputFile::Open(path));
   ASSIGN_OR_RETURN(const Header header, ReadHeader(file.get()));
-  // A header may promise what the file cannot hold.
+  // A header may declare more than the file contains.
   const int64_t count = header.type.shape.element_count();
   if (count >
       file->content_bytes_max() / static_cast<int64_t>(header.value_bytes)) {
@@ -376,7 +376,7 @@ absl::StatusOr<Tensor> ReadIdx(absl::string_view path) {
   uint8_t surplus;
   ASSIGN_OR_RETURN(const size_t surplus_bytes, file->Read(&surplus, 1));
   if (surplus_bytes > 0) {
-    return LengthError(*file, header, "the file goes on after them");
+    return LengthError(*file, header, "the file continues after them");
   }
   return header.type_code == 0x08 ? values : DecodeValues(header, bytes);
 }

@@ -12,25 +12,25 @@
 
 namespace muster {
 
-// The IDX format: two zero bytes, a byte for the type, a byte for the number of
-// dimensions, the extents as big-endian uint32, then big-endian values.
+// The IDX format: two zero bytes, one byte for the type, one byte for the
+// number of dimensions, the extents as big-endian uint32, then big-endian
+// values.
 
-// The values of a file, int8 and int16 widened to int32.
-//   kInvalidArgument  it is not IDX, or is longer or shorter than its header
-//                     says; names the file, what was expected and what found
+// Reads the values of a file; int8 and int16 are widened to int32.
+//   kInvalidArgument  it is not IDX, or its length contradicts its header;
+//                     names the file, what was expected and what was found
 //   as InputFile      it cannot be read
 absl::StatusOr<Tensor> ReadIdx(absl::string_view path);
 
-// The type of ReadIdx(path), from the header alone.
+// Returns the type of ReadIdx(path), reading only the header.
 absl::StatusOr<TensorType> ReadIdxType(absl::string_view path);
 
-// The records of `paths`; with `label_paths`, of which there are as many then,
-// {record, label}. All headers are looked at unless `options` say what records
-// are.
-//   kInvalidArgument  options do not fit each other, or a file has not a label
-//                     for each record
-//   as CheckFiles()   by the list of files
-//   as ReadIdxType    when headers have to be looked at
+// The records of `paths`. With `label_paths`, of which there are equally many,
+// {record, label}. Reads all headers unless `options` describe the records.
+//   kInvalidArgument  options contradict each other, or the numbers of records
+//                     and labels of a file differ
+//   as CheckFiles()   for the list of files
+//   as ReadIdxType    if headers must be read
 absl::StatusOr<NodePointer> MakeIdx(std::vector<std::string> paths,
                                     std::vector<std::string> label_paths,
                                     const IdxOptions& options);

@@ -15,10 +15,10 @@
 namespace muster {
 namespace {
 
-// Deflate writes 258 bytes for two bits at best, which is a factor of 1032.
+// Deflate encodes at most 258 bytes in two bits, which is a factor of 1032.
 constexpr int64_t kCompressionMax = 1032;
 constexpr unsigned kBufferBytes = 1 << 17;
-constexpr size_t kReadBytesMax = size_t{1} << 30;  // zlib counts in ints.
+constexpr size_t kReadBytesMax = size_t{1} << 30;  // zlib uses int.
 
 absl::Status OpenError(const std::string& path, int error) {
   const std::string message =
@@ -39,7 +39,7 @@ absl::Status OpenError(const std::string& path, int error) {
 absl::StatusOr<std::unique_ptr<InputFile>> InputFile::Open(
     absl::string_view path) {
   std::string name(path);
-  // Not to wait for a writer, should this be a pipe.
+  // Avoids waiting for a writer if this is a pipe.
   const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return OpenError(name, errno);
   struct stat status;
@@ -77,7 +77,7 @@ absl::StatusOr<size_t> InputFile::Read(void* data, size_t size_bytes) {
                              static_cast<unsigned>(wanted));
     int error = Z_OK;
     const char* const message = gzerror(static_cast<gzFile>(file_), &error);
-    // A compressed file that was cut off ends in Z_BUF_ERROR.
+    // A truncated compressed file ends in Z_BUF_ERROR.
     if (count < 0 || (error != Z_OK && error != Z_STREAM_END)) {
       return absl::DataLossError(
           absl::StrCat(path_, ": cannot be read: ",

@@ -12,8 +12,8 @@
 
 namespace muster {
 
-// A regular file read from its beginning to its end, decompressed when it is
-// gzip. Errors name it. Not thread-safe.
+// Reads a regular file sequentially and decompresses gzip. Errors name the
+// file. Not thread-safe.
 class InputFile {
  public:
   //   kNotFound         no such file
@@ -28,12 +28,12 @@ class InputFile {
 
   const std::string& path() const { return path_; }
 
-  // No more than this can come out of Read(): for a plain file its size, for a
-  // compressed one what its size can hold at best.
+  // An upper bound of the bytes that Read() can return: the size of a plain
+  // file, and for a compressed file the most that its size can contain.
   int64_t content_bytes_max() const;
 
-  // Reads until `size_bytes` are there or the file ends, and returns how many
-  // came.
+  // Reads until `size_bytes` bytes are read or the file ends. Returns the
+  // number of bytes read.
   //   kDataLoss  it cannot be read, or its compressed data is damaged
   absl::StatusOr<size_t> Read(void* data, size_t size_bytes);
 

@@ -13,8 +13,8 @@
 
 namespace muster {
 
-// A table that is loaded when it is first asked for; after an error, again the
-// next time. Thread-safe: those who come while it is being loaded wait.
+// A table that is loaded on first access, and again after an error.
+// Thread-safe: other callers wait while it is being loaded.
 class LoadedTable {
  public:
   using Loader =

@@ -65,7 +65,7 @@ absl::StatusOr<NpyHeader> ReadHeader(InputFile* file) {
   return header;
 }
 
-// In row-major order, from values of type Stored in the file's order.
+// Converts values of type Stored, in the file's order, to row-major order.
 template <typename Stored, typename T>
 void FillTensor(const NpyHeader& header, const std::vector<uint8_t>& bytes,
                 absl::Span<T> out) {
@@ -254,9 +254,9 @@ absl::StatusOr<Tensor> ReadNpy(absl::string_view path) {
   const int64_t count = header.shape.element_count();
   const int64_t value_bytes = static_cast<int64_t>(header.value_bytes);
   const std::string promise =
-      absl::StrCat("its header says ", header.shape.ToString(), " of ",
+      absl::StrCat("its header declares ", header.shape.ToString(), " of ",
                    value_bytes, " bytes each; ");
-  // A header may promise what the file cannot hold.
+  // A header may declare more than the file contains.
   if (count > file->content_bytes_max() / value_bytes) {
     return FileError(*file, absl::StrCat(promise, "the file holds at most ",
                                          file->content_bytes_max(), " bytes"));
@@ -269,7 +269,7 @@ absl::StatusOr<Tensor> ReadNpy(absl::string_view path) {
   uint8_t surplus;
   ASSIGN_OR_RETURN(const size_t surplus_bytes, file->Read(&surplus, 1));
   if (surplus_bytes > 0) {
-    return FileError(*file, absl::StrCat(promise, "the file goes on"));
+    return FileError(*file, absl::StrCat(promise, "the file continues"));
   }
   return DecodeValues(header, bytes);
 }

@@ -16,15 +16,15 @@ namespace muster {
 // header (uint16, from version 2 uint32, little-endian), the header, which is a
 // Python dict of descr, fortran_order and shape, then the values.
 
-// The array in a file, plain or gzip, in row-major order.
+// Reads the array in a file, plain or gzip, in row-major order.
 //   kInvalidArgument  as NpyDataset()
 //   as InputFile
 absl::StatusOr<Tensor> ReadNpy(absl::string_view path);
 
-// The type of ReadNpy(path), from the header alone.
+// Returns the type of ReadNpy(path), reading only the header.
 absl::StatusOr<TensorType> ReadNpyType(absl::string_view path);
 
-// As NpyDataset(), of these files.
+// As NpyDataset(), for these files.
 //   as CheckFiles()
 absl::StatusOr<NodePointer> MakeNpy(std::vector<std::string> paths,
                                     const NpyOptions& options);

@@ -14,13 +14,13 @@
 namespace muster {
 namespace {
 
-// Reads the few forms of Python that NumPy writes: strings, True and False, and
-// tuples of integers.
+// Parses the few forms of Python that NumPy writes: strings, True and False,
+// and tuples of integers.
 class DictReader {
  public:
   explicit DictReader(absl::string_view text) : text_(text) {}
 
-  // Takes `token` away if it comes next.
+  // Consumes `token` if it comes next.
   bool Take(absl::string_view token) {
     text_ = absl::StripLeadingAsciiWhitespace(text_);
     if (text_.substr(0, token.size()) != token) return false;
@@ -73,7 +73,7 @@ class DictReader {
   }
 
  private:
-  absl::string_view text_;  // What is left.
+  absl::string_view text_;  // The unread part.
 };
 
 absl::Status ParseDescription(const std::string& description,

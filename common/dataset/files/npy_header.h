@@ -10,19 +10,19 @@
 
 namespace muster {
 
-// What the header of a .npy file says.
+// The content of a .npy file's header.
 struct NpyHeader {
   char kind = 0;           // 'f', 'i', 'u' or 'b', as NumPy has it.
   size_t value_bytes = 0;  // Of one value in the file.
   bool is_big_endian = false;
   bool is_column_major = false;
   Shape shape;
-  DType dtype = DType::kInvalid;  // That the values become.
+  DType dtype = DType::kInvalid;  // The dtype of the resulting tensor.
 };
 
-// Of the Python dict after the length.
-//   kInvalidArgument  it is none, lacks a key, or values are of a kind that is
-//                     not supported
+// Parses the Python dict after the length.
+//   kInvalidArgument  it is not a dict, lacks a key, or the values are of a
+//                     kind that is not supported
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view text);
 
 }  // namespace muster

@@ -86,7 +86,7 @@ TEST(NpyTest, ReadsNumbersOfEachKindAndVersion) {
   EXPECT_THAT(tensor.flat<int32_t>(), ElementsAre(258));
 }
 
-TEST(NpyTest, ColumnsFirstBecomeRowsFirst) {
+TEST(NpyTest, FortranOrderIsConvertedToRowMajor) {
   ASSERT_OK_AND_ASSIGN(
       const Tensor tensor,
       ReadNpy(WriteFile("fortran.npy",
@@ -111,7 +111,7 @@ TEST(NpyTest, RowsAreElements) {
               StatusIs(kInvalid, HasSubstr("a floating dtype to scale")));
 }
 
-TEST(NpyTest, ObjectsAreNeverRead) {
+TEST(NpyTest, ObjectArraysAreRejected) {
   EXPECT_THAT(
       ReadNpy(WriteFile("object.npy", NpyFile(Dict("|O", "(1,)"), "x"))),
       StatusIs(kInvalid, AllOf(HasSubstr("object.npy"),
@@ -127,7 +127,7 @@ TEST(NpyTest, ErrorsNameTheFileAndWhatIsWrong) {
   EXPECT_THAT(error(NpyFile(Dict("<f4", "(2,)"), "abcd")),
               StatusIs(kInvalid, HasSubstr("[2] of 4 bytes each; ")));
   EXPECT_THAT(error(NpyFile(Dict("<f4", "(1,)"), "abcdefgh")),
-              StatusIs(kInvalid, HasSubstr("the file goes on")));
+              StatusIs(kInvalid, HasSubstr("the file continues")));
   EXPECT_THAT(error(NpyFile(Dict("<f4", "(1000000000000,)"), "")),
               StatusIs(kInvalid, HasSubstr("the file holds at most")));
   EXPECT_THAT(error(NpyFile(Dict("<f4", "()"), "abcd")),
@@ -142,7 +142,7 @@ TEST(NpyTest, ErrorsNameTheFileAndWhatIsWrong) {
               StatusIs(kInvalid, HasSubstr("version 9")));
 }
 
-TEST(NpyTest, MutantsAreReadOrRefused) {
+TEST(NpyTest, MutatedFilesAreReadOrRejected) {
   const std::string content =
       NpyFile(Dict("<f4", "(4, 3)"), Bytes<float>(std::vector<float>(12, 1)));
   int refused_count = 0;

@@ -15,39 +15,39 @@
 
 namespace muster {
 
-// Datasets whose files are read as elements are drawn. Files are given by
-// patterns, as in sources.h; each is opened when its turn comes, where the
-// pipeline runs. Errors name the file and the place in it.
+// Datasets whose files are read while elements are drawn. Files are given by
+// patterns, as in sources.h; each is opened when it is reached, where the
+// pipeline runs. Errors give the file and the position in it.
 
 struct TfRecordOptions {
   RecordCompression compression = RecordCompression::kNone;
-  // How the records of several files follow each other: the default is file
-  // after file.
+  // How the records of several files are interleaved; by default file after
+  // file.
   InterleaveOptions order = {};
-  // A record with damaged data is skipped alone; behind a damaged length or a
-  // torn tail the rest of the file is, as one.
+  // A record with damaged data is skipped alone. After a damaged length or a
+  // truncated end, the rest of the file is skipped and counted as one.
   CorruptInput corrupt_input = CorruptInput::kFail;
 };
 
-// The records of TFRecord files: string[].
-// Of its elements, as RecordReader.
+// The records of TFRecord files: string[]. Errors of its elements: as
+// RecordReader.
 //
 // Equivalent to: tf.data.TFRecordDataset.
 Dataset TfRecordDataset(const std::vector<std::string>& patterns,
                         const TfRecordOptions& options = {});
 
 struct ParseExampleOptions {
-  // A record that is no example, or lacks a feature, counts as corrupt.
+  // A record that is not an example, or lacks a feature, counts as corrupt.
   CorruptInput corrupt_input = CorruptInput::kFail;
   int thread_count = 1;
 };
 
-// Parses string[] elements, each a serialized tf.train.Example, into a
+// Parses string[] elements, each a serialized tf.train.Example, into one
 // component for each of `features`.
-//   kInvalidArgument  no features, or as CheckFeatureSpec(); or elements are
-//                     others
-// Of its elements:
-//   kDataLoss         a record is no Example
+//   kInvalidArgument  no features, or as CheckFeatureSpec(); or elements of
+//                     another type
+// Errors of its elements:
+//   kDataLoss         a record is not an Example
 //   kInvalidArgument  as FeatureToTensor()
 //
 // Equivalent to: map(tf.io.parse_single_example).
@@ -56,15 +56,15 @@ Dataset ParseExample(const Dataset& dataset,
                      const ParseExampleOptions& options = {});
 
 struct TextLineOptions {
-  // Lines at the beginning of each file that are no elements.
+  // The number of lines to skip at the beginning of each file.
   int64_t skip_line_count = 0;
   InterleaveOptions order = {};
 };
 
-// The lines of text files, gzip or not, without their ends, which are "\n" or
+// The lines of text files, plain or gzip, without their ends, which are "\n" or
 // "\r\n": string[].
 //   kInvalidArgument    skip_line_count is negative
-// Of its elements:
+// Errors of its elements:
 //   kResourceExhausted  a line is longer than kTextLineBytesMax
 //   as InputFile
 //
@@ -74,22 +74,22 @@ Dataset TextLineDataset(const std::vector<std::string>& patterns,
                         const TextLineOptions& options = {});
 
 struct NpyOptions {
-  // Other than 0: values become float32, multiplied by this.
+  // Other than 0: converts values to float32 and multiplies them by this.
   double scale = 0;
-  // What values become; kInvalid: what the file has, or what `scale` makes.
+  // The dtype of the values; kInvalid: that of the file, or as set by `scale`.
   DType dtype = DType::kInvalid;
-  // The shape of one row. Unless it and `dtype` are given, the first file's
-  // header is read while defining the dataset.
+  // The shape of one row. Unless it and `dtype` are given, the header of the
+  // first file is read when the dataset is defined.
   std::optional<Shape> record_shape = std::nullopt;
   InterleaveOptions order = {};
 };
 
 // The rows of NumPy's .npy files, versions 1 to 3: one component. Files are
-// read whole when the first iterator is made. Integers of 8 and 16 bits other
-// than uint8 become int32, uint32 becomes int64. Objects, which would run code
-// to be read, are refused.
-//   kInvalidArgument  not .npy, or values of a kind that is not supported, or
-//                     longer or shorter than its header says; names the file
+// read completely when the first iterator is created. Integers of 8 and 16 bits
+// other than uint8 become int32, uint32 becomes int64. Object arrays, which
+// would execute code when read, are rejected.
+//   kInvalidArgument  not .npy, values of a kind that is not supported, or a
+//                     length that contradicts the header; names the file
 //
 // Equivalent to: tf.data.Dataset.from_tensor_slices(numpy.load(path)).
 Dataset NpyDataset(const std::vector<std::string>& patterns,

@@ -83,7 +83,7 @@ const std::vector<FeatureSpec>& Features() {
   return features;
 }
 
-TEST(RecordFilesTest, FilesFollowEachOtherOrTakeTurns) {
+TEST(RecordFilesTest, FilesAreConcatenatedOrInterleaved) {
   WriteRecords("turns-0.tfrecord", {"a", "b"});
   WriteRecords("turns-1.tfrecord", {"c", "d"});
   const std::string pattern = testing::TempDir() + "/turns-*.tfrecord";
@@ -120,7 +120,7 @@ TEST(RecordFilesTest, CorruptRecordsAreNamedOrSkippedAndCounted) {
       TfRecordDataset({path, other}, {.corrupt_input = CorruptInput::kSkip});
   EXPECT_THAT(Strings(skipping), ElementsAre("one", "three", "four"));
   EXPECT_EQ(CorruptInputCount(skipping), 1);
-  // A torn tail.
+  // A truncated end.
   std::string content(19 + 5, '\0');
   std::ifstream(path, std::ios::binary).read(content.data(), 19 + 5);
   WriteFile("bad.tfrecord", content);
@@ -155,7 +155,7 @@ TEST(RecordFilesTest, ExamplesThatDoNotFitAreNamedOrSkipped) {
   EXPECT_EQ(CorruptInputCount(skipping), 3);
 }
 
-TEST(RecordFilesTest, FeatureMistakesAreFoundWhileDefining) {
+TEST(RecordFilesTest, InvalidFeaturesAreReportedWhenDefined) {
   EXPECT_THAT(ParseExample(Dataset::Range(3), Features()).status(),
               StatusIs(kInvalid, HasSubstr("expected one string[]")));
   const Dataset records =
@@ -164,10 +164,10 @@ TEST(RecordFilesTest, FeatureMistakesAreFoundWhileDefining) {
               StatusIs(kInvalid, HasSubstr("0 features")));
   EXPECT_THAT(
       ParseExample(records, {{.key = "x", .dtype = DType::kBool}}).status(),
-      StatusIs(kInvalid, HasSubstr("\"x\" is to be bool")));
+      StatusIs(kInvalid, HasSubstr("\"x\" must be bool")));
 }
 
-TEST(RecordFilesTest, FilesAreDealtOutAfterTheyTravelled) {
+TEST(RecordFilesTest, FilesAreShardedAfterSerialization) {
   std::vector<std::string> paths;
   for (int i = 0; i < 4; ++i) {
     paths.push_back(WriteRecords(absl::StrCat("dealt-", i, ".tfrecord"),

@@ -12,8 +12,8 @@
 namespace muster {
 namespace {
 
-// `directory`/`name`, plain or with ".gz"; the plain name when there is
-// neither, for the error.
+// `directory`/`name`, plain or with ".gz"; the plain name if neither exists,
+// for the error message.
 std::string FindFile(absl::string_view directory, absl::string_view name) {
   const std::string plain = absl::StrCat(directory, "/", name);
   const std::string compressed = absl::StrCat(plain, ".gz");

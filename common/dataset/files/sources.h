@@ -12,35 +12,36 @@
 
 namespace muster {
 
-// Datasets from files and from nothing. A file is opened when its types are not
-// given, and read when the first iterator is made; its content is then shared
-// by all iterators of the dataset and of its copies. Errors name the file, what
-// was expected and what was found.
+// Datasets from files, and synthetic ones. A file is opened to find its types
+// unless they are given, and is read when the first iterator is created. Its
+// content is then shared by all iterators of the dataset and of its copies.
+// Errors name the file, what was expected and what was found.
 
 struct IdxOptions {
-  // Other than 0: values become float32, multiplied by this.
+  // Other than 0: converts values to float32 and multiplies them by this.
   double scale = 0;
-  // What values become; kInvalid: what the file has, or what `scale` makes.
+  // The dtype of the values; kInvalid: that of the file, or as set by `scale`.
   DType dtype = DType::kInvalid;
   // The shape of one record. Unless it and `dtype` are given, the file's header
-  // is read while defining the dataset.
+  // is read when the dataset is defined.
   std::optional<Shape> record_shape = std::nullopt;
-  // Of pairs, the same of one label. Unless it is given, it is that of the
-  // file whose header is read, or a scalar where none is.
+  // For pairs: the shape of one label. By default that of the file whose header
+  // is read, or a scalar if none is.
   std::optional<Shape> label_shape = std::nullopt;
-  // How the records of several files follow each other: the default is file
-  // after file.
+  // How the records of several files are interleaved; by default file after
+  // file.
   InterleaveOptions order = {};
 };
 
-// The records of an IDX file (the format of MNIST), gzip or not: one component.
+// The records of an IDX file (the format of MNIST), plain or gzip: one
+// component.
 Dataset Idx(absl::string_view path, const IdxOptions& options = {});
 Dataset IdxFiles(const std::vector<std::string>& patterns,
                  const IdxOptions& options = {});
 
-// {image, label} of two IDX files that have as many records; `options` are the
-// images', labels are int64. Of several, each file of images has one of labels,
-// in the same order.
+// {image, label} of two IDX files with equally many records; `options` apply to
+// the images, labels are int64. With several files, each file of images has one
+// of labels, in the same order.
 Dataset IdxPair(absl::string_view images_path, absl::string_view labels_path,
                 const IdxOptions& options = {});
 Dataset IdxPairFiles(const std::vector<std::string>& image_patterns,
@@ -50,55 +51,55 @@ Dataset IdxPairFiles(const std::vector<std::string>& image_patterns,
 enum class DatasetSplit { kTrain, kTest };
 
 // The handwritten digits of MNIST, {float32[28,28] in [0, 1], int64[]}, from
-// the four files of the original distribution in `directory`, gzip or not.
+// the four files of the original distribution in `directory`, plain or gzip.
 Dataset Mnist(absl::string_view directory, DatasetSplit split);
 
 struct CsvColumn {
   std::string name;
-  DType dtype = DType::kFloat32;  // Any number, bool or string.
-  // What an empty field means; without it an empty field is an error.
+  DType dtype = DType::kFloat32;  // Any numeric dtype, bool or string.
+  // The value of an empty field; without it an empty field is an error.
   std::optional<std::string> default_value = std::nullopt;
 };
 
 struct CsvOptions {
-  // By the names in the header, in the order wanted; without a header, all
-  // columns as they come. Empty: all columns of the header, as float32.
+  // Selected by the names in the header, in this order; without a header, all
+  // columns in file order. Empty: all columns of the header, as float32.
   std::vector<CsvColumn> columns = {};
-  // The component that comes last; int64 unless `columns` says otherwise.
+  // The component that comes last; int64 unless `columns` specifies otherwise.
   // Empty: there is none.
   std::string label_column = {};
   bool has_header = true;
   char delimiter = ',';
-  // All features as one vector. They have one dtype then.
+  // Combines all features into one vector. They must have one dtype.
   bool pack_features = true;
-  // Other than 0: float features are multiplied by this.
+  // Other than 0: multiplies float features by this.
   double scale = 0;
-  // How the records of several files follow each other: the default is file
-  // after file.
+  // How the records of several files are interleaved; by default file after
+  // file.
   InterleaveOptions order = {};
 };
 
 // The records of a file of comma-separated values (RFC 4180): {features,
 // label}.
 Dataset Csv(absl::string_view path, const CsvOptions& options = {});
-// Every file has the columns that the first one has.
+// Every file has the columns of the first one.
 Dataset CsvFiles(const std::vector<std::string>& patterns,
                  const CsvOptions& options = {});
 
 struct SyntheticOptions {
   int64_t example_count = 1000;
   int64_t feature_count = 20;
-  // 0: regression, the label is float32[1] and a linear function of the
-  // features. Otherwise it is an int64 below this, and each class is a cluster.
+  // 0: regression; the label is float32[1], a linear function of the features.
+  // Otherwise the label is an int64 below this, and each class is a cluster.
   int64_t class_count = 2;
-  // Standard deviation within a cluster, whose centers are about
-  // sqrt(2 * feature_count) apart; or of what is added to the linear function.
+  // The standard deviation within a cluster, whose centers are about sqrt(2 *
+  // feature_count) apart; or that of the noise added to the linear function.
   double noise = 0.5;
   uint64_t seed = 0;
 };
 
-// {float32[feature_count], label}: the same examples on every machine, made on
-// the fly.
+// {float32[feature_count], label}: the same examples on every machine,
+// generated on access.
 Dataset Synthetic(const SyntheticOptions& options = {});
 
 }  // namespace muster

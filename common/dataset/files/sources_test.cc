@@ -60,7 +60,7 @@ std::string IdxHeader(char type, const std::vector<uint32_t>& dims) {
   return bytes;
 }
 
-// The error of reading `content` as IDX, at whatever time it comes.
+// The error of reading `content` as IDX, whenever it occurs.
 absl::Status IdxError(const std::string& content) {
   const Dataset dataset = Idx(WriteFile("bad.idx", content));
   RETURN_IF_ERROR(dataset.status());
@@ -108,7 +108,7 @@ TEST(Idx, ReadsEveryType) {
       ElementsAre(100));
 }
 
-TEST(Idx, WrongFilesAreRefusedByName) {
+TEST(Idx, InvalidFilesAreRejectedByName) {
   EXPECT_THAT(IdxError(""), StatusIs(kInvalid, HasSubstr("bad.idx")));
   EXPECT_THAT(IdxError("PNG."), StatusIs(kInvalid, HasSubstr("50 4e 47 2e")));
   EXPECT_THAT(IdxError(IdxHeader(7, {1}) + "x"),
@@ -121,7 +121,7 @@ TEST(Idx, WrongFilesAreRefusedByName) {
               StatusIs(kInvalid, AllOf(HasSubstr("[2,2]"), HasSubstr("4 bytes"),
                                        HasSubstr("found 3"))));
   EXPECT_THAT(IdxError(IdxHeader(8, {2}) + "abc"),
-              StatusIs(kInvalid, HasSubstr("goes on")));
+              StatusIs(kInvalid, HasSubstr("continues")));
   // 2^64 bytes and more, and 4 GiB in a file of 16 bytes: never allocated.
   EXPECT_THAT(IdxError(IdxHeader(14, {0xffffffff, 0xffffffff, 0xffffffff})),
               StatusIs(kInvalid));
@@ -130,8 +130,8 @@ TEST(Idx, WrongFilesAreRefusedByName) {
 }
 
 TEST(Idx, DamagedCompressionIsDataLoss) {
-  const std::string path =
-      WriteCompressed("cut.gz", IdxHeader(8, {3000}) + std::string(3000, 'x'));
+  const std::string path = WriteCompressed(
+      "truncated.gz", IdxHeader(8, {3000}) + std::string(3000, 'x'));
   std::ifstream in(path, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
   const Dataset dataset =
@@ -142,7 +142,7 @@ TEST(Idx, DamagedCompressionIsDataLoss) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("cut2.gz")));
 }
 
-TEST(Idx, RandomDamageIsAnErrorAndNothingWorse) {
+TEST(Idx, RandomDamageIsReportedAsAnError) {
   const std::string good =
       IdxHeader(8, {3, 2, 2}) + std::string("abcdefghijkl");
   RandomStream random(3);
@@ -171,7 +171,7 @@ TEST(Idx, FilesThatAreNotThereAreNamed) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nowhere")));
 }
 
-TEST(Idx, RecordsHaveTheShapeThatWasPromised) {
+TEST(Idx, RecordsHaveTheDeclaredShape) {
   const std::string path = WriteFile("two", IdxHeader(8, {1, 2}) + "ab");
   const Dataset dataset =
       Idx(path, {.dtype = DType::kUint8, .record_shape = Shape({3})});
@@ -214,7 +214,7 @@ TEST(Csv, PacksFeaturesBesideTheLabel) {
   EXPECT_EQ(elements[1][1].scalar<int64_t>(), 8);
 }
 
-TEST(Csv, ReadsWhatRfc4180Allows) {
+TEST(Csv, ReadsRfc4180) {
   const std::string path =
       WriteFile("quoted.csv",
                 "\xef\xbb\xbf"
@@ -255,11 +255,11 @@ TEST(Csv, ColumnsHaveTypesAndDefaults) {
   EXPECT_EQ(elements[0][3].scalar<int64_t>(), 300);
 }
 
-TEST(Csv, OfAHeaderAloneIsEmpty) {
+TEST(Csv, WithOnlyAHeaderIsEmpty) {
   EXPECT_THAT(Elements(Csv(WriteFile("empty.csv", "a,b\n"))), IsEmpty());
 }
 
-TEST(Csv, ErrorsSayWhere) {
+TEST(Csv, ErrorsGiveThePosition) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"a,b\n1,2\n3,x\n", ":3:3: \"x\" in column \"b\" is no float32"},
       {"a,b\n1,\n", ":2:3: column \"b\" is empty"},
@@ -267,7 +267,7 @@ TEST(Csv, ErrorsSayWhere) {
       {"a,b\n1,\"2\n", ":2:3: the quote that opens here"},
       {"a,b\n\"1\"2,3\n", ":2:4: expected a delimiter"},
       {"", ":1:1: expected a header"},
-      {"a,a\n1,2\n", "column \"a\" is there twice"},
+      {"a,a\n1,2\n", "column \"a\" is given twice"},
   };
   for (const auto& [content, message] : cases) {
     const Dataset dataset = Csv(WriteFile("bad.csv", content));
@@ -291,7 +291,7 @@ TEST(Csv, ErrorsSayWhere) {
       StatusIs(kInvalid, HasSubstr("\"300\" in column \"a\" is no uint8")));
 }
 
-TEST(Synthetic, ClassesAreClustersThatCanBeToldApart) {
+TEST(Synthetic, ClassesAreSeparableClusters) {
   // The nearest center, estimated from the first half, labels the second.
   const Dataset dataset = Synthetic(
       {.example_count = 400, .feature_count = 8, .class_count = 3, .seed = 5});
@@ -345,7 +345,7 @@ TEST(Synthetic, ExamplesDependOnSeedAndPositionOnly) {
               StatusIs(kInvalid, HasSubstr("noise is -1")));
 }
 
-TEST(SyntheticTest, ACacheKeepsWhatIsCostlyToDraw) {
+TEST(SyntheticTest, ACacheStoresDrawnExamples) {
   const Dataset data = Synthetic({.example_count = 3, .feature_count = 4});
   const Dataset cached = data.Cache();
   const auto first_row = [](const Dataset& dataset) {
@@ -360,7 +360,7 @@ TEST(SyntheticTest, ACacheKeepsWhatIsCostlyToDraw) {
   const Tensor drawn = first_row(cached);
   const Tensor kept = first_row(cached);
   EXPECT_TRUE(BitwiseEqual(drawn, kept));
-  // The very same memory.
+  // The same memory.
   EXPECT_EQ(first_row(cached).raw_data(), kept.raw_data());
   EXPECT_NE(first_row(data).raw_data(), kept.raw_data());
 }

@@ -32,7 +32,7 @@ void FillNormals(uint64_t key, absl::Span<float> out) {
   }
 }
 
-// Example i is drawn from (seed, i) alone.
+// Example i depends on (seed, i) only.
 class SyntheticTable final : public RowTable {
  public:
   explicit SyntheticTable(const SyntheticOptions& options)
@@ -75,7 +75,7 @@ class SyntheticTable final : public RowTable {
                          &tensors[1]);
   }
 
-  // Writes example `row` into place `place` of both components.
+  // Writes example `row` to position `place` of both components.
   void Draw(int64_t row, int64_t place, absl::Span<Tensor> tensors) const {
     const size_t feature_count = static_cast<size_t>(options_.feature_count);
     const uint64_t key =
@@ -104,7 +104,7 @@ class SyntheticTable final : public RowTable {
   }
 
   const SyntheticOptions options_;
-  std::vector<float> model_;  // Centers, class after class, or coefficients.
+  std::vector<float> model_;  // Cluster centers by class, or coefficients.
 };
 
 std::vector<TensorType> TypesOf(const SyntheticOptions& options) {

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// As TextLineDataset(), of these files.
+// As TextLineDataset(), for these files.
 //   as CheckFiles()
 absl::StatusOr<NodePointer> MakeTextLines(std::vector<std::string> paths,
                                           const TextLineOptions& options);

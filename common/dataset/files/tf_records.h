@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// As TfRecordDataset(), of these files.
+// As TfRecordDataset(), for these files.
 //   as CheckFiles()
 absl::StatusOr<NodePointer> MakeTfRecords(std::vector<std::string> paths,
                                           const TfRecordOptions& options);

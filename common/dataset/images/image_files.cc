@@ -49,7 +49,7 @@ Tensor LabelTensor(LabelMode mode, int64_t label, int64_t class_count) {
 
 class ImageFileStream final : public ElementStream {
  public:
-  // `order`: the files of one pass, by their numbers.
+  // `order`: the numbers of the files of one pass.
   ImageFileStream(ListingPointer listing, LabelMode label_mode,
                   std::vector<int32_t> order)
       : listing_(std::move(listing)),

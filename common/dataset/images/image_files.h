@@ -18,8 +18,8 @@ struct ImageFilesOptions {
 };
 
 // {path, label} of each file, or {path}.
-//   kInvalidArgument  no files, labels that are no classes, or kBinary without
-//                     two classes
+//   kInvalidArgument  no files, labels that are not classes, or kBinary with
+//                     other than two classes
 absl::StatusOr<NodePointer> MakeImageFiles(
     std::shared_ptr<const ImageListing> listing,
     const ImageFilesOptions& options);

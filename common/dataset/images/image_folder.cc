@@ -27,7 +27,7 @@ ImageOptions ImageOptionsOf(const ImageFolderOptions& options) {
           .thread_count = options.thread_count};
 }
 
-// Leaves the files of the subset that was asked for.
+// Keeps the files of the requested subset.
 absl::Status TakeSubset(const ImageFolderOptions& options,
                         ImageListing* listing) {
   const bool splits = options.validation_split != 0;

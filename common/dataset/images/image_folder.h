@@ -17,8 +17,8 @@ namespace muster {
 
 enum class LabelMode {
   kInt,          // int64[]
-  kCategorical,  // float32[classes], one of them 1
-  kBinary,       // float32[1], 0 or 1, of two classes
+  kCategorical,  // float32[classes], one-hot
+  kBinary,       // float32[1], 0 or 1, for two classes
   kNone,         // Elements are {image}.
 };
 
@@ -38,49 +38,49 @@ struct ImageFolderOptions {
   LabelMode label_mode = LabelMode::kInt;
   // All class directories, in the order of their labels; empty: sorted.
   std::vector<std::string> class_names = {};
-  // Every pass has another order, of names rather than of images in memory: a
-  // perfect shuffle of any number of images.
+  // Each pass has a different order. Shuffles names instead of images in
+  // memory: a perfect shuffle of any number of images.
   bool shuffle = true;
-  // Of the order, and of what is set apart for validation.
+  // Seeds the order, and the choice of validation files.
   uint64_t seed = 0;
-  // The share of the files that is set apart; 0 to below 1. With `shuffle` they
-  // are drawn from `seed`, otherwise they are the last ones.
+  // The fraction of the files used for validation, from 0 to below 1. With
+  // `shuffle` they are drawn using `seed`, otherwise they are the last ones.
   double validation_split = 0;
   Subset subset = Subset::kAll;
 };
 
 // {float32[height, width, channels], label} of the images in the directories of
-// `directory`, of which each is a class. Labels are given by the sorted names
-// of the directories, whose own directories are searched too. Files are images
-// when their names end in .bmp, .gif, .jpeg, .jpg or .png; only JPEG and PNG
-// can be decoded, whichever of these the name says. Names that begin with a dot
-// are passed over. Directories are listed when the dataset is defined, and
-// files are read as elements are drawn, where the pipeline runs.
+// `directory`, each of which is a class. Labels follow the sorted names of the
+// directories, which are searched recursively. Files are images if their names
+// end in .bmp, .gif, .jpeg, .jpg or .png; only JPEG and PNG can be decoded,
+// whatever the name says. Names that begin with a dot are skipped. Directories
+// are listed when the dataset is defined, and files are read as elements are
+// drawn, where the pipeline runs.
 //
 // The number of elements is known, unless corrupt input is skipped.
 //
-// Of the definition:
-//   kNotFound         `directory` is not there
-//   kInvalidArgument  there are no class directories, or others than
-//                     class_names; one has no images (names it, and what is
-//                     there); or an option is out of range
-// Of its elements, as DecodeImage(), beginning with the path of the file.
+// Errors of the definition:
+//   kNotFound         `directory` does not exist
+//   kInvalidArgument  there are no class directories, or they differ from
+//                     class_names; one has no images (names it, and its
+//                     content); or an option is out of range
+// Errors of its elements: as DecodeImage(), prefixed with the path of the file.
 //
-// Equivalent to: keras.utils.image_dataset_from_directory, but that labels are
-// int64, and that elements are no batches.
+// Equivalent to: keras.utils.image_dataset_from_directory, except that labels
+// are int64, and that elements are not batched.
 Dataset ImageFolder(absl::string_view directory,
                     const ImageFolderOptions& options = {});
 
-// The names of the class directories in `directory`, sorted: the name of label
-// i is the i-th.
+// Returns the sorted names of the class directories in `directory`: the i-th is
+// the name of label i.
 //   kNotFound, kInvalidArgument  as ImageFolder()
 absl::StatusOr<std::vector<std::string>> ImageFolderClassNames(
     absl::string_view directory);
 
-// Decodes `component` of each element, a string[] that holds the content of an
-// image file, into float32[height, width, channels].
+// Decodes `component` of each element, a string[] with the content of an image
+// file, into float32[height, width, channels].
 //   kInvalidArgument  an option is out of range, or there is no such component
-// Of its elements, as DecodeImage().
+// Errors of its elements: as DecodeImage().
 //
 // Equivalent to: map(tf.io.decode_image), then tf.image.resize.
 Dataset DecodeImages(const Dataset& dataset, int component,

@@ -43,7 +43,7 @@ void Write(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary) << content;
 }
 
-// One colour everywhere.
+// An image with one color.
 Image Plain(uint8_t value, int64_t height = 6, int64_t width = 8) {
   Image image = {.height = height, .width = width, .channels = 3};
   image.pixels.assign(static_cast<size_t>(height * width * 3), value);
@@ -53,7 +53,7 @@ Image Plain(uint8_t value, int64_t height = 6, int64_t width = 8) {
 std::string Png(const Image& image) { return *EncodePng(image); }
 std::string Jpeg(const Image& image) { return *EncodeJpeg(image); }
 
-// cat/0.png ... and dog/0.png ..., with the grey values 0, 1, 2, ... and 100,
+// cat/0.png ... and dog/0.png ..., with the gray values 0, 1, 2, ... and 100,
 // 101, ....
 std::string MakeFolder(const std::string& name, int count_of_each) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/", name);
@@ -70,7 +70,7 @@ std::string MakeFolder(const std::string& name, int count_of_each) {
   return folder;
 }
 
-// The grey values of the images, in the order in which they come.
+// The gray values of the images, in the order in which they are returned.
 std::vector<int> Values(const Dataset& dataset, int64_t epoch = 0) {
   std::vector<int> values;
   for (const Element& element : Elements(dataset, {}, epoch)) {
@@ -146,7 +146,7 @@ TEST(ImageFolderTest, PassesAreShuffledByTheSeedWhateverTheThreads) {
   EXPECT_THAT(values(7, 4, 1), UnorderedElementsAreArray(first));
 }
 
-TEST(ImageFolderTest, SubsetsShareNothingAndMissNothing) {
+TEST(ImageFolderTest, SubsetsAreDisjointAndComplete) {
   const std::string folder = MakeFolder("split", 10);
   for (const bool shuffle : {false, true}) {
     std::vector<int> all;
@@ -189,10 +189,10 @@ TEST(ImageFolderTest, CorruptFilesAreNamedOrSkippedAndCounted) {
   const std::string folder = MakeFolder("corrupt", 3);
   Write(folder + "/cat/x.jpg", "this is a text file");
   const ImageFolderOptions fail = {.image_size = {2, 2}, .shuffle = false};
-  EXPECT_THAT(
-      FirstError(ImageFolder(folder, fail)),
-      StatusIs(kInvalid, AllOf(HasSubstr(folder + "/cat/x.jpg: is no image"),
-                               HasSubstr("begins with \"this is \""))));
+  EXPECT_THAT(FirstError(ImageFolder(folder, fail)),
+              StatusIs(kInvalid,
+                       AllOf(HasSubstr(folder + "/cat/x.jpg: is not an image"),
+                             HasSubstr("begins with \"this is \""))));
   const std::string jpeg = Jpeg(TestImage(32, 32, 3));
   Write(folder + "/cat/x.jpg", jpeg.substr(0, jpeg.size() / 2));
   EXPECT_THAT(FirstError(ImageFolder(folder, fail)),
@@ -214,7 +214,7 @@ TEST(ImageFolderTest, CorruptFilesAreNamedOrSkippedAndCounted) {
   }
 }
 
-TEST(ImageFolderTest, AMissingFileIsNoCorruptInput) {
+TEST(ImageFolderTest, AMissingFileIsNotCorruptInput) {
   const std::string folder = MakeFolder("missing", 2);
   const Dataset images = ImageFolder(
       folder, {.image_size = {2, 2}, .corrupt_input = CorruptInput::kSkip});
@@ -223,7 +223,7 @@ TEST(ImageFolderTest, AMissingFileIsNoCorruptInput) {
                                            HasSubstr(folder + "/dog/1.png")));
 }
 
-TEST(ImageFolderTest, NamesThatBeginWithADotArePassedOver) {
+TEST(ImageFolderTest, HiddenFilesAreSkipped) {
   const std::string folder = MakeFolder("dots", 1);
   Write(folder + "/cat/._0.jpg", "a resource fork");
   mkdir((folder + "/.cache").c_str(), 0777);
@@ -282,7 +282,7 @@ TEST(ImageFolderTest, TravelsAndIsShardedByFiles) {
   EXPECT_THAT(all, UnorderedElementsAreArray(Values(images)));
 }
 
-TEST(ImageFolderTest, HostileWireFormsAreRefused) {
+TEST(ImageFolderTest, HostileMessagesAreRejected) {
   const std::string folder = MakeFolder("hostile", 1);
   ASSERT_OK_AND_ASSIGN(proto::Dataset encoded,
                        EncodeDataset(ImageFolder(folder)));
@@ -348,7 +348,7 @@ TEST(ImageFolderTest, ThousandsOfRealFilesAreRead) {
   EXPECT_NEAR(sum / (2000 * 32 * 32 * 3), 0.48, 0.05);
 }
 
-TEST(ImageFolderTest, AnIteratorMayBeGivenUpAtAnyTime) {
+TEST(ImageFolderTest, AnIteratorMayBeDestroyedAtAnyTime) {
   const std::string folder = MakeFolder("given_up", 30);
   for (int taken = 0; taken < 12; ++taken) {
     const Dataset images =

@@ -24,9 +24,9 @@
 namespace muster {
 namespace {
 
-// The whole file, into memory that is used again.
+// Reads the whole file into reused memory.
 absl::Status ReadImageFile(const std::string& path, std::string* content) {
-  // Not to wait for a writer, should this be a pipe.
+  // Avoids waiting for a writer if this is a pipe.
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return absl::ErrnoToStatus(errno, "cannot be opened");
   const absl::Cleanup closer = [descriptor] { close(descriptor); };
@@ -52,7 +52,7 @@ absl::Status ReadImageFile(const std::string& path, std::string* content) {
   return absl::OkStatus();
 }
 
-// The largest part in the middle that has the form of `size`, as Keras cuts it.
+// The largest centered region with the aspect ratio of `size`, as in Keras.
 PixelView CropToForm(const PixelView& view, const ImageSize& size) {
   const auto shorter = [](int64_t extent, int64_t other, int64_t other_size) {
     const double exact = static_cast<double>(other) *
@@ -128,7 +128,7 @@ class ImageFunction final : public ElementFunction {
   const ImageComponent component_;
   const ImageOptions options_;
   ImageResizer resizer_;
-  // Kept for their memory.
+  // Kept to reuse their memory.
   std::string content_;
   Image image_;
 };

@@ -14,16 +14,16 @@ namespace muster {
 inline constexpr int64_t kImageExtentMax = 1 << 14;
 inline constexpr int64_t kImageFileBytesMax = int64_t{256} << 20;
 
-// What of an element is an image.
+// The component of an element that is an image.
 struct ImageComponent {
   int index = 0;  // A string[].
   bool is_path = false;
 };
 
-// Puts float32[height, width, channels] in the place of one component: the
-// content of an image file, or its path. Errors of a path begin with it.
+// Replaces one component, the content or path of an image file, with
+// float32[height, width, channels]. Errors for a path begin with it.
 //   kInvalidArgument  an option is out of range, or there is no such component
-// Of the function, as DecodeImage(), and for a path:
+// Errors of the function: as DecodeImage(), and for a path:
 //   kNotFound, kPermissionDenied, others  as absl::ErrnoToStatus()
 //   kResourceExhausted  the file is longer than kImageFileBytesMax
 absl::StatusOr<std::shared_ptr<const ElementFunctionFactory>> MakeImageFunction(

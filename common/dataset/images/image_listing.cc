@@ -18,7 +18,7 @@
 namespace muster {
 namespace {
 
-// Directories in directories; links may go round.
+// Limits the depth of directories; links may form cycles.
 constexpr int kDepthMax = 16;
 
 constexpr std::array<absl::string_view, 5> kSuffixes = {".bmp", ".gif", ".jpeg",
@@ -53,7 +53,7 @@ absl::StatusOr<DirectoryContent> List(const std::string& path) {
   if (errno != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot list ", path));
   }
-  // By bytes, so that every machine has one order whatever its locale.
+  // By bytes, so that the order does not depend on the machine's locale.
   std::sort(content.directories.begin(), content.directories.end());
   std::sort(content.files.begin(), content.files.end());
   return content;
@@ -66,15 +66,15 @@ bool IsImageName(absl::string_view name) {
                      });
 }
 
-// Appends the images below `path`, a path in `root`; `*other` becomes the name
-// of a file that is none.
+// Appends the images below `path`, a path in `root`; sets `*other` to the name
+// of a file that is not an image.
 absl::Status AppendImages(const std::string& root, const std::string& path,
                           int depth, std::vector<std::string>* images,
                           std::string* other) {
   if (depth > kDepthMax) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        root, "/", path, ": directories in directories, more than ", kDepthMax,
-        " deep"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(root, "/", path, ": directories are nested more than ",
+                     kDepthMax, " deep"));
   }
   ASSIGN_OR_RETURN(const DirectoryContent content,
                    List(absl::StrCat(root, "/", path)));

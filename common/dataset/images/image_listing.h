@@ -21,16 +21,16 @@ struct ImageListing {
   std::vector<int32_t> labels;     // Of each file.
 };
 
-// The directories in `directory`, sorted by the bytes of their names.
-//   kNotFound         it is not there
+// Returns the directories in `directory`, sorted by the bytes of their names.
+//   kNotFound         it does not exist
 //   kInvalidArgument  it has no directories
 absl::StatusOr<std::vector<std::string>> ListClassNames(
     absl::string_view directory);
 
-// The image files of each class: sorted by class, then by path.
+// Returns the image files of each class, sorted by class, then by path.
 //   as ListClassNames()
-//   kInvalidArgument    `class_names` are not empty and others than there are;
-//                       or a class has no images
+//   kInvalidArgument    `class_names` are not empty and differ from the
+//                       directories; or a class has no images
 //   kResourceExhausted  more than kImageCountMax files
 absl::StatusOr<ImageListing> ListImages(
     absl::string_view directory, const std::vector<std::string>& class_names);

@@ -15,24 +15,24 @@ struct ImageSize {
 
 enum class ColorMode { kGrayscale = 1, kRgb = 3, kRgba = 4 };  // Channels.
 
-// How the files of images become tensors.
+// How image files are converted to tensors.
 struct ImageOptions {
   ImageSize image_size = {256, 256};
   Interpolation interpolation = Interpolation::kBilinear;
   ColorMode color_mode = ColorMode::kRgb;
-  // Cuts off what does not fit the form of image_size, alike on both sides, in
-  // place of distorting the image.
+  // Crops the image, equally on both sides, to the aspect ratio of image_size
+  // instead of distorting it.
   bool crop_to_aspect_ratio = false;
   // Multiplies the pixels, which are 0 to 255: 1.0 / 255 for 0 to 1.
   double scale = 1;
-  // Decodes large JPEG files at a half, a quarter or an eighth of their size
-  // where that is still at least image_size. Less work, and pixels that are
-  // averages: better ones than those of bilinear interpolation alone, but not
-  // those of tf.image.resize().
+  // Decodes large JPEG files at a half, a quarter or an eighth of their size if
+  // that is still at least image_size. This is faster, and the pixels are
+  // averages: better than bilinear interpolation alone, but not equal to
+  // tf.image.resize().
   bool fast_downscale = false;
   CorruptInput corrupt_input = CorruptInput::kFail;
-  // Images decoded at the same time, each on a thread of its own; 1: on the
-  // thread that asks for the next one.
+  // Number of images decoded concurrently, each on its own thread; 1: on the
+  // thread that requests the next one.
   int thread_count = 2;
 };
 

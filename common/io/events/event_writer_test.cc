@@ -154,7 +154,7 @@ TEST_F(EventWriterTest, BeginsAnotherFileSomeTimeAfterAnError) {
             Scalars({{2, 0.5f}}));
 }
 
-TEST_F(EventWriterTest, FileInThePlaceOfTheFolderIsNamed) {
+TEST_F(EventWriterTest, AFileInPlaceOfTheFolderIsNamed) {
   std::ofstream(folder_) << "not a folder";
   const absl::Status status = EventWriter(options_).Write(0, {});
   EXPECT_FALSE(status.ok());

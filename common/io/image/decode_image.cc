@@ -59,7 +59,7 @@ absl::Status DecodeImage(absl::string_view content,
   }
   if (content.empty()) return absl::InvalidArgumentError("is empty");
   return absl::InvalidArgumentError(
-      absl::StrCat("is no image: it begins with \"",
+      absl::StrCat("is not an image: it begins with \"",
                    absl::CHexEscape(content.substr(0, kShownBytes)),
                    "\"; expected JPEG (ff d8 ff) or PNG (89 50 4e 47)"));
 }

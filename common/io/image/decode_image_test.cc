@@ -43,7 +43,7 @@ TEST(DecodeImageTest, DecodesBothFormats) {
   }
 }
 
-TEST(DecodeImageTest, SaysWhatIsThereInPlaceOfAnImage) {
+TEST(DecodeImageTest, QuotesContentThatIsNotAnImage) {
   Image image;
   EXPECT_THAT(DecodeImage("", {}, &image),
               StatusIs(absl::StatusCode::kInvalidArgument, "is empty"));
@@ -84,7 +84,7 @@ std::string Mutant(const std::string& content, uint64_t number) {
   return mutant;
 }
 
-TEST(DecodeImageTest, MutantsAreDecodedOrRefused) {
+TEST(DecodeImageTest, MutatedImagesAreDecodedOrRejected) {
   const Image image = TestImage(24, 33, 3);
   std::vector<std::string> contents;
   for (const bool progressive : {false, true}) {

@@ -73,7 +73,7 @@ std::string EncodeInks(uint8_t cyan, uint8_t magenta, uint8_t yellow,
   return content;
 }
 
-TEST(JpegTest, DecodesWhatWasEncoded) {
+TEST(JpegTest, RoundTrips) {
   for (const int channels : {1, 3}) {
     for (const bool progressive : {false, true}) {
       const Image image = TestImage(37, 53, channels);
@@ -85,7 +85,7 @@ TEST(JpegTest, DecodesWhatWasEncoded) {
   }
 }
 
-TEST(JpegTest, ChannelsAreWhatWasAskedFor) {
+TEST(JpegTest, ReturnsTheRequestedChannels) {
   const std::string color = Encoded(TestImage(16, 16, 3));
   Image image;
   ASSERT_OK(DecodeJpeg(color, {.channels = 4}, &image));
@@ -98,7 +98,7 @@ TEST(JpegTest, ChannelsAreWhatWasAskedFor) {
                        HasSubstr("2 channels; expected 0, 1, 3 or 4")));
 }
 
-TEST(JpegTest, InksBecomeLight) {
+TEST(JpegTest, ConvertsCmykToRgb) {
   Image image;
   ASSERT_OK(DecodeJpeg(EncodeInks(255, 0, 0, 0), {.channels = 3}, &image));
   ASSERT_EQ(image.pixels.size(), 8u * 8 * 3);
@@ -110,7 +110,7 @@ TEST(JpegTest, InksBecomeLight) {
   EXPECT_NEAR(image.pixels[0], 0, 3);
 }
 
-TEST(JpegTest, EveryCutIsDamageThatSaysWhere) {
+TEST(JpegTest, EveryTruncationIsReportedWithItsOffset) {
   const std::string content = Encoded(TestImage(24, 24, 3));
   Image image;
   for (size_t size = 3; size < content.size(); ++size) {
@@ -121,7 +121,7 @@ TEST(JpegTest, EveryCutIsDamageThatSaysWhere) {
   }
 }
 
-TEST(JpegTest, BytesBetweenSegmentsArePassedOver) {
+TEST(JpegTest, BytesBetweenSegmentsAreSkipped) {
   std::string content = Encoded(TestImage(24, 24, 3));
   Image expected;
   ASSERT_OK(DecodeJpeg(content, {}, &expected));
@@ -131,7 +131,7 @@ TEST(JpegTest, BytesBetweenSegmentsArePassedOver) {
   ExpectNear(image, expected, 0);
 }
 
-TEST(JpegTest, HugeImagesAreRefusedBeforeMemoryIsTaken) {
+TEST(JpegTest, HugeImagesAreRejectedBeforeAllocation) {
   std::string content = Encoded(TestImage(8, 8, 1));
   // Height and width follow the frame's marker, its length and precision.
   const size_t frame = content.find("\xff\xc0");

@@ -22,7 +22,7 @@ std::string Encoded(const Image& image) {
   return content.ok() ? *content : "";
 }
 
-TEST(PngTest, DecodesWhatWasEncoded) {
+TEST(PngTest, RoundTrips) {
   for (const int channels : {1, 2, 3, 4}) {
     const Image image = TestImage(13, 29, channels);
     Image decoded;
@@ -34,7 +34,7 @@ TEST(PngTest, DecodesWhatWasEncoded) {
   }
 }
 
-TEST(PngTest, GreyOfColorsIsTheirLuminance) {
+TEST(PngTest, GrayscaleIsTheLuminance) {
   Image image = {.height = 1, .width = 3, .channels = 3};
   image.pixels = {255, 0, 0, 0, 255, 0, 0, 0, 255};
   Image grey;
@@ -45,7 +45,7 @@ TEST(PngTest, GreyOfColorsIsTheirLuminance) {
   EXPECT_NEAR(grey.pixels[2], 29, 1);
 }
 
-TEST(PngTest, EveryCutIsDamageThatSaysWhere) {
+TEST(PngTest, EveryTruncationIsReportedWithItsOffset) {
   const std::string content = Encoded(TestImage(24, 24, 3));
   Image image;
   for (size_t size = 8; size < content.size(); ++size) {
@@ -65,7 +65,7 @@ TEST(PngTest, ADamagedChecksumIsNamed) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("IDAT")));
 }
 
-TEST(PngTest, HugeImagesAreRefusedBeforeMemoryIsTaken) {
+TEST(PngTest, HugeImagesAreRejectedBeforeAllocation) {
   const std::string content = Encoded(TestImage(100, 100, 3));
   Image image;
   EXPECT_THAT(DecodePng(content, {.pixel_count_max = 9999}, &image),

@@ -25,7 +25,7 @@ TEST(ResizeTest, TapsFollowTheHalfPixelRule) {
   EXPECT_EQ(taps[3].upper, 1);
 }
 
-TEST(ResizeTest, ScalesWhatComesOut) {
+TEST(ResizeTest, ScalesTheOutput) {
   const std::vector<uint8_t> pixels = {0, 255};
   const PixelView view = {pixels.data(), 1, 2, 1, 2};
   for (const auto interpolation :

@@ -25,7 +25,7 @@ absl::StatusOr<Message> Parse(absl::string_view bytes, const char* name) {
   Message message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::DataLossError(absl::StrCat("a record of ", bytes.size(),
-                                            " bytes is no tf.train.", name));
+                                            " bytes is not a tf.train.", name));
   }
   return message;
 }
@@ -130,14 +130,14 @@ absl::Status CheckFeatureSpec(const FeatureSpec& spec) {
   if (spec.dtype != DType::kFloat32 && spec.dtype != DType::kInt64 &&
       spec.dtype != DType::kString) {
     return FeatureError(spec,
-                        absl::StrCat("is to be ", DTypeName(spec.dtype),
+                        absl::StrCat("must be ", DTypeName(spec.dtype),
                                      "; expected float32, int64 or string"));
   }
   if (!spec.shape.IsFullyKnown() || (spec.padded && spec.shape.rank() == 0)) {
     return FeatureError(
-        spec, absl::StrCat("is to have the shape ", spec.shape.ToString(),
+        spec, absl::StrCat("must have the shape ", spec.shape.ToString(),
                            "; expected known extents",
-                           spec.padded ? " and one at least" : ""));
+                           spec.padded ? ", at least one" : ""));
   }
   if (!spec.default_value.has_value()) return absl::OkStatus();
   const Tensor& value = *spec.default_value;

@@ -97,7 +97,7 @@ void ExpectReads(const GoldenCase& golden) {
   EXPECT_THAT(reader.Next(&record), IsOkAndHolds(false));
 }
 
-TEST(ExampleTest, ReadsAndParsesWhatTensorFlowWrites) {
+TEST(ExampleTest, ReadsAndParsesTensorFlowsExamples) {
   int count = 0;
   for (const GoldenCase& golden : ReadGoldenCases("records.json")) {
     SCOPED_TRACE(golden.name);
@@ -111,7 +111,7 @@ TEST(ExampleTest, ReadsAndParsesWhatTensorFlowWrites) {
   EXPECT_EQ(count, 5);
 }
 
-TEST(ExampleTest, PaddedFeaturesAreFilledUpByWholeRows) {
+TEST(ExampleTest, PaddedFeaturesAreFilledWithCompleteRows) {
   const FeatureSpec spec = {.key = "ids",
                             .dtype = DType::kInt64,
                             .shape = {3, 2},
@@ -147,15 +147,16 @@ TEST(ExampleTest, ErrorsNameTheFeature) {
   EXPECT_THAT(FeatureToTensor(&feature, spec, &tensor),
               StatusIs(kInvalid, HasSubstr("has 1 values; expected [2]")));
   EXPECT_THAT(CheckFeatureSpec({.key = "x", .dtype = DType::kBool}),
-              StatusIs(kInvalid, HasSubstr("is to be bool")));
-  EXPECT_THAT(CheckFeatureSpec({.key = "x", .padded = true}),
-              StatusIs(kInvalid, HasSubstr("expected known extents and one")));
+              StatusIs(kInvalid, HasSubstr("must be bool")));
+  EXPECT_THAT(
+      CheckFeatureSpec({.key = "x", .padded = true}),
+      StatusIs(kInvalid, HasSubstr("expected known extents, at least one")));
   EXPECT_THAT(CheckFeatureSpec(
                   {.key = "x", .default_value = Tensor::Scalar<int64_t>(1)}),
               StatusIs(kInvalid, HasSubstr("has the default int64[]")));
 }
 
-TEST(ExampleTest, BytesThatAreNoMessageAreDamage) {
+TEST(ExampleTest, InvalidMessagesAreDataLoss) {
   EXPECT_THAT(ParseExampleMessage("\xff\xff\xff"),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("3 bytes")));
 }

@@ -84,7 +84,7 @@ absl::StatusOr<bool> RecordReader::ReadLength(uint64_t* length) {
   if (stored != computed) {
     return RecordError(absl::StrFormat(
         "the checksum of its length is %08x, expected %08x; the file is "
-        "damaged here or is no TFRecord file%s",
+        "damaged here or is not a TFRecord file%s",
         stored, computed,
         record_number_ == 0 ? Guess(header.data(), is_compressed_) : ""));
   }

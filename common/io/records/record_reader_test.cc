@@ -94,7 +94,7 @@ TEST(RecordReaderTest, SeveralGzipMembersAreOneFile) {
   EXPECT_THAT(ReadAll(&reader, &error_count), ElementsAre("one", "two"));
 }
 
-TEST(RecordReaderTest, ATornTailIsNamedWithItsOffset) {
+TEST(RecordReaderTest, ATruncatedEndIsReportedWithItsOffset) {
   const std::string content = FileOf({"one", "two"});
   for (size_t size = 20; size < content.size(); ++size) {
     RecordReader reader = ReaderOf(absl::string_view(content).substr(0, size));
@@ -110,7 +110,7 @@ TEST(RecordReaderTest, ATornTailIsNamedWithItsOffset) {
   }
 }
 
-TEST(RecordReaderTest, ADamagedRecordIsNamedAndTheOneBehindItIsRead) {
+TEST(RecordReaderTest, ReadingContinuesAfterADamagedRecord) {
   std::string content = FileOf({"one", "two", "three"});
   content[19 + 12] ^= 1;
   RecordReader reader = ReaderOf(content);
@@ -133,7 +133,7 @@ TEST(RecordReaderTest, ADamagedLengthEndsTheFile) {
   EXPECT_EQ(error_count, 1);
 }
 
-TEST(RecordReaderTest, SaysWhatAForeignFileLooksLike) {
+TEST(RecordReaderTest, NamesTheFormatOfAForeignFile) {
   std::string record;
   const std::string gzip = FileOf({"one"}, RecordCompression::kGzip);
   EXPECT_THAT(ReaderOf(gzip).Next(&record),
@@ -146,7 +146,7 @@ TEST(RecordReaderTest, SaysWhatAForeignFileLooksLike) {
               StatusIs(kDataLoss, HasSubstr("compressed data is damaged")));
 }
 
-TEST(RecordReaderTest, ACutOffCompressedFileIsAnError) {
+TEST(RecordReaderTest, ATruncatedCompressedFileIsAnError) {
   const std::string content = FileOf({"one", "two"}, RecordCompression::kGzip);
   RecordReader reader =
       ReaderOf(absl::string_view(content).substr(0, content.size() - 12),
@@ -166,7 +166,7 @@ TEST(RecordReaderTest, ALengthBeyondTheLimitIsRefused) {
               StatusIs(kDataLoss, HasSubstr("12 bytes; the limit is 11")));
 }
 
-TEST(RecordReaderTest, MutantsAreReadOrRefused) {
+TEST(RecordReaderTest, MutatedFilesAreReadOrRejected) {
   for (const auto compression :
        {RecordCompression::kNone, RecordCompression::kGzip}) {
     const std::string content =

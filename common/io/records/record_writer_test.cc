@@ -104,7 +104,7 @@ TEST(RecordWriterTest, ErrorsNameTheFile) {
                        HasSubstr("/no/such/folder/a.tfrecord")));
 }
 
-TEST(RecordWriterTest, AFullDeviceIsReportedAgainAndAgain) {
+TEST(RecordWriterTest, AFullDeviceIsReportedRepeatedly) {
   ASSERT_OK_AND_ASSIGN(const auto writer, RecordWriter::Create("/dev/full"));
   ASSERT_OK(writer->Write("abc"));
   for (int i = 0; i < 2; ++i) {

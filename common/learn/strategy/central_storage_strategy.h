@@ -13,7 +13,7 @@
 namespace muster {
 
 struct CentralStorageStrategyOptions {
-  // One for each replica. Empty: all there are, which is one CPU.
+  // One per replica. Empty: all devices, which is one CPU.
   std::vector<std::string> compute_devices = {};
   std::string parameter_device = "cpu:0";
   // As MirroredStrategyOptions.
@@ -24,7 +24,7 @@ struct CentralStorageStrategyOptions {
 };
 
 // Replicas on devices of this process that share one copy of the variables:
-// gradients are summed, and applied once.
+// gradients are summed and applied once.
 //
 // Equivalent to: tf.distribute.experimental.CentralStorageStrategy.
 class CentralStorageStrategy final : public SynchronousStrategy {

@@ -8,14 +8,15 @@
 
 namespace muster {
 
-// How replicas exchange what they have computed.
+// How replicas exchange values.
 //
 // Equivalent to: tf.distribute.experimental.CommunicationOptions.
 struct CommunicationOptions {
-  // Gradients travel together; a pack that has come to more is sent off. 0:
-  // one pack for all of a dtype. At least 0.
+  // Gradients are packed; a pack is sent when it exceeds this size. 0: one pack
+  // per dtype. At least 0.
   int64_t bytes_per_pack = 0;
-  // How long one collective may wait for the other replicas. More than zero.
+  // The maximum time that a collective waits for the other replicas. More than
+  // zero.
   absl::Duration timeout = absl::Seconds(300);
   CommunicationImplementation implementation =
       CommunicationImplementation::kAuto;

@@ -17,17 +17,17 @@
 namespace muster {
 
 struct DefaultStrategyOptions {
-  // Threads that one operation may use; 0: as many as there are cores.
+  // Threads per operation; 0: one per core.
   int thread_count = 0;
-  // Batches made ready ahead of the step; 0: none, and no thread for it.
+  // Batches prepared ahead of the step; 0: none, and no thread for it.
   int prefetch_batch_count = 2;
 };
 
-// One process, one replica, variables in memory: what training uses when
-// nothing else is said. Steps run one after another in the order of the data,
-// so the same seeds give the same bits.
+// One process, one replica, variables in memory: the strategy that is used if
+// none is given. Steps run one after another in the order of the data, so the
+// same seeds yield bit-identical results.
 //
-// Equivalent to: tf.distribute.get_strategy() where no other is in scope.
+// Equivalent to: tf.distribute.get_strategy() outside of any scope.
 class DefaultStrategy final : public Strategy, public ReplicaOperations {
  public:
   //   kInvalidArgument  an option is out of range
@@ -49,7 +49,7 @@ class DefaultStrategy final : public Strategy, public ReplicaOperations {
                   const DefaultStrategyOptions& options);
 
   const DefaultStrategyOptions options_;
-  const std::unique_ptr<ReplicaGroup> group_;  // Of one.
+  const std::unique_ptr<ReplicaGroup> group_;  // Of one replica.
   LocalVariableStore variables_;
 };
 

@@ -74,7 +74,7 @@ TEST_F(DefaultStrategyTest, RunsStepsInTheOrderOfTheDataAndStartsOver) {
   EXPECT_THAT(RunAll(*loop, kAll, &outcome), ElementsAre(0, 1, 2));
 }
 
-TEST_F(DefaultStrategyTest, ShufflesAnotherWayInEachEpoch) {
+TEST_F(DefaultStrategyTest, ReshufflesInEachEpoch) {
   ASSERT_OK_AND_ASSIGN(
       const std::unique_ptr<StepLoop> loop,
       strategy_->CreateLoop(IdentityStep(),
@@ -105,7 +105,7 @@ TEST_F(DefaultStrategyTest, StepsUpdateItsVariables) {
   EXPECT_EQ(total.scalar<int64_t>(), 45);
 }
 
-TEST_F(DefaultStrategyTest, GivesEachStepNumbersOfItsOwn) {
+TEST_F(DefaultStrategyTest, EachStepDrawsItsOwnRandomNumbers) {
   GraphBuilder builder(&BuiltinOps(), "draw");
   builder.Parameter("x", kScalar);
   builder.AddResult(RandomUniform(StepSeed(builder), Shape()));

@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<StepLoop>> LocalStepLoop::Create(
 absl::StatusOr<StepLoop::Outcome> LocalStepLoop::Run(int64_t step_count_max,
                                                      OnStep on_step) {
   absl::StatusOr<Outcome> outcome = RunSteps(step_count_max, on_step);
-  // Whoever tries once more wants all of the data, not what was left of it.
+  // A later attempt needs all of the data, not the rest of it.
   if (!outcome.ok()) {
     iterator_ = nullptr;
     position_.element = 0;
@@ -49,7 +49,8 @@ absl::StatusOr<StepLoop::Outcome> LocalStepLoop::RunSteps(
       outcome.end_of_data = true;
       break;
     }
-    // Steps are numbered for all time, so that each draws its own numbers.
+    // Step numbers never restart, so that each step draws its own random
+    // numbers.
     const RunOptions options{.step_seed =
                                  static_cast<uint64_t>(position_.step++)};
     ++position_.element;

@@ -18,21 +18,21 @@
 
 namespace muster {
 
-// Steps that run one after another on this machine, in the order of the data:
-// each element is seen once, and the same seeds give the same bits.
+// Runs steps one after another on this machine, in the order of the data: each
+// element is used once, and the same seeds yield bit-identical results.
 //
 // Not thread-safe.
 class LocalStepLoop final : public StepLoop {
  public:
   struct Options {
-    // Threads that one operation may use.
+    // Threads per operation.
     int thread_count = 1;
-    // Batches made ready ahead of the step; 0: none, and no thread for it.
+    // Batches prepared ahead of the step; 0: none, and no thread for it.
     int prefetch_batch_count = 0;
   };
 
   // `variables` is borrowed.
-  //   as Executable::Compile(), and for mistakes in the dataset
+  //   errors  as Executable::Compile(), and errors in the dataset
   static absl::StatusOr<std::unique_ptr<StepLoop>> Create(
       const Graph& step, const Dataset& dataset, VariableStore* variables,
       const Options& options);
@@ -56,7 +56,7 @@ class LocalStepLoop final : public StepLoop {
   std::unique_ptr<DatasetIterator> iterator_;  // Null between epochs.
   StepPosition position_;
   std::function<bool()> is_to_stop_;  // May be empty.
-  // Handed back to whoever filled them, so that their memory is used again.
+  // Returned to their producer, which reuses their memory.
   Element element_;
   std::vector<Tensor> results_;
 };

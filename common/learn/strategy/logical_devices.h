@@ -9,9 +9,8 @@
 
 namespace muster {
 
-// Where a replica runs: "cpu:0". The cores of the machine are shared by all
-// logical CPUs that a strategy names, so that programs for many replicas run
-// anywhere.
+// The device of a replica: "cpu:0". All logical CPUs of a strategy share the
+// cores of the machine, so programs for many replicas run on any machine.
 struct LogicalDevice {
   std::string kind;  // "cpu".
   int index = 0;
@@ -22,17 +21,17 @@ struct LogicalDevice {
 
 inline constexpr int kLogicalCpusMax = 64;
 
-// Knows "cpu:1", "/cpu:1", "/device:CPU:1" and "cpu", which is "cpu:0".
-//   kInvalidArgument  no such name, or a number above kLogicalCpusMax - 1
-//   kUnimplemented    a device of a kind that this build does not compute on
+// Parses "cpu:1", "/cpu:1", "/device:CPU:1" and "cpu", which is "cpu:0".
+//   kInvalidArgument  not such a name, or a number above kLogicalCpusMax - 1
+//   kUnimplemented    a kind of device that this build does not support
 absl::StatusOr<LogicalDevice> ParseDevice(absl::string_view name);
 
-//   kInvalidArgument  also: none, or one is named twice
+//   kInvalidArgument  also: the list is empty, or contains a device twice
 absl::StatusOr<std::vector<LogicalDevice>> ParseDevices(
     const std::vector<std::string>& names);
 
-// The threads that one operation of each of `replica_count` replicas may use
-// when they share the cores of this machine; `wanted` if it is not 0.
+// Returns the number of threads per operation of each of `replica_count`
+// replicas that share the cores of this machine; `wanted` if it is not 0.
 int ThreadsPerReplica(int wanted, int replica_count);
 
 }  // namespace muster

@@ -21,7 +21,7 @@ TEST(LogicalDevicesTest, KnowsTensorFlowsSpellings) {
   EXPECT_EQ(device.index, 0);
 }
 
-TEST(LogicalDevicesTest, RefusesWhatIsNoDevice) {
+TEST(LogicalDevicesTest, RejectsInvalidDevices) {
   for (const std::string name :
        {"", "cpu:", "cpu:-1", "cpu:64", "cpu:x", "cpu:0:1", "disk:0", ":0"}) {
     EXPECT_THAT(ParseDevice(name),
@@ -34,7 +34,7 @@ TEST(LogicalDevicesTest, RefusesWhatIsNoDevice) {
                        HasSubstr("computes on CPUs only")));
 }
 
-TEST(LogicalDevicesTest, RefusesNoneAndTwice) {
+TEST(LogicalDevicesTest, RejectsEmptyListsAndDuplicates) {
   EXPECT_THAT(ParseDevices({}), StatusIs(absl::StatusCode::kInvalidArgument,
                                          HasSubstr("no devices")));
   EXPECT_THAT(

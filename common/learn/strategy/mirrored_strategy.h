@@ -15,18 +15,17 @@
 namespace muster {
 
 struct MirroredStrategyOptions {
-  // One for each replica: {"cpu:0", "cpu:1"}. Empty: all there are, which is
-  // one CPU.
+  // One per replica: {"cpu:0", "cpu:1"}. Empty: all devices, which is one CPU.
   std::vector<std::string> devices = {};
   CommunicationOptions communication = {};
-  // Threads that one operation of one replica may use; 0: the cores divided by
-  // the replicas.
+  // Threads per operation of one replica; 0: the number of cores divided by the
+  // number of replicas.
   int thread_count = 0;
   InputOptions input = {};
   // As SynchronousStrategy::Options.
   int deterministic_micro_batches = 0;
-  // How Reduce() makes one value of the replicas' values; null:
-  // ReductionToOneDevice(). Gradients go by `communication`.
+  // How Reduce() combines the values of the replicas; null:
+  // ReductionToOneDevice(). Gradients use `communication`.
   std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
 };
 

@@ -28,7 +28,7 @@ namespace {
 
 constexpr char kName[] = "multi_worker_mirrored";
 
-// What the group's token, which is a secret, becomes a seed with.
+// Derives a seed from the group's token, which is secret.
 constexpr uint64_t kSeedTag = 0x73656564;
 
 JobDigest DigestOf(const Task& task,
@@ -63,14 +63,14 @@ PeerGroup::Options GroupOptions(
   group.raw_sockets = flags.raw_sockets;
   group.implementation = options.communication.implementation;
   group.startup_timeout = flags.startup_timeout;
-  // Silence is noticed a few heartbeats after the timeout.
+  // Silence is detected a few heartbeats after the timeout.
   group.heartbeat_interval = flags.peer_timeout / 12;
   group.heartbeat_timeout = flags.peer_timeout * 3 / 4;
   group.hang_report_interval = flags.hang_report_interval;
   return group;
 }
 
-// What the process of a task ends with whose group has ended with `status`.
+// The exit status of a task whose group has ended with `status`.
 absl::Status WithGroupExitCode(const absl::Status& status) {
   const auto kind = GroupErrorKindOf(status);
   if (!kind.has_value()) return status;
@@ -82,7 +82,8 @@ absl::Status WithGroupExitCode(const absl::Status& status) {
     case GroupErrorKind::kDuplicateTask:
       return WithExitCode(status, ExitCode::kUsage);
     case GroupErrorKind::kPeerFailed: {
-      // A peer that obeyed a signal was in good health, and so is its place.
+      // A peer that was stopped by a signal did not fail; a new one can
+      // continue.
       const ExitCode peers = ExitCodeOf(status);
       const bool was_stopped =
           peers == ExitCode::kInterrupted || peers == ExitCode::kTerminated;
@@ -102,7 +103,7 @@ absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
   const std::shared_ptr<PeerGroup> peers = *std::move(joined);
   task.OnJobEnd(
       [peers, timeout = options.end_timeout](const absl::Status& status) {
-        // All have agreed to end: nobody has failed, and nobody is lost.
+        // All have agreed to end: no task has failed or is lost.
         const bool is_agreed = PreemptionNotice::OfProcess().was_obeyed();
         const absl::Status end =
             peers->Leave(is_agreed ? absl::OkStatus() : status, timeout);
@@ -137,7 +138,7 @@ int ReplicaCountOf(const MultiWorkerMirroredStrategyOptions& options) {
   return static_cast<int>(DevicesOf(options).size());
 }
 
-// What a worker alone and one of several have in common.
+// Common to a single worker and one of several.
 SynchronousStrategy::Options GeneralOptions(
     const MultiWorkerMirroredStrategyOptions& options) {
   return {.name = kName,

@@ -21,50 +21,50 @@ namespace muster {
 
 struct MultiWorkerMirroredStrategyOptions {
   CommunicationOptions communication = {};
-  // This worker's replicas, as many on every worker: {"cpu:0", "cpu:1"}. Empty:
-  // all devices there are, which is one CPU.
+  // This worker's replicas, equally many on every worker: {"cpu:0", "cpu:1"}.
+  // Empty: all devices, which is one CPU.
   std::vector<std::string> devices = {};
   InputOptions input = {};
-  // Threads that one operation of one replica may use; 0: those of the task,
-  // divided by its replicas.
+  // Threads per operation of one replica; 0: those of the task, divided by its
+  // replicas.
   int thread_count = 0;
   // As SynchronousStrategy::Options.
   int deterministic_micro_batches = 0;
-  // How long to wait at the end for the others to have finished too.
+  // How long to wait at the end until the other workers have finished.
   absl::Duration end_timeout = absl::Minutes(10);
-  // What all workers must have alike beyond this strategy's own settings, by
-  // name: the job, for example. A difference is refused at the start.
+  // Further settings, by name, that must be equal on all workers, for example
+  // the job. A difference is an error at the start.
   std::vector<std::pair<std::string, std::string>> agreed = {};
 };
 
 // Synchronous training by the workers of a cluster: the chief, if there is one,
 // and all workers run the same program, each on its share of every global
-// batch, and end every step with the same variables.
+// batch, and have equal variables after every step.
 //
 //   ASSIGN_OR_RETURN(auto strategy, MultiWorkerMirroredStrategy::Create(task));
 //
-// Where TF_CONFIG names no other task this is one worker, and an evaluator
-// always is: nobody waits for it.
+// If TF_CONFIG names no other task, this is the only worker. An evaluator
+// always is the only worker, and no task waits for it.
 //
-// A worker that is lost ends the group: every survivor's training ends with an
-// error that names it, and the process with status 138, so that a supervisor
-// starts the group again.
+// The loss of a worker ends the group: training on every survivor ends with an
+// error that names the lost worker, and the process exits with status 138, so
+// that a supervisor restarts the group.
 //
 // Equivalent to: tf.distribute.MultiWorkerMirroredStrategy.
 class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
  public:
-  // Waits for all workers, naming the missing ones in the log. The group ends
-  // with the task, whose flags say which ways the bytes may take.
+  // Blocks until all workers have joined, and logs the missing ones. The group
+  // ends with the task, whose flags select the transports.
   //   kInvalidArgument     the cluster has parameter servers, or an option is
   //                        out of range
-  //   kDeadlineExceeded    names those who never came, and why
+  //   kDeadlineExceeded    names the missing workers, and why they are missing
   //   kFailedPrecondition  a worker disagrees about cluster, job or settings,
-  //                        or another process has this one's place
-  //   kUnimplemented       NCCL was asked for, and there is none
+  //                        or another process claims the same task
+  //   kUnimplemented       NCCL was requested, which is not supported
   static absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>> Create(
       Task& task, const MultiWorkerMirroredStrategyOptions& options = {});
 
-  // The one worker that Create() makes where there is no other task, with
+  // The single worker that Create() returns if there is no other task, with
   // `thread_count` 0 for the cores of this machine.
   static absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
   CreateAlone(const MultiWorkerMirroredStrategyOptions& options = {});
@@ -78,7 +78,7 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
                               std::unique_ptr<ReplicaGroup> replicas,
                               Options options);
 
-  const std::shared_ptr<PeerGroup> peers_;  // Null for a worker alone.
+  const std::shared_ptr<PeerGroup> peers_;  // Null for a single worker.
 };
 
 }  // namespace muster

@@ -18,8 +18,8 @@ struct OneDeviceStrategyOptions {
   int deterministic_micro_batches = 0;
 };
 
-// Everything on one device, through the same machinery as many replicas: to try
-// what is to run on more.
+// One replica on one device, with the implementation for many replicas: to test
+// programs for several replicas.
 //
 // Equivalent to: tf.distribute.OneDeviceStrategy.
 class OneDeviceStrategy final : public SynchronousStrategy {

@@ -20,18 +20,18 @@
 
 namespace muster {
 
-// Which step a loop runs next, so that another loop over the same data can go
-// on there.
+// Identifies the next step of a loop, so that another loop over the same data
+// can continue there.
 struct StepPosition {
-  // How often the data has been gone through to its end.
+  // Number of complete passes over the data.
   int64_t pass = 0;
-  // Elements that steps of this pass have had: global batches.
+  // Elements, that is global batches, used by steps of this pass.
   int64_t element = 0;
-  // Steps ever run: what each draws its random numbers by.
+  // Total number of steps, which seeds the random numbers of each step.
   int64_t step = 0;
 };
 
-// One traced step, run over and over on the elements of a dataset.
+// Runs one traced step repeatedly on the elements of a dataset.
 //
 // Not thread-safe.
 class StepLoop {
@@ -43,88 +43,89 @@ class StepLoop {
 
   struct Outcome {
     int64_t step_count = 0;
-    // Stopped before `step_count_max` because the dataset has ended. The next
-    // Run() starts at its beginning again.
+    // Stopped before `step_count_max` because the dataset ended. The next Run()
+    // starts at its beginning.
     bool end_of_data = false;
-    // Stopped because another worker that trains in sync wants to stop.
+    // Stopped because another synchronous worker requested it.
     bool was_stopped = false;
-    // Stopped as StopWhen() asks, here or on another worker.
+    // Stopped as requested by StopWhen(), here or on another worker.
     bool was_told_to_stop = false;
   };
 
   virtual ~StepLoop() = default;
 
-  // Asks for steps to be started so many at a time, where starting one costs.
-  // They are the same steps, and each has its results. Before Run().
+  // Requests that steps are started in groups of this size, if starting one is
+  // expensive. Does not change the steps; each has its results. Call it before
+  // Run().
   virtual void GroupSteps(int steps_per_start) { (void)steps_per_start; }
 
   // Runs up to `step_count_max` more steps and waits for them. Steps may finish
-  // in another order than they were started in.
+  // in a different order from that in which they were started.
   virtual absl::StatusOr<Outcome> Run(int64_t step_count_max,
                                       OnStep on_step) = 0;
 
-  // Whether Run() is to stop is asked before each step; once it is to, that
-  // step is the last, on all workers that train in sync, and as good as any
-  // other. Called between two Run()s, by all of them or none. Returns whether
-  // this kind of loop asks.
+  // Sets a predicate that is called before each step. Once it returns true, the
+  // step is completed and is the last one, on all synchronous workers. Call it
+  // between two calls of Run(), on all workers or on none. Returns whether this
+  // kind of loop supports it.
   virtual bool StopWhen(std::function<bool()> is_to_stop) {
     (void)is_to_stop;
     return false;
   }
 
-  // What comes after the last step, also while `on_step` is told of it.
+  // The position after the last step, also during its call of `on_step`.
   virtual StepPosition position() const { return {}; }
 
-  // Between two Run()s: goes on at `position` of a loop over the same data,
-  // which is read again up to there. Means nothing where steps draw from
-  // copies of the data.
+  // Continues at `position` of a loop over the same data, which is read again
+  // up to there. Call it between two calls of Run(). No effect if steps draw
+  // from copies of the data.
   //   kDataLoss  the data has fewer elements now
-  //   others     of the data
+  //   others     errors of the data
   virtual absl::Status Seek(const StepPosition& position) {
     (void)position;
     return absl::OkStatus();
   }
 
-  // Between two Run()s: whether any of the workers that train in sync wants to
-  // stop. All of them call it.
+  // Returns whether any of the synchronous workers requests to stop. All of
+  // them call it between two calls of Run().
   virtual absl::StatusOr<bool> AgreeToStop(bool wants_stop) {
     return wants_stop;
   }
 };
 
 enum class LoopKind {
-  kTrain,  // Steps update variables; order and visitation as the strategy.
-  // Steps update variables, and every element, drawn by this process, is seen
-  // once.
+  kTrain,  // Steps update variables; the strategy defines order and visitation.
+  // Steps update variables. This process draws the elements, and each is used
+  // exactly once.
   kTrainOnBatch,
-  kEvaluate,  // Every element is seen exactly once.
-  // Every element is seen exactly once, and steps finish in the order of the
-  // data. Results have a row for each row of the batch.
+  kEvaluate,  // Every element is used exactly once.
+  // Every element is used exactly once, and steps finish in the order of the
+  // data. Results have one row for each row of the batch.
   kPredict,
 };
 
-// What a strategy can tell about a run, for summary.json.
+// A strategy's statistics of a run, for summary.json.
 struct StrategyReport {
-  int64_t retry_count = 0;     // Steps run again because a task was lost.
-  int64_t recovery_count = 0;  // Lost tasks that came back.
-  // One line for each task: "worker 0 localhost:20001 incarnation 6f1c02a9".
+  int64_t retry_count = 0;     // Steps repeated because a task was lost.
+  int64_t recovery_count = 0;  // Lost tasks that returned.
+  // One line per task: "worker 0 localhost:20001 incarnation 6f1c02a9".
   std::vector<std::string> tasks;
 };
 
-// Training as it was before, after a loss.
+// An earlier state of training, restored after a loss.
 struct Rollback {
-  // The checkpoint that variables were restored from; empty: they have their
-  // first values.
+  // The checkpoint from which variables were restored; empty: they have their
+  // initial values.
   std::string checkpoint;
-  // Steps that had been taken and are undone.
+  // Steps that had succeeded and are undone.
   int64_t undone_step_count = 0;
-  // What the source of SetProgressSource() said of that moment; empty when it
-  // was asked by nobody then, because training had not begun.
+  // The result of SetProgressSource()'s function for that state; empty if there
+  // was none, because training had not begun.
   std::string progress;
 };
 
-// Decides where replicas and variables live and how replicas agree. Model code
-// does not change when the strategy does.
+// Defines where replicas and variables are placed and how replicas agree. Model
+// code does not depend on it.
 //
 // Equivalent to: tf.distribute.Strategy.
 //
@@ -133,14 +134,14 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  // "default", "parameter_server", ...: what logs and summary.json say.
+  // "default", "parameter_server", ...: the name in logs and summary.json.
   virtual absl::string_view name() const = 0;
 
-  // Replicas whose gradients are added up before they are applied.
+  // The number of replicas whose gradients are summed before they are applied.
   virtual int num_replicas_in_sync() const = 0;
 
-  // Whether steps draw from copies of a dataset, in processes that come and go,
-  // and not from one iterator. Then nobody goes through the data just once, and
+  // True if steps draw from copies of a dataset in several processes and not
+  // from one iterator. In this case there is no single pass over the data, and
   // an epoch is a number of steps.
   virtual bool draws_from_copies() const = 0;
 
@@ -151,47 +152,48 @@ class Strategy {
   virtual absl::StatusOr<std::unique_ptr<StepLoop>> CreateLoop(
       const Graph& step, const Dataset& dataset, LoopKind kind) = 0;
 
-  // Whether this is the process that writes what comes out of a run: of those
-  // that train in sync one does, or all would write the same.
+  // True if this process writes the output of a run. Exactly one of the
+  // synchronous processes does.
   virtual bool is_chief() const { return true; }
 
-  // A seed that all processes that train in sync have alike, for those who were
-  // told none. Unset where there are no others.
+  // A seed that is equal on all synchronous processes, for programs that were
+  // given none. Unset if there are no other processes.
   virtual std::optional<uint64_t> shared_seed() const { return std::nullopt; }
 
-  // Those bytes that the chief gives, on all processes that train in sync; all
-  // of them call it between steps, and `what` says of what they wait for.
+  // Returns the chief's `bytes` on all synchronous processes. All of them call
+  // it between steps. `what` names what they wait for.
   virtual absl::StatusOr<std::string> FromChief(absl::string_view what,
                                                 std::string bytes) {
     (void)what;
     return bytes;
   }
 
-  // Where variables may be lost with a process and taken back from a
-  // checkpoint: `source` is asked whenever one is made, on the thread that
-  // makes it, where training stands then. Null: nobody is asked any more.
+  // For strategies whose variables can be lost with a process and restored from
+  // a checkpoint: `source` is called whenever a checkpoint is made, on the
+  // thread that makes it, and returns the progress of training. Null: none.
   virtual void SetProgressSource(std::function<std::string()> source) {
     (void)source;
   }
 
-  // Where variables may be lost with a process that was told to end: `save` is
-  // called between two steps, on the thread that runs them, before that process
-  // is let go. Null: nobody saves any more.
+  // For strategies whose variables can be lost with a process that is
+  // preempted: `save` is called between two steps, on the thread that runs
+  // them, before that process exits. Null: none.
   virtual void SetPreemptionSaver(std::function<absl::Status()> save) {
     (void)save;
   }
 
-  // After a step, a read or a save has failed with `status`: whether training
-  // was rolled back since, or is about to be, and then waits for that. The
-  // caller goes back to what it was told, and its loops go on from there.
-  //   kDeadlineExceeded  what was lost does not come back
+  // After a step, a read or a save has failed with `status`: returns whether
+  // training was rolled back in the meantime. If a rollback is in progress,
+  // blocks until it is complete. The caller resets its progress to the returned
+  // state, and its loops continue from there.
+  //   kDeadlineExceeded  the lost task does not return
   virtual absl::StatusOr<std::optional<Rollback>> AwaitRollback(
       const absl::Status& status) {
     (void)status;
     return std::optional<Rollback>();
   }
 
-  // How it has gone so far.
+  // Statistics of the run so far.
   virtual StrategyReport Report() const { return {}; }
 };
 

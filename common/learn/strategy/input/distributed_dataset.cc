@@ -54,7 +54,7 @@ absl::Status CheckOptions(const InputOptions& options) {
   return absl::OkStatus();
 }
 
-// What this worker reads, and whether its elements are the global batches.
+// The part that this worker reads, and whether its elements are global batches.
 struct Sharded {
   AutoShardPolicy policy = AutoShardPolicy::kOff;
   Dataset dataset;
@@ -100,7 +100,7 @@ absl::StatusOr<Sharded> ShardByHint(const Dataset& dataset,
   if (!traits.shards_by_pipeline) {
     return absl::InvalidArgumentError(
         "auto_shard_policy HINT: the dataset has no ShardByPipeline(), so "
-        "nothing would be sharded; put it where elements are to be dealt out, "
+        "nothing would be sharded; put it where elements are to be sharded, "
         "for example right before Shuffle()");
   }
   return Sharded{.policy = AutoShardPolicy::kHint, .dataset = dataset};
@@ -111,7 +111,7 @@ absl::StatusOr<Sharded> ShardAsFits(const Dataset& dataset,
                                     const InputPlacement& placement) {
   if (traits.shards_by_pipeline) {
     LOG(INFO) << "auto_shard_policy AUTO: ShardByPipeline() in the dataset "
-                 "deals out elements to "
+                 "shards elements among "
               << placement.worker_count << " workers (HINT)";
     return ShardByHint(dataset, traits);
   }
@@ -121,7 +121,7 @@ absl::StatusOr<Sharded> ShardAsFits(const Dataset& dataset,
     absl::StatusOr<Dataset> sharded =
         ShardFiles(dataset, placement.worker_count, placement.worker_index);
     if (sharded.ok()) {
-      LOG(INFO) << "auto_shard_policy AUTO: files are dealt out to "
+      LOG(INFO) << "auto_shard_policy AUTO: files are sharded among "
                 << placement.worker_count << " workers (FILE)";
       return Sharded{.policy = AutoShardPolicy::kFile,
                      .dataset = *std::move(sharded)};
@@ -208,7 +208,7 @@ absl::StatusOr<int64_t> GlobalBatchSize(const Dataset& dataset,
   return batch_size;
 }
 
-// The types of what is left of an element with any number of rows.
+// The types of an element with any number of rows.
 absl::StatusOr<std::vector<TensorType>> SubBatchTypes(
     const Dataset& dataset, const InputPlacement& placement) {
   std::vector<TensorType> types = dataset.element_types();
@@ -231,7 +231,7 @@ int64_t StepCountOf(const Sharded& sharded, const SubBatchPlan& plan) {
     return cardinality;
   }
   const TensorType& first = sharded.dataset.element_types()[0];
-  // A batch that is not full does not last as long as the others.
+  // A batch that is not full lasts for fewer steps than the others.
   if (sharded.policy != AutoShardPolicy::kOff || cardinality < 0 ||
       first.shape.dim(0) != plan.batch_size) {
     return Dataset::kUnknownCardinality;

@@ -35,7 +35,7 @@ TEST(DistributeDataset, DataGivesEveryStepTheBatchOfOneProcess) {
       for (const RebatchRule rule :
            {RebatchRule::kDefault, RebatchRule::kBalanced,
             RebatchRule::kLegacy}) {
-        // Another order in each pipeline is one order all the same.
+        // A decorrelated shuffle has one order nevertheless.
         const Dataset dataset =
             Rows(rows).Shuffle(9, {.seed = 2, .decorrelate = true}).Batch(5);
         const auto workers = Distribute(
@@ -124,7 +124,7 @@ TEST(DistributeDataset, SevenFilesForThreeWorkersEndUnevenly) {
   EXPECT_EQ(workers[0].StepCount(), Dataset::kUnknownCardinality);
   const Epoch epoch = RunGroup(workers);
   EXPECT_THAT(epoch.sorted_rows(), ElementsAreArray(CountTo(28)));
-  // Two rows a step: 12 rows last 6 steps and 8 rows last 4.
+  // Two rows per step: 12 rows last 6 steps and 8 rows last 4.
   EXPECT_THAT(epoch.step_counts, ElementsAre(6, 4, 4));
   EXPECT_THAT(epoch.sizes[5], ElementsAre(2, 0, 0));
 }
@@ -176,7 +176,7 @@ TEST(DistributeDataset, AutoSeesEveryExampleOnce) {
   });
 }
 
-TEST(DistributeDataset, HintShardsWhereItStands) {
+TEST(DistributeDataset, HintShardsAtItsPosition) {
   ForEachGroup([](int worker_count, int replicas) {
     for (const int64_t rows : {0, 5, 31}) {
       const Dataset dataset =
@@ -222,7 +222,7 @@ TEST(DistributeDataset, OffShowsTheDataToEveryWorker) {
   EXPECT_EQ(RunGroup(workers).steps.size(), 12);
 }
 
-TEST(DistributeDataset, OffLeavesShardsOfOnesOwnAlone) {
+TEST(DistributeDataset, OffKeepsCustomShards) {
   testing::internal::CaptureStderr();
   const auto workers = Distribute(Rows(20).ShardByPipeline().Batch(6), 2, 1,
                                   {.auto_shard_policy = Policy::kOff});

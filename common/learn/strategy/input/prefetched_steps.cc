@@ -32,7 +32,7 @@ class PrefetchedSteps final : public DistributedIterator {
   }
 
   absl::StatusOr<bool> Next(std::vector<ReplicaBatch>* batches) override {
-    // Slices that are let go before the producer wakes let it use their memory.
+    // Slices released before the producer wakes up let it reuse their memory.
     for (ReplicaBatch& batch : *batches) batch.element.clear();
     for (absl::Duration waited; !AwaitStep();) {
       waited += options_.slow_input_warning;
@@ -42,7 +42,7 @@ class PrefetchedSteps final : public DistributedIterator {
     Step& step = ready_.front();
     if (!step.more.ok()) return step.more;
     if (!*step.more) {
-      *batches = step.batches;  // For the next time as well.
+      *batches = step.batches;  // Reused by the next call.
       return false;
     }
     std::swap(*batches, step.batches);
@@ -53,7 +53,7 @@ class PrefetchedSteps final : public DistributedIterator {
   }
 
  private:
-  // What the input answered. Its end or an error stays at the front for ever.
+  // The result of the input. Its end or an error stays at the front.
   struct Step {
     absl::StatusOr<bool> more = false;
     std::vector<ReplicaBatch> batches;
@@ -67,7 +67,7 @@ class PrefetchedSteps final : public DistributedIterator {
            ready_.size() < static_cast<size_t>(options_.step_count);
   }
 
-  // False: it has lasted long.
+  // Returns false if it has taken too long.
   bool AwaitStep() ABSL_LOCKS_EXCLUDED(mutex_) {
     Clock* const clock = Clock::Real();
     absl::MutexLock lock(&mutex_);
@@ -100,11 +100,11 @@ class PrefetchedSteps final : public DistributedIterator {
   const PrefetchOptions options_;
   absl::Mutex mutex_;
   std::deque<Step> ready_ ABSL_GUARDED_BY(mutex_);
-  // One comes for each step that is taken, and one goes for each that is made.
+  // One arrives for each step taken, and one is removed for each step prepared.
   std::vector<std::vector<ReplicaBatch>> free_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t taken_count_ = 0;  // The consumer's.
-  std::thread producer_;     // Last: it uses all of the above.
+  std::thread producer_;     // Last: it uses all members above.
 };
 
 }  // namespace

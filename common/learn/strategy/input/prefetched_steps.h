@@ -11,17 +11,17 @@
 namespace muster {
 
 struct PrefetchOptions {
-  // Steps that are made ahead; above 0.
+  // The number of steps prepared in advance; above 0.
   int step_count = 2;
-  // Called by Next() whenever it has waited this much longer, with how long
-  // that is in all and the number of steps taken before.
+  // Called by Next() whenever it has waited for another such interval, with the
+  // total wait and the number of steps returned before.
   absl::Duration slow_input_warning = absl::Seconds(30);
   std::function<void(absl::Duration waited, int64_t step_count)> on_slow_input;
 };
 
-// Draws from `input` on a thread of its own, ahead of whoever calls Next().
-// Errors and the end come when it is their turn. The destructor waits for no
-// more than the element that is being drawn.
+// Draws from `input` on a separate thread, ahead of the caller of Next().
+// Errors and the end are reported in order. The destructor waits only for the
+// element that is being drawn.
 std::unique_ptr<DistributedIterator> PrefetchSteps(
     std::unique_ptr<DistributedIterator> input, const PrefetchOptions& options);
 

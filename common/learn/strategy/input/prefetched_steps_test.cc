@@ -62,14 +62,14 @@ TEST(PrefetchedSteps, PrefetchingStaysWithinItsBuffer) {
   ASSERT_OK_AND_ASSIGN(const auto iterator, distributed.MakeIterator());
   std::vector<ReplicaBatch> batches;
   for (int64_t step = 0; step + kBuffer <= kSteps; ++step) {
-    // The buffer fills up with nobody asking.
+    // The buffer fills up without any request.
     progress->drawn[step + kBuffer - 1].WaitForNotification();
     ++progress->taken;
     ASSERT_THAT(iterator->Next(&batches), IsOkAndHolds(true));
   }
 }
 
-TEST(PrefetchedSteps, AnIteratorMayGoAwayBeforeItsEnd) {
+TEST(PrefetchedSteps, AnIteratorMayBeDestroyedBeforeItsEnd) {
   for (int taken = 0; taken < 4; ++taken) {
     const auto workers = Distribute(Rows(40).Batch(2).Repeat(), 1, 2,
                                     {.prefetch_step_count = 2});
@@ -81,7 +81,7 @@ TEST(PrefetchedSteps, AnIteratorMayGoAwayBeforeItsEnd) {
   }
 }
 
-TEST(PrefetchedSteps, ASlowInputIsToldOfUntilItAnswers) {
+TEST(PrefetchedSteps, ASlowInputIsReportedUntilItReturns) {
   auto release = std::make_shared<absl::Notification>();
   const Dataset slow = Dataset::Range(1).MapElements(
       [release](Element element) -> absl::StatusOr<Element> {

@@ -68,7 +68,7 @@ std::vector<Share> SharesOfStep(int64_t global_batch_size, int worker_count,
   const int replica_count = worker_count * replicas_per_worker;
   const std::vector<int64_t> sizes =
       BalancedSizes(global_batch_size, replica_count);
-  // In step s, what was worker w + s's share in step 0 is worker w's.
+  // In step s, worker w has the share that worker w + s has in step 0.
   int64_t next = step % worker_count * replicas_per_worker;
   int64_t offset = 0;
   std::vector<Share> shares;

@@ -69,12 +69,12 @@ TEST(Rebatch, ABatchThatIsNotFullFillsBalancedSubBatchesInOrder) {
               ElementsAre(2, 2, 0));
   EXPECT_THAT(SizesOf(DivideBatch(RebatchRule::kLegacy, 16, 5, 4)),
               ElementsAre(2, 2, 1, 0));
-  // It is larger than it was said to be.
+  // It is larger than declared.
   EXPECT_THAT(SizesOf(DivideBatch(RebatchRule::kBalanced, 4, 9, 2)),
               ElementsAre(5, 4));
 }
 
-TEST(Rebatch, EveryRowOfABatchIsGivenOutOnceAndInOrder) {
+TEST(Rebatch, EveryRowOfABatchIsAssignedOnceInOrder) {
   for (const RebatchRule rule :
        {RebatchRule::kBalanced, RebatchRule::kLegacy}) {
     for (int64_t batch = 1; batch <= 24; ++batch) {
@@ -96,8 +96,8 @@ TEST(Rebatch, EveryRowOfABatchIsGivenOutOnceAndInOrder) {
 }
 
 TEST(Rebatch, TheWorkersListsStartWhereTensorFlowsDo) {
-  // 5 rows on 2 workers with 2 replicas each: sizes 2, 1, 1, 1. Worker 0 goes
-  // through them from the first on, worker 1 from the third.
+  // 5 rows on 2 workers with 2 replicas each: sizes 2, 1, 1, 1. Worker 0
+  // rotates through them from the first on, worker 1 from the third.
   EXPECT_THAT(SharesOfStep(5, 2, 0, 2, 0),
               ElementsAre(Share{2, 0}, Share{1, 2}));
   EXPECT_THAT(SharesOfStep(5, 2, 1, 2, 0),

@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// Where this process' replicas stand among all. Every worker has as many
-// (see ReplicasPerWorker() where a number of all replicas is given).
+// The position of this process' replicas among all replicas. Every worker has
+// equally many (see ReplicasPerWorker() for the number of all replicas).
 struct InputPlacement {
   int worker_count = 1;
   int worker_index = 0;
@@ -19,15 +19,15 @@ struct InputPlacement {
   int replica_count() const { return worker_count * replicas_per_worker; }
 };
 
-// What one replica trains on in one step.
+// The data of one replica in one step.
 struct ReplicaBatch {
-  // Shares its memory with the global batch: not to be written to.
+  // Shares its memory with the global batch; do not write to it.
   Element element;
-  // Rows of the element; 0: there is nothing for this replica, and the tensors
-  // have no rows.
+  // Rows of the element; 0: this replica has no data, and the tensors have no
+  // rows.
   int64_t example_count = 0;
-  // The place of the first row in the global batch, counted as if every replica
-  // had its full share. No two rows of a step have the same place.
+  // The position of the first row in the global batch, as if every replica had
+  // its full share. Positions are unique within a step.
   int64_t example_offset = 0;
 };
 
@@ -36,15 +36,15 @@ class DistributedIterator {
  public:
   virtual ~DistributedIterator() = default;
 
-  // Makes `batches` one batch for each replica of this worker, and returns
-  // whether this worker has anything in this step or a later one. True does not
-  // mean that there are rows for its own replicas in this step: a batch may
-  // have fewer rows than there are replicas. False: this worker is at its end;
-  // others may not be, and so this can be called again and gives batches
-  // without rows each time.
+  // Sets `batches` to one batch for each replica of this worker. Returns true
+  // if this worker has data in this step or a later one. This does not mean
+  // that its replicas have rows in this step: a batch may have fewer rows than
+  // there are replicas. Returns false at the end of this worker's data. Other
+  // workers may have more, so this can be called again and returns batches
+  // without rows.
   //
-  // Batches that are handed in are released; a caller that keeps handing in the
-  // same vector lets the iterator use its memory again.
+  // Batches passed in are released. A caller that always passes the same vector
+  // lets the iterator reuse its memory.
   //   kInvalidArgument  components of an element have different numbers of rows
   //   as DatasetIterator::Next(), and from then on
   virtual absl::StatusOr<bool> Next(std::vector<ReplicaBatch>* batches) = 0;

@@ -11,12 +11,11 @@
 namespace muster {
 namespace {
 
-// Batches that are kept for their memory: as many as an ordinary prefetch
-// buffer and its consumer hold slices of. Beyond that, memory is not used
-// again.
+// Batches kept for reuse of their memory: as many as a default prefetch buffer
+// and its consumer hold slices of. Beyond that, memory is not reused.
 constexpr size_t kPooledBatchCountMax = 8;
 
-// Rows of an element's components, which all have the same number of them.
+// The rows of an element's components, which must be equally many.
 absl::StatusOr<int64_t> RowCountOf(const Element& element) {
   int64_t row_count = -1;
   for (size_t c = 0; c < element.size(); ++c) {
@@ -83,7 +82,7 @@ class SubBatchIterator final : public DistributedIterator {
     return drew;
   }
 
-  // One replica alone may have elements that are no batches.
+  // A single replica may have elements that are not batches.
   absl::StatusOr<int64_t> ExampleCountOf(const Element& element) const {
     if (plan_.placement.replica_count() > 1) return RowCountOf(element);
     const bool has_rows = !element.empty() && element[0].shape().rank() > 0;
@@ -123,8 +122,8 @@ class SubBatchIterator final : public DistributedIterator {
   std::vector<Share> NextShares() {
     const InputPlacement& placement = plan_.placement;
     if (plan_.rule != RebatchRule::kLegacy) {
-      // Counted from the beginning and not from that of a batch: workers whose
-      // batches end at different steps still take different shares.
+      // Counted from the beginning of the data and not of the batch: workers
+      // whose batches end at different steps still take different shares.
       return SharesOfStep(plan_.batch_size, placement.worker_count,
                           placement.worker_index, placement.replicas_per_worker,
                           step_++);
@@ -140,7 +139,7 @@ class SubBatchIterator final : public DistributedIterator {
     return shares;
   }
 
-  // Makes the next element that has rows the batch in hand.
+  // Makes the next element with rows the current batch.
   absl::StatusOr<bool> DrawBatch() {
     batch_ = nullptr;
     do {
@@ -158,8 +157,7 @@ class SubBatchIterator final : public DistributedIterator {
     return true;
   }
 
-  // A batch of which no slices are left, so that the input can fill its memory
-  // again.
+  // A batch without remaining slices, so that the input can reuse its memory.
   Element* FreeBatch() {
     for (const auto& batch : pool_) {
       if (std::all_of(batch->begin(), batch->end(), [](const Tensor& tensor) {
@@ -193,7 +191,7 @@ class SubBatchIterator final : public DistributedIterator {
     for (ReplicaBatch& batch : *batches) batch.element.clear();
   }
 
-  // Extents that the types leave open are those of the last batch.
+  // Extents that the types leave unknown are those of the last batch.
   void Remember(const Element& element) {
     last_shapes_.clear();
     for (const Tensor& tensor : element) last_shapes_.push_back(tensor.shape());
@@ -203,7 +201,7 @@ class SubBatchIterator final : public DistributedIterator {
     batch->example_count = 0;
     batch->example_offset = 0;
     batch->element.clear();
-    // One replica alone has nobody to wait for, and stops.
+    // A single replica does not wait for others, and stops.
     if (plan_.placement.replica_count() == 1) return;
     for (size_t c = 0; c < plan_.element_types.size(); ++c) {
       Shape shape = plan_.element_types[c].shape;
@@ -227,9 +225,9 @@ class SubBatchIterator final : public DistributedIterator {
   const int first_replica_;  // Among all.
   absl::Status status_;
   std::vector<std::unique_ptr<Element>> pool_;
-  Element* batch_ = nullptr;  // In hand; in pool_.
-  int64_t row_count_ = 0;     // Of the batch in hand.
-  int64_t next_row_ = 0;      // The first that no replica got yet.
+  Element* batch_ = nullptr;  // The current one, in pool_.
+  int64_t row_count_ = 0;     // Of the current batch.
+  int64_t next_row_ = 0;      // The first row not yet assigned to a replica.
   int64_t step_ = 0;
   std::vector<Shape> last_shapes_;
 };

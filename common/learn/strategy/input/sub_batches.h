@@ -12,25 +12,25 @@
 
 namespace muster {
 
-// How the elements that a worker draws become its replicas' batches.
+// How the elements that a worker draws are divided into its replicas' batches.
 enum class Division {
-  kNone,       // An element is one replica's batch; they are drawn in turn.
+  kNone,       // An element is one replica's batch; replicas draw in order.
   kOneStep,    // An element is the global batch of one step.
-  kManySteps,  // An element is divided among the steps that it lasts.
+  kManySteps,  // An element is divided among several steps.
 };
 
 struct SubBatchPlan {
   Division division = Division::kNone;
   RebatchRule rule = RebatchRule::kBalanced;
-  // kNone: one replica's, or 0 where nobody knows. Otherwise above 0.
+  // kNone: the batch size of one replica, or 0 if unknown. Otherwise above 0.
   int64_t batch_size = 0;
   InputPlacement placement;
-  // Of a replica's element.
+  // The types of a replica's element.
   std::vector<TensorType> element_types;
 };
 
-// Divides what `input` gives, on the thread that asks. With several replicas in
-// the group every type of the plan has a batch dimension.
+// Divides the elements of `input`, on the calling thread. If the group has
+// several replicas, every type of the plan has a batch dimension.
 std::unique_ptr<DistributedIterator> DivideAmongReplicas(
     std::unique_ptr<DatasetIterator> input, SubBatchPlan plan);
 

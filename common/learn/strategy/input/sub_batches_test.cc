@@ -69,18 +69,18 @@ TEST(DistributedIterator, SubBatchesShareTheMemoryOfTheirBatch) {
   EXPECT_EQ(first.buffer(), batches[1].element[1].buffer());
   EXPECT_EQ(first.raw_data() + first.size_bytes(),
             batches[1].element[1].raw_data());
-  // And give it back for the next one.
+  // Returned for the next one.
   const uint8_t* const memory = first.raw_data();
   ASSERT_THAT(iterator->Next(&batches), IsOkAndHolds(true));
   EXPECT_EQ(batches[0].element[1].raw_data(), memory);
-  // But not while somebody looks.
+  // But not while another owner holds it.
   const std::vector<ReplicaBatch> kept = batches;
   ASSERT_THAT(iterator->Next(&batches), IsOkAndHolds(true));
   EXPECT_EQ(NumberOf(batches[0].element[0], 0), 8);
   EXPECT_EQ(NumberOf(kept[0].element[0], 0), 4);
 }
 
-TEST(DistributedIterator, BatchesWithoutRowsAreNoSteps) {
+TEST(DistributedIterator, BatchesWithoutRowsAreNotSteps) {
   // Of three batches, the middle one is empty.
   const Dataset gap = Rows(12).Batch(4).MapElements(
       [](Element element) -> absl::StatusOr<Element> {
@@ -127,7 +127,7 @@ TEST(DistributedIterator, BatchesThatAFunctionMadeNeedASize) {
       StatusIs(kInvalid, AllOf(HasSubstr("is 4"), HasSubstr("Batch(3)"))));
 }
 
-TEST(DistributedIterator, NonsenseIsNamed) {
+TEST(DistributedIterator, InvalidDefinitionsAreReported) {
   const Dataset dataset = Rows(8).Batch(4);
   const auto error = [&](const InputPlacement& placement,
                          const InputOptions& options) {
@@ -148,7 +148,7 @@ TEST(DistributedIterator, NonsenseIsNamed) {
               StatusIs(kInvalid, HasSubstr("slow_input_warning")));
   EXPECT_THAT(DistributeDataset(Rows(3).Batch(0), {}),
               StatusIs(kInvalid, HasSubstr("batch_size is 0")));
-  // A scalar beside the rows.
+  // A scalar in addition to the rows.
   const Dataset mixed = dataset.MapElements(
       [](Element element) -> absl::StatusOr<Element> {
         return Element{element[0], Tensor::Scalar<float>(1)};
@@ -182,7 +182,7 @@ TEST(DistributedIterator, ComponentsOfABatchHaveAsManyRows) {
   }
 }
 
-TEST(DistributedIterator, ErrorsOfTheDatasetComeInTheirTurnAndStay) {
+TEST(DistributedIterator, ErrorsOfTheDatasetKeepTheirPositionAndRepeat) {
   for (const int prefetch : {0, 1, 3}) {
     ASSERT_OK_AND_ASSIGN(
         const auto dataset,

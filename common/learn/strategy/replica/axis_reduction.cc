@@ -64,7 +64,8 @@ Tensor SumAxis(const Tensor& value, int axis) {
   return sums;
 }
 
-// Distinct, the last first, so that taking one away moves no other.
+// Distinct and in descending order, so that removing one does not move the
+// others.
 absl::StatusOr<std::vector<int>> Resolve(absl::Span<const int64_t> axes,
                                          int rank) {
   std::vector<int> resolved;

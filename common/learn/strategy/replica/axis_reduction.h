@@ -7,27 +7,28 @@
 #include "absl/types/span.h"
 #include "common/core/tensor/tensor.h"
 
-// What reductions and gathers do to the tensor of one replica, on the host.
+// The part of reductions and gathers that concerns the tensor of one replica,
+// on the host.
 namespace muster {
 
-// `value` summed along `axes`, which may be negative and are not kept. Of float
-// or integer numbers, in order; 16-bit floats are summed in float32.
-//   kInvalidArgument  an axis is out of range or stands twice
-//   kUnimplemented    values of this dtype are not summed
+// Sums `value` along `axes`, which may be negative and are removed. For
+// floating and integer dtypes, in order; 16-bit floats are summed in float32.
+//   kInvalidArgument  an axis is out of range or repeated
+//   kUnimplemented    values of this dtype cannot be summed
 absl::StatusOr<Tensor> SumAlong(const Tensor& value,
                                 absl::Span<const int64_t> axes);
 
-// How many elements each of those sums has.
+// The number of elements in each of these sums.
 //   kInvalidArgument  as SumAlong()
 absl::StatusOr<int64_t> CountAlong(const Shape& shape,
                                    absl::Span<const int64_t> axes);
 
-// sums[i] / count, integers towards zero, in place. Without any elements the
-// mean of floats is NaN, that of integers 0.
+// Computes sums[i] / count in place; integers are rounded towards zero. For a
+// count of 0 the mean of floats is NaN and that of integers 0.
 void DivideByCount(Tensor* sums, int64_t count);
 
-// `parts` one after another along `axis`, which is not negative; their types
-// agree but for their extents there. There is at least one.
+// Concatenates `parts` along `axis`, which is not negative. Their types are
+// equal except for their extents along it. There is at least one part.
 Tensor ConcatenateAlong(absl::Span<const Tensor> parts, int axis);
 
 }  // namespace muster

@@ -17,10 +17,9 @@
 
 namespace muster {
 
-// How the replicas of one process make one value of several: the work of the
-// host, between steps. (Gradients of a step travel in its own collectives.)
-// Devices of one process reach the same memory, so what is reduced is there for
-// all of them.
+// Combines the values of the replicas of one process into one, on the host,
+// between steps. (Gradients of a step use its own collectives.) Devices of one
+// process share memory, so the result is available to all of them.
 //
 // Immutable and thread-safe.
 //
@@ -31,29 +30,28 @@ class CrossDeviceOps {
 
   virtual absl::string_view name() const = 0;
 
-  // The reduction of the values of `replica_count` replicas. One value for all
-  // of them is its own mean; zeros are their own sum.
-  //   kInvalidArgument  another number of values, or of several types; a sum of
-  //                     one value for several replicas, which could mean it
-  //                     once or once for each
+  // Reduces the values of `replica_count` replicas. A single value for all
+  // replicas is its own mean, and zeros are their own sum.
+  //   kInvalidArgument  another number of values, or values of several types; a
+  //                     sum of one value for several replicas, which is
+  //                     ambiguous: it could count once or once per replica
   //   kUnimplemented    values of this dtype have no reduction
   absl::StatusOr<Tensor> Reduce(ReduceOp op, const DistributedValue& value,
                                 int replica_count) const;
 
-  // As Reduce() of each, with fewer and larger pieces of work.
+  // As Reduce() for each, with fewer and larger operations.
   absl::StatusOr<std::vector<Tensor>> BatchReduce(
       ReduceOp op, absl::Span<const PerReplica> values,
       int replica_count) const;
 
-  // For each of `replica_count` replicas a tensor of its own.
+  // Returns a separate tensor for each of `replica_count` replicas.
   PerReplica Broadcast(const Tensor& value, int replica_count) const;
 
  protected:
-  // Into how many pieces BatchReduce() cuts what it has to do; 0: one for each
-  // tensor.
+  // The number of packs that BatchReduce() uses; 0: one per tensor.
   virtual int num_packs() const { return 0; }
 
-  // output[i] = op of inputs[...][i]; `output` is none of the inputs.
+  // output[i] = op of inputs[...][i]; `output` differs from all inputs.
   virtual void Combine(ReduceOp op, DType dtype, int64_t element_count,
                        absl::Span<const void* const> inputs,
                        void* output) const = 0;
@@ -65,23 +63,23 @@ class CrossDeviceOps {
                      std::vector<Tensor>* reduced) const;
 };
 
-// One device adds up the values in replica order.
+// One device sums the values in replica order.
 std::shared_ptr<const CrossDeviceOps> ReductionToOneDevice();
 
 struct PackOptions {
-  // Into how many equal pieces tensors are cut, put one behind the other by
-  // dtype; the last has what remains. 0: every tensor is a piece.
+  // The number of packs of equal size into which tensors are concatenated by
+  // dtype; the last one has the remainder. 0: every tensor is a pack.
   int num_packs = 1;
 };
 
-// Each half of the replicas first, then the two halves. With fewer than four
-// replicas that is ReductionToOneDevice().
+// Reduces each half of the replicas first, then the two results. With fewer
+// than four replicas, this is ReductionToOneDevice().
 //   kInvalidArgument  num_packs is negative
 absl::StatusOr<std::shared_ptr<const CrossDeviceOps>> HierarchicalCopyAllReduce(
     const PackOptions& options = {});
 
-// NCCL is for replicas that are GPUs. Among others, a warning says so, and this
-// is ReductionToOneDevice() with packs.
+// NCCL requires replicas on GPUs. Otherwise this logs a warning and is
+// ReductionToOneDevice() with packs.
 //   kInvalidArgument  num_packs is negative
 absl::StatusOr<std::shared_ptr<const CrossDeviceOps>> NcclAllReduce(
     const PackOptions& options = {});

@@ -66,7 +66,7 @@ TEST(CrossDeviceOpsTest, EveryKindReducesAlike) {
   }
 }
 
-TEST(CrossDeviceOpsTest, ABatchOfTensorsIsEachOfThem) {
+TEST(CrossDeviceOpsTest, BatchReduceEqualsReduceOfEach) {
   std::vector<PerReplica> batch;
   for (const int64_t size : {5, 0, 1, 8}) {
     std::vector<Tensor> floats;
@@ -109,7 +109,7 @@ TEST(CrossDeviceOpsTest, OneValueForAllIsItsOwnMeanAndHasNoSum) {
                        AllOf(HasSubstr("3 replicas"), HasSubstr("once"))));
 }
 
-TEST(CrossDeviceOpsTest, ValuesThatDoNotFitAreRefused) {
+TEST(CrossDeviceOpsTest, MismatchedValuesAreRejected) {
   for (const auto& ops : AllKinds()) {
     const PerReplica uneven({Floats({1}), Floats({1, 2})});
     EXPECT_THAT(ops->Reduce(ReduceOp::kSum, uneven, 2),

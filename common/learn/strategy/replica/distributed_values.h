@@ -11,13 +11,13 @@
 
 namespace muster {
 
-// A value of which each replica of this process has its own, in the order of
-// the replicas. Replicas of other processes have theirs there.
+// A value that differs for each replica of this process, in the order of the
+// replicas. Replicas of other processes have their values there.
 //
 // Equivalent to: tf.distribute.DistributedValues, PerReplica.
 class PerReplica {
  public:
-  PerReplica() = default;  // Of no replica.
+  PerReplica() = default;  // No replicas.
   explicit PerReplica(std::vector<Tensor> values)
       : values_(std::move(values)) {}
 
@@ -31,11 +31,11 @@ class PerReplica {
   std::vector<Tensor> values_;
 };
 
-// What a function of all replicas is given: one value for all of them, or each
-// its own.
+// An argument of a function on all replicas: one value for all of them, or one
+// for each.
 using DistributedValue = std::variant<Tensor, PerReplica>;
 
-// For whom a value is made.
+// The replica for which a value is computed.
 struct ValueContext {
   int replica_id_in_sync_group = 0;
   int num_replicas_in_sync = 1;

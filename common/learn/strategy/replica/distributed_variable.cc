@@ -75,7 +75,7 @@ absl::Status CheckScope(const Strategy& strategy, absl::string_view name) {
 proto::VariableSynchronization Encode(VariableSynchronization synchronization) {
   switch (synchronization) {
     case VariableSynchronization::kNone:
-      // One replica has nothing to synchronize; a store asks no more.
+      // One replica has nothing to synchronize, and a store needs no more.
       return proto::SYNCHRONIZATION_AUTO;
     case VariableSynchronization::kOnWrite:
       return proto::SYNCHRONIZATION_ON_WRITE;

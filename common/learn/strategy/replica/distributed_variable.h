@@ -18,30 +18,30 @@
 
 namespace muster {
 
-// When the copies of a variable that replicas hold become one.
+// When the replicas' copies of a variable are combined.
 //
 // Equivalent to: tf.VariableSynchronization.
 enum class VariableSynchronization {
   kAuto,  // kOnWrite.
-  kNone,  // Refused where there are copies.
-  // Every copy takes every update, so that they are always equal.
+  kNone,  // Rejected if there are copies.
+  // Every copy takes every update, so that all copies are equal.
   kOnWrite,
   // A replica updates its own copy; reading across replicas aggregates.
   kOnRead,
 };
 
-// How what replicas bring becomes one value.
+// How the values of the replicas are combined into one.
 //
 // Equivalent to: tf.VariableAggregation.
 enum class VariableAggregation {
-  kNone,  // Replicas bring nothing of their own.
+  kNone,  // Replicas contribute no values of their own.
   kSum,
   kMean,
   kOnlyFirstReplica,
 };
 
 struct VariableOptions {
-  // Unset: true, but for kOnRead.
+  // Unset: true, except for kOnRead.
   std::optional<bool> trainable = std::nullopt;
   VariableSynchronization synchronization = VariableSynchronization::kAuto;
   VariableAggregation aggregation = VariableAggregation::kNone;
@@ -49,12 +49,13 @@ struct VariableOptions {
   proto::Initializer initializer = {};  // Zeros.
 };
 
-// A variable of a strategy, for loops of one's own. In a step function it is a
-// replica's: Read() is this replica's copy, and updates of a kOnWrite variable
-// are exchanged as its aggregation says. Outside it is that of all replicas.
+// A variable of a strategy, for custom loops. In a step function it is the
+// replica's: Read() returns this replica's copy, and updates of a kOnWrite
+// variable are exchanged according to its aggregation. Outside, it is the
+// variable of all replicas.
 //
-// A value, cheap to copy; copies are the same variable. It must not outlive the
-// strategy.
+// A value, cheap to copy; copies refer to the same variable. It must not
+// outlive the strategy.
 //
 // Equivalent to: tf.Variable under a strategy's scope.
 class DistributedVariable {
@@ -67,8 +68,8 @@ class DistributedVariable {
   VariableSynchronization synchronization() const { return synchronization_; }
   VariableAggregation aggregation() const { return aggregation_; }
 
-  // In a step function. What cannot be is reported to the builder, or when the
-  // step is compiled: replicas that assign to a variable without aggregation.
+  // In a step function. Errors are reported to the builder, or when the step is
+  // compiled: replicas assign to a variable without aggregation.
   Value Read(GraphBuilder& builder) const;
   void Assign(Value value) const;
   void AssignAdd(Value value) const;
@@ -81,13 +82,14 @@ class DistributedVariable {
   // Outside of a step function.
   //   kInvalidArgument  the variable is kOnRead without aggregation
   absl::StatusOr<Tensor> Read() const;
-  // Every copy takes `value`; of a kOnRead variable that is summed, its share.
+  // Sets every copy to `value`; for a kOnRead variable that is summed, to its
+  // share.
   //   kInvalidArgument  it has another type
   absl::Status Assign(const Tensor& value) const;
-  // Every copy moves by `value`.
+  // Adds `value` to every copy.
   //   kInvalidArgument  it has another type; or the variable is kOnRead and
-  //                     summed, so that moving every copy would move it by
-  //                     several times as much
+  //                     summed, so that adding to every copy would add several
+  //                     times as much
   absl::Status AssignAdd(const Tensor& value) const;
   absl::Status AssignSub(const Tensor& value) const;
 
@@ -109,9 +111,9 @@ class DistributedVariable {
 // Creates a variable on every replica; `strategy` is borrowed.
 //   kInvalidArgument     kOnRead and trainable; kNone under a strategy with
 //                        several replicas; no such synchronization or
-//                        aggregation; or the variable itself makes no sense
-//   kFailedPrecondition  another strategy is in scope, or this is the code of
-//                        a replica
+//                        aggregation; or the variable itself is invalid
+//   kFailedPrecondition  another strategy is in scope, or this is the code of a
+//                        replica
 //   kAlreadyExists       the name exists with another type
 absl::StatusOr<DistributedVariable> CreateVariable(
     Strategy& strategy, absl::string_view name, const Shape& shape,

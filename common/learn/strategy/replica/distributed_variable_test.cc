@@ -73,7 +73,7 @@ TEST_F(DistributedVariableTest, TrainableUnlessSynchronizedOnReading) {
   EXPECT_FALSE(OnRead(Aggregation::kSum).trainable());
 }
 
-TEST_F(DistributedVariableTest, CombinationsThatMakeNoSenseAreRefused) {
+TEST_F(DistributedVariableTest, InvalidCombinationsAreRejected) {
   EXPECT_THAT(
       Create({.trainable = true, .synchronization = Synchronization::kOnRead}),
       StatusIs(absl::StatusCode::kInvalidArgument,

@@ -12,10 +12,10 @@
 
 namespace muster {
 
-// In a traced step: the replica that will run it, among those that run it in
-// sync. All of them run the same graph, so what differs between them is a
+// In a traced step: the replica that will run it, among the synchronous
+// replicas. All of them run the same graph, so what differs between them is a
 // Value. A step that is scheduled on a worker of parameter-server training is
-// its only replica: there, reductions give back what they take.
+// its only replica: reductions then return their arguments.
 //
 // Equivalent to: tf.distribute.ReplicaContext; MergeCall() is not needed.
 class ReplicaContext {
@@ -26,17 +26,17 @@ class ReplicaContext {
 
   GraphBuilder& builder() const { return *builder_; }
   int num_replicas_in_sync() const { return num_replicas_in_sync_; }
-  // An int32 scalar from 0 on.
+  // The replica's number, an int32 scalar that counts from 0.
   Value replica_id_in_sync_group() const;
 
-  // What the values of all replicas make together; see AllReduce() in
+  // Reduces the values of all replicas; see AllReduce() in
   // common/compute/ops/replica_ops.h.
   Value AllReduce(ReduceOp op, Value value) const;
   std::vector<Value> AllReduce(ReduceOp op,
                                absl::Span<const Value> values) const;
 
-  // The values of all replicas one after another along `axis`, where their
-  // extents may differ.
+  // Concatenates the values of all replicas along `axis`, where their extents
+  // may differ.
   Value AllGather(Value value, int64_t axis) const;
 
  private:
@@ -44,7 +44,7 @@ class ReplicaContext {
   const int num_replicas_in_sync_;
 };
 
-// While this lives, its thread traces the code of a replica.
+// While this exists, its thread traces the code of a replica.
 class ReplicaTracingScope {
  public:
   ReplicaTracingScope();
@@ -53,9 +53,9 @@ class ReplicaTracingScope {
   ReplicaTracingScope& operator=(const ReplicaTracingScope&) = delete;
 };
 
-// OK where `call` speaks to all replicas at once.
-//   kFailedPrecondition  this thread traces the code of one replica; says what
-//                        to use there, `instead`
+// Returns OK if `call`, which applies to all replicas at once, is allowed here.
+//   kFailedPrecondition  this thread traces the code of one replica; names the
+//                        function to use there, `instead`
 absl::Status CheckCrossReplica(absl::string_view call,
                                absl::string_view instead);
 

@@ -17,7 +17,7 @@
 namespace muster {
 namespace {
 
-// A type as numbers: dtype, rank, extents.
+// Encodes a type as numbers: dtype, rank, extents.
 constexpr int64_t kTypeWords = 2 + Shape::kRankMax;
 
 void WriteType(const TensorType& type, absl::Span<int64_t> words) {
@@ -51,7 +51,7 @@ absl::StatusOr<TensorType> MergedType(const PerReplica& values, int position) {
   return merged;
 }
 
-// Whether values of these types can stand one after another along `axis`.
+// True if values of these types can be concatenated along `axis`.
 absl::Status CheckGatherable(absl::Span<const TensorType> types, int axis) {
   if (types[0].dtype == DType::kString) {
     return absl::InvalidArgumentError("strings are not gathered");

@@ -22,7 +22,7 @@
 
 namespace muster {
 
-// What a strategy whose replicas train in sync lets loops of one's own do:
+// The interface of strategies with synchronous replicas for custom loops:
 //
 //   ASSIGN_OR_RETURN(auto data, strategy->DistributeDataset(dataset));
 //   ASSIGN_OR_RETURN(auto iterator, data.MakeIterator());
@@ -35,16 +35,15 @@ namespace muster {
 //                      strategy->Reduce(ReduceOp::kSum, losses[0]));
 //   }
 //
-// Where there are several workers, every one makes the same calls in the same
-// order, with arguments of the same types; what is reduced and gathered is that
-// of all, and comes out the same everywhere.
+// If there are several workers, every one makes the same calls in the same
+// order, with arguments of the same types. Values are reduced and gathered over
+// all workers, and results are equal on all of them.
 //
-// All of it speaks to all replicas at once; inside of a step function, which is
-// one replica's, these calls are kFailedPrecondition, and ReplicaContext has
-// what to use there.
+// All calls apply to all replicas at once. Inside of a step function, which is
+// one replica's, they return kFailedPrecondition; use ReplicaContext there.
 //
-// Equivalent to: the methods of tf.distribute.Strategy. Thread-safe, as far as
-// calls that communicate come in one order.
+// Equivalent to: the methods of tf.distribute.Strategy. Thread-safe, as long as
+// calls that communicate are made in the same order on all workers.
 class ReplicaOperations {
  public:
   struct Options {
@@ -62,10 +61,10 @@ class ReplicaOperations {
   ReplicaOperations& operator=(const ReplicaOperations&) = delete;
 
   // Runs `step` once on every replica, and returns its results, each by
-  // replica. A replica is given its own of what is PerReplica, and all are
-  // given the rest as it is.
-  //   kInvalidArgument  a PerReplica is not of the replicas of this process, or
-  //                     their dtypes or ranks differ
+  // replica. A replica gets its own part of PerReplica arguments, and all get
+  // the other arguments unchanged.
+  //   kInvalidArgument  a PerReplica does not belong to the replicas of this
+  //                     process, or its dtypes or ranks differ
   //   as ReplicaRunner::Run()
   absl::StatusOr<std::vector<PerReplica>> Run(
       const StepFunction& step, absl::Span<const DistributedValue> arguments);
@@ -73,36 +72,36 @@ class ReplicaOperations {
     return Run(step, absl::Span<const DistributedValue>());
   }
 
-  // The same on what a DistributedIterator gives, whose components are the
-  // first arguments. Rows draw random numbers by their place in the global
-  // batch; a replica without rows computes on none, and its updates count for
-  // nothing.
+  // The same with the output of a DistributedIterator, whose components are the
+  // first arguments. Random numbers depend on a row's position in the global
+  // batch. A replica without rows runs the step on none, and its updates do not
+  // count.
   absl::StatusOr<std::vector<PerReplica>> Run(
       const StepFunction& step, const std::vector<ReplicaBatch>& batch,
       absl::Span<const DistributedValue> more_arguments = {});
 
-  // One value of those of all replicas, which have one shape.
-  //   kInvalidArgument  they differ in type, or what CrossDeviceOps says
+  // Reduces the values of all replicas, which have one shape.
+  //   kInvalidArgument  their types differ, or as CrossDeviceOps
   absl::StatusOr<Tensor> Reduce(ReduceOp op, const DistributedValue& value);
 
-  // The same along `axes` of the values too, which are not kept: along the
+  // Also reduces along `axes` of the values, which are removed. Along the
   // batch, axis 0, replicas may have different numbers of rows, or none. kMean
   // is the mean of all elements, however they are divided.
-  //   kInvalidArgument  an axis is out of range or given twice, values differ
-  //                     elsewhere, or `op` is neither kSum nor kMean
+  //   kInvalidArgument  an axis is out of range or repeated, values differ in
+  //                     other extents, or `op` is neither kSum nor kMean
   absl::StatusOr<Tensor> Reduce(ReduceOp op, const DistributedValue& value,
                                 absl::Span<const int64_t> axes);
 
-  // The values one after another along `axis`, in replica order.
-  //   kInvalidArgument  values are scalars, or differ but for their extents
-  //                     along `axis`
+  // Concatenates the values along `axis`, in replica order.
+  //   kInvalidArgument  values are scalars, or differ in other respects than
+  //                     their extents along `axis`
   absl::StatusOr<Tensor> Gather(const DistributedValue& value, int64_t axis);
 
-  // Those of this process.
+  // The values of this process.
   std::vector<Tensor> LocalResults(const DistributedValue& value) const;
 
-  // One value for each replica of this process.
-  //   as `function`
+  // Creates one value for each replica of this process.
+  //   errors  as `function`
   absl::StatusOr<PerReplica> DistributeValuesFromFunction(
       const ValueFunction& function) const;
 
@@ -125,11 +124,12 @@ class ReplicaOperations {
   InputPlacement Placement() const;
   absl::Status AddArguments(absl::Span<const DistributedValue> arguments,
                             ReplicaRunner::Call* call) const;
-  // `values` of the replicas of this process; a value for all is that of each.
+  // The `values` of the replicas of this process; a common value is repeated.
   absl::StatusOr<PerReplica> ByReplica(const DistributedValue& value) const;
-  // In place, over the replicas of all workers.
+  // Reduces in place, over the replicas of all workers.
   absl::StatusOr<Tensor> AllReduce(ReduceOp op, const PerReplica& values);
-  // Types of the values of all replicas, or one error for all of them.
+  // Returns the types of the values of all replicas, or the same error on all
+  // of them.
   absl::StatusOr<std::vector<TensorType>> ExchangeTypes(
       const PerReplica& values);
   absl::StatusOr<std::vector<Tensor>> ValuesOfAll(

@@ -46,7 +46,7 @@ std::vector<float> Values(const Tensor& tensor) {
   return {flat.begin(), flat.end()};
 }
 
-// What `call` gives on every worker of a group, each on a thread of its own.
+// The results of `call` on all workers of a group, each on its own thread.
 template <typename Result>
 std::vector<absl::StatusOr<Result>> OnAll(
     const std::vector<std::unique_ptr<TestStrategy>>& workers,
@@ -81,7 +81,7 @@ TEST(ReplicaRunTest, EveryReplicaGetsItsOwnAndTheRestIsForAll) {
   EXPECT_EQ(strategy->LocalResults(Floats({1})).size(), 1u);
 }
 
-TEST(ReplicaRunTest, ReplicasKnowOfEachOther) {
+TEST(ReplicaRunTest, ReplicasKnowTheirNumberAndCount) {
   const auto strategy = MakeTestStrategy(2);
   int traced_for = 0;
   const auto step =
@@ -122,7 +122,7 @@ TEST(ReplicaRunTest, IsTracedOnceForEachCombinationOfTypes) {
   EXPECT_EQ(trace_count, 3);
 }
 
-TEST(ReplicaRunTest, MistakesAreTold) {
+TEST(ReplicaRunTest, ErrorsAreReported) {
   const auto strategy = MakeTestStrategy(2);
   const auto step = StepFunction::Of("my_step", [](Value x) { return x; });
   EXPECT_THAT(strategy->Run(step),
@@ -175,7 +175,7 @@ TEST(ReplicaRunTest, CallsForAllReplicasAreRefusedInTheCodeOfOne) {
   EXPECT_OK(strategy->Reduce(ReduceOp::kMean, Floats({1})));
 }
 
-TEST(ReplicaRunTest, GoesOnAfterAnErrorOfOneReplica) {
+TEST(ReplicaRunTest, ContinuesAfterAnErrorOfOneReplica) {
   const auto strategy = MakeTestStrategy(2);
   ASSERT_OK_AND_ASSIGN(
       const DistributedVariable table,
@@ -224,7 +224,7 @@ TEST(ReplicaReduceTest, TheMeanAlongTheBatchCountsEveryExampleOnce) {
       strategy->Reduce(ReduceOp::kMean, none, {0}).value().scalar<float>()));
 }
 
-TEST(ReplicaReduceTest, AxesThatMakeNoSenseAreRefused) {
+TEST(ReplicaReduceTest, InvalidAxesAreRejected) {
   const auto strategy = MakeTestStrategy(2);
   const PerReplica values({Floats({1, 2}), Floats({5, 6})});
   for (const std::vector<int64_t>& axes :
@@ -237,7 +237,7 @@ TEST(ReplicaReduceTest, AxesThatMakeNoSenseAreRefused) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not the max")));
 }
 
-TEST(ReplicaGatherTest, PutsReplicasOneAfterAnother) {
+TEST(ReplicaGatherTest, ConcatenatesReplicas) {
   const auto strategy = MakeTestStrategy(2);
   const PerReplica values({Tensor::FromValues<float>({2, 1}, {1, 3}),
                            Tensor::FromValues<float>({2, 2}, {7, 8, 9, 10})});
@@ -311,7 +311,7 @@ TEST(SeveralWorkersTest, ReductionsAndGathersAreOverAllOfThem) {
   }
 }
 
-// A loop of one's own: weights of y = sigmoid(x w + b), by gradients of the
+// A custom loop: weights of y = sigmoid(x w + b), by gradients of the
 // loss averaged over the global batch.
 class CustomLoop {
  public:
@@ -330,7 +330,7 @@ class CustomLoop {
       const Loss loss = BinaryCrossentropy(
           {.from_logits = true, .reduction = Reduction::kNone});
       GraphBuilder& builder = *x.builder();
-      // Rows that are left out at random hang on where they stand.
+      // Which rows are dropped at random depends on their position.
       const Value kept =
           Cast(DropoutMask(StepSeed(builder), x, 0.8), x.dtype());
       const Value logits =
@@ -344,7 +344,7 @@ class CustomLoop {
     });
   }
 
-  // Goes through the data once; the last batch is not full.
+  // One pass over the data; the last batch is not full.
   std::vector<float> Train(const Dataset& data, int64_t global_batch_size) {
     const StepFunction step = Step(global_batch_size);
     std::vector<float> losses;
@@ -405,7 +405,7 @@ TEST(CustomLoopTest, SeveralReplicasTrainAsOneDoes) {
     const std::vector<float> weights = loop.Weights();
     EXPECT_NEAR(weights[0], wanted[0], 1e-5);
     EXPECT_NEAR(weights[1], wanted[1], 1e-5);
-    // All copies are the same.
+    // All copies are equal.
     for (const char* name : {"w", "b"}) {
       for (int r = 1; r < replica_count; ++r) {
         EXPECT_TRUE(
@@ -416,7 +416,7 @@ TEST(CustomLoopTest, SeveralReplicasTrainAsOneDoes) {
   }
 }
 
-TEST(CustomLoopTest, AReplicaWithoutRowsCountsForNothing) {
+TEST(CustomLoopTest, AReplicaWithoutRowsDoesNotCount) {
   const auto strategy = MakeTestStrategy(2);
   EXPECT_OK(strategy->variables().SetOptimizer(Sgd({.learning_rate = 1})));
   ASSERT_OK_AND_ASSIGN(const DistributedVariable w,
@@ -426,7 +426,7 @@ TEST(CustomLoopTest, AReplicaWithoutRowsCountsForNothing) {
       strategy->DistributeDataset(
           Dataset::FromTensorSlices({Floats({1, 2, 3})}).Batch(2)));
   ASSERT_OK_AND_ASSIGN(const auto iterator, data.MakeIterator());
-  // A gradient of 1 from each replica, whatever its rows are.
+  // A gradient of 1 from each replica, independent of its rows.
   const auto step = StepFunction::Of("step", [&](Value x) {
     const Value loss = w.Read(*x.builder()) + Sum(x) * 0.0;
     ApplyGradient(w.handle(), VariableGradients(loss, {"w"})[0].dense);
@@ -440,7 +440,7 @@ TEST(CustomLoopTest, AReplicaWithoutRowsCountsForNothing) {
   }
 }
 
-TEST(CustomLoopTest, EachReplicaMayHaveAnInputOfItsOwn) {
+TEST(CustomLoopTest, EachReplicaMayHaveItsOwnInput) {
   const auto strategy = MakeTestStrategy(2);
   ASSERT_OK_AND_ASSIGN(
       const DistributedDataset data,

@@ -48,7 +48,8 @@ absl::StatusOr<std::vector<PerReplica>> ReplicaRunner::Run(
 }
 
 absl::Status ReplicaRunner::Prepare() {
-  // An error may have met some replicas before an update and some after it.
+  // The error may have occurred on some replicas before an update and on others
+  // after it.
   ASSIGN_OR_RETURN(const bool is_renewed, group_->Renew());
   if (is_renewed && mirrored_ != nullptr) mirrored_->Distrust();
   ReplicaGroup::Communicators communicators = group_->communicators();

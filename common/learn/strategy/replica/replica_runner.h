@@ -23,9 +23,9 @@
 
 namespace muster {
 
-// Runs step functions on the replicas of this process, in sync with those of
-// other processes, each time on what it is given: loops of one's own. A
-// function is traced once for each combination of argument types.
+// Runs step functions on the replicas of this process, synchronously with those
+// of other processes, on given arguments: for custom loops. A function is
+// traced once for each combination of argument types.
 //
 // Thread-safe; calls run one after another.
 class ReplicaRunner {
@@ -34,27 +34,28 @@ class ReplicaRunner {
     int intra_op_thread_count = 1;
     CommunicationOptions communication;
     bool overlaps_communication = false;
-    // Functions of one combination of types that are kept; the one unused for
-    // longest makes room. The same on all workers.
+    // The number of compiled functions that are kept; the least recently used
+    // one is evicted. The same on all workers.
     int function_count_max = 64;
   };
 
-  // What the replicas of this process are called with.
+  // The arguments for the replicas of this process.
   struct Call {
-    std::vector<TensorType> types;         // That the function is traced for.
+    // The types for which the function is traced.
+    std::vector<TensorType> types;
     std::vector<Element> arguments;        // By replica.
     std::vector<bool> has_data;            // By replica.
     std::vector<int64_t> example_offsets;  // By replica.
   };
 
-  // All are borrowed. `single` is the variables of the only replica where
+  // All are borrowed. `single` holds the variables of the only replica if
   // `mirrored` is null.
   ReplicaRunner(ReplicaGroup* group, MirroredVariableStore* mirrored,
                 LocalVariableStore* single, const Options& options);
 
-  // The results of the function, each by replica.
+  // Returns the results of the function, each by replica.
   //   as StepFunction::TraceFor(), Executable and ReplicaStep; after an error
-  //   the replicas begin anew, with the variables of replica 0
+  //   the replicas are reset to the variables of replica 0
   absl::StatusOr<std::vector<PerReplica>> Run(const StepFunction& step,
                                               const Call& call)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -62,11 +63,11 @@ class ReplicaRunner {
  private:
   struct Replica {
     std::unique_ptr<ReplicaStep> step;
-    std::unique_ptr<Executable> executable;  // Before what its session feeds.
+    std::unique_ptr<Executable> executable;  // Declared before its session.
     std::vector<Tensor> results;
   };
   struct Compiled {
-    StepFunction function;  // Keeps the id from being given to another.
+    StepFunction function;  // Keeps the id from being reused.
     std::vector<TensorType> types;
     std::vector<Replica> replicas;
   };
@@ -87,9 +88,10 @@ class ReplicaRunner {
   const Options options_;
 
   absl::Mutex mutex_;
-  // Those that compiled_ uses, kept even if the group gets new ones.
+  // The communicators that compiled_ uses, kept even if the group is recreated.
   ReplicaGroup::Communicators communicators_ ABSL_GUARDED_BY(mutex_);
-  std::list<Compiled> compiled_ ABSL_GUARDED_BY(mutex_);  // Last used first.
+  // Most recently used first.
+  std::list<Compiled> compiled_ ABSL_GUARDED_BY(mutex_);
   uint64_t run_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

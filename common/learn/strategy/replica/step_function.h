@@ -20,7 +20,7 @@
 namespace muster {
 
 // The code of one replica for one step, to be traced: each replica then runs
-// the graph on arguments of its own.
+// the graph on its own arguments.
 //
 //   const auto step = StepFunction::Of("step", [&](Value x, Value y) {
 //     const Value loss = ...;
@@ -28,7 +28,7 @@ namespace muster {
 //     return loss;
 //   });
 //
-// A value, cheap to copy; copies are the same function. Thread-safe.
+// A value, cheap to copy; copies refer to the same function. Thread-safe.
 //
 // Equivalent to: tf.function.
 class StepFunction {
@@ -40,8 +40,8 @@ class StepFunction {
   StepFunction() = default;  // No function.
   StepFunction(absl::string_view name, int parameter_count, Trace trace);
 
-  // `callable` takes Values, one for each argument, and before them, if it
-  // likes, a const ReplicaContext&. It returns a Value, a vector of Values, or
+  // `callable` takes Values, one for each argument, and optionally a const
+  // ReplicaContext& before them. It returns a Value, a vector of Values, or
   // nothing.
   template <typename Callable>
   static StepFunction Of(absl::string_view name, Callable callable);
@@ -49,11 +49,11 @@ class StepFunction {
   bool valid() const { return state_ != nullptr; }
   const std::string& name() const { return state_->name; }
   int parameter_count() const { return state_->parameter_count; }
-  // The same for copies, and for no other function that lives.
+  // Equal for copies, and unique among existing functions.
   const void* id() const { return state_.get(); }
 
-  // Calls the C++ code anew.
-  //   kInvalidArgument  no function, another number of arguments, or a mistake
+  // Calls the C++ code again.
+  //   kInvalidArgument  no function, another number of arguments, or an error
   //                     in the traced code
   absl::StatusOr<Graph> TraceFor(absl::Span<const TensorType> arguments,
                                  int num_replicas_in_sync) const;

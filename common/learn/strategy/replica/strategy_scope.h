@@ -8,14 +8,14 @@
 
 namespace muster {
 
-// While one of these lives, variables and models that its thread makes belong
-// to the strategy:
+// While one of these exists, variables and models that its thread creates
+// belong to the strategy:
 //
 //   ASSIGN_OR_RETURN(const StrategyScope scope,
-//   StrategyScope::Enter(*strategy));
+//                    StrategyScope::Enter(*strategy));
 //
-// Entering the same strategy again is fine. Scopes end in the opposite order in
-// which they began, on the same thread.
+// The same strategy may be entered again. Scopes end in the reverse order, on
+// the same thread.
 //
 // Equivalent to: tf.distribute.Strategy.scope().
 class [[nodiscard]] StrategyScope {
@@ -37,7 +37,7 @@ class [[nodiscard]] StrategyScope {
   bool is_entered_ = true;
 };
 
-// The strategy in whose scope this thread is; null when in none.
+// The strategy in whose scope this thread is; null if there is none.
 Strategy* StrategyInScope();
 
 }  // namespace muster

@@ -39,7 +39,7 @@ class StrategyScopeTest : public ::testing::Test {
       DefaultStrategy::Create().value();
 };
 
-TEST_F(StrategyScopeTest, LastsAsLongAsItLives) {
+TEST_F(StrategyScopeTest, EndsWithItsLifetime) {
   EXPECT_EQ(StrategyInScope(), nullptr);
   {
     ASSERT_OK_AND_ASSIGN(const StrategyScope scope,
@@ -76,7 +76,7 @@ TEST_F(StrategyScopeTest, AnotherOneInsideIsRefusedAndBothAreNamed) {
   EXPECT_EQ(StrategyInScope(), &mirrored_);
 }
 
-TEST_F(StrategyScopeTest, IsOneThreadsOwn) {
+TEST_F(StrategyScopeTest, BelongsToOneThread) {
   ASSERT_OK_AND_ASSIGN(const StrategyScope scope,
                        StrategyScope::Enter(mirrored_));
   std::thread([&] {

@@ -19,7 +19,7 @@ namespace muster {
 
 inline constexpr absl::Duration kTestTimeout = absl::Seconds(60);
 
-// Replicas of one worker and nothing but loops of one's own.
+// Replicas of one worker, for tests of custom loops.
 class TestStrategy final : public Strategy, public ReplicaOperations {
  public:
   explicit TestStrategy(std::unique_ptr<ReplicaGroup> group,
@@ -44,7 +44,7 @@ class TestStrategy final : public Strategy, public ReplicaOperations {
 std::unique_ptr<TestStrategy> MakeTestStrategy(
     int replica_count, ReplicaOperations::Options options = {});
 
-// Workers that are threads of the test, with as many replicas each.
+// Workers that are threads of the test, with equally many replicas each.
 std::vector<std::unique_ptr<TestStrategy>> MakeTestWorkers(
     int worker_count, int replicas_per_worker);
 

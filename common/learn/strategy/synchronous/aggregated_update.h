@@ -16,37 +16,38 @@
 
 namespace muster {
 
-// An update of a variable whose copies are always equal, made by all replicas
-// at once and not by gradients: what they bring becomes one value, by the
+// An update, other than by gradients, of a variable whose copies are always
+// equal. All replicas make it at once, and their values are combined by the
 // variable's aggregation. Not thread-safe.
 //
 // Equivalent to: assignments to tf.distribute's MirroredVariable in a replica
 // context.
 class AggregatedUpdate {
  public:
-  //   kInvalidArgument  the variable says no aggregation, or one that this kind
-  //                     of update or the dtype cannot have; names the variable
+  //   kInvalidArgument  the variable has no aggregation, or one that this kind
+  //                     of update or the dtype does not support; names the
+  //                     variable
   static absl::Status Check(const proto::VariableSpec& spec,
                             const TensorType& type, UpdateKind kind);
 
-  // Whether the replicas' values can become one by adding them up, and dividing
-  // by their number where the aggregation is MEAN.
+  // True if the replicas' values can be combined by summing them, and dividing
+  // by their number if the aggregation is MEAN.
   static bool IsSum(const proto::VariableSpec& spec, UpdateKind kind);
 
   // `communicator` is borrowed.
-  //   as Check()
+  //   errors  as Check()
   static absl::StatusOr<std::unique_ptr<AggregatedUpdate>> Create(
       const proto::VariableSpec& spec, const TensorType& type, UpdateKind kind,
       Communicator* communicator, absl::Duration timeout);
 
-  // Exchanges what the replicas bring. Returns whether there is anything to
-  // apply: not so when nobody who counts had data. A collective.
+  // Exchanges the replicas' values. Returns false if there is nothing to apply,
+  // because no replica that counts had data. A collective.
   //   kInvalidArgument  value or indices do not fit the variable
   //   as Communicator
   absl::StatusOr<bool> Aggregate(const Tensor& value, const Tensor& indices,
                                  bool has_data);
 
-  // What every copy is updated with; good until the next call.
+  // The value to apply to every copy; valid until the next call.
   const Tensor& value() const {
     return rows_.has_value() ? rows_->values() : value_;
   }
@@ -68,9 +69,9 @@ class AggregatedUpdate {
   const proto::VariableAggregation aggregation_;
   Communicator* const communicator_;
   const absl::Duration timeout_;
-  // The value, and behind it how many replicas had data.
+  // The value, followed by the number of replicas with data.
   Tensor exchanged_;
-  Tensor value_;  // Without what is behind it.
+  Tensor value_;  // Without the number that follows it.
   std::optional<RowGather> rows_;
   const Tensor no_indices_;
 };

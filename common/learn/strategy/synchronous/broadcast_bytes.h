@@ -10,15 +10,15 @@
 
 namespace muster {
 
-// What worker 0 found out, made known to all workers: a collective, except
-// where there is one worker. `call` names it and bounds the wait.
+// Broadcasts bytes or a status from worker 0 to all workers: a collective,
+// except with one worker. `call` names it and bounds the wait.
 
-// `bytes` of worker 0, at most 1 GiB; those of others are ignored.
+// Returns `bytes` of worker 0, at most 1 GiB; those of others are ignored.
 absl::StatusOr<std::string> BroadcastBytes(ReplicaGroup* group,
                                            const CollectiveCall& call,
                                            std::string bytes);
 
-// The status of worker 0: its code and its message.
+// Returns the status of worker 0: its code and its message.
 absl::Status BroadcastStatus(ReplicaGroup* group, const CollectiveCall& call,
                              const absl::Status& status);
 

@@ -29,7 +29,7 @@ void CollectiveThread::Submit(int item) {
 
 absl::Status CollectiveThread::Drain() {
   absl::MutexLock lock(&mutex_);
-  // Every collective has a deadline of its own, and there are few of them.
+  // Every collective has its own deadline, and there are few of them.
   mutex_.Await(absl::Condition(this, &CollectiveThread::IsDrained));
   done_count_ = submitted_count_ = 0;
   return status_;

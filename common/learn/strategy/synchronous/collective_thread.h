@@ -11,18 +11,19 @@
 
 namespace muster {
 
-// A thread that does one replica's collectives, one after another in the order
-// of Submit(), while the replica goes on computing. After an error what was
-// submitted is dropped, and so is all that comes later.
+// A thread that runs one replica's collectives in the order of Submit(), while
+// the replica continues to compute. After an error, everything submitted before
+// and later is dropped.
 //
-// Submit() and Drain() belong to one thread; each call of `work` ends by
+// Submit() and Drain() are called by one thread. Each call of `work` ends by
 // itself, as collectives do.
 class CollectiveThread {
  public:
-  // `item_count_max` numbers may be submitted between one Drain() and the next.
+  // At most `item_count_max` items may be submitted between two calls of
+  // Drain().
   CollectiveThread(std::function<absl::Status(int)> work, int item_count_max);
 
-  // Finishes the call under way, drops the rest, and joins.
+  // Finishes the current call, drops the rest, and joins.
   ~CollectiveThread();
 
   CollectiveThread(const CollectiveThread&) = delete;
@@ -30,8 +31,8 @@ class CollectiveThread {
 
   void Submit(int item) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits until all that was submitted is done, and returns the first error
-  // ever.
+  // Blocks until everything submitted is done. Returns the first error since
+  // the start.
   absl::Status Drain() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -45,7 +46,7 @@ class CollectiveThread {
 
   const std::function<absl::Status(int)> work_;
   absl::Mutex mutex_;
-  // The first submitted_count_ are valid; the first done_count_ are done.
+  // The first submitted_count_ items are valid; the first done_count_ are done.
   std::vector<int> items_ ABSL_GUARDED_BY(mutex_);
   size_t submitted_count_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t done_count_ ABSL_GUARDED_BY(mutex_) = 0;

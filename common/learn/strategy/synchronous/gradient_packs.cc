@@ -14,8 +14,8 @@ int64_t AlignUp(int64_t element_count, DType dtype) {
   return (element_count + step - 1) / step * step;
 }
 
-// Numbers packs by the order in which they are full, so that every replica
-// sends them in that order.
+// Numbers packs in the order of completion, so that every replica sends them in
+// the same order.
 void SortByLastGradient(PackPlan* plan) {
   std::vector<int> order(plan->packs.size());
   std::iota(order.begin(), order.end(), 0);

@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// How tensors are put one behind the other, so that many travel as one. Pure
-// arithmetic, and the same on every replica.
+// Plans how tensors are concatenated so that many are sent as one. Pure
+// arithmetic, with equal results on every replica.
 
 struct PackItem {
   DType dtype = DType::kInvalid;
@@ -19,30 +19,31 @@ struct PackItem {
 };
 
 struct PackPlan {
-  // Where an item lies. Items begin at multiples of Buffer::kAlignmentBytes
-  // from the beginning of their pack; what lies between them is always zero.
+  // The position of an item. Items begin at multiples of
+  // Buffer::kAlignmentBytes from the beginning of their pack; the gaps are
+  // always zero.
   struct Place {
     int pack = 0;
     int64_t begin = 0;  // Elements from the beginning of the pack.
   };
   struct Pack {
     DType dtype = DType::kInvalid;
-    int64_t element_count = 0;  // With what lies between items.
-    // The gradient with which the pack is full; the number of gradients where
-    // the pack is full only at the end of the step.
+    int64_t element_count = 0;  // Including gaps.
+    // The gradient that completes the pack; the number of gradients if the pack
+    // is complete only at the end of the step.
     int last_gradient = 0;
 
     size_t size_bytes() const { return element_count * SizeOf(dtype); }
   };
 
   std::vector<Place> places;  // Of the gradients, then of the trailer.
-  std::vector<Pack> packs;    // In the order in which they are full.
+  std::vector<Pack> packs;    // In the order of completion.
 };
 
-// Packs `gradients` in the order in which they come. A pack has one dtype; the
-// next one of that dtype is begun when it has come to more than
-// `bytes_per_pack` (0: never). The `trailer`, what is known only at the end of
-// the step, joins the last pack of its dtype.
+// Packs `gradients` in the order in which they are computed. A pack has one
+// dtype; the next one of that dtype begins when it exceeds `bytes_per_pack` (0:
+// never). The `trailer`, which is known only at the end of the step, is part of
+// the last pack of its dtype.
 //
 // Equivalent to: group_by_size() of tf.distribute's collective all-reduce,
 // which however mixes dtypes.

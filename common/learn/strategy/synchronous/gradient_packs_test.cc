@@ -36,8 +36,8 @@ TEST(GradientPacksTest, WithoutALimitADtypeIsOnePack) {
   EXPECT_EQ(plan.packs[0].last_gradient, 3);
 }
 
-TEST(GradientPacksTest, ANewPackIsBegunWhenTheLastHasComeToMoreThanTheLimit) {
-  // Exactly the limit is not more than it.
+TEST(GradientPacksTest, ANewPackBeginsWhenTheLastExceedsTheLimit) {
+  // A pack of exactly the limit does not exceed it.
   const PackPlan plan = PlanPacks(
       {{Floats(16), Floats(16), Floats(16), Floats(64), Floats(16)}}, {}, 128);
   EXPECT_THAT(PacksOf(plan), ElementsAre(0, 0, 0, 1, 2));
@@ -46,10 +46,11 @@ TEST(GradientPacksTest, ANewPackIsBegunWhenTheLastHasComeToMoreThanTheLimit) {
   EXPECT_EQ(plan.packs[2].last_gradient, 4);
 }
 
-TEST(GradientPacksTest, DtypesAreNotMixedAndPacksCountInTheOrderOfBeingFull) {
+TEST(GradientPacksTest, DtypesAreNotMixedAndPacksAreOrderedByCompletion) {
   const PackPlan plan = PlanPacks(
       {{Floats(16), Doubles(8), Floats(1), Doubles(8), Floats(1)}}, {}, 60);
-  // The second pack of doubles is begun after that of floats and full before.
+  // The second pack of doubles begins after that of floats and is complete
+  // before.
   EXPECT_THAT(PacksOf(plan), ElementsAre(0, 1, 3, 2, 3));
   EXPECT_EQ(plan.packs[1].dtype, DType::kFloat64);
   EXPECT_EQ(plan.packs[2].dtype, DType::kFloat64);
@@ -67,14 +68,14 @@ TEST(GradientPacksTest, TheTrailerJoinsTheLastPackOfItsDtype) {
   EXPECT_EQ(plan.packs[3].last_gradient, 3);
 }
 
-TEST(GradientPacksTest, NothingIsPackedIntoNothing) {
+TEST(GradientPacksTest, NoGradientsMeanNoPacks) {
   EXPECT_TRUE(PlanPacks({}, {}, 0).packs.empty());
   const PackPlan trailer_only = PlanPacks({}, {{Floats(4)}}, 1);
   ASSERT_EQ(trailer_only.packs.size(), 1u);
   EXPECT_EQ(trailer_only.packs[0].last_gradient, 0);
 }
 
-TEST(GradientPacksTest, ItemsLieApartAlignedInOneOrderWhateverTheyAre) {
+TEST(GradientPacksTest, ItemsAreAlignedAndOrdered) {
   for (uint64_t round = 0; round < 200; ++round) {
     std::vector<PackItem> gradients;
     for (uint64_t i = 0; i < FoldIn(round, 1) % 12; ++i) {

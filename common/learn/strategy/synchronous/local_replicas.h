@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// A group that is all in this process, and can be made anew after an error.
+// A group within this process, which can be recreated after an error.
 //   kInvalidArgument  as CreateLocalGroup()
 absl::StatusOr<std::unique_ptr<ReplicaGroup>> MakeLocalReplicas(
     int replica_count);

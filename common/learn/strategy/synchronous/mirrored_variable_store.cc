@@ -28,7 +28,7 @@ absl::Status CheckSynchronization(const proto::VariableSpec& spec) {
   if (spec.synchronization() == proto::SYNCHRONIZATION_NONE) {
     return absl::InvalidArgumentError(absl::StrCat(
         "variable \"", spec.name(),
-        "\": synchronization NONE makes no sense where replicas hold copies; "
+        "\": synchronization NONE is invalid where replicas hold copies; "
         "use ON_WRITE or ON_READ"));
   }
   if (IsSynchronizedOnRead(spec) && spec.trainable()) {
@@ -42,7 +42,7 @@ absl::Status CheckSynchronization(const proto::VariableSpec& spec) {
 
 }  // namespace
 
-// Does to every copy what it is asked to do.
+// Applies an operation to every copy.
 class MirroredVariableStore::Session final : public VariableSession {
  public:
   explicit Session(std::vector<std::unique_ptr<VariableSession>> sessions)
@@ -253,7 +253,7 @@ absl::Status MirroredVariableStore::Synchronize() {
   ASSIGN_OR_RETURN(const bool is_dirty, IsDirtyAnywhere());
   const bool has_one_copy = copies_.size() == 1 && group_->worker_count() == 1;
   if (!is_dirty || has_one_copy) return absl::OkStatus();
-  // Copies that are synchronized on reading may well differ.
+  // Copies that are synchronized on reading may differ.
   return Broadcast(/*includes_on_read=*/false);
 }
 

@@ -23,35 +23,35 @@
 
 namespace muster {
 
-// The variables of replicas that train in sync, seen from outside a step: each
-// replica of this process has a copy, and what is done here is done to all of
-// them. Or, where replicas share their variables, there is one copy.
+// The variables of synchronous replicas, accessed from outside a step: each
+// replica of this process has a copy, and operations apply to all copies. If
+// replicas share their variables, there is one copy.
 //
-// Copies of a variable that is synchronized on writing (all, unless they say
-// otherwise) are equal. One that is synchronized on reading is as many
-// variables as there are replicas: Read() aggregates over all of them, on all
-// workers, and is then a collective; Assign() gives each replica the value, or,
-// where copies are summed, its share of it.
+// Copies of a variable that is synchronized on writing (the default) are equal.
+// A variable that is synchronized on reading is a separate variable on each
+// replica: Read() aggregates over all of them, on all workers, and is then a
+// collective; Assign() sets each replica to the value, or, if copies are
+// summed, to its share.
 //
-// Workers call Create() and Assign() in the same order. They need not bring the
-// same values: Synchronize() gives everybody those of rank 0.
+// Workers call Create() and Assign() in the same order. Their values may
+// differ: Synchronize() replaces them with those of rank 0.
 //
 // Equivalent to: tf.distribute's MirroredVariable and SyncOnReadVariable.
 //
-// Thread-safe, as far as collectives on several workers come in one order.
+// Thread-safe, as long as collectives on several workers have the same order.
 class MirroredVariableStore final : public VariableStore {
  public:
   // `group` is borrowed.
   MirroredVariableStore(ReplicaGroup* group, bool shares_variables,
                         absl::Duration timeout);
 
-  // Besides what VariableStore says:
+  // In addition to VariableStore's errors:
   //   kInvalidArgument  the variable is trainable and synchronized on reading,
-  //                     or is not to be synchronized at all
+  //                     or has no synchronization
   absl::Status Create(const proto::VariableSpec& spec) override;
   std::vector<proto::VariableSpec> List() const override;
-  // Besides what VariableStore says:
-  //   kInvalidArgument  synchronized on reading, and says no aggregation
+  // In addition to VariableStore's errors:
+  //   kInvalidArgument  synchronized on reading, without aggregation
   absl::StatusOr<Tensor> Read(absl::string_view name) override;
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
   absl::Status SetOptimizer(const proto::Optimizer& optimizer) override;
@@ -59,14 +59,13 @@ class MirroredVariableStore final : public VariableStore {
 
   // Worker 0 writes, one shard.
   absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
-  // Aggregates what is synchronized on reading, as Read() does.
+  // Aggregates variables that are synchronized on reading, as Read() does.
   absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
-  // Worker 0 reads, and all others get what it has read: only there must the
-  // checkpoint be. A collective where there are several workers; all return
-  // the same.
+  // Worker 0 reads and broadcasts to all others, so only worker 0 needs the
+  // checkpoint. A collective if there are several workers; all return the same.
   absl::Status Restore(absl::string_view prefix, bool values_only) override;
 
-  // Reads the first copy and updates all copies of this process alike.
+  // Reads the first copy and updates all copies of this process equally.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override;
 
@@ -76,13 +75,12 @@ class MirroredVariableStore final : public VariableStore {
   }
   bool shares_variables() const { return shares_variables_; }
 
-  // Before steps: makes all copies on all workers equal to those of rank 0,
-  // with what the optimizer keeps beside them, if on any worker something was
-  // created or assigned since the last time. A collective where there are
-  // several workers.
+  // Call it before steps. Sets all copies on all workers, and their optimizer
+  // slots, to those of rank 0 if a variable was created or assigned on any
+  // worker since the last call. A collective if there are several workers.
   absl::Status Synchronize();
 
-  // Synchronize() has to do it whatever happened.
+  // Forces the next Synchronize().
   void Distrust() { is_dirty_ = true; }
 
  private:

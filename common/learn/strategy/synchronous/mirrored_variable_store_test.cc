@@ -65,7 +65,7 @@ class MirroredVariableStoreTest : public ::testing::Test {
                                kTimeout};
 };
 
-TEST_F(MirroredVariableStoreTest, WhatIsDoneIsDoneToAllCopies) {
+TEST_F(MirroredVariableStoreTest, OperationsApplyToAllCopies) {
   ASSERT_OK(store_.Create(Spec("v", 3)));
   EXPECT_THAT(Flat(store_.copy(1).Read("v").value()), ElementsAre(3, 3));
   ASSERT_OK(store_.Assign("v", Pair(1, 2)));
@@ -100,7 +100,7 @@ TEST_F(MirroredVariableStoreTest, CopiesThatAreReadTogetherAreAggregated) {
   }
 }
 
-TEST_F(MirroredVariableStoreTest, WhatIsSummedIsAssignedInShares) {
+TEST_F(MirroredVariableStoreTest, SummedVariablesAreAssignedInShares) {
   ASSERT_OK(store_.Create(OnRead("sum", proto::AGGREGATION_SUM)));
   ASSERT_OK(store_.Create(OnRead("mean", proto::AGGREGATION_MEAN)));
   ASSERT_OK(store_.Assign("sum", Pair(6, 8)));
@@ -110,7 +110,7 @@ TEST_F(MirroredVariableStoreTest, WhatIsSummedIsAssignedInShares) {
   EXPECT_THAT(Flat(store_.Read("mean").value()), ElementsAre(6, 8));
 }
 
-TEST_F(MirroredVariableStoreTest, RefusesWhatCannotBeKeptEqual) {
+TEST_F(MirroredVariableStoreTest, RejectsUpdatesThatWouldDiverge) {
   proto::VariableSpec spec = OnRead("v", proto::AGGREGATION_NONE);
   ASSERT_OK(store_.Create(spec));
   EXPECT_THAT(store_.Read("v"), StatusIs(absl::StatusCode::kInvalidArgument,
@@ -182,7 +182,7 @@ TEST(WorkersVariableStoreTest, AllGetTheVariablesOfRankZero) {
     EXPECT_EQ(slots[1].name, "velocity");
     EXPECT_THAT(Flat(slots[1].value), ElementsAre(0.25f, 0.25f));
 
-    // What only one has changed everybody hears of.
+    // A change on one worker reaches all.
     if (worker == 0) {
       ASSERT_OK(store.Assign("v", Pair(8, 9)));
     }
@@ -216,7 +216,7 @@ TEST(WorkersVariableStoreTest, OnlyTheFirstNeedsTheCheckpoint) {
     ASSERT_OK_AND_ASSIGN(LocalVariable* const v, store.copy(0).Find("v"));
     ASSERT_EQ(v->ReadSlots().size(), 1u);
     EXPECT_THAT(Flat(v->ReadSlots()[0].value), ElementsAre(2, 3));
-    // What the first one cannot read fails on all.
+    // A read error on the first worker is returned on all.
     EXPECT_THAT(store.Restore(worker == 0 ? nowhere : prefix, false),
                 StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));
   });

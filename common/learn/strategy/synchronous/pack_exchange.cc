@@ -28,7 +28,7 @@ void AddTo(const T* from, int64_t count, T* sum) {
     if constexpr (std::is_same_v<T, bool>) {
       sum[i] = sum[i] || from[i];
     } else if constexpr (std::is_integral_v<T>) {
-      // Integers wrap around; signed ones may only do so unsigned.
+      // Integers wrap around, which is only defined for unsigned ones.
       using Bits = std::make_unsigned_t<T>;
       sum[i] = static_cast<T>(static_cast<Bits>(static_cast<Bits>(sum[i]) +
                                                 static_cast<Bits>(from[i])));
@@ -40,7 +40,7 @@ void AddTo(const T* from, int64_t count, T* sum) {
   }
 }
 
-// "dense/kernel and 3 more", or what a pack without gradients holds.
+// "dense/kernel and 3 more", or the content of a pack without gradients.
 std::string NameOf(const PackPlan& plan, int pack,
                    const std::vector<std::string>& names) {
   std::string name;

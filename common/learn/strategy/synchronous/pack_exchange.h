@@ -15,23 +15,23 @@
 
 namespace muster {
 
-// Which pieces of the global batch are whose, where gradients are combined in
-// an order that does not depend on the number of replicas.
+// The assignment of parts of the global batch to replicas, for combining
+// gradients in an order that does not depend on the number of replicas.
 struct Leaves {
-  // Pieces of the global batch; 0: one for each replica, combined as the
-  // communicator likes.
+  // The number of parts of the global batch; 0: one per replica, combined in
+  // the communicator's order.
   int count = 0;
-  // How many each rank has; they are numbered rank by rank. Empty when there is
-  // no count.
+  // The number of parts of each rank, numbered rank by rank. Empty if `count`
+  // is 0.
   std::vector<int> count_of_rank = {};
 };
 
-// One replica's packs: what it has computed goes in, what all have computed
-// together comes out. Every replica makes the same calls.
+// One replica's packs: holds what it has computed, and then the sums over all
+// replicas. Every replica makes the same calls.
 //
-// Fixed leaves: every piece of the global batch has memory of its own on every
-// replica, all pieces are gathered everywhere, and each replica adds them up
-// from the first to the last. That moves `count` times as much, and gives the
+// With fixed leaves, every part of the global batch has its own memory on every
+// replica, all parts are gathered everywhere, and each replica sums them from
+// the first to the last. That transfers `count` times as much, and yields the
 // same bits for any number of replicas.
 //
 // Errors are those of the communicator. Not thread-safe.
@@ -40,8 +40,8 @@ class PackExchange {
   struct Options {
     Communicator* communicator = nullptr;  // Borrowed.
     absl::Duration timeout = absl::Seconds(300);
-    // Sends packs on a thread of its own as soon as they are full; else at the
-    // end of the step.
+    // Sends packs on a separate thread as soon as they are complete; otherwise
+    // at the end of the step.
     bool overlaps = false;
     Leaves leaves = {};
   };
@@ -50,29 +50,30 @@ class PackExchange {
   PackExchange(PackPlan plan, const std::vector<std::string>& names,
                Options options);
 
-  // Allocates, once: a collective.
+  // Allocates memory, once: a collective.
   absl::Status Start();
 
-  // This replica's leaves of a step: 1 unless leaves are fixed.
+  // The number of this replica's leaves in a step: 1 unless leaves are fixed.
   int own_leaf_count() const { return own_leaf_count_; }
 
-  // Where item `item` of this replica's leaf `leaf` goes; valid after Start().
-  // Every step fills all of it, except what lies between items.
+  // The memory of item `item` of this replica's leaf `leaf`; valid after
+  // Start(). Every step fills all of it, except the gaps between items.
   uint8_t* Contribution(int item, int leaf);
 
-  // Gradient `gradient` of the last leaf has been put where it belongs; they
-  // come in order.
+  // Called when gradient `gradient` of the last leaf has been stored; gradients
+  // are reported in order.
   void GradientIsReady(int gradient);
 
-  // Until packs under way have arrived: before another collective.
+  // Blocks until packs in transit have arrived. Call it before another
+  // collective.
   absl::Status AwaitPacksUnderWay();
 
-  // Makes the sums: of everything, trailers included.
+  // Computes the sums of everything, including trailers.
   absl::Status Finish();
 
-  // Where the sum of an item lies, from Finish() until the next step.
+  // The memory of the sum of an item, from Finish() until the next step.
   uint8_t* Sum(int item) { return Leaf(item, 0); }
-  // The memory that it lies in, and where.
+  // The memory that contains it, and the position in it.
   const std::shared_ptr<Buffer>& BufferOf(int item) const;
   size_t OffsetOf(int item) const;
 
@@ -81,7 +82,7 @@ class PackExchange {
     std::string name = {};  // "dense/kernel and 3 more".
     std::shared_ptr<Buffer> buffer = nullptr;
     int64_t stride = 0;  // Elements from one leaf to the next.
-    std::vector<int64_t> element_counts = {};  // Of the ranks' leaves together.
+    std::vector<int64_t> element_counts = {};  // Total of the ranks' leaves.
   };
 
   uint8_t* Leaf(int item, int leaf);

@@ -15,21 +15,21 @@
 
 namespace muster {
 
-// This process' replicas among all that train in sync: a communicator and a
-// thread for each.
+// This process' replicas among all synchronous replicas, with a communicator
+// and a thread for each.
 //
-// Thread-safe; of several Run()s, one runs at a time.
+// Thread-safe; Run() calls run one at a time.
 class ReplicaGroup {
  public:
-  // By local replica, of which every worker has as many. Replica i of worker w
-  // has rank w * replicas per worker + i.
+  // By local replica. Every worker has equally many. Replica i of worker w has
+  // rank w * replicas per worker + i.
   using Communicators = std::vector<std::shared_ptr<Communicator>>;
 
   struct Options {
     int worker_index = 0;
     int worker_count = 1;
-    // Makes a new group after an error, which ends the communicators. Null:
-    // the error is final. Only for a group that is all in this process.
+    // Creates a new group after an error, which ends the communicators. Null:
+    // the error is final. Only for a group within this process.
     std::function<absl::StatusOr<Communicators>()> renew = nullptr;
   };
 
@@ -45,17 +45,17 @@ class ReplicaGroup {
   Communicators communicators() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Calls work(replica) on the thread of each local replica. The first error
-  // ends the communicators, so that nobody waits for a replica that has failed,
+  // ends the communicators, so that no replica waits for the one that failed,
   // and is returned.
   absl::Status Run(absl::FunctionRef<absl::Status(int replica)> work)
       ABSL_LOCKS_EXCLUDED(run_mutex_, mutex_);
 
-  // Ends the collectives under way and all later ones with `status`, on every
+  // Ends the current collectives and all later ones with `status`, on every
   // worker.
   void Abort(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Makes the group anew if it has ended, and returns whether it did.
-  //   as the group ended, when it cannot be made anew
+  // Recreates the group if it has ended. Returns whether it did.
+  //   errors  the error that ended the group, if it cannot be recreated
   absl::StatusOr<bool> Renew() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -41,7 +41,7 @@ absl::Status ReplicaSession::PlanUpdates(absl::Span<const VariableUse> uses) {
                                  &planned_[update.position]));
     }
   }
-  // Packs are in the order in which updates come, not in that of variables.
+  // Packs are in the order of updates, not in that of variables.
   for (Planned& planned : planned_) {
     const Variable& variable = variables_[planned.variable];
     const PackItem item = {variable.type.dtype,
@@ -92,7 +92,7 @@ absl::Status ReplicaSession::PlanAssignment(const VariableUse& use,
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(AggregatedUpdate::Check(spec, type, kind));
-  // All updates of a variable or none, so that they keep their order.
+  // All updates of a variable or none, so that they stay in order.
   const bool can_wait =
       std::all_of(use.updates.begin(), use.updates.end(),
                   [&](const VariableUse::PlannedUpdate& update) {
@@ -102,7 +102,7 @@ absl::Status ReplicaSession::PlanAssignment(const VariableUse& use,
                             AggregatedUpdate::IsSum(spec, update.kind));
                   });
   if (can_wait) {
-    planned->assignment = 0;  // Numbered in the order in which they come.
+    planned->assignment = 0;  // Numbered in the order of computation.
     planned->is_mean = spec.aggregation() == proto::AGGREGATION_MEAN;
     return absl::OkStatus();
   }
@@ -178,7 +178,7 @@ absl::Status ReplicaSession::Gather(int variable, const Tensor& indices,
 
 absl::Status ReplicaSession::SetGradientWeight(double weight) {
   is_weighted_ = true;
-  // A mean over nothing is not a number, and its weight of zero cannot help.
+  // A mean over nothing is NaN, which a weight of zero does not remove.
   weight_ = leaf_.has_data ? weight : 0;
   return absl::OkStatus();
 }
@@ -294,7 +294,7 @@ absl::Status ReplicaSession::AwaitApplied() {
 
 absl::Status ReplicaSession::ApplyUpdates(double gradient_scale,
                                           int64_t leaves_with_data) {
-  // A replica without data may not have run.
+  // A replica without data may not have run the step.
   RETURN_IF_ERROR(local_->Begin(0));
   for (size_t i = 0; i < planned_.size(); ++i) {
     Planned& planned = planned_[i];

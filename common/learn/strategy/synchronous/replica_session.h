@@ -22,11 +22,11 @@
 
 namespace muster {
 
-// A replica's way to its variables: reads are local; gradients are kept for the
-// whole group, and so are assignments that the step does not read again; other
-// updates are exchanged right away, which makes all replicas wait for each
-// other. What is left of a step after Commit(), which does nothing, is the
-// business of ReplicaStep, to which this belongs.
+// A replica's access to its variables. Reads are local. Gradients are collected
+// for the whole group, and so are assignments that the step does not read
+// again. Other updates are exchanged at once, and all replicas wait for each
+// other. Commit() does nothing: ReplicaStep, which owns this, completes the
+// step.
 //
 // Not thread-safe.
 class ReplicaSession final : public VariableSession {
@@ -41,9 +41,9 @@ class ReplicaSession final : public VariableSession {
     double expected_weight = 1;
   };
 
-  // A run of the step on one piece of the global batch.
+  // One run of the step on one part of the global batch.
   struct Leaf {
-    int number = 0;  // Among this replica's.
+    int number = 0;  // Among those of this replica.
     bool is_last = true;
     bool has_data = false;
   };
@@ -61,29 +61,29 @@ class ReplicaSession final : public VariableSession {
                       const Tensor& indices) override;
   absl::Status Commit() override { return absl::OkStatus(); }
 
-  // The dense gradients, in the order in which they come.
+  // The dense gradients, in the order in which they are computed.
   const std::vector<PackItem>& gradients() const { return gradients_; }
   const std::vector<std::string>& gradient_names() const {
     return gradient_names_;
   }
-  // What is assigned at the end of the step.
+  // The assignments at the end of the step.
   const std::vector<PackItem>& assignments() const { return assignments_; }
   bool has_aggregated_updates() const { return has_aggregated_updates_; }
 
-  // Once, before the first leaf. `packs` is borrowed, begins with gradients(),
-  // and has assignments() from item `first_assignment` on.
+  // Call it once, before the first leaf. `packs` is borrowed, begins with
+  // gradients(), and has assignments() from item `first_assignment` on.
   void ConnectPacks(PackExchange* packs, int first_assignment);
 
   void BeginStep();
   void BeginLeaf(const Leaf& leaf);
-  // Contributes zeros for what the leaf has not brought.
+  // Contributes zeros for everything that the leaf has not computed.
   void EndLeaf();
   bool is_weighted() const { return is_weighted_; }
   double weight() const { return weight_; }
 
-  // Updates the variables by what the packs and the other replicas' rows have
-  // come to: gradients multiplied by `gradient_scale`, means over so many
-  // leaves.
+  // Updates the variables with the combined packs and the rows of other
+  // replicas: gradients are multiplied by `gradient_scale`, means are over so
+  // many leaves.
   absl::Status ApplyUpdates(double gradient_scale, int64_t leaves_with_data);
 
  private:
@@ -99,7 +99,7 @@ class ReplicaSession final : public VariableSession {
   struct Variable {
     std::string name;
     TensorType type;
-    // This leaf has brought a gradient, which is not applied yet.
+    // True if this leaf has a gradient that is not applied yet.
     bool has_gradient_pending = false;
   };
 
@@ -111,21 +111,21 @@ class ReplicaSession final : public VariableSession {
                           Planned* planned);
   absl::Status PlanAssignment(const VariableUse& use, UpdateKind kind,
                               Planned* planned);
-  // Where in the packs a planned update goes; -1: nowhere.
+  // The position of a planned update in the packs; -1: none.
   int ItemOf(const Planned& planned) const;
   absl::Status CheckRead(int variable) const;
   double ContributionScale() const;
-  //   kInvalidArgument  `what` is of another type than the variable
+  //   kInvalidArgument  `what` has another type than the variable
   absl::Status CheckType(const Planned& planned, absl::string_view what,
                          const Tensor& value) const;
   absl::Status AddGradient(const Planned& planned, const Tensor& value);
   absl::Status AddAssignment(const Planned& planned, const Tensor& value);
   absl::Status Aggregate(const Planned& planned, const Tensor& value,
                          const Tensor& indices);
-  // To the store, by the replica that does it.
+  // Applies to the store, on the replica that does it.
   absl::Status Apply(const Planned& planned, const Tensor& value,
                      const Tensor& indices);
-  // Where the store is shared, until it has been done.
+  // If the store is shared: blocks until it has been done.
   absl::Status AwaitApplied();
 
   const Options options_;
@@ -138,7 +138,7 @@ class ReplicaSession final : public VariableSession {
   int first_assignment_ = 0;  // In the packs.
   bool has_aggregated_updates_ = false;
   PackExchange* packs_ = nullptr;
-  // Of all that goes into the packs, by planned update; they lie there.
+  // For everything in the packs, by planned update: its memory there.
   std::vector<Tensor> sums_;
 
   Leaf leaf_;

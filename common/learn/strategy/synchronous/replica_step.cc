@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-// What the trailer begins with, all float32: counts of leaves, and a sum.
+// The beginning of the trailer, all float32: counts of leaves, and a sum.
 enum TrailerField : int {
   kLeavesWithData,
   kWeightedLeaves,
@@ -47,8 +47,7 @@ absl::Status CheckResultTypes(absl::Span<const TensorType> types) {
 
 }  // namespace
 
-// The replica's copy of the variables; the session that is opened is known to
-// the step.
+// The replica's copy of the variables; reports the opened session to the step.
 class ReplicaStep::Store final : public VariableStore {
  public:
   explicit Store(ReplicaStep* step) : step_(step) {}
@@ -109,7 +108,7 @@ class ReplicaStep::Store final : public VariableStore {
   ReplicaStep* const step_;
 };
 
-// The graph's own collectives, between those of the packs.
+// The graph's own collectives, which run between those of the packs.
 class ReplicaStep::Link final : public ReplicaLink {
  public:
   explicit Link(ReplicaStep* step) : step_(step) {}
@@ -219,7 +218,7 @@ absl::Status ReplicaStep::Begin(Wish wish) {
   if (IsAlone()) {
     outcome_ = {.somebody_wants_to_stop = wish == Wish::kStop,
                 .is_last_step = wish == Wish::kStopAfter};
-    // Whoever made them may then use their memory again.
+    // Their owners may reuse the memory afterwards.
     results_.clear();
     return absl::OkStatus();
   }
@@ -289,7 +288,7 @@ void ReplicaStep::ReadTrailer() {
   outcome_.somebody_wants_to_stop = fields[kWantToStop] > 0;
   outcome_.is_last_step = fields[kWantToStopAfter] > 0;
   const bool is_weighted = fields[kWeightedLeaves] > 0;
-  // Without any weight there is nothing in the packs but zeros.
+  // If all weights are zero, the packs contain only zeros.
   gradient_scale_ = is_weighted && fields[kWeight] > 0
                         ? options_.expected_weight / fields[kWeight]
                         : 1;

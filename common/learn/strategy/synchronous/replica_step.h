@@ -19,35 +19,34 @@ namespace muster {
 
 class ReplicaSession;
 
-// One replica's part in a step that all replicas train in sync: takes the
-// gradients and results that the replica computes, and makes of them what the
-// whole group has computed.
+// One replica's part in a synchronous step: takes the gradients and results
+// that the replica computes, and replaces them with those of the whole group.
 //
-//   step.variables()                  is what the step is compiled against
+//   step.variables()                  the variables to compile the step with
 //   step.Begin({...})
-//   step.BeginLeaf(has_data)          once; more often where leaves are fixed
-//   executable->Run(...)              not needed without data: see MustRun()
+//   step.BeginLeaf(has_data)          once; several times with fixed leaves
+//   executable->Run(...)              optional without data: see MustRun()
 //   step.EndLeaf(results)
 //   step.Finish()                     waits for all; applies the updates
 //
-// Gradients that the step has weighted (SetGradientWeight) become
-// sum(w_r g_r) / sum(w_r) over the replicas; others are summed. A replica
-// without data contributes zeros, whatever it computed. A step in which nobody
-// had data, or in which somebody wants to stop, changes no variable.
+// Gradients that the step has weighted (SetGradientWeight) become sum(w_r g_r)
+// / sum(w_r) over the replicas; others are summed. A replica without data
+// contributes zeros, whatever it computed. A step in which no replica had data,
+// or in which a replica requests to stop, changes no variable.
 //
 // Other updates follow the variable's aggregation: values are summed, averaged
-// over the replicas with data, or taken from the first replica (nothing happens
-// when that has no data), right when they are made. Variables that are
+// over the replicas with data, or taken from the first replica (there is no
+// update if that has no data), at the time of the update. Variables that are
 // synchronized on reading take the replica's own updates.
 //
-// Every replica makes the same calls; errors are the communicator's, and what
-// the variables refuse. Not thread-safe.
+// Every replica makes the same calls. Errors are those of the communicator and
+// of the variables. Not thread-safe.
 class ReplicaStep {
  public:
   struct Options {
     Communicator* communicator = nullptr;     // Borrowed.
     LocalVariableStore* variables = nullptr;  // Borrowed: this replica's copy.
-    // All replicas look into the same store, and one of them updates it.
+    // All replicas use the same store, and one of them updates it.
     bool shares_variables = false;
     bool applies_updates = true;
     int64_t bytes_per_pack = 0;
@@ -55,28 +54,28 @@ class ReplicaStep {
     // As PackExchange::Options.
     bool overlaps = false;
     Leaves leaves = {};
-    // What the weights of all replicas usually come to; the same on all of
-    // them. Gradients are divided by it on their way into the packs, which
-    // saves a pass over them when it proves right.
+    // The usual sum of the weights of all replicas; the same on all of them.
+    // Gradients are divided by it when they are packed, which saves a pass over
+    // them if it is correct.
     double expected_weight = 1;
-    // Of the results that are summed over replicas; none: results are nobody's
-    // business. Fully known.
+    // The types of the results that are summed over replicas; none: results are
+    // ignored. Fully known.
     std::vector<TensorType> result_types = {};
   };
 
-  // What the group agreed on.
+  // The outcome on which the group agreed.
   struct Outcome {
-    // Of all pieces of the global batch; 0: the step changed nothing.
+    // Of all parts of the global batch; 0: the step changed nothing.
     int64_t leaves_with_data = 0;
     bool somebody_wants_to_stop = false;
-    // Somebody wants to stop after it.
+    // A replica requests to stop after it.
     bool is_last_step = false;
   };
 
-  // What a replica wants.
+  // A replica's request.
   enum class Wish {
     kGoOn,
-    kStop,       // Now: the step is nobody's.
+    kStop,       // Now: the step is discarded.
     kStopAfter,  // The step is the last.
   };
 
@@ -84,19 +83,19 @@ class ReplicaStep {
   static absl::StatusOr<std::unique_ptr<ReplicaStep>> Create(Options options);
   ~ReplicaStep();
 
-  // This replica's variables. The one session that is opened feeds this step.
-  //   kInvalidArgument  a variable is updated by replicas and says no
-  //                     aggregation, or one that cannot be
+  // This replica's variables. The session opened on it feeds this step.
+  //   kInvalidArgument  a variable is updated by replicas and has no
+  //                     aggregation, or an unsupported one
   //   kUnimplemented    leaves are fixed, and the step updates variables in
   //                     other ways than by gradients
   VariableStore* variables();
 
-  // For the graph's own collectives. Null where leaves are fixed.
+  // For the graph's own collectives. Null if leaves are fixed.
   ReplicaLink* link();
 
-  // Whether a step must run even where there is no data, because others would
-  // wait for what it does on its way. Known once the step is compiled; a graph
-  // with replica ops must run too.
+  // True if a step must run even without data, because other replicas would
+  // wait for a collective in it. Known once the step is compiled; a graph with
+  // replica ops must run as well.
   bool MustRun() const;
 
   absl::Status Begin(Wish wish);
@@ -105,7 +104,7 @@ class ReplicaStep {
   absl::Status Finish();
 
   const Outcome& outcome() const { return outcome_; }
-  // The sums over all replicas; good until the next step.
+  // The sums over all replicas; valid until the next step.
   absl::Span<const Tensor> results() const { return results_; }
 
  private:
@@ -115,7 +114,7 @@ class ReplicaStep {
 
   explicit ReplicaStep(Options options);
 
-  // Alone there is nothing to agree on: updates are applied when they come.
+  // A single replica has nothing to agree on: updates are applied immediately.
   bool IsAlone() const;
   absl::Status Start();
   void WriteTrailer(absl::Span<const Tensor> results);

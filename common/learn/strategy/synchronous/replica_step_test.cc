@@ -55,7 +55,7 @@ proto::VariableSpec Spec(const std::string& name, int rows, int columns) {
 // which plain SGD with a learning rate of 1 updates.
 class ReplicaStepTest : public ::testing::Test {
  protected:
-  // What each replica brings: to the parameter x, and whether it has data.
+  // The input of each replica: the parameter x, and whether it has data.
   struct Brought {
     std::vector<Tensor> arguments;
     bool has_data = true;
@@ -200,7 +200,7 @@ TEST_F(ReplicaStepTest, WeightedGradientsBecomeTheMeanOverAllExamples) {
   }
 }
 
-TEST_F(ReplicaStepTest, AReplicaWithoutDataBringsNothingWhateverItComputes) {
+TEST_F(ReplicaStepTest, AReplicaWithoutDataContributesNothing) {
   Start(2);
   ASSERT_OK(Compile(WeightedStep()));
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -208,14 +208,14 @@ TEST_F(ReplicaStepTest, AReplicaWithoutDataBringsNothingWhateverItComputes) {
                  {{Pair(nan, nan), Tensor::Scalar<float>(0)}, false}}));
   EXPECT_THAT(Values(0, "w"), ElementsAre(-1, -2));
   EXPECT_THAT(Values(1, "w"), ElementsAre(-1, -2));
-  // Nor one that has rows, none of which counts.
+  // Nor one with rows that do not count.
   ASSERT_OK(Run({{{Pair(1, 2), Tensor::Scalar<float>(3)}},
                  {{Pair(nan, nan), Tensor::Scalar<float>(0)}}}));
   EXPECT_THAT(Values(1, "w"), ElementsAre(-2, -4));
   EXPECT_EQ(steps_[0]->outcome().leaves_with_data, 2);
 }
 
-TEST_F(ReplicaStepTest, AReplicaThatMustRunWithoutDataBringsNothingEither) {
+TEST_F(ReplicaStepTest, AReplicaThatMustRunWithoutDataContributesNothing) {
   Start(2);
   proto::VariableSpec spec = Spec("total", 2, 0);
   spec.set_aggregation(proto::AGGREGATION_SUM);
@@ -246,7 +246,7 @@ TEST_F(ReplicaStepTest, AStepWithoutDataChangesNothing) {
   EXPECT_EQ(stores_[0]->UpdateCount("w").value(), 0);
 }
 
-TEST_F(ReplicaStepTest, AStepInWhichSomebodyStopsChangesNothing) {
+TEST_F(ReplicaStepTest, AStepWithAStopRequestChangesNothing) {
   Start(2);
   ASSERT_OK(Compile(GradientStep()));
   ASSERT_OK(Run({{{Pair(1, 1)}}, {{}, false, ReplicaStep::Wish::kStop}}));
@@ -278,7 +278,7 @@ TEST_F(ReplicaStepTest, RowsOfAllReplicasAreApplied) {
   EXPECT_THAT(Values(2, "table"), ElementsAre(-1, -2, -3, -1));
 }
 
-// w += x, however replicas' values become one.
+// w += x, whichever aggregation combines the replicas' values.
 Graph AssignAddStep() {
   return Trace([](GraphBuilder& builder) {
     const Value x = builder.Parameter("x", {DType::kFloat32, {2}});
@@ -303,17 +303,17 @@ TEST_F(ReplicaStepTest, AssignmentsFollowTheVariablesAggregation) {
     CreateVariable(spec);
     ASSERT_OK(Compile(AssignAddStep()));
     EXPECT_TRUE(steps_[0]->MustRun());
-    // The last replica has no data: a mean is one over those that have.
+    // The last replica has no data: a mean is over the replicas with data.
     ASSERT_OK(Run({{{Pair(1, 1)}}, {{Pair(4, 4)}}, {{Pair(100, 100)}, false}}));
     for (int i = 0; i < 3; ++i) {
       EXPECT_THAT(Values(i, "total"), ElementsAre(wanted, wanted));
     }
-    // The step has read what it wrote.
+    // The step has read its own write.
     EXPECT_FLOAT_EQ(steps_[0]->results()[0].scalar<float>(), 4 * wanted);
   }
 }
 
-TEST_F(ReplicaStepTest, AssignmentsThatNobodyReadsWaitForTheEnd) {
+TEST_F(ReplicaStepTest, UnreadAssignmentsAreAppliedAtTheEnd) {
   const struct {
     proto::VariableAggregation aggregation;
     Tensor assigned;
@@ -335,7 +335,7 @@ TEST_F(ReplicaStepTest, AssignmentsThatNobodyReadsWaitForTheEnd) {
       AssignAddVariable(total, x);
     })));
     EXPECT_FALSE(steps_[0]->MustRun());
-    // A step that does not count.
+    // A step that is discarded.
     ASSERT_OK(Run({{{Pair(1, 2)}},
                    {{Pair(4, 8)}},
                    {{}, false, ReplicaStep::Wish::kStop}}));

@@ -5,8 +5,8 @@
 namespace muster {
 namespace {
 
-// About 20 us: longer than drawing the next batch takes, shorter than what
-// others would miss of the core.
+// About 20 us: longer than it takes to draw the next batch, and shorter than
+// other processes would notice.
 constexpr int kSpinCount = 400;
 
 inline void Pause() {
@@ -48,7 +48,7 @@ absl::Status ReplicaThreads::Run(Work work, OnError on_error) {
   running_count_.store(static_cast<int>(threads_.size()),
                        std::memory_order_relaxed);
   {
-    // Under the lock, so that a thread on its way to sleep sees it.
+    // Under the lock, so that a thread that is about to sleep sees it.
     absl::MutexLock lock(&mutex_);
     status_ = absl::OkStatus();
     round_.fetch_add(1, std::memory_order_release);
@@ -87,7 +87,7 @@ void ReplicaThreads::RunLoop(int replica) {
     ++round;
     RunOne(replica);
     if (running_count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      // Wakes Run() if it sleeps: unlocking looks at its condition.
+      // Wakes Run() if it sleeps: unlocking evaluates its condition.
       absl::MutexLock lock(&mutex_);
     }
   }
@@ -99,7 +99,7 @@ void ReplicaThreads::AwaitOthers() {
   };
   if (Spin(spins_, are_done)) return;
   absl::MutexLock lock(&mutex_);
-  // As long as the step takes; collectives within it have deadlines.
+  // As long as the step takes; collectives in it have deadlines.
   mutex_.Await(absl::Condition(&are_done));
 }
 

@@ -14,13 +14,13 @@
 
 namespace muster {
 
-// A thread for each replica of this process but the first, which works on the
+// A thread for each replica of this process except the first, which runs on the
 // thread that calls Run(). With one replica there is none.
 //
-// Between calls the threads look for work for a moment before they sleep, where
-// there are cores enough: steps follow each other closely.
+// Between calls the threads poll for work for a short time before they sleep,
+// if there are enough cores: steps follow each other closely.
 //
-// Run() is for one thread at a time.
+// Run() is called by one thread at a time.
 class ReplicaThreads {
  public:
   explicit ReplicaThreads(int replica_count);
@@ -31,10 +31,10 @@ class ReplicaThreads {
 
   int replica_count() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Calls work(replica) for every replica, each on its own thread, and returns
-  // when all are done, with the error that came first. `on_error` is called
-  // right when one comes, on its thread: to end what the others wait for.
-  // Allocates nothing.
+  // Calls work(replica) for every replica, each on its own thread. Returns when
+  // all are done, with the first error. `on_error` is called immediately when
+  // an error occurs, on its thread, to end what the others wait for. Allocates
+  // nothing.
   absl::Status Run(absl::FunctionRef<absl::Status(int replica)> work,
                    absl::FunctionRef<void(const absl::Status&)> on_error);
 
@@ -48,14 +48,15 @@ class ReplicaThreads {
   void AwaitOthers() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const bool spins_;
-  // Written by Run() before round_ goes up, read by the threads after.
+  // Written by Run() before round_ is incremented, read by the threads
+  // afterwards.
   const Work* work_ = nullptr;
   const OnError* on_error_ = nullptr;
   std::atomic<uint64_t> round_{0};
   std::atomic<int> running_count_{0};
   std::atomic<bool> stopping_{false};
 
-  absl::Mutex mutex_;  // For sleeping; what is waited for is atomic.
+  absl::Mutex mutex_;  // For sleeping; the conditions are atomic.
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };

@@ -54,7 +54,7 @@ TEST(ReplicaThreadsTest, ReplicasWorkAtTheSameTime) {
       Ignore));
 }
 
-TEST(ReplicaThreadsTest, TheFirstErrorIsToldAtOnceAndReturned) {
+TEST(ReplicaThreadsTest, TheFirstErrorIsReportedAtOnceAndReturned) {
   ReplicaThreads threads(2);
   absl::Notification was_told;
   EXPECT_THAT(threads.Run(

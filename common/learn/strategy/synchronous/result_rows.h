@@ -26,13 +26,13 @@ class ResultRows {
       std::vector<TensorType> types, Communicator* communicator,
       absl::Duration timeout);
 
-  // A replica without data brings no results. A collective; errors are the
+  // A replica without data passes no results. A collective; errors are the
   // communicator's.
   absl::Status Gather(absl::Span<const Tensor> results, bool has_data);
 
-  // Replicas that had data; 0: nobody, and there are no rows.
+  // The number of replicas with data; 0: there are no rows.
   int64_t contributor_count() const { return contributor_count_; }
-  // What all have brought, until the next call.
+  // The rows of all replicas, until the next call.
   absl::Span<const Tensor> results() const { return results_; }
 
  private:
@@ -44,7 +44,7 @@ class ResultRows {
   const std::vector<TensorType> types_;
   Communicator* const communicator_;
   const absl::Duration timeout_;
-  // Of each rank: whether it has data, then the rows of each result.
+  // For each rank: whether it has data, then the rows of each result.
   std::vector<int64_t> counts_;
   std::vector<int64_t> counts_per_rank_;
   int64_t contributor_count_ = 0;

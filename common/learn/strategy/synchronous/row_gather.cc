@@ -51,8 +51,8 @@ void RowGather::Clear() {
 void RowGather::Reserve(int64_t row_count, int64_t kept_count,
                         Rows* rows) const {
   if (rows->indices != nullptr && row_count <= rows->row_count_max) return;
-  // Half as much again, so that batches of slowly growing numbers of rows do
-  // not allocate each time.
+  // Grows by half, so that a slowly growing number of rows does not allocate in
+  // each step.
   const int64_t row_count_max = row_count + row_count / 2;
   auto indices = Buffer::Allocate(row_count_max * sizeof(int64_t));
   auto values = Buffer::Allocate(row_count_max * row_bytes());

@@ -15,9 +15,9 @@
 
 namespace muster {
 
-// What all replicas bring for some rows of one variable, one replica's rows
-// after another's: indices with values, of which each replica has another
-// number. Rows that several bring stay several.
+// Gathers the updates of all replicas for some rows of one variable, in rank
+// order: indices with values, whose number differs between replicas. Rows that
+// several replicas update stay separate.
 //
 // Keeps its memory from step to step. Not thread-safe.
 //
@@ -28,7 +28,7 @@ class RowGather {
   RowGather(std::string name, const TensorType& variable,
             Communicator* communicator, absl::Duration timeout);
 
-  // Forgets what was added.
+  // Discards what was added.
   void Clear();
 
   // `indices` is int32 or int64 of any shape, `values` one row for each. Rows
@@ -39,18 +39,18 @@ class RowGather {
   // Exchanges what was added. A collective; errors are the communicator's.
   absl::Status Gather();
 
-  // Good from Gather() to Clear(): int64 [n] and [n, row...].
+  // Valid from Gather() to Clear(): int64 [n] and [n, row...].
   const Tensor& indices() const { return indices_; }
   const Tensor& values() const { return values_; }
 
-  // How many replicas have called Add() since Clear().
+  // The number of replicas that have called Add() since Clear().
   int contributor_count() const { return contributor_count_; }
 
   // Multiplies all values, or divides integers by 1 / `scale`.
   void Scale(double scale);
 
  private:
-  // Memory that grows, and is not given back.
+  // Memory that grows and never shrinks.
   struct Rows {
     int64_t row_count_max = 0;
     std::shared_ptr<Buffer> indices;
@@ -75,7 +75,7 @@ class RowGather {
   bool contributes_ = false;
   Rows all_;
   std::vector<int64_t> counts_;           // {rows, contributes} of each rank.
-  std::vector<int64_t> counts_per_rank_;  // Of elements in counts_: 2 each.
+  std::vector<int64_t> counts_per_rank_;  // Elements in counts_: 2 each.
   std::vector<int64_t> index_counts_;     // Of elements, by rank.
   std::vector<int64_t> value_counts_;
   int contributor_count_ = 0;

@@ -8,12 +8,13 @@
 namespace muster {
 
 // Multiplies `count` elements at `elements` by `factor`. Integers are divided
-// by the whole number nearest to 1 / factor, towards zero; bool stays as it is.
-// `dtype` is a number.
+// by the integer nearest to 1 / factor, rounding towards zero; bool is
+// unchanged. `dtype` is a number.
 void ScaleElements(DType dtype, double factor, int64_t count, void* elements);
 
 // to[i] = from[i] * factor, for float32 and float64. `from` and `to` do not
-// overlap; 0 gives zeros whatever `from` holds, and it may be null then.
+// overlap. A factor of 0 yields zeros whatever `from` contains, and `from` may
+// be null then.
 void CopyScaled(DType dtype, const void* from, double factor, int64_t count,
                 void* to);
 

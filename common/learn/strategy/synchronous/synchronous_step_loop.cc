@@ -34,8 +34,8 @@ std::vector<TensorType> ResultTypes(const Graph& graph) {
   return types;
 }
 
-// With micro-batches every worker goes through all of the data and runs what is
-// its part: only so are the pieces the same however many workers there are.
+// With micro-batches every worker reads all of the data and runs its part of
+// it. Only then are the parts independent of the number of workers.
 absl::StatusOr<DistributedDataset> Distribute(
     const Dataset& dataset, LoopKind kind, const ReplicaGroup& group,
     const SynchronousStepLoop::Options& options) {
@@ -84,7 +84,8 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStepLoop::Create(
   ASSIGN_OR_RETURN(DistributedDataset distributed,
                    Distribute(dataset, kind, *group, used));
   ASSIGN_OR_RETURN(const bool is_renewed, group->Renew());
-  // An error may have met some replicas before an update and some after it.
+  // The error may have occurred on some replicas before an update and on others
+  // after it.
   if (is_renewed) variables->Distrust();
   const int64_t batch_size = distributed.report().global_batch_size;
   auto loop = absl::WrapUnique(new SynchronousStepLoop(
@@ -155,7 +156,7 @@ absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::Run(
     int64_t step_count_max, OnStep on_step) {
   RETURN_IF_ERROR(variables_->Synchronize());
   Outcome outcome;
-  absl::Status stop;  // Not OK: why this worker wants to stop.
+  absl::Status stop;  // If not OK, the reason why this worker stops.
   while (outcome.step_count < step_count_max && !outcome.was_told_to_stop) {
     ReplicaStep::Wish wish = ReplicaStep::Wish::kGoOn;
     if (is_to_stop_ && is_to_stop_()) wish = ReplicaStep::Wish::kStopAfter;
@@ -187,7 +188,8 @@ absl::StatusOr<StepLoop::Outcome> SynchronousStepLoop::Run(
       outcome.end_of_data = true;
       break;
     }
-    // Steps are numbered for all time, so that each draws its own numbers.
+    // Step numbers never restart, so that each step draws its own random
+    // numbers.
     ++position_.step;
     ++position_.element;
     ++outcome.step_count;

@@ -22,40 +22,41 @@
 
 namespace muster {
 
-// Steps of which every replica runs a part: each on its own rows of the global
-// batch, in lockstep with the others.
+// Runs steps in which every replica has a part: each on its own rows of the
+// global batch, in lockstep with the others.
 //
 // kTrain and kEvaluate: the results of a step are summed over all replicas, on
-// all workers. kPredict: they are put one behind the other, in the order of the
-// replicas. Replicas without data bring nothing. The data ends when no replica
-// of any worker has some.
+// all workers. kPredict: they are concatenated, in the order of the replicas.
+// Replicas without data contribute nothing. The data ends when no replica of
+// any worker has data.
 //
 // An error on one replica, or of a callback on one of several workers, ends the
 // group with it. A callback that cancels ends the loop on all workers after the
-// step at hand, without an error on the others.
+// current step, without an error on the others.
 //
 // Not thread-safe.
 class SynchronousStepLoop final : public StepLoop {
  public:
   struct Options {
-    // Threads that one operation of one replica may use.
+    // Threads per operation of one replica.
     int intra_op_thread_count = 1;
     InputOptions input = {};
     CommunicationOptions communication = {};
     // As PackExchange::Options.
     bool overlaps_communication = false;
-    // Into how many pieces the global batch is cut where bits must not depend
-    // on the number of replicas; 0: they may. Concerns kTrain.
+    // The number of parts into which the global batch is divided if bits must
+    // not depend on the number of replicas; 0: they may. Applies to kTrain.
     int deterministic_micro_batches = 0;
-    // Told what this worker does, and in which step, for those who wait for it;
-    // null: nobody. The text lives as long as the process.
+    // Called with this worker's current activity and step, for hang reports on
+    // the workers that wait for it; null: none. The text lives as long as the
+    // process.
     std::function<void(const char* activity, uint64_t step)> note_activity =
         nullptr;
   };
 
   // All are borrowed.
   //   kInvalidArgument  the dataset cannot be distributed, or the step's
-  //                     results not be added up or put together
+  //                     results cannot be summed or concatenated
   //   kUnimplemented    micro-batches, and the replicas of the graph exchange
   //                     more than gradients
   //   as Executable::Compile()
@@ -76,15 +77,15 @@ class SynchronousStepLoop final : public StepLoop {
  private:
   struct Replica {
     std::unique_ptr<ReplicaStep> step;
-    std::unique_ptr<Executable> executable;  // Before what its session feeds.
+    std::unique_ptr<Executable> executable;  // Declared before its session.
     std::unique_ptr<ResultRows> rows;        // For kPredict only.
-    // The batches of this process that are this replica's.
+    // This replica's part of this process' batches.
     int batch_begin = 0;
     int batch_end = 0;
-    // Handed back to the executable, so that their memory is used again.
+    // Returned to the executable, which reuses their memory.
     std::vector<Tensor> results;
   };
-  // What the replicas found out together.
+  // What the replicas determined together.
   struct StepEnd {
     bool had_data = false;
     bool somebody_wants_to_stop = false;
@@ -97,16 +98,17 @@ class SynchronousStepLoop final : public StepLoop {
 
   absl::Status AddReplica(const Graph& step, int replica,
                           double expected_weight);
-  // Makes batches_; false when this is the only worker and has no data left.
+  // Sets batches_; returns false if this is the only worker and has no data
+  // left.
   absl::StatusOr<bool> DrawBatches();
-  // Without rows: for a worker that has stopped drawing.
+  // Batches without rows: for a worker that has stopped drawing.
   void EmptyBatches();
   void Note(const char* activity) const;
   absl::StatusOr<StepEnd> RunStep(ReplicaStep::Wish wish);
   absl::Status RunReplica(int replica, ReplicaStep::Wish wish);
   absl::Span<const Tensor> Results() const;
-  // What follows from an error of a callback: whether the loop goes on, for the
-  // others to learn of it.
+  // Handles an error of a callback: whether the loop continues, so that the
+  // others learn of it.
   bool MustTellOthers(const absl::Status& status, bool is_last_step);
   void Rewind();
 
@@ -115,10 +117,10 @@ class SynchronousStepLoop final : public StepLoop {
   MirroredVariableStore* const variables_;
   const Options options_;
   const DistributedDataset dataset_;
-  // Kept for as long as replicas_ use them, even if the group gets new ones.
+  // Kept as long as replicas_ use them, even if the group is recreated.
   const ReplicaGroup::Communicators communicators_;
   std::vector<Replica> replicas_;
-  bool must_run_ = false;  // Even where there is no data.
+  bool must_run_ = false;  // Even without data.
 
   std::unique_ptr<DistributedIterator> iterator_;  // Null between epochs.
   StepPosition position_;

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Kernels split sums by threads.
+// Kernels divide sums by the number of threads, which changes their order.
 int ThreadsPerOperation(const SynchronousStrategy::Options& options) {
   return options.deterministic_micro_batches > 0
              ? 1

@@ -21,44 +21,46 @@
 
 namespace muster {
 
-// What all strategies whose replicas train in sync are: replicas on devices of
-// this process, perhaps of other processes too, that see parts of one global
-// batch and update their variables alike. OneDeviceStrategy, MirroredStrategy,
-// CentralStorageStrategy and MultiWorkerMirroredStrategy are settings of it.
+// The common implementation of synchronous strategies: replicas on devices of
+// this process, and possibly of other processes, that process parts of one
+// global batch and update their variables equally. OneDeviceStrategy,
+// MirroredStrategy, CentralStorageStrategy and MultiWorkerMirroredStrategy are
+// configurations of it.
 //
-// Training with any number of replicas is training with one on the same global
-// batches, within float rounding; with deterministic_micro_batches to the bit.
+// Training with any number of replicas is equivalent to training with one on
+// the same global batches, within float rounding; with
+// deterministic_micro_batches, it is bit-identical.
 //
-// Thread-safe, but loops that exchange something must run one after another, in
-// the same order on all workers. Loops must not outlive the strategy.
+// Thread-safe, but loops that communicate must run one after another, in the
+// same order on all workers. Loops must not outlive the strategy.
 class SynchronousStrategy : public Strategy, public ReplicaOperations {
  public:
   struct Options {
     std::string name = "synchronous";  // "mirrored".
     CommunicationOptions communication = {};
-    // Sends gradients on a thread of its own while more are computed: for
+    // Sends gradients on a separate thread while more are computed: for
     // transports that wait for a network.
     bool overlaps_communication = false;
-    // The replicas of this process share one copy of the variables, updated
-    // once for all.
+    // The replicas of this process share one copy of the variables, which is
+    // updated once.
     bool shares_variables = false;
     InputOptions input = {};
-    // Threads that one operation of one replica may use. At least 1.
+    // Threads per operation of one replica. At least 1.
     int intra_op_thread_count = 1;
-    // How many pieces each global batch is cut into, whatever the number of
-    // replicas, so that the weights have the same bits for any of them up to
-    // this one. One operation then uses one thread. 0: as many as there are
-    // replicas, and sums are equal within rounding.
+    // The number of parts into which each global batch is divided, whatever the
+    // number of replicas, so that the weights are bit-identical for up to this
+    // many replicas. One operation then uses one thread. 0: one part per
+    // replica, and sums are equal within rounding.
     int deterministic_micro_batches = 0;
     // As SynchronousStepLoop::Options.
     std::function<void(const char* activity, uint64_t step)> note_activity =
         nullptr;
-    // How loops of one's own reduce the values of one process between steps;
-    // null: ReductionToOneDevice().
+    // How custom loops reduce the values of one process between steps; null:
+    // ReductionToOneDevice().
     std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
   };
 
-  // Of this worker's replicas.
+  // Checks the options for this worker's replicas.
   //   kInvalidArgument  an option is out of range; there are more replicas than
   //                     micro-batches; variables are shared and there are
   //                     several workers
@@ -66,7 +68,7 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
   static absl::Status CheckOptions(const ReplicaGroup& group,
                                    const Options& options);
 
-  // CheckOptions() has been passed.
+  // The options have passed CheckOptions().
   SynchronousStrategy(std::unique_ptr<ReplicaGroup> group, Options options);
 
   absl::string_view name() const override { return options_.name; }

@@ -1,4 +1,4 @@
-// What Keras' callbacks do when they are told the same values: the cases of
+// Compares the callbacks with Keras' for the same values: the cases of
 // tests/golden/cases/callbacks.py.
 
 #include <memory>
@@ -38,7 +38,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Says what is monitored, and makes the weight the number of the epoch.
+// Reports the monitored value, and sets the weight to the number of the epoch.
 class Script final : public Callback {
  public:
   Script(std::string name, std::vector<double> values)
@@ -104,7 +104,7 @@ std::vector<std::string> LinesOf(const std::string& text) {
 
 class CallbacksGoldenTest : public ::testing::TestWithParam<GoldenCase> {};
 
-TEST_P(CallbacksGoldenTest, DoesWhatKerasDoes) {
+TEST_P(CallbacksGoldenTest, MatchesKeras) {
   const Json& config = GetParam().config;
   const Json& wanted = GetParam().json["outputs"];
   const std::vector<double> values = GetParam().json["inputs"]["values"];

@@ -132,7 +132,7 @@ TEST(LearningRateTest, OfAScheduleIsReadAndNotSet) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("schedule"));
 }
 
-TEST(LearningRateTest, RefusesWhatIsNone) {
+TEST(LearningRateTest, RejectsInvalidRates) {
   Model model = OneWeight();
   EXPECT_EQ(model.SetLearningRate(0.1).code(),
             absl::StatusCode::kFailedPrecondition);
@@ -163,7 +163,7 @@ TEST(LearningRateSchedulerTest, IsAskedWithEpochAndRateAndIsLogged) {
             "\n");
 }
 
-TEST(LearningRateSchedulerTest, NamesItselfWhenTheRateIsNone) {
+TEST(LearningRateSchedulerTest, NamesItselfWhenTheRateIsInvalid) {
   LearningRateScheduler scheduler([](int, double) { return -1.0; });
   Model model = OneWeight();
   ASSERT_OK(model.Compile(WithSgd(0.5)));
@@ -220,7 +220,7 @@ TEST(EarlyStoppingTest, StartsOverWithEachFit) {
   }
 }
 
-TEST(TerminateOnNanTest, StopsAfterTheBatchWhoseLossIsNone) {
+TEST(TerminateOnNanTest, StopsAfterABatchWithoutAFiniteLoss) {
   std::ostringstream output;
   TerminateOnNan terminate({.output = &output});
   Model model = OneWeight();
@@ -248,7 +248,7 @@ TEST(TerminateOnNanTest, RaisesWhenAskedTo) {
   EXPECT_FALSE(has_ended);
 }
 
-// Logs that differ from epoch to epoch.
+// Logs that differ between epochs.
 class Adding final : public Callback {
  public:
   absl::Status OnEpochBegin(Model&, int epoch) override {
@@ -265,7 +265,7 @@ class Adding final : public Callback {
   int epoch_ = 0;
 };
 
-TEST(CsvLoggerTest, WritesSortedColumnsAndNaForWhatIsNotThere) {
+TEST(CsvLoggerTest, WritesSortedColumnsAndNaForMissingValues) {
   const std::string path = TestPath("logs/train.csv");
   Adding adding;
   CsvLogger logger({.filename = path});
@@ -291,7 +291,7 @@ TEST(CsvLoggerTest, AppendsWithoutASecondHeader) {
   EXPECT_EQ(ReadText(path), "epoch;loss;val_loss\n0;1.0;NA\n1;1.0;NA\n");
 }
 
-TEST(CsvLoggerTest, AppendsToNothingWithAHeader) {
+TEST(CsvLoggerTest, WritesAHeaderWhenAppendingToANewFile) {
   const std::string path = TestPath("train.csv");
   CsvLogger logger({.filename = path, .append = true});
   Model model = OneWeight();
@@ -328,7 +328,7 @@ TEST(CsvLoggerTest, RefusesASeparatorOfSeveralCharacters) {
   EXPECT_FALSE(CsvLogger::CheckOptions({.filename = ""}).ok());
 }
 
-TEST(LambdaCallbackTest, CallsWhatIsSetInOrder) {
+TEST(LambdaCallbackTest, CallsTheGivenFunctionsInOrder) {
   std::vector<std::string> calls;
   const auto note = [&calls](absl::string_view call) {
     calls.emplace_back(call);

@@ -18,7 +18,7 @@
 namespace muster {
 namespace {
 
-// Quoted where the text would be taken for several cells.
+// Quotes text that would be parsed as several cells.
 std::string Cell(absl::string_view text, absl::string_view separator) {
   const bool is_plain = !absl::StrContains(text, separator) &&
                         text.find_first_of("\"\r\n") == absl::string_view::npos;
@@ -26,7 +26,7 @@ std::string Cell(absl::string_view text, absl::string_view separator) {
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
-// The columns that follow from the logs of the first epoch.
+// The columns, derived from the logs of the first epoch.
 std::vector<std::string> ColumnsOf(const Logs& logs) {
   std::vector<std::string> names;
   bool has_validation = false;
@@ -98,7 +98,7 @@ absl::Status CsvLogger::OnEpochEnd(Model&, int epoch, const Logs& logs) {
   if (!file_) {
     LOG(WARNING) << "CSVLogger: cannot write " << options_.filename << ": "
                  << std::error_code(errno, std::generic_category()).message()
-                 << "; training goes on without it";
+                 << "; training continues without it";
     file_.close();
   }
   return absl::OkStatus();

@@ -15,27 +15,27 @@ namespace muster {
 struct CsvLoggerOptions {
   std::string filename;
   std::string separator = ",";  // One character.
-  // Goes on behind what the file holds, without another header.
+  // Appends to an existing file, without another header.
   bool append = false;
 };
 
-// Writes a line for each epoch: its number from 0 and its logs, sorted by name.
-// The first epoch says which columns there are; where it has no validation
-// there are columns for it all the same. What an epoch does not have is "NA".
+// Writes one line per epoch: its number from 0 and its logs, sorted by name.
+// The first epoch defines the columns; if it has no validation, columns for it
+// are added nevertheless. Missing values are "NA".
 //
-// A disk that takes no more costs the lines, not the training: a warning names
-// the file, once.
+// A disk that is full loses lines but does not end training: one warning names
+// the file.
 //
 // Equivalent to: keras.callbacks.CSVLogger.
 class CsvLogger final : public Callback {
  public:
   explicit CsvLogger(CsvLoggerOptions options);
 
-  //   kInvalidArgument  an option makes no sense; names it
+  //   kInvalidArgument  an option is invalid; names it
   static absl::Status CheckOptions(const CsvLoggerOptions& options);
 
-  // Besides what CheckOptions() says, the system's reason why the file cannot
-  // be opened, with its name. Makes its folder if need be.
+  // In addition to CheckOptions(): the system's error if the file cannot be
+  // opened, with its name. Creates the folder if it is missing.
   absl::Status OnTrainBegin(Model& model) override;
   absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
@@ -46,7 +46,7 @@ class CsvLogger final : public Callback {
   const CsvLoggerOptions options_;
   std::ofstream file_;
   bool needs_header_ = true;
-  std::vector<std::string> names_;  // Of the columns, without "epoch".
+  std::vector<std::string> names_;  // Names of the columns, without "epoch".
 };
 
 }  // namespace muster

@@ -43,8 +43,8 @@ absl::Status EarlyStopping::OnEpochEnd(Model& model, int epoch,
                                        const Logs& logs) {
   const std::optional<double> current = monitor_->Find(logs);
   if (!current.has_value()) {
-    LOG(WARNING) << "Early stopping looks at \"" << options_.monitor
-                 << "\", which is not there. There are: " << NamesIn(logs);
+    LOG(WARNING) << "EarlyStopping monitors \"" << options_.monitor
+                 << "\", which is not logged. Available: " << NamesIn(logs);
     return absl::OkStatus();
   }
   if (epoch < options_.start_from_epoch) return absl::OkStatus();
@@ -64,7 +64,7 @@ absl::Status EarlyStopping::OnEpochEnd(Model& model, int epoch,
     if (is_good) wait_ = 0;
     return absl::OkStatus();
   }
-  // The first epoch of all has nothing to be worse than.
+  // The first epoch has no reference to compare with.
   if (wait_ >= options_.patience && epoch > 0) {
     stopped_epoch_ = epoch;
     model.StopTraining();

@@ -21,32 +21,33 @@ struct EarlyStoppingOptions {
   int patience = 0;
   int verbose = 0;
   MonitorMode mode = MonitorMode::kAuto;
-  // What an epoch has to be better than for patience to begin anew.
+  // A value that an epoch must improve on to reset the patience.
   std::optional<double> baseline = std::nullopt;
-  // At the end the weights become those of the best epoch.
+  // At the end, restores the weights of the best epoch.
   bool restore_best_weights = false;
-  // Epochs before this one are not looked at.
+  // Earlier epochs are ignored.
   int start_from_epoch = 0;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
 };
 
-// Stops training when a value no longer gets better. An epoch that does not log
-// the value is skipped, with a warning.
+// Stops training when a value no longer improves. An epoch that does not log
+// the value is ignored, with a warning.
 //
 // Equivalent to: keras.callbacks.EarlyStopping.
 class EarlyStopping final : public Callback {
  public:
   explicit EarlyStopping(EarlyStoppingOptions options);
 
-  //   kInvalidArgument  an option makes no sense; names it
+  //   kInvalidArgument  an option is invalid; names it
   static absl::Status CheckOptions(const EarlyStoppingOptions& options);
 
   absl::Status OnTrainBegin(Model& model) override;
   absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
 
-  // All but the weights of the best epoch: where training went on and has not
-  // got better since, those it went on with stand for them.
+  // Saves everything except the weights of the best epoch. If training resumes
+  // and does not improve further, the weights of the first epoch after the
+  // resumption are restored instead.
   std::string SaveState() const override;
   absl::Status RestoreState(const std::string& state) override;
 
@@ -59,7 +60,7 @@ class EarlyStopping final : public Callback {
 
   const EarlyStoppingOptions options_;
   std::optional<Monitor> monitor_;  // Set in OnTrainBegin().
-  int wait_ = 0;                    // Epochs since the last good one.
+  int wait_ = 0;                    // Epochs since the last improvement.
   std::optional<int> stopped_epoch_;
   std::optional<double> best_;
   int best_epoch_ = 0;

@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// Keys in the order in which they are added, as Keras writes them.
+// Keys in insertion order, as Keras writes them.
 using Json = nlohmann::ordered_json;
 
 constexpr char kSequential[] = "Sequential";
@@ -93,7 +93,7 @@ Json InboundNode(const LayerCall& call) {
   return {{"args", std::move(args)}, {"kwargs", Json::object()}};
 }
 
-// One alone stands by itself, as Keras has it.
+// A single one is not put in a list, as in Keras.
 Json HistoriesOf(const LayerOutputs& outputs) {
   if (outputs.size() == 1) return HistoryOf(outputs.front());
   Json histories = Json::array();
@@ -104,7 +104,7 @@ Json HistoriesOf(const LayerOutputs& outputs) {
 }
 
 Json FunctionalJson(const FunctionalLayer& model) {
-  // A layer is listed with its first call, and has a node for each.
+  // A layer is listed at its first call, and has a node for each call.
   Json layers = Json::array();
   for (const std::shared_ptr<const LayerCall>& call : model.calls()) {
     const std::string& name = call->layer->name();

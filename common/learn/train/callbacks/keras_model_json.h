@@ -8,11 +8,11 @@
 
 namespace muster {
 
-// A model as keras.Model.to_json() writes its structure: the layers, their
-// classes, names and dtypes, and for functional models what goes into each. Not
-// what the layers are configured with, so TensorBoard draws it and Keras cannot
-// load it. None for models that are neither Sequential nor functional, which
-// Keras does not write either.
+// The structure of a model as keras.Model.to_json() writes it: the layers,
+// their classes, names and dtypes, and for functional models their inputs.
+// Omits the configuration of the layers, so TensorBoard can draw the model but
+// Keras cannot load it. Empty for models that are neither Sequential nor
+// functional, which Keras does not write either.
 std::optional<std::string> KerasModelJson(const Layer& model);
 
 }  // namespace muster

@@ -39,7 +39,7 @@ TEST(KerasModelJsonTest, SequentialBeginsWithItsInput) {
             Json::parse("[null, 4]"));
 }
 
-TEST(KerasModelJsonTest, FunctionalSaysWhatGoesIntoEachLayer) {
+TEST(KerasModelJsonTest, FunctionalListsTheInputsOfEachLayer) {
   const LayerOutput x = Input({4}, {.name = "x"});
   const LayerPtr shared = Dense(4, {.name = "shared"});
   const LayerPtr model =

@@ -13,7 +13,7 @@ namespace muster {
 
 class Model;
 
-// What is not set does nothing. See Callback for when each is called.
+// Unset functions do nothing. See Callback for when each is called.
 struct LambdaCallbackOptions {
   using Hook = std::function<absl::Status(Model&)>;
   using LogsHook = std::function<absl::Status(Model&, const Logs&)>;
@@ -36,7 +36,7 @@ struct LambdaCallbackOptions {
   BatchLogsHook on_test_batch_end = nullptr;
 };
 
-// A callback of functions:
+// A callback consisting of functions:
 //
 //   LambdaCallback say({.on_epoch_end = [](Model&, int epoch, const Logs&) {
 //     std::cout << "done with " << epoch << "\n";

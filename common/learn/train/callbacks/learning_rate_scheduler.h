@@ -11,8 +11,8 @@
 namespace muster {
 
 // Sets the learning rate at the beginning of each epoch. Adds "learning_rate"
-// to the logs of each epoch. The optimizer must have a number for a learning
-// rate, not a schedule.
+// to the logs of each epoch. The optimizer's learning rate must be a number,
+// not a schedule.
 //
 //   LearningRateScheduler halve(
 //       [](int epoch, double rate) { return epoch < 10 ? rate : rate / 2; });
@@ -20,16 +20,16 @@ namespace muster {
 // Equivalent to: keras.callbacks.LearningRateScheduler.
 class LearningRateScheduler final : public Callback {
  public:
-  // From the epoch, from 0, and the learning rate at hand to the new one. Where
-  // replicas train in sync it must say the same on all of them.
+  // Returns the new learning rate, given the epoch, from 0, and the current
+  // learning rate. Must return the same on all synchronous replicas.
   using Schedule = std::function<double(int epoch, double learning_rate)>;
 
   // `output` is borrowed; null: standard output.
   explicit LearningRateScheduler(Schedule schedule, int verbose = 0,
                                  std::ostream* output = nullptr);
 
-  //   kInvalidArgument     the schedule gave what is no learning rate
-  //   kFailedPrecondition  the optimizer has a schedule of its own
+  //   kInvalidArgument     the schedule returned an invalid learning rate
+  //   kFailedPrecondition  the optimizer's learning rate is a schedule
   absl::Status OnEpochBegin(Model& model, int epoch) override;
   absl::Status AddEpochLogs(Model& model, Logs* logs) override;
 

@@ -9,11 +9,11 @@
 
 namespace muster {
 
-// A line for people about what a callback has done, to `output` or else to
-// standard output. Of replicas that train in sync the chief alone says it.
+// Prints a message of a callback to `output`, by default to standard output. Of
+// synchronous replicas only the chief prints it.
 void SayOnce(const Model& model, std::ostream* output, absl::string_view line);
 
-// The shortest text that reads back as the same number, as Python prints it.
+// Returns the shortest text that parses to the same number, as Python does.
 std::string ShortestText(double value);
 
 }  // namespace muster

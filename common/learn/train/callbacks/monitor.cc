@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// Parts of the names that Keras gives its metrics.
+// Parts of Keras' metric names.
 constexpr std::array<absl::string_view, 12> kGrowing = {
     "acc",      "auc",           "precision",     "recall",
     "f1",       "fbeta",         "iou",           "r2",
@@ -48,7 +48,7 @@ absl::StatusOr<Monitor> Monitor::Create(absl::string_view owner,
     } else {
       return absl::InvalidArgumentError(absl::StrCat(
           owner, ": monitor is \"", name,
-          "\", and its name does not say whether it should grow or shrink; set "
+          "\", and its name does not imply whether larger is better; set "
           "mode to max or to min"));
     }
   }
@@ -90,7 +90,7 @@ absl::Status RestoreCounts(absl::string_view owner, absl::string_view state,
   is_right = is_right && (!has_best || absl::SimpleAtod(fields.back(), &value));
   if (!is_right) {
     return absl::InvalidArgumentError(absl::StrCat(
-        owner, ": what a checkpoint holds of it is \"", state, "\""));
+        owner, ": the checkpoint contains the invalid state \"", state, "\""));
   }
   for (size_t i = 0; i < numbers.size(); ++i) *counts.begin()[i] = numbers[i];
   best->reset();

@@ -12,23 +12,23 @@
 
 namespace muster {
 
-// Which way the value that is monitored should go.
+// The direction in which the monitored value improves.
 enum class MonitorMode {
-  // What the name says: "loss" and errors should shrink, accuracies grow.
+  // Derived from the name: "loss" and errors decrease, accuracies increase.
   kAuto,
   kMin,
   kMax,
 };
 
-// One of the logged values, and whether it gets better.
+// Monitors whether one of the logged values improves.
 //
 // Equivalent to: keras.callbacks.MonitorCallback.
 class Monitor {
  public:
   // `owner` is the class of the callback, for messages. A change of less than
-  // |min_delta| is no improvement.
-  //   kInvalidArgument  the name does not say which way is better, and the mode
-  //                     is kAuto
+  // |min_delta| is not an improvement.
+  //   kInvalidArgument  the name does not imply a direction, and the mode is
+  //                     kAuto
   static absl::StatusOr<Monitor> Create(absl::string_view owner,
                                         absl::string_view name,
                                         MonitorMode mode, double min_delta = 0);
@@ -37,11 +37,11 @@ class Monitor {
   // kMin or kMax.
   MonitorMode direction() const { return direction_; }
 
-  // The value in `logs`; none when it is not logged.
+  // Returns the value in `logs`; nullopt if it is not logged.
   std::optional<double> Find(const Logs& logs) const;
 
-  // Whether `value` is better than `reference`. Any number is better than none
-  // and than NaN, which is better than nothing.
+  // True if `value` is better than `reference`. Any number is better than no
+  // value and than NaN. NaN is better than no value.
   bool IsImprovement(double value, std::optional<double> reference) const;
 
  private:
@@ -53,15 +53,16 @@ class Monitor {
   double min_delta_;
 };
 
-// What a callback that counts epochs keeps in a checkpoint, as text.
+// The state that a callback which counts epochs stores in a checkpoint, as
+// text.
 std::string SaveCounts(std::initializer_list<int> counts,
                        std::optional<double> best);
-//   kInvalidArgument  `state` is no such text; names the owner
+//   kInvalidArgument  `state` is not such a text; names the owner
 absl::Status RestoreCounts(absl::string_view owner, absl::string_view state,
                            std::initializer_list<int*> counts,
                            std::optional<double>* best);
 
-// "loss, val_loss": what a message says there is.
+// "loss, val_loss": the list of available values in a message.
 std::string NamesIn(const Logs& logs);
 
 }  // namespace muster

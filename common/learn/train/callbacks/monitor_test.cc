@@ -16,7 +16,7 @@ MonitorMode DirectionOf(absl::string_view name) {
   return Monitor::Create("Test", name, MonitorMode::kAuto)->direction();
 }
 
-TEST(MonitorTest, NamesSayWhichWayIsBetter) {
+TEST(MonitorTest, NamesImplyTheDirection) {
   for (const char* const name :
        {"loss", "val_loss", "out_loss", "mean_squared_error", "mae",
         "val_mean_absolute_error", "false_positives"}) {
@@ -29,7 +29,7 @@ TEST(MonitorTest, NamesSayWhichWayIsBetter) {
   }
 }
 
-TEST(MonitorTest, RefusesToGuessFromANameThatSaysNothing) {
+TEST(MonitorTest, RejectsNamesThatImplyNoDirection) {
   const absl::Status status =
       Monitor::Create("EarlyStopping", "val_mean", MonitorMode::kAuto).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -61,7 +61,7 @@ TEST(MonitorTest, AnyNumberIsBetterThanNaN) {
   EXPECT_FALSE(loss.IsImprovement(NAN, 1e30));
 }
 
-TEST(SaveCountsTest, WhatWasCountedComesBack) {
+TEST(SaveCountsTest, RoundTripsCounts) {
   int wait = 0;
   int epoch = 0;
   std::optional<double> best = 5;
@@ -76,7 +76,7 @@ TEST(SaveCountsTest, WhatWasCountedComesBack) {
   EXPECT_EQ(best, std::nullopt);
 }
 
-TEST(SaveCountsTest, OtherTextIsRefused) {
+TEST(SaveCountsTest, InvalidTextIsRejected) {
   int wait = 1;
   std::optional<double> best;
   for (const char* const text : {"", "1", "x;none", "1;2;none", "1;y"}) {

@@ -27,7 +27,7 @@ ReduceLROnPlateau::ReduceLROnPlateau(ReduceLROnPlateauOptions options)
 
 absl::Status ReduceLROnPlateau::CheckOptions(
     const ReduceLROnPlateauOptions& options) {
-  // The comparisons also refuse what is not a number.
+  // The comparisons also reject NaN.
   if (!(options.factor < 1.0 && options.factor >= 0)) {
     return Refuse("factor", "below 1 and not negative", options.factor);
   }
@@ -51,7 +51,7 @@ absl::Status ReduceLROnPlateau::OnTrainBegin(Model& model) {
   wait_ = 0;
   cooldown_left_ = 0;
   best_.reset();
-  // A schedule cannot be set: better said now than after `patience` epochs.
+  // A schedule cannot be set. Report it now, not after `patience` epochs.
   ASSIGN_OR_RETURN(const double rate, model.learning_rate());
   return model.SetLearningRate(rate);
 }
@@ -65,8 +65,8 @@ absl::Status ReduceLROnPlateau::OnEpochEnd(Model& model, int epoch,
                                            const Logs& logs) {
   const std::optional<double> current = monitor_->Find(logs);
   if (!current.has_value()) {
-    LOG(WARNING) << "Learning rate reduction looks at \"" << options_.monitor
-                 << "\", which is not there. There are: " << NamesIn(logs);
+    LOG(WARNING) << "ReduceLROnPlateau monitors \"" << options_.monitor
+                 << "\", which is not logged. Available: " << NamesIn(logs);
     return absl::OkStatus();
   }
   if (IsCoolingDown()) {

@@ -14,9 +14,9 @@ namespace muster {
 
 struct ReduceLROnPlateauOptions {
   std::string monitor = "val_loss";
-  // What the learning rate is multiplied by; below 1.
+  // The factor by which the learning rate is multiplied; below 1.
   double factor = 0.1;
-  // Epochs without improvement after which that is done.
+  // Epochs without improvement before a reduction.
   int patience = 10;
   int verbose = 0;
   MonitorMode mode = MonitorMode::kAuto;
@@ -27,7 +27,7 @@ struct ReduceLROnPlateauOptions {
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
 };
 
-// Reduces the learning rate when a value no longer gets better. Adds
+// Reduces the learning rate when a value no longer improves. Adds
 // "learning_rate" to the logs of each epoch.
 //
 // Equivalent to: keras.callbacks.ReduceLROnPlateau.
@@ -35,10 +35,10 @@ class ReduceLROnPlateau final : public Callback {
  public:
   explicit ReduceLROnPlateau(ReduceLROnPlateauOptions options);
 
-  //   kInvalidArgument  an option makes no sense; names it
+  //   kInvalidArgument  an option is invalid; names it
   static absl::Status CheckOptions(const ReduceLROnPlateauOptions& options);
 
-  // Besides what CheckOptions() says:
+  // In addition to CheckOptions():
   //   kFailedPrecondition  the learning rate is a schedule
   absl::Status OnTrainBegin(Model& model) override;
   absl::Status AddEpochLogs(Model& model, Logs* logs) override;
@@ -49,7 +49,7 @@ class ReduceLROnPlateau final : public Callback {
 
  private:
   bool IsCoolingDown() const { return cooldown_left_ > 0; }
-  // Starts over when there is something to reduce.
+  // Reduces the learning rate and resets the counts, unless it is at min_lr.
   absl::Status Reduce(Model& model, int epoch);
 
   const ReduceLROnPlateauOptions options_;

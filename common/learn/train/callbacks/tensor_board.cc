@@ -33,7 +33,7 @@ absl::Status Refuse(absl::string_view option, int64_t came) {
       absl::StrCat("TensorBoard: ", option, " must be at least 0, got ", came));
 }
 
-// A rate; 0 when no time has passed that could be measured.
+// A rate; 0 if no time has passed.
 double PerSecond(int64_t count, absl::Duration duration) {
   const double seconds = absl::ToDoubleSeconds(duration);
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
@@ -82,8 +82,8 @@ absl::Status TensorBoard::OnTrainBegin(Model& model) {
   }
   const absl::Status status = train_.Write(0, values);
   if (status.ok()) return absl::OkStatus();
-  // A full disk may have room again by the next epoch. A folder that cannot be
-  // written is a mistake, and now is the time to say so.
+  // A full disk may have space again by the next epoch. A folder that cannot be
+  // written is a configuration error, which is reported at once.
   if (!absl::IsResourceExhausted(status)) return status;
   LOG(WARNING) << "TensorBoard: " << status.message();
   has_warned_ = true;
@@ -171,7 +171,8 @@ absl::Status TensorBoard::OnTestEnd(Model& model, const Logs& logs) {
 }
 
 absl::Status TensorBoard::WriteWeights(const Model& model, int epoch) {
-  // Of weights that replicas keep apart, reading is a collective: all do it.
+  // Reading weights that replicas keep separately is a collective: all replicas
+  // call it.
   ASSIGN_OR_RETURN(const std::vector<Tensor> tensors, model.GetWeights());
   if (!model.strategy()->is_chief()) return absl::OkStatus();
   const std::vector<Weight> weights = model.weights();
@@ -189,7 +190,7 @@ void TensorBoard::Write(EventWriter& writer, int64_t step,
   const absl::Status status = writer.Write(step, values);
   if (status.ok() || std::exchange(has_warned_, true)) return;
   LOG(WARNING) << "TensorBoard: " << status.message()
-               << "; training goes on without them";
+               << "; training continues without them";
 }
 
 }  // namespace muster

@@ -17,16 +17,16 @@
 namespace muster {
 
 struct TensorBoardOptions {
-  // Values of training go to its folder train/, those of validation and of
-  // Evaluate() to validation/.
+  // Training values are written to its folder train/, those of validation and
+  // of Evaluate() to validation/.
   std::string log_dir = "logs";
-  // Epochs from one set of histograms of the weights to the next; 0: none.
+  // Epochs between two sets of histograms of the weights; 0: none.
   int histogram_freq = 0;
   bool write_graph = true;
-  // The weights as pictures, whenever there are histograms.
+  // Also writes the weights as images, together with histograms.
   bool write_images = false;
   bool write_steps_per_second = false;
-  // Batches from one batch_... to the next; kEpoch: only epochs are written.
+  // Batches between two batch_... values; kEpoch: only epochs are written.
   static constexpr int64_t kEpoch = 0;
   static constexpr int64_t kBatch = 1;
   int64_t update_freq = kEpoch;
@@ -34,23 +34,23 @@ struct TensorBoardOptions {
   int profile_batch = 0;
   int embeddings_freq = 0;
   Clock* clock = Clock::Real();  // Borrowed.
-  // Of both files, but for their folders.
+  // For both files; their folders are ignored.
   EventWriter::Options events = {};
 };
 
-// Writes what TensorBoard shows: tags and steps are Keras'.
+// Writes events for TensorBoard, with Keras' tags and steps:
 //
 //   epoch_loss, epoch_<metric>, epoch_learning_rate,
 //   epoch_steps_per_second          at the epoch, from 0
 //   batch_loss, batch_<metric>,
-//   batch_steps_per_second          at the number of updates made
+//   batch_steps_per_second          at the number of updates applied
 //   evaluation_<metric>_vs_iterations  the same
 //   <weight>/histogram, <weight>/image at the epoch
 //   keras                           the model, for the graph page
 //
-// A disk that fails costs events, not the training: a warning names the file,
-// once. Where the folder cannot be written from the beginning, and the disk is
-// not full, training does not start.
+// A disk that fails loses events but does not end training: one warning names
+// the file. If the folder cannot be written at the start, and the disk is not
+// full, training does not start.
 //
 // Equivalent to: keras.callbacks.TensorBoard.
 class TensorBoard final : public Callback {
@@ -61,7 +61,7 @@ class TensorBoard final : public Callback {
   //   kUnimplemented    profile_batch or embeddings_freq is set
   static absl::Status CheckOptions(const TensorBoardOptions& options);
 
-  // Besides what CheckOptions() says, as EventWriter::Write().
+  // In addition to CheckOptions(), errors as EventWriter::Write().
   absl::Status OnTrainBegin(Model& model) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
   absl::Status OnEpochBegin(Model& model, int epoch) override;
@@ -73,7 +73,7 @@ class TensorBoard final : public Callback {
  private:
   using Values = std::vector<proto::Summary::Value>;
 
-  // Warns of the first error.
+  // Logs a warning for the first error.
   void Write(EventWriter& writer, int64_t step, const Values& values);
   absl::Status WriteWeights(const Model& model, int epoch);
 
@@ -82,7 +82,7 @@ class TensorBoard final : public Callback {
   EventWriter validation_;
   bool has_warned_ = false;
 
-  // Of training: updates before this epoch, and batches of it so far.
+  // Updates before this epoch of training, and batches of it so far.
   int64_t epoch_begin_update_ = 0;
   int64_t epoch_batch_ = 0;
   absl::Time epoch_begin_;

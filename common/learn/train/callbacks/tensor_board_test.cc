@@ -108,7 +108,7 @@ TEST_F(TensorBoardTest, WritesEveryNthBatchOfAllEpochs) {
             Scalars({{2, 0.0f}, {4, 0.0f}, {6, 0.0f}}));
 }
 
-TEST_F(TensorBoardTest, AnotherFitGoesOnWhereTheFirstHasEnded) {
+TEST_F(TensorBoardTest, AnotherFitContinuesWhereTheFirstEnded) {
   options_.update_freq = TensorBoardOptions::kBatch;
   TensorBoard board(options_);
   ASSERT_OK(Fit(&board, 1, 2).status());
@@ -135,7 +135,7 @@ TEST_F(TensorBoardTest, HistogramsOfWeightsEveryNthEpoch) {
   EXPECT_THAT(steps, ElementsAre(0, 2));
 }
 
-// Moves on whenever it is asked.
+// A clock that advances with every call.
 class TickingClock final : public Clock {
  public:
   absl::Time Now() override { return now_ += absl::Milliseconds(250); }
@@ -186,7 +186,7 @@ TEST_F(TensorBoardTest, NoGraphUnlessWanted) {
               ElementsAre("epoch_learning_rate", "epoch_loss"));
 }
 
-// A disk without any room.
+// A disk without free space.
 class FullSink final : public ByteSink {
  public:
   absl::Status Append(absl::string_view) override {
@@ -206,7 +206,7 @@ TEST_F(TensorBoardTest, AFullDiskDoesNotEndTraining) {
   TensorBoard board(options_);
   ASSERT_OK_AND_ASSIGN(const History history, Fit(&board, 3, 2, true));
   EXPECT_EQ(history.epoch.size(), 3u);
-  // One for each folder: the next would be a minute later.
+  // One for each folder: the next would be written a minute later.
   EXPECT_EQ(attempt_count, 2);
 }
 

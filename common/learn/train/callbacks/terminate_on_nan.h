@@ -11,8 +11,8 @@
 namespace muster {
 
 struct TerminateOnNanOptions {
-  // Ends Fit() with an error in place of in good order: no OnTrainEnd(), so
-  // that a backup from before stays.
+  // Ends Fit() with an error instead of normally. OnTrainEnd() is not called,
+  // so an earlier backup is kept.
   bool raise_error = false;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
 };
@@ -25,7 +25,7 @@ class TerminateOnNan final : public Callback {
   explicit TerminateOnNan(TerminateOnNanOptions options = {})
       : options_(options) {}
 
-  //   kInternal  the loss is no finite number; with raise_error only
+  //   kInternal  the loss is not a finite number; with raise_error only
   absl::Status OnTrainBatchEnd(Model& model, int64_t step,
                                const Logs& logs) override;
 

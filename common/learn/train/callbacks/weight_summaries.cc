@@ -32,7 +32,7 @@ std::vector<double> Convert(const Tensor& tensor) {
   return values;
 }
 
-// Empty for what is no number.
+// Empty if it is not a number.
 std::vector<double> ToDoubles(const Tensor& tensor) {
   switch (tensor.dtype()) {
     case DType::kFloat32:
@@ -54,8 +54,8 @@ std::vector<double> ToDoubles(const Tensor& tensor) {
   }
 }
 
-// Pictures of a weight: pixel {image, row, column, channel} lies at the sum of
-// the products of its indices and the strides.
+// Images of a weight: the offset of pixel {image, row, column, channel} is the
+// sum of the products of its indices and the strides.
 struct Layout {
   int64_t extents[4] = {0, 1, 1, 1};
   int64_t strides[4] = {0, 0, 0, 0};

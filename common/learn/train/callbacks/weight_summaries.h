@@ -10,11 +10,11 @@
 
 namespace muster {
 
-// Appends what TensorBoard shows of a weight: "<name>/histogram" and, where
-// `with_images` and the shape can be drawn, "<name>/image". As Keras draws
-// them: vectors as columns, matrices lying down, kernels of one channel set
-// side by side as pictures of their own, of which the first three are kept;
-// values from 0 to 1 are black to white, and others are cut off.
+// Appends the summaries of a weight: "<name>/histogram" and, if `with_images`
+// and the shape can be drawn, "<name>/image". As in Keras: vectors are drawn as
+// columns, matrices horizontally, and kernels of one channel set side by side
+// as separate images, of which the first three are kept. Values from 0 to 1 are
+// black to white; others are clipped.
 //   kInvalidArgument  a picture of the weight cannot be encoded
 absl::Status AddWeightSummaries(absl::string_view name, const Tensor& weight,
                                 bool with_images,

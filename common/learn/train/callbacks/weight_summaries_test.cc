@@ -14,7 +14,7 @@ namespace {
 
 using Values = std::vector<proto::Summary::Value>;
 
-// {width, height, number of pictures}.
+// {width, height, number of images}.
 std::vector<int> ImageOf(const Shape& shape) {
   Values values;
   EXPECT_OK(AddWeightSummaries("w", Tensor::Zeros(DType::kFloat32, shape),
