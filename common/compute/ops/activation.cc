@@ -73,6 +73,12 @@ void SoftplusGradient(GradientContext& context) {
       context.output_gradients[0] * Sigmoid(context.inputs[0]);
 }
 
+// dy/dx is 1 / (1 + |x|)^2.
+void SoftsignGradient(GradientContext& context) {
+  context.input_gradients[0] = context.output_gradients[0] *
+                               Square(Reciprocal(1 + Abs(context.inputs[0])));
+}
+
 void SoftmaxGradient(GradientContext& context) {
   const Value y = context.outputs[0];
   const Value gradient = context.output_gradients[0];
@@ -126,6 +132,7 @@ Value Elu(Value x, double alpha) {
 Value Sigmoid(Value x) { return internal::Apply("Sigmoid", {x}); }
 Value Tanh(Value x) { return internal::Apply("Tanh", {x}); }
 Value Softplus(Value x) { return internal::Apply("Softplus", {x}); }
+Value Softsign(Value x) { return internal::Apply("Softsign", {x}); }
 Value Gelu(Value x, GeluOptions options) {
   return internal::Apply("Gelu", {x}, {{"approximate", options.approximate}});
 }
@@ -171,6 +178,7 @@ void RegisterActivationOps(OpRegistry* registry) {
       "the gradient of Gelu cannot be differentiated again";
   registry->Register(std::move(gelu_grad));
   add("Softplus", SameFloatingRule, SoftplusGradient);
+  add("Softsign", SameFloatingRule, SoftsignGradient);
   registry->Register({.name = "Softmax",
                       .input_count_min = 1,
                       .input_count_max = 1,
