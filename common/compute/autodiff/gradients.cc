@@ -5,14 +5,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "common/compute/ops/ops.h"
 
 namespace muster {
 namespace {
-
-constexpr absl::string_view kRead = "ReadVariable";
-constexpr absl::string_view kLookup = "GatherVariable";
 
 // What has reached one value on the way back.
 struct Arrived {
@@ -140,7 +136,9 @@ void ReversePass::StepBack(int index) {
   const bool has_dependent_input = std::any_of(
       node.inputs.begin(), node.inputs.end(),
       [this](const NodeOutput& input) { return is_dependent_[input.node]; });
-  if (schema->gradient_rule == nullptr || !has_dependent_input) return;
+  const bool refuses = !schema->gradient_refusal.empty();
+  if (schema->gradient_rule == nullptr && !refuses) return;
+  if (!has_dependent_input) return;
   GradientContext context{.builder = builder_, .node = node};
   bool any_arrived = false;
   for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
@@ -150,6 +148,10 @@ void ReversePass::StepBack(int index) {
     context.output_gradients.push_back(DenseAt(output));
   }
   if (!any_arrived) return;
+  if (refuses) {
+    builder_.ReportError(absl::UnimplementedError(schema->gradient_refusal));
+    return;
+  }
   for (const NodeOutput& input : node.inputs) {
     context.inputs.push_back(builder_.ValueOf(input));
   }
@@ -237,7 +239,9 @@ std::vector<Gradient> VariableGradients(
   std::vector<NodeOutput> sources;
   for (int i = 0; i <= target.output().node; ++i) {
     const Node& node = builder.graph().nodes[i];
-    if (node.op != kRead && node.op != kLookup) continue;
+    if (builder.registry().Find(node.op)->effect != OpEffect::kReadVariable) {
+      continue;
+    }
     const std::string name =
         node.attributes.GetOr<std::string>(kVariableAttribute, "");
     for (size_t v = 0; v < variables.size(); ++v) {
@@ -251,7 +255,8 @@ std::vector<Gradient> VariableGradients(
   for (size_t v = 0; v < variables.size(); ++v) {
     std::vector<Arrived> uses;
     for (const NodeOutput read : reads[v]) {
-      const bool is_lookup = builder.graph().nodes[read.node].op == kLookup;
+      // By indices; a read of the whole variable has no inputs.
+      const bool is_lookup = !builder.graph().nodes[read.node].inputs.empty();
       uses.push_back(is_lookup ? RowsOfVariable(builder, pass, read)
                                : pass.ArrivedAt(read));
     }

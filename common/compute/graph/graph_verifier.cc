@@ -53,9 +53,7 @@ absl::Status VerifyTypes(const Graph& graph, int index,
   if (types != node.outputs) {
     return NodeError(node, "declares output types that its op does not give");
   }
-  const OpSchema& schema = *registry.Find(node.op);
-  if (schema.effect == OpEffect::kReadVariable ||
-      schema.effect == OpEffect::kUpdateVariable) {
+  if (registry.Find(node.op)->uses_variable()) {
     return node.attributes.Get<std::string>(kVariableAttribute).status();
   }
   return absl::OkStatus();

@@ -39,8 +39,12 @@ std::string DescribeInputs(absl::Span<const TensorType> inputs) {
 }  // namespace
 
 OpRegistry::OpRegistry() {
-  Register({.name = "Parameter", .type_rule = ParameterType});
-  Register({.name = "Constant", .type_rule = ConstantType});
+  Register({.name = "Parameter",
+            .type_rule = ParameterType,
+            .reads = OpReads::kGraph});
+  Register({.name = "Constant",
+            .type_rule = ConstantType,
+            .reads = OpReads::kGraph});
 }
 
 void OpRegistry::Register(OpSchema schema) {
@@ -54,6 +58,12 @@ void OpRegistry::Register(OpSchema schema) {
 const OpSchema* OpRegistry::Find(absl::string_view op) const {
   const auto found = schemas_.find(op);
   return found == schemas_.end() ? nullptr : &found->second;
+}
+
+const OpSchema& OpRegistry::FindOrPlain(absl::string_view op) const {
+  static const OpSchema* const kPlain = new OpSchema;
+  const OpSchema* const schema = Find(op);
+  return schema == nullptr ? *kPlain : *schema;
 }
 
 absl::StatusOr<std::vector<TensorType>> OpRegistry::InferTypes(

@@ -24,6 +24,10 @@ struct KernelSpec {
   Attributes attributes;
   std::vector<TensorType> inputs;  // Fully known shapes.
   std::vector<TensorType> outputs;
+  // Element i of the only output is a function of element i of each input.
+  bool is_elementwise = false;
+  // A kernel for float32 computes the op on bfloat16 too, by way of float32.
+  bool widens_bfloat16 = true;
 };
 
 // The data of one run.

@@ -1,6 +1,6 @@
 #include "common/compute/ops/activation.h"
 
-#include <string>
+#include <utility>
 
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/arithmetic.h"
@@ -68,14 +68,15 @@ void EluGradGradient(GradientContext& context) {
   context.input_gradients[1] = Select(x < 0, curved, ScalarLike(upstream, 0));
 }
 
-void GeluGradGradient(GradientContext& context) {
-  context.builder.ReportError(absl::UnimplementedError(
-      "the gradient of Gelu cannot be differentiated again"));
-}
-
 void SoftplusGradient(GradientContext& context) {
   context.input_gradients[0] =
       context.output_gradients[0] * Sigmoid(context.inputs[0]);
+}
+
+// dy/dx is 1 / (1 + |x|)^2.
+void SoftsignGradient(GradientContext& context) {
+  context.input_gradients[0] = context.output_gradients[0] *
+                               Square(Reciprocal(1 + Abs(context.inputs[0])));
 }
 
 void SoftmaxGradient(GradientContext& context) {
@@ -131,6 +132,7 @@ Value Elu(Value x, double alpha) {
 Value Sigmoid(Value x) { return internal::Apply("Sigmoid", {x}); }
 Value Tanh(Value x) { return internal::Apply("Tanh", {x}); }
 Value Softplus(Value x) { return internal::Apply("Softplus", {x}); }
+Value Softsign(Value x) { return internal::Apply("Softsign", {x}); }
 Value Gelu(Value x, GeluOptions options) {
   return internal::Apply("Gelu", {x}, {{"approximate", options.approximate}});
 }
@@ -140,32 +142,53 @@ Value LogSoftmax(Value x) { return internal::Apply("LogSoftmax", {x}); }
 namespace internal {
 
 void RegisterActivationOps(OpRegistry* registry) {
-  const auto add = [registry](absl::string_view name, int input_count,
-                              OpSchema::TypeRule type_rule,
-                              OpSchema::GradientRule gradient_rule) {
-    registry->Register({.name = std::string(name),
-                        .input_count_min = input_count,
-                        .input_count_max = input_count,
-                        .type_rule = type_rule,
-                        .gradient_rule = gradient_rule});
-  };
-  add("Relu", 1, SameNumberRule, GradientByInput);
-  add("ReluGrad", 2, MergedNumberRule, PiecewiseLinearGradGradient);
-  add("Relu6", 1, SameNumberRule, GradientByInput);
-  add("Relu6Grad", 2, MergedNumberRule, PiecewiseLinearGradGradient);
-  add("LeakyRelu", 1, AlphaRule, GradientByInput);
-  add("LeakyReluGrad", 2, AlphaRule, PiecewiseLinearGradGradient);
-  add("Elu", 1, AlphaRule, GradientByInput);
-  add("EluGrad", 2, AlphaRule, EluGradGradient);
-  add("Sigmoid", 1, SameFloatingRule, GradientByOutput);
-  add("SigmoidGrad", 2, MergedFloatingRule, SigmoidGradGradient);
-  add("Tanh", 1, SameFloatingRule, GradientByOutput);
-  add("TanhGrad", 2, MergedFloatingRule, TanhGradGradient);
-  add("Gelu", 1, GeluRule, GradientByInput);
-  add("GeluGrad", 2, GeluRule, GeluGradGradient);
-  add("Softplus", 1, SameFloatingRule, SoftplusGradient);
-  add("Softmax", 1, SoftmaxRule, SoftmaxGradient);
-  add("LogSoftmax", 1, SoftmaxRule, LogSoftmaxGradient);
+  const auto add =
+      [registry](absl::string_view name, OpSchema::TypeRule type_rule,
+                 OpSchema::GradientRule gradient_rule, OpSamples samples = {}) {
+        registry->Register(ElementwiseOp(name, 1, type_rule, gradient_rule,
+                                         std::move(samples)));
+      };
+  const auto add_gradient =
+      [registry](absl::string_view name, OpSchema::TypeRule type_rule,
+                 OpSchema::GradientRule gradient_rule, OpSamples samples = {}) {
+        registry->Register(ElementwiseOp(name, 2, type_rule, gradient_rule,
+                                         std::move(samples)));
+      };
+  const OpSamples alphas = {
+      .attributes = {{{"alpha", 0.3}}, {{"alpha", 1.5}}, {{"alpha", -0.5}}}};
+  const OpSamples gelus = {
+      .attributes = {{{"approximate", false}}, {{"approximate", true}}}};
+  add("Relu", SameNumberRule, GradientByInput);
+  add_gradient("ReluGrad", MergedNumberRule, PiecewiseLinearGradGradient);
+  add("Relu6", SameNumberRule, GradientByInput);
+  add_gradient("Relu6Grad", MergedNumberRule, PiecewiseLinearGradGradient);
+  add("LeakyRelu", AlphaRule, GradientByInput, alphas);
+  add_gradient("LeakyReluGrad", AlphaRule, PiecewiseLinearGradGradient, alphas);
+  add("Elu", AlphaRule, GradientByInput, alphas);
+  add_gradient("EluGrad", AlphaRule, EluGradGradient, alphas);
+  add("Sigmoid", SameFloatingRule, GradientByOutput);
+  add_gradient("SigmoidGrad", MergedFloatingRule, SigmoidGradGradient,
+               {.ranges = {{}, {0, 1}}});
+  add("Tanh", SameFloatingRule, GradientByOutput);
+  add_gradient("TanhGrad", MergedFloatingRule, TanhGradGradient,
+               {.ranges = {{}, {-1, 1}}});
+  add("Gelu", GeluRule, GradientByInput, gelus);
+  OpSchema gelu_grad = ElementwiseOp("GeluGrad", 2, GeluRule, nullptr, gelus);
+  gelu_grad.gradient_refusal =
+      "the gradient of Gelu cannot be differentiated again";
+  registry->Register(std::move(gelu_grad));
+  add("Softplus", SameFloatingRule, SoftplusGradient);
+  add("Softsign", SameFloatingRule, SoftsignGradient);
+  registry->Register({.name = "Softmax",
+                      .input_count_min = 1,
+                      .input_count_max = 1,
+                      .type_rule = SoftmaxRule,
+                      .gradient_rule = SoftmaxGradient});
+  registry->Register({.name = "LogSoftmax",
+                      .input_count_min = 1,
+                      .input_count_max = 1,
+                      .type_rule = SoftmaxRule,
+                      .gradient_rule = LogSoftmaxGradient});
 }
 
 }  // namespace internal

@@ -15,6 +15,7 @@ Value Elu(Value x, double alpha = 1.0);
 Value Sigmoid(Value x);
 Value Tanh(Value x);
 Value Softplus(Value x);  // log(1 + exp(x))
+Value Softsign(Value x);  // x / (1 + |x|)
 
 struct GeluOptions {
   bool approximate = false;  // By tanh.

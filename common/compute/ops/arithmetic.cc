@@ -1,6 +1,6 @@
 #include "common/compute/ops/arithmetic.h"
 
-#include <string>
+#include <utility>
 
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/broadcast_gradient.h"
@@ -101,19 +101,18 @@ namespace internal {
 void RegisterArithmeticOps(OpRegistry* registry) {
   const auto add = [registry](absl::string_view name, int input_count,
                               OpSchema::TypeRule type_rule,
-                              OpSchema::GradientRule gradient_rule) {
-    registry->Register({.name = std::string(name),
-                        .input_count_min = input_count,
-                        .input_count_max = input_count,
-                        .type_rule = type_rule,
-                        .gradient_rule = gradient_rule});
+                              OpSchema::GradientRule gradient_rule,
+                              OpSamples samples = {}) {
+    registry->Register(ElementwiseOp(name, input_count, type_rule,
+                                     gradient_rule, std::move(samples)));
   };
+  const OpSamples divisors = {.ranges = {{}, {1, 9}}};
   add("Add", 2, BroadcastNumberRule, AddGradient);
   add("Sub", 2, BroadcastNumberRule, SubGradient);
   add("Mul", 2, BroadcastNumberRule, MulGradient);
-  add("Div", 2, BroadcastNumberRule, DivGradient);
-  add("FloorDiv", 2, BroadcastNumberRule, nullptr);
-  add("Mod", 2, BroadcastNumberRule, ModGradient);
+  add("Div", 2, BroadcastNumberRule, DivGradient, divisors);
+  add("FloorDiv", 2, BroadcastNumberRule, nullptr, divisors);
+  add("Mod", 2, BroadcastNumberRule, ModGradient, divisors);
   add("Maximum", 2, BroadcastNumberRule, MaximumGradient);
   add("Minimum", 2, BroadcastNumberRule, MinimumGradient);
   add("SquaredDifference", 2, BroadcastNumberRule, SquaredDifferenceGradient);

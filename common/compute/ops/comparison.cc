@@ -1,7 +1,5 @@
 #include "common/compute/ops/comparison.h"
 
-#include <string>
-
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/broadcast_gradient.h"
 #include "common/compute/ops/register.h"
@@ -87,11 +85,8 @@ void RegisterComparisonOps(OpRegistry* registry) {
   const auto add = [registry](absl::string_view name, int input_count,
                               OpSchema::TypeRule type_rule,
                               OpSchema::GradientRule gradient_rule = nullptr) {
-    registry->Register({.name = std::string(name),
-                        .input_count_min = input_count,
-                        .input_count_max = input_count,
-                        .type_rule = type_rule,
-                        .gradient_rule = gradient_rule});
+    registry->Register(
+        ElementwiseOp(name, input_count, type_rule, gradient_rule));
   };
   add("Equal", 2, EqualityRule);
   add("NotEqual", 2, EqualityRule);

@@ -1,6 +1,7 @@
 #include "common/compute/ops/control.h"
 
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/compute/ops/apply.h"
@@ -53,17 +54,18 @@ Value ScalarLike(Value like, double value) {
 namespace internal {
 
 void RegisterControlOps(OpRegistry* registry) {
-  registry->Register({.name = "Identity",
-                      .input_count_min = 1,
-                      .input_count_max = 1,
-                      .type_rule = SameNumberOrBoolRule,
-                      .gradient_rule = IdentityGradient});
-  for (const char* name : {"StopGradient", "ZerosLike", "OnesLike"}) {
-    registry->Register({.name = name,
-                        .input_count_min = 1,
-                        .input_count_max = 1,
-                        .type_rule = SameNumberOrBoolRule});
-  }
+  const auto add_view = [registry](absl::string_view name,
+                                   OpSchema::GradientRule gradient_rule) {
+    OpSchema schema =
+        ElementwiseOp(name, 1, SameNumberOrBoolRule, gradient_rule);
+    schema.is_view = true;
+    schema.bfloat16 = Bfloat16Policy::kDirect;
+    registry->Register(std::move(schema));
+  };
+  add_view("Identity", IdentityGradient);
+  add_view("StopGradient", nullptr);
+  registry->Register(ElementwiseOp("ZerosLike", 1, SameNumberOrBoolRule));
+  registry->Register(ElementwiseOp("OnesLike", 1, SameNumberOrBoolRule));
 }
 
 }  // namespace internal

@@ -187,12 +187,14 @@ void RegisterFamily(OpRegistry* registry) {
                       .input_count_min = 3,
                       .input_count_max = 3,
                       .type_rule = BackpropInputRule<kChannelsRule>,
-                      .gradient_rule = BackpropInputGradient<kNames>});
+                      .gradient_rule = BackpropInputGradient<kNames>,
+                      .type_input = 2});
   registry->Register({.name = kNames.backprop_kernel,
                       .input_count_min = 3,
                       .input_count_max = 3,
                       .type_rule = BackpropKernelRule<kChannelsRule>,
-                      .gradient_rule = BackpropKernelGradient<kNames>});
+                      .gradient_rule = BackpropKernelGradient<kNames>,
+                      .type_input = 2});
 }
 
 Attributes AttributesOf(const Conv2DOptions& options) {

@@ -187,7 +187,12 @@ void RegisterImageOps(OpRegistry* registry) {
   add("ResizeImageGrad", 2, ResizeImageGradRule, ResizeImageGradGradient);
   add("ImageTransform", 2, ImageTransformRule, ImageTransformGradient);
   // (gradient, transforms): the gradient of the images.
-  add("ImageTransformGrad", 2, ImageTransformRule, ImageTransformGradGradient);
+  registry->Register({.name = "ImageTransformGrad",
+                      .input_count_min = 2,
+                      .input_count_max = 2,
+                      .type_rule = ImageTransformRule,
+                      .gradient_rule = ImageTransformGradGradient,
+                      .golden_exemption = GoldenExemption::kGradientHelper});
 }
 
 }  // namespace internal

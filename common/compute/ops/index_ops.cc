@@ -127,19 +127,27 @@ Value InTopK(Value predictions, Value targets, int64_t k) {
 namespace internal {
 
 void RegisterIndexOps(OpRegistry* registry) {
-  const auto add = [registry](absl::string_view name, int input_count,
-                              OpSchema::TypeRule type_rule,
-                              OpSchema::GradientRule gradient_rule = nullptr) {
-    registry->Register({.name = std::string(name),
-                        .input_count_min = input_count,
-                        .input_count_max = input_count,
-                        .type_rule = type_rule,
-                        .gradient_rule = gradient_rule});
-  };
-  add("Gather", 2, GatherRule, GatherGradient);
-  add("ScatterRowsLike", 3, ScatterRowsLikeRule, ScatterRowsLikeGradient);
-  add("OneHot", 1, OneHotRule);
-  add("InTopK", 2, InTopKRule);
+  registry->Register({.name = "Gather",
+                      .input_count_min = 2,
+                      .input_count_max = 2,
+                      .type_rule = GatherRule,
+                      .gradient_rule = GatherGradient,
+                      .bfloat16 = Bfloat16Policy::kDirect});
+  registry->Register({.name = "ScatterRowsLike",
+                      .input_count_min = 3,
+                      .input_count_max = 3,
+                      .type_rule = ScatterRowsLikeRule,
+                      .gradient_rule = ScatterRowsLikeGradient,
+                      .golden_exemption = GoldenExemption::kGradientHelper});
+  registry->Register({.name = "OneHot",
+                      .input_count_min = 1,
+                      .input_count_max = 1,
+                      .type_rule = OneHotRule,
+                      .bfloat16 = Bfloat16Policy::kDirect});
+  registry->Register({.name = "InTopK",
+                      .input_count_min = 2,
+                      .input_count_max = 2,
+                      .type_rule = InTopKRule});
 }
 
 }  // namespace internal

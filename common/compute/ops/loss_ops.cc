@@ -140,8 +140,9 @@ void RegisterLossOps(OpRegistry* registry) {
       SparseSoftmaxCrossEntropyGradient);
   add("SparseSoftmaxCrossEntropyGrad", 3, LossGradRule<SparseShape>,
       LossGradGradient);
-  add("SigmoidCrossEntropy", 2, MergedFloatingRule,
-      SigmoidCrossEntropyGradient);
+  registry->Register(ElementwiseOp("SigmoidCrossEntropy", 2, MergedFloatingRule,
+                                   SigmoidCrossEntropyGradient,
+                                   {.ranges = {{}, {0, 1}}}));
 }
 
 }  // namespace internal

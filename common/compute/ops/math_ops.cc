@@ -1,6 +1,6 @@
 #include "common/compute/ops/math_ops.h"
 
-#include <string>
+#include <utility>
 
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/arithmetic.h"
@@ -90,26 +90,23 @@ namespace internal {
 void RegisterMathOps(OpRegistry* registry) {
   const auto add = [registry](absl::string_view name,
                               OpSchema::GradientRule gradient_rule,
-                              OpSchema::TypeRule type_rule = SameFloatingRule) {
-    registry->Register({.name = std::string(name),
-                        .input_count_min = 1,
-                        .input_count_max = 1,
-                        .type_rule = type_rule,
-                        .gradient_rule = gradient_rule});
+                              OpSchema::TypeRule type_rule = SameFloatingRule,
+                              OpSamples samples = {}) {
+    registry->Register(
+        ElementwiseOp(name, 1, type_rule, gradient_rule, std::move(samples)));
   };
-  registry->Register({.name = "Pow",
-                      .input_count_min = 2,
-                      .input_count_max = 2,
-                      .type_rule = BroadcastNumberRule,
-                      .gradient_rule = PowGradient});
+  const OpSamples positive = {.ranges = {{0.25, 20}}};
+  registry->Register(ElementwiseOp("Pow", 2, BroadcastNumberRule, PowGradient,
+                                   {.ranges = {{1, 3}, {1, 3}}}));
   add("Square", UnaryGradient<SquareRule>, SameNumberRule);
-  add("Sqrt", UnaryGradient<SqrtRule>);
-  add("Rsqrt", UnaryGradient<RsqrtRule>);
-  add("Reciprocal", UnaryGradient<ReciprocalRule>);
+  add("Sqrt", UnaryGradient<SqrtRule>, SameFloatingRule, positive);
+  add("Rsqrt", UnaryGradient<RsqrtRule>, SameFloatingRule, positive);
+  add("Reciprocal", UnaryGradient<ReciprocalRule>, SameFloatingRule, positive);
   add("Exp", UnaryGradient<ExpRule>);
   add("Expm1", UnaryGradient<Expm1Rule>);
-  add("Log", UnaryGradient<LogRule>);
-  add("Log1p", UnaryGradient<Log1pRule>);
+  add("Log", UnaryGradient<LogRule>, SameFloatingRule, positive);
+  add("Log1p", UnaryGradient<Log1pRule>, SameFloatingRule,
+      {.ranges = {{-0.5, 20}}});
   add("Sin", UnaryGradient<SinRule>);
   add("Cos", UnaryGradient<CosRule>);
   add("Erf", UnaryGradient<ErfRule>);

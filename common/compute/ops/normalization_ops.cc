@@ -131,11 +131,6 @@ void TrainingGradient(GradientContext& context) {
   }
 }
 
-void TrainingGradGradient(GradientContext& context) {
-  context.builder.ReportError(absl::UnimplementedError(
-      "the gradient of BatchNormTraining cannot be differentiated again"));
-}
-
 void InferenceGradient(GradientContext& context) {
   const Value scale = context.inputs[1];
   const Value mean = context.inputs[3];
@@ -186,7 +181,8 @@ void RegisterNormalizationOps(OpRegistry* registry) {
                       .input_count_min = 5,
                       .input_count_max = 5,
                       .type_rule = TrainingGradRule,
-                      .gradient_rule = TrainingGradGradient});
+                      .gradient_refusal = "the gradient of BatchNormTraining "
+                                          "cannot be differentiated again"});
   registry->Register({.name = "BatchNormInference",
                       .input_count_min = 5,
                       .input_count_max = 5,

@@ -156,7 +156,12 @@ void RegisterPoolOps(OpRegistry* registry) {
   add("MaxPool2DSelect", 2, MaxPoolSelectRule, MaxPoolSelectGradient);
   add("AveragePool2D", 1, PoolRule, PoolGradient);
   // AveragePool2DGrad(gradient, like).
-  add("AveragePool2DGrad", 2, PoolGradRule, AveragePoolGradGradient);
+  registry->Register({.name = "AveragePool2DGrad",
+                      .input_count_min = 2,
+                      .input_count_max = 2,
+                      .type_rule = PoolGradRule,
+                      .gradient_rule = AveragePoolGradGradient,
+                      .type_input = 1});
 }
 
 }  // namespace internal

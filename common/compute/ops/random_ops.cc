@@ -1,6 +1,5 @@
 #include "common/compute/ops/random_ops.h"
 
-#include <string>
 #include <utility>
 
 #include "common/compute/ops/apply.h"
@@ -110,18 +109,22 @@ Value DropoutMask(Value seed, Value like, double keep_probability) {
 namespace internal {
 
 void RegisterRandomOps(OpRegistry* registry) {
-  const auto add = [registry](absl::string_view name, int count_min,
-                              int count_max, OpSchema::TypeRule type_rule) {
-    registry->Register({.name = std::string(name),
-                        .input_count_min = count_min,
-                        .input_count_max = count_max,
-                        .type_rule = type_rule});
-  };
-  add("StepSeed", 0, 0, StepSeedRule);
-  add("FoldInSeed", 1, 1, FoldInSeedRule);
-  add("RandomUniform", 1, 2, RandomRule);
-  add("RandomNormal", 1, 2, RandomRule);
-  add("TruncatedNormal", 1, 2, RandomRule);
+  registry->Register(
+      {.name = "StepSeed", .type_rule = StepSeedRule, .reads = OpReads::kStep});
+  registry->Register({.name = "FoldInSeed",
+                      .input_count_min = 1,
+                      .input_count_max = 1,
+                      .type_rule = FoldInSeedRule,
+                      .golden_exemption = GoldenExemption::kOwnGenerator});
+  for (const char* name :
+       {"RandomUniform", "RandomNormal", "TruncatedNormal"}) {
+    registry->Register({.name = name,
+                        .input_count_min = 1,
+                        .input_count_max = 2,
+                        .type_rule = RandomRule,
+                        .reads = OpReads::kBatchRows,
+                        .bfloat16 = Bfloat16Policy::kDirect});
+  }
 }
 
 }  // namespace internal

@@ -130,14 +130,6 @@ void ProdGradient(GradientContext& context) {
       WithReducedAxes(context, context.output_gradients[0]);
 }
 
-// The derivative of a product without two of its factors, each pair of them,
-// is of no use to anyone so far: say so rather than lose it.
-void ProdOfOthersGradient(GradientContext& context) {
-  context.builder.ReportError(absl::UnimplementedError(
-      "the gradient of Prod cannot be differentiated again; "
-      "write the product as Exp(Sum(Log(x)))"));
-}
-
 TypesOr ProdOfOthersRule(const TypeRuleArguments& arguments) {
   RETURN_IF_ERROR(ExpectClass(arguments, DTypeClass::kFloating, 0, 1));
   RETURN_IF_ERROR(internal::AxesAttribute(arguments, "axes",
@@ -216,10 +208,22 @@ void RegisterReductionOps(OpRegistry* registry) {
   add("Prod", ReduceRule, ProdGradient);
   // Element i is the product of all others along the axes: the derivative of
   // Prod, also where an element is 0 and dividing would not do.
-  add("ProdOfOthers", ProdOfOthersRule, ProdOfOthersGradient);
+  registry->Register(
+      {.name = "ProdOfOthers",
+       .input_count_min = 1,
+       .input_count_max = 1,
+       .type_rule = ProdOfOthersRule,
+       .gradient_refusal =
+           "the gradient of Prod cannot be differentiated again; "
+           "write the product as Exp(Sum(Log(x)))",
+       .golden_exemption = GoldenExemption::kGradientHelper});
   add("ArgMax", ArgRule, nullptr);
   add("ArgMin", ArgRule, nullptr);
-  add("CountAlong", CountAlongRule, nullptr);
+  registry->Register({.name = "CountAlong",
+                      .input_count_min = 1,
+                      .input_count_max = 1,
+                      .type_rule = CountAlongRule,
+                      .golden_exemption = GoldenExemption::kGradientHelper});
 }
 
 }  // namespace internal

@@ -1,11 +1,29 @@
 #ifndef COMMON_COMPUTE_OPS_REGISTER_H_
 #define COMMON_COMPUTE_OPS_REGISTER_H_
 
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
 #include "common/compute/graph/op_registry.h"
 
-// The families of ops; BuiltinOps() calls each once. Defined beside the
-// functions that build the nodes.
+// How the families of ops are registered; BuiltinOps() calls each once. Each is
+// defined beside the functions that build the nodes.
 namespace muster::internal {
+
+// What the families register most.
+inline OpSchema ElementwiseOp(absl::string_view name, int input_count,
+                              OpSchema::TypeRule type_rule,
+                              OpSchema::GradientRule gradient_rule = nullptr,
+                              OpSamples samples = {}) {
+  return {.name = std::string(name),
+          .input_count_min = input_count,
+          .input_count_max = input_count,
+          .type_rule = type_rule,
+          .gradient_rule = gradient_rule,
+          .is_elementwise = true,
+          .samples = std::move(samples)};
+}
 
 void RegisterActivationOps(OpRegistry* registry);
 void RegisterArithmeticOps(OpRegistry* registry);

@@ -175,25 +175,34 @@ namespace internal {
 
 void RegisterReplicaOps(OpRegistry* registry) {
   for (const char* name : {"ReplicaId", "ReplicaCount"}) {
-    registry->Register({.name = name, .type_rule = CountRule});
+    registry->Register(
+        {.name = name, .type_rule = CountRule, .reads = OpReads::kReplicas});
   }
   registry->Register({.name = "AllReduce",
                       .input_count_min = 1,
                       .input_count_max = 1,
                       .type_rule = AllReduceRule,
                       .gradient_rule = AllReduceGradient,
-                      .effect = OpEffect::kCommunicate});
+                      .effect = OpEffect::kCommunicate,
+                      .reads = OpReads::kReplicas,
+                      .bfloat16 = Bfloat16Policy::kDirect});
   registry->Register({.name = "AllGather",
                       .input_count_min = 1,
                       .input_count_max = 1,
                       .type_rule = AllGatherRule,
                       .gradient_rule = AllGatherGradient,
-                      .effect = OpEffect::kCommunicate});
+                      .effect = OpEffect::kCommunicate,
+                      .reads = OpReads::kReplicas,
+                      .replica_rows_input = 0,
+                      .bfloat16 = Bfloat16Policy::kDirect});
   registry->Register({.name = "ReplicaPart",
                       .input_count_min = 2,
                       .input_count_max = 2,
                       .type_rule = ReplicaPartRule,
-                      .gradient_rule = ReplicaPartGradient});
+                      .gradient_rule = ReplicaPartGradient,
+                      .reads = OpReads::kReplicas,
+                      .replica_rows_input = 1,
+                      .bfloat16 = Bfloat16Policy::kDirect});
 }
 
 }  // namespace internal

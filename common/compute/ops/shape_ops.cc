@@ -264,24 +264,52 @@ Value SumLike(Value x, Value like) {
 namespace internal {
 
 void RegisterShapeOps(OpRegistry* registry) {
-  const auto add = [registry](absl::string_view name, int input_count,
-                              OpSchema::TypeRule type_rule,
-                              OpSchema::GradientRule gradient_rule) {
-    registry->Register({.name = std::string(name),
-                        .input_count_min = input_count,
-                        .input_count_max = input_count,
-                        .type_rule = type_rule,
-                        .gradient_rule = gradient_rule});
+  const auto op = [](absl::string_view name, int input_count,
+                     OpSchema::TypeRule type_rule,
+                     OpSchema::GradientRule gradient_rule) {
+    return OpSchema{.name = std::string(name),
+                    .input_count_min = input_count,
+                    .input_count_max = input_count,
+                    .type_rule = type_rule,
+                    .gradient_rule = gradient_rule,
+                    .bfloat16 = Bfloat16Policy::kDirect};
   };
-  add("Cast", 1, CastRule, CastGradient);
-  add("Reshape", 1, ReshapeRule, ReshapeGradient);
-  add("ReshapeLike", 2, ReshapeLikeRule, ReshapeGradient);
-  add("ExpandDims", 1, ExpandDimsRule, ReshapeGradient);
-  add("Squeeze", 1, SqueezeRule, ReshapeGradient);
-  add("Transpose", 1, TransposeRule, TransposeGradient);
-  add("BroadcastTo", 1, BroadcastToRule, BroadcastGradient);
-  add("BroadcastLike", 2, BroadcastLikeRule, BroadcastGradient);
-  add("SumLike", 2, SumLikeRule, SumLikeGradient);
+  const auto view = [&](absl::string_view name, int input_count,
+                        OpSchema::TypeRule type_rule) {
+    OpSchema schema = op(name, input_count, type_rule, ReshapeGradient);
+    schema.is_view = true;
+    return schema;
+  };
+  const auto unchanged = [](OpSchema schema) {
+    schema.keeps_unchanged_type = true;
+    return schema;
+  };
+  const auto helper = [](OpSchema schema) {
+    schema.golden_exemption = GoldenExemption::kGradientHelper;
+    return schema;
+  };
+  OpSchema cast = unchanged(op("Cast", 1, CastRule, CastGradient));
+  cast.is_elementwise = true;
+  cast.samples.ranges = {{0, 100}};
+  for (const DType to :
+       {DType::kFloat32, DType::kFloat64, DType::kBfloat16, DType::kInt32,
+        DType::kInt64, DType::kUint8, DType::kBool}) {
+    cast.samples.attributes.push_back({{"dtype", to}});
+  }
+  registry->Register(std::move(cast));
+  registry->Register(view("Reshape", 1, ReshapeRule));
+  registry->Register(helper(view("ReshapeLike", 2, ReshapeLikeRule)));
+  registry->Register(view("ExpandDims", 1, ExpandDimsRule));
+  registry->Register(view("Squeeze", 1, SqueezeRule));
+  registry->Register(op("Transpose", 1, TransposeRule, TransposeGradient));
+  registry->Register(
+      unchanged(op("BroadcastTo", 1, BroadcastToRule, BroadcastGradient)));
+  registry->Register(helper(
+      unchanged(op("BroadcastLike", 2, BroadcastLikeRule, BroadcastGradient))));
+  OpSchema sum_like =
+      helper(unchanged(op("SumLike", 2, SumLikeRule, SumLikeGradient)));
+  sum_like.bfloat16 = Bfloat16Policy::kThroughFloat32;
+  registry->Register(std::move(sum_like));
 }
 
 }  // namespace internal

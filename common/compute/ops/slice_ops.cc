@@ -354,22 +354,27 @@ void RegisterSliceOps(OpRegistry* registry) {
   constexpr int kAny = OpSchema::kAnyCount;
   const auto add = [registry](absl::string_view name, int count_min,
                               int count_max, OpSchema::TypeRule type_rule,
-                              OpSchema::GradientRule gradient_rule) {
+                              OpSchema::GradientRule gradient_rule,
+                              GoldenExemption golden_exemption =
+                                  GoldenExemption::kNone) {
     registry->Register({.name = std::string(name),
                         .input_count_min = count_min,
                         .input_count_max = count_max,
                         .type_rule = type_rule,
-                        .gradient_rule = gradient_rule});
+                        .gradient_rule = gradient_rule,
+                        .bfloat16 = Bfloat16Policy::kDirect,
+                        .golden_exemption = golden_exemption});
   };
+  constexpr auto kHelper = GoldenExemption::kGradientHelper;
   add("Concat", 1, kAny, ConcatRule, ConcatGradient);
   add("Split", 1, 1, SplitRule, SplitGradient);
-  add("SplitLike", 2, kAny, SplitLikeRule, SplitGradient);
+  add("SplitLike", 2, kAny, SplitLikeRule, SplitGradient, kHelper);
   add("Stack", 1, kAny, StackRule, StackGradient);
   add("Unstack", 1, 1, UnstackRule, UnstackGradient);
   add("Slice", 1, 1, SliceRule, SliceGradient);
-  add("SliceLike", 2, 2, SliceLikeRule, SliceGradient);
+  add("SliceLike", 2, 2, SliceLikeRule, SliceGradient, kHelper);
   add("Pad", 1, 1, PadRule, PadGradient);
-  add("PadLike", 2, 2, PadLikeRule, PadLikeGradient);
+  add("PadLike", 2, 2, PadLikeRule, PadLikeGradient, kHelper);
 }
 
 }  // namespace internal

@@ -47,11 +47,12 @@ absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
     VariableStore* variables, ExecutableOptions options) {
   RETURN_IF_ERROR(CheckOptions(options));
   RETURN_IF_ERROR(VerifyGraph(graph, ops));
-  auto executable = absl::WrapUnique(new Executable(
-      ApplyUpdatesEarly(DropDeadNodes(graph, ops)), ops, kernels, options));
+  auto executable = absl::WrapUnique(
+      new Executable(ApplyUpdatesEarly(DropDeadNodes(graph, ops), ops), ops,
+                     kernels, options));
   if (options.replica_link != nullptr &&
       options.replica_link->replica_count() > 1 &&
-      DependsOnReplicaRows(executable->graph_)) {
+      DependsOnReplicaRows(executable->graph_, ops)) {
     executable->replica_shapes_ = std::make_unique<ReplicaShapes>(
         executable->graph_, options.replica_link);
   }
@@ -73,7 +74,7 @@ Executable::Executable(Graph graph, const OpRegistry& ops,
       ops_(ops),
       kernels_(kernels),
       options_(options),
-      uses_(FindVariableUses(graph_)) {}
+      uses_(FindVariableUses(graph_, ops)) {}
 
 Executable::~Executable() = default;
 
@@ -132,9 +133,9 @@ absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
     replica = options_.replica_link->replica_id();
   }
   ASSIGN_OR_RETURN(Graph typed, WithTypes(graph_, ops_, types, replica));
-  BypassNoOps(&typed);
+  BypassNoOps(&typed, ops_);
   FoldPadding(&typed);
-  DropTypeOperands(&typed);
+  DropTypeInputs(&typed, ops_);
   ReadReluOutputs(&typed);
   const auto is_supported = [this](const KernelSpec& spec) {
     return kernels_.Create(spec, options_.intra_op_thread_count).ok();
@@ -143,7 +144,8 @@ absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
   FuseImageOps(&typed, is_supported);
   return PlanBuilder::Build(
       DropDeadNodes(typed, ops_),
-      {.kernels = kernels_,
+      {.ops = ops_,
+       .kernels = kernels_,
        .intra_op_thread_count = options_.intra_op_thread_count,
        .uses = uses_,
        .link = options_.replica_link,

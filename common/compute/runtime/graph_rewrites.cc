@@ -38,14 +38,14 @@ Graph WithNodes(const Graph& graph, const std::vector<int>& order) {
 }
 
 // What a session is handed as early as it can be.
-bool GoesToSession(const Node& node) {
-  return FindVariableUpdateOp(node.op).has_value() ||
-         node.op == kWeightGradientsOp;
+bool GoesToSession(const OpSchema& schema) {
+  return schema.effect == OpEffect::kUpdateVariable ||
+         schema.effect == OpEffect::kDescribeStep;
 }
 
 // For each node the last node that uses its value or a view of it; the end of
 // the graph for results.
-std::vector<int> FindLastUses(const Graph& graph) {
+std::vector<int> FindLastUses(const Graph& graph, const OpRegistry& ops) {
   const int node_count = static_cast<int>(graph.nodes.size());
   std::vector<int> last_uses(node_count);
   std::iota(last_uses.begin(), last_uses.end(), 0);
@@ -53,7 +53,8 @@ std::vector<int> FindLastUses(const Graph& graph) {
     last_uses[result.node] = node_count;
   }
   for (int i = node_count - 1; i >= 0; --i) {
-    const int use = IsViewOp(graph.nodes[i].op) ? last_uses[i] : i;
+    const bool is_view = ops.FindOrPlain(graph.nodes[i].op).is_view;
+    const int use = is_view ? last_uses[i] : i;
     for (const NodeOutput& input : graph.nodes[i].inputs) {
       last_uses[input.node] = std::max(last_uses[input.node], use);
     }
@@ -61,23 +62,13 @@ std::vector<int> FindLastUses(const Graph& graph) {
   return last_uses;
 }
 
-bool IsNoOp(const Graph& graph, const Node& node) {
-  static constexpr absl::string_view kKeepDataWhenTypeStays[] = {
-      "SumLike", "BroadcastLike", "BroadcastTo", "Cast"};
-  const bool candidate = IsViewOp(node.op) ||
-                         std::find(std::begin(kKeepDataWhenTypeStays),
-                                   std::end(kKeepDataWhenTypeStays),
-                                   node.op) != std::end(kKeepDataWhenTypeStays);
-  return candidate && node.outputs.size() == 1 && !node.inputs.empty() &&
+bool IsNoOp(const Graph& graph, const Node& node, const OpRegistry& ops) {
+  const OpSchema& schema = ops.FindOrPlain(node.op);
+  return (schema.is_view || schema.keeps_unchanged_type) &&
          node.outputs[0] == graph.TypeOf(node.inputs[0]);
 }
 
 }  // namespace
-
-bool IsViewOp(absl::string_view op) {
-  return op == "Identity" || op == "StopGradient" || op == "Reshape" ||
-         op == "ReshapeLike" || op == "ExpandDims" || op == "Squeeze";
-}
 
 Graph DropDeadNodes(const Graph& graph, const OpRegistry& ops) {
   std::vector<bool> is_live(graph.nodes.size(), false);
@@ -86,9 +77,8 @@ Graph DropDeadNodes(const Graph& graph, const OpRegistry& ops) {
   std::vector<int> order;
   for (int i = static_cast<int>(graph.nodes.size()) - 1; i >= 0; --i) {
     const Node& node = graph.nodes[i];
-    const OpSchema* schema = ops.Find(node.op);
-    if (schema != nullptr && schema->effect != OpEffect::kNone &&
-        schema->effect != OpEffect::kReadVariable) {
+    const OpEffect effect = ops.FindOrPlain(node.op).effect;
+    if (effect != OpEffect::kNone && effect != OpEffect::kReadVariable) {
       is_live[i] = true;
     }
     if (!is_live[i]) continue;
@@ -99,8 +89,8 @@ Graph DropDeadNodes(const Graph& graph, const OpRegistry& ops) {
   return WithNodes(graph, order);
 }
 
-Graph ApplyUpdatesEarly(const Graph& graph) {
-  const std::vector<int> last_uses = FindLastUses(graph);
+Graph ApplyUpdatesEarly(const Graph& graph, const OpRegistry& ops) {
+  const std::vector<int> last_uses = FindLastUses(graph, ops);
   std::map<std::string, int> read_until;  // By variable.
   std::vector<int> ready(graph.nodes.size());
   for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
@@ -110,7 +100,7 @@ Graph ApplyUpdatesEarly(const Graph& graph) {
       int& until = read_until.try_emplace(VariableOf(node), 0).first->second;
       until = std::max(until, last_uses[i]);
     }
-    if (!GoesToSession(node)) continue;
+    if (!GoesToSession(ops.FindOrPlain(node.op))) continue;
     int earliest = 0;
     for (const NodeOutput& input : node.inputs) {
       earliest = std::max(earliest, ready[input.node]);
@@ -132,7 +122,7 @@ Graph ApplyUpdatesEarly(const Graph& graph) {
   return WithNodes(graph, order);
 }
 
-void BypassNoOps(Graph* typed_graph) {
+void BypassNoOps(Graph* typed_graph, const OpRegistry& ops) {
   // What a reader of a node's only output may read instead.
   std::vector<NodeOutput> stand_ins(typed_graph->nodes.size());
   const auto redirect = [&](NodeOutput& output) {
@@ -142,7 +132,7 @@ void BypassNoOps(Graph* typed_graph) {
   for (size_t i = 0; i < typed_graph->nodes.size(); ++i) {
     Node& node = typed_graph->nodes[i];
     for (NodeOutput& input : node.inputs) redirect(input);
-    if (IsNoOp(*typed_graph, node)) {
+    if (IsNoOp(*typed_graph, node, ops)) {
       stand_ins[i] = node.inputs[0];
     } else if (node.op == "ReshapeLike") {
       const auto dims = node.outputs[0].shape.dims();
@@ -153,6 +143,21 @@ void BypassNoOps(Graph* typed_graph) {
     }
   }
   for (NodeOutput& result : typed_graph->results) redirect(result);
+}
+
+void DropTypeInputs(Graph* typed_graph, const OpRegistry& ops) {
+  for (Node& node : typed_graph->nodes) {
+    const int type_input = ops.FindOrPlain(node.op).type_input;
+    if (type_input != OpSchema::kNoInput) {
+      node.inputs.resize(type_input);
+    } else if (node.op == "BroadcastLike") {
+      const auto dims = node.outputs[0].shape.dims();
+      node.op = "BroadcastTo";
+      node.inputs.resize(1);
+      node.attributes = {
+          {"shape", std::vector<int64_t>(dims.begin(), dims.end())}};
+    }
+  }
 }
 
 }  // namespace muster

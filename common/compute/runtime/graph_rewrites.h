@@ -1,7 +1,6 @@
 #ifndef COMMON_COMPUTE_RUNTIME_GRAPH_REWRITES_H_
 #define COMMON_COMPUTE_RUNTIME_GRAPH_REWRITES_H_
 
-#include "absl/strings/string_view.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/op_registry.h"
 
@@ -19,15 +18,16 @@ Graph DropDeadNodes(const Graph& graph, const OpRegistry& ops);
 // reads of the variable have been used up. A gradient is then handed to the
 // store while the rest of backward still runs, and the store finds the variable
 // unshared and updates it in place.
-Graph ApplyUpdatesEarly(const Graph& graph);
+Graph ApplyUpdatesEarly(const Graph& graph, const OpRegistry& ops);
 
 // In a typed graph: lets readers of a node that changes neither type nor data
 // (Identity, a broadcast to its own shape, ...) read that node's input, and
 // turns ReshapeLike into Reshape. Nodes passed by are left dead.
-void BypassNoOps(Graph* typed_graph);
+void BypassNoOps(Graph* typed_graph, const OpRegistry& ops);
 
-// Whether `op`'s only output is its first input under another shape.
-bool IsViewOp(absl::string_view op);
+// In a typed graph: lets nodes that are given an input for its type only do
+// without it, so that its memory is free earlier.
+void DropTypeInputs(Graph* typed_graph, const OpRegistry& ops);
 
 }  // namespace muster
 

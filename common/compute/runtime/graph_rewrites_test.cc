@@ -57,7 +57,7 @@ TEST_F(GraphRewritesTest, AnUpdateMovesToWhereItsValueIsKnown) {
   builder_.AddResult(builder_.Op("Relu", {last_use}));
   UpdateVariableForTest("ApplyGradient", "w", {gradient});
 
-  const Graph graph = ApplyUpdatesEarly(Build());
+  const Graph graph = ApplyUpdatesEarly(Build(), TestOps());
   EXPECT_THAT(Ops(graph), ElementsAre("Parameter", "ReadVariable", "Mul",
                                       "MatMul", "ApplyGradient", "Relu"));
   EXPECT_OK(VerifyGraph(graph, TestOps()));
@@ -71,7 +71,7 @@ TEST_F(GraphRewritesTest, AnUpdateStaysBehindWhatItIsOrderedAfter) {
   builder_.AddResult(ReadVariableForTest(builder_, "w", {2, 2}));
   builder_.AddResult(doubled);
 
-  const Graph graph = ApplyUpdatesEarly(Build());
+  const Graph graph = ApplyUpdatesEarly(Build(), TestOps());
   EXPECT_THAT(Ops(graph),
               ElementsAre("Parameter", "AssignVariable", "ReadVariable", "Add",
                           "AssignVariable", "ReadVariable"));
@@ -85,7 +85,7 @@ TEST_F(GraphRewritesTest, NodesThatChangeNothingArePassedBy) {
   builder_.AddResult(same);
 
   Graph graph = Build();
-  BypassNoOps(&graph);
+  BypassNoOps(&graph, TestOps());
   graph = DropDeadNodes(graph, TestOps());
   EXPECT_THAT(Ops(graph), ElementsAre("Parameter", "Relu"));
   EXPECT_EQ(graph.results[1], (NodeOutput{0, 0}));
@@ -98,7 +98,7 @@ TEST_F(GraphRewritesTest, ReshapeLikeForgetsWhatItIsLike) {
   builder_.AddResult(builder_.Op("ReshapeLike", {flat, product}));
 
   Graph graph = Build();
-  BypassNoOps(&graph);
+  BypassNoOps(&graph, TestOps());
   graph = DropDeadNodes(graph, TestOps());
   EXPECT_THAT(Ops(graph), ElementsAre("Parameter", "Reshape", "Reshape"));
   EXPECT_OK(VerifyGraph(graph, TestOps()));

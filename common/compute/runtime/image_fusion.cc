@@ -334,21 +334,6 @@ void FoldPadding(Graph* typed_graph) {
   }
 }
 
-void DropTypeOperands(Graph* typed_graph) {
-  for (Node& node : typed_graph->nodes) {
-    if (IsBackpropInput(node) || IsBackpropKernel(node)) {
-      node.inputs.resize(2);
-    } else if (node.op == "AveragePool2DGrad") {
-      node.inputs.resize(1);
-    } else if (node.op == "BroadcastLike") {
-      const auto dims = node.outputs[0].shape.dims();
-      node.op = "BroadcastTo";
-      node.inputs.resize(1);
-      node.attributes = {{"shape", List(dims.begin(), dims.end())}};
-    }
-  }
-}
-
 void FuseImageOps(Graph* typed_graph,
                   absl::FunctionRef<bool(const KernelSpec&)> is_supported) {
   ImageFusion(typed_graph, is_supported).Run();

@@ -15,10 +15,6 @@ namespace muster {
 // themselves.
 void FoldPadding(Graph* typed_graph);
 
-// Lets nodes that are given an operand for its type only do without it, so that
-// its memory is free earlier.
-void DropTypeOperands(Graph* typed_graph);
-
 // Wherever nobody else reads what lies between and the device supports the
 // outcome:
 //   convolution, BatchNormInference or Add of one number for each channel, and

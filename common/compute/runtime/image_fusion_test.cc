@@ -53,9 +53,9 @@ std::vector<std::string> FusedOps(const std::vector<Shape>& shapes,
                                   const Trace& trace,
                                   bool is_supported = true) {
   Graph graph = Traced(shapes, trace);
-  BypassNoOps(&graph);
+  BypassNoOps(&graph, BuiltinOps());
   FoldPadding(&graph);
-  DropTypeOperands(&graph);
+  DropTypeInputs(&graph, BuiltinOps());
   ReadReluOutputs(&graph);
   FuseImageOps(&graph, [=](const KernelSpec&) { return is_supported; });
   std::vector<std::string> ops;

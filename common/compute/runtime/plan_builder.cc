@@ -29,22 +29,10 @@ std::string Describe(const Node& node) {
   return absl::StrCat(node.op, " \"", node.name, "\"");
 }
 
-// Ops that no kernel runs.
-bool NeedsNoKernel(const Node& node) {
-  return node.op == kParameterOp || node.op == kConstantOp ||
-         IsViewOp(node.op) || IsVariableOp(node.op) ||
-         node.op == kWeightGradientsOp;
-}
-
-// Whether a node gives the same whenever its inputs are the same. An op without
-// inputs is a source of something new (StepSeed); random numbers for the rows
-// of a batch hang on where those stand.
-bool DependsOnInputsOnly(const Node& node) {
-  const bool is_random = node.op == "RandomUniform" ||
-                         node.op == "RandomNormal" ||
-                         node.op == "TruncatedNormal";
-  const bool draws_for_rows = is_random && node.inputs.size() == 2;
-  return !node.inputs.empty() && !draws_for_rows && !IsReplicaOp(node.op);
+// Whether a node gives the same whenever its inputs are the same.
+bool ReadsInputsOnly(const OpSchema& schema, const Node& node) {
+  return schema.reads == OpReads::kInputsOnly ||
+         (schema.reads == OpReads::kBatchRows && node.inputs.size() == 1);
 }
 
 }  // namespace
@@ -71,6 +59,7 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Options& options)
     : graph_(graph), options_(options), plan_(new Plan) {
   int slot_count = 0;
   for (const Node& node : graph_.nodes) {
+    schemas_.push_back(&options_.ops.FindOrPlain(node.op));
     first_slots_.push_back(slot_count);
     slot_count += static_cast<int>(node.outputs.size());
   }
@@ -123,8 +112,8 @@ absl::Status PlanBuilder::ChooseKernels() {
   for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
     const Node& node = graph_.nodes[i];
     FindStorage(i);
-    if (NeedsNoKernel(node)) continue;
-    auto kernel = MakeKernel(node);
+    if (schemas_[i]->is_view || !schemas_[i]->has_kernel()) continue;
+    auto kernel = MakeKernel(i);
     if (!kernel.ok()) {
       return absl::Status(
           kernel.status().code(),
@@ -148,7 +137,7 @@ void PlanBuilder::FindStorage(int node_index) {
     } else if (node.op == kConstantOp) {
       storages_[slot] = Storage::kConstant;
       value = node.attributes.GetOr<Tensor>("value", Tensor());
-    } else if (IsViewOp(node.op)) {
+    } else if (schemas_[node_index]->is_view) {
       roots_[slot] = RootOf(node.inputs[0]);
       if (storages_[roots_[slot]] == Storage::kConstant) {
         value = plan_->slots_[SlotOf(node.inputs[0])].Reshaped(
@@ -165,9 +154,11 @@ void PlanBuilder::FindStorage(int node_index) {
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PlanBuilder::MakeKernel(
-    const Node& node) const {
-  const KernelSpec spec = SpecOf(graph_, node);
-  if (options_.link != nullptr && IsReplicaOp(node.op)) {
+    int node_index) const {
+  const Node& node = graph_.nodes[node_index];
+  const OpSchema& schema = *schemas_[node_index];
+  const KernelSpec spec = SpecOf(graph_, node, schema);
+  if (options_.link != nullptr && schema.reads == OpReads::kReplicas) {
     return MakeReplicaKernel(spec, node.name, options_.link);
   }
   return options_.kernels.Create(spec, options_.intra_op_thread_count);
@@ -175,7 +166,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PlanBuilder::MakeKernel(
 
 void PlanBuilder::FoldConstant(int node_index) {
   const Node& node = graph_.nodes[node_index];
-  if (!DependsOnInputsOnly(node)) return;
+  if (!ReadsInputsOnly(*schemas_[node_index], node)) return;
   std::vector<const Tensor*> inputs;
   for (const NodeOutput& input : node.inputs) {
     if (storages_[RootOf(input)] != Storage::kConstant) return;
@@ -219,8 +210,8 @@ void PlanBuilder::FindLastUses() {
     const Node& node = graph_.nodes[i];
     if (IsFolded(i)) continue;
     // A view is a use when its own readers are.
-    if (IsViewOp(node.op)) continue;
-    const bool is_update = FindVariableUpdateOp(node.op).has_value();
+    if (schemas_[i]->is_view) continue;
+    const bool is_update = schemas_[i]->effect == OpEffect::kUpdateVariable;
     for (const NodeOutput& input : node.inputs) {
       // The session may look at an update's tensors until it has committed.
       int& last_use = last_uses_[RootOf(input)];
@@ -237,7 +228,7 @@ void PlanBuilder::LayOutArena() {
   std::vector<std::vector<int>> dying_roots(node_count + 1);
   for (int i = 0; i < node_count; ++i) {
     const Node& node = graph_.nodes[i];
-    if (IsViewOp(node.op)) continue;
+    if (schemas_[i]->is_view) continue;
     const int output_count = static_cast<int>(node.outputs.size());
     for (int k = 0; k < output_count; ++k) {
       const int slot = first_slots_[i] + k;
@@ -328,12 +319,13 @@ absl::Status PlanBuilder::MakeSteps() {
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       step.outputs.push_back(&plan_->slots_[first_slots_[i] + k]);
     }
-    if (IsVariableOp(node.op)) {
+    const OpSchema& schema = *schemas_[i];
+    if (schema.uses_variable()) {
       RETURN_IF_ERROR(MakeVariableStep(i, &step));
-    } else if (node.op == kWeightGradientsOp) {
+    } else if (schema.effect == OpEffect::kDescribeStep) {
       if (options_.uses.empty()) continue;  // Nobody to tell.
       step.kind = Plan::StepKind::kWeigh;
-    } else if (IsViewOp(node.op)) {
+    } else if (schema.is_view) {
       if (IsStatic(roots_[first_slots_[i]])) continue;
       step.kind = Plan::StepKind::kView;
       step.type = node.outputs[0];

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/compute/graph/graph.h"
+#include "common/compute/graph/op_registry.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/runtime/arena_planner.h"
 #include "common/compute/runtime/plan.h"
@@ -26,6 +27,7 @@ namespace muster {
 class PlanBuilder {
  public:
   struct Options {
+    const OpRegistry& ops;
     const KernelRegistry& kernels;
     int intra_op_thread_count = 1;
     absl::Span<const VariableUse> uses;  // As the session knows them.
@@ -55,7 +57,7 @@ class PlanBuilder {
 
   absl::Status CheckSizes() const;
   absl::Status ChooseKernels();
-  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node) const;
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(int node) const;
   void FoldConstant(int node);
   void FindStorage(int node);
   void FindLastUses();
@@ -84,6 +86,7 @@ class PlanBuilder {
   std::unique_ptr<Plan> plan_;
 
   absl::flat_hash_map<std::string, int> variables_;  // Position in the uses.
+  std::vector<const OpSchema*> schemas_;             // By node; never null.
   std::vector<int> first_slots_;                     // By node.
   std::vector<Kernel*> kernels_;  // By node; null where none runs.
   std::vector<ArenaPlanner::Block> scratch_blocks_;  // By node.

@@ -126,21 +126,12 @@ KernelOr MakePart(const KernelSpec& spec, const ReplicaLink& link) {
 
 }  // namespace
 
-bool IsReplicaOp(absl::string_view op) {
-  return op == "ReplicaId" || op == "ReplicaCount" || op == "AllReduce" ||
-         op == "AllGather" || op == "ReplicaPart";
-}
-
-int ReplicaRowsInput(absl::string_view op) {
-  if (op == "AllGather") return 0;
-  if (op == "ReplicaPart") return 1;
-  return -1;
-}
-
-bool DependsOnReplicaRows(const Graph& graph) {
-  return std::any_of(
-      graph.nodes.begin(), graph.nodes.end(),
-      [](const Node& node) { return ReplicaRowsInput(node.op) >= 0; });
+bool DependsOnReplicaRows(const Graph& graph, const OpRegistry& ops) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [&ops](const Node& node) {
+                       return ops.FindOrPlain(node.op).replica_rows_input !=
+                              OpSchema::kNoInput;
+                     });
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeReplicaKernel(
@@ -158,7 +149,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeReplicaKernel(
   if (spec.op == "AllGather") return MakeAllGather(spec, node_name, link);
   if (spec.op == "ReplicaPart") return MakePart(spec, *link);
   return absl::InvalidArgumentError(
-      absl::StrCat(spec.op, " is no op between replicas"));
+      absl::StrCat("the runtime has no kernel between replicas for ", spec.op));
 }
 
 }  // namespace muster

@@ -6,26 +6,21 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/graph/graph.h"
+#include "common/compute/graph/op_registry.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/runtime/replica_link.h"
 
 namespace muster {
 
-// The ops whose outputs hang on other replicas, and on which replica this is.
-bool IsReplicaOp(absl::string_view op);
-
 // Whether the rows of all replicas decide what types a node of this graph has.
-bool DependsOnReplicaRows(const Graph& graph);
+bool DependsOnReplicaRows(const Graph& graph, const OpRegistry& ops);
 
 // The attribute by which a typed graph says how many rows each replica has: of
 // the input of an AllGather, of what a ReplicaPart is like.
 inline constexpr absl::string_view kReplicaRowsAttribute = "replica_rows";
 
-// The input whose rows that are; -1 for other ops.
-int ReplicaRowsInput(absl::string_view op);
-
-// The kernel of the replica op `spec` where there are other replicas. `link` is
-// borrowed and outlives it.
+// The kernel of `spec`, an op that reads other replicas, where there are other
+// replicas. `link` is borrowed and outlives it.
 //   kInvalidArgument  the spec makes no sense
 absl::StatusOr<std::unique_ptr<Kernel>> MakeReplicaKernel(
     const KernelSpec& spec, absl::string_view node_name, ReplicaLink* link);

@@ -80,6 +80,14 @@ OpRegistry MakeTestOps() {
                   .type_rule = rule,
                   .effect = effect});
   };
+  const auto add_view = [&](const char* name, int input_count,
+                            OpSchema::TypeRule rule) {
+    ops.Register({.name = name,
+                  .input_count_min = input_count,
+                  .input_count_max = input_count,
+                  .type_rule = rule,
+                  .is_view = true});
+  };
   add("Add", 2, BroadcastRule);
   add("Mul", 2, BroadcastRule);
   add("MatMul", 2, MatMulRule);
@@ -88,12 +96,17 @@ OpRegistry MakeTestOps() {
   add("AddReversed", 2, SameRule);
   add("Fail", 1, SameRule);
   add("Concatenate", 2, BroadcastRule);
-  add("Identity", 1, SameRule);
+  add_view("Identity", 1, SameRule);
   add("Halves", 1, HalvesRule);
-  add("Reshape", 1, ReshapeRule);
-  add("ReshapeLike", 2, LikeRule);
-  add("SumLike", 2, LikeRule);
-  add("StepSeed", 0, SeedRule);
+  add_view("Reshape", 1, ReshapeRule);
+  add_view("ReshapeLike", 2, LikeRule);
+  ops.Register({.name = "SumLike",
+                .input_count_min = 2,
+                .input_count_max = 2,
+                .type_rule = LikeRule,
+                .keeps_unchanged_type = true});
+  ops.Register(
+      {.name = "StepSeed", .type_rule = SeedRule, .reads = OpReads::kStep});
   add("ReadVariable", 0, AttributeRule, OpEffect::kReadVariable);
   add("GatherVariable", 1, GatherRule, OpEffect::kReadVariable);
   add("AssignVariable", 1, NoOutputs, OpEffect::kUpdateVariable);

@@ -37,7 +37,8 @@ absl::StatusOr<Graph> WithTypes(
                        ", whose extents do not follow from the arguments"));
     }
     node.outputs = types[replica][i];
-    if (const int input = ReplicaRowsInput(node.op); input >= 0) {
+    const int input = ops.FindOrPlain(node.op).replica_rows_input;
+    if (input != OpSchema::kNoInput) {
       node.attributes.Set(kReplicaRowsAttribute,
                           RowsByReplica(types, node.inputs[input]));
     }
@@ -45,11 +46,15 @@ absl::StatusOr<Graph> WithTypes(
   return typed;
 }
 
-KernelSpec SpecOf(const Graph& typed_graph, const Node& node) {
-  KernelSpec spec = {.op = node.op,
-                     .attributes = node.attributes,
-                     .inputs = {},
-                     .outputs = node.outputs};
+KernelSpec SpecOf(const Graph& typed_graph, const Node& node,
+                  const OpSchema& schema) {
+  KernelSpec spec = {
+      .op = node.op,
+      .attributes = node.attributes,
+      .inputs = {},
+      .outputs = node.outputs,
+      .is_elementwise = schema.is_elementwise,
+      .widens_bfloat16 = schema.bfloat16 == Bfloat16Policy::kThroughFloat32};
   for (const NodeOutput& input : node.inputs) {
     spec.inputs.push_back(typed_graph.TypeOf(input));
   }

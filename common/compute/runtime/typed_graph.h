@@ -24,7 +24,9 @@ absl::StatusOr<Graph> WithTypes(
     const Graph& graph, const OpRegistry& ops,
     absl::Span<const std::vector<TensorType>> parameters, int replica);
 
-KernelSpec SpecOf(const Graph& typed_graph, const Node& node);
+// `schema` is that of the node's op; ops that only kernels know have none.
+KernelSpec SpecOf(const Graph& typed_graph, const Node& node,
+                  const OpSchema& schema = {});
 
 }  // namespace muster
 

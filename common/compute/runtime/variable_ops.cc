@@ -35,21 +35,17 @@ std::optional<VariableUpdateOp> FindVariableUpdateOp(absl::string_view op) {
   return found->second;
 }
 
-bool IsVariableOp(absl::string_view op) {
-  return op == kReadVariableOp || op == kGatherVariableOp ||
-         FindVariableUpdateOp(op).has_value();
-}
-
 std::string VariableOf(const Node& node) {
   return node.attributes.GetOr<std::string>(kVariableAttribute, "");
 }
 
-std::vector<VariableUse> FindVariableUses(const Graph& graph) {
+std::vector<VariableUse> FindVariableUses(const Graph& graph,
+                                          const OpRegistry& ops) {
   std::vector<VariableUse> uses;
   std::map<std::string, size_t> positions;
   int update_count = 0;
   for (const Node& node : graph.nodes) {
-    if (!IsVariableOp(node.op)) continue;
+    if (!ops.FindOrPlain(node.op).uses_variable()) continue;
     const std::string variable = VariableOf(node);
     const auto [position, is_new] = positions.emplace(variable, uses.size());
     if (is_new) uses.push_back({.name = variable});

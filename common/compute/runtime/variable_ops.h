@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/graph/graph.h"
+#include "common/compute/graph/op_registry.h"
 #include "common/compute/variables/variable_store.h"
 
 namespace muster {
@@ -22,20 +23,15 @@ struct VariableUpdateOp {
   int indices_input = -1;  // -1: takes none.
 };
 
-// What the session is told about the gradients of the step.
-inline constexpr absl::string_view kWeightGradientsOp = "WeightGradients";
-
 // Nothing when `op` updates no variable.
 std::optional<VariableUpdateOp> FindVariableUpdateOp(absl::string_view op);
-
-// Those that read or update one variable.
-bool IsVariableOp(absl::string_view op);
 
 // The variable that a variable op names.
 std::string VariableOf(const Node& node);
 
 // What the graph does to each variable, in the order of first use.
-std::vector<VariableUse> FindVariableUses(const Graph& graph);
+std::vector<VariableUse> FindVariableUses(const Graph& graph,
+                                          const OpRegistry& ops);
 
 }  // namespace muster
 

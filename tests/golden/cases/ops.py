@@ -1,9 +1,11 @@
 """ops.json: what single TensorFlow ops compute.
 
 config:  "op", the name under tf.raw_ops, and its attributes and constant operands
-         (axis, begin, paddings ...) under their names there. Three that have no raw op
-         carry the name of the public function: nn.gelu,
-         nn.sigmoid_cross_entropy_with_logits and clip_by_value.
+         (axis, begin, paddings ...) under their names there. Those that have no raw op
+         carry the name of the public function: nn.gelu, nn.batch_normalization,
+         nn.sigmoid_cross_entropy_with_logits and clip_by_value. <op>Grad and the other
+         cases of _gradients() and _batch_norm() are Muster's ops, with Muster's
+         attributes and operands; their outputs come from a gradient tape.
 inputs:  the tensor operands under the raw op's names; of a list, <name>_0, <name>_1 ...
 outputs: output; of several, the raw op's names for them, or output_0, output_1 ...
 """
@@ -32,6 +34,22 @@ def cases():
     yield from _index(seeded(605))
     yield from _crossentropy(seeded(606))
     yield from _cast()
+    yield from _copy()
+    yield from _gradients(seeded(607))
+    yield from _convolution(seeded(608))
+    yield from _pool(seeded(609))
+    yield from _batch_norm(seeded(610))
+    yield from _resample(seeded(611))
+    # Of the cases of OneHot above, ids in range.
+    yield _run(
+        "OneHot",
+        "in_range",
+        {"indices": np.int32([[1, 0], [2, 1]])},
+        depth=3,
+        on_value=2.0,
+        off_value=-0.5,
+        axis=-1,
+    )
 
 
 def _binary(rng):
@@ -373,6 +391,158 @@ def _cast():
         {"x": np.array(halves, dtype=ml_dtypes.bfloat16)},
         DstT="float32",
     )
+
+
+def _copy():
+    for operator, name in {
+        "Identity": "input", "StopGradient": "input", "ZerosLike": "x", "OnesLike": "x"
+    }.items():  # fmt: skip
+        function = tf.stop_gradient if operator == "StopGradient" else _function(operator)
+        yield case(operator, {"op": operator}, {name: WIDE},
+                   {"output": function(**{name: WIDE}).numpy()})  # fmt: skip
+
+
+def _gradients(rng):
+    """<op>Grad(gradient, operand): the operand is x, or y = op(x) where the op says so."""
+    x = np.float32([-20, -3, -1.5, -0.5, -0.001, 0.001, 0.25, 1, 2.5, 6.5, 20])
+    gradient = normal(rng, *x.shape)
+    for name, function, attributes, by_output in (
+        ("Relu", tf.nn.relu, {}, False),
+        ("Relu6", tf.nn.relu6, {}, False),
+        ("LeakyRelu", lambda x: tf.nn.leaky_relu(x, alpha=0.3), {"alpha": 0.3}, False),
+        ("Elu", tf.nn.elu, {"alpha": 1.0}, False),
+        ("Gelu", tf.nn.gelu, {"approximate": False}, False),
+        ("Gelu", lambda x: tf.nn.gelu(x, approximate=True), {"approximate": True}, False),
+        ("Sigmoid", tf.nn.sigmoid, {}, True),
+        ("Tanh", tf.nn.tanh, {}, True),
+    ):
+        y, (result,) = _taped(function, [x], gradient)
+        suffix = ".approximate" if attributes.get("approximate") else ""
+        yield case(
+            f"{name}Grad{suffix}",
+            {"op": f"{name}Grad", **attributes},
+            {"gradient": gradient, "operand": y if by_output else x},
+            {"output": result},
+        )
+
+
+def _convolution(rng):
+    x, kernel = normal(rng, 2, 5, 4, 3), normal(rng, 3, 2, 3, 4)
+    depthwise = normal(rng, 3, 2, 3, 2)
+    for name, attributes in {
+        "valid": {"strides": [1, 1, 1, 1], "padding": "VALID"},
+        "same": {"strides": [1, 2, 2, 1], "padding": "SAME"},
+    }.items():
+        for operator, backprop, weights in (
+            ("Conv2D", "Conv2DBackprop", kernel),
+            ("DepthwiseConv2dNative", "DepthwiseConv2dNativeBackprop", depthwise),
+        ):
+            yield _run(operator, name, {"input": x, "filter": weights}, **attributes)
+            y = _function(operator)(input=x, filter=weights, **attributes)
+            gradient = normal(rng, *y.shape)
+            yield _run(
+                backprop + "Input",
+                name,
+                {"filter": weights, "out_backprop": gradient},
+                input_sizes=list(x.shape),
+                **attributes,
+            )
+            yield _run(
+                backprop + "Filter",
+                name,
+                {"input": x, "out_backprop": gradient},
+                filter_sizes=list(weights.shape),
+                **attributes,
+            )
+
+
+def _pool(rng):
+    x = normal(rng, 2, 5, 6, 2)
+    for name, window in {
+        "valid": {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"},
+        "same": {"ksize": [1, 3, 2, 1], "strides": [1, 2, 1, 1], "padding": "SAME"},
+    }.items():
+        y = tf.raw_ops.MaxPool(input=x, **window).numpy()
+        gradient = normal(rng, *y.shape)
+        yield _run("MaxPool", name, {"input": x}, **window)
+        forward = {"orig_input": x, "orig_output": y}
+        yield _run("MaxPoolGrad", name, {**forward, "grad": gradient}, **window)
+        forward["grad"] = normal(rng, *x.shape)
+        yield _run("MaxPoolGradGrad", name, forward, **window)
+        yield _run("AvgPool", name, {"value": x}, **window)
+        yield _run(
+            "AvgPoolGrad", name, {"grad": gradient}, orig_input_shape=list(x.shape), **window
+        )
+
+
+def _batch_norm(rng):
+    """Over the last axis; BatchNormTrainingGrad(gradient, x, scale, mean, variance)."""
+    x, scale, offset = normal(rng, 2, 3, 2, 3), uniform(rng, 3, low=0.5), normal(rng, 3)
+    mean, variance = normal(rng, 3), uniform(rng, 3, low=0.5)
+    yield _run(
+        "nn.batch_normalization",
+        "",
+        {"x": x, "scale": scale, "offset": offset, "mean": mean, "variance": variance},
+        variance_epsilon=0.01,
+    )
+
+    def train(x, scale, offset):
+        mean, variance = tf.nn.moments(x, [0, 1, 2])
+        return tf.nn.batch_normalization(x, mean, variance, offset, scale, 0.01)
+
+    gradient = normal(rng, *x.shape)
+    y, results = _taped(train, [x, scale, offset], gradient)
+    mean, variance = (one.numpy() for one in tf.nn.moments(x, [0, 1, 2]))
+    yield case(
+        "BatchNormTraining",
+        {"op": "BatchNormTraining", "epsilon": 0.01},
+        {"0_x": x, "1_scale": scale, "2_offset": offset},
+        {"0_y": y, "1_mean": mean, "2_variance": variance},
+    )
+    yield case(
+        "BatchNormTrainingGrad",
+        {"op": "BatchNormTrainingGrad", "epsilon": 0.01},
+        {"0_gradient": gradient, "1_x": x, "2_scale": scale, "3_mean": mean,
+         "4_variance": variance},
+        {"0_x": results[0], "1_scale": results[1], "2_offset": results[2]},
+    )  # fmt: skip
+
+
+def _resample(rng):
+    images = normal(rng, 2, 3, 4, 2)
+    size, rule = [5, 3], {"align_corners": False, "half_pixel_centers": True}
+    yield _run("ResizeBilinear", "", {"images": images}, size=size, **rule)
+    yield _run("ResizeNearestNeighbor", "", {"images": images}, size=size, **rule)
+    yield _run(
+        "ResizeBilinearGrad",
+        "",
+        {"grads": normal(rng, 2, *size, 2), "original_image": images},
+        **rule,
+    )
+    transforms = np.float32([[0.8, -0.5, 0.7, 0.6, 0.9, -1.3, 0, 0],
+                             [1.4, 0.2, 0.1, 0.1, 0.7, 0.4, 0.01, 0.1]])  # fmt: skip
+    for mode in ("CONSTANT", "NEAREST", "REFLECT", "WRAP"):
+        yield _run(
+            "ImageProjectiveTransformV3",
+            mode.lower(),
+            {"images": images, "transforms": transforms},
+            output_shape=[3, 4],
+            fill_value=0.5,
+            interpolation="BILINEAR",
+            fill_mode=mode,
+        )
+
+
+def _taped(function, operands, gradient):
+    """function(*operands), and the gradients of the operands for one of its result."""
+    operands = [tf.constant(operand) for operand in operands]
+    with tf.GradientTape() as tape:
+        for operand in operands:
+            tape.watch(operand)
+        result = function(*operands)
+    return result.numpy(), [
+        one.numpy() for one in tape.gradient(result, operands, output_gradients=gradient)
+    ]
 
 
 def _turned(shape, turned):

@@ -51,6 +51,11 @@ struct TanhFunction {
 struct SoftplusFunction {
   MUSTER_INLINE float operator()(float x) const { return VectorSoftplus(x); }
 };
+struct SoftsignFunction {
+  MUSTER_INLINE float operator()(float x) const {
+    return x / (1 + std::fabs(x));
+  }
+};
 struct GeluFunction {
   MUSTER_INLINE float operator()(float x) const {
     return 0.5f * x * (1 + VectorErf(x * kSqrtHalf));
@@ -163,6 +168,7 @@ void RegisterCpuActivationKernels(KernelRegistry* registry) {
   Register<UnaryKernel, SigmoidFunction>(registry, "Sigmoid", 1);
   Register<UnaryKernel, TanhFunction>(registry, "Tanh", 1);
   Register<UnaryKernel, SoftplusFunction>(registry, "Softplus", 1);
+  Register<UnaryKernel, SoftsignFunction>(registry, "Softsign", 1);
   RegisterWithAlpha<UnaryKernel, LeakyReluFunction>(registry, "LeakyRelu", 1);
   RegisterWithAlpha<UnaryKernel, EluFunction>(registry, "Elu", 1);
   RegisterGelu<UnaryKernel, GeluFunction, GeluTanhFunction>(registry, "Gelu");

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -208,35 +207,6 @@ class BlockedKernel : public Kernel {
   Block rest_;
 };
 
-const std::set<std::string>& ElementwiseOps() {
-  static const auto* const kOps = new std::set<std::string>{
-      "Abs",        "Add",       "Div",           "Elu",
-      "EluGrad",    "Erf",       "Exp",           "Gelu",
-      "GeluGrad",   "LeakyRelu", "LeakyReluGrad", "Log",
-      "Maximum",    "Minimum",   "Mul",           "Neg",
-      "Reciprocal", "Relu",      "Relu6",         "Relu6Grad",
-      "ReluGrad",   "Rsqrt",     "Sigmoid",       "SigmoidGrad",
-      "Softplus",   "Sqrt",      "Square",        "SquaredDifference",
-      "Sub",        "Tanh",      "TanhGrad"};
-  return *kOps;
-}
-
-// Those that move numbers and do not look at them, draw numbers of the dtype
-// itself, name a dtype, or are another room's.
-bool IsLeftOut(const std::string& op) {
-  static const auto* const kOps = new std::set<std::string>{
-      "AllGather",    "AllReduce",     "BroadcastLike",
-      "BroadcastTo",  "Cast",          "Concat",
-      "ExpandDims",   "Gather",        "Identity",
-      "OneHot",       "Pad",           "PadLike",
-      "RandomNormal", "RandomUniform", "ReplicaPart",
-      "Reshape",      "ReshapeLike",   "Slice",
-      "SliceLike",    "Split",         "SplitLike",
-      "Squeeze",      "Stack",         "StopGradient",
-      "Transpose",    "Unstack",       "TruncatedNormal"};
-  return kOps->contains(op);
-}
-
 bool HasBfloat16(const std::vector<TensorType>& types) {
   return std::any_of(types.begin(), types.end(), [](const TensorType& type) {
     return type.dtype == DType::kBfloat16;
@@ -245,7 +215,7 @@ bool HasBfloat16(const std::vector<TensorType>& types) {
 
 // All operands lie side by side with the output.
 bool IsFlat(const KernelSpec& spec) {
-  return ElementwiseOps().contains(spec.op) && spec.outputs.size() == 1 &&
+  return spec.is_elementwise &&
          std::all_of(
              spec.inputs.begin(), spec.inputs.end(),
              [&](const TensorType& type) { return type == spec.outputs[0]; });
@@ -253,8 +223,9 @@ bool IsFlat(const KernelSpec& spec) {
 
 KernelOr MakeWidened(const KernelRegistry& registry, const KernelSpec& spec,
                      int thread_count) {
-  if (!HasBfloat16(spec.inputs) && !HasBfloat16(spec.outputs)) {
-    return absl::UnimplementedError("no bfloat16");
+  if (!spec.widens_bfloat16 ||
+      (!HasBfloat16(spec.inputs) && !HasBfloat16(spec.outputs))) {
+    return absl::UnimplementedError("nothing to widen");
   }
   const auto create = [&](int64_t count) {
     KernelSpec block = Widened(spec);
@@ -279,7 +250,6 @@ namespace internal {
 
 void RegisterCpuBfloat16Kernels(KernelRegistry* registry) {
   for (const std::string& op : registry->ops()) {
-    if (IsLeftOut(op)) continue;
     registry->Register(op,
                        [registry](const KernelSpec& spec, int thread_count) {
                          return MakeWidened(*registry, spec, thread_count);

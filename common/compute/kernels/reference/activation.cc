@@ -150,6 +150,9 @@ void RegisterSmooth(KernelRegistry* registry) {
                                   return (x > 0 ? x : 0) +
                                          std::log1p(std::exp(-std::abs(x)));
                                 }));
+  RegisterActivation<kFloating>(registry, "Softsign", Plain([](auto x) {
+                                  return x / (1 + std::abs(x));
+                                }));
   RegisterActivation<kFloating>(registry, "Gelu", [](const KernelSpec& spec) {
     const bool approximate = spec.attributes.GetOr("approximate", false);
     return [approximate](auto x) { return GeluFunction(x, approximate); };

@@ -6,9 +6,9 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "common/compute/graph/op_registry.h"
 #include "common/compute/kernels/cpu/cpu_kernels.h"
 #include "common/compute/ops/builtin_ops.h"
-#include "common/compute/runtime/replica_ops.h"
 #include "common/compute/runtime/run_options.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
@@ -20,9 +20,10 @@ namespace {
 
 // The first; null: none.
 const Node* FindReplicaOp(const Graph& graph) {
-  const auto found =
-      std::find_if(graph.nodes.begin(), graph.nodes.end(),
-                   [](const Node& node) { return IsReplicaOp(node.op); });
+  const auto found = std::find_if(
+      graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+        return BuiltinOps().FindOrPlain(node.op).reads == OpReads::kReplicas;
+      });
   return found == graph.nodes.end() ? nullptr : &*found;
 }
 

@@ -1,8 +1,11 @@
-#include "common/compute/kernels/cpu/kernel_cases.h"
+#include "common/compute/conformance/kernel_cases.h"
 
-#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <utility>
+
+#include "common/compute/graph/op_registry.h"
+#include "common/compute/ops/builtin_ops.h"
 
 namespace muster {
 namespace {
@@ -28,52 +31,9 @@ const std::vector<Shape>& Shapes() {
   return *kShapes;
 }
 
-void AddUnaryCases(std::vector<KernelCase>* cases) {
-  const auto add = [&](const std::string& op, double low, double high,
-                       const std::vector<DType>& dtypes,
-                       const Attributes& attributes = {}) {
-    for (const DType dtype : dtypes) {
-      const double least = dtype == DType::kUint8 ? std::max(low, 0.0) : low;
-      for (const Shape& shape : Shapes()) {
-        cases->push_back({op, attributes, {{dtype, shape, least, high}}});
-      }
-    }
-  };
-  const std::vector<DType> floats = {kF32, DType::kFloat64, DType::kBfloat16};
-  for (const char* op : {"Neg", "Abs", "Sign", "Square", "Relu", "Relu6",
-                         "Identity", "StopGradient", "ZerosLike", "OnesLike"}) {
-    add(op, -8, 8, NumberTypes());
-  }
-  for (const char* op :
-       {"Exp", "Expm1", "Sin", "Cos", "Erf", "Floor", "Ceil", "Round", "IsNan",
-        "IsFinite", "Sigmoid", "Tanh", "Softplus"}) {
-    add(op, -8, 8, floats);
-  }
-  for (const char* op : {"Sqrt", "Rsqrt", "Reciprocal", "Log", "Log1p"}) {
-    add(op, 0.01, 20, floats);
-  }
-  add("LeakyRelu", -4, 4, floats, {{"alpha", 0.2}});
-  add("Elu", -4, 4, floats, {{"alpha", 1.5}});
-  add("Gelu", -4, 4, floats, {{"approximate", false}});
-  add("Gelu", -4, 4, floats, {{"approximate", true}});
-  add("LogicalNot", 0, 1, {DType::kBool});
-  for (const DType to : {kF32, DType::kFloat64, DType::kBfloat16, kI32, kI64,
-                         DType::kUint8, DType::kBool}) {
-    add("Cast", 0, 100, NumberTypes(), {{"dtype", to}});
-    add("Cast", 0, 1, {DType::kBool}, {{"dtype", to}});
-  }
-  for (const char* op : {"Softmax", "LogSoftmax"}) {
-    for (const Shape& shape :
-         {Shape{5}, {64, 10}, {3, 100}, {2, 3, 16}, {0, 4}, {3, 1}, {2, 257}}) {
-      cases->push_back({op, {}, {{kF32, shape, -9, 9}}});
-      cases->push_back({op, {}, {{DType::kFloat64, shape, -9, 9}}});
-      cases->push_back({op, {}, {{DType::kBfloat16, shape, -2, 2}}});
-    }
-  }
-}
-
-void AddBinaryCases(std::vector<KernelCase>* cases) {
-  const std::vector<std::pair<Shape, Shape>> shapes = {
+// Broadcasting to each other.
+const std::vector<std::pair<Shape, Shape>>& ShapePairs() {
+  static const auto* const kPairs = new std::vector<std::pair<Shape, Shape>>{
       {{}, {}},          {{7}, {7}},
       {{33}, {}},        {{}, {33}},
       {{5, 33}, {33}},   {{33}, {5, 33}},
@@ -81,28 +41,33 @@ void AddBinaryCases(std::vector<KernelCase>* cases) {
       {{4, 1}, {1, 9}},  {{2, 3, 4}, {3, 1}},
       {{0}, {1}},        {{0, 3}, {3}},
       {{1}, {0, 2}},     {{64, 10}, {64, 10}}};
-  const auto add = [&](const std::string& op, const std::vector<DType>& dtypes,
-                       double low, double high) {
-    for (const DType dtype : dtypes) {
-      const double least = dtype == DType::kUint8 ? std::max(low, 0.0) : low;
-      for (const auto& [a, b] : shapes) {
-        cases->push_back(
-            {op, {}, {{dtype, a, least, high}, {dtype, b, least, high}}});
+  return *kPairs;
+}
+
+void AddElementwiseCases(std::vector<OpCase>* cases) {
+  std::vector<DType> dtypes = NumberTypes();
+  dtypes.push_back(DType::kBool);
+  for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
+    if (!schema->is_elementwise) continue;
+    const auto add = [&](const std::vector<Shape>& shapes) {
+      for (const DType dtype : dtypes) {
+        for (OpCase& one : ElementwiseCases(*schema, dtype, shapes)) {
+          cases->push_back(std::move(one));
+        }
       }
+    };
+    for (const Shape& shape : Shapes()) {
+      add({shape});
+      add({shape, shape});
     }
-  };
-  for (const char* op :
-       {"Add", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "Equal",
-        "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"}) {
-    add(op, NumberTypes(), -3, 3);
+    for (const auto& [a, b] : ShapePairs()) {
+      if (a != b) add({a, b});
+    }
   }
-  for (const char* op : {"Div", "FloorDiv", "Mod", "Pow"}) {
-    add(op, NumberTypes(), 1, 9);
-  }
-  for (const char* op : {"LogicalAnd", "LogicalOr", "Equal"}) {
-    add(op, {DType::kBool}, 0, 1);
-  }
-  for (const auto& [a, b] : shapes) {
+}
+
+void AddBroadcastCases(std::vector<OpCase>* cases) {
+  for (const auto& [a, b] : ShapePairs()) {
     const auto output = BroadcastShapes(a, b);
     for (const DType dtype : {kF32, kI64, DType::kBfloat16}) {
       cases->push_back(
@@ -117,37 +82,27 @@ void AddBinaryCases(std::vector<KernelCase>* cases) {
   }
 }
 
-void AddGradientCases(std::vector<KernelCase>* cases) {
-  const auto add = [&](const std::string& op, const Attributes& attributes,
-                       double low, double high) {
-    for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
-      for (const Shape& shape : Shapes()) {
-        cases->push_back(
-            {op, attributes, {{dtype, shape}, {dtype, shape, low, high}}});
-      }
+void AddRowCases(std::vector<OpCase>* cases) {
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    for (const Shape& shape :
+         {Shape{5}, {64, 10}, {3, 100}, {2, 3, 16}, {0, 4}, {3, 1}, {2, 257}}) {
+      cases->push_back({op, {}, {{kF32, shape, -9, 9}}});
+      cases->push_back({op, {}, {{DType::kFloat64, shape, -9, 9}}});
+      cases->push_back({op, {}, {{DType::kBfloat16, shape, -2, 2}}});
     }
-  };
-  add("ReluGrad", {}, -2, 2);
-  add("Relu6Grad", {}, -8, 8);
-  add("LeakyReluGrad", {{"alpha", 0.2}}, -2, 2);
-  add("EluGrad", {{"alpha", 1.5}}, -1.5, 2);
-  add("SigmoidGrad", {}, 0, 1);
-  add("TanhGrad", {}, -1, 1);
-  add("GeluGrad", {{"approximate", false}}, -4, 4);
-  add("GeluGrad", {{"approximate", true}}, -4, 4);
-  add("SigmoidCrossEntropy", {}, 0, 1);
+  }
   for (const Shape& logits : {Shape{64, 10}, {3, 100}, {1, 1}, {0, 5}, {7}}) {
     Shape rows = logits;
     rows.RemoveDim(logits.rank() - 1);
     const double classes = static_cast<double>(logits.dim(logits.rank() - 1));
     for (const DType dtype : {kF32, DType::kFloat64}) {
-      const KernelInput x = {dtype, logits, -9, 9};
-      const KernelInput dense = {dtype, logits, 0, 1};
+      const OpInput x = {dtype, logits, -9, 9};
+      const OpInput dense = {dtype, logits, 0, 1};
       cases->push_back({"SoftmaxCrossEntropy", {}, {x, dense}});
       cases->push_back(
           {"SoftmaxCrossEntropyGrad", {}, {x, dense, {dtype, rows}}});
       for (const DType index : {kI32, kI64}) {
-        const KernelInput sparse = {index, rows, 0, classes};
+        const OpInput sparse = {index, rows, 0, classes};
         cases->push_back({"SparseSoftmaxCrossEntropy", {}, {x, sparse}});
         cases->push_back(
             {"SparseSoftmaxCrossEntropyGrad", {}, {x, sparse, {dtype, rows}}});
@@ -156,7 +111,7 @@ void AddGradientCases(std::vector<KernelCase>* cases) {
   }
 }
 
-void AddReductionCases(std::vector<KernelCase>* cases) {
+void AddReductionCases(std::vector<OpCase>* cases) {
   const std::vector<std::pair<Shape, Axes>> shapes = {{{}, {}},
                                                       {{1000}, {0}},
                                                       {{64, 10}, {1}},
@@ -191,7 +146,7 @@ void AddReductionCases(std::vector<KernelCase>* cases) {
   for (const char* op : {"ArgMax", "ArgMin"}) {
     for (const DType dtype : {kF32, kI32}) {
       // Few different values, so that the first of several is asked for.
-      const KernelInput x = {dtype, {8, 9, 10}, 0, 5};
+      const OpInput x = {dtype, {8, 9, 10}, 0, 5};
       for (const int64_t axis : {0, 1, 2, -1}) {
         cases->push_back({op, {{"axis", axis}}, {x}});
       }
@@ -200,7 +155,7 @@ void AddReductionCases(std::vector<KernelCase>* cases) {
   }
 }
 
-void AddMatMulCases(std::vector<KernelCase>* cases) {
+void AddMatMulCases(std::vector<OpCase>* cases) {
   struct Sizes {
     int64_t rows, inner, columns;
   };
@@ -243,7 +198,7 @@ void AddMatMulCases(std::vector<KernelCase>* cases) {
   add(kF32, {0, 3, 4}, {4, 2});
 }
 
-void AddShapeCases(std::vector<KernelCase>* cases) {
+void AddShapeCases(std::vector<OpCase>* cases) {
   const std::vector<DType> dtypes = {kF32, DType::kFloat64, DType::kBool,
                                      DType::kFloat16};
   const std::vector<std::pair<Shape, Axes>> transposes = {
@@ -266,7 +221,7 @@ void AddShapeCases(std::vector<KernelCase>* cases) {
           {"Transpose", {{"permutation", permutation}}, {{dtype, shape}}});
     }
     for (const int64_t axis : {0, 1, -1}) {
-      const KernelInput a = {dtype, {2, 3, 4}};
+      const OpInput a = {dtype, {2, 3, 4}};
       cases->push_back({"Concat", {{"axis", axis}}, {a, a, a}});
       cases->push_back({"Stack", {{"axis", axis}}, {a, a}});
       cases->push_back({"Unstack",
@@ -277,7 +232,7 @@ void AddShapeCases(std::vector<KernelCase>* cases) {
                         {a}});
       cases->push_back({"ExpandDims", {{"axis", axis}}, {a}});
     }
-    const KernelInput x = {dtype, {6, 5}};
+    const OpInput x = {dtype, {6, 5}};
     cases->push_back({"Concat",
                       {{"axis", int64_t{1}}},
                       {x, {dtype, {6, 0}}, {dtype, {6, 2}}}});
@@ -302,7 +257,7 @@ void AddShapeCases(std::vector<KernelCase>* cases) {
   }
 }
 
-void AddIndexCases(std::vector<KernelCase>* cases) {
+void AddIndexCases(std::vector<OpCase>* cases) {
   for (const DType index : {kI32, kI64}) {
     for (const DType dtype : {kF32, kI64, DType::kFloat16}) {
       for (const int64_t axis : {0, 1, -1}) {
@@ -341,8 +296,8 @@ void AddIndexCases(std::vector<KernelCase>* cases) {
   }
 }
 
-void AddRandomCases(std::vector<KernelCase>* cases) {
-  const KernelInput seed = {kI64, {2}, -1e9, 1e9};
+void AddRandomCases(std::vector<OpCase>* cases) {
+  const OpInput seed = {kI64, {2}, -1e9, 1e9};
   cases->push_back({"StepSeed", {}, {}});
   cases->push_back({"FoldInSeed", {{"data", int64_t{3}}}, {seed}});
   for (const char* op : {"RandomUniform", "RandomNormal", "TruncatedNormal"}) {
@@ -355,8 +310,8 @@ void AddRandomCases(std::vector<KernelCase>* cases) {
   }
 }
 
-void AddImageCases(std::vector<KernelCase>* cases) {
-  const auto add = [&](const KernelInput& images, int64_t height, int64_t width,
+void AddImageCases(std::vector<OpCase>* cases) {
+  const auto add = [&](const OpInput& images, int64_t height, int64_t width,
                        const std::string& interpolation) {
     const Attributes attributes = {
         {"height", height}, {"width", width}, {"interpolation", interpolation}};
@@ -398,11 +353,11 @@ struct Convolution {
 };
 
 void AddConvolution(const std::string& op, const Convolution& c,
-                    std::vector<KernelCase>* cases) {
+                    std::vector<OpCase>* cases) {
   for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
-    const KernelInput x = {dtype, c.x, -1, 1};
-    const KernelInput kernel = {dtype, c.kernel, -1, 1};
-    const KernelInput y = {dtype, c.y, -1, 1};
+    const OpInput x = {dtype, c.x, -1, 1};
+    const OpInput kernel = {dtype, c.kernel, -1, 1};
+    const OpInput y = {dtype, c.y, -1, 1};
     cases->push_back({op, c.attributes, {x, kernel}});
     cases->push_back({op + "BackpropInput", c.attributes, {y, kernel, x}});
     cases->push_back({op + "BackpropKernel", c.attributes, {x, y, kernel}});
@@ -411,7 +366,7 @@ void AddConvolution(const std::string& op, const Convolution& c,
 
 // Strides, dilations and kinds of padding, with channels on both sides of the
 // blocks that oneDNN cuts them into.
-void AddConvCases(std::vector<KernelCase>* cases) {
+void AddConvCases(std::vector<OpCase>* cases) {
   const auto window = [](Axes strides, Axes dilations, std::string padding,
                          int64_t groups) -> Attributes {
     return {{"strides", strides},
@@ -458,7 +413,7 @@ void AddConvCases(std::vector<KernelCase>* cases) {
   }
 }
 
-void AddPoolCases(std::vector<KernelCase>* cases) {
+void AddPoolCases(std::vector<OpCase>* cases) {
   const auto window = [](Axes window, Axes strides,
                          std::string padding) -> Attributes {
     return {{"window", window}, {"strides", strides}, {"padding", padding}};
@@ -478,8 +433,8 @@ void AddPoolCases(std::vector<KernelCase>* cases) {
            {window({2, 2}, {2, 2}, "SAME"), {0, 4, 4, 3}, {0, 2, 2, 3}}}) {
     for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
       // Few different values, so that the first of several is asked for.
-      const KernelInput x = {dtype, p.x, -4, 4};
-      const KernelInput y = {dtype, p.y};
+      const OpInput x = {dtype, p.x, -4, 4};
+      const OpInput y = {dtype, p.y};
       for (const char* op : {"MaxPool2D", "AveragePool2D"}) {
         cases->push_back({op, p.attributes, {x}});
         cases->push_back({std::string(op) + "Grad", p.attributes, {y, x}});
@@ -489,7 +444,7 @@ void AddPoolCases(std::vector<KernelCase>* cases) {
   }
 }
 
-void AddNormalizationCases(std::vector<KernelCase>* cases) {
+void AddNormalizationCases(std::vector<OpCase>* cases) {
   const Attributes epsilon = {{"epsilon", 1e-3}};
   for (const Shape& shape :
        {Shape{64, 10}, {3, 5, 7, 33}, {2, 9, 8, 16}, {5000, 3}, {1, 4}}) {
@@ -499,9 +454,9 @@ void AddNormalizationCases(std::vector<KernelCase>* cases) {
              {kF32, kF32},
              {DType::kFloat64, DType::kFloat64},
              {DType::kBfloat16, kF32}}) {
-      const KernelInput x = {dtype, shape, -2, 4};
-      const KernelInput any = {channel_dtype, channels, -1, 1};
-      const KernelInput positive = {channel_dtype, channels, 0.5, 2};
+      const OpInput x = {dtype, shape, -2, 4};
+      const OpInput any = {channel_dtype, channels, -1, 1};
+      const OpInput positive = {channel_dtype, channels, 0.5, 2};
       cases->push_back({"BatchNormTraining", epsilon, {x, any, any}});
       cases->push_back(
           {"BatchNormTrainingGrad", epsilon, {x, x, any, any, positive}});
@@ -511,7 +466,7 @@ void AddNormalizationCases(std::vector<KernelCase>* cases) {
   }
 }
 
-void AddReplicaCases(std::vector<KernelCase>* cases) {
+void AddReplicaCases(std::vector<OpCase>* cases) {
   cases->push_back({"ReplicaId", {}, {}});
   cases->push_back({"ReplicaCount", {}, {}});
   for (const DType dtype : {kF32, kI64, DType::kBfloat16}) {
@@ -527,11 +482,11 @@ void AddReplicaCases(std::vector<KernelCase>* cases) {
 
 }  // namespace
 
-std::vector<KernelCase> AllKernelCases() {
-  std::vector<KernelCase> cases;
-  AddUnaryCases(&cases);
-  AddBinaryCases(&cases);
-  AddGradientCases(&cases);
+std::vector<OpCase> AllKernelCases() {
+  std::vector<OpCase> cases;
+  AddElementwiseCases(&cases);
+  AddBroadcastCases(&cases);
+  AddRowCases(&cases);
   AddReductionCases(&cases);
   AddMatMulCases(&cases);
   AddShapeCases(&cases);
