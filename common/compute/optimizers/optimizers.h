@@ -5,6 +5,7 @@
 #include "common/compute/optimizers/adam.h"
 #include "common/compute/optimizers/ftrl.h"
 #include "common/compute/optimizers/learning_rate_schedules.h"
+#include "common/compute/optimizers/lion.h"
 #include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizer_options.h"
 #include "common/compute/optimizers/rmsprop.h"
@@ -26,8 +27,8 @@ namespace muster {
 // All optimizers there are. A new one is included above and named here;
 // docs/extending.md has the rest.
 inline constexpr const OptimizerKind* kOptimizerKinds[] = {
-    &kSgdKind,     &kAdamKind,    &kAdamWKind,
-    &kAdagradKind, &kRmsPropKind, &kFtrlKind,
+    &kSgdKind,     &kAdamKind, &kAdamWKind, &kAdagradKind,
+    &kRmsPropKind, &kFtrlKind, &kLionKind,
 };
 
 }  // namespace muster

@@ -67,6 +67,8 @@ def _optimizers():
                 beta=0.2,
             ),
         ),
+        ("lion", o.Lion()),
+        ("lion_arguments", o.Lion(0.02, beta_1=0.7, beta_2=0.9, weight_decay=0.05)),
     ]
 
 
