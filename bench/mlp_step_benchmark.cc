@@ -159,8 +159,7 @@ std::vector<std::unique_ptr<Product>> StepProducts() {
 void Measure(int thread_count) {
   LocalVariableStore store;
   proto::Optimizer sgd;
-  sgd.mutable_sgd();
-  sgd.mutable_learning_rate()->set_constant(0.01);
+  sgd.mutable_sgd()->set_learning_rate(0.01);
   OkOrDie(store.SetOptimizer(sgd));
   const auto executable = OrDie(
       Executable::Compile(TraceStep(&store), BuiltinOps(), CpuKernels(), &store,

@@ -248,16 +248,12 @@ proto::VariableSpec Spec(const std::string& name, const Shape& shape) {
 
 proto::Optimizer MakeOptimizer(const std::string& name) {
   proto::Optimizer optimizer;
-  optimizer.mutable_learning_rate()->set_constant(0.01);
   if (name == "sgd") {
-    optimizer.mutable_sgd();
+    optimizer.mutable_sgd()->set_learning_rate(0.01);
   } else if (name == "adam") {
-    optimizer.mutable_adam()->set_beta_1(0.9);
-    optimizer.mutable_adam()->set_beta_2(0.999);
-    optimizer.mutable_adam()->set_epsilon(1e-7);
+    optimizer.mutable_adam()->set_learning_rate(0.01);
   } else {
-    optimizer.mutable_adagrad()->set_initial_accumulator_value(0.1);
-    optimizer.mutable_adagrad()->set_epsilon(1e-7);
+    optimizer.mutable_adagrad()->set_learning_rate(0.01);
   }
   return optimizer;
 }

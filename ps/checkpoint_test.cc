@@ -39,10 +39,7 @@ using ::testing::HasSubstr;
 
 proto::Optimizer Adam() {
   proto::Optimizer optimizer;
-  optimizer.mutable_learning_rate()->set_constant(0.1);
-  optimizer.mutable_adam()->set_beta_1(0.9);
-  optimizer.mutable_adam()->set_beta_2(0.999);
-  optimizer.mutable_adam()->set_epsilon(1e-7);
+  optimizer.mutable_adam()->set_learning_rate(0.1);
   return optimizer;
 }
 

@@ -69,7 +69,7 @@ class ParameterServiceFuzzTest : public testing::Test {
       EXPECT_OK(service_.shard().Create(spec));
     }
     proto::Optimizer optimizer;
-    optimizer.mutable_learning_rate()->set_constant(1);
+    optimizer.mutable_sgd()->set_learning_rate(1);
     optimizer.mutable_sgd()->set_momentum(0.5);
     EXPECT_OK(service_.shard().SetOptimizer(optimizer));
   }

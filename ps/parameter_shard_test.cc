@@ -6,12 +6,17 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/compute/optimizers/complete_optimizer.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/message.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "proto/parameter_server.pb.h"
 
@@ -20,6 +25,7 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 proto::ShardSpec Spec(const std::string& name, DType dtype, const Shape& shape,
@@ -38,8 +44,7 @@ proto::ShardSpec Spec(const std::string& name, DType dtype, const Shape& shape,
 
 proto::Optimizer Sgd(double learning_rate) {
   proto::Optimizer optimizer;
-  optimizer.mutable_learning_rate()->set_constant(learning_rate);
-  optimizer.mutable_sgd();
+  optimizer.mutable_sgd()->set_learning_rate(learning_rate);
   return optimizer;
 }
 
@@ -148,10 +153,7 @@ TEST_F(ParameterShardTest, TheMemoryBudgetCountsSlotsBeforeTheyAreMade) {
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("may use 1000")));
   proto::Optimizer adam;
-  adam.mutable_learning_rate()->set_constant(0.1);
-  adam.mutable_adam()->set_beta_1(0.9);
-  adam.mutable_adam()->set_beta_2(0.999);
-  adam.mutable_adam()->set_epsilon(1e-7);
+  adam.mutable_adam()->set_learning_rate(0.1);
   EXPECT_THAT(shard.SetOptimizer(adam),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("their slots 800")));
@@ -184,7 +186,7 @@ TEST_F(ParameterShardTest, ScatterKindsTakeRepeatedRowsOneAfterAnother) {
 TEST_F(ParameterShardTest, SparseGradientsSumRowsThatRepeat) {
   const uint32_t x = Create("x", Shape({3, 2}));
   proto::Optimizer adagrad;
-  adagrad.mutable_learning_rate()->set_constant(1);
+  adagrad.mutable_adagrad()->set_learning_rate(1);
   adagrad.mutable_adagrad()->set_initial_accumulator_value(0);
   ASSERT_OK(shard_.SetOptimizer(adagrad));
   // Adagrad's first step is the gradient's sign: twice 1 moves as far as 2.
@@ -193,6 +195,42 @@ TEST_F(ParameterShardTest, SparseGradientsSumRowsThatRepeat) {
                         Floats({3, 2}, {1, 1, 5, 5, 1, 1}))
                 .Run(shard_));
   EXPECT_THAT(Values(shard_, x), ElementsAre(-1, -1, 0, 0, -1, -1));
+}
+
+// Dense gradients, and those of some rows, which leave the others alone.
+TEST_F(ParameterShardTest, EveryOptimizerUpdatesAsItsRuleDoes) {
+  for (const OptimizerKind* const kind : kOptimizerKinds) {
+    proto::Optimizer absent;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        absl::StrCat(OptimizerName(kind->defaults()), " {}"), &absent));
+    ASSERT_OK_AND_ASSIGN(const auto rule, UpdateRule::Create(kind->defaults()));
+    std::vector<float> wanted(6, 1.0f);
+    std::vector<std::vector<float>> slots;
+    std::vector<float*> pointers;
+    slots.reserve(rule->slots().size());
+    for (const SlotSpec& slot : rule->slots()) {
+      slots.emplace_back(6, static_cast<float>(slot.initial_value));
+      pointers.push_back(slots.back().data());
+    }
+    const std::vector<float> dense = {1, -2, 3, -4, 5, -6};
+    const std::vector<float> sparse = {0.5f, -0.5f};
+    rule->Apply(0, 6, dense.data(), wanted.data(),
+                absl::MakeConstSpan(pointers));
+    rule->ApplyRows(1, 2, {1}, sparse.data(), wanted.data(),
+                    absl::MakeConstSpan(pointers));
+
+    shard_.Clear();
+    const uint32_t x = Create("x", Shape({3, 2}), 1);
+    ASSERT_OK(shard_.SetOptimizer(absent));
+    ASSERT_OK(Call()
+                  .Update(x, proto::APPLY_GRADIENT, Floats({3, 2}, dense))
+                  .Sparse(x, proto::APPLY_SPARSE_GRADIENT, {1},
+                          Floats({1, 2}, sparse))
+                  .Run(shard_));
+    EXPECT_THAT(Values(shard_, x), ElementsAreArray(wanted))
+        << absent.ShortDebugString();
+    EXPECT_NE(wanted, std::vector<float>(6, 1.0f)) << absent.ShortDebugString();
+  }
 }
 
 TEST_F(ParameterShardTest, PullsBringOnlyWhatChanged) {

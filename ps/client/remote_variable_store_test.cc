@@ -30,17 +30,13 @@ using ::testing::HasSubstr;
 
 proto::Optimizer Sgd(double learning_rate) {
   proto::Optimizer optimizer;
-  optimizer.mutable_learning_rate()->set_constant(learning_rate);
-  optimizer.mutable_sgd();
+  optimizer.mutable_sgd()->set_learning_rate(learning_rate);
   return optimizer;
 }
 
 proto::Optimizer Adam() {
   proto::Optimizer optimizer;
-  optimizer.mutable_learning_rate()->set_constant(0.1);
-  optimizer.mutable_adam()->set_beta_1(0.9);
-  optimizer.mutable_adam()->set_beta_2(0.999);
-  optimizer.mutable_adam()->set_epsilon(1e-7);
+  optimizer.mutable_adam()->set_learning_rate(0.1);
   return optimizer;
 }
 

@@ -200,7 +200,7 @@ TEST_F(TrainingTest, AnEpochIsOnePassOfAllWorkersTogetherUnlessToldOtherwise) {
 }
 
 CompileOptions ClassifierOptions() {
-  return {.optimizer = Sgd({.learning_rate = 0.5, .global_clipnorm = 0.1}),
+  return {.optimizer = Sgd({.learning_rate = 0.5}, {.global_clipnorm = 0.1}),
           .loss = SparseCategoricalCrossentropy({.from_logits = true}),
           .metrics = {SparseCategoricalAccuracy()},
           .seed = 9};

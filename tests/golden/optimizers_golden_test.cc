@@ -1,9 +1,12 @@
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/compute/optimizers/complete_optimizer.h"
+#include "common/compute/optimizers/keras_config.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/status_matchers.h"
@@ -20,86 +23,16 @@ using Json = nlohmann::json;
 constexpr int64_t kStepCount = 20;
 constexpr double kTolerance = 1e-6;
 
-LearningRateOption ScheduleFrom(const Json& config) {
-  if (config.is_number()) return config.get<double>();
-  const std::string kind = config.at("class_name");
-  if (kind == "PiecewiseConstantDecay") {
-    return PiecewiseConstantDecay(
-        {.boundaries = config.at("boundaries"), .values = config.at("values")});
+// The golden files' configs have arguments beside class_name; Keras has them in
+// "config".
+Json Nested(Json flat) {
+  if (!flat.is_object()) return flat;
+  const Json class_name = flat.at("class_name");
+  flat.erase("class_name");
+  if (flat.contains("learning_rate")) {
+    flat["learning_rate"] = Nested(flat["learning_rate"]);
   }
-  const double initial = config.at("initial_learning_rate");
-  const int64_t steps = config.at("decay_steps");
-  if (kind == "ExponentialDecay") {
-    return ExponentialDecay({.initial_learning_rate = initial,
-                             .decay_steps = steps,
-                             .decay_rate = config.at("decay_rate"),
-                             .staircase = config.at("staircase")});
-  }
-  if (kind == "InverseTimeDecay") {
-    return InverseTimeDecay({.initial_learning_rate = initial,
-                             .decay_steps = steps,
-                             .decay_rate = config.at("decay_rate"),
-                             .staircase = config.at("staircase")});
-  }
-  if (kind == "PolynomialDecay") {
-    return PolynomialDecay({.initial_learning_rate = initial,
-                            .decay_steps = steps,
-                            .end_learning_rate = config.at("end_learning_rate"),
-                            .power = config.at("power"),
-                            .cycle = config.at("cycle")});
-  }
-  EXPECT_EQ(kind, "CosineDecay");
-  const Json& target = config.at("warmup_target");
-  return CosineDecay(
-      {.initial_learning_rate = initial,
-       .decay_steps = steps,
-       .alpha = config.at("alpha"),
-       .warmup_target = target.is_null() ? 0 : target.get<double>(),
-       .warmup_steps = config.at("warmup_steps")});
-}
-
-proto::Optimizer OptimizerFrom(const Json& config) {
-  const std::string kind = config.at("class_name");
-  const LearningRateOption rate = ScheduleFrom(config.at("learning_rate"));
-  const Json& decay = config.at("weight_decay");
-  const double weight_decay = decay.is_null() ? 0 : decay.get<double>();
-  if (kind == "SGD") {
-    return Sgd({.learning_rate = rate,
-                .momentum = config.at("momentum"),
-                .nesterov = config.at("nesterov"),
-                .weight_decay = weight_decay});
-  }
-  if (kind == "Adam" || kind == "AdamW") {
-    return Adam({.learning_rate = rate,
-                 .beta_1 = config.at("beta_1"),
-                 .beta_2 = config.at("beta_2"),
-                 .epsilon = config.at("epsilon"),
-                 .amsgrad = config.at("amsgrad"),
-                 .weight_decay = weight_decay});
-  }
-  if (kind == "Adagrad") {
-    return Adagrad(
-        {.learning_rate = rate,
-         .initial_accumulator_value = config.at("initial_accumulator_value"),
-         .epsilon = config.at("epsilon")});
-  }
-  if (kind == "RMSprop") {
-    return RmsProp({.learning_rate = rate,
-                    .rho = config.at("rho"),
-                    .momentum = config.at("momentum"),
-                    .epsilon = config.at("epsilon"),
-                    .centered = config.at("centered")});
-  }
-  EXPECT_EQ(kind, "Ftrl");
-  return Ftrl(
-      {.learning_rate = rate,
-       .learning_rate_power = config.at("learning_rate_power"),
-       .initial_accumulator_value = config.at("initial_accumulator_value"),
-       .l1_regularization_strength = config.at("l1_regularization_strength"),
-       .l2_regularization_strength = config.at("l2_regularization_strength"),
-       .l2_shrinkage_regularization_strength =
-           config.at("l2_shrinkage_regularization_strength"),
-       .beta = config.at("beta")});
+  return {{"class_name", class_name}, {"config", flat}};
 }
 
 // Clipping looks at whole gradients and so comes before the rule.
@@ -115,8 +48,32 @@ Tensor StepOf(const Tensor& all, int64_t step) {
   return all.SliceRows(step, step + 1).Reshaped(shape);
 }
 
+// Dense updates, or updates of all rows, the last row first.
+void ApplyStep(const UpdateRule& rule, int64_t step, const Tensor& gradient,
+               bool by_rows, Tensor* variable,
+               const std::vector<float*>& slots) {
+  float* const values = variable->mutable_flat<float>().data();
+  if (!by_rows) {
+    rule.Apply(step, variable->element_count(), gradient.flat<float>().data(),
+               values, absl::MakeConstSpan(slots));
+    return;
+  }
+  const int64_t row_count = variable->shape().dim(0);
+  const int64_t row_elements = variable->element_count() / row_count;
+  std::vector<int64_t> rows;
+  std::vector<float> gradients;
+  for (int64_t row = row_count - 1; row >= 0; --row) {
+    rows.push_back(row);
+    const auto of_row =
+        gradient.flat<float>().subspan(row * row_elements, row_elements);
+    gradients.insert(gradients.end(), of_row.begin(), of_row.end());
+  }
+  rule.ApplyRows(step, row_elements, rows, gradients.data(), values,
+                 absl::MakeConstSpan(slots));
+}
+
 void RunVariable(const GoldenCase& golden, const UpdateRule& rule,
-                 const std::string& suffix) {
+                 const std::string& suffix, bool by_rows) {
   Tensor variable = golden.inputs.at("var" + suffix).Clone();
   std::vector<Tensor> slots;
   std::vector<float*> slot_data;
@@ -126,10 +83,8 @@ void RunVariable(const GoldenCase& golden, const UpdateRule& rule,
     slot_data.push_back(slots.back().mutable_flat<float>().data());
   }
   for (int64_t step = 0; step < kStepCount; ++step) {
-    const Tensor gradient = StepOf(golden.inputs.at("grad" + suffix), step);
-    rule.Apply(step, variable.element_count(), gradient.flat<float>().data(),
-               variable.mutable_flat<float>().data(),
-               absl::MakeConstSpan(slot_data));
+    ApplyStep(rule, step, StepOf(golden.inputs.at("grad" + suffix), step),
+              by_rows, &variable, slot_data);
     ASSERT_EQ(DescribeDifference(
                   variable, StepOf(golden.outputs.at("var" + suffix), step),
                   kTolerance),
@@ -139,22 +94,65 @@ void RunVariable(const GoldenCase& golden, const UpdateRule& rule,
 }
 
 TEST(OptimizersGolden, EveryRuleIsKerasOverTwentySteps) {
-  int case_count = 0;
+  std::set<std::string> seen;
   for (const GoldenCase& golden : ReadGoldenCases("optimizers.json")) {
     if (ClipsGradients(golden.config)) continue;
-    ++case_count;
+    seen.insert(golden.config.at("class_name"));
+    ASSERT_OK_AND_ASSIGN(
+        const proto::Optimizer optimizer,
+        OptimizerFromKerasConfig(Nested(golden.config).dump()));
     ASSERT_OK_AND_ASSIGN(const std::unique_ptr<UpdateRule> rule,
-                         UpdateRule::Create(OptimizerFrom(golden.config)));
+                         UpdateRule::Create(optimizer));
     const auto rates = golden.outputs.at("learning_rate").flat<float>();
     for (int64_t step = 0; step < kStepCount; ++step) {
       EXPECT_NEAR(rule->LearningRate(step), rates[step],
                   kTolerance * rates[step])
           << golden.name << ", step " << step;
     }
-    RunVariable(golden, *rule, "0");
-    RunVariable(golden, *rule, "1");
+    for (const bool by_rows : {false, true}) {
+      RunVariable(golden, *rule, "0", by_rows);
+      RunVariable(golden, *rule, "1", by_rows);
+    }
   }
-  EXPECT_EQ(case_count, 25);
+  for (const OptimizerKind* const kind : kOptimizerKinds) {
+    EXPECT_TRUE(seen.contains(std::string(kind->keras_class)))
+        << "tests/golden/cases/optimizers.py has no case for "
+        << kind->keras_class;
+  }
+}
+
+TEST(OptimizersGolden, ConfigsOfKerasComeBack) {
+  for (const GoldenCase& golden : ReadGoldenCases("optimizers.json")) {
+    const Json keras = Nested(golden.config);
+    ASSERT_OK_AND_ASSIGN(const proto::Optimizer optimizer,
+                         OptimizerFromKerasConfig(keras.dump()));
+    ASSERT_OK_AND_ASSIGN(const std::string text, KerasConfigOf(optimizer));
+    const Json ours = Json::parse(text);
+    EXPECT_EQ(ours.at("class_name"), keras.at("class_name"));
+    for (const auto& [name, value] : ours.at("config").items()) {
+      const Json& wanted = keras.at("config").at(name);
+      if (value.is_object()) {
+        EXPECT_EQ(value.at("class_name"), wanted.at("class_name"));
+        EXPECT_EQ(value.at("config"), wanted.at("config")) << golden.name;
+      } else {
+        EXPECT_EQ(value, wanted) << golden.name << ": " << name;
+      }
+    }
+  }
+}
+
+// The case that bears the optimizer's name has Keras' defaults.
+TEST(OptimizersGolden, DefaultsAreKeras) {
+  for (const GoldenCase& golden : ReadGoldenCases("optimizers.json")) {
+    for (const OptimizerKind* const kind : kOptimizerKinds) {
+      if (OptimizerName(kind->defaults()) != golden.name) continue;
+      ASSERT_OK_AND_ASSIGN(const std::string text,
+                           KerasConfigOf(kind->defaults()));
+      for (const auto& [name, value] : Json::parse(text).at("config").items()) {
+        EXPECT_EQ(value, golden.config.at(name)) << golden.name << ": " << name;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ double NumberOr0(const nlohmann::json& json) {
 
 proto::Optimizer OptimizerOf(const nlohmann::json& config) {
   return Sgd({.learning_rate = config.at("learning_rate").get<double>(),
-              .momentum = config.at("momentum"),
-              .clipnorm = NumberOr0(config.at("clipnorm")),
+              .momentum = config.at("momentum")},
+             {.clipnorm = NumberOr0(config.at("clipnorm")),
               .clipvalue = NumberOr0(config.at("clipvalue")),
               .global_clipnorm = NumberOr0(config.at("global_clipnorm"))});
 }

@@ -60,7 +60,10 @@ struct ApplyGradientOptions {
 // One step of the optimizer that the variable's store has.
 void ApplyGradient(const VariableHandle& variable, Value gradient,
                    const ApplyGradientOptions& options = {});
-// Of the rows `indices` only; rows that repeat are summed first.
+// Of the rows `indices` only. Gradients of rows that repeat are summed before
+// the rule sees them. Rows that are absent keep their value and their slots,
+// where Keras 3 decays the slots and moves the weights of all rows under a
+// stateful optimizer: see UpdateRule::ApplyRows().
 void ApplySparseGradient(const VariableHandle& variable, Value values,
                          Value indices,
                          const ApplyGradientOptions& options = {});

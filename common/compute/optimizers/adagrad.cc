@@ -2,15 +2,24 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/attributes.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
+#include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/multiversion.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {
+
+constexpr absl::string_view kRuleName = "adagrad";
 
 template <typename T>
 struct AdagradCoefficients {
@@ -63,10 +72,8 @@ struct AdagradMath {
   }
 };
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdagrad(
-    const proto::Optimizer& optimizer) {
+    const proto::Optimizer& optimizer, LearningRate learning_rate) {
   const proto::Optimizer::Adagrad& adagrad = optimizer.adagrad();
   RETURN_IF_ERROR(CheckNotNegative("initial_accumulator_value",
                                    adagrad.initial_accumulator_value()));
@@ -75,9 +82,29 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdagrad(
       {.name = "accumulator",
        .initial_value = adagrad.initial_accumulator_value()}};
   return std::make_unique<FusedRule<AdagradMath>>(
-      "adagrad", optimizer.learning_rate(), std::move(slots),
+      kRuleName, std::move(learning_rate), std::move(slots),
       AdagradMath{.epsilon = adagrad.epsilon(),
                   .weight_decay = optimizer.weight_decay()});
 }
+
+}  // namespace
+
+proto::Optimizer Adagrad(const AdagradOptions& options,
+                         const OptimizerOptions& shared) {
+  proto::Optimizer optimizer = WithOptions(shared);
+  auto* const adagrad = optimizer.mutable_adagrad();
+  SetLearningRate(options.learning_rate, adagrad, &optimizer);
+  adagrad->set_initial_accumulator_value(options.initial_accumulator_value);
+  adagrad->set_epsilon(options.epsilon);
+  return optimizer;
+}
+
+const OptimizerKind kAdagradKind = {
+    .rule_case = proto::Optimizer::kAdagrad,
+    .rule_name = kRuleName,
+    .keras_class = "Adagrad",
+    .defaults = [] { return Adagrad(); },
+    .make_rule = MakeAdagrad,
+};
 
 }  // namespace muster

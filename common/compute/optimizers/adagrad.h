@@ -1,18 +1,29 @@
 #ifndef COMMON_COMPUTE_OPTIMIZERS_ADAGRAD_H_
 #define COMMON_COMPUTE_OPTIMIZERS_ADAGRAD_H_
 
-#include <memory>
-
-#include "absl/status/statusor.h"
-#include "common/compute/optimizers/update_rule.h"
+#include "common/compute/optimizers/learning_rate_schedules.h"
+#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer_options.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {
 
-// a += g^2;  w -= rate * g / sqrt(a + epsilon)
-//   kInvalidArgument  a hyperparameter is out of range
-absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdagrad(
-    const proto::Optimizer& optimizer);
+// Adagrad, with rate r and gradient g:
+//   a += g^2;  w -= r * g / sqrt(a + epsilon)
+//
+// Slots: "accumulator" a, of the variable's shape and at first
+// initial_accumulator_value.
+// Source: Duchi, Hazan and Singer, JMLR 12 (2011), 2121-2159;
+// https://keras.io/api/optimizers/adagrad/
+struct AdagradOptions {
+  LearningRateOption learning_rate = 0.001;
+  double initial_accumulator_value = 0.1;  // Not negative.
+  double epsilon = 1e-7;
+};
+proto::Optimizer Adagrad(const AdagradOptions& options = {},
+                         const OptimizerOptions& shared = {});
+
+extern const OptimizerKind kAdagradKind;
 
 }  // namespace muster
 

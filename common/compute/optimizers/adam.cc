@@ -2,15 +2,24 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/attributes.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
+#include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/multiversion.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {
+
+constexpr absl::string_view kRuleName = "adam";
 
 template <typename T>
 struct AdamCoefficients {
@@ -94,11 +103,19 @@ struct AdamMath {
   }
 };
 
-}  // namespace
+void SetOptions(const AdamOptions& options, proto::Optimizer::Adam* adam,
+                proto::Optimizer* optimizer) {
+  SetLearningRate(options.learning_rate, adam, optimizer);
+  adam->set_beta_1(options.beta_1);
+  adam->set_beta_2(options.beta_2);
+  adam->set_epsilon(options.epsilon);
+  adam->set_amsgrad(options.amsgrad);
+}
 
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdam(
-    const proto::Optimizer& optimizer) {
-  const proto::Optimizer::Adam& adam = optimizer.adam();
+    const proto::Optimizer& optimizer, LearningRate learning_rate) {
+  const proto::Optimizer::Adam& adam =
+      optimizer.has_adamw() ? optimizer.adamw() : optimizer.adam();
   // At 1 the running means would never move, and the correction divides by 0.
   constexpr double kBetaMax = 1 - 1e-7;
   RETURN_IF_ERROR(CheckInRange("beta_1", adam.beta_1(), 0, kBetaMax));
@@ -107,8 +124,40 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdam(
   std::vector<SlotSpec> slots = {{.name = "momentum"}, {.name = "velocity"}};
   if (adam.amsgrad()) slots.push_back({.name = "velocity_hat"});
   return std::make_unique<FusedRule<AdamMath>>(
-      "adam", optimizer.learning_rate(), std::move(slots),
+      kRuleName, std::move(learning_rate), std::move(slots),
       AdamMath{.adam = adam, .weight_decay = optimizer.weight_decay()});
 }
+
+}  // namespace
+
+proto::Optimizer Adam(const AdamOptions& options,
+                      const OptimizerOptions& shared) {
+  proto::Optimizer optimizer = WithOptions(shared);
+  SetOptions(options, optimizer.mutable_adam(), &optimizer);
+  return optimizer;
+}
+
+proto::Optimizer AdamW(const AdamOptions& options,
+                       const OptimizerOptions& shared) {
+  proto::Optimizer optimizer = WithOptions(shared);
+  SetOptions(options, optimizer.mutable_adamw(), &optimizer);
+  return optimizer;
+}
+
+const OptimizerKind kAdamKind = {
+    .rule_case = proto::Optimizer::kAdam,
+    .rule_name = kRuleName,
+    .keras_class = "Adam",
+    .defaults = [] { return Adam(); },
+    .make_rule = MakeAdam,
+};
+
+const OptimizerKind kAdamWKind = {
+    .rule_case = proto::Optimizer::kAdamw,
+    .rule_name = kRuleName,
+    .keras_class = "AdamW",
+    .defaults = [] { return AdamW({}, {.weight_decay = 0.004}); },
+    .make_rule = MakeAdam,
+};
 
 }  // namespace muster

@@ -2,17 +2,26 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/attributes.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
+#include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/multiversion.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {
+
+constexpr absl::string_view kRuleName = "ftrl";
 
 template <typename T>
 struct FtrlCoefficients {
@@ -95,10 +104,8 @@ struct FtrlMath {
   }
 };
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeFtrl(
-    const proto::Optimizer& optimizer) {
+    const proto::Optimizer& optimizer, LearningRate learning_rate) {
   const proto::Optimizer::Ftrl& ftrl = optimizer.ftrl();
   if (!(std::isfinite(ftrl.learning_rate_power()) &&
         ftrl.learning_rate_power() <= 0)) {
@@ -106,8 +113,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeFtrl(
         absl::StrCat("learning_rate_power is ", ftrl.learning_rate_power(),
                      "; expected a finite number, 0 or less"));
   }
-  if (optimizer.learning_rate().kind_case() == proto::LearningRate::kConstant &&
-      optimizer.learning_rate().constant() == 0) {
+  if (learning_rate.is_number() && learning_rate.At(0) == 0) {
     return absl::InvalidArgumentError(
         "learning_rate is 0; the rule divides by it");
   }
@@ -126,8 +132,33 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeFtrl(
        .initial_value = ftrl.initial_accumulator_value()},
       {.name = "linear"}};
   return std::make_unique<FusedRule<FtrlMath>>(
-      "ftrl", optimizer.learning_rate(), std::move(slots),
+      kRuleName, std::move(learning_rate), std::move(slots),
       FtrlMath{.ftrl = ftrl, .weight_decay = optimizer.weight_decay()});
 }
+
+}  // namespace
+
+proto::Optimizer Ftrl(const FtrlOptions& options,
+                      const OptimizerOptions& shared) {
+  proto::Optimizer optimizer = WithOptions(shared);
+  auto* const ftrl = optimizer.mutable_ftrl();
+  SetLearningRate(options.learning_rate, ftrl, &optimizer);
+  ftrl->set_learning_rate_power(options.learning_rate_power);
+  ftrl->set_initial_accumulator_value(options.initial_accumulator_value);
+  ftrl->set_l1_regularization_strength(options.l1_regularization_strength);
+  ftrl->set_l2_regularization_strength(options.l2_regularization_strength);
+  ftrl->set_l2_shrinkage_regularization_strength(
+      options.l2_shrinkage_regularization_strength);
+  ftrl->set_beta(options.beta);
+  return optimizer;
+}
+
+const OptimizerKind kFtrlKind = {
+    .rule_case = proto::Optimizer::kFtrl,
+    .rule_name = kRuleName,
+    .keras_class = "Ftrl",
+    .defaults = [] { return Ftrl(); },
+    .make_rule = MakeFtrl,
+};
 
 }  // namespace muster

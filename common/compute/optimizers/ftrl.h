@@ -1,22 +1,36 @@
 #ifndef COMMON_COMPUTE_OPTIMIZERS_FTRL_H_
 #define COMMON_COMPUTE_OPTIMIZERS_FTRL_H_
 
-#include <memory>
-
-#include "absl/status/statusor.h"
-#include "common/compute/optimizers/update_rule.h"
+#include "common/compute/optimizers/learning_rate_schedules.h"
+#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer_options.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {
 
 // "Follow the regularized leader": keeps weights at exactly zero under an L1
-// penalty. As Keras writes it, with learning_rate_power p:
+// penalty. With rate r, gradient g and learning_rate_power p:
 //   b = a + g^2
-//   z += g + 2 * l2_shrinkage * w - (b^-p - a^-p) / rate * w
-//   w = (clip(z, -l1, l1) - z) / (b^-p / rate + 2 * l2 + beta / rate);  a = b
-//   kInvalidArgument  a hyperparameter is out of range
-absl::StatusOr<std::unique_ptr<UpdateRule>> MakeFtrl(
-    const proto::Optimizer& optimizer);
+//   z += g + 2 * l2_shrinkage * w - (b^-p - a^-p) / r * w
+//   w = (clip(z, -l1, l1) - z) / (b^-p / r + 2 * l2 + beta / r);  a = b
+//
+// Slots, of the variable's shape: "accumulator" a, at first
+// initial_accumulator_value, and "linear" z, at first 0.
+// Source: McMahan et al., "Ad Click Prediction: a View from the Trenches",
+// KDD 2013; https://keras.io/api/optimizers/ftrl/
+struct FtrlOptions {
+  LearningRateOption learning_rate = 0.001;  // Above 0.
+  double learning_rate_power = -0.5;         // 0 or less.
+  double initial_accumulator_value = 0.1;    // Not negative, as those below.
+  double l1_regularization_strength = 0.0;
+  double l2_regularization_strength = 0.0;
+  double l2_shrinkage_regularization_strength = 0.0;
+  double beta = 0.0;
+};
+proto::Optimizer Ftrl(const FtrlOptions& options = {},
+                      const OptimizerOptions& shared = {});
+
+extern const OptimizerKind kFtrlKind;
 
 }  // namespace muster
 

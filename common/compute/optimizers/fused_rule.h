@@ -2,18 +2,14 @@
 #define COMMON_COMPUTE_OPTIMIZERS_FUSED_RULE_H_
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/update_rule.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
 
@@ -28,15 +24,15 @@ struct UpdateArrays {
 
 // Everything about UpdateRule but its arithmetic, which `Math` gives:
 //
-//   template <typename T> struct Coefficients;  // What is equal for all
-//   elements. template <typename T> Coefficients<T> At(int64_t step, float
-//   learning_rate) const; static void Apply(const Coefficients<float>&, const
-//   UpdateArrays<float>&); static void Apply(const Coefficients<double>&, const
-//   UpdateArrays<double>&);
+//   // What is equal for all elements, for T float and double.
+//   template <typename T>
+//   Coefficients<T> At(int64_t step, float learning_rate) const;
+//   template <typename T>
+//   static void Apply(const Coefficients<T>&, const UpdateArrays<T>&);
 template <typename Math>
 class FusedRule final : public UpdateRule {
  public:
-  FusedRule(absl::string_view name, proto::LearningRate learning_rate,
+  FusedRule(absl::string_view name, muster::LearningRate learning_rate,
             std::vector<SlotSpec> slots, Math math)
       : name_(name),
         learning_rate_(std::move(learning_rate)),
@@ -46,7 +42,7 @@ class FusedRule final : public UpdateRule {
   absl::string_view name() const override { return name_; }
   absl::Span<const SlotSpec> slots() const override { return slots_; }
   double LearningRate(int64_t step) const override {
-    return LearningRateAt(learning_rate_, step);
+    return learning_rate_.At(step);
   }
 
   void Apply(int64_t step, int64_t count, const float* gradient,
@@ -73,9 +69,7 @@ class FusedRule final : public UpdateRule {
  private:
   template <typename T>
   void ApplyAll(int64_t step, const UpdateArrays<T>& arrays) const {
-    Math::Apply(
-        math_.template At<T>(step, LearningRateAt(learning_rate_, step)),
-        arrays);
+    Math::Apply(math_.template At<T>(step, learning_rate_.At(step)), arrays);
   }
 
   template <typename T>
@@ -83,7 +77,7 @@ class FusedRule final : public UpdateRule {
                  absl::Span<const int64_t> rows, const T* gradients,
                  T* variable, absl::Span<T* const> slots) const {
     const auto coefficients =
-        math_.template At<T>(step, LearningRateAt(learning_rate_, step));
+        math_.template At<T>(step, learning_rate_.At(step));
     // Rows lie anywhere in a table much larger than the caches: ask for those
     // that come soon while working on this one.
     constexpr size_t kRowsAhead = 4;
@@ -112,24 +106,10 @@ class FusedRule final : public UpdateRule {
   }
 
   const absl::string_view name_;  // A literal.
-  const proto::LearningRate learning_rate_;
+  const muster::LearningRate learning_rate_;
   const std::vector<SlotSpec> slots_;
   const Math math_;
 };
-
-// Checks of hyperparameters, for the rules' factories.
-inline absl::Status CheckInRange(absl::string_view name, double value,
-                                 double minimum, double maximum) {
-  if (value >= minimum && value <= maximum) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, " is ", value,
-                                                 "; expected a number from ",
-                                                 minimum, " to ", maximum));
-}
-inline absl::Status CheckNotNegative(absl::string_view name, double value) {
-  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      name, " is ", value, "; expected a finite number, not negative"));
-}
 
 }  // namespace muster
 

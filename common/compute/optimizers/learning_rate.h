@@ -3,21 +3,38 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/compute/optimizers/learning_rate_schedules.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {
 
-// Learning rates as functions of the number of updates made so far, computed in
-// float32 as Keras does.
+// A learning rate as a function of the number of updates made so far: a number
+// or a schedule, checked, with its defaults filled in.
+//
+// Thread-safe: immutable.
+class LearningRate {
+ public:
+  //   kInvalidArgument  `number` is not finite, or negative
+  static absl::StatusOr<LearningRate> Create(double number);
+  // Errors: those of CompleteSchedule().
+  static absl::StatusOr<LearningRate> Create(
+      const proto::LearningRateSchedule& schedule);
 
-//   kInvalidArgument  no kind is set, a rate is not a number or negative, steps
-//                     are not positive, or lists do not fit each other; the
-//                     message names the argument
-absl::Status ValidateLearningRate(const proto::LearningRate& learning_rate);
+  bool is_number() const { return kind_ == nullptr; }
 
-// `learning_rate` is valid and `step` is not negative.
-float LearningRateAt(const proto::LearningRate& learning_rate, int64_t step);
+  // `step` is not negative.
+  float At(int64_t step) const {
+    return is_number() ? number_ : kind_->rate_at(schedule_, step);
+  }
+
+ private:
+  LearningRate() = default;
+
+  float number_ = 0;
+  const ScheduleKind* kind_ = nullptr;  // Null: number_.
+  proto::LearningRateSchedule schedule_;
+};
 
 }  // namespace muster
 

@@ -2,15 +2,24 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/attributes.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
+#include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/multiversion.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {
+
+constexpr absl::string_view kRuleName = "rmsprop";
 
 template <typename T>
 struct RmsPropCoefficients {
@@ -100,10 +109,8 @@ struct RmsPropMath {
   }
 };
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeRmsProp(
-    const proto::Optimizer& optimizer) {
+    const proto::Optimizer& optimizer, LearningRate learning_rate) {
   const proto::Optimizer::RmsProp& rmsprop = optimizer.rmsprop();
   RETURN_IF_ERROR(CheckInRange("rho", rmsprop.rho(), 0, 1));
   RETURN_IF_ERROR(CheckInRange("momentum", rmsprop.momentum(), 0, 1));
@@ -112,9 +119,31 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeRmsProp(
   if (rmsprop.momentum() > 0) slots.push_back({.name = "momentum"});
   if (rmsprop.centered()) slots.push_back({.name = "average_gradient"});
   return std::make_unique<FusedRule<RmsPropMath>>(
-      "rmsprop", optimizer.learning_rate(), std::move(slots),
+      kRuleName, std::move(learning_rate), std::move(slots),
       RmsPropMath{.rmsprop = rmsprop,
                   .weight_decay = optimizer.weight_decay()});
 }
+
+}  // namespace
+
+proto::Optimizer RmsProp(const RmsPropOptions& options,
+                         const OptimizerOptions& shared) {
+  proto::Optimizer optimizer = WithOptions(shared);
+  auto* const rmsprop = optimizer.mutable_rmsprop();
+  SetLearningRate(options.learning_rate, rmsprop, &optimizer);
+  rmsprop->set_rho(options.rho);
+  rmsprop->set_momentum(options.momentum);
+  rmsprop->set_epsilon(options.epsilon);
+  rmsprop->set_centered(options.centered);
+  return optimizer;
+}
+
+const OptimizerKind kRmsPropKind = {
+    .rule_case = proto::Optimizer::kRmsprop,
+    .rule_name = kRuleName,
+    .keras_class = "RMSprop",
+    .defaults = [] { return RmsProp(); },
+    .make_rule = MakeRmsProp,
+};
 
 }  // namespace muster

@@ -1,21 +1,34 @@
 #ifndef COMMON_COMPUTE_OPTIMIZERS_RMSPROP_H_
 #define COMMON_COMPUTE_OPTIMIZERS_RMSPROP_H_
 
-#include <memory>
-
-#include "absl/status/statusor.h"
-#include "common/compute/optimizers/update_rule.h"
+#include "common/compute/optimizers/learning_rate_schedules.h"
+#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer_options.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {
 
+// RMSprop, with rate r and gradient g:
 //   v = rho * v + (1 - rho) * g^2
-//   d = rate * g / sqrt(v - average^2 + epsilon), where average is 0 unless
+//   d = r * g / sqrt(v - average^2 + epsilon), where average is 0 unless
 //   centered: then average = rho * average + (1 - rho) * g
 //   w -= d, or with momentum  m = momentum * m + d;  w -= m
-//   kInvalidArgument  a hyperparameter is out of range
-absl::StatusOr<std::unique_ptr<UpdateRule>> MakeRmsProp(
-    const proto::Optimizer& optimizer);
+//
+// Slots, of the variable's shape and at first 0: "velocity" v, "momentum" m if
+// momentum is above 0, and "average_gradient" if centered.
+// Source: Hinton, "Neural Networks for Machine Learning", lecture 6e (2012);
+// https://keras.io/api/optimizers/rmsprop/
+struct RmsPropOptions {
+  LearningRateOption learning_rate = 0.001;
+  double rho = 0.9;       // From 0 to 1.
+  double momentum = 0.0;  // From 0 to 1.
+  double epsilon = 1e-7;
+  bool centered = false;
+};
+proto::Optimizer RmsProp(const RmsPropOptions& options = {},
+                         const OptimizerOptions& shared = {});
+
+extern const OptimizerKind kRmsPropKind;
 
 }  // namespace muster
 

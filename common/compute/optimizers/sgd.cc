@@ -1,15 +1,24 @@
 #include "common/compute/optimizers/sgd.h"
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/attributes.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
+#include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/multiversion.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {
+
+constexpr absl::string_view kRuleName = "sgd";
 
 template <typename T>
 struct SgdCoefficients {
@@ -70,19 +79,37 @@ struct SgdMath {
   }
 };
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeSgd(
-    const proto::Optimizer& optimizer) {
+    const proto::Optimizer& optimizer, LearningRate learning_rate) {
   const proto::Optimizer::Sgd& sgd = optimizer.sgd();
   RETURN_IF_ERROR(CheckInRange("momentum", sgd.momentum(), 0, 1));
   std::vector<SlotSpec> slots;
   if (sgd.momentum() != 0) slots.push_back({.name = "momentum"});
   return std::make_unique<FusedRule<SgdMath>>(
-      "sgd", optimizer.learning_rate(), std::move(slots),
+      kRuleName, std::move(learning_rate), std::move(slots),
       SgdMath{.momentum = sgd.momentum(),
               .nesterov = sgd.nesterov(),
               .weight_decay = optimizer.weight_decay()});
 }
+
+}  // namespace
+
+proto::Optimizer Sgd(const SgdOptions& options,
+                     const OptimizerOptions& shared) {
+  proto::Optimizer optimizer = WithOptions(shared);
+  auto* const sgd = optimizer.mutable_sgd();
+  SetLearningRate(options.learning_rate, sgd, &optimizer);
+  sgd->set_momentum(options.momentum);
+  sgd->set_nesterov(options.nesterov);
+  return optimizer;
+}
+
+const OptimizerKind kSgdKind = {
+    .rule_case = proto::Optimizer::kSgd,
+    .rule_name = kRuleName,
+    .keras_class = "SGD",
+    .defaults = [] { return Sgd(); },
+    .make_rule = MakeSgd,
+};
 
 }  // namespace muster

@@ -1,19 +1,30 @@
 #ifndef COMMON_COMPUTE_OPTIMIZERS_SGD_H_
 #define COMMON_COMPUTE_OPTIMIZERS_SGD_H_
 
-#include <memory>
-
-#include "absl/status/statusor.h"
-#include "common/compute/optimizers/update_rule.h"
+#include "common/compute/optimizers/learning_rate_schedules.h"
+#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer_options.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {
 
-// Gradient descent:  w -= rate * g, or with momentum
-//   m = momentum * m - rate * g;  w += nesterov ? momentum * m - rate * g : m
-//   kInvalidArgument  a hyperparameter is out of range
-absl::StatusOr<std::unique_ptr<UpdateRule>> MakeSgd(
-    const proto::Optimizer& optimizer);
+// Gradient descent, with rate r and gradient g:
+//   w -= r * g
+// or with momentum
+//   m = momentum * m - r * g;  w += nesterov ? momentum * m - r * g : m
+//
+// Slots: "momentum", of the variable's shape and at first 0, if momentum is not
+// 0.
+// Source: https://keras.io/api/optimizers/sgd/
+struct SgdOptions {
+  LearningRateOption learning_rate = 0.01;
+  double momentum = 0.0;  // From 0 to 1.
+  bool nesterov = false;
+};
+proto::Optimizer Sgd(const SgdOptions& options = {},
+                     const OptimizerOptions& shared = {});
+
+extern const OptimizerKind kSgdKind;
 
 }  // namespace muster
 

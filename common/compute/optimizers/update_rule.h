@@ -34,14 +34,17 @@ class UpdateRule {
   // No rule has more slots than this.
   static constexpr int kSlotCountMax = 4;
 
-  //   kInvalidArgument  no rule is set, or a hyperparameter is out of range;
-  //                     the message names it
+  // Absent fields of `optimizer` have Keras' defaults.
+  //   kInvalidArgument  no rule is set, learning_rate stands beside a
+  //                     learning_rate_schedule, more than one way of clipping
+  //                     is set, or a hyperparameter is out of range; the
+  //                     message names the rule and the fields
   static absl::StatusOr<std::unique_ptr<UpdateRule>> Create(
       const proto::Optimizer& optimizer);
 
   virtual ~UpdateRule() = default;
 
-  // "sgd", "adam", "adagrad", "rmsprop", "ftrl".
+  // OptimizerKind::rule_name: "sgd", "adam", ...
   virtual absl::string_view name() const = 0;
 
   virtual absl::Span<const SlotSpec> slots() const = 0;
@@ -60,8 +63,15 @@ class UpdateRule {
 
   // Apply() for gradients that came for some rows only: row i of `gradients`,
   // which has rows.size() rows of `row_elements`, belongs to row rows[i] of the
-  // variable and its slots. No row occurs twice, and all exist. Other rows and
-  // their slots stay as they are.
+  // variable and its slots. No row occurs twice, and all exist: whoever calls
+  // sums the gradients of repeated rows first, before the rule squares them.
+  //
+  // Other rows keep their value and their slots: no momentum moves them, no
+  // running mean of theirs decays, and weight decay leaves them alone, while
+  // `step` counts on for all rows. Keras 3 differs: its gradient of such a row
+  // is 0, so slots of all rows decay and all weights move. In exchange an
+  // update costs what the rows of the batch cost, whatever the size of the
+  // table.
   virtual void ApplyRows(int64_t step, int64_t row_elements,
                          absl::Span<const int64_t> rows, const float* gradients,
                          float* variable,

@@ -5,42 +5,55 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/types/span.h"
+#include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // That the numbers are Keras' is checked in tests/golden; here is what Keras
 // does not promise.
 
+// Every optimizer of the table, and what else some of them can do.
 std::vector<proto::Optimizer> AllRules() {
-  return {
-      Sgd(),
+  std::vector<proto::Optimizer> optimizers = {
       Sgd({.momentum = 0.9}),
-      Sgd({.momentum = 0.9, .nesterov = true, .weight_decay = 0.01}),
-      Adam(),
+      Sgd({.momentum = 0.9, .nesterov = true}),
       Adam({.amsgrad = true}),
-      AdamW(),
-      Adagrad(),
-      RmsProp(),
       RmsProp({.momentum = 0.9}),
       RmsProp({.centered = true}),
       RmsProp({.momentum = 0.9, .centered = true}),
       Ftrl({.l1_regularization_strength = 0.01}),
       Ftrl({.learning_rate_power = -0.7, .beta = 0.1}),
   };
+  for (const OptimizerKind* const kind : kOptimizerKinds) {
+    optimizers.push_back(kind->defaults());
+    optimizers.push_back(kind->defaults());
+    optimizers.back().set_weight_decay(0.01);
+  }
+  return optimizers;
+}
+
+proto::Optimizer Parse(const std::string& text) {
+  proto::Optimizer optimizer;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &optimizer));
+  return optimizer;
 }
 
 template <typename T>
@@ -146,7 +159,7 @@ TEST(UpdateRule, RowsGetWhatTheWholeWouldGiveThemAndOthersStay) {
 
 TEST(UpdateRule, EveryRuleFindsTheMinimumOfAParabola) {
   for (proto::Optimizer optimizer : AllRules()) {
-    optimizer.mutable_learning_rate()->set_constant(0.05);
+    SetConstantLearningRate(0.05, &optimizer);
     optimizer.set_weight_decay(0);
     if (optimizer.has_ftrl()) {
       optimizer.mutable_ftrl()->set_l1_regularization_strength(0);
@@ -164,14 +177,17 @@ TEST(UpdateRule, EveryRuleFindsTheMinimumOfAParabola) {
 
 TEST(UpdateRule, MistakesNameTheRuleAndTheHyperparameter) {
   const double infinity = std::numeric_limits<double>::infinity();
-  proto::Optimizer none;
-  none.mutable_learning_rate()->set_constant(1);
   const std::vector<std::pair<proto::Optimizer, std::string>> cases = {
-      {none, "no rule is set"},
+      {proto::Optimizer(), "expected one of sgd, adam, adamw, adagrad"},
       {Sgd({.momentum = 1.5}), "sgd: momentum is 1.5"},
       {Sgd({.learning_rate = -0.5}), "sgd: learning_rate is -0.5"},
-      {Sgd({.weight_decay = -1}), "sgd: weight_decay is -1"},
+      {Sgd({}, {.weight_decay = -1}), "sgd: weight_decay is -1"},
+      {Sgd({}, {.clipvalue = -1}), "sgd: clipvalue is -1"},
+      {Sgd({}, {.clipnorm = 1, .global_clipnorm = 1}), "sgd: only one of"},
+      {Sgd({.learning_rate = CosineDecay({.initial_learning_rate = 1})}),
+       "sgd: cosine_decay: decay_steps is 0"},
       {Adam({.beta_1 = 1}), "adam: beta_1 is 1"},
+      {AdamW({.beta_1 = 1}), "adamw: beta_1 is 1"},
       {Adam({.beta_2 = -0.1}), "adam: beta_2 is -0.1"},
       {Adam({.epsilon = infinity}), "adam: epsilon is inf"},
       {Adagrad({.initial_accumulator_value = -1}),
@@ -194,6 +210,96 @@ TEST(UpdateRule, SlotsStartWhereKerasStartsThem) {
   ASSERT_EQ(rule->slots().size(), 1u);
   EXPECT_EQ(rule->slots()[0].name, "accumulator");
   EXPECT_EQ(rule->slots()[0].initial_value, 0.1);
+}
+
+// A rule whose one element starts at 1 and takes the gradient 0.5 three times.
+double AfterThreeSteps(const proto::Optimizer& optimizer) {
+  const auto rule = UpdateRule::Create(optimizer);
+  EXPECT_OK(rule.status()) << optimizer.ShortDebugString();
+  State<double> state(**rule, 1);
+  state.variable[0] = 1;
+  for (int64_t step = 0; step < 3; ++step) {
+    state.Apply(**rule, step, 0, 1, {0.5});
+  }
+  return state.variable[0];
+}
+
+TEST(UpdateRule, AbsentFieldsHaveKerasDefaults) {
+  for (const OptimizerKind* const kind : kOptimizerKinds) {
+    const proto::Optimizer full = kind->defaults();
+    const std::string name = OptimizerName(full);
+    EXPECT_EQ(AfterThreeSteps(Parse(name + " {}")), AfterThreeSteps(full));
+  }
+  EXPECT_EQ(AfterThreeSteps(Parse("rmsprop { momentum: 0.5 }")),
+            AfterThreeSteps(RmsProp({.momentum = 0.5})));
+}
+
+TEST(UpdateRule, WeightDecayIsTheOptimizersOrAsOlderJobFilesHaveItTheRules) {
+  const double wanted = AfterThreeSteps(AdamW({}, {.weight_decay = 0.25}));
+  EXPECT_EQ(AfterThreeSteps(Parse("adamw {} weight_decay: 0.25")), wanted);
+  EXPECT_EQ(AfterThreeSteps(Parse("adamw { weight_decay: 0.25 }")), wanted);
+  EXPECT_EQ(AfterThreeSteps(Parse("adam { weight_decay: 0.25 }")), wanted);
+  EXPECT_NE(AfterThreeSteps(Parse("adamw {}")), wanted);
+  EXPECT_EQ(AfterThreeSteps(Parse("adamw {}")),
+            AfterThreeSteps(Adam({}, {.weight_decay = 0.004})));
+  EXPECT_EQ(AfterThreeSteps(Parse("adamw { weight_decay: 0 }")),
+            AfterThreeSteps(Adam()));
+  EXPECT_THAT(
+      UpdateRule::Create(Parse("adamw { weight_decay: 1 } weight_decay: 2")),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("optimizer.weight_decay (2)"),
+                     HasSubstr("optimizer.adamw.weight_decay (1)"))));
+}
+
+TEST(UpdateRule, ALearningRateBesideAScheduleIsRefused) {
+  for (const std::string name : {"sgd", "adamw"}) {
+    EXPECT_THAT(UpdateRule::Create(Parse(
+                    name + " { learning_rate: 0.125 } learning_rate_schedule { "
+                           "cosine_decay { initial_learning_rate: 1 "
+                           "decay_steps: 9 } }")),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(name + ": both learning_rate (0.125) and "
+                                          "learning_rate_schedule are given")));
+  }
+}
+
+TEST(UpdateRule, ANumberCanBeReadAndSetAndAScheduleCannot) {
+  for (const OptimizerKind* const kind : kOptimizerKinds) {
+    proto::Optimizer optimizer = kind->defaults();
+    const std::string name = OptimizerName(optimizer);
+    EXPECT_EQ(ConstantLearningRate(Parse(name + " {}")),
+              ConstantLearningRate(optimizer));
+    EXPECT_TRUE(ConstantLearningRate(optimizer).has_value());
+    SetConstantLearningRate(0.75, &optimizer);
+    EXPECT_EQ(ConstantLearningRate(optimizer), 0.75);
+    ASSERT_OK_AND_ASSIGN(const auto rule, UpdateRule::Create(optimizer));
+    EXPECT_EQ(rule->LearningRate(3), 0.75);
+  }
+  EXPECT_EQ(ConstantLearningRate(Sgd({.learning_rate = CosineDecay({})})),
+            std::nullopt);
+  EXPECT_EQ(ConstantLearningRate(proto::Optimizer()), std::nullopt);
+}
+
+// The bytes are what builds wrote that kept a constant learning rate beside the
+// schedules.
+TEST(UpdateRule, OptimizersInCheckpointsOfEarlierBuildsAreRead) {
+  proto::Optimizer saved;
+  ASSERT_TRUE(saved.ParseFromString(absl::HexStringToBytes(
+      "0a0909fca9f1d24d62403f11fca9f1d24d62703f221b09cdccccccccccec"
+      "3f112b8716d9cef7ef3f1948afbc9af2d77a3e49000000000000f03f")));
+  EXPECT_EQ(ConstantLearningRate(saved), 0.0005);
+  EXPECT_EQ(FindOptimizerKind(saved)->rule_name, "adam");
+  EXPECT_EQ(FindOptimizerKind(AdamW())->rule_name, "adam");
+  EXPECT_EQ(saved.adam().beta_2(), 0.999);
+  EXPECT_EQ(saved.weight_decay(), 0.004);
+  EXPECT_EQ(saved.clipnorm(), 1);
+
+  ASSERT_TRUE(saved.ParseFromString(absl::HexStringToBytes(
+      "0a172a1509fca9f1d24d62603f10c60a199a9999999999a93f1a00")));
+  EXPECT_EQ(ConstantLearningRate(saved), std::nullopt);
+  ASSERT_OK_AND_ASSIGN(const auto rule, UpdateRule::Create(saved));
+  EXPECT_EQ(rule->name(), "sgd");
+  EXPECT_FLOAT_EQ(rule->LearningRate(1350), 0.0001f);
 }
 
 }  // namespace

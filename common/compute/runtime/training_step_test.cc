@@ -44,8 +44,7 @@ std::unique_ptr<LocalVariableStore> MakeStore(
     const std::vector<VariableHandle>& variables) {
   auto store = std::make_unique<LocalVariableStore>();
   proto::Optimizer sgd;
-  sgd.mutable_sgd();
-  sgd.mutable_learning_rate()->set_constant(0.1);
+  sgd.mutable_sgd()->set_learning_rate(0.1);
   EXPECT_OK(store->SetOptimizer(sgd));
   uint64_t seed = 1;
   for (const VariableHandle& variable : variables) {

@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/compute/optimizers/complete_optimizer.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
@@ -259,10 +260,9 @@ absl::Status FitRun::GoBackAfter(const absl::Status& failure) {
 
 absl::Status FitRun::RestoreCallbacks() const {
   // What an epoch's beginning has changed was changed before the save already.
-  const proto::LearningRate& rate = go_on_from_->optimizer().learning_rate();
-  if (rate.has_constant()) {
-    RETURN_IF_ERROR(model_->SetLearningRate(rate.constant()));
-  }
+  const std::optional<double> rate =
+      ConstantLearningRate(go_on_from_->optimizer());
+  if (rate.has_value()) RETURN_IF_ERROR(model_->SetLearningRate(*rate));
   const auto& states = go_on_from_->callbacks();
   const std::vector<Callback*>& callbacks = options_.callbacks;
   if (static_cast<size_t>(states.size()) != callbacks.size()) {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/compute/graph/graph.h"
+#include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
@@ -301,21 +302,25 @@ absl::StatusOr<int64_t> Model::iterations() const {
 
 absl::StatusOr<double> Model::learning_rate() const {
   RETURN_IF_ERROR(CheckHasOptimizer());
-  const proto::LearningRate& rate = options_.optimizer.learning_rate();
-  if (rate.has_constant()) return rate.constant();
+  const proto::Optimizer& optimizer = options_.optimizer;
+  if (const auto number = ConstantLearningRate(optimizer); number.has_value()) {
+    return *number;
+  }
+  ASSIGN_OR_RETURN(const LearningRate schedule,
+                   LearningRate::Create(optimizer.learning_rate_schedule()));
   ASSIGN_OR_RETURN(const int64_t step, iterations());
-  return LearningRateAt(rate, step);
+  return schedule.At(step);
 }
 
 absl::Status Model::SetLearningRate(double learning_rate) {
   RETURN_IF_ERROR(CheckHasOptimizer());
-  if (!options_.optimizer.learning_rate().has_constant()) {
+  if (!ConstantLearningRate(options_.optimizer).has_value()) {
     return absl::FailedPreconditionError(
         "the optimizer's learning rate is a schedule and cannot be set; give "
         "it a number to set it while training");
   }
   proto::Optimizer changed = options_.optimizer;
-  changed.mutable_learning_rate()->set_constant(learning_rate);
+  SetConstantLearningRate(learning_rate, &changed);
   RETURN_IF_ERROR(strategy_->variables().SetOptimizer(changed));
   options_.optimizer = std::move(changed);
   return absl::OkStatus();

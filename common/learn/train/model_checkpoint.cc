@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/compute/optimizers/complete_optimizer.h"
 #include "common/core/base/log.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
@@ -139,16 +141,17 @@ absl::StatusOr<proto::TrainingState> Model::RestoreCheckpoint(
   ASSIGN_OR_RETURN(proto::TrainingState state, ReadStateOnChief(prefix));
   RETURN_IF_ERROR(
       strategy_->variables().Restore(prefix, /*values_only=*/false));
-  const proto::Optimizer& saved = state.optimizer();
-  if (saved.rule_case() != options_.optimizer.rule_case() &&
-      saved.rule_case() != proto::Optimizer::RULE_NOT_SET &&
-      options_.optimizer.rule_case() != proto::Optimizer::RULE_NOT_SET) {
+  const OptimizerKind* const saved = FindOptimizerKind(state.optimizer());
+  const OptimizerKind* const own = FindOptimizerKind(options_.optimizer);
+  const std::optional<double> rate = ConstantLearningRate(state.optimizer());
+  if (saved != nullptr && own != nullptr &&
+      saved->rule_name != own->rule_name) {
     LOG(WARNING) << prefix << " was saved with another optimizer; this one "
                  << "starts without what that one kept beside the weights";
-  } else if (saved.learning_rate().has_constant() &&
-             options_.optimizer.learning_rate().has_constant()) {
+  } else if (rate.has_value() &&
+             ConstantLearningRate(options_.optimizer).has_value()) {
     // Callbacks may have lowered it.
-    RETURN_IF_ERROR(SetLearningRate(saved.learning_rate().constant()));
+    RETURN_IF_ERROR(SetLearningRate(*rate));
   }
   if (state.model_fingerprint() != FingerprintOf(weights())) {
     LOG(WARNING) << prefix << " holds more than this model's weights";

@@ -362,13 +362,12 @@ TEST_P(TrainingOptionsTest, PenaltiesAreInTheLossOfEvaluations) {
 }
 
 TEST_P(TrainingOptionsTest, ClipsWhatAllReplicasHaveComeTo) {
-  for (const SgdOptions& sgd :
-       {SgdOptions{.learning_rate = 0.5, .clipnorm = 0.02},
-        SgdOptions{.learning_rate = 0.5, .clipvalue = 0.01},
-        SgdOptions{.learning_rate = 0.5, .global_clipnorm = 0.03}}) {
+  for (const OptimizerOptions& clipping :
+       {OptimizerOptions{.clipnorm = 0.02}, OptimizerOptions{.clipvalue = 0.01},
+        OptimizerOptions{.global_clipnorm = 0.03}}) {
     const auto train = [&](Strategy& strategy) {
       CompileOptions options = ClassOptions();
-      options.optimizer = Sgd(sgd);
+      options.optimizer = Sgd({.learning_rate = 0.5}, clipping);
       return Train(strategy, Sequential({Dense(4), Dense(3)}), options,
                    ClassData());
     };
@@ -387,7 +386,7 @@ TEST_P(TrainingOptionsTest, ClipsGradientsOfRowsByTheirNorm) {
   }
   const auto train = [&](Strategy& strategy) {
     CompileOptions options = ClassOptions();
-    options.optimizer = Sgd({.learning_rate = 1.0, .global_clipnorm = 0.02});
+    options.optimizer = Sgd({.learning_rate = 1.0}, {.global_clipnorm = 0.02});
     return Train(strategy, Sequential({Embedding(5, 2), Flatten(), Dense(3)}),
                  options,
                  Dataset::FromTensorSlices({ids, Classes(6, 3)}).Batch(kBatch));
@@ -463,7 +462,7 @@ TEST_P(TrainingOptionsTest, AStepOfOnesOwnTakesTheirPlace) {
   const Dataset data =
       Dataset::FromTensorSlices({Features(1), Features(3, 1)}).Batch(kBatch);
   const proto::Optimizer optimizer =
-      Sgd({.learning_rate = 0.1, .clipnorm = 0.5});
+      Sgd({.learning_rate = 0.1}, {.clipnorm = 0.5});
   const auto alone = Alone();
   ASSERT_OK_AND_ASSIGN(
       const Trained wanted,
@@ -569,10 +568,10 @@ TEST(TrainingOptions, RefusesWhatDoesNotFitTheOutputs) {
 TEST(TrainingOptions, RefusesTwoWaysOfClipping) {
   Model model = Sequential({Dense(1)});
   EXPECT_THAT(
-      model.Compile({.optimizer = Adam({.clipnorm = 1, .clipvalue = 1}),
+      model.Compile({.optimizer = Adam({}, {.clipnorm = 1, .clipvalue = 1}),
                      .loss = MeanSquaredError()}),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("only one of")));
-  EXPECT_THAT(model.Compile({.optimizer = Adam({.clipnorm = -1}),
+  EXPECT_THAT(model.Compile({.optimizer = Adam({}, {.clipnorm = -1}),
                              .loss = MeanSquaredError()}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("clipnorm is -1")));

@@ -157,8 +157,7 @@ void RunWorkers(const std::function<void(int, MirroredVariableStore&)>& work) {
 TEST(WorkersVariableStoreTest, AllGetTheVariablesOfRankZero) {
   RunWorkers([](int worker, MirroredVariableStore& store) {
     proto::Optimizer adam;
-    adam.mutable_adam();
-    adam.mutable_learning_rate()->set_constant(0.1);
+    adam.mutable_adam()->set_learning_rate(0.1);
     ASSERT_OK(store.SetOptimizer(adam));
     ASSERT_OK(store.Create(Spec("v", worker)));
     ASSERT_OK(store.Create(Spec("other", worker + 7)));

@@ -66,8 +66,7 @@ class ReplicaStepTest : public ::testing::Test {
     threads_ = std::make_unique<ReplicaThreads>(replica_count);
     communicators_ = CreateLocalGroup(replica_count).value();
     proto::Optimizer sgd;
-    sgd.mutable_sgd();
-    sgd.mutable_learning_rate()->set_constant(1);
+    sgd.mutable_sgd()->set_learning_rate(1);
     for (int i = 0; i < replica_count; ++i) {
       stores_.push_back(std::make_unique<LocalVariableStore>());
       ASSERT_OK(stores_.back()->SetOptimizer(sgd));

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/variables/checkpoint_names.h"
 #include "common/compute/variables/state_snapshot.h"
 #include "common/compute/variables/variable_state.h"
@@ -70,10 +72,10 @@ int64_t NumberIn(absl::string_view prefix) {
 // Where the learning rate is a number, that; a schedule is in TrainingState.
 absl::Status AddLearningRate(const proto::Optimizer& optimizer,
                              StateWriter* writer) {
-  if (!optimizer.learning_rate().has_constant()) return absl::OkStatus();
+  const std::optional<double> number = ConstantLearningRate(optimizer);
+  if (!number.has_value()) return absl::OkStatus();
   return writer->Add(LearningRatePath(),
-                     Tensor::Scalar<float>(static_cast<float>(
-                         optimizer.learning_rate().constant())));
+                     Tensor::Scalar<float>(static_cast<float>(*number)));
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ ClassWeights ClassWeightsOf(const proto::TrainingJob& job) {
 absl::StatusOr<CompileOptions> BuildJobCompileOptions(
     const proto::TrainingJob& job, uint64_t seed) {
   CompileOptions options{.seed = seed};
-  ASSIGN_OR_RETURN(options.optimizer, BuildJobOptimizer(job.optimizer()));
+  RETURN_IF_ERROR(CheckJobOptimizer(job.optimizer()));
+  options.optimizer = job.optimizer();
   ASSIGN_OR_RETURN(options.loss, BuildJobLoss(job.loss()));
   ASSIGN_OR_RETURN(options.metrics, BuildJobMetrics("metrics", job.metrics()));
   ASSIGN_OR_RETURN(options.weighted_metrics,

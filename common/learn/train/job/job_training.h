@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/learn/nn/loss.h"
@@ -17,8 +18,7 @@ namespace muster {
 // Keras' defaults.
 //   kInvalidArgument  something is missing or out of range; names the field
 
-absl::StatusOr<proto::Optimizer> BuildJobOptimizer(
-    const proto::JobOptimizer& optimizer);
+absl::Status CheckJobOptimizer(const proto::Optimizer& optimizer);
 
 absl::StatusOr<Loss> BuildJobLoss(const proto::JobLoss& loss);
 

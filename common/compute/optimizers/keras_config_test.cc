@@ -1,0 +1,87 @@
+#include "common/compute/optimizers/keras_config.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/core/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "proto/optimizer.pb.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+// That what Keras writes is read and written is checked in tests/golden.
+
+TEST(KerasConfig, IsWhatKerasSerializes) {
+  ASSERT_OK_AND_ASSIGN(
+      const std::string json,
+      KerasConfigOf(AdamW({.beta_1 = 0.5}, {.global_clipnorm = 2})));
+  EXPECT_EQ(json,
+            R"({"module":"keras.optimizers","class_name":"AdamW",)"
+            R"("config":{"learning_rate":0.001,"weight_decay":0.004,)"
+            R"("clipnorm":null,"global_clipnorm":2.0,"clipvalue":null,)"
+            R"("beta_1":0.5,"beta_2":0.999,"epsilon":1e-07,"amsgrad":false},)"
+            R"("registered_name":null})");
+}
+
+TEST(KerasConfig, ASchedulesConfigStandsInTheOptimizers) {
+  ASSERT_OK_AND_ASSIGN(
+      const std::string json,
+      KerasConfigOf(Sgd({.learning_rate = PiecewiseConstantDecay(
+                             {.boundaries = {4}, .values = {0.5, 0.25}})})));
+  const nlohmann::json rate =
+      nlohmann::json::parse(json)["config"]["learning_rate"];
+  EXPECT_EQ(rate["module"], "keras.optimizers.schedules");
+  EXPECT_EQ(rate["class_name"], "PiecewiseConstantDecay");
+  EXPECT_EQ(rate["config"].dump(), R"({"boundaries":[4],"values":[0.5,0.25]})");
+}
+
+TEST(KerasConfig, EveryOptimizerComesBackFromItsConfig) {
+  for (const OptimizerKind* const kind : kOptimizerKinds) {
+    ASSERT_OK_AND_ASSIGN(const std::string json,
+                         KerasConfigOf(kind->defaults()));
+    ASSERT_OK_AND_ASSIGN(const proto::Optimizer read,
+                         OptimizerFromKerasConfig(json));
+    ASSERT_OK_AND_ASSIGN(const std::string again, KerasConfigOf(read));
+    EXPECT_EQ(again, json);
+    EXPECT_EQ(read.rule_case(), kind->rule_case);
+  }
+}
+
+TEST(KerasConfig, MistakesNameTheArgument) {
+  const auto sgd = [](const std::string& arguments) {
+    return R"({"class_name": "SGD", "config": {)" + arguments + "}}";
+  };
+  EXPECT_OK(OptimizerFromKerasConfig(sgd(R"("use_ema": false)")).status());
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{", "expected {\"class_name\""},
+      {"{}", "expected {\"class_name\""},
+      {R"({"class_name": "Sdg", "config": {}})", "no optimizer Sdg"},
+      {sgd(R"("beta_1": 1)"), "sgd has no argument beta_1"},
+      {sgd(R"("momentum": "much")"), "momentum is \"much\"; expected a number"},
+      {sgd(R"("nesterov": 1)"), "nesterov is 1; expected true or false"},
+      {sgd(R"("use_ema": true)"), "use_ema is true"},
+      {sgd(R"("gradient_accumulation_steps": 4)"),
+       "gradient_accumulation_steps is 4"},
+      {sgd(R"("learning_rate": {"class_name": "Halve", "config": {}})"),
+       "no schedule Halve"},
+      {sgd(R"("learning_rate": {"class_name": "CosineDecay",
+              "config": {"t_mul": 2}})"),
+       "CosineDecay has no argument t_mul"},
+  };
+  for (const auto& [json, message] : cases) {
+    EXPECT_THAT(
+        OptimizerFromKerasConfig(json),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+  }
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,32 @@
+#ifndef COMMON_COMPUTE_OPTIMIZERS_LION_H_
+#define COMMON_COMPUTE_OPTIMIZERS_LION_H_
+
+#include "common/compute/optimizers/learning_rate_schedules.h"
+#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer_options.h"
+#include "proto/optimizer.pb.h"
+
+namespace muster {
+
+// Lion moves every weight by the same distance, in the direction of the sign of
+// a momentum. With rate r and gradient g:
+//   w -= r * sign(beta_1 * m + (1 - beta_1) * g), where sign(0) is 0
+//   m = beta_2 * m + (1 - beta_2) * g
+// Its rate is usually 3 to 10 times smaller than Adam's, its weight decay as
+// many times larger.
+//
+// Slots: "momentum" m, of the variable's shape and at first 0.
+// Source: Chen et al., arXiv:2302.06675; https://keras.io/api/optimizers/lion/
+struct LionOptions {
+  LearningRateOption learning_rate = 0.001;
+  double beta_1 = 0.9;   // Above 0, to 1.
+  double beta_2 = 0.99;  // From 0 to 1.
+};
+proto::Optimizer Lion(const LionOptions& options = {},
+                      const OptimizerOptions& shared = {});
+
+extern const OptimizerKind kLionKind;
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_OPTIMIZERS_LION_H_

@@ -1,0 +1,19 @@
+#ifndef COMMON_COMPUTE_OPTIMIZERS_SET_FIELD_H_
+#define COMMON_COMPUTE_OPTIMIZERS_SET_FIELD_H_
+
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+
+namespace muster {
+
+// The field that is set in the oneof of `message`; null if none is. Of the
+// oneofs that a descriptor lists, those of optional fields come last.
+inline const google::protobuf::FieldDescriptor* SetFieldOfOneof(
+    const google::protobuf::Message& message) {
+  return message.GetReflection()->GetOneofFieldDescriptor(
+      message, message.GetDescriptor()->oneof_decl(0));
+}
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_OPTIMIZERS_SET_FIELD_H_
