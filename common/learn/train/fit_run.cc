@@ -29,6 +29,7 @@
 #include "common/learn/train/history.h"
 #include "common/learn/train/metric_sums.h"
 #include "common/learn/train/model.h"
+#include "common/learn/train/output_folders.h"
 #include "common/learn/train/progress_bar.h"
 #include "common/learn/train/step_graphs.h"
 #include "common/learn/train/step_parts.h"
@@ -281,6 +282,9 @@ absl::Status FitRun::RestoreCallbacks() const {
 absl::Status FitRun::Start() {
   RETURN_IF_ERROR(CheckOptions(options_));
   Strategy& strategy = *model_->strategy();
+  if (strategy.is_chief()) {
+    RETURN_IF_ERROR(EnsureWritable(OutputFoldersOf(options_.callbacks)));
+  }
   ASSIGN_OR_RETURN(plan_, PlanEpochs(data_, options_.steps_per_epoch,
                                      strategy.draws_from_copies()));
   RETURN_IF_ERROR(plan_.data.status());

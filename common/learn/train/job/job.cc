@@ -45,6 +45,7 @@
 #include "common/learn/train/job/job_text.h"
 #include "common/learn/train/job/local_strategies.h"
 #include "common/learn/train/model.h"
+#include "common/learn/train/output_folders.h"
 #include "common/learn/train/progress_bar.h"
 #include "common/learn/train/run_summary.h"
 #include "common/learn/train/weights_hash.h"
@@ -137,6 +138,18 @@ absl::StatusOr<std::string> HashOf(const Model& model) {
   return HashWeights(by_name);
 }
 
+// Where the run writes beside what its callbacks say.
+absl::Status PrepareFolders(const proto::TrainingJob& job,
+                            const std::string& run_dir,
+                            const std::vector<Callback*>& callbacks) {
+  std::vector<std::string> folders = {run_dir.empty() ? "." : run_dir};
+  const std::string& recovery_dir =
+      job.strategy().parameter_server().recovery_dir();
+  if (!recovery_dir.empty()) folders.push_back(recovery_dir);
+  RETURN_IF_ERROR(EnsureWritable(folders));
+  return EnsureWritable(OutputFoldersOf(callbacks));
+}
+
 absl::StatusOr<uint64_t> SeedOf(const proto::TrainingJob& job,
                                 const RunJobOptions& options,
                                 Strategy& strategy) {
@@ -218,6 +231,15 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
   RETURN_IF_ERROR(ValidateJob(job));
   // Mistakes in the data are better found before a cluster is waited for.
   RETURN_IF_ERROR(BuildJobDatasets(job, /*seed=*/0).status());
+  ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<Callback>> callbacks,
+                   BuildJobCallbacks(job, given.output));
+  std::vector<Callback*> borrowed_callbacks;
+  for (const auto& callback : callbacks) {
+    borrowed_callbacks.push_back(callback.get());
+  }
+  if (given.is_chief) {
+    RETURN_IF_ERROR(PrepareFolders(job, given.run_dir, borrowed_callbacks));
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<Strategy> strategy,
                    make_strategy(job));
   RunJobOptions options = given;
@@ -240,11 +262,7 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
   RETURN_IF_ERROR(AdaptNormalization(layer, datasets.train));
   FitOptions fit = BuildFitOptions(job, datasets, options);
-  ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<Callback>> callbacks,
-                   BuildJobCallbacks(job, options.output));
-  for (const auto& callback : callbacks) {
-    fit.callbacks.push_back(callback.get());
-  }
+  fit.callbacks = borrowed_callbacks;
   RETURN_IF_ERROR(
       TrainUntilTheEnd(*strategy, JobCheckpointDir(job), [&]() -> absl::Status {
         ASSIGN_OR_RETURN(summary.history, model.Fit(datasets.train, fit));
@@ -278,6 +296,7 @@ absl::Status EvaluateJob(const proto::TrainingJob& job,
   if (!job.evaluator().has_timeout_seconds()) {
     evaluator_options.timeout = options.evaluator_timeout;
   }
+  RETURN_IF_ERROR(EnsureWritable({evaluator_options.log_dir}));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Strategy> strategy,
       DefaultStrategy::Create({.thread_count = options.thread_count}));

@@ -44,6 +44,9 @@ struct RunJobOptions {
   std::string job_file = "";  // For summary.json.
   // Where summary.json is written; made if need be.
   std::string run_dir = "";
+  // Of processes that train in sync: whether this is the one that writes. Its
+  // folders are made before anybody is waited for.
+  bool is_chief = true;
   // In place of the job's own; drawn at random when neither is there, for all
   // processes that train in sync alike.
   std::optional<uint64_t> seed = std::nullopt;
@@ -64,6 +67,10 @@ struct RunJobOptions {
 // may lose and regain tasks meanwhile; what comes out of here is final.
 //
 // In one process the same job and seed give the same weights, to the bit.
+//   kInvalidArgument  a folder that the run is to write to cannot be written
+//   to;
+//                     before anything is started, as EnsureWritable()
+//   others            as ValidateJob(), make_strategy and Model::Fit()
 absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
                                   const StrategyFactory& make_strategy,
                                   const RunJobOptions& options);

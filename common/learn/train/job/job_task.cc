@@ -65,10 +65,12 @@ absl::Status TrainJobFile(Task& task, const StrategyFactory& make_strategy) {
   const std::string run_dir = RunDir(options);
   ASSIGN_OR_RETURN(const proto::TrainingJob job,
                    ReadJobFile(options.job_file, options.settings, run_dir));
-  const RunJobOptions run_options{.job_file = options.job_file,
-                                  .run_dir = run_dir,
-                                  .seed = options.seed,
-                                  .muster_version = std::string(kVersion)};
+  const RunJobOptions run_options{
+      .job_file = options.job_file,
+      .run_dir = run_dir,
+      .is_chief = options.config.cluster.IsChief(options.config.task),
+      .seed = options.seed,
+      .muster_version = std::string(kVersion)};
   if (options.config.task.type == TaskType::kEvaluator) {
     return EvaluateJobFile(task, job, run_options);
   }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
 
@@ -9,8 +10,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_matchers.h"
+#include "common/learn/strategy/strategy.h"
 #include "common/learn/train/progress_bar.h"
 #include "common/learn/train/run_summary.h"
+#include "common/net/process/exit_code.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -109,6 +112,44 @@ TEST_F(JobTest, TrainsTestsAndWritesWhatItCameTo) {
   EXPECT_EQ(json.at("recoveries"), 0);
   EXPECT_EQ(json.at("weights_sha256").get<std::string>().size(), 64u);
   EXPECT_EQ(json.at("versions").at("muster"), "1.2.3");
+}
+
+TEST_F(JobTest, FoldersThatCannotBeWrittenToAreFoundBeforeAnythingIsStarted) {
+  const std::string file = Path("a_file");
+  std::ofstream(file) << "x";
+  bool has_started = false;
+  const auto refusal = [&](const proto::TrainingJob& job,
+                           const std::string& run_dir) {
+    const absl::Status status =
+        RunJob(job,
+               [&](const proto::TrainingJob&)
+                   -> absl::StatusOr<std::unique_ptr<Strategy>> {
+                 has_started = true;
+                 return absl::InternalError("it has started");
+               },
+               {.run_dir = run_dir, .output = &output_})
+            .status();
+    EXPECT_EQ(ExitCodeOf(status), ExitCode::kUsage) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refusal(ParseJob(kJob), file), HasSubstr(file));
+  const std::string run = Path("writable");
+  for (const std::string& field :
+       {absl::StrCat("callbacks { csv_logger { filename: '", file, "/a' } }"),
+        absl::StrCat("callbacks { tensor_board { log_dir: '", file, "/a' } }"),
+        absl::StrCat("callbacks { model_checkpoint { directory: '", file,
+                     "/a' } }"),
+        absl::StrCat("callbacks { model_checkpoint { filepath: '", file,
+                     "/a/{epoch}' } }"),
+        absl::StrCat("callbacks { backup_and_restore { backup_dir: '", file,
+                     "/a' } }"),
+        absl::StrCat("strategy { parameter_server { recovery_dir: '", file,
+                     "/a' } }")}) {
+    EXPECT_THAT(refusal(ParseJob(absl::StrCat(kJob, field)), run),
+                HasSubstr(absl::StrCat(file, "/a")))
+        << field;
+  }
+  EXPECT_FALSE(has_started);
 }
 
 TEST_F(JobTest, TrainsAsItsOptionsSay) {
