@@ -1,6 +1,7 @@
 #include "common/learn/train/job/job.h"
 
 #include <cerrno>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -45,6 +46,7 @@
 #include "common/learn/train/job/job_text.h"
 #include "common/learn/train/job/local_strategies.h"
 #include "common/learn/train/model.h"
+#include "common/learn/train/non_finite.h"
 #include "common/learn/train/output_folders.h"
 #include "common/learn/train/progress_bar.h"
 #include "common/learn/train/run_summary.h"
@@ -162,6 +164,16 @@ absl::StatusOr<uint64_t> SeedOf(const proto::TrainingJob& job,
   return shared.has_value() ? *shared : RandomIdentity();
 }
 
+// What Fit() does for the values of training.
+void KeepNonFinite(const std::string& name, double value, History* history) {
+  if (std::isfinite(value) || history->first_non_finite.has_value()) return;
+  history->first_non_finite = {
+      .name = name,
+      .value = value,
+      .epoch = history->epoch.empty() ? 0 : history->epoch.back(),
+      .step = history->step_count};
+}
+
 // Says how the model does on the test data, and keeps it in the summary.
 absl::Status Test(Model& model, const Dataset& data,
                   const RunJobOptions& options, std::ostream& output,
@@ -171,10 +183,23 @@ absl::Status Test(Model& model, const Dataset& data,
   std::string line = "Test";
   const char* separator = " - ";
   for (const auto& [name, value] : logs) {
-    summary->final[absl::StrCat("test_", name)] = value;
+    const std::string shown_name = absl::StrCat("test_", name);
+    summary->final[shown_name] = value;
+    KeepNonFinite(shown_name, value, &summary->history);
     absl::StrAppendFormat(&line, "%s%s: %.4f", separator, name, value);
   }
   if (options.verbose != Verbosity::kSilent) output << line << std::endl;
+  return absl::OkStatus();
+}
+
+absl::Status WriteSummary(const RunSummary& summary,
+                          const RunJobOptions& options, std::ostream& output) {
+  const std::string path =
+      (std::filesystem::path(options.run_dir) / "summary.json").string();
+  RETURN_IF_ERROR(WriteFileAtomically(path, ToJson(summary)));
+  if (options.verbose != Verbosity::kSilent) {
+    output << "Summary: " << path << std::endl;
+  }
   return absl::OkStatus();
 }
 
@@ -263,6 +288,8 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
   RETURN_IF_ERROR(AdaptNormalization(layer, datasets.train));
   FitOptions fit = BuildFitOptions(job, datasets, options);
   fit.callbacks = borrowed_callbacks;
+  // Such a run fails too, but with its summary written.
+  const bool fails_on_non_finite = std::exchange(fit.fail_on_non_finite, false);
   RETURN_IF_ERROR(
       TrainUntilTheEnd(*strategy, JobCheckpointDir(job), [&]() -> absl::Status {
         ASSIGN_OR_RETURN(summary.history, model.Fit(datasets.train, fit));
@@ -277,13 +304,11 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
   ASSIGN_OR_RETURN(summary.weights_sha256, HashOf(model));
   summary.report = strategy->Report();
   summary.total_seconds = absl::ToDoubleSeconds(Clock::Real()->Now() - start);
-  if (!strategy->is_chief()) return summary;
-
-  const std::string path =
-      (std::filesystem::path(options.run_dir) / "summary.json").string();
-  RETURN_IF_ERROR(WriteFileAtomically(path, ToJson(summary)));
-  if (options.verbose != Verbosity::kSilent) {
-    output << "Summary: " << path << std::endl;
+  if (strategy->is_chief()) {
+    RETURN_IF_ERROR(WriteSummary(summary, options, output));
+  }
+  if (fails_on_non_finite && summary.history.first_non_finite.has_value()) {
+    return NonFiniteError(*summary.history.first_non_finite);
   }
   return summary;
 }

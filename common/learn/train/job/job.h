@@ -70,6 +70,9 @@ struct RunJobOptions {
 //   kInvalidArgument  a folder that the run is to write to cannot be written
 //   to;
 //                     before anything is started, as EnsureWritable()
+//   kInternal         a loss or metric became NaN or infinite, and the job does
+//                     not say fail_on_non_finite: false; after the summary was
+//                     written
 //   others            as ValidateJob(), make_strategy and Model::Fit()
 absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
                                   const StrategyFactory& make_strategy,

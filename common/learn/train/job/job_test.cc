@@ -174,6 +174,25 @@ TEST_F(JobTest, TrainsAsItsOptionsSay) {
   EXPECT_GT(json.at("history").at("val_loss").at(0), 0);
 }
 
+TEST_F(JobTest, ALossThatIsNoNumberFailsTheRunAtItsEnd) {
+  proto::TrainingJob job = ParseJob(kJob);
+  job.mutable_optimizer()->mutable_adam()->set_learning_rate(1e20);
+  const absl::Status status = Run(job, "diverged").status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal,
+                               AllOf(HasSubstr("training diverged: "),
+                                     HasSubstr(" after step "),
+                                     HasSubstr("fail_on_non_finite"))));
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kFailure);
+  std::ifstream file(Path("diverged/summary.json"));
+  const nlohmann::json json = nlohmann::json::parse(file);
+  EXPECT_EQ(json.at("history").at("epoch").size(), 6u);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(json.at("first_non_finite").at("name")));
+
+  job.set_fail_on_non_finite(false);
+  EXPECT_OK(Run(job, "diverged").status());
+}
+
 TEST_F(JobTest, ASplitIsTakeAndSkip) {
   ASSERT_OK_AND_ASSIGN(const RunSummary by_hand, Run(ParseJob(kJob)));
   proto::TrainingJob job = ParseJob(kJob);
