@@ -64,9 +64,10 @@ struct CsvOptions {
   // By the names in the header, in the order wanted; without a header, all
   // columns as they come. Empty: all columns of the header, as float32.
   std::vector<CsvColumn> columns = {};
-  // The component that comes last; int64 unless `columns` says otherwise.
-  // Empty: there is none.
+  // The component that comes last. Empty: there is none.
   std::string label_column = {};
+  // Its type, unless `columns` has one for it.
+  DType label_dtype = DType::kInt64;
   bool has_header = true;
   char delimiter = ',';
   // All features as one vector. They have one dtype then.

@@ -75,6 +75,9 @@ std::string ToJson(const RunSummary& summary) {
       {"retries", summary.report.retry_count},
       {"recoveries", summary.report.recovery_count},
       {"weights_sha256", summary.weights_sha256},
+      {"final_weights", summary.final_weights.empty()
+                            ? Json(nullptr)
+                            : Json(summary.final_weights)},
       {"versions", Versions(summary)},
   };
   // Names come from files and peers: bytes that are no UTF-8 are replaced.

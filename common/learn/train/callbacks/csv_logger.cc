@@ -111,6 +111,12 @@ absl::Status CsvLogger::OnTrainEnd(Model&, const Logs&) {
 }
 
 std::vector<std::string> CsvLogger::output_folders() const {
+  // What is there needs no room in its folder: /dev/stdout, for example.
+  std::error_code ignored;
+  const bool is_there =
+      std::filesystem::exists(options_.filename, ignored) &&
+      !std::filesystem::is_directory(options_.filename, ignored);
+  if (is_there) return {};
   return {FolderOfFile(options_.filename)};
 }
 

@@ -7,16 +7,18 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
@@ -24,6 +26,7 @@
 #include "common/core/base/clock.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/dtype_policy.h"
@@ -69,14 +72,26 @@ absl::StatusOr<LayerPtr> BuildModelOf(const proto::TrainingJob& job) {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (file) content << file.rdbuf();
-  if (!file || !content) {
-    return absl::NotFoundError(absl::StrCat("cannot read job file ", path, ": ",
-                                            std::strerror(errno)));
+  const auto refuse = [&](absl::string_view why) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot read job file ", path, ": ", why));
+  };
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return refuse("it is a folder");
   }
-  return content.str();
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return refuse(std::strerror(errno));
+  std::string content((std::istreambuf_iterator<char>(file)),
+                      std::istreambuf_iterator<char>());
+  if (file.bad()) return refuse(std::strerror(errno));
+  if (absl::StripAsciiWhitespace(content).empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     ": the job file is empty; expected at least model, train, "
+                     "optimizer and loss, as in examples/digits/digits.job"));
+  }
+  return content;
 }
 
 absl::Status ExpectAtLeastOne(absl::string_view field, int64_t value) {
@@ -96,26 +111,28 @@ absl::StatusOr<JobDatasets> BuildJobDatasets(const proto::TrainingJob& job,
                                              uint64_t seed) {
   const int64_t batch_size =
       job.has_batch_size() ? job.batch_size() : kBatchSize;
+  const DType label_type = LabelTypeFor(job.loss());
   JobDatasets datasets;
   if (job.validation_split() != 0) {
     ASSIGN_OR_RETURN(
         SplitJobData split,
-        BuildSplitJobData(job.train(), "train", job.validation_split(),
-                          batch_size, seed));
+        BuildSplitJobData(job.train(), "train", label_type,
+                          job.validation_split(), batch_size, seed));
     datasets.train = std::move(split.train);
     datasets.validation = std::move(split.validation);
   } else {
-    ASSIGN_OR_RETURN(datasets.train,
-                     BuildJobData(job.train(), "train", batch_size, seed));
+    ASSIGN_OR_RETURN(
+        datasets.train,
+        BuildJobData(job.train(), "train", label_type, batch_size, seed));
   }
   if (job.has_validation()) {
-    ASSIGN_OR_RETURN(
-        datasets.validation,
-        BuildJobData(job.validation(), "validation", batch_size, seed));
+    ASSIGN_OR_RETURN(datasets.validation,
+                     BuildJobData(job.validation(), "validation", label_type,
+                                  batch_size, seed));
   }
   if (job.has_test()) {
-    ASSIGN_OR_RETURN(datasets.test,
-                     BuildJobData(job.test(), "test", batch_size, seed));
+    ASSIGN_OR_RETURN(datasets.test, BuildJobData(job.test(), "test", label_type,
+                                                 batch_size, seed));
   }
   return datasets;
 }
@@ -192,6 +209,19 @@ absl::Status Test(Model& model, const Dataset& data,
   return absl::OkStatus();
 }
 
+// Called by all processes that train in sync; the chief writes.
+absl::Status SaveFinalWeights(Model& model, const RunJobOptions& options,
+                              std::ostream& output, RunSummary* summary) {
+  const std::string prefix =
+      (std::filesystem::path(options.run_dir) / "final_weights").string();
+  RETURN_IF_ERROR(model.SaveWeights(prefix));
+  summary->final_weights = prefix;
+  if (options.verbose != Verbosity::kSilent) {
+    output << "Final weights: " << prefix << std::endl;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WriteSummary(const RunSummary& summary,
                           const RunJobOptions& options, std::ostream& output) {
   const std::string path =
@@ -205,22 +235,32 @@ absl::Status WriteSummary(const RunSummary& summary,
 
 }  // namespace
 
-absl::StatusOr<proto::TrainingJob> ReadJobFile(const std::string& path,
-                                               const JobSettings& settings,
-                                               const std::string& run_dir) {
+absl::StatusOr<ResolvedJob> ResolveJobFile(const std::string& path,
+                                           const JobSettings& settings,
+                                           const std::string& run_dir) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   std::string folder = std::filesystem::path(path).parent_path().string();
   if (folder.empty()) folder = ".";
   JobSettings builtins = {{"job_dir", folder}};
   if (!run_dir.empty()) builtins["run_dir"] = run_dir;
-  ASSIGN_OR_RETURN(proto::TrainingJob job,
-                   ParseJobText(text, path, settings, builtins));
-  const absl::Status valid = ValidateJob(job);
+  ASSIGN_OR_RETURN(JobText read, ParseJobText(text, path, settings, builtins));
+  const absl::Status valid = ValidateJob(read.job);
   if (!valid.ok()) {
     return absl::Status(valid.code(),
                         absl::StrCat(path, ": ", valid.message()));
   }
-  return job;
+  return ResolvedJob{.job = std::move(read.job),
+                     .agreed_text = std::move(read.agreed_text),
+                     .file = path,
+                     .run_dir = run_dir};
+}
+
+absl::StatusOr<proto::TrainingJob> ReadJobFile(const std::string& path,
+                                               const JobSettings& settings,
+                                               const std::string& run_dir) {
+  ASSIGN_OR_RETURN(ResolvedJob resolved,
+                   ResolveJobFile(path, settings, run_dir));
+  return std::move(resolved.job);
 }
 
 absl::Status ValidateJob(const proto::TrainingJob& job) {
@@ -302,11 +342,17 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
     RETURN_IF_ERROR(Test(model, *datasets.test, options, output, &summary));
   }
   ASSIGN_OR_RETURN(summary.weights_sha256, HashOf(model));
+  // The summary is written all the same.
+  absl::Status saved;
+  if (!job.has_save_final_weights() || job.save_final_weights()) {
+    saved = SaveFinalWeights(model, options, output, &summary);
+  }
   summary.report = strategy->Report();
   summary.total_seconds = absl::ToDoubleSeconds(Clock::Real()->Now() - start);
   if (strategy->is_chief()) {
     RETURN_IF_ERROR(WriteSummary(summary, options, output));
   }
+  RETURN_IF_ERROR(saved);
   if (fails_on_non_finite && summary.history.first_non_finite.has_value()) {
     return NonFiniteError(*summary.history.first_non_finite);
   }

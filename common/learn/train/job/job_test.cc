@@ -2,17 +2,28 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/strategy/default_strategy.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/train/job/job_fit.h"
+#include "common/learn/train/job/job_model.h"
+#include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
 #include "common/learn/train/run_summary.h"
+#include "common/learn/train/weights_hash.h"
 #include "common/net/process/exit_code.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -92,9 +103,12 @@ TEST_F(JobTest, TrainsTestsAndWritesWhatItCameTo) {
             summary.final.at("test_sparse_categorical_accuracy"));
 
   const std::string path = Path("run/summary.json");
-  EXPECT_THAT(output_.str(), AllOf(StartsWith("Epoch 1/6\n15/15 - "),
-                                   HasSubstr("\nTest - loss: "),
-                                   EndsWith("\nSummary: " + path + "\n")));
+  const std::string weights = Path("run/final_weights");
+  EXPECT_THAT(
+      output_.str(),
+      AllOf(StartsWith("Epoch 1/6\n15/15 - "), HasSubstr("\nTest - loss: "),
+            EndsWith(absl::StrCat("\nFinal weights: ", weights,
+                                  "\nSummary: ", path, "\n"))));
   std::ifstream file(path);
   const nlohmann::json json = nlohmann::json::parse(file);
   EXPECT_EQ(json.at("job"), "test.job");
@@ -112,6 +126,36 @@ TEST_F(JobTest, TrainsTestsAndWritesWhatItCameTo) {
   EXPECT_EQ(json.at("recoveries"), 0);
   EXPECT_EQ(json.at("weights_sha256").get<std::string>().size(), 64u);
   EXPECT_EQ(json.at("versions").at("muster"), "1.2.3");
+  EXPECT_EQ(json.at("final_weights"), weights);
+}
+
+TEST_F(JobTest, TheFinalWeightsCanBeLoaded) {
+  proto::TrainingJob job = ParseJob(kJob);
+  job.set_epochs(1);
+  // Normalization would have to see the data first.
+  job.mutable_model()->mutable_sequential()->mutable_layers()->DeleteSubrange(
+      0, 1);
+  ASSERT_OK_AND_ASSIGN(const RunSummary summary, Run(job, "saved"));
+  ASSERT_OK_AND_ASSIGN(const auto strategy,
+                       DefaultStrategy::Create({.thread_count = 1}));
+  ASSERT_OK_AND_ASSIGN(const LayerPtr layer, BuildJobModel(job.model()));
+  Model model(layer);
+  ASSERT_OK_AND_ASSIGN(const CompileOptions options,
+                       BuildJobCompileOptions(job, /*seed=*/99));
+  ASSERT_OK(model.Compile(*strategy, options));
+  ASSERT_OK(model.Build(TensorType{DType::kFloat32, Shape{16, 6}}));
+  ASSERT_OK(model.LoadWeights(summary.final_weights));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> values, model.GetWeights());
+  std::map<std::string, Tensor> by_name;
+  for (size_t i = 0; i < values.size(); ++i) {
+    by_name[model.weights()[i].name()] = values[i];
+  }
+  EXPECT_EQ(HashWeights(by_name), summary.weights_sha256);
+
+  job.set_save_final_weights(false);
+  ASSERT_OK_AND_ASSIGN(const RunSummary unsaved, Run(job, "unsaved"));
+  EXPECT_EQ(unsaved.final_weights, "");
+  EXPECT_FALSE(std::filesystem::exists(Path("unsaved/final_weights.index")));
 }
 
 TEST_F(JobTest, FoldersThatCannotBeWrittenToAreFoundBeforeAnythingIsStarted) {
@@ -146,7 +190,7 @@ TEST_F(JobTest, FoldersThatCannotBeWrittenToAreFoundBeforeAnythingIsStarted) {
         absl::StrCat("strategy { parameter_server { recovery_dir: '", file,
                      "/a' } }")}) {
     EXPECT_THAT(refusal(ParseJob(absl::StrCat(kJob, field)), run),
-                HasSubstr(absl::StrCat(file, "/a")))
+                HasSubstr(file))
         << field;
   }
   EXPECT_FALSE(has_started);
@@ -191,6 +235,27 @@ TEST_F(JobTest, ALossThatIsNoNumberFailsTheRunAtItsEnd) {
 
   job.set_fail_on_non_finite(false);
   EXPECT_OK(Run(job, "diverged").status());
+}
+
+TEST_F(JobTest, LabelsOfACsvFileHaveTheTypeThatTheLossCompares) {
+  const std::string csv = Path("prices.csv");
+  {
+    std::ofstream file(csv);
+    file << "rooms,price\n";
+    for (int i = 0; i < 40; ++i) file << i % 5 << "," << i % 5 * 0.5 << "\n";
+  }
+  const std::string data =
+      absl::StrCat(" { csv { path: '", csv, "' label: 'price' } } ");
+  ASSERT_OK_AND_ASSIGN(
+      const RunSummary summary,
+      Run(ParseJob(absl::StrCat(
+              "model { sequential { layers { dense { units: 1 } } } } train",
+              data, "test", data,
+              "epochs: 60 optimizer { sgd { learning_rate: 0.05 } } "
+              "loss { mean_squared_error {} } "
+              "metrics { mean_absolute_error {} } seed: 1")),
+          "regression"));
+  EXPECT_LT(summary.final.at("test_loss"), 0.01);
 }
 
 TEST_F(JobTest, ASplitIsTakeAndSkip) {
@@ -369,6 +434,11 @@ TEST_F(JobTest, ErrorsBeginWithTheFile) {
   EXPECT_THAT(ReadJobFile(WriteJob("epochs: 1")),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        StartsWith(path + ": model has no layers")));
+  EXPECT_THAT(ReadJobFile(WriteJob(" \n")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       StartsWith(path + ": the job file is empty")));
+  EXPECT_THAT(ReadJobFile(Path("")), StatusIs(absl::StatusCode::kNotFound,
+                                              HasSubstr("it is a folder")));
   EXPECT_THAT(
       ReadJobFile("/nonexistent/a.job"),
       StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nonexistent/a.job")));
