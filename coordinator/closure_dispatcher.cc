@@ -314,9 +314,15 @@ void ClosureDispatcher::Lose(WorkerLane* lane, const absl::Status& why) {
         IncarnationString(lane->incarnation), ", is lost: ", why.message()));
     queue_.WorkerLost(lane->worker, lost);
     ++lost_count_;
+    const bool others_are_open =
+        std::any_of(lanes_.begin(), lanes_.end(), [lane](const auto& other) {
+          return &other != lane && other.state == WorkerLane::State::kOpen;
+        });
     LOG(WARNING) << lost.message() << "; "
                  << queue_.requeued_count() - requeued_before
-                 << " closures go to other workers";
+                 << (others_are_open ? " closures go to other workers"
+                                     : " closures wait for a worker: no other "
+                                       "is left");
   } else {
     ++lane->failed_open_count;
     const TaskId task = WorkerTasks(options_.cluster)[lane->worker];

@@ -1,6 +1,7 @@
 #include "coordinator/job_strategy.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -57,14 +58,15 @@ absl::StatusOr<std::shared_ptr<const Partitioner>> MakePartitioner(
 
 }  // namespace
 
-StrategyFactory JobStrategyFactory(Task* task) {
-  return [task](const proto::TrainingJob& job)
+StrategyFactory JobStrategyFactory(Task* task, std::string agreed_text) {
+  return [task,
+          agreed_text = std::move(agreed_text)](const proto::TrainingJob& job)
              -> absl::StatusOr<std::unique_ptr<Strategy>> {
     const proto::JobStrategy& strategy = job.strategy();
     const bool has_servers = task->options().config.HasParameterServers();
     const bool wants_servers = strategy.has_parameter_server();
     if (!has_servers && !wants_servers) {
-      return SynchronousStrategyFactory(task)(job);
+      return SynchronousStrategyFactory(task, agreed_text)(job);
     }
     if (!has_servers) {
       return absl::InvalidArgumentError(absl::StrCat(

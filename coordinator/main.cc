@@ -2,6 +2,8 @@
 // TF_CONFIG names or, without one, in this process.
 
 #include "absl/status/status.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/train/job/job.h"
 #include "common/learn/train/job/job_task.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/command_line.h"
@@ -31,7 +33,7 @@ muster::ProgramInfo Program() {
   };
 }
 
-absl::Status CheckOptions(const muster::TaskOptions& options) {
+absl::Status CheckTask(const muster::TaskOptions& options) {
   using muster::TaskType;
   const TaskType type = options.config.task.type;
   if (type != TaskType::kChief && !options.config.IsAlone()) {
@@ -39,15 +41,25 @@ absl::Status CheckOptions(const muster::TaskOptions& options) {
         "this is the coordinator's executable, and TF_CONFIG makes this task " +
         options.config.task.ToString() + "; start worker or ps in its place");
   }
-  return muster::CheckJobFile(options);
-}
-
-absl::Status Train(muster::Task& task) {
-  return muster::TrainJobFile(task, muster::JobStrategyFactory(&task));
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return muster::RunTask(Program(), argc, argv, CheckOptions, Train);
+  muster::ResolvedJob job;
+  const auto check = [&](const muster::TaskOptions& options) -> absl::Status {
+    RETURN_IF_ERROR(CheckTask(options));
+    // What is asked is the cluster.
+    if (muster::CheckConfigWanted() && options.job_file.empty()) {
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(job, muster::ResolveJob(options));
+    return absl::OkStatus();
+  };
+  const auto train = [&](muster::Task& task) {
+    return muster::TrainJob(task, job,
+                            muster::JobStrategyFactory(&task, job.agreed_text));
+  };
+  return muster::RunTask(Program(), argc, argv, check, train);
 }

@@ -31,6 +31,11 @@ muster::ProgramInfo Program() {
 
 absl::Status CheckIsServer(const muster::TaskOptions& options) {
   using muster::TaskType;
+  if (options.config.source.empty()) {
+    return absl::InvalidArgumentError(
+        "TF_CONFIG is not set, and a parameter server is a task of a cluster: "
+        "export it, or give --tf_config");
+  }
   if (options.config.task.type != TaskType::kPs) {
     return absl::InvalidArgumentError(
         "this is the executable of parameter servers, and TF_CONFIG makes this "

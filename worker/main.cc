@@ -7,6 +7,8 @@
 #include "absl/status/status.h"
 #include "common/core/base/log.h"
 #include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/train/job/job.h"
 #include "common/learn/train/job/job_task.h"
 #include "common/learn/train/job/synchronous_job.h"
 #include "common/net/cluster/cluster_config.h"
@@ -55,7 +57,7 @@ bool Serves(const muster::ClusterConfig& config) {
          config.task.type != muster::TaskType::kEvaluator;
 }
 
-absl::Status CheckOptions(const muster::TaskOptions& options) {
+absl::Status CheckTask(const muster::TaskOptions& options) {
   using muster::TaskType;
   const muster::ClusterConfig& config = options.config;
   const TaskType type = config.task.type;
@@ -68,22 +70,30 @@ absl::Status CheckOptions(const muster::TaskOptions& options) {
         config.task.ToString());
   }
   if (Serves(config)) return muster::CheckParameterServerCluster(config);
-  if (!config.IsAlone()) {
-    const absl::Status cluster = muster::CheckMultiWorkerCluster(config);
-    if (!cluster.ok()) return cluster;
-  }
-  return muster::CheckJobFile(options);
-}
-
-absl::Status Train(muster::Task& task) {
-  return muster::TrainJobFile(task, muster::SynchronousStrategyFactory(&task));
+  if (config.IsAlone()) return absl::OkStatus();
+  return muster::CheckMultiWorkerCluster(config);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const muster::ProgramInfo program = Program();
-  const auto start = muster::StartProgram(program, argc, argv, CheckOptions);
+  muster::ResolvedJob job;
+  const auto check = [&](const muster::TaskOptions& options) -> absl::Status {
+    RETURN_IF_ERROR(CheckTask(options));
+    if (Serves(options.config)) return absl::OkStatus();
+    // What is asked is the cluster.
+    if (muster::CheckConfigWanted() && options.job_file.empty()) {
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(job, muster::ResolveJob(options));
+    return absl::OkStatus();
+  };
+  const auto train = [&](muster::Task& task) {
+    return muster::TrainJob(
+        task, job, muster::SynchronousStrategyFactory(&task, job.agreed_text));
+  };
+  const auto start = muster::StartProgram(program, argc, argv, check);
   if (const auto* code = std::get_if<muster::ExitCode>(&start)) {
     return static_cast<int>(*code);
   }
@@ -98,5 +108,5 @@ int main(int argc, char** argv) {
   return muster::FinishProgram(
       program, Serves(options.config)
                    ? muster::ServeWorker(options, identity, network)
-                   : muster::TrainTask(options, identity, network, Train));
+                   : muster::TrainTask(options, identity, network, train));
 }

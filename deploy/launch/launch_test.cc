@@ -165,6 +165,40 @@ TEST_F(LaunchTest, ALostWorkerIsStartedAgain) {
   EXPECT_EQ(ExitCode(*launch), 0);
 }
 
+TEST_F(LaunchTest, ALostServerIsStartedAgain) {
+  std::filesystem::create_directories(run_dir_);
+  ASSERT_EQ(mkfifo(absl::StrCat(run_dir_, "/again").c_str(), 0600), 0);
+  const auto launch =
+      Launch({"--workers=1", "--ps=1", "--restart", "--grace_period=100ms"},
+             absl::StrCat("cd ", run_dir_, "; if [ $role = chief ]; then ",
+                          "read line < again; exit 0; fi; if [ $role = ps "
+                          "]; then if [ -e first ]; then ",
+                          "echo > again; fi; touch first; fi; echo pid $$; ",
+                          "exec sleep infinity"));
+  kill(AwaitPid(*launch, "ps 0"), SIGKILL);
+  EXPECT_EQ(ExitCode(*launch), 0);
+}
+
+TEST_F(LaunchTest, AnEvaluatorThatFailsIsHeard) {
+  const auto launch =
+      Launch({"--workers=1", "--ps=1", "--evaluator", "--grace_period=30s"},
+             "if [ $role = evaluator ]; then exit 7; fi");
+  EXPECT_EQ(ExitCode(*launch), 7);
+}
+
+TEST_F(LaunchTest, TheChiefIsToldToStopBeforeTheOthers) {
+  const auto launch = Launch(
+      {"--workers=2", "--ps=1"},
+      absl::StrCat("trap 'test $role = chief && touch ", run_dir_,
+                   "/saved; test -e ", run_dir_,
+                   "/saved || echo too early; kill $child; exit 0' INT TERM; "
+                   "sleep infinity & child=$!; echo pid $$; wait"));
+  for (int i = 0; i < 4; ++i) AwaitPid(*launch, "");
+  launch->SendSignal(SIGTERM);
+  EXPECT_EQ(ExitCode(*launch), 143);
+  EXPECT_THAT(launch->output(), Not(HasSubstr("too early")));
+}
+
 TEST_F(LaunchTest, ACrashLoopIsGivenUpWithItsLastLines) {
   const auto launch =
       Launch({"--workers=1", "--ps=1", "--restart=100", "--grace_period=100ms"},
@@ -195,6 +229,11 @@ TEST_F(LaunchTest, MistakesOfItsOwnAreSaidPlainly) {
   EXPECT_THAT(complaint({}), HasSubstr("give --job=FILE or --program=BINARY"));
   EXPECT_THAT(complaint({"--wrokers=2"}),
               HasSubstr("did you mean \"workers\""));
+  EXPECT_THAT(complaint({"a.job"}), HasSubstr("did you mean --job=a.job?"));
+  EXPECT_THAT(complaint({"--program=/bin/sh", "--set", "a=b"}),
+              HasSubstr("launch --program=/bin/sh -- --set a=b"));
+  EXPECT_THAT(complaint({"--grace_period=10", "--program=/bin/sh"}),
+              HasSubstr("a duration with its unit, as in 500ms"));
   EXPECT_THAT(complaint({"--job=/no/such.job"}),
               HasSubstr("--job: cannot read /no/such.job"));
   EXPECT_THAT(complaint({"--program=/no/such/program",

@@ -46,6 +46,12 @@ std::string Rounded(absl::Duration duration) {
   return absl::FormatDuration(absl::Trunc(duration, unit));
 }
 
+void Stop(int signal, LaunchedTask* task) {
+  task->SendSignal(signal);
+  // A stopped process cannot obey.
+  task->SendSignal(SIGCONT);
+}
+
 }  // namespace
 
 Launcher::Launcher(const ClusterPlan& plan, std::vector<TaskPlan> tasks,
@@ -91,7 +97,7 @@ int Launcher::Run() {
     AdvancePhase(now);
     if (phase_ == Phase::kRunning) RestartDue(now);
   }
-  return exit_code_;
+  return exit_code_ != 0 ? exit_code_ : evaluator_exit_code_;
 }
 
 bool Launcher::StartAll(absl::Time now) {
@@ -138,7 +144,11 @@ void Launcher::PumpAll(absl::Time now) {
 
 void Launcher::OnEnd(Entry* entry, const ProcessEnd& end, absl::Time now) {
   const TaskId task = entry->task->task();
+  const bool ends_by_itself = phase_ < Phase::kStopping;
   if (phase_ != Phase::kRunning) {
+    if (task.type == TaskType::kEvaluator && ends_by_itself) {
+      evaluator_exit_code_ = end.ShellCode();
+    }
     if (!end.ok() && phase_ == Phase::kWindingDown) {
       Say(absl::StrCat(task.ToString(), " ", end.ToString(),
                        " after the end of the job"));
@@ -167,6 +177,7 @@ void Launcher::OnEnd(Entry* entry, const ProcessEnd& end, absl::Time now) {
       Say(absl::StrCat("  ", line));
     }
   }
+  if (task.type == TaskType::kEvaluator) evaluator_exit_code_ = end.ShellCode();
   watch_.OnEnd(task, end, now);
 }
 
@@ -202,6 +213,7 @@ void Launcher::AdvancePhase(absl::Time now) {
     EnterStopping(SIGTERM, now);
     return;
   }
+  if (phase_ == Phase::kStopping) StopTheOthers();
   if (now < phase_deadline_) return;
   for (const Entry& entry : entries_) {
     if (!entry.task->running()) continue;
@@ -222,11 +234,18 @@ void Launcher::AdvancePhase(absl::Time now) {
 void Launcher::EnterStopping(int signal, absl::Time now) {
   phase_ = Phase::kStopping;
   phase_deadline_ = now + options_.grace_period;
-  for (Entry& entry : entries_) {
-    entry.task->SendSignal(signal);
-    // A stopped process cannot obey.
-    entry.task->SendSignal(SIGCONT);
-  }
+  pending_stop_signal_ = signal;
+  LaunchedTask& first = *entries_.front().task;
+  if (first.task().type == TaskType::kChief) Stop(signal, &first);
+  StopTheOthers();
+}
+
+void Launcher::StopTheOthers() {
+  const LaunchedTask& first = *entries_.front().task;
+  const bool waits = first.task().type == TaskType::kChief && first.running();
+  if (waits || pending_stop_signal_ == 0) return;
+  for (Entry& entry : entries_) Stop(pending_stop_signal_, entry.task.get());
+  pending_stop_signal_ = 0;
 }
 
 bool Launcher::AnyRunning() const {
@@ -235,7 +254,7 @@ bool Launcher::AnyRunning() const {
 }
 
 bool Launcher::IsRestarted(TaskId task) const {
-  return task.type == TaskType::kWorker || task.type == TaskType::kEvaluator;
+  return task.type != TaskType::kChief;
 }
 
 void Launcher::Say(absl::string_view line) {

@@ -27,7 +27,7 @@ namespace muster {
 class Launcher {
  public:
   struct Options {
-    RestartPolicy::Options restart;  // Of workers and the evaluator.
+    RestartPolicy::Options restart;  // Of all tasks but the chief.
     absl::Duration grace_period = absl::Seconds(10);
     std::string log_dir;  // Exists.
     // The coordinator, or else the first task, draws its progress on our
@@ -44,8 +44,9 @@ class Launcher {
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
 
-  // Returns what `launch` is to end with: the job's status, 128 + signal after
-  // a signal, 2 when a task could not be started.
+  // Returns what `launch` is to end with: the job's status, or that of an
+  // evaluator that failed beside a job that went well; 128 + signal after a
+  // signal; 2 when a task could not be started.
   int Run();
 
  private:
@@ -63,7 +64,10 @@ class Launcher {
   void OnEnd(Entry* entry, const ProcessEnd& end, absl::Time now);
   void RestartDue(absl::Time now);
   void AdvancePhase(absl::Time now);
+  // Tells the coordinator first, which ends the job in good order; the others
+  // when it has ended. Without one: all.
   void EnterStopping(int signal, absl::Time now);
+  void StopTheOthers();
   absl::Time NextTimer() const;
   bool AnyRunning() const;
   bool IsRestarted(TaskId task) const;
@@ -80,6 +84,9 @@ class Launcher {
   Phase phase_ = Phase::kRunning;
   absl::Time phase_deadline_ = absl::InfiniteFuture();
   int exit_code_ = 0;
+  int evaluator_exit_code_ = 0;
+  // What tasks are told to stop with; 0 when all have been told.
+  int pending_stop_signal_ = 0;
 };
 
 }  // namespace muster

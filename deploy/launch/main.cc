@@ -42,9 +42,9 @@ ABSL_FLAG(std::string, program, "",
           "Your own executable, started in every role with the arguments "
           "after \"--\". By default Muster's own executables run --job.");
 ABSL_FLAG(std::string, restart, "no",
-          "Starts workers again that were lost: alone for any number of "
-          "times, =N for at most N times each. A worker that keeps ending "
-          "right after its start is given up.");
+          "Starts tasks again that were lost, all but the chief: alone for any "
+          "number of times, =N for at most N times each. A task that keeps "
+          "ending right after its start is given up.");
 ABSL_FLAG(int, cores, 0,
           "Cores to divide among the tasks; 0 takes this machine's.");
 ABSL_FLAG(std::string, bin_dir, "",
@@ -158,11 +158,18 @@ absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
                         : "--job and --program exclude each other");
   }
   if (program.empty() && !line.arguments.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", line.arguments.front(),
+        "\" stands behind \"--\", where arguments of --program are, and there "
+        "is no --program"));
+  }
+  if (!program.empty() && !line.settings.empty()) {
+    const auto& [name, value] = *line.settings.begin();
     return absl::InvalidArgumentError(
-        absl::StrCat("\"", line.arguments.front(),
-                     "\" is no flag; a job file is given as "
-                     "--job=",
-                     line.arguments.front()));
+        absl::StrCat("--set ", name, "=", value,
+                     " is for a job file; hand it to the program "
+                     "behind \"--\": launch --program=",
+                     program, " -- --set ", name, "=", value));
   }
   if (!program.empty()) {
     plan.program = {program};

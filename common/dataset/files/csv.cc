@@ -289,7 +289,7 @@ absl::Status AddColumnsOfHeader(const CsvOptions& options, Plan* plan) {
     CsvColumn column;
     column.name = std::string(absl::StripAsciiWhitespace(field.text));
     if (!found_label && column.name == options.label_column) {
-      column.dtype = DType::kInt64;
+      column.dtype = options.label_dtype;
       found_label = true;
     }
     plan->columns.push_back(std::move(column));
@@ -360,7 +360,7 @@ absl::StatusOr<NodePointer> MakeCsv(std::vector<std::string> paths,
     plan.label = static_cast<int>(found - plan.columns.begin());
     if (found == plan.columns.end()) {
       plan.columns.push_back(
-          {.name = options.label_column, .dtype = DType::kInt64});
+          {.name = options.label_column, .dtype = options.label_dtype});
     }
   }
   RETURN_IF_ERROR(CheckPlan(plan));

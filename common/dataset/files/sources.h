@@ -65,9 +65,10 @@ struct CsvOptions {
   // Selected by the names in the header, in this order; without a header, all
   // columns in file order. Empty: all columns of the header, as float32.
   std::vector<CsvColumn> columns = {};
-  // The component that comes last; int64 unless `columns` specifies otherwise.
-  // Empty: there is none.
+  // The component that comes last. Empty: there is none.
   std::string label_column = {};
+  // Its type, unless `columns` has one for it.
+  DType label_dtype = DType::kInt64;
   bool has_header = true;
   char delimiter = ',';
   // Combines all features into one vector. They must have one dtype.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/learn/train/history.h"
@@ -70,6 +71,10 @@ class Callback {
   // that what one saves of the others is of the same moment: 1 for those that
   // save training, 2 for the one that saves those too.
   virtual int turn() const { return 0; }
+
+  // The folders that it writes to. Fit() makes them, and does not begin while
+  // one of them cannot be written to. Asked on the chief alone.
+  virtual std::vector<std::string> output_folders() const { return {}; }
 
   // The process, or another that trains in sync with it, was told to end.
   // Called between two steps, the same on all of them, where one of the

@@ -117,6 +117,10 @@ struct FitOptions {
   // Multiply the sample weights of training, those of validation not. For
   // models with one output, whose labels are class numbers or one-hot.
   ClassWeights class_weight = {};
+  // The first loss or metric that is NaN or infinite is warned of. With this,
+  // Fit() also fails when it has come to its end, with NonFiniteError(), after
+  // OnTrainEnd() of the callbacks.
+  bool fail_on_non_finite = true;
 };
 
 struct EvaluateOptions {

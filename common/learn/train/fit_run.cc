@@ -1,6 +1,7 @@
 #include "common/learn/train/fit_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <iostream>
 #include <limits>
@@ -30,6 +31,8 @@
 #include "common/learn/train/history.h"
 #include "common/learn/train/metric_sums.h"
 #include "common/learn/train/model.h"
+#include "common/learn/train/non_finite.h"
+#include "common/learn/train/output_folders.h"
 #include "common/learn/train/progress_bar.h"
 #include "common/learn/train/step_graphs.h"
 #include "common/learn/train/step_parts.h"
@@ -153,6 +156,9 @@ absl::StatusOr<History> FitRun::Run() {
   }
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnTrainEnd, *model_, logs_));
+  if (options_.fail_on_non_finite && history_.first_non_finite.has_value()) {
+    return NonFiniteError(*history_.first_non_finite);
+  }
   return std::move(history_);
 }
 
@@ -281,6 +287,9 @@ absl::Status FitRun::RestoreCallbacks() const {
 absl::Status FitRun::Start() {
   RETURN_IF_ERROR(CheckOptions(options_));
   Strategy& strategy = *model_->strategy();
+  if (strategy.is_chief()) {
+    RETURN_IF_ERROR(EnsureWritable(OutputFoldersOf(options_.callbacks)));
+  }
   ASSIGN_OR_RETURN(plan_, PlanEpochs(data_, options_.steps_per_epoch,
                                      strategy.draws_from_copies()));
   RETURN_IF_ERROR(plan_.data.status());
@@ -337,6 +346,7 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
     logs_[absl::StrCat("val_", name)] = value;
     shown.emplace_back(absl::StrCat("val_", name), value);
   }
+  for (const auto& [name, value] : logs_) CheckFinite(name, value);
   bar.Finish(epoch_steps_, shown);
   for (Callback* callback : options_.callbacks) {
     RETURN_IF_ERROR(callback->AddEpochLogs(*model_, &logs_));
@@ -429,6 +439,9 @@ absl::Status FitRun::OnStep(absl::Span<const Tensor> results,
   ++epoch_steps_;
   ++group_steps_;
   RETURN_IF_ERROR(sums_.Add(results));
+  if (const auto found = sums_.NonFinite()) {
+    CheckFinite(found->first, found->second);
+  }
   const bool ends_group = group_steps_ == steps_per_execution_ ||
                           epoch_steps_ == plan_.steps_max ||
                           epoch_steps_ == plan_.steps_expected;
@@ -458,6 +471,15 @@ absl::Status FitRun::EndGroup(ProgressBar* bar) {
                                    : ProgressValues{});
   return CallEach(options_.callbacks, &Callback::OnTrainBatchEnd, *model_,
                   epoch_steps_ - 1, logs);
+}
+
+void FitRun::CheckFinite(const std::string& name, double value) {
+  if (std::isfinite(value) || history_.first_non_finite.has_value()) return;
+  history_.first_non_finite = {
+      .name = name, .value = value, .epoch = epoch_, .step = epoch_steps_};
+  if (!model_->strategy()->is_chief()) return;
+  LOG(WARNING) << ToString(*history_.first_non_finite)
+               << "; training goes on. TerminateOnNaN would end it here";
 }
 
 absl::Status FitRun::AnnounceStep() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -72,6 +73,8 @@ class FitRun final : public TrainingProgress {
   absl::Status OnStep(absl::Span<const Tensor> results, ProgressBar* bar);
   // Ends a group of steps: progress and callbacks.
   absl::Status EndGroup(ProgressBar* bar);
+  // Keeps the first value that is not finite, and warns of it.
+  void CheckFinite(const std::string& name, double value);
   // Tells the callbacks that a step begins, unless the epoch has none left.
   absl::Status AnnounceStep();
   absl::StatusOr<Logs> Validate(int epoch);

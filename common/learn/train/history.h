@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/learn/train/duration_histogram.h"
+#include "common/learn/train/non_finite.h"
 
 namespace muster {
 
@@ -19,6 +21,9 @@ struct History {
   std::vector<int> epoch;
   // Values at the end of each of them, by name.
   std::map<std::string, std::vector<double>> history;
+
+  // The first loss or metric that was NaN or infinite.
+  std::optional<NonFiniteValue> first_non_finite;
 
   int64_t step_count = 0;
   int64_t example_count = 0;

@@ -1,6 +1,8 @@
 #include "common/learn/train/metric_sums.h"
 
+#include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,6 +100,21 @@ Logs MetricSums::Values() const {
     logs[metric.name()] = metric.ResultOf(sums_[results_.losses.size() + i]);
   }
   return logs;
+}
+
+std::optional<std::pair<std::string, double>> MetricSums::NonFinite() const {
+  const size_t loss_count = results_.losses.size();
+  for (size_t i = 0; i < sums_.size(); ++i) {
+    for (const double sum : sums_[i]) {
+      if (std::isfinite(sum)) continue;
+      if (i >= loss_count) {
+        return std::pair(results_.metrics[i - loss_count].name(), sum);
+      }
+      const std::string& name = results_.losses[i];
+      return std::pair(name.empty() ? "loss" : name, sum);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace muster

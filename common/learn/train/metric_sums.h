@@ -2,6 +2,9 @@
 #define COMMON_LEARN_TRAIN_METRIC_SUMS_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,6 +29,10 @@ class MetricSums {
 
   // The losses and the metrics, of all steps since Reset().
   Logs Values() const;
+
+  // The name and the value of a loss or metric whose sums are no longer finite;
+  // unset where all are.
+  std::optional<std::pair<std::string, double>> NonFinite() const;
 
   // What has been added up, to go on from.
   const std::vector<std::vector<double>>& sums() const { return sums_; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 
@@ -26,8 +27,15 @@ std::string Repeat(absl::string_view piece, int64_t count) {
   return text;
 }
 
-std::string Bold(absl::string_view text) {
-  return absl::StrCat("\x1b[1m", text, "\x1b[0m");
+constexpr absl::string_view kBold = "\x1b[1m";
+constexpr absl::string_view kGreen = "\x1b[32m";
+constexpr absl::string_view kGrey = "\x1b[37m";
+constexpr absl::string_view kPlain = "\x1b[0m";
+
+// An empty NO_COLOR counts as none.
+bool ColorIsWelcome() {
+  const char* const no_color = std::getenv("NO_COLOR");
+  return no_color == nullptr || *no_color == '\0';
 }
 
 // Time as Keras rounds it: to the even second when halfway.
@@ -83,6 +91,7 @@ Verbosity ResolveVerbosity(Verbosity verbosity) {
 
 ProgressBar::ProgressBar(Options options)
     : options_(std::move(options)),
+      has_color_(options_.color.value_or(ColorIsWelcome())),
       target_(options_.target),
       start_(options_.clock->Now()) {}
 
@@ -147,12 +156,12 @@ void ProgressBar::DrawBar(int64_t current, double seconds_per_step,
     const int64_t target = std::max<int64_t>(*target_, 1);
     const int64_t done =
         std::min<int64_t>(kBarWidth * current / target, kBarWidth);
-    absl::StrAppend(&line, Bold(Count(current, target)), " ");
-    if (done > 0) {
-      absl::StrAppend(&line, "\x1b[32m", Repeat("━", done), "\x1b[0m");
-    }
-    absl::StrAppend(&line, "\x1b[37m", Repeat("━", kBarWidth - done),
-                    "\x1b[0m");
+    absl::StrAppend(&line, Styled(kBold, Count(current, target)), " ");
+    if (done > 0) absl::StrAppend(&line, Styled(kGreen, Repeat("━", done)));
+    // Without colours only the part that is done can be told from the rest.
+    absl::StrAppend(&line, has_color_
+                               ? Styled(kGrey, Repeat("━", kBarWidth - done))
+                               : Repeat(" ", kBarWidth - done));
   } else {
     line = absl::StrFormat("%7d/Unknown", current);
   }
@@ -160,11 +169,12 @@ void ProgressBar::DrawBar(int64_t current, double seconds_per_step,
   if (target_.has_value() && !is_last) {
     const double left =
         seconds_per_step * static_cast<double>(*target_ - current);
-    absl::StrAppend(&line, " ", Bold(TimeLeft(std::max(left, 0.0))));
+    absl::StrAppend(&line, " ", Styled(kBold, TimeLeft(std::max(left, 0.0))));
   } else {
     const double elapsed =
         absl::ToDoubleSeconds(options_.clock->Now() - start_);
-    absl::StrAppend(&line, " ", Bold(absl::StrCat(Rounded(elapsed), "s")));
+    absl::StrAppend(&line, " ",
+                    Styled(kBold, absl::StrCat(Rounded(elapsed), "s")));
   }
   absl::StrAppend(&line, TimePerUnit(seconds_per_step, options_.unit_name));
   for (const auto& [name, value] : values_) {
@@ -192,6 +202,12 @@ void ProgressBar::DrawLine(int64_t current, double seconds_per_step) {
                                   : absl::StrFormat("%.4e", value));
   }
   Write(line + "\n");
+}
+
+std::string ProgressBar::Styled(absl::string_view escape,
+                                absl::string_view text) const {
+  if (!has_color_) return std::string(text);
+  return absl::StrCat(escape, text, kPlain);
 }
 
 void ProgressBar::Write(absl::string_view text) {

@@ -40,6 +40,9 @@ class ProgressBar {
     std::optional<int64_t> target = std::nullopt;
     Verbosity verbosity = Verbosity::kBar;
     std::string unit_name = "step";
+    // Colours and bold type. Unset: unless the environment has NO_COLOR
+    // (https://no-color.org).
+    std::optional<bool> color = std::nullopt;
     // The bar is drawn no more often than this.
     absl::Duration interval = absl::Milliseconds(50);
     Clock* clock = Clock::Real();    // Borrowed.
@@ -65,8 +68,11 @@ class ProgressBar {
   void DrawBar(int64_t current, double seconds_per_step, bool is_last);
   void DrawLine(int64_t current, double seconds_per_step);
   void Write(absl::string_view text);
+  // `text` within `escape`, or as it is without colours.
+  std::string Styled(absl::string_view escape, absl::string_view text) const;
 
   const Options options_;
+  const bool has_color_;
   std::optional<int64_t> target_;
   const absl::Time start_;
   std::optional<absl::Time> first_step_end_;

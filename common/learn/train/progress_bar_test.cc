@@ -1,5 +1,6 @@
 #include "common/learn/train/progress_bar.h"
 
+#include <cstdlib>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -24,6 +25,7 @@ TEST(ProgressBarTest, PrintsWhatKerasPrints) {
         .verbosity = golden.config.at("verbose") == 1 ? Verbosity::kBar
                                                       : Verbosity::kLines,
         .unit_name = golden.config.at("unit_name").get<std::string>(),
+        .color = true,
         .clock = &clock,
         .output = &output};
     if (!golden.config.at("target").is_null()) {
@@ -50,6 +52,18 @@ TEST(ProgressBarTest, PrintsWhatKerasPrints) {
       EXPECT_EQ(output.str(), texts[i].get<std::string>()) << "update " << i;
     }
   }
+}
+
+TEST(ProgressBarTest, HasNoEscapesUnderNoColor) {
+  ASSERT_EQ(setenv("NO_COLOR", "1", /*overwrite=*/1), 0);
+  SimulatedClock clock;
+  std::ostringstream output;
+  ProgressBar bar({.target = 4, .clock = &clock, .output = &output});
+  unsetenv("NO_COLOR");
+  bar.Update(1, {{"loss", 0.5}});
+  bar.Finish(4, {{"loss", 0.25}});
+  EXPECT_EQ(output.str().find('\x1b'), std::string::npos) << output.str();
+  EXPECT_THAT(output.str(), ::testing::HasSubstr("1/4 ━━━━━ "));
 }
 
 TEST(ProgressBarTest, TakesWhatWasReachedAsTheTargetWhenThereWasNone) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/learn/train/history.h"
+#include "common/learn/train/non_finite.h"
 #include "nlohmann/json.hpp"
 
 namespace muster {
@@ -24,6 +25,16 @@ Json StepTimes(const History& history) {
           {"p90", milliseconds(90)},
           {"p99", milliseconds(99)},
           {"max", milliseconds(100)}};
+}
+
+// The value is a string: JSON has no words for it.
+Json FirstNonFinite(const History& history) {
+  if (!history.first_non_finite.has_value()) return nullptr;
+  const NonFiniteValue& found = *history.first_non_finite;
+  return {{"name", found.name},
+          {"value", absl::StrCat(found.value)},
+          {"epoch", found.epoch},
+          {"step", found.step}};
 }
 
 double PerSecond(int64_t count, double seconds) {
@@ -53,6 +64,7 @@ std::string ToJson(const RunSummary& summary) {
       {"seed", summary.seed},
       {"history", epochs},
       {"final", summary.final},
+      {"first_non_finite", FirstNonFinite(history)},
       {"steps", history.step_count},
       {"examples", history.example_count},
       {"train_seconds", history.train_seconds},
@@ -63,6 +75,9 @@ std::string ToJson(const RunSummary& summary) {
       {"retries", summary.report.retry_count},
       {"recoveries", summary.report.recovery_count},
       {"weights_sha256", summary.weights_sha256},
+      {"final_weights", summary.final_weights.empty()
+                            ? Json(nullptr)
+                            : Json(summary.final_weights)},
       {"versions", Versions(summary)},
   };
   // Names come from files and peers: bytes that are no UTF-8 are replaced.

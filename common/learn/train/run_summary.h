@@ -20,6 +20,8 @@ struct RunSummary {
   // The values of the last epoch, and "test_..." of the final evaluation.
   Logs final = {};
   std::string weights_sha256 = "";
+  // The prefix of the checkpoint that holds these weights; empty for none.
+  std::string final_weights = "";
   double total_seconds = 0;
 };
 

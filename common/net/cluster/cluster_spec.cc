@@ -59,6 +59,13 @@ absl::Status NormalizeAddresses(TaskType type, JobSpec& job) {
   return absl::OkStatus();
 }
 
+// One form for the names of one place.
+std::string PlaceOf(const std::string& address) {
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (!parsed.ok() || parsed->host != "localhost") return address;
+  return HostPort{"127.0.0.1", parsed->port}.ToString();
+}
+
 absl::Status CheckNoAddressTwice(const std::map<TaskType, JobSpec>& jobs) {
   std::map<std::string, std::string> entry_of_address;
   for (const auto& [type, job] : jobs) {
@@ -66,7 +73,7 @@ absl::Status CheckNoAddressTwice(const std::map<TaskType, JobSpec>& jobs) {
     if (type == TaskType::kEvaluator) continue;
     for (const auto& [index, address] : job.addresses) {
       const auto [it, fresh] =
-          entry_of_address.emplace(address, Entry(type, index));
+          entry_of_address.emplace(PlaceOf(address), Entry(type, index));
       if (fresh) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(it->second, " and ", Entry(type, index), " are both \"",

@@ -47,6 +47,30 @@ std::string Quote(const Json& value) {
   return absl::StrCat(text.substr(0, kExcerptLengthMax), "...");
 }
 
+// As it was written, but for what a terminal would not show.
+std::string Printable(absl::string_view text) {
+  std::string shown;
+  for (const char& c : text) {
+    if (absl::ascii_isprint(c)) {
+      shown.push_back(c);
+    } else {
+      shown += absl::CHexEscape(absl::string_view(&c, 1));
+    }
+  }
+  return shown;
+}
+
+// Why what stands at `at` is no JSON, where that is a common mistake.
+std::string LikelyMistake(absl::string_view text, size_t at) {
+  if (at >= text.size()) return "";
+  const absl::string_view before =
+      absl::StripTrailingAsciiWhitespace(text.substr(0, at));
+  const bool closes = text[at] == '}' || text[at] == ']';
+  if (!closes || before.empty() || before.back() != ',') return "";
+  return absl::StrCat("; a comma stands before the \"",
+                      std::string(1, text[at]), "\": take it away");
+}
+
 std::string QuotingHint(absl::string_view text) {
   if (text.find('"') != absl::string_view::npos) return "";
   if (text.find('\'') != absl::string_view::npos) {
@@ -115,9 +139,8 @@ absl::StatusOr<Json> ParseJson(absl::string_view text) {
     const absl::string_view before =
         text.substr(begin, std::min(at, text.size()) - begin);
     return Invalid("is not JSON at character ", error.byte, ", after `",
-                   absl::CHexEscape(before),
-                   "`: ", absl::CHexEscape(ReasonOf(error.what())),
-                   QuotingHint(text));
+                   Printable(before), "`: ", Printable(ReasonOf(error.what())),
+                   LikelyMistake(text, at), QuotingHint(text));
   } catch (const Json::exception& error) {
     return Invalid("is not JSON: ", absl::CHexEscape(error.what()));
   }
@@ -289,6 +312,14 @@ absl::StatusOr<ClusterConfig> FromJson(const Json& root) {
         "has a cluster and no \"task\"; say which of its tasks this "
         "process is: \"task\":{\"type\":\"",
         TaskTypeName(config.cluster.jobs().begin()->first), "\",\"index\":0}");
+  }
+  const bool needs_cluster =
+      task != nullptr && config.task.type != TaskType::kEvaluator;
+  if (cluster == nullptr && needs_cluster) {
+    return Invalid(
+        "has a \"task\" and no \"cluster\"; say who else is in it: "
+        "\"cluster\":{\"worker\":[\"host:port\",...],...}. To train "
+        "in one process, unset it");
   }
   RETURN_IF_ERROR(CheckTaskIsInCluster(config));
   return config;

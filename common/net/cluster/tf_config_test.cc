@@ -10,6 +10,7 @@
 namespace muster {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -97,9 +98,23 @@ TEST(TfConfigTest, AnEvaluatorNeedsNoCluster) {
                   R"("task":{"type":"evaluator","index":0}})"));
 }
 
+TEST(TfConfigTest, ATaskWithoutAClusterDoesNotTrainAlone) {
+  EXPECT_THAT(Complaint(R"({"task":{"type":"chief","index":0}})"),
+              HasSubstr("has a \"task\" and no \"cluster\""));
+}
+
+TEST(TfConfigTest, TwoNamesOfOnePlaceAreOneAddress) {
+  EXPECT_THAT(
+      Complaint(R"({"cluster":{"worker":["localhost:2222","127.0.0.1:2222"]},)"
+                R"("task":{"type":"worker","index":0}})"),
+      HasSubstr("a port of its own"));
+}
+
 TEST(TfConfigTest, TextThatIsNoJsonIsShownWhereItBreaks) {
   EXPECT_THAT(Complaint(R"({"cluster":{"worker":["a:1",]}})"),
-              HasSubstr("is not JSON at character"));
+              AllOf(HasSubstr("is not JSON at character"),
+                    HasSubstr(R"(after `{"cluster":{"worker":["a:1",`)"),
+                    HasSubstr("a comma stands before the \"]\"")));
   EXPECT_THAT(Complaint(R"({"cluster")"), HasSubstr("is not JSON"));
   EXPECT_THAT(Complaint("{cluster:{worker:[a:1]}}"),
               HasSubstr("in single quotes"));

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "common/core/base/did_you_mean.h"
 #include "common/core/base/status_macros.h"
 
@@ -49,6 +50,11 @@ absl::Status SetFlag(absl::CommandLineFlag* flag, absl::string_view value,
                      absl::string_view as_written) {
   std::string error;
   if (flag->ParseFrom(value, &error)) return absl::OkStatus();
+  if (flag->IsOfType<absl::Duration>()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(as_written, ": expected a duration with its unit, as in ",
+                     "500ms, 10s, 5m or 1h30m"));
+  }
   return absl::InvalidArgumentError(absl::StrCat(as_written, ": ", error));
 }
 
@@ -79,8 +85,7 @@ class Parser {
         break;
       }
       if (!absl::StartsWith(argument, "-") || argument == "-") {
-        line_.arguments.push_back(argument);
-        continue;
+        return StrayArgument(argument);
       }
       RETURN_IF_ERROR(ReadFlag(argument));
     }
@@ -148,6 +153,25 @@ class Parser {
     if (next_ < arguments_.size()) return arguments_[next_++];
     return absl::InvalidArgumentError(
         absl::StrCat(argument, " needs a value: ", argument, "=..."));
+  }
+
+  absl::Status StrayArgument(absl::string_view argument) const {
+    const std::string problem =
+        absl::StrCat("\"", argument.substr(0, 256), "\" is no flag");
+    const absl::string_view name = argument.substr(0, argument.find('='));
+    std::string meant;
+    if (flags_.contains(std::string(name))) {
+      meant = absl::StrCat("--", argument);
+    } else if (name.size() < argument.size()) {
+      meant = absl::StrCat("--set ", argument);
+    } else if (flags_.contains("job") && absl::EndsWith(argument, ".job")) {
+      meant = absl::StrCat("--job=", argument);
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat(
+          problem, ", and ", program_.name, " takes no other arguments"));
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(problem, "; did you mean ", meant, "?"));
   }
 
   absl::Status UnknownFlag(absl::string_view name) const {

@@ -32,7 +32,7 @@ struct CommandLine {
   // Every --set name=value; a later one wins.
   std::map<std::string, std::string> settings;
 
-  // Arguments that are no flags, and everything after "--".
+  // Everything after "--".
   std::vector<std::string> arguments;
 };
 
@@ -45,8 +45,8 @@ struct CommandLine {
 // unknown. Not thread-safe.
 //
 //   kInvalidArgument   an unknown flag (with the nearest that is known), a
-//   value
-//                      that its flag cannot hold
+//                      value that its flag cannot hold, or an argument that is
+//                      no flag before "--" (with the flag it was probably for)
 absl::StatusOr<CommandLine> ParseArguments(
     const ProgramInfo& program, absl::Span<const std::string> arguments);
 

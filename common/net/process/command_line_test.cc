@@ -60,7 +60,7 @@ TEST_F(CommandLineTest, SettingsAddUp) {
 
 TEST_F(CommandLineTest, EverythingAfterTwoDashesIsNoFlag) {
   ASSERT_OK_AND_ASSIGN(const CommandLine line,
-                       Parse({"file", "--", "--test_count=9", "-"}));
+                       Parse({"--", "file", "--test_count=9", "-"}));
   EXPECT_THAT(line.arguments, ElementsAre("file", "--test_count=9", "-"));
   EXPECT_EQ(absl::GetFlag(FLAGS_test_count), 7);
 }
@@ -84,6 +84,19 @@ TEST_F(CommandLineTest, AnUnknownFlagIsMetWithTheNearest) {
                        "\"test_count\"?"));
   EXPECT_THAT(Parse({"--zebra"}), StatusIs(absl::StatusCode::kInvalidArgument,
                                            "tester has no flag --zebra"));
+}
+
+TEST_F(CommandLineTest, AnArgumentThatIsNoFlagIsMetWithTheOneItWasFor) {
+  const auto is_refused = [](const std::string& message) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, message);
+  };
+  EXPECT_THAT(Parse({"test_count=3"}),
+              is_refused("\"test_count=3\" is no flag; did you mean "
+                         "--test_count=3?"));
+  EXPECT_THAT(Parse({"lr=3"}), is_refused("\"lr=3\" is no flag; did you mean "
+                                          "--set lr=3?"));
+  EXPECT_THAT(Parse({"zebra"}), is_refused("\"zebra\" is no flag, and tester "
+                                           "takes no other arguments"));
 }
 
 TEST_F(CommandLineTest, AValueThatDoesNotFitIsRefused) {

@@ -33,6 +33,7 @@
 #include "common/learn/train/callbacks/terminate_on_nan.h"
 #include "common/learn/train/history.h"
 #include "common/learn/train/model.h"
+#include "common/learn/train/non_finite.h"
 #include "common/learn/train/progress_bar.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -226,10 +227,36 @@ TEST(TerminateOnNanTest, StopsAfterABatchWithoutAFiniteLoss) {
   Model model = OneWeight();
   // The third loss overflows.
   ASSERT_OK(model.Compile(WithSgd(1e15)));
-  ASSERT_OK_AND_ASSIGN(const History history,
-                       model.Fit(Ones(100), Quiet(5, {&terminate})));
+  FitOptions options = Quiet(5, {&terminate});
+  options.fail_on_non_finite = false;
+  ASSERT_OK_AND_ASSIGN(const History history, model.Fit(Ones(100), options));
   EXPECT_EQ(history.step_count, 3);
   EXPECT_EQ(output.str(), "Batch 2: Invalid loss, terminating training\n");
+  ASSERT_TRUE(history.first_non_finite.has_value());
+  EXPECT_EQ(ToString(*history.first_non_finite),
+            "loss is inf after step 3 of epoch 1");
+}
+
+TEST(NonFiniteTest, FitFailsAtItsEndAndNamesStepAndMetric) {
+  int epochs_ended = 0;
+  bool has_ended = false;
+  LambdaCallback counter({.on_epoch_end =
+                              [&](Model&, int, const Logs&) {
+                                ++epochs_ended;
+                                return absl::OkStatus();
+                              },
+                          .on_train_end =
+                              [&](Model&, const Logs&) {
+                                has_ended = true;
+                                return absl::OkStatus();
+                              }});
+  Model model = OneWeight();
+  ASSERT_OK(model.Compile(WithSgd(1e15)));
+  EXPECT_THAT(model.Fit(Ones(100), Quiet(5, {&counter})),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("loss is inf after step 3 of epoch 1")));
+  EXPECT_EQ(epochs_ended, 5);
+  EXPECT_TRUE(has_ended);
 }
 
 TEST(TerminateOnNanTest, RaisesWhenAskedTo) {

@@ -14,6 +14,7 @@
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/callbacks/message.h"
 #include "common/learn/train/model.h"
+#include "common/learn/train/output_folders.h"
 
 namespace muster {
 namespace {
@@ -107,6 +108,16 @@ absl::Status CsvLogger::OnEpochEnd(Model&, int epoch, const Logs& logs) {
 absl::Status CsvLogger::OnTrainEnd(Model&, const Logs&) {
   if (file_.is_open()) file_.close();
   return absl::OkStatus();
+}
+
+std::vector<std::string> CsvLogger::output_folders() const {
+  // What is there needs no room in its folder: /dev/stdout, for example.
+  std::error_code ignored;
+  const bool is_there =
+      std::filesystem::exists(options_.filename, ignored) &&
+      !std::filesystem::is_directory(options_.filename, ignored);
+  if (is_there) return {};
+  return {FolderOfFile(options_.filename)};
 }
 
 void CsvLogger::WriteRow(const std::vector<std::string>& cells) {

@@ -39,6 +39,7 @@ class CsvLogger final : public Callback {
   absl::Status OnTrainBegin(Model& model) override;
   absl::Status OnEpochEnd(Model& model, int epoch, const Logs& logs) override;
   absl::Status OnTrainEnd(Model& model, const Logs& logs) override;
+  std::vector<std::string> output_folders() const override;
 
  private:
   void WriteRow(const std::vector<std::string>& cells);

@@ -69,6 +69,9 @@ class TensorBoard final : public Callback {
   absl::Status OnTrainBatchEnd(Model& model, int64_t step,
                                const Logs& logs) override;
   absl::Status OnTestEnd(Model& model, const Logs& logs) override;
+  std::vector<std::string> output_folders() const override {
+    return {options_.log_dir};
+  }
 
  private:
   using Values = std::vector<proto::Summary::Value>;

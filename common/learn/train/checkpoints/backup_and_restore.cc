@@ -59,6 +59,12 @@ absl::Status BackupAndRestore::OnTrainBegin(Model& model) {
   return Restore(model);
 }
 
+std::vector<std::string> BackupAndRestore::output_folders() const {
+  // Another disk than the machine's has folders of its own.
+  if (options_.disk != nullptr) return {};
+  return {options_.backup_dir};
+}
+
 absl::Status BackupAndRestore::Restore(Model& model) {
   absl::StatusOr<std::string> newest =
       model.FindCheckpoint(options_.backup_dir, kCheckpointName);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
@@ -59,6 +60,7 @@ class BackupAndRestore final : public Callback {
   bool watches_preemption() const override {
     return options_.save_before_preemption;
   }
+  std::vector<std::string> output_folders() const override;
   int turn() const override { return 2; }
 
   // What training went on from; none when it began anew.

@@ -12,6 +12,7 @@
 #include "common/learn/train/callbacks/message.h"
 #include "common/learn/train/checkpoints/file_name_pattern.h"
 #include "common/learn/train/model.h"
+#include "common/learn/train/output_folders.h"
 
 namespace muster {
 namespace {
@@ -64,6 +65,13 @@ absl::Status ModelCheckpoint::OnTrainBegin(Model& model) {
                                   .keep_one_every = options_.keep_one_every,
                                   .disk = disk_}));
   return absl::OkStatus();
+}
+
+std::vector<std::string> ModelCheckpoint::output_folders() const {
+  // Another disk than the machine's has folders of its own.
+  if (options_.disk != nullptr) return {};
+  return {options_.directory.empty() ? FolderOfFile(options_.filepath)
+                                     : options_.directory};
 }
 
 absl::Status ModelCheckpoint::OnEpochBegin(Model&, int epoch) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -70,6 +71,7 @@ class ModelCheckpoint final : public Callback {
 
   std::string SaveState() const override;
   absl::Status RestoreState(const std::string& state) override;
+  std::vector<std::string> output_folders() const override;
   int turn() const override { return 1; }
 
   std::optional<double> best() const { return best_; }

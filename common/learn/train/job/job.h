@@ -19,11 +19,25 @@
 
 namespace muster {
 
+// A job as a process trains it: read once, so that what processes that train in
+// sync compare is what each of them trains.
+struct ResolvedJob {
+  proto::TrainingJob job;
+  std::string agreed_text;  // As JobText.
+  std::string file;         // For summary.json.
+  std::string run_dir;      // Where results go.
+};
+
 // Reads a job file and checks all of it that can be checked without its data.
 // `settings` are --set name=value; `run_dir` is what ${run_dir} stands for.
-//   kInvalidArgument  the file makes no sense; begins with "file:" or
-//                     "file:line:column:" and names the field
+//   kInvalidArgument  the file is empty or makes no sense; begins with "file:"
+//                     or "file:line:column:" and names the field
 //   kNotFound         there is no such file
+absl::StatusOr<ResolvedJob> ResolveJobFile(const std::string& path,
+                                           const JobSettings& settings,
+                                           const std::string& run_dir);
+
+// The job of ResolveJobFile().
 absl::StatusOr<proto::TrainingJob> ReadJobFile(const std::string& path,
                                                const JobSettings& settings = {},
                                                const std::string& run_dir = "");
@@ -44,6 +58,9 @@ struct RunJobOptions {
   std::string job_file = "";  // For summary.json.
   // Where summary.json is written; made if need be.
   std::string run_dir = "";
+  // Of processes that train in sync: whether this is the one that writes. Its
+  // folders are made before anybody is waited for.
+  bool is_chief = true;
   // In place of the job's own; drawn at random when neither is there, for all
   // processes that train in sync alike.
   std::optional<uint64_t> seed = std::nullopt;
@@ -58,12 +75,21 @@ struct RunJobOptions {
   std::function<void(std::function<void()> interrupt)> on_interruptible;
 };
 
-// Trains, evaluates on the test data if there is some, writes
-// `run_dir`/summary.json, and says where that lies in its last line. Of
-// processes that train in sync the chief alone speaks and writes. A strategy
-// may lose and regain tasks meanwhile; what comes out of here is final.
+// Trains, evaluates on the test data if there is some, saves the weights as the
+// checkpoint `run_dir`/final_weights (unless the job has save_final_weights:
+// false; Model::LoadWeights() reads it), writes `run_dir`/summary.json, and
+// says where these are in its last lines. Of processes that train in sync the
+// chief alone speaks and writes. A strategy may lose and regain tasks
+// meanwhile; what comes out of here is final.
 //
 // In one process the same job and seed give the same weights, to the bit.
+//   kInvalidArgument  a folder that the run is to write to cannot be written
+//   to;
+//                     before anything is started, as EnsureWritable()
+//   kInternal         a loss or metric became NaN or infinite, and the job does
+//                     not say fail_on_non_finite: false; after the summary was
+//                     written
+//   others            as ValidateJob(), make_strategy and Model::Fit()
 absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
                                   const StrategyFactory& make_strategy,
                                   const RunJobOptions& options);

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/files/sources.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
@@ -36,9 +37,10 @@ absl::StatusOr<Dataset> BuildIdx(const JobData::Idx& idx) {
       {.scale = idx.scale(), .order = BuildFileOrder(idx.order())});
 }
 
-absl::StatusOr<Dataset> BuildCsv(const JobData::Csv& csv) {
+absl::StatusOr<Dataset> BuildCsv(const JobData::Csv& csv, DType label_type) {
   RETURN_IF_ERROR(ExpectFiles("csv.path", csv.path_size()));
   CsvOptions options{.label_column = csv.label(),
+                     .label_dtype = label_type,
                      .scale = csv.scale(),
                      .order = BuildFileOrder(csv.order())};
   if (csv.delimiter().size() > 1) {
@@ -62,12 +64,13 @@ Dataset BuildSynthetic(const JobData::Synthetic& synthetic, uint64_t seed) {
   return Synthetic(options);
 }
 
-absl::StatusOr<Dataset> BuildSource(const JobData& data, uint64_t seed) {
+absl::StatusOr<Dataset> BuildSource(const JobData& data, DType label_type,
+                                    uint64_t seed) {
   switch (data.source_case()) {
     case JobData::kIdx:
       return BuildIdx(data.idx());
     case JobData::kCsv:
-      return BuildCsv(data.csv());
+      return BuildCsv(data.csv(), label_type);
     case JobData::kSynthetic:
       return BuildSynthetic(data.synthetic(), seed);
     case JobData::kMnist:
@@ -95,8 +98,9 @@ absl::StatusOr<Dataset> BuildSource(const JobData& data, uint64_t seed) {
       "synthetic");
 }
 
-absl::StatusOr<Dataset> BuildExamples(const JobData& data, uint64_t seed) {
-  ASSIGN_OR_RETURN(Dataset dataset, BuildSource(data, seed));
+absl::StatusOr<Dataset> BuildExamples(const JobData& data, DType label_type,
+                                      uint64_t seed) {
+  ASSIGN_OR_RETURN(Dataset dataset, BuildSource(data, label_type, seed));
   if (data.has_skip()) dataset = dataset.Skip(data.skip());
   if (data.has_take()) dataset = dataset.Take(data.take());
   RETURN_IF_ERROR(dataset.status());
@@ -130,13 +134,13 @@ absl::StatusOr<Dataset> BuildBatches(Dataset dataset, const JobData& data,
   return dataset;
 }
 
-absl::StatusOr<Dataset> BuildWhole(const JobData& data, int64_t batch_size,
-                                   uint64_t seed) {
-  ASSIGN_OR_RETURN(Dataset examples, BuildExamples(data, seed));
+absl::StatusOr<Dataset> BuildWhole(const JobData& data, DType label_type,
+                                   int64_t batch_size, uint64_t seed) {
+  ASSIGN_OR_RETURN(Dataset examples, BuildExamples(data, label_type, seed));
   return BuildBatches(std::move(examples), data, batch_size, seed);
 }
 
-absl::StatusOr<SplitJobData> BuildSplit(const JobData& data,
+absl::StatusOr<SplitJobData> BuildSplit(const JobData& data, DType label_type,
                                         double validation_split,
                                         int64_t batch_size, uint64_t seed) {
   if (data.image_folder().shuffle()) {
@@ -145,7 +149,8 @@ absl::StatusOr<SplitJobData> BuildSplit(const JobData& data,
         "images in each epoch; use image_folder.validation_split, or shuffle "
         "behind it");
   }
-  ASSIGN_OR_RETURN(const Dataset examples, BuildExamples(data, seed));
+  ASSIGN_OR_RETURN(const Dataset examples,
+                   BuildExamples(data, label_type, seed));
   ASSIGN_OR_RETURN(const int64_t example_count, examples.CountElements());
   ASSIGN_OR_RETURN(const int64_t train_count,
                    TrainingExampleCount(example_count, validation_split));
@@ -171,21 +176,25 @@ absl::Status Named(absl::string_view field, const absl::Status& status) {
 
 }  // namespace
 
+DType LabelTypeFor(const proto::JobLoss& loss) {
+  return loss.has_sparse_categorical_crossentropy() ? DType::kInt64
+                                                    : DType::kFloat32;
+}
+
 absl::StatusOr<Dataset> BuildJobData(const JobData& data,
-                                     absl::string_view field,
+                                     absl::string_view field, DType label_type,
                                      int64_t batch_size, uint64_t seed) {
-  absl::StatusOr<Dataset> dataset = BuildWhole(data, batch_size, seed);
+  absl::StatusOr<Dataset> dataset =
+      BuildWhole(data, label_type, batch_size, seed);
   if (dataset.ok()) return dataset;
   return Named(field, dataset.status());
 }
 
-absl::StatusOr<SplitJobData> BuildSplitJobData(const JobData& data,
-                                               absl::string_view field,
-                                               double validation_split,
-                                               int64_t batch_size,
-                                               uint64_t seed) {
+absl::StatusOr<SplitJobData> BuildSplitJobData(
+    const JobData& data, absl::string_view field, DType label_type,
+    double validation_split, int64_t batch_size, uint64_t seed) {
   absl::StatusOr<SplitJobData> split =
-      BuildSplit(data, validation_split, batch_size, seed);
+      BuildSplit(data, label_type, validation_split, batch_size, seed);
   if (split.ok()) return split;
   return Named(field, split.status());
 }

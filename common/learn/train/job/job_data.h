@@ -5,11 +5,16 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/core/tensor/dtype.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
+
+// The type that labels have in a file that does not say it (csv), by the loss
+// they are compared with: class numbers are int64, everything else float32.
+DType LabelTypeFor(const proto::JobLoss& loss);
 
 // The batches {x, y} that a job file describes. `field` is what errors call the
 // description: "train".
@@ -17,7 +22,7 @@ namespace muster {
 //   kNotFound         a pattern that no file matches
 //   any               from opening files
 absl::StatusOr<Dataset> BuildJobData(const proto::JobData& data,
-                                     absl::string_view field,
+                                     absl::string_view field, DType label_type,
                                      int64_t batch_size, uint64_t seed);
 
 // As BuildJobData(), with the last `validation_split` of the examples set
@@ -33,11 +38,9 @@ struct SplitJobData {
 //                     knows which examples are the last
 //   others            of the source, which is read once where it does not say
 //                     how many examples it has
-absl::StatusOr<SplitJobData> BuildSplitJobData(const proto::JobData& data,
-                                               absl::string_view field,
-                                               double validation_split,
-                                               int64_t batch_size,
-                                               uint64_t seed);
+absl::StatusOr<SplitJobData> BuildSplitJobData(
+    const proto::JobData& data, absl::string_view field, DType label_type,
+    double validation_split, int64_t batch_size, uint64_t seed);
 
 // How the data of a job are divided among workers.
 //   kInvalidArgument  a field is out of range; names it

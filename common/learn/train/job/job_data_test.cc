@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/io/image/png.h"
@@ -43,7 +44,8 @@ Message Parse(const std::string& text) {
 }
 
 absl::StatusOr<Dataset> Build(const std::string& text) {
-  return BuildJobData(Parse<proto::JobData>(text), "train", 2, 7);
+  return BuildJobData(Parse<proto::JobData>(text), "train", DType::kInt64, 2,
+                      7);
 }
 
 // The labels of all batches, as pipeline `index` of `count` sees them.
@@ -130,7 +132,8 @@ TEST_F(JobDataTest, ExamplesAreDealtOutBehindTake) {
 }
 
 absl::StatusOr<SplitJobData> Split(const std::string& text, double share) {
-  return BuildSplitJobData(Parse<proto::JobData>(text), "train", share, 2, 7);
+  return BuildSplitJobData(Parse<proto::JobData>(text), "train", DType::kInt64,
+                           share, 2, 7);
 }
 
 TEST_F(JobDataTest, TheLastExamplesAreSetApartBehindTakeAndBeforeShuffle) {

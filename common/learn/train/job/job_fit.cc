@@ -81,6 +81,9 @@ FitOptions BuildJobFitOptions(const proto::TrainingJob& job) {
         job.validation_freq().begin(), job.validation_freq().end()));
   }
   fit.class_weight = ClassWeightsOf(job);
+  if (job.has_fail_on_non_finite()) {
+    fit.fail_on_non_finite = job.fail_on_non_finite();
+  }
   return fit;
 }
 

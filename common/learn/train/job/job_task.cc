@@ -1,11 +1,15 @@
 #include "common/learn/train/job/job_task.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -13,6 +17,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/learn/train/job/job_evaluator.h"
 #include "common/net/cluster/task_id.h"
+#include "common/net/process/exit_code.h"
 #include "common/net/process/version.h"
 #include "proto/training_job.pb.h"
 
@@ -23,7 +28,8 @@ std::string RunDir(const TaskOptions& options) {
   if (!options.run_dir.empty()) return options.run_dir;
   return absl::StrCat(
       "runs/", std::filesystem::path(options.job_file).stem().string(), "-",
-      absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone()));
+      absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone()),
+      "-", getpid());
 }
 
 // An evaluator that has a new folder of its own for a run directory would wait
@@ -39,6 +45,20 @@ absl::Status CheckEvaluatorRunDir(const TaskOptions& options,
       "evaluator has to be given that of the training");
 }
 
+// A run that was interrupted goes on in its folder; one that is over left
+// results there, which the next would overwrite.
+absl::Status CheckRunIsNotOver(const std::string& run_dir) {
+  const std::string summary =
+      (std::filesystem::path(run_dir) / "summary.json").string();
+  std::error_code ignored;
+  if (!std::filesystem::exists(summary, ignored)) return absl::OkStatus();
+  return WithExitCode(
+      absl::InvalidArgumentError(absl::StrCat(
+          "--run_dir=", run_dir, " holds the results of a run that is over (",
+          summary, "); choose another folder, or remove this one")),
+      ExitCode::kUsage);
+}
+
 absl::Status EvaluateJobFile(Task& task, const proto::TrainingJob& job,
                              RunJobOptions options) {
   RETURN_IF_ERROR(CheckEvaluatorRunDir(task.options(), job, options.run_dir));
@@ -52,27 +72,34 @@ absl::Status EvaluateJobFile(Task& task, const proto::TrainingJob& job,
 
 }  // namespace
 
-absl::Status CheckJobFile(const TaskOptions& options) {
+absl::StatusOr<ResolvedJob> ResolveJob(const TaskOptions& options) {
   if (options.job_file.empty()) {
-    return absl::InvalidArgumentError("--job=FILE is missing: what to train");
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--job=FILE is missing: what to train",
+        options.config.source.empty()
+            ? ". TF_CONFIG is not set either: export it, if this is to be a "
+              "task of a cluster"
+            : ""));
   }
-  return ReadJobFile(options.job_file, options.settings, RunDir(options))
-      .status();
+  return ResolveJobFile(options.job_file, options.settings, RunDir(options));
 }
 
-absl::Status TrainJobFile(Task& task, const StrategyFactory& make_strategy) {
+absl::Status TrainJob(Task& task, const ResolvedJob& resolved,
+                      const StrategyFactory& make_strategy) {
   const TaskOptions& options = task.options();
-  const std::string run_dir = RunDir(options);
-  ASSIGN_OR_RETURN(const proto::TrainingJob job,
-                   ReadJobFile(options.job_file, options.settings, run_dir));
-  const RunJobOptions run_options{.job_file = options.job_file,
-                                  .run_dir = run_dir,
-                                  .seed = options.seed,
-                                  .muster_version = std::string(kVersion)};
+  const RunJobOptions run_options{
+      .job_file = resolved.file,
+      .run_dir = resolved.run_dir,
+      .is_chief = options.config.cluster.IsChief(options.config.task),
+      .seed = options.seed,
+      .muster_version = std::string(kVersion)};
   if (options.config.task.type == TaskType::kEvaluator) {
-    return EvaluateJobFile(task, job, run_options);
+    return EvaluateJobFile(task, resolved.job, run_options);
   }
-  return RunJob(job, make_strategy, run_options).status();
+  if (run_options.is_chief) {
+    RETURN_IF_ERROR(CheckRunIsNotOver(resolved.run_dir));
+  }
+  return RunJob(resolved.job, make_strategy, run_options).status();
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 #define COMMON_LEARN_TRAIN_JOB_JOB_TASK_H_
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/learn/train/job/job.h"
 #include "common/net/process/task.h"
 #include "common/net/process/task_options.h"
@@ -10,14 +11,18 @@
 // trains.
 namespace muster {
 
-// That there is a job file and that it makes sense; before anything is started.
-//   as ReadJobFile()
-absl::Status CheckJobFile(const TaskOptions& options);
+// Reads --job, before anything is started. Results go to --run_dir, or else to
+// a new folder under runs/.
+//   kInvalidArgument  there is no --job
+//   others            as ResolveJobFile()
+absl::StatusOr<ResolvedJob> ResolveJob(const TaskOptions& options);
 
-// Reads the job file and runs it. Results go to --run_dir, or else to a new
-// folder under runs/. A task of type evaluator scores the job's checkpoints.
-//   as ReadJobFile(), and RunJob() or EvaluateJob()
-absl::Status TrainJobFile(Task& task, const StrategyFactory& make_strategy);
+// Runs the job. A task of type evaluator scores the job's checkpoints.
+//   kInvalidArgument  its run_dir holds the results of a run that is over, with
+//                     ExitCode::kUsage
+//   others            as RunJob() or EvaluateJob()
+absl::Status TrainJob(Task& task, const ResolvedJob& resolved,
+                      const StrategyFactory& make_strategy);
 
 }  // namespace muster
 

@@ -2,8 +2,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,8 +14,19 @@
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/strategy/default_strategy.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/job/job_fit.h"
+#include "common/learn/train/job/job_model.h"
+#include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
 #include "common/learn/train/run_summary.h"
+#include "common/learn/train/weights_hash.h"
+#include "common/net/process/exit_code.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -91,9 +105,12 @@ TEST_F(JobTest, TrainsTestsAndWritesWhatItCameTo) {
             summary.final.at("test_sparse_categorical_accuracy"));
 
   const std::string path = Path("run/summary.json");
-  EXPECT_THAT(output_.str(), AllOf(StartsWith("Epoch 1/6\n15/15 - "),
-                                   HasSubstr("\nTest - loss: "),
-                                   EndsWith("\nSummary: " + path + "\n")));
+  const std::string weights = Path("run/final_weights");
+  EXPECT_THAT(
+      output_.str(),
+      AllOf(StartsWith("Epoch 1/6\n15/15 - "), HasSubstr("\nTest - loss: "),
+            EndsWith(absl::StrCat("\nFinal weights: ", weights,
+                                  "\nSummary: ", path, "\n"))));
   std::ifstream file(path);
   const nlohmann::json json = nlohmann::json::parse(file);
   EXPECT_EQ(json.at("job"), "test.job");
@@ -111,6 +128,74 @@ TEST_F(JobTest, TrainsTestsAndWritesWhatItCameTo) {
   EXPECT_EQ(json.at("recoveries"), 0);
   EXPECT_EQ(json.at("weights_sha256").get<std::string>().size(), 64u);
   EXPECT_EQ(json.at("versions").at("muster"), "1.2.3");
+  EXPECT_EQ(json.at("final_weights"), weights);
+}
+
+TEST_F(JobTest, TheFinalWeightsCanBeLoaded) {
+  proto::TrainingJob job = ParseJob(kJob);
+  job.set_epochs(1);
+  // Normalization would have to see the data first.
+  job.mutable_model()->mutable_sequential()->mutable_layers()->DeleteSubrange(
+      0, 1);
+  ASSERT_OK_AND_ASSIGN(const RunSummary summary, Run(job, "saved"));
+  ASSERT_OK_AND_ASSIGN(const auto strategy,
+                       DefaultStrategy::Create({.thread_count = 1}));
+  ASSERT_OK_AND_ASSIGN(const LayerPtr layer, BuildJobModel(job.model()));
+  Model model(layer);
+  ASSERT_OK_AND_ASSIGN(const CompileOptions options,
+                       BuildJobCompileOptions(job, /*seed=*/99));
+  ASSERT_OK(model.Compile(*strategy, options));
+  ASSERT_OK(model.Build(TensorType{DType::kFloat32, Shape{16, 6}}));
+  ASSERT_OK(model.LoadWeights(summary.final_weights));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> values, model.GetWeights());
+  std::map<std::string, Tensor> by_name;
+  for (size_t i = 0; i < values.size(); ++i) {
+    by_name[model.weights()[i].name()] = values[i];
+  }
+  EXPECT_EQ(HashWeights(by_name), summary.weights_sha256);
+
+  job.set_save_final_weights(false);
+  ASSERT_OK_AND_ASSIGN(const RunSummary unsaved, Run(job, "unsaved"));
+  EXPECT_EQ(unsaved.final_weights, "");
+  EXPECT_FALSE(std::filesystem::exists(Path("unsaved/final_weights.index")));
+}
+
+TEST_F(JobTest, FoldersThatCannotBeWrittenToAreFoundBeforeAnythingIsStarted) {
+  const std::string file = Path("a_file");
+  std::ofstream(file) << "x";
+  bool has_started = false;
+  const auto refusal = [&](const proto::TrainingJob& job,
+                           const std::string& run_dir) {
+    const absl::Status status =
+        RunJob(job,
+               [&](const proto::TrainingJob&)
+                   -> absl::StatusOr<std::unique_ptr<Strategy>> {
+                 has_started = true;
+                 return absl::InternalError("it has started");
+               },
+               {.run_dir = run_dir, .output = &output_})
+            .status();
+    EXPECT_EQ(ExitCodeOf(status), ExitCode::kUsage) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refusal(ParseJob(kJob), file), HasSubstr(file));
+  const std::string run = Path("writable");
+  for (const std::string& field :
+       {absl::StrCat("callbacks { csv_logger { filename: '", file, "/a' } }"),
+        absl::StrCat("callbacks { tensor_board { log_dir: '", file, "/a' } }"),
+        absl::StrCat("callbacks { model_checkpoint { directory: '", file,
+                     "/a' } }"),
+        absl::StrCat("callbacks { model_checkpoint { filepath: '", file,
+                     "/a/{epoch}' } }"),
+        absl::StrCat("callbacks { backup_and_restore { backup_dir: '", file,
+                     "/a' } }"),
+        absl::StrCat("strategy { parameter_server { recovery_dir: '", file,
+                     "/a' } }")}) {
+    EXPECT_THAT(refusal(ParseJob(absl::StrCat(kJob, field)), run),
+                HasSubstr(file))
+        << field;
+  }
+  EXPECT_FALSE(has_started);
 }
 
 TEST_F(JobTest, TrainsAsItsOptionsSay) {
@@ -133,6 +218,46 @@ TEST_F(JobTest, TrainsAsItsOptionsSay) {
   EXPECT_EQ(json.at("history").at("loss").at(0), 0);
   EXPECT_EQ(json.at("history").at("weighted").at(0), 0);
   EXPECT_GT(json.at("history").at("val_loss").at(0), 0);
+}
+
+TEST_F(JobTest, ALossThatIsNoNumberFailsTheRunAtItsEnd) {
+  proto::TrainingJob job = ParseJob(kJob);
+  job.mutable_optimizer()->mutable_adam()->set_learning_rate(1e20);
+  const absl::Status status = Run(job, "diverged").status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal,
+                               AllOf(HasSubstr("training diverged: "),
+                                     HasSubstr(" after step "),
+                                     HasSubstr("fail_on_non_finite"))));
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kFailure);
+  std::ifstream file(Path("diverged/summary.json"));
+  const nlohmann::json json = nlohmann::json::parse(file);
+  EXPECT_EQ(json.at("history").at("epoch").size(), 6u);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(json.at("first_non_finite").at("name")));
+
+  job.set_fail_on_non_finite(false);
+  EXPECT_OK(Run(job, "diverged").status());
+}
+
+TEST_F(JobTest, LabelsOfACsvFileHaveTheTypeThatTheLossCompares) {
+  const std::string csv = Path("prices.csv");
+  {
+    std::ofstream file(csv);
+    file << "rooms,price\n";
+    for (int i = 0; i < 40; ++i) file << i % 5 << "," << i % 5 * 0.5 << "\n";
+  }
+  const std::string data =
+      absl::StrCat(" { csv { path: '", csv, "' label: 'price' } } ");
+  ASSERT_OK_AND_ASSIGN(
+      const RunSummary summary,
+      Run(ParseJob(absl::StrCat(
+              "model { sequential { layers { dense { units: 1 } } } } train",
+              data, "test", data,
+              "epochs: 60 optimizer { sgd { learning_rate: 0.05 } } "
+              "loss { mean_squared_error {} } "
+              "metrics { mean_absolute_error {} } seed: 1")),
+          "regression"));
+  EXPECT_LT(summary.final.at("test_loss"), 0.01);
 }
 
 TEST_F(JobTest, ASplitIsTakeAndSkip) {
@@ -360,6 +485,11 @@ TEST_F(JobTest, ErrorsBeginWithTheFile) {
   EXPECT_THAT(ReadJobFile(WriteJob("epochs: 1")),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        StartsWith(path + ": model has no layers")));
+  EXPECT_THAT(ReadJobFile(WriteJob(" \n")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       StartsWith(path + ": the job file is empty")));
+  EXPECT_THAT(ReadJobFile(Path("")), StatusIs(absl::StatusCode::kNotFound,
+                                              HasSubstr("it is a folder")));
   EXPECT_THAT(
       ReadJobFile("/nonexistent/a.job"),
       StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nonexistent/a.job")));

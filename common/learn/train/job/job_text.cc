@@ -1,6 +1,7 @@
 #include "common/learn/train/job/job_text.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,7 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/did_you_mean.h"
@@ -33,14 +36,22 @@ struct Placeholder {
   int line = 0;      // From 0, as column.
   int column = 0;
   bool in_string = false;
+  bool in_path = false;  // In a string that names files or a folder.
   std::string name;
 };
+
+// The fields whose strings name files or a folder.
+constexpr absl::string_view kPathFields[] = {
+    "path",       "images",       "labels",        "directory", "features",
+    "cache_file", "filename",     "log_dir",       "filepath",  "backup_dir",
+    "default",    "recovery_dir", "checkpoint_dir"};
 
 std::string Position(absl::string_view file, int line, int column) {
   return absl::StrCat(file, ":", line + 1, ":", column + 1, ": ");
 }
 
-// Finds the ${name}s, keeping away from comments.
+// Finds the ${name}s and checks that brackets are closed, keeping away from
+// comments.
 class PlaceholderScanner {
  public:
   PlaceholderScanner(absl::string_view text, absl::string_view file_name)
@@ -52,15 +63,69 @@ class PlaceholderScanner {
       if (text_.substr(at_, 2) == "${" && !in_comment_) {
         ASSIGN_OR_RETURN(found.emplace_back(), ReadPlaceholder());
       } else {
-        Step();
+        RETURN_IF_ERROR(Step());
       }
     }
-    return found;
+    if (open_.empty()) return found;
+    const Bracket& bracket = open_.back();
+    return absl::InvalidArgumentError(
+        absl::StrCat(Position(file_name_, bracket.line, bracket.column),
+                     "this \"", std::string(1, bracket.text),
+                     "\" is not closed: the file ends without ", "its \"",
+                     std::string(1, ClosingOf(bracket.text)), "\""));
   }
 
  private:
+  struct Bracket {
+    char text = 0;
+    int line = 0;
+    int column = 0;
+  };
+
+  static char ClosingOf(char opening) {
+    return opening == '{' ? '}' : opening == '[' ? ']' : '>';
+  }
+
+  // What the character means outside of strings and comments.
+  absl::Status StepOutside(char c) {
+    const bool is_word = absl::ascii_isalnum(c) || c == '_';
+    if (is_word) {
+      if (!in_word_) word_.clear();
+      word_.push_back(c);
+    }
+    in_word_ = is_word;
+    const int column = static_cast<int>(at_ - line_begin_);
+    if (c == '#') {
+      in_comment_ = true;
+    } else if (c == '"' || c == '\'') {
+      quote_ = c;
+    } else if (c == '{' || c == '[' || c == '<') {
+      open_.push_back({c, line_, column});
+    } else if (c == '}' || c == ']' || c == '>') {
+      return Close(c, column);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Close(char c, int column) {
+    const std::string place = Position(file_name_, line_, column);
+    if (open_.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          place, "this \"", std::string(1, c),
+          "\" closes nothing: there is one too many, or an opening one is "
+          "missing"));
+    }
+    const Bracket opening = open_.back();
+    open_.pop_back();
+    if (ClosingOf(opening.text) == c) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        place, "expected \"", std::string(1, ClosingOf(opening.text)),
+        "\" for the \"", std::string(1, opening.text), "\" of line ",
+        opening.line + 1, ", got \"", std::string(1, c), "\""));
+  }
+
   // Passes one character, two if the first escapes the second.
-  void Step() {
+  absl::Status Step() {
     const char c = text_[at_];
     if (c == '\n') {
       in_comment_ = false;
@@ -72,12 +137,11 @@ class PlaceholderScanner {
     } else if (quote_ != 0) {
       if (c == '\\' && at_ + 1 < text_.size() && text_[at_ + 1] != '\n') ++at_;
       if (c == quote_) quote_ = 0;
-    } else if (c == '#') {
-      in_comment_ = true;
-    } else if (c == '"' || c == '\'') {
-      quote_ = c;
+    } else {
+      RETURN_IF_ERROR(StepOutside(c));
     }
     ++at_;
+    return absl::OkStatus();
   }
 
   absl::StatusOr<Placeholder> ReadPlaceholder() {
@@ -86,6 +150,9 @@ class PlaceholderScanner {
     placeholder.line = line_;
     placeholder.column = static_cast<int>(at_ - line_begin_);
     placeholder.in_string = quote_ != 0;
+    placeholder.in_path =
+        placeholder.in_string &&
+        std::count(std::begin(kPathFields), std::end(kPathFields), word_) > 0;
     size_t end = at_ + 2;
     while (end < text_.size() &&
            (absl::ascii_isalnum(text_[end]) || text_[end] == '_')) {
@@ -109,6 +176,10 @@ class PlaceholderScanner {
   size_t line_begin_ = 0;
   char quote_ = 0;
   bool in_comment_ = false;
+  // The last word outside of strings: the name of a string's field.
+  std::string word_;
+  bool in_word_ = false;
+  std::vector<Bracket> open_;
 };
 
 // The text between two quotes that come after `prefix` in `message`; empty when
@@ -133,7 +204,14 @@ std::string Suggestion(absl::string_view message) {
   for (int i = 0; i < descriptor->field_count(); ++i) {
     names.push_back(descriptor->field(i)->name());
   }
-  return DidYouMean(field, names);
+  std::string suggestion = DidYouMean(field, names);
+  if (!suggestion.empty()) return suggestion;
+  for (const absl::string_view name : names) {
+    const bool is_part = absl::StartsWith(name, absl::StrCat(field, "_")) ||
+                         absl::EndsWith(name, absl::StrCat("_", field));
+    if (is_part) return absl::StrCat("; did you mean \"", name, "\"?");
+  }
+  return absl::StrCat("; it has ", absl::StrJoin(names, ", "));
 }
 
 // The value of an enum of some field `field_name` that `value` was probably
@@ -239,16 +317,24 @@ std::string TextWithDummies(absl::string_view text,
 // The text with values in it, and how its columns relate to the file's.
 class Substitution {
  public:
-  void Append(absl::string_view text) { absl::StrAppend(&text_, text); }
+  void Append(absl::string_view text) {
+    absl::StrAppend(&text_, text);
+    absl::StrAppend(&agreed_text_, text);
+  }
 
   void AppendValue(const Placeholder& placeholder, absl::string_view value) {
     const int length = static_cast<int>(placeholder.end - placeholder.begin);
     absl::StrAppend(&text_, value);
+    absl::StrAppend(&agreed_text_,
+                    placeholder.in_path
+                        ? absl::StrCat("${", placeholder.name, "}")
+                        : std::string(value));
     shifts_[placeholder.line].push_back(
         {placeholder.column, length, static_cast<int>(value.size())});
   }
 
   const std::string& text() const { return text_; }
+  const std::string& agreed_text() const { return agreed_text_; }
 
   // A place inside of a value is where the placeholder begins.
   int ColumnInFile(int line, int column) const {
@@ -272,6 +358,7 @@ class Substitution {
     int length_in_text;
   };
   std::string text_;
+  std::string agreed_text_;
   std::map<int, std::vector<Shift>> shifts_;  // By line.
 };
 
@@ -355,10 +442,10 @@ absl::Status CheckSettingsAreKnown(absl::string_view file_name,
 
 }  // namespace
 
-absl::StatusOr<proto::TrainingJob> ParseJobText(absl::string_view text,
-                                                absl::string_view file_name,
-                                                const JobSettings& settings,
-                                                const JobSettings& builtins) {
+absl::StatusOr<JobText> ParseJobText(absl::string_view text,
+                                     absl::string_view file_name,
+                                     const JobSettings& settings,
+                                     const JobSettings& builtins) {
   ASSIGN_OR_RETURN(const std::vector<Placeholder> placeholders,
                    PlaceholderScanner(text, file_name).Scan());
   // First without values: that finds the declarations, and errors of structure
@@ -372,14 +459,14 @@ absl::StatusOr<proto::TrainingJob> ParseJobText(absl::string_view text,
   ASSIGN_OR_RETURN(const Substitution substitution,
                    Substitute(text, file_name, placeholders, declarations,
                               settings, builtins));
-  proto::TrainingJob job;
+  JobText read{.agreed_text = substitution.agreed_text()};
   RETURN_IF_ERROR(ParseInto(
       substitution.text(), file_name,
       [&](int line, int column) {
         return substitution.ColumnInFile(line, column);
       },
-      &job));
-  return job;
+      &read.job));
+  return read;
 }
 
 }  // namespace muster

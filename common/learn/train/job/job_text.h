@@ -13,6 +13,15 @@ namespace muster {
 // `--set name=value` and what the executable itself sets.
 using JobSettings = std::map<std::string, std::string>;
 
+struct JobText {
+  proto::TrainingJob job;
+  // The file's text with the values of its ${name}s, but for those that stand
+  // in the names of files and folders: what processes that train the same job
+  // have alike, though each has its own place for the data. Has the file's
+  // lines.
+  std::string agreed_text;
+};
+
 // Reads a job from protobuf text format and puts values in the places of its
 // ${name}s: inside of strings and in the places of numbers and enum names, but
 // not in comments. A name takes its value from `settings`, else from
@@ -21,13 +30,13 @@ using JobSettings = std::map<std::string, std::string>;
 //
 // `file_name` is what errors begin with.
 //   kInvalidArgument  with "file:line:column: " before what is wrong: the
-//                     syntax, a field that does not exist, a value of the wrong
-//                     kind, a ${name} without a value; or a setting that the
-//                     job does not know
-absl::StatusOr<proto::TrainingJob> ParseJobText(absl::string_view text,
-                                                absl::string_view file_name,
-                                                const JobSettings& settings,
-                                                const JobSettings& builtins);
+//                     syntax, a bracket that is not closed, a field that does
+//                     not exist, a value of the wrong kind, a ${name} without
+//                     a value; or a setting that the job does not know
+absl::StatusOr<JobText> ParseJobText(absl::string_view text,
+                                     absl::string_view file_name,
+                                     const JobSettings& settings,
+                                     const JobSettings& builtins);
 
 }  // namespace muster
 

@@ -1,9 +1,11 @@
 #include "common/learn/train/job/job_text.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,7 +21,9 @@ using ::testing::StartsWith;
 absl::StatusOr<proto::TrainingJob> Parse(const std::string& text,
                                          const JobSettings& settings = {},
                                          const JobSettings& builtins = {}) {
-  return ParseJobText(text, "a.job", settings, builtins);
+  ASSIGN_OR_RETURN(JobText read,
+                   ParseJobText(text, "a.job", settings, builtins));
+  return std::move(read.job);
 }
 
 TEST(JobTextTest, PutsValuesIntoStringsAndInPlacesOfNumbersAndNames) {
@@ -98,6 +102,73 @@ TEST(JobTextTest, SuggestsTheFieldThatWasMeant) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("has no field named \"unit\""),
                              HasSubstr("did you mean \"units\"?"))));
+}
+
+TEST(JobTextTest, ListsTheFieldsWhereNoneIsNear) {
+  EXPECT_THAT(Parse("batch: 3"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("did you mean \"batch_size\"?")));
+  EXPECT_THAT(Parse("train { shuffle { quantity: 3 } }"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("; it has buffer, seed, reshuffle_each")));
+}
+
+TEST(JobTextTest, PointsAtBracketsThatDoNotMatch) {
+  EXPECT_THAT(Parse("epochs: 1\nmodel {  # }\n  sequential {}\ntrain {}\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       StartsWith("a.job:2:7: this \"{\" is not closed")));
+  EXPECT_THAT(Parse("train { csv { path: \"{\" } }\n}\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       StartsWith("a.job:2:1: this \"}\" closes nothing")));
+  EXPECT_THAT(Parse("train {\n csv { path: [\"a\" }\n}"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       StartsWith("a.job:2:19: expected \"]\" for the \"[\" "
+                                  "of line 2")));
+}
+
+TEST(JobTextTest, WhatIsAgreedOnLeavesLocalFoldersOut) {
+  const auto agreed = [](const std::string& data_dir,
+                         const std::string& job_dir, const std::string& label,
+                         const std::string& epochs) {
+    const absl::StatusOr<JobText> read = ParseJobText(
+        "variables { name: \"data_dir\" default: \"${job_dir}/data\" }\n"
+        "train { csv { path: [\"${data_dir}/a\", \"${data_dir}/b\"]\n"
+        "              label: \"${label}\" } }\n"
+        "callbacks { csv_logger { filename: \"${job_dir}/x\" } }\n"
+        "epochs: ${epochs}\n",
+        "a.job", {{"data_dir", data_dir}, {"label", label}, {"epochs", epochs}},
+        {{"job_dir", job_dir}});
+    EXPECT_OK(read);
+    return read.ok() ? read->agreed_text : "";
+  };
+  const std::string here = agreed("/data", ".", "y", "3");
+  EXPECT_EQ(here, agreed("data", "/jobs", "y", "3"));
+  EXPECT_NE(here, agreed("/data", ".", "x", "3"));
+  EXPECT_NE(here, agreed("/data", ".", "y", "4"));
+  EXPECT_THAT(here, HasSubstr("\nepochs: 3\n"));
+}
+
+TEST(JobTextTest, EveryPathFieldOfAJobIsKnownToBeOne) {
+  // Their values differ from process to process.
+  for (const std::string field :
+       {"train { idx { images: '${d}' } }", "train { idx { labels: '${d}' } }",
+        "train { csv { path: '${d}' } }",
+        "train { mnist { directory: '${d}' } }",
+        "train { image_folder { directory: '${d}' } }",
+        "train { tf_record { path: '${d}' } }",
+        "train { npy { features: '${d}' labels: '${d}' } }",
+        "train { cache_file: '${d}' }",
+        "callbacks { csv_logger { filename: '${d}' } }",
+        "callbacks { tensor_board { log_dir: '${d}' } }",
+        "callbacks { model_checkpoint { filepath: '${d}' } }",
+        "callbacks { model_checkpoint { directory: '${d}' } }",
+        "callbacks { backup_and_restore { backup_dir: '${d}' } }",
+        "strategy { parameter_server { recovery_dir: '${d}' } }",
+        "evaluator { checkpoint_dir: '${d}' log_dir: '${d}' }"}) {
+    ASSERT_OK_AND_ASSIGN(const JobText read,
+                         ParseJobText(field, "a.job", {{"d", "/x"}}, {}));
+    EXPECT_EQ(read.agreed_text, field);
+  }
 }
 
 TEST(JobTextTest, SuggestsTheEnumValueThatWasMeant) {

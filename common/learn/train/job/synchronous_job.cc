@@ -12,7 +12,6 @@
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/job/local_strategies.h"
 #include "common/net/process/task_options.h"
-#include "google/protobuf/text_format.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
@@ -20,30 +19,20 @@ namespace {
 
 using proto::JobStrategy;
 
-// The job as all workers must have it. Where each of them writes is its own
-// business.
-absl::StatusOr<std::string> AgreedText(const TaskOptions& options) {
-  ASSIGN_OR_RETURN(
-      const proto::TrainingJob job,
-      ReadJobFile(options.job_file, options.settings, "${run_dir}"));
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(job, &text);
-  return text;
-}
-
 absl::StatusOr<std::unique_ptr<Strategy>> BuildMultiWorkerMirrored(
-    const proto::TrainingJob& job, Task& task) {
+    const proto::TrainingJob& job, const std::string& agreed_text, Task& task) {
   ASSIGN_OR_RETURN(MultiWorkerMirroredStrategyOptions options,
                    BuildMultiWorkerMirroredOptions(job));
-  ASSIGN_OR_RETURN(std::string text, AgreedText(task.options()));
-  options.agreed.emplace_back("job file", std::move(text));
+  options.agreed.emplace_back("job file", agreed_text);
   return MultiWorkerMirroredStrategy::Create(task, options);
 }
 
 }  // namespace
 
-StrategyFactory SynchronousStrategyFactory(Task* task) {
-  return [task](const proto::TrainingJob& job)
+StrategyFactory SynchronousStrategyFactory(Task* task,
+                                           std::string agreed_text) {
+  return [task,
+          agreed_text = std::move(agreed_text)](const proto::TrainingJob& job)
              -> absl::StatusOr<std::unique_ptr<Strategy>> {
     const TaskOptions& options = task->options();
     if (options.config.IsAlone()) {
@@ -53,7 +42,7 @@ StrategyFactory SynchronousStrategyFactory(Task* task) {
     switch (strategy.kind_case()) {
       case JobStrategy::KIND_NOT_SET:
       case JobStrategy::kMultiWorkerMirrored:
-        return BuildMultiWorkerMirrored(job, *task);
+        return BuildMultiWorkerMirrored(job, agreed_text, *task);
       case JobStrategy::kParameterServer:
         return absl::InvalidArgumentError(absl::StrCat(
             "the job wants parameter servers, and this cluster has none: ",

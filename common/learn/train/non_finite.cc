@@ -1,0 +1,22 @@
+#include "common/learn/train/non_finite.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+
+std::string ToString(const NonFiniteValue& found) {
+  return absl::StrCat(found.name, " is ", found.value, " after step ",
+                      found.step, " of epoch ", found.epoch + 1);
+}
+
+absl::Status NonFiniteError(const NonFiniteValue& found) {
+  return absl::InternalError(absl::StrCat(
+      "training diverged: ", ToString(found),
+      "; lower the learning rate, clip gradients, or look for NaN in the data. "
+      "With fail_on_non_finite false such a run counts as a success"));
+}
+
+}  // namespace muster

@@ -1,0 +1,28 @@
+#ifndef COMMON_LEARN_TRAIN_NON_FINITE_H_
+#define COMMON_LEARN_TRAIN_NON_FINITE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace muster {
+
+// A loss or a metric that became NaN or infinite.
+struct NonFiniteValue {
+  std::string name;  // As logs call it: "loss", "val_accuracy".
+  double value = 0;
+  int epoch = 0;     // From 0.
+  int64_t step = 0;  // Steps of that epoch that were done.
+};
+
+// "loss is nan after step 3 of epoch 1"
+std::string ToString(const NonFiniteValue& found);
+
+// What a run ends with that has found `found`: kInternal, with what to look
+// for and how to let such a run succeed.
+absl::Status NonFiniteError(const NonFiniteValue& found);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_NON_FINITE_H_

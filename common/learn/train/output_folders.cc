@@ -1,0 +1,82 @@
+#include "common/learn/train/output_folders.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/train/callback.h"
+#include "common/net/process/exit_code.h"
+
+namespace muster {
+namespace {
+
+absl::Status Refuse(absl::string_view folder, absl::string_view what,
+                    const std::error_code& reason) {
+  return WithExitCode(
+      absl::InvalidArgumentError(absl::StrCat(
+          "cannot ", what, " the folder ", folder, ": ", reason.message(),
+          "; results are to be written there: name another one (--run_dir), "
+          "or make it writable")),
+      ExitCode::kUsage);
+}
+
+std::error_code LastError() { return {errno, std::generic_category()}; }
+
+absl::Status EnsureWritable(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Refuse(folder, "make", error);
+  // create_directories() is content with a file in the folder's place.
+  if (!std::filesystem::is_directory(folder, error)) {
+    return Refuse(folder, "make",
+                  std::make_error_code(std::errc::not_a_directory));
+  }
+  std::string probe =
+      (std::filesystem::path(folder) / ".writable-XXXXXX").string();
+  const int file = mkostemp(probe.data(), O_CLOEXEC);
+  if (file < 0) return Refuse(folder, "write to", LastError());
+  close(file);
+  if (unlink(probe.c_str()) != 0) {
+    return Refuse(folder, "remove a file from", LastError());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status EnsureWritable(const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    RETURN_IF_ERROR(EnsureWritable(folder));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> OutputFoldersOf(
+    const std::vector<Callback*>& callbacks) {
+  std::vector<std::string> folders;
+  for (const Callback* callback : callbacks) {
+    for (std::string& folder : callback->output_folders()) {
+      folders.push_back(std::move(folder));
+    }
+  }
+  return folders;
+}
+
+std::string FolderOfFile(const std::string& path) {
+  const std::filesystem::path fixed = path.substr(0, path.find('{'));
+  const std::string folder = fixed.parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+}  // namespace muster
