@@ -8,10 +8,9 @@
 
 namespace muster {
 
-// A model as keras.Model.to_json() writes its structure: the layers, their
-// classes, names and dtypes, and for functional models what goes into each. Not
-// what the layers are configured with, so TensorBoard draws it and Keras cannot
-// load it. None for models that are neither Sequential nor functional, which
+// A model as keras.Model.to_json() writes it: the layers with their
+// hyperparameters (KerasLayerConfig()), and for functional models what goes
+// into each. None for models that are neither Sequential nor functional, which
 // Keras does not write either.
 std::optional<std::string> KerasModelJson(const Layer& model);
 
