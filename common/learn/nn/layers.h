@@ -12,6 +12,7 @@
 #include "common/learn/nn/dropout.h"
 #include "common/learn/nn/embedding.h"
 #include "common/learn/nn/flatten.h"
+#include "common/learn/nn/group_normalization.h"
 #include "common/learn/nn/image/random_image.h"
 #include "common/learn/nn/image/rescaling.h"
 #include "common/learn/nn/image/resizing.h"
@@ -55,6 +56,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"flatten", [] { return Flatten(); }},
     {"global_average_pooling2d", [] { return GlobalAveragePooling2D(); }},
     {"global_max_pooling2d", [] { return GlobalMaxPooling2D(); }},
+    {"group_normalization", [] { return GroupNormalization(); }},
     {"gru", [] { return GRU(0); }},
     {"layer_normalization", [] { return LayerNormalization(); }},
     {"leaky_relu", [] { return LeakyReLU(); }},

@@ -13,7 +13,7 @@ import json
 import keras
 import tensorflow as tf
 
-from cases.golden_format import case, normal
+from cases.golden_format import case, normal, seeded
 
 L = keras.layers
 
@@ -21,6 +21,7 @@ L = keras.layers
 def cases():
     for job, layer in _configurations():
         yield case(job.split()[0], _config(job, layer), {}, {})
+    yield from _group_normalization(seeded(440))
 
 
 def _configurations():
@@ -129,6 +130,32 @@ def _configurations():
         "multi_head_attention { num_heads: 2 key_dim: 3 output_dim: 4 dropout: 0.5 }",
         L.MultiHeadAttention(2, 3, output_shape=4, dropout=0.5),
     )
+    yield "group_normalization {}", L.GroupNormalization()
+
+
+def _group_normalization(rng):
+    for name, shape, job, options in (
+        ("images", (2, 3, 2, 6), "groups: 3", {"groups": 3}),
+        ("one_group", (3, 4), "groups: 1", {"groups": 1}),
+        ("instance", (2, 4, 3), "groups: -1", {"groups": -1}),
+        ("channels_first", (2, 4, 3, 2), "groups: 2 axis: 1", {"groups": 2, "axis": 1}),
+        (
+            "middle_axis",
+            (2, 3, 4, 2),
+            "groups: 2 axis: -2 epsilon: 0.5",
+            {"groups": 2, "axis": -2, "epsilon": 0.5},
+        ),
+        ("no_center", (2, 3, 4), "groups: 2 center: false", {"groups": 2, "center": False}),
+        ("no_scale", (2, 3, 4), "groups: 2 scale: false", {"groups": 2, "scale": False}),
+    ):
+        # Away from zero: a variance as the difference of squares would show.
+        yield _run(
+            f"GroupNormalization.{name}",
+            f"group_normalization {{ {job} }}",
+            L.GroupNormalization(**options),
+            2 * normal(rng, *shape) + 30,
+            rng,
+        )
 
 
 def _config(job, layer):
