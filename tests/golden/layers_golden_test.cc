@@ -54,7 +54,7 @@ LayerPtr MakeNormalization(const GoldenCase& golden) {
                             variance.flat<float>().end());
     return Normalization(options);
   }
-  const auto layer = Normalization(options);
+  const auto layer = MakeLayer<NormalizationLayer>(options);
   // In two pieces, as batches come.
   EXPECT_OK(layer->Observe(data->second.SliceRows(0, 5)));
   EXPECT_OK(

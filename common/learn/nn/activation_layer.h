@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
@@ -18,6 +19,10 @@ class ActivationLayer : public Layer {
   ActivationLayer(Activation activation, const ActivationOptions& options = {})
       : Layer(options.name), activation_(activation) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override {
+    visitor.Visit({"function", "activation"}, activation_);
+  }
+
  protected:
   bool keeps_mask() const override { return true; }
   Value Call(Value x, const CallContext&) override {
@@ -25,7 +30,7 @@ class ActivationLayer : public Layer {
   }
 
  private:
-  const Activation activation_;
+  Activation activation_;
 };
 
 // Equivalent to: keras.layers.Activation.

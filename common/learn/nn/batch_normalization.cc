@@ -12,6 +12,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/image_input.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/masks.h"
@@ -54,6 +55,21 @@ RowSums SumRows(Value x, Value mask) {
 }
 
 }  // namespace
+
+void BatchNormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("momentum", options_.momentum);
+  visitor.Visit("epsilon", options_.epsilon);
+  visitor.Visit("center", options_.center);
+  visitor.Visit("scale", options_.scale);
+  visitor.VisitWeight("beta", options_.beta_initializer,
+                      options_.beta_regularizer);
+  visitor.VisitWeight("gamma", options_.gamma_initializer,
+                      options_.gamma_regularizer);
+  visitor.Visit("moving_mean_initializer", options_.moving_mean_initializer);
+  visitor.Visit("moving_variance_initializer",
+                options_.moving_variance_initializer);
+  visitor.Visit("synchronized", options_.synchronized);
+}
 
 void BatchNormalizationLayer::Build(const Shape& input) {
   const Shape shape = {internal::ChannelCount(input)};

@@ -53,6 +53,8 @@ class BatchNormalizationLayer : public Layer {
   // 16-bit inputs are normalized by float32 statistics and weights.
   Precision precision() const override { return Precision::kAsTheyCome; }
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   bool keeps_mask() const override { return true; }
   void Build(const Shape& input) override;
@@ -69,7 +71,7 @@ class BatchNormalizationLayer : public Layer {
   static Statistics OfAllReplicas(Value x, Value mask);
   void MoveStatistics(const Statistics& batch);
 
-  const BatchNormalizationOptions options_;
+  BatchNormalizationOptions options_;
   Weight gamma_;
   Weight beta_;
   Weight moving_mean_;

@@ -10,6 +10,7 @@
 #include "common/compute/ops/ops.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/image_input.h"
 #include "common/learn/nn/layer.h"
 
@@ -31,6 +32,24 @@ std::string Expectation(int64_t filters, int64_t groups, int64_t channels) {
       filters, " filters, ", groups, " groups and ", channels, " channels");
 }
 
+// Conv1D and Conv2D differ in the number of axes alone.
+template <typename Size, typename Options>
+void VisitConvolution(ConfigVisitor& visitor, int64_t& filters,
+                      Size& kernel_size, Options& options) {
+  visitor.VisitPositive("filters", filters);
+  VisitSize(visitor, "kernel_size", kernel_size);
+  VisitSize(visitor, "strides", options.strides);
+  VisitPadding(visitor, options.padding);
+  VisitSize(visitor, "dilation_rate", options.dilation_rate);
+  visitor.Visit("groups", options.groups);
+  visitor.Visit("activation", options.activation);
+  visitor.Visit("use_bias", options.use_bias);
+  visitor.VisitWeight("kernel", options.kernel_initializer,
+                      options.kernel_regularizer);
+  visitor.VisitWeight("bias", options.bias_initializer,
+                      options.bias_regularizer);
+}
+
 }  // namespace
 
 Conv2DLayer::Conv2DLayer(int64_t filters, Size2D kernel_size,
@@ -39,6 +58,10 @@ Conv2DLayer::Conv2DLayer(int64_t filters, Size2D kernel_size,
       filters_(filters),
       kernel_size_(kernel_size),
       options_(options) {}
+
+void Conv2DLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitConvolution(visitor, filters_, kernel_size_, options_);
+}
 
 void Conv2DLayer::Build(const Shape& input) {
   const int64_t channels = internal::ChannelCount(input);
@@ -88,6 +111,10 @@ Conv1DLayer::Conv1DLayer(int64_t filters, int64_t kernel_size,
       filters_(filters),
       kernel_size_(kernel_size),
       options_(options) {}
+
+void Conv1DLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitConvolution(visitor, filters_, kernel_size_, options_);
+}
 
 void Conv1DLayer::Build(const Shape& input) {
   const int64_t channels = internal::ChannelCount(input);

@@ -37,14 +37,16 @@ class Conv2DLayer : public Layer {
   Conv2DLayer(int64_t filters, Size2D kernel_size,
               const Conv2DLayerOptions& options);
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const int64_t filters_;
-  const Size2D kernel_size_;
-  const Conv2DLayerOptions options_;
+  int64_t filters_;
+  Size2D kernel_size_;
+  Conv2DLayerOptions options_;
   Weight kernel_;
   Weight bias_;
 };
@@ -75,14 +77,16 @@ class Conv1DLayer : public Layer {
   Conv1DLayer(int64_t filters, int64_t kernel_size,
               const Conv1DLayerOptions& options);
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const int64_t filters_;
-  const int64_t kernel_size_;
-  const Conv1DLayerOptions options_;
+  int64_t filters_;
+  int64_t kernel_size_;
+  Conv1DLayerOptions options_;
   Weight kernel_;
   Weight bias_;
 };

@@ -12,12 +12,23 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
 
 DenseLayer::DenseLayer(int64_t units, const DenseOptions& options)
     : Layer(options.name), units_(units), options_(options) {}
+
+void DenseLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.VisitPositive("units", units_);
+  visitor.Visit("activation", options_.activation);
+  visitor.Visit("use_bias", options_.use_bias);
+  visitor.VisitWeight("kernel", options_.kernel_initializer,
+                      options_.kernel_regularizer);
+  visitor.VisitWeight("bias", options_.bias_initializer,
+                      options_.bias_regularizer);
+}
 
 void DenseLayer::Build(const Shape& input) {
   const int64_t width = input.rank() == 0 ? 0 : input.dims().back();

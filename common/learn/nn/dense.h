@@ -27,14 +27,16 @@ class DenseLayer : public Layer {
  public:
   DenseLayer(int64_t units, const DenseOptions& options);
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   bool keeps_mask() const override { return true; }
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const int64_t units_;
-  const DenseOptions options_;
+  int64_t units_;
+  DenseOptions options_;
   Weight kernel_;
   Weight bias_;
 };

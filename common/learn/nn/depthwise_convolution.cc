@@ -9,6 +9,7 @@
 #include "common/compute/ops/ops.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/image_input.h"
 #include "common/learn/nn/layer.h"
 
@@ -46,11 +47,32 @@ DepthwiseConv2DOptions ToOpOptions(const auto& options) {
           .padding = ToPadding2D(options.padding)};
 }
 
+// What both layers have.
+template <typename Options>
+void VisitDepthwise(ConfigVisitor& visitor, Size2D& kernel_size,
+                    Options& options) {
+  VisitSize(visitor, "kernel_size", kernel_size);
+  VisitSize(visitor, "strides", options.strides);
+  VisitPadding(visitor, options.padding);
+  VisitSize(visitor, "dilation_rate", options.dilation_rate);
+  visitor.Visit("depth_multiplier", options.depth_multiplier);
+  visitor.Visit("activation", options.activation);
+  visitor.Visit("use_bias", options.use_bias);
+  visitor.VisitWeight("depthwise", options.depthwise_initializer,
+                      options.depthwise_regularizer);
+  visitor.VisitWeight("bias", options.bias_initializer,
+                      options.bias_regularizer);
+}
+
 }  // namespace
 
 DepthwiseConv2DLayer::DepthwiseConv2DLayer(
     Size2D kernel_size, const DepthwiseConv2DLayerOptions& options)
     : Layer(options.name), kernel_size_(kernel_size), options_(options) {}
+
+void DepthwiseConv2DLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitDepthwise(visitor, kernel_size_, options_);
+}
 
 void DepthwiseConv2DLayer::Build(const Shape& input) {
   const int64_t channels = internal::ChannelCount(input);
@@ -87,6 +109,13 @@ SeparableConv2DLayer::SeparableConv2DLayer(
       filters_(filters),
       kernel_size_(kernel_size),
       options_(options) {}
+
+void SeparableConv2DLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.VisitPositive("filters", filters_);
+  VisitDepthwise(visitor, kernel_size_, options_);
+  visitor.VisitWeight("pointwise", options_.pointwise_initializer,
+                      options_.pointwise_regularizer);
+}
 
 void SeparableConv2DLayer::Build(const Shape& input) {
   const int64_t channels = internal::ChannelCount(input);

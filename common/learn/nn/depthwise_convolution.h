@@ -37,13 +37,15 @@ class DepthwiseConv2DLayer : public Layer {
   DepthwiseConv2DLayer(Size2D kernel_size,
                        const DepthwiseConv2DLayerOptions& options);
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const Size2D kernel_size_;
-  const DepthwiseConv2DLayerOptions options_;
+  Size2D kernel_size_;
+  DepthwiseConv2DLayerOptions options_;
   Weight kernel_;
   Weight bias_;
 };
@@ -76,14 +78,16 @@ class SeparableConv2DLayer : public Layer {
   SeparableConv2DLayer(int64_t filters, Size2D kernel_size,
                        const SeparableConv2DLayerOptions& options);
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const int64_t filters_;
-  const Size2D kernel_size_;
-  const SeparableConv2DLayerOptions options_;
+  int64_t filters_;
+  Size2D kernel_size_;
+  SeparableConv2DLayerOptions options_;
   Weight depthwise_kernel_;
   Weight pointwise_kernel_;
   Weight bias_;

@@ -8,9 +8,15 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
 #include "common/core/base/random.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
+
+void DropoutLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.VisitRate("rate", rate_);
+  visitor.Visit("seed", seed_);
+}
 
 Value DropoutLayer::Call(Value x, const CallContext& context) {
   if (!(rate_ >= 0 && rate_ <= 1)) {

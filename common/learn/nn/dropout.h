@@ -20,13 +20,15 @@ class DropoutLayer : public Layer {
   DropoutLayer(double rate, const DropoutOptions& options)
       : Layer(options.name), rate_(rate), seed_(options.seed) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   bool keeps_mask() const override { return true; }
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const double rate_;
-  const uint64_t seed_;
+  double rate_;
+  uint64_t seed_;
 };
 
 // Equivalent to: keras.layers.Dropout.

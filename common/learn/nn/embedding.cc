@@ -11,6 +11,7 @@
 #include "common/compute/ops/shape_ops.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/masks.h"
 
@@ -24,6 +25,13 @@ EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
       initializer_(options.embeddings_initializer),
       regularizer_(options.embeddings_regularizer),
       mask_zero_(options.mask_zero) {}
+
+void EmbeddingLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.VisitPositive("input_dim", input_dim_);
+  visitor.VisitPositive("output_dim", output_dim_);
+  visitor.VisitWeight("embeddings", initializer_, regularizer_);
+  visitor.Visit("mask_zero", mask_zero_);
+}
 
 void EmbeddingLayer::Build(const Shape&) {
   // Call() refuses what is below 1; a shape would take -1 for unknown.

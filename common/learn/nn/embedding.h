@@ -29,6 +29,8 @@ class EmbeddingLayer : public Layer {
   EmbeddingLayer(int64_t input_dim, int64_t output_dim,
                  const EmbeddingOptions& options);
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   // Ids may be floats, and would lose digits.
   Precision precision() const override { return Precision::kFloat32; }
@@ -36,11 +38,11 @@ class EmbeddingLayer : public Layer {
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const int64_t input_dim_;
-  const int64_t output_dim_;
-  const proto::Initializer initializer_;
-  const Regularizer regularizer_;
-  const bool mask_zero_;
+  int64_t input_dim_;
+  int64_t output_dim_;
+  proto::Initializer initializer_;
+  Regularizer regularizer_;
+  bool mask_zero_;
   Weight embeddings_;
 };
 

@@ -22,6 +22,8 @@
 
 namespace muster {
 
+class ConfigVisitor;
+
 // How a layer is called.
 struct CallContext {
   bool training = false;
@@ -127,6 +129,11 @@ class Layer {
   // the first one's. Again when a model comes to stand inside another, but not
   // once the variables are made.
   void SetPath(absl::string_view path);
+
+  // Shows the hyperparameters to a visitor, which may change them before the
+  // layer is built: the one list of them that job files and Keras' config are
+  // read and written by (config_visitor.h). None for a layer without.
+  virtual void VisitConfig(ConfigVisitor& visitor) { (void)visitor; }
 
   // For functional models: the number of the next symbolic call.
   int CountCall() { return call_count_++; }

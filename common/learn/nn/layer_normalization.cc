@@ -12,6 +12,7 @@
 #include "common/compute/ops/ops.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
@@ -34,6 +35,17 @@ std::vector<int64_t> FeatureAxes(const std::vector<int64_t>& axes, int rank) {
 }
 
 }  // namespace
+
+void LayerNormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("axis", options_.axis);
+  visitor.Visit("epsilon", options_.epsilon);
+  visitor.Visit("center", options_.center);
+  visitor.Visit("scale", options_.scale);
+  visitor.VisitWeight("beta", options_.beta_initializer,
+                      options_.beta_regularizer);
+  visitor.VisitWeight("gamma", options_.gamma_initializer,
+                      options_.gamma_regularizer);
+}
 
 void LayerNormalizationLayer::Build(const Shape& input) {
   Shape shape;

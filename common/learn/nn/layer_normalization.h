@@ -33,6 +33,8 @@ class LayerNormalizationLayer : public Layer {
   explicit LayerNormalizationLayer(const LayerNormalizationOptions& options)
       : Layer(options.name), options_(options) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   bool keeps_mask() const override { return true; }
   Precision precision() const override { return Precision::kFloat32; }
@@ -40,7 +42,7 @@ class LayerNormalizationLayer : public Layer {
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const LayerNormalizationOptions options_;
+  LayerNormalizationOptions options_;
   Weight gamma_;
   Weight beta_;
 };

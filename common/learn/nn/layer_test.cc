@@ -192,7 +192,7 @@ TEST(NormalizationTest, NeedsDataOrValues) {
 }
 
 TEST(NormalizationTest, RefusesAnotherNumberOfFeatures) {
-  const auto layer = Normalization();
+  const auto layer = MakeLayer<NormalizationLayer>();
   EXPECT_OK(layer->Observe(Tensor::Zeros(DType::kFloat32, {2, 3})));
   EXPECT_THAT(layer->Observe(Tensor::Zeros(DType::kFloat32, {2, 4})),
               StatusIs(absl::StatusCode::kInvalidArgument,

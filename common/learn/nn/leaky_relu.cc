@@ -8,9 +8,14 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
 #include "common/core/tensor/shape.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
+
+void LeakyReLULayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("negative_slope", negative_slope_);
+}
 
 Value LeakyReLULayer::Call(Value x, const CallContext&) {
   if (!(negative_slope_ >= 0)) {
@@ -24,6 +29,11 @@ Value LeakyReLULayer::Call(Value x, const CallContext&) {
 
 LayerPtr LeakyReLU(const LeakyReLUOptions& options) {
   return std::make_shared<LeakyReLULayer>(options);
+}
+
+void PReLULayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("alpha_initializer", options_.alpha_initializer);
+  visitor.Visit("shared_axes", options_.shared_axes);
 }
 
 void PReLULayer::Build(const Shape& input) {

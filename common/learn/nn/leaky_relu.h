@@ -23,12 +23,14 @@ class LeakyReLULayer : public Layer {
   explicit LeakyReLULayer(const LeakyReLUOptions& options)
       : Layer(options.name), negative_slope_(options.negative_slope) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   bool keeps_mask() const override { return true; }
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const double negative_slope_;
+  double negative_slope_;
 };
 
 // Equivalent to: keras.layers.LeakyReLU.
@@ -48,13 +50,15 @@ class PReLULayer : public Layer {
   explicit PReLULayer(const PReLUOptions& options)
       : Layer(options.name), options_(options) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   bool keeps_mask() const override { return true; }
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const PReLUOptions options_;
+  PReLUOptions options_;
   Weight alpha_;
 };
 

@@ -82,7 +82,7 @@ TEST(MasksTest, LayersThatWorkPositionByPositionKeepThem) {
   const Tensor mask = MaskOf(1, 0, 0, 1);
   for (const LayerPtr& layer :
        {ReLU(), Rescaling(2.0),
-        LayerPtr(Normalization({.mean = {0}, .variance = {1}}))}) {
+        Normalization({.mean = {0}, .variance = {1}})}) {
     EXPECT_THAT(MaskAfter(layer, {mask}),
                 IsOkAndHolds(ElementsAre(true, false, false, true)))
         << layer->kind();

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/masks.h"
 
@@ -119,6 +120,10 @@ LayerPtr Maximum(const MergeOptions& options) {
 
 LayerPtr Minimum(const MergeOptions& options) {
   return std::make_shared<MergeLayer>(MergeFunction::kMinimum, options);
+}
+
+void ConcatenateLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("axis", axis_);
 }
 
 std::vector<Value> ConcatenateLayer::CallMany(absl::Span<const Value> inputs,

@@ -70,6 +70,8 @@ class ConcatenateLayer : public Layer {
 
   int input_count() const override { return kAnyCount; }
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   std::vector<Value> CallMany(absl::Span<const Value> inputs,
                               const CallContext& context) override;
@@ -78,7 +80,7 @@ class ConcatenateLayer : public Layer {
   // A poisoned value where nothing is padding.
   Value MaskOf(absl::Span<const Value> inputs, const Masks& masks) const;
 
-  const int64_t axis_;
+  int64_t axis_;
 };
 
 // Equivalent to: keras.layers.Concatenate.

@@ -12,6 +12,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
 
@@ -36,6 +37,13 @@ Tensor ToTensor(const std::vector<float>& values) {
   const Shape shape =
       values.size() == 1 ? Shape{} : Shape{static_cast<int64_t>(values.size())};
   return Tensor::FromSpan<float>(shape, values);
+}
+
+void VisitNumbers(ConfigVisitor& visitor, ConfigName name,
+                  std::vector<float>& numbers) {
+  std::vector<double> wide(numbers.begin(), numbers.end());
+  visitor.Visit(name, wide);
+  numbers.assign(wide.begin(), wide.end());
 }
 
 }  // namespace
@@ -83,6 +91,21 @@ Tensor NormalizationLayer::variance() const {
   return ToFloat32(squares_, static_cast<double>(count_), options_.per_feature);
 }
 
+void NormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
+  std::vector<int64_t> axis;
+  if (options_.per_feature) axis.push_back(-1);
+  visitor.Visit({"", "axis"}, axis);
+  visitor.Visit("invert", options_.invert);
+  VisitNumbers(visitor, "mean", options_.mean);
+  VisitNumbers(visitor, "variance", options_.variance);
+  if (options_.mean.size() != options_.variance.size()) {
+    visitor.Refuse(
+        "variance",
+        absl::StrCat("must have as many numbers as mean, which has ",
+                     options_.mean.size(), ", got ", options_.variance.size()));
+  }
+}
+
 void NormalizationLayer::Build(const Shape&) {
   if (count_ == 0) return;
   const Tensor mean = this->mean();
@@ -112,8 +135,7 @@ Value NormalizationLayer::Call(Value x, const CallContext&) {
   return options_.invert ? mean + x * deviation : (x - mean) / deviation;
 }
 
-std::shared_ptr<NormalizationLayer> Normalization(
-    const NormalizationOptions& options) {
+LayerPtr Normalization(const NormalizationOptions& options) {
   return std::make_shared<NormalizationLayer>(options);
 }
 

@@ -2,7 +2,6 @@
 #define COMMON_LEARN_NN_NORMALIZATION_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,7 +27,7 @@ struct NormalizationOptions {
 // layer has been shown before its first call.
 class NormalizationLayer : public Layer {
  public:
-  explicit NormalizationLayer(const NormalizationOptions& options);
+  explicit NormalizationLayer(const NormalizationOptions& options = {});
 
   // Takes a batch, or any part of the data, into mean and variance.
   //   kInvalidArgument     not numbers, or another number of features than in
@@ -45,6 +44,8 @@ class NormalizationLayer : public Layer {
   Tensor mean() const;
   Tensor variance() const;
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   bool keeps_mask() const override { return true; }
   Precision precision() const override { return Precision::kFloat32; }
@@ -52,7 +53,7 @@ class NormalizationLayer : public Layer {
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const NormalizationOptions options_;
+  NormalizationOptions options_;
   // Running mean and sum of squared distances from it, which do not cancel as
   // a sum of squares does.
   int64_t count_ = 0;
@@ -62,9 +63,11 @@ class NormalizationLayer : public Layer {
   Weight variance_weight_;
 };
 
+// To call Observe() on the layer itself, make it with
+// MakeLayer<NormalizationLayer>(options).
+//
 // Equivalent to: keras.layers.Normalization.
-std::shared_ptr<NormalizationLayer> Normalization(
-    const NormalizationOptions& options = {});
+LayerPtr Normalization(const NormalizationOptions& options = {});
 
 }  // namespace muster
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/image_input.h"
 #include "common/learn/nn/layer.h"
 
@@ -31,12 +32,29 @@ Value CheckGlobal(Value x, const Layer& layer) {
       x, 4, absl::StrCat(layer.kind(), " ", layer.name()), true, "");
 }
 
+void VisitPooling(ConfigVisitor& visitor, Size2D& pool_size,
+                  Pooling2DOptions& options) {
+  VisitSize(visitor, "pool_size", pool_size);
+  Size2D strides = options.strides.value_or(pool_size);
+  VisitSize(visitor, "strides", strides);
+  options.strides = strides;
+  VisitPadding(visitor, options.padding);
+}
+
 }  // namespace
+
+void MaxPooling2DLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitPooling(visitor, pool_size_, options_);
+}
 
 Value MaxPooling2DLayer::Call(Value x, const CallContext&) {
   Pool2DOptions options;
   x = Check(x, pool_size_, options_, *this, options);
   return x.ok() ? MaxPool2D(x, options) : x;
+}
+
+void AveragePooling2DLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitPooling(visitor, pool_size_, options_);
 }
 
 Value AveragePooling2DLayer::Call(Value x, const CallContext&) {
@@ -45,9 +63,17 @@ Value AveragePooling2DLayer::Call(Value x, const CallContext&) {
   return x.ok() ? AveragePool2D(x, options) : x;
 }
 
+void GlobalMaxPooling2DLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("keepdims", keepdims_);
+}
+
 Value GlobalMaxPooling2DLayer::Call(Value x, const CallContext&) {
   x = CheckGlobal(x, *this);
   return x.ok() ? Max(x, {1, 2}, {.keep_dims = keepdims_}) : x;
+}
+
+void GlobalAveragePooling2DLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("keepdims", keepdims_);
 }
 
 Value GlobalAveragePooling2DLayer::Call(Value x, const CallContext&) {

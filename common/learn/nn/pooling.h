@@ -22,12 +22,14 @@ class MaxPooling2DLayer : public Layer {
   MaxPooling2DLayer(Size2D pool_size, const Pooling2DOptions& options)
       : Layer(options.name), pool_size_(pool_size), options_(options) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const Size2D pool_size_;
-  const Pooling2DOptions options_;
+  Size2D pool_size_;
+  Pooling2DOptions options_;
 };
 
 // Padding does not count.
@@ -36,12 +38,14 @@ class AveragePooling2DLayer : public Layer {
   AveragePooling2DLayer(Size2D pool_size, const Pooling2DOptions& options)
       : Layer(options.name), pool_size_(pool_size), options_(options) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const Size2D pool_size_;
-  const Pooling2DOptions options_;
+  Size2D pool_size_;
+  Pooling2DOptions options_;
 };
 
 struct GlobalPooling2DOptions {
@@ -55,11 +59,13 @@ class GlobalMaxPooling2DLayer : public Layer {
   explicit GlobalMaxPooling2DLayer(const GlobalPooling2DOptions& options)
       : Layer(options.name), keepdims_(options.keepdims) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const bool keepdims_;
+  bool keepdims_;
 };
 
 class GlobalAveragePooling2DLayer : public Layer {
@@ -67,11 +73,13 @@ class GlobalAveragePooling2DLayer : public Layer {
   explicit GlobalAveragePooling2DLayer(const GlobalPooling2DOptions& options)
       : Layer(options.name), keepdims_(options.keepdims) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const bool keepdims_;
+  bool keepdims_;
 };
 
 // Equivalent to: the classes of these names in keras.layers.

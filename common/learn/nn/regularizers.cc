@@ -30,7 +30,7 @@ Value PenaltyOf(Value weight, const L1L2Options& options) {
 
 Regularizer L1L2(const L1L2Options& options) {
   return Regularizer(
-      [options](Value weight) { return PenaltyOf(weight, options); });
+      [options](Value weight) { return PenaltyOf(weight, options); }, options);
 }
 
 Regularizer L1(double l1) { return L1L2({.l1 = l1}); }

@@ -2,6 +2,7 @@
 #define COMMON_LEARN_NN_REGULARIZERS_H_
 
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "common/compute/graph/graph_builder.h"
@@ -9,6 +10,11 @@
 // Penalties on weights that training adds to the loss. Names, defaults and
 // numerics are those of keras.regularizers.
 namespace muster {
+
+struct L1L2Options {
+  double l1 = 0;
+  double l2 = 0;
+};
 
 // What a weight costs, as a scalar of its dtype. A value, cheap to copy.
 //
@@ -25,23 +31,24 @@ class Regularizer {
 
   Regularizer() = default;  // None; false as a bool.
   explicit Regularizer(Penalty penalty) : penalty_(std::move(penalty)) {}
+  // A penalty that is L1L2() with these factors.
+  Regularizer(Penalty penalty, const L1L2Options& factors)
+      : penalty_(std::move(penalty)), factors_(factors) {}
 
   explicit operator bool() const { return penalty_ != nullptr; }
   Value operator()(Value weight) const { return penalty_(weight); }
+  // Unset for none, and for one of one's own.
+  const std::optional<L1L2Options>& factors() const { return factors_; }
 
  private:
   Penalty penalty_;
+  std::optional<L1L2Options> factors_;
 };
 
 // l1 * sum(|w|)
 Regularizer L1(double l1 = 0.01);
 // l2 * sum(w^2)
 Regularizer L2(double l2 = 0.01);
-
-struct L1L2Options {
-  double l1 = 0;
-  double l2 = 0;
-};
 // Both. A factor that is not a number or negative is reported where the weight
 // is used.
 Regularizer L1L2(const L1L2Options& options);

@@ -6,9 +6,16 @@
 #include "absl/strings/str_cat.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
+
+void ReLULayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("max_value", options_.max_value);
+  visitor.Visit("negative_slope", options_.negative_slope);
+  visitor.Visit("threshold", options_.threshold);
+}
 
 Value ReLULayer::Call(Value x, const CallContext&) {
   const double slope = options_.negative_slope;

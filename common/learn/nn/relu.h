@@ -22,12 +22,14 @@ class ReLULayer : public Layer {
   explicit ReLULayer(const ReLUOptions& options)
       : Layer(options.name), options_(options) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   bool keeps_mask() const override { return true; }
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const ReLUOptions options_;
+  ReLUOptions options_;
 };
 
 // Equivalent to: keras.layers.ReLU.

@@ -13,6 +13,7 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/shape_ops.h"
 #include "common/core/tensor/shape.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
@@ -34,6 +35,10 @@ int64_t ExtentLeft(const Shape& input, const std::vector<int64_t>& target) {
 }
 
 }  // namespace
+
+void ReshapeLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("target_shape", target_shape_);
+}
 
 Value ReshapeLayer::Call(Value x, const CallContext&) {
   const auto report = [&] {
@@ -62,6 +67,10 @@ Value ReshapeLayer::Call(Value x, const CallContext&) {
 LayerPtr Reshape(std::vector<int64_t> target_shape,
                  const ReshapeOptions& options) {
   return std::make_shared<ReshapeLayer>(std::move(target_shape), options);
+}
+
+void PermuteLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("dims", dims_);
 }
 
 Value PermuteLayer::Call(Value x, const CallContext&) {

@@ -21,11 +21,13 @@ class ReshapeLayer : public Layer {
   ReshapeLayer(std::vector<int64_t> target_shape, const ReshapeOptions& options)
       : Layer(options.name), target_shape_(std::move(target_shape)) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const std::vector<int64_t> target_shape_;
+  std::vector<int64_t> target_shape_;
 };
 
 // One extent may be -1: it follows from the others.
@@ -39,11 +41,13 @@ class PermuteLayer : public Layer {
   PermuteLayer(std::vector<int64_t> dims, const ReshapeOptions& options)
       : Layer(options.name), dims_(std::move(dims)) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const std::vector<int64_t> dims_;
+  std::vector<int64_t> dims_;
 };
 
 // Axes count from 1: Permute({2, 1}) swaps the first two behind the batch.

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "common/compute/ops/window_options.h"
+#include "common/learn/nn/config_visitor.h"
 
 // How layers say what windows they lay over images.
 namespace muster {
@@ -27,6 +28,13 @@ enum class Padding { kValid, kSame };
 inline Padding2D ToPadding2D(Padding padding) {
   return padding == Padding::kSame ? Padding2D::Same() : Padding2D::Valid();
 }
+
+// An extent along each axis, all at least 1. A reader takes one number for both
+// axes of an image.
+void VisitSize(ConfigVisitor& visitor, ConfigName name, Size2D& size);
+void VisitSize(ConfigVisitor& visitor, ConfigName name, int64_t& size);
+// "valid" or "same".
+void VisitPadding(ConfigVisitor& visitor, Padding& padding);
 
 }  // namespace muster
 

@@ -1,15 +1,40 @@
 #include "common/learn/nn/zero_padding.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
+
+void ZeroPadding2DLayer::VisitConfig(ConfigVisitor& visitor) {
+  const auto& [height, width] = padding_;
+  std::vector<int64_t> margins = {height[0], height[1], width[0], width[1]};
+  visitor.VisitPairs("padding", margins);
+  if (margins.size() == 1) {
+    padding_ = Margins2D(margins[0]);
+  } else if (margins.size() == 2) {
+    padding_ = Margins2D(margins[0], margins[1]);
+  } else if (margins.size() == 4) {
+    using Pair = std::array<int64_t, 2>;
+    padding_ =
+        Margins2D(Pair{margins[0], margins[1]}, Pair{margins[2], margins[3]});
+  } else {
+    visitor.Refuse(
+        "padding",
+        absl::StrCat("must be one number for all sides, two for height and "
+                     "width, or four for top, bottom, left and right, got ",
+                     margins.size()));
+  }
+}
 
 Value ZeroPadding2DLayer::Call(Value x, const CallContext&) {
   const auto [top, bottom] = padding_.height;

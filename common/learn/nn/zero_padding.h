@@ -33,11 +33,13 @@ class ZeroPadding2DLayer : public Layer {
                      const ZeroPadding2DOptions& options)
       : Layer(options.name), padding_(padding) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const Margins2D padding_;
+  Margins2D padding_;
 };
 
 // Equivalent to: keras.layers.ZeroPadding2D.

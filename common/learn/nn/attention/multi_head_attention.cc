@@ -16,6 +16,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/dropout.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/masks.h"
@@ -54,9 +55,41 @@ MultiHeadAttentionLayer::MultiHeadAttentionLayer(
       num_heads_(num_heads),
       key_dim_(key_dim),
       options_(options) {
-  if (options_.dropout > 0) {
+  AddDropout();
+}
+
+void MultiHeadAttentionLayer::AddDropout() {
+  if (options_.dropout > 0 && dropout_ == nullptr) {
     dropout_ = AddLayer(Dropout(options_.dropout, {.seed = options_.seed}));
   }
+}
+
+void MultiHeadAttentionLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.VisitPositive("num_heads", num_heads_);
+  visitor.VisitPositive("key_dim", key_dim_);
+  int64_t value_dim = options_.value_dim.value_or(key_dim_);
+  visitor.Visit("value_dim", value_dim);
+  options_.value_dim = value_dim;
+  visitor.Visit({"output_dim", ""}, options_.output_dim);
+  std::vector<int64_t> output_shape;
+  if (options_.output_dim.has_value()) {
+    output_shape.push_back(*options_.output_dim);
+  }
+  visitor.Visit({"", "output_shape"}, output_shape);
+  if (!output_shape.empty()) options_.output_dim = output_shape.front();
+  visitor.Visit("dropout", options_.dropout);
+  visitor.Visit("use_bias", options_.use_bias);
+  // Arguments of the call in Keras.
+  visitor.Visit({"use_causal_mask", ""}, options_.use_causal_mask);
+  visitor.Visit({"takes_attention_mask", ""}, options_.takes_attention_mask);
+  visitor.Visit({"return_attention_scores", ""},
+                options_.return_attention_scores);
+  visitor.VisitWeight("kernel", options_.kernel_initializer,
+                      options_.kernel_regularizer);
+  visitor.VisitWeight("bias", options_.bias_initializer,
+                      options_.bias_regularizer);
+  visitor.Visit("seed", options_.seed);
+  AddDropout();
 }
 
 MultiHeadAttentionLayer::Projection MultiHeadAttentionLayer::AddProjection(

@@ -57,6 +57,8 @@ class MultiHeadAttentionLayer : public Layer {
     return options_.return_attention_scores ? 2 : 1;
   }
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   void BuildMany(absl::Span<const Shape> inputs) override;
   std::vector<Value> CallMany(absl::Span<const Value> inputs,
@@ -74,6 +76,7 @@ class MultiHeadAttentionLayer : public Layer {
     Value mask;  // Poisoned without one.
   };
 
+  void AddDropout();
   int64_t value_dim() const { return options_.value_dim.value_or(key_dim_); }
   Projection AddProjection(const std::string& name, int64_t features,
                            int64_t dim);
@@ -86,9 +89,9 @@ class MultiHeadAttentionLayer : public Layer {
   // [batch, heads, time, dim] -> [batch, time, features]
   Value ProjectOutput(Value attended) const;
 
-  const int64_t num_heads_;
-  const int64_t key_dim_;
-  const MultiHeadAttentionOptions options_;
+  int64_t num_heads_;
+  int64_t key_dim_;
+  MultiHeadAttentionOptions options_;
   LayerPtr dropout_;
   Projection query_;
   Projection key_;

@@ -15,6 +15,8 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/image/interpolation.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
@@ -76,7 +78,43 @@ bool IsZoom(const RandomFactor& factor) {
   return factor.lower > -1 && factor.lower <= factor.upper && factor.upper <= 1;
 }
 
+// One number or two.
+void VisitFactor(ConfigVisitor& visitor, ConfigName name,
+                 RandomFactor& factor) {
+  std::vector<double> numbers;
+  if (visitor.IsPresent(name, true)) {
+    numbers = {factor.lower, factor.upper};
+    visitor.Visit(name, numbers);
+  }
+  if (numbers.size() == 1) {
+    factor = RandomFactor(numbers[0]);
+  } else if (numbers.size() == 2) {
+    factor = RandomFactor(numbers[0], numbers[1]);
+  } else {
+    visitor.Refuse(
+        name, absl::StrCat("must be one number or two, got ", numbers.size()));
+  }
+}
+
+// Of the layers that take pixels from between pixels and from beyond edges.
+template <typename Options>
+void VisitResampling(ConfigVisitor& visitor, Options& options) {
+  static constexpr absl::string_view kFillModes[] = {"constant", "nearest",
+                                                     "reflect", "wrap"};
+  visitor.Visit("fill_mode", options.fill_mode, kFillModes);
+  VisitInterpolation(visitor, options.interpolation);
+  visitor.Visit("fill_value", options.fill_value);
+  visitor.Visit("seed", options.seed);
+}
+
 }  // namespace
+
+void RandomFlipLayer::VisitConfig(ConfigVisitor& visitor) {
+  static constexpr absl::string_view kNames[] = {"horizontal", "vertical",
+                                                 "horizontal_and_vertical"};
+  visitor.Visit("mode", mode_, kNames);
+  visitor.Visit("seed", seed_);
+}
 
 Value RandomFlipLayer::Call(Value x, const CallContext& context) {
   x = AsFloats(x);
@@ -92,6 +130,11 @@ Value RandomFlipLayer::Call(Value x, const CallContext& context) {
 
 LayerPtr RandomFlip(FlipMode mode, const RandomFlipOptions& options) {
   return std::make_shared<RandomFlipLayer>(mode, options);
+}
+
+void RandomRotationLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitFactor(visitor, "factor", factor_);
+  VisitResampling(visitor, options_);
 }
 
 Value RandomRotationLayer::Call(Value x, const CallContext& context) {
@@ -113,6 +156,16 @@ Value RandomRotationLayer::Call(Value x, const CallContext& context) {
 LayerPtr RandomRotation(const RandomFactor& factor,
                         const RandomRotationOptions& options) {
   return std::make_shared<RandomRotationLayer>(factor, options);
+}
+
+void RandomZoomLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitFactor(visitor, "height_factor", height_factor_);
+  if (visitor.IsPresent("width_factor", options_.width_factor.has_value())) {
+    RandomFactor factor = options_.width_factor.value_or(height_factor_);
+    VisitFactor(visitor, "width_factor", factor);
+    options_.width_factor = factor;
+  }
+  VisitResampling(visitor, options_);
 }
 
 Value RandomZoomLayer::Call(Value x, const CallContext& context) {

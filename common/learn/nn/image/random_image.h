@@ -28,13 +28,15 @@ class RandomFlipLayer : public Layer {
   RandomFlipLayer(FlipMode mode, const RandomFlipOptions& options)
       : Layer(options.name), mode_(mode), seed_(options.seed) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   Precision precision() const override { return Precision::kFloat32; }
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const FlipMode mode_;
-  const uint64_t seed_;
+  FlipMode mode_;
+  uint64_t seed_;
 };
 
 // Equivalent to: keras.layers.RandomFlip.
@@ -67,13 +69,15 @@ class RandomRotationLayer : public Layer {
                       const RandomRotationOptions& options)
       : Layer(options.name), factor_(factor), options_(options) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   Precision precision() const override { return Precision::kFloat32; }
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const RandomFactor factor_;
-  const RandomRotationOptions options_;
+  RandomFactor factor_;
+  RandomRotationOptions options_;
 };
 
 // Equivalent to: keras.layers.RandomRotation.
@@ -98,13 +102,15 @@ class RandomZoomLayer : public Layer {
                   const RandomZoomOptions& options)
       : Layer(options.name), height_factor_(height_factor), options_(options) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   Precision precision() const override { return Precision::kFloat32; }
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const RandomFactor height_factor_;
-  const RandomZoomOptions options_;
+  RandomFactor height_factor_;
+  RandomZoomOptions options_;
 };
 
 // Equivalent to: keras.layers.RandomZoom.

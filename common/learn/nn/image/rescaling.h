@@ -18,14 +18,16 @@ class RescalingLayer : public Layer {
   RescalingLayer(double scale, const RescalingOptions& options)
       : Layer(options.name), scale_(scale), offset_(options.offset) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   bool keeps_mask() const override { return true; }
   Precision precision() const override { return Precision::kFloat32; }
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  const double scale_;
-  const double offset_;
+  double scale_;
+  double offset_;
 };
 
 // Equivalent to: keras.layers.Rescaling.

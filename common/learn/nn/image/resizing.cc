@@ -11,9 +11,20 @@
 #include "common/compute/ops/ops.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
+#include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/image/interpolation.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
+
+void ResizingLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.VisitPositive("height", height_);
+  visitor.VisitPositive("width", width_);
+  VisitInterpolation(visitor, options_.interpolation);
+  visitor.Visit("crop_to_aspect_ratio", options_.crop_to_aspect_ratio);
+  visitor.Visit("pad_to_aspect_ratio", options_.pad_to_aspect_ratio);
+  visitor.Visit("fill_value", options_.fill_value);
+}
 
 Value ResizingLayer::Call(Value x, const CallContext&) {
   const auto refuse = [&](absl::string_view why) {

@@ -30,6 +30,8 @@ class ResizingLayer : public Layer {
         width_(width),
         options_(options) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   Precision precision() const override { return Precision::kFloat32; }
   Value Call(Value x, const CallContext& context) override;
@@ -38,9 +40,9 @@ class ResizingLayer : public Layer {
   Value CropToAspectRatio(Value x) const;
   Value PadToAspectRatio(Value x) const;
 
-  const int64_t height_;
-  const int64_t width_;
-  const ResizingOptions options_;
+  int64_t height_;
+  int64_t width_;
+  ResizingOptions options_;
 };
 
 // Equivalent to: keras.layers.Resizing with antialias=False.

@@ -12,6 +12,7 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
 #include "proto/variable.pb.h"
@@ -26,7 +27,25 @@ int64_t Features(const Shape& input) {
   return input.rank() == 0 ? 0 : input.dims().back();
 }
 
+// What all cells have.
+template <typename Options>
+void VisitCell(ConfigVisitor& visitor, Options& options) {
+  visitor.Visit("activation", options.activation);
+  visitor.Visit("use_bias", options.use_bias);
+  visitor.VisitWeight("kernel", options.kernel_initializer,
+                      options.kernel_regularizer);
+  visitor.VisitWeight("recurrent", options.recurrent_initializer,
+                      options.recurrent_regularizer);
+  visitor.VisitWeight("bias", options.bias_initializer,
+                      options.bias_regularizer);
+}
+
 }  // namespace
+
+void SimpleRNNLayer::VisitConfig(ConfigVisitor& visitor) {
+  RecurrentLayer::VisitConfig(visitor);
+  VisitCell(visitor, options_);
+}
 
 void SimpleRNNLayer::Build(const Shape& input) {
   const int64_t units = AtLeastZero(this->units());
@@ -59,6 +78,13 @@ RecurrentLayer::States SimpleRNNLayer::Step(Value projected,
 
 LayerPtr SimpleRNN(int64_t units, const SimpleRNNOptions& options) {
   return std::make_shared<SimpleRNNLayer>(units, options);
+}
+
+void LSTMLayer::VisitConfig(ConfigVisitor& visitor) {
+  RecurrentLayer::VisitConfig(visitor);
+  VisitCell(visitor, options_);
+  visitor.Visit("recurrent_activation", options_.recurrent_activation);
+  visitor.Visit("unit_forget_bias", options_.unit_forget_bias);
 }
 
 void LSTMLayer::Build(const Shape& input) {
@@ -115,6 +141,13 @@ RecurrentLayer::States LSTMLayer::Step(Value projected, const States& states) {
 
 LayerPtr LSTM(int64_t units, const LSTMOptions& options) {
   return std::make_shared<LSTMLayer>(units, options);
+}
+
+void GRULayer::VisitConfig(ConfigVisitor& visitor) {
+  RecurrentLayer::VisitConfig(visitor);
+  VisitCell(visitor, options_);
+  visitor.Visit("recurrent_activation", options_.recurrent_activation);
+  visitor.Visit("reset_after", options_.reset_after);
 }
 
 void GRULayer::Build(const Shape& input) {

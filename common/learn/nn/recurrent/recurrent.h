@@ -35,6 +35,8 @@ class SimpleRNNLayer : public RecurrentLayer {
       : RecurrentLayer(units, options.name, options.sequence),
         options_(options) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   void Build(const Shape& input) override;
   int state_count() const override { return 1; }
@@ -43,7 +45,7 @@ class SimpleRNNLayer : public RecurrentLayer {
   void ReadWeights() override;
 
  private:
-  const SimpleRNNOptions options_;
+  SimpleRNNOptions options_;
   Weight kernel_;            // [features, units]
   Weight recurrent_kernel_;  // [units, units]
   Weight bias_;              // [units]
@@ -78,6 +80,8 @@ class LSTMLayer : public RecurrentLayer {
       : RecurrentLayer(units, options.name, options.sequence),
         options_(options) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   void Build(const Shape& input) override;
   int state_count() const override { return 2; }
@@ -89,7 +93,7 @@ class LSTMLayer : public RecurrentLayer {
   // Fills in the forget gate's part.
   proto::Initializer BiasInitializer() const;
 
-  const LSTMOptions options_;
+  LSTMOptions options_;
   Weight kernel_;            // [features, 4 units]
   Weight recurrent_kernel_;  // [units, 4 units]
   Weight bias_;              // [4 units]
@@ -124,6 +128,8 @@ class GRULayer : public RecurrentLayer {
       : RecurrentLayer(units, options.name, options.sequence),
         options_(options) {}
 
+  void VisitConfig(ConfigVisitor& visitor) override;
+
  protected:
   void Build(const Shape& input) override;
   int state_count() const override { return 1; }
@@ -132,7 +138,7 @@ class GRULayer : public RecurrentLayer {
   void ReadWeights() override;
 
  private:
-  const GRUOptions options_;
+  GRUOptions options_;
   Weight kernel_;            // [features, 3 units]
   Weight recurrent_kernel_;  // [units, 3 units]
   Weight bias_;              // [3 units], or [2, 3 units] with reset_after.

@@ -13,6 +13,7 @@
 #include "common/core/base/random.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/masks.h"
 
@@ -29,6 +30,16 @@ std::vector<Value> MaskTimes(Value mask, int64_t time_count) {
 }
 
 }  // namespace
+
+void RecurrentLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.VisitPositive("units", units_);
+  visitor.Visit("dropout", sequence_options_.dropout);
+  visitor.Visit("recurrent_dropout", sequence_options_.recurrent_dropout);
+  visitor.Visit("return_sequences", sequence_options_.return_sequences);
+  visitor.Visit("return_state", sequence_options_.return_state);
+  visitor.Visit("go_backwards", sequence_options_.go_backwards);
+  visitor.Visit("seed", sequence_options_.seed);
+}
 
 bool RecurrentLayer::Parse(absl::Span<const Value> inputs,
                            Sequence* sequence) const {

@@ -36,6 +36,7 @@ class RecurrentLayer : public Layer {
   int output_count() const override {
     return sequence_options_.return_state ? 1 + state_count() : 1;
   }
+  void VisitConfig(ConfigVisitor& visitor) override;
 
  protected:
   using States = std::vector<Value>;
@@ -73,8 +74,8 @@ class RecurrentLayer : public Layer {
   Value DropoutScale(Value like, double rate, int64_t draw,
                      const CallContext& context) const;
 
-  const int64_t units_;
-  const SequenceOptions sequence_options_;
+  int64_t units_;
+  SequenceOptions sequence_options_;
 };
 
 }  // namespace muster

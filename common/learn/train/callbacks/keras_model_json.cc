@@ -10,6 +10,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/weight.h"
+#include "common/learn/train/callbacks/keras_layer_config.h"
 #include "nlohmann/json.hpp"
 
 namespace muster {
@@ -20,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kSequential[] = "Sequential";
 
-Json ToJson(const Layer& layer);
+Json ToJson(Layer& layer);
 
 std::string DTypeOf(const Layer& layer) {
   const std::vector<Weight> weights = layer.weights();
@@ -133,21 +134,15 @@ Json FunctionalJson(const FunctionalLayer& model) {
           {"registered_name", "Functional"}};
 }
 
-Json ToJson(const Layer& layer) {
-  const auto* const functional = dynamic_cast<const FunctionalLayer*>(&layer);
+Json ToJson(Layer& layer) {
+  const auto* const functional = dynamic_cast<FunctionalLayer*>(&layer);
   if (functional != nullptr) return FunctionalJson(*functional);
   if (layer.kind() == kSequential) return SequentialJson(layer);
   const std::vector<TensorType> inputs = layer.input_types();
   if (layer.kind() == "InputLayer" && !inputs.empty()) {
     return InputLayer(layer.name(), inputs.front());
   }
-  return {{"module", "keras.layers"},
-          {"class_name", layer.kind()},
-          {"config",
-           {{"name", layer.name()},
-            {"trainable", true},
-            {"dtype", Policy(DTypeOf(layer))}}},
-          {"registered_name", nullptr}};
+  return KerasLayerConfig(layer);
 }
 
 }  // namespace

@@ -8,11 +8,10 @@
 
 namespace muster {
 
-// The structure of a model as keras.Model.to_json() writes it: the layers,
-// their classes, names and dtypes, and for functional models their inputs.
-// Omits the configuration of the layers, so TensorBoard can draw the model but
-// Keras cannot load it. Empty for models that are neither Sequential nor
-// functional, which Keras does not write either.
+// A model as keras.Model.to_json() writes it: the layers with their
+// hyperparameters (KerasLayerConfig()), and for functional models the inputs of
+// each layer. Empty for models that are neither Sequential nor functional, which
+// Keras does not write either.
 std::optional<std::string> KerasModelJson(const Layer& model);
 
 }  // namespace muster

@@ -19,8 +19,8 @@
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/train/job/job_layer_parts.h"
-#include "proto/training_job.pb.h"
+#include "common/learn/train/job/job_config_reader.h"
+#include "proto/job_layer.pb.h"
 
 namespace muster {
 namespace {
@@ -121,30 +121,20 @@ absl::Status At(absl::string_view place, int index,
 
 absl::StatusOr<LayerPtr> BuildMobileNetV2(const MobileNetV2Job& job) {
   applications::MobileNetV2Options options{.name = job.name()};
-  if (!job.input_shape().empty()) {
-    ASSIGN_OR_RETURN(
-        options.input_shape,
-        Shape::Create({job.input_shape().data(),
-                       static_cast<size_t>(job.input_shape().size())},
-                      /*allow_unknown=*/true));
-  }
-  if (job.has_alpha()) options.alpha = job.alpha();
-  if (job.has_include_top()) options.include_top = job.include_top();
-  if (job.has_classes()) options.classes = job.classes();
-  if (job.has_classifier_activation()) {
-    ASSIGN_OR_RETURN(options.classifier_activation,
-                     ToActivation(job.classifier_activation()));
-  }
-  switch (job.pooling()) {
-    case MobileNetV2Job::AVERAGE:
-      options.pooling = applications::Pooling::kAverage;
-      break;
-    case MobileNetV2Job::MAX:
-      options.pooling = applications::Pooling::kMax;
-      break;
-    default:
-      break;
-  }
+  JobConfigReader reader("mobilenet_v2", job);
+  std::vector<int64_t> input_shape(options.input_shape.dims().begin(),
+                                   options.input_shape.dims().end());
+  reader.Visit("input_shape", input_shape);
+  reader.Visit("alpha", options.alpha);
+  reader.Visit("include_top", options.include_top);
+  static constexpr absl::string_view kPoolings[] = {"none", "average", "max"};
+  reader.Visit("pooling", options.pooling, kPoolings);
+  reader.Visit("classes", options.classes);
+  reader.Visit("classifier_activation", options.classifier_activation);
+  reader.Visit("name", options.name);
+  RETURN_IF_ERROR(reader.Finish());
+  ASSIGN_OR_RETURN(options.input_shape,
+                   Shape::Create(input_shape, /*allow_unknown=*/true));
   const auto model = applications::MobileNetV2(options);
   RETURN_IF_ERROR(model->status());
   return LayerPtr(model);

@@ -4,7 +4,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "common/learn/nn/layer.h"
-#include "proto/training_job.pb.h"
+#include "proto/job_layer.pb.h"
 
 namespace muster {
 

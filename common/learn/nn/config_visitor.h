@@ -1,0 +1,103 @@
+#ifndef COMMON_LEARN_NN_CONFIG_VISITOR_H_
+#define COMMON_LEARN_NN_CONFIG_VISITOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/learn/nn/activations.h"
+#include "common/learn/nn/regularizers.h"
+
+namespace muster {
+
+namespace proto {
+class Initializer;
+}  // namespace proto
+
+// The name of a hyperparameter in job files (proto/job_layer.proto) and in
+// Keras' config. Empty: it does not occur there.
+struct ConfigName {
+  ConfigName(const char* both) : job(both), keras(both) {}         // NOLINT
+  ConfigName(const std::string& both) : job(both), keras(both) {}  // NOLINT
+  ConfigName(absl::string_view job, absl::string_view keras)
+      : job(job), keras(keras) {}
+
+  absl::string_view job;
+  absl::string_view keras;
+};
+
+// Visits the hyperparameters of a layer, one call for each. A layer lists them
+// once, in Layer::VisitConfig(); whoever reads or writes layers is a visitor:
+// the reader of job files sets the values that the file has and keeps the
+// layer's defaults for the others, the writer of Keras' config copies them.
+//
+//   void DenseLayer::VisitConfig(ConfigVisitor& visitor) {
+//     visitor.VisitPositive("units", units_);
+//     visitor.Visit("activation", options_.activation);
+//     visitor.VisitWeight("kernel", options_.kernel_initializer,
+//                         options_.kernel_regularizer);
+//   }
+//
+// Not thread-safe.
+class ConfigVisitor {
+ public:
+  virtual ~ConfigVisitor() = default;
+
+  virtual void Visit(ConfigName name, bool& value) = 0;
+  virtual void Visit(ConfigName name, int64_t& value) = 0;
+  virtual void Visit(ConfigName name, double& value) = 0;
+  // A seed; 0 stands for none.
+  virtual void Visit(ConfigName name, uint64_t& seed) = 0;
+  // Keras' None is an empty list.
+  virtual void Visit(ConfigName name, std::vector<int64_t>& values) = 0;
+  virtual void Visit(ConfigName name, std::vector<double>& values) = 0;
+  virtual void Visit(ConfigName name, proto::Initializer& value) = 0;
+  virtual void Visit(ConfigName name, Regularizer& value) = 0;
+  // One of `names`, as Keras spells them; `index` is the place among them.
+  virtual void VisitChoice(ConfigName name, int& index,
+                           absl::Span<const absl::string_view> names) = 0;
+  // Pairs in one list, which Keras' config nests: [[1, 1], [2, 2]].
+  virtual void VisitPairs(ConfigName name, std::vector<int64_t>& values) = 0;
+
+  // Whether a hyperparameter that can be absent is there: a reader says what it
+  // has found, a writer returns `is_set` and writes None for false.
+  virtual bool IsPresent(ConfigName name, bool is_set) = 0;
+  // Reports that a value cannot be used: `what` follows the name, "must be at
+  // least 1, got 0". A reader keeps the first report, a writer none.
+  virtual void Refuse(ConfigName name, absl::string_view what) = 0;
+
+  template <typename T>
+  void Visit(ConfigName name, std::optional<T>& value) {
+    if (!IsPresent(name, value.has_value())) return;
+    T present = value.value_or(T());
+    Visit(name, present);
+    value = present;
+  }
+  // An enum whose values count from 0, in the order of `names`.
+  template <typename Enum, size_t count>
+  void Visit(ConfigName name, Enum& value,
+             const absl::string_view (&names)[count]) {
+    int index = static_cast<int>(value);
+    VisitChoice(name, index, names);
+    value = static_cast<Enum>(index);
+  }
+  void Visit(ConfigName name, Activation& value);
+
+  // Refuses what is below 1.
+  void VisitPositive(ConfigName name, int64_t& value);
+  // Refuses what is outside of [0, 1).
+  void VisitRate(ConfigName name, double& value);
+  // Refuses a value that is absent, for what has no default in Keras.
+  void VisitRequired(ConfigName name, double& value);
+  // "<weight>_initializer" and "<weight>_regularizer".
+  void VisitWeight(absl::string_view weight, proto::Initializer& initializer,
+                   Regularizer& regularizer);
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_CONFIG_VISITOR_H_

@@ -1,0 +1,87 @@
+#ifndef COMMON_LEARN_NN_LAYERS_H_
+#define COMMON_LEARN_NN_LAYERS_H_
+
+#include "absl/strings/string_view.h"
+#include "common/learn/nn/activation_layer.h"
+#include "common/learn/nn/activations.h"
+#include "common/learn/nn/attention/multi_head_attention.h"
+#include "common/learn/nn/batch_normalization.h"
+#include "common/learn/nn/convolution.h"
+#include "common/learn/nn/dense.h"
+#include "common/learn/nn/depthwise_convolution.h"
+#include "common/learn/nn/dropout.h"
+#include "common/learn/nn/embedding.h"
+#include "common/learn/nn/flatten.h"
+#include "common/learn/nn/group_normalization.h"
+#include "common/learn/nn/image/random_image.h"
+#include "common/learn/nn/image/rescaling.h"
+#include "common/learn/nn/image/resizing.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/layer_normalization.h"
+#include "common/learn/nn/leaky_relu.h"
+#include "common/learn/nn/merge.h"
+#include "common/learn/nn/normalization.h"
+#include "common/learn/nn/pooling.h"
+#include "common/learn/nn/recurrent/recurrent.h"
+#include "common/learn/nn/relu.h"
+#include "common/learn/nn/reshape.h"
+#include "common/learn/nn/zero_padding.h"
+
+// Every layer: the header of each, and a table for those who make layers from
+// what a file says.
+namespace muster {
+
+// A kind of layer.
+struct LayerKind {
+  // The case of JobLayer.kind (proto/job_layer.proto).
+  absl::string_view name;
+  // With Keras' defaults, and 0 or nothing for what has none: VisitConfig()
+  // reads the rest.
+  LayerPtr (*make)();
+};
+
+inline constexpr LayerKind kLayerKinds[] = {
+    {"activation", [] { return Activate(Activation::kLinear); }},
+    {"add", [] { return Add(); }},
+    {"average", [] { return Average(); }},
+    {"average_pooling2d", [] { return AveragePooling2D(); }},
+    {"batch_normalization", [] { return BatchNormalization(); }},
+    {"concatenate", [] { return Concatenate(); }},
+    {"conv1d", [] { return Conv1D(0, 0); }},
+    {"conv2d", [] { return Conv2D(0, 0); }},
+    {"dense", [] { return Dense(0); }},
+    {"depthwise_conv2d", [] { return DepthwiseConv2D(0); }},
+    {"dropout", [] { return Dropout(0); }},
+    {"embedding", [] { return Embedding(0, 0); }},
+    {"flatten", [] { return Flatten(); }},
+    {"global_average_pooling2d", [] { return GlobalAveragePooling2D(); }},
+    {"global_max_pooling2d", [] { return GlobalMaxPooling2D(); }},
+    {"group_normalization", [] { return GroupNormalization(); }},
+    {"gru", [] { return GRU(0); }},
+    {"layer_normalization", [] { return LayerNormalization(); }},
+    {"leaky_relu", [] { return LeakyReLU(); }},
+    {"lstm", [] { return LSTM(0); }},
+    {"max_pooling2d", [] { return MaxPooling2D(); }},
+    {"maximum", [] { return Maximum(); }},
+    {"minimum", [] { return Minimum(); }},
+    {"multi_head_attention", [] { return MultiHeadAttention(0, 0); }},
+    {"multiply", [] { return Multiply(); }},
+    {"normalization", [] { return Normalization(); }},
+    {"permute", [] { return Permute({}); }},
+    {"prelu", [] { return PReLU(); }},
+    {"random_flip", [] { return RandomFlip(); }},
+    {"random_rotation", [] { return RandomRotation(0); }},
+    {"random_zoom", [] { return RandomZoom(0); }},
+    {"relu", [] { return ReLU(); }},
+    {"rescaling", [] { return Rescaling(1); }},
+    {"reshape", [] { return Reshape({}); }},
+    {"resizing", [] { return Resizing(0, 0); }},
+    {"separable_conv2d", [] { return SeparableConv2D(0, 0); }},
+    {"simple_rnn", [] { return SimpleRNN(0); }},
+    {"subtract", [] { return Subtract(); }},
+    {"zero_padding2d", [] { return ZeroPadding2D(); }},
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_LAYERS_H_

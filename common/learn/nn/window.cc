@@ -1,0 +1,49 @@
+#include "common/learn/nn/window.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/learn/nn/config_visitor.h"
+
+namespace muster {
+namespace {
+
+// Whether the extents of a window are `rank` numbers, all at least 1.
+bool CheckExtents(ConfigVisitor& visitor, ConfigName name,
+                  const std::vector<int64_t>& extents, size_t rank) {
+  for (const int64_t extent : extents) {
+    if (extent >= 1) continue;
+    visitor.Refuse(name, absl::StrCat("must be at least 1, got ", extent));
+    return false;
+  }
+  if (extents.size() == rank) return true;
+  visitor.Refuse(name, absl::StrCat("must be one number",
+                                    rank == 2 ? ", or height and width" : "",
+                                    ", got ", extents.size(), " numbers"));
+  return false;
+}
+
+}  // namespace
+
+void VisitSize(ConfigVisitor& visitor, ConfigName name, Size2D& size) {
+  std::vector<int64_t> extents = {size.height, size.width};
+  visitor.Visit(name, extents);
+  if (extents.size() == 1) extents.push_back(extents.front());
+  if (CheckExtents(visitor, name, extents, 2)) size = {extents[0], extents[1]};
+}
+
+void VisitSize(ConfigVisitor& visitor, ConfigName name, int64_t& size) {
+  std::vector<int64_t> extents = {size};
+  visitor.Visit(name, extents);
+  if (CheckExtents(visitor, name, extents, 1)) size = extents[0];
+}
+
+void VisitPadding(ConfigVisitor& visitor, Padding& padding) {
+  static constexpr absl::string_view kNames[] = {"valid", "same"};
+  visitor.Visit("padding", padding, kNames);
+}
+
+}  // namespace muster

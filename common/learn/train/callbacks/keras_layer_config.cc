@@ -1,0 +1,177 @@
+#include "common/learn/train/callbacks/keras_layer_config.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/dtype_policy.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/regularizers.h"
+#include "nlohmann/json.hpp"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Scaling = proto::Initializer::VarianceScaling;
+
+Json Object(const char* module, const std::string& class_name, Json config) {
+  return {{"module", module},
+          {"class_name", class_name},
+          {"config", std::move(config)},
+          {"registered_name", nullptr}};
+}
+
+Json SeedToJson(uint64_t seed) {
+  return seed == 0 ? Json(nullptr) : Json(seed);
+}
+
+// The settings of VarianceScaling that have a class of their own in Keras.
+struct NamedScaling {
+  const char* class_name;
+  double scale;
+  Scaling::Mode mode;
+  Scaling::Distribution distribution;
+};
+constexpr NamedScaling kNamedScalings[] = {
+    {"GlorotUniform", 1, Scaling::FAN_AVG, Scaling::UNIFORM},
+    {"GlorotNormal", 1, Scaling::FAN_AVG, Scaling::TRUNCATED_NORMAL},
+    {"HeUniform", 2, Scaling::FAN_IN, Scaling::UNIFORM},
+    {"HeNormal", 2, Scaling::FAN_IN, Scaling::TRUNCATED_NORMAL},
+    {"LecunUniform", 1, Scaling::FAN_IN, Scaling::UNIFORM},
+    {"LecunNormal", 1, Scaling::FAN_IN, Scaling::TRUNCATED_NORMAL},
+};
+
+Json ScalingToJson(const Scaling& scaling, const Json& seed) {
+  static constexpr char kModule[] = "keras.initializers";
+  for (const NamedScaling& named : kNamedScalings) {
+    if (named.scale == scaling.scale() && named.mode == scaling.mode() &&
+        named.distribution == scaling.distribution()) {
+      return Object(kModule, named.class_name, {{"seed", seed}});
+    }
+  }
+  // In the order of the enums.
+  static constexpr const char* kModes[] = {"fan_in", "fan_out", "fan_avg"};
+  static constexpr const char* kDistributions[] = {
+      "truncated_normal", "untruncated_normal", "uniform"};
+  return Object(kModule, "VarianceScaling",
+                {{"seed", seed},
+                 {"scale", scaling.scale()},
+                 {"mode", kModes[scaling.mode()]},
+                 {"distribution", kDistributions[scaling.distribution()]}});
+}
+
+Json ToJson(const proto::Initializer& initializer) {
+  static constexpr char kModule[] = "keras.initializers";
+  const Json seed = SeedToJson(initializer.seed());
+  switch (initializer.kind_case()) {
+    case proto::Initializer::kConstant: {
+      const double value = initializer.constant().value();
+      if (value == 0) return Object(kModule, "Zeros", Json::object());
+      if (value == 1) return Object(kModule, "Ones", Json::object());
+      return Object(kModule, "Constant", {{"value", value}});
+    }
+    case proto::Initializer::kUniform:
+      return Object(kModule, "RandomUniform",
+                    {{"seed", seed},
+                     {"minval", initializer.uniform().minimum()},
+                     {"maxval", initializer.uniform().maximum()}});
+    case proto::Initializer::kNormal:
+      return Object(
+          kModule,
+          initializer.normal().truncated() ? "TruncatedNormal" : "RandomNormal",
+          {{"seed", seed},
+           {"mean", initializer.normal().mean()},
+           {"stddev", initializer.normal().standard_deviation()}});
+    case proto::Initializer::kVarianceScaling:
+      return ScalingToJson(initializer.variance_scaling(), seed);
+    case proto::Initializer::kOrthogonal:
+      return Object(
+          kModule, "Orthogonal",
+          {{"seed", seed}, {"gain", initializer.orthogonal().gain()}});
+    case proto::Initializer::kValue:
+    case proto::Initializer::KIND_NOT_SET:
+      break;
+  }
+  return nullptr;
+}
+
+Json ToJson(const Regularizer& regularizer) {
+  static constexpr char kModule[] = "keras.regularizers";
+  if (!regularizer.factors().has_value()) return nullptr;
+  const auto [l1, l2] = *regularizer.factors();
+  if (l1 == 0) return Object(kModule, "L2", {{"l2", l2}});
+  if (l2 == 0) return Object(kModule, "L1", {{"l1", l1}});
+  return Object(kModule, "L1L2", {{"l1", l1}, {"l2", l2}});
+}
+
+// Adds each hyperparameter to an object.
+class KerasConfigWriter : public ConfigVisitor {
+ public:
+  // `config` is borrowed.
+  explicit KerasConfigWriter(Json* config) : config_(*config) {}
+
+  using ConfigVisitor::Visit;
+  void Visit(ConfigName name, bool& value) override { Add(name, value); }
+  void Visit(ConfigName name, int64_t& value) override { Add(name, value); }
+  void Visit(ConfigName name, double& value) override { Add(name, value); }
+  void Visit(ConfigName name, uint64_t& seed) override {
+    Add(name, SeedToJson(seed));
+  }
+  void Visit(ConfigName name, std::vector<int64_t>& values) override {
+    Add(name, values.empty() ? Json(nullptr) : Json(values));
+  }
+  void Visit(ConfigName name, std::vector<double>& values) override {
+    Add(name, values.empty() ? Json(nullptr) : Json(values));
+  }
+  void Visit(ConfigName name, proto::Initializer& value) override {
+    Add(name, ToJson(value));
+  }
+  void Visit(ConfigName name, Regularizer& value) override {
+    Add(name, ToJson(value));
+  }
+  void VisitChoice(ConfigName name, int& index,
+                   absl::Span<const absl::string_view> names) override {
+    Add(name, std::string(names[index]));
+  }
+  void VisitPairs(ConfigName name, std::vector<int64_t>& values) override {
+    Json pairs = Json::array();
+    for (size_t i = 0; i + 1 < values.size(); i += 2) {
+      pairs.push_back(Json::array({values[i], values[i + 1]}));
+    }
+    Add(name, std::move(pairs));
+  }
+  bool IsPresent(ConfigName name, bool is_set) override {
+    if (!is_set) Add(name, nullptr);
+    return is_set;
+  }
+  void Refuse(ConfigName, absl::string_view) override {}
+
+ private:
+  void Add(ConfigName name, Json value) {
+    if (!name.keras.empty())
+      config_[std::string(name.keras)] = std::move(value);
+  }
+
+  Json& config_;
+};
+
+}  // namespace
+
+Json KerasLayerConfig(Layer& layer) {
+  Json config = {
+      {"name", layer.name()},
+      {"trainable", layer.trainable()},
+      {"dtype", Object("keras", "DTypePolicy",
+                       {{"name", DTypePolicyName(layer.dtype_policy())}})}};
+  KerasConfigWriter writer(&config);
+  layer.VisitConfig(writer);
+  return Object("keras.layers", layer.kind(), std::move(config));
+}
+
+}  // namespace muster

@@ -1,0 +1,18 @@
+#ifndef COMMON_LEARN_TRAIN_CALLBACKS_KERAS_LAYER_CONFIG_H_
+#define COMMON_LEARN_TRAIN_CALLBACKS_KERAS_LAYER_CONFIG_H_
+
+#include "common/learn/nn/layer.h"
+#include "nlohmann/json.hpp"
+
+namespace muster {
+
+// A layer as keras.saving.serialize_keras_object() writes it: class, name,
+// dtype policy and hyperparameters. What a layer has no hyperparameter for is
+// left out, and Keras then takes its default. What Keras has no form for
+// (FixedValue(), a regularizer of one's own) is null. Keys are in the order in
+// which they are added.
+nlohmann::ordered_json KerasLayerConfig(Layer& layer);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_CALLBACKS_KERAS_LAYER_CONFIG_H_

@@ -1,0 +1,19 @@
+#ifndef COMMON_LEARN_TRAIN_JOB_JOB_LAYER_H_
+#define COMMON_LEARN_TRAIN_JOB_JOB_LAYER_H_
+
+#include "absl/status/statusor.h"
+#include "common/learn/nn/layer.h"
+#include "proto/job_layer.pb.h"
+
+namespace muster {
+
+// The layer of a job file, of any kind in common/learn/nn/layers.h; not a model
+// as a layer, nor another call of one.
+//   kInvalidArgument  no kind, one of those two, a dtype policy that there is
+//                     not, or a hyperparameter that cannot be used or that the
+//                     kind does not have; names the field
+absl::StatusOr<LayerPtr> BuildJobLayer(const proto::JobLayer& job);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_JOB_JOB_LAYER_H_

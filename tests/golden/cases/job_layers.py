@@ -1,0 +1,189 @@
+"""job_layers.json: layers as job files describe them, and as Keras does.
+
+config:  job, the layer in the text format of proto/job_layer.proto; keras, what
+         keras.saving.serialize_keras_object() makes of the same layer.
+inputs:  x, the layer's weights and a cotangent of y's shape, where the case has numbers.
+outputs: y; grad_x and grad_<weight>, the gradients of sum(y * cotangent).
+
+A new layer is added here: its configuration, and its numbers.
+"""
+
+import json
+
+import keras
+import tensorflow as tf
+
+from cases.golden_format import case, normal, seeded
+
+L = keras.layers
+
+
+def cases():
+    for job, layer in _configurations():
+        yield case(job.split()[0], _config(job, layer), {}, {})
+    yield from _group_normalization(seeded(440))
+
+
+def _configurations():
+    """Each kind of layer, with something other than the default for most arguments."""
+    image = dict(fill_mode="constant", interpolation="nearest", fill_value=0.5, seed=7)
+    image_job = "fill_mode: CONSTANT interpolation: NEAREST fill_value: 0.5 seed: 7"
+    yield "flatten {}", L.Flatten()
+    yield "dense { units: 3 }", L.Dense(3)
+    yield (
+        "dense { units: 3 activation: RELU use_bias: false kernel_initializer { he_normal {} }"
+        " bias_initializer { constant { value: 0.5 } } kernel_regularizer { l2 { l2: 0.5 } }"
+        " bias_regularizer { l1_l2 { l1: 0.25 l2: 0.5 } } }",
+        L.Dense(3, activation="relu", use_bias=False, kernel_initializer="he_normal",
+                bias_initializer=keras.initializers.Constant(0.5),
+                kernel_regularizer=keras.regularizers.L2(0.5),
+                bias_regularizer=keras.regularizers.L1L2(0.25, 0.5)),
+    )
+    yield "dropout { rate: 0.5 seed: 3 }", L.Dropout(0.5, seed=3)
+    yield "activation { function: HARD_SIGMOID }", L.Activation("hard_sigmoid")
+    yield (
+        "embedding { input_dim: 5 output_dim: 2 mask_zero: true"
+        " embeddings_initializer { random_uniform { minval: -0.5 maxval: 0.5 } }"
+        " embeddings_regularizer { l1 { l1: 0.5 } } }",
+        L.Embedding(5, 2, mask_zero=True,
+                    embeddings_initializer=keras.initializers.RandomUniform(-0.5, 0.5),
+                    embeddings_regularizer=keras.regularizers.L1(0.5)),
+    )
+    yield (
+        "normalization { mean: [1, 2] variance: [4, 1] invert: true }",
+        L.Normalization(mean=[1.0, 2.0], variance=[4.0, 1.0], invert=True),
+    )
+    yield "conv1d { filters: 2 kernel_size: 3 }", L.Conv1D(2, 3)
+    yield (
+        "conv2d { filters: 4 kernel_size: [3, 1] strides: 2 padding: SAME groups: 2"
+        " activation: TANH kernel_initializer { truncated_normal { stddev: 0.5 } } }",
+        L.Conv2D(4, (3, 1), strides=2, padding="same", groups=2, activation="tanh",
+                 kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.5)),
+    )
+    yield (
+        "depthwise_conv2d { kernel_size: 3 dilation_rate: [2, 1] depth_multiplier: 2"
+        " depthwise_initializer { lecun_uniform {} } }",
+        L.DepthwiseConv2D(3, dilation_rate=(2, 1), depth_multiplier=2,
+                          depthwise_initializer="lecun_uniform"),
+    )
+    yield (
+        "separable_conv2d { filters: 2 kernel_size: 3"
+        " pointwise_initializer { glorot_normal {} } pointwise_regularizer { l2 {} } }",
+        L.SeparableConv2D(2, 3, pointwise_initializer="glorot_normal",
+                          pointwise_regularizer="l2"),
+    )
+    yield (
+        "batch_normalization { momentum: 0.75 epsilon: 0.5 center: false synchronized: true"
+        " moving_mean_initializer { random_normal { mean: 1 stddev: 0.5 } } }",
+        L.BatchNormalization(
+            momentum=0.75, epsilon=0.5, center=False, synchronized=True,
+            moving_mean_initializer=keras.initializers.RandomNormal(1.0, 0.5)),
+    )
+    yield "max_pooling2d { pool_size: [3, 2] }", L.MaxPooling2D((3, 2))
+    yield (
+        "average_pooling2d { pool_size: 3 strides: 1 padding: SAME }",
+        L.AveragePooling2D(3, strides=1, padding="same"),
+    )
+    yield "global_max_pooling2d { keepdims: true }", L.GlobalMaxPooling2D(keepdims=True)
+    yield "global_average_pooling2d {}", L.GlobalAveragePooling2D()
+    yield "zero_padding2d { padding: [0, 1, 2, 3] }", L.ZeroPadding2D(((0, 1), (2, 3)))
+    yield "relu { max_value: 6 negative_slope: 0.5 }", L.ReLU(6.0, negative_slope=0.5)
+    yield "leaky_relu { negative_slope: 0.5 }", L.LeakyReLU(negative_slope=0.5)
+    yield "prelu { shared_axes: [1, 2] }", L.PReLU(shared_axes=[1, 2])
+    for kind in (L.Add, L.Subtract, L.Multiply, L.Average, L.Maximum, L.Minimum):
+        yield f"{kind.__name__.lower()} {{}}", kind()
+    yield "concatenate { axis: 1 }", L.Concatenate(axis=1)
+    yield "reshape { target_shape: [-1, 2] }", L.Reshape((-1, 2))
+    yield "permute { dims: [2, 1] }", L.Permute((2, 1))
+    yield (
+        "layer_normalization { axis: [1, 2] epsilon: 0.5 scale: false }",
+        L.LayerNormalization(axis=[1, 2], epsilon=0.5, scale=False),
+    )
+    yield "rescaling { scale: 0.5 offset: -1 }", L.Rescaling(0.5, -1.0)
+    yield (
+        "resizing { height: 4 width: 5 interpolation: NEAREST pad_to_aspect_ratio: true }",
+        L.Resizing(4, 5, interpolation="nearest", pad_to_aspect_ratio=True),
+    )
+    yield "random_flip { mode: VERTICAL seed: 7 }", L.RandomFlip("vertical", seed=7)
+    yield (
+        f"random_rotation {{ factor: 0.25 {image_job} }}", L.RandomRotation(0.25, **image)
+    )
+    yield (
+        f"random_zoom {{ height_factor: [-0.5, 0.25] width_factor: [0, 0.5] {image_job} }}",
+        L.RandomZoom((-0.5, 0.25), (0.0, 0.5), **image),
+    )
+    yield (
+        "simple_rnn { units: 2 return_state: true go_backwards: true }",
+        L.SimpleRNN(2, return_state=True, go_backwards=True),
+    )
+    yield (
+        "lstm { units: 2 unit_forget_bias: false recurrent_dropout: 0.5"
+        " recurrent_initializer { orthogonal { gain: 0.5 } } }",
+        L.LSTM(2, unit_forget_bias=False, recurrent_dropout=0.5,
+               recurrent_initializer=keras.initializers.Orthogonal(0.5)),
+    )
+    yield (
+        "gru { units: 2 reset_after: false recurrent_activation: HARD_SIGMOID dropout: 0.5 }",
+        L.GRU(2, reset_after=False, recurrent_activation="hard_sigmoid", dropout=0.5),
+    )
+    yield (
+        "multi_head_attention { num_heads: 2 key_dim: 3 output_dim: 4 dropout: 0.5 }",
+        L.MultiHeadAttention(2, 3, output_shape=4, dropout=0.5),
+    )
+    yield "group_normalization {}", L.GroupNormalization()
+
+
+def _group_normalization(rng):
+    for name, shape, job, options in (
+        ("images", (2, 3, 2, 6), "groups: 3", {"groups": 3}),
+        ("one_group", (3, 4), "groups: 1", {"groups": 1}),
+        ("instance", (2, 4, 3), "groups: -1", {"groups": -1}),
+        ("channels_first", (2, 4, 3, 2), "groups: 2 axis: 1", {"groups": 2, "axis": 1}),
+        (
+            "middle_axis",
+            (2, 3, 4, 2),
+            "groups: 2 axis: -2 epsilon: 0.5",
+            {"groups": 2, "axis": -2, "epsilon": 0.5},
+        ),
+        ("no_center", (2, 3, 4), "groups: 2 center: false", {"groups": 2, "center": False}),
+        ("no_scale", (2, 3, 4), "groups: 2 scale: false", {"groups": 2, "scale": False}),
+    ):
+        # Away from zero: a variance as the difference of squares would show.
+        yield _run(
+            f"GroupNormalization.{name}",
+            f"group_normalization {{ {job} }}",
+            L.GroupNormalization(**options),
+            2 * normal(rng, *shape) + 30,
+            rng,
+        )
+
+
+def _config(job, layer):
+    text = json.dumps(keras.saving.serialize_keras_object(layer))
+    config = json.loads(text)
+    # Keras counts names through the process.
+    config["config"]["name"] = "layer"
+    return {"job": job, "keras": config}
+
+
+def _run(name, job, layer, x, rng):
+    config = _config(job, layer)
+    layer.build(x.shape)
+    weights = {}
+    for variable in layer.weights:
+        weights[variable.name] = normal(rng, *variable.shape)
+        variable.assign(weights[variable.name])
+    sources = {"x": tf.constant(x)}
+    with tf.GradientTape() as tape:
+        tape.watch(sources)
+        y = layer(sources["x"])
+        cotangent = normal(rng, *y.shape)
+        total = tf.reduce_sum(y * cotangent)
+    sources |= {v.name: v.value for v in layer.trainable_variables}
+    gradients = tape.gradient(total, sources)
+    return case(
+        name,
+        config,
+        {"x": x, **weights, "cotangent": cotangent},
+        {"y": y.numpy(), **{f"grad_{key}": g.numpy() for key, g in gradients.items()}},
+    )

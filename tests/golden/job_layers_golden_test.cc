@@ -1,0 +1,117 @@
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/core/base/status_matchers.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/layers.h"
+#include "common/learn/train/callbacks/keras_layer_config.h"
+#include "common/learn/train/job/job_layer.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "proto/job_layer.pb.h"
+#include "tests/golden/golden_data.h"
+#include "tests/golden/layer_case.h"
+
+namespace muster {
+namespace {
+
+using nlohmann::json;
+
+absl::StatusOr<LayerPtr> Build(const std::string& text) {
+  proto::JobLayer job;
+  if (!google::protobuf::TextFormat::ParseFromString(text, &job)) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot parse ", text));
+  }
+  return BuildJobLayer(job);
+}
+
+// Whether `actual` has nothing that `expected` does not have, in objects of any
+// depth.
+bool IsWithin(const json& actual, const json& expected) {
+  if (!actual.is_object()) return actual == expected;
+  if (!expected.is_object()) return false;
+  for (const auto& [key, value] : actual.items()) {
+    if (!expected.contains(key) || !IsWithin(value, expected[key])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// What Keras writes and Muster's layers have no choice about.
+bool IsWithoutChoice(const std::string& kind, const std::string& key) {
+  static const auto& kKeys = *new absl::flat_hash_set<std::string>({
+      "activity_regularizer",
+      "alpha_regularizer",
+      "antialias",
+      "attention_axes",
+      "data_format",
+      "noise_shape",
+      "quantization_config",
+      "rms_scaling",
+      "sliding_window",
+      "stateful",
+      "unroll",
+      "use_gate",
+      "zero_output_for_mask",
+  });
+  return kKeys.contains(key) || absl::EndsWith(key, "_constraint") ||
+         absl::StartsWith(key, "renorm") ||
+         (kind == "BatchNormalization" && key == "axis") ||
+         (kind == "Resizing" && key == "fill_mode");
+}
+
+TEST(JobLayersGoldenTest, KerasConfigsAreThoseOfKeras) {
+  for (const GoldenCase& golden : ReadGoldenCases("job_layers.json")) {
+    const std::string text = golden.config.at("job");
+    SCOPED_TRACE(text);
+    ASSERT_OK_AND_ASSIGN(const LayerPtr layer, Build(text));
+    layer->SetPath("layer");
+    const json actual = KerasLayerConfig(*layer);
+    const json& expected = golden.config.at("keras");
+    const std::string kind = expected.at("class_name");
+    EXPECT_EQ(actual.at("class_name"), kind);
+    EXPECT_EQ(actual.at("module"), expected.at("module"));
+    for (const auto& [key, value] : actual.at("config").items()) {
+      // Keras takes one and forgets to write it.
+      if (kind == "SimpleRNN" && key == "seed") continue;
+      ASSERT_TRUE(expected.at("config").contains(key)) << key;
+      EXPECT_TRUE(IsWithin(value, expected.at("config").at(key)))
+          << key << ": " << value << ", in Keras "
+          << expected.at("config").at(key);
+    }
+    for (const auto& [key, value] : expected.at("config").items()) {
+      EXPECT_TRUE(actual.at("config").contains(key) ||
+                  IsWithoutChoice(kind, key))
+          << key << " is missing";
+    }
+  }
+}
+
+TEST(JobLayersGoldenTest, EveryKindOfLayerHasACase) {
+  absl::flat_hash_set<std::string> names;
+  for (const GoldenCase& golden : ReadGoldenCases("job_layers.json")) {
+    names.insert(golden.name);
+  }
+  for (const LayerKind& kind : kLayerKinds) {
+    EXPECT_TRUE(names.contains(kind.name)) << kind.name;
+  }
+}
+
+TEST(JobLayersGoldenTest, NumbersAreThoseOfKerasAndSoAreGradients) {
+  for (const GoldenCase& golden : ReadGoldenCases("job_layers.json")) {
+    if (golden.inputs.empty()) continue;
+    SCOPED_TRACE(golden.name);
+    ASSERT_OK_AND_ASSIGN(const LayerPtr layer, Build(golden.config.at("job")));
+    ExpectLayerMatches(golden, layer, 2e-5);
+  }
+}
+
+}  // namespace
+}  // namespace muster
