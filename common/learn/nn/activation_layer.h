@@ -13,7 +13,10 @@ struct ActivationOptions {
   std::string name = "";
 };
 
-// Activate() as a layer.
+// y = activation(x), element by element but for softmax and log_softmax, which
+// go over the last axis. Any shape; the output has the input's. No weights.
+//
+// Source: keras.layers.Activation.
 class ActivationLayer : public Layer {
  public:
   ActivationLayer(Activation activation, const ActivationOptions& options = {})

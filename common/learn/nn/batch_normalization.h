@@ -34,7 +34,12 @@ struct BatchNormalizationOptions {
 // train in sync move them by the mean of what those want that have data, so
 // that their copies stay equal.
 //
-// Weights: gamma, beta, moving_mean, moving_variance, float32 [channels].
+// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
+// moving = moving * momentum + batch * (1 - momentum)
+//
+// Input and output: [batch, ..., channels].
+// Weights: gamma if `scale`, beta if `center`, moving_mean, moving_variance;
+// float32 [channels].
 //
 // Padding is normalized too, but counts in no statistics; where all is padding,
 // the moving ones stay as they are. A mask that does not say of each position
@@ -44,7 +49,8 @@ struct BatchNormalizationOptions {
 // amounts of padding in them, gradients that come through the statistics of
 // another replica have that replica's weight.
 //
-// Ioffe and Szegedy, 2015.
+// Source: Ioffe and Szegedy, "Batch Normalization", 2015 (arXiv:1502.03167);
+// keras.layers.BatchNormalization.
 class BatchNormalizationLayer : public Layer {
  public:
   explicit BatchNormalizationLayer(const BatchNormalizationOptions& options)

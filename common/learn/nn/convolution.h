@@ -31,7 +31,16 @@ struct Conv2DLayerOptions {
   std::string name = "";
 };
 
-// Weights: kernel [height, width, channels / groups, filters], bias [filters].
+// y = activation(conv(x, kernel) + bias)
+//
+// Input [batch, height, width, channels], output [batch, height', width',
+// filters], where along each axis
+//   kSame   extent' = ceil(extent / stride)
+//   kValid  extent' = ceil((extent - (kernel - 1) * dilation) / stride)
+// Weights: kernel [kernel height, kernel width, channels / groups, filters],
+// bias [filters] if `use_bias`.
+//
+// Source: keras.layers.Conv2D.
 class Conv2DLayer : public Layer {
  public:
   Conv2DLayer(int64_t filters, Size2D kernel_size,
@@ -71,7 +80,12 @@ struct Conv1DLayerOptions {
   std::string name = "";
 };
 
-// Weights: kernel [steps, channels / groups, filters], bias [filters].
+// Conv2DLayer along one axis: input [batch, steps, channels], output [batch,
+// steps', filters].
+// Weights: kernel [kernel_size, channels / groups, filters], bias [filters] if
+// `use_bias`.
+//
+// Source: keras.layers.Conv1D.
 class Conv1DLayer : public Layer {
  public:
   Conv1DLayer(int64_t filters, int64_t kernel_size,

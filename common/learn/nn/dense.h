@@ -22,7 +22,12 @@ struct DenseOptions {
   std::string name = "";
 };
 
-// activation(x * kernel + bias) over the last axis. Integers become float32.
+// y = activation(x kernel + bias), over the last axis. Integers become float32.
+//
+// Input [batch, ..., features], output [batch, ..., units].
+// Weights: kernel [features, units], bias [units] if `use_bias`.
+//
+// Source: keras.layers.Dense.
 class DenseLayer : public Layer {
  public:
   DenseLayer(int64_t units, const DenseOptions& options);

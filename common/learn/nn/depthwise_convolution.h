@@ -30,8 +30,14 @@ struct DepthwiseConv2DLayerOptions {
   std::string name = "";
 };
 
-// Weights: kernel [height, width, channels, multiplier], bias [channels *
-// multiplier].
+// y = activation(conv(x, kernel) + bias), channel by channel
+//
+// Input [batch, height, width, channels], output [batch, height', width',
+// channels * depth_multiplier], with extents as of Conv2DLayer.
+// Weights: kernel [kernel height, kernel width, channels, depth_multiplier],
+// bias [channels * depth_multiplier] if `use_bias`.
+//
+// Source: keras.layers.DepthwiseConv2D.
 class DepthwiseConv2DLayer : public Layer {
  public:
   DepthwiseConv2DLayer(Size2D kernel_size,
@@ -70,9 +76,16 @@ struct SeparableConv2DLayerOptions {
   std::string name = "";
 };
 
-// Each channel by itself, and then a mixture of them at each pixel. Weights:
-// depthwise_kernel [height, width, channels, multiplier], pointwise_kernel [1,
-// 1, channels * multiplier, filters], bias [filters].
+// y = activation(conv(conv(x, depthwise_kernel), pointwise_kernel) + bias)
+//
+// Each channel by itself, then a 1x1 convolution over all of them. Input
+// [batch, height, width, channels], output [batch, height', width', filters],
+// with extents as of Conv2DLayer. Weights: depthwise_kernel [kernel height,
+// kernel width, channels, depth_multiplier], pointwise_kernel [1, 1, channels *
+// depth_multiplier, filters], bias [filters] if `use_bias`.
+//
+// Source: Chollet, "Xception", 2016 (arXiv:1610.02357);
+// keras.layers.SeparableConv2D.
 class SeparableConv2DLayer : public Layer {
  public:
   SeparableConv2DLayer(int64_t filters, Size2D kernel_size,

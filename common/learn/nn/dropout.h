@@ -13,8 +13,11 @@ struct DropoutOptions {
   std::string name = "";
 };
 
-// While training, sets a `rate` of the elements to 0 and scales the others by
-// 1 / (1 - rate). Otherwise changes nothing.
+// While training, sets a share of the elements to 0, each with probability
+// `rate` in [0, 1), and multiplies the others by 1 / (1 - rate). Otherwise
+// changes nothing. Any shape; the output has the input's. No weights.
+//
+// Source: Srivastava et al., "Dropout", 2014; keras.layers.Dropout.
 class DropoutLayer : public Layer {
  public:
   DropoutLayer(double rate, const DropoutOptions& options)

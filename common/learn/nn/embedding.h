@@ -21,9 +21,14 @@ struct EmbeddingOptions {
   std::string name = "";
 };
 
-// ids [...] -> rows [..., output_dim]. Moves and updates only the rows that
-// occur, so the table may be larger than one machine. An id outside of
-// [0, input_dim) fails the step.
+// y[...] = embeddings[ids[...]]. Reads and updates only the rows that occur, so
+// the table may be larger than one machine. An id outside of [0, input_dim)
+// fails the step. Ids of another dtype are converted to int64.
+//
+// Input [...] of ids, output [..., output_dim].
+// Weights: embeddings [input_dim, output_dim].
+//
+// Source: keras.layers.Embedding.
 class EmbeddingLayer : public Layer {
  public:
   EmbeddingLayer(int64_t input_dim, int64_t output_dim,

@@ -11,7 +11,10 @@ struct FlattenOptions {
   std::string name = "";
 };
 
-// [batch, ...] -> [batch, everything else]; [batch] -> [batch, 1].
+// Input [batch, d1, d2, ...], output [batch, d1 * d2 * ...]; [batch] becomes
+// [batch, 1]. No weights.
+//
+// Source: keras.layers.Flatten.
 class FlattenLayer : public Layer {
  public:
   explicit FlattenLayer(const FlattenOptions& options) : Layer(options.name) {}

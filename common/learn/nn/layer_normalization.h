@@ -26,8 +26,16 @@ struct LayerNormalizationOptions {
   std::string name = "";
 };
 
-// Each example's features brought to mean 0 and variance 1, then to a mean and
-// a deviation that are learned. Computed in float32 or wider.
+// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
+//
+// with the mean and variance of each example over `axis`. Computed in float32
+// or wider. The output has the input's shape; the extents along `axis` must be
+// known.
+// Weights, of the input's extents along `axis`: gamma if `scale`, beta if
+// `center`.
+//
+// Source: Ba et al., "Layer Normalization", 2016 (arXiv:1607.06450);
+// keras.layers.LayerNormalization.
 class LayerNormalizationLayer : public Layer {
  public:
   explicit LayerNormalizationLayer(const LayerNormalizationOptions& options)

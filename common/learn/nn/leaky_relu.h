@@ -17,7 +17,11 @@ struct LeakyReLUOptions {
   std::string name = "";
 };
 
-// x, or negative_slope * x below zero.
+// y = x, or negative_slope * x below zero. Any shape; the output has the
+// input's. No weights.
+//
+// Source: Maas et al., "Rectifier Nonlinearities Improve Neural Network
+// Acoustic Models", 2013; keras.layers.LeakyReLU.
 class LeakyReLULayer : public Layer {
  public:
   explicit LeakyReLULayer(const LeakyReLUOptions& options)
@@ -43,8 +47,12 @@ struct PReLUOptions {
   std::string name = "";
 };
 
-// x, or alpha * x below zero, with an alpha that is learned for each position
-// of an example.
+// y = x, or alpha * x below zero. Any shape; the output has the input's.
+// Weights: alpha, of the input's shape without the batch, 1 along
+// `shared_axes`.
+//
+// Source: He et al., "Delving Deep into Rectifiers", 2015 (arXiv:1502.01852);
+// keras.layers.PReLU.
 class PReLULayer : public Layer {
  public:
   explicit PReLULayer(const PReLUOptions& options)

@@ -10,9 +10,11 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/masks.h"
 
-// Layers that make one value of several:
+// Layers that make one value of several; without weights:
 //
 //   x = Add()({x, shortcut});
+//
+// Source: the classes of these names in keras.layers.
 namespace muster {
 
 enum class MergeFunction {
@@ -60,7 +62,8 @@ struct ConcatenateOptions {
   std::string name = "";
 };
 
-// One after another along an axis; other extents are equal. Along the last axis
+// One after another along `axis`: its extent is the sum of the inputs', and the
+// other extents are equal. Along the last axis
 // a position is padding where it is in all inputs; along others each input
 // keeps its mask, [batch, ...] without the last axis.
 class ConcatenateLayer : public Layer {

@@ -23,8 +23,15 @@ struct NormalizationOptions {
   std::string name = "";
 };
 
-// (x - mean) / sqrt(variance), with the mean and variance of the data that the
-// layer has been shown before its first call.
+// y = (x - mean) / max(sqrt(variance), 1e-7), or with `invert`
+// y = x * max(sqrt(variance), 1e-7) + mean, with the mean and variance of the
+// data that the layer has been shown before its first call.
+//
+// Any shape; the output has the input's. Integers become float32.
+// Weights, not trained, unless mean and variance are given: mean and variance,
+// [features], or [] without `per_feature`.
+//
+// Source: keras.layers.Normalization.
 class NormalizationLayer : public Layer {
  public:
   explicit NormalizationLayer(const NormalizationOptions& options = {});

@@ -7,8 +7,16 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/window.h"
 
-// One value for each window of an image [batch, height, width, channels], or
-// for each image.
+// One value for each window of an image, or for each image. No weights.
+//
+// Input [batch, height, width, channels]. Output of windows: [batch, height',
+// width', channels], where along each axis
+//   kSame   extent' = ceil(extent / stride)
+//   kValid  extent' = ceil((extent - pool + 1) / stride)
+// Output of images: [batch, channels].
+//
+// Source: MaxPooling2D, AveragePooling2D, GlobalMaxPooling2D and
+// GlobalAveragePooling2D of keras.layers.
 namespace muster {
 
 struct Pooling2DOptions {
@@ -17,6 +25,7 @@ struct Pooling2DOptions {
   std::string name = "";
 };
 
+// The maximum of each window.
 class MaxPooling2DLayer : public Layer {
  public:
   MaxPooling2DLayer(Size2D pool_size, const Pooling2DOptions& options)
@@ -32,7 +41,7 @@ class MaxPooling2DLayer : public Layer {
   Pooling2DOptions options_;
 };
 
-// Padding does not count.
+// The mean of each window, of which padding is no part.
 class AveragePooling2DLayer : public Layer {
  public:
   AveragePooling2DLayer(Size2D pool_size, const Pooling2DOptions& options)

@@ -16,7 +16,10 @@ struct ReLUOptions {
 };
 
 // max_value where x >= max_value, x where threshold <= x, and below that
-// negative_slope * (x - threshold).
+// negative_slope * (x - threshold). Any shape; the output has the input's. No
+// weights.
+//
+// Source: keras.layers.ReLU.
 class ReLULayer : public Layer {
  public:
   explicit ReLULayer(const ReLUOptions& options)

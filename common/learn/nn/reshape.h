@@ -9,13 +9,16 @@
 #include "common/learn/nn/layer.h"
 
 // The same elements of each example in another arrangement. The batch stays
-// where it is and is not counted.
+// where it is and is not counted. No weights.
+//
+// Source: keras.layers.Reshape, keras.layers.Permute.
 namespace muster {
 
 struct ReshapeOptions {
   std::string name = "";
 };
 
+// Input [batch, ...], output [batch, target_shape...].
 class ReshapeLayer : public Layer {
  public:
   ReshapeLayer(std::vector<int64_t> target_shape, const ReshapeOptions& options)
@@ -36,6 +39,7 @@ class ReshapeLayer : public Layer {
 LayerPtr Reshape(std::vector<int64_t> target_shape,
                  const ReshapeOptions& options = {});
 
+// Input [batch, d1, d2, ...], output [batch, d(dims[0]), d(dims[1]), ...].
 class PermuteLayer : public Layer {
  public:
   PermuteLayer(std::vector<int64_t> dims, const ReshapeOptions& options)

@@ -26,7 +26,10 @@ struct ZeroPadding2DOptions {
   std::string name = "";
 };
 
-// Of images [batch, height, width, channels].
+// Zeros around images. Input [batch, height, width, channels], output [batch,
+// above + height + below, left + width + right, channels]. No weights.
+//
+// Source: keras.layers.ZeroPadding2D.
 class ZeroPadding2DLayer : public Layer {
  public:
   ZeroPadding2DLayer(const Margins2D& padding,

@@ -34,8 +34,12 @@ struct MultiHeadAttentionOptions {
   std::string name = "";
 };
 
-// Attention (Vaswani et al., "Attention is all you need", 2017), `num_heads`
-// times side by side.
+// y = sum over heads of softmax(q k^T / sqrt(key_dim)) v attention_output, with
+// q, k and v the projections of query, key and value. The output is [batch,
+// time, output_dim].
+//
+// Source: Vaswani et al., "Attention is all you need", 2017 (arXiv:1706.03762);
+// keras.layers.MultiHeadAttention.
 //
 // Inputs: query [batch, time, features] and value [batch, source time,
 // features]; then the key, like value, if it is another one; then the mask if

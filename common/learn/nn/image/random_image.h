@@ -12,7 +12,9 @@
 // Images [batch, height, width, channels] changed at random while training, and
 // left as they are otherwise. Integers become float32. What an image draws
 // depends on the step and its place in the global batch, not on how many
-// replicas share the batch.
+// replicas share the batch. The output has the input's shape; no weights.
+//
+// Source: RandomFlip, RandomRotation and RandomZoom of keras.layers.
 namespace muster {
 
 enum class FlipMode { kHorizontal, kVertical, kHorizontalAndVertical };

@@ -12,7 +12,10 @@ struct RescalingOptions {
   std::string name = "";
 };
 
-// x * scale + offset, as floats.
+// y = x * scale + offset, as floats. Any shape; the output has the input's. No
+// weights.
+//
+// Source: keras.layers.Rescaling.
 class RescalingLayer : public Layer {
  public:
   RescalingLayer(double scale, const RescalingOptions& options)

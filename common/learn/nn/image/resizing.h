@@ -20,8 +20,11 @@ struct ResizingOptions {
   std::string name = "";
 };
 
-// Images [batch, height, width, channels] to another height and width. The
-// dtype stays: integers are interpolated as floats and rounded.
+// Input [batch, any height, any width, channels], output [batch, height, width,
+// channels]. The dtype stays: integers are interpolated as floats and rounded.
+// Pixels have their centres at half coordinates. No weights.
+//
+// Source: keras.layers.Resizing.
 class ResizingLayer : public Layer {
  public:
   ResizingLayer(int64_t height, int64_t width, const ResizingOptions& options)

@@ -29,6 +29,8 @@ struct SimpleRNNOptions {
 };
 
 // h = activation(x kernel + h recurrent_kernel + bias)
+//
+// Source: keras.layers.SimpleRNN.
 class SimpleRNNLayer : public RecurrentLayer {
  public:
   SimpleRNNLayer(int64_t units, const SimpleRNNOptions& options)
@@ -72,8 +74,15 @@ struct LSTMOptions {
   std::string name = "";
 };
 
-// Long short-term memory (Hochreiter, 1997). States: output and cell. Gates
-// stand side by side: input, forget, cell, output.
+// i, f, o = recurrent_activation(x kernel + h recurrent_kernel + bias), each
+// its part of them, and likewise g = activation(...) c = f * c + i * g h = o *
+// activation(c)
+//
+// States: h, which is the output, and c. In kernels and bias the gates stand
+// side by side in the order i, f, g, o.
+//
+// Source: Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997;
+// keras.layers.LSTM.
 class LSTMLayer : public RecurrentLayer {
  public:
   LSTMLayer(int64_t units, const LSTMOptions& options)
@@ -120,8 +129,17 @@ struct GRUOptions {
   std::string name = "";
 };
 
-// Gated recurrent unit (Cho et al., 2014). Gates stand side by side: update,
-// reset, candidate.
+// z, r = recurrent_activation(x kernel + h recurrent_kernel + bias), each its
+// part of them
+// g = activation(x kernel + (r * h) recurrent_kernel + bias), or with
+//     `reset_after` activation(x kernel + bias[0] +
+//                              r * (h recurrent_kernel + bias[1]))
+// h = z * h + (1 - z) * g
+//
+// In kernels and bias the gates stand side by side in the order z, r, g.
+//
+// Source: Cho et al., "Learning Phrase Representations using RNN
+// Encoder-Decoder", 2014 (arXiv:1406.1078); keras.layers.GRU.
 class GRULayer : public RecurrentLayer {
  public:
   GRULayer(int64_t units, const GRUOptions& options)

@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "common/learn/nn/dense.h"
+#include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/sequential.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -56,6 +58,22 @@ TEST(KerasModelJsonTest, FunctionalListsTheInputsOfEachLayer) {
             Json::parse(R"(["shared", 1, 0])"));
   EXPECT_EQ(json["config"]["input_layers"], Json::parse(R"(["x", 0, 0])"));
   EXPECT_EQ(json["config"]["output_layers"], Json::parse(R"(["y", 0, 0])"));
+}
+
+TEST(KerasModelJsonTest, LayersHaveTheirHyperparametersAndPolicies) {
+  const LayerPtr model = Sequential(
+      {Input({4}), Dense(3, {.use_bias = false, .kernel_regularizer = L2(0.5)}),
+       Dense(2)});
+  model->layers()[0]->set_trainable(false);
+  model->layers()[0]->set_dtype_policy(kMixedBfloat16Policy);
+  model->SetPath("");
+  const Json json = JsonOf(*model);
+  const Json& config = json["config"]["layers"][1]["config"];
+  EXPECT_EQ(config["units"], 3);
+  EXPECT_EQ(config["use_bias"], false);
+  EXPECT_EQ(config["kernel_regularizer"]["config"], Json({{"l2", 0.5}}));
+  EXPECT_EQ(config["trainable"], false);
+  EXPECT_EQ(config["dtype"]["config"]["name"], "mixed_bfloat16");
 }
 
 TEST(KerasModelJsonTest, OtherLayersAreNoModels) {
