@@ -21,9 +21,14 @@ struct EmbeddingOptions {
   std::string name = "";
 };
 
-// ids [...] -> rows [..., output_dim]. Moves and updates only the rows that
-// occur, so the table may be larger than one machine. An id outside of
-// [0, input_dim) fails the step.
+// ids [...] -> rows [..., output_dim]. An id outside of [0, input_dim) fails
+// the step.
+//
+// Reads and updates only the rows that occur in a batch, so the table may be
+// larger than one machine. Optimizers with slots then differ from Keras 3: rows
+// that do not occur keep their values and slots, where Keras takes their
+// gradient for 0, lets their momentum decay and moves them by what is left of
+// it. SGD without momentum comes to the same either way.
 class EmbeddingLayer : public Layer {
  public:
   EmbeddingLayer(int64_t input_dim, int64_t output_dim,
