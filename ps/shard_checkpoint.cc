@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/compute/variables/checkpoint_names.h"
+#include "common/compute/variables/variable_state.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
 #include "common/core/tensor/tensor_codec.h"
@@ -108,9 +109,12 @@ absl::Status ReadVariable(
   const std::string& name = variable.spec().variable().name();
   const Place place = PlaceOf(variable);
   for (int array = 0; array <= static_cast<int>(slots.size()); ++array) {
-    const std::string key = array == 0
-                                ? VariableValueKey(name)
-                                : VariableSlotKey(name, slots[array - 1]);
+    std::string key;
+    if (array == 0) {
+      ASSIGN_OR_RETURN(key, FindVariableValue(reader, name));
+    } else {
+      key = VariableSlotKey(name, slots[array - 1]);
+    }
     RETURN_IF_ERROR(CheckType(reader, key, place.full));
     RETURN_IF_ERROR(reader.ReadPieces(
         key, place.slice,

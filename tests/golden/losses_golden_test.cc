@@ -7,6 +7,7 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/core/base/check.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/nn/activations.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/nn/losses.h"
 #include "gmock/gmock.h"
@@ -47,6 +48,15 @@ Loss MakeLoss(const nlohmann::json& config) {
   return CategoricalCrossentropy(options);
 }
 
+Value ActivatedAs(const nlohmann::json& config, Value x) {
+  if (!config.contains("activation")) return x;
+  if (config.at("activation") == "sigmoid") {
+    return Activate(Activation::kSigmoid, x);
+  }
+  MUSTER_CHECK(config.at("activation") == "softmax");
+  return Activate(Activation::kSoftmax, x);
+}
+
 TEST(LossesGoldenTest, AreThoseOfKerasAndSoAreTheirGradients) {
   for (const GoldenCase& golden : ReadGoldenCases("losses.json")) {
     SCOPED_TRACE(golden.name);
@@ -58,9 +68,9 @@ TEST(LossesGoldenTest, AreThoseOfKerasAndSoAreTheirGradients) {
 
     const std::vector<Tensor> results =
         RunTraced(arguments, {}, [&](absl::Span<const Value> values) {
-          const Value value = is_weighted
-                                  ? loss(values[0], values[1], values[2])
-                                  : loss(values[0], values[1]);
+          const Value y_pred = ActivatedAs(golden.config, values[1]);
+          const Value value = is_weighted ? loss(values[0], y_pred, values[2])
+                                          : loss(values[0], y_pred);
           const std::vector<Gradient> gradients = Gradients(value, {values[1]});
           return std::vector<Value>{value,
                                     DenseGradient(gradients[0], values[1])};

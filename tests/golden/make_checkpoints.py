@@ -10,6 +10,10 @@ refused, as in make_golden.py.
     dtypes          a tensor of each dtype, a scalar, an empty one, an int8
     partitioned     two shards; "table" cut by rows over both, "grid" by columns
     objects/        tf.train.CheckpointManager over objects, with a slot variable
+    keras/          tf.train.Checkpoint(model=...) of Keras models: "functional",
+                    "sequential", "trained" (the same with its optimizer), "subclassed",
+                    and, as what is no checkpoint, "whole.keras" and "whole.weights.h5";
+                    the values of weight i are i, i + 1/8, i + 2/8, ...
 """
 
 import os
@@ -21,6 +25,7 @@ import pathlib
 import shutil
 import sys
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -85,6 +90,63 @@ def objects():
         manager.save()
 
 
+def functional():
+    layers = keras.layers
+    images = keras.Input((4, 4, 2))
+    x = layers.Conv2D(2, 3, padding="same", use_bias=False, name="conv")(images)
+    x = layers.BatchNormalization(name="norm")(x)
+    y = layers.DepthwiseConv2D(3, padding="same", name="depthwise")(layers.ReLU()(x))
+    x = layers.GlobalAveragePooling2D()(layers.Add()([x, y]))
+    return keras.Model(images, layers.Dense(3, name="logits")(x))
+
+
+def sequential():
+    layers = keras.layers
+    return keras.Sequential([
+        keras.Input((3,)),
+        layers.Dense(4, activation="relu", name="hidden"),
+        layers.BatchNormalization(name="norm"),
+        layers.Dropout(0.1),
+        layers.Dense(2, name="logits"),
+    ])
+
+
+class Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.words = keras.layers.Embedding(5, 3)
+        self.first = keras.layers.Dense(4)
+        self.second = keras.layers.Dense(2)
+
+    def call(self, ids):
+        return self.second(self.first(self.words(ids)))
+
+
+def with_values(model):
+    model.set_weights([
+        i + np.arange(np.prod(weight.shape), dtype=np.float32).reshape(weight.shape) / 8
+        for i, weight in enumerate(model.weights)])
+    return model
+
+
+def keras_models():
+    folder = FOLDER / "keras"
+    folder.mkdir()
+    subclassed = Subclassed()
+    subclassed(np.int32([[0]]))
+    for name, model in (("functional", functional()), ("sequential", sequential()),
+                        ("subclassed", subclassed)):
+        tf.train.Checkpoint(model=with_values(model)).write(str(folder / name))
+    trained = sequential()
+    trained.compile(keras.optimizers.Adam(), "mse")
+    trained.fit(np.ones((4, 3)), np.ones((4, 2)), verbose=0)
+    tf.train.Checkpoint(model=with_values(trained), optimizer=trained.optimizer).write(
+        str(folder / "trained"))
+    trained = with_values(sequential())
+    trained.save(folder / "whole.keras")
+    trained.save_weights(folder / "whole.weights.h5")
+
+
 def main():
     if tf.__version__ != VERSION:
         sys.exit(f"make_checkpoints.py wants TensorFlow {VERSION}, found {tf.__version__}")
@@ -93,6 +155,7 @@ def main():
     dtypes()
     partitioned()
     objects()
+    keras_models()
     for path in sorted(FOLDER.rglob("*")):
         if path.is_file():
             print(path.relative_to(FOLDER), path.stat().st_size)

@@ -1,4 +1,6 @@
 // Training with Keras' options comes to Keras' weights and logs.
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -7,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "common/compute/optimizers/optimizers.h"
+#include "common/core/base/check.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -48,27 +51,42 @@ proto::Optimizer OptimizerOf(const nlohmann::json& config) {
               .global_clipnorm = NumberOr0(config.at("global_clipnorm"))});
 }
 
+// That of the last layer.
+Activation ActivationOf(const nlohmann::json& config) {
+  if (!config.contains("activation")) return Activation::kLinear;
+  if (config.at("activation") == "sigmoid") return Activation::kSigmoid;
+  MUSTER_CHECK(config.at("activation") == "softmax");
+  return Activation::kSoftmax;
+}
+
 // A hidden layer and one for three classes.
 Model Classifier(const nlohmann::json& config) {
   const bool is_regularized = config.contains("regularizers");
+  const Activation activation = ActivationOf(config);
+  const bool is_saturated = activation != Activation::kLinear;
   const LayerPtr hidden = Dense(
-      5, {.activation = Activation::kTanh,
+      5, {.activation = is_saturated ? Activation::kLinear : Activation::kTanh,
           .kernel_regularizer =
               is_regularized ? L1L2({.l1 = 0.02, .l2 = 0.1}) : Regularizer(),
           .name = "hidden"});
   hidden->set_trainable(!config.contains("frozen"));
   return Sequential(
       {hidden,
-       Dense(3, {.bias_regularizer = is_regularized ? L2(0.1) : Regularizer(),
+       Dense(3, {.activation = activation,
+                 .bias_regularizer = is_regularized ? L2(0.1) : Regularizer(),
                  .name = "logits"})});
 }
 
 CompileOptions ClassifierOptions(const nlohmann::json& config) {
+  const Activation activation = ActivationOf(config);
+  const bool from_logits = activation == Activation::kLinear;
   CompileOptions options{
-      .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+      .loss = SparseCategoricalCrossentropy({.from_logits = from_logits}),
       .weighted_metrics = {SparseCategoricalAccuracy()}};
   if (config.contains("one_hot")) {
-    options.loss = CategoricalCrossentropy({.from_logits = true});
+    options.loss = activation == Activation::kSigmoid
+                       ? BinaryCrossentropy()
+                       : CategoricalCrossentropy({.from_logits = from_logits});
     options.weighted_metrics = {CategoricalAccuracy()};
   }
   return options;
@@ -135,8 +153,9 @@ TEST_P(TrainingGoldenTest, ComesToKerasNumbers) {
     ++log_count;
     ASSERT_EQ(history.history.count(log), 1u) << log;
     for (size_t epoch = 0; epoch < 2; ++epoch) {
-      EXPECT_NEAR(history.history.at(log)[epoch], expected.flat<float>()[epoch],
-                  kTolerance)
+      const double value = expected.flat<float>()[epoch];
+      EXPECT_NEAR(history.history.at(log)[epoch], value,
+                  kTolerance * std::max(1.0, std::abs(value)))
           << log << " of epoch " << epoch;
     }
   }

@@ -38,8 +38,10 @@ constexpr absl::string_view kValueSuffix = "/.ATTRIBUTES/VARIABLE_VALUE";
 
 }  // namespace
 
+ObjectPath ModelPath() { return {"model"}; }
+
 ObjectPath VariablePath(absl::string_view variable) {
-  return Under({"model"}, variable);
+  return Under(ModelPath(), variable);
 }
 
 ObjectPath OptimizerPath() { return {"optimizer"}; }

@@ -25,6 +25,8 @@ namespace muster {
 //   where training stands  training_state       string: proto TrainingState
 //   the number in its name save_counter                             int64
 
+// {"model"}.
+ObjectPath ModelPath();
 // {"model", "dense", "kernel"}.
 ObjectPath VariablePath(absl::string_view variable);
 // {"optimizer"}.

@@ -7,11 +7,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "common/compute/variables/checkpoint_names.h"
 #include "common/core/base/did_you_mean.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
+#include "common/io/checkpoint/object_graph.h"
 #include "common/io/checkpoint/tensor_slice.h"
 
 namespace muster {
@@ -74,13 +76,87 @@ absl::Span<const StoredTensor> SlotsOf(const TensorBundleReader& reader,
   return absl::MakeConstSpan(all).subspan(begin - all.begin(), end - begin);
 }
 
+// Whether this is a weight and not what training keeps besides.
+bool IsWeight(const ObjectGraph::Variable& variable) {
+  const std::string& root = variable.path.front();
+  if (root == OptimizerPath().front()) {
+    // Where Keras' optimizer leads to the weights that it trains.
+    return absl::StrContains(variable.key, "/_trainable_variables/");
+  }
+  return root != SaveCounterPath().front() &&
+         root != TrainingStatePath().front();
+}
+
+// As people call them. A shard, or a checkpoint of names alone, has no graph.
 std::vector<std::string> VariablesOf(const TensorBundleReader& reader) {
   std::vector<std::string> names;
+  const absl::StatusOr<ObjectGraph> graph = ObjectGraph::ReadFrom(reader);
+  if (graph.ok()) {
+    for (ObjectGraph::Variable& variable : graph->Variables()) {
+      if (IsWeight(variable)) names.push_back(std::move(variable.full_name));
+    }
+    return names;
+  }
   for (const StoredTensor& stored : reader.tensors()) {
     std::optional<std::string> name = VariableNameOf(stored.name);
     if (name.has_value()) names.push_back(*std::move(name));
   }
   return names;
+}
+
+// How many names stand ahead of `name` in `full_name`; none where it does not
+// end with it.
+std::optional<int> NamesAhead(absl::string_view full_name,
+                              absl::string_view name) {
+  if (!absl::ConsumeSuffix(&full_name, name)) return std::nullopt;
+  if (!full_name.empty() && !absl::EndsWith(full_name, "/")) {
+    return std::nullopt;
+  }
+  return static_cast<int>(std::count(full_name.begin(), full_name.end(), '/'));
+}
+
+// By the path of objects; an attribute may begin with an underscore.
+absl::StatusOr<std::string> FindByPath(const ObjectGraph& graph,
+                                       absl::string_view variable) {
+  ObjectPath path = VariablePath(variable);
+  absl::StatusOr<std::string> key = graph.FindVariable(path);
+  if (key.ok()) return key;
+  path.back().insert(0, "_");
+  return graph.FindVariable(path);
+}
+
+// By the name that the program gave the variable: of those that end alike the
+// one with the fewest names ahead, which are the model's.
+absl::StatusOr<std::string> FindByName(const TensorBundleReader& reader,
+                                       const ObjectGraph& graph,
+                                       absl::string_view variable) {
+  std::vector<ObjectGraph::Variable> found;
+  int ahead_min = 0;
+  for (ObjectGraph::Variable& candidate : graph.Variables()) {
+    const std::optional<int> ahead = NamesAhead(candidate.full_name, variable);
+    if (!ahead.has_value() || (!found.empty() && *ahead > ahead_min)) continue;
+    if (!found.empty() && *ahead < ahead_min) found.clear();
+    ahead_min = *ahead;
+    found.push_back(std::move(candidate));
+  }
+  if (found.size() == 1) return found.front().key;
+  if (found.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(reader.prefix(), " lacks \"", variable, "\""));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      reader.prefix(), ": \"", variable, "\" may be \"", found[0].full_name,
+      "\" (", found[0].key, ") or \"", found[1].full_name, "\" (", found[1].key,
+      "); give the layers of the saved model names of their own"));
+}
+
+// Null where the checkpoint lacks it.
+absl::StatusOr<const StoredTensor*> FindStored(const TensorBundleReader& reader,
+                                               absl::string_view variable) {
+  const absl::StatusOr<std::string> key = FindVariableValue(reader, variable);
+  if (absl::IsNotFound(key.status())) return nullptr;
+  RETURN_IF_ERROR(key.status());
+  return reader.Find(*key);
 }
 
 std::string FirstOf(const std::vector<std::string>& all) {
@@ -148,16 +224,29 @@ absl::Status WriteVariableState(const VariableRows& rows,
                      Tensor::Scalar<int64_t>(state.update_count));
 }
 
+absl::StatusOr<std::string> FindVariableValue(const TensorBundleReader& reader,
+                                              absl::string_view variable) {
+  std::string own_key = VariableValueKey(variable);
+  if (reader.Find(own_key) != nullptr) return own_key;
+  ASSIGN_OR_RETURN(const ObjectGraph graph, ObjectGraph::ReadFrom(reader));
+  absl::StatusOr<std::string> key = FindByPath(graph, variable);
+  if (!key.ok()) key = FindByName(reader, graph, variable);
+  if (!key.ok() || reader.Find(*key) != nullptr) return key;
+  return absl::DataLossError(
+      absl::StrCat(reader.prefix(), ": its object graph names a tensor \"",
+                   *key, "\" that it does not hold"));
+}
+
 absl::StatusOr<VariableState> ReadVariableState(
     const TensorBundleReader& reader, const VariableRows& rows,
     bool values_only) {
   ASSIGN_OR_RETURN(const TensorSlice slice, SliceOf(rows));
-  const std::string value_key = VariableValueKey(rows.variable);
-  const StoredTensor* const stored = reader.Find(value_key);
+  ASSIGN_OR_RETURN(const StoredTensor* const stored,
+                   FindStored(reader, rows.variable));
   if (stored == nullptr) return Misfit(reader, {rows.variable}, {});
   RETURN_IF_ERROR(CheckType(reader, rows, *stored));
   VariableState state;
-  ASSIGN_OR_RETURN(state.value, reader.ReadSlice(value_key, slice));
+  ASSIGN_OR_RETURN(state.value, reader.ReadSlice(stored->name, slice));
   if (values_only) return state;
 
   for (const StoredTensor& tensor : SlotsOf(reader, rows.variable)) {
@@ -187,8 +276,8 @@ absl::Status CheckVariables(const TensorBundleReader& reader,
   std::vector<std::string> missing;
   std::vector<std::string> retyped;
   for (const VariableRows& variable : variables) {
-    const StoredTensor* const stored =
-        reader.Find(VariableValueKey(variable.variable));
+    ASSIGN_OR_RETURN(const StoredTensor* const stored,
+                     FindStored(reader, variable.variable));
     if (stored == nullptr) {
       missing.push_back(variable.variable);
       continue;

@@ -48,12 +48,25 @@ absl::Status WriteVariableState(const VariableRows& rows,
                                 const VariableState& state,
                                 TensorBundleWriter* writer);
 
+// The tensor that holds the value of `variable`: the one that
+// checkpoint_names.h says or, where TensorFlow wrote the checkpoint, the one
+// that its object graph gives a Keras model for this variable. There, in this
+// order:
+//   - the object at model/<name>, as of a subclassed model; an attribute may
+//     begin with an underscore ("dense/kernel" is model/dense/_kernel)
+//   - the variable that was called <name> or <model>/<name>, as of functional
+//     and Sequential models
+//   kNotFound            the checkpoint lacks the variable
+//   kFailedPrecondition  several variables there are called like this one
+//   others               as ObjectGraph::ReadFrom()
+absl::StatusOr<std::string> FindVariableValue(const TensorBundleReader& reader,
+                                              absl::string_view variable);
+
 // The state of `rows`, however the variable was cut when it was written. With
 // `values_only`, or from a checkpoint that holds no more, there are no slots
 // and the count is 0.
-//   kNotFound         the checkpoint lacks the variable
 //   kInvalidArgument  it has another type there
-//   others            as TensorBundleReader
+//   others            as FindVariableValue() and TensorBundleReader
 absl::StatusOr<VariableState> ReadVariableState(
     const TensorBundleReader& reader, const VariableRows& rows,
     bool values_only);
@@ -62,6 +75,7 @@ absl::StatusOr<VariableState> ReadVariableState(
 // tells what is wrong with all, the first few by name.
 //   kNotFound         variables are missing; names what is spelled alike
 //   kInvalidArgument  none is, but some have another type
+//   others            as FindVariableValue()
 absl::Status CheckVariables(const TensorBundleReader& reader,
                             absl::Span<const VariableRows> variables);
 

@@ -90,17 +90,25 @@ absl::StatusOr<int> ObjectGraphBuilder::FindOrAddNode(
       return absl::InvalidArgumentError(absl::StrCat(
           "object path ", absl::StrJoin(path, "/"), " has an empty name"));
     }
-    const auto [child, is_new] =
-        children_.try_emplace({node, name}, graph_.nodes_size());
-    if (is_new) {
-      graph_.add_nodes();
-      auto* const reference = graph_.mutable_nodes(node)->add_children();
-      reference->set_node_id(child->second);
-      reference->set_local_name(name);
+    const auto child = children_.find({node, name});
+    if (child != children_.end()) {
+      node = child->second;
+      continue;
     }
-    node = child->second;
+    const int added = graph_.nodes_size();
+    graph_.add_nodes();
+    AddChild(node, name, added);
+    node = added;
   }
   return node;
+}
+
+void ObjectGraphBuilder::AddChild(int node, const std::string& name,
+                                  int child) {
+  children_[{node, name}] = child;
+  auto* const reference = graph_.mutable_nodes(node)->add_children();
+  reference->set_node_id(child);
+  reference->set_local_name(name);
 }
 
 void ObjectGraphBuilder::SetValue(int node, absl::string_view key,
@@ -153,6 +161,35 @@ absl::StatusOr<std::string> ObjectGraphBuilder::AddSlot(
   slot->set_slot_name(std::string(slot_name));
   slot->set_slot_variable_node_id(node);
   return key;
+}
+
+absl::Status ObjectGraphBuilder::AddReference(
+    const ObjectReference& reference) {
+  const ObjectPath& path = reference.path;
+  if (path.empty() || path.back().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "object path ", absl::StrJoin(path, "/"), " has an empty name"));
+  }
+  int target = 0;
+  for (const std::string& name : reference.target) {
+    const auto child = children_.find({target, name});
+    if (child == children_.end()) {
+      return absl::NotFoundError(absl::StrCat(
+          "there is no object at ", absl::StrJoin(reference.target, "/")));
+    }
+    target = child->second;
+  }
+  ASSIGN_OR_RETURN(
+      const int owner,
+      FindOrAddNode(absl::MakeConstSpan(path).first(path.size() - 1)));
+  const auto present = children_.find({owner, path.back()});
+  if (present == children_.end()) {
+    AddChild(owner, path.back(), target);
+  } else if (present->second != target) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("there is another object at ", absl::StrJoin(path, "/")));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ObjectGraphBuilder::WriteTo(TensorBundleWriter* writer) const {

@@ -37,6 +37,12 @@ std::string SlotKey(absl::Span<const std::string> variable_path,
                     absl::Span<const std::string> optimizer_path,
                     absl::string_view slot_name);
 
+// A second path to an object.
+struct ObjectReference {
+  ObjectPath path;
+  ObjectPath target;
+};
+
 // Gathers which variables a checkpoint holds, and writes the graph.
 class ObjectGraphBuilder {
  public:
@@ -58,11 +64,18 @@ class ObjectGraphBuilder {
       absl::Span<const std::string> optimizer_path, absl::string_view slot_name,
       absl::string_view full_name);
 
+  // Makes `reference.path` lead to the object at `reference.target` too.
+  //   kNotFound         there is no object at `target`
+  //   kInvalidArgument  `path` is empty or has an empty name
+  //   kAlreadyExists    `path` leads to another object
+  absl::Status AddReference(const ObjectReference& reference);
+
   // The last thing that is added to a checkpoint.
   absl::Status WriteTo(TensorBundleWriter* writer) const;
 
  private:
   absl::StatusOr<int> FindOrAddNode(absl::Span<const std::string> path);
+  void AddChild(int node, const std::string& name, int child);
   void SetValue(int node, absl::string_view key, absl::string_view full_name);
 
   proto::TrackableObjectGraph graph_;

@@ -21,12 +21,17 @@ struct EmbeddingOptions {
   std::string name = "";
 };
 
-// y[...] = embeddings[ids[...]]. Reads and updates only the rows that occur, so
-// the table may be larger than one machine. An id outside of [0, input_dim)
-// fails the step. Ids of another dtype are converted to int64.
+// y[...] = embeddings[ids[...]]. An id outside of [0, input_dim) fails the step.
+// Ids of another dtype are converted to int64.
 //
 // Input [...] of ids, output [..., output_dim].
 // Weights: embeddings [input_dim, output_dim].
+//
+// Reads and updates only the rows that occur in a batch, so the table may be
+// larger than one machine. Optimizers with slots then differ from Keras 3: rows
+// that do not occur keep their values and slots, where Keras takes their
+// gradient for 0, lets their momentum decay and moves them by what is left of
+// it. SGD without momentum comes to the same either way.
 //
 // Source: keras.layers.Embedding.
 class EmbeddingLayer : public Layer {

@@ -3,8 +3,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/graph/graph.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
+#include "common/core/base/log.h"
+#include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/nn/sample_weights.h"
@@ -33,6 +36,40 @@ bool HasClasses(Value y_pred, absl::string_view loss) {
   return false;
 }
 
+// What the activation `op` computed `y_pred` from; of no graph where `y_pred`
+// comes from elsewhere. Looks through conversions between floating types.
+Value ActivationInput(Value y_pred, absl::string_view op) {
+  const Graph& graph = y_pred.builder()->graph();
+  const auto is_floating = [&](NodeOutput output) {
+    return IsFloating(graph.TypeOf(output).dtype);
+  };
+  NodeOutput output = y_pred.output();
+  while (graph.nodes[output.node].op == "Cast" &&
+         is_floating(graph.nodes[output.node].inputs[0])) {
+    output = graph.nodes[output.node].inputs[0];
+  }
+  const Node& node = graph.nodes[output.node];
+  if (node.op != op) return Value();
+  return Cast(y_pred.builder()->ValueOf(node.inputs[0]), y_pred.dtype());
+}
+
+// The logits that `y_pred` is or was computed from by the activation `op`; of
+// no graph where there are only probabilities.
+Value LogitsOf(Value y_pred, bool from_logits, absl::string_view op,
+               absl::string_view loss) {
+  if (!y_pred.ok()) return Value();
+  const Value input = ActivationInput(y_pred, op);
+  const bool is_activated = input.builder() != nullptr;
+  if (from_logits && is_activated) {
+    LOG(WARNING) << loss << ": from_logits is true, but the predictions are "
+                 << "the output of " << op << " and no logits. The loss is "
+                 << "taken of its input. Leave out the activation or "
+                 << "from_logits";
+  }
+  if (is_activated) return input;
+  return from_logits ? y_pred : Value();
+}
+
 // Means over the features; predictions without any are their own mean.
 Value MeanOfFeatures(Value x) {
   return x.ok() && x.shape().rank() > 1 ? Mean(x, {-1}) : x;
@@ -45,9 +82,9 @@ Value BinaryCrossentropyOf(Value y_true, Value y_pred,
     y_true =
         y_true * (1 - options.label_smoothing) + 0.5 * options.label_smoothing;
   }
-  if (options.from_logits) {
-    return MeanOfFeatures(SigmoidCrossEntropy(y_pred, y_true));
-  }
+  const Value logits =
+      LogitsOf(y_pred, options.from_logits, "Sigmoid", "binary_crossentropy");
+  if (logits.ok()) return MeanOfFeatures(SigmoidCrossEntropy(logits, y_true));
   y_pred = ClipProbabilities(y_pred);
   return MeanOfFeatures(
       -(y_true * Log(y_pred) + (1.0 - y_true) * Log(1.0 - y_pred)));
@@ -63,7 +100,9 @@ Value CategoricalCrossentropyOf(Value y_true, Value y_pred,
     y_true = y_true * (1 - options.label_smoothing) +
              options.label_smoothing / class_count;
   }
-  if (options.from_logits) return SoftmaxCrossEntropy(y_pred, y_true);
+  const Value logits = LogitsOf(y_pred, options.from_logits, "Softmax",
+                                "categorical_crossentropy");
+  if (logits.ok()) return SoftmaxCrossEntropy(logits, y_true);
   y_pred = y_pred / Sum(y_pred, {-1}, {.keep_dims = true});
   return -Sum(y_true * Log(ClipProbabilities(y_pred)), {-1});
 }
@@ -71,8 +110,10 @@ Value CategoricalCrossentropyOf(Value y_true, Value y_pred,
 Value SparseCrossentropyOf(Value y_true, Value y_pred, bool from_logits) {
   if (!HasClasses(y_pred, "sparse_categorical_crossentropy")) return Value();
   y_true = AlignSparseLabels(y_true, y_pred);
+  Value logits = LogitsOf(y_pred, from_logits, "Softmax",
+                          "sparse_categorical_crossentropy");
   // Normalizes once more, as Keras does.
-  const Value logits = from_logits ? y_pred : Log(ClipProbabilities(y_pred));
+  if (!logits.ok()) logits = Log(ClipProbabilities(y_pred));
   return SparseSoftmaxCrossEntropy(logits, y_true);
 }
 

@@ -8,6 +8,23 @@
 
 // Keras' losses, with Keras' names, defaults and numerics. Each is also a
 // metric: its mean.
+//
+// Crossentropies of probabilities. Where the predictions are the output of the
+// activation that belongs to the loss (a sigmoid for BinaryCrossentropy, a
+// softmax for the two others), perhaps converted to another floating type
+// since, the loss is computed from the activation's input, as with from_logits.
+// The value is the same, but it is exact, and its gradient does not vanish
+// where probabilities round to 0 or 1. All other probabilities are clipped to
+// [1e-7, 1 - 1e-7], beyond which the gradient is 0.
+//
+// This is what Keras does on TensorFlow, its default backend; on JAX and
+// PyTorch Keras clips. Different from Keras on TensorFlow:
+//   - An output of mixed precision and one with an ignore_class are recognized
+//     too; Keras loses sight of the activation there, and clips.
+//   - An activation of another kind (a softmax under BinaryCrossentropy) is not
+//     recognized, so the loss stays the one of these probabilities.
+// With from_logits after such an activation the loss is also computed from the
+// activation's input, and a warning is logged.
 namespace muster {
 
 struct LossOptions {
@@ -19,8 +36,7 @@ Loss MeanSquaredError(const LossOptions& options = {});
 Loss MeanAbsoluteError(const LossOptions& options = {});
 
 struct CrossentropyOptions {
-  // Predictions are logits, and not probabilities. Preferred: exact where
-  // probabilities would round to 0 or 1.
+  // Predictions are logits, and not probabilities.
   bool from_logits = false;
   // How much of each label is spread evenly over all classes.
   double label_smoothing = 0;

@@ -17,6 +17,7 @@
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/train/checkpoints/keras_objects.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/checkpoints/training_progress.h"
 #include "common/learn/train/model.h"
@@ -82,12 +83,14 @@ proto::TrainingState Model::State() const {
 
 absl::StatusOr<std::unique_ptr<TrainingSnapshot>> Model::TakeSnapshot() {
   RETURN_IF_ERROR(CheckBuilt("saving"));
-  return TrainingSnapshot::Take(strategy_->variables(), State());
+  return TrainingSnapshot::Take(strategy_->variables(), State(),
+                                KerasObjectsOf(*layer_));
 }
 
 absl::StatusOr<std::unique_ptr<TrainingSnapshot>> Model::TakeWeightsSnapshot() {
   RETURN_IF_ERROR(CheckBuilt("saving"));
-  return TrainingSnapshot::TakeWeights(strategy_->variables());
+  return TrainingSnapshot::TakeWeights(strategy_->variables(),
+                                       KerasObjectsOf(*layer_));
 }
 
 absl::Status Model::SaveCheckpoint(const std::string& prefix) {

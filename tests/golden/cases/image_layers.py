@@ -85,6 +85,7 @@ def _rescaling(rng):
 def _resizing(rng):
     floats = normal(rng, 1, 5, 7, 2)
     pixels = rng.integers(0, 256, (1, 6, 5, 3)).astype(np.uint8)
+    pixel = np.zeros((1, 1, 1, 1), np.float32)
     for name, x, height, width, options in (
         ("up", floats, 9, 11, {}),
         ("down", floats, 3, 2, {}),
@@ -99,6 +100,9 @@ def _resizing(rng):
         ("cropped_tall", floats, 9, 3, {"crop_to_aspect_ratio": True}),
         ("padded", floats, 4, 4, {"pad_to_aspect_ratio": True, "fill_value": 0.5}),
         ("padded_wide", floats, 3, 9, {"pad_to_aspect_ratio": True}),
+        ("padded_odd", floats, 6, 7, {"pad_to_aspect_ratio": True, "fill_value": -5.0}),
+        ("padded_by_one", pixel, 2, 1, {"pad_to_aspect_ratio": True, "fill_value": -5.0}),
+        ("padded_by_three", pixel, 1, 4, {"pad_to_aspect_ratio": True, "fill_value": -5.0}),
     ):
         config = {
             "interpolation": "bilinear",

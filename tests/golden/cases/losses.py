@@ -1,5 +1,6 @@
 """losses.json: each loss, its value and its gradient.
 
+config:  the loss; "activation" is what y_pred passes through before the loss.
 inputs:  y_true, y_pred, and sample_weight where the case has one.
 outputs: value (a scalar, or one number per sample where reduction is "none");
          grad_y_pred, the gradient of value, or of its sum where it is not a scalar.
@@ -25,6 +26,7 @@ def cases():
     yield from _more_ranks(rng)
     yield from _ignored_class(rng)
     yield from _extremes(rng)
+    yield from _saturated()
 
 
 def _regression(rng):
@@ -128,6 +130,29 @@ def _extremes(rng):
             yield _run(f"{name}.unnormalized_rows", loss(), labels, unnormalized)
 
 
+def _saturated():
+    """Activations that round to 0 and 1: Keras' losses find what went into them."""
+    logits = np.float32([[200, -100, 0, 7], [-50, 300, 20, -8], [-1, 0, 2, 1]])
+    sparse = np.int32([1, 2, 0])
+    one_hot = np.eye(CLASSES, dtype=np.float32)[sparse]
+    weight = np.float32([0.5, 2.0, 1.0])
+
+    k = keras.losses
+    for loss, labels, activation in (
+        (k.BinaryCrossentropy, one_hot, "sigmoid"),
+        (k.CategoricalCrossentropy, one_hot, "softmax"),
+        (k.SparseCategoricalCrossentropy, sparse, "softmax"),
+    ):
+        name = f"{loss.__name__}.saturated"
+        yield _run(name, loss(), labels, logits, activation=activation)
+        yield _run(f"{name}.weighted", loss(), labels, logits, weight, activation)
+        if loss is not k.SparseCategoricalCrossentropy:
+            smooth = loss(label_smoothing=0.1)
+            yield _run(f"{name}.smoothed", smooth, labels, logits, activation=activation)
+    mistaken = k.SparseCategoricalCrossentropy(from_logits=True)
+    yield _run(f"{name}.from_logits", mistaken, sparse, logits, activation="softmax")
+
+
 def _binary(rng, from_logits):
     labels = rng.integers(0, 2, (BATCH, 3)).astype(np.float32)
     if from_logits:
@@ -158,11 +183,12 @@ def _name(loss, reduction, **traits):
     )
 
 
-def _run(name, loss, y_true, y_pred, weight=None):
+def _run(name, loss, y_true, y_pred, weight=None, activation=None):
     prediction = tf.constant(y_pred)
     with tf.GradientTape() as tape:
         tape.watch(prediction)
-        value = loss(y_true, prediction, sample_weight=weight)
+        activated = keras.activations.get(activation)(prediction)
+        value = loss(y_true, activated, sample_weight=weight)
     gradient = tape.gradient(value, prediction)
 
     inputs = {"y_true": y_true, "y_pred": y_pred}
@@ -170,7 +196,7 @@ def _run(name, loss, y_true, y_pred, weight=None):
         inputs["sample_weight"] = weight
     return case(
         name,
-        keras_config(loss),
+        keras_config(loss) | ({"activation": activation} if activation else {}),
         inputs,
         {"value": value.numpy(), "grad_y_pred": gradient.numpy()},
     )

@@ -1,7 +1,8 @@
 """training.json: two epochs of keras.Model.fit() with one of its options each.
 
 config:  what the case is about: "optimizer", "layers" (kernel and bias regularizers as
-         {"l1": .., "l2": ..}, trainable), "class_weight" (pairs), "loss_weights".
+         {"l1": .., "l2": ..}, trainable), "class_weight" (pairs), "loss_weights",
+         "activation" (of the last layer, whose inputs are so large that it saturates).
 inputs:  x, y (and for two outputs x_1, y_1), the examples in their order, batches of 4;
          the weights before, by path.
 outputs: history/<name> [2], a value for each epoch; the weights after, by path.
@@ -33,12 +34,19 @@ def cases():
         "class_weight_one_hot", {"class_weight": [[0, 0.25], [2, 3.0]], "one_hot": True}
     )
     yield _classifier("loss_weight", {"loss_weights": [0.25], "regularizers": True})
+    yield _classifier("saturated_softmax", {"activation": "softmax"})
+    yield _classifier("saturated_sigmoid", {"activation": "sigmoid", "one_hot": True})
+    yield _classifier(
+        "saturated_softmax_one_hot",
+        {"activation": "softmax", "one_hot": True, "class_weight": [[0, 0.25], [2, 3.0]]},
+    )
     yield _two_outputs()
 
 
 def _classifier(name, config):
     rng = seeded(700)
-    x = normal(rng, EXAMPLES, FEATURES)
+    activation = config.get("activation")
+    x = normal(rng, EXAMPLES, FEATURES) * np.float32(64 if activation else 1)
     y = x.argmax(axis=-1).astype(np.int32)
     regularizer = keras.regularizers.L1L2(l1=L1, l2=L2) if "regularizers" in config else None
     model = keras.Sequential(
@@ -46,13 +54,14 @@ def _classifier(name, config):
             keras.Input((FEATURES,)),
             keras.layers.Dense(
                 5,
-                activation="tanh",
+                activation="linear" if activation else "tanh",
                 name="hidden",
                 kernel_regularizer=regularizer,
                 trainable="frozen" not in config,
             ),
             keras.layers.Dense(
                 CLASSES,
+                activation=activation,
                 name="logits",
                 bias_regularizer=keras.regularizers.L2(L2) if regularizer else None,
             ),
@@ -60,12 +69,17 @@ def _classifier(name, config):
     )
     if "one_hot" in config:
         y = np.eye(CLASSES, dtype=np.float32)[y]
-        loss = keras.losses.CategoricalCrossentropy(from_logits=True)
+        loss = (
+            keras.losses.BinaryCrossentropy()
+            if activation == "sigmoid"
+            else keras.losses.CategoricalCrossentropy(from_logits=activation is None)
+        )
         metrics = ["categorical_accuracy"]
     else:
-        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=activation is None)
         metrics = ["sparse_categorical_accuracy"]
-    optimizer = keras.optimizers.SGD(**config.get("optimizer", {"learning_rate": 0.2}))
+    rate = 1e-3 if activation else 0.2
+    optimizer = keras.optimizers.SGD(**config.get("optimizer", {"learning_rate": rate}))
     model.compile(
         optimizer,
         loss,

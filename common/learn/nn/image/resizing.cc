@@ -79,10 +79,7 @@ Value ResizingLayer::PadToAspectRatio(Value x) const {
   const int64_t padded_width = std::max(width, height * width_ / height_);
   const int64_t top = (padded_height - height) / 2;
   const int64_t left = (padded_width - width) / 2;
-  return Pad(x,
-             {0, 0, top, padded_height - height - top, left,
-              padded_width - width - left, 0, 0},
-             options_.fill_value);
+  return Pad(x, {0, 0, top, top, left, left, 0, 0}, options_.fill_value);
 }
 
 LayerPtr Resizing(int64_t height, int64_t width,

@@ -1,12 +1,14 @@
 #include "common/learn/train/checkpoints/training_checkpoint.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/variables/checkpoint_names.h"
 #include "common/compute/variables/state_snapshot.h"
@@ -50,6 +52,10 @@ class StateWriter {
         .status();
   }
 
+  absl::Status AddReference(const ObjectReference& reference) {
+    return graph_.AddReference(reference);
+  }
+
   absl::Status Finish() {
     RETURN_IF_ERROR(graph_.WriteTo(writer_));
     return writer_->Finish();
@@ -69,6 +75,24 @@ int64_t NumberIn(absl::string_view prefix) {
   return is_there ? number : 1;
 }
 
+// What the file at `path` is by its first bytes, if no checkpoint.
+absl::Status CheckNoOtherFormat(Disk* disk, const std::string& path) {
+  constexpr absl::string_view kHdf5 = "\x89HDF";
+  constexpr absl::string_view kZip = "PK\x03\x04";
+  const absl::StatusOr<std::unique_ptr<ReadableFile>> file = disk->Open(path);
+  if (!file.ok()) return absl::OkStatus();
+  std::array<uint8_t, 4> bytes;
+  if (!(*file)->ReadAt(0, absl::MakeSpan(bytes)).ok()) return absl::OkStatus();
+  const std::string magic(bytes.begin(), bytes.end());
+  if (magic != kHdf5 && magic != kZip) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      path,
+      magic == kZip ? " is an archive of Keras (.keras)"
+                    : " is an HDF5 file, as of Keras' save_weights()",
+      "; expected the prefix of a TensorFlow checkpoint. Load it in Keras and "
+      "save it with tf.train.Checkpoint(model=model).write(prefix)"));
+}
+
 // Where the learning rate is a number, that; a schedule is in TrainingState.
 absl::Status AddLearningRate(const proto::Optimizer& optimizer,
                              StateWriter* writer) {
@@ -81,16 +105,17 @@ absl::Status AddLearningRate(const proto::Optimizer& optimizer,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TrainingSnapshot::Take(
-    VariableStore& variables, proto::TrainingState state) {
+    VariableStore& variables, proto::TrainingState state,
+    std::vector<ObjectReference> references) {
   ASSIGN_OR_RETURN(std::unique_ptr<VariableSnapshot> snapshot,
                    variables.TakeSnapshot());
   return std::unique_ptr<TrainingSnapshot>(new TrainingSnapshot(
       std::move(snapshot), variables.checkpoint_shard_count(), std::move(state),
-      /*has_state=*/true));
+      /*has_state=*/true, std::move(references)));
 }
 
 absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TrainingSnapshot::TakeWeights(
-    VariableStore& variables) {
+    VariableStore& variables, std::vector<ObjectReference> references) {
   auto snapshot = std::make_unique<StateSnapshot>();
   for (const proto::VariableSpec& spec : variables.List()) {
     ASSIGN_OR_RETURN(Tensor value, variables.Read(spec.name()));
@@ -100,7 +125,7 @@ absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TrainingSnapshot::TakeWeights(
   }
   return std::unique_ptr<TrainingSnapshot>(
       new TrainingSnapshot(std::move(snapshot), /*shard_count=*/1, {},
-                           /*has_state=*/false));
+                           /*has_state=*/false, std::move(references)));
 }
 
 absl::Status TrainingSnapshot::WriteStateShard(Disk* disk,
@@ -114,6 +139,9 @@ absl::Status TrainingSnapshot::WriteStateShard(Disk* disk,
   for (const VariableSnapshot::Entry& entry : variables_->entries()) {
     RETURN_IF_ERROR(named.Name(entry));
     iterations = std::max(iterations, entry.update_count);
+  }
+  for (const ObjectReference& reference : references_) {
+    RETURN_IF_ERROR(named.AddReference(reference));
   }
   // tf.train.Checkpoint is not content without it.
   RETURN_IF_ERROR(
@@ -175,6 +203,7 @@ absl::StatusOr<proto::TrainingState> ReadTrainingState(
 absl::StatusOr<std::string> FindCheckpoint(Disk* disk, const std::string& path,
                                            const std::string& checkpoint_name) {
   if (disk->Open(absl::StrCat(path, ".index")).ok()) return path;
+  RETURN_IF_ERROR(CheckNoOtherFormat(disk, path));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<CheckpointManager> manager,
       CheckpointManager::Create(

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "common/compute/variables/variable_store.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/io/checkpoint/disk.h"
+#include "common/io/checkpoint/object_graph.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "proto/training_state.pb.h"
 
@@ -25,12 +27,15 @@ namespace muster {
 class TrainingSnapshot {
  public:
   // Where replicas train in sync all processes call it between the same steps.
+  // `references` are further paths to what the variables are called, such as
+  // KerasObjectsOf() the model.
   static absl::StatusOr<std::unique_ptr<TrainingSnapshot>> Take(
-      VariableStore& variables, proto::TrainingState state);
+      VariableStore& variables, proto::TrainingState state,
+      std::vector<ObjectReference> references = {});
 
   // Weights alone: nothing that the optimizer keeps, and no state of training.
   static absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeWeights(
-      VariableStore& variables);
+      VariableStore& variables, std::vector<ObjectReference> references = {});
 
   const proto::TrainingState& state() const { return state_; }
 
@@ -48,11 +53,13 @@ class TrainingSnapshot {
 
  private:
   TrainingSnapshot(std::unique_ptr<VariableSnapshot> variables, int shard_count,
-                   proto::TrainingState state, bool has_state)
+                   proto::TrainingState state, bool has_state,
+                   std::vector<ObjectReference> references)
       : variables_(std::move(variables)),
         variable_shard_count_(shard_count),
         state_(std::move(state)),
-        has_state_(has_state) {}
+        has_state_(has_state),
+        references_(std::move(references)) {}
 
   int shard_count() const { return variable_shard_count_ + 1; }
   absl::Status WriteShards(Disk* disk, absl::string_view prefix);
@@ -62,6 +69,7 @@ class TrainingSnapshot {
   const int variable_shard_count_;
   const proto::TrainingState state_;
   const bool has_state_;
+  const std::vector<ObjectReference> references_;
 };
 
 //   kNotFound  the checkpoint holds variables only
@@ -71,8 +79,9 @@ absl::StatusOr<proto::TrainingState> ReadTrainingState(
 
 // The prefix that `path` means: itself, or of a folder of checkpoints called
 // `checkpoint_name`-1 and so on the newest of which every checksum is right.
-//   kNotFound  there is none
-//   kDataLoss  there are some, and none can be read; says for each why
+//   kNotFound         there is none
+//   kDataLoss         there are some, and none can be read; says for each why
+//   kInvalidArgument  `path` is a file of Keras in another format (.keras, .h5)
 absl::StatusOr<std::string> FindCheckpoint(
     Disk* disk, const std::string& path,
     const std::string& checkpoint_name = "ckpt");
