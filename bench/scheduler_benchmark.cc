@@ -205,7 +205,7 @@ void Measure(const ClusterSpec& cluster) {
   std::printf("closures of %.0f us:\n", closure_us);
   Report("utilisation", worker_count, Median(utilisations), "of time",
          kUtilisationBudget, true);
-  (*connection)->EndJob(0);
+  (*connection)->EndJob(absl::OkStatus());
 }
 
 }  // namespace

@@ -196,10 +196,10 @@ void ClosureDispatcher::Abort(const absl::Status& why) {
   wake_ = true;
 }
 
-absl::Status ClosureDispatcher::EndJob(int exit_code, absl::Time deadline) {
+absl::Status ClosureDispatcher::EndJob(const proto::JobEnd& end,
+                                       absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
-  job_ending_ = true;
-  exit_code_ = exit_code;
+  job_end_ = end;
   wake_ = true;
   const bool all_told = clock_->AwaitWithDeadline(
       &mutex_, absl::Condition(this, &ClosureDispatcher::AllLanesEnded),
@@ -217,6 +217,23 @@ absl::Status ClosureDispatcher::EndJob(int exit_code, absl::Time deadline) {
   }
   return absl::DeadlineExceededError(
       absl::StrCat("these were not told that the job is over: ", names));
+}
+
+void ClosureDispatcher::Withdraw(absl::string_view reason,
+                                 absl::Time deadline) {
+  proto::JobEnd end;
+  end.set_is_withdrawal(true);
+  end.set_reason(std::string(reason));
+  absl::MutexLock lock(&mutex_);
+  job_end_ = std::move(end);
+  wake_ = true;
+  clock_->AwaitWithDeadline(
+      &mutex_, absl::Condition(this, &ClosureDispatcher::AllOpenLanesEnded),
+      deadline);
+  // As above.
+  clock_->AwaitWithDeadline(
+      &mutex_, absl::Condition(this, &ClosureDispatcher::NoStreamsOfEndedLanes),
+      deadline);
 }
 
 ClosureDispatcher::Counters ClosureDispatcher::counters() const {
@@ -247,10 +264,15 @@ void ClosureDispatcher::OnReport(int worker, uint64_t session,
     Accept(&lane, report->acceptance());
   }
   if (status.ok() && lane.state == WorkerLane::State::kOpen) {
-    bool has_trouble = false;
+    absl::Status trouble;
     status = TakeReport(*report, *tensors, lane, judge_, releases_, &queue_,
-                        &has_trouble);
-    if (has_trouble) paused_until_ = clock_->Now() + options_.retry_pause;
+                        &trouble);
+    if (!trouble.ok()) {
+      NoteTrouble(&lane, trouble);
+    } else if (report->finished_size() + report->results_size() > 0) {
+      lane.trouble.clear();
+      lane.trouble_count = 0;
+    }
     busy_ += absl::Nanoseconds(report->busy_ns());
   }
   if (!status.ok()) Lose(&lane, status);
@@ -301,47 +323,6 @@ void ClosureDispatcher::UseIfReady(WorkerLane* lane) {
     LOG(INFO) << lane->channel->peer() << " is back, incarnation "
               << IncarnationString(lane->incarnation);
   }
-  wake_ = true;
-}
-
-void ClosureDispatcher::Lose(WorkerLane* lane, const absl::Status& why) {
-  const bool was_open = lane->state == WorkerLane::State::kOpen;
-  lane->last_error = std::string(why.message());
-  if (was_open) {
-    const int64_t requeued_before = queue_.requeued_count();
-    const absl::Status lost = absl::UnavailableError(absl::StrCat(
-        lane->channel->peer(), ", incarnation ",
-        IncarnationString(lane->incarnation), ", is lost: ", why.message()));
-    queue_.WorkerLost(lane->worker, lost);
-    ++lost_count_;
-    const bool others_are_open =
-        std::any_of(lanes_.begin(), lanes_.end(), [lane](const auto& other) {
-          return &other != lane && other.state == WorkerLane::State::kOpen;
-        });
-    LOG(WARNING) << lost.message() << "; "
-                 << queue_.requeued_count() - requeued_before
-                 << (others_are_open ? " closures go to other workers"
-                                     : " closures wait for a worker: no other "
-                                       "is left");
-  } else {
-    ++lane->failed_open_count;
-    const TaskId task = WorkerTasks(options_.cluster)[lane->worker];
-    missing_->MarkMissing(task, why.message());
-    // Its configuration is another. All else may pass: a worker may not have
-    // noticed yet that the coordinator before this one is gone.
-    if (why.code() == absl::StatusCode::kInvalidArgument) {
-      missing_->Fail(absl::FailedPreconditionError(why.message()));
-    }
-  }
-  for (auto* const stream : {&lane->stream, &lane->replaced_stream}) {
-    if (*stream != nullptr) doomed_.push_back(std::move(*stream));
-  }
-  lane->BeginAnew();
-  lane->next_open_time =
-      clock_->Now() +
-      (was_open ? absl::ZeroDuration()
-                : BackoffDelay(options_.reconnect, lane->failed_open_count,
-                               lane->session));
   wake_ = true;
 }
 
@@ -435,10 +416,10 @@ void ClosureDispatcher::Plan(absl::Time now, std::vector<Action>* actions) {
 bool ClosureDispatcher::PlanCommand(absl::Time now, WorkerLane* lane,
                                     Action* action) {
   const int worker = lane->worker;
+  queue_.SetPaused(worker, now < lane->paused_until);
   // The mark rides along; alone it goes with the heartbeat.
   bool has_content = heartbeat_due_;
-  if (now >= paused_until_ && !is_suspended_ && drain_count_ == 0 &&
-      queue_.HasClosuresFor(worker) &&
+  if (!is_suspended_ && drain_count_ == 0 && queue_.HasClosuresFor(worker) &&
       (queue_.queued_count() >= kClosuresWorthAMessage ||
        queue_.backlog(worker) < kBacklogEnough)) {
     AddDefinitions(functions_, iterators_, lane, &action->command);
@@ -458,8 +439,8 @@ bool ClosureDispatcher::PlanCommand(absl::Time now, WorkerLane* lane,
     lane->released.clear();
     has_content = true;
   }
-  if (job_ending_) {
-    action->command.mutable_job_end()->set_exit_code(exit_code_);
+  if (job_end_.has_value()) {
+    *action->command.mutable_job_end() = *job_end_;
     lane->state = WorkerLane::State::kEnded;
     ++ended_lane_count_;
     has_content = true;
@@ -478,8 +459,11 @@ bool ClosureDispatcher::PlanCommand(absl::Time now, WorkerLane* lane,
 
 absl::Time ClosureDispatcher::NextWakeUp() const {
   absl::Time wake_up = next_tick_;
-  if (paused_until_ > clock_->Now()) wake_up = std::min(wake_up, paused_until_);
+  const absl::Time now = clock_->Now();
   for (const WorkerLane& lane : lanes_) {
+    if (lane.paused_until > now) {
+      wake_up = std::min(wake_up, lane.paused_until);
+    }
     if (lane.state == WorkerLane::State::kClosed) {
       wake_up = std::min(wake_up, lane.next_open_time);
     }
@@ -496,6 +480,7 @@ void ClosureDispatcher::Open(const Action& action) {
   proto::SessionOpening* const opening = command.mutable_opening();
   *opening->mutable_cluster() = EncodeCluster(options_.cluster);
   opening->set_worker_index(WorkerTasks(options_.cluster)[action.worker].index);
+  opening->set_coordinator(options_.coordinator);
   opening->set_job_seed(options_.job_seed);
   opening->set_generation(action.generation);
   opening->set_runner_count(options_.queue.runner_count);
@@ -543,8 +528,10 @@ void ClosureDispatcher::SendCommand(Action* action) {
 std::string ClosureDispatcher::DescribeLocked() const {
   std::string text = queue_.Describe();
   for (const WorkerLane& lane : lanes_) {
-    if (lane.last_error.empty()) continue;
-    absl::StrAppend(&text, "; ", lane.channel->peer(), ": ", lane.last_error);
+    const std::string& why =
+        lane.last_error.empty() ? lane.trouble : lane.last_error;
+    if (why.empty()) continue;
+    absl::StrAppend(&text, "; ", lane.channel->peer(), ": ", why);
   }
   return text;
 }

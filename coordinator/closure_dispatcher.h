@@ -1,9 +1,11 @@
 #ifndef COORDINATOR_CLOSURE_DISPATCHER_H_
 #define COORDINATOR_CLOSURE_DISPATCHER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,6 +48,9 @@ class ClosureDispatcher {
  public:
   struct Options {
     ClusterSpec cluster;
+    // This process, as workers name it to people: "chief 0 on host h0, process
+    // 4711".
+    std::string coordinator;
     uint64_t job_seed = 0;
     ClosureQueue::Options queue;  // worker_count is filled in.
     absl::Duration heartbeat_interval = absl::Milliseconds(500);
@@ -53,8 +58,12 @@ class ClosureDispatcher {
     absl::Duration heartbeat_timeout = absl::Seconds(5);
     // For the answer to an opening.
     absl::Duration handshake_timeout = absl::Seconds(10);
-    // After a passing trouble nothing is sent for so long.
-    absl::Duration retry_pause = absl::Milliseconds(200);
+    // A worker that cannot reach a parameter server is given nothing for so
+    // long; its closures go to others.
+    BackoffOptions retry_pause = {.initial = absl::Milliseconds(200),
+                                  .maximum = absl::Seconds(10)};
+    // A line about it comes at most so often for each worker.
+    absl::Duration trouble_report_interval = absl::Seconds(10);
     BackoffOptions reconnect = {.initial = absl::Milliseconds(20),
                                 .maximum = absl::Milliseconds(200)};
   };
@@ -138,9 +147,14 @@ class ClosureDispatcher {
   // Fails everything, now and for good.
   void Abort(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Tells every worker that the job is over and what to exit with. Workers that
-  // cannot be reached until `deadline` are named.
-  absl::Status EndJob(int exit_code, absl::Time deadline)
+  // Tells every worker that the job is over. Workers that cannot be reached
+  // until `deadline` are named.
+  absl::Status EndJob(const proto::JobEnd& end, absl::Time deadline)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Lets the workers that are there go to another coordinator. Does not wait
+  // for the others.
+  void Withdraw(absl::string_view reason, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Who holds what, and who is lost, in one line.
@@ -173,6 +187,13 @@ class ClosureDispatcher {
   void Accept(WorkerLane* lane, const proto::SessionAcceptance& acceptance)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void UseIfReady(WorkerLane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A worker cannot be opened a session with, for a reason that may be one of
+  // those that no later try mends.
+  void NoteRefusal(const WorkerLane& lane, const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A worker that is there has failed closures because it cannot reach others.
+  void NoteTrouble(WorkerLane* lane, const absl::Status& trouble)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the session, if there is one, and has the worker dialled again.
   void Lose(WorkerLane* lane, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -220,6 +241,19 @@ class ClosureDispatcher {
   bool AllLanesEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return ended_lane_count_ == worker_count();
   }
+  bool AllOpenLanesEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return std::none_of(lanes_.begin(), lanes_.end(),
+                        [](const WorkerLane& lane) {
+                          return lane.state == WorkerLane::State::kOpen;
+                        });
+  }
+  bool NoStreamsOfEndedLanes() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return std::none_of(lanes_.begin(), lanes_.end(),
+                        [](const WorkerLane& lane) {
+                          return lane.state == WorkerLane::State::kEnded &&
+                                 lane.stream != nullptr;
+                        });
+  }
   bool NoObserversLeft() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return observer_count_ == 0;
   }
@@ -243,15 +277,13 @@ class ClosureDispatcher {
   bool hungry_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_aborted_ ABSL_GUARDED_BY(mutex_) = false;
-  bool job_ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<proto::JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);
   int drain_count_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_suspended_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
-  int exit_code_ ABSL_GUARDED_BY(mutex_) = 0;
   int ended_lane_count_ ABSL_GUARDED_BY(mutex_) = 0;
   int observer_count_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time next_tick_ ABSL_GUARDED_BY(mutex_);
-  absl::Time paused_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   bool heartbeat_due_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration busy_ ABSL_GUARDED_BY(mutex_);
   int64_t lost_count_ ABSL_GUARDED_BY(mutex_) = 0;

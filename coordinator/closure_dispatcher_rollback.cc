@@ -39,6 +39,11 @@ void ClosureDispatcher::Suspend() {
 void ClosureDispatcher::Resume() {
   absl::MutexLock lock(&mutex_);
   is_suspended_ = false;
+  // What they could not reach is there again.
+  for (WorkerLane& lane : lanes_) {
+    lane.trouble_count = 0;
+    lane.paused_until = absl::InfinitePast();
+  }
   wake_ = true;
 }
 

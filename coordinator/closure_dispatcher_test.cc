@@ -54,11 +54,24 @@ class ClosureDispatcherTest : public testing::Test {
                               .cluster = cluster_,
                               .ops = &ops_,
                               .kernels = &kernels_,
+                              .coordinator_grace = coordinator_grace_,
                               .session = session_}));
     }
   }
 
   void StartDispatcher(ClosureDispatcher::Options options = {}) {
+    missing_ = MakeMissing();
+    dispatcher_ = MakeDispatcher(options, "job", missing_.get());
+  }
+
+  std::unique_ptr<MissingTasks> MakeMissing() const {
+    return std::make_unique<MissingTasks>(
+        cluster_, cluster_.Tasks(TaskType::kWorker), Clock::Real());
+  }
+
+  std::unique_ptr<ClosureDispatcher> MakeDispatcher(
+      ClosureDispatcher::Options options, const std::string& job_id,
+      MissingTasks* missing) const {
     options.cluster = cluster_;
     std::vector<std::unique_ptr<Channel>> channels;
     for (const TaskId task : cluster_.Tasks(TaskType::kWorker)) {
@@ -67,14 +80,12 @@ class ClosureDispatcherTest : public testing::Test {
            .peer_task_type = "worker",
            .peer_task_index = task.index,
            .caller = {.task_type = "chief", .incarnation = RandomIdentity()},
-           .job_id = "job"}));
+           .job_id = job_id}));
     }
-    missing_ = std::make_unique<MissingTasks>(
-        cluster_, cluster_.Tasks(TaskType::kWorker), Clock::Real());
-    dispatcher_ = std::make_unique<ClosureDispatcher>(
+    return std::make_unique<ClosureDispatcher>(
         options, std::move(channels),
-        [](const absl::Status&) { return FailureVerdict::kFailure; },
-        missing_.get(), Clock::Real());
+        [](const absl::Status&) { return FailureVerdict::kFailure; }, missing,
+        Clock::Real());
   }
 
   // Returns its only argument.
@@ -103,6 +114,7 @@ class ClosureDispatcherTest : public testing::Test {
   OpRegistry ops_;
   KernelRegistry kernels_;
   WorkerSession::Options session_;
+  absl::Duration coordinator_grace_ = absl::ZeroDuration();
   std::vector<std::unique_ptr<TestWorker>> workers_;
   std::unique_ptr<MissingTasks> missing_;
   std::unique_ptr<ClosureDispatcher> dispatcher_;
@@ -129,8 +141,10 @@ TEST_F(ClosureDispatcherTest, RunsClosuresAndBringsTheirResults) {
     EXPECT_EQ(results[0].scalar<float>(), float(i));
   }
   EXPECT_THAT(dispatcher_->Done(), IsOkAndHolds(true));
-  EXPECT_OK(dispatcher_->EndJob(0, Soon()));
-  EXPECT_THAT(workers_[0]->service()->AwaitJobEnd({}, Ignore), IsOkAndHolds(0));
+  EXPECT_OK(dispatcher_->EndJob(proto::JobEnd(), Soon()));
+  ASSERT_OK_AND_ASSIGN(const WorkerService::JobEnd end,
+                       workers_[0]->service()->AwaitJobEnd({}, Ignore));
+  EXPECT_EQ(end.exit_code, 0);
 }
 
 TEST_F(ClosureDispatcherTest, LargeResultsStayUntilTheyAreFetchedOrDropped) {
@@ -308,6 +322,43 @@ TEST_F(ClosureDispatcherTest, AWorkerNoticesThatItsCoordinatorIsGone) {
                   {.exit_when_coordinator_lost = true}, Ignore),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("the coordinator is lost")));
+}
+
+TEST_F(ClosureDispatcherTest, AWorkerTellsASecondCoordinatorWhoHasIt) {
+  StartWorkers(1);
+  StartDispatcher({.coordinator = "chief 0 on host h, process 1"});
+  ASSERT_OK(missing_->Await(Soon(), Ignore));
+  const std::unique_ptr<MissingTasks> missing = MakeMissing();
+  const auto second = MakeDispatcher({}, "another", missing.get());
+  EXPECT_THAT(missing->Await(Soon(), Ignore),
+              StatusIs(absl::StatusCode::kAlreadyExists,
+                       HasSubstr("works for chief 0 on host h, process 1")));
+}
+
+TEST_F(ClosureDispatcherTest, ACoordinatorThatWithdrawsLeavesItsWorkersFree) {
+  coordinator_grace_ = absl::Hours(1);
+  StartWorkers(1);
+  StartDispatcher();
+  ASSERT_OK(missing_->Await(Soon(), Ignore));
+  dispatcher_->Withdraw("another has the cluster", Soon());
+  const std::unique_ptr<MissingTasks> missing = MakeMissing();
+  const auto second = MakeDispatcher({}, "another", missing.get());
+  EXPECT_OK(missing->Await(Soon(), Ignore));
+}
+
+TEST_F(ClosureDispatcherTest, AWorkerIsKeptForACoordinatorThatBrokeOff) {
+  coordinator_grace_ = absl::Hours(1);
+  StartWorkers(1);
+  StartDispatcher();
+  ASSERT_OK(missing_->Await(Soon(), Ignore));
+  dispatcher_.reset();
+  const std::unique_ptr<MissingTasks> missing = MakeMissing();
+  const auto second = MakeDispatcher({}, "another", missing.get());
+  EXPECT_THAT(
+      missing->Await(Clock::Real()->Now() + absl::Seconds(1), Ignore),
+      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("broke off")));
+  StartDispatcher();
+  EXPECT_OK(missing_->Await(Soon(), Ignore));
 }
 
 TEST_F(ClosureDispatcherTest, ANewCoordinatorTakesOverFromALostOne) {

@@ -139,12 +139,17 @@ void ClosureQueue::WorkerReleased(int worker) {
 }
 
 void ClosureQueue::RecallUnstarted() {
-  for (Lane& lane : lanes_) {
-    // From the end, where they are handed back.
-    for (size_t i = lane.in_flight.size();
-         i-- > static_cast<size_t>(options_.runner_count);) {
-      Recall(lane.in_flight[i], Find(lane.in_flight[i]));
-    }
+  for (size_t worker = 0; worker < lanes_.size(); ++worker) {
+    RecallUnstarted(static_cast<int>(worker));
+  }
+}
+
+void ClosureQueue::RecallUnstarted(int worker) {
+  const Lane& lane = lanes_[worker];
+  // From the end, where they are handed back.
+  for (size_t i = lane.in_flight.size();
+       i-- > static_cast<size_t>(options_.runner_count);) {
+    Recall(lane.in_flight[i], Find(lane.in_flight[i]));
   }
 }
 
@@ -152,16 +157,20 @@ ClosureIds ClosureQueue::RollBack(const ClosureIds& kept) {
   return std::exchange(succeeded_, kept).Minus(kept);
 }
 
+void ClosureQueue::SetPaused(int worker, bool is_paused) {
+  lanes_[worker].is_paused = is_paused;
+}
+
 bool ClosureQueue::HasClosuresFor(int worker) const {
   const Lane& lane = lanes_[worker];
   const bool may_take =
-      lane.ready && queued_count_ > 0 &&
+      lane.MayTake() && queued_count_ > 0 &&
       static_cast<int>(lane.in_flight.size()) < lane.window.size();
   const bool is_plenty = queued_count_ > static_cast<int64_t>(lanes_.size());
   if (!may_take || lane.in_flight.empty() || is_plenty) return may_take;
   return queued_count_ >
          std::count_if(lanes_.begin(), lanes_.end(), [](const Lane& other) {
-           return other.ready && other.in_flight.empty();
+           return other.MayTake() && other.in_flight.empty();
          });
 }
 
@@ -174,7 +183,7 @@ void ClosureQueue::Take(int worker, int count_max, std::vector<Taken>* taken) {
   Lane& lane = lanes_[worker];
   const int64_t ready_count =
       std::count_if(lanes_.begin(), lanes_.end(),
-                    [](const Lane& other) { return other.ready; });
+                    [](const Lane& other) { return other.MayTake(); });
   // Leaves something for the others while there is little.
   const int64_t share =
       ready_count == 1
@@ -405,9 +414,10 @@ void ClosureQueue::Recall(uint64_t id, Entry* entry) {
 
 void ClosureQueue::RecallForIdleWorkers() {
   if (queued_count_ > 0 || failing()) return;
-  const bool someone_is_idle = std::any_of(
-      lanes_.begin(), lanes_.end(),
-      [](const Lane& lane) { return lane.ready && lane.in_flight.empty(); });
+  const bool someone_is_idle =
+      std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
+        return lane.MayTake() && lane.in_flight.empty();
+      });
   if (!someone_is_idle) return;
   Lane* victim = nullptr;
   int unstarted_max = 0;

@@ -102,6 +102,9 @@ class ClosureQueue {
   // go back to the head of the queue.
   void WorkerReleased(int worker);
 
+  // A worker that is paused takes nothing, and nothing is kept for it.
+  void SetPaused(int worker, bool is_paused);
+
   // Something is to be sent to the worker. What is no more than one for each
   // idle worker is for those.
   bool HasClosuresFor(int worker) const;
@@ -126,6 +129,7 @@ class ClosureQueue {
 
   // Every closure that its worker has not started is to be handed back.
   void RecallUnstarted();
+  void RecallUnstarted(int worker);
 
   // The closures whose effects are there: those that have some and have
   // succeeded.
@@ -190,6 +194,8 @@ class ClosureQueue {
     explicit Lane(const Options& options)
         : window(options.runner_count, options.window) {}
     bool ready = false;
+    bool is_paused = false;
+    bool MayTake() const { return ready && !is_paused; }
     std::deque<uint64_t> in_flight;  // In the order of sending.
     int recalls_unanswered = 0;
     std::vector<uint64_t> recalls_to_send;

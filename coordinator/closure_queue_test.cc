@@ -68,6 +68,23 @@ TEST(ClosureQueueTest, AWorkerLeavesWorkForTheOthers) {
   EXPECT_THAT(TakeIds(&queue, 1), ElementsAre(3));
 }
 
+TEST(ClosureQueueTest, NothingIsGivenToAPausedWorkerOrKeptForIt) {
+  ClosureQueue queue({.worker_count = 2});
+  queue.WorkerReady(0);
+  queue.WorkerReady(1);
+  Values values = AddMany(&queue, 1);
+  queue.SetPaused(0, true);
+  EXPECT_FALSE(queue.HasClosuresFor(0));
+  EXPECT_THAT(TakeIds(&queue, 1), ElementsAre(1));
+  values.push_back(queue.Add({}));
+  EXPECT_THAT(TakeIds(&queue, 1), ElementsAre(2));
+  values.push_back(queue.Add({}));
+  queue.SetPaused(0, false);
+  // Of two workers the idle one.
+  EXPECT_FALSE(queue.HasClosuresFor(1));
+  EXPECT_THAT(TakeIds(&queue, 0), ElementsAre(3));
+}
+
 TEST(ClosureQueueTest, FinishedClosuresCarryTheirResultsAndMoveTheMark) {
   ClosureQueue queue({.worker_count = 1});
   const Values values = AddMany(&queue, 3);

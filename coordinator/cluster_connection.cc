@@ -1,15 +1,21 @@
 #include "coordinator/cluster_connection.h"
 
+#include <limits.h>
+#include <unistd.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/core/base/log.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
-#include "common/net/cluster/task_id.h"
+#include "common/net/cluster/task_methods.h"
 #include "common/net/rpc/channel.h"
+#include "common/net/rpc/message.h"
 #include "common/net/rpc/status_detail.h"
 #include "proto/parameter_server.pb.h"
+#include "proto/task.pb.h"
+#include "proto/worker.pb.h"
 #include "ps/client/methods.h"
 
 namespace muster {
@@ -18,6 +24,11 @@ namespace {
 constexpr int kNamedShardsMax = 8;
 constexpr absl::Duration kEndTimeout = absl::Seconds(3);
 constexpr absl::Duration kDescribeTimeout = absl::Seconds(5);
+
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, HOST_NAME_MAX) == 0 ? name : "unknown";
+}
 
 std::vector<TaskId> WorkersAndServers(const ClusterSpec& cluster) {
   std::vector<TaskId> tasks = cluster.Tasks(TaskType::kWorker);
@@ -57,8 +68,12 @@ absl::StatusOr<std::shared_ptr<ClusterConnection>> ClusterConnection::Open(
       new ClusterConnection(options, network, clock));
   connection->StartDispatcher();
   connection->StartWatch();
-  RETURN_IF_ERROR(connection->missing_.Await(
-      clock->Now() + options.startup_timeout, report));
+  if (const absl::Status status = connection->missing_.Await(
+          clock->Now() + options.startup_timeout, report);
+      !status.ok()) {
+    connection->GiveUpStart(status);
+    return status;
+  }
 
   RemoteVariableStore::Options store;
   for (const TaskId task : options.cluster.Tasks(TaskType::kPs)) {
@@ -115,6 +130,8 @@ void ClusterConnection::StartDispatcher() {
   }
   ClosureDispatcher::Options dispatcher;
   dispatcher.cluster = options_.cluster;
+  dispatcher.coordinator = absl::StrCat(options_.self.ToString(), " on host ",
+                                        HostName(), ", process ", getpid());
   dispatcher.job_seed = options_.seed;
   dispatcher.queue.runner_count = options_.closures_in_flight;
   dispatcher.queue.attempts_max = options_.attempts_per_closure_max;
@@ -222,28 +239,65 @@ void ClusterConnection::NoteShards() {
   }
 }
 
-void ClusterConnection::EndJob(int exit_code) {
+void ClusterConnection::EndJob(const absl::Status& status) {
   {
     absl::MutexLock lock(&mutex_);
     if (ended_) return;
     ended_ = true;
   }
   watch_->ExpectEnd();
+  const ExitCode exit_code = ExitCodeOfOthers(ExitCodeOf(status));
+  proto::JobEnd end;
+  end.set_exit_code(static_cast<int>(exit_code));
+  end.set_reason(std::string(status.message()));
   const absl::Status told =
-      dispatcher_->EndJob(exit_code, clock_->Now() + kEndTimeout);
+      dispatcher_->EndJob(end, clock_->Now() + kEndTimeout);
   if (!told.ok()) LOG(WARNING) << told.message();
-  for (int server = 0; server < watch_->server_count(); ++server) {
-    if (watch_->incarnation(server) == 0) continue;
-    proto::ShutdownRequest request;
-    request.set_exit_code(exit_code);
-    const absl::Status status =
-        watch_->channel(server)
-            .Call<proto::ShutdownResponse>(kShutdownMethod, request,
-                                           {.timeout = kEndTimeout})
-            .status();
-    if (!status.ok()) {
-      LOG(WARNING) << "not told that the job is over: " << status.message();
-    }
+  std::vector<TaskId> servers;
+  for (const TaskId task : options_.cluster.Tasks(TaskType::kPs)) {
+    if (watch_->incarnation(task.index) != 0) servers.push_back(task);
+  }
+  EndTasks(servers, exit_code, status.message());
+}
+
+void ClusterConnection::EndTasks(const std::vector<TaskId>& tasks,
+                                 ExitCode exit_code, absl::string_view reason) {
+  proto::EndTaskRequest request;
+  request.set_exit_code(static_cast<int>(exit_code));
+  request.set_reason(std::string(reason));
+  std::vector<std::unique_ptr<Channel>> channels;
+  absl::Mutex mutex;
+  std::vector<std::string> untold;
+  auto pending = tasks.size();
+  for (const TaskId task : tasks) {
+    channels.push_back(network_->Connect(ChannelTo(task)));
+    channels.back()->StartCall(
+        kEndTaskMethod, Message{request.SerializeAsString(), {}},
+        {.timeout = kEndTimeout},
+        [&](const absl::StatusOr<ReceivedMessage>& answer) {
+          absl::MutexLock lock(&mutex);
+          if (!answer.ok()) {
+            untold.push_back(std::string(answer.status().message()));
+          }
+          --pending;
+        });
+  }
+  // Every call has a timeout.
+  absl::MutexLock lock(&mutex);
+  mutex.Await(absl::Condition(
+      +[](size_t* count) { return *count == 0; }, &pending));
+  for (const std::string& why : untold) {
+    LOG(WARNING) << "not told that the job is over: " << why;
+  }
+}
+
+void ClusterConnection::GiveUpStart(const absl::Status& why) {
+  watch_->ExpectEnd();
+  if (ExitCodeOf(why) == ExitCode::kUsage) {
+    EndTasks(WorkersAndServers(options_.cluster), ExitCode::kUsage,
+             why.message());
+  } else if (absl::IsAlreadyExists(why)) {
+    dispatcher_->Withdraw(why.message(), clock_->Now() + kEndTimeout);
   }
 }
 

@@ -17,6 +17,8 @@
 #include "common/core/base/clock.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/missing_tasks.h"
+#include "common/net/cluster/task_id.h"
+#include "common/net/process/exit_code.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
 #include "coordinator/closure_dispatcher.h"
@@ -69,7 +71,9 @@ class ClusterConnection {
   // borrowed.
   //   kInvalidArgument     the cluster has no worker, or no parameter server
   //   kDeadlineExceeded    names those who never came, and why
-  //   kFailedPrecondition  a task refused: it has another cluster in mind
+  //   kFailedPrecondition  a task refused: it has another cluster in mind. All
+  //                        tasks are told and end; exit code kUsage
+  //   kAlreadyExists       another coordinator has the cluster, and was left it
   static absl::StatusOr<std::shared_ptr<ClusterConnection>> Open(
       const Options& options, Network* network, Clock* clock,
       const std::function<void(absl::string_view)>& report);
@@ -90,9 +94,10 @@ class ClusterConnection {
   // Asks the servers what they hold, to be able to say what is lost with one.
   void NoteShards() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Lets every process of the job go, with this exit code. Those who cannot be
+  // Lets every process of the job go: with status 0, or as others do when the
+  // coordinator ends with `status` (ExitCodeOfOthers()). Those who cannot be
   // reached within a few seconds are logged. The second call does nothing.
-  void EndJob(int exit_code) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndJob(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // "worker 0 localhost:20001 incarnation 6f1c02a9", one for each task.
   std::vector<std::string> DescribeTasks() const;
@@ -101,6 +106,12 @@ class ClusterConnection {
   ClusterConnection(const Options& options, Network* network, Clock* clock);
 
   ChannelOptions ChannelTo(TaskId task) const;
+  // Tells every task of the cluster to exit, in whatever role it answers, and
+  // logs those who cannot be told.
+  void EndTasks(const std::vector<TaskId>& tasks, ExitCode exit_code,
+                absl::string_view reason);
+  // For tasks that are there, after a start that failed.
+  void GiveUpStart(const absl::Status& why);
   void StartDispatcher();
   void StartWatch();
   void StartRecovery() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -35,7 +35,7 @@ ParameterServerStrategy::Create(Task& task,
                        connection_options, task.network(), Clock::Real(),
                        [](absl::string_view line) { LOG(INFO) << line; }));
   task.OnJobEnd([connection](const absl::Status& status) {
-    connection->EndJob(status.ok() ? 0 : 1);
+    connection->EndJob(status);
     return status;
   });
   task.OnInterrupt([connection] {

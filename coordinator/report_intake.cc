@@ -42,7 +42,7 @@ absl::Status TakeReport(const proto::WorkerReport& report,
                         absl::Span<const Tensor> tensors,
                         const WorkerLane& lane, const FailureJudge& judge,
                         const std::shared_ptr<ReleaseList>& releases,
-                        ClosureQueue* queue, bool* has_trouble) {
+                        ClosureQueue* queue, absl::Status* trouble) {
   const int worker = lane.worker;
   int64_t count = report.results_size();
   for (const proto::ClosureRange& range : report.finished()) {
@@ -61,7 +61,7 @@ absl::Status TakeReport(const proto::WorkerReport& report,
     absl::Status status = DecodeStatus(failure.status());
     if (status.ok()) status = absl::UnknownError("failed without a reason");
     if (judge(status) == FailureVerdict::kRetry) {
-      *has_trouble = true;
+      *trouble = status;
       RETURN_IF_ERROR(queue->FailOrRetry(worker, failure.id(), status));
     } else {
       RETURN_IF_ERROR(queue->Fail(worker, failure.id(), status));

@@ -24,14 +24,14 @@ enum class FailureVerdict {
 using FailureJudge = std::function<FailureVerdict(const absl::Status& status)>;
 
 // Tells the queue what a worker has reported, `tensors` beside it. Sets
-// `has_trouble` when a closure is to be tried again.
+// `trouble` to why, when a closure is to be tried again.
 //   kInvalidArgument  the report speaks of closures that the worker does not
 //                     hold, or of tensors that did not come
 absl::Status TakeReport(const proto::WorkerReport& report,
                         absl::Span<const Tensor> tensors,
                         const WorkerLane& lane, const FailureJudge& judge,
                         const std::shared_ptr<ReleaseList>& releases,
-                        ClosureQueue* queue, bool* has_trouble);
+                        ClosureQueue* queue, absl::Status* trouble);
 
 }  // namespace muster
 

@@ -1,5 +1,6 @@
 #include "coordinator/scheduled_steps.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,12 @@
 #include "common/core/base/status_macros.h"
 
 namespace muster {
+namespace {
+
+// Lines about a stall come at growing intervals, up to this one.
+constexpr absl::Duration kStallReportIntervalMax = absl::Minutes(1);
+
+}  // namespace
 
 absl::Status ScheduledSteps::Add(ClosureWork work) {
   work.results_come_along = true;
@@ -76,8 +83,9 @@ void ScheduledSteps::Forget() {
 
 absl::Status ScheduledSteps::AwaitFront() const {
   const absl::Time started = clock_->Now();
-  while (!scheduled_.front().value.state()->AwaitDone(
-      clock_->Now() + options_.stall_report_interval)) {
+  absl::Duration interval = options_.stall_report_interval;
+  for (; !scheduled_.front().value.state()->AwaitDone(clock_->Now() + interval);
+       interval = std::min(2 * interval, kStallReportIntervalMax)) {
     const absl::Duration waited = clock_->Now() - started;
     const std::string text = absl::StrCat(
         "no step has finished for ",

@@ -8,8 +8,10 @@
 #include "common/core/base/log.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/task_id.h"
+#include "common/net/process/exit_code.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/status_detail.h"
+#include "coordinator/peer_reason.h"
 #include "proto/parameter_server.pb.h"
 #include "proto/rpc.pb.h"
 #include "ps/client/methods.h"
@@ -174,15 +176,9 @@ void ServerWatch::OnStreamDone(int server, uint64_t session,
   ++watched.session;
   watched.is_open = false;
   watched.stream = nullptr;
-  watched.last_error =
-      status.ok() ? "it closed the stream" : std::string(status.message());
-  if (watched.incarnation == 0) {
-    missing_->MarkMissing({TaskType::kPs, server}, watched.last_error);
-    // Its configuration is another. All else may pass.
-    if (status.code() == absl::StatusCode::kFailedPrecondition) {
-      missing_->Fail(absl::FailedPreconditionError(watched.last_error));
-    }
-  }
+  watched.last_error = status.ok() ? "it closed the stream"
+                                   : PeerReason(*watched.channel, status);
+  if (watched.incarnation == 0) NoteRefusal(watched, status);
   if (!watched.is_broken) {
     watched.is_broken = true;
     watched.silent_ticks = 0;
@@ -192,6 +188,27 @@ void ServerWatch::OnStreamDone(int server, uint64_t session,
                                    ++watched.failed_open_count,
                                    watched.session);
   wake_ = true;
+}
+
+void ServerWatch::NoteRefusal(const Watched& watched, const absl::Status& why) {
+  missing_->MarkMissing({TaskType::kPs, watched.server}, watched.last_error);
+  switch (why.code()) {
+    case absl::StatusCode::kFailedPrecondition:
+      missing_->Fail(WithExitCode(absl::FailedPreconditionError(why.message()),
+                                  ExitCode::kUsage));
+      break;
+    case absl::StatusCode::kUnimplemented:
+      missing_->Fail(WithExitCode(
+          absl::FailedPreconditionError(absl::StrCat(
+              watched.channel->peer(),
+              " is no parameter server: ", watched.last_error,
+              "; its address stands under the wrong role. Give all tasks the ",
+              "same \"cluster\" in TF_CONFIG")),
+          ExitCode::kUsage));
+      break;
+    default:
+      break;  // All else may pass.
+  }
 }
 
 void ServerWatch::RunLoop() {

@@ -116,6 +116,10 @@ class ServerWatch {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void OnStreamDone(int server, uint64_t session, const absl::Status& status)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // A server that was never met cannot be watched, for a reason that may be one
+  // of those that no later try mends.
+  void NoteRefusal(const Watched& watched, const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether a server was lost.
   bool Plan(absl::Time now, bool is_tick, std::vector<Action>* actions)

@@ -14,6 +14,9 @@ void WorkerLane::BeginAnew() {
   mark_told = 0;
   fingerprints_there.clear();
   released.clear();
+  trouble.clear();
+  trouble_count = 0;
+  paused_until = absl::InfinitePast();
 }
 
 void AddDefinitions(absl::Span<const FunctionRecord> functions,

@@ -65,6 +65,13 @@ struct WorkerLane {
   bool is_renewed = false;  // The last session did not end badly.
   std::string last_error;
 
+  // What it cannot reach; empty while it succeeds. It is given nothing until
+  // paused_until, longer with each trouble in a row.
+  std::string trouble;
+  int trouble_count = 0;
+  absl::Time paused_until = absl::InfinitePast();
+  absl::Time next_trouble_report = absl::InfinitePast();
+
   // Told in this session.
   size_t functions_told = 0;
   size_t iterators_told = 0;

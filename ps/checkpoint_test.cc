@@ -157,6 +157,27 @@ TEST_F(CheckpointTest, ARollbackOnTheSameServersTakesEverythingBack) {
   EXPECT_EQ(Values(), first);
 }
 
+TEST_F(CheckpointTest, ASaveAfterARollbackToFirstValuesIsWhole) {
+  ASSERT_OK(CreateVariables());
+  const auto initial = Values();
+  ASSERT_OK(Train(store_.get(), 1.0f));
+  const auto first = Values();
+  // One server comes back empty; the other still has the optimizer's slots.
+  const std::string address = servers_[0]->address();
+  servers_[0] = nullptr;
+  servers_[0] = StartServer(0, /*incarnation=*/300, address);
+  const std::vector<RemoteVariableStore::ReturnedServer> returned = {{0, 300}};
+  ASSERT_OK(store_->BringBack(returned, /*generation=*/1, /*low_water_mark=*/1,
+                              /*starts_over=*/true));
+  store_->ForgetValues();
+  EXPECT_EQ(Values(), initial);
+  ASSERT_OK(Save(Prefix(1)));
+  ASSERT_OK(Train(store_.get(), 1.0f));
+  EXPECT_EQ(Values(), first);
+  ASSERT_OK(store_->Restore(Prefix(1), /*values_only=*/false));
+  EXPECT_EQ(Values(), initial);
+}
+
 TEST_F(CheckpointTest, ValuesAloneLeaveTheSlotsAsTheyAre) {
   ASSERT_OK(CreateVariables());
   ASSERT_OK(Train(store_.get(), 1.0f));

@@ -77,6 +77,7 @@ class FrozenRows {
 
   // What has not been read will not be.
   void GiveUp() { is_given_up_.store(true); }
+  bool is_given_up() const { return is_given_up_.load(); }
 
  private:
   enum class State : uint8_t { kLive, kAside, kRead };

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "common/core/base/status_macros.h"
+#include "common/net/process/exit_code.h"
 
 namespace muster {
 namespace {
@@ -47,13 +48,18 @@ absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Start(
 ParameterService::Outcome ParameterServer::AwaitEnd() {
   const ParameterService::Outcome outcome =
       service_.AwaitEnd(options_.coordinator, options_.coordinator_grace);
-  // Another coordinator may come, and has to find somebody listening.
-  if (outcome.end != ParameterService::End::kCoordinatorLost) {
-    // Clients keep these streams open, and the server would wait for them.
-    service_.segments().End();
-    server_->Shutdown(kShutdownGrace);
-  }
+  const bool may_serve_on =
+      outcome.end == ParameterService::End::kCoordinatorLost ||
+      (outcome.end == ParameterService::End::kJobEnd &&
+       outcome.exit_code == static_cast<int>(ExitCode::kRestartMe));
+  if (!may_serve_on) Shutdown();
   return outcome;
+}
+
+void ParameterServer::Shutdown() {
+  // Clients keep these streams open, and the server would wait for them.
+  service_.segments().End();
+  server_->Shutdown(kShutdownGrace);
 }
 
 absl::StatusOr<ParameterService::Outcome> RunParameterServer(

@@ -51,8 +51,13 @@ class ParameterServer {
 
   ParameterService& service() { return service_; }
 
-  // Serves until there is reason to stop, and lets answers under way go out.
+  // Serves until there is reason to stop. After the loss of a coordinator, or
+  // an end that asks for a restart, the server still listens: after
+  // service().Reset() another coordinator may come. Otherwise as Shutdown().
   ParameterService::Outcome AwaitEnd();
+
+  // Listens no longer, and lets answers under way go out. May be called twice.
+  void Shutdown();
 
   // Make AwaitEnd() return: at once, or when what this server holds is saved.
   // For signal handling threads.

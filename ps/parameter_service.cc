@@ -12,6 +12,8 @@
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/cluster_differences.h"
 #include "common/net/cluster/task_id.h"
+#include "common/net/cluster/task_methods.h"
+#include "proto/task.pb.h"
 #include "ps/client/methods.h"
 #include "ps/shared_tensors.h"
 
@@ -32,8 +34,9 @@ class ParameterService::Watcher final : public StreamObserver {
     }
     if (const absl::Status agreed = service_->CheckCluster(*request);
         !agreed.ok()) {
-      LOG(WARNING) << "the coordinator was sent away: " << agreed.message();
+      LOG(WARNING) << "a coordinator was refused: " << agreed.message();
       stream_->Finish(agreed);
+      service_->NoteDisagreement(agreed);
       return;
     }
     if (request->is_coordinator() && !is_coordinator_) {
@@ -81,7 +84,7 @@ ParameterService::ParameterService(
   add(kCreateMethod, &ParameterService::HandleCreate);
   add(kSetOptimizerMethod, &ParameterService::HandleSetOptimizer);
   add(kExchangeMethod, &ParameterService::HandleExchange);
-  add(kShutdownMethod, &ParameterService::HandleShutdown);
+  add(kEndTaskMethod, &ParameterService::HandleEndTask);
   segments_.AddTo(&service_);
   checkpoints_.AddTo(&service_);
   service_.AddStream(kWatchMethod, [this](std::shared_ptr<Stream> stream) {
@@ -164,27 +167,37 @@ absl::StatusOr<Message> ParameterService::Exchange(
   return Message{response.SerializeAsString(), std::move(answers)};
 }
 
-void ParameterService::HandleShutdown(ReceivedMessage message,
-                                      Responder responder) {
-  const auto request = message.ParseBody<proto::ShutdownRequest>();
+void ParameterService::HandleEndTask(ReceivedMessage message,
+                                     Responder responder) {
+  const auto request = message.ParseBody<proto::EndTaskRequest>();
   if (!request.ok()) {
     responder.Respond(request.status());
     return;
   }
-  responder.Respond(Message{proto::ShutdownResponse().SerializeAsString(), {}});
+  responder.Respond(Message{proto::EndTaskResponse().SerializeAsString(), {}});
   absl::MutexLock lock(&mutex_);
   if (is_ended_) return;
   is_ended_ = true;
   // Both are told to end together when a whole job is.
   if (is_ending_) return;
-  outcome_ = {End::kShutdown, request->exit_code(), absl::OkStatus()};
+  outcome_ = {.end = End::kJobEnd,
+              .exit_code = request->exit_code(),
+              .reason = request->reason()};
+}
+
+void ParameterService::NoteDisagreement(const absl::Status& disagreement) {
+  if (!door_.job_id().empty()) return;
+  absl::MutexLock lock(&mutex_);
+  if (is_ended_ || coordinator_count_ > 0) return;
+  is_ended_ = true;
+  outcome_ = {.end = End::kDisagreement, .why = disagreement};
 }
 
 void ParameterService::Stop() {
   absl::MutexLock lock(&mutex_);
   if (is_ended_) return;
   is_ended_ = true;
-  outcome_ = {End::kStopped, 0, absl::OkStatus()};
+  outcome_ = {.end = End::kStopped};
 }
 
 void ParameterService::BeginEnd() {
@@ -245,7 +258,7 @@ ParameterService::Outcome ParameterService::AwaitEnd(
   while (!ended_or_met()) {
     const absl::StatusOr<std::string> line =
         wait.Look(true, lost_count_, clock->Now());
-    if (!line.ok()) return {End::kNoCoordinator, 0, line.status()};
+    if (!line.ok()) return {.end = End::kNoCoordinator, .why = line.status()};
     if (!line->empty()) LOG(INFO) << *line;
     clock->AwaitWithDeadline(&mutex_, absl::Condition(&ended_or_met),
                              wait.next_look());
@@ -254,14 +267,15 @@ ParameterService::Outcome ParameterService::AwaitEnd(
     // The one wait without an end: a server serves until it is told otherwise.
     mutex_.Await(absl::Condition(&ended_or_lost));
     if (is_ended_ || is_ending_) return outcome_;
-    LOG(INFO) << "the coordinator broke off; waiting "
-              << absl::FormatDuration(coordinator_grace)
-              << " for it to come back";
+    LOG(WARNING) << coordinator.coordinator << " broke off; waiting "
+                 << absl::FormatDuration(coordinator_grace)
+                 << " for it to come back";
     if (!clock->AwaitWithDeadline(&mutex_, absl::Condition(&ended_or_found),
                                   clock->Now() + coordinator_grace)) {
       ++lost_count_;
-      return {End::kCoordinatorLost, 0, absl::OkStatus()};
+      return {.end = End::kCoordinatorLost};
     }
+    if (!is_ended_) LOG(INFO) << coordinator.coordinator << " is back";
   }
 }
 
@@ -270,6 +284,10 @@ void ParameterService::Reset() {
   door_.ReleaseJob();
   absl::MutexLock lock(&mutex_);
   had_coordinator_ = coordinator_count_ > 0;
+  if (is_ended_ && outcome_.end == End::kJobEnd) {
+    is_ended_ = is_ending_;
+    outcome_ = {.end = End::kStopped};
+  }
 }
 
 }  // namespace muster

@@ -46,15 +46,17 @@ class ParameterService {
 
   // Why a server stops serving.
   enum class End {
-    kShutdown,         // It was asked to, by Shutdown.
+    kJobEnd,           // A coordinator has ended its job.
+    kDisagreement,     // A coordinator came whose cluster is another.
     kStopped,          // Stop() or BeginEnd() was called in this process.
     kCoordinatorLost,  // Its coordinator broke off and did not come back.
     kNoCoordinator,    // None came in time, or none after one was lost.
   };
   struct Outcome {
     End end = End::kStopped;
-    int exit_code = 0;  // As Shutdown says.
-    absl::Status why;   // Of kNoCoordinator.
+    int exit_code = 0;   // Of kJobEnd: what the coordinator says.
+    std::string reason;  // Of kJobEnd, unless the job is done.
+    absl::Status why;    // Of kNoCoordinator and kDisagreement.
   };
 
   // Serves until there is reason to stop. Logs whom it waits for until there is
@@ -79,11 +81,15 @@ class ParameterService {
   void HandleCreate(ReceivedMessage message, Responder responder);
   void HandleExchange(ReceivedMessage message, Responder responder);
   void HandleSetOptimizer(ReceivedMessage message, Responder responder);
-  void HandleShutdown(ReceivedMessage message, Responder responder);
+  void HandleEndTask(ReceivedMessage message, Responder responder);
   absl::StatusOr<Message> Create(const ReceivedMessage& message);
   absl::StatusOr<Message> SetOptimizer(const ReceivedMessage& message);
   absl::StatusOr<Message> Exchange(const ReceivedMessage& message);
   absl::Status CheckCluster(const proto::WatchRequest& request) const;
+  // Ends a server without a job that a coordinator with another TF_CONFIG has
+  // dialled.
+  void NoteDisagreement(const absl::Status& disagreement)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_ending() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
   void CoordinatorCame() ABSL_LOCKS_EXCLUDED(mutex_);

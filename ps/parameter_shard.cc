@@ -214,8 +214,7 @@ absl::Status ParameterShard::StartOver(ShardVariable* variable,
                                    spec.row_end(), &value));
   BeginRestore();
   variable->Overwrite(0, 0, {value.raw_data(), value.size_bytes()});
-  const int slot_count = static_cast<int>(variable->slot_names().size());
-  for (int slot = 0; slot < slot_count; ++slot) variable->ResetSlot(slot + 1);
+  variable->DropSlots();
   variable->FinishRestore(/*update_count=*/0);
   EndRestore();
   return absl::OkStatus();

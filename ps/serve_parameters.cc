@@ -3,7 +3,6 @@
 #include <iostream>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/coordinator_wait.h"
@@ -18,23 +17,31 @@ namespace {
 
 absl::Status AwaitEnd(const TaskOptions& options, ParameterServer* server,
                       ShutdownSignals* signals) {
+  const bool waits_for_next =
+      options.on_coordinator_loss == OnCoordinatorLoss::kWait;
   while (true) {
     const ParameterService::Outcome outcome = server->AwaitEnd();
     switch (outcome.end) {
-      case ParameterService::End::kShutdown:
-        if (outcome.exit_code == 0) {
-          LOG(INFO) << "the job is done";
-          return absl::OkStatus();
+      case ParameterService::End::kJobEnd: {
+        const absl::Status status =
+            JobEndStatus(outcome.exit_code, outcome.reason);
+        if (status.ok()) LOG(INFO) << "the job is done";
+        if (ExitCodeOf(status) != ExitCode::kRestartMe || !waits_for_next) {
+          return status;
         }
-        return WithExitCode(
-            absl::AbortedError("the job has failed, as its coordinator says"),
-            ExitCode::kFailure);
+        LOG(WARNING) << status.message() << "; another coordinator may come";
+        server->service().Reset();
+        break;
+      }
+      case ParameterService::End::kDisagreement:
+        return WithExitCode(outcome.why, ExitCode::kUsage);
       case ParameterService::End::kStopped:
         return WithExitCode(absl::CancelledError("told to stop by a signal"),
                             static_cast<ExitCode>(signals->exit_code()));
       case ParameterService::End::kCoordinatorLost:
-        if (options.on_coordinator_loss == OnCoordinatorLoss::kExit) {
-          return absl::UnavailableError("the coordinator is lost");
+        if (!waits_for_next) {
+          return WithExitCode(absl::UnavailableError("the coordinator is lost"),
+                              ExitCode::kRestartMe);
         }
         LOG(WARNING) << "the coordinator is lost; its job is dropped, another "
                         "may come";
@@ -72,6 +79,7 @@ absl::Status ServeParameters(const TaskOptions& options,
   signals.SetHandler([&server](int) { server->BeginEnd(); });
   const absl::Status status = AwaitEnd(options, server.get(), &signals);
   signals.SetHandler(nullptr);
+  server->Shutdown();
   return status;
 }
 

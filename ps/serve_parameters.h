@@ -14,9 +14,10 @@ namespace muster {
 // started.
 //
 // The status carries the exit code (ExitCodeOf()).
-//   kUnavailable  the address is taken; or the coordinator is lost
-//   kAborted      the job has failed, as its coordinator says
-//   kCancelled    a signal came
+//   kUnavailable        the address is taken; or the coordinator is lost
+//   kFailedPrecondition a coordinator came whose TF_CONFIG disagrees
+//   kAborted            the job has failed, as its coordinator says
+//   kCancelled          a signal came
 absl::Status ServeParameters(const TaskOptions& options,
                              const TaskIdentity& identity, Network* network);
 

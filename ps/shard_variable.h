@@ -138,6 +138,8 @@ class ShardVariable {
                  absl::Span<const uint8_t> bytes);
   // Gives slot array - 1 its initial value.
   void ResetSlot(int array);
+  // As before the first gradient. After Thaw().
+  void DropSlots() ABSL_LOCKS_EXCLUDED(slots_mutex_);
   // The value is complete, and has seen so many gradients.
   void FinishRestore(int64_t update_count);
 
@@ -179,7 +181,7 @@ class ShardVariable {
   Tensor value_;
 
   mutable absl::Mutex slots_mutex_;
-  // Made when the first gradient comes, and the same from then on.
+  // Made when the first gradient comes, and the same until DropSlots().
   bool has_slots_ ABSL_GUARDED_BY(slots_mutex_) = false;
   // By slot. Before has_slots_ those that were restored.
   std::vector<SlotSpec> slot_specs_ ABSL_GUARDED_BY(slots_mutex_);

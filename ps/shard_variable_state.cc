@@ -95,9 +95,12 @@ absl::Status ShardVariable::ReadFrozen(
     bool is_there = false;
     {
       absl::MutexLock lock(&stripe_mutexes_[block / blocks_per_stripe_]);
-      const FrozenRows::Block now = BlockAt(array, block);
-      bytes.resize(now.live.size());
-      is_there = frozen.rows->Take(now, bytes.data());
+      // Its slots may be gone.
+      if (!frozen.rows->is_given_up()) {
+        const FrozenRows::Block now = BlockAt(array, block);
+        bytes.resize(now.live.size());
+        is_there = frozen.rows->Take(now, bytes.data());
+      }
     }
     if (!is_there) {
       return absl::ResourceExhaustedError(absl::StrCat(
@@ -167,6 +170,17 @@ void ShardVariable::ResetSlot(int array) {
       }
     }
   });
+}
+
+void ShardVariable::DropSlots() {
+  // Who reads what Thaw() has given up is still at a block, under its lock.
+  for (absl::Mutex& stripe_mutex : stripe_mutexes_) {
+    absl::MutexLock lock(&stripe_mutex);
+  }
+  absl::MutexLock lock(&slots_mutex_);
+  has_slots_ = false;
+  slot_specs_.clear();
+  slots_.clear();
 }
 
 void ShardVariable::FinishRestore(int64_t update_count) {

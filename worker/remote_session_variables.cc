@@ -3,10 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/task_id.h"
 
 namespace muster {
+namespace {
+
+// A server that is cut off from this worker alone is noticed within twice as
+// long, and the closure that waits for it goes to another worker.
+constexpr absl::Duration kKeepalive = absl::Seconds(3);
+
+}  // namespace
 
 absl::StatusOr<VariableStore*> RemoteSessionVariables::Store() {
   absl::MutexLock open_lock(&open_mutex_);
@@ -24,6 +32,7 @@ absl::StatusOr<VariableStore*> RemoteSessionVariables::Store() {
     channel.peer_task_index = task.index;
     channel.caller = self_;
     channel.job_id = job_id_;
+    channel.keepalive = kKeepalive;
   }
   ASSIGN_OR_RETURN(std::unique_ptr<RemoteVariableStore> store,
                    RemoteVariableStore::Open(network_, std::move(options)));

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/compute/kernels/cpu/cpu_kernels.h"
 #include "common/compute/ops/builtin_ops.h"
@@ -27,25 +26,28 @@ constexpr absl::Duration kServerGrace = absl::Seconds(1);
 
 absl::Status AwaitEnd(const TaskOptions& options, WorkerService* worker,
                       ShutdownSignals* signals) {
-  const absl::StatusOr<int> exit_code = worker->AwaitJobEnd(
-      {.coordinator = {.coordinator =
-                           DescribeCoordinator(options.config.cluster),
-                       .timeout = options.startup_timeout},
-       .exit_when_coordinator_lost =
-           options.on_coordinator_loss == OnCoordinatorLoss::kExit},
-      [](absl::string_view line) { LOG(INFO) << line; });
-  if (signals->signal() != 0) {
-    return WithExitCode(absl::CancelledError("told to stop by a signal"),
-                        static_cast<ExitCode>(signals->exit_code()));
+  const bool waits_for_next =
+      options.on_coordinator_loss == OnCoordinatorLoss::kWait;
+  while (true) {
+    const absl::StatusOr<WorkerService::JobEnd> end = worker->AwaitJobEnd(
+        {.coordinator = {.coordinator =
+                             DescribeCoordinator(options.config.cluster),
+                         .timeout = options.startup_timeout},
+         .exit_when_coordinator_lost = !waits_for_next},
+        [](absl::string_view line) { LOG(INFO) << line; });
+    if (signals->signal() != 0) {
+      return WithExitCode(absl::CancelledError("told to stop by a signal"),
+                          static_cast<ExitCode>(signals->exit_code()));
+    }
+    RETURN_IF_ERROR(end.status());
+    const absl::Status status = JobEndStatus(end->exit_code, end->reason);
+    if (status.ok()) LOG(INFO) << "the job is done";
+    if (ExitCodeOf(status) != ExitCode::kRestartMe || !waits_for_next) {
+      return status;
+    }
+    LOG(WARNING) << status.message() << "; another coordinator may come";
+    worker->AcceptNextJob();
   }
-  RETURN_IF_ERROR(exit_code.status());
-  if (*exit_code == 0) {
-    LOG(INFO) << "the job is done";
-    return absl::OkStatus();
-  }
-  return WithExitCode(
-      absl::AbortedError("the job has failed, as its coordinator says"),
-      ExitCode::kFailure);
 }
 
 }  // namespace
@@ -53,13 +55,14 @@ absl::Status AwaitEnd(const TaskOptions& options, WorkerService* worker,
 absl::Status ServeWorker(const TaskOptions& options,
                          const TaskIdentity& identity, Network* network) {
   ShutdownSignals signals({.grace_period = options.grace_period});
-  Door door(identity);
+  const Door door(identity);
   const ClusterSpec& cluster = options.config.cluster;
   WorkerService worker(
       {.self = identity,
        .cluster = cluster,
-       .executable = {.intra_op_thread_count = options.thread_count}},
-      &door, &BuiltinOps(), &CpuKernels(),
+       .executable = {.intra_op_thread_count = options.thread_count},
+       .coordinator_grace = options.coordinator_timeout},
+      &BuiltinOps(), &CpuKernels(),
       [&](const TaskIdentity& self, absl::string_view job_id,
           uint64_t generation) {
         return std::make_unique<RemoteSessionVariables>(

@@ -15,6 +15,7 @@ namespace muster {
 // The status carries the exit code (ExitCodeOf()).
 //   kUnavailable       the address is taken; or the coordinator is lost
 //   kDeadlineExceeded  no coordinator came in time
+//   kInvalidArgument   a coordinator came whose TF_CONFIG disagrees
 //   kAborted           the job has failed, as its coordinator says
 //   kCancelled         a signal came
 absl::Status ServeWorker(const TaskOptions& options,

@@ -9,9 +9,13 @@
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/cluster_differences.h"
+#include "common/net/cluster/task_id.h"
+#include "common/net/cluster/task_methods.h"
+#include "common/net/process/exit_code.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/message.h"
+#include "proto/task.pb.h"
 #include "proto/worker.pb.h"
 #include "worker/client/worker_protocol.h"
 
@@ -39,7 +43,7 @@ class WorkerService::Conversation final
     silent_ticks_.store(0, std::memory_order_relaxed);
     const absl::Status status = Handle(message);
     if (status.ok()) return;
-    LOG(WARNING) << "the coordinator was sent away: " << status.message();
+    LOG(WARNING) << "a coordinator was refused: " << status.message();
     if (session_ != nullptr) session_->Stop();
     stream_->Finish(status);
   }
@@ -93,7 +97,7 @@ class WorkerService::Conversation final
     RETURN_IF_ERROR(session_->Accept(command, tensors));
     if (command.has_job_end()) {
       session_->Stop();
-      service_->EndJob(command.job_end().exit_code());
+      service_->EndJob(command.job_end());
       stream_->Finish(absl::OkStatus());
     }
     return absl::OkStatus();
@@ -102,7 +106,10 @@ class WorkerService::Conversation final
   absl::Status Open(const proto::SessionOpening& opening,
                     const proto::RequestIdentity& identity) {
     const Options& options = service_->options_;
-    RETURN_IF_ERROR(CheckOpening(opening));
+    if (const absl::Status agreed = CheckOpening(opening); !agreed.ok()) {
+      service_->NoteDisagreement(agreed);
+      return agreed;
+    }
     job_id_ = identity.job_id();
     heartbeat_interval_ = std::max<absl::Duration>(
         kHeartbeatIntervalMin,
@@ -128,7 +135,8 @@ class WorkerService::Conversation final
           stream->Send(report)
               .IgnoreError();  // A broken stream tells OnDone().
         });
-    RETURN_IF_ERROR(service_->Enter(shared_from_this(), identity));
+    RETURN_IF_ERROR(
+        service_->Enter(shared_from_this(), identity, opening.coordinator()));
 
     proto::WorkerReport report;
     proto::SessionAcceptance* const acceptance = report.mutable_acceptance();
@@ -178,12 +186,10 @@ class WorkerService::Conversation final
   std::atomic<int> silent_ticks_ = 0;
 };
 
-WorkerService::WorkerService(const Options& options, Door* door,
-                             const OpRegistry* ops,
+WorkerService::WorkerService(const Options& options, const OpRegistry* ops,
                              const KernelRegistry* kernels,
                              VariablesFactory variables, Clock* clock)
     : options_(options),
-      door_(door),
       ops_(ops),
       kernels_(kernels),
       variables_(std::move(variables)),
@@ -205,25 +211,51 @@ void WorkerService::AddTo(Service* service) {
                     [this](ReceivedMessage request, Responder responder) {
                       FetchResult(std::move(request), std::move(responder));
                     });
+  service->AddUnary(kEndTaskMethod,
+                    [this](ReceivedMessage request, Responder responder) {
+                      HandleEndTask(std::move(request), std::move(responder));
+                    });
 }
 
 absl::Status WorkerService::Enter(std::shared_ptr<Conversation> conversation,
-                                  const proto::RequestIdentity& identity) {
-  RETURN_IF_ERROR(door_->AdoptJob(identity.job_id()));
-  door_->Fence(identity.caller_task(), identity.caller_incarnation());
+                                  const proto::RequestIdentity& identity,
+                                  absl::string_view coordinator) {
   std::shared_ptr<Conversation> replaced;
   {
     absl::MutexLock lock(&mutex_);
-    if (stopping_ || job_ended_) {
-      return absl::UnavailableError("this worker is about to exit");
+    RETURN_IF_ERROR(RefusalOf(identity.job_id()));
+    if (owner_.has_value()) {
+      if (current_ == nullptr) LOG(INFO) << owner_->name << " is back";
+    } else {
+      LOG(INFO) << "working for " << coordinator << ", job "
+                << identity.job_id();
     }
+    owner_ =
+        Owner{.job_id = identity.job_id(), .name = std::string(coordinator)};
+    is_deserted_ = false;
     replaced = std::exchange(current_, std::move(conversation));
     if (replaced != nullptr) dead_.push_back(replaced);
     changed_ = true;
   }
   if (replaced != nullptr) replaced->Cancel();
-  LOG(INFO) << "working for job " << identity.job_id();
   return absl::OkStatus();
+}
+
+absl::Status WorkerService::RefusalOf(absl::string_view job_id) const {
+  const std::string self = options_.self.ToString();
+  if (stopping_ || job_end_.has_value()) {
+    return absl::UnavailableError(absl::StrCat(self, " is about to exit"));
+  }
+  if (!owner_.has_value() || owner_->job_id == job_id) return absl::OkStatus();
+  if (current_ != nullptr) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(self, " works for ", owner_->name));
+  }
+  return absl::UnavailableError(
+      absl::StrCat(self, " works for ", owner_->name, ", which broke off ",
+                   absl::FormatDuration(owner_->away_ticks * kIdleTick),
+                   " ago and may come back within ",
+                   absl::FormatDuration(options_.coordinator_grace)));
 }
 
 void WorkerService::Leave(Conversation* conversation, const absl::Status& why) {
@@ -232,17 +264,77 @@ void WorkerService::Leave(Conversation* conversation, const absl::Status& why) {
   dead_.push_back(std::move(current_));
   current_ = nullptr;
   changed_ = true;
-  // Whoever comes next, for this job or another, may come in.
-  door_->ReleaseJob();
-  if (job_ended_) return;
+  if (job_end_.has_value() || !owner_.has_value()) return;
   ++lost_count_;
   lost_reason_ = why;
+  owner_->away_ticks = 0;
+  if (options_.coordinator_grace <= absl::ZeroDuration()) {
+    is_deserted_ = true;
+    owner_.reset();
+    return;
+  }
+  LOG(WARNING) << owner_->name << " broke off: " << why.message()
+               << "; waiting "
+               << absl::FormatDuration(options_.coordinator_grace)
+               << " for it to come back";
 }
 
-void WorkerService::EndJob(int exit_code) {
+void WorkerService::CountAbsence() {
+  if (!owner_.has_value() ||
+      ++owner_->away_ticks * kIdleTick < options_.coordinator_grace) {
+    return;
+  }
+  LOG(WARNING) << owner_->name << " did not come back within "
+               << absl::FormatDuration(options_.coordinator_grace);
+  is_deserted_ = true;
+  changed_ = true;
+  owner_.reset();
+}
+
+void WorkerService::EndJob(const proto::JobEnd& end) {
   absl::MutexLock lock(&mutex_);
-  job_ended_ = true;
-  exit_code_ = exit_code;
+  if (job_end_.has_value()) return;
+  if (end.is_withdrawal()) {
+    LOG(INFO) << "the coordinator has withdrawn: " << end.reason();
+    owner_.reset();
+    return;
+  }
+  job_end_ = JobEnd{.exit_code = end.exit_code(), .reason = end.reason()};
+}
+
+void WorkerService::AcceptNextJob() {
+  absl::MutexLock lock(&mutex_);
+  ++lost_count_;
+  job_end_.reset();
+  owner_.reset();
+}
+
+void WorkerService::NoteDisagreement(const absl::Status& disagreement) {
+  absl::MutexLock lock(&mutex_);
+  if (owner_.has_value()) return;
+  disagreement_ = disagreement;
+  changed_ = true;
+}
+
+void WorkerService::HandleEndTask(ReceivedMessage request,
+                                  Responder responder) {
+  const auto body = request.ParseBody<proto::EndTaskRequest>();
+  if (!body.ok()) {
+    responder.Respond(body.status());
+    return;
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    if (owner_.has_value() && owner_->job_id != request.identity().job_id()) {
+      responder.Respond(RefusalOf(request.identity().job_id()));
+      return;
+    }
+    if (!job_end_.has_value()) {
+      job_end_ =
+          JobEnd{.exit_code = body->exit_code(), .reason = body->reason()};
+    }
+  }
+  responder.Respond(Message{proto::EndTaskResponse().SerializeAsString(), {}});
 }
 
 void WorkerService::FetchResult(ReceivedMessage request, Responder responder) {
@@ -278,25 +370,35 @@ void WorkerService::FetchResult(ReceivedMessage request, Responder responder) {
                             *std::move(results)});
 }
 
-absl::StatusOr<int> WorkerService::AwaitJobEnd(
+absl::StatusOr<WorkerService::JobEnd> WorkerService::AwaitJobEnd(
     const WaitOptions& options,
     const std::function<void(absl::string_view)>& report) {
   CoordinatorWait wait(options.coordinator, clock_->Now());
   absl::MutexLock lock(&mutex_);
   while (true) {
-    if (job_ended_) return exit_code_;
+    if (job_end_.has_value()) return *job_end_;
     if (stopping_) return absl::CancelledError("this worker was told to stop");
+    if (!disagreement_.ok()) {
+      return WithExitCode(disagreement_, ExitCode::kUsage);
+    }
     changed_ = false;
     const bool is_alone = current_ == nullptr;
-    if (is_alone && lost_count_ > 0 && options.exit_when_coordinator_lost) {
-      return absl::UnavailableError(
-          absl::StrCat("the coordinator is lost: ", lost_reason_.message()));
+    if (is_alone && is_deserted_ && options.exit_when_coordinator_lost) {
+      return WithExitCode(
+          absl::UnavailableError(absl::StrCat("the coordinator is lost: ",
+                                              lost_reason_.message())),
+          ExitCode::kRestartMe);
     }
-    ASSIGN_OR_RETURN(const std::string line,
-                     wait.Look(is_alone, lost_count_, clock_->Now()));
-    if (!line.empty()) {
+    const absl::StatusOr<std::string> line =
+        wait.Look(is_alone, lost_count_, clock_->Now());
+    if (!line.ok()) {
+      return lost_count_ == 0
+                 ? line.status()
+                 : WithExitCode(line.status(), ExitCode::kRestartMe);
+    }
+    if (!line->empty()) {
       mutex_.Unlock();
-      report(line);
+      report(*line);
       mutex_.Lock();
     }
     clock_->AwaitWithDeadline(&mutex_,
@@ -335,6 +437,7 @@ void WorkerService::TickLoop() {
       is_tick = !woken;
       conversation = current_;
       dead = std::exchange(dead_, {});
+      if (is_tick && current_ == nullptr) CountAbsence();
     }
     // Here, because the transport's threads must not wait for closures.
     for (const auto& buried : dead) buried->Join();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,8 +32,9 @@ namespace muster {
 // A worker: lets one coordinator in at a time and runs what it sends.
 //
 // A conversation that breaks, or falls silent, is dropped together with what it
-// had brought; the coordinator, or a new one, opens the next. At the end of its
-// job a coordinator says so.
+// had brought. Its coordinator may open the next one within coordinator_grace;
+// until then no other coordinator is let in. At the end of its job a
+// coordinator says so.
 //
 // Thread-safe.
 class WorkerService {
@@ -41,6 +43,10 @@ class WorkerService {
     TaskIdentity self;
     ClusterSpec cluster;
     ExecutableOptions executable;
+    // How long a coordinator that broke off may take to come back before it is
+    // lost. Counted in ticks, so a worker that was stopped and goes on still
+    // waits that long.
+    absl::Duration coordinator_grace = absl::ZeroDuration();
     // Size limits; the rest of it comes with each session.
     WorkerSession::Options session;
   };
@@ -50,8 +56,8 @@ class WorkerService {
   using VariablesFactory = std::function<std::unique_ptr<SessionVariables>(
       const TaskIdentity& self, absl::string_view job_id, uint64_t generation)>;
 
-  // `door`, `ops`, `kernels` and `clock` are borrowed.
-  WorkerService(const Options& options, Door* door, const OpRegistry* ops,
+  // `ops`, `kernels` and `clock` are borrowed.
+  WorkerService(const Options& options, const OpRegistry* ops,
                 const KernelRegistry* kernels, VariablesFactory variables,
                 Clock* clock);
   ~WorkerService();
@@ -68,16 +74,29 @@ class WorkerService {
     bool exit_when_coordinator_lost = false;
   };
 
-  // Waits until a coordinator has ended its job, and returns what the processes
-  // of the job are to exit with. While there is no coordinator, `report` gets a
-  // line at every report interval, on this thread.
-  //   kDeadlineExceeded  no coordinator came, or came back, in time
-  //   kUnavailable       the coordinator was lost, and that ends this process
+  // How a coordinator has ended its job.
+  struct JobEnd {
+    // What the processes of the job are to exit with.
+    int exit_code = 0;
+    std::string reason;  // Empty where the job is done.
+  };
+
+  // Waits until a coordinator has ended its job. While there is no coordinator,
+  // `report` gets a line at every report interval, on this thread.
+  //   kDeadlineExceeded  no coordinator came, or came back, in time; the latter
+  //                      has exit code kRestartMe
+  //   kUnavailable       the coordinator was lost, and that ends this process,
+  //                      with exit code kRestartMe
+  //   kInvalidArgument   a coordinator came whose TF_CONFIG disagrees; exit
+  //                      code kUsage
   //   kCancelled         Stop() was called
-  absl::StatusOr<int> AwaitJobEnd(
+  absl::StatusOr<JobEnd> AwaitJobEnd(
       const WaitOptions& options,
       const std::function<void(absl::string_view)>& report)
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // After the end of a job: lets the next coordinator in.
+  void AcceptNextJob() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Drops the conversation. Returns at once.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -87,26 +106,45 @@ class WorkerService {
  private:
   class Conversation;
 
+  // The coordinator that this worker works for; no other is let in.
+  struct Owner {
+    std::string job_id;
+    std::string name;  // For people.
+    // Since it broke off.
+    int away_ticks = 0;
+  };
+
   // Makes `conversation` the current one, in the place of another of its job.
+  //   kPermissionDenied  this worker works for another coordinator
+  //   kUnavailable       the other coordinator broke off and may come back; or
+  //                      this worker is about to exit
   absl::Status Enter(std::shared_ptr<Conversation> conversation,
-                     const proto::RequestIdentity& identity)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+                     const proto::RequestIdentity& identity,
+                     absl::string_view coordinator) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RefusalOf(absl::string_view job_id) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Leave(Conversation* conversation, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndJob(int exit_code) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Once in each tick without a conversation.
+  void CountAbsence() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndJob(const proto::JobEnd& end) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends an idle worker that a coordinator with another TF_CONFIG has dialled.
+  void NoteDisagreement(const absl::Status& disagreement)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleEndTask(ReceivedMessage request, Responder responder)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void FetchResult(ReceivedMessage request, Responder responder)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Heartbeats, and the burial of conversations, whose threads take a while.
   void TickLoop() ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasChanged() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || job_ended_ || changed_;
+    return stopping_ || job_end_.has_value() || changed_;
   }
   bool IsStopping() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return stopping_ || !dead_.empty();
   }
 
   const Options options_;
-  Door* const door_;
   const OpRegistry* const ops_;
   const KernelRegistry* const kernels_;
   const VariablesFactory variables_;
@@ -119,10 +157,14 @@ class WorkerService {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // Coordinators came or went since AwaitJobEnd() looked.
   bool changed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<Owner> owner_ ABSL_GUARDED_BY(mutex_);
+  // Times that a coordinator broke off, and why the last one did.
   int lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status lost_reason_ ABSL_GUARDED_BY(mutex_);
-  bool job_ended_ ABSL_GUARDED_BY(mutex_) = false;
-  int exit_code_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The last one did not come back, and no other has come.
+  bool is_deserted_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status disagreement_ ABSL_GUARDED_BY(mutex_);
+  std::optional<JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);
 
   std::thread ticker_;  // Constant after construction.
 };

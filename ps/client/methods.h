@@ -25,8 +25,6 @@ inline constexpr absl::string_view kRestoreMethod =
     "/muster.ParameterServer/Restore";
 inline constexpr absl::string_view kRollBackMethod =
     "/muster.ParameterServer/RollBack";
-inline constexpr absl::string_view kShutdownMethod =
-    "/muster.ParameterServer/Shutdown";
 
 }  // namespace muster
 

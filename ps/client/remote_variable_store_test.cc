@@ -403,7 +403,7 @@ TEST_P(RemoteVariableStoreTest, ServersEndWithTheJob) {
   EXPECT_OK(store_->ShutdownServers(3));
   for (std::thread& main : mains) main.join();
   for (const auto& outcome : outcomes) {
-    EXPECT_EQ(outcome.end, ParameterService::End::kShutdown);
+    EXPECT_EQ(outcome.end, ParameterService::End::kJobEnd);
     EXPECT_EQ(outcome.exit_code, 3);
   }
 }

@@ -13,7 +13,9 @@
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/bundle_files.h"
 #include "common/io/checkpoint/disk.h"
+#include "common/net/cluster/task_methods.h"
 #include "common/net/rpc/backoff.h"
+#include "proto/task.pb.h"
 #include "ps/client/methods.h"
 #include "ps/client/shared_memory_lane.h"
 
@@ -402,12 +404,12 @@ void ServerGroup::SetIncarnation(int server, uint64_t incarnation) {
 }
 
 absl::Status ServerGroup::Shutdown(int exit_code) {
-  proto::ShutdownRequest request;
+  proto::EndTaskRequest request;
   request.set_exit_code(exit_code);
   Ends ends(size());
   for (int server = 0; server < size(); ++server) {
     servers_[server]->StartCall(
-        kShutdownMethod, Message{request.SerializeAsString(), {}},
+        kEndTaskMethod, Message{request.SerializeAsString(), {}},
         {.timeout = timeout_},
         [&ends, server](absl::StatusOr<ReceivedMessage> answer) {
           ends.Set(server, answer.status());

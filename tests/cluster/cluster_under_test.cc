@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
+#include "common/net/cluster/address.h"
 #include "gtest/gtest.h"
 
 namespace muster {
@@ -29,7 +30,6 @@ absl::StatusOr<std::unique_ptr<ClusterUnderTest>> ClusterUnderTest::Create(
     const std::string& name, int worker_count, int ps_count) {
   std::unique_ptr<ClusterUnderTest> result(new ClusterUnderTest);
   result->run_dir_ = absl::StrCat(testing::TempDir(), "/", name);
-  std::map<TaskType, std::vector<std::string>> lists;
   const int chief_count = ps_count > 0 ? 1 : 0;
   for (const auto& [type, count] : {std::pair(TaskType::kChief, chief_count),
                                     std::pair(TaskType::kWorker, worker_count),
@@ -37,12 +37,23 @@ absl::StatusOr<std::unique_ptr<ClusterUnderTest>> ClusterUnderTest::Create(
     for (int i = 0; i < count; ++i) {
       ASSIGN_OR_RETURN(result->reservations_.emplace_back(),
                        PortReservation::Create());
-      lists[type].push_back(
+      result->addresses_[type].push_back(
           absl::StrCat("localhost:", result->reservations_.back()->port()));
     }
   }
-  ASSIGN_OR_RETURN(result->cluster_, ClusterSpec::FromLists(lists));
+  ASSIGN_OR_RETURN(result->cluster_,
+                   ClusterSpec::FromLists(result->addresses_));
   return result;
+}
+
+absl::StatusOr<FaultyLink*> ClusterUnderTest::Link(TaskId task) {
+  std::string& address = addresses_[task.type][task.index];
+  ASSIGN_OR_RETURN(const HostPort bound, ParseHostPort(address));
+  ASSIGN_OR_RETURN(links_.emplace_back(), FaultyLink::Create(bound.port));
+  bind_addresses_[task] = absl::StrCat("127.0.0.1:", bound.port);
+  address = absl::StrCat("127.0.0.1:", links_.back()->port());
+  ASSIGN_OR_RETURN(cluster_, ClusterSpec::FromLists(addresses_));
+  return links_.back().get();
 }
 
 absl::StatusOr<ProcessUnderTest*> ClusterUnderTest::Start(
@@ -55,6 +66,10 @@ absl::StatusOr<ProcessUnderTest*> ClusterUnderTest::Start(
     arguments.push_back(absl::StrCat("--job=", job_));
     arguments.push_back("--set");
     arguments.push_back(absl::StrCat("epochs=", epochs_));
+  }
+  if (const auto bind = bind_addresses_.find(task);
+      bind != bind_addresses_.end()) {
+    arguments.push_back(absl::StrCat("--bind_address=", bind->second));
   }
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   environment["TF_CONFIG"] = TfConfig(task);

@@ -11,6 +11,7 @@
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/port_reservation.h"
+#include "tests/cluster/faulty_link.h"
 #include "tests/cluster/process_under_test.h"
 
 namespace muster {
@@ -47,6 +48,10 @@ class ClusterUnderTest {
   const ClusterSpec& cluster() const { return cluster_; }
   std::string TfConfig(TaskId task) const;
 
+  // Puts a link before `task`, which the others then dial. Before anything is
+  // started. The result is this object's.
+  absl::StatusOr<FaultyLink*> Link(TaskId task);
+
   // Every task runs this program, which is data of the test, instead.
   void set_program(std::string program) { program_ = std::move(program); }
 
@@ -69,7 +74,10 @@ class ClusterUnderTest {
   std::string job_ = "examples/digits/digits.job";
   int epochs_ = 30;
   std::vector<std::unique_ptr<PortReservation>> reservations_;
+  std::map<TaskType, std::vector<std::string>> addresses_;
   ClusterSpec cluster_;
+  std::map<TaskId, std::string> bind_addresses_;  // Of tasks behind a link.
+  std::vector<std::unique_ptr<FaultyLink>> links_;
   std::map<TaskId, std::unique_ptr<ProcessUnderTest>> processes_;
 };
 

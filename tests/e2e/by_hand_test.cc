@@ -103,7 +103,7 @@ TEST_F(ByHandTest, TasksThatDisagreeAboutTheClusterRefuseEachOther) {
       {{*cluster_->cluster().Address(kPs0), "localhost:1"}});
   ASSERT_OK(cluster_->Start(kWorker0, {absl::StrCat("--tf_config=", other)}));
   ASSERT_OK(cluster_->StartAll());
-  ExpectEndsWith(kChief, 1);
+  ExpectEndsWith(kChief, 2);
   EXPECT_THAT(cluster_->process(kChief).output(),
               testing::AllOf(HasSubstr("disagree about the cluster: ps is "),
                              HasSubstr("\"localhost:1\"")));
@@ -115,7 +115,9 @@ TEST_F(ByHandTest, AServerWithAnotherClusterInMindRefusesTheCoordinator) {
       {{*cluster_->cluster().Address(kWorker1), "localhost:1"}});
   ASSERT_OK(cluster_->Start(kPs0, {absl::StrCat("--tf_config=", other)}));
   ASSERT_OK(cluster_->StartAll());
-  ExpectEndsWith(kChief, 1);
+  for (const TaskId& task : cluster_->cluster().Members()) {
+    ExpectEndsWith(task, 2);
+  }
   EXPECT_THAT(cluster_->process(kChief).output(),
               testing::AllOf(HasSubstr("ps 0"),
                              HasSubstr("disagree about the cluster: worker is"),

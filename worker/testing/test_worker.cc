@@ -41,9 +41,9 @@ void TestWorker::Start() {
   worker_ = std::make_unique<WorkerService>(
       WorkerService::Options{.self = self,
                              .cluster = options_.cluster,
+                             .coordinator_grace = options_.coordinator_grace,
                              .session = options_.session},
-      door_.get(), options_.ops, options_.kernels, std::move(variables),
-      Clock::Real());
+      options_.ops, options_.kernels, std::move(variables), Clock::Real());
   methods_ = std::make_unique<Service>();
   worker_->AddTo(methods_.get());
   const auto address = options_.cluster.Address(

@@ -22,6 +22,7 @@ class TestWorker {
     const OpRegistry* ops = nullptr;
     const KernelRegistry* kernels = nullptr;
     WorkerService::VariablesFactory variables;  // Null: none.
+    absl::Duration coordinator_grace = absl::ZeroDuration();
     WorkerSession::Options session;
   };
 

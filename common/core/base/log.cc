@@ -66,10 +66,14 @@ LogLine::~LogLine() {
     prefix = global.text;
   }
   const char letter = "IWE"[static_cast<int>(severity_)];
+  const std::string source =
+      severity_ == LogSeverity::kError
+          ? absl::StrCat(" ", BaseName(file_), ":", line_)
+          : "";
   WriteAll(absl::StrCat(
       std::string(1, letter),
-      absl::FormatTime("%m%d %H:%M:%E3S ", absl::Now(), absl::LocalTimeZone()),
-      BaseName(file_), ":", line_, "] ", prefix, stream_.str(), "\n"));
+      absl::FormatTime("%m%d %H:%M:%E3S", absl::Now(), absl::LocalTimeZone()),
+      source, "] ", prefix, stream_.str(), "\n"));
 }
 
 }  // namespace internal

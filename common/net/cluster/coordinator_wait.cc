@@ -7,6 +7,11 @@
 #include "common/net/cluster/task_id.h"
 
 namespace muster {
+namespace {
+
+constexpr absl::Duration kReportIntervalMax = absl::Minutes(1);
+
+}  // namespace
 
 std::string DescribeCoordinator(const ClusterSpec& cluster) {
   const absl::StatusOr<std::string> address =
@@ -41,7 +46,9 @@ absl::StatusOr<std::string> CoordinatorWait::Look(bool is_alone, int lost_count,
         ", or allow more time with --startup_timeout"));
   }
   if (now < next_report_) return "";
-  while (next_report_ <= now) next_report_ += options_.report_interval;
+  // Lines come at growing intervals.
+  next_report_ =
+      now + std::clamp(alone_for, options_.report_interval, kReportIntervalMax);
   return absl::StrCat("waiting for ", options_.coordinator,
                       lost_count == 0 ? ", " : " to come back, ",
                       absl::ToInt64Seconds(alone_for), " s");

@@ -4,12 +4,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 
 namespace muster {
 namespace {
 
 // What peers and resolvers write must not flood a log.
 constexpr size_t kReasonLengthMax = 200;
+
+// Lines come at growing intervals, up to this one.
+constexpr absl::Duration kReportIntervalMax = absl::Minutes(1);
 
 std::string WholeSeconds(absl::Duration duration) {
   return absl::StrFormat("%d s", absl::ToInt64Seconds(duration));
@@ -41,6 +45,9 @@ void MissingTasks::MarkMissing(TaskId task, absl::string_view reason) {
   absl::MutexLock lock(&mutex_);
   const auto it = peers_.find(task);
   if (it == peers_.end()) return;
+  // The line names the task already.
+  absl::ConsumePrefix(
+      &reason, absl::StrCat(task.ToString(), " (", it->second.address, "): "));
   it->second.reason = std::string(reason.substr(0, kReasonLengthMax));
   if (!it->second.present) return;
   it->second.present = false;
@@ -76,7 +83,8 @@ absl::Status MissingTasks::Await(
       line =
           absl::StrCat("waiting for ", DescribeLocked(options_.named_tasks_max),
                        ", ", WholeSeconds(now - started_));
-      while (next_report <= now) next_report += options_.report_interval;
+      next_report = now + std::clamp(now - started_, options_.report_interval,
+                                     kReportIntervalMax);
     }
     report(line);
   }

@@ -1,5 +1,7 @@
 #include "common/net/process/exit_code.h"
 
+#include <string>
+
 #include "absl/strings/cord.h"
 #include "gtest/gtest.h"
 
@@ -14,6 +16,23 @@ TEST(ExitCodeTest, AnErrorIsAFailureUnlessItSaysOtherwise) {
       ExitCode::kRestartMe);
   EXPECT_EQ(ExitCodeOf(WithExitCode(absl::OkStatus(), ExitCode::kUsage)),
             ExitCode::kOk);
+}
+
+TEST(ExitCodeTest, OthersAreNeededAgainByACoordinatorThatASignalHasEnded) {
+  EXPECT_EQ(ExitCodeOfOthers(ExitCode::kTerminated), ExitCode::kRestartMe);
+  EXPECT_EQ(ExitCodeOfOthers(ExitCode::kInterrupted), ExitCode::kRestartMe);
+  EXPECT_EQ(ExitCodeOfOthers(ExitCode::kRestartMe), ExitCode::kRestartMe);
+  for (ExitCode code : {ExitCode::kOk, ExitCode::kFailure, ExitCode::kUsage}) {
+    EXPECT_EQ(ExitCodeOfOthers(code), code);
+  }
+}
+
+TEST(ExitCodeTest, TheEndOfAJobIsToldWithItsReason) {
+  EXPECT_TRUE(JobEndStatus(0, "ignored").ok());
+  const absl::Status usage = JobEndStatus(2, "ps 0 is elsewhere");
+  EXPECT_EQ(ExitCodeOf(usage), ExitCode::kUsage);
+  EXPECT_NE(usage.message().find("ps 0 is elsewhere"), std::string::npos);
+  EXPECT_EQ(ExitCodeOf(JobEndStatus(77, "")), ExitCode::kFailure);
 }
 
 TEST(ExitCodeTest, ADamagedCodeIsAFailure) {

@@ -50,7 +50,7 @@ ABSL_FLAG(absl::Duration, startup_timeout, absl::Minutes(10),
           "coordinator with --on_coordinator_loss=wait.");
 ABSL_FLAG(std::string, on_coordinator_loss, "exit",
           "What a worker or parameter server does when its coordinator is "
-          "gone: \"exit\" with status 1, or \"wait\" for a new one.");
+          "gone: \"exit\" with status 138, or \"wait\" for a new one.");
 ABSL_FLAG(absl::Duration, coordinator_timeout, absl::Seconds(10),
           "A coordinator silent for this long is gone.");
 ABSL_FLAG(

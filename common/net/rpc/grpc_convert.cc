@@ -6,7 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/status_detail.h"
 #include "proto/rpc.pb.h"
@@ -16,6 +18,21 @@ namespace {
 
 // A status travels in HTTP/2 headers, which are small.
 constexpr size_t kStatusMessageBytesMax = 2000;
+
+// gRPC tells all that it tried, from the outside in: "failed to connect to all
+// addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote
+// host: Connection refused". People want the end of it.
+std::string PlainMessage(const grpc::Status& status) {
+  const std::string whole = status.error_message();
+  absl::string_view message = whole;
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) {
+    return whole;
+  }
+  message.remove_prefix(message.rfind(':') + 1);  // npos + 1 is 0.
+  std::string plain(absl::StripAsciiWhitespace(message));
+  if (!plain.empty()) plain[0] = absl::ascii_tolower(plain[0]);
+  return plain;
+}
 
 // What a slice keeps alive until gRPC has sent it.
 struct HeldOwner {
@@ -76,7 +93,7 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   }
   detail.Clear();
   detail.set_code(static_cast<int>(status.error_code()));
-  detail.set_message(status.error_message());
+  detail.set_message(PlainMessage(status));
   return DecodeStatus(detail);
 }
 

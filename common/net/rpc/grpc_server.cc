@@ -28,6 +28,10 @@ namespace {
 
 constexpr size_t kQueuedMessageCountMax = 4096;
 
+// A client that says nothing for this long is asked whether it still lives, and
+// given up when it does not answer for as long again.
+constexpr absl::Duration kKeepalive = absl::Seconds(10);
+
 // What goes back with every answer, so that the caller learns who answered.
 proto::RequestIdentity OwnIdentity(const Door& door) {
   proto::RequestIdentity identity;
@@ -323,6 +327,12 @@ class GrpcServer final : public Server {
     builder.RegisterCallbackGenericService(&dispatcher_);
     builder.SetMaxReceiveMessageSize(message_bytes_max);
     builder.SetMaxSendMessageSize(-1);
+    // A client whose machine is gone says nothing more, and nothing breaks.
+    const int keepalive_ms =
+        static_cast<int>(absl::ToInt64Milliseconds(kKeepalive));
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive_ms);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     // Two processes must never share a port by accident.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 16777215);

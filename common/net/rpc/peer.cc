@@ -48,17 +48,14 @@ absl::Status Peer::Dress(const absl::Status& status,
   failure.set_incarnation(target_incarnation());
   failure.set_attempted(std::string(attempted));
   failure.set_waited_seconds(absl::ToDoubleSeconds(waited));
-  const bool is_unreached =
-      status.code() == absl::StatusCode::kUnavailable ||
-      status.code() == absl::StatusCode::kDeadlineExceeded;
-  const std::string how_long =
-      is_unreached ? absl::StrCat(" (", attempted, " waited ",
-                                  absl::FormatDuration(absl::Trunc(
-                                      waited, absl::Milliseconds(1))),
-                                  ")")
-                   : std::string();
-  absl::Status dressed(status.code(),
-                       absl::StrCat(name_, how_long, ": ", status.message()));
+  std::string message = absl::StrCat(name_, ": ");
+  if (status.code() == absl::StatusCode::kDeadlineExceeded) {
+    absl::StrAppend(
+        &message, "no answer to ", attempted, " within ",
+        absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(1))), ": ");
+  }
+  absl::StrAppend(&message, status.message());
+  absl::Status dressed(status.code(), message);
   status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
     dressed.SetPayload(url, payload);
   });

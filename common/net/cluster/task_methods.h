@@ -1,0 +1,13 @@
+#ifndef COMMON_NET_CLUSTER_TASK_METHODS_H_
+#define COMMON_NET_CLUSTER_TASK_METHODS_H_
+
+#include "absl/strings/string_view.h"
+
+namespace muster {
+
+// The call of proto/task.proto.
+inline constexpr absl::string_view kEndTaskMethod = "/muster.Task/End";
+
+}  // namespace muster
+
+#endif  // COMMON_NET_CLUSTER_TASK_METHODS_H_

@@ -1,0 +1,278 @@
+// Real processes whose connections fail, and coordinators that are stopped, end
+// or are there twice.
+#include <signal.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/core/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cluster/cluster_under_test.h"
+#include "tests/cluster/faulty_link.h"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr TaskId kChief = ClusterUnderTest::kChief;
+constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
+constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
+constexpr TaskId kPs0 = {TaskType::kPs, 0};
+constexpr TaskId kPs1 = {TaskType::kPs, 1};
+constexpr int kRestartMe = 138;
+
+class LostCoordinatorTest : public testing::Test {
+ protected:
+  LostCoordinatorTest()
+      : cluster_(*ClusterUnderTest::Create(
+            testing::UnitTest::GetInstance()->current_test_info()->name(), 2,
+            2)) {}
+
+  ProcessUnderTest& process(TaskId task) { return cluster_->process(task); }
+
+  // Training that does not end by itself.
+  void StartTraining(const std::vector<std::string>& flags) {
+    cluster_->set_epochs(100000);
+    ASSERT_OK(cluster_->StartAll(flags));
+    ASSERT_OK(process(kChief).AwaitLine("Epoch 5/"));
+  }
+
+  // A program that says whether each of its steps was applied once.
+  void StartCounting(int recovery_count, const std::string& heartbeat_timeout,
+                     const std::string& coordinator_timeout) {
+    cluster_->set_program("tests/faults/counting_program");
+    ASSERT_OK(cluster_->StartAll(
+        {absl::StrCat("--coordinator_timeout=", coordinator_timeout),
+         "--shared_memory=false", "--set",
+         absl::StrCat("closures=", closure_count_), "--set",
+         absl::StrCat("recoveries=", recovery_count), "--set",
+         absl::StrCat("heartbeat_timeout=", heartbeat_timeout)}));
+    ASSERT_OK(process(kChief).AwaitLine("through: "));
+  }
+
+  void ExpectEndsWith(TaskId task, int exit_code) {
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process(task).AwaitEnd());
+    EXPECT_EQ(end.ShellCode(), exit_code) << task << " wrote:\n"
+                                          << process(task).output();
+  }
+
+  void ExpectEveryClosureCountedOnce() {
+    for (const TaskId& task : {kChief, kWorker0, kWorker1, kPs0, kPs1}) {
+      ExpectEndsWith(task, 0);
+    }
+    EXPECT_THAT(process(kChief).output(),
+                HasSubstr("every closure counted once: "));
+  }
+
+  const std::unique_ptr<ClusterUnderTest> cluster_;
+  int closure_count_ = 500;  // At least.
+};
+
+TEST_F(LostCoordinatorTest, AWorkerOutlivesResetsOfItsLink) {
+  ASSERT_OK_AND_ASSIGN(FaultyLink* const link, cluster_->Link(kWorker0));
+  constexpr int kResets = 3;
+  StartCounting(kResets, "5s", "10s");
+  for (int reset = 0; reset < kResets; ++reset) {
+    link->Reset();
+    ASSERT_OK(process(kChief).AwaitLine("is lost"));
+    ASSERT_OK(process(kWorker0).AwaitLine("for it to come back"));
+    link->Heal();
+    ASSERT_OK(process(kWorker0).AwaitLine("is back"));
+    ASSERT_OK(process(kChief).AwaitLine("is back"));
+  }
+  ExpectEveryClosureCountedOnce();
+}
+
+class PartitionTest
+    : public LostCoordinatorTest,
+      public testing::WithParamInterface<FaultyLink::Direction> {};
+
+// Longer than the heartbeat timeout, shorter than the coordinator's.
+TEST_P(PartitionTest, AWorkerOutlivesIt) {
+  ASSERT_OK_AND_ASSIGN(FaultyLink* const link, cluster_->Link(kWorker0));
+  StartCounting(/*recovery_count=*/1, "1s", "60s");
+  link->Silence(GetParam());
+  ASSERT_OK(process(kChief).AwaitLine("is lost"));
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_OK(process(kChief).AwaitLine("through: "));
+  }
+  link->Heal();
+  ASSERT_OK(process(kChief).AwaitLine("is back"));
+  ExpectEveryClosureCountedOnce();
+}
+
+// A worker that hears its coordinator and is not heard has no reason to end.
+TEST_P(PartitionTest, AWorkerThatHearsNothingAsksToBeStartedAgain) {
+  if (GetParam() == FaultyLink::Direction::kToClient) return;
+  ASSERT_OK_AND_ASSIGN(FaultyLink* const link, cluster_->Link(kWorker0));
+  StartCounting(/*recovery_count=*/1, "1s", "2s");
+  link->Silence(GetParam());
+  ExpectEndsWith(kWorker0, kRestartMe);
+  link->Heal();
+  ASSERT_OK(cluster_->Start(kWorker0));
+  ASSERT_OK(process(kChief).AwaitLine("is back"));
+  ExpectEveryClosureCountedOnce();
+}
+
+std::string DirectionName(
+    const testing::TestParamInfo<FaultyLink::Direction>& info) {
+  switch (info.param) {
+    case FaultyLink::Direction::kBoth:
+      return "BothWays";
+    case FaultyLink::Direction::kToServer:
+      return "ToTheWorker";
+    case FaultyLink::Direction::kToClient:
+      return "FromTheWorker";
+  }
+  return "";
+}
+
+INSTANTIATE_TEST_SUITE_P(Directions, PartitionTest,
+                         testing::Values(FaultyLink::Direction::kBoth,
+                                         FaultyLink::Direction::kToServer,
+                                         FaultyLink::Direction::kToClient),
+                         DirectionName);
+
+TEST_F(LostCoordinatorTest, ACoordinatorThatWasStoppedFindsItsWorkersWaiting) {
+  StartCounting(/*recovery_count=*/2, "1s", "60s");
+  process(kChief).SendSignal(SIGSTOP);
+  for (const TaskId& task : {kWorker0, kWorker1}) {
+    ASSERT_OK(process(task).AwaitLine("broke off"));
+  }
+  process(kChief).SendSignal(SIGCONT);
+  ExpectEveryClosureCountedOnce();
+}
+
+TEST_F(LostCoordinatorTest, WorkersOfACoordinatorStoppedForLongAreReplaced) {
+  StartCounting(/*recovery_count=*/2, "1s", "2s");
+  process(kChief).SendSignal(SIGSTOP);
+  for (const TaskId& task : {kWorker0, kWorker1}) {
+    ExpectEndsWith(task, kRestartMe);
+    EXPECT_THAT(process(task).output(),
+                AllOf(HasSubstr("waiting 2s for it to come back"),
+                      HasSubstr("did not come back within 2s")));
+    ASSERT_OK(cluster_->Start(task));
+  }
+  process(kChief).SendSignal(SIGCONT);
+  ExpectEveryClosureCountedOnce();
+}
+
+TEST_F(LostCoordinatorTest, AStoppedWorkerThatWakesIsTakenBack) {
+  StartCounting(/*recovery_count=*/1, "500ms", "2s");
+  process(kWorker0).SendSignal(SIGSTOP);
+  ASSERT_OK(process(kChief).AwaitLine("is lost: it has been silent"));
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_OK(process(kChief).AwaitLine("through: "));
+  }
+  process(kWorker0).SendSignal(SIGCONT);
+  ASSERT_OK(process(kChief).AwaitLine("is back"));
+  ExpectEveryClosureCountedOnce();
+}
+
+TEST_F(LostCoordinatorTest, ACoordinatorToldToEndLeavesTasksToBeStartedAgain) {
+  StartTraining({"--coordinator_timeout=2s"});
+  process(kChief).SendSignal(SIGTERM);
+  ExpectEndsWith(kChief, 128 + SIGTERM);
+  for (const TaskId& task : {kWorker0, kWorker1, kPs0, kPs1}) {
+    ExpectEndsWith(task, kRestartMe);
+  }
+}
+
+TEST_F(LostCoordinatorTest, TasksThatWaitOutliveACoordinatorToldToEnd) {
+  StartTraining({"--coordinator_timeout=2s", "--on_coordinator_loss=wait"});
+  process(kChief).SendSignal(SIGTERM);
+  ExpectEndsWith(kChief, 128 + SIGTERM);
+  cluster_->set_epochs(3);
+  ASSERT_OK(cluster_->Start(kChief));
+  for (const TaskId& task : {kChief, kWorker0, kWorker1, kPs0, kPs1}) {
+    ExpectEndsWith(task, 0);
+  }
+}
+
+TEST_F(LostCoordinatorTest, OfTwoCoordinatorsOneWins) {
+  cluster_->set_epochs(5);
+  const std::string job = "--job=examples/digits/digits.job";
+  ASSERT_OK(cluster_->Start(kChief));
+  ASSERT_OK_AND_ASSIGN(
+      const std::unique_ptr<ProcessUnderTest> second,
+      ProcessUnderTest::Start(
+          {"coordinator/coordinator", "--threads=1", job, "--set", "epochs=5",
+           absl::StrCat("--run_dir=", cluster_->run_dir(), "_second")},
+          {{"TF_CONFIG", cluster_->TfConfig(kChief)}}));
+  ASSERT_OK(cluster_->StartAll());
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd first_end, process(kChief).AwaitEnd());
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd second_end, second->AwaitEnd());
+  EXPECT_THAT(first_end.ShellCode() + second_end.ShellCode(), 1)
+      << process(kChief).output() << second->output();
+  const std::string& loser =
+      first_end.ShellCode() == 1 ? process(kChief).output() : second->output();
+  EXPECT_THAT(loser, AllOf(HasSubstr("another coordinator has this cluster: "
+                                     "worker 0"),
+                           HasSubstr("works for chief 0 on host")));
+  for (const TaskId& task : {kWorker0, kWorker1, kPs0, kPs1}) {
+    ExpectEndsWith(task, 0);
+  }
+}
+
+TEST_F(LostCoordinatorTest, TasksThatDisagreeAboutTheClusterEndAtOnce) {
+  ASSERT_OK_AND_ASSIGN(
+      const ClusterSpec other,
+      ClusterSpec::FromLists(
+          {{TaskType::kChief, {*cluster_->cluster().Address(kChief)}},
+           {TaskType::kWorker,
+            {*cluster_->cluster().Address(kWorker0),
+             *cluster_->cluster().Address(kWorker1)}},
+           {TaskType::kPs, {*cluster_->cluster().Address(kPs0)}}}));
+  ASSERT_OK(cluster_->Start(
+      kWorker1, {absl::StrCat("--tf_config=", MakeTfConfig(other, kWorker1))}));
+  ASSERT_OK(cluster_->StartAll());
+  for (const TaskId& task : {kChief, kWorker0, kWorker1, kPs0, kPs1}) {
+    ExpectEndsWith(task, 2);
+    EXPECT_THAT(process(task).output(), HasSubstr("disagree about the cluster"))
+        << task;
+  }
+}
+
+TEST_F(LostCoordinatorTest, RolesThatAreInterchangedEndAllTasksAtOnce) {
+  ASSERT_OK_AND_ASSIGN(
+      const ClusterSpec other,
+      ClusterSpec::FromLists(
+          {{TaskType::kChief, {*cluster_->cluster().Address(kChief)}},
+           {TaskType::kWorker,
+            {*cluster_->cluster().Address(kPs0),
+             *cluster_->cluster().Address(kPs1)}},
+           {TaskType::kPs,
+            {*cluster_->cluster().Address(kWorker0),
+             *cluster_->cluster().Address(kWorker1)}}}));
+  ASSERT_OK(cluster_->Start(
+      kChief, {absl::StrCat("--tf_config=", MakeTfConfig(other, kChief))}));
+  ASSERT_OK(cluster_->StartAll());
+  for (const TaskId& task : {kChief, kWorker0, kWorker1, kPs0, kPs1}) {
+    ExpectEndsWith(task, 2);
+    EXPECT_THAT(process(task).output(), HasSubstr("under the wrong role"))
+        << task;
+  }
+}
+
+TEST_F(LostCoordinatorTest, AWorkerThatCannotReachAServerLeavesWorkToOthers) {
+  ASSERT_OK_AND_ASSIGN(FaultyLink* const link, cluster_->Link(kPs0));
+  closure_count_ = 5000;
+  StartCounting(/*recovery_count=*/0, "5s", "10s");
+  link->ResetCaller("worker 0");
+  ASSERT_OK_AND_ASSIGN(const std::string line,
+                       process(kChief).AwaitLine("cannot go on"));
+  EXPECT_THAT(line, AllOf(HasSubstr("worker 0 ("), HasSubstr("ps 0 (")));
+  ExpectEveryClosureCountedOnce();
+}
+
+}  // namespace
+}  // namespace muster
