@@ -21,8 +21,8 @@ struct EmbeddingOptions {
   std::string name = "";
 };
 
-// y[...] = embeddings[ids[...]]. An id outside of [0, input_dim) fails the step.
-// Ids of another dtype are converted to int64.
+// y[...] = embeddings[ids[...]]. An id outside of [0, input_dim) fails the
+// step. Ids of another dtype are converted to int64.
 //
 // Input [...] of ids, output [..., output_dim].
 // Weights: embeddings [input_dim, output_dim].

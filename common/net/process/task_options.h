@@ -17,7 +17,7 @@ namespace muster {
 
 // What workers and parameter servers do when their coordinator is gone.
 enum class OnCoordinatorLoss {
-  kExit,  // End with status 1.
+  kExit,  // End with ExitCode::kRestartMe.
   kWait,  // Drop the job and wait for a new coordinator.
 };
 

@@ -9,7 +9,7 @@ namespace muster {
 // A layer as keras.saving.serialize_keras_object() writes it: class, name,
 // dtype policy and hyperparameters. What a layer has no hyperparameter for is
 // left out, and Keras then takes its default. What Keras has no form for
-// (FixedValue(), a regularizer of one's own) is null. Keys are in the order in
+// (FixedValue(), a custom regularizer) is null. Keys are in the order in
 // which they are added.
 nlohmann::ordered_json KerasLayerConfig(Layer& layer);
 

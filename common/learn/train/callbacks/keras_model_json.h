@@ -10,8 +10,8 @@ namespace muster {
 
 // A model as keras.Model.to_json() writes it: the layers with their
 // hyperparameters (KerasLayerConfig()), and for functional models the inputs of
-// each layer. Empty for models that are neither Sequential nor functional, which
-// Keras does not write either.
+// each layer. Empty for models that are neither Sequential nor functional,
+// which Keras does not write either.
 std::optional<std::string> KerasModelJson(const Layer& model);
 
 }  // namespace muster
