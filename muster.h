@@ -55,6 +55,7 @@
 #include "common/learn/train/history.h"
 #include "common/learn/train/job/job.h"
 #include "common/learn/train/model.h"
+#include "common/learn/train/random_seed.h"
 #include "common/net/process/task.h"
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/function.h"

@@ -8,6 +8,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/learn/train/random_seed.h"
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/exit_code.h"
@@ -63,6 +64,7 @@ int RunTask(const ProgramInfo& program, int argc, char** argv,
     return static_cast<int>(*code);
   }
   const TaskOptions& options = std::get<TaskOptions>(start);
+  if (options.seed.has_value()) SetRandomSeed(*options.seed);
   const TaskId task = options.config.task;
   const TaskIdentity identity = {
       .task_type = std::string(TaskTypeName(task.type)),

@@ -34,8 +34,8 @@ struct CompileOptions {
   std::vector<Metric> weighted_metrics = {};
   // Of weights, dropout and the order of arrays. The same seed in one process
   // gives the same bits. Where several workers train in sync on arrays, all
-  // have the same.
-  uint64_t seed = 0;
+  // have the same. Unset: RandomSeed(), which --seed sets.
+  std::optional<uint64_t> seed = std::nullopt;
 
   // For models with several outputs: one entry for each, in their order. An
   // output whose entry is Loss() is not trained. Logs have "loss", which is the

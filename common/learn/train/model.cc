@@ -32,6 +32,7 @@
 #include "common/learn/train/fit_run.h"
 #include "common/learn/train/history.h"
 #include "common/learn/train/model_summary.h"
+#include "common/learn/train/random_seed.h"
 #include "common/learn/train/step_forward.h"
 #include "common/learn/train/step_graphs.h"
 #include "common/learn/train/step_parts.h"
@@ -105,6 +106,7 @@ absl::Status Model::Compile(Strategy& strategy, CompileOptions options) {
   }
   strategy_ = &strategy;
   options_ = std::move(options);
+  seed_ = options_.seed.value_or(RandomSeed());
   train_batch_ = {};
   test_batch_ = {};
   predict_batch_ = {};
@@ -137,8 +139,7 @@ absl::Status Model::Build(absl::Span<const TensorType> inputs) {
   for (const Weight& weight : weights()) {
     proto::VariableSpec spec = weight.spec();
     if (spec.initializer().seed() == 0) {
-      spec.mutable_initializer()->set_seed(
-          FoldIn(options_.seed, weight.name()));
+      spec.mutable_initializer()->set_seed(FoldIn(seed_, weight.name()));
     }
     RETURN_IF_ERROR(strategy_->variables().Create(spec));
   }
@@ -185,7 +186,7 @@ absl::StatusOr<StepParts> Model::Parts(bool training,
   const proto::Optimizer& optimizer = options_.optimizer;
   StepParts parts{
       .layer = layer_,
-      .seed = options_.seed,
+      .seed = seed_,
       .clipping = {.clipvalue = optimizer.clipvalue(),
                    .clipnorm = optimizer.clipnorm(),
                    .global_clipnorm = optimizer.global_clipnorm()},

@@ -232,6 +232,7 @@ class Model {
   std::unique_ptr<Strategy> own_strategy_;
   Strategy* strategy_ = nullptr;  // Null until compiled.
   CompileOptions options_;
+  uint64_t seed_ = 0;  // Of options_, or RandomSeed() when it was compiled.
   // For single batches; made when they are first needed.
   struct BatchStep {
     std::unique_ptr<BatchLoop> loop;

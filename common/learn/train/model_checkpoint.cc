@@ -74,7 +74,7 @@ absl::Status Model::CheckBuilt(absl::string_view what) const {
 proto::TrainingState Model::State() const {
   proto::TrainingState state;
   if (progress_ != nullptr) state = progress_->State();
-  state.set_seed(options_.seed);
+  state.set_seed(seed_);
   *state.mutable_optimizer() = options_.optimizer;
   state.set_model_fingerprint(FingerprintOf(weights()));
   state.set_muster_version(std::string(kVersion));
