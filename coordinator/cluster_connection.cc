@@ -23,6 +23,8 @@ namespace {
 
 constexpr int kNamedShardsMax = 8;
 constexpr absl::Duration kEndTimeout = absl::Seconds(3);
+// Of tasks that may not have started yet.
+constexpr absl::Duration kEndAtStartTimeout = absl::Seconds(10);
 constexpr absl::Duration kDescribeTimeout = absl::Seconds(5);
 
 std::string HostName() {
@@ -257,11 +259,12 @@ void ClusterConnection::EndJob(const absl::Status& status) {
   for (const TaskId task : options_.cluster.Tasks(TaskType::kPs)) {
     if (watch_->incarnation(task.index) != 0) servers.push_back(task);
   }
-  EndTasks(servers, exit_code, status.message());
+  EndTasks(servers, exit_code, status.message(), {.timeout = kEndTimeout});
 }
 
 void ClusterConnection::EndTasks(const std::vector<TaskId>& tasks,
-                                 ExitCode exit_code, absl::string_view reason) {
+                                 ExitCode exit_code, absl::string_view reason,
+                                 const CallOptions& call) {
   proto::EndTaskRequest request;
   request.set_exit_code(static_cast<int>(exit_code));
   request.set_reason(std::string(reason));
@@ -272,8 +275,7 @@ void ClusterConnection::EndTasks(const std::vector<TaskId>& tasks,
   for (const TaskId task : tasks) {
     channels.push_back(network_->Connect(ChannelTo(task)));
     channels.back()->StartCall(
-        kEndTaskMethod, Message{request.SerializeAsString(), {}},
-        {.timeout = kEndTimeout},
+        kEndTaskMethod, Message{request.SerializeAsString(), {}}, call,
         [&](const absl::StatusOr<ReceivedMessage>& answer) {
           absl::MutexLock lock(&mutex);
           if (!answer.ok()) {
@@ -295,7 +297,8 @@ void ClusterConnection::GiveUpStart(const absl::Status& why) {
   watch_->ExpectEnd();
   if (ExitCodeOf(why) == ExitCode::kUsage) {
     EndTasks(WorkersAndServers(options_.cluster), ExitCode::kUsage,
-             why.message());
+             why.message(),
+             {.timeout = kEndAtStartTimeout, .wait_for_ready = true});
   } else if (absl::IsAlreadyExists(why)) {
     dispatcher_->Withdraw(why.message(), clock_->Now() + kEndTimeout);
   }

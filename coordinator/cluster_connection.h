@@ -19,6 +19,7 @@
 #include "common/net/cluster/missing_tasks.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/exit_code.h"
+#include "common/net/rpc/channel.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
 #include "coordinator/closure_dispatcher.h"
@@ -106,10 +107,10 @@ class ClusterConnection {
   ClusterConnection(const Options& options, Network* network, Clock* clock);
 
   ChannelOptions ChannelTo(TaskId task) const;
-  // Tells every task of the cluster to exit, in whatever role it answers, and
-  // logs those who cannot be told.
+  // Tells `tasks` to exit, whatever their role is, and logs those that cannot
+  // be told.
   void EndTasks(const std::vector<TaskId>& tasks, ExitCode exit_code,
-                absl::string_view reason);
+                absl::string_view reason, const CallOptions& call);
   // For tasks that are there, after a start that failed.
   void GiveUpStart(const absl::Status& why);
   void StartDispatcher();
