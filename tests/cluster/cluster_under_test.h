@@ -62,6 +62,8 @@ class ClusterUnderTest {
   void set_epochs(int epochs) { epochs_ = epochs; }
 
   const std::string& run_dir() const { return run_dir_; }
+  // The chief refuses a folder that holds the results of an earlier run.
+  void set_run_dir(std::string run_dir) { run_dir_ = std::move(run_dir); }
 
  private:
   ClusterUnderTest() = default;

@@ -83,7 +83,9 @@ TEST_F(SynchronousTest, TrainsTheSameWithEveryLane) {
       {}, {"--noshared_memory"}, {"--noshared_memory", "--noraw_sockets"}};
   const char* const names[] = {"shared memory", "raw", "gRPC"};
   double loss = 0;
+  const std::string run_dir = cluster_->run_dir();
   for (size_t i = 0; i < lanes.size(); ++i) {
+    cluster_->set_run_dir(absl::StrCat(run_dir, "_", i));
     for (const TaskId& task : {kWorker1, kWorker0}) {
       ASSERT_OK(cluster_->Start(task, lanes[i]));
     }
