@@ -60,7 +60,8 @@ class LaunchTest : public testing::Test {
     return end.ok() ? end->ShellCode() : -1;
   }
 
-  // The number that a line "worker 0 | pid 123" ends with.
+  // The number that a line "worker 0 | pid 123" ends with. Names of tasks are
+  // padded to the longest one.
   pid_t AwaitPid(ProcessUnderTest& launch, absl::string_view task) {
     const absl::StatusOr<std::string> line =
         launch.AwaitLine(absl::StrCat(task, " | pid "));
@@ -175,7 +176,7 @@ TEST_F(LaunchTest, ALostServerIsStartedAgain) {
                           "]; then if [ -e first ]; then ",
                           "echo > again; fi; touch first; fi; echo pid $$; ",
                           "exec sleep infinity"));
-  kill(AwaitPid(*launch, "ps 0"), SIGKILL);
+  kill(AwaitPid(*launch, "ps 0    "), SIGKILL);
   EXPECT_EQ(ExitCode(*launch), 0);
 }
 
