@@ -30,9 +30,14 @@ COMPILER = [
 ]
 
 
-# What is a source of its own is a header to the unit that includes it, and a type
-# there may not use one of an anonymous namespace.
-UNIT_OPTIONS = ["-Wno-subobject-linkage"]
+# Warnings that are right elsewhere and wrong here.
+UNIT_OPTIONS = [
+    # What is a source of its own is a header to the unit that includes it, and a
+    # type there may not use one of an anonymous namespace.
+    "-Wno-subobject-linkage",
+    # Nothing is inlined here, and vectors then seem to pass between functions.
+    "-Wno-psabi",
+]
 
 
 def sources_by_unit(folders):
