@@ -47,7 +47,8 @@ def sources_by_unit(folders):
     units = {}
     for path in listed:
         folder = os.path.dirname(path)
-        if path.startswith("third_party/"):
+        # Programs that the build does not know need what may not be installed.
+        if not (ROOT / folder / "BUILD.bazel").exists():
             continue
         if folders and not any(f"{folder}/".startswith(f"{f.rstrip('/')}/")
                                for f in folders):
