@@ -7,7 +7,7 @@ def assert_no_dependency(name, target, dependency, reason):
       name: the test.
       target: a label, or a list of labels.
       dependency: a regular expression over labels, for example "//common/net/rpc".
-      reason: one sentence for the person who opened the door.
+      reason: one sentence for the reader of the failure.
     """
     targets = [
         "//" + native.package_name() + label if label.startswith(":") else label

@@ -72,7 +72,7 @@ Place Find(const LaneRank& rank, int peer) {
 struct Wires {
   std::unique_ptr<LaneListener> listener;
   TaskIdentity identity;
-  std::unique_ptr<Door> door;
+  std::unique_ptr<AdmissionCheck> admission_check;
   Service service;
   RpcLaneAcceptor acceptor;
   std::unique_ptr<Server> server;
@@ -100,11 +100,11 @@ std::vector<std::unique_ptr<Lane>> MeetRaw(const LaneRank& rank, Wires* wires) {
 
 std::vector<std::unique_ptr<Lane>> MeetRpc(const LaneRank& rank, Wires* wires) {
   wires->identity = {"worker", rank.rank, 1};
-  wires->door = std::make_unique<Door>(wires->identity);
+  wires->admission_check = std::make_unique<AdmissionCheck>(wires->identity);
   wires->acceptor.AddTo(&wires->service);
   wires->server =
       *Network::Grpc()->Listen({.address = absl::StrCat(rank.host, ":0")},
-                               &wires->service, wires->door.get());
+                               &wires->service, wires->admission_check.get());
   Publish(rank, {wires->server->address(), ""});
   std::vector<std::unique_ptr<Lane>> lanes(rank.size);
   for (int peer = 0; peer < rank.rank; ++peer) {

@@ -58,8 +58,8 @@ absl::StatusOr<std::unique_ptr<StepLoop>> ParameterServerStrategy::CreateLoop(
                                   clock_);
   }
   if (kind == LoopKind::kTrainOnBatch || !loops_.evaluates_on_coordinator) {
-    return FedStepLoop::Create(connection_, step, dataset, kind, loops_.fed,
-                               clock_);
+    return DispatchedStepLoop::Create(connection_, step, dataset, kind,
+                                      loops_.fed, clock_);
   }
   return LocalStepLoop::Create(step, dataset, &connection_->variables(),
                                {.prefetch_batch_count = 2});

@@ -18,7 +18,7 @@
 #include "common/learn/strategy/strategy.h"
 #include "common/net/process/task.h"
 #include "coordinator/cluster_connection.h"
-#include "coordinator/fed_step_loop.h"
+#include "coordinator/dispatched_step_loop.h"
 #include "coordinator/remote_step_loop.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
@@ -74,7 +74,7 @@ class ParameterServerStrategy final : public Strategy {
 
   struct LoopOptions {
     RemoteStepLoop::Options train;
-    FedStepLoop::Options fed;
+    DispatchedStepLoop::Options fed;
     bool evaluates_on_coordinator = false;
   };
   // Over a connection that is open.

@@ -88,11 +88,12 @@ absl::StatusOr<std::string> CheckpointRoots::Resolve(
       absl::StrJoin(folders, ", "), "); start it with --checkpoint_root"));
 }
 
-CheckpointHandler::CheckpointHandler(const Options& options, Door* door,
+CheckpointHandler::CheckpointHandler(const Options& options,
+                                     AdmissionCheck* admission_check,
                                      ParameterShard* shard)
     : roots_(options.roots),
       disk_(options.disk == nullptr ? Disk::Real() : options.disk),
-      door_(door),
+      admission_check_(admission_check),
       shard_(shard),
       save_pool_("ps_save", 1),
       restore_pool_("ps_restore", 1) {
@@ -221,7 +222,7 @@ absl::StatusOr<Message> CheckpointHandler::RollBack(
     const ReceivedMessage& message) {
   ASSIGN_OR_RETURN(const auto request,
                    message.ParseBody<proto::RollBackRequest>());
-  RETURN_IF_ERROR(door_->AdoptJob(message.identity().job_id()));
+  RETURN_IF_ERROR(admission_check_->AdoptJob(message.identity().job_id()));
   RETURN_IF_ERROR(
       shard_->RollBack(request.generation(), request.low_water_mark()));
   return Message{proto::RollBackResponse().SerializeAsString(), {}};
@@ -230,8 +231,8 @@ absl::StatusOr<Message> CheckpointHandler::RollBack(
 absl::Status CheckpointHandler::Dress(const absl::Status& status,
                                       absl::string_view prefix) const {
   if (status.ok()) return status;
-  std::string text = absl::StrCat(door_->self().ToString(), " on ", HostName(),
-                                  ": ", status.message());
+  std::string text = absl::StrCat(admission_check_->self().ToString(), " on ",
+                                  HostName(), ": ", status.message());
   if (absl::IsNotFound(status) && !disk_->Open(BundleIndexPath(prefix)).ok()) {
     absl::StrAppend(&text,
                     "; it does not see this checkpoint. All tasks must "

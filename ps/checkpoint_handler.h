@@ -48,8 +48,9 @@ class CheckpointHandler {
     Disk* disk = nullptr;  // Null: the machine's.
   };
 
-  // `door` and `shard` are borrowed.
-  CheckpointHandler(const Options& options, Door* door, ParameterShard* shard);
+  // `admission_check` and `shard` are borrowed.
+  CheckpointHandler(const Options& options, AdmissionCheck* admission_check,
+                    ParameterShard* shard);
 
   // Adds the methods; `service` may not outlive this object.
   void AddTo(Service* service);
@@ -74,7 +75,7 @@ class CheckpointHandler {
 
   const CheckpointRoots roots_;
   Disk* const disk_;
-  Door* const door_;
+  AdmissionCheck* const admission_check_;
   ParameterShard* const shard_;
 
   absl::Mutex mutex_;

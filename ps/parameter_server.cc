@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Start(
   server_options.address = options.address;
   ASSIGN_OR_RETURN(server->server_,
                    network->Listen(server_options, &server->service_.service(),
-                                   &server->service_.door()));
+                                   &server->service_.admission_check()));
   return server;
 }
 

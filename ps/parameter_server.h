@@ -47,7 +47,9 @@ class ParameterServer {
   ~ParameterServer();
 
   std::string address() const { return server_->address(); }
-  uint64_t incarnation() const { return service_.door().self().incarnation; }
+  uint64_t incarnation() const {
+    return service_.admission_check().self().incarnation;
+  }
 
   ParameterService& service() { return service_; }
 

@@ -45,7 +45,7 @@ class ParameterService::Watcher final : public StreamObserver {
     }
     if (is_coordinator_ && request->may_end()) service_->LetGo();
     proto::WatchEvent event;
-    event.set_incarnation(service_->door_.self().incarnation);
+    event.set_incarnation(service_->admission_check_.self().incarnation);
     event.set_is_ending(service_->is_ending());
     const absl::Status sent =
         stream_->Send(Message{event.SerializeAsString(), {}});
@@ -67,11 +67,11 @@ ParameterService::ParameterService(
     ClusterSpec cluster, const SegmentIntake::Options& segments,
     const CheckpointHandler::Options& checkpoints)
     : cluster_(std::move(cluster)),
-      door_(std::move(self)),
+      admission_check_(std::move(self)),
       shard_(options),
       segments_(segments),
       create_pool_("ps_create", 1),
-      checkpoints_(checkpoints, &door_, &shard_) {
+      checkpoints_(checkpoints, &admission_check_, &shard_) {
   const auto add = [this](absl::string_view method,
                           void (ParameterService::*handle)(ReceivedMessage,
                                                            Responder)) {
@@ -96,7 +96,7 @@ ParameterService::~ParameterService() = default;
 
 void ParameterService::HandleDescribe(ReceivedMessage, Responder responder) {
   proto::DescribeResponse response = shard_.Describe();
-  response.set_job_id(door_.job_id());
+  response.set_job_id(admission_check_.job_id());
   responder.Respond(Message{response.SerializeAsString(), {}});
 }
 
@@ -112,7 +112,7 @@ absl::StatusOr<Message> ParameterService::Create(
     const ReceivedMessage& message) {
   ASSIGN_OR_RETURN(const proto::CreateRequest request,
                    message.ParseBody<proto::CreateRequest>());
-  RETURN_IF_ERROR(door_.AdoptJob(message.identity().job_id()));
+  RETURN_IF_ERROR(admission_check_.AdoptJob(message.identity().job_id()));
   proto::CreateResponse response;
   ASSIGN_OR_RETURN(const uint32_t handle, shard_.Create(request));
   response.set_handle(handle);
@@ -128,7 +128,7 @@ absl::StatusOr<Message> ParameterService::SetOptimizer(
     const ReceivedMessage& message) {
   ASSIGN_OR_RETURN(const proto::SetOptimizerRequest request,
                    message.ParseBody<proto::SetOptimizerRequest>());
-  RETURN_IF_ERROR(door_.AdoptJob(message.identity().job_id()));
+  RETURN_IF_ERROR(admission_check_.AdoptJob(message.identity().job_id()));
   RETURN_IF_ERROR(shard_.SetOptimizer(request.optimizer()));
   return Message{proto::SetOptimizerResponse().SerializeAsString(), {}};
 }
@@ -144,7 +144,7 @@ absl::StatusOr<Message> ParameterService::Exchange(
     return absl::FailedPreconditionError(absl::StrCat(
         "an exchange names variables by the handles of one process; say for "
         "which it is meant (this is incarnation ",
-        IncarnationString(door_.self().incarnation), ")"));
+        IncarnationString(admission_check_.self().incarnation), ")"));
   }
   ASSIGN_OR_RETURN(const proto::ExchangeRequest request,
                    message.ParseBody<proto::ExchangeRequest>());
@@ -186,7 +186,7 @@ void ParameterService::HandleEndTask(ReceivedMessage message,
 }
 
 void ParameterService::NoteDisagreement(const absl::Status& disagreement) {
-  if (!door_.job_id().empty()) return;
+  if (!admission_check_.job_id().empty()) return;
   absl::MutexLock lock(&mutex_);
   if (is_ended_ || coordinator_count_ > 0) return;
   is_ended_ = true;
@@ -281,7 +281,7 @@ ParameterService::Outcome ParameterService::AwaitEnd(
 
 void ParameterService::Reset() {
   shard_.Clear();
-  door_.ReleaseJob();
+  admission_check_.ReleaseJob();
   absl::MutexLock lock(&mutex_);
   had_coordinator_ = coordinator_count_ > 0;
   if (is_ended_ && outcome_.end == End::kJobEnd) {

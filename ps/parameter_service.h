@@ -40,7 +40,7 @@ class ParameterService {
   ~ParameterService();
 
   const Service& service() const { return service_; }
-  const Door& door() const { return door_; }
+  const AdmissionCheck& admission_check() const { return admission_check_; }
   ParameterShard& shard() { return shard_; }
   SegmentIntake& segments() { return segments_; }
 
@@ -96,7 +96,7 @@ class ParameterService {
   void CoordinatorWent() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const ClusterSpec cluster_;
-  Door door_;
+  AdmissionCheck admission_check_;
   ParameterShard shard_;
   SegmentIntake segments_;
   Service service_;

@@ -79,7 +79,7 @@ class ParameterServiceFuzzTest : public testing::Test {
                                std::vector<MessageSlice> slices) {
     ASSIGN_OR_RETURN(ReceivedMessage message,
                      ReceivedMessage::Parse(std::move(slices)));
-    RETURN_IF_ERROR(service_.door().Check(message.identity()));
+    RETURN_IF_ERROR(service_.admission_check().Check(message.identity()));
     absl::StatusOr<Message> answer = absl::InternalError("no answer");
     int answer_count = 0;
     (*service_.service().FindUnary(method))(

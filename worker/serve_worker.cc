@@ -55,7 +55,7 @@ absl::Status AwaitEnd(const TaskOptions& options, WorkerService* worker,
 absl::Status ServeWorker(const TaskOptions& options,
                          const TaskIdentity& identity, Network* network) {
   ShutdownSignals signals({.grace_period = options.grace_period});
-  const Door door(identity);
+  const AdmissionCheck admission_check(identity);
   const ClusterSpec& cluster = options.config.cluster;
   WorkerService worker(
       {.self = identity,
@@ -72,9 +72,9 @@ absl::Status ServeWorker(const TaskOptions& options,
       Clock::Real());
   Service methods;
   worker.AddTo(&methods);
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Server> server,
-      network->Listen({.address = options.listen_address}, &methods, &door));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
+                   network->Listen({.address = options.listen_address},
+                                   &methods, &admission_check));
   std::cerr << StartLine({.config = options.config,
                           .address = server->address(),
                           .incarnation = Incarnation(identity.incarnation),

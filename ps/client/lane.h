@@ -50,7 +50,7 @@ struct LaneAnswer {
 
 // How the bytes of an exchange get to one server and back: beside messages, or
 // through memory that client and server share. The request itself, and with it
-// the check at the door, deadlines and errors, is an ordinary call either way.
+// the admission check, deadlines and errors, is an ordinary call either way.
 //
 // Thread-safe.
 class ServerLane {

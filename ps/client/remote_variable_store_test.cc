@@ -250,7 +250,7 @@ TEST_P(RemoteVariableStoreTest, StepsApplyOnceWhateverIsLostOrRepeated) {
   for (int i = 3; i < 60; i += 7) {
     faults.push_back({"ps.after_apply_before_ack", i, FaultAction::kFail, {}});
     faults.push_back({"ps.before_apply", i + 2, FaultAction::kFail, {}});
-    faults.push_back({"rpc.door", i * 2, FaultAction::kFail, {}});
+    faults.push_back({"rpc.admission_check", i * 2, FaultAction::kFail, {}});
   }
   SetFaults(std::move(faults));
   const Tensor dense = Tensor::Full(DType::kFloat32, Shape({300, 5}), -1);

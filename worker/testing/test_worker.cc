@@ -31,7 +31,7 @@ void TestWorker::Start() {
   const TaskIdentity self = {.task_type = "worker",
                              .task_index = options_.index,
                              .incarnation = RandomIdentity()};
-  door_ = std::make_unique<Door>(self);
+  admission_check_ = std::make_unique<AdmissionCheck>(self);
   WorkerService::VariablesFactory variables = options_.variables;
   if (variables == nullptr) {
     variables = [](const TaskIdentity&, absl::string_view, uint64_t) {
@@ -50,7 +50,7 @@ void TestWorker::Start() {
       TaskId{.type = TaskType::kWorker, .index = options_.index});
   MUSTER_CHECK(address.ok());
   auto server = Network::Grpc()->Listen({.address = *address}, methods_.get(),
-                                        door_.get());
+                                        admission_check_.get());
   MUSTER_CHECK(server.ok());
   server_ = *std::move(server);
 }
@@ -61,7 +61,7 @@ void TestWorker::Kill() {
   server_ = nullptr;
   worker_ = nullptr;
   methods_ = nullptr;
-  door_ = nullptr;
+  admission_check_ = nullptr;
 }
 
 }  // namespace muster

@@ -35,11 +35,11 @@ class TestWorker {
 
   bool running() const { return server_ != nullptr; }
   WorkerService* service() { return worker_.get(); }
-  uint64_t incarnation() const { return door_->self().incarnation; }
+  uint64_t incarnation() const { return admission_check_->self().incarnation; }
 
  private:
   const Options options_;
-  std::unique_ptr<Door> door_;
+  std::unique_ptr<AdmissionCheck> admission_check_;
   std::unique_ptr<WorkerService> worker_;
   std::unique_ptr<Service> methods_;
   std::unique_ptr<Server> server_;

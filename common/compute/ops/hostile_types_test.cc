@@ -173,7 +173,8 @@ TEST(TypeRulesTest, HostileTypesAndAttributesAreAnswered) {
       }
     }
   }
-  // The attacks would prove little if all of them failed at the door.
+  // The attacks would prove little if all of them failed at the admission
+  // check.
   EXPECT_GT(accepted_count, 3000);
 }
 

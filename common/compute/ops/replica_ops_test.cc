@@ -122,12 +122,12 @@ TEST(ReplicaOpsTest, CollectivesKeepTheirOrderAndTravel) {
   EXPECT_EQ(decoded.ToString(), graph.ToString());
 }
 
-TEST(WeightGradientsTest, EveryLaterUpdateWaitsForIt) {
+TEST(SetLossDenominatorTest, EveryLaterUpdateWaitsForIt) {
   ASSERT_OK_AND_ASSIGN(const Graph graph, Trace([](GraphBuilder& builder) {
                          const Value x =
                              builder.Parameter("x", kVariable.type);  // 0
                          AssignVariable(kVariable, x);                // 1
-                         WeightGradients(x);                          // 2
+                         SetLossDenominator(x);                       // 2
                          ApplyGradient(kVariable, x);                 // 3
                          ApplyGradient({"w", kVariable.type}, x);     // 4
                        }));
@@ -137,21 +137,21 @@ TEST(WeightGradientsTest, EveryLaterUpdateWaitsForIt) {
   EXPECT_OK(VerifyGraph(graph, BuiltinOps()));
 }
 
-TEST(WeightGradientsTest, IsSaidOnceAndBeforeTheFirstGradient) {
+TEST(SetLossDenominatorTest, IsSaidOnceAndBeforeTheFirstGradient) {
   EXPECT_THAT(Trace([](GraphBuilder& builder) {
                 const Value x = builder.Parameter("x", kVariable.type);
                 ApplyGradient(kVariable, x);
-                WeightGradients(x);
+                SetLossDenominator(x);
               }),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("comes after ApplyGradient")));
   EXPECT_THAT(Trace([](GraphBuilder& builder) {
                 const Value x = builder.Parameter("x", kVariable.type);
-                WeightGradients(x);
-                WeightGradients(x);
+                SetLossDenominator(x);
+                SetLossDenominator(x);
               }),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("comes after WeightGradients")));
+                       HasSubstr("comes after SetLossDenominator")));
 }
 
 }  // namespace

@@ -434,9 +434,9 @@ void AddReplicas(std::vector<TypeCase>* cases) {
       {"ReplicaPart", {{F, {-1, 3}}, {F, {2, 3}}}, {}, "float32[2,3]"});
   cases->push_back({"ReplicaPart", {{F, {3}}, {I, {-1}}}, {}, "float32[?]"});
   cases->push_back({"ReplicaPart", {{F, {3}}, {I, {}}}, {}, "! rank"});
-  cases->push_back({"WeightGradients", {{F, {}}}, {}, ""});
-  cases->push_back({"WeightGradients", {{F, {1}}}, {}, "! float32 scalar"});
-  cases->push_back({"WeightGradients", {{I, {}}}, {}, "! float32 scalar"});
+  cases->push_back({"SetLossDenominator", {{F, {}}}, {}, ""});
+  cases->push_back({"SetLossDenominator", {{F, {1}}}, {}, "! float32 scalar"});
+  cases->push_back({"SetLossDenominator", {{I, {}}}, {}, "! float32 scalar"});
 }
 
 std::vector<TypeCase> AllCases() {

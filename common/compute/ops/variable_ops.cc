@@ -175,19 +175,20 @@ void ScatterSubVariable(const VariableHandle& variable, Value indices,
   Update("ScatterSubVariable", variable, {indices, rows});
 }
 
-void WeightGradients(Value weight) {
+void SetLossDenominator(Value weight) {
   if (!weight.ok()) return;
   for (const Node& node : weight.builder()->graph().nodes) {
-    if (node.op == "WeightGradients" || node.op == "ApplyGradient" ||
+    if (node.op == "SetLossDenominator" || node.op == "ApplyGradient" ||
         node.op == "ApplySparseGradient") {
       internal::ReportMistake(
-          {weight}, absl::StrCat("WeightGradients comes after ", node.op, " \"",
-                                 node.name, "\"; a step says it once, before ",
-                                 "it applies the first gradient"));
+          {weight},
+          absl::StrCat("SetLossDenominator comes after ", node.op, " \"",
+                       node.name, "\"; a step says it once, before ",
+                       "it applies the first gradient"));
       return;
     }
   }
-  internal::Apply("WeightGradients", {weight});
+  internal::Apply("SetLossDenominator", {weight});
 }
 
 void ApplyGradient(const VariableHandle& variable, Value gradient,
@@ -218,7 +219,7 @@ void RegisterVariableOps(OpRegistry* registry) {
   add("ScatterUpdateVariable", 2, ScatterRule, OpEffect::kUpdateVariable);
   add("ScatterAddVariable", 2, ScatterRule, OpEffect::kUpdateVariable);
   add("ScatterSubVariable", 2, ScatterRule, OpEffect::kUpdateVariable);
-  add("WeightGradients", 1, WeightRule, OpEffect::kDescribeStep);
+  add("SetLossDenominator", 1, WeightRule, OpEffect::kDescribeStep);
   add("ApplyGradient", 1, AssignRule, OpEffect::kUpdateVariable);
   add("ApplySparseGradient", 2, SparseGradientRule, OpEffect::kUpdateVariable);
 }

@@ -40,7 +40,7 @@ void ScatterSubVariable(const VariableHandle& variable, Value indices,
 // variables take the mean over the examples of all. A step that does not say so
 // has its gradients summed over the replicas. A mistake when the step has
 // applied a gradient already, or says it twice.
-void WeightGradients(Value weight);
+void SetLossDenominator(Value weight);
 
 // How small gradients are kept, as keras.optimizers.Optimizer says it; 0: not
 // in this way. At most one is set. Where replicas train in sync, it is the sum

@@ -118,7 +118,7 @@ absl::Status Plan::RunStep(Step& step, const RunOptions& options,
         return absl::InvalidArgumentError(absl::StrCat(
             "the gradients cannot be means over ", weight, " examples"));
       }
-      return session->SetGradientWeight(weight);
+      return session->SetLossDenominator(weight);
     }
   }
   return absl::InternalError("no such kind of step");

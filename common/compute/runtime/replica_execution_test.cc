@@ -278,7 +278,7 @@ absl::StatusOr<std::vector<std::string>> EventsOfWeightedStep(float weight) {
     const Value early =
         weight.builder()->Constant(Tensor::FromValues<float>({2}, {5, 5}));
     const Value half = weight * 0.5;
-    WeightGradients(half * 2.0);
+    SetLossDenominator(half * 2.0);
     ApplyGradient(v, early);
   });
   ASSIGN_OR_RETURN(
@@ -300,15 +300,16 @@ TEST(GradientWeightTest, IsSaidBeforeTheGradientsHoweverEarlyTheyAre) {
 
 TEST(GradientWeightTest, MustBeANumberOfExamples) {
   for (const float weight : {-1.0f, std::nanf(""), 1.0f / 0.0f}) {
-    EXPECT_THAT(EventsOfWeightedStep(weight),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("WeightGradients \"WeightGradients\"")));
+    EXPECT_THAT(
+        EventsOfWeightedStep(weight),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr("SetLossDenominator \"SetLossDenominator\"")));
   }
 }
 
 TEST(GradientWeightTest, MeansNothingToAStepWithoutVariables) {
   const Graph graph = Trace({DType::kFloat32, {}}, [](Value weight) {
-    WeightGradients(weight);
+    SetLossDenominator(weight);
     weight.builder()->AddResult(weight + 1.0);
   });
   ASSERT_OK_AND_ASSIGN(

@@ -311,7 +311,7 @@ class FakeVariableStore::Session : public VariableSession {
     copies_.push_back(value.Clone());
     return absl::OkStatus();
   }
-  absl::Status SetGradientWeight(double weight) override {
+  absl::Status SetLossDenominator(double weight) override {
     store_->events_.push_back(absl::StrCat("weight ", weight));
     return absl::OkStatus();
   }

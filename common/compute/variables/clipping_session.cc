@@ -101,8 +101,8 @@ class ClippingSession final : public VariableSession {
     return inner_->Gather(variable, indices, rows);
   }
 
-  absl::Status SetGradientWeight(double weight) override {
-    return inner_->SetGradientWeight(weight);
+  absl::Status SetLossDenominator(double weight) override {
+    return inner_->SetLossDenominator(weight);
   }
 
   absl::Status Update(int variable, UpdateKind kind, const Tensor& value,

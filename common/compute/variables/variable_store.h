@@ -94,7 +94,7 @@ class VariableSession {
   // least 0, said before the first gradient comes. Means nothing to a store
   // that takes gradients from one replica, whose mean it is; where replicas
   // train in sync, the mean over the examples of all is what is applied.
-  virtual absl::Status SetGradientWeight(double weight) {
+  virtual absl::Status SetLossDenominator(double weight) {
     (void)weight;
     return absl::OkStatus();
   }

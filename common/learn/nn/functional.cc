@@ -58,8 +58,8 @@ std::vector<std::string> FunctionalLayer::output_names() const {
   for (const LayerOutput& output : outputs_) {
     std::string name =
         output.call() == nullptr ? "" : output.call()->layer->name();
-    const auto namesakes = std::count(names.begin(), names.end(), name);
-    if (namesakes > 0) absl::StrAppend(&name, "_", namesakes);
+    const auto same_name_count = std::count(names.begin(), names.end(), name);
+    if (same_name_count > 0) absl::StrAppend(&name, "_", same_name_count);
     names.push_back(std::move(name));
   }
   return names;

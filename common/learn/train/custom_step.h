@@ -36,7 +36,8 @@ struct StepTrace {
   Value Call(Value x) const { return (*layer)(x, context); }
   // Applies the gradient of `loss` to the trainable weights, through the
   // optimizer. Where replicas train in sync gradients are summed, unless
-  // WeightGradients() says before that the loss is a mean, and over how much.
+  // SetLossDenominator() says before that the loss is a mean, and over how
+  // much.
   void Minimize(Value loss) const;
 };
 
@@ -46,7 +47,7 @@ struct StepTrace {
 //   options.train_step = [](const StepTrace& step) -> std::vector<StepMetric> {
 //     const Value x = step.element[0];
 //     const Value errors = Square(step.Call(x) - step.element[1]);
-//     WeightGradients(CountAlong(x, {0}));
+//     SetLossDenominator(CountAlong(x, {0}));
 //     step.Minimize(Mean(errors));
 //     return {{"loss", MeanStatistics(errors)}};
 //   };

@@ -361,7 +361,7 @@ std::vector<StepMetric> TagByHand(const StepTrace& step) {
   const Loss loss = SparseCategoricalCrossentropy({.from_logits = true});
   const Loss::Counted mean =
       loss.WithCount(step.element[1], tags, step.element[2], masks.Find(tags));
-  WeightGradients(mean.example_count);
+  SetLossDenominator(mean.example_count);
   step.Minimize(mean.loss);
   return {{"sparse_categorical_accuracy",
            SparseCategoricalAccuracy().StatisticsOf(

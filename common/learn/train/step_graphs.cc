@@ -92,7 +92,7 @@ absl::StatusOr<TracedStep> TraceStep(absl::string_view name,
   if (training && forward.loss.ok()) {
     const GraphBuilder::NameScope scope(&builder, "gradients");
     // Sums add up over replicas as they are.
-    if (forward.is_mean()) WeightGradients(forward.mean_over);
+    if (forward.is_mean()) SetLossDenominator(forward.mean_over);
     Minimize(forward.loss, TrainableOf(parts.layer->weights()), parts.clipping);
   }
   TracedStep step;

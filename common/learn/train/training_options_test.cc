@@ -450,7 +450,7 @@ std::vector<StepMetric> SquaresStep(const StepTrace& step) {
   const Value x = step.element[0];
   const Value errors = Square(step.Call(x) - step.element[1]);
   if (step.context.training) {
-    WeightGradients(CountAlong(x, {0}));
+    SetLossDenominator(CountAlong(x, {0}));
     step.Minimize(Mean(errors));
   }
   return {{"loss", MeanStatistics(errors)},

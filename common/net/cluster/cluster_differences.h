@@ -9,15 +9,15 @@
 
 namespace muster {
 
-// What two tasks think differently about their cluster, in one line that names
-// roles and addresses; empty when they can work together. Of a role that either
-// side gives as a map only tasks named by both are compared. An evaluator is
-// nobody's business, and so is a chief that one side does not list where
-// parameter servers do the meeting.
+// Returns the differences between two tasks' views of their cluster in one line
+// that names roles and addresses; empty when the tasks can work together. Of a
+// role that either side gives as a map, only the tasks that both name are
+// compared. Evaluators are not compared, and neither is a chief that one side
+// does not list in a cluster with parameter servers.
 std::string DescribeDifferences(const ClusterSpec& there,
                                 const ClusterSpec& here);
 
-// The answer to a peer at the door.
+// Returns OK when the tasks can work together.
 //
 //   kFailedPrecondition   "worker 0 and this task disagree about the cluster:
 //                         ps is ["h2:2222"] there and ["h2:2223"] here; ..."

@@ -29,7 +29,7 @@ struct CallOptions {
 //   kUnavailable       the peer cannot be reached, or the connection broke
 //   kDeadlineExceeded  no answer in time
 //   kUnimplemented     the peer has no such method
-//   kPermissionDenied, kFailedPrecondition  as Door::Check
+//   kPermissionDenied, kFailedPrecondition  as AdmissionCheck::Check
 //   anything else      is the handler's answer
 class Channel {
  public:

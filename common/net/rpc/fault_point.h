@@ -15,7 +15,7 @@
 // environment of the process:
 //
 //   FAULT=ps.after_apply_before_ack@push=37
-//   FAULT=ps.before_apply@push=2:delay=500ms,ps.door@call=9:fail
+//   FAULT=ps.before_apply@push=2:delay=500ms,ps.admission_check@call=9:fail
 //
 // point@counter=N[:action]: the action happens at the N-th time that the
 // process passes the point (the counter's name is for the reader). Actions are

@@ -34,10 +34,10 @@ class GrpcNetwork final : public Network {
     MUSTER_CHECK(idle_server_ != nullptr);
   }
 
-  absl::StatusOr<std::unique_ptr<Server>> Listen(const ServerOptions& options,
-                                                 const Service* service,
-                                                 const Door* door) override {
-    return StartGrpcServer(options, service, door);
+  absl::StatusOr<std::unique_ptr<Server>> Listen(
+      const ServerOptions& options, const Service* service,
+      const AdmissionCheck* admission_check) override {
+    return StartGrpcServer(options, service, admission_check);
   }
   std::unique_ptr<Channel> Connect(const ChannelOptions& options) override {
     return MakeGrpcChannel(options);

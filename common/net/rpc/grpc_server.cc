@@ -33,20 +33,20 @@ constexpr size_t kQueuedMessageCountMax = 4096;
 constexpr absl::Duration kKeepalive = absl::Seconds(10);
 
 // What goes back with every answer, so that the caller learns who answered.
-proto::RequestIdentity OwnIdentity(const Door& door) {
+proto::RequestIdentity OwnIdentity(const AdmissionCheck& admission_check) {
   proto::RequestIdentity identity;
-  identity.set_job_id(door.job_id());
-  identity.set_caller_task(door.self().ToString());
-  identity.set_caller_incarnation(door.self().incarnation);
+  identity.set_job_id(admission_check.job_id());
+  identity.set_caller_task(admission_check.self().ToString());
+  identity.set_caller_incarnation(admission_check.self().incarnation);
   return identity;
 }
 
 absl::StatusOr<ReceivedMessage> LetIn(const grpc::ByteBuffer& buffer,
-                                      const Door& door) {
-  RETURN_IF_ERROR(FaultPoint("rpc.door"));
+                                      const AdmissionCheck& admission_check) {
+  RETURN_IF_ERROR(FaultPoint("rpc.admission_check"));
   ASSIGN_OR_RETURN(ReceivedMessage message,
                    ReceivedMessage::Parse(FromByteBuffer(buffer)));
-  RETURN_IF_ERROR(door.Check(message.identity()));
+  RETURN_IF_ERROR(admission_check.Check(message.identity()));
   return message;
 }
 
@@ -62,9 +62,9 @@ class RefusingReactor final : public grpc::ServerGenericBidiReactor {
 // always gets: a Responder answers even when it is dropped.
 class UnaryReactor final : public grpc::ServerGenericBidiReactor {
  public:
-  UnaryReactor(const Service::UnaryHandler* handler, const Door* door,
-               HandOver* ended)
-      : handler_(handler), door_(door), ended_(ended) {
+  UnaryReactor(const Service::UnaryHandler* handler,
+               const AdmissionCheck* admission_check, HandOver* ended)
+      : handler_(handler), admission_check_(admission_check), ended_(ended) {
     made_.Give();
     StartRead(&request_);
   }
@@ -75,7 +75,8 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
       Finish(ToGrpcStatus(absl::CancelledError("no request came")));
       return;
     }
-    absl::StatusOr<ReceivedMessage> message = LetIn(request_, *door_);
+    absl::StatusOr<ReceivedMessage> message =
+        LetIn(request_, *admission_check_);
     // The message holds on to the parts that are used.
     request_.Clear();
     if (!message.ok()) {
@@ -103,13 +104,14 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
       Finish(ToGrpcStatus(response.status()));
       return;
     }
-    response_ = ToByteBuffer(EncodeMessage(OwnIdentity(*door_), *response));
+    response_ =
+        ToByteBuffer(EncodeMessage(OwnIdentity(*admission_check_), *response));
     response_given_.Give();
     StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
   }
 
   const Service::UnaryHandler* const handler_;
-  const Door* const door_;
+  const AdmissionCheck* const admission_check_;
   HandOver* const ended_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
@@ -121,13 +123,16 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
 // this lives as long as anybody may want to send.
 class ServerStream final : public Stream {
  public:
-  ServerStream(const Door* door, grpc::ServerGenericBidiReactor* reactor,
+  ServerStream(const AdmissionCheck* admission_check,
+               grpc::ServerGenericBidiReactor* reactor,
                grpc::GenericCallbackServerContext* context)
-      : door_(door), reactor_(reactor), context_(context) {}
+      : admission_check_(admission_check),
+        reactor_(reactor),
+        context_(context) {}
 
   absl::Status Send(const Message& message) override {
     grpc::ByteBuffer buffer =
-        ToByteBuffer(EncodeMessage(OwnIdentity(*door_), message));
+        ToByteBuffer(EncodeMessage(OwnIdentity(*admission_check_), message));
     {
       absl::MutexLock lock(&mutex_);
       if (is_finishing_) return absl::UnavailableError("the stream has ended");
@@ -218,7 +223,7 @@ class ServerStream final : public Stream {
     }
   }
 
-  const Door* const door_;
+  const AdmissionCheck* const admission_check_;
   // Used only before Finish() was called on it, while it must be alive.
   grpc::ServerGenericBidiReactor* const reactor_;
   absl::Mutex mutex_;
@@ -233,11 +238,12 @@ class ServerStream final : public Stream {
 
 class StreamReactor final : public grpc::ServerGenericBidiReactor {
  public:
-  StreamReactor(const Service::StreamHandler& handler, const Door* door,
-                HandOver* ended, grpc::GenericCallbackServerContext* context)
-      : door_(door),
+  StreamReactor(const Service::StreamHandler& handler,
+                const AdmissionCheck* admission_check, HandOver* ended,
+                grpc::GenericCallbackServerContext* context)
+      : admission_check_(admission_check),
         ended_(ended),
-        stream_(std::make_shared<ServerStream>(door, this, context)),
+        stream_(std::make_shared<ServerStream>(admission_check, this, context)),
         observer_(handler(stream_)) {
     made_.Give();
     StartRead(&incoming_);
@@ -249,7 +255,8 @@ class StreamReactor final : public grpc::ServerGenericBidiReactor {
       observer_->OnHalfClose();
       return;
     }
-    absl::StatusOr<ReceivedMessage> message = LetIn(incoming_, *door_);
+    absl::StatusOr<ReceivedMessage> message =
+        LetIn(incoming_, *admission_check_);
     incoming_.Clear();
     if (!message.ok()) {
       stream_->Finish(message.status());
@@ -276,7 +283,7 @@ class StreamReactor final : public grpc::ServerGenericBidiReactor {
   }
 
  private:
-  const Door* const door_;
+  const AdmissionCheck* const admission_check_;
   HandOver* const ended_;
   const std::shared_ptr<ServerStream> stream_;
   const std::shared_ptr<StreamObserver> observer_;
@@ -286,20 +293,20 @@ class StreamReactor final : public grpc::ServerGenericBidiReactor {
 
 class Dispatcher final : public grpc::CallbackGenericService {
  public:
-  Dispatcher(const Service* service, const Door* door)
-      : service_(service), door_(door) {}
+  Dispatcher(const Service* service, const AdmissionCheck* admission_check)
+      : service_(service), admission_check_(admission_check) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     const absl::string_view method = context->method();
     if (const auto* unary = service_->FindUnary(method)) {
-      return new UnaryReactor(unary, door_, &ended_);
+      return new UnaryReactor(unary, admission_check_, &ended_);
     }
     if (const auto* stream = service_->FindStream(method)) {
-      return new StreamReactor(*stream, door_, &ended_, context);
+      return new StreamReactor(*stream, admission_check_, &ended_, context);
     }
-    return new RefusingReactor(absl::UnimplementedError(
-        absl::StrCat(door_->self().ToString(), " has no method ", method)));
+    return new RefusingReactor(absl::UnimplementedError(absl::StrCat(
+        admission_check_->self().ToString(), " has no method ", method)));
   }
 
   // From all calls that have ended, to who has waited for them.
@@ -307,14 +314,14 @@ class Dispatcher final : public grpc::CallbackGenericService {
 
  private:
   const Service* const service_;
-  const Door* const door_;
+  const AdmissionCheck* const admission_check_;
   HandOver ended_;
 };
 
 class GrpcServer final : public Server {
  public:
-  GrpcServer(const Service* service, const Door* door)
-      : dispatcher_(service, door) {}
+  GrpcServer(const Service* service, const AdmissionCheck* admission_check)
+      : dispatcher_(service, admission_check) {}
   ~GrpcServer() override { Shutdown(absl::ZeroDuration()); }
 
   absl::Status Start(const ServerOptions& options) {
@@ -379,12 +386,13 @@ class GrpcServer final : public Server {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> StartGrpcServer(
-    const ServerOptions& options, const Service* service, const Door* door) {
+    const ServerOptions& options, const Service* service,
+    const AdmissionCheck* admission_check) {
   if (!absl::StrContains(options.address, ":")) {
     return absl::InvalidArgumentError(absl::StrCat(
         "\"", options.address, "\" is no address; expected host:port"));
   }
-  auto server = std::make_unique<GrpcServer>(service, door);
+  auto server = std::make_unique<GrpcServer>(service, admission_check);
   RETURN_IF_ERROR(server->Start(options));
   return server;
 }

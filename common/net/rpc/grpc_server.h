@@ -13,7 +13,8 @@ namespace muster {
 
 // As Network::Listen(), over gRPC.
 absl::StatusOr<std::unique_ptr<Server>> StartGrpcServer(
-    const ServerOptions& options, const Service* service, const Door* door);
+    const ServerOptions& options, const Service* service,
+    const AdmissionCheck* admission_check);
 
 }  // namespace muster
 

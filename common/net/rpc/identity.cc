@@ -15,9 +15,9 @@ std::string IncarnationString(uint64_t incarnation) {
   return absl::StrCat(absl::Hex(incarnation, absl::kZeroPad16));
 }
 
-Door::Door(TaskIdentity self) : self_(std::move(self)) {}
+AdmissionCheck::AdmissionCheck(TaskIdentity self) : self_(std::move(self)) {}
 
-absl::Status Door::AdoptJob(absl::string_view job_id) {
+absl::Status AdmissionCheck::AdoptJob(absl::string_view job_id) {
   absl::MutexLock lock(&mutex_);
   if (job_id_.empty()) job_id_ = std::string(job_id);
   if (job_id_ != job_id) {
@@ -29,23 +29,18 @@ absl::Status Door::AdoptJob(absl::string_view job_id) {
   return absl::OkStatus();
 }
 
-void Door::ReleaseJob() {
+void AdmissionCheck::ReleaseJob() {
   absl::MutexLock lock(&mutex_);
   job_id_.clear();
-  caller_incarnations_.clear();
 }
 
-std::string Door::job_id() const {
+std::string AdmissionCheck::job_id() const {
   absl::ReaderMutexLock lock(&mutex_);
   return job_id_;
 }
 
-void Door::Fence(absl::string_view task, uint64_t incarnation) {
-  absl::MutexLock lock(&mutex_);
-  caller_incarnations_[task] = incarnation;
-}
-
-absl::Status Door::Check(const proto::RequestIdentity& identity) const {
+absl::Status AdmissionCheck::Check(
+    const proto::RequestIdentity& identity) const {
   absl::ReaderMutexLock lock(&mutex_);
   if (identity.target_incarnation() != 0 &&
       identity.target_incarnation() != self_.incarnation) {
@@ -62,19 +57,10 @@ absl::Status Door::Check(const proto::RequestIdentity& identity) const {
         identity.job_id().empty() ? std::string("no job")
                                   : absl::StrCat("job ", identity.job_id()))));
   }
-  const auto known = caller_incarnations_.find(identity.caller_task());
-  if (known != caller_incarnations_.end() &&
-      known->second != identity.caller_incarnation()) {
-    return Refuse(absl::FailedPreconditionError(
-        absl::StrCat(identity.caller_task(), " incarnation ",
-                     IncarnationString(identity.caller_incarnation()),
-                     " has been replaced by incarnation ",
-                     IncarnationString(known->second))));
-  }
   return absl::OkStatus();
 }
 
-absl::Status Door::Refuse(absl::Status status) const {
+absl::Status AdmissionCheck::Refuse(absl::Status status) const {
   proto::TaskFailure failure;
   failure.set_job_id(job_id_);
   failure.set_task_type(self_.task_type);

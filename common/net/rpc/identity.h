@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
@@ -27,14 +26,13 @@ struct TaskIdentity {
 // "6f1c02a9...": how an incarnation is printed.
 std::string IncarnationString(uint64_t incarnation);
 
-// Decides whether a request is let in: it must belong to the job that this
-// process works for, be meant for this very process, and come from a process
-// that has not been replaced.
+// Decides whether a request is admitted: it must belong to the job that this
+// process works for, and be meant for this incarnation of the process.
 //
 // Thread-safe.
-class Door {
+class AdmissionCheck {
  public:
-  explicit Door(TaskIdentity self);
+  explicit AdmissionCheck(TaskIdentity self);
 
   const TaskIdentity& self() const { return self_; }
 
@@ -46,14 +44,8 @@ class Door {
   void ReleaseJob() ABSL_LOCKS_EXCLUDED(mutex_);
   std::string job_id() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Requests by `task` come in from `incarnation` only; what an earlier process
-  // of that name still has under way is refused.
-  void Fence(absl::string_view task, uint64_t incarnation)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-
   //   kPermissionDenied    the request belongs to another job
-  //   kFailedPrecondition  it is meant for an earlier process of this name, or
-  //                        comes from a process that has been replaced
+  //   kFailedPrecondition  it is meant for an earlier process of this name
   // The status carries a TaskFailure that names this process.
   absl::Status Check(const proto::RequestIdentity& identity) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -65,9 +57,6 @@ class Door {
   const TaskIdentity self_;
   mutable absl::Mutex mutex_;
   std::string job_id_ ABSL_GUARDED_BY(mutex_);
-  // At most one entry for each task of the cluster.
-  absl::flat_hash_map<std::string, uint64_t> caller_incarnations_
-      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -25,48 +25,39 @@ proto::RequestIdentity Request(const std::string& job_id,
   return identity;
 }
 
-class DoorTest : public testing::Test {
+class AdmissionCheckTest : public testing::Test {
  protected:
-  Door door_{{"ps", 3, 33}};
+  AdmissionCheck admission_check_{{"ps", 3, 33}};
 };
 
-TEST_F(DoorTest, BeforeAJobEveryoneComesIn) {
-  EXPECT_OK(door_.Check(Request("a", 33)));
-  EXPECT_OK(door_.Check(Request("b", 0)));
+TEST_F(AdmissionCheckTest, BeforeAJobEveryoneComesIn) {
+  EXPECT_OK(admission_check_.Check(Request("a", 33)));
+  EXPECT_OK(admission_check_.Check(Request("b", 0)));
 }
 
-TEST_F(DoorTest, AfterAJobOnlyItsOwn) {
-  ASSERT_OK(door_.AdoptJob("a"));
-  EXPECT_OK(door_.AdoptJob("a"));
-  EXPECT_OK(door_.Check(Request("a", 33)));
-  const absl::Status status = door_.Check(Request("b", 33));
+TEST_F(AdmissionCheckTest, AfterAJobOnlyItsOwn) {
+  ASSERT_OK(admission_check_.AdoptJob("a"));
+  EXPECT_OK(admission_check_.AdoptJob("a"));
+  EXPECT_OK(admission_check_.Check(Request("a", 33)));
+  const absl::Status status = admission_check_.Check(Request("b", 33));
   EXPECT_THAT(status,
               StatusIs(absl::StatusCode::kPermissionDenied,
                        HasSubstr("ps 3 works for job a; worker 2 asked on "
                                  "behalf of job b")));
   EXPECT_EQ(GetTaskFailure(status)->task_index(), 3);
-  EXPECT_THAT(door_.Check(Request("", 33)),
+  EXPECT_THAT(admission_check_.Check(Request("", 33)),
               StatusIs(absl::StatusCode::kPermissionDenied));
-  EXPECT_THAT(door_.AdoptJob("b"),
+  EXPECT_THAT(admission_check_.AdoptJob("b"),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("already works for job a")));
-  door_.ReleaseJob();
-  EXPECT_OK(door_.AdoptJob("b"));
+  admission_check_.ReleaseJob();
+  EXPECT_OK(admission_check_.AdoptJob("b"));
 }
 
-TEST_F(DoorTest, AnEarlierProcessIsNotMistakenForThisOne) {
-  EXPECT_THAT(door_.Check(Request("a", 34)),
+TEST_F(AdmissionCheckTest, AnEarlierProcessIsNotMistakenForThisOne) {
+  EXPECT_THAT(admission_check_.Check(Request("a", 34)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("was restarted")));
-}
-
-TEST_F(DoorTest, AFencedCallerStaysOutUntilItIsTheOneNamed) {
-  door_.Fence("worker 2", 23);
-  EXPECT_THAT(door_.Check(Request("a", 33)),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("replaced by incarnation 0000000000000017")));
-  door_.Fence("worker 2", 22);
-  EXPECT_OK(door_.Check(Request("a", 33)));
 }
 
 TEST(StatusDetailTest, CodeMessageAndPayloadSurviveTheWire) {

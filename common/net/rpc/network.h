@@ -56,12 +56,12 @@ class Network {
  public:
   virtual ~Network() = default;
 
-  // `service` and `door` are borrowed and outlive the server.
+  // `service` and `admission_check` are borrowed and outlive the server.
   //   kInvalidArgument  the address makes no sense
   //   kUnavailable      the address is taken, or not this machine's
   virtual absl::StatusOr<std::unique_ptr<Server>> Listen(
       const ServerOptions& options, const Service* service,
-      const Door* door) = 0;
+      const AdmissionCheck* admission_check) = 0;
 
   // Never fails and does not wait: a channel connects when first used, and
   // again whenever the connection was lost. Every channel is a connection of

@@ -84,7 +84,7 @@ class EchoObserver final : public StreamObserver {
 
 class NetworkTest : public testing::Test {
  protected:
-  NetworkTest() : door_({"ps", 1, 77}) {
+  NetworkTest() : admission_check_({"ps", 1, 77}) {
     service_.AddUnary(
         "/test/Double", [](ReceivedMessage message, Responder responder) {
           Tensor result(DType::kFloat32, message.tensors()[0].type().shape);
@@ -121,8 +121,8 @@ class NetworkTest : public testing::Test {
   void SetUp() override {
     ServerOptions options;
     options.address = "127.0.0.1:0";
-    ASSERT_OK_AND_ASSIGN(server_,
-                         Network::Grpc()->Listen(options, &service_, &door_));
+    ASSERT_OK_AND_ASSIGN(server_, Network::Grpc()->Listen(options, &service_,
+                                                          &admission_check_));
     channel_ = Connect();
   }
 
@@ -141,7 +141,7 @@ class NetworkTest : public testing::Test {
     return Network::Grpc()->Connect(options);
   }
 
-  Door door_;
+  AdmissionCheck admission_check_;
   Service service_;
   absl::Mutex mutex_;
   std::vector<Responder> kept_ ABSL_GUARDED_BY(mutex_);
@@ -220,7 +220,7 @@ TEST_F(NetworkTest, ALateAnswerNamesThePeerTheAttemptAndTheWait) {
 }
 
 TEST_F(NetworkTest, AForeignJobIsTurnedAway) {
-  ASSERT_OK(door_.AdoptJob("another"));
+  ASSERT_OK(admission_check_.AdoptJob("another"));
   EXPECT_THAT(channel_->CallAndWait("/test/Drop", {}, {}),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        HasSubstr("works for job another; worker 0 asked on "
@@ -237,13 +237,6 @@ TEST_F(NetworkTest, ARequestForAnEarlierProcessIsTurnedAway) {
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
                                HasSubstr("was restarted")));
   EXPECT_EQ(GetTaskFailure(status)->incarnation(), 77);
-}
-
-TEST_F(NetworkTest, AReplacedCallerIsTurnedAway) {
-  door_.Fence("worker 0", 6);
-  EXPECT_THAT(channel_->CallAndWait("/test/Drop", {}, {}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("has been replaced")));
 }
 
 TEST_F(NetworkTest, StreamsKeepOrderAndEndBothWays) {
@@ -293,11 +286,11 @@ TEST_F(NetworkTest, AClientThatCancelsIsHeard) {
 TEST_F(NetworkTest, ATakenAddressIsRefused) {
   ServerOptions options;
   options.address = server_->address();
-  EXPECT_THAT(Network::Grpc()->Listen(options, &service_, &door_),
+  EXPECT_THAT(Network::Grpc()->Listen(options, &service_, &admission_check_),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("taken by another process")));
   options.address = "nonsense";
-  EXPECT_THAT(Network::Grpc()->Listen(options, &service_, &door_),
+  EXPECT_THAT(Network::Grpc()->Listen(options, &service_, &admission_check_),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 

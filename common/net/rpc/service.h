@@ -74,7 +74,7 @@ class Responder {
 // What a server offers, by method name: "/muster.ParameterServer/Push".
 //
 // Handlers run on the transport's few threads: work of milliseconds is fine,
-// waiting is not. The server's Door has let the request in.
+// waiting is not. The server's AdmissionCheck has let the request in.
 class Service {
  public:
   using UnaryHandler = std::function<void(ReceivedMessage, Responder)>;

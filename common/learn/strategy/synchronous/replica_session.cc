@@ -176,7 +176,7 @@ absl::Status ReplicaSession::Gather(int variable, const Tensor& indices,
   return local_->Gather(variable, indices, rows);
 }
 
-absl::Status ReplicaSession::SetGradientWeight(double weight) {
+absl::Status ReplicaSession::SetLossDenominator(double weight) {
   is_weighted_ = true;
   // A mean over nothing is NaN, which a weight of zero does not remove.
   weight_ = leaf_.has_data ? weight : 0;

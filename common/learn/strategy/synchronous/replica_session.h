@@ -56,7 +56,7 @@ class ReplicaSession final : public VariableSession {
   absl::StatusOr<Tensor> Read(int variable) override;
   absl::Status Gather(int variable, const Tensor& indices,
                       Tensor* rows) override;
-  absl::Status SetGradientWeight(double weight) override;
+  absl::Status SetLossDenominator(double weight) override;
   absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
                       const Tensor& indices) override;
   absl::Status Commit() override { return absl::OkStatus(); }

@@ -29,7 +29,7 @@ class ReplicaSession;
 //   step.EndLeaf(results)
 //   step.Finish()                     waits for all; applies the updates
 //
-// Gradients that the step has weighted (SetGradientWeight) become sum(w_r g_r)
+// Gradients that the step has weighted (SetLossDenominator) become sum(w_r g_r)
 // / sum(w_r) over the replicas; others are summed. A replica without data
 // contributes zeros, whatever it computed. A step in which no replica had data,
 // or in which a replica requests to stop, changes no variable.

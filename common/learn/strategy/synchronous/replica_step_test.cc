@@ -163,7 +163,7 @@ Graph WeightedStep() {
   return Trace([](GraphBuilder& builder) {
     const Value x = builder.Parameter("x", {DType::kFloat32, {2}});
     const Value weight = builder.Parameter("weight", {DType::kFloat32, {}});
-    WeightGradients(weight);
+    SetLossDenominator(weight);
     ApplyGradient(kW, x);
   });
 }

@@ -20,12 +20,12 @@ namespace {
 struct Task {
   explicit Task(int rank)
       : identity{"worker", rank, static_cast<uint64_t>(1000 + rank)},
-        door(identity) {
+        admission_check(identity) {
     acceptor.AddTo(&service);
   }
 
   const TaskIdentity identity;
-  Door door;
+  AdmissionCheck admission_check;
   Service service;
   RpcLaneAcceptor acceptor;
   std::unique_ptr<Server> server;
@@ -51,9 +51,9 @@ absl::StatusOr<LaneMesh> MakeRpcLanes(int size, uint64_t generation) {
   auto tasks = std::make_shared<Tasks>();
   for (int rank = 0; rank < size; ++rank) {
     Task& task = *tasks->emplace_back(std::make_unique<Task>(rank));
-    ASSIGN_OR_RETURN(task.server,
-                     Network::Grpc()->Listen({.address = "127.0.0.1:0"},
-                                             &task.service, &task.door));
+    ASSIGN_OR_RETURN(task.server, Network::Grpc()->Listen(
+                                      {.address = "127.0.0.1:0"}, &task.service,
+                                      &task.admission_check));
   }
   const absl::Time deadline = Clock::Real()->Now() + absl::Seconds(60);
   LaneMesh lanes(size);

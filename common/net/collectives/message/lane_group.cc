@@ -10,8 +10,8 @@
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
+#include "common/net/collectives/message/abort_lanes.h"
 #include "common/net/collectives/message/blame.h"
-#include "common/net/collectives/message/farewell.h"
 #include "common/net/collectives/message/oversubscription.h"
 #include "common/net/rpc/fault_point.h"
 
@@ -547,8 +547,8 @@ absl::Status LaneGroup::Fail(absl::Status status) {
       end.lane->Close();
     }
   }
-  SayFarewell(std::move(leaving), generation_, sequence_, told,
-              kFarewellTimeMax, waker_);
+  AbortLanes(std::move(leaving), generation_, sequence_, told, kFarewellTimeMax,
+             waker_);
   return status;
 }
 

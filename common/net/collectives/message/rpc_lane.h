@@ -12,7 +12,8 @@
 #include "common/net/rpc/service.h"
 
 // Lanes over streams between tasks: slower than a raw socket, but they go
-// wherever the tasks' own server is reached, and through the same door.
+// wherever the tasks' own server is reached, and through the same admission
+// check.
 //
 // Deadlines are of Clock::Real().
 namespace muster {

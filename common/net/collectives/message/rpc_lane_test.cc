@@ -27,15 +27,17 @@ constexpr absl::Duration kShort = absl::Milliseconds(20);
 
 class RpcLaneTest : public testing::Test {
  protected:
-  RpcLaneTest() : door_({"worker", 0, 7}) { acceptor_.AddTo(&service_); }
+  RpcLaneTest() : admission_check_({"worker", 0, 7}) {
+    acceptor_.AddTo(&service_);
+  }
 
   void SetUp() override { Listen(&service_); }
 
   void Listen(const Service* service) {
     channel_ = nullptr;
     ASSERT_OK_AND_ASSIGN(
-        server_,
-        Network::Grpc()->Listen({.address = "127.0.0.1:0"}, service, &door_));
+        server_, Network::Grpc()->Listen({.address = "127.0.0.1:0"}, service,
+                                         &admission_check_));
     ChannelOptions options;
     options.address = server_->address();
     options.peer_task_type = "worker";
@@ -47,7 +49,7 @@ class RpcLaneTest : public testing::Test {
     return OpenRpcLane(channel_.get(), rank, generation, In(kLong));
   }
 
-  Door door_;
+  AdmissionCheck admission_check_;
   Service service_;
   RpcLaneAcceptor acceptor_;
   std::unique_ptr<Server> server_;

@@ -97,7 +97,7 @@ PeerGroup::PeerGroup(const Options& options, Network* network, Clock* clock)
     : options_(options),
       network_(network),
       clock_(clock),
-      door_(options.identity),
+      admission_check_(options.identity),
       links_(LinkOptions(options), this, network, clock),
       life_(&links_, clock),
       hangs_(options.hang_report_interval, options.replicas_per_task, &links_,
@@ -152,10 +152,10 @@ absl::Status PeerGroup::Form() {
   links_.AddTo(&methods_);
   transport_.AddTo(&methods_);
   if (options_.add_methods != nullptr) options_.add_methods(&methods_);
-  absl::StatusOr<std::unique_ptr<Server>> server =
-      network_->Listen({.address = options_.listen_address}, &methods_, &door_);
+  absl::StatusOr<std::unique_ptr<Server>> server = network_->Listen(
+      {.address = options_.listen_address}, &methods_, &admission_check_);
   if (!server.ok()) {
-    RETURN_IF_ERROR(links_.FindNamesake());
+    RETURN_IF_ERROR(links_.FindDuplicateTask());
     return server.status();
   }
   server_ = *std::move(server);

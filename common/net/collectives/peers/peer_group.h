@@ -171,7 +171,7 @@ class PeerGroup : private PeerLinks::Listener {
   const Options options_;
   Network* const network_;
   Clock* const clock_;
-  Door door_;
+  AdmissionCheck admission_check_;
   Service methods_;
   PeerLinks links_;
   GroupLife life_;

@@ -75,10 +75,10 @@ PeerLinks::PeerLinks(const Options& options, Listener* listener,
       peers_.back().channel = network->Connect(channel);
       continue;
     }
-    namesake_ = std::make_unique<NamesakeProbe>(
-        NamesakeProbe::Self{.task = options_.self.task,
-                            .incarnation = incarnation_,
-                            .address = options_.self.address},
+    duplicate_probe_ = std::make_unique<DuplicateTaskProbe>(
+        DuplicateTaskProbe::Self{.task = options_.self.task,
+                                 .incarnation = incarnation_,
+                                 .address = options_.self.address},
         channel.address, network->Connect(channel));
   }
 }
@@ -90,7 +90,7 @@ void PeerLinks::AddTo(Service* service) {
   service->AddStream(kConverseMethod, [host](std::shared_ptr<Stream> stream) {
     return std::make_shared<Conversation>(host, std::move(stream));
   });
-  namesake_->AddTo(service);
+  duplicate_probe_->AddTo(service);
 }
 
 void PeerLinks::Start() {
@@ -468,10 +468,10 @@ void PeerLinks::Redial(int rank, const absl::Status& status) {
   wake_ = true;
 }
 
-absl::Status PeerLinks::FindNamesake() { return namesake_->Find(); }
+absl::Status PeerLinks::FindDuplicateTask() { return duplicate_probe_->Find(); }
 
 void PeerLinks::Probe() {
-  namesake_->Start([this](const absl::Status& found) {
+  duplicate_probe_->Start([this](const absl::Status& found) {
     bool is_refused = false;
     {
       absl::MutexLock lock(&mutex_);

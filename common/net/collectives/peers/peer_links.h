@@ -17,7 +17,7 @@
 #include "common/net/cluster/task_id.h"
 #include "common/net/collectives/peers/admission.h"
 #include "common/net/collectives/peers/conversation.h"
-#include "common/net/collectives/peers/namesake.h"
+#include "common/net/collectives/peers/duplicate_task_probe.h"
 #include "common/net/collectives/peers/peer_health.h"
 #include "common/net/rpc/backoff.h"
 #include "common/net/rpc/channel.h"
@@ -103,8 +103,9 @@ class PeerLinks : private Conversation::Host {
   bool Send(int rank, const proto::PeerMessage& message)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // As NamesakeProbe::Find(): for a task that cannot listen at its address.
-  absl::Status FindNamesake();
+  // As DuplicateTaskProbe::Find(): for a task that cannot listen at its
+  // address.
+  absl::Status FindDuplicateTask();
 
  private:
   class Dialled;  // The observer of one that went out.
@@ -210,7 +211,7 @@ class PeerLinks : private Conversation::Host {
   const uint64_t incarnation_;
   Listener* const listener_;
   Clock* const clock_;
-  std::unique_ptr<NamesakeProbe> namesake_;  // Constant.
+  std::unique_ptr<DuplicateTaskProbe> duplicate_probe_;  // Constant.
 
   mutable absl::Mutex mutex_;
   // The vector and the channels are constant; the rest is guarded.

@@ -35,7 +35,7 @@ struct PublishedCall {
   friend bool operator==(const PublishedCall&, const PublishedCall&) = default;
 };
 
-// Where a rank's elements lie for this meeting.
+// Where a rank's elements are at this barrier.
 struct Location {
   enum class Kind : uint32_t {
     kNowhere,
@@ -48,26 +48,26 @@ struct Location {
   uint64_t offset = 0;
 };
 
-// What a rank brings to a meeting.
-struct MeetingCard {
+// What a rank publishes at a barrier.
+struct BarrierCard {
   PublishedCall signature;
   Location location;
 };
 
-// The card and the number of its meeting share a cache line, so that both cross
-// over at once. A rank is never two meetings ahead of another, so lines of odd
-// and even meetings are all it takes.
-struct alignas(128) MeetingLine {
+// The card and the number of its barrier share a cache line, so that one
+// transfer carries both. A rank is never two barriers ahead of another, so two
+// lines are enough: one for odd barriers, one for even ones.
+struct alignas(128) BarrierLine {
   std::atomic<uint64_t> epoch{0};
-  MeetingCard card;
+  BarrierCard card;
 };
-static_assert(sizeof(std::atomic<uint64_t>) + sizeof(MeetingCard) <= 64);
+static_assert(sizeof(std::atomic<uint64_t>) + sizeof(BarrierCard) <= 64);
 
 struct ControlBlock {
   static constexpr size_t kSlotBytes = 256 * 1024;
   static constexpr size_t kFailureTextBytes = 1000;
 
-  MeetingLine lines[2];
+  BarrierLine lines[2];
 
   // Written on rare occasions only, so that reading them costs nothing.
   struct alignas(128) {
@@ -76,7 +76,7 @@ struct ControlBlock {
     // Once set, the fields of `failure` stay as they are.
     std::atomic<uint32_t> has_failed{0};
     std::atomic<uint32_t> has_left{0};
-    // The meeting that the owner had come to when it failed; 0 if to none.
+    // The barrier at which the owner failed; 0 if at none.
     std::atomic<uint64_t> failed_epoch{0};
   } state;
 

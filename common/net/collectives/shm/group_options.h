@@ -16,7 +16,7 @@ inline constexpr int kSharedMemoryRanksMax = 64;
 // How a group moves bytes. Every rank gives the same.
 struct SharedMemoryTuning {
   // Tensors up to this size are copied beside a flag and combined by every rank
-  // for itself: one meeting of the ranks in place of two.
+  // for itself: one barrier of the ranks in place of two.
   size_t one_shot_bytes_max = 2048;
 
   // Larger ones in memory that only their owner sees pass through shared memory

@@ -52,19 +52,19 @@ uint32_t HashCounts(absl::Span<const int64_t> counts) {
 
 class SharedMemoryCommunicator::Call {
  public:
-  Call(RankMeeting* meeting, Collective collective, const CollectiveCall& call)
-      : meeting_(meeting), status_(meeting->Begin(collective, call)) {}
-  ~Call() { meeting_->End(); }
+  Call(RankBarrier* barrier, Collective collective, const CollectiveCall& call)
+      : barrier_(barrier), status_(barrier->Begin(collective, call)) {}
+  ~Call() { barrier_->End(); }
 
   const absl::Status& status() const { return status_; }
 
   // OK if `argument` is. Otherwise the others need not wait for this rank.
   absl::Status Check(const absl::Status& argument) {
-    return argument.ok() ? argument : meeting_->Fail(argument);
+    return argument.ok() ? argument : barrier_->Fail(argument);
   }
 
  private:
-  RankMeeting* const meeting_;
+  RankBarrier* const barrier_;
   const absl::Status status_;
 };
 
@@ -72,21 +72,21 @@ SharedMemoryCommunicator::SharedMemoryCommunicator(Options options,
                                                    Ground ground)
     : options_(std::move(options)),
       ground_(std::move(ground)),
-      meeting_(ground_.meeting.get()),
+      barrier_(ground_.barrier.get()),
       memory_(ground_.memory.get()),
-      rank_(meeting_->rank()),
-      size_(meeting_->size()) {}
+      rank_(barrier_->rank()),
+      size_(barrier_->size()) {}
 
-SharedMemoryCommunicator::~SharedMemoryCommunicator() { meeting_->Leave(); }
+SharedMemoryCommunicator::~SharedMemoryCommunicator() { barrier_->Leave(); }
 
 void SharedMemoryCommunicator::Abort(absl::Status status) {
-  meeting_->Abort(std::move(status));
+  barrier_->Abort(std::move(status));
   memory_->Interrupt();
 }
 
 Location SharedMemoryCommunicator::CopyToSlot(const uint8_t* from,
                                               size_t size_bytes) {
-  std::memcpy(meeting_->block(rank_).slots[staged_count_ & 1], from,
+  std::memcpy(barrier_->block(rank_).slots[staged_count_ & 1], from,
               size_bytes);
   return {.kind = Kind::kSlot};
 }
@@ -109,7 +109,7 @@ Location SharedMemoryCommunicator::Offer(TensorSpan span) {
 
 void SharedMemoryCommunicator::ReclaimNextSlot(size_t size_bytes) {
 #if defined(__x86_64__)
-  const uint8_t* slot = meeting_->block(rank_).slots[(staged_count_ + 1) & 1];
+  const uint8_t* slot = barrier_->block(rank_).slots[(staged_count_ + 1) & 1];
   if (size_bytes > kReclaimedBytesMax) return;
   for (size_t i = 0; i < size_bytes; i += kLineBytes) {
     asm volatile("prefetchw %0" : : "m"(slot[i]));
@@ -121,23 +121,23 @@ void SharedMemoryCommunicator::ReclaimNextSlot(size_t size_bytes) {
 
 bool SharedMemoryCommunicator::HaveAll(Kind kind) const {
   for (int rank = 0; rank < size_; ++rank) {
-    if (meeting_->card(rank).location.kind != kind) return false;
+    if (barrier_->card(rank).location.kind != kind) return false;
   }
   return true;
 }
 
 bool SharedMemoryCommunicator::HasAny(Kind kind) const {
   for (int rank = 0; rank < size_; ++rank) {
-    if (meeting_->card(rank).location.kind == kind) return true;
+    if (barrier_->card(rank).location.kind == kind) return true;
   }
   return false;
 }
 
 uint8_t* SharedMemoryCommunicator::Reach(int rank, size_t size_bytes) const {
-  const Location& location = meeting_->card(rank).location;
+  const Location& location = barrier_->card(rank).location;
   switch (location.kind) {
     case Kind::kSlot:
-      return meeting_->block(rank).slots[staged_count_ & 1];
+      return barrier_->block(rank).slots[staged_count_ & 1];
     case Kind::kShared:
       return memory_->Resolve(rank, location, size_bytes);
     default:
@@ -152,17 +152,17 @@ absl::Status SharedMemoryCommunicator::Fetch(int rank, size_t total_bytes,
     std::memcpy(to, from + range.begin, range.size());
     return absl::OkStatus();
   }
-  const Location& location = meeting_->card(rank).location;
+  const Location& location = barrier_->card(rank).location;
   if (location.kind != Kind::kPrivate) {
-    return meeting_->Fail(absl::InternalError(
-        absl::StrCat(meeting_->Describe(), ": rank ", rank,
+    return barrier_->Fail(absl::InternalError(
+        absl::StrCat(barrier_->Describe(), ": rank ", rank,
                      " says that its elements lie where no memory is")));
   }
   const absl::Status status =
       memory_->Read(rank, location.offset + range.begin, range.size(), to);
   if (status.ok()) return status;
-  return meeting_->Fail(
-      absl::Status(status.code(), absl::StrCat(meeting_->Describe(), ": rank ",
+  return barrier_->Fail(
+      absl::Status(status.code(), absl::StrCat(barrier_->Describe(), ": rank ",
                                                rank, ": ", status.message())));
 }
 
@@ -172,7 +172,7 @@ absl::Status SharedMemoryCommunicator::ReducePart(ReduceOp op,
                                                   ResultsTo results_to) {
   if (const absl::Status fault = FaultPoint("collectives.shared_memory.reduce");
       !fault.ok()) {
-    return meeting_->Fail(fault);
+    return barrier_->Fail(fault);
   }
   // Blocks, of whole cache lines, only where something has to be fetched first.
   const size_t block_bytes =
@@ -209,7 +209,7 @@ absl::Status SharedMemoryCommunicator::ReducePart(ReduceOp op,
 
 absl::Status SharedMemoryCommunicator::AllReduce(ReduceOp op, TensorSpan buffer,
                                                  const CollectiveCall& call) {
-  Call running(meeting_, Collective::kAllReduce, call);
+  Call running(barrier_, Collective::kAllReduce, call);
   RETURN_IF_ERROR(running.status());
   RETURN_IF_ERROR(running.Check(CheckReducible(buffer.dtype)));
   if (size_ == 1) return absl::OkStatus();
@@ -218,7 +218,7 @@ absl::Status SharedMemoryCommunicator::AllReduce(ReduceOp op, TensorSpan buffer,
                                    .dtype = buffer.dtype,
                                    .element_count = buffer.element_count};
   const size_t size_bytes = buffer.size_bytes();
-  RETURN_IF_ERROR(Meet(signature, Offer(buffer)));
+  RETURN_IF_ERROR(ArriveAndWait(signature, Offer(buffer)));
   if (HaveAll(Kind::kSlot)) {
     RETURN_IF_ERROR(ReducePart(op, buffer, {0, size_bytes}, ResultsTo::kOwner));
     ReclaimNextSlot(size_bytes);
@@ -227,21 +227,21 @@ absl::Status SharedMemoryCommunicator::AllReduce(ReduceOp op, TensorSpan buffer,
   const auto [begin, end] = LinesOf(size_bytes, rank_, size_);
   if (HaveAll(Kind::kShared)) {
     RETURN_IF_ERROR(ReducePart(op, buffer, {begin, end}, ResultsTo::kAllRanks));
-    return Meet(signature, {});
+    return ArriveAndWait(signature, {});
   }
   if (!memory_->can_read() || size_bytes <= options_.tuning.staged_bytes_max) {
     return AllReduceStaged(signature, buffer);
   }
-  const Location location = meeting_->card(rank_).location;
+  const Location location = barrier_->card(rank_).location;
   RETURN_IF_ERROR(ReducePart(op, buffer, {begin, end}, ResultsTo::kOwner));
-  RETURN_IF_ERROR(Meet(signature, location));
+  RETURN_IF_ERROR(ArriveAndWait(signature, location));
   for (int i = 1; i < size_; ++i) {
     const int rank = (rank_ + i) % size_;
     const auto [theirs_begin, theirs_end] = LinesOf(size_bytes, rank, size_);
     RETURN_IF_ERROR(Fetch(rank, size_bytes, {theirs_begin, theirs_end},
                           buffer.bytes() + theirs_begin));
   }
-  return Meet(signature, {});
+  return ArriveAndWait(signature, {});
 }
 
 absl::Status SharedMemoryCommunicator::AllReduceStaged(
@@ -255,7 +255,7 @@ absl::Status SharedMemoryCommunicator::AllReduceStaged(
 
 absl::Status SharedMemoryCommunicator::ReduceScatter(
     ReduceOp op, TensorSpan buffer, const CollectiveCall& call) {
-  Call running(meeting_, Collective::kReduceScatter, call);
+  Call running(barrier_, Collective::kReduceScatter, call);
   RETURN_IF_ERROR(running.status());
   RETURN_IF_ERROR(running.Check(CheckReducible(buffer.dtype)));
   if (size_ == 1) return absl::OkStatus();
@@ -263,7 +263,7 @@ absl::Status SharedMemoryCommunicator::ReduceScatter(
                                    .op = op,
                                    .dtype = buffer.dtype,
                                    .element_count = buffer.element_count};
-  RETURN_IF_ERROR(Meet(signature, Offer(buffer)));
+  RETURN_IF_ERROR(ArriveAndWait(signature, Offer(buffer)));
   const Range part = PartOf(buffer.element_count, rank_, size_);
   const size_t element_bytes = SizeOf(buffer.dtype);
   const ByteRange range = {part.begin * element_bytes,
@@ -282,7 +282,7 @@ absl::Status SharedMemoryCommunicator::ReduceScatter(
   }
   const bool is_settled = HaveAll(Kind::kSlot);
   RETURN_IF_ERROR(ReducePart(op, buffer, range, ResultsTo::kOwner));
-  return is_settled ? absl::OkStatus() : Meet(signature, {});
+  return is_settled ? absl::OkStatus() : ArriveAndWait(signature, {});
 }
 
 absl::Status SharedMemoryCommunicator::ForEachBlock(
@@ -295,9 +295,9 @@ absl::Status SharedMemoryCommunicator::ForEachBlock(
     const TensorSpan block = buffer.Part(
         begin, std::min(begin + block_elements, buffer.element_count));
     ++staged_count_;
-    RETURN_IF_ERROR(
-        Meet(signature, is_mine ? CopyToSlot(block.bytes(), block.size_bytes())
-                                : Location{.kind = Kind::kSlot}));
+    RETURN_IF_ERROR(ArriveAndWait(
+        signature, is_mine ? CopyToSlot(block.bytes(), block.size_bytes())
+                           : Location{.kind = Kind::kSlot}));
     RETURN_IF_ERROR(combine(block));
   }
   return absl::OkStatus();
@@ -305,7 +305,7 @@ absl::Status SharedMemoryCommunicator::ForEachBlock(
 
 absl::Status SharedMemoryCommunicator::Broadcast(TensorSpan buffer, int root,
                                                  const CollectiveCall& call) {
-  Call running(meeting_, Collective::kBroadcast, call);
+  Call running(barrier_, Collective::kBroadcast, call);
   RETURN_IF_ERROR(running.status());
   RETURN_IF_ERROR(running.Check(CheckMovable(buffer.dtype)));
   if (root < 0 || root >= size_) {
@@ -319,8 +319,8 @@ absl::Status SharedMemoryCommunicator::Broadcast(TensorSpan buffer, int root,
                                    .element_count = buffer.element_count};
   const bool is_root = rank_ == root;
   const Location offered = Offer(is_root ? buffer : TensorSpan());
-  RETURN_IF_ERROR(Meet(signature, offered));
-  const Kind kind = meeting_->card(root).location.kind;
+  RETURN_IF_ERROR(ArriveAndWait(signature, offered));
+  const Kind kind = barrier_->card(root).location.kind;
   if (kind == Kind::kPrivate && !memory_->can_read()) {
     return ForEachBlock(signature, buffer, is_root, [&](TensorSpan block) {
       if (is_root) return absl::OkStatus();
@@ -332,7 +332,7 @@ absl::Status SharedMemoryCommunicator::Broadcast(TensorSpan buffer, int root,
     RETURN_IF_ERROR(Fetch(root, buffer.size_bytes(), {0, buffer.size_bytes()},
                           buffer.bytes()));
   }
-  return kind == Kind::kSlot ? absl::OkStatus() : Meet(signature, {});
+  return kind == Kind::kSlot ? absl::OkStatus() : ArriveAndWait(signature, {});
 }
 
 absl::Status SharedMemoryCommunicator::CheckGather(
@@ -360,14 +360,14 @@ absl::Status SharedMemoryCommunicator::CheckGather(
 absl::Status SharedMemoryCommunicator::AllGather(
     TensorSpan input, absl::Span<const int64_t> element_counts,
     TensorSpan output, const CollectiveCall& call) {
-  Call running(meeting_, Collective::kAllGather, call);
+  Call running(barrier_, Collective::kAllGather, call);
   RETURN_IF_ERROR(running.status());
   RETURN_IF_ERROR(running.Check(CheckGather(input, element_counts, output)));
   const PublishedCall signature = {.collective = Collective::kAllGather,
                                    .dtype = input.dtype,
                                    .counts_hash = HashCounts(element_counts),
                                    .element_count = output.element_count};
-  if (size_ > 1) RETURN_IF_ERROR(Meet(signature, Offer(input)));
+  if (size_ > 1) RETURN_IF_ERROR(ArriveAndWait(signature, Offer(input)));
   std::vector<TensorSpan> parts;
   int64_t begin = 0;
   for (const int64_t count : element_counts) {
@@ -388,7 +388,7 @@ absl::Status SharedMemoryCommunicator::AllGather(
     RETURN_IF_ERROR(
         Fetch(rank, size_bytes, {0, size_bytes}, parts[rank].bytes()));
   }
-  return is_settled ? absl::OkStatus() : Meet(signature, {});
+  return is_settled ? absl::OkStatus() : ArriveAndWait(signature, {});
 }
 
 absl::Status SharedMemoryCommunicator::AllGatherStaged(
@@ -406,11 +406,11 @@ absl::Status SharedMemoryCommunicator::AllGatherStaged(
     };
     ++staged_count_;
     const ByteRange mine = block_of(rank_);
-    RETURN_IF_ERROR(
-        Meet(signature,
-             mine.size() == 0
-                 ? Location{.kind = Kind::kSlot}
-                 : CopyToSlot(parts[rank_].bytes() + mine.begin, mine.size())));
+    RETURN_IF_ERROR(ArriveAndWait(
+        signature,
+        mine.size() == 0
+            ? Location{.kind = Kind::kSlot}
+            : CopyToSlot(parts[rank_].bytes() + mine.begin, mine.size())));
     for (int rank = 0; rank < size_; ++rank) {
       const ByteRange theirs = block_of(rank);
       if (rank == rank_) continue;
@@ -422,29 +422,29 @@ absl::Status SharedMemoryCommunicator::AllGatherStaged(
 }
 
 absl::Status SharedMemoryCommunicator::Barrier(const CollectiveCall& call) {
-  Call running(meeting_, Collective::kBarrier, call);
+  Call running(barrier_, Collective::kBarrier, call);
   RETURN_IF_ERROR(running.status());
-  return Meet({.collective = Collective::kBarrier}, {});
+  return ArriveAndWait({.collective = Collective::kBarrier}, {});
 }
 
 absl::StatusOr<std::shared_ptr<Buffer>> SharedMemoryCommunicator::Allocate(
     size_t size_bytes, const CollectiveCall& call) {
-  Call running(meeting_, Collective::kAllocate, call);
+  Call running(barrier_, Collective::kAllocate, call);
   RETURN_IF_ERROR(running.status());
   const PublishedCall signature = {
       .collective = Collective::kAllocate,
       .element_count = static_cast<int64_t>(size_bytes)};
-  RETURN_IF_ERROR(Meet(signature, {}));
+  RETURN_IF_ERROR(ArriveAndWait(signature, {}));
   if (size_bytes == 0) return Buffer::Allocate(0);
   absl::StatusOr<std::shared_ptr<Buffer>> buffer =
-      memory_->Allocate(size_bytes, meeting_->Deadline());
+      memory_->Allocate(size_bytes, barrier_->Deadline());
   if (!buffer.ok()) {
-    return meeting_->Fail(absl::Status(
+    return barrier_->Fail(absl::Status(
         buffer.status().code(),
-        absl::StrCat(meeting_->Describe(), ": ", buffer.status().message())));
+        absl::StrCat(barrier_->Describe(), ": ", buffer.status().message())));
   }
   // Nobody uses it before all have it.
-  RETURN_IF_ERROR(Meet(signature, {}));
+  RETURN_IF_ERROR(ArriveAndWait(signature, {}));
   return buffer;
 }
 

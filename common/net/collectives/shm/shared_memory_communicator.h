@@ -15,7 +15,7 @@
 #include "common/net/collectives/shm/group_options.h"
 #include "common/net/collectives/shm/peer_links.h"
 #include "common/net/collectives/shm/peer_memory.h"
-#include "common/net/collectives/shm/rank_meeting.h"
+#include "common/net/collectives/shm/rank_barrier.h"
 
 namespace muster::internal {
 
@@ -43,7 +43,7 @@ class SharedMemoryCommunicator final : public Communicator {
   // What a rank stands on. Goes in the order from the last to the first.
   struct Ground {
     std::shared_ptr<const void> owned;  // What the others borrow.
-    std::unique_ptr<RankMeeting> meeting;
+    std::unique_ptr<RankBarrier> barrier;
     std::unique_ptr<PeerMemory> memory;
     std::unique_ptr<PeerWatch> watch;  // Null where no peer ends alone.
   };
@@ -70,7 +70,7 @@ class SharedMemoryCommunicator final : public Communicator {
                          const CollectiveCall& call) override;
   absl::Status Barrier(const CollectiveCall& call) override;
   void Abort(absl::Status status) override;
-  CollectiveProgress Progress() const override { return meeting_->Progress(); }
+  CollectiveProgress Progress() const override { return barrier_->Progress(); }
 
  private:
   // Begins a collective and ends it.
@@ -93,14 +93,15 @@ class SharedMemoryCommunicator final : public Communicator {
   // others have read and thereby hold, so that filling it need not wait.
   void ReclaimNextSlot(size_t size_bytes);
 
-  absl::Status Meet(const PublishedCall& signature, const Location& location) {
-    return meeting_->Meet({signature, location},
-                          location.kind == Kind::kShared
-                              ? RankMeeting::Exposure::kCallersMemory
-                              : RankMeeting::Exposure::kNone);
+  absl::Status ArriveAndWait(const PublishedCall& signature,
+                             const Location& location) {
+    return barrier_->ArriveAndWait({signature, location},
+                                   location.kind == Kind::kShared
+                                       ? RankBarrier::Exposure::kCallersMemory
+                                       : RankBarrier::Exposure::kNone);
   }
 
-  // What the cards of the last meeting say.
+  // Read from the cards of the last barrier.
   bool HaveAll(Kind kind) const;
   bool HasAny(Kind kind) const;
 
@@ -134,7 +135,7 @@ class SharedMemoryCommunicator final : public Communicator {
 
   const Options options_;
   const Ground ground_;
-  RankMeeting* const meeting_;
+  RankBarrier* const barrier_;
   PeerMemory* const memory_;
   const int rank_;
   const int size_;

@@ -16,7 +16,7 @@
 #include "common/net/collectives/shm/control_block.h"
 #include "common/net/collectives/shm/peer_links.h"
 #include "common/net/collectives/shm/process_memory.h"
-#include "common/net/collectives/shm/rank_meeting.h"
+#include "common/net/collectives/shm/rank_barrier.h"
 #include "common/net/collectives/shm/shared_memory_communicator.h"
 #include "common/net/collectives/shm/shared_segment.h"
 #include "common/net/collectives/shm/thread_memory.h"
@@ -31,12 +31,12 @@ using internal::PeerLink;
 using internal::PeerWatch;
 using internal::ProcessMemory;
 using internal::PublishedCall;
-using internal::RankMeeting;
+using internal::RankBarrier;
 using internal::SharedMemoryCommunicator;
 using internal::ThreadMemory;
 using internal::WaitPolicy;
 
-static_assert(kSharedMemoryRanksMax <= internal::kMeetingRanksMax);
+static_assert(kSharedMemoryRanksMax <= internal::kBarrierRanksMax);
 
 absl::Status CheckGroup(int size, const SharedMemoryTuning& tuning) {
   if (size < 1 || size > kSharedMemoryRanksMax) {
@@ -99,21 +99,21 @@ bool CanReadAll(const ProcessMemory& memory, int rank,
   return true;
 }
 
-// The first meeting: every rank has mapped everything when it is over.
-absl::Status MeetFirst(RankMeeting& meeting, ProcessMemory& memory,
-                       bool can_read, absl::Time deadline) {
+// The first barrier: every rank has mapped everything when it is over.
+absl::Status ExchangeMappings(RankBarrier& barrier, ProcessMemory& memory,
+                              bool can_read, absl::Time deadline) {
   const CollectiveCall call = {.name = "the group",
                                .timeout = deadline - Clock::Real()->Now()};
-  RETURN_IF_ERROR(meeting.Begin(Collective::kConnect, call));
-  const absl::Status met = meeting.Meet(
+  RETURN_IF_ERROR(barrier.Begin(Collective::kConnect, call));
+  const absl::Status met = barrier.ArriveAndWait(
       {.signature = {.collective = Collective::kConnect},
        .location = {.offset = can_read ? uint64_t{1} : uint64_t{0}}},
-      RankMeeting::Exposure::kNone);
+      RankBarrier::Exposure::kNone);
   bool all_can_read = true;
-  for (int rank = 0; rank < meeting.size(); ++rank) {
-    all_can_read = all_can_read && meeting.card(rank).location.offset == 1;
+  for (int rank = 0; rank < barrier.size(); ++rank) {
+    all_can_read = all_can_read && barrier.card(rank).location.offset == 1;
   }
-  meeting.End();
+  barrier.End();
   memory.set_can_read(met.ok() && all_can_read);
   return met;
 }
@@ -141,22 +141,22 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectSharedMemoryGroup(
   for (const MappedMemory& mapped : *owned->control) {
     blocks.push_back(reinterpret_cast<ControlBlock*>(mapped.data()));
   }
-  auto meeting = std::make_unique<RankMeeting>(
+  auto barrier = std::make_unique<RankBarrier>(
       options.rank, std::move(blocks),
       WaitPolicy::For(options.size, internal::AvailableCpus()));
   auto watch = std::make_unique<PeerWatch>(
       &owned->links,
-      [meeting = meeting.get()](int rank, absl::string_view reason) {
-        meeting->MarkGone(rank, reason);
+      [barrier = barrier.get()](int rank, absl::string_view reason) {
+        barrier->MarkGone(rank, reason);
       });
-  RETURN_IF_ERROR(MeetFirst(
-      *meeting, *memory, CanReadAll(*memory, options.rank, probes), deadline));
+  RETURN_IF_ERROR(ExchangeMappings(
+      *barrier, *memory, CanReadAll(*memory, options.rank, probes), deadline));
   return std::make_unique<SharedMemoryCommunicator>(
       SharedMemoryCommunicator::Options{.generation = options.generation,
                                         .transport = "shared memory",
                                         .tuning = options.tuning},
       SharedMemoryCommunicator::Ground{.owned = std::move(owned),
-                                       .meeting = std::move(meeting),
+                                       .barrier = std::move(barrier),
                                        .memory = std::move(memory),
                                        .watch = std::move(watch)});
 }
@@ -179,7 +179,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> CreateLocalGroup(
                                           .tuning = options.tuning},
         SharedMemoryCommunicator::Ground{
             .owned = owned,
-            .meeting = std::make_unique<RankMeeting>(rank, blocks, policy),
+            .barrier = std::make_unique<RankBarrier>(rank, blocks, policy),
             .memory = std::make_unique<ThreadMemory>(),
             .watch = nullptr}));
   }

@@ -1,4 +1,4 @@
-#include "common/net/collectives/message/farewell.h"
+#include "common/net/collectives/message/abort_lanes.h"
 
 #include <poll.h>
 
@@ -43,9 +43,9 @@ bool IsFinished(Leaving& leaving, OutgoingFrame& abort) {
 
 }  // namespace
 
-void SayFarewell(std::vector<Leaving> lanes, uint64_t generation,
-                 uint64_t sequence, const absl::Status& status,
-                 absl::Duration timeout, LaneWaker& waker) {
+void AbortLanes(std::vector<Leaving> lanes, uint64_t generation,
+                uint64_t sequence, const absl::Status& status,
+                absl::Duration timeout, LaneWaker& waker) {
   const std::string payload = EncodeAbort(status);
   std::vector<OutgoingFrame> aborts(lanes.size());
   for (OutgoingFrame& abort : aborts) {

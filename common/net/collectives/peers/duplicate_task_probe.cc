@@ -1,4 +1,4 @@
-#include "common/net/collectives/peers/namesake.h"
+#include "common/net/collectives/peers/duplicate_task_probe.h"
 
 #include <utility>
 
@@ -24,20 +24,20 @@ std::string DescribeProcess(TaskId task, absl::string_view address,
                       IncarnationString(incarnation), ")");
 }
 
-NamesakeProbe::NamesakeProbe(Self self, std::string cluster_address,
-                             std::unique_ptr<Channel> channel)
+DuplicateTaskProbe::DuplicateTaskProbe(Self self, std::string cluster_address,
+                                       std::unique_ptr<Channel> channel)
     : self_(std::move(self)),
       cluster_address_(std::move(cluster_address)),
       channel_(std::move(channel)) {}
 
-void NamesakeProbe::AddTo(Service* service) {
+void DuplicateTaskProbe::AddTo(Service* service) {
   service->AddCall<proto::IdentifyRequest, proto::IdentifyResponse>(
       kIdentifyMethod, [this](const proto::IdentifyRequest& request) {
         return Answer(request);
       });
 }
 
-void NamesakeProbe::Start(std::function<void(absl::Status)> done) {
+void DuplicateTaskProbe::Start(std::function<void(absl::Status)> done) {
   channel_->StartCall(
       kIdentifyMethod, Message{Request().SerializeAsString(), {}},
       {.timeout = kTimeout},
@@ -48,12 +48,12 @@ void NamesakeProbe::Start(std::function<void(absl::Status)> done) {
       });
 }
 
-absl::Status NamesakeProbe::Find() {
+absl::Status DuplicateTaskProbe::Find() {
   return Compare(channel_->Call<proto::IdentifyResponse>(
       kIdentifyMethod, Request(), {.timeout = kTimeout}));
 }
 
-proto::IdentifyRequest NamesakeProbe::Request() const {
+proto::IdentifyRequest DuplicateTaskProbe::Request() const {
   proto::IdentifyRequest request;
   *request.mutable_task() = EncodeTask(self_.task);
   request.set_incarnation(self_.incarnation);
@@ -61,13 +61,13 @@ proto::IdentifyRequest NamesakeProbe::Request() const {
   return request;
 }
 
-absl::StatusOr<proto::IdentifyResponse> NamesakeProbe::Answer(
+absl::StatusOr<proto::IdentifyResponse> DuplicateTaskProbe::Answer(
     const proto::IdentifyRequest& request) {
   const absl::StatusOr<TaskId> task = DecodeTask(request.task());
   if (task.ok() && *task == self_.task &&
       request.incarnation() != self_.incarnation) {
     absl::MutexLock lock(&mutex_);
-    if (std::exchange(last_namesake_, request.incarnation()) !=
+    if (std::exchange(last_duplicate_, request.incarnation()) !=
         request.incarnation()) {
       LOG(WARNING) << "a second process calls itself "
                    << DescribeProcess(*task, request.address(),
@@ -82,7 +82,7 @@ absl::StatusOr<proto::IdentifyResponse> NamesakeProbe::Answer(
   return response;
 }
 
-absl::Status NamesakeProbe::Compare(
+absl::Status DuplicateTaskProbe::Compare(
     const absl::StatusOr<proto::IdentifyResponse>& response) const {
   if (!response.ok() || response->incarnation() == self_.incarnation) {
     return absl::OkStatus();

@@ -1,5 +1,5 @@
-#ifndef COMMON_NET_COLLECTIVES_SHM_RANK_MEETING_H_
-#define COMMON_NET_COLLECTIVES_SHM_RANK_MEETING_H_
+#ifndef COMMON_NET_COLLECTIVES_SHM_RANK_BARRIER_H_
+#define COMMON_NET_COLLECTIVES_SHM_RANK_BARRIER_H_
 
 #include <array>
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace muster::internal {
 
-inline constexpr int kMeetingRanksMax = 64;
+inline constexpr int kBarrierRanksMax = 64;
 
 // How a rank waits: looks with a pause in between, then gives its processor to
 // others between two looks, then sleeps until it is woken.
@@ -30,15 +30,15 @@ struct WaitPolicy {
   static WaitPolicy For(int rank_count, int cpu_count);
 };
 
-// Where the ranks of a group meet, again and again: a barrier at which each
-// lays a card on the table, and the memory of what went wrong.
+// The barrier of the ranks of a group, at which each publishes a card for the
+// others. Keeps the first failure of the group.
 //
-// One thread makes calls: Begin(), some Meet(), End(). MarkGone(), Abort() and
-// Progress() may come from any other.
-class RankMeeting {
+// One thread makes calls: Begin(), some ArriveAndWait(), End(). MarkGone(),
+// Abort() and Progress() may come from any other.
+class RankBarrier {
  public:
   // `blocks` holds those of all ranks by rank. They are borrowed.
-  RankMeeting(int rank, std::vector<ControlBlock*> blocks, WaitPolicy policy);
+  RankBarrier(int rank, std::vector<ControlBlock*> blocks, WaitPolicy policy);
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -50,7 +50,7 @@ class RankMeeting {
 
   enum class Exposure {
     kNone,
-    // From this meeting to the next, others may read or write memory that the
+    // From this barrier to the next, others may read or write memory that the
     // caller of the collective owns. When a rank fails it does not return
     // before they are done with it.
     kCallersMemory,
@@ -58,11 +58,11 @@ class RankMeeting {
 
   // Waits for all ranks and exchanges cards. Errors are those of Communicator,
   // and final.
-  absl::Status Meet(const MeetingCard& card, Exposure exposure)
+  absl::Status ArriveAndWait(const BarrierCard& card, Exposure exposure)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What `rank` brought to the meeting before.
-  const MeetingCard& card(int rank) const {
+  // The card that `rank` published at the last barrier.
+  const BarrierCard& card(int rank) const {
     return blocks_[rank]->lines[epoch_ & 1].card;
   }
 
@@ -73,7 +73,7 @@ class RankMeeting {
 
   void Abort(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `rank` will come to no further meeting. `reason` is the end of a sentence
+  // `rank` will arrive at no further barrier. `reason` is the end of a sentence
   // about it: "its process has ended".
   void MarkGone(int rank, absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -102,7 +102,7 @@ class RankMeeting {
 
   void WakeSleepers();
   absl::Status AwaitArrivals(uint64_t epoch);
-  // Not OK when the meeting will not take place.
+  // Not OK when some rank will not arrive.
   absl::Status CheckHope(uint64_t epoch);
   void Sleep(uint64_t epoch);
   absl::Status CheckCards(Exposure exposure);
@@ -126,7 +126,7 @@ class RankMeeting {
 
   // Of the thread that makes calls.
   uint64_t epoch_ = 0;
-  uint64_t meeting_epoch_ = 0;  // 0 outside of meetings.
+  uint64_t barrier_epoch_ = 0;  // 0 outside of barriers.
   uint64_t exposed_epoch_ = 0;  // 0: no memory of the caller is exposed.
   uint64_t sequence_ = 0;
   Collective collective_ = Collective::kBarrier;
@@ -134,10 +134,10 @@ class RankMeeting {
   absl::Time started_;  // InfinitePast until somebody has asked.
   bool is_published_ = false;
 
-  std::array<std::atomic<bool>, kMeetingRanksMax> is_gone_ = {};
+  std::array<std::atomic<bool>, kBarrierRanksMax> is_gone_ = {};
 
   mutable absl::Mutex mutex_;
-  std::array<std::string, kMeetingRanksMax> gone_reasons_
+  std::array<std::string, kBarrierRanksMax> gone_reasons_
       ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   // A call that has waited for long enough to be worth a report.
@@ -147,4 +147,4 @@ class RankMeeting {
 
 }  // namespace muster::internal
 
-#endif  // COMMON_NET_COLLECTIVES_SHM_RANK_MEETING_H_
+#endif  // COMMON_NET_COLLECTIVES_SHM_RANK_BARRIER_H_

@@ -1,4 +1,4 @@
-#include "coordinator/fed_step_loop.h"
+#include "coordinator/dispatched_step_loop.h"
 
 #include <utility>
 
@@ -24,13 +24,13 @@ size_t SizeBytes(const ClosureArguments& batch) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<FedStepLoop>> FedStepLoop::Create(
+absl::StatusOr<std::unique_ptr<DispatchedStepLoop>> DispatchedStepLoop::Create(
     std::shared_ptr<ClusterConnection> connection, const Graph& step,
     const Dataset& dataset, LoopKind kind, const Options& options,
     Clock* clock) {
   RETURN_IF_ERROR(dataset.status());
-  std::unique_ptr<FedStepLoop> loop(
-      new FedStepLoop(std::move(connection), dataset, kind, options, clock));
+  std::unique_ptr<DispatchedStepLoop> loop(new DispatchedStepLoop(
+      std::move(connection), dataset, kind, options, clock));
   loop->function_id_ = loop->connection_->dispatcher().AddFunction(
       step.name, EncodeGraph(FeedFromTensors(step)).SerializeAsString());
   loop->connection_->NoteShards();
@@ -42,9 +42,9 @@ absl::StatusOr<std::unique_ptr<FedStepLoop>> FedStepLoop::Create(
   return loop;
 }
 
-FedStepLoop::FedStepLoop(std::shared_ptr<ClusterConnection> connection,
-                         const Dataset& dataset, LoopKind kind,
-                         const Options& options, Clock* clock)
+DispatchedStepLoop::DispatchedStepLoop(
+    std::shared_ptr<ClusterConnection> connection, const Dataset& dataset,
+    LoopKind kind, const Options& options, Clock* clock)
     : connection_(std::move(connection)),
       dataset_(options.prefetch_batch_count > 0
                    ? dataset.Prefetch(options.prefetch_batch_count)
@@ -53,7 +53,7 @@ FedStepLoop::FedStepLoop(std::shared_ptr<ClusterConnection> connection,
       options_(options),
       scheduled_(&connection_->dispatcher(), options.waits, clock) {}
 
-FedStepLoop::~FedStepLoop() {
+DispatchedStepLoop::~DispatchedStepLoop() {
   if (loop_id_ != 0) connection_->recovery().RemoveLoop(loop_id_);
   const absl::Status status = scheduled_.Abandon();
   if (!status.ok()) {
@@ -61,8 +61,8 @@ FedStepLoop::~FedStepLoop() {
   }
 }
 
-absl::StatusOr<StepLoop::Outcome> FedStepLoop::Run(int64_t step_count_max,
-                                                   OnStep on_step) {
+absl::StatusOr<StepLoop::Outcome> DispatchedStepLoop::Run(
+    int64_t step_count_max, OnStep on_step) {
   absl::StatusOr<Outcome> outcome = RunSteps(step_count_max, on_step);
   if (!outcome.ok()) {
     scheduled_.Abandon().IgnoreError();
@@ -71,8 +71,8 @@ absl::StatusOr<StepLoop::Outcome> FedStepLoop::Run(int64_t step_count_max,
   return outcome;
 }
 
-absl::StatusOr<StepLoop::Outcome> FedStepLoop::RunSteps(int64_t step_count_max,
-                                                        OnStep on_step) {
+absl::StatusOr<StepLoop::Outcome> DispatchedStepLoop::RunSteps(
+    int64_t step_count_max, OnStep on_step) {
   Outcome outcome;
   int64_t scheduled_count = 0;
   while (true) {
@@ -93,7 +93,7 @@ absl::StatusOr<StepLoop::Outcome> FedStepLoop::RunSteps(int64_t step_count_max,
   }
 }
 
-bool FedStepLoop::MayAdd() const {
+bool DispatchedStepLoop::MayAdd() const {
   const int64_t count = scheduled_.step_count();
   if (count == 0 || count < options_.batches_ahead_min) return true;
   // Drawing may take longer than the steps do: what is there goes first.
@@ -101,7 +101,7 @@ bool FedStepLoop::MayAdd() const {
          bytes_ahead_ < options_.bytes_ahead_max && !scheduled_.is_front_done();
 }
 
-absl::StatusOr<bool> FedStepLoop::AddBatch() {
+absl::StatusOr<bool> DispatchedStepLoop::AddBatch() {
   if (iterator_ == nullptr) {
     ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator({}, pass_));
   }
@@ -124,7 +124,7 @@ absl::StatusOr<bool> FedStepLoop::AddBatch() {
   return true;
 }
 
-void FedStepLoop::Forget() {
+void DispatchedStepLoop::Forget() {
   scheduled_.Forget();
   bytes_ahead_ = 0;
   iterator_ = nullptr;

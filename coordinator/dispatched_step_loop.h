@@ -1,5 +1,5 @@
-#ifndef COORDINATOR_FED_STEP_LOOP_H_
-#define COORDINATOR_FED_STEP_LOOP_H_
+#ifndef COORDINATOR_DISPATCHED_STEP_LOOP_H_
+#define COORDINATOR_DISPATCHED_STEP_LOOP_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace muster {
 // is rolled back, Run() fails.
 //
 // Not thread-safe.
-class FedStepLoop final : public StepLoop, private CutParticipant {
+class DispatchedStepLoop final : public StepLoop, private CutParticipant {
  public:
   struct Options {
     // Batches that are drawn before they are sent.
@@ -43,19 +43,19 @@ class FedStepLoop final : public StepLoop, private CutParticipant {
   // kTrainOnBatch: steps change variables, which is what checkpoints for
   // recovery are written for; otherwise they read them.
   //   kInvalidArgument  a mistake made while chaining
-  static absl::StatusOr<std::unique_ptr<FedStepLoop>> Create(
+  static absl::StatusOr<std::unique_ptr<DispatchedStepLoop>> Create(
       std::shared_ptr<ClusterConnection> connection, const Graph& step,
       const Dataset& dataset, LoopKind kind, const Options& options,
       Clock* clock);
 
-  ~FedStepLoop() override;
+  ~DispatchedStepLoop() override;
 
   absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
 
  private:
-  FedStepLoop(std::shared_ptr<ClusterConnection> connection,
-              const Dataset& dataset, LoopKind kind, const Options& options,
-              Clock* clock);
+  DispatchedStepLoop(std::shared_ptr<ClusterConnection> connection,
+                     const Dataset& dataset, LoopKind kind,
+                     const Options& options, Clock* clock);
 
   absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
   // Whether another batch is to be drawn before a result is taken.
@@ -82,4 +82,4 @@ class FedStepLoop final : public StepLoop, private CutParticipant {
 
 }  // namespace muster
 
-#endif  // COORDINATOR_FED_STEP_LOOP_H_
+#endif  // COORDINATOR_DISPATCHED_STEP_LOOP_H_

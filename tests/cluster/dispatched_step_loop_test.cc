@@ -60,7 +60,7 @@ Graph CountingStep() {
   return std::move(builder).Build().value();
 }
 
-class FedStepLoopTest : public testing::Test {
+class DispatchedStepLoopTest : public testing::Test {
  protected:
   void SetUp() override {
     ClusterConnection::Options options;
@@ -94,7 +94,7 @@ class FedStepLoopTest : public testing::Test {
   std::unique_ptr<ParameterServerStrategy> strategy_;
 };
 
-TEST_F(FedStepLoopTest, WorkersSeeEachBatchOnceInOrderThoughTheyDie) {
+TEST_F(DispatchedStepLoopTest, WorkersSeeEachBatchOnceInOrderThoughTheyDie) {
   constexpr int64_t kBatches = 200;
   const auto loop = Loop(ReadingStep(), Dataset::Range(kBatches).Batch(1),
                          LoopKind::kPredict);
@@ -119,7 +119,7 @@ TEST_F(FedStepLoopTest, WorkersSeeEachBatchOnceInOrderThoughTheyDie) {
   }
 }
 
-TEST_F(FedStepLoopTest, GoesOnWhereItStopped) {
+TEST_F(DispatchedStepLoopTest, GoesOnWhereItStopped) {
   const auto loop =
       Loop(ReadingStep(), Dataset::Range(5).Batch(1), LoopKind::kEvaluate);
   std::vector<float> seen;
@@ -135,7 +135,7 @@ TEST_F(FedStepLoopTest, GoesOnWhereItStopped) {
   EXPECT_THAT(seen, ElementsAre(0, 1, 2, 3, 4));
 }
 
-TEST_F(FedStepLoopTest, AfterAnErrorItStartsAtTheBeginning) {
+TEST_F(DispatchedStepLoopTest, AfterAnErrorItStartsAtTheBeginning) {
   std::atomic<bool> is_broken = true;
   const Dataset data =
       Dataset::Range(6)
@@ -163,7 +163,7 @@ TEST_F(FedStepLoopTest, AfterAnErrorItStartsAtTheBeginning) {
   EXPECT_EQ(outcome.step_count, 6);
 }
 
-TEST_F(FedStepLoopTest, TrainsOnEachBatchOnceThoughWorkersDie) {
+TEST_F(DispatchedStepLoopTest, TrainsOnEachBatchOnceThoughWorkersDie) {
   constexpr int64_t kBatches = 300;
   const auto loop = Loop(CountingStep(), Dataset::Range(kBatches).Batch(1),
                          LoopKind::kTrainOnBatch);
@@ -180,7 +180,7 @@ TEST_F(FedStepLoopTest, TrainsOnEachBatchOnceThoughWorkersDie) {
 }
 
 // What only reads has nothing that could be undone.
-TEST_F(FedStepLoopTest, ARollbackUndoesTrainingAlone) {
+TEST_F(DispatchedStepLoopTest, ARollbackUndoesTrainingAlone) {
   const auto ignore = [](absl::Span<const Tensor>) { return absl::OkStatus(); };
   const auto train = Loop(CountingStep(), Dataset::Range(30).Batch(1),
                           LoopKind::kTrainOnBatch);

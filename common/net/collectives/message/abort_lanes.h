@@ -1,5 +1,5 @@
-#ifndef COMMON_NET_COLLECTIVES_MESSAGE_FAREWELL_H_
-#define COMMON_NET_COLLECTIVES_MESSAGE_FAREWELL_H_
+#ifndef COMMON_NET_COLLECTIVES_MESSAGE_ABORT_LANES_H_
+#define COMMON_NET_COLLECTIVES_MESSAGE_ABORT_LANES_H_
 
 #include <cstdint>
 #include <vector>
@@ -21,10 +21,10 @@ struct Leaving {
 // way there, and takes meanwhile what comes, since the other end may be stuck
 // in the same way. Gives up after `timeout` on those that do not move. Closes
 // the lanes. `waker` is theirs.
-void SayFarewell(std::vector<Leaving> lanes, uint64_t generation,
-                 uint64_t sequence, const absl::Status& status,
-                 absl::Duration timeout, LaneWaker& waker);
+void AbortLanes(std::vector<Leaving> lanes, uint64_t generation,
+                uint64_t sequence, const absl::Status& status,
+                absl::Duration timeout, LaneWaker& waker);
 
 }  // namespace muster
 
-#endif  // COMMON_NET_COLLECTIVES_MESSAGE_FAREWELL_H_
+#endif  // COMMON_NET_COLLECTIVES_MESSAGE_ABORT_LANES_H_

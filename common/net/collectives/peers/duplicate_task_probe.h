@@ -1,5 +1,5 @@
-#ifndef COMMON_NET_COLLECTIVES_PEERS_NAMESAKE_H_
-#define COMMON_NET_COLLECTIVES_PEERS_NAMESAKE_H_
+#ifndef COMMON_NET_COLLECTIVES_PEERS_DUPLICATE_TASK_PROBE_H_
+#define COMMON_NET_COLLECTIVES_PEERS_DUPLICATE_TASK_PROBE_H_
 
 #include <cstdint>
 #include <functional>
@@ -26,7 +26,7 @@ std::string DescribeProcess(TaskId task, absl::string_view address,
 // task's own address who is there, and answers those who ask the same.
 //
 // Thread-safe.
-class NamesakeProbe {
+class DuplicateTaskProbe {
  public:
   struct Self {
     TaskId task;
@@ -35,8 +35,8 @@ class NamesakeProbe {
   };
 
   // `channel` leads to where the cluster says that this task is.
-  NamesakeProbe(Self self, std::string cluster_address,
-                std::unique_ptr<Channel> channel);
+  DuplicateTaskProbe(Self self, std::string cluster_address,
+                     std::unique_ptr<Channel> channel);
 
   void AddTo(Service* service);
 
@@ -59,9 +59,9 @@ class NamesakeProbe {
   const std::string cluster_address_;
   const std::unique_ptr<Channel> channel_;
   absl::Mutex mutex_;
-  uint64_t last_namesake_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t last_duplicate_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace muster
 
-#endif  // COMMON_NET_COLLECTIVES_PEERS_NAMESAKE_H_
+#endif  // COMMON_NET_COLLECTIVES_PEERS_DUPLICATE_TASK_PROBE_H_

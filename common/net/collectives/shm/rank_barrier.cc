@@ -1,4 +1,4 @@
-#include "common/net/collectives/shm/rank_meeting.h"
+#include "common/net/collectives/shm/rank_barrier.h"
 
 #include <sched.h>
 
@@ -88,16 +88,16 @@ WaitPolicy WaitPolicy::For(int rank_count, int cpu_count) {
           .yield_time = absl::Microseconds(200)};
 }
 
-RankMeeting::RankMeeting(int rank, std::vector<ControlBlock*> blocks,
+RankBarrier::RankBarrier(int rank, std::vector<ControlBlock*> blocks,
                          WaitPolicy policy)
     : rank_(rank),
       size_(static_cast<int>(blocks.size())),
       blocks_(std::move(blocks)),
       policy_(policy) {
-  MUSTER_CHECK(size_ <= kMeetingRanksMax && rank >= 0 && rank < size_);
+  MUSTER_CHECK(size_ <= kBarrierRanksMax && rank >= 0 && rank < size_);
 }
 
-absl::Status RankMeeting::Begin(Collective collective,
+absl::Status RankBarrier::Begin(Collective collective,
                                 const CollectiveCall& call) {
   if (HasFailed(rank_)) {
     absl::MutexLock lock(&mutex_);
@@ -111,7 +111,7 @@ absl::Status RankMeeting::Begin(Collective collective,
   return absl::OkStatus();
 }
 
-void RankMeeting::End() {
+void RankBarrier::End() {
   call_ = nullptr;
   if (!is_published_) return;
   is_published_ = false;
@@ -119,21 +119,21 @@ void RankMeeting::End() {
   progress_ = CollectiveProgress();
 }
 
-bool RankMeeting::HaveAllArrived(uint64_t epoch) const {
+bool RankBarrier::HaveAllArrived(uint64_t epoch) const {
   for (int rank = 0; rank < size_; ++rank) {
     if (!HasArrived(rank, epoch)) return false;
   }
   return true;
 }
 
-bool RankMeeting::HasAnyFailed() const {
+bool RankBarrier::HasAnyFailed() const {
   for (int rank = 0; rank < size_; ++rank) {
     if (HasFailed(rank)) return true;
   }
   return false;
 }
 
-std::vector<int> RankMeeting::MissingRanks(uint64_t epoch) const {
+std::vector<int> RankBarrier::MissingRanks(uint64_t epoch) const {
   std::vector<int> missing;
   for (int rank = 0; rank < size_; ++rank) {
     if (blocks_[rank]->ArrivedAt() < epoch) missing.push_back(rank);
@@ -141,10 +141,11 @@ std::vector<int> RankMeeting::MissingRanks(uint64_t epoch) const {
   return missing;
 }
 
-absl::Status RankMeeting::Meet(const MeetingCard& card, Exposure exposure) {
-  const uint64_t epoch = meeting_epoch_ = ++epoch_;
+absl::Status RankBarrier::ArriveAndWait(const BarrierCard& card,
+                                        Exposure exposure) {
+  const uint64_t epoch = barrier_epoch_ = ++epoch_;
   if (exposure == Exposure::kCallersMemory) exposed_epoch_ = epoch;
-  MeetingLine& line = blocks_[rank_]->lines[epoch & 1];
+  BarrierLine& line = blocks_[rank_]->lines[epoch & 1];
   line.card = card;
   // In one order with what sleepers and failing ranks write: either they see
   // this, or what they have written is seen below.
@@ -157,11 +158,11 @@ absl::Status RankMeeting::Meet(const MeetingCard& card, Exposure exposure) {
     RETURN_IF_ERROR(AwaitArrivals(epoch));
   }
   RETURN_IF_ERROR(CheckCards(exposure));
-  meeting_epoch_ = 0;
+  barrier_epoch_ = 0;
   return absl::OkStatus();
 }
 
-void RankMeeting::WakeSleepers() {
+void RankBarrier::WakeSleepers() {
   for (int rank = 0; rank < size_; ++rank) {
     std::atomic<uint32_t>& sleeping = blocks_[rank]->state.sleeping;
     if (sleeping.load(std::memory_order_seq_cst) != 0 &&
@@ -171,7 +172,7 @@ void RankMeeting::WakeSleepers() {
   }
 }
 
-absl::Status RankMeeting::AwaitArrivals(uint64_t epoch) {
+absl::Status RankBarrier::AwaitArrivals(uint64_t epoch) {
   // Nobody fails for want of a clock during the first looks, which are all it
   // takes when ranks keep step.
   constexpr int kLooks = 200;
@@ -207,7 +208,7 @@ absl::Status RankMeeting::AwaitArrivals(uint64_t epoch) {
   }
 }
 
-void RankMeeting::Sleep(uint64_t epoch) {
+void RankBarrier::Sleep(uint64_t epoch) {
   std::atomic<uint32_t>& sleeping = blocks_[rank_]->state.sleeping;
   sleeping.store(1, std::memory_order_seq_cst);
   if (!HaveAllArrived(epoch) && CheckHope(epoch).ok()) {
@@ -217,7 +218,7 @@ void RankMeeting::Sleep(uint64_t epoch) {
   sleeping.store(0, std::memory_order_relaxed);
 }
 
-absl::Status RankMeeting::CheckHope(uint64_t epoch) {
+absl::Status RankBarrier::CheckHope(uint64_t epoch) {
   if (HasAnyFailed()) {
     // A rank that found out about a disagreement has seen everybody's card, and
     // this one is about to.
@@ -242,7 +243,7 @@ absl::Status RankMeeting::CheckHope(uint64_t epoch) {
   return absl::OkStatus();
 }
 
-absl::Status RankMeeting::CheckCards(Exposure exposure) {
+absl::Status RankBarrier::CheckCards(Exposure exposure) {
   const PublishedCall& mine = card(rank_).signature;
   bool agree = true;
   for (int rank = 0; rank < size_; ++rank) {
@@ -271,11 +272,11 @@ absl::Status RankMeeting::CheckCards(Exposure exposure) {
   return absl::OkStatus();
 }
 
-absl::Status RankMeeting::Fail(const absl::Status& status) {
+absl::Status RankBarrier::Fail(const absl::Status& status) {
   return Record(status, status.code(), rank_, status.message());
 }
 
-absl::Status RankMeeting::FailLike(int rank) {
+absl::Status RankBarrier::FailLike(int rank) {
   const auto& failure = blocks_[rank]->failure;
   const auto code = static_cast<absl::StatusCode>(failure.code);
   // What another process has written may be anything.
@@ -291,10 +292,10 @@ absl::Status RankMeeting::FailLike(int rank) {
       code, failure.rank, text);
 }
 
-absl::Status RankMeeting::Record(const absl::Status& status,
+absl::Status RankBarrier::Record(const absl::Status& status,
                                  absl::StatusCode code, int rank,
                                  absl::string_view text) {
-  blocks_[rank_]->state.failed_epoch.store(meeting_epoch_,
+  blocks_[rank_]->state.failed_epoch.store(barrier_epoch_,
                                            std::memory_order_seq_cst);
   absl::Status failure;
   {
@@ -306,7 +307,7 @@ absl::Status RankMeeting::Record(const absl::Status& status,
   return failure;
 }
 
-void RankMeeting::RecordLocked(const absl::Status& status,
+void RankBarrier::RecordLocked(const absl::Status& status,
                                absl::StatusCode code, int rank,
                                absl::string_view text) {
   if (!failure_.ok()) return;
@@ -321,7 +322,7 @@ void RankMeeting::RecordLocked(const absl::Status& status,
   WakeSleepers();
 }
 
-void RankMeeting::AwaitEndOfExposure() {
+void RankBarrier::AwaitEndOfExposure() {
   if (exposed_epoch_ == 0) return;
   const absl::Time give_up = Clock::Real()->Now() + kExposureMax;
   const auto may_touch = [this](int rank) {
@@ -336,13 +337,13 @@ void RankMeeting::AwaitEndOfExposure() {
   exposed_epoch_ = 0;
 }
 
-void RankMeeting::Abort(absl::Status status) {
+void RankBarrier::Abort(absl::Status status) {
   MUSTER_CHECK(!status.ok());
   absl::MutexLock lock(&mutex_);
   RecordLocked(status, status.code(), rank_, status.message());
 }
 
-void RankMeeting::MarkGone(int rank, absl::string_view reason) {
+void RankBarrier::MarkGone(int rank, absl::string_view reason) {
   {
     absl::MutexLock lock(&mutex_);
     gone_reasons_[rank] = std::string(reason);
@@ -354,23 +355,23 @@ void RankMeeting::MarkGone(int rank, absl::string_view reason) {
   }
 }
 
-void RankMeeting::Leave() {
+void RankBarrier::Leave() {
   blocks_[rank_]->state.has_left.store(1, std::memory_order_seq_cst);
   WakeSleepers();
 }
 
-std::string RankMeeting::Describe() const {
+std::string RankBarrier::Describe() const {
   if (call_ == nullptr) return "between collectives";
   return absl::StrCat(CollectiveName(collective_), " ", sequence_, " of '",
                       call_->name, "'");
 }
 
-absl::Time RankMeeting::Deadline() {
+absl::Time RankBarrier::Deadline() {
   if (started_ == absl::InfinitePast()) started_ = Clock::Real()->Now();
   return started_ + call_->timeout;
 }
 
-void RankMeeting::PublishProgress() {
+void RankBarrier::PublishProgress() {
   is_published_ = true;
   absl::MutexLock lock(&mutex_);
   progress_.is_running = true;
@@ -380,7 +381,7 @@ void RankMeeting::PublishProgress() {
   progress_started_ = started_;
 }
 
-CollectiveProgress RankMeeting::Progress() const {
+CollectiveProgress RankBarrier::Progress() const {
   absl::MutexLock lock(&mutex_);
   CollectiveProgress progress = progress_;
   if (!progress.is_running) return progress;
