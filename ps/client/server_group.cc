@@ -143,7 +143,8 @@ class ServerGroup::Watcher final : public StreamObserver {
     const auto is_heard = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
       return is_heard_ || is_done_;
     };
-    return mutex_.AwaitWithTimeout(absl::Condition(&is_heard), timeout);
+    return Clock::Real()->AwaitWithDeadline(&mutex_, absl::Condition(&is_heard),
+                                            Clock::Real()->Now() + timeout);
   }
 
   void OnMessage(ReceivedMessage) override {

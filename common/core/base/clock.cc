@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "common/core/base/deadline_waker.h"
+
 namespace muster {
 namespace {
 
@@ -17,7 +19,14 @@ class MonotonicClock final : public Clock {
   bool AwaitWithDeadline(absl::Mutex* mutex, const absl::Condition& condition,
                          absl::Time deadline) override
       ABSL_SHARED_LOCKS_REQUIRED(mutex) {
-    return mutex->AwaitWithTimeout(condition, deadline - Now());
+    if (deadline == absl::InfiniteFuture()) {
+      mutex->Await(condition);
+      return true;
+    }
+    return DeadlineWaker::Get().Await(
+        mutex, condition,
+        DeadlineWaker::TimePoint(
+            absl::ToChronoNanoseconds(deadline - absl::UnixEpoch())));
   }
 };
 
