@@ -1,9 +1,6 @@
 #include "ps/parameter_server.h"
 
-#include <unistd.h>
-
-#include <cstddef>
-
+#include "common/core/base/available_memory.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/process/exit_code.h"
 
@@ -12,13 +9,11 @@ namespace {
 
 constexpr absl::Duration kShutdownGrace = absl::Seconds(2);
 
-// A variable that no machine of this size can hold is refused when it is asked
-// for, not when the kernel runs out of pages.
+// A variable that this process cannot hold is refused when it is created, not
+// when the kernel runs out of pages.
 ParameterShard::Options WithMemoryLimit(ParameterShard::Options options) {
   if (options.memory_bytes_max == 0) {
-    const size_t machine_bytes =
-        static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-    options.memory_bytes_max = machine_bytes / 10 * 9;
+    options.memory_bytes_max = AvailableMemoryBytes() / 10 * 9;
   }
   return options;
 }

@@ -143,7 +143,8 @@ class Dataset {
   Dataset Shuffle(int64_t buffer_size,
                   const ShuffleOptions& options = {}) const;
 
-  // Repeats the data `count` times, each time as another epoch.
+  // Repeats the data `count` times, each time as another epoch. Ends after a
+  // pass without elements.
   Dataset Repeat(int64_t count = kInfinite) const;
 
   // Stacks `batch_size` elements along a new outermost dimension.

@@ -139,6 +139,9 @@ TEST_P(OrderTest, RepeatStartsOver) {
   EXPECT_THAT(Numbers(Source(2).Repeat().Take(5)), ElementsAre(0, 1, 0, 1, 0));
   EXPECT_THAT(Numbers(Source(0).Repeat()), IsEmpty());
   EXPECT_THAT(Numbers(Source(0).Repeat(4)), IsEmpty());
+  constexpr int64_t kMany = int64_t{1} << 40;
+  EXPECT_THAT(Numbers(Source(0).Repeat(kMany)), IsEmpty());
+  EXPECT_THAT(Numbers(Source(0).Repeat(kMany).Repeat(kMany)), IsEmpty());
 }
 
 TEST_P(OrderTest, ShuffleIsAPermutation) {

@@ -179,8 +179,8 @@ class RepeatStream final : public ItemStream<T> {
       }
       stream_.reset();
       ++pass_;
-      // Repeating empty data indefinitely must not loop indefinitely.
-      if (pass_is_empty_ && count_ == kInfinite) break;
+      // The passes after an empty one are empty too.
+      if (pass_is_empty_) break;
     }
     return false;
   }

@@ -1,7 +1,5 @@
 #include "ps/client/remote_variable_store.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <filesystem>
 #include <numeric>
@@ -13,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/compute/variables/clipping_session.h"
 #include "common/compute/variables/variable_state.h"
+#include "common/core/base/available_memory.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/disk.h"
@@ -29,8 +28,7 @@ size_t SegmentBytes(const RemoteVariableStore::Options& options) {
   if (options.shared_memory_bytes_max > 0) {
     return options.shared_memory_bytes_max;
   }
-  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) /
-         4;
+  return AvailableMemoryBytes() / 4;
 }
 
 // Raises `mark` to `value`.

@@ -15,6 +15,7 @@
 #include "common/compute/runtime/replica_ops.h"
 #include "common/compute/runtime/typed_graph.h"
 #include "common/compute/runtime/variable_ops.h"
+#include "common/core/base/available_memory.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
@@ -26,10 +27,10 @@ absl::Status CheckOptions(const ExecutableOptions& options) {
         absl::StrCat("intra_op_thread_count is ", options.intra_op_thread_count,
                      "; a step needs at least 1 thread"));
   }
-  if (options.plan_count_max < 1 || options.plan_bytes_max < 1) {
+  if (options.plan_count_max < 1 || options.plan_bytes_max < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "plan_count_max is ", options.plan_count_max, " and plan_bytes_max is ",
-        options.plan_bytes_max, "; both must be at least 1"));
+        options.plan_bytes_max, "; expected at least 1 and at least 0"));
   }
   return absl::OkStatus();
 }
@@ -149,7 +150,10 @@ absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
        .intra_op_thread_count = options_.intra_op_thread_count,
        .uses = uses_,
        .link = options_.replica_link,
-       .bytes_max = options_.plan_bytes_max});
+       .bytes_max =
+           options_.plan_bytes_max > 0
+               ? options_.plan_bytes_max
+               : static_cast<int64_t>(AvailableMemoryBytes() / 10 * 9)});
 }
 
 }  // namespace muster

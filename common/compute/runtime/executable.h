@@ -30,7 +30,8 @@ struct ExecutableOptions {
   int plan_count_max = 8;
   // The maximum memory of a plan's intermediate values and results. Graphs come
   // over the network, and a few bytes of one can request any amount.
-  int64_t plan_bytes_max = int64_t{1} << 36;
+  // 0: nine tenths of what this process may use (AvailableMemoryBytes()).
+  int64_t plan_bytes_max = 0;
   // The other replicas of the step, which all run this graph; borrowed, and
   // outlives the executable. Null: the step runs on a single replica.
   ReplicaLink* replica_link = nullptr;

@@ -139,6 +139,12 @@ absl::Status CheckFeatureSpec(const FeatureSpec& spec) {
                            "; expected known extents",
                            spec.padded ? ", at least one" : ""));
   }
+  const int64_t value_bytes = static_cast<int64_t>(SizeOf(spec.dtype));
+  if (spec.shape.element_count() > kFeatureBytesMax / value_bytes) {
+    return FeatureError(
+        spec, absl::StrCat("must have the shape ", spec.shape.ToString(),
+                           "; expected at most ", kFeatureBytesMax, " bytes"));
+  }
   if (!spec.default_value.has_value()) return absl::OkStatus();
   const Tensor& value = *spec.default_value;
   if (value.dtype() == spec.dtype &&

@@ -46,7 +46,13 @@ struct FeatureSpec {
   bool padded = false;
 };
 
-//   kInvalidArgument  the fields of `spec` contradict each other; names the key
+// The maximum size of a feature's tensor, strings counted without their
+// content. Specifications come over the network, and a few bytes of one can
+// request any amount.
+inline constexpr int64_t kFeatureBytesMax = int64_t{1} << 30;
+
+//   kInvalidArgument  the fields of `spec` contradict each other, or its shape
+//                     needs more than kFeatureBytesMax; names the key
 absl::Status CheckFeatureSpec(const FeatureSpec& spec);
 
 // Converts the values of a feature; null: there is none. `spec` passes

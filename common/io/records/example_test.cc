@@ -146,6 +146,10 @@ TEST(ExampleTest, ErrorsNameTheFeature) {
   feature = FloatFeature({1});
   EXPECT_THAT(FeatureToTensor(&feature, spec, &tensor),
               StatusIs(kInvalid, HasSubstr("has 1 values; expected [2]")));
+  EXPECT_THAT(
+      CheckFeatureSpec(
+          {.key = "x", .dtype = DType::kString, .shape = {int64_t{1} << 31}}),
+      StatusIs(kInvalid, HasSubstr("expected at most 1073741824 bytes")));
   EXPECT_THAT(CheckFeatureSpec({.key = "x", .dtype = DType::kBool}),
               StatusIs(kInvalid, HasSubstr("must be bool")));
   EXPECT_THAT(
