@@ -4,9 +4,62 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 namespace muster {
+namespace {
+
+constexpr int64_t kPrintedElementsMax = 1000;
+constexpr int64_t kPrintedEdge = 3;
+
+void PrintElement(std::ostream& out, const Tensor& tensor, int64_t index) {
+  switch (tensor.dtype()) {
+    case DType::kString:
+      out << '"' << absl::CHexEscape(tensor.flat<std::string>()[index]) << '"';
+      break;
+    case DType::kBool:
+      out << (tensor.flat<bool>()[index] ? "true" : "false");
+      break;
+    case DType::kInt64:  // Some are no double.
+      out << tensor.flat<int64_t>()[index];
+      break;
+    default:
+      out << absl::StrCat(tensor.ElementAsDouble(index));
+  }
+}
+
+// Prints `element_count` elements from `first_element` on: all that share their
+// indices in the dimensions before `dim`.
+void PrintDimension(std::ostream& out, const Tensor& tensor, int dim,
+                    int64_t first_element, int64_t element_count) {
+  const int rank = tensor.shape().rank();
+  if (dim == rank) {
+    PrintElement(out, tensor, first_element);
+    return;
+  }
+  const int64_t extent = tensor.shape().dim(dim);
+  const int64_t stride = extent > 0 ? element_count / extent : 0;
+  const bool is_summary =
+      tensor.element_count() > kPrintedElementsMax && extent > 2 * kPrintedEdge;
+  // NumPy's: a line for each row, a blank line between matrices, and so on.
+  const std::string separator =
+      dim + 1 == rank ? ", "
+                      : absl::StrCat(",", std::string(rank - dim - 1, '\n'),
+                                     std::string(dim + 1, ' '));
+  out << "[";
+  for (int64_t i = 0; i < extent; ++i) {
+    if (i > 0) out << separator;
+    if (is_summary && i == kPrintedEdge) {
+      out << "..." << separator;
+      i = extent - kPrintedEdge;
+    }
+    PrintDimension(out, tensor, dim + 1, first_element + i * stride, stride);
+  }
+  out << "]";
+}
+
+}  // namespace
 namespace {
 
 // Strings are objects: the buffer keeps the vector that contains them.
@@ -119,6 +172,14 @@ std::string Tensor::DebugString() const {
     }
   }
   return text + (element_count_ > kElementsMax ? ", ...}" : "}");
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  if (!tensor.IsValid()) return out << "invalid tensor";
+  out << tensor.type().ToString() << " ";
+  PrintDimension(out, tensor, /*dim=*/0, /*first_element=*/0,
+                 tensor.element_count());
+  return out;
 }
 
 bool BitwiseEqual(const Tensor& a, const Tensor& b) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -106,7 +107,8 @@ class Tensor {
   }
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
 
-  // "float32[2,2] {1, 2, 3, 4}", truncated after a few elements.
+  // "float32[2,2] {1, 2, 3, 4}", truncated after a few elements: for errors and
+  // for graphs in text form.
   std::string DebugString() const;
 
  private:
@@ -116,6 +118,11 @@ class Tensor {
   std::shared_ptr<Buffer> buffer_;
   uint8_t* data_ = nullptr;  // Into buffer_.
 };
+
+// Prints the type and the elements, one bracket for each dimension, as NumPy
+// does: "float32[2,2] [[1, 2],\n [3, 4]]". Of a tensor of more than 1,000
+// elements, each dimension shows the first and the last three.
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 // True if dtype, shape and bytes are equal; a NaN equals the same NaN.
 bool BitwiseEqual(const Tensor& a, const Tensor& b);

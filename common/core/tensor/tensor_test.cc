@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <limits>
+#include <sstream>
+#include <string>
 
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/attributes.h"
@@ -43,6 +45,29 @@ TEST(TensorTest, SlicesAndReshapesShareMemory) {
   EXPECT_EQ(tensor.Reshaped({6}).flat<float>()[2], 9);
   EXPECT_FALSE(tensor.IsSoleOwner());
   EXPECT_TRUE(tensor.Clone().IsSoleOwner());
+}
+
+std::string Printed(const Tensor& tensor) {
+  std::ostringstream out;
+  out << tensor;
+  return out.str();
+}
+
+TEST(TensorTest, PrintsAsNumPyDoes) {
+  EXPECT_EQ(Printed(Tensor()), "invalid tensor");
+  EXPECT_EQ(Printed(Tensor::Scalar<float>(1.5)), "float32[] 1.5");
+  EXPECT_EQ(Printed(Tensor::Scalar<int64_t>(9007199254740993)),
+            "int64[] 9007199254740993");
+  EXPECT_EQ(Printed(Tensor::FromValues<std::string>({2}, {"a\n", ""})),
+            "string[2] [\"a\\n\", \"\"]");
+  EXPECT_EQ(Printed(Tensor::FromValues<bool>({2, 1}, {true, false})),
+            "bool[2,1] [[true],\n [false]]");
+  EXPECT_EQ(Printed(Tensor::FromValues<int32_t>({2, 1, 2}, {1, 2, 3, 4})),
+            "int32[2,1,2] [[[1, 2]],\n\n [[3, 4]]]");
+  EXPECT_EQ(Printed(Tensor::Zeros(DType::kFloat32, {0, 2})), "float32[0,2] []");
+  Tensor large = Tensor::Zeros(DType::kFloat32, {1001});
+  large.mutable_flat<float>()[1000] = 7;
+  EXPECT_EQ(Printed(large), "float32[1001] [0, 0, 0, ..., 0, 0, 7]");
 }
 
 TEST(TensorTest, CodecRoundTripsEveryDType) {
