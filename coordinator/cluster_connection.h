@@ -52,7 +52,7 @@ class ClusterConnection {
     // Closures that one worker runs at once.
     int closures_in_flight = 1;
     std::shared_ptr<const Partitioner> partitioner;
-    PlacementPolicy placement = PlacementPolicy::kRoundRobin;
+    PlacementPolicy placement = PlacementPolicy::kGreedyByBytes;
     absl::Duration startup_timeout = absl::Minutes(10);
     absl::Duration heartbeat_interval = absl::Milliseconds(500);
     // A worker or server silent for longer is lost.

@@ -83,9 +83,9 @@ StrategyFactory JobStrategyFactory(Task* task, std::string agreed_text) {
     const auto& spec = strategy.parameter_server();
     ParameterServerStrategyOptions options;
     ASSIGN_OR_RETURN(options.partitioner, MakePartitioner(spec.partitioner()));
-    if (spec.placement() ==
-        proto::JobStrategy::ParameterServer::GREEDY_BY_BYTES) {
-      options.placement = PlacementPolicy::kGreedyByBytes;
+    if (spec.has_placement() &&
+        spec.placement() == proto::JobStrategy::ParameterServer::ROUND_ROBIN) {
+      options.placement = PlacementPolicy::kRoundRobin;
     }
     if (spec.steps_in_flight_per_worker() > 0) {
       options.closures_in_flight = spec.steps_in_flight_per_worker();

@@ -28,7 +28,7 @@ namespace muster {
 struct ParameterServerStrategyOptions {
   // Into how many shards variables are cut; null: one each.
   std::shared_ptr<const Partitioner> partitioner = nullptr;
-  PlacementPolicy placement = PlacementPolicy::kRoundRobin;
+  PlacementPolicy placement = PlacementPolicy::kGreedyByBytes;
   // Steps that one worker runs at once.
   int closures_in_flight = 1;
   // A worker or server silent for longer is lost.

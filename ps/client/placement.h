@@ -7,8 +7,12 @@
 namespace muster {
 
 enum class PlacementPolicy {
-  kRoundRobin,     // TensorFlow's.
-  kGreedyByBytes,  // Where the fewest bytes are; the first of equals.
+  // Each shard goes to the next server, as under TensorFlow. Where kernels and
+  // biases alternate, two servers hold very different numbers of bytes.
+  kRoundRobin,
+  // Each shard goes to the server that holds the fewest bytes, the first of
+  // equals.
+  kGreedyByBytes,
 };
 
 // Chooses a server for each shard, in the order of creation. Everyone who
