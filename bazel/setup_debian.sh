@@ -9,6 +9,8 @@ packages=(
   bazel-skylib clang g++ libclang-rt-14-dev lld python3
   # The checks of the source tree.
   clang-format-14 git
+  # The networks of the fault tests.
+  iproute2 util-linux
   # What is linked.
   libabsl-dev libbenchmark-dev libdnnl-dev libgmock-dev libgrpc++-dev
   libgtest-dev libjpeg62-turbo-dev libpng-dev libprotobuf-dev libssl-dev

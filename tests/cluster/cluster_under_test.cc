@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/address.h"
 #include "gtest/gtest.h"
@@ -56,12 +57,27 @@ absl::StatusOr<FaultyLink*> ClusterUnderTest::Link(TaskId task) {
   return links_.back().get();
 }
 
+absl::Status ClusterUnderTest::Place(const std::vector<Host>& hosts) {
+  const std::vector<TaskId> tasks = cluster_.Members();
+  MUSTER_CHECK(hosts.size() >= tasks.size());
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    addresses_[tasks[i].type][tasks[i].index] = hosts[i].address;
+    prefixes_[tasks[i]] = hosts[i].prefix;
+  }
+  ASSIGN_OR_RETURN(cluster_, ClusterSpec::FromLists(addresses_));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ProcessUnderTest*> ClusterUnderTest::Start(
     TaskId task, std::vector<std::string> flags,
     ProcessUnderTest::Environment environment) {
-  std::vector<std::string> arguments = {
-      program_.empty() ? ExecutableFor(task.type) : program_,
-      absl::StrCat("--run_dir=", run_dir_), "--threads=1"};
+  std::vector<std::string> arguments;
+  if (const auto prefix = prefixes_.find(task); prefix != prefixes_.end()) {
+    arguments = prefix->second;
+  }
+  arguments.push_back(program_.empty() ? ExecutableFor(task.type) : program_);
+  arguments.push_back(absl::StrCat("--run_dir=", run_dir_));
+  arguments.push_back("--threads=1");
   if (program_.empty() && Trains(task)) {
     arguments.push_back(absl::StrCat("--job=", job_));
     arguments.push_back("--set");

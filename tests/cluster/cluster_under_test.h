@@ -52,6 +52,14 @@ class ClusterUnderTest {
   // started. The result is this object's.
   absl::StatusOr<FaultyLink*> Link(TaskId task);
 
+  struct Host {
+    std::string address;              // Where the others reach the task.
+    std::vector<std::string> prefix;  // What a command on the host begins with.
+  };
+  // Runs each task on the host at its place among cluster().Members(). Before
+  // anything is started.
+  absl::Status Place(const std::vector<Host>& hosts);
+
   // Every task runs this program, which is data of the test, instead.
   void set_program(std::string program) { program_ = std::move(program); }
 
@@ -79,6 +87,7 @@ class ClusterUnderTest {
   std::map<TaskType, std::vector<std::string>> addresses_;
   ClusterSpec cluster_;
   std::map<TaskId, std::string> bind_addresses_;  // Of tasks behind a link.
+  std::map<TaskId, std::vector<std::string>> prefixes_;  // Of placed tasks.
   std::vector<std::unique_ptr<FaultyLink>> links_;
   std::map<TaskId, std::unique_ptr<ProcessUnderTest>> processes_;
 };

@@ -1,0 +1,226 @@
+// Real processes on hosts of their own, while the network between them fails:
+// partitions in both directions and in one, a slow link, resets, and a single
+// broken edge.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/core/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cluster/cluster_under_test.h"
+#include "tests/cluster/process_under_test.h"
+#include "tests/faults/network_namespaces.h"
+
+namespace muster {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr TaskId kChief = ClusterUnderTest::kChief;
+constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
+constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
+constexpr TaskId kWorker2 = {TaskType::kWorker, 2};
+constexpr TaskId kPs0 = {TaskType::kPs, 0};
+constexpr TaskId kPs1 = {TaskType::kPs, 1};
+constexpr int kRestartMe = 138;
+
+// Of main().
+absl::Status entered;
+NetworkNamespaces* network = nullptr;
+
+class NetworkFaultsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!entered.ok()) GTEST_SKIP() << entered;
+  }
+
+  // Each task on a host of its own, in the order of ClusterSpec::Members().
+  void CreateCluster(int worker_count, int ps_count) {
+    ASSERT_OK_AND_ASSIGN(
+        cluster_,
+        ClusterUnderTest::Create(
+            testing::UnitTest::GetInstance()->current_test_info()->name(),
+            worker_count, ps_count));
+    members_ = cluster_->cluster().Members();
+    std::vector<ClusterUnderTest::Host> hosts;
+    for (int host = 0; host < network->host_count(); ++host) {
+      hosts.push_back({absl::StrCat(network->address(host), ":2222"),
+                       network->Prefix(host)});
+    }
+    ASSERT_OK(cluster_->Place(hosts));
+  }
+
+  // A program that says whether each of its steps was applied once.
+  void StartCounting(int recovery_count, const std::string& heartbeat_timeout,
+                     int closure_count = 500) {
+    ASSERT_NO_FATAL_FAILURE(CreateCluster(2, 2));
+    cluster_->set_program("tests/faults/counting_program");
+    ASSERT_OK(cluster_->StartAll(
+        {"--coordinator_timeout=60s", "--set",
+         absl::StrCat("closures=", closure_count), "--set",
+         absl::StrCat("recoveries=", recovery_count), "--set",
+         absl::StrCat("heartbeat_timeout=", heartbeat_timeout)}));
+    ASSERT_OK(process(kChief).AwaitLine("through: "));
+  }
+
+  int Host(TaskId task) const {
+    return static_cast<int>(std::find(members_.begin(), members_.end(), task) -
+                            members_.begin());
+  }
+  ProcessUnderTest& process(TaskId task) { return cluster_->process(task); }
+
+  void Cut(TaskId a, TaskId b) {
+    ASSERT_OK(network->Drop(Host(a), Host(b)));
+    ASSERT_OK(network->Drop(Host(b), Host(a)));
+  }
+  void Heal(TaskId a, TaskId b) {
+    ASSERT_OK(network->Deliver(Host(a), Host(b)));
+    ASSERT_OK(network->Deliver(Host(b), Host(a)));
+  }
+  // Of a worker and all others.
+  void CutOff(TaskId task) {
+    for (const TaskId& other : members_) {
+      if (!(other == task)) Cut(task, other);
+    }
+  }
+  void HealAll(TaskId task) {
+    for (const TaskId& other : members_) {
+      if (!(other == task)) Heal(task, other);
+    }
+  }
+
+  void ExpectEndsWith(TaskId task, int exit_code) {
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process(task).AwaitEnd());
+    EXPECT_EQ(end.ShellCode(), exit_code) << task << " wrote:\n"
+                                          << process(task).output();
+  }
+  void ExpectEveryClosureCountedOnce() {
+    for (const TaskId& task : members_) ExpectEndsWith(task, 0);
+    EXPECT_THAT(process(kChief).output(),
+                HasSubstr("every closure counted once: "));
+  }
+
+  std::vector<TaskId> members_;
+  std::unique_ptr<ClusterUnderTest> cluster_;
+};
+
+TEST_F(NetworkFaultsTest, APartitionOfAWorkerShorterThanTheTimeoutLosesNobody) {
+  ASSERT_NO_FATAL_FAILURE(
+      StartCounting(/*recovery_count=*/0, "20s", /*closure_count=*/2000));
+  const absl::Time begin = absl::Now();
+  CutOff(kWorker0);
+  while (absl::Now() - begin < absl::Seconds(2)) {
+    ASSERT_OK(process(kChief).AwaitLine("through: "));
+  }
+  HealAll(kWorker0);
+  ExpectEveryClosureCountedOnce();
+  EXPECT_THAT(process(kChief).output(), Not(HasSubstr("is lost")));
+}
+
+TEST_F(NetworkFaultsTest, APartitionOfAWorkerLongerThanTheTimeoutIsOutlived) {
+  ASSERT_NO_FATAL_FAILURE(StartCounting(/*recovery_count=*/1, "1s"));
+  CutOff(kWorker0);
+  ASSERT_OK(process(kChief).AwaitLine("is lost"));
+  ASSERT_OK(process(kChief).AwaitLine("through: "));
+  HealAll(kWorker0);
+  ASSERT_OK(process(kChief).AwaitLine("is back"));
+  ExpectEveryClosureCountedOnce();
+}
+
+TEST_F(NetworkFaultsTest, AWorkerThatHearsAndIsNotHeardIsReplacedByTheOther) {
+  ASSERT_NO_FATAL_FAILURE(StartCounting(/*recovery_count=*/1, "1s"));
+  ASSERT_OK(network->Drop(Host(kWorker0), Host(kChief)));
+  ASSERT_OK(process(kChief).AwaitLine("is lost"));
+  ASSERT_OK(process(kChief).AwaitLine("through: "));
+  ASSERT_OK(network->Deliver(Host(kWorker0), Host(kChief)));
+  ASSERT_OK(process(kChief).AwaitLine("is back"));
+  ExpectEveryClosureCountedOnce();
+}
+
+TEST_F(NetworkFaultsTest, AWorkerThatIsHeardAndDoesNotHearIsReplaced) {
+  ASSERT_NO_FATAL_FAILURE(StartCounting(/*recovery_count=*/1, "1s"));
+  ASSERT_OK(network->Drop(Host(kChief), Host(kWorker0)));
+  ASSERT_OK(process(kChief).AwaitLine("is lost"));
+  ASSERT_OK(process(kChief).AwaitLine("through: "));
+  ASSERT_OK(network->Deliver(Host(kChief), Host(kWorker0)));
+  ASSERT_OK(process(kChief).AwaitLine("is back"));
+  ExpectEveryClosureCountedOnce();
+}
+
+TEST_F(NetworkFaultsTest, ACutBetweenCoordinatorAndServerNamesTheServer) {
+  ASSERT_NO_FATAL_FAILURE(CreateCluster(2, 2));
+  cluster_->set_epochs(100000);
+  ASSERT_OK(cluster_->StartAll(
+      {"--coordinator_timeout=2s", "--server_return_timeout=1s"}));
+  ASSERT_OK(process(kChief).AwaitLine("Epoch 3/"));
+  Cut(kChief, kPs0);
+  ExpectEndsWith(kChief, 1);
+  EXPECT_THAT(process(kChief).output(), HasSubstr("ps 0"));
+  // The server ends by itself: nobody can tell it that the job is over.
+  ExpectEndsWith(kPs0, kRestartMe);
+  for (const TaskId& task : {kWorker0, kWorker1, kPs1}) {
+    EXPECT_OK(process(task).AwaitEnd());
+  }
+  Heal(kChief, kPs0);
+}
+
+TEST_F(NetworkFaultsTest, ABrokenEdgeOfARingNamesBothEnds) {
+  ASSERT_NO_FATAL_FAILURE(CreateCluster(3, 0));
+  cluster_->set_epochs(100000);
+  ASSERT_OK(cluster_->StartAll());
+  ASSERT_OK(process(kWorker0).AwaitLine("Epoch 3/"));
+  Cut(kWorker1, kWorker2);
+  for (const TaskId& task : members_) ExpectEndsWith(task, kRestartMe);
+  EXPECT_THAT(process(kWorker1).output(), HasSubstr("worker 2"));
+  EXPECT_THAT(process(kWorker2).output(), HasSubstr("worker 1"));
+  EXPECT_THAT(process(kWorker0).output(),
+              AnyOf(HasSubstr("worker 1"), HasSubstr("worker 2")));
+  Heal(kWorker1, kWorker2);
+}
+
+TEST_F(NetworkFaultsTest, ConnectionsThatAreResetLoseAndDoubleNothing) {
+  constexpr int kResets = 3;
+  ASSERT_NO_FATAL_FAILURE(StartCounting(kResets, "5s"));
+  for (int reset = 0; reset < kResets; ++reset) {
+    ASSERT_OK(network->ResetConnections(Host(kWorker0)));
+    ASSERT_OK(process(kChief).AwaitLine("is back"));
+  }
+  ExpectEveryClosureCountedOnce();
+}
+
+TEST_F(NetworkFaultsTest, ASlowLinkLosesNobody) {
+  ASSERT_NO_FATAL_FAILURE(
+      StartCounting(/*recovery_count=*/0, "5s", /*closure_count=*/1000));
+  ASSERT_OK(network->LimitRate(Host(kWorker0), 1'000'000));
+  ExpectEveryClosureCountedOnce();
+  EXPECT_THAT(process(kChief).output(), Not(HasSubstr("is lost")));
+  ASSERT_OK(network->RemoveLimit(Host(kWorker0)));
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  muster::entered = muster::NetworkNamespaces::Enter();
+  std::unique_ptr<muster::NetworkNamespaces> network;
+  if (muster::entered.ok()) {
+    auto created = muster::NetworkNamespaces::Create(5);
+    if (!created.ok()) {
+      std::cerr << created.status() << "\n";
+      return 1;
+    }
+    network = *std::move(created);
+    muster::network = network.get();
+  }
+  return RUN_ALL_TESTS();
+}

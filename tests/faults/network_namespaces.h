@@ -1,0 +1,55 @@
+#ifndef TESTS_FAULTS_NETWORK_NAMESPACES_H_
+#define TESTS_FAULTS_NETWORK_NAMESPACES_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+// Hosts of a network that exists for this test only: network namespaces, each
+// with one address, joined by a bridge. Packets between two hosts can be
+// dropped in one direction, connections reset, and rates limited; no packet
+// leaves the namespaces. The hosts end with the process.
+//
+// Uses ip(8), tc(8), ss(8) and nsenter(1). Not thread-safe.
+class NetworkNamespaces {
+ public:
+  // Moves this process into namespaces of its own, where it may make networks.
+  // Called first in main(): the process has one thread.
+  //   kPermissionDenied  the system does not let this process do that
+  static absl::Status Enter();
+
+  // After Enter(), once.
+  static absl::StatusOr<std::unique_ptr<NetworkNamespaces>> Create(
+      int host_count);
+
+  int host_count() const { return host_count_; }
+  // "10.9.0.1" for host 0.
+  std::string address(int host) const;
+  // What comes before a command that is to run on the host.
+  std::vector<std::string> Prefix(int host) const;
+
+  // Drops all packets from host `from` to host `to`. Neither host is told.
+  absl::Status Drop(int from, int to);
+  // Ends Drop().
+  absl::Status Deliver(int from, int to);
+  // Resets all TCP connections of the host, at both ends.
+  absl::Status ResetConnections(int host);
+  // Limits what the host sends, in bits per second.
+  absl::Status LimitRate(int host, int bits_per_second);
+  // Ends LimitRate().
+  absl::Status RemoveLimit(int host);
+
+ private:
+  explicit NetworkNamespaces(int host_count) : host_count_(host_count) {}
+
+  const int host_count_;
+};
+
+}  // namespace muster
+
+#endif  // TESTS_FAULTS_NETWORK_NAMESPACES_H_
