@@ -13,25 +13,26 @@ namespace muster {
 
 struct EmbeddingOptions {
   proto::Initializer embeddings_initializer = RandomUniform();
-  // Of the whole table, which each step then goes through.
+  // A penalty on the whole table. Each step then reads and updates all rows.
   Regularizer embeddings_regularizer = {};
-  // Id 0 is padding, which recurrent layers and attention pass over, and which
-  // counts in no loss and no metric of an output that it reaches (Masks).
+  // If true, id 0 is padding. The layer sets a mask, which recurrent layers,
+  // attention, losses and metrics use (see Masks).
   bool mask_zero = false;
   std::string name = "";
 };
 
-// y[...] = embeddings[ids[...]]. An id outside of [0, input_dim) fails the
-// step. Ids of another dtype are converted to int64.
+//   y[...] = embeddings[ids[...]]
 //
-// Input [...] of ids, output [..., output_dim].
-// Weights: embeddings [input_dim, output_dim].
+// Input: ids [...]; dtypes other than int32 and int64 are converted to int64.
+// Output [..., output_dim]. Weights: embeddings [input_dim, output_dim].
 //
-// Reads and updates only the rows that occur in a batch, so the table may be
-// larger than one machine. Optimizers with slots then differ from Keras 3: rows
-// that do not occur keep their values and slots, where Keras takes their
-// gradient for 0, lets their momentum decay and moves them by what is left of
-// it. SGD without momentum comes to the same either way.
+// An id outside [0, input_dim) fails the step.
+//
+// Only the rows that occur in a batch are read and updated, so the table can be
+// larger than the memory of one machine. Optimizers with slots therefore differ
+// from Keras 3: rows that do not occur keep their values and slots. In Keras
+// their gradient is 0, their momentum decays, and the remaining momentum
+// updates them. SGD without momentum gives the same result in both.
 //
 // Source: keras.layers.Embedding.
 class EmbeddingLayer : public Layer {
@@ -42,7 +43,7 @@ class EmbeddingLayer : public Layer {
   void VisitConfig(ConfigVisitor& visitor) override;
 
  protected:
-  // Ids may be floats, and would lose digits.
+  // Ids may be floats, which lose digits when cast to 16 bits.
   Precision precision() const override { return Precision::kFloat32; }
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;

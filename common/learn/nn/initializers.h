@@ -6,14 +6,16 @@
 #include "common/core/tensor/tensor.h"
 #include "proto/variable.pb.h"
 
-// Keras' initializers, with Keras' defaults. A seed of 0 takes one from the
-// seed of the model and the name of the weight.
+// Keras' initializers, with Keras' defaults. A seed of 0 means that the seed is
+// derived from the seed of the model and the name of the weight.
+//
+// Source: keras.initializers.
 namespace muster {
 
 proto::Initializer Zeros();
 proto::Initializer Ones();
 proto::Initializer Constant(double value);
-// The value itself, which a weight then has whatever the seed.
+// Initializes the weight with a copy of `value`, regardless of the seed.
 proto::Initializer FixedValue(const Tensor& value);
 
 struct RandomUniformOptions {
@@ -29,7 +31,7 @@ struct RandomNormalOptions {
   uint64_t seed = 0;
 };
 proto::Initializer RandomNormal(const RandomNormalOptions& options = {});
-// Draws again what lies further than two standard deviations from the mean.
+// Values further than two standard deviations from the mean are drawn again.
 proto::Initializer TruncatedNormal(const RandomNormalOptions& options = {});
 
 struct VarianceScalingOptions {
