@@ -69,6 +69,8 @@ TERMS_PATHS = (
     "CONTRIBUTING.md",
     "README.md",
     "bench/README.md",
+    "common/compute/conformance/",
+    "common/compute/optimizers/",
     "common/core/",
     "common/dataset/",
     "common/io/events/",
