@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-// Variables that would tell a process of another cluster.
+// Removes variables that describe another cluster.
 ProcessUnderTest::Environment WithoutOurOwn(
     ProcessUnderTest::Environment environment) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -87,7 +87,7 @@ absl::StatusOr<std::string> ProcessUnderTest::AwaitLine(
 
 void ProcessUnderTest::SendSignal(int signal) {
   absl::MutexLock lock(&mutex_);
-  // Once reaped, its number may be another's.
+  // After the process has been reaped, its id may be reused.
   if (!end_.has_value()) kill(child_->pid(), signal);
 }
 
@@ -134,7 +134,7 @@ void ProcessUnderTest::ListenLoop() {
                   {child_->stdout_fd(), POLLIN, 0},
                   {child_->stderr_fd(), POLLIN, 0}};
   std::string partial[2];
-  // A descriptor below zero is passed over by poll().
+  // poll() ignores negative descriptors.
   while (fds[2].fd >= 0 || fds[3].fd >= 0 || fds[1].fd >= 0) {
     poll(fds, 4, -1);
     if (fds[0].revents != 0) return;
@@ -150,7 +150,7 @@ void ProcessUnderTest::ListenLoop() {
       read_something = true;
       Take(absl::string_view(buffer, count), &partial[i - 2]);
     }
-    // The end is told after all that was written before it.
+    // Records the end only after all output has been read.
     if (read_something || fds[1].fd < 0 || fds[1].revents == 0) continue;
     const std::optional<ProcessEnd> end = child_->Poll();
     if (!end.has_value()) continue;

@@ -1,5 +1,5 @@
-// The loop that Fit() runs, over parameter servers that are lost: what it hands
-// over and what the variables hold are the same steps, before and after.
+// The loop of Fit() on parameter servers that are lost: the steps that it
+// reports are those that the variables count, before and after a rollback.
 
 #include <cstdint>
 #include <filesystem>
@@ -39,7 +39,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kMany = 1'000'000;
 const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
 
-// Counts itself, and hands its element over.
+// Increments the counter and returns its element.
 Graph CountingStep() {
   GraphBuilder builder(&BuiltinOps(), "count");
   const Value x = builder.Parameter("x", {DType::kInt64, {}});
@@ -52,7 +52,7 @@ class StepLoopRecoveryTest : public testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::remove_all(folder_);
-    // Which tests may make due.
+    // Tests may set it, so that a checkpoint is due.
     ClusterConnection::Options options;
     options.recovery.checkpoint_dir = folder_ + "/recovery";
     options.recovery.checkpoint_interval = save_interval();
@@ -96,7 +96,7 @@ class StepLoopRecoveryTest : public testing::Test {
   int64_t told_count_ = 0;
 };
 
-TEST_F(StepLoopRecoveryTest, StopsBetweenStepsAndHandsAllOfThemOver) {
+TEST_F(StepLoopRecoveryTest, StopsBetweenStepsAndReportsAllOfThem) {
   ASSERT_TRUE(loop_->StopWhen([this] { return told_count_ >= 20; }));
   ASSERT_OK_AND_ASSIGN(const StepLoop::Outcome outcome,
                        loop_->Run(kMany, [this](absl::Span<const Tensor>) {
@@ -109,12 +109,12 @@ TEST_F(StepLoopRecoveryTest, StopsBetweenStepsAndHandsAllOfThemOver) {
   ExpectCounted(told_count_);
 }
 
-TEST_F(StepLoopRecoveryTest, GoesOnWithTheStepsThatTheCheckpointHolds) {
+TEST_F(StepLoopRecoveryTest, ResumesAfterTheStepsOfTheCheckpoint) {
   constexpr int64_t kSavedAt = 30;
   constexpr int64_t kGoal = 2500;
   const auto on_step = [this](absl::Span<const Tensor>) -> absl::Status {
     ++told_count_;
-    // Hundreds of others have been applied by now, or are under way.
+    // Hundreds of other steps have been applied or are running by now.
     if (told_count_ == kSavedAt) return Save();
     if (told_count_ == 500) {
       cluster_.KillServer(1);
@@ -150,7 +150,7 @@ class SavingStepLoopTest : public StepLoopRecoveryTest {
   }
 };
 
-TEST_F(SavingStepLoopTest, GoesOnWhileItsCheckpointIsWritten) {
+TEST_F(SavingStepLoopTest, TrainsWhileItsCheckpointIsWritten) {
   SetFaults({{.point = "ps.while_saving",
               .occurrence = 1,
               .action = FaultAction::kDelay,
@@ -169,7 +169,7 @@ TEST_F(SavingStepLoopTest, GoesOnWhileItsCheckpointIsWritten) {
   EXPECT_TRUE(outcome.was_told_to_stop);
   EXPECT_GT(count_beside_the_save, 0);
   ExpectCounted(told_count_);
-  // And it is a moment to go back to.
+  // The checkpoint can be restored.
   cluster_.KillServer(1);
   cluster_.StartServer(1);
   absl::StatusOr<StepLoop::Outcome> next = outcome;
@@ -186,8 +186,9 @@ TEST_F(SavingStepLoopTest, GoesOnWhileItsCheckpointIsWritten) {
   EXPECT_THAT(rollback->checkpoint, HasSubstr("/recovery/"));
 }
 
-// Its steps are undone by then: to go back to it would do them once more.
-TEST_F(SavingStepLoopTest, WhatWasWrittenDuringARollbackIsNoMomentToGoBackTo) {
+// The steps of the checkpoint have been undone. Restoring it would apply them a
+// second time.
+TEST_F(SavingStepLoopTest, DiscardsACheckpointThatWasWrittenDuringARollback) {
   SetFaults({{.point = "coordinator.after_save",
               .occurrence = 1,
               .action = FaultAction::kDelay,
@@ -208,7 +209,7 @@ TEST_F(SavingStepLoopTest, WhatWasWrittenDuringARollbackIsNoMomentToGoBackTo) {
                        strategy_->AwaitRollback(failure));
   ASSERT_TRUE(rollback.has_value());
   EXPECT_EQ(rollback->checkpoint, "");
-  // The end of a loop waits for what is being written.
+  // The destructor of a loop waits for the write.
   loop_ = nullptr;
   EXPECT_FALSE(IsPublished());
   ExpectCounted(0);

@@ -1,5 +1,5 @@
-// Workers that train in sync are killed all at once, or told to end, and go on
-// when they are started again: to the bits of a run that nothing happened to.
+// Synchronous workers are killed or terminated and restarted. They resume, and
+// the result is bit-identical to that of an uninterrupted run.
 
 #include <signal.h>
 
@@ -27,7 +27,7 @@ constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 
 class ResumeTest : public ::testing::Test {
  protected:
-  // All clusters of one name have one run directory, and so one backup.
+  // Clusters of the same name share a run directory, and with it the backup.
   static std::unique_ptr<ClusterUnderTest> Workers(const std::string& name,
                                                    int count) {
     auto cluster = ClusterUnderTest::Create(name, count, 0);
@@ -51,7 +51,7 @@ class ResumeTest : public ::testing::Test {
     }
   }
 
-  // The line that says what came of training.
+  // Returns the line with the result of training.
   static std::string AwaitOutcome(ClusterUnderTest& cluster) {
     const auto line = cluster.process(kWorker0).AwaitLine("ended with ");
     EXPECT_OK(line);
@@ -60,7 +60,7 @@ class ResumeTest : public ::testing::Test {
     return line.ok() ? *line : "";
   }
 
-  // What comes of it when nothing happens.
+  // Returns the result of an uninterrupted run.
   static std::string Undisturbed() {
     const auto cluster = Workers("undisturbed", 2);
     EXPECT_OK(cluster->StartAll());
@@ -68,14 +68,15 @@ class ResumeTest : public ::testing::Test {
   }
 };
 
-TEST_F(ResumeTest, KilledAtRandomMomentsItEndsWithTheSameBits) {
+TEST_F(ResumeTest, IsBitIdenticalAfterKillsAtRandomTimes) {
   const std::string undisturbed = Undisturbed();
   const auto cluster = Workers("killed", 2);
   constexpr int kLivesMax = 12;
   int resumed_count = 0;
   bool has_ended = false;
-  // Lives are counted in epochs, so that a fast machine is met as often as a
-  // slow one; each ends a while after the line, somewhere between two saves.
+  // Lives are measured in epochs, so that they are independent of the speed of
+  // the machine. Each ends shortly after the line is printed, between two
+  // saves.
   for (int life = 0, epoch = 2; life < kLivesMax && !has_ended; ++life) {
     ASSERT_OK(cluster->Start(kWorker1));
     ASSERT_OK(cluster->Start(kWorker0));
@@ -99,7 +100,7 @@ TEST_F(ResumeTest, KilledAtRandomMomentsItEndsWithTheSameBits) {
   EXPECT_GT(resumed_count, 0);
 }
 
-TEST_F(ResumeTest, AnotherNumberOfWorkersGoesOnToTheSameBits) {
+TEST_F(ResumeTest, IsBitIdenticalAfterResumingWithAnotherNumberOfWorkers) {
   const std::string undisturbed = Undisturbed();
   const auto before = Workers("resized", 2);
   ASSERT_OK(before->StartAll());
@@ -111,7 +112,7 @@ TEST_F(ResumeTest, AnotherNumberOfWorkersGoesOnToTheSameBits) {
   EXPECT_EQ(AwaitOutcome(*after), undisturbed);
 }
 
-TEST_F(ResumeTest, AWorkerThatIsToldToEndSavesWithAllOthersFirst) {
+TEST_F(ResumeTest, ATerminatedWorkerSavesWithAllOthersFirst) {
   const std::string undisturbed = Undisturbed();
   const auto cluster = Workers("preempted", 2);
   ASSERT_OK(cluster->StartAll());

@@ -1,5 +1,5 @@
-// Real processes: parameter servers that are killed in the middle of Fit() and
-// started again, and a coordinator that knows where to go on.
+// Real processes: parameter servers that are killed during Fit() and restarted,
+// and a coordinator that resumes training.
 #include <signal.h>
 
 #include <filesystem>
@@ -27,9 +27,9 @@ constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 constexpr TaskId kPs0 = {TaskType::kPs, 0};
 constexpr TaskId kPs1 = {TaskType::kPs, 1};
 
-constexpr int kStepsPerEpoch = 45;  // 1,437 examples, 32 a batch.
+constexpr int kStepsPerEpoch = 45;  // 1,437 examples in batches of 32.
 
-// What the coordinator said of the rollback; -1 when it said nothing.
+// Returns the number of undone steps that the coordinator reported; -1 if none.
 int UndoneStepCount(const std::string& output) {
   const std::vector<std::string> parts =
       absl::StrSplit(output, " steps are undone");
@@ -54,7 +54,8 @@ class LostServerTest : public testing::Test {
   void Train(int epochs, bool keeps_checkpoints,
              std::vector<std::string> chief_flags = {}) {
     cluster_->set_epochs(epochs);
-    // A server that is told to end must not be saved by its patience.
+    // The test must not pass because a terminated server waits until a regular
+    // save is due.
     std::vector<std::string> flags = {"--coordinator_timeout=5s",
                                       "--grace_period=10m"};
     for (const TaskId& task : {kPs0, kPs1, kWorker0, kWorker1}) {
@@ -90,7 +91,7 @@ class LostServerTest : public testing::Test {
     }
   }
 
-  // Ends a server by a signal in the middle of training, and starts it again.
+  // Terminates a server during training and restarts it.
   void EndServerPolitely() {
     AwaitLine("Epoch 20/60");
     ProcessUnderTest& server = cluster_->process(kPs1);
@@ -103,8 +104,8 @@ class LostServerTest : public testing::Test {
     ASSERT_OK(cluster_->Start(kPs1));
   }
 
-  // All that was done before the save stays, and after it the server goes at
-  // once: twenty epochs are not undone.
+  // All steps before the save are kept, and the server ends right after it.
+  // Twenty epochs are not undone.
   void ExpectFewStepsUndone() {
     AwaitLine("training was rolled back to checkpoint");
     AwaitLine("training goes back from epoch");
@@ -118,7 +119,7 @@ class LostServerTest : public testing::Test {
   const std::unique_ptr<ClusterUnderTest> cluster_;
 };
 
-TEST_F(LostServerTest, TrainingGoesOnFromTheNewestCheckpoint) {
+TEST_F(LostServerTest, ResumesFromTheNewestCheckpoint) {
   Train(60, /*keeps_checkpoints=*/true);
   AwaitLine("Epoch 20/60");
   Replace({kPs1});
@@ -129,22 +130,22 @@ TEST_F(LostServerTest, TrainingGoesOnFromTheNewestCheckpoint) {
               HasSubstr("training was rolled back to checkpoint"));
 }
 
-TEST_F(LostServerTest, AServerThatIsToldToEndIsSavedFirst) {
-  // Not for its turn: for the server.
+TEST_F(LostServerTest, SavesATerminatedServerFirst) {
+  // The regular interval is too long to cause the save.
   Train(60, /*keeps_checkpoints=*/true,
         {"--set", "recovery_interval_seconds=3600"});
   EndServerPolitely();
   ExpectFewStepsUndone();
 }
 
-TEST_F(LostServerTest, ABackupIsMadeForAServerThatIsToldToEnd) {
+TEST_F(LostServerTest, BacksUpForATerminatedServer) {
   cluster_->set_job("tests/faults/backed_up_digits.job");
   Train(60, /*keeps_checkpoints=*/false);
   EndServerPolitely();
   ExpectFewStepsUndone();
 }
 
-TEST_F(LostServerTest, AServerWhoseJobKeepsNoCheckpointsEndsAtOnce) {
+TEST_F(LostServerTest, ATerminatedServerWithoutCheckpointsEndsImmediately) {
   Train(60, /*keeps_checkpoints=*/false);
   AwaitLine("Epoch 3/60");
   cluster_->process(kPs1).SendSignal(SIGTERM);
@@ -157,7 +158,7 @@ TEST_F(LostServerTest, AServerWhoseJobKeepsNoCheckpointsEndsAtOnce) {
   ExpectAllEndWell();
 }
 
-TEST_F(LostServerTest, WithoutACheckpointTrainingBeginsAnew) {
+TEST_F(LostServerTest, RestartsFromTheInitialValuesWithoutACheckpoint) {
   Train(20, /*keeps_checkpoints=*/false);
   AwaitLine("Epoch 10/20");
   Replace({kPs0});
@@ -166,7 +167,7 @@ TEST_F(LostServerTest, WithoutACheckpointTrainingBeginsAnew) {
   ExpectAllEndWell();
 }
 
-TEST_F(LostServerTest, TwoServersAndAWorkerAtOnceAndOneOfThemAgain) {
+TEST_F(LostServerTest, RecoversTwoServersAndAWorkerAndOneServerAgain) {
   Train(60, /*keeps_checkpoints=*/true);
   AwaitLine("Epoch 15/60");
   Replace({kPs0, kPs1, kWorker0});
@@ -177,7 +178,7 @@ TEST_F(LostServerTest, TwoServersAndAWorkerAtOnceAndOneOfThemAgain) {
   ExpectAllEndWell();
 }
 
-TEST_F(LostServerTest, ACoordinatorNamesTheServerThatItWaitsFor) {
+TEST_F(LostServerTest, NamesTheServerItWaitsFor) {
   Train(100000, /*keeps_checkpoints=*/true);
   AwaitLine("Epoch 3/");
   cluster_->process(kPs1).SendSignal(SIGKILL);
