@@ -38,7 +38,7 @@ constexpr int kWarmUpCount = 3;
 
 absl::Time Deadline() { return Clock::Real()->Now() + kTimeout; }
 
-// Where a rank is to be met.
+// The address of a rank.
 struct Place {
   std::string address;
   std::string token;
@@ -68,7 +68,7 @@ Place Find(const LaneRank& rank, int peer) {
   return place;
 }
 
-// What a rank of each kind keeps while it runs.
+// The objects that a rank needs while it runs.
 struct Wires {
   std::unique_ptr<LaneListener> listener;
   TaskIdentity identity;
@@ -140,7 +140,7 @@ void RunLaneRank(const LaneRank& rank, AlgorithmChoice choose,
   const auto communicator = *MakeMessageCommunicator(
       {rank.rank, 1, std::move(lanes), {}}, std::move(choose));
   body(*communicator);
-  // Nobody leaves while another still waits for what it sent.
+  // No rank may exit while another waits for its message.
   MUSTER_CHECK(communicator->Barrier({"end", kTimeout}).ok());
 }
 
