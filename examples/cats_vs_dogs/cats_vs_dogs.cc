@@ -20,7 +20,7 @@
 
 namespace {
 
-using namespace muster;  // NOLINT: as a user's program would.
+using namespace muster;  // NOLINT: as in a user's program.
 
 // Returns the value of --set, or `otherwise` if it is not set.
 absl::StatusOr<double> Setting(Task& task, const std::string& name,

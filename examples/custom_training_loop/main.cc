@@ -16,7 +16,7 @@
 
 namespace {
 
-using namespace muster;  // NOLINT: as a user's program would.
+using namespace muster;  // NOLINT: as in a user's program.
 
 constexpr int kEpochs = 5;
 constexpr int kStepsPerEpoch = 100;

@@ -25,7 +25,7 @@
 
 namespace {
 
-using namespace muster;  // NOLINT: as a user's program would.
+using namespace muster;  // NOLINT: as in a user's program.
 
 constexpr int kEpochs = 4;
 constexpr int64_t kGlobalBatchSize = 64;

@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace muster;  // NOLINT: as a user's program would.
+using namespace muster;  // NOLINT: as in a user's program.
 
 constexpr int64_t kBatchSizePerReplica = 64;
 

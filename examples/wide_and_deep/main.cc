@@ -17,7 +17,7 @@
 
 namespace {
 
-using namespace muster;  // NOLINT: as a user's program would.
+using namespace muster;  // NOLINT: as in a user's program.
 
 constexpr int64_t kFeatures = 4;  // Categorical, one id each.
 constexpr int64_t kIdsPerFeature = 500;
@@ -56,14 +56,15 @@ Dataset Clicks(uint64_t key) {
   RandomStream random(key);
   for (int64_t i = 0; i < kExamples; ++i) {
     double score = 0;
-    std::vector<double> likings;
+    std::vector<double> id_weights;
     for (int64_t feature = 0; feature < kFeatures; ++feature) {
       const uint64_t row =
           feature * kIdsPerFeature + random.Below(kIdsPerFeature);
       ids.mutable_flat<int64_t>()[i * kFeatures + feature] = row;
-      likings.push_back(UnitFloat(Philox(11, row)[0]) * 2 - 1);
+      id_weights.push_back(UnitFloat(Philox(11, row)[0]) * 2 - 1);
     }
-    score = 3 * likings[0] + 2 * likings[1] + 4 * likings[2] * likings[3];
+    score = 3 * id_weights[0] + 2 * id_weights[1] +
+            4 * id_weights[2] * id_weights[3];
     clicked.mutable_flat<float>()[i] = score > 0 ? 1 : 0;
   }
   return Dataset::FromTensorSlices({ids, clicked});

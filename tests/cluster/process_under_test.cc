@@ -20,7 +20,7 @@ namespace muster {
 namespace {
 
 // Removes variables that describe another cluster.
-ProcessUnderTest::Environment WithoutOurOwn(
+ProcessUnderTest::Environment WithoutClusterVariables(
     ProcessUnderTest::Environment environment) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const absl::string_view text = *entry;
@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<ProcessUnderTest>> ProcessUnderTest::Start(
     std::vector<std::string> arguments, Environment environment) {
   ChildProcess::Options options;
   options.arguments = std::move(arguments);
-  options.environment = WithoutOurOwn(std::move(environment));
+  options.environment = WithoutClusterVariables(std::move(environment));
   ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> child,
                    ChildProcess::Start(options));
   return std::unique_ptr<ProcessUnderTest>(
@@ -76,13 +76,13 @@ absl::StatusOr<std::string> ProcessUnderTest::AwaitLine(
       ended = end_.has_value();
     }
     if (ended) {
-      return Complain(absl::StatusCode::kFailedPrecondition,
-                      absl::StrCat("ended without a line \"", text, "\""));
+      return MakeError(absl::StatusCode::kFailedPrecondition,
+                       absl::StrCat("ended without a line \"", text, "\""));
     }
   }
-  return Complain(absl::StatusCode::kDeadlineExceeded,
-                  absl::StrCat("has not written \"", text, "\" within ",
-                               absl::FormatDuration(timeout)));
+  return MakeError(absl::StatusCode::kDeadlineExceeded,
+                   absl::StrCat("has not written \"", text, "\" within ",
+                                absl::FormatDuration(timeout)));
 }
 
 void ProcessUnderTest::SendSignal(int signal) {
@@ -101,7 +101,7 @@ absl::StatusOr<ProcessEnd> ProcessUnderTest::AwaitEnd(absl::Duration timeout) {
       return *end_;
     }
   }
-  return Complain(
+  return MakeError(
       absl::StatusCode::kDeadlineExceeded,
       absl::StrCat("has not ended within ", absl::FormatDuration(timeout)));
 }
@@ -111,8 +111,8 @@ std::string ProcessUnderTest::output() const {
   return absl::StrJoin(lines_, "\n");
 }
 
-absl::Status ProcessUnderTest::Complain(absl::StatusCode code,
-                                        absl::string_view what) const {
+absl::Status ProcessUnderTest::MakeError(absl::StatusCode code,
+                                         absl::string_view what) const {
   return absl::Status(code, absl::StrCat("process ", child_->pid(), " ", what,
                                          "; it wrote:\n", output()));
 }

@@ -72,7 +72,7 @@ class ProcessUnderTest {
   void ListenLoop() ABSL_LOCKS_EXCLUDED(mutex_);
   void Take(absl::string_view bytes, std::string* partial)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Complain(absl::StatusCode code, absl::string_view what) const
+  absl::Status MakeError(absl::StatusCode code, absl::string_view what) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::unique_ptr<ChildProcess> child_;

@@ -67,7 +67,8 @@ class StepLoopRecoveryTest : public testing::Test {
         loop_,
         strategy_->CreateLoop(CountingStep(), Dataset::Range(1000).Repeat(),
                               LoopKind::kTrain));
-    strategy_->SetProgressSource([this] { return absl::StrCat(told_count_); });
+    strategy_->SetProgressSource(
+        [this] { return absl::StrCat(reported_count_); });
   }
 
   void TearDown() override { SetFaults({}); }
@@ -93,30 +94,30 @@ class StepLoopRecoveryTest : public testing::Test {
   TestCluster cluster_{2, 2};
   std::unique_ptr<ParameterServerStrategy> strategy_;
   std::unique_ptr<StepLoop> loop_;
-  int64_t told_count_ = 0;
+  int64_t reported_count_ = 0;
 };
 
 TEST_F(StepLoopRecoveryTest, StopsBetweenStepsAndReportsAllOfThem) {
-  ASSERT_TRUE(loop_->StopWhen([this] { return told_count_ >= 20; }));
+  ASSERT_TRUE(loop_->StopWhen([this] { return reported_count_ >= 20; }));
   ASSERT_OK_AND_ASSIGN(const StepLoop::Outcome outcome,
                        loop_->Run(kMany, [this](absl::Span<const Tensor>) {
-                         ++told_count_;
+                         ++reported_count_;
                          return absl::OkStatus();
                        }));
   EXPECT_TRUE(outcome.was_told_to_stop);
-  EXPECT_EQ(outcome.step_count, told_count_);
-  EXPECT_GE(told_count_, 20);
-  ExpectCounted(told_count_);
+  EXPECT_EQ(outcome.step_count, reported_count_);
+  EXPECT_GE(reported_count_, 20);
+  ExpectCounted(reported_count_);
 }
 
 TEST_F(StepLoopRecoveryTest, ResumesAfterTheStepsOfTheCheckpoint) {
   constexpr int64_t kSavedAt = 30;
   constexpr int64_t kGoal = 2500;
   const auto on_step = [this](absl::Span<const Tensor>) -> absl::Status {
-    ++told_count_;
+    ++reported_count_;
     // Hundreds of other steps have been applied or are running by now.
-    if (told_count_ == kSavedAt) return Save();
-    if (told_count_ == 500) {
+    if (reported_count_ == kSavedAt) return Save();
+    if (reported_count_ == 500) {
       cluster_.KillServer(1);
       cluster_.StartServer(1);
     }
@@ -129,15 +130,15 @@ TEST_F(StepLoopRecoveryTest, ResumesAfterTheStepsOfTheCheckpoint) {
   ASSERT_TRUE(rollback.has_value());
   EXPECT_EQ(rollback->progress, absl::StrCat(kSavedAt));
   EXPECT_GT(rollback->undone_step_count, 0);
-  told_count_ = kSavedAt;
+  reported_count_ = kSavedAt;
   ASSERT_OK_AND_ASSIGN(
       const StepLoop::Outcome outcome,
-      loop_->Run(kGoal - told_count_, [this](absl::Span<const Tensor>) {
-        ++told_count_;
+      loop_->Run(kGoal - reported_count_, [this](absl::Span<const Tensor>) {
+        ++reported_count_;
         return absl::OkStatus();
       }));
   EXPECT_EQ(outcome.step_count, kGoal - kSavedAt);
-  EXPECT_EQ(told_count_, kGoal);
+  EXPECT_EQ(reported_count_, kGoal);
   ExpectCounted(kGoal);
 }
 
@@ -155,20 +156,20 @@ TEST_F(SavingStepLoopTest, TrainsWhileItsCheckpointIsWritten) {
               .occurrence = 1,
               .action = FaultAction::kDelay,
               .delay = absl::Seconds(1)}});
-  int64_t count_beside_the_save = 0;
+  int64_t count_during_save = 0;
   ASSERT_TRUE(loop_->StopWhen([this] { return IsPublished(); }));
   ASSERT_OK_AND_ASSIGN(const StepLoop::Outcome outcome,
                        loop_->Run(kMany, [&](absl::Span<const Tensor>) {
-                         ++told_count_;
+                         ++reported_count_;
                          const bool is_saving =
                              FaultPointPassCount("ps.while_saving") > 0 &&
                              !IsPublished();
-                         count_beside_the_save += is_saving ? 1 : 0;
+                         count_during_save += is_saving ? 1 : 0;
                          return absl::OkStatus();
                        }));
   EXPECT_TRUE(outcome.was_told_to_stop);
-  EXPECT_GT(count_beside_the_save, 0);
-  ExpectCounted(told_count_);
+  EXPECT_GT(count_during_save, 0);
+  ExpectCounted(reported_count_);
   // The checkpoint can be restored.
   cluster_.KillServer(1);
   cluster_.StartServer(1);
@@ -176,7 +177,7 @@ TEST_F(SavingStepLoopTest, TrainsWhileItsCheckpointIsWritten) {
   ASSERT_TRUE(loop_->StopWhen([] { return false; }));
   while (next.ok()) {
     next = loop_->Run(100, [this](absl::Span<const Tensor>) {
-      ++told_count_;
+      ++reported_count_;
       return absl::OkStatus();
     });
   }
@@ -194,7 +195,7 @@ TEST_F(SavingStepLoopTest, DiscardsACheckpointThatWasWrittenDuringARollback) {
               .action = FaultAction::kDelay,
               .delay = absl::Seconds(4)}});
   const auto count = [this](absl::Span<const Tensor>) {
-    ++told_count_;
+    ++reported_count_;
     return absl::OkStatus();
   };
   ASSERT_TRUE(loop_->StopWhen(

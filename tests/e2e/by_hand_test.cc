@@ -45,9 +45,9 @@ class ByHandTest : public testing::Test {
 
   // Returns the error message with which `executable` rejects its
   // configuration.
-  std::string Complaint(absl::string_view executable,
-                        const std::string& tf_config,
-                        std::vector<std::string> flags = {}) {
+  std::string RejectionMessage(absl::string_view executable,
+                               const std::string& tf_config,
+                               std::vector<std::string> flags = {}) {
     flags.insert(flags.begin(), std::string(executable));
     flags.push_back("--job=examples/digits/digits.job");
     const auto process =
@@ -192,20 +192,22 @@ TEST_F(ByHandTest, AllExecutablesExplainHowToFixATypoInTfConfig) {
     const std::string bad = absl::StrReplaceAll(good, {{typo.from, typo.to}});
     ASSERT_NE(bad, good) << typo.from;
     for (absl::string_view executable : kExecutables) {
-      EXPECT_THAT(Complaint(executable, bad), HasSubstr(typo.words)) << bad;
-      EXPECT_THAT(Complaint(executable, bad, {"--check_config"}),
+      EXPECT_THAT(RejectionMessage(executable, bad), HasSubstr(typo.words))
+          << bad;
+      EXPECT_THAT(RejectionMessage(executable, bad, {"--check_config"}),
                   HasSubstr(typo.words));
     }
   }
 }
 
 TEST_F(ByHandTest, AnExecutableRejectsTheRoleOfAnother) {
-  EXPECT_THAT(Complaint("ps/ps", cluster_->TfConfig(kWorker0)),
+  EXPECT_THAT(RejectionMessage("ps/ps", cluster_->TfConfig(kWorker0)),
               HasSubstr("TF_CONFIG makes this task worker 0"));
-  EXPECT_THAT(Complaint("worker/worker", cluster_->TfConfig(kPs0)),
+  EXPECT_THAT(RejectionMessage("worker/worker", cluster_->TfConfig(kPs0)),
               HasSubstr("TF_CONFIG makes this task ps 0"));
-  EXPECT_THAT(Complaint("coordinator/coordinator", cluster_->TfConfig(kPs0)),
-              HasSubstr("TF_CONFIG makes this task ps 0"));
+  EXPECT_THAT(
+      RejectionMessage("coordinator/coordinator", cluster_->TfConfig(kPs0)),
+      HasSubstr("TF_CONFIG makes this task ps 0"));
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ class ResumeTest : public ::testing::Test {
   }
 
   // Returns the line with the result of training.
-  static std::string AwaitOutcome(ClusterUnderTest& cluster) {
+  static std::string AwaitResult(ClusterUnderTest& cluster) {
     const auto line = cluster.process(kWorker0).AwaitLine("ended with ");
     EXPECT_OK(line);
     ExpectEndsWith(cluster.process(kWorker0), 0);
@@ -61,15 +61,15 @@ class ResumeTest : public ::testing::Test {
   }
 
   // Returns the result of an uninterrupted run.
-  static std::string Undisturbed() {
-    const auto cluster = Workers("undisturbed", 2);
+  static std::string RunUninterrupted() {
+    const auto cluster = Workers("uninterrupted", 2);
     EXPECT_OK(cluster->StartAll());
-    return AwaitOutcome(*cluster);
+    return AwaitResult(*cluster);
   }
 };
 
 TEST_F(ResumeTest, IsBitIdenticalAfterKillsAtRandomTimes) {
-  const std::string undisturbed = Undisturbed();
+  const std::string uninterrupted = RunUninterrupted();
   const auto cluster = Workers("killed", 2);
   constexpr int kLivesMax = 12;
   int resumed_count = 0;
@@ -81,8 +81,8 @@ TEST_F(ResumeTest, IsBitIdenticalAfterKillsAtRandomTimes) {
     ASSERT_OK(cluster->Start(kWorker1));
     ASSERT_OK(cluster->Start(kWorker0));
     ProcessUnderTest& chief = cluster->process(kWorker0);
-    const bool comes_to_training = life % 4 != 3;
-    if (comes_to_training) {
+    const bool reaches_training = life % 4 != 3;
+    if (reaches_training) {
       ASSERT_OK(chief.AwaitLine(absl::StrCat("Epoch ", epoch, "/")));
       epoch += 3 + FoldIn(7, life) % 12;
     }
@@ -96,12 +96,12 @@ TEST_F(ResumeTest, IsBitIdenticalAfterKillsAtRandomTimes) {
     ASSERT_OK(cluster->Start(kWorker1));
     ASSERT_OK(cluster->Start(kWorker0));
   }
-  EXPECT_EQ(AwaitOutcome(*cluster), undisturbed);
+  EXPECT_EQ(AwaitResult(*cluster), uninterrupted);
   EXPECT_GT(resumed_count, 0);
 }
 
 TEST_F(ResumeTest, IsBitIdenticalAfterResumingWithAnotherNumberOfWorkers) {
-  const std::string undisturbed = Undisturbed();
+  const std::string uninterrupted = RunUninterrupted();
   const auto before = Workers("resized", 2);
   ASSERT_OK(before->StartAll());
   ASSERT_OK(before->process(kWorker0).AwaitLine("Epoch 5/"));
@@ -109,11 +109,11 @@ TEST_F(ResumeTest, IsBitIdenticalAfterResumingWithAnotherNumberOfWorkers) {
   const auto after = Workers("resized", 3);
   ASSERT_OK(after->StartAll());
   ASSERT_OK(after->process(kWorker0).AwaitLine("Going on in epoch"));
-  EXPECT_EQ(AwaitOutcome(*after), undisturbed);
+  EXPECT_EQ(AwaitResult(*after), uninterrupted);
 }
 
 TEST_F(ResumeTest, ATerminatedWorkerSavesWithAllOthersFirst) {
-  const std::string undisturbed = Undisturbed();
+  const std::string uninterrupted = RunUninterrupted();
   const auto cluster = Workers("preempted", 2);
   ASSERT_OK(cluster->StartAll());
   ASSERT_OK(cluster->process(kWorker0).AwaitLine("Epoch 3/"));
@@ -124,7 +124,7 @@ TEST_F(ResumeTest, ATerminatedWorkerSavesWithAllOthersFirst) {
   ASSERT_OK(cluster->Start(kWorker1));
   ASSERT_OK(cluster->Start(kWorker0));
   ASSERT_OK(cluster->process(kWorker0).AwaitLine("Going on in epoch"));
-  EXPECT_EQ(AwaitOutcome(*cluster), undisturbed);
+  EXPECT_EQ(AwaitResult(*cluster), uninterrupted);
 }
 
 }  // namespace

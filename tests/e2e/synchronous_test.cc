@@ -28,7 +28,7 @@ constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
 constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 
 // So many epochs that training does not end by itself.
-constexpr int kEndless = 1'000'000;
+constexpr int kManyEpochs = 1'000'000;
 
 class SynchronousTest : public testing::Test {
  protected:
@@ -55,8 +55,8 @@ class SynchronousTest : public testing::Test {
   }
 
   // Starts both workers and waits until they are training.
-  void StartEndless() {
-    cluster_->set_epochs(kEndless);
+  void StartBothWorkers() {
+    cluster_->set_epochs(kManyEpochs);
     ASSERT_OK(cluster_->StartAll());
     ASSERT_OK(process(kWorker0).AwaitLine("Epoch 3/"));
   }
@@ -156,7 +156,7 @@ TEST_F(SynchronousTest, RejectsAWorkerWithAnotherJobAndShowsTheDifference) {
 }
 
 TEST_F(SynchronousTest, SurvivorsOfAKilledWorkerAskToBeRestarted) {
-  StartEndless();
+  StartBothWorkers();
   process(kWorker1).SendSignal(SIGKILL);
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
                        process(kWorker0).AwaitEnd(absl::Seconds(10)));
@@ -165,7 +165,7 @@ TEST_F(SynchronousTest, SurvivorsOfAKilledWorkerAskToBeRestarted) {
 }
 
 TEST_F(SynchronousTest, DetectsAStoppedWorker) {
-  StartEndless();
+  StartBothWorkers();
   process(kWorker1).SendSignal(SIGSTOP);
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
                        process(kWorker0).AwaitEnd(absl::Seconds(20)));
@@ -177,7 +177,7 @@ TEST_F(SynchronousTest, DetectsAStoppedWorker) {
 }
 
 TEST_F(SynchronousTest, SurvivorsOfATerminatedWorkerAskToBeRestarted) {
-  StartEndless();
+  StartBothWorkers();
   process(kWorker1).SendSignal(SIGTERM);
   ExpectEndsWith(kWorker1, 143);
   ExpectEndsWith(kWorker0, 138);

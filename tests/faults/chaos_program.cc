@@ -31,7 +31,7 @@ namespace {
 constexpr int kClosuresPerRound = 40;
 constexpr int kRoundsPerCheckpoint = 4;
 // The maximum duration of a round, including recoveries.
-constexpr absl::Duration kPatience = absl::Seconds(50);
+constexpr absl::Duration kRoundTimeout = absl::Seconds(50);
 
 // Trains on steps that are counted.
 class Chaos {
@@ -51,7 +51,8 @@ class Chaos {
   absl::Status Round() {
     for (int i = 0; i < kClosuresPerRound; ++i) {
       RETURN_IF_ERROR(
-          coordinator_.Schedule(step_, {}, absl::Now() + kPatience).status());
+          coordinator_.Schedule(step_, {}, absl::Now() + kRoundTimeout)
+              .status());
     }
     scheduled_count_ += kClosuresPerRound;
     return CheckCount();
@@ -78,7 +79,7 @@ class Chaos {
  private:
   // Repeats the check if a server is lost during it.
   absl::Status CheckCount() {
-    const absl::Time deadline = absl::Now() + kPatience;
+    const absl::Time deadline = absl::Now() + kRoundTimeout;
     absl::Status status;
     do {
       RETURN_IF_ERROR(coordinator_.Join(deadline));

@@ -82,7 +82,7 @@ class LostServerTest : public testing::Test {
     for (const TaskId& task : tasks) ASSERT_OK(cluster_->Start(task));
   }
 
-  void ExpectAllEndWell() {
+  void ExpectAllSucceed() {
     for (const TaskId& task : {kChief, kWorker0, kWorker1, kPs0, kPs1}) {
       ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
                            cluster_->process(task).AwaitEnd());
@@ -92,7 +92,7 @@ class LostServerTest : public testing::Test {
   }
 
   // Terminates a server during training and restarts it.
-  void EndServerPolitely() {
+  void TerminateAndRestartServer() {
     AwaitLine("Epoch 20/60");
     ProcessUnderTest& server = cluster_->process(kPs1);
     server.SendSignal(SIGTERM);
@@ -113,7 +113,7 @@ class LostServerTest : public testing::Test {
     EXPECT_GE(UndoneStepCount(output), 0) << output;
     EXPECT_LT(UndoneStepCount(output), 5 * kStepsPerEpoch) << output;
     AwaitLine("Epoch 60/60");
-    ExpectAllEndWell();
+    ExpectAllSucceed();
   }
 
   const std::unique_ptr<ClusterUnderTest> cluster_;
@@ -125,7 +125,7 @@ TEST_F(LostServerTest, ResumesFromTheNewestCheckpoint) {
   Replace({kPs1});
   AwaitLine("training goes back from epoch");
   AwaitLine("Epoch 60/60");
-  ExpectAllEndWell();
+  ExpectAllSucceed();
   EXPECT_THAT(cluster_->process(kChief).output(),
               HasSubstr("training was rolled back to checkpoint"));
 }
@@ -134,14 +134,14 @@ TEST_F(LostServerTest, SavesATerminatedServerFirst) {
   // The regular interval is too long to cause the save.
   Train(60, /*keeps_checkpoints=*/true,
         {"--set", "recovery_interval_seconds=3600"});
-  EndServerPolitely();
+  TerminateAndRestartServer();
   ExpectFewStepsUndone();
 }
 
 TEST_F(LostServerTest, BacksUpForATerminatedServer) {
   cluster_->set_job("tests/faults/backed_up_digits.job");
   Train(60, /*keeps_checkpoints=*/false);
-  EndServerPolitely();
+  TerminateAndRestartServer();
   ExpectFewStepsUndone();
 }
 
@@ -155,7 +155,7 @@ TEST_F(LostServerTest, ATerminatedServerWithoutCheckpointsEndsImmediately) {
   ASSERT_OK(cluster_->Start(kPs1));
   AwaitLine("to epoch 1, step 0");
   AwaitLine("Epoch 60/60");
-  ExpectAllEndWell();
+  ExpectAllSucceed();
 }
 
 TEST_F(LostServerTest, RestartsFromTheInitialValuesWithoutACheckpoint) {
@@ -164,7 +164,7 @@ TEST_F(LostServerTest, RestartsFromTheInitialValuesWithoutACheckpoint) {
   Replace({kPs0});
   AwaitLine("to epoch 1, step 0");
   AwaitLine("Epoch 20/20");
-  ExpectAllEndWell();
+  ExpectAllSucceed();
 }
 
 TEST_F(LostServerTest, RecoversTwoServersAndAWorkerAndOneServerAgain) {
@@ -175,7 +175,7 @@ TEST_F(LostServerTest, RecoversTwoServersAndAWorkerAndOneServerAgain) {
   Replace({kPs1});
   AwaitLine("training goes back from epoch");
   AwaitLine("Epoch 60/60");
-  ExpectAllEndWell();
+  ExpectAllSucceed();
 }
 
 TEST_F(LostServerTest, NamesTheServerItWaitsFor) {

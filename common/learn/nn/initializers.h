@@ -18,6 +18,7 @@ proto::Initializer Constant(double value);
 // Initializes the weight with a copy of `value`, regardless of the seed.
 proto::Initializer FixedValue(const Tensor& value);
 
+// Uniform in [minval, maxval).
 struct RandomUniformOptions {
   double minval = -0.05;
   double maxval = 0.05;
@@ -25,6 +26,7 @@ struct RandomUniformOptions {
 };
 proto::Initializer RandomUniform(const RandomUniformOptions& options = {});
 
+// Normal with this mean and standard deviation.
 struct RandomNormalOptions {
   double mean = 0;
   double stddev = 0.05;
@@ -34,6 +36,10 @@ proto::Initializer RandomNormal(const RandomNormalOptions& options = {});
 // Values further than two standard deviations from the mean are drawn again.
 proto::Initializer TruncatedNormal(const RandomNormalOptions& options = {});
 
+// Samples with mean 0 and variance scale / max(1, n), where n is the fan-in of
+// the weight, its fan-out, or the mean of both. Fan-in and fan-out are the last
+// two extents, each times the product of the others. The uniform distribution
+// is over [-limit, limit) with limit = sqrt(3 * variance).
 struct VarianceScalingOptions {
   double scale = 1;
   proto::Initializer::VarianceScaling::Mode mode =
@@ -44,13 +50,22 @@ struct VarianceScalingOptions {
 };
 proto::Initializer VarianceScaling(const VarianceScalingOptions& options = {});
 
+// Scale 1, mean of fan-in and fan-out. Source: Glorot and Bengio,
+// "Understanding the difficulty of training deep feedforward neural networks",
+// 2010.
 proto::Initializer GlorotUniform(uint64_t seed = 0);
 proto::Initializer GlorotNormal(uint64_t seed = 0);
+// Scale 2, fan-in. Source: He et al., "Delving Deep into Rectifiers", 2015
+// (arXiv:1502.01852).
 proto::Initializer HeUniform(uint64_t seed = 0);
 proto::Initializer HeNormal(uint64_t seed = 0);
+// Scale 1, fan-in. Source: LeCun et al., "Efficient BackProp", 1998.
 proto::Initializer LecunUniform(uint64_t seed = 0);
 proto::Initializer LecunNormal(uint64_t seed = 0);
 
+// An orthogonal matrix times `gain`: the rows are orthogonal, or the columns if
+// there are fewer. All axes but the last count as rows. Source: Saxe et al.,
+// 2013 (arXiv:1312.6120).
 struct OrthogonalOptions {
   double gain = 1;
   uint64_t seed = 0;

@@ -59,7 +59,7 @@ class LayerOutput {
 class LayerOutputs : public std::vector<LayerOutput> {
  public:
   using std::vector<LayerOutput>::vector;
-  LayerOutputs(LayerOutput output)  // NOLINT: one is several.
+  LayerOutputs(LayerOutput output)  // NOLINT: implicit by design.
       : std::vector<LayerOutput>(1, std::move(output)) {}
   LayerOutputs(std::vector<LayerOutput> outputs)  // NOLINT: as above.
       : std::vector<LayerOutput>(std::move(outputs)) {}

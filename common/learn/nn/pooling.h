@@ -58,11 +58,12 @@ class AveragePooling2DLayer : public Layer {
 };
 
 struct GlobalPooling2DOptions {
-  bool keepdims =
-      false;  // [batch, 1, 1, channels] instead of [batch, channels].
+  // If true, the output is [batch, 1, 1, channels].
+  bool keepdims = false;
   std::string name = "";
 };
 
+// Returns the maximum of each channel.
 class GlobalMaxPooling2DLayer : public Layer {
  public:
   explicit GlobalMaxPooling2DLayer(const GlobalPooling2DOptions& options)
@@ -77,6 +78,7 @@ class GlobalMaxPooling2DLayer : public Layer {
   bool keepdims_;
 };
 
+// Returns the mean of each channel.
 class GlobalAveragePooling2DLayer : public Layer {
  public:
   explicit GlobalAveragePooling2DLayer(const GlobalPooling2DOptions& options)

@@ -42,7 +42,7 @@ absl::StatusOr<Graph> Trace(const LayerPtr& layer,
 const TensorType kQuery = {DType::kFloat32, {Shape::kUnknown, 5, 6}};
 const TensorType kSource = {DType::kFloat32, {Shape::kUnknown, 7, 4}};
 
-TEST(MultiHeadAttentionTest, WeightsAreNamedAndShapedAsInKeras) {
+TEST(MultiHeadAttentionTest, NamesAndShapesWeightsAsKeras) {
   const LayerPtr layer = MultiHeadAttention(2, 3, {.value_dim = 8});
   layer->SetPath("attention");
   ASSERT_OK(Trace(layer, {kQuery, kSource}));
