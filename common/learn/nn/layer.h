@@ -150,7 +150,8 @@ class Layer {
     // The layer computes in float32. 16-bit inputs are cast to float32, and the
     // outputs to the policy's dtype.
     kFloat32,
-    // Inputs and outputs are not cast; for layers that only call other layers.
+    // Inputs and outputs are not cast: for layers that only call other layers,
+    // or that choose the dtypes themselves.
     kAsTheyCome,
   };
   virtual Precision precision() const { return Precision::kPolicy; }
