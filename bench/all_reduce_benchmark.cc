@@ -1,5 +1,5 @@
-// All-reduce among processes of one host: latency and bus bandwidth by size,
-// for registered and for plain memory. peers/all_reduce_peers.py runs it beside
+// All-reduce between processes of one host: latency and bus bandwidth by size,
+// for registered and plain memory. peers/all_reduce_peers.py compares it with
 // OpenMPI and gloo.
 
 #include <cstdint>
@@ -22,21 +22,24 @@
 #include "common/net/collectives/shm/group_options.h"
 #include "common/net/collectives/shm/testing/ranks.h"
 
-ABSL_FLAG(int, ranks, 2, "Processes.");
-ABSL_FLAG(int64_t, min_bytes, 1024, "The smallest buffer.");
-ABSL_FLAG(int64_t, max_bytes, int64_t{256} << 20, "The largest buffer.");
+ABSL_FLAG(int, ranks, 2, "Number of processes.");
+ABSL_FLAG(int64_t, min_bytes, 1024, "Size of the smallest buffer.");
+ABSL_FLAG(int64_t, max_bytes, int64_t{256} << 20,
+          "Size of the largest buffer.");
 ABSL_FLAG(std::vector<std::string>, memory,
           std::vector<std::string>({"registered", "plain"}),
-          "Kinds of memory, of registered, plain and staged (plain, with "
-          "process_vm_readv left alone).");
+          "Kinds of memory: registered, plain, and staged (plain without "
+          "process_vm_readv).");
 ABSL_FLAG(std::vector<std::string>, dtypes,
           std::vector<std::string>({"float32", "bfloat16"}),
-          "Element types, of float32 and bfloat16.");
+          "Element types: float32 and bfloat16.");
 ABSL_FLAG(bool, pin, true, "Pins each rank to a processor.");
 ABSL_FLAG(uint64_t, one_shot_bytes_max,
-          muster::SharedMemoryTuning().one_shot_bytes_max, "See there.");
+          muster::SharedMemoryTuning().one_shot_bytes_max,
+          "See SharedMemoryTuning.");
 ABSL_FLAG(uint64_t, staged_bytes_max,
-          muster::SharedMemoryTuning().staged_bytes_max, "See there.");
+          muster::SharedMemoryTuning().staged_bytes_max,
+          "See SharedMemoryTuning.");
 
 namespace muster {
 namespace {

@@ -11,18 +11,19 @@
 #include <string>
 #include <vector>
 
-// How an all-reduce is timed, alike for Muster and for its peers, which are
-// compiled without the rest of the tree: nothing but the standard library here.
+// The measurement of an all-reduce, for Muster and its peers. Peers are
+// compiled without the rest of the tree, so this header depends only on the
+// standard library.
 namespace all_reduce {
 
-// One rank of whatever is measured.
+// One rank of an implementation.
 struct Rank {
   int rank = 0;
   int size = 1;
   std::function<void()> barrier;
-  // Sums float32 or bfloat16 `buffer` over all ranks, in place.
+  // Sums `buffer`, of float32 or bfloat16, over all ranks, in place.
   std::function<void(void* buffer, int64_t element_count)> all_reduce;
-  // The element-wise maximum over all ranks, on rank 0 at least.
+  // Computes the elementwise maximum over all ranks, at least on rank 0.
   std::function<void(double* values, int count)> maximum;
 };
 
@@ -31,7 +32,7 @@ inline int IterationsFor(int64_t bytes) {
       (int64_t{512} << 20) / std::max<int64_t>(bytes, 1), 6, 2000));
 }
 
-// Rank r on the r-th processor of this process, round robin.
+// Pins rank r to the r-th processor of this process, round robin.
 inline void Pin(int rank) {
   cpu_set_t all;
   if (sched_getaffinity(0, sizeof(all), &all) != 0) return;
@@ -46,9 +47,9 @@ inline void Pin(int rank) {
   }
 }
 
-// Times calls on `bytes` of elements of `element_bytes`, all 16-bit words of
-// which are written before each, because a buffer that nobody touched lies in
-// the wrong cache. A call takes as long as its slowest rank. Rank 0 prints
+// Measures calls on `bytes` of elements of `element_bytes`. The buffer is
+// rewritten before each call; otherwise it would be in the cache of another
+// processor. The time of a call is that of its slowest rank. Rank 0 prints
 //   NAME RANKS BYTES MEDIAN_US P99_US MINIMUM_US
 inline void Measure(const Rank& rank, const std::string& name, void* buffer,
                     int64_t bytes, int64_t element_bytes) {
@@ -56,7 +57,7 @@ inline void Measure(const Rank& rank, const std::string& name, void* buffer,
   const int warm_up = std::max(2, iterations / 10);
   std::vector<double> times(iterations);
   for (int i = -warm_up; i < iterations; ++i) {
-    // Small enough for any number of ranks not to overflow.
+    // Small enough not to overflow with any number of ranks.
     std::fill_n(static_cast<uint16_t*>(buffer), bytes / 2,
                 static_cast<uint16_t>(0x3c00 + (i & 15)));
     rank.barrier();
@@ -76,7 +77,7 @@ inline void Measure(const Rank& rank, const std::string& name, void* buffer,
   std::fflush(stdout);
 }
 
-// 1 KiB to 256 MiB in steps of 4x.
+// Returns the sizes from `min_bytes` to `max_bytes` in steps of 4x.
 inline std::vector<int64_t> Sizes(int64_t min_bytes, int64_t max_bytes) {
   std::vector<int64_t> sizes;
   for (int64_t bytes = 1024; bytes <= (int64_t{256} << 20); bytes *= 4) {

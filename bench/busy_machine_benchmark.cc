@@ -1,8 +1,8 @@
-// What other processes on the same cores cost a step whose products are divided
-// among threads: those of a recurrent layer, one after the other, each some 20
-// microseconds long. Beside it the same products divided by oneDNN itself,
-// whose OpenMP threads meet at a barrier after each. Others are 0, 1 and 2
-// threads that never rest.
+// The effect of other processes on the same cores on a step whose matrix
+// products are divided among threads: those of a recurrent layer, one after the
+// other, each about 20 microseconds long. For comparison, the same products
+// divided by oneDNN, whose OpenMP threads wait at a barrier after each. The
+// load is 0, 1 and 2 threads that are always busy.
 //
 //   busy_machine_benchmark [THREADS]
 
@@ -90,7 +90,7 @@ class Direct {
   std::unordered_map<int, dnnl::memory> arguments_;
 };
 
-// Of a step, in milliseconds.
+// Returns the time of a step in milliseconds.
 template <typename Products>
 double StepMillis(Products* products) {
   std::vector<double> micros;
@@ -107,8 +107,9 @@ void Main(int thread_count) {
   Ours alone(1);
   Direct direct(thread_count);
   std::printf(
-      "%d products of 32 x 128 x 512, ms; beside: how many threads that never "
-      "rest\nbeside  1 thread  %d threads  OpenMP, %d threads  its ratio to "
+      "%d products of 32 x 128 x 512, ms; beside: number of other threads that "
+      "are always busy\nbeside  1 thread  %d threads  OpenMP, %d threads  "
+      "ratio to "
       "ours\n",
       kProductsPerStep, thread_count, thread_count);
   std::atomic<bool> is_over = false;

@@ -30,7 +30,7 @@ struct Row {
   bool is_noisy = false;
 };
 
-// What the ranks, which are other processes, tell this one.
+// The results of the ranks, in memory shared with the child processes.
 struct Table {
   Row rows[kRowCountMax];
   int row_count = 0;
@@ -41,7 +41,7 @@ int CallCount(size_t size_bytes) {
       std::clamp<size_t>((size_t{128} << 20) / size_bytes, 9, 200));
 }
 
-// On every rank; the first one writes.
+// Called on every rank; the first one writes the row.
 void AddRow(Communicator& communicator, Algorithm algorithm, size_t size_bytes,
             Table* table) {
   const AllReduceTiming timing =
@@ -60,7 +60,7 @@ void AddRow(Communicator& communicator, Algorithm algorithm, size_t size_bytes,
 
 void MeasureLanes(const std::string& lanes, int size,
                   const std::vector<size_t>& sizes_bytes, Table* table) {
-  // Every rank has its own, and all change it alike.
+  // Each rank has its own copy and changes it in the same order.
   Algorithm algorithm = Algorithm::kDirect;
   ForkLaneRanks(
       lanes, size, [&](int, size_t) { return algorithm; },
@@ -139,8 +139,8 @@ void PrintRows(const std::string& lanes, const Table& table,
   std::fflush(stdout);
 }
 
-// What was chosen beside what was fastest, for each group and size; rows of one
-// lie together.
+// Prints the chosen and the fastest algorithm for each group and size. The rows
+// of one group and size are consecutive.
 void PrintChoices(const std::string& lanes, const Table& table) {
   for (int begin = 0; begin < table.row_count;) {
     const AllReduceSample& first = table.rows[begin].sample;

@@ -1,5 +1,5 @@
-// How fast a checkpoint is written, durably, and read, beside the same bytes as
-// one plain file: what the disk and the system allow.
+// Time to write a checkpoint durably and to read it, compared with one plain
+// file of the same size, which is the limit of the disk and the system.
 //
 //   checkpoint_benchmark [--mebibytes=1024] [--rounds=5] [FOLDER]
 #include <fcntl.h>
@@ -62,7 +62,7 @@ void WritePlain(const std::string& path, const std::vector<Tensor>& variables) {
   close(file);
 }
 
-// Into new memory, as a restore does.
+// Reads into new memory, as a restore does.
 void ReadPlain(const std::string& path, size_t variable_count) {
   const int file = open(path.c_str(), O_RDONLY);
   MUSTER_CHECK(file >= 0);
@@ -114,8 +114,8 @@ struct Seconds {
   std::vector<double> plain;
   std::vector<double> checkpoint;
 
-  // The best beside the median: a disk that is throttled after a burst makes
-  // medians tell who came second.
+  // Prints the minimum as well as the median, because a disk that is throttled
+  // after a burst favours the first of the two.
   void Print(const char* what, int64_t mebibytes) const {
     const double plain_best = *std::min_element(plain.begin(), plain.end());
     const double checkpoint_best =
@@ -143,7 +143,7 @@ void Run(const std::string& folder, int64_t mebibytes, int round_count) {
   Seconds writes, cold_reads, warm_reads;
   for (int round = 0; round < round_count; ++round) {
     std::string prefix;
-    // Both have the old one beside the new one, and then remove it.
+    // Both write the new file before they remove the old one.
     const auto write_plain = [&] {
       WritePlain(plain_path + ".new", variables);
       MUSTER_CHECK(
@@ -191,7 +191,7 @@ int main(int argc, char** argv) {
             ? absl::SimpleAtoi(argument, &round_count) && round_count >= 1
             : !absl::StartsWith(argument, "-");
     if (!is_read) {
-      std::fprintf(stderr, "what is %s?\n", argv[i]);
+      std::fprintf(stderr, "unknown argument: %s\n", argv[i]);
       return 2;
     }
     if (argument == argv[i]) folder = argv[i];

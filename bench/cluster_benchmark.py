@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures a cluster of real processes: memory, start-up, and losing a worker.
+"""Measures a cluster of real processes: memory, start-up, and the loss of a worker.
 
   bazel build //coordinator //deploy/launch //ps //worker
   bench/cluster_benchmark.py [--launches=5]
 
-Prints one line for each figure: the median of the launches, the budget, and
-their ratio. Needs no terminal, loopback only, and leaves no process behind.
+Prints one line per figure: the median of the launches, the budget, and their ratio.
+Needs no terminal, uses loopback only, and leaves no processes.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 LINE_TIMEOUT_S = 30
 
-# One step an epoch, so that every step prints a line of its own.
+# One step per epoch, so that every step prints a line.
 JOB = """
 model { sequential { layers { dense { units: 10 } } } }
 train { synthetic { example_count: 4096 feature_count: 16 class_count: 10 }
@@ -39,7 +39,7 @@ strategy { parameter_server {} }
 
 
 class Launch:
-    """`launch` with a job of `steps` steps, and its lines as they come."""
+    """`launch` with a job of `steps` steps, and its output with arrival times."""
 
     def __init__(self, folder, steps, workers):
         job = os.path.join(folder, "bench.job")
@@ -59,7 +59,7 @@ class Launch:
             self._lines.put((time.monotonic(), line))
 
     def await_line(self, pattern):
-        """When a line that matches came."""
+        """Returns the time at which a matching line arrived."""
         seen = []
         while True:
             try:
@@ -73,7 +73,7 @@ class Launch:
                 return at_s
 
     def pid_of(self, role, index):
-        """The process that was told by TF_CONFIG to be this task."""
+        """Returns the id of the process whose TF_CONFIG has this task."""
         children = subprocess.run(
             ["pgrep", "-P", str(self.process.pid)], check=True,
             capture_output=True, text=True).stdout.split()
@@ -124,7 +124,7 @@ def measure_loss(figures):
 
 
 def measure_idle_memory(figures):
-    """What a worker and a server take that wait for a coordinator."""
+    """Returns the memory of a worker and a server that wait for a coordinator."""
     ports = []
     with socket.socket() as one, socket.socket() as two:
         for held in (one, two):
@@ -139,7 +139,7 @@ def measure_idle_memory(figures):
             env={**os.environ, "TF_CONFIG": json.dumps(config)},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
-            process.stdout.readline()  # It listens, and says who it is.
+            process.stdout.readline()  # It is listening.
             with open(f"/proc/{process.pid}/status", encoding="utf-8") as file:
                 resident_kib = int(
                     re.search(r"VmRSS:\s+(\d+)", file.read()).group(1))

@@ -1,8 +1,8 @@
-// The convolutions of MobileNetV2 at 224 x 224, forward and both ways back:
-// ours, on images whose channels come last, beside oneDNN called directly with
-// whatever layouts it likes best, which no graph of several ops could give it
-// for nothing. They take turns; a line gives medians and their ratio, and the
-// last one the sum over the whole network.
+// The convolutions of MobileNetV2 at 224 x 224, forward and both backward ops.
+// Compares Muster's kernels, with channels last, with oneDNN called directly in
+// its preferred layouts, which in a graph would require conversions. The two
+// are measured one after the other. A line has the medians and their ratio; the
+// last line is the sum over the network.
 //
 //   bazel run //bench:convolution_benchmark [-- batch threads rounds]
 
@@ -87,7 +87,7 @@ constexpr int kPartCount = 3;
 constexpr const char* kSuffixes[kPartCount] = {"", "BackpropInput",
                                                "BackpropKernel"};
 
-// One of the three ops on our kernels.
+// One of the three ops with Muster's kernels.
 class Ours {
  public:
   Ours(const Layer& layer, int64_t batch, int part, int thread_count) {
@@ -131,7 +131,7 @@ class Ours {
   std::shared_ptr<Buffer> scratch_;
 };
 
-// The same by oneDNN, each operand in the layout that it asks for.
+// The same op with oneDNN, each operand in oneDNN's preferred layout.
 class Direct {
  public:
   Direct(const Layer& layer, int64_t batch, int part) {
@@ -146,7 +146,7 @@ class Direct {
                           memory::format_tag::any);
     };
     const memory::desc y = any({batch, layer.outputs, out, out});
-    // Images as they come from a dataset, and as oneDNN has its own kernel for.
+    // The layout of images from a dataset, for which oneDNN has its own kernel.
     const memory::desc x(
         {batch, layer.inputs, layer.extent, layer.extent},
         memory::data_type::f32,
@@ -210,8 +210,8 @@ int Main(int64_t batch, int thread_count, int rounds) {
     }
     return Median(micros) / 1000;
   };
-  // One after the other: OpenMP's threads spin for a while after they have
-  // worked, on the cores that ours want.
+  // One after the other: OpenMP threads spin for a while after their work, on
+  // the cores that Muster's threads need.
   std::vector<double> ours_ms, direct_ms;
   for (const Layer& layer : layers) {
     for (int part = 0; part < kPartCount; ++part) {
@@ -237,7 +237,7 @@ int Main(int64_t batch, int thread_count, int rounds) {
                 static_cast<long long>(layer.window),
                 static_cast<long long>(layer.stride), layer.count);
     for (int part = 0; part < kPartCount; ++part, ++measured) {
-      // The images need no gradient.
+      // The gradient of the images is not needed.
       if (part == 1 && layer.inputs == 3) continue;
       const double ours = ours_ms[measured];
       const double direct = direct_ms[measured];

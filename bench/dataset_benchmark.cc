@@ -1,5 +1,5 @@
-// What an input pipeline costs per batch of 64, beside copying as many bytes in
-// order. Budget: under 50 us for MNIST, shuffled, from memory.
+// The time of an input pipeline per batch of 64, compared with copying the same
+// number of bytes in order. Budget: 50 us for MNIST, shuffled, from memory.
 //
 //   bazel run //bench:dataset_benchmark [-- MNIST_DIRECTORY]
 
@@ -24,7 +24,7 @@ namespace {
 constexpr int64_t kExampleCount = 60'000;
 constexpr int64_t kBatchSize = 64;
 constexpr int64_t kPixelCount = 784;
-constexpr int kWarmUpBatches = 1000;  // An epoch's shuffle is in there.
+constexpr int kWarmUpBatches = 1000;  // Includes the shuffle of an epoch.
 constexpr int kBatches = 5000;
 
 void Measure(const char* name, const Dataset& dataset) {

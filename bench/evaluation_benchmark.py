@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Measures evaluation with parameter servers: shared out to two workers, a
-core each, beside the coordinator alone on one core.
+"""Measures evaluation with parameter servers: on two workers with a core each,
+compared with the coordinator alone on one core.
 
   bazel build //coordinator //deploy/launch //ps //worker
   bench/evaluation_benchmark.py [--launches=3]
 
-Prints the median time of one evaluation either way and their ratio, for a small
-and for a large model. Needs two cores, loopback only, and leaves no process
-behind.
+Prints the median time of one evaluation for both and their ratio, for a small and a
+large model. Needs two cores, uses loopback only, and leaves no processes.
 """
 
 import argparse
@@ -39,7 +38,8 @@ MODELS = {
   } } } }"""),
 }
 
-# One step of training an epoch, so that an epoch is an evaluation.
+# One training step per epoch, so that the time of an epoch is that of an
+# evaluation.
 JOB = """
 model {{ sequential {{ {layers}
 }} }}
@@ -75,7 +75,7 @@ def write_pinned(folder):
 
 
 def epoch_seconds(model, alone, frequency):
-    """The median time from one epoch's line to the next."""
+    """Returns the median time from one epoch's line to the next."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         job = folder / "bench.job"
@@ -102,7 +102,7 @@ def epoch_seconds(model, alone, frequency):
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
                 process.wait(timeout=30)
-        # The first of them compiles and fills the cache.
+        # The first evaluation compiles and fills the caches.
         return statistics.median(
             b - a for a, b in zip(at_s[1:], at_s[2:]))
 

@@ -1,6 +1,5 @@
-// What the executor adds to the kernels: a graph of 1,000 ops on tensors of
-// four elements, run again and again. Budget: 2 us per op, no allocation per
-// step.
+// The overhead of the executor: repeated runs of a graph of 1,000 ops on
+// tensors of four elements. Budget: 2 us per op, no allocation per step.
 //
 //   bazel run //bench:executor_benchmark
 

@@ -1,5 +1,5 @@
-// Images a second of an input pipeline alone: JPEG files are read, decoded,
-// resized, scaled and batched. image_input_benchmark.py runs it beside tf.data.
+// Throughput of an image input pipeline: JPEG files are read, decoded, resized,
+// scaled and batched. image_input_benchmark.py compares it with tf.data.
 //
 //   image_input_benchmark make FOLDER COUNT HEIGHT WIDTH
 //   image_input_benchmark run FOLDER HEIGHT WIDTH THREADS SECONDS [fast]
@@ -31,7 +31,7 @@ namespace {
 
 constexpr int64_t kBatchSize = 32;
 
-// Waves, edges and grain: about as many bits a pixel as a photograph.
+// Waves, edges and noise: about as many bits per pixel as a photograph.
 Image Photograph(int64_t height, int64_t width, uint64_t seed) {
   RandomStream random(seed);
   Image image = {.height = height, .width = width, .channels = 3};
@@ -81,7 +81,7 @@ absl::Status Run(const std::string& folder, int64_t height, int64_t width,
   ASSIGN_OR_RETURN(const auto iterator, dataset.MakeIterator());
   Element batch;
   using Clock = std::chrono::steady_clock;
-  // The first batches find neither memory nor files in their caches.
+  // Warm-up: the first batches have neither memory nor files in the caches.
   Clock::time_point begin;
   int64_t image_count = -4 * kBatchSize;
   double passed = 0;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Input of images beside tf.data: decode and resize on one core, and on two.
+"""Image input compared with tf.data: decode and resize on one core, and on two.
 
     bazel build //bench:image_input_benchmark
     bench/image_input_benchmark.py --python=VENV/bin/python
 
-Makes JPEG files of 500x375 pixels, then runs both in turns, pinned to the same
+Creates JPEG files of 500x375 pixels, runs both alternately, pinned to the same
 processors, and prints medians and their ratio.
 """
 

@@ -38,8 +38,8 @@ constexpr int kWarmUpCount = 3;
 
 absl::Time Deadline() { return Clock::Real()->Now() + kTimeout; }
 
-// Where a rank is to be met.
-struct Place {
+// The address of a rank.
+struct RankAddress {
   std::string address;
   std::string token;
 };
@@ -48,28 +48,29 @@ std::string FileOf(const LaneRank& rank, int peer) {
   return absl::StrCat(rank.folder, "/rank-", peer);
 }
 
-void Publish(const LaneRank& rank, const Place& place) {
+void Publish(const LaneRank& rank, const RankAddress& published) {
   const std::string path = FileOf(rank, rank.rank);
   const std::string unfinished = absl::StrCat(path, ".unfinished");
-  std::ofstream(unfinished) << place.address << '\n' << place.token << '\n';
+  std::ofstream(unfinished) << published.address << '\n'
+                            << published.token << '\n';
   std::filesystem::rename(unfinished, path);
 }
 
-Place Find(const LaneRank& rank, int peer) {
+RankAddress Find(const LaneRank& rank, int peer) {
   const absl::Time deadline = Deadline();
   while (!std::filesystem::exists(FileOf(rank, peer))) {
     MUSTER_CHECK(Clock::Real()->Now() < deadline);
     absl::SleepFor(absl::Milliseconds(1));
   }
   std::ifstream file(FileOf(rank, peer));
-  Place place;
-  std::getline(file, place.address);
-  std::getline(file, place.token);
-  return place;
+  RankAddress published;
+  std::getline(file, published.address);
+  std::getline(file, published.token);
+  return published;
 }
 
-// What a rank of each kind keeps while it runs.
-struct Wires {
+// The objects that a rank needs while it runs.
+struct RankResources {
   std::unique_ptr<LaneListener> listener;
   TaskIdentity identity;
   std::unique_ptr<AdmissionCheck> admission_check;
@@ -79,44 +80,48 @@ struct Wires {
   std::vector<std::unique_ptr<Channel>> channels;
 };
 
-std::vector<std::unique_ptr<Lane>> MeetRaw(const LaneRank& rank, Wires* wires) {
-  wires->listener = rank.lanes == "tcp" ? *LaneListener::ListenTcp(rank.host)
-                                        : *LaneListener::ListenUnix();
-  Publish(rank, {wires->listener->address(), wires->listener->token()});
+std::vector<std::unique_ptr<Lane>> ConnectRaw(const LaneRank& rank,
+                                              RankResources* resources) {
+  resources->listener = rank.lanes == "tcp"
+                            ? *LaneListener::ListenTcp(rank.host)
+                            : *LaneListener::ListenUnix();
+  Publish(rank, {resources->listener->address(), resources->listener->token()});
   std::vector<std::unique_ptr<Lane>> lanes(rank.size);
   for (int peer = 0; peer < rank.rank; ++peer) {
-    const Place place = Find(rank, peer);
-    lanes[peer] =
-        *ConnectLane(place.address, place.token, rank.rank, 1, Deadline());
+    const RankAddress published = Find(rank, peer);
+    lanes[peer] = *ConnectLane(published.address, published.token, rank.rank, 1,
+                               Deadline());
   }
   std::vector<int> higher;
   for (int peer = rank.rank + 1; peer < rank.size; ++peer) {
     higher.push_back(peer);
   }
-  auto accepted = *wires->listener->Accept(higher, 1, Deadline());
+  auto accepted = *resources->listener->Accept(higher, 1, Deadline());
   for (auto& [peer, lane] : accepted) lanes[peer] = std::move(lane);
   return lanes;
 }
 
-std::vector<std::unique_ptr<Lane>> MeetRpc(const LaneRank& rank, Wires* wires) {
-  wires->identity = {"worker", rank.rank, 1};
-  wires->admission_check = std::make_unique<AdmissionCheck>(wires->identity);
-  wires->acceptor.AddTo(&wires->service);
-  wires->server =
-      *Network::Grpc()->Listen({.address = absl::StrCat(rank.host, ":0")},
-                               &wires->service, wires->admission_check.get());
-  Publish(rank, {wires->server->address(), ""});
+std::vector<std::unique_ptr<Lane>> ConnectRpc(const LaneRank& rank,
+                                              RankResources* resources) {
+  resources->identity = {"worker", rank.rank, 1};
+  resources->admission_check =
+      std::make_unique<AdmissionCheck>(resources->identity);
+  resources->acceptor.AddTo(&resources->service);
+  resources->server = *Network::Grpc()->Listen(
+      {.address = absl::StrCat(rank.host, ":0")}, &resources->service,
+      resources->admission_check.get());
+  Publish(rank, {resources->server->address(), ""});
   std::vector<std::unique_ptr<Lane>> lanes(rank.size);
   for (int peer = 0; peer < rank.rank; ++peer) {
     ChannelOptions options;
     options.address = Find(rank, peer).address;
-    options.caller = wires->identity;
-    wires->channels.push_back(Network::Grpc()->Connect(options));
-    lanes[peer] =
-        *OpenRpcLane(wires->channels.back().get(), rank.rank, 1, Deadline());
+    options.caller = resources->identity;
+    resources->channels.push_back(Network::Grpc()->Connect(options));
+    lanes[peer] = *OpenRpcLane(resources->channels.back().get(), rank.rank, 1,
+                               Deadline());
   }
   for (int peer = rank.rank + 1; peer < rank.size; ++peer) {
-    lanes[peer] = *wires->acceptor.Accept(peer, 1, Deadline());
+    lanes[peer] = *resources->acceptor.Accept(peer, 1, Deadline());
   }
   return lanes;
 }
@@ -134,13 +139,14 @@ void RunLaneRank(const LaneRank& rank, AlgorithmChoice choose,
                  const std::function<void(Communicator&)>& body) {
   const bool is_rpc = rank.lanes == "grpc";
   if (!is_rpc) PinToProcessor(rank.rank);
-  Wires wires;
-  auto lanes = is_rpc ? MeetRpc(rank, &wires) : MeetRaw(rank, &wires);
+  RankResources resources;
+  auto lanes =
+      is_rpc ? ConnectRpc(rank, &resources) : ConnectRaw(rank, &resources);
   PinToProcessor(rank.rank);
   const auto communicator = *MakeMessageCommunicator(
       {rank.rank, 1, std::move(lanes), {}}, std::move(choose));
   body(*communicator);
-  // Nobody leaves while another still waits for what it sent.
+  // No rank may exit while another waits for its message.
   MUSTER_CHECK(communicator->Barrier({"end", kTimeout}).ok());
 }
 

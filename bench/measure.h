@@ -7,7 +7,7 @@
 
 namespace muster {
 
-// How long `body` takes, in microseconds.
+// Returns the time of `body` in microseconds.
 template <typename Body>
 double MicrosecondsOf(Body&& body) {
   const auto begin = std::chrono::steady_clock::now();

@@ -1,7 +1,6 @@
 // Training steps of three models with the dtype policies float32 and
-// mixed_bfloat16, one after the other in this process, SGD. Medians; the
-// machine's processor decides what bfloat16 gains, and without avx512_bf16 or
-// amx it gains nothing.
+// mixed_bfloat16, alternating in one process, with SGD. Prints medians. Without
+// avx512_bf16 or amx, bfloat16 is not faster.
 //
 //   bazel run //bench:mixed_precision_benchmark
 
@@ -57,7 +56,7 @@ T OrDie(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// Attends to itself.
+// Self-attention.
 class SelfAttention : public Layer {
  public:
   SelfAttention(int64_t num_heads, int64_t key_dim)
@@ -87,12 +86,12 @@ std::vector<MeasuredModel> Models() {
              {Dense(1024, {.activation = Activation::kRelu}),
               Dense(1024, {.activation = Activation::kRelu}), Dense(10)}));
        }},
-      {"LSTM 256, 32 times of 128 features, batch 32",
+      {"LSTM 256, 32 time steps of 128 features, batch 32",
        {32, 32, 128},
        [] {
          return LayerPtr(Sequential({LSTM(256), Dense(10)}));
        }},
-      {"attention, 8 heads of 64, 128 times of 512 features, batch 8",
+      {"attention, 8 heads of 64, 128 time steps of 512 features, batch 8",
        {8, 128, 512},
        [] {
          return LayerPtr(
@@ -110,7 +109,7 @@ Tensor Numbers(const Shape& shape) {
   return tensor;
 }
 
-// Median microseconds of one step.
+// Returns the median time of a step in microseconds.
 double MeasureStep(const MeasuredModel& model, const DTypePolicy& policy,
                    int thread_count) {
   const DTypePolicyScope scope(policy);

@@ -1,7 +1,7 @@
 // One training step of an MNIST classifier, 784-256-256-10 with relu, batch 64,
-// SGD, everything in this process: forward, backward and update. Beside it, in
-// the same run, the eight matrix products that it consists of, called in oneDNN
-// directly: what no runtime can do without. Budget: 0.8 ms.
+// SGD, in one process: forward, backward and update. For comparison, its eight
+// matrix products in oneDNN called directly, which are the lower limit of any
+// runtime. Budget: 0.8 ms.
 //
 //   bazel run //bench:mlp_step_benchmark
 
@@ -104,7 +104,7 @@ Graph TraceStep(LocalVariableStore* store) {
   return OrDie(std::move(builder).Build());
 }
 
-// One product as oneDNN wants it.
+// One matrix product in oneDNN.
 class Product {
  public:
   Product(int rows, int inner, int columns, bool transpose_a, bool transpose_b)
@@ -149,9 +149,9 @@ std::vector<std::unique_ptr<Product>> StepProducts() {
     const auto add = [&](auto... arguments) {
       products.push_back(std::make_unique<Product>(arguments...));
     };
-    add(kBatch, in, out, false, false);                // Forward.
-    add(in, kBatch, out, true, false);                 // Of the kernel.
-    if (layer > 0) add(kBatch, out, in, false, true);  // Of the input.
+    add(kBatch, in, out, false, false);  // Forward.
+    add(in, kBatch, out, true, false);   // Gradient of the kernel.
+    if (layer > 0) add(kBatch, out, in, false, true);  // Gradient of the input.
   }
   return products;
 }
@@ -172,7 +172,8 @@ void Measure(int thread_count) {
   UseOpenMpThreads(thread_count);
   const auto products = StepProducts();
   const auto multiply = [&] {
-    // Steps have one: they divide their products themselves.
+    // Steps use one OpenMP thread, because they divide their products
+    // themselves.
     UseOpenMpThreads(thread_count);
     for (const auto& product : products) product->Run();
   };
@@ -188,7 +189,7 @@ void Measure(int thread_count) {
 
   std::vector<double> step_micros;
   std::vector<double> product_micros;
-  // In turns, but many of each: threads are awake for those of their kind.
+  // Alternates in groups of many steps, so that the threads of each are awake.
   for (int i = 0; i < kStepCount; i += kTurnCount) {
     for (int turn = 0; turn < kTurnCount; ++turn) {
       step_micros.push_back(MicrosecondsOf(step));
@@ -203,7 +204,7 @@ void Measure(int thread_count) {
               thread_count);
   std::printf("  step                 %8.1f us   %.2f of the budget, %.0f us\n",
               step_median, step_median / kBudgetMicros, kBudgetMicros);
-  std::printf("  its matrix products  %8.1f us   the step is %.2f times that\n",
+  std::printf("  its matrix products  %8.1f us   ratio of the step %.2f\n",
               product_median, step_median / product_median);
   std::printf("  allocations          %8lld per step, oneDNN alone %lld\n",
               static_cast<long long>(step_allocations),

@@ -1,8 +1,8 @@
-// MobileNetV2 at 224 x 224, all in this process: steps of training with SGD, or
-// of evaluation, through Model. bench/mobilenet_benchmark.py starts it beside
-// TensorFlow and PyTorch and lets them take turns; this says "ready", answers
-// each "step" with how many milliseconds one took, and at the end of its input
-// with the most MiB of memory that it had.
+// MobileNetV2 at 224 x 224 in one process: training steps with SGD, or
+// evaluation steps, through Model. bench/mobilenet_benchmark.py runs it
+// alternately with TensorFlow and PyTorch. The program prints "ready", answers
+// each "step" with the time of a step in milliseconds, and prints its peak
+// memory in MiB at the end of its input.
 //
 //   bazel build //bench:mobilenet_benchmark && bench/mobilenet_benchmark.py
 
@@ -48,7 +48,7 @@ T OrDie(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// Waits before each step for its turn, and says afterwards what it took.
+// Waits for a "step" before each step, and prints its time.
 class Turns : public Callback {
  public:
   absl::Status OnTrainBatchBegin(Model& model, int64_t step) override {

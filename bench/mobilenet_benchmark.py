@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-r"""MobileNetV2 at 224 x 224 beside TensorFlow and PyTorch: training steps and inference.
+r"""MobileNetV2 at 224 x 224 compared with TensorFlow and PyTorch: training and inference.
 
   bazel build //bench:mobilenet_benchmark
   bench/mobilenet_benchmark.py [--rounds=9] [--realtime] \
       [--tensorflow_python=VENV/bin/python] [--torch_python=VENV/bin/python]
 
-One process each, on the same number of threads. They are all warm before the first
-round, and in each round every one runs a step while the others wait, so that what the
-machine does besides befalls them alike. A line gives the median step and the most
-memory that the process ever had; ratios are medians over the rounds of the peer's time
-by ours, above 1 where ours is faster. --realtime puts what is measured before
-everything else that the machine runs, for a machine that builds meanwhile.
+Runs one process each, with the same number of threads. All are warmed up before the first
+round. In each round, every process runs one step while the others wait, so that other load
+affects all of them. A line has the median step and the peak memory of the process; ratios
+are medians over the rounds of the peer's time divided by Muster's. --realtime gives the
+measured processes priority over all others.
 """
 
 import argparse
@@ -24,7 +23,7 @@ PEERS = ROOT / "bench" / "peers"
 
 
 class Runner:
-    """A process that runs a step when it is told to."""
+    """A process that runs a step on request."""
 
     def __init__(self, name, command, realtime):
         self.name = name
@@ -51,7 +50,7 @@ class Runner:
         self.samples_ms.append(float(self._process.stdout.readline()))
 
     def finish(self):
-        """The most MiB that it had."""
+        """Returns the peak memory in MiB."""
         self._process.stdin.close()
         peak_mib = float(self._process.stdout.readline())
         self._process.wait(timeout=60)
@@ -77,7 +76,7 @@ def _measure(arguments, mode):
     for name, command in _commands(arguments, mode).items():
         if name not in arguments.skip:
             runners.append(Runner(name, command, arguments.realtime))
-            # One after another: they would only stand in each other's way.
+            # One after another, because they would slow each other down.
             runners[-1].wait_until_warm()
     for _ in range(arguments.rounds):
         for runner in runners:
@@ -87,7 +86,7 @@ def _measure(arguments, mode):
         ratios = [theirs / mine for theirs, mine in zip(runner.samples_ms, ours)]
         print(
             f"{mode:8} {runner.name:16} {statistics.median(runner.samples_ms):8.1f} ms"
-            f"  least {min(runner.samples_ms):8.1f}  peak {runner.finish():7.0f} MiB"
+            f"  min {min(runner.samples_ms):8.1f}  peak {runner.finish():7.0f} MiB"
             f"  ratio {statistics.median(ratios):5.2f}"
             f" ({min(ratios):.2f} to {max(ratios):.2f})",
             flush=True,

@@ -1,20 +1,20 @@
-// All-reduce with shared memory off: float32 sums over raw TCP, raw Unix and
-// gRPC lanes, one process a rank, each pinned to a processor in turn. The
-// buffer is rewritten by its owner before each call, as a step would. Reports
-// what the slowest rank of a call took, in the median.
+// All-reduce without shared memory: float32 sums over raw TCP, raw Unix and
+// gRPC lanes, one process per rank, pinned to the processors round robin. The
+// buffer is rewritten before each call, as in a training step. Prints the
+// median time of the slowest rank of a call.
 //
 //   network_all_reduce_benchmark [--lanes=tcp,unix,grpc] [--ranks=2,4]
 //                                [--algorithm=direct|ring|...]
 //
-// One rank of a group whose others are started alike, in network namespaces for
-// instance; they meet in a folder that was empty:
+// With --folder, runs one rank of a group, for example in a network namespace.
+// All ranks are started with the same folder, which must be empty at first:
 //
 //   ... --folder=DIR --rank=R --size=N --host=ADDRESS [--lanes=tcp]
 //       [--interface=NAME] [--link_megabits=M]
 //
-// --interface counts what goes out there, headers and all, and --link_megabits
-// says what fraction of such a link the payload is, and the frames that it
-// takes.
+// --interface counts the bytes that the interface sends, including headers.
+// --link_megabits prints the fractions of the link that the payload and the
+// frames use.
 //
 // --calibrate fits the cost model to this machine instead; see
 // calibrate_costs.h.
@@ -40,23 +40,25 @@
 
 ABSL_FLAG(std::vector<std::string>, lanes,
           std::vector<std::string>({"tcp", "unix", "grpc"}),
-          "Kinds of lane; --calibrate knows shm, too.");
+          "Kinds of lane; with --calibrate also shm.");
 ABSL_FLAG(std::vector<std::string>, ranks, std::vector<std::string>({"2", "4"}),
-          "Sizes of groups.");
+          "Numbers of ranks.");
 ABSL_FLAG(std::vector<std::string>, sizes,
           std::vector<std::string>({"1024", "65536", "1048576", "16777216",
                                     "67108864"}),
-          "Bytes of a buffer.");
-ABSL_FLAG(std::string, algorithm, "", "Empty: the one the cost model chooses.");
+          "Buffer sizes in bytes.");
+ABSL_FLAG(std::string, algorithm, "", "Empty: chosen by the cost model.");
 ABSL_FLAG(bool, calibrate, false, "Fits the cost model to this machine.");
-ABSL_FLAG(std::string, folder, "", "Runs one rank, which meets others there.");
-ABSL_FLAG(int, rank, 0, "Of --folder.");
-ABSL_FLAG(int, size, 2, "Ranks of --folder.");
+ABSL_FLAG(std::string, folder, "",
+          "Runs one rank of the group of this folder.");
+ABSL_FLAG(int, rank, 0, "With --folder: the rank.");
+ABSL_FLAG(int, size, 2, "With --folder: the number of ranks.");
 ABSL_FLAG(std::string, host, "127.0.0.1",
-          "Where the rank of --folder listens.");
-ABSL_FLAG(std::string, interface, "", "Counts the bytes that leave by it.");
-ABSL_FLAG(int, mtu, 1500, "Of the link.");
-ABSL_FLAG(double, link_megabits, 0, "A second, of the link; 0: not known.");
+          "With --folder: the address at which the rank listens.");
+ABSL_FLAG(std::string, interface, "", "Counts the bytes that it sends.");
+ABSL_FLAG(int, mtu, 1500, "MTU of the link.");
+ABSL_FLAG(double, link_megabits, 0,
+          "Bandwidth of the link per second; 0: unknown.");
 
 namespace muster {
 namespace {
@@ -71,7 +73,7 @@ AlgorithmChoice Choice() {
       return [algorithm](int, size_t) { return algorithm; };
     }
   }
-  MUSTER_CHECK(false && "no such algorithm");
+  MUSTER_CHECK(false && "unknown algorithm");
   return ChooseAlgorithm;
 }
 
@@ -88,7 +90,8 @@ int CallCount(size_t size_bytes) {
       std::clamp<size_t>((size_t{256} << 20) / size_bytes, 7, 400));
 }
 
-// Bytes that have left by `interface`, as the kernel counts; 0 for "".
+// Returns the number of bytes sent by `interface`, as counted by the kernel; 0
+// for "".
 uint64_t BytesSentBy(absl::string_view interface) {
   if (interface.empty()) return 0;
   std::ifstream file("/proc/self/net/dev");
@@ -101,12 +104,12 @@ uint64_t BytesSentBy(absl::string_view interface) {
       return sent_bytes;
     }
   }
-  MUSTER_CHECK(false && "no such interface");
+  MUSTER_CHECK(false && "unknown interface");
   return 0;
 }
 
-// Of full Ethernet frames, whose packets have headers of IPv4 and of TCP with
-// time stamps.
+// The ratio of full Ethernet frames, with headers of IPv4 and of TCP with time
+// stamps, to their payload.
 double SentPerPayload() {
   const double mtu = absl::GetFlag(FLAGS_mtu);
   return (mtu + 14) / (mtu - 20 - 32);
@@ -125,8 +128,8 @@ void MeasureHere(Communicator& communicator, absl::string_view lanes) {
   }
 }
 
-// Bus bandwidth is what each rank would send by a ring: 2 (N-1)/N of the
-// buffer.
+// Bus bandwidth assumes the bytes that each rank sends in a ring: 2 (N-1)/N of
+// the buffer.
 void MeasureLink(Communicator& communicator) {
   const std::string interface = absl::GetFlag(FLAGS_interface);
   const double link_megabits = absl::GetFlag(FLAGS_link_megabits);
@@ -137,7 +140,7 @@ void MeasureLink(Communicator& communicator) {
                 "on wire");
   }
   for (const size_t size_bytes : Sizes()) {
-    // Seconds on a slow link, so fewer calls.
+    // A call takes seconds on a slow link, so there are fewer calls.
     const int call_count = std::max(CallCount(size_bytes) / 4, 7);
     const uint64_t before = BytesSentBy(interface);
     const AllReduceTiming timing =
@@ -146,7 +149,7 @@ void MeasureLink(Communicator& communicator) {
     if (communicator.rank() != 0) continue;
     const double bus_bytes = 2 * (size - 1) / size * size_bytes;
     const double bus_megabytes = bus_bytes / timing.median_microseconds;
-    // Three calls more have warmed up.
+    // Includes three warm-up calls.
     const double sent_ratio = sent_bytes / (bus_bytes * (call_count + 3));
     std::printf("%10zu %5d %12.1f %5.0f-%-6.0f %12.1f", size_bytes, call_count,
                 timing.median_microseconds, timing.lower_quartile_microseconds,

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# All-reduce over real TCP between two hosts of this machine: two network
-# namespaces joined by a pair of virtual interfaces, a process in each, first
-# over the pair as it is and then through a link of known bandwidth.
+# All-reduce over TCP between two network namespaces of this machine that are
+# connected by a pair of virtual interfaces, with one process in each. Measures
+# the pair without a limit, and then a link of known bandwidth.
 #
 #   bazel build //bench:network_all_reduce_benchmark
 #   bench/network_namespace_benchmark.sh [--binary=FILE] [--rate_megabits=1000]
 #       [--sizes=BYTES,...] [--lanes=tcp|grpc] [--congestion=NAME] [--realtime]
 #
-# Needs root, and ip and tc of iproute2. Removes what it has made however it
-# ends. --realtime runs the ranks before everything else on a machine that has
-# other work.
+# Requires root, and ip and tc of iproute2. Cleans up on every exit. --realtime
+# gives the ranks priority over all other processes.
 #
-# "sent/bus" is what the interface has counted by the payload: well above 1, and
-# something went twice. Virtual interfaces pass on segments uncut, so that this
-# lacks the headers of most frames. The limit counts them, as a wire would:
-# "payload" is bus bandwidth by the link's, at most 0.956, and "on wire" is the
-# frames that it takes. The bucket holds 128 KiB that go out at once, so that
-# only sizes far beyond it show the rate.
+# "sent/bus" is the ratio of the bytes counted by the interface to the payload;
+# a value well above 1 indicates retransmission. Virtual interfaces transfer
+# unsegmented packets, so the count lacks the headers of most frames. The limit
+# counts them, like a real link: "payload" is the bus bandwidth relative to the
+# link, at most 0.956, and "on wire" includes the headers. The token bucket
+# holds 128 KiB, which are sent in a burst, so only much larger sizes show the
+# rate.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -34,7 +34,7 @@ for argument in "$@"; do
     --lanes=*) lanes=${argument#*=} ;;
     --congestion=*) congestion=${argument#*=} ;;
     --realtime) before_others=(chrt -f 20) ;;
-    *) echo "unknown: $argument" >&2; exit 2 ;;
+    *) echo "unknown argument: $argument" >&2; exit 2 ;;
   esac
 done
 [[ -x $binary ]] || { echo "no binary at $binary" >&2; exit 2; }
@@ -48,7 +48,7 @@ ranks=()
 clean_up() {
   for pid in ${ranks[@]+"${ranks[@]}"}; do kill "$pid" 2>/dev/null || true; done
   wait
-  # With a namespace goes its end of the pair, and so does the other.
+  # Deleting a namespace deletes its interface and the other end of the pair.
   for name in ${made[@]+"${made[@]}"}; do ip netns delete "$name"; done
   rm -rf "$folder"
 }
@@ -65,13 +65,13 @@ ip link add veth netns "${namespaces[0]}" type veth \
 for i in 0 1; do
   ip -n "${namespaces[i]}" addr add "${addresses[i]}/24" dev veth
   ip -n "${namespaces[i]}" link set lo up
-  # Of the namespace alone.
+  # Applies only to the namespace.
   ip netns exec "${namespaces[i]}" \
     sysctl -q "net.ipv4.tcp_congestion_control=$congestion"
   ip -n "${namespaces[i]}" link set veth up
 done
 
-# Both ranks with these flags; fails when one of them does.
+# Runs both ranks with these flags; fails if one of them fails.
 run_ranks() {
   local meeting=$folder/$1
   shift

@@ -1,11 +1,11 @@
-// What parameter servers cost, each server and worker a process of its own, on
-// one host: with tensors through shared memory, and over gRPC alone. Budgets
-// are those of the project's design; ratios above 1 miss them.
+// The time of operations on parameter servers. Each server and worker is a
+// process on one host. Compares tensors in shared memory with gRPC only. Ratios
+// above 1 miss the budget.
 //
 //   parameter_server_benchmark [dense] [small] [embedding] [--rows=10000000]
 //                              [--lane=shared|grpc]
 //
-// The program starts itself again as servers and workers.
+// The program runs itself as servers and workers.
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -53,7 +53,7 @@ namespace {
 constexpr int kDenseCount = 25;
 constexpr int64_t kRowElements = 64;
 constexpr int64_t kIdCount = 4096;
-// Enough that no cache holds the rows of all.
+// So many that the rows of all batches exceed the caches.
 constexpr int kBatchCount = 600;
 
 void Check(const absl::Status& status) {
@@ -68,7 +68,7 @@ T Check(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// How tensors travel.
+// The transport of tensors.
 enum class LaneKind { kGrpc, kShared };
 
 const char* LaneName(LaneKind lane) {
@@ -77,8 +77,8 @@ const char* LaneName(LaneKind lane) {
 
 struct Figure {
   double median = 0;
-  // The least time, or the highest rate: what else the machine does shows
-  // least in it.
+  // The minimum time or the maximum rate, which is least affected by other
+  // processes.
   double best = 0;
 };
 
@@ -104,11 +104,11 @@ void Report(const std::string& what, Figure measured, const char* unit,
 }
 
 struct Budgets {
-  double grpc = 0;  // 0 for none.
+  double grpc = 0;  // 0: no budget.
   double shared = 0;
 };
 
-// Measures every lane that was asked for, one right after the other.
+// Measures every requested transport, one right after the other.
 class Lanes {
  public:
   explicit Lanes(std::vector<LaneKind> lanes) : lanes_(std::move(lanes)) {}
@@ -139,7 +139,8 @@ class Lanes {
 
 // ---- Processes.
 
-// This program again, with what it writes to its last argument, a descriptor.
+// Runs this program as a child process. The child writes its results to the
+// descriptor in its last argument.
 class Child {
  public:
   explicit Child(std::vector<std::string> arguments) {
@@ -212,7 +213,7 @@ std::unique_ptr<RemoteVariableStore> OpenStore(const std::string& addresses,
   return store;
 }
 
-// Servers that live as long as this.
+// Servers that run for the lifetime of this object.
 class Servers {
  public:
   Servers(int count, LaneKind lane) {
@@ -258,7 +259,7 @@ proto::Optimizer MakeOptimizer(const std::string& name) {
   return optimizer;
 }
 
-// A step that pushes a gradient to each of `count` variables and takes their
+// A step that pushes a gradient to each of `count` variables and pulls their
 // new values.
 class DenseStep {
  public:
@@ -288,7 +289,7 @@ class DenseStep {
   std::unique_ptr<VariableSession> session_;
 };
 
-// Time of one step, in microseconds.
+// Returns the time of one step in microseconds.
 Figure TimeSteps(DenseStep* step, int worker, int warm_up_count, int count) {
   std::vector<double> times;
   for (int i = 0; i < warm_up_count + count; ++i) {
@@ -310,7 +311,7 @@ int Work(const std::string& addresses, int worker, LaneKind lane,
 
 // ---- The claims.
 
-// Of the slowest of `worker_count` workers, in milliseconds.
+// Returns the time of the slowest of `worker_count` workers in milliseconds.
 Figure MeasureDense(const std::string& optimizer, int worker_count,
                     LaneKind lane) {
   Servers servers(1, lane);
@@ -366,7 +367,8 @@ void BenchSmall(const Lanes& lanes) {
       [&](LaneKind lane) { return measure(1, Shape({16}), false, lane); });
 }
 
-// Batches of row numbers: uniform, or Zipf(1.05) with popular rows anywhere.
+// Returns batches of row indices: uniform, or Zipf(1.05) with the popular rows
+// spread over the table.
 std::vector<Tensor> MakeIds(bool zipf, int64_t row_count, uint64_t seed) {
   RandomStream random(seed);
   std::vector<Tensor> batches;
@@ -388,8 +390,8 @@ std::vector<Tensor> MakeIds(bool zipf, int64_t row_count, uint64_t seed) {
   return batches;
 }
 
-// Rows for which `shard` alone is asked, as a client would ask it: each once,
-// rising.
+// Returns the rows as a client requests them from one shard: distinct and
+// ascending.
 Tensor UniqueSorted(const Tensor& ids) {
   std::vector<int64_t> rows(ids.flat<int64_t>().begin(),
                             ids.flat<int64_t>().end());
@@ -399,7 +401,7 @@ Tensor UniqueSorted(const Tensor& ids) {
                                    rows);
 }
 
-// Millions of rows per second of one thread, no network in between.
+// Returns the millions of rows per second of one thread, without a network.
 Figure MeasureShard(ParameterShard* shard, const std::vector<Tensor>& batches,
                     bool update) {
   std::vector<double> rates;
@@ -447,7 +449,7 @@ void BenchShard(int64_t row_count, const std::string& optimizer,
   }
 }
 
-// Requests per second through a session, one at a time.
+// Returns the sequential requests per second of a session.
 Figure MeasureRequests(VariableSession* session,
                        const std::vector<Tensor>& batches, bool update,
                        uint64_t* step_id) {
@@ -472,7 +474,7 @@ Figure MeasureRequests(VariableSession* session,
   return RatesFigure(rates);
 }
 
-// A table on two servers, looked at over one lane.
+// A table on two servers, accessed over one transport.
 struct Table {
   Table(int64_t row_count, const std::string& optimizer, LaneKind lane)
       : servers(2, lane) {
@@ -529,13 +531,13 @@ int Main(const std::vector<std::string>& arguments) {
       MUSTER_CHECK(absl::SimpleAtoi(argument.substr(7), &row_count));
     }
   }
-  Network::Grpc();  // Sets the allocator up, as in a server.
+  Network::Grpc();  // Configures the allocator, as in a server.
   if (!dense && !small && !embedding) dense = small = embedding = true;
   const Lanes lanes(std::move(kinds));
   if (dense) BenchDense(lanes);
   if (small) BenchSmall(lanes);
   if (embedding) {
-    // The table, its accumulator, and some room.
+    // The table, its accumulator, and a reserve.
     const int64_t needed_bytes =
         row_count * kRowElements * 4 * 2 + (int64_t{1} << 30);
     if (AvailableMemoryBytes() < needed_bytes) {

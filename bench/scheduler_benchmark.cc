@@ -1,13 +1,12 @@
-// What scheduling costs: no-op closures through Schedule() and Join(), the time
-// of one closure from Schedule() to Join(), and how busy closures of 100 us
-// keep the workers. Workers are processes of their own.
+// The cost of scheduling: no-op closures through Schedule() and Join(), the
+// time of one closure from Schedule() to Join(), and the utilisation of workers
+// with closures of 100 us. Workers are separate processes.
 //
 //   bazel run -c opt //bench:scheduler_benchmark
 //
 // The peer is TensorFlow's ClusterCoordinator: bench/peers/peers.py --bench
-// closures, run beside this. Budgets are those of the design: 200,000 closures
-// per second and coordinator; one round trip for one closure; 95% of the
-// workers' time.
+// closures. Budgets: 200,000 closures per second and coordinator; one round
+// trip per closure; 95 % of the workers' time.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -54,7 +53,7 @@ constexpr int kLatencyCount = 2'000;
 constexpr double kClosuresPerSecondBudget = 200'000;
 constexpr double kUtilisationBudget = 0.95;
 
-// This process becomes the task `index` of `type`.
+// Runs the task in this process.
 [[noreturn]] void Serve(const ClusterSpec& cluster, TaskId task) {
   TaskOptions options;
   options.config.cluster = cluster;
@@ -76,8 +75,8 @@ constexpr double kUtilisationBudget = 0.95;
   std::_Exit(status.ok() ? 0 : 1);
 }
 
-// One server and some workers, each a process forked before this one has any
-// threads of its own.
+// One server and some workers. Each is a process that was forked before this
+// one started any threads.
 class Processes {
  public:
   explicit Processes(int worker_count) {
@@ -119,13 +118,13 @@ void Report(absl::string_view name, int worker_count, double value,
   std::fflush(stdout);
 }
 
-// Roughly 100 us of arithmetic on the machine at hand.
+// Returns a function that computes for about 100 us on this machine.
 Function BusyFunction(int matmul_count) {
   return Function::Of("busy", [matmul_count](GraphBuilder& builder) {
     Value x = builder.Constant(Tensor::Full(DType::kFloat32, {64, 64}, 0.01));
     const Value y =
         builder.Constant(Tensor::Full(DType::kFloat32, {64, 64}, 0.01));
-    // The seed differs from step to step, so nothing can be computed ahead.
+    // The seed differs from step to step, so that nothing can be precomputed.
     x = x + Cast(Sum(StepSeed(builder)), DType::kFloat32) * 0.0f;
     for (int i = 0; i < matmul_count; ++i) x = MatMul(x, y);
     return Sum(x);
@@ -174,14 +173,14 @@ void Measure(const ClusterSpec& cluster) {
     latencies.push_back(wall_us);
   }
   std::sort(latencies.begin(), latencies.end());
-  // One round trip of a gRPC stream, as measured on a machine of this kind.
+  // One round trip of a gRPC stream, measured on a similar machine.
   constexpr double kRoundTripUs = 140;
   Report("one closure, p50", worker_count, latencies[latencies.size() / 2],
          "us", kRoundTripUs, false);
   Report("one closure, p99", worker_count,
          latencies[latencies.size() * 99 / 100], "us", 3 * kRoundTripUs, false);
 
-  // Finds out how many products make 100 us, alone on the machine.
+  // Determines how many products take 100 us without other load.
   const Function trial = BusyFunction(10);
   double busy_us = 0;
   for (int i = 0; i < 2; ++i) {
@@ -212,7 +211,7 @@ void Measure(const ClusterSpec& cluster) {
 }  // namespace muster
 
 int main() {
-  // All processes first: a process with gRPC's threads cannot fork.
+  // Forks all processes first, because a process with gRPC threads cannot fork.
   std::vector<std::unique_ptr<muster::Processes>> clusters;
   for (const int worker_count : {1, 2, 4}) {
     clusters.push_back(std::make_unique<muster::Processes>(worker_count));

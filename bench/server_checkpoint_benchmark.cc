@@ -1,12 +1,10 @@
-// What it costs that parameter servers save themselves, and that they come
-// back. In one process, with real sockets, real files and two servers:
+// The cost of checkpoints and recovery of parameter servers. In one process,
+// with real sockets and files and two servers:
 //
-//   save      a model of some size, beside the same bytes written one after the
-//             other to one file and synced; while nobody trains, and while
-//             somebody does
-//   step      how much longer steps take while that is going on
-//   recovery  from the start of a server in the place of one that was killed to
-//             the next step that is applied
+//   save      a model, compared with the same bytes written and synced to one
+//             file; without and during training
+//   step      the additional time of steps during a save
+//   recovery  from the restart of a killed server to the next applied step
 //
 //   server_checkpoint_benchmark [--mebibytes=1024] [--recovery_mebibytes=100]
 //                               [--rounds=5] [FOLDER]
@@ -68,7 +66,7 @@ proto::VariableSpec Spec(const std::string& name) {
   return spec;
 }
 
-// A cluster with a model of so many bytes, one variable of which is trained.
+// A cluster with a model of the given size, of which one variable is trained.
 struct Trained {
   Trained(int64_t mebibytes, int worker_count)
       : cluster(worker_count, /*server_count=*/2),
@@ -82,7 +80,7 @@ struct Trained {
     MUSTER_CHECK(variables.SetOptimizer(Sgd({.learning_rate = 1.0})).ok());
   }
 
-  // Reads, computes a little and pushes as much.
+  // Pulls, computes a little, and pushes the same number of bytes.
   void Step() {
     MUSTER_CHECK(coordinator.Schedule(step, {}).ok());
     MUSTER_CHECK(coordinator.Join().ok());
@@ -120,7 +118,7 @@ void MeasureSaves(const std::string& folder, int64_t mebibytes, int rounds) {
     plain.push_back(
         MicrosecondsOf([&] { WritePlain(folder + "/plain", mebibytes); }) /
         1e6);
-    // As long as a save takes, or nearly.
+    // About as long as a save takes.
     const absl::Time quiet_end = absl::Now() + absl::Seconds(plain.back());
     while (absl::Now() < quiet_end) {
       alone.push_back(MicrosecondsOf([&] { trained.Step(); }));
@@ -154,13 +152,13 @@ void MeasureSaves(const std::string& folder, int64_t mebibytes, int rounds) {
     return sum / static_cast<double>(values.size());
   };
   std::printf(
-      "save      %lld MiB over 2 servers: %.3f s, and %.3f s beside training; "
+      "save      %lld MiB over 2 servers: %.3f s, and %.3f s during training; "
       "plain write and fsync %.3f s; ratios of times %.2f, %.2f\n",
       static_cast<long long>(mebibytes), Median(unpaced), Median(saves),
       Median(plain), Median(unpaced) / Median(plain),
       Median(saves) / Median(plain));
   std::printf(
-      "step      alone %.0f us, while saving %.0f us (mean %.0f and %.0f): "
+      "step      alone %.0f us, during a save %.0f us (mean %.0f and %.0f): "
       "%+.1f %% (%+.1f %%)\n",
       Median(alone), Median(beside), mean(alone), mean(beside),
       100 * (Median(beside) / Median(alone) - 1),
@@ -178,7 +176,7 @@ void MeasureRecoveries(const std::string& folder, int64_t mebibytes,
   std::vector<double> seconds;
   for (int round = 0; round < rounds; ++round) {
     trained.cluster.KillServer(round % 2);
-    // Steps that were scheduled before it was back go on with it.
+    // Steps that were scheduled before the recovery continue with it.
     MUSTER_CHECK(trained.coordinator.Schedule(trained.step, {}).ok());
     seconds.push_back(MicrosecondsOf([&] {
                         trained.cluster.StartServer(round % 2);
@@ -190,7 +188,8 @@ void MeasureRecoveries(const std::string& folder, int64_t mebibytes,
                       1e6);
   }
   std::printf(
-      "recovery  of %lld MiB: %.3f s from the server's return to the next "
+      "recovery  of %lld MiB: %.3f s from the restart of the server to the "
+      "next "
       "applied step, at worst %.3f s of %d\n",
       static_cast<long long>(mebibytes), Median(seconds),
       *std::max_element(seconds.begin(), seconds.end()), rounds);
@@ -219,7 +218,7 @@ int main(int argc, char** argv) {
       is_understood = false;
     }
     if (!is_understood) {
-      std::fprintf(stderr, "not understood: %s\n", argv[i]);
+      std::fprintf(stderr, "unknown argument: %s\n", argv[i]);
       return 2;
     }
   }

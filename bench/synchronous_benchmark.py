@@ -1,27 +1,26 @@
 #!/usr/bin/env python3
-"""Measures synchronous training by real processes, started through `launch`.
+"""Measures synchronous training with real processes, started through `launch`.
 
   bazel build //deploy/launch //worker
   bench/synchronous_benchmark.py --data_dir=DIR [--launches=5]
 
-  step     a step of an MNIST classifier, 784-256-256-10, 64 examples a replica:
+  step     a step of an MNIST classifier, 784-256-256-10, 64 examples per replica:
            one worker, and two over shared memory, raw sockets and gRPC
-  scaling  two workers on a core each beside one worker on one core, at the same
-           global batch
-  images   the same of MobileNetV2 at 224x224, 32 images a step; and beside two
-           that know nothing of each other, with half of the images each, at the
-           same time: what the machine's two cores give
-  memory   what a rank takes beyond its weights and the optimizer's slots
-  overlap  50 MB of weights in 8 layers: gradients that travel during backward
-           beside gradients that travel after it, over raw sockets on this host
-           and, for root, between two network namespaces over a link of known
+  scaling  two workers with a core each, compared with one worker on one core, at
+           the same global batch
+  images   the same for MobileNetV2 at 224x224, 32 images per step; and compared
+           with two independent workers with half of the images each, at the same
+           time, which is the limit of the machine's two cores
+  memory   the memory of a rank in addition to its weights and optimizer slots
+  overlap  50 MB of weights in 8 layers: gradients sent during the backward pass,
+           compared with gradients sent after it, over raw sockets on this host
+           and, as root, between two network namespaces over a link of known
            bandwidth, whose workers are started without `launch`
 
-One thread a rank. Settings take turns, once in each launch; a line gives the
-median, the least and the most over the launches of a launch's p50. Loopback
-and its own namespaces only, and it leaves no process behind. --realtime puts
-what is measured before everything else that the machine runs, for a machine
-that builds meanwhile.
+One thread per rank. Settings alternate, once in each launch. A line has the
+median, the minimum and the maximum over the launches of a launch's p50. Uses
+loopback and its own namespaces only, and leaves no processes. --realtime gives
+the measured processes priority over all others.
 """
 
 import argparse
@@ -54,13 +53,14 @@ LANES = {
     "gRPC": ["--noshared_memory", "--noraw_sockets"],
 }
 SLOTS = {"sgd": 0, "adam": 2}
-OVERLAP_BATCH = 1024  # A replica.
+OVERLAP_BATCH = 1024  # Per replica.
 OVERLAP_STEPS = 15
-# A pack for each of the large layers: it is sent off once it has come to more.
+# One pack for each of the large layers: a pack is sent when it exceeds this
+# size.
 OVERLAP_BYTES_PER_PACK = 6_000_000
 NAMESPACES = ("muster-bench-0", "muster-bench-1")
 HOSTS = ("10.213.0.1", "10.213.0.2")
-PORT = 23571  # The namespaces are ours alone, and so are their ports.
+PORT = 23571  # Free, because the namespaces are new.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Network:
 
     feature_count: int
     units: tuple
-    example_count = 2048  # Made up.
+    example_count = 2048  # Synthetic.
 
     def parameter_count(self):
         widths = (self.feature_count, *self.units)
@@ -85,7 +85,7 @@ class Network:
 
 
 class MobileNetV2:
-    """Images that come as rows of features."""
+    """MobileNetV2, whose images are given as rows of features."""
 
     size = 224
     feature_count = 3 * size ** 2
@@ -111,7 +111,7 @@ class Job:
     batch_size: int  # Global.
     step_count: int
     optimizer: str = "sgd"
-    data_dir: str = ""  # Of MNIST. Empty: made up.
+    data_dir: str = ""  # Of MNIST. Empty: synthetic data.
     bytes_per_pack: int = 0
 
     def text(self):
@@ -137,7 +137,7 @@ seed: 1
 
 
 class Runner:
-    """Trains jobs, each with fresh processes."""
+    """Trains jobs, each with new processes."""
 
     def __init__(self, bin_dir, realtime):
         self._bin_dir = pathlib.Path(bin_dir)
@@ -145,11 +145,11 @@ class Runner:
 
     def launch(self, job, workers, lane="shared memory", pin=False,
                watch=None):
-        """The content of summary.json.
+        """Returns the content of summary.json.
 
         pin    worker i runs on core i only, from its first instruction
-        watch  called with the pids of the workers, over and over, for which it
-               needs a processor: --realtime does not count
+        watch  called repeatedly with the pids of the workers; needs a processor, so
+               --realtime does not apply
         """
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
@@ -169,7 +169,7 @@ class Runner:
             return _summary(folder / "run")
 
     def apart(self, job):
-        """As launch() of one worker, twice at the same time, each pinned."""
+        """Like launch() of one worker, twice at the same time, each pinned."""
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "bench.job").write_text(job.text(), encoding="utf-8")
@@ -185,7 +185,7 @@ class Runner:
             return [_summary(folder / f"run{index}") for index in range(2)]
 
     def between_namespaces(self, job):
-        """As launch() of two workers, each pinned and in its namespace."""
+        """Like launch() of two workers, each pinned and in its namespace."""
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "bench.job").write_text(job.text(), encoding="utf-8")
@@ -207,19 +207,19 @@ class Runner:
             return _summary(folder / "run0")
 
     def _before_others(self, job):
-        """What a command begins with so that it runs before all others."""
+        """The prefix of a command that runs with priority over all others."""
         if not self._realtime:
             return []
         if job.network != LARGE:
             return ["chrt", "--rr", "20"]
-        # Threads of one real-time priority take turns of 100 ms, so the one
-        # that communicates would wait for the one that computes. Within a
-        # session's own share of the processors they do not.
+        # Threads of one real-time priority alternate every 100 ms, so the
+        # communicating thread would wait for the computing one. With the shares
+        # of a separate session they do not.
         return ["sh", "-c",
                 'echo -20 > /proc/self/autogroup && exec "$@"', "sh"]
 
     def _write_pinned(self, folder):
-        """A folder with a `worker` that runs on the core of its index only."""
+        """Creates a folder with a `worker` that runs only on the core of its index."""
         script = folder / "bin" / "worker"
         script.parent.mkdir()
         script.write_text(
@@ -233,7 +233,7 @@ class Runner:
 
 
 def _finish(processes, watch, log):
-    """Waits for all; ends all, and raises, when one fails or takes too long."""
+    """Waits for all processes. Ends all and raises if one fails or times out."""
     deadline_s = time.monotonic() + TIMEOUT_S
     try:
         while any(process.poll() is None for process in processes):
@@ -303,20 +303,20 @@ def measure_images(runner, figures):
     job = Job(MobileNetV2(), 32, 8)
     alone, together = measure_efficiency(runner, "images", job, figures)
     half = dataclasses.replace(job, batch_size=16)
-    # Of the two, the slower: those in sync wait for it.
+    # The slower of the two, because synchronous workers wait for it.
     apart = max(map(step_ms, runner.apart(half)))
-    figures["images, 2 apart, ms"].append(apart)
-    figures["images, 2 apart, efficiency"].append(alone / apart / 2)
-    figures["images, in sync beside apart"].append(apart / together)
+    figures["images, 2 independent, ms"].append(apart)
+    figures["images, 2 independent, efficiency"].append(alone / apart / 2)
+    figures["images, synchronous relative to independent"].append(apart / together)
 
 
 class MemoryWatch:
-    """What the processes hold over time, in bytes."""
+    """The memory of the processes over time, in bytes."""
 
     def __init__(self):
-        # Anonymous memory, and a process' part of what it shares.
+        # Anonymous memory, and the process's share of shared memory.
         self.own = []
-        self.resident = []  # With the pages of the executable.
+        self.resident = []  # Including the executable.
 
     def __call__(self, pids):
         for pid in pids:
@@ -324,7 +324,7 @@ class MemoryWatch:
                 text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(
                     encoding="utf-8")
             except (FileNotFoundError, ProcessLookupError):
-                continue  # It has ended meanwhile.
+                continue  # The process has ended.
             kib = {key: int(value) for key, value in
                    re.findall(r"^(\w+):\s+(\d+) kB", text, re.MULTILINE)}
             if kib:
@@ -343,27 +343,27 @@ def measure_memory(runner, figures):
                 job = Job(network, workers * BATCH, steps, optimizer)
                 runner.launch(job, workers, lane, watch=watch)
                 name = f"memory, {title}, {optimizer}, {name}"
-                # Half of the time no more than this: the steps, not the start.
-                figures[f"{name}, beyond it, MiB"].append(
+                # The median is that of the steps, not of the start-up.
+                figures[f"{name}, additional, MiB"].append(
                     (statistics.median(watch.own) - model) / MIB)
-                figures[f"{name}, at most, MiB"].append(
+                figures[f"{name}, maximum, MiB"].append(
                     (max(watch.own) - model) / MIB)
                 figures[f"{name}, resident, MiB"].append(
                     statistics.median(watch.resident) / MIB)
 
 
 def measure_overlap(name, alone_ms, train, figures):
-    """train(bytes_per_pack) trains two workers, and returns the summary."""
+    """Trains two workers with train(bytes_per_pack), which returns the summary."""
     after = step_ms(train(0))
     during = step_ms(train(OVERLAP_BYTES_PER_PACK))
     communication = after - alone_ms
-    # Nothing can hide more than the shorter of the two.
+    # At most the shorter of the two can be hidden.
     hideable = min(communication, alone_ms)
     figures[f"{name}, 1 worker, ms"].append(alone_ms)
     figures[f"{name}, one pack, ms"].append(after)
-    figures[f"{name}, a pack a layer, ms"].append(during)
+    figures[f"{name}, one pack per layer, ms"].append(during)
     figures[f"{name}, ideal, ms"].append(max(communication, alone_ms))
-    figures[f"{name}, part of the ideal"].append((after - during) / hideable)
+    figures[f"{name}, fraction of the ideal"].append((after - during) / hideable)
 
 
 def measure_overlaps(runner, link_gbits, figures):
@@ -387,7 +387,7 @@ def measure_overlaps(runner, link_gbits, figures):
 
 @contextlib.contextmanager
 def link(gbits):
-    """Two namespaces and a link between them, of so much each way."""
+    """Two namespaces connected by a link with this bandwidth in each direction."""
 
     def ip(*words, check=True):
         subprocess.run(["ip", *words], check=check, capture_output=not check)
@@ -396,7 +396,7 @@ def link(gbits):
         for namespace in NAMESPACES:
             ip("netns", "delete", namespace, check=False)
 
-    remove()  # What a killed run has left.
+    remove()  # Leftovers of a killed run.
     try:
         for namespace in NAMESPACES:
             ip("netns", "add", namespace)
@@ -417,22 +417,22 @@ def link(gbits):
 
 
 def budget_of(name):
-    """What a figure is held against: the most or, for parts, the least."""
+    """The target of a figure: the maximum or, for fractions, the minimum."""
     if name.startswith("step, sgd, 2 over shared memory, ms"):
         return STEP_BUDGET_MS
     if name == "images, efficiency":
         return IMAGES_EFFICIENCY_BUDGET
-    if name.endswith("apart, efficiency"):
+    if name.endswith("independent, efficiency"):
         return None
     if name.endswith("efficiency"):
         return EFFICIENCY_BUDGET
-    if name.endswith("part of the ideal"):
+    if name.endswith("fraction of the ideal"):
         return OVERLAP_BUDGET
     return None
 
 
 def print_table(figures):
-    print(f"{'':58} {'median':>9} {'least':>9} {'most':>9} {'budget':>7} "
+    print(f"{'':58} {'median':>9} {'min':>9} {'max':>9} {'budget':>7} "
           f"{'ratio':>6}")
     for name, values in figures.items():
         median, budget = statistics.median(values), budget_of(name)
@@ -443,7 +443,7 @@ def print_table(figures):
 
 
 class Figures(dict):
-    """Lists by name, in the order in which they were first asked for."""
+    """Lists by name, in the order of the first access."""
 
     def __missing__(self, name):
         return self.setdefault(name, [])
@@ -466,7 +466,7 @@ def main():
     arguments = parser.parse_args()
     if not arguments.data_dir and {"step", "scaling"} & set(arguments.only):
         parser.error("step and scaling need --data_dir")
-    # Ended from outside, it ends what it has started.
+    # When terminated, ends its child processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     runner = Runner(arguments.bin_dir, arguments.realtime)
     figures = Figures()

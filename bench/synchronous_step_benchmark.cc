@@ -1,7 +1,7 @@
-// What it costs to train in sync: a training step of an MNIST classifier,
-// 784-256-256-10, batch 64, by one replica alone and by two replicas of one
-// process with 64 examples each, one thread a replica. Both go through Fit()'s
-// own steps, in turns; each line is the median over rounds of the median step.
+// The overhead of synchronization: a training step of an MNIST classifier,
+// 784-256-256-10, batch 64, with one replica, and with two replicas of one
+// process with 64 examples each, one thread per replica. Both use the steps of
+// Fit() and alternate. Each line is the median over rounds of the median step.
 // Budget: 50 us more than alone.
 //
 //   bazel run //bench:synchronous_step_benchmark
@@ -46,7 +46,7 @@ T OrDie(absl::StatusOr<T> value) {
   std::exit(1);
 }
 
-// The same batch over and over, so that no time goes into making it.
+// Repeats one batch, so that the input takes no time.
 Dataset Batches(int64_t batch_size) {
   return Dataset::FromTensors(
              {Tensor::Full(DType::kFloat32, {batch_size, 784}, 0.5),
@@ -54,7 +54,7 @@ Dataset Batches(int64_t batch_size) {
       .Repeat();
 }
 
-// Microseconds of the median step.
+// Returns the median time of a step in microseconds.
 double MedianStep(Strategy& strategy, int64_t batch_size) {
   Model model =
       Sequential({Dense(256, {.activation = Activation::kRelu}),
@@ -86,11 +86,11 @@ void Measure() {
     differences.push_back(together.back() - alone.back());
   }
   const double difference = Median(differences);
-  std::printf("MLP 784-256-256-10, batch %d a replica, SGD, 1 thread each\n",
+  std::printf("MLP 784-256-256-10, batch %d per replica, SGD, 1 thread each\n",
               static_cast<int>(kBatch));
   std::printf("  alone                %8.1f us\n", Median(alone));
   std::printf("  two replicas         %8.1f us\n", Median(together));
-  std::printf("  what sync adds       %8.1f us   %.2f of the budget, %.0f us\n",
+  std::printf("  overhead            %8.1f us   %.2f of the budget, %.0f us\n",
               difference, difference / kBudgetMicros, kBudgetMicros);
 }
 

@@ -1,7 +1,7 @@
-// One optimizer pass beside what memory allows: bytes that have to move (each
-// array read, each but the gradient written) per second, against a memcpy of as
-// large arrays; and rows per second of sparse updates in a table much larger
-// than the caches. Budget: 10 M Adagrad rows of 64 a second.
+// The throughput of optimizer updates: GB/s of necessary transfers (each array
+// read, each except the gradient written), compared with a memcpy of arrays of
+// the same size; and rows per second of sparse updates in a table much larger
+// than the caches. Budget: 10 M Adagrad rows of 64 per second.
 //
 //   bazel run //bench:update_rule_benchmark
 
@@ -28,7 +28,7 @@ constexpr int64_t kTableRows = 2'000'000;
 constexpr int64_t kRowElements = 64;
 constexpr int64_t kRowsPerUpdate = 4096;
 
-// A variable with what a rule keeps beside it.
+// A variable and its slots.
 struct State {
   State(const UpdateRule& rule, int64_t count)
       : gradient(count, 0.001f), variable(count, 1.0f) {

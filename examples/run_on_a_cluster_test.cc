@@ -1,5 +1,5 @@
-// Runs an example as its reader would: every task a process, started by launch.
-// The example itself says whether it has learned what it should.
+// Runs an example on a cluster of processes started by launch. The example
+// itself checks that it has learned.
 
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
-// Trains examples/mnist/mnist.job in this process once for each of several
-// seeds, and fails when one of them does not reach what the recipe must reach.
-// The recipe is that of the Keras guide on distributed training, which takes
-// the images in the order of the file.
+// Trains examples/mnist/mnist.job in this process, once for each of several
+// seeds, and fails if one of them misses the target accuracy. The recipe is
+// that of the Keras guide on distributed training, which uses the images in the
+// order of the file.
 //
 //   mnist_accuracy --data_dir=/data/mnist
 
@@ -21,14 +21,14 @@
 #include "common/learn/train/run_summary.h"
 #include "proto/training_job.pb.h"
 
-ABSL_FLAG(std::string, data_dir, "", "The folder with MNIST's four files.");
+ABSL_FLAG(std::string, data_dir, "",
+          "The folder with the four files of MNIST.");
 ABSL_FLAG(std::string, job, "examples/mnist/mnist.job", "The job to run.");
 ABSL_FLAG(std::string, run_dir, "runs/mnist_accuracy",
-          "Where the summaries are written.");
-ABSL_FLAG(int, seeds, 5, "How many seeds, from 1.");
-ABSL_FLAG(int, threads, 0, "Threads for one operation; 0: all cores.");
-ABSL_FLAG(bool, shuffle, false,
-          "Shuffle as the job says, as several workers do.");
+          "The folder for the summaries.");
+ABSL_FLAG(int, seeds, 5, "Number of seeds, from 1.");
+ABSL_FLAG(int, threads, 0, "Threads per operation; 0: all cores.");
+ABSL_FLAG(bool, shuffle, false, "Shuffle as specified in the job.");
 ABSL_FLAG(double, goal, 0.965, "The test accuracy that each seed must reach.");
 
 namespace muster {

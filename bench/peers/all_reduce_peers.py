@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""All-reduce on one host: Muster's shared memory beside OpenMPI and gloo, interleaved.
+"""All-reduce on one host: Muster's shared memory, OpenMPI and gloo, interleaved.
 
     apt-get install libopenmpi-dev openmpi-bin libgloo-dev
     bazel build //bench:all_reduce_benchmark
     bench/peers/all_reduce_peers.py --launches 5
 
 Compiles the two peers into a temporary folder. A launch is one process group of each, one
-after the other, so that what else the machine does meets all of them. For every size it
-prints the median over launches of each launch's median, the least of all calls, and how
-many times as long the peers took by either.
+after the other, so that other load affects all of them. For every size it prints the median
+over launches of each launch's median, the minimum of all calls, and the ratios of the peers'
+times to Muster's for both.
 """
 
 import argparse
@@ -42,8 +42,8 @@ def compile_peers(folder):
 def commands(arguments, folder, ranks):
     low, high = str(arguments.min_bytes), str(arguments.max_bytes)
     ours = [arguments.benchmark, f"--ranks={ranks}", f"--min_bytes={low}", f"--max_bytes={high}"]
-    # OpenMPI binds ranks to cores when there are enough of those; ours and gloo's do it
-    # themselves.
+    # OpenMPI binds ranks to cores if there are enough; Muster and gloo pin
+    # their own.
     mpi = ["mpirun", "--oversubscribe", "-np", str(ranks), folder / "mpi_all_reduce", low, high]
     store = tempfile.mkdtemp(dir=folder)
     gloo = [folder / "gloo_all_reduce", str(ranks), low]
@@ -67,7 +67,7 @@ def size_text(size):
 
 def print_table(ranks, results):
     names = sorted({name for _, name in results})
-    print(f"\n{ranks} ranks; microseconds: median (p99) [least]; bus bandwidth of the median\n")
+    print(f"\n{ranks} ranks; microseconds: median (p99) [minimum]; bus bandwidth of the median\n")
     for size in sorted({size for size, _ in results}):
         summary = {}
         for name in names:

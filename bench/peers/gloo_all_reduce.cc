@@ -1,5 +1,4 @@
-// gloo::allreduce over its TCP transport, timed as bench/all_reduce_benchmark
-// times ours.
+// gloo::allreduce over TCP, measured like bench/all_reduce_benchmark.
 //
 //   g++ -O2 -std=c++20 -I ROOT -o gloo_all_reduce gloo_all_reduce.cc -lgloo
 //   gloo_all_reduce RANKS MIN_BYTES MAX_BYTES EMPTY_FOLDER

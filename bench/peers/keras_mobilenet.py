@@ -1,6 +1,6 @@
 """MobileNetV2 at 224 x 224 in Keras on TensorFlow: a training step with SGD, or inference.
 
-Takes turns as turns.py says.
+Runs alternately with other processes; see turns.py.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A TensorFlow cluster of real processes on this machine, this process being its chief."""
+"""A TensorFlow cluster of real processes on this machine, with this process as its chief."""
 
 import contextlib
 import ctypes
@@ -16,9 +16,9 @@ PR_SET_PDEATHSIG = 1
 def run_as_chief(body, worker_count, ps_count):
     """Starts workers and parameter servers, runs body() as their chief, and exits.
 
-    TensorFlow connects a process to one cluster for good, so a process measures one
-    cluster. It leaves without Python's and TensorFlow's clean-up, which would spend its
-    time reporting that the servers, by then killed, do not answer.
+    TensorFlow connects a process to only one cluster, so a process measures one cluster. It
+    exits without the clean-up of Python and TensorFlow, which would spend its time
+    reporting that the killed servers do not answer.
     """
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     status = 1
@@ -41,7 +41,7 @@ def run_as_chief(body, worker_count, ps_count):
 
 def serve():
     """The body of a worker or a parameter server: serves until it is killed."""
-    # A chief that dies without cleaning up must not leave servers behind.
+    # A chief that ends without cleaning up must not leave servers behind.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
     import tensorflow as tf
@@ -57,7 +57,7 @@ def serve():
 
 
 def _start(tasks, counts):
-    """Starts the servers into `tasks`; this process's TF_CONFIG makes it the chief."""
+    """Starts the servers and adds them to `tasks`; this process becomes the chief."""
     cluster = free_addresses(counts)
     for role in ("worker", "ps"):
         for index in range(counts[role]):
@@ -69,7 +69,7 @@ def _start(tasks, counts):
 
 
 def free_addresses(counts):
-    """A free loopback port for each task, all held until the last one is found."""
+    """Returns a free loopback port per task. All are reserved until the last one is found."""
     with contextlib.ExitStack() as held:
         addresses = {}
         for role, count in counts.items():

@@ -1,4 +1,4 @@
-"""How a peer is timed and how its numbers are reported."""
+"""Timing of the peers, and the format of their results."""
 
 import json
 import math
@@ -8,23 +8,23 @@ import time
 
 
 def limit_seconds(seconds):
-    """Ends this process after so long, whatever it is doing, and its children with it.
+    """Ends this process and its children after a timeout, whatever it is doing.
 
-    The alarm has no handler: Python could not run one while the process hangs inside a
-    call into C++, where its default action needs no Python.
+    The alarm has no handler: Python cannot run one while the process is blocked in a call
+    into C++, but the default action works.
     """
     signal.alarm(seconds)
 
 
 def seconds_of(action, count, warmup=3):
-    """How long each of `count` calls takes, after some that do not count."""
+    """Returns the times of `count` calls, after some warm-up calls."""
     for _ in range(warmup):
         action()
     return [_timed(action) for _ in range(count)]
 
 
 def in_runs(samples, run_count=5):
-    """The medians of `run_count` consecutive parts of the samples."""
+    """Returns the medians of `run_count` consecutive parts of the samples."""
     size = len(samples) // run_count
     return [statistics.median(samples[i * size : (i + 1) * size]) for i in range(run_count)]
 
@@ -32,8 +32,8 @@ def in_runs(samples, run_count=5):
 def report(bench, peer, unit, runs, samples=None):
     """Prints one line of JSON.
 
-    `runs` are the results of repetitions and `median` is theirs. p50 and p99 are those
-    of `samples`, single operations, where there are any, and of the runs otherwise.
+    `runs` are the results of repetitions and `median` is their median. p50 and p99 are those
+    of `samples`, single operations, if there are any, and of the runs otherwise.
     """
     ordered = sorted(samples or runs)
     line = {

@@ -1,4 +1,4 @@
-// MPI_Allreduce, timed as bench/all_reduce_benchmark times ours.
+// MPI_Allreduce, measured like bench/all_reduce_benchmark.
 //
 //   mpicxx -O2 -std=c++20 -I ROOT -o mpi_all_reduce mpi_all_reduce.cc
 //   mpirun -np 2 mpi_all_reduce MIN_BYTES MAX_BYTES

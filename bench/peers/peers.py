@@ -3,7 +3,7 @@
     python peers.py --bench closures
     python peers.py --bench all --data_dir /data/mnist --launches 5
 
-Every measurement is a fresh process, ended with all it started once its time is up.
+Every measurement is a new process, which is ended with its children at its time limit.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_SECONDS = 240
-# Each bench is a list of command lines; {data_dir} stands for the argument.
+# A list of command lines for each bench; {data_dir} stands for the argument.
 BENCHES = {
     "closures": [f"tf_cluster_coordinator.py --workers {n}" for n in (1, 2, 4)],
     "parameter_server": [f"tf_parameter_server.py --workers {n}" for n in (1, 2)],
@@ -53,8 +53,8 @@ def main():
 
 
 def _run(command):
-    """Whether the script succeeded; its standard error is shown only where it did not."""
-    # A session of its own, so that all it started can be ended at once.
+    """Returns true if the script succeeded. Shows its standard error only if it failed."""
+    # In its own session, so that all its children can be ended at once.
     process = subprocess.Popen(
         [sys.executable, str(HERE / command[0]), *command[1:]],
         stderr=subprocess.PIPE,

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""A synchronous step: Muster beside TensorFlow's MultiWorkerMirroredStrategy and PyTorch's DDP.
+"""A synchronous step: Muster, TensorFlow's MultiWorkerMirroredStrategy and PyTorch's DDP.
 
     bazel build //deploy/launch //worker
     bench/peers/synchronous_peers.py --data_dir DIR --tf_python PYTHON --torch_python PYTHON
 
-An MNIST classifier, 784-256-256-10, 64 examples a rank, 2 ranks of one thread each. A launch
-is fresh processes of each, one after the other, so that what else the machine does meets all
-of them. Prints the median and the least over launches of each launch's p50, the median of its
-p99, and how many times as long the peers took as ours over shared memory and over gRPC, which
-is what TensorFlow speaks.
+An MNIST classifier, 784-256-256-10, 64 examples per rank, 2 ranks with one thread each. A
+launch is a new process group of each, one after the other, so that other load affects all of
+them. Prints the median and the minimum over launches of each launch's p50, the median of its
+p99, and the ratios of the peers' times to Muster's over shared memory and over gRPC, which is
+TensorFlow's transport.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def _peers(arguments, optimizer):
 
 def _run_peer(command, realtime, results):
     prefix = ["chrt", "--rr", "20"] if realtime else []
-    # A session of its own, so that all it started can be ended at once.
+    # In its own session, so that all its children can be ended at once.
     process = subprocess.Popen(
         prefix + command,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -92,7 +92,7 @@ def _print_table(optimizer, results):
     medians = {
         name: statistics.median(p50 for p50, _ in runs) for name, runs in results.items()
     }
-    print(f"\n{optimizer}, 2 ranks, ms: median [least] (p99); times ours\n")
+    print(f"\n{optimizer}, 2 ranks, ms: median [minimum] (p99); ratios to Muster\n")
     for name, runs in results.items():
         least = min(p50 for p50, _ in runs)
         p99 = statistics.median(p99 for _, p99 in runs)

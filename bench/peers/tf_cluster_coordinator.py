@@ -1,7 +1,7 @@
-"""What TensorFlow's ClusterCoordinator costs per closure: one cluster, one worker count.
+"""The cost per closure of TensorFlow's ClusterCoordinator: one cluster, one worker count.
 
-Reports no-op closures per second through schedule() and join(), how long one closure
-takes from schedule() to join(), and how busy closures of 100 us keep the workers.
+Reports no-op closures per second through schedule() and join(), the time of one closure
+from schedule() to join(), and the utilisation of the workers with closures of 100 us.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def _measure(worker_count, closure_count):
 
 
 def _iterations_for(busy, seconds):
-    """How many iterations of `busy` take so long in this process, call cost left out."""
+    """Returns how many iterations of `busy` take this long, without the cost of the call."""
     few, many = 100, 20100
     cost = {}
     for iterations in (few, many):

@@ -1,4 +1,4 @@
-"""Images a second of tf.data alone: read, decode, resize, scale, batch.
+"""Images per second of a tf.data pipeline: read, decode, resize, scale, batch.
 
 tf_images.py FOLDER HEIGHT WIDTH THREADS SECONDS; one line of JSON.
 """

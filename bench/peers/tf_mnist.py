@@ -94,7 +94,7 @@ def _measure_local(images, labels):
 def _measure_ps(images, labels):
     import tensorflow as tf
 
-    # Keras 3 no longer knows this strategy; tf_keras is the one that supports it.
+    # Keras 3 does not support this strategy; tf_keras does.
     import tf_keras
 
     strategy = tf.distribute.ParameterServerStrategy(

@@ -1,9 +1,9 @@
-"""What a step against TensorFlow's parameter server costs when it does nothing but that.
+"""The cost of a step that only accesses TensorFlow's parameter server.
 
 A step reads all variables from one parameter server (pull) and applies a gradient to
-each with the optimizer on the server (push). Reports the time of one step, all workers
-taking one at the same time: 25 variables of 4 MiB under SGD and Adam, and 200 variables
-of 1 KiB under SGD. The cost of scheduling the closure, about 1 ms, is part of it.
+each with the optimizer on the server (push). Reports the time of one step, taken by all
+workers at the same time: 25 variables of 4 MiB under SGD and Adam, and 200 variables of
+1 KiB under SGD. It includes the cost of scheduling the closure, about 1 ms.
 """
 
 import argparse
@@ -31,9 +31,9 @@ def main():
 def _measure(worker_count, step_count):
     import tensorflow as tf
 
-    # Keras 3 no longer knows this strategy; tf_keras is the one that supports it. Its
-    # legacy optimizers update a variable with one fused op on the server, which makes
-    # them the faster ones here.
+    # Keras 3 does not support this strategy; tf_keras does. Its legacy
+    # optimizers update a variable with one fused op on the server, so they are
+    # faster here.
     import tf_keras
 
     strategy = tf.distribute.ParameterServerStrategy(
@@ -49,7 +49,8 @@ def _measure(worker_count, step_count):
             optimizer = optimizer_type(learning_rate=0.001)
 
         def replica_step():
-            # The gradient is made from what was read, so that a push follows its pull.
+            # The gradient is computed from the values read, so that a push
+            # follows its pull.
             pairs = [(variable * 0.001, variable) for variable in variables]
             optimizer.apply_gradients(pairs)
 

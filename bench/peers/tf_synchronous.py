@@ -1,7 +1,7 @@
 """The step of a 784-256-256-10 network under MultiWorkerMirroredStrategy with RING.
 
-Two workers on this machine, 64 MNIST images each, one thread a worker: through Keras' fit(),
-one step and ten steps in an execution, and through a tf.function of one's own over ten steps.
+Two workers on this machine, 64 MNIST images and one thread each: through Keras' fit(), with one
+step and with ten steps per execution, and through a custom tf.function of ten steps.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def main():
 def _work(arguments):
     import tensorflow as tf
 
-    # Keras 3 refuses this strategy; tf_keras is the one that supports it.
+    # Keras 3 rejects this strategy; tf_keras supports it.
     import tf_keras
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -104,12 +104,12 @@ def _work(arguments):
     )
     _report("function_10", arguments, [1e3 * s / LONG_EXECUTION for s in seconds])
     sys.stdout.flush()
-    # Leaving in order takes as long as the slowest report of a lost peer.
+    # A regular exit takes as long as the slowest report of a lost peer.
     os._exit(0)
 
 
 class _Times:
-    """When each execution of fit() has ended."""
+    """Records the end of each execution of fit()."""
 
     def __init__(self, keras):
         ends = self.ends = []
@@ -121,7 +121,7 @@ class _Times:
         self.callback = Callback()
 
     def milliseconds(self, steps):
-        """Of a step, without the first executions, which trace and warm up."""
+        """Times of a step, without the first executions, which trace and warm up."""
         ends = self.ends[20:]
         return [1e3 * (b - a) / steps for a, b in zip(ends, ends[1:])]
 
@@ -138,7 +138,7 @@ def _mlp(keras):
 
 
 def _optimizer(keras, name):
-    # The legacy ones update a variable in one fused op.
+    # The legacy optimizers update a variable in one fused op.
     legacy = keras.optimizers.legacy
     return legacy.SGD(0.01) if name == "sgd" else legacy.Adam()
 

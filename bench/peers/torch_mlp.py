@@ -56,14 +56,14 @@ def _rank(rank, rank_count, threads, optimizer, port):
 
 
 def _distributed(model):
-    # What makes it fastest: one bucket, in which gradients lie from the start.
+    # The fastest options: one bucket, which stores the gradients.
     return nn.parallel.DistributedDataParallel(
         model, gradient_as_bucket_view=True, static_graph=True
     )
 
 
 def _measure(name, threads, optimizer_name, wrap):
-    """Times the step of wrap(model), and reports it where it is given a name."""
+    """Measures the step of wrap(model), and reports it if it has a name."""
     torch.set_num_threads(threads)
     torch.manual_seed(1)
     model = wrap(

@@ -1,7 +1,7 @@
 """MobileNetV2 at 224 x 224 in PyTorch: a training step with SGD, or inference.
 
-Eager, with channels last, where oneDNN's convolutions are fastest. Takes turns as
-turns.py says.
+Eager, with channels last, for which oneDNN's convolutions are fastest. Runs alternately
+with other processes; see turns.py.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import turns
 from torch import nn
 
 STAGES = [
-    # Expansion, filters, blocks, stride of the first.
+    # Expansion, filters, blocks, stride of the first block.
     (1, 16, 1, 1),
     (6, 24, 2, 2),
     (6, 32, 3, 2),

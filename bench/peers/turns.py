@@ -1,8 +1,8 @@
-"""Takes turns with others: a step for each line that comes in.
+"""Runs a step for each line of input, so that processes can alternate.
 
-A process says "ready" when it is warm. It then runs a step for each "step" that it
-reads, and answers with how many milliseconds that took; at the end of its input, with
-the most memory that it ever had.
+A process prints "ready" when it is warmed up. It then runs a step for each "step" that it
+reads, and prints its time in milliseconds. At the end of its input it prints its peak
+memory.
 """
 
 import resource

@@ -1,14 +1,14 @@
-// Cats and dogs: MobileNetV2 from random weights on a folder of images, on
-// workers that train in sync. Every worker runs this program; TF_CONFIG tells
-// it which one it is. Without TF_CONFIG one process trains alone.
+// Trains MobileNetV2 from random weights on a folder of images of cats and
+// dogs, on synchronous workers. Every worker runs this program; TF_CONFIG
+// defines its role. Without TF_CONFIG, one process trains alone.
 //
 //   launch --workers=2 --ps=0
 //       --program=bazel-bin/examples/cats_vs_dogs/cats_vs_dogs --
 //       --set data_dir=/data/cats_vs_dogs
 //
-// data_dir holds train/ and test/, each with a folder of images for each class.
-// --set alpha=0.35 --set image_size=96 is a model for an afternoon without a
-// GPU; epochs and batch_size can be set too.
+// data_dir contains train/ and test/, each with one folder of images per class.
+// On a CPU, --set alpha=0.35 --set image_size=96 is a model of practical size.
+// epochs and batch_size can be set as well.
 
 #include <iostream>
 #include <string>
@@ -20,9 +20,9 @@
 
 namespace {
 
-using namespace muster;  // NOLINT: as a user's program would.
+using namespace muster;  // NOLINT: as in a user's program.
 
-// What --set says, or else `otherwise`.
+// Returns the value of --set, or `otherwise` if it is not set.
 absl::StatusOr<double> Setting(Task& task, const std::string& name,
                                double otherwise) {
   const std::string text = task.flag(name);
@@ -57,7 +57,7 @@ absl::Status Train(Task& task) {
                                 .metrics = {SparseCategoricalAccuracy()},
                                 .seed = 1}));
 
-  // The batch is global: with more workers each has a part of it.
+  // The batch is global: it is divided among the workers.
   const std::string data_dir = task.flag("data_dir");
   const Dataset train = Images(data_dir + "/train", size, /*shuffle=*/true)
                             .Shuffle(1024, {.seed = 7})

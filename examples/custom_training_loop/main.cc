@@ -1,7 +1,7 @@
-// A training loop of one's own, asynchronous: the step is a C++ function that
-// is traced once, scheduled as often as one likes, and run by whichever worker
-// is free. The counterpart of "Parameter server training with a custom training
-// loop" in the TensorFlow documentation.
+// A custom asynchronous training loop: the step is a C++ function that is
+// traced once, scheduled any number of times, and run by any worker that is
+// free. Equivalent to "Parameter server training with a custom training loop"
+// in the TensorFlow documentation.
 //
 //   launch --workers=2 --ps=2 --program=custom_training_loop
 
@@ -16,7 +16,7 @@
 
 namespace {
 
-using namespace muster;  // NOLINT: as a user's program would.
+using namespace muster;  // NOLINT: as in a user's program.
 
 constexpr int kEpochs = 5;
 constexpr int kStepsPerEpoch = 100;
@@ -35,7 +35,7 @@ absl::Status Train(Task& task) {
       *strategy, {.optimizer = Adam({.learning_rate = 0.005}), .loss = loss}));
   RETURN_IF_ERROR(model.Build({DType::kFloat32, {-1, kFeatures}}));
 
-  // Each worker makes its own input, shuffled in its own order.
+  // Each worker creates its own input, shuffled in its own order.
   ClusterCoordinator coordinator(*strategy);
   ASSIGN_OR_RETURN(
       const PerWorker<Iterator> input,

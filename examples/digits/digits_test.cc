@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-TEST(DigitsTest, TheJobReadsUnseenDigitsInOneProcess) {
+TEST(DigitsTest, OneProcessReachesTheExpectedAccuracy) {
   ASSERT_OK_AND_ASSIGN(proto::TrainingJob job,
                        ReadJobFile("examples/digits/digits.job"));
   job.clear_strategy();
@@ -25,7 +25,7 @@ TEST(DigitsTest, TheJobReadsUnseenDigitsInOneProcess) {
                                 {.run_dir = testing::TempDir(),
                                  .seed = seed,
                                  .verbose = Verbosity::kSilent}));
-    // The goal is 0.96; several workers cost a little of what is above.
+    // The target is 0.96. Several workers lose a little of the margin.
     EXPECT_GE(summary.final.at("test_sparse_categorical_accuracy"), 0.97)
         << "seed " << seed;
     RecordProperty(
@@ -44,7 +44,7 @@ absl::StatusOr<RunSummary> Train(proto::TrainingJob job,
                  .verbose = Verbosity::kSilent});
 }
 
-TEST(DigitsTest, MixedPrecisionLearnsAsFloat32Does) {
+TEST(DigitsTest, MixedPrecisionMatchesFloat32) {
   ASSERT_OK_AND_ASSIGN(proto::TrainingJob job,
                        ReadJobFile("examples/digits/digits.job"));
   ASSERT_OK_AND_ASSIGN(const RunSummary single, Train(job, "float32"));
@@ -60,7 +60,7 @@ TEST(DigitsTest, MixedPrecisionLearnsAsFloat32Does) {
   EXPECT_GE(mixed.final.at("test_sparse_categorical_accuracy"), 0.97);
 }
 
-TEST(DigitsTest, AnotherDTypePolicyIsRefused) {
+TEST(DigitsTest, RejectsUnknownDTypePolicies) {
   ASSERT_OK_AND_ASSIGN(proto::TrainingJob job,
                        ReadJobFile("examples/digits/digits.job"));
   EXPECT_THAT(Train(job, "mixed_float16"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The loop learns, and learns the same on one replica and on several, in one
-# process and in two.
+# Checks that the loop learns, and that the losses are equal for one replica and
+# several, in one process and in two.
 set -euo pipefail
 
 program=examples/distributed_custom_loop/distributed_custom_loop

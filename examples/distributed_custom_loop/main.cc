@@ -1,15 +1,14 @@
-// A training loop of one's own on replicas that train in sync: the counterpart
-// of "Custom training with tf.distribute.Strategy" in the TensorFlow
-// documentation.
+// A custom training loop on synchronous replicas. Equivalent to "Custom
+// training with tf.distribute.Strategy" in the TensorFlow documentation.
 //
 //   distributed_custom_loop --set devices=cpu:0,cpu:1
 //   launch --workers=2 --ps=0 --program=distributed_custom_loop
 //
-// Without a cluster the replicas are devices of this process; in a cluster of
-// workers every one of them runs this program, and the replicas are theirs.
-// Every replica runs the step on its part of the global batch. Losses are
-// divided by the size of that batch, gradients are summed over the replicas,
-// and so any number of replicas learns what one would.
+// Without a cluster, the replicas are devices of this process. In a cluster,
+// every worker runs this program and has one or more replicas. Every replica
+// runs the step on its part of the global batch. Losses are divided by the size
+// of the global batch and gradients are summed over the replicas, so the result
+// does not depend on the number of replicas.
 
 #include <cstdint>
 #include <iomanip>
@@ -26,7 +25,7 @@
 
 namespace {
 
-using namespace muster;  // NOLINT: as a user's program would.
+using namespace muster;  // NOLINT: as in a user's program.
 
 constexpr int kEpochs = 4;
 constexpr int64_t kGlobalBatchSize = 64;
@@ -98,7 +97,7 @@ absl::Status Train(Task& task) {
     }
     last_loss = sum / static_cast<float>(step_count);
     if (epoch == 0) first_loss = last_loss;
-    // All workers have come to the same.
+    // The loss is the same on all workers.
     if (!strategy->is_chief()) continue;
     std::cout << "Epoch " << epoch + 1 << "/" << kEpochs
               << " - loss: " << last_loss << std::endl;

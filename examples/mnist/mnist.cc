@@ -1,7 +1,7 @@
-// MNIST by a program of one's own, on workers that train in sync: the
-// counterpart of "Multi-worker training with Keras" in the TensorFlow
-// documentation. Every worker runs this program; TF_CONFIG tells it which one
-// it is. Without TF_CONFIG one process trains alone.
+// MNIST in a custom program on synchronous workers. Equivalent to "Multi-worker
+// training with Keras" in the TensorFlow documentation. Every worker runs this
+// program; TF_CONFIG defines its role. Without TF_CONFIG, one process trains
+// alone.
 //
 //   launch --workers=2 --ps=0 --program=bazel-bin/examples/mnist/mnist --
 //       --set data_dir=/data/mnist
@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace muster;  // NOLINT: as a user's program would.
+using namespace muster;  // NOLINT: as in a user's program.
 
 constexpr int64_t kBatchSizePerReplica = 64;
 
@@ -32,7 +32,7 @@ absl::Status Train(Task& task) {
                   .metrics = {SparseCategoricalAccuracy()},
                   .seed = 1}));
 
-  // The batch is global: with twice the workers each step sees twice as much.
+  // The batch is global: it grows with the number of workers.
   const int64_t batch_size =
       kBatchSizePerReplica * strategy->num_replicas_in_sync();
   const std::string data_dir = task.flag("data_dir");

@@ -1,5 +1,4 @@
-// MNIST on two workers that train in sync, as their readers start the job file
-// and the program.
+// Runs the job file and the program for MNIST on two synchronous workers.
 
 #include <cstdlib>
 #include <filesystem>

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-TEST(MnistTest, OneProcessReachesWhatTheKerasGuideReached) {
+TEST(MnistTest, OneProcessReachesTheAccuracyOfTheKerasGuide) {
   const char* const data = std::getenv("MUSTER_TEST_DATA");
   if (data == nullptr || *data == 0) {
     GTEST_SKIP() << "MUSTER_TEST_DATA is not set: no folder with mnist/ in it";
@@ -22,8 +22,8 @@ TEST(MnistTest, OneProcessReachesWhatTheKerasGuideReached) {
       ReadJobFile("examples/mnist/mnist.job",
                   {{"data_dir", std::filesystem::path(data) / "mnist"}}));
   job.clear_strategy();
-  // The guide takes the images in the order of the file; only several workers
-  // need an order each.
+  // The guide uses the images in the order of the file. Only several workers
+  // need different orders.
   job.mutable_train()->clear_shuffle();
   ASSERT_OK_AND_ASSIGN(
       const RunSummary summary,

@@ -1,7 +1,6 @@
-// A wide and deep model of clicks: a linear part and a network side by side
-// over the same categorical features. Its tables are cut in two, one half on
-// each parameter server; a step moves just the rows that its batch looks up,
-// there and back.
+// A wide and deep model of clicks: a linear part and a deep network over the
+// same categorical features. Its tables are partitioned over the parameter
+// servers. A step transfers only the rows that its batch looks up.
 //
 //   launch --workers=2 --ps=2 --program=wide_and_deep
 
@@ -18,7 +17,7 @@
 
 namespace {
 
-using namespace muster;  // NOLINT: as a user's program would.
+using namespace muster;  // NOLINT: as in a user's program.
 
 constexpr int64_t kFeatures = 4;  // Categorical, one id each.
 constexpr int64_t kIdsPerFeature = 500;
@@ -34,7 +33,7 @@ class WideAndDeep : public Layer {
                       RandomUniform({.minval = -0.05, .maxval = 0.05}));
   }
 
-  // `ids` is int64[batch, kFeatures], each in the rows of its own feature.
+  // `ids` is int64 [batch, kFeatures]; each feature has its own range of rows.
   Value Call(Value ids, const CallContext& context) override {
     const Value wide = Sum(wide_.Rows(ids), {1});
     Value deep = Reshape(deep_.Rows(ids), {-1, kFeatures * kEmbedding});
@@ -49,21 +48,23 @@ class WideAndDeep : public Layer {
   LayerPtr output_ = AddLayer(Dense(1));
 };
 
-// Every id has a hidden liking, and two of the features only count together.
+// Every id has a hidden weight, and two of the features only have a joint
+// effect.
 Dataset Clicks(uint64_t key) {
   Tensor ids(DType::kInt64, {kExamples, kFeatures});
   Tensor clicked(DType::kFloat32, {kExamples, 1});
   RandomStream random(key);
   for (int64_t i = 0; i < kExamples; ++i) {
     double score = 0;
-    std::vector<double> likings;
+    std::vector<double> id_weights;
     for (int64_t feature = 0; feature < kFeatures; ++feature) {
       const uint64_t row =
           feature * kIdsPerFeature + random.Below(kIdsPerFeature);
       ids.mutable_flat<int64_t>()[i * kFeatures + feature] = row;
-      likings.push_back(UnitFloat(Philox(11, row)[0]) * 2 - 1);
+      id_weights.push_back(UnitFloat(Philox(11, row)[0]) * 2 - 1);
     }
-    score = 3 * likings[0] + 2 * likings[1] + 4 * likings[2] * likings[3];
+    score = 3 * id_weights[0] + 2 * id_weights[1] +
+            4 * id_weights[2] * id_weights[3];
     clicked.mutable_flat<float>()[i] = score > 0 ? 1 : 0;
   }
   return Dataset::FromTensorSlices({ids, clicked});
@@ -87,9 +88,9 @@ absl::Status Train(Task& task) {
                       .status());
   ASSIGN_OR_RETURN(const Logs test, model.Evaluate(Clicks(2).Batch(500)));
   const double accuracy = test.at("binary_accuracy");
-  std::cout << "accuracy on clicks never seen: " << accuracy << std::endl;
+  std::cout << "accuracy on the test set: " << accuracy << std::endl;
   if (accuracy < 0.75) {
-    return absl::InternalError("training has learned too little");
+    return absl::InternalError("the accuracy is too low");
   }
   return absl::OkStatus();
 }

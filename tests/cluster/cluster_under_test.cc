@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// Where the build puts what a test names as its data.
+// Returns the path of the executable in the runfiles of a test.
 std::string ExecutableFor(TaskType type) {
   switch (type) {
     case TaskType::kPs:
@@ -102,7 +102,7 @@ bool ClusterUnderTest::Trains(TaskId task) const {
 
 absl::Status ClusterUnderTest::StartAll(const std::vector<std::string>& flags) {
   std::vector<TaskId> tasks = cluster_.Members();
-  // Members begin with the chief.
+  // The order of the map begins with the chief.
   for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
     if (processes_.contains(*task)) continue;
     RETURN_IF_ERROR(Start(*task, flags).status());

@@ -16,40 +16,41 @@
 
 namespace muster {
 
-// A cluster of Muster's own executables, each started by hand with its
-// TF_CONFIG, as people do in several terminals. They train the handwritten
-// digits that come with the project.
+// A cluster of Muster's executables, each started separately with its TF_CONFIG
+// and without a launcher. They train on the handwritten digits in
+// examples/data.
 //
-// Ports are reserved for as long as this lives, so a task can be killed and
-// started again in its place. Not thread-safe.
+// Ports are reserved for the lifetime of this object, so a task can be killed
+// and restarted at the same address. Not thread-safe.
 class ClusterUnderTest {
  public:
   static constexpr TaskId kChief = {TaskType::kChief, 0};
 
-  // Starts nothing yet. `name` is for the run directory. With parameter servers
-  // there is a chief; without, the workers train in sync.
+  // Starts no process. `name` becomes part of the run directory. With parameter
+  // servers the cluster has a chief; without, the workers train in sync.
   static absl::StatusOr<std::unique_ptr<ClusterUnderTest>> Create(
       const std::string& name, int worker_count, int ps_count);
 
-  // Starts `task`, in the place of the process that was there before, if any.
-  // Whoever trains does so for `epochs()`. `flags` are added to the command
-  // line, and `environment` to the environment; what they say again replaces
-  // what stood there. The result is this object's.
+  // Starts `task`, replacing its previous process if there is one. Tasks that
+  // train do so for set_epochs() epochs. `flags` are appended to the command
+  // line and `environment` is added to the environment; they override the
+  // defaults. The result is owned by this object.
   absl::StatusOr<ProcessUnderTest*> Start(
       TaskId task, std::vector<std::string> flags = {},
       ProcessUnderTest::Environment environment = {});
 
-  // All that have not been started: workers, servers, and the chief last.
+  // Starts all tasks that have not been started: servers, workers, and the
+  // chief last.
   absl::Status StartAll(const std::vector<std::string>& flags = {});
 
   ProcessUnderTest& process(TaskId task) { return *processes_.at(task); }
 
-  // The cluster that a task is told.
+  // The cluster in TF_CONFIG.
   const ClusterSpec& cluster() const { return cluster_; }
   std::string TfConfig(TaskId task) const;
 
-  // Puts a link before `task`, which the others then dial. Before anything is
-  // started. The result is this object's.
+  // Inserts a link in front of `task`, to which the others then connect. Must
+  // be called before any task is started. The result is owned by this object.
   absl::StatusOr<FaultyLink*> Link(TaskId task);
 
   struct Host {
@@ -60,27 +61,27 @@ class ClusterUnderTest {
   // anything is started.
   absl::Status Place(const std::vector<Host>& hosts);
 
-  // Every task runs this program, which is data of the test, instead.
+  // Runs this program in every task. It must be in the data of the test.
   void set_program(std::string program) { program_ = std::move(program); }
 
-  // What a cluster of workers trains, relative to the root of the tree.
+  // The job of a cluster of workers, relative to the root of the source tree.
   void set_job(std::string job) { job_ = std::move(job); }
 
-  // 30 epochs take about a second.
+  // The default of 30 epochs takes about a second.
   void set_epochs(int epochs) { epochs_ = epochs; }
 
   const std::string& run_dir() const { return run_dir_; }
-  // The chief refuses a folder that holds the results of an earlier run.
+  // The chief rejects a directory with the results of an earlier run.
   void set_run_dir(std::string run_dir) { run_dir_ = std::move(run_dir); }
 
  private:
   ClusterUnderTest() = default;
 
-  // Whether `task` is given a job, and not sent its work.
+  // Returns true if `task` gets a job file; other tasks receive their work.
   bool Trains(TaskId task) const;
 
   std::string run_dir_;
-  std::string program_;  // Empty: Muster's own executables.
+  std::string program_;  // Empty: Muster's executables.
   std::string job_ = "examples/digits/digits.job";
   int epochs_ = 30;
   std::vector<std::unique_ptr<PortReservation>> reservations_;

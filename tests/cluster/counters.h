@@ -7,20 +7,21 @@
 #include "common/compute/variables/variable_store.h"
 #include "muster.h"
 
-// Variables that count the steps which were applied to them: a step that is
-// lost, or applied twice or in part, leaves an element with a wrong number.
+// Variables that count the steps applied to them. A step that is lost, applied
+// twice, or applied partially leaves an element with a wrong value.
 namespace muster {
 
-// A dense variable, two tables and a scalar, at zero, under SGD with a learning
-// rate of 1.
+// Creates a dense variable, two tables and a scalar, initialized with zero,
+// with SGD at a learning rate of 1.
 absl::Status CreateCounters(VariableStore& variables);
 
-// Adds one to every element of each, in another way each: by a dense and by a
-// sparse gradient of -1, by a scatter and by an assignment. Float32 counts
-// integers exactly. Returns a value.
+// Returns a step that adds one to every element, in a different way for each
+// variable: by a dense and a sparse gradient of -1, by a scatter and by an
+// assignment. Float32 counts integers exactly. The step returns a value.
 Function CountingStep();
 
-//   kInternal  an element is not `expected`; names it
+// Checks that every element is `expected`.
+//   kInternal  an element differs; the message names it
 absl::Status ExpectCounted(VariableStore& variables, int64_t expected);
 
 }  // namespace muster

@@ -1,5 +1,6 @@
-// Loops whose batches the coordinator draws and workers run: evaluation,
-// prediction and training on single batches, whoever is lost meanwhile.
+// Loops whose batches the coordinator dispatches to workers (evaluation,
+// prediction and training on single batches) while workers and servers are
+// lost.
 
 #include <atomic>
 #include <cstdint>
@@ -39,8 +40,8 @@ using ::testing::HasSubstr;
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
 
-// Adds the counter to each element, and hands it over many times: more than
-// comes along with small results.
+// Adds the counter to each element and returns many copies of it: more than fit
+// inline in a result.
 constexpr int64_t kCopies = 4096;
 Graph ReadingStep() {
   GraphBuilder builder(&BuiltinOps(), "read");
@@ -51,7 +52,7 @@ Graph ReadingStep() {
   return std::move(builder).Build().value();
 }
 
-// Counts itself, and hands its element over.
+// Increments the counter and returns its element.
 Graph CountingStep() {
   GraphBuilder builder(&BuiltinOps(), "count");
   const Value x = builder.Parameter("x", {DType::kInt64, {Shape::kUnknown}});
@@ -94,7 +95,7 @@ class DispatchedStepLoopTest : public testing::Test {
   std::unique_ptr<ParameterServerStrategy> strategy_;
 };
 
-TEST_F(DispatchedStepLoopTest, WorkersSeeEachBatchOnceInOrderThoughTheyDie) {
+TEST_F(DispatchedStepLoopTest, RunsEachBatchOnceInOrderWhileWorkersDie) {
   constexpr int64_t kBatches = 200;
   const auto loop = Loop(ReadingStep(), Dataset::Range(kBatches).Batch(1),
                          LoopKind::kPredict);
@@ -119,7 +120,7 @@ TEST_F(DispatchedStepLoopTest, WorkersSeeEachBatchOnceInOrderThoughTheyDie) {
   }
 }
 
-TEST_F(DispatchedStepLoopTest, GoesOnWhereItStopped) {
+TEST_F(DispatchedStepLoopTest, ContinuesWhereItStopped) {
   const auto loop =
       Loop(ReadingStep(), Dataset::Range(5).Batch(1), LoopKind::kEvaluate);
   std::vector<float> seen;
@@ -135,7 +136,7 @@ TEST_F(DispatchedStepLoopTest, GoesOnWhereItStopped) {
   EXPECT_THAT(seen, ElementsAre(0, 1, 2, 3, 4));
 }
 
-TEST_F(DispatchedStepLoopTest, AfterAnErrorItStartsAtTheBeginning) {
+TEST_F(DispatchedStepLoopTest, RestartsFromTheBeginningAfterAnError) {
   std::atomic<bool> is_broken = true;
   const Dataset data =
       Dataset::Range(6)
@@ -153,17 +154,18 @@ TEST_F(DispatchedStepLoopTest, AfterAnErrorItStartsAtTheBeginning) {
   EXPECT_THAT(loop->Run(kAll, ignore),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("row 4")));
   is_broken = false;
-  EXPECT_THAT(loop->Run(kAll,
-                        [](absl::Span<const Tensor>) {
-                          return absl::InternalError("a callback's own");
-                        }),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("callback")));
+  EXPECT_THAT(
+      loop->Run(kAll,
+                [](absl::Span<const Tensor>) {
+                  return absl::InternalError("an error of the callback");
+                }),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("callback")));
   ASSERT_OK_AND_ASSIGN(const StepLoop::Outcome outcome,
                        loop->Run(kAll, ignore));
   EXPECT_EQ(outcome.step_count, 6);
 }
 
-TEST_F(DispatchedStepLoopTest, TrainsOnEachBatchOnceThoughWorkersDie) {
+TEST_F(DispatchedStepLoopTest, TrainsOnEachBatchOnceWhileWorkersDie) {
   constexpr int64_t kBatches = 300;
   const auto loop = Loop(CountingStep(), Dataset::Range(kBatches).Batch(1),
                          LoopKind::kTrainOnBatch);
@@ -179,8 +181,8 @@ TEST_F(DispatchedStepLoopTest, TrainsOnEachBatchOnceThoughWorkersDie) {
   EXPECT_EQ(Counter(), kBatches);
 }
 
-// What only reads has nothing that could be undone.
-TEST_F(DispatchedStepLoopTest, ARollbackUndoesTrainingAlone) {
+// Loops that only read have nothing to undo.
+TEST_F(DispatchedStepLoopTest, ARollbackUndoesOnlyTraining) {
   const auto ignore = [](absl::Span<const Tensor>) { return absl::OkStatus(); };
   const auto train = Loop(CountingStep(), Dataset::Range(30).Batch(1),
                           LoopKind::kTrainOnBatch);

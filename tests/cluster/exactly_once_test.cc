@@ -1,5 +1,5 @@
-// Every closure adds one to all counters, whatever happens to the workers and
-// to their connections.
+// Every closure adds one to all counters, regardless of failures of workers and
+// connections.
 
 #include <memory>
 #include <string>
@@ -42,7 +42,7 @@ class ExactlyOnceTest : public testing::Test {
   std::unique_ptr<ParameterServerStrategy> strategy_;
 };
 
-TEST_F(ExactlyOnceTest, EveryClosureCountsOnceWhenNothingHappens) {
+TEST_F(ExactlyOnceTest, EveryClosureCountsOnceWithoutFailures) {
   ClusterCoordinator coordinator(*strategy_);
   const Function step = CountingStep();
   for (int i = 0; i < 500; ++i) {
@@ -52,7 +52,7 @@ TEST_F(ExactlyOnceTest, EveryClosureCountsOnceWhenNothingHappens) {
   EXPECT_OK(ExpectCounted(strategy_->variables(), 500));
 }
 
-TEST_F(ExactlyOnceTest, EveryClosureCountsOnceHoweverWorkersDie) {
+TEST_F(ExactlyOnceTest, EveryClosureCountsOnceWhileWorkersDie) {
   constexpr uint64_t kSeed = 20;
   RandomStream random(FoldIn(kSeed, "kills"));
   ClusterCoordinator coordinator(*strategy_);
@@ -63,7 +63,7 @@ TEST_F(ExactlyOnceTest, EveryClosureCountsOnceHoweverWorkersDie) {
       ASSERT_OK(coordinator.Schedule(step, {}));
       ++scheduled_count;
     }
-    // Lets some of it happen, so that workers die in the middle of it.
+    // Waits for some progress, so that workers die while closures are running.
     const int64_t goal =
         strategy_->connection()->dispatcher().counters().finished_count +
         static_cast<int64_t>(random.Below(100));
@@ -88,7 +88,7 @@ TEST_F(ExactlyOnceTest, EveryClosureCountsOnceHoweverWorkersDie) {
   EXPECT_GT(strategy_->Report().retry_count, 0);
 }
 
-TEST_F(ExactlyOnceTest, ALostServerEndsTheJobAndSaysWhatWasLost) {
+TEST_F(ExactlyOnceTest, ALostServerEndsTheJobWithItsName) {
   ClusterCoordinator coordinator(*strategy_);
   const Function step = CountingStep();
   for (int i = 0; i < 20; ++i) ASSERT_OK(coordinator.Schedule(step, {}));
@@ -107,12 +107,12 @@ TEST_F(ExactlyOnceTest, ALostServerEndsTheJobAndSaysWhatWasLost) {
                                AllOf(HasSubstr("ps 1"),
                                      HasSubstr(IncarnationString(incarnation)),
                                      HasSubstr("sum/part_1"))));
-  // For good.
+  // The error is permanent.
   EXPECT_THAT(coordinator.Schedule(step, {}),
               StatusIs(absl::StatusCode::kUnavailable));
 }
 
-TEST_F(ExactlyOnceTest, AServerInThePlaceOfALostOneIsNotTakenForIt) {
+TEST_F(ExactlyOnceTest, ARestartedServerIsNotMistakenForTheLostOne) {
   ClusterCoordinator coordinator(*strategy_);
   const Function step = CountingStep();
   ASSERT_OK(coordinator.Schedule(step, {}));

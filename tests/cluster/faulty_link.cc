@@ -134,8 +134,8 @@ void FaultyLink::RunLoop() {
                                fault.holds_to_server, c.to_server),
                         0});
     }
-    // One that is held back may have broken, which poll() would repeat for
-    // ever.
+    // A connection whose data is held may be broken, which poll() would report
+    // again and again.
     for (pollfd& p : polled) {
       if (p.events == 0) p.fd = -1;
     }
@@ -184,7 +184,7 @@ void FaultyLink::Advance(const Fault& fault, Connection* connection) {
 }
 
 void FaultyLink::NoteCallers(Connection* connection) {
-  // A name may be cut in two by the edge of what was read.
+  // A name may be split between two reads.
   std::string& text = connection->sent_last;
   text += connection->to_server.bytes;
   for (const char* caller : {"chief 0", "worker 0", "worker 1"}) {

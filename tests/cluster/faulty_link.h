@@ -15,14 +15,14 @@
 
 namespace muster {
 
-// A TCP proxy on loopback in front of a server of this machine, that can fail
-// as networks do.
+// A TCP proxy on loopback in front of a local server that injects network
+// faults.
 //
 // Thread-safe.
 class FaultyLink {
  public:
-  // Forwards what comes to port() to this port.
-  //   kResourceExhausted  no port or file is left
+  // Forwards connections to port() to `target_port`.
+  //   kResourceExhausted  no port or file descriptor is available
   static absl::StatusOr<std::unique_ptr<FaultyLink>> Create(int target_port);
 
   ~FaultyLink();
@@ -32,13 +32,13 @@ class FaultyLink {
 
   int port() const { return port_; }
 
-  // Resets all connections, and each new one as it comes, until Heal().
+  // Resets all connections, and each new one, until Heal().
   void Reset() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same for the connections of one task: "chief 0", "worker 0" or
-  // "worker 1", as every message names its sender.
+  // Resets the connections of one task: "chief 0", "worker 0" or "worker 1".
+  // Every message contains the name of its sender.
   void ResetCaller(absl::string_view task) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Holds back what goes in these directions, also on new connections, until
-  // Heal(). Then it goes on, as after lost packets.
+  // Holds all data in this direction, including that of new connections, until
+  // Heal(). The data is then delivered, like after packet loss.
   enum class Direction { kBoth, kToServer, kToClient };
   void Silence(Direction direction) ABSL_LOCKS_EXCLUDED(mutex_);
   void Heal() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -46,13 +46,13 @@ class FaultyLink {
  private:
   struct Fault {
     bool resets = false;
-    std::string caller;  // Empty: nobody.
+    std::string caller;  // Empty: none.
     bool holds_to_server = false;
     bool holds_to_client = false;
   };
   // One direction of a connection.
   struct Pipe {
-    std::string bytes;  // Read and not written.
+    std::string bytes;  // Read and not yet written.
     bool has_ended = false;
     bool was_shut = false;
   };
@@ -61,8 +61,8 @@ class FaultyLink {
     int server = -1;
     Pipe to_server;
     Pipe to_client;
-    std::string sent_last;          // By the client: the end of it.
-    std::set<std::string> callers;  // That have sent something.
+    std::string sent_last;          // The last bytes that the client sent.
+    std::set<std::string> callers;  // The tasks that have sent something.
     bool is_broken = false;
   };
 
@@ -71,7 +71,7 @@ class FaultyLink {
   void Set(Fault fault) ABSL_LOCKS_EXCLUDED(mutex_);
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
   void Accept();
-  // Moves what can be moved.
+  // Moves data where possible.
   void Advance(const Fault& fault, Connection* connection);
   static void NoteCallers(Connection* connection);
   void Read(int fd, Pipe* pipe, Connection* connection);
@@ -87,7 +87,7 @@ class FaultyLink {
   Fault fault_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::list<Connection> connections_;  // Of the thread.
+  std::list<Connection> connections_;  // Accessed by thread_ only.
   std::thread thread_;
 };
 

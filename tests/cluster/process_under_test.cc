@@ -19,8 +19,8 @@
 namespace muster {
 namespace {
 
-// Variables that would tell a process of another cluster.
-ProcessUnderTest::Environment WithoutOurOwn(
+// Removes variables that describe another cluster.
+ProcessUnderTest::Environment WithoutClusterVariables(
     ProcessUnderTest::Environment environment) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const absl::string_view text = *entry;
@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<ProcessUnderTest>> ProcessUnderTest::Start(
     std::vector<std::string> arguments, Environment environment) {
   ChildProcess::Options options;
   options.arguments = std::move(arguments);
-  options.environment = WithoutOurOwn(std::move(environment));
+  options.environment = WithoutClusterVariables(std::move(environment));
   ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> child,
                    ChildProcess::Start(options));
   return std::unique_ptr<ProcessUnderTest>(
@@ -76,18 +76,18 @@ absl::StatusOr<std::string> ProcessUnderTest::AwaitLine(
       ended = end_.has_value();
     }
     if (ended) {
-      return Complain(absl::StatusCode::kFailedPrecondition,
-                      absl::StrCat("ended without a line \"", text, "\""));
+      return MakeError(absl::StatusCode::kFailedPrecondition,
+                       absl::StrCat("ended without a line \"", text, "\""));
     }
   }
-  return Complain(absl::StatusCode::kDeadlineExceeded,
-                  absl::StrCat("has not written \"", text, "\" within ",
-                               absl::FormatDuration(timeout)));
+  return MakeError(absl::StatusCode::kDeadlineExceeded,
+                   absl::StrCat("has not written \"", text, "\" within ",
+                                absl::FormatDuration(timeout)));
 }
 
 void ProcessUnderTest::SendSignal(int signal) {
   absl::MutexLock lock(&mutex_);
-  // Once reaped, its number may be another's.
+  // After the process has been reaped, its id may be reused.
   if (!end_.has_value()) kill(child_->pid(), signal);
 }
 
@@ -101,7 +101,7 @@ absl::StatusOr<ProcessEnd> ProcessUnderTest::AwaitEnd(absl::Duration timeout) {
       return *end_;
     }
   }
-  return Complain(
+  return MakeError(
       absl::StatusCode::kDeadlineExceeded,
       absl::StrCat("has not ended within ", absl::FormatDuration(timeout)));
 }
@@ -111,8 +111,8 @@ std::string ProcessUnderTest::output() const {
   return absl::StrJoin(lines_, "\n");
 }
 
-absl::Status ProcessUnderTest::Complain(absl::StatusCode code,
-                                        absl::string_view what) const {
+absl::Status ProcessUnderTest::MakeError(absl::StatusCode code,
+                                         absl::string_view what) const {
   return absl::Status(code, absl::StrCat("process ", child_->pid(), " ", what,
                                          "; it wrote:\n", output()));
 }
@@ -134,7 +134,7 @@ void ProcessUnderTest::ListenLoop() {
                   {child_->stdout_fd(), POLLIN, 0},
                   {child_->stderr_fd(), POLLIN, 0}};
   std::string partial[2];
-  // A descriptor below zero is passed over by poll().
+  // poll() ignores negative descriptors.
   while (fds[2].fd >= 0 || fds[3].fd >= 0 || fds[1].fd >= 0) {
     poll(fds, 4, -1);
     if (fds[0].revents != 0) return;
@@ -150,7 +150,7 @@ void ProcessUnderTest::ListenLoop() {
       read_something = true;
       Take(absl::string_view(buffer, count), &partial[i - 2]);
     }
-    // The end is told after all that was written before it.
+    // Records the end only after all output has been read.
     if (read_something || fds[1].fd < 0 || fds[1].revents == 0) continue;
     const std::optional<ProcessEnd> end = child_->Poll();
     if (!end.has_value()) continue;

@@ -19,20 +19,19 @@
 
 namespace muster {
 
-// A real process that a test starts, listens to, hurts and sees end. Everything
-// it writes is kept. Killed, with all it has started in its group, when this
-// goes out of scope.
+// A real process that a test starts, reads from, sends signals to and waits
+// for. All its output is kept. The destructor kills it with its process group.
 //
 // Thread-safe.
 class ProcessUnderTest {
  public:
-  // How long a wait lasts at most, unless told otherwise: long enough for a
-  // loaded machine, because a test that passes never waits that long.
+  // The default timeout of a wait. It is long enough for a loaded machine; a
+  // passing test never waits that long.
   static constexpr absl::Duration kPatience = absl::Seconds(60);
 
   using Environment = std::map<std::string, std::optional<std::string>>;
 
-  // As ChildProcess::Start. TF_CONFIG and MUSTER_* are taken out of the
+  // See ChildProcess::Start. TF_CONFIG and MUSTER_* are removed from the
   // environment unless `environment` sets them.
   static absl::StatusOr<std::unique_ptr<ProcessUnderTest>> Start(
       std::vector<std::string> arguments, Environment environment = {});
@@ -44,23 +43,27 @@ class ProcessUnderTest {
 
   pid_t pid() const { return child_->pid(); }
 
-  // The next line that contains `text`, after the one returned last. Of lines
-  // on standard output and standard error, in the order they came.
+  // Returns the next line that contains `text`, after the one returned last.
+  // Lines of standard output and standard error are in the order of arrival.
   //
-  //   kDeadlineExceeded   no such line came; has all output so far
-  //   kFailedPrecondition the process ended without one; has all its output
+  //   kDeadlineExceeded   no such line arrived; the message has the output so
+  //   far kFailedPrecondition the process ended without such a line; the
+  //   message has its
+  //                       output
   absl::StatusOr<std::string> AwaitLine(absl::string_view text,
                                         absl::Duration timeout = kPatience)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // To this process alone, not to what it has started.
+  // Sends the signal to this process only, not to its children.
   void SendSignal(int signal);
 
-  //   kDeadlineExceeded   it still runs; has all output so far
+  // Waits until the process has ended.
+  //   kDeadlineExceeded   it is still running; the message has the output so
+  //   far
   absl::StatusOr<ProcessEnd> AwaitEnd(absl::Duration timeout = kPatience)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // All it wrote so far.
+  // All output so far.
   std::string output() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -69,7 +72,7 @@ class ProcessUnderTest {
   void ListenLoop() ABSL_LOCKS_EXCLUDED(mutex_);
   void Take(absl::string_view bytes, std::string* partial)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Complain(absl::StatusCode code, absl::string_view what) const
+  absl::Status MakeError(absl::StatusCode code, absl::string_view what) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::unique_ptr<ChildProcess> child_;
@@ -83,8 +86,8 @@ class ProcessUnderTest {
   std::thread listener_;
 };
 
-// Waits until no process has this id, and whether that came to pass. For
-// processes that a process under test has started.
+// Waits until no process has this id. Returns false on timeout. For children of
+// a process under test.
 bool AwaitProcessGone(pid_t pid,
                       absl::Duration timeout = ProcessUnderTest::kPatience);
 

@@ -1,4 +1,4 @@
-// Callbacks that save at the same steps, on parameter servers that train on.
+// Callbacks that save at the same steps while parameter servers keep training.
 
 #include <cstdint>
 #include <filesystem>
@@ -67,7 +67,7 @@ TEST(SavingCallbacksTest, BothWriteEveryEpoch) {
                       .verbose = Verbosity::kSilent,
                       .callbacks = {&checkpoints, &backup}})
                 .status());
-  // The backups are the newest two.
+  // The two newest backups.
   std::vector<std::string> prefixes = {folder + "/backup/backup-3",
                                        folder + "/backup/backup-4"};
   std::vector<int> epochs = {3, 4};
@@ -80,7 +80,7 @@ TEST(SavingCallbacksTest, BothWriteEveryEpoch) {
                          TensorBundleReader::Open(Disk::Real(), prefixes[i]));
     ASSERT_OK_AND_ASSIGN(const Tensor bias,
                          reader->Read(VariableValueKey("dense/bias")));
-    // Steps of the next epoch are not under way yet.
+    // No step of the next epoch has been scheduled.
     EXPECT_EQ(bias.flat<float>()[0], epochs[i] * kSteps) << prefixes[i];
   }
 }

@@ -1,5 +1,5 @@
-// Parameter servers that are lost and started again: every variable equals the
-// number of steps that count.
+// Parameter servers that are lost and restarted: every variable equals the
+// number of steps that are not undone.
 
 #include "coordinator/server_recovery.h"
 
@@ -63,7 +63,7 @@ class ServerRecoveryTest : public testing::Test {
     });
   }
 
-  // Until so many steps count.
+  // Trains until `goal` steps are applied.
   void TrainUpTo(int64_t goal) {
     while (applied() < goal) {
       const int64_t missing = goal - applied();
@@ -75,7 +75,7 @@ class ServerRecoveryTest : public testing::Test {
     }
   }
 
-  // Once nothing is under way.
+  // Valid while no step is running.
   int64_t applied() const { return scheduled_count_ - undone_count_; }
 
   void ExpectCount(int64_t expected) {
@@ -102,7 +102,7 @@ class ServerRecoveryTest : public testing::Test {
   std::string last_checkpoint_;
 };
 
-TEST_F(ServerRecoveryTest, TrainingGoesBackToTheNewestCheckpoint) {
+TEST_F(ServerRecoveryTest, RollsBackToTheNewestCheckpoint) {
   Connect();
   CountUndone();
   TrainUpTo(40);
@@ -119,7 +119,7 @@ TEST_F(ServerRecoveryTest, TrainingGoesBackToTheNewestCheckpoint) {
   EXPECT_EQ(strategy_->Report().recovery_count, 1);
 }
 
-TEST_F(ServerRecoveryTest, WithoutACheckpointTrainingBeginsAnew) {
+TEST_F(ServerRecoveryTest, RestartsFromTheInitialValuesWithoutACheckpoint) {
   Connect();
   CountUndone();
   TrainUpTo(25);
@@ -132,7 +132,7 @@ TEST_F(ServerRecoveryTest, WithoutACheckpointTrainingBeginsAnew) {
   ExpectCount(30);
 }
 
-TEST_F(ServerRecoveryTest, WhatIsUnderWayIsNeitherLostNorDoubled) {
+TEST_F(ServerRecoveryTest, RunningClosuresAreNeitherLostNorAppliedTwice) {
   constexpr uint64_t kSeed = 7;
   RandomStream random(FoldIn(kSeed, "kills"));
   Connect();
@@ -140,7 +140,7 @@ TEST_F(ServerRecoveryTest, WhatIsUnderWayIsNeitherLostNorDoubled) {
   for (int round = 0; round < 6; ++round) {
     SCOPED_TRACE(absl::StrCat("round ", round, " of seed ", kSeed));
     if (random.Below(2) == 0) {
-      // The servers of the round before may not be back yet.
+      // The servers of the previous round may not have recovered yet.
       coordinator_->SaveCheckpoint(folder_).IgnoreError();
     }
     for (int i = 0; i < 300; ++i) {
@@ -173,8 +173,7 @@ TEST_F(ServerRecoveryTest, WhatIsUnderWayIsNeitherLostNorDoubled) {
   EXPECT_GE(rollback_count_, 1);
 }
 
-TEST_F(ServerRecoveryTest,
-       WithoutAHandlerARollbackIsAFailureOfWhatIsScheduled) {
+TEST_F(ServerRecoveryTest, WithoutAHandlerARollbackFailsScheduledClosures) {
   Connect();
   TrainUpTo(20);
   ASSERT_OK_AND_ASSIGN(const std::string prefix,
@@ -189,7 +188,7 @@ TEST_F(ServerRecoveryTest,
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kAborted,
                                AllOf(HasSubstr("ps 1"), HasSubstr(prefix))));
   ExpectCount(20);
-  // And all is as new.
+  // Afterwards the coordinator works as before.
   for (int i = 0; i < 5; ++i) {
     ASSERT_OK(coordinator_->Schedule(step_, {}, Soon()));
   }
@@ -197,7 +196,7 @@ TEST_F(ServerRecoveryTest,
   ExpectCount(25);
 }
 
-TEST_F(ServerRecoveryTest, ADamagedCheckpointIsPassedOver) {
+TEST_F(ServerRecoveryTest, SkipsADamagedCheckpoint) {
   Connect();
   CountUndone();
   TrainUpTo(10);
@@ -216,7 +215,7 @@ TEST_F(ServerRecoveryTest, ADamagedCheckpointIsPassedOver) {
   ExpectCount(40);
 }
 
-TEST_F(ServerRecoveryTest, AServerThatDiesAgainWhileItIsRestored) {
+TEST_F(ServerRecoveryTest, RecoversAServerThatDiesWhileItIsRestored) {
   Connect();
   CountUndone();
   TrainUpTo(10);
@@ -236,7 +235,7 @@ TEST_F(ServerRecoveryTest, AServerThatDiesAgainWhileItIsRestored) {
   ExpectCount(50);
 }
 
-TEST_F(ServerRecoveryTest, AServerThatStaysAwayEndsTheJobByName) {
+TEST_F(ServerRecoveryTest, AServerThatDoesNotReturnEndsTheJobWithItsName) {
   Connect({.return_timeout = absl::Milliseconds(200)});
   TrainUpTo(10);
   cluster_.KillServer(1);
@@ -253,7 +252,7 @@ TEST_F(ServerRecoveryTest, AServerThatStaysAwayEndsTheJobByName) {
                                      HasSubstr("--server_return_timeout"))));
 }
 
-TEST_F(ServerRecoveryTest, TheLastRecoveryIsNamed) {
+TEST_F(ServerRecoveryTest, ReportsTheLastRecoveryAtTheLimit) {
   Connect({.recovery_count_max = 1});
   CountUndone();
   TrainUpTo(10);
@@ -271,7 +270,7 @@ TEST_F(ServerRecoveryTest, TheLastRecoveryIsNamed) {
                                      HasSubstr("--max_recoveries"))));
 }
 
-TEST_F(ServerRecoveryTest, WithoutFirstValuesOrACheckpointTheJobEnds) {
+TEST_F(ServerRecoveryTest, WithoutInitialValuesOrACheckpointTheJobEnds) {
   Connect();
   ASSERT_OK(strategy_->variables().Assign("counter", Tensor::Scalar(0.0f)));
   TrainUpTo(10);

@@ -1,5 +1,5 @@
-// The loop that Fit() runs, over parameter servers that are lost: what it hands
-// over and what the variables hold are the same steps, before and after.
+// The loop of Fit() on parameter servers that are lost: the steps that it
+// reports are those that the variables count, before and after a rollback.
 
 #include <cstdint>
 #include <filesystem>
@@ -39,7 +39,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kMany = 1'000'000;
 const VariableHandle kCounter = {"counter", {DType::kFloat32, {}}};
 
-// Counts itself, and hands its element over.
+// Increments the counter and returns its element.
 Graph CountingStep() {
   GraphBuilder builder(&BuiltinOps(), "count");
   const Value x = builder.Parameter("x", {DType::kInt64, {}});
@@ -52,7 +52,7 @@ class StepLoopRecoveryTest : public testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::remove_all(folder_);
-    // Which tests may make due.
+    // Tests may set it, so that a checkpoint is due.
     ClusterConnection::Options options;
     options.recovery.checkpoint_dir = folder_ + "/recovery";
     options.recovery.checkpoint_interval = save_interval();
@@ -67,7 +67,8 @@ class StepLoopRecoveryTest : public testing::Test {
         loop_,
         strategy_->CreateLoop(CountingStep(), Dataset::Range(1000).Repeat(),
                               LoopKind::kTrain));
-    strategy_->SetProgressSource([this] { return absl::StrCat(told_count_); });
+    strategy_->SetProgressSource(
+        [this] { return absl::StrCat(reported_count_); });
   }
 
   void TearDown() override { SetFaults({}); }
@@ -93,30 +94,30 @@ class StepLoopRecoveryTest : public testing::Test {
   TestCluster cluster_{2, 2};
   std::unique_ptr<ParameterServerStrategy> strategy_;
   std::unique_ptr<StepLoop> loop_;
-  int64_t told_count_ = 0;
+  int64_t reported_count_ = 0;
 };
 
-TEST_F(StepLoopRecoveryTest, StopsBetweenStepsAndHandsAllOfThemOver) {
-  ASSERT_TRUE(loop_->StopWhen([this] { return told_count_ >= 20; }));
+TEST_F(StepLoopRecoveryTest, StopsBetweenStepsAndReportsAllOfThem) {
+  ASSERT_TRUE(loop_->StopWhen([this] { return reported_count_ >= 20; }));
   ASSERT_OK_AND_ASSIGN(const StepLoop::Outcome outcome,
                        loop_->Run(kMany, [this](absl::Span<const Tensor>) {
-                         ++told_count_;
+                         ++reported_count_;
                          return absl::OkStatus();
                        }));
   EXPECT_TRUE(outcome.was_told_to_stop);
-  EXPECT_EQ(outcome.step_count, told_count_);
-  EXPECT_GE(told_count_, 20);
-  ExpectCounted(told_count_);
+  EXPECT_EQ(outcome.step_count, reported_count_);
+  EXPECT_GE(reported_count_, 20);
+  ExpectCounted(reported_count_);
 }
 
-TEST_F(StepLoopRecoveryTest, GoesOnWithTheStepsThatTheCheckpointHolds) {
+TEST_F(StepLoopRecoveryTest, ResumesAfterTheStepsOfTheCheckpoint) {
   constexpr int64_t kSavedAt = 30;
   constexpr int64_t kGoal = 2500;
   const auto on_step = [this](absl::Span<const Tensor>) -> absl::Status {
-    ++told_count_;
-    // Hundreds of others have been applied by now, or are under way.
-    if (told_count_ == kSavedAt) return Save();
-    if (told_count_ == 500) {
+    ++reported_count_;
+    // Hundreds of other steps have been applied or are running by now.
+    if (reported_count_ == kSavedAt) return Save();
+    if (reported_count_ == 500) {
       cluster_.KillServer(1);
       cluster_.StartServer(1);
     }
@@ -129,15 +130,15 @@ TEST_F(StepLoopRecoveryTest, GoesOnWithTheStepsThatTheCheckpointHolds) {
   ASSERT_TRUE(rollback.has_value());
   EXPECT_EQ(rollback->progress, absl::StrCat(kSavedAt));
   EXPECT_GT(rollback->undone_step_count, 0);
-  told_count_ = kSavedAt;
+  reported_count_ = kSavedAt;
   ASSERT_OK_AND_ASSIGN(
       const StepLoop::Outcome outcome,
-      loop_->Run(kGoal - told_count_, [this](absl::Span<const Tensor>) {
-        ++told_count_;
+      loop_->Run(kGoal - reported_count_, [this](absl::Span<const Tensor>) {
+        ++reported_count_;
         return absl::OkStatus();
       }));
   EXPECT_EQ(outcome.step_count, kGoal - kSavedAt);
-  EXPECT_EQ(told_count_, kGoal);
+  EXPECT_EQ(reported_count_, kGoal);
   ExpectCounted(kGoal);
 }
 
@@ -150,33 +151,33 @@ class SavingStepLoopTest : public StepLoopRecoveryTest {
   }
 };
 
-TEST_F(SavingStepLoopTest, GoesOnWhileItsCheckpointIsWritten) {
+TEST_F(SavingStepLoopTest, TrainsWhileItsCheckpointIsWritten) {
   SetFaults({{.point = "ps.while_saving",
               .occurrence = 1,
               .action = FaultAction::kDelay,
               .delay = absl::Seconds(1)}});
-  int64_t count_beside_the_save = 0;
+  int64_t count_during_save = 0;
   ASSERT_TRUE(loop_->StopWhen([this] { return IsPublished(); }));
   ASSERT_OK_AND_ASSIGN(const StepLoop::Outcome outcome,
                        loop_->Run(kMany, [&](absl::Span<const Tensor>) {
-                         ++told_count_;
+                         ++reported_count_;
                          const bool is_saving =
                              FaultPointPassCount("ps.while_saving") > 0 &&
                              !IsPublished();
-                         count_beside_the_save += is_saving ? 1 : 0;
+                         count_during_save += is_saving ? 1 : 0;
                          return absl::OkStatus();
                        }));
   EXPECT_TRUE(outcome.was_told_to_stop);
-  EXPECT_GT(count_beside_the_save, 0);
-  ExpectCounted(told_count_);
-  // And it is a moment to go back to.
+  EXPECT_GT(count_during_save, 0);
+  ExpectCounted(reported_count_);
+  // The checkpoint can be restored.
   cluster_.KillServer(1);
   cluster_.StartServer(1);
   absl::StatusOr<StepLoop::Outcome> next = outcome;
   ASSERT_TRUE(loop_->StopWhen([] { return false; }));
   while (next.ok()) {
     next = loop_->Run(100, [this](absl::Span<const Tensor>) {
-      ++told_count_;
+      ++reported_count_;
       return absl::OkStatus();
     });
   }
@@ -186,14 +187,15 @@ TEST_F(SavingStepLoopTest, GoesOnWhileItsCheckpointIsWritten) {
   EXPECT_THAT(rollback->checkpoint, HasSubstr("/recovery/"));
 }
 
-// Its steps are undone by then: to go back to it would do them once more.
-TEST_F(SavingStepLoopTest, WhatWasWrittenDuringARollbackIsNoMomentToGoBackTo) {
+// The steps of the checkpoint have been undone. Restoring it would apply them a
+// second time.
+TEST_F(SavingStepLoopTest, DiscardsACheckpointThatWasWrittenDuringARollback) {
   SetFaults({{.point = "coordinator.after_save",
               .occurrence = 1,
               .action = FaultAction::kDelay,
               .delay = absl::Seconds(4)}});
   const auto count = [this](absl::Span<const Tensor>) {
-    ++told_count_;
+    ++reported_count_;
     return absl::OkStatus();
   };
   ASSERT_TRUE(loop_->StopWhen(
@@ -208,7 +210,7 @@ TEST_F(SavingStepLoopTest, WhatWasWrittenDuringARollbackIsNoMomentToGoBackTo) {
                        strategy_->AwaitRollback(failure));
   ASSERT_TRUE(rollback.has_value());
   EXPECT_EQ(rollback->checkpoint, "");
-  // The end of a loop waits for what is being written.
+  // The destructor of a loop waits for the write.
   loop_ = nullptr;
   EXPECT_FALSE(IsPublished());
   ExpectCounted(0);

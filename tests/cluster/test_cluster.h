@@ -14,13 +14,13 @@
 
 namespace muster {
 
-// Workers and parameter servers in this process, each with a port of its own,
-// talking gRPC. Any of them can be killed and started again.
+// Workers and parameter servers in this process, which communicate over gRPC.
+// Each has its own port. Each can be killed and restarted.
 class TestCluster {
  public:
   TestCluster(int worker_count, int server_count);
 
-  // The coordinator's side. `options` may leave out the cluster.
+  // Connects a coordinator. The cluster in `options` is filled in.
   absl::StatusOr<std::unique_ptr<ParameterServerStrategy>> Connect(
       ClusterConnection::Options options = {});
 

@@ -1,4 +1,4 @@
-// Fit() and Evaluate() on parameter servers: what each option comes to.
+// Fit() and Evaluate() on parameter servers: the effect of each option.
 
 #include <cstdint>
 #include <functional>
@@ -69,7 +69,7 @@ FitOptions Quiet(int epochs = 1) {
   return {.epochs = epochs, .verbose = Verbosity::kSilent};
 }
 
-// Adds one to the bias: integers, which float32 counts exactly.
+// Adds one to the bias. Float32 counts integers exactly.
 std::vector<StepMetric> CountingStep(const StepTrace& step) {
   const Value prediction = step.Call(step.element[0]);
   const Value count = Cast(CountAlong(prediction, {0}), prediction.dtype());
@@ -77,7 +77,7 @@ std::vector<StepMetric> CountingStep(const StepTrace& step) {
   return {{"steps", MeanStatistics(prediction * 0.0 + 1.0)}};
 }
 
-// The gradient of its bias does not depend on the data.
+// The gradient of the bias does not depend on the data.
 Model Counter() { return Sequential({Dense(1)}); }
 
 CompileOptions CounterOptions(int steps_per_execution) {
@@ -93,7 +93,7 @@ double Bias(Model& model) {
   return (*weights)[1].flat<float>()[0];
 }
 
-// Does something after each step or batch of a test.
+// Calls a function after each step, or after each batch of an evaluation.
 class AfterSteps final : public Callback {
  public:
   using Action = std::function<absl::Status(Model&, int64_t step)>;
@@ -129,7 +129,7 @@ class TrainingTest : public ::testing::Test {
   }
 };
 
-TEST_F(TrainingTest, AnExecutionOfManyStepsIsOneClosure) {
+TEST_F(TrainingTest, RunsStepsPerExecutionInOneClosure) {
   TestCluster cluster(2, 2);
   const auto strategy = Connect(cluster);
   Model model = Counter();
@@ -144,12 +144,12 @@ TEST_F(TrainingTest, AnExecutionOfManyStepsIsOneClosure) {
   EXPECT_EQ(history.step_count, 40);
   EXPECT_EQ(history.example_count, 160);
   EXPECT_EQ(Bias(model), 40);
-  EXPECT_EQ(Finished(*strategy) - before, 6);  // 8 + 8 + 4, twice.
+  EXPECT_EQ(Finished(*strategy) - before, 6);  // 8 + 8 + 4 steps, twice.
   EXPECT_THAT(recorder.steps, ::testing::ElementsAre(7, 15, 19, 7, 15, 19));
   EXPECT_EQ(history.history.at("steps").back(), 1);
 }
 
-TEST_F(TrainingTest, StepsOfAnExecutionCountOnceHoweverWorkersDie) {
+TEST_F(TrainingTest, StepsOfAnExecutionCountOnceWhileWorkersDie) {
   TestCluster cluster(3, 2);
   const auto strategy = Connect(cluster);
   Model model = Counter();
@@ -170,7 +170,7 @@ TEST_F(TrainingTest, StepsOfAnExecutionCountOnceHoweverWorkersDie) {
   EXPECT_EQ(Bias(model), 600);
 }
 
-TEST_F(TrainingTest, CallbacksSeeStepsWhileTheEpochRunsAndCanStopIt) {
+TEST_F(TrainingTest, CallbacksRunDuringTheEpochAndCanStopIt) {
   TestCluster cluster(2, 1);
   const auto strategy = Connect(cluster);
   Model model = Counter();
@@ -188,7 +188,7 @@ TEST_F(TrainingTest, CallbacksSeeStepsWhileTheEpochRunsAndCanStopIt) {
   EXPECT_EQ(history.epoch.size(), 1u);
 }
 
-TEST_F(TrainingTest, AnEpochIsOnePassOfAllWorkersTogetherUnlessToldOtherwise) {
+TEST_F(TrainingTest, AnEpochIsOnePassOverTheDataByDefault) {
   TestCluster cluster(3, 1);
   const auto strategy = Connect(cluster);
   Model model = Counter();
@@ -210,7 +210,7 @@ Model Classifier() {
   return Sequential({Dense(4, {.kernel_regularizer = L2(0.02)}), Dense(3)});
 }
 
-TEST_F(TrainingTest, EvaluatesEachExampleOnceThoughWorkersDie) {
+TEST_F(TrainingTest, EvaluatesEachExampleOnceWhileWorkersDie) {
   const auto evaluate =
       [](Strategy& strategy,
          std::vector<Callback*> callbacks) -> absl::StatusOr<Logs> {
@@ -245,7 +245,7 @@ Element Arrays() {
   return arrays;
 }
 
-TEST_F(TrainingTest, OneWorkerTrainsOnArraysAsOneProcess) {
+TEST_F(TrainingTest, OneWorkerTrainsOnArraysLikeOneProcess) {
   const auto train = [](Strategy& strategy) -> absl::StatusOr<History> {
     Model model = Classifier();
     RETURN_IF_ERROR(model.Compile(strategy, ClassifierOptions()));
@@ -292,12 +292,12 @@ TEST_F(TrainingTest, SeveralWorkersTrainEvaluateAndPredictArrays) {
               Pointwise(FloatNear(1e-5), in_one.flat<float>()));
 }
 
-TEST_F(TrainingTest, ArraysThatAreTooLargeToBeSentAreRefused) {
+TEST_F(TrainingTest, RejectsArraysThatAreTooLargeToSend) {
   TestCluster cluster(1, 1);
   const auto strategy = Connect(cluster);
   Model model = Classifier();
   ASSERT_OK(model.Compile(*strategy, ClassifierOptions()));
-  // Above 1 GiB, of which nothing is ever touched.
+  // More than 1 GiB of virtual memory, none of which is accessed.
   const Tensor x(DType::kFloat32, {1 << 20, 257});
   const Tensor y(DType::kInt64, {1 << 20});
   EXPECT_THAT(
@@ -308,8 +308,9 @@ TEST_F(TrainingTest, ArraysThatAreTooLargeToBeSentAreRefused) {
                      HasSubstr("read a file in each process instead"))));
 }
 
-// One worker takes its batches in order, so it trains as one process does.
-TEST_F(TrainingTest, OneWorkerTrainsAsOneProcessWithTheSameOptions) {
+// One worker processes its batches in order, so the result is that of one
+// process.
+TEST_F(TrainingTest, OneWorkerTrainsLikeOneProcessWithTheSameOptions) {
   const auto train =
       [](Strategy& strategy) -> absl::StatusOr<std::vector<Tensor>> {
     Model model = Classifier();
@@ -337,7 +338,7 @@ TEST_F(TrainingTest, OneWorkerTrainsAsOneProcessWithTheSameOptions) {
   }
 }
 
-// The tags of words, of which some are padding, and how many there are.
+// Returns a model that tags words of padded sentences, and counts the words.
 Model Sentences() {
   const LayerOutput ids = Input({4}, {.dtype = DType::kInt64, .name = "ids"});
   const LayerOutput x = Embedding(9, 3, {.mask_zero = true})(ids);
@@ -358,7 +359,7 @@ Dataset SentenceData() {
   return Dataset::FromTensorSlices({ids, tags, counts}).Batch(8);
 }
 
-TEST_F(TrainingTest, PaddingCountsForOneWorkerAsInOneProcess) {
+TEST_F(TrainingTest, OneWorkerMasksPaddingLikeOneProcess) {
   struct Trained {
     Logs logs;
     std::vector<Tensor> weights;
@@ -406,7 +407,7 @@ absl::StatusOr<Element> FirstBatch(const Dataset& data) {
   return batch;
 }
 
-TEST_F(TrainingTest, SingleBatchesTrainAsInOneProcess) {
+TEST_F(TrainingTest, TrainOnBatchIsLikeThatOfOneProcess) {
   const auto train =
       [](Strategy& strategy) -> absl::StatusOr<std::vector<double>> {
     Model model = Classifier();
@@ -437,7 +438,7 @@ TEST_F(TrainingTest, SingleBatchesTrainAsInOneProcess) {
   EXPECT_THAT(got, Pointwise(DoubleNear(1e-5), wanted));
 }
 
-TEST_F(TrainingTest, ASingleBatchSaysThatTrainingWasRolledBack) {
+TEST_F(TrainingTest, TrainOnBatchReportsARollback) {
   TestCluster cluster(1, 1);
   const auto strategy = Connect(cluster);
   Model model = Classifier();

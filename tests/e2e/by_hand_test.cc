@@ -1,4 +1,4 @@
-// The executables as people start them in several terminals, with no launcher.
+// The executables started separately, without a launcher.
 #include <signal.h>
 
 #include <fstream>
@@ -43,10 +43,11 @@ class ByHandTest : public testing::Test {
                                            << cluster_->process(task).output();
   }
 
-  // What `executable` says before it ends with the usage status.
-  std::string Complaint(absl::string_view executable,
-                        const std::string& tf_config,
-                        std::vector<std::string> flags = {}) {
+  // Returns the error message with which `executable` rejects its
+  // configuration.
+  std::string RejectionMessage(absl::string_view executable,
+                               const std::string& tf_config,
+                               std::vector<std::string> flags = {}) {
     flags.insert(flags.begin(), std::string(executable));
     flags.push_back("--job=examples/digits/digits.job");
     const auto process =
@@ -65,7 +66,7 @@ class ByHandTest : public testing::Test {
   const std::unique_ptr<ClusterUnderTest> cluster_;
 };
 
-TEST_F(ByHandTest, AClusterTrainsAndEveryProcessEndsByItself) {
+TEST_F(ByHandTest, TrainsAndAllProcessesEnd) {
   ASSERT_OK(cluster_->StartAll());
   for (const TaskId& task : cluster_->cluster().Members()) {
     ExpectEndsWith(task, 0);
@@ -76,7 +77,7 @@ TEST_F(ByHandTest, AClusterTrainsAndEveryProcessEndsByItself) {
       << summary["final"];
 }
 
-TEST_F(ByHandTest, TasksFindEachOtherInAnyOrderAndTheMissingAreNamed) {
+TEST_F(ByHandTest, StartsInAnyOrderAndNamesMissingTasks) {
   cluster_->set_epochs(2);
   ASSERT_OK(cluster_->Start(kChief));
   EXPECT_OK(cluster_->process(kChief).AwaitLine(absl::StrCat(
@@ -87,7 +88,7 @@ TEST_F(ByHandTest, TasksFindEachOtherInAnyOrderAndTheMissingAreNamed) {
   }
 }
 
-TEST_F(ByHandTest, AtTheDeadlineTheListOfTheMissingIsTheError) {
+TEST_F(ByHandTest, NamesMissingTasksAtTheDeadline) {
   ASSERT_OK(cluster_->Start(kChief, {"--startup_timeout=300ms"}));
   ExpectEndsWith(kChief, 1);
   for (const TaskId& task : {kWorker0, kWorker1, kPs0}) {
@@ -97,7 +98,7 @@ TEST_F(ByHandTest, AtTheDeadlineTheListOfTheMissingIsTheError) {
   }
 }
 
-TEST_F(ByHandTest, TasksThatDisagreeAboutTheClusterRefuseEachOther) {
+TEST_F(ByHandTest, RejectsAWorkerOfAnotherCluster) {
   const std::string other = absl::StrReplaceAll(
       cluster_->TfConfig(kWorker0),
       {{*cluster_->cluster().Address(kPs0), "localhost:1"}});
@@ -109,7 +110,7 @@ TEST_F(ByHandTest, TasksThatDisagreeAboutTheClusterRefuseEachOther) {
                              HasSubstr("\"localhost:1\"")));
 }
 
-TEST_F(ByHandTest, AServerWithAnotherClusterInMindRefusesTheCoordinator) {
+TEST_F(ByHandTest, RejectsAServerOfAnotherCluster) {
   const std::string other = absl::StrReplaceAll(
       cluster_->TfConfig(kPs0),
       {{*cluster_->cluster().Address(kWorker1), "localhost:1"}});
@@ -124,7 +125,7 @@ TEST_F(ByHandTest, AServerWithAnotherClusterInMindRefusesTheCoordinator) {
                              HasSubstr("\"localhost:1\"")));
 }
 
-TEST_F(ByHandTest, WorkersAndServersNameTheCoordinatorTheyWaitForAndGiveUp) {
+TEST_F(ByHandTest, WorkersAndServersTimeOutWaitingForTheCoordinator) {
   const std::string awaited =
       absl::StrCat("waiting for the coordinator (chief ",
                    *cluster_->cluster().Address(kChief), ")");
@@ -142,7 +143,7 @@ TEST_F(ByHandTest, WorkersAndServersNameTheCoordinatorTheyWaitForAndGiveUp) {
   }
 }
 
-TEST_F(ByHandTest, EveryExecutableObeysSigterm) {
+TEST_F(ByHandTest, AllExecutablesEndOnSigterm) {
   cluster_->set_epochs(100000);
   ASSERT_OK(cluster_->StartAll({"--coordinator_timeout=60s"}));
   ASSERT_OK(cluster_->process(kChief).AwaitLine("Epoch 2/"));
@@ -152,7 +153,7 @@ TEST_F(ByHandTest, EveryExecutableObeysSigterm) {
   }
 }
 
-TEST_F(ByHandTest, CheckConfigShowsTheClusterAndStartsNothing) {
+TEST_F(ByHandTest, CheckConfigPrintsTheClusterAndStartsNothing) {
   for (const TaskId& task : {kChief, kWorker1, kPs0}) {
     ASSERT_OK(cluster_->Start(task, {"--check_config"}));
     ExpectEndsWith(task, 0);
@@ -162,7 +163,7 @@ TEST_F(ByHandTest, CheckConfigShowsTheClusterAndStartsNothing) {
   }
 }
 
-TEST_F(ByHandTest, ATypoInTfConfigIsMetWithTheWayOutByEveryExecutable) {
+TEST_F(ByHandTest, AllExecutablesExplainHowToFixATypoInTfConfig) {
   const std::string good = cluster_->TfConfig(kWorker0);
   struct Typo {
     std::string from;
@@ -191,20 +192,22 @@ TEST_F(ByHandTest, ATypoInTfConfigIsMetWithTheWayOutByEveryExecutable) {
     const std::string bad = absl::StrReplaceAll(good, {{typo.from, typo.to}});
     ASSERT_NE(bad, good) << typo.from;
     for (absl::string_view executable : kExecutables) {
-      EXPECT_THAT(Complaint(executable, bad), HasSubstr(typo.words)) << bad;
-      EXPECT_THAT(Complaint(executable, bad, {"--check_config"}),
+      EXPECT_THAT(RejectionMessage(executable, bad), HasSubstr(typo.words))
+          << bad;
+      EXPECT_THAT(RejectionMessage(executable, bad, {"--check_config"}),
                   HasSubstr(typo.words));
     }
   }
 }
 
-TEST_F(ByHandTest, AnExecutableInAnothersPlaceSaysSo) {
-  EXPECT_THAT(Complaint("ps/ps", cluster_->TfConfig(kWorker0)),
+TEST_F(ByHandTest, AnExecutableRejectsTheRoleOfAnother) {
+  EXPECT_THAT(RejectionMessage("ps/ps", cluster_->TfConfig(kWorker0)),
               HasSubstr("TF_CONFIG makes this task worker 0"));
-  EXPECT_THAT(Complaint("worker/worker", cluster_->TfConfig(kPs0)),
+  EXPECT_THAT(RejectionMessage("worker/worker", cluster_->TfConfig(kPs0)),
               HasSubstr("TF_CONFIG makes this task ps 0"));
-  EXPECT_THAT(Complaint("coordinator/coordinator", cluster_->TfConfig(kPs0)),
-              HasSubstr("TF_CONFIG makes this task ps 0"));
+  EXPECT_THAT(
+      RejectionMessage("coordinator/coordinator", cluster_->TfConfig(kPs0)),
+      HasSubstr("TF_CONFIG makes this task ps 0"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The evaluator as a process beside the training.
+// The evaluator as a separate process.
 #include <csignal>
 #include <memory>
 #include <string>
@@ -28,7 +28,7 @@ constexpr char kTfConfig[] =
     R"({"cluster": {"worker": ["localhost:1"], "ps": ["localhost:2"],)"
     R"( "chief": ["localhost:3"]}, "task": {"type": "evaluator", "index": 0}})";
 
-// By the executable that is started as the evaluator.
+// The parameter is the executable that runs as the evaluator.
 class EvaluatorTest : public testing::TestWithParam<std::string> {
  protected:
   EvaluatorTest()
@@ -63,7 +63,7 @@ class EvaluatorTest : public testing::TestWithParam<std::string> {
   const std::string run_dir_;
 };
 
-TEST_P(EvaluatorTest, WaitsScoresAndEndsWhenTrainingIsOver) {
+TEST_P(EvaluatorTest, EvaluatesCheckpointsUntilTrainingHasEnded) {
   ASSERT_OK_AND_ASSIGN(const auto evaluator, StartEvaluator());
   EXPECT_OK(evaluator->AwaitLine("waiting for the first checkpoint"));
   ASSERT_OK(SaveZeros());
@@ -85,7 +85,7 @@ TEST_P(EvaluatorTest, WaitsScoresAndEndsWhenTrainingIsOver) {
             1u);
 }
 
-TEST_P(EvaluatorTest, GivesUpAfterItsTimeout) {
+TEST_P(EvaluatorTest, TimesOut) {
   ASSERT_OK_AND_ASSIGN(const auto evaluator,
                        StartEvaluator({"--evaluator_timeout=100ms"}));
   EXPECT_OK(evaluator->AwaitLine("waiting for the first checkpoint"));
@@ -93,7 +93,7 @@ TEST_P(EvaluatorTest, GivesUpAfterItsTimeout) {
   EXPECT_FALSE(end.ok()) << evaluator->output();
 }
 
-TEST_P(EvaluatorTest, EndsWhenItIsTold) {
+TEST_P(EvaluatorTest, EndsOnASignal) {
   ASSERT_OK_AND_ASSIGN(const auto evaluator, StartEvaluator());
   EXPECT_OK(evaluator->AwaitLine("waiting for the first checkpoint"));
   evaluator->SendSignal(SIGTERM);
@@ -101,7 +101,7 @@ TEST_P(EvaluatorTest, EndsWhenItIsTold) {
   EXPECT_EQ(end.ShellCode(), 128 + SIGTERM) << evaluator->output();
 }
 
-TEST_P(EvaluatorTest, WantsToKnowTheRunDirectory) {
+TEST_P(EvaluatorTest, RequiresTheRunDirectory) {
   ASSERT_OK_AND_ASSIGN(
       const auto evaluator,
       ProcessUnderTest::Start({absl::StrCat(GetParam(), "/", GetParam()),

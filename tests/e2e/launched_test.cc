@@ -1,4 +1,4 @@
-// The main job as the README starts it: a whole cluster through `launch`.
+// The main job as started in the README: a whole cluster through `launch`.
 #include <fstream>
 #include <string>
 
@@ -19,7 +19,7 @@ struct Size {
 
 class LaunchedTest : public testing::TestWithParam<Size> {};
 
-TEST_P(LaunchedTest, TheDigitsAreLearnt) {
+TEST_P(LaunchedTest, LearnsTheDigits) {
   const auto [workers, servers] = GetParam();
   const std::string run_dir =
       absl::StrCat(testing::TempDir(), "/digits-", workers, "-", servers);
@@ -39,7 +39,7 @@ TEST_P(LaunchedTest, TheDigitsAreLearnt) {
   EXPECT_GE(summary["final"]["test_sparse_categorical_accuracy"], 0.96);
 }
 
-// One worker is a cluster too: its copy of the data does not end either.
+// Also with one worker, whose copy of the data repeats indefinitely as well.
 INSTANTIATE_TEST_SUITE_P(Clusters, LaunchedTest,
                          testing::Values(Size{2, 2}, Size{1, 1}, Size{3, 1}));
 

@@ -1,5 +1,5 @@
-// Trains on workers in sync, with a backup every few steps, and says in its
-// last line what came of it: "ended with <SHA-256 of the weights> loss <loss>".
+// Trains on workers in sync, with a backup every few steps. Prints the result
+// in the last line: "ended with <SHA-256 of the weights> loss <loss>".
 
 #include <cstdint>
 #include <cstdio>
@@ -44,7 +44,7 @@ absl::Status Train(Task& task) {
                   .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                   .metrics = {SparseCategoricalAccuracy()},
                   .seed = 11}));
-  // Only the chief needs it.
+  // Only the chief needs the folder.
   const std::string folder =
       strategy->is_chief() ? absl::StrCat(task.options().run_dir, "/backup")
                            : "/nowhere";

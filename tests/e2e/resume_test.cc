@@ -1,5 +1,5 @@
-// Workers that train in sync are killed all at once, or told to end, and go on
-// when they are started again: to the bits of a run that nothing happened to.
+// Synchronous workers are killed or terminated and restarted. They resume, and
+// the result is bit-identical to that of an uninterrupted run.
 
 #include <signal.h>
 
@@ -27,7 +27,7 @@ constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 
 class ResumeTest : public ::testing::Test {
  protected:
-  // All clusters of one name have one run directory, and so one backup.
+  // Clusters of the same name share a run directory, and with it the backup.
   static std::unique_ptr<ClusterUnderTest> Workers(const std::string& name,
                                                    int count) {
     auto cluster = ClusterUnderTest::Create(name, count, 0);
@@ -51,8 +51,8 @@ class ResumeTest : public ::testing::Test {
     }
   }
 
-  // The line that says what came of training.
-  static std::string AwaitOutcome(ClusterUnderTest& cluster) {
+  // Returns the line with the result of training.
+  static std::string AwaitResult(ClusterUnderTest& cluster) {
     const auto line = cluster.process(kWorker0).AwaitLine("ended with ");
     EXPECT_OK(line);
     ExpectEndsWith(cluster.process(kWorker0), 0);
@@ -60,28 +60,29 @@ class ResumeTest : public ::testing::Test {
     return line.ok() ? *line : "";
   }
 
-  // What comes of it when nothing happens.
-  static std::string Undisturbed() {
-    const auto cluster = Workers("undisturbed", 2);
+  // Returns the result of an uninterrupted run.
+  static std::string RunUninterrupted() {
+    const auto cluster = Workers("uninterrupted", 2);
     EXPECT_OK(cluster->StartAll());
-    return AwaitOutcome(*cluster);
+    return AwaitResult(*cluster);
   }
 };
 
-TEST_F(ResumeTest, KilledAtRandomMomentsItEndsWithTheSameBits) {
-  const std::string undisturbed = Undisturbed();
+TEST_F(ResumeTest, IsBitIdenticalAfterKillsAtRandomTimes) {
+  const std::string uninterrupted = RunUninterrupted();
   const auto cluster = Workers("killed", 2);
   constexpr int kLivesMax = 12;
   int resumed_count = 0;
   bool has_ended = false;
-  // Lives are counted in epochs, so that a fast machine is met as often as a
-  // slow one; each ends a while after the line, somewhere between two saves.
+  // Lives are measured in epochs, so that they are independent of the speed of
+  // the machine. Each ends shortly after the line is printed, between two
+  // saves.
   for (int life = 0, epoch = 2; life < kLivesMax && !has_ended; ++life) {
     ASSERT_OK(cluster->Start(kWorker1));
     ASSERT_OK(cluster->Start(kWorker0));
     ProcessUnderTest& chief = cluster->process(kWorker0);
-    const bool comes_to_training = life % 4 != 3;
-    if (comes_to_training) {
+    const bool reaches_training = life % 4 != 3;
+    if (reaches_training) {
       ASSERT_OK(chief.AwaitLine(absl::StrCat("Epoch ", epoch, "/")));
       epoch += 3 + FoldIn(7, life) % 12;
     }
@@ -95,12 +96,12 @@ TEST_F(ResumeTest, KilledAtRandomMomentsItEndsWithTheSameBits) {
     ASSERT_OK(cluster->Start(kWorker1));
     ASSERT_OK(cluster->Start(kWorker0));
   }
-  EXPECT_EQ(AwaitOutcome(*cluster), undisturbed);
+  EXPECT_EQ(AwaitResult(*cluster), uninterrupted);
   EXPECT_GT(resumed_count, 0);
 }
 
-TEST_F(ResumeTest, AnotherNumberOfWorkersGoesOnToTheSameBits) {
-  const std::string undisturbed = Undisturbed();
+TEST_F(ResumeTest, IsBitIdenticalAfterResumingWithAnotherNumberOfWorkers) {
+  const std::string uninterrupted = RunUninterrupted();
   const auto before = Workers("resized", 2);
   ASSERT_OK(before->StartAll());
   ASSERT_OK(before->process(kWorker0).AwaitLine("Epoch 5/"));
@@ -108,11 +109,11 @@ TEST_F(ResumeTest, AnotherNumberOfWorkersGoesOnToTheSameBits) {
   const auto after = Workers("resized", 3);
   ASSERT_OK(after->StartAll());
   ASSERT_OK(after->process(kWorker0).AwaitLine("Going on in epoch"));
-  EXPECT_EQ(AwaitOutcome(*after), undisturbed);
+  EXPECT_EQ(AwaitResult(*after), uninterrupted);
 }
 
-TEST_F(ResumeTest, AWorkerThatIsToldToEndSavesWithAllOthersFirst) {
-  const std::string undisturbed = Undisturbed();
+TEST_F(ResumeTest, ATerminatedWorkerSavesWithAllOthersFirst) {
+  const std::string uninterrupted = RunUninterrupted();
   const auto cluster = Workers("preempted", 2);
   ASSERT_OK(cluster->StartAll());
   ASSERT_OK(cluster->process(kWorker0).AwaitLine("Epoch 3/"));
@@ -123,7 +124,7 @@ TEST_F(ResumeTest, AWorkerThatIsToldToEndSavesWithAllOthersFirst) {
   ASSERT_OK(cluster->Start(kWorker1));
   ASSERT_OK(cluster->Start(kWorker0));
   ASSERT_OK(cluster->process(kWorker0).AwaitLine("Going on in epoch"));
-  EXPECT_EQ(AwaitOutcome(*cluster), undisturbed);
+  EXPECT_EQ(AwaitResult(*cluster), uninterrupted);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The same global batches and seed give the same weights on any number of
-// workers: within rounding, and to the bit in deterministic mode.
+// The same global batches and seed result in the same weights for any number of
+// workers: within rounding, and bit-identical in deterministic mode.
 
 #include <fstream>
 #include <string>
@@ -34,7 +34,7 @@ absl::StatusOr<nlohmann::json> Train(int workers, int micro_batches,
   return nlohmann::json::parse(file);
 }
 
-TEST(SynchronousEqualityTest, AnyNumberOfWorkersEndsWithTheSameModel) {
+TEST(SynchronousEqualityTest, AnyNumberOfWorkersTrainsTheSameModel) {
   ASSERT_OK_AND_ASSIGN(const nlohmann::json one, Train(1, 0));
   EXPECT_GE(one["final"]["test_sparse_categorical_accuracy"], 0.9);
   for (const int workers : {2, 3, 4}) {
@@ -49,7 +49,7 @@ TEST(SynchronousEqualityTest, AnyNumberOfWorkersEndsWithTheSameModel) {
   }
 }
 
-TEST(SynchronousEqualityTest, DeterministicModeMakesThemEqualToTheBit) {
+TEST(SynchronousEqualityTest, DeterministicModeIsBitIdentical) {
   ASSERT_OK_AND_ASSIGN(const nlohmann::json one, Train(1, 6));
   const std::string sha256 = one["weights_sha256"];
   EXPECT_EQ(sha256.size(), 64u);
@@ -60,7 +60,7 @@ TEST(SynchronousEqualityTest, DeterministicModeMakesThemEqualToTheBit) {
   ASSERT_OK_AND_ASSIGN(const nlohmann::json over_sockets,
                        Train(3, 6, {"--noshared_memory"}));
   EXPECT_EQ(over_sockets["weights_sha256"], sha256);
-  // Another partition of the batch has another rounding.
+  // Another number of micro-batches rounds differently.
   ASSERT_OK_AND_ASSIGN(const nlohmann::json other, Train(1, 5));
   EXPECT_NE(other["weights_sha256"], sha256);
 }

@@ -1,4 +1,4 @@
-// Workers that train in sync, started as people do in several terminals.
+// Synchronous workers, started separately without a launcher.
 #include <signal.h>
 
 #include <fstream>
@@ -27,8 +27,8 @@ using testing::HasSubstr;
 constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
 constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 
-// Long enough that nothing ends by itself.
-constexpr int kEndless = 1'000'000;
+// So many epochs that training does not end by itself.
+constexpr int kManyEpochs = 1'000'000;
 
 class SynchronousTest : public testing::Test {
  protected:
@@ -54,9 +54,9 @@ class SynchronousTest : public testing::Test {
     return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
   }
 
-  // Both workers, once they are well into training.
-  void StartEndless() {
-    cluster_->set_epochs(kEndless);
+  // Starts both workers and waits until they are training.
+  void StartBothWorkers() {
+    cluster_->set_epochs(kManyEpochs);
     ASSERT_OK(cluster_->StartAll());
     ASSERT_OK(process(kWorker0).AwaitLine("Epoch 3/"));
   }
@@ -64,7 +64,7 @@ class SynchronousTest : public testing::Test {
   const std::unique_ptr<ClusterUnderTest> cluster_;
 };
 
-TEST_F(SynchronousTest, TwoWorkersTrainAsOneAndTheFirstWritesTheResults) {
+TEST_F(SynchronousTest, TwoWorkersTrainAndTheFirstWritesTheResults) {
   ASSERT_OK(cluster_->StartAll());
   ExpectEndsWith(kWorker0, 0);
   ExpectEndsWith(kWorker1, 0);
@@ -77,7 +77,7 @@ TEST_F(SynchronousTest, TwoWorkersTrainAsOneAndTheFirstWritesTheResults) {
   EXPECT_GE(summary["final"]["test_sparse_categorical_accuracy"], 0.96);
 }
 
-TEST_F(SynchronousTest, TrainsTheSameWithEveryLane) {
+TEST_F(SynchronousTest, TrainsTheSameOverEveryLane) {
   cluster_->set_epochs(5);
   const std::vector<std::vector<std::string>> lanes = {
       {}, {"--noshared_memory"}, {"--noshared_memory", "--noraw_sockets"}};
@@ -98,7 +98,7 @@ TEST_F(SynchronousTest, TrainsTheSameWithEveryLane) {
   }
 }
 
-TEST_F(SynchronousTest, TheFirstNamesTheSecondUntilItComes) {
+TEST_F(SynchronousTest, NamesTheWorkerItWaitsFor) {
   cluster_->set_epochs(2);
   ASSERT_OK(cluster_->Start(kWorker0));
   EXPECT_OK(process(kWorker0).AwaitLine(
@@ -108,14 +108,14 @@ TEST_F(SynchronousTest, TheFirstNamesTheSecondUntilItComes) {
   ExpectEndsWith(kWorker1, 0);
 }
 
-TEST_F(SynchronousTest, ASecondThatNeverComesIsNamedInTheError) {
+TEST_F(SynchronousTest, NamesAMissingWorkerAtTheDeadline) {
   ASSERT_OK(cluster_->Start(kWorker0, {"--startup_timeout=300ms"}));
   ExpectEndsWith(kWorker0, 1);
   EXPECT_THAT(process(kWorker0).output(),
               HasSubstr(absl::StrCat("worker 1 (", address(kWorker1))));
 }
 
-TEST_F(SynchronousTest, TwoWithOneIndexAreToldSo) {
+TEST_F(SynchronousTest, RejectsTwoWorkersWithOneIndex) {
   ASSERT_OK(cluster_->Start(kWorker0, {"--startup_timeout=20s"}));
   ASSERT_OK(process(kWorker0).AwaitLine("waiting for worker 1"));
   const auto second = ProcessUnderTest::Start(
@@ -128,13 +128,14 @@ TEST_F(SynchronousTest, TwoWithOneIndexAreToldSo) {
   EXPECT_THAT((*second)->output(), HasSubstr(address(kWorker0)));
 }
 
-TEST_F(SynchronousTest, WorkersWithOtherPortsRefuseEachOther) {
+TEST_F(SynchronousTest, RejectsAWorkerOfAnotherCluster) {
   ASSERT_OK_AND_ASSIGN(const auto port, PortReservation::Create());
   const std::string other = absl::StrReplaceAll(
       cluster_->TfConfig(kWorker1),
       {{address(kWorker0), absl::StrCat("localhost:", port->port())}});
   ASSERT_OK(cluster_->Start(kWorker0, {"--startup_timeout=20s"}));
-  // It dials nobody whom worker 0 knows; worker 0 dials it.
+  // Worker 1 connects to no address in the cluster of worker 0; worker 0
+  // connects to it.
   ASSERT_OK(cluster_->Start(kWorker1, {"--startup_timeout=20s",
                                        absl::StrCat("--tf_config=", other)}));
   ExpectEndsWith(kWorker0, 2);
@@ -143,7 +144,7 @@ TEST_F(SynchronousTest, WorkersWithOtherPortsRefuseEachOther) {
               HasSubstr(absl::StrCat("localhost:", port->port())));
 }
 
-TEST_F(SynchronousTest, WorkersWithOtherJobsRefuseEachOtherAndSayWhere) {
+TEST_F(SynchronousTest, RejectsAWorkerWithAnotherJobAndShowsTheDifference) {
   ASSERT_OK(cluster_->Start(kWorker0, {"--startup_timeout=20s"}));
   ASSERT_OK(cluster_->Start(kWorker1,
                             {"--startup_timeout=20s", "--set", "epochs=7"}));
@@ -154,8 +155,8 @@ TEST_F(SynchronousTest, WorkersWithOtherJobsRefuseEachOtherAndSayWhere) {
   }
 }
 
-TEST_F(SynchronousTest, AKilledWorkerEndsTheGroupWhichAsksToBeStartedAgain) {
-  StartEndless();
+TEST_F(SynchronousTest, SurvivorsOfAKilledWorkerAskToBeRestarted) {
+  StartBothWorkers();
   process(kWorker1).SendSignal(SIGKILL);
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
                        process(kWorker0).AwaitEnd(absl::Seconds(10)));
@@ -163,20 +164,20 @@ TEST_F(SynchronousTest, AKilledWorkerEndsTheGroupWhichAsksToBeStartedAgain) {
   EXPECT_THAT(process(kWorker0).output(), HasSubstr("worker 1"));
 }
 
-TEST_F(SynchronousTest, AStoppedWorkerIsNoticedByItsSilence) {
-  StartEndless();
+TEST_F(SynchronousTest, DetectsAStoppedWorker) {
+  StartBothWorkers();
   process(kWorker1).SendSignal(SIGSTOP);
   ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
                        process(kWorker0).AwaitEnd(absl::Seconds(20)));
   EXPECT_EQ(end.ShellCode(), 138) << process(kWorker0).output();
   EXPECT_THAT(process(kWorker0).output(), HasSubstr("worker 1"));
-  // It learns that it has been given up.
+  // When continued, it learns that the group has ended.
   process(kWorker1).SendSignal(SIGCONT);
   ExpectEndsWith(kWorker1, 138);
 }
 
-TEST_F(SynchronousTest, AWorkerToldToStopObeysAndTheOtherAsksToBeRestarted) {
-  StartEndless();
+TEST_F(SynchronousTest, SurvivorsOfATerminatedWorkerAskToBeRestarted) {
+  StartBothWorkers();
   process(kWorker1).SendSignal(SIGTERM);
   ExpectEndsWith(kWorker1, 143);
   ExpectEndsWith(kWorker0, 138);

@@ -1,10 +1,11 @@
-// Counts its own steps in variables, as counting_program does, while parameter
-// servers and workers come and go: for as long as it is told, with a checkpoint
-// after some of the rounds. After each round every variable must equal the
-// number of steps that count, and no rollback may go behind a checkpoint.
+// Counts its steps in variables like counting_program, while parameter servers
+// and workers are killed and restarted. Runs for a given time and saves a
+// checkpoint after some of the rounds. After each round every variable must
+// equal the number of steps that are not undone, and no rollback may undo a
+// step before the last checkpoint.
 //
-//   --set seconds=15        how long
-//   --set folder=DIR        for checkpoints; seen by all tasks
+//   --set seconds=15        duration
+//   --set folder=DIR        for checkpoints; all tasks must have access
 //
 // Prints "through: N" after each round, "durable: N" after each checkpoint and
 // "rolled back: N steps undone" for each rollback.
@@ -29,10 +30,10 @@ namespace {
 
 constexpr int kClosuresPerRound = 40;
 constexpr int kRoundsPerCheckpoint = 4;
-// Within which a round ends, whatever is killed meanwhile.
-constexpr absl::Duration kPatience = absl::Seconds(50);
+// The maximum duration of a round, including recoveries.
+constexpr absl::Duration kRoundTimeout = absl::Seconds(50);
 
-// One training of steps that are counted.
+// Trains on steps that are counted.
 class Chaos {
  public:
   Chaos(ParameterServerStrategy* strategy, std::string folder)
@@ -50,7 +51,8 @@ class Chaos {
   absl::Status Round() {
     for (int i = 0; i < kClosuresPerRound; ++i) {
       RETURN_IF_ERROR(
-          coordinator_.Schedule(step_, {}, absl::Now() + kPatience).status());
+          coordinator_.Schedule(step_, {}, absl::Now() + kRoundTimeout)
+              .status());
     }
     scheduled_count_ += kClosuresPerRound;
     return CheckCount();
@@ -61,7 +63,7 @@ class Chaos {
     const int64_t applied = scheduled_count_ - undone_count_;
     const absl::StatusOr<std::string> saved =
         coordinator_.SaveCheckpoint(folder_);
-    // A server was lost; there will be another checkpoint.
+    // A server was lost. A later round saves again.
     if (!saved.ok()) {
       std::cout << "not saved: " << saved.status() << std::endl;
       return absl::OkStatus();
@@ -75,9 +77,9 @@ class Chaos {
   int64_t applied() const { return scheduled_count_ - undone_count_; }
 
  private:
-  // Servers may be lost in the middle of it, and then it is done again.
+  // Repeats the check if a server is lost during it.
   absl::Status CheckCount() {
-    const absl::Time deadline = absl::Now() + kPatience;
+    const absl::Time deadline = absl::Now() + kRoundTimeout;
     absl::Status status;
     do {
       RETURN_IF_ERROR(coordinator_.Join(deadline));
@@ -93,7 +95,7 @@ class Chaos {
         std::cout << "through: " << count << std::endl;
         return absl::OkStatus();
       }
-      // Nothing was lost meanwhile, so the number is wrong.
+      // No server was lost, so the count is wrong.
       if (absl::IsInternal(status) && rollbacks == rollback_count_) {
         RETURN_IF_ERROR(coordinator_.Join(deadline));
         if (rollbacks == rollback_count_) return status;

@@ -1,7 +1,7 @@
-// Kills whatever a seed says, again and again, while steps are counted, and
-// starts it again. The program itself says whether every step that counts was
-// applied once everywhere and whether any went back behind a checkpoint; here
-// is seen that it ends well, that nobody is left over, and no file.
+// Repeatedly kills and restarts tasks that a seed selects, while steps are
+// counted. The program itself checks that every step is applied exactly once
+// and that no rollback undoes a step before a checkpoint. The test checks that
+// it succeeds and leaves no processes and no files.
 //
 //   bazel test //tests/faults:chaos_test
 //   bazel test //tests/faults:chaos_test --test_arg=--chaos_seconds=60
@@ -64,7 +64,7 @@ class ChaosTest : public testing::Test {
   const std::unique_ptr<ClusterUnderTest> cluster_;
 };
 
-TEST_F(ChaosTest, EveryStepThatCountsWasAppliedOnce) {
+TEST_F(ChaosTest, EveryStepIsAppliedOnce) {
   SCOPED_TRACE(absl::StrCat("--chaos_seed=", chaos_seed));
   RandomStream random(FoldIn(chaos_seed, "chaos"));
   const std::vector<TaskId> tasks = {{TaskType::kWorker, 0},
@@ -78,7 +78,7 @@ TEST_F(ChaosTest, EveryStepThatCountsWasAppliedOnce) {
   const absl::Time end = absl::Now() + absl::Seconds(chaos_seconds - 2);
   int server_kills = 0;
   while (absl::Now() < end) {
-    // One of them, or two at once.
+    // One or two victims at once.
     std::vector<TaskId> victims = {tasks[random.Below(4)]};
     const TaskId other = tasks[random.Below(4)];
     if (random.Below(3) == 0 && other != victims[0]) victims.push_back(other);
@@ -89,7 +89,7 @@ TEST_F(ChaosTest, EveryStepThatCountsWasAppliedOnce) {
     for (const TaskId& victim : victims) {
       ASSERT_OK(cluster_->Start(victim));
     }
-    // So far into what follows.
+    // Waits until this many further rounds are complete.
     for (uint64_t rounds = 1 + random.Below(12); rounds > 0; --rounds) {
       ASSERT_OK(process(kChief).AwaitLine("through: "));
       if (absl::Now() >= end) break;

@@ -1,13 +1,13 @@
-// Counts its own steps in variables: SGD with learning rate 1 and a gradient of
+// Counts its steps in variables. SGD with learning rate 1 and a gradient of
 // exactly -1 adds one for each step that is applied, and float32 counts
-// integers exactly. One lost or doubled update makes the count another.
+// integers exactly. A lost or repeated update results in a wrong count.
 //
-//   --set closures=500          steps at least
-//   --set recoveries=0          goes on until so many lost workers have come
-//                               back
-//   --set heartbeat_timeout=5s  a worker silent for longer is lost
+//   --set closures=500          minimum number of steps
+//   --set recoveries=0          continues until this many lost workers have
+//                               recovered
+//   --set heartbeat_timeout=5s  a worker that is silent for longer is lost
 //
-// Prints a line for each round of steps that is through.
+// Prints a line for each completed round of steps.
 
 #include <cstdint>
 #include <iostream>
@@ -69,8 +69,8 @@ absl::Status Count(Task& task) {
   ClusterCoordinator coordinator(*strategy);
   const Function step = CountingStep();
   int64_t scheduled_count = 0;
-  // The next round is queued before the last one is through, so that workers
-  // are never idle.
+  // The next round is scheduled before the previous one is complete, so that
+  // workers are never idle.
   RemoteValue last;
   while (scheduled_count < settings.closure_count ||
          strategy->Report().recovery_count < settings.recovery_count) {

@@ -1,5 +1,5 @@
-// Real processes, killed and stopped with real signals while they count their
-// own steps. The program itself says whether every step counted once.
+// Real processes that are killed and stopped with signals while they count
+// their steps. The program itself checks that every step counts once.
 #include <signal.h>
 
 #include <memory>
@@ -27,7 +27,7 @@ constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 constexpr TaskId kPs0 = {TaskType::kPs, 0};
 constexpr TaskId kPs1 = {TaskType::kPs, 1};
 
-// Far enough into the run that both workers are busy.
+// Late enough that both workers are busy.
 constexpr int kOccurrence = 60;
 
 std::string NameOfTest() {
@@ -45,14 +45,14 @@ class ExactlyOnceProcessesTest : public testing::Test {
 
   ProcessUnderTest& process(TaskId task) { return cluster_->process(task); }
 
-  // `fault` is for `task` alone.
+  // Injects `fault` into `task` only.
   void StartWithFault(TaskId task, const std::string& fault,
                       const std::vector<std::string>& flags = {}) {
     ASSERT_OK(cluster_->Start(task, flags, {{"FAULT", fault}}));
   }
 
-  // Starts what has not been started. The program goes on until
-  // `recovery_count` lost workers have come back.
+  // Starts the remaining tasks. The program continues until `recovery_count`
+  // lost workers have recovered.
   void StartCounting(int recovery_count,
                      const std::string& heartbeat_timeout = "5s") {
     ASSERT_OK(cluster_->StartAll(
@@ -103,7 +103,7 @@ std::string FaultName(const testing::TestParamInfo<std::string>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(FaultPoints, KilledWorkerTest,
-                         // Commands bring many closures each.
+                         // Each command contains many closures.
                          testing::Values("worker.on_command@command=4",
                                          "worker.before_input@step=60",
                                          "worker.before_step@step=60",
@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(FaultPoints, KilledWorkerTest,
 class FailedCallTest : public ExactlyOnceProcessesTest,
                        public testing::WithParamInterface<std::string> {};
 
-// The caller tries again what a server has applied already, or has not.
+// The caller retries a call that the server may or may not have applied.
 TEST_P(FailedCallTest, EveryClosureCountsOnce) {
   std::vector<std::string> faults;
   for (int i = 0; i < 20; ++i) {
@@ -139,12 +139,13 @@ INSTANTIATE_TEST_SUITE_P(FaultPoints, FailedCallTest,
                                          "ps.after_apply_before_ack"),
                          FaultName);
 
-TEST_F(ExactlyOnceProcessesTest, WorkersDieWhileAServerOwesThemAnAnswer) {
+TEST_F(ExactlyOnceProcessesTest, WorkersDieWhileWaitingForAReply) {
   StartWithFault(kPs0, absl::StrCat("ps.after_apply_before_ack@push=",
                                     kOccurrence, ":delay=1s"));
   StartCounting(/*recovery_count=*/2);
   ASSERT_OK(process(kPs0).AwaitLine("ps.after_apply_before_ack strikes"));
-  // One of them waits; its step is applied on one server at least.
+  // One of them waits for the reply. Its step is applied on at least one
+  // server.
   process(kWorker0).SendSignal(SIGKILL);
   process(kWorker1).SendSignal(SIGKILL);
   Replace(kWorker0);
@@ -152,7 +153,7 @@ TEST_F(ExactlyOnceProcessesTest, WorkersDieWhileAServerOwesThemAnAnswer) {
   ExpectEveryClosureCountedOnce();
 }
 
-TEST_F(ExactlyOnceProcessesTest, EveryClosureCountsOnceHoweverWorkersDie) {
+TEST_F(ExactlyOnceProcessesTest, EveryClosureCountsOnceWhileWorkersDie) {
   constexpr uint64_t kSeed = 20;
   constexpr int kKills = 8;
   RandomStream random(FoldIn(kSeed, "kills"));
@@ -166,15 +167,15 @@ TEST_F(ExactlyOnceProcessesTest, EveryClosureCountsOnceHoweverWorkersDie) {
     const TaskId victim = random.Below(2) == 0 ? kWorker0 : kWorker1;
     process(victim).SendSignal(SIGKILL);
     Replace(victim);
-    // A worker that nobody has met yet would not be missed.
+    // The coordinator must have connected to a worker to detect its loss.
     ASSERT_OK(process(kChief).AwaitLine("is back"));
   }
   ExpectEveryClosureCountedOnce();
 }
 
-TEST_F(ExactlyOnceProcessesTest, AWorkerThatWasGivenUpCountsNoMore) {
-  // Stopped in the middle of a step that it goes on with afterwards. The second
-  // fault says that it has.
+TEST_F(ExactlyOnceProcessesTest, IgnoresTheLateStepOfALostWorker) {
+  // The worker is stopped in the middle of a step, which it continues later.
+  // The second fault shows that it did.
   StartWithFault(kWorker0, absl::StrCat("worker.before_step@step=", kOccurrence,
                                         ":delay=1s,worker.after_step@step=",
                                         kOccurrence, ":delay=1ms"));
@@ -182,15 +183,15 @@ TEST_F(ExactlyOnceProcessesTest, AWorkerThatWasGivenUpCountsNoMore) {
   ASSERT_OK(process(kWorker0).AwaitLine("worker.before_step strikes"));
   process(kWorker0).SendSignal(SIGSTOP);
   ASSERT_OK(process(kChief).AwaitLine("is lost: it has been silent"));
-  // Another worker has its steps by now, and is through with them.
+  // By now another worker has completed its steps.
   for (int i = 0; i < 4; ++i) {
     ASSERT_OK(process(kChief).AwaitLine("through: "));
   }
   process(kWorker0).SendSignal(SIGCONT);
   ASSERT_OK(process(kWorker0).AwaitLine("worker.after_step strikes"));
   ASSERT_OK(process(kChief).AwaitLine("is back"));
-  // The program waits for a second recovery, so that it reads what it counted
-  // after that late step.
+  // The program waits for a second recovery, so it checks the counts after the
+  // late step.
   process(kWorker0).SendSignal(SIGKILL);
   Replace(kWorker0);
   ExpectEveryClosureCountedOnce();

@@ -1,5 +1,5 @@
-// Real processes whose connections fail, and coordinators that are stopped, end
-// or are there twice.
+// Real processes whose connections fail, and coordinators that are stopped,
+// terminated or started twice.
 #include <signal.h>
 
 #include <memory>
@@ -39,14 +39,14 @@ class LostCoordinatorTest : public testing::Test {
 
   ProcessUnderTest& process(TaskId task) { return cluster_->process(task); }
 
-  // Training that does not end by itself.
+  // Starts training that does not end by itself.
   void StartTraining(const std::vector<std::string>& flags) {
     cluster_->set_epochs(100000);
     ASSERT_OK(cluster_->StartAll(flags));
     ASSERT_OK(process(kChief).AwaitLine("Epoch 5/"));
   }
 
-  // A program that says whether each of its steps was applied once.
+  // Starts a program that checks that each of its steps is applied once.
   void StartCounting(int recovery_count, const std::string& heartbeat_timeout,
                      const std::string& coordinator_timeout) {
     cluster_->set_program("tests/faults/counting_program");
@@ -74,10 +74,10 @@ class LostCoordinatorTest : public testing::Test {
   }
 
   const std::unique_ptr<ClusterUnderTest> cluster_;
-  int closure_count_ = 500;  // At least.
+  int closure_count_ = 500;  // Minimum.
 };
 
-TEST_F(LostCoordinatorTest, AWorkerOutlivesResetsOfItsLink) {
+TEST_F(LostCoordinatorTest, AWorkerSurvivesConnectionResets) {
   ASSERT_OK_AND_ASSIGN(FaultyLink* const link, cluster_->Link(kWorker0));
   constexpr int kResets = 3;
   StartCounting(kResets, "5s", "10s");
@@ -96,8 +96,8 @@ class PartitionTest
     : public LostCoordinatorTest,
       public testing::WithParamInterface<FaultyLink::Direction> {};
 
-// Longer than the heartbeat timeout, shorter than the coordinator's.
-TEST_P(PartitionTest, AWorkerOutlivesIt) {
+// Longer than the heartbeat timeout, shorter than the coordinator timeout.
+TEST_P(PartitionTest, AWorkerSurvives) {
   ASSERT_OK_AND_ASSIGN(FaultyLink* const link, cluster_->Link(kWorker0));
   StartCounting(/*recovery_count=*/1, "1s", "60s");
   link->Silence(GetParam());
@@ -110,8 +110,9 @@ TEST_P(PartitionTest, AWorkerOutlivesIt) {
   ExpectEveryClosureCountedOnce();
 }
 
-// A worker that hears its coordinator and is not heard has no reason to end.
-TEST_P(PartitionTest, AWorkerThatHearsNothingAsksToBeStartedAgain) {
+// A worker that receives messages from its coordinator keeps running, even if
+// its own are lost.
+TEST_P(PartitionTest, AWorkerThatReceivesNothingAsksToBeRestarted) {
   if (GetParam() == FaultyLink::Direction::kToClient) return;
   ASSERT_OK_AND_ASSIGN(FaultyLink* const link, cluster_->Link(kWorker0));
   StartCounting(/*recovery_count=*/1, "1s", "2s");
@@ -142,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Directions, PartitionTest,
                                          FaultyLink::Direction::kToClient),
                          DirectionName);
 
-TEST_F(LostCoordinatorTest, ACoordinatorThatWasStoppedFindsItsWorkersWaiting) {
+TEST_F(LostCoordinatorTest, WorkersWaitForAStoppedCoordinator) {
   StartCounting(/*recovery_count=*/2, "1s", "60s");
   process(kChief).SendSignal(SIGSTOP);
   for (const TaskId& task : {kWorker0, kWorker1}) {
@@ -152,7 +153,7 @@ TEST_F(LostCoordinatorTest, ACoordinatorThatWasStoppedFindsItsWorkersWaiting) {
   ExpectEveryClosureCountedOnce();
 }
 
-TEST_F(LostCoordinatorTest, WorkersOfACoordinatorStoppedForLongAreReplaced) {
+TEST_F(LostCoordinatorTest, WorkersOfACoordinatorStoppedTooLongAreReplaced) {
   StartCounting(/*recovery_count=*/2, "1s", "2s");
   process(kChief).SendSignal(SIGSTOP);
   for (const TaskId& task : {kWorker0, kWorker1}) {
@@ -166,7 +167,7 @@ TEST_F(LostCoordinatorTest, WorkersOfACoordinatorStoppedForLongAreReplaced) {
   ExpectEveryClosureCountedOnce();
 }
 
-TEST_F(LostCoordinatorTest, AStoppedWorkerThatWakesIsTakenBack) {
+TEST_F(LostCoordinatorTest, AStoppedWorkerRejoinsWhenContinued) {
   StartCounting(/*recovery_count=*/1, "500ms", "2s");
   process(kWorker0).SendSignal(SIGSTOP);
   ASSERT_OK(process(kChief).AwaitLine("is lost: it has been silent"));
@@ -178,7 +179,7 @@ TEST_F(LostCoordinatorTest, AStoppedWorkerThatWakesIsTakenBack) {
   ExpectEveryClosureCountedOnce();
 }
 
-TEST_F(LostCoordinatorTest, ACoordinatorToldToEndLeavesTasksToBeStartedAgain) {
+TEST_F(LostCoordinatorTest, TasksOfATerminatedCoordinatorAskToBeRestarted) {
   StartTraining({"--coordinator_timeout=2s"});
   process(kChief).SendSignal(SIGTERM);
   ExpectEndsWith(kChief, 128 + SIGTERM);
@@ -187,7 +188,7 @@ TEST_F(LostCoordinatorTest, ACoordinatorToldToEndLeavesTasksToBeStartedAgain) {
   }
 }
 
-TEST_F(LostCoordinatorTest, TasksThatWaitOutliveACoordinatorToldToEnd) {
+TEST_F(LostCoordinatorTest, WaitingTasksSurviveATerminatedCoordinator) {
   StartTraining({"--coordinator_timeout=2s", "--on_coordinator_loss=wait"});
   process(kChief).SendSignal(SIGTERM);
   ExpectEndsWith(kChief, 128 + SIGTERM);
@@ -198,7 +199,7 @@ TEST_F(LostCoordinatorTest, TasksThatWaitOutliveACoordinatorToldToEnd) {
   }
 }
 
-TEST_F(LostCoordinatorTest, OfTwoCoordinatorsOneWins) {
+TEST_F(LostCoordinatorTest, RejectsASecondCoordinator) {
   cluster_->set_epochs(5);
   const std::string job = "--job=examples/digits/digits.job";
   ASSERT_OK(cluster_->Start(kChief));
@@ -223,7 +224,7 @@ TEST_F(LostCoordinatorTest, OfTwoCoordinatorsOneWins) {
   }
 }
 
-TEST_F(LostCoordinatorTest, TasksThatDisagreeAboutTheClusterEndAtOnce) {
+TEST_F(LostCoordinatorTest, TasksWithDifferentClustersEndImmediately) {
   ASSERT_OK_AND_ASSIGN(
       const ClusterSpec other,
       ClusterSpec::FromLists(
@@ -242,7 +243,7 @@ TEST_F(LostCoordinatorTest, TasksThatDisagreeAboutTheClusterEndAtOnce) {
   }
 }
 
-TEST_F(LostCoordinatorTest, RolesThatAreInterchangedEndAllTasksAtOnce) {
+TEST_F(LostCoordinatorTest, TasksWithSwappedRolesEndImmediately) {
   ASSERT_OK_AND_ASSIGN(
       const ClusterSpec other,
       ClusterSpec::FromLists(
@@ -263,7 +264,7 @@ TEST_F(LostCoordinatorTest, RolesThatAreInterchangedEndAllTasksAtOnce) {
   }
 }
 
-TEST_F(LostCoordinatorTest, AWorkerThatCannotReachAServerLeavesWorkToOthers) {
+TEST_F(LostCoordinatorTest, OtherWorkersTakeOverFromOneThatCannotReachAServer) {
   ASSERT_OK_AND_ASSIGN(FaultyLink* const link, cluster_->Link(kPs0));
   closure_count_ = 5000;
   StartCounting(/*recovery_count=*/0, "5s", "10s");

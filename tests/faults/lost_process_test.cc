@@ -1,4 +1,4 @@
-// Real processes, killed and stopped in the middle of training.
+// Real processes that are killed and stopped during training.
 #include <signal.h>
 
 #include <memory>
@@ -24,7 +24,7 @@ constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 constexpr TaskId kPs0 = {TaskType::kPs, 0};
 constexpr TaskId kPs1 = {TaskType::kPs, 1};
 
-// Within which a job ends that cannot go on.
+// The maximum time until a job that cannot continue ends.
 constexpr absl::Duration kEndOfRunMax = absl::Seconds(10);
 
 class LostProcessTest : public testing::Test {
@@ -55,7 +55,7 @@ class LostProcessTest : public testing::Test {
   const std::unique_ptr<ClusterUnderTest> cluster_;
 };
 
-TEST_F(LostProcessTest, AKilledWorkerIsReplacedTwiceAndTheJobEndsWell) {
+TEST_F(LostProcessTest, SucceedsAfterReplacingAKilledWorkerTwice) {
   StartTraining(400);
   for (int epoch : {10, 100}) {
     AwaitEpoch(epoch);
@@ -69,7 +69,7 @@ TEST_F(LostProcessTest, AKilledWorkerIsReplacedTwiceAndTheJobEndsWell) {
   }
 }
 
-TEST_F(LostProcessTest, TrainingGoesOnWithTheWorkerThatIsLeft) {
+TEST_F(LostProcessTest, ContinuesWithTheRemainingWorker) {
   StartTraining(100);
   AwaitEpoch(10);
   cluster_->process(kWorker0).SendSignal(SIGKILL);
@@ -77,18 +77,18 @@ TEST_F(LostProcessTest, TrainingGoesOnWithTheWorkerThatIsLeft) {
   ExpectEndsWith(kWorker1, 0);
 }
 
-TEST_F(LostProcessTest, AStoppedWorkerHoldsNobodyUp) {
+TEST_F(LostProcessTest, AStoppedWorkerDoesNotDelayTraining) {
   StartTraining(100);
   AwaitEpoch(10);
   cluster_->process(kWorker0).SendSignal(SIGSTOP);
   ExpectEndsWith(kChief, 0);
   ExpectEndsWith(kWorker1, 0);
-  // Awake again, it learns that all is over.
+  // When continued, it learns that the job has ended.
   cluster_->process(kWorker0).SendSignal(SIGCONT);
   EXPECT_OK(cluster_->process(kWorker0).AwaitEnd());
 }
 
-TEST_F(LostProcessTest, ALostServerEndsTheRunAndIsNamed) {
+TEST_F(LostProcessTest, ALostServerEndsTheJobWithItsName) {
   StartTraining(100000);
   AwaitEpoch(10);
   cluster_->process(kPs1).SendSignal(SIGKILL);
@@ -97,23 +97,23 @@ TEST_F(LostProcessTest, ALostServerEndsTheRunAndIsNamed) {
   EXPECT_LT(absl::Now() - killed, kEndOfRunMax);
   EXPECT_THAT(cluster_->process(kChief).output(),
               AllOf(HasSubstr("ps 1"), HasSubstr("incarnation")));
-  // The others are told, and keep nothing running.
+  // The other tasks are notified and end.
   for (const TaskId& task : {kWorker0, kWorker1, kPs0}) {
     EXPECT_OK(cluster_->process(task).AwaitEnd());
   }
 }
 
-TEST_F(LostProcessTest, ALostCoordinatorLeavesNoOrphan) {
+TEST_F(LostProcessTest, ALostCoordinatorLeavesNoProcesses) {
   StartTraining(100000);
   AwaitEpoch(10);
   cluster_->process(kChief).SendSignal(SIGKILL);
-  // They may be started again, and then serve the coordinator that comes next.
+  // They ask to be restarted, to serve the next coordinator.
   for (const TaskId& task : {kWorker0, kWorker1, kPs0, kPs1}) {
     ExpectEndsWith(task, 138);
   }
 }
 
-TEST_F(LostProcessTest, ANewCoordinatorIsAwaitedWhereTheFlagSaysSo) {
+TEST_F(LostProcessTest, TasksWaitForANewCoordinatorIfTheFlagIsSet) {
   cluster_->set_epochs(100000);
   ASSERT_OK(cluster_->StartAll(
       {"--coordinator_timeout=2s", "--on_coordinator_loss=wait"}));

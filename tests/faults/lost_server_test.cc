@@ -1,5 +1,5 @@
-// Real processes: parameter servers that are killed in the middle of Fit() and
-// started again, and a coordinator that knows where to go on.
+// Real processes: parameter servers that are killed during Fit() and restarted,
+// and a coordinator that resumes training.
 #include <signal.h>
 
 #include <filesystem>
@@ -27,9 +27,9 @@ constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 constexpr TaskId kPs0 = {TaskType::kPs, 0};
 constexpr TaskId kPs1 = {TaskType::kPs, 1};
 
-constexpr int kStepsPerEpoch = 45;  // 1,437 examples, 32 a batch.
+constexpr int kStepsPerEpoch = 45;  // 1,437 examples in batches of 32.
 
-// What the coordinator said of the rollback; -1 when it said nothing.
+// Returns the number of undone steps that the coordinator reported; -1 if none.
 int UndoneStepCount(const std::string& output) {
   const std::vector<std::string> parts =
       absl::StrSplit(output, " steps are undone");
@@ -54,7 +54,8 @@ class LostServerTest : public testing::Test {
   void Train(int epochs, bool keeps_checkpoints,
              std::vector<std::string> chief_flags = {}) {
     cluster_->set_epochs(epochs);
-    // A server that is told to end must not be saved by its patience.
+    // The test must not pass because a terminated server waits until a regular
+    // save is due.
     std::vector<std::string> flags = {"--coordinator_timeout=5s",
                                       "--grace_period=10m"};
     for (const TaskId& task : {kPs0, kPs1, kWorker0, kWorker1}) {
@@ -81,7 +82,7 @@ class LostServerTest : public testing::Test {
     for (const TaskId& task : tasks) ASSERT_OK(cluster_->Start(task));
   }
 
-  void ExpectAllEndWell() {
+  void ExpectAllSucceed() {
     for (const TaskId& task : {kChief, kWorker0, kWorker1, kPs0, kPs1}) {
       ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
                            cluster_->process(task).AwaitEnd());
@@ -90,8 +91,8 @@ class LostServerTest : public testing::Test {
     }
   }
 
-  // Ends a server by a signal in the middle of training, and starts it again.
-  void EndServerPolitely() {
+  // Terminates a server during training and restarts it.
+  void TerminateAndRestartServer() {
     AwaitLine("Epoch 20/60");
     ProcessUnderTest& server = cluster_->process(kPs1);
     server.SendSignal(SIGTERM);
@@ -103,8 +104,8 @@ class LostServerTest : public testing::Test {
     ASSERT_OK(cluster_->Start(kPs1));
   }
 
-  // All that was done before the save stays, and after it the server goes at
-  // once: twenty epochs are not undone.
+  // All steps before the save are kept, and the server ends right after it.
+  // Twenty epochs are not undone.
   void ExpectFewStepsUndone() {
     AwaitLine("training was rolled back to checkpoint");
     AwaitLine("training goes back from epoch");
@@ -112,39 +113,39 @@ class LostServerTest : public testing::Test {
     EXPECT_GE(UndoneStepCount(output), 0) << output;
     EXPECT_LT(UndoneStepCount(output), 5 * kStepsPerEpoch) << output;
     AwaitLine("Epoch 60/60");
-    ExpectAllEndWell();
+    ExpectAllSucceed();
   }
 
   const std::unique_ptr<ClusterUnderTest> cluster_;
 };
 
-TEST_F(LostServerTest, TrainingGoesOnFromTheNewestCheckpoint) {
+TEST_F(LostServerTest, ResumesFromTheNewestCheckpoint) {
   Train(60, /*keeps_checkpoints=*/true);
   AwaitLine("Epoch 20/60");
   Replace({kPs1});
   AwaitLine("training goes back from epoch");
   AwaitLine("Epoch 60/60");
-  ExpectAllEndWell();
+  ExpectAllSucceed();
   EXPECT_THAT(cluster_->process(kChief).output(),
               HasSubstr("training was rolled back to checkpoint"));
 }
 
-TEST_F(LostServerTest, AServerThatIsToldToEndIsSavedFirst) {
-  // Not for its turn: for the server.
+TEST_F(LostServerTest, SavesATerminatedServerFirst) {
+  // The regular interval is too long to cause the save.
   Train(60, /*keeps_checkpoints=*/true,
         {"--set", "recovery_interval_seconds=3600"});
-  EndServerPolitely();
+  TerminateAndRestartServer();
   ExpectFewStepsUndone();
 }
 
-TEST_F(LostServerTest, ABackupIsMadeForAServerThatIsToldToEnd) {
+TEST_F(LostServerTest, BacksUpForATerminatedServer) {
   cluster_->set_job("tests/faults/backed_up_digits.job");
   Train(60, /*keeps_checkpoints=*/false);
-  EndServerPolitely();
+  TerminateAndRestartServer();
   ExpectFewStepsUndone();
 }
 
-TEST_F(LostServerTest, AServerWhoseJobKeepsNoCheckpointsEndsAtOnce) {
+TEST_F(LostServerTest, ATerminatedServerWithoutCheckpointsEndsImmediately) {
   Train(60, /*keeps_checkpoints=*/false);
   AwaitLine("Epoch 3/60");
   cluster_->process(kPs1).SendSignal(SIGTERM);
@@ -154,19 +155,19 @@ TEST_F(LostServerTest, AServerWhoseJobKeepsNoCheckpointsEndsAtOnce) {
   ASSERT_OK(cluster_->Start(kPs1));
   AwaitLine("to epoch 1, step 0");
   AwaitLine("Epoch 60/60");
-  ExpectAllEndWell();
+  ExpectAllSucceed();
 }
 
-TEST_F(LostServerTest, WithoutACheckpointTrainingBeginsAnew) {
+TEST_F(LostServerTest, RestartsFromTheInitialValuesWithoutACheckpoint) {
   Train(20, /*keeps_checkpoints=*/false);
   AwaitLine("Epoch 10/20");
   Replace({kPs0});
   AwaitLine("to epoch 1, step 0");
   AwaitLine("Epoch 20/20");
-  ExpectAllEndWell();
+  ExpectAllSucceed();
 }
 
-TEST_F(LostServerTest, TwoServersAndAWorkerAtOnceAndOneOfThemAgain) {
+TEST_F(LostServerTest, RecoversTwoServersAndAWorkerAndOneServerAgain) {
   Train(60, /*keeps_checkpoints=*/true);
   AwaitLine("Epoch 15/60");
   Replace({kPs0, kPs1, kWorker0});
@@ -174,10 +175,10 @@ TEST_F(LostServerTest, TwoServersAndAWorkerAtOnceAndOneOfThemAgain) {
   Replace({kPs1});
   AwaitLine("training goes back from epoch");
   AwaitLine("Epoch 60/60");
-  ExpectAllEndWell();
+  ExpectAllSucceed();
 }
 
-TEST_F(LostServerTest, ACoordinatorNamesTheServerThatItWaitsFor) {
+TEST_F(LostServerTest, NamesTheServerItWaitsFor) {
   Train(100000, /*keeps_checkpoints=*/true);
   AwaitLine("Epoch 3/");
   cluster_->process(kPs1).SendSignal(SIGKILL);

@@ -1,5 +1,5 @@
-// Fit(), Evaluate(), Predict() and TrainOnBatch() of examples in memory come to
-// Keras' weights, logs and predictions.
+// Fit(), Evaluate(), Predict() and TrainOnBatch() on examples in memory have
+// the weights, logs and predictions of Keras.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -36,7 +36,8 @@ namespace {
 constexpr double kTolerance = 1e-5;
 constexpr int64_t kBatch = 4;
 
-// A hidden layer and one for three classes, with the weights of the case.
+// Returns a model with a hidden layer and a layer for three classes, with the
+// weights of the case.
 Model CompiledModel(const GoldenCase& golden) {
   Model model =
       Sequential({Dense(5, {.activation = Activation::kTanh, .name = "hidden"}),
@@ -77,7 +78,8 @@ FitOptions FitOptionsOf(const nlohmann::json& config) {
   return options;
 }
 
-// `logs` are the golden outputs whose names begin so, each a list of values.
+// Compares `logs` with the golden outputs whose names begin with `prefix`. Each
+// log is a list of values.
 template <typename Values>
 void ExpectLogs(const GoldenCase& golden, absl::string_view prefix,
                 const Values& logs) {
@@ -147,7 +149,7 @@ void TrainBatchByBatch(const GoldenCase& golden, Model& model) {
 
 class ArraysGoldenTest : public ::testing::TestWithParam<GoldenCase> {};
 
-TEST_P(ArraysGoldenTest, ComesToKerasNumbers) {
+TEST_P(ArraysGoldenTest, MatchesKeras) {
   const GoldenCase& golden = GetParam();
   Model model = CompiledModel(golden);
   if (golden.config.contains("epochs")) {

@@ -19,8 +19,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// Checkpoints that TensorFlow wrote; make_checkpoints.py says with what in
-// them.
+// Checkpoints written by TensorFlow. make_checkpoints.py describes their
+// contents.
 namespace muster {
 namespace {
 
@@ -52,7 +52,7 @@ void ExpectStrings(const absl::StatusOr<Tensor>& tensor, const Shape& shape,
       BitwiseEqual(*tensor, Tensor::FromSpan<std::string>(shape, values)));
 }
 
-TEST(CheckpointsGoldenTest, EveryDType) {
+TEST(CheckpointsGoldenTest, ReadsEveryDType) {
   const auto reader = Open("dtypes");
   EXPECT_OK(reader->Verify());
   EXPECT_EQ(reader->tensors().size(), 12u);
@@ -82,7 +82,7 @@ TEST(CheckpointsGoldenTest, EveryDType) {
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("dtype 6")));
 }
 
-TEST(CheckpointsGoldenTest, PartitionedOverTwoShards) {
+TEST(CheckpointsGoldenTest, ReadsPartitionedVariables) {
   const auto reader = Open("partitioned");
   EXPECT_OK(reader->Verify());
   std::vector<double> counting;
@@ -98,7 +98,7 @@ TEST(CheckpointsGoldenTest, PartitionedOverTwoShards) {
   ExpectStrings(reader->Read("only_in_1"), {1}, {"eleven"});
 }
 
-TEST(CheckpointsGoldenTest, ObjectsOfACheckpointManager) {
+TEST(CheckpointsGoldenTest, ReadsObjectsOfACheckpointManager) {
   const std::string folder = JoinPath(kFolder, "objects");
   ASSERT_OK_AND_ASSIGN(const auto manager,
                        CheckpointManager::Create({.folder = folder}));

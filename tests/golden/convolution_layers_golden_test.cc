@@ -37,7 +37,7 @@ namespace {
 
 using nlohmann::json;
 
-// 3, or [3, 1].
+// Parses 3 or [3, 1].
 Size2D ToSize(const json& config, const char* key, int64_t absent) {
   if (!config.contains(key)) return absent;
   const json& value = config.at(key);
@@ -183,7 +183,7 @@ LayerPtr MakeGoldenLayer(const json& config) {
   return MakeElementwise(kind, config);
 }
 
-// The moving statistics after a step of training.
+// Returns the moving statistics after one step of training.
 std::map<std::string, Tensor> Moved(const GoldenCase& golden,
                                     const LayerPtr& layer, const Tensor& x) {
   layer->SetPath("layer");
@@ -219,14 +219,14 @@ void ExpectMovesAsInKeras(const GoldenCase& golden, const LayerPtr& layer) {
   }
 }
 
-// The case without what the layer changes beside its outputs.
+// Removes the outputs that are not outputs of the layer.
 GoldenCase WithoutMoved(GoldenCase golden) {
   golden.outputs.erase("after_moving_mean");
   golden.outputs.erase("after_moving_variance");
   return golden;
 }
 
-TEST(ConvolutionLayersGoldenTest, AreThoseOfKerasAndSoAreTheirGradients) {
+TEST(ConvolutionLayersGoldenTest, MatchKerasWithTheirGradients) {
   for (const GoldenCase& golden : ReadGoldenCases("convolution_layers.json")) {
     SCOPED_TRACE(golden.name);
     ExpectLayerMatches(WithoutMoved(golden), MakeGoldenLayer(golden.config),
@@ -234,7 +234,7 @@ TEST(ConvolutionLayersGoldenTest, AreThoseOfKerasAndSoAreTheirGradients) {
   }
 }
 
-TEST(ConvolutionLayersGoldenTest, BatchStatisticsMoveAsInKeras) {
+TEST(ConvolutionLayersGoldenTest, MovingStatisticsMatchKeras) {
   for (const GoldenCase& golden : ReadGoldenCases("convolution_layers.json")) {
     if (golden.config.at("class_name") != "BatchNormalization") continue;
     SCOPED_TRACE(golden.name);
@@ -242,13 +242,13 @@ TEST(ConvolutionLayersGoldenTest, BatchStatisticsMoveAsInKeras) {
       ExpectMovesAsInKeras(golden,
                            MakeBatchNormalization(golden.config, synchronized));
     }
-    // One replica is all replicas.
+    // With one replica, synchronized statistics are the same.
     ExpectLayerMatches(WithoutMoved(golden),
                        MakeBatchNormalization(golden.config, true), 2e-5);
   }
 }
 
-TEST(ConvolutionLayersGoldenTest, ABatchOfNothingMovesNothing) {
+TEST(ConvolutionLayersGoldenTest, AnEmptyBatchDoesNotChangeTheStatistics) {
   for (const GoldenCase& golden : ReadGoldenCases("convolution_layers.json")) {
     if (golden.name != "BatchNormalization.images") continue;
     Shape nothing = golden.inputs.at("x").shape();

@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-// JSON has no NaN or infinity: make_golden.py writes them as strings.
+// JSON has no NaN or infinity; make_golden.py writes them as strings.
 double ToDouble(const nlohmann::json& number) {
   if (!number.is_string()) return number.get<double>();
   const std::string text = number.get<std::string>();
@@ -33,7 +33,7 @@ double ToDouble(const nlohmann::json& number) {
 
 template <typename T>
 T ToElement(const nlohmann::json& number) {
-  // 64-bit integers do not fit in a double.
+  // A double cannot represent all 64-bit integers.
   if (number.is_number_integer()) {
     return static_cast<T>(number.get<int64_t>());
   }

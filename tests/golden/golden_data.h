@@ -11,24 +11,24 @@
 
 namespace muster {
 
-// One thing that TensorFlow or Keras computed; make_golden.py says how the
-// files come about and what is in them.
+// The inputs and outputs of one computation by TensorFlow or Keras.
+// make_golden.py describes the file format and how the files are generated.
 struct GoldenCase {
   std::string name;
   nlohmann::json config;
-  // Values that are tensors; others are found in `json`.
+  // Values that are tensors. Other values are in `json`.
   std::map<std::string, Tensor> inputs;
   std::map<std::string, Tensor> outputs;
   nlohmann::json json;
 };
 
-// The cases of tests/golden/data/<file>, for a test that has them as data.
-// Dies when the file is not as it should be.
+// Returns the cases of tests/golden/data/<file>, which must be in the data of
+// the test. Aborts if the file is invalid.
 std::vector<GoldenCase> ReadGoldenCases(absl::string_view file);
 
-// Whether each element of `actual` lies within `tolerance` of `expected`,
-// relative for numbers above 1; NaN and infinities are equal to themselves.
-// Says where it is worst when not: "" means close.
+// Compares elementwise: absolute for expected values up to 1, relative above.
+// NaN and infinities equal themselves. Returns "" if all differences are within
+// `tolerance`, otherwise a description of the largest one.
 std::string DescribeDifference(const Tensor& actual, const Tensor& expected,
                                double tolerance);
 

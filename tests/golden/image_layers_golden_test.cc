@@ -82,7 +82,7 @@ LayerPtr MakeLayer(const Json& config) {
   return MakeRandomLayer(config);
 }
 
-TEST(ImageLayersGoldenTest, AreThoseOfKerasAndSoAreTheirGradients) {
+TEST(ImageLayersGoldenTest, MatchKerasWithTheirGradients) {
   for (const GoldenCase& golden : ReadGoldenCases("image_layers.json")) {
     SCOPED_TRACE(golden.name);
     ExpectLayerMatches(golden, MakeLayer(golden.config), 1e-5);

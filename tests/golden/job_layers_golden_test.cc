@@ -31,8 +31,7 @@ absl::StatusOr<LayerPtr> Build(const std::string& text) {
   return BuildJobLayer(job);
 }
 
-// Whether `actual` has nothing that `expected` does not have, in objects of any
-// depth.
+// Returns true if `actual` is contained in `expected`, recursively for objects.
 bool IsWithin(const json& actual, const json& expected) {
   if (!actual.is_object()) return actual == expected;
   if (!expected.is_object()) return false;
@@ -44,7 +43,7 @@ bool IsWithin(const json& actual, const json& expected) {
   return true;
 }
 
-// What Keras writes and Muster's layers have no choice about.
+// Returns true for Keras arguments that Muster's layers do not have.
 bool IsWithoutChoice(const std::string& kind, const std::string& key) {
   static const auto& kKeys = *new absl::flat_hash_set<std::string>({
       "activity_regularizer",
@@ -67,7 +66,7 @@ bool IsWithoutChoice(const std::string& kind, const std::string& key) {
          (kind == "Resizing" && key == "fill_mode");
 }
 
-TEST(JobLayersGoldenTest, KerasConfigsAreThoseOfKeras) {
+TEST(JobLayersGoldenTest, ConfigsMatchKeras) {
   for (const GoldenCase& golden : ReadGoldenCases("job_layers.json")) {
     const std::string text = golden.config.at("job");
     SCOPED_TRACE(text);
@@ -79,7 +78,7 @@ TEST(JobLayersGoldenTest, KerasConfigsAreThoseOfKeras) {
     EXPECT_EQ(actual.at("class_name"), kind);
     EXPECT_EQ(actual.at("module"), expected.at("module"));
     for (const auto& [key, value] : actual.at("config").items()) {
-      // Keras takes one and forgets to write it.
+      // SimpleRNN accepts a seed in Keras, but does not serialize it.
       if (kind == "SimpleRNN" && key == "seed") continue;
       ASSERT_TRUE(expected.at("config").contains(key)) << key;
       EXPECT_TRUE(IsWithin(value, expected.at("config").at(key)))
@@ -94,7 +93,7 @@ TEST(JobLayersGoldenTest, KerasConfigsAreThoseOfKeras) {
   }
 }
 
-TEST(JobLayersGoldenTest, EveryKindOfLayerHasACase) {
+TEST(JobLayersGoldenTest, CoversEveryKindOfLayer) {
   absl::flat_hash_set<std::string> names;
   for (const GoldenCase& golden : ReadGoldenCases("job_layers.json")) {
     names.insert(golden.name);
@@ -104,7 +103,7 @@ TEST(JobLayersGoldenTest, EveryKindOfLayerHasACase) {
   }
 }
 
-TEST(JobLayersGoldenTest, NumbersAreThoseOfKerasAndSoAreGradients) {
+TEST(JobLayersGoldenTest, OutputsAndGradientsMatchKeras) {
   for (const GoldenCase& golden : ReadGoldenCases("job_layers.json")) {
     if (golden.inputs.empty()) continue;
     SCOPED_TRACE(golden.name);

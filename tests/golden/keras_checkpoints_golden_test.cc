@@ -1,5 +1,5 @@
-// Weights come out of what tf.train.Checkpoint(model=...) saved of Keras
-// models; make_checkpoints.py says what is in the files.
+// Loads weights from files of tf.train.Checkpoint(model=...) for Keras models.
+// make_checkpoints.py describes the files.
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -61,7 +61,7 @@ Model SequentialModel() {
                      Dense(2, {.name = "logits"})});
 }
 
-// Its layers are called like the attributes of the Keras model.
+// The layers are named like the attributes of the Keras model.
 Model SubclassedModel() {
   return Sequential(
       {Input({1}, {.dtype = DType::kInt32}), Embedding(5, 3, {.name = "words"}),
@@ -83,36 +83,36 @@ void ExpectCounting(const Model& model) {
   }
 }
 
-TEST(KerasCheckpointsGoldenTest, FunctionalModel) {
+TEST(KerasCheckpointsGoldenTest, ReadsFunctionalModels) {
   Model model = FunctionalModel();
   Compile(model);
   ASSERT_OK(model.LoadWeights(Golden("functional")));
   ExpectCounting(model);
 }
 
-TEST(KerasCheckpointsGoldenTest, SequentialModel) {
+TEST(KerasCheckpointsGoldenTest, ReadsSequentialModels) {
   Model model = SequentialModel();
   Compile(model);
   ASSERT_OK(model.LoadWeights(Golden("sequential")));
   ExpectCounting(model);
 }
 
-TEST(KerasCheckpointsGoldenTest, ModelWithItsOptimizer) {
+TEST(KerasCheckpointsGoldenTest, ReadsModelsWithTheirOptimizer) {
   Model model = SequentialModel();
   Compile(model);
   ASSERT_OK(model.LoadWeights(Golden("trained")));
   ExpectCounting(model);
 }
 
-TEST(KerasCheckpointsGoldenTest, SubclassedModel) {
+TEST(KerasCheckpointsGoldenTest, ReadsSubclassedModels) {
   Model model = SubclassedModel();
   Compile(model);
   ASSERT_OK(model.LoadWeights(Golden("subclassed")));
   ExpectCounting(model);
 }
 
-// Keras goes along paths of objects when it restores: each of its own has to
-// lead to the same values in what we save.
+// Keras restores by object paths. Each path of the Keras checkpoint must lead
+// to the same values in ours.
 void ExpectSavesWhatKerasFinds(Model model, const std::string& name) {
   Compile(model);
   ASSERT_OK(model.LoadWeights(Golden(name)));
@@ -139,13 +139,13 @@ void ExpectSavesWhatKerasFinds(Model model, const std::string& name) {
   EXPECT_EQ(weight_count, model.weights().size());
 }
 
-TEST(KerasCheckpointsGoldenTest, KerasFindsTheWeightsThatAreSaved) {
+TEST(KerasCheckpointsGoldenTest, SavesTheObjectPathsOfKeras) {
   ExpectSavesWhatKerasFinds(FunctionalModel(), "functional");
   ExpectSavesWhatKerasFinds(SequentialModel(), "sequential");
   ExpectSavesWhatKerasFinds(SubclassedModel(), "subclassed");
 }
 
-TEST(KerasCheckpointsGoldenTest, AnotherModelIsRefusedByName) {
+TEST(KerasCheckpointsGoldenTest, RejectsACheckpointOfAnotherModel) {
   Model model = FunctionalModel();
   Compile(model);
   EXPECT_THAT(model.LoadWeights(Golden("sequential")),
@@ -154,7 +154,7 @@ TEST(KerasCheckpointsGoldenTest, AnotherModelIsRefusedByName) {
                              HasSubstr("It holds 8 variables: sequential"))));
 }
 
-TEST(KerasCheckpointsGoldenTest, FilesOfAWholeModelAreCalledWhatTheyAre) {
+TEST(KerasCheckpointsGoldenTest, RejectsFilesInOtherKerasFormats) {
   Model model = SequentialModel();
   Compile(model);
   EXPECT_THAT(model.LoadWeights(Golden("whole.keras")),

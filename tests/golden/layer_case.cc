@@ -22,7 +22,7 @@
 namespace muster {
 namespace {
 
-// "x", or "x0", "x1", ...: those of a family that the case has.
+// Returns "x", or "x0", "x1", ...: the names of a group that the case has.
 std::vector<std::string> Family(const std::map<std::string, Tensor>& tensors,
                                 const std::string& name) {
   if (tensors.contains(name)) return {name};
@@ -33,7 +33,7 @@ std::vector<std::string> Family(const std::map<std::string, Tensor>& tensors,
   return names;
 }
 
-// What is to be compared: names of outputs in the order of the results.
+// The names of the compared outputs, in the order of the results.
 struct Traced {
   std::vector<std::string> names;
   std::vector<Value> results;

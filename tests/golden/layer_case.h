@@ -6,13 +6,14 @@
 
 namespace muster {
 
-// Calls `layer`, which has no name yet, for training on the inputs of a case,
-// with its weights, and compares outputs and gradients with what Keras got.
+// Calls `layer`, which must not have a name yet, in training mode on the inputs
+// of a case with the weights of the case. Compares outputs and gradients with
+// those of Keras.
 //
 // Inputs: x, or x0, x1, ... in the order of the layer's inputs; the weights by
-// the ends of their names; a cotangent for each output, of its shape. Outputs:
-// y, or y0, y1, ...; grad_<name> for inputs and weights. An input, an output or
-// a gradient that the case does not have is not compared.
+// the last part of their names; a cotangent for each output, of the same shape.
+// Outputs: y, or y0, y1, ...; grad_<name> for inputs and weights. Inputs,
+// outputs and gradients that the case does not have are not compared.
 void ExpectLayerMatches(const GoldenCase& golden, const LayerPtr& layer,
                         double tolerance);
 

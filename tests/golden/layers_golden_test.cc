@@ -55,7 +55,7 @@ LayerPtr MakeNormalization(const GoldenCase& golden) {
     return Normalization(options);
   }
   const auto layer = MakeLayer<NormalizationLayer>(options);
-  // In two pieces, as batches come.
+  // In two calls, as with batches.
   EXPECT_OK(layer->Observe(data->second.SliceRows(0, 5)));
   EXPECT_OK(
       layer->Observe(data->second.SliceRows(5, data->second.shape().dim(0))));
@@ -89,7 +89,7 @@ LayerPtr MakeLayer(const GoldenCase& golden) {
   return MakeNormalization(golden);
 }
 
-// The weights' values by the names they have in the model.
+// Returns the values of the weights by their names in the model.
 std::map<std::string, Tensor> Variables(const GoldenCase& golden) {
   std::map<std::string, Tensor> variables;
   for (const char* name : {"kernel", "bias", "embeddings"}) {
@@ -105,13 +105,13 @@ std::map<std::string, Tensor> Variables(const GoldenCase& golden) {
   return variables;
 }
 
-TEST(LayersGoldenTest, AreThoseOfKerasAndSoAreTheirGradients) {
+TEST(LayersGoldenTest, MatchKerasWithTheirGradients) {
   for (const GoldenCase& golden : ReadGoldenCases("layers.json")) {
     SCOPED_TRACE(golden.name);
     const LayerPtr layer = MakeLayer(golden);
     layer->SetPath("layer");
     std::map<std::string, Tensor> variables = Variables(golden);
-    // Keras keeps them with the axes of its input.
+    // In Keras they have the rank of the input.
     for (const char* name : {"layer/mean", "layer/variance"}) {
       const auto found = variables.find(name);
       if (found == variables.end()) continue;

@@ -57,7 +57,7 @@ Value ActivatedAs(const nlohmann::json& config, Value x) {
   return Activate(Activation::kSoftmax, x);
 }
 
-TEST(LossesGoldenTest, AreThoseOfKerasAndSoAreTheirGradients) {
+TEST(LossesGoldenTest, MatchKerasWithTheirGradients) {
   for (const GoldenCase& golden : ReadGoldenCases("losses.json")) {
     SCOPED_TRACE(golden.name);
     const Loss loss = MakeLoss(golden.config);

@@ -1,19 +1,19 @@
-"""Writes checkpoints/: what TensorFlow saves, for Muster's reader to match.
+"""Writes checkpoints/: checkpoints by TensorFlow, for tests of Muster's reader.
 
 The files there were made with TensorFlow 2.21.0 on Python 3.11, whose licence is
-Apache 2.0; they hold no code of it, only the numbers below. Other versions are
-refused, as in make_golden.py.
+Apache 2.0. They contain none of its code, only the numbers below. Other versions
+are rejected, as in make_golden.py.
 
     python3 -m venv venv && venv/bin/pip install tensorflow-cpu==2.21.0
     venv/bin/python make_checkpoints.py
 
     dtypes          a tensor of each dtype, a scalar, an empty one, an int8
-    partitioned     two shards; "table" cut by rows over both, "grid" by columns
+    partitioned     two shards; "table" is split by rows over both, "grid" by columns
     objects/        tf.train.CheckpointManager over objects, with a slot variable
     keras/          tf.train.Checkpoint(model=...) of Keras models: "functional",
-                    "sequential", "trained" (the same with its optimizer), "subclassed",
-                    and, as what is no checkpoint, "whole.keras" and "whole.weights.h5";
-                    the values of weight i are i, i + 1/8, i + 2/8, ...
+                    "sequential", "trained" (the same with its optimizer), "subclassed";
+                    and files that are not checkpoints, "whole.keras" and
+                    "whole.weights.h5". The values of weight i are i, i + 1/8, i + 2/8, ...
 """
 
 import os

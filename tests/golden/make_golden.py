@@ -1,31 +1,31 @@
-"""Writes data/*.json: what TensorFlow and Keras compute, for Muster's tests to match.
+"""Writes data/*.json: results of TensorFlow and Keras, for Muster's tests.
 
 The files in data/ were made with TensorFlow 2.21.0, Keras 3.15.1 and NumPy 2.4.6 on
-Python 3.11. Other versions are refused, because a silent change of version would move
-numbers for a reason nobody can see; change VERSIONS and this line together.
+Python 3.11. Other versions are rejected, because another version may change results
+without notice. Change VERSIONS and this paragraph together.
 
     python3 -m venv venv && venv/bin/pip install tensorflow-cpu==2.21.0 keras==3.15.1
     venv/bin/python make_golden.py            # all files
     venv/bin/python make_golden.py ops mlp    # some
 
-Nothing here is random from run to run: inputs come from seeded generators.
+The output is reproducible: inputs come from seeded generators.
 
 A file is {"cases": [case, ...]}, one case to a line, and a case is
 
     {"name": ..., "config": {...}, "inputs": {name: tensor}, "outputs": {name: tensor}}
 
 with tensor = {"shape": [...], "dtype": "float32", "values": [...]}, row major. float32
-values carry nine significant digits, which give the same float back (float64:
-seventeen); bfloat16 and float16 are written as the numbers they stand for; a bool is 0
-or 1; what JSON has no number for is "inf", "-inf" or "nan", as a string. `config` uses
-TensorFlow's and Keras' own argument names. The modules in cases/ say what each file's
-names mean; progress.json holds texts instead of tensors.
+values have nine significant digits, which restore the exact float (float64: seventeen);
+bfloat16 and float16 are written as decimal numbers; bools are 0 or 1; infinities and NaN
+are the strings "inf", "-inf" and "nan". `config` has the argument names of TensorFlow and
+Keras. The modules in cases/ describe the names in each file; progress.json contains texts
+instead of tensors.
 """
 
 import os
 
-# Before TensorFlow loads: its plain kernels, so that the last digit does not depend on
-# which oneDNN path the machine's CPU selects.
+# Must be set before TensorFlow is imported. Disables oneDNN, whose results
+# depend on the CPU in the last digit.
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""

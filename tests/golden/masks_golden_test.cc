@@ -1,5 +1,4 @@
-// What is padding of an output counts in losses and metrics as it does in
-// Keras.
+// Losses and metrics mask padding in the outputs as Keras does.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -60,7 +59,7 @@ LayerOutput Words(const LayerOutput& ids) {
   return Embedding(kWords, kWidth, {.mask_zero = true})(ids);
 }
 
-// Between the words and their tags; see cases/masks.py.
+// The layers between the words and their tags; see cases/masks.py.
 LayerOutput Encode(const std::string& kind, const LayerOutput& ids) {
   LayerOutput x = Words(ids);
   if (kind == "lstm")
@@ -146,7 +145,7 @@ Element ExamplesOf(const GoldenCase& golden) {
   return element;
 }
 
-// Of the golden outputs under `prefix`, which are all that the logs have.
+// Compares `logs` with the golden outputs under `prefix`, and their number.
 void ExpectLogs(const GoldenCase& golden, absl::string_view prefix,
                 const Logs& logs) {
   size_t count = 0;
@@ -177,7 +176,7 @@ void ExpectHistory(const GoldenCase& golden, const History& history) {
 
 class MasksGoldenTest : public ::testing::TestWithParam<GoldenCase> {};
 
-TEST_P(MasksGoldenTest, ComesToKerasNumbers) {
+TEST_P(MasksGoldenTest, MatchesKeras) {
   const GoldenCase& golden = GetParam();
   const nlohmann::json& config = golden.config;
   Model model = MakeModel(config.at("model"));

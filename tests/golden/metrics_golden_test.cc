@@ -49,14 +49,14 @@ Metric MakeMetric(const nlohmann::json& config) {
   return Auc(AucOptionsFrom(config));
 }
 
-// The statistics of one batch.
+// Returns the statistics of one batch.
 Tensor StatisticsOfBatch(const Metric& metric, const GoldenCase& golden,
                          int64_t batch) {
   const auto input = [&](const char* name) {
     const auto found = golden.inputs.find(absl::StrCat(name, "_", batch));
     return found == golden.inputs.end() ? Tensor() : found->second;
   };
-  // Mean() has values and no labels.
+  // Mean() takes values and no labels.
   const bool has_labels = input("y_true").IsValid();
   std::vector<Tensor> arguments =
       has_labels ? std::vector<Tensor>{input("y_true"), input("y_pred")}
@@ -74,7 +74,7 @@ Tensor StatisticsOfBatch(const Metric& metric, const GoldenCase& golden,
       .front();
 }
 
-TEST(MetricsGoldenTest, AreThoseOfKerasAfterEveryBatch) {
+TEST(MetricsGoldenTest, MatchKerasAfterEveryBatch) {
   for (const GoldenCase& golden : ReadGoldenCases("metrics.json")) {
     SCOPED_TRACE(golden.name);
     const Metric metric = MakeMetric(golden.config);

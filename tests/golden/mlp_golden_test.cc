@@ -25,7 +25,7 @@
 namespace muster {
 namespace {
 
-// Keeps the running mean of the loss after each step.
+// Records the running mean of the loss after each step.
 class LossRecorder final : public Callback {
  public:
   absl::Status OnTrainBatchEnd(Model&, int64_t, const Logs& logs) override {
@@ -35,12 +35,12 @@ class LossRecorder final : public Callback {
   std::vector<double> means;
 };
 
-// Keras' paths begin with the name of the model.
+// Paths of Keras begin with the name of the model.
 std::string KerasPath(const Weight& weight) {
   return "sequential/" + weight.name();
 }
 
-TEST(MlpGoldenTest, TenStepsOfAdamGoAsInKeras) {
+TEST(MlpGoldenTest, TenStepsOfAdamMatchKeras) {
   const std::vector<GoldenCase> cases = ReadGoldenCases("mlp.json");
   const GoldenCase& golden = cases.front();
   Model model = Sequential({
@@ -58,7 +58,7 @@ TEST(MlpGoldenTest, TenStepsOfAdamGoAsInKeras) {
   }
   ASSERT_OK(model.SetWeights(weights));
 
-  // One element of the golden data is a batch already.
+  // Each element of the golden data is a batch.
   const Dataset batches =
       Dataset::FromTensorSlices({golden.inputs.at("x"), golden.inputs.at("y")});
   LossRecorder recorder;

@@ -24,7 +24,7 @@
 namespace muster {
 namespace {
 
-// As cases/mobilenet_v2.py.
+// The same function as drawn() in cases/mobilenet_v2.py.
 double Drawn(uint32_t key, int64_t index) {
   uint32_t x = static_cast<uint32_t>(index) + key * 1000003u;
   x ^= x >> 16;
@@ -107,7 +107,7 @@ class MobileNetV2GoldenTest : public ::testing::Test {
           .Batch(2);
 };
 
-TEST_F(MobileNetV2GoldenTest, HasKerasWeights) {
+TEST_F(MobileNetV2GoldenTest, HasTheWeightsOfKeras) {
   std::vector<std::string> names;
   std::vector<std::vector<int64_t>> shapes;
   for (const Weight& weight : model_.weights()) {
@@ -123,12 +123,12 @@ TEST_F(MobileNetV2GoldenTest, HasKerasWeights) {
                         .get<std::vector<std::vector<int64_t>>>());
 }
 
-TEST_F(MobileNetV2GoldenTest, PredictsWhatKerasPredicts) {
+TEST_F(MobileNetV2GoldenTest, PredictionsMatchKeras) {
   ASSERT_OK_AND_ASSIGN(const Tensor logits, model_.Predict(batch_));
   EXPECT_EQ(DescribeDifference(logits, golden_.outputs.at("logits"), 1e-4), "");
 }
 
-TEST_F(MobileNetV2GoldenTest, AStepOfTrainingChangesWhatKerasChanges) {
+TEST_F(MobileNetV2GoldenTest, ATrainingStepMatchesKeras) {
   ASSERT_OK_AND_ASSIGN(const History history,
                        model_.Fit(batch_, {.verbose = Verbosity::kSilent}));
   EXPECT_NEAR(history.history.at("loss")[0],
@@ -150,9 +150,9 @@ TEST_F(MobileNetV2GoldenTest, AStepOfTrainingChangesWhatKerasChanges) {
         sums[j] += change * Drawn(key, i);
       }
     }
-    // Relative to how much the weight changed. Keras itself is this near to
-    // its gradients in float64: by 1.4e-3 where most changes cancel out, else
-    // by 2e-4.
+    // Relative to the norm of the change. The difference between Keras and its
+    // own gradients in float64 is of this order: 1.4e-3 where most changes
+    // cancel out, otherwise 2e-4.
     const double tolerance = 3e-3 * norms[k] + 1e-5;
     SCOPED_TRACE(model_.weights()[k].name());
     EXPECT_NEAR(std::sqrt(square), norms[k], tolerance);

@@ -23,8 +23,8 @@ using Json = nlohmann::json;
 constexpr int64_t kStepCount = 20;
 constexpr double kTolerance = 1e-6;
 
-// The golden files' configs have arguments beside class_name; Keras has them in
-// "config".
+// Configs in golden files have the arguments next to class_name; Keras has them
+// in "config".
 Json Nested(Json flat) {
   if (!flat.is_object()) return flat;
   const Json class_name = flat.at("class_name");
@@ -35,7 +35,7 @@ Json Nested(Json flat) {
   return {{"class_name", class_name}, {"config", flat}};
 }
 
-// Clipping looks at whole gradients and so comes before the rule.
+// Clipping applies to whole gradients, before the rule.
 bool ClipsGradients(const Json& config) {
   return !config.at("clipnorm").is_null() ||
          !config.at("clipvalue").is_null() ||
@@ -48,7 +48,7 @@ Tensor StepOf(const Tensor& all, int64_t step) {
   return all.SliceRows(step, step + 1).Reshaped(shape);
 }
 
-// Dense updates, or updates of all rows, the last row first.
+// Applies a dense update, or an update of all rows in reverse order.
 void ApplyStep(const UpdateRule& rule, int64_t step, const Tensor& gradient,
                bool by_rows, Tensor* variable,
                const std::vector<float*>& slots) {
@@ -93,7 +93,7 @@ void RunVariable(const GoldenCase& golden, const UpdateRule& rule,
   }
 }
 
-TEST(OptimizersGolden, EveryRuleIsKerasOverTwentySteps) {
+TEST(OptimizersGolden, EveryRuleMatchesKerasOverTwentySteps) {
   std::set<std::string> seen;
   for (const GoldenCase& golden : ReadGoldenCases("optimizers.json")) {
     if (ClipsGradients(golden.config)) continue;
@@ -121,7 +121,7 @@ TEST(OptimizersGolden, EveryRuleIsKerasOverTwentySteps) {
   }
 }
 
-TEST(OptimizersGolden, ConfigsOfKerasComeBack) {
+TEST(OptimizersGolden, ConfigsOfKerasRoundTrip) {
   for (const GoldenCase& golden : ReadGoldenCases("optimizers.json")) {
     const Json keras = Nested(golden.config);
     ASSERT_OK_AND_ASSIGN(const proto::Optimizer optimizer,
@@ -141,8 +141,8 @@ TEST(OptimizersGolden, ConfigsOfKerasComeBack) {
   }
 }
 
-// The case that bears the optimizer's name has Keras' defaults.
-TEST(OptimizersGolden, DefaultsAreKeras) {
+// The case named like the optimizer has the defaults of Keras.
+TEST(OptimizersGolden, DefaultsMatchKeras) {
   for (const GoldenCase& golden : ReadGoldenCases("optimizers.json")) {
     for (const OptimizerKind* const kind : kOptimizerKinds) {
       if (OptimizerName(kind->defaults()) != golden.name) continue;

@@ -1,13 +1,13 @@
-"""Has TensorFlow read what Muster writes, and Muster read what TensorFlow adds.
+"""Reads Muster's checkpoints with TensorFlow, and the result of TensorFlow with Muster.
 
-Needs TensorFlow, so it is no test of the build:
+Requires TensorFlow, so it is not part of the build's tests:
 
     python3 -m venv venv && venv/bin/pip install tensorflow-cpu
     bazel build //tests/golden:write_checkpoints
     venv/bin/python tests/golden/read_checkpoints.py bazel-bin/tests/golden/write_checkpoints
 
-Prints what was read and ends with 0, or with the first difference. Without TensorFlow it
-says so and ends with 0.
+Prints what was read and exits with 0, or with an error at the first difference. Without
+TensorFlow it prints a note and exits with 0.
 """
 
 import os
@@ -78,7 +78,7 @@ def partitioned(prefix):
 
 
 def objects_of(folder):
-    """A checkpoint over objects of the shapes that write_checkpoints.cc saves."""
+    """A checkpoint of objects with the shapes that write_checkpoints.cc saves."""
     model = tf.Module()
     model.dense = tf.Module()
     model.dense.kernel = tf.Variable(tf.zeros((2, 2)), name="dense/kernel")
@@ -119,7 +119,7 @@ def names(folder):
     expect("get_tensor()", tf.train.load_checkpoint(latest).get_tensor("dense/kernel"),
            [[0, 1], [2, 3]])
     model, *_ = objects_of(folder)
-    # TensorFlow then goes by the names of variables.
+    # Without an object graph, TensorFlow uses the names of variables.
     tf.train.Checkpoint(model=model).restore(latest).expect_partial()
     expect("model.dense.kernel", model.dense.kernel, [[0, 1], [2, 3]])
     expect("model.dense.bias", model.dense.bias, [0.5, -0.5])

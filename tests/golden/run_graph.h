@@ -12,8 +12,9 @@
 
 namespace muster {
 
-// Traces `function` over `arguments` and runs it with the CPU's kernels.
-// `variables` are what the graph may read. Dies when anything fails.
+// Traces `function` with parameters for `arguments` and runs it with the CPU
+// kernels. `variables` are the variables that the graph can read. Aborts on any
+// error.
 std::vector<Tensor> RunTraced(
     absl::Span<const Tensor> arguments,
     const std::map<std::string, Tensor>& variables,

@@ -75,7 +75,7 @@ LayerPtr MakeLayer(const Json& config) {
   return MakeAttention(config);
 }
 
-TEST(SequenceLayersGoldenTest, AreThoseOfKerasAndSoAreTheirGradients) {
+TEST(SequenceLayersGoldenTest, MatchKerasWithTheirGradients) {
   for (const GoldenCase& golden : ReadGoldenCases("sequence_layers.json")) {
     SCOPED_TRACE(golden.name);
     ExpectLayerMatches(golden, MakeLayer(golden.config), 2e-5);

@@ -1,4 +1,4 @@
-// Training with Keras' options comes to Keras' weights and logs.
+// Training with the options of Keras has the weights and logs of Keras.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -56,7 +56,7 @@ proto::Optimizer OptimizerOf(const nlohmann::json& config) {
               .global_clipnorm = NumberOr0(config.at("global_clipnorm"))});
 }
 
-// That of the last layer.
+// Returns the activation of the last layer.
 Activation ActivationOf(const nlohmann::json& config) {
   if (!config.contains("activation")) return Activation::kLinear;
   if (config.at("activation") == "sigmoid") return Activation::kSigmoid;
@@ -64,7 +64,7 @@ Activation ActivationOf(const nlohmann::json& config) {
   return Activation::kSoftmax;
 }
 
-// A hidden layer and one for three classes.
+// Returns a model with a hidden layer and a layer for three classes.
 Model Classifier(const nlohmann::json& config) {
   const bool is_regularized = config.contains("regularizers");
   const Activation activation = ActivationOf(config);
@@ -120,7 +120,7 @@ CompileOptions TwoOutputsOptions() {
 
 class TrainingGoldenTest : public ::testing::TestWithParam<GoldenCase> {};
 
-TEST_P(TrainingGoldenTest, ComesToKerasNumbers) {
+TEST_P(TrainingGoldenTest, MatchesKeras) {
   const GoldenCase& golden = GetParam();
   const nlohmann::json& config = golden.config;
   const bool has_two_outputs = golden.inputs.count("x_1") > 0;

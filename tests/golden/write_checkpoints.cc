@@ -1,5 +1,5 @@
-// Writes the checkpoints that read_checkpoints.py has TensorFlow read, into the
-// folder that it is given.
+// Writes the checkpoints that read_checkpoints.py reads with TensorFlow into
+// the given folder.
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -57,7 +57,7 @@ absl::Status WriteDTypes(const std::string& prefix) {
                              std::string(300, 'x')})));
   RETURN_IF_ERROR(writer->Add("scalar", Tensor::Scalar<float>(-2.5f)));
   RETURN_IF_ERROR(writer->Add("empty", Tensor(DType::kFloat32, {0, 3})));
-  // An index of several blocks.
+  // Enough variables for several blocks of the index.
   for (int i = 0; i < 20000; ++i) {
     RETURN_IF_ERROR(writer->Add(absl::StrCat("many/variable_", i),
                                 Tensor::Scalar<int32_t>(i)));
@@ -108,7 +108,7 @@ absl::Status WriteObjects(int64_t save_counter, TensorBundleWriter* writer) {
   return graph.WriteTo(writer);
 }
 
-// Names of variables, and no objects.
+// Writes variables by name, without an object graph.
 absl::Status WriteNames(TensorBundleWriter* writer) {
   RETURN_IF_ERROR(writer->Add("dense/kernel", Counting<float>({2, 2}, 1)));
   return writer->Add("dense/bias",
@@ -130,7 +130,7 @@ absl::Status WriteManaged(const std::string& folder, bool has_objects) {
   return absl::OkStatus();
 }
 
-// What read_checkpoints.py has TensorFlow write once more.
+// Reads the checkpoint that read_checkpoints.py has written with TensorFlow.
 absl::Status ReadBack(const std::string& folder) {
   ASSIGN_OR_RETURN(const auto manager,
                    CheckpointManager::Create({.folder = folder}));

@@ -1,6 +1,6 @@
-"""Has TensorBoard's own reader take the events in a folder that write_events has made.
+"""Reads the events that write_events has written with TensorBoard's own reader.
 
-Ends with 0, or with the first thing that is not as it should be.
+Exits with 0, or with an error at the first difference.
 """
 
 import json
@@ -43,7 +43,7 @@ def check_training(model, weights, nodes):
         "epoch_steps_per_second", "batch_loss", "batch_mean_absolute_error",
         "batch_steps_per_second",
         *(f"{w}/histogram" for w in weights),
-        # The last one is a single number, which Keras does not draw.
+        # The last weight is a single number, which Keras does not draw.
         *(f"{w}/image" for w in weights[:-1])})
     expect(f"{model}: tags of validation", set(validation.Tags()["tensors"]), {
         "epoch_loss", "epoch_mean_absolute_error",

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Writes events and has TensorBoard read them.
+# Writes events and reads them with TensorBoard.
 set -euo pipefail
 
 python="${MUSTER_TENSORBOARD_PYTHON:-}"
 if [[ -z "$python" ]]; then
-  echo "MUSTER_TENSORBOARD_PYTHON is not set: TensorBoard reads nothing here."
+  echo "MUSTER_TENSORBOARD_PYTHON is not set: the test is skipped."
   echo "Try: python3 -m venv venv && venv/bin/pip install tensorboard, and"
   echo "MUSTER_TENSORBOARD_PYTHON=\$PWD/venv/bin/python bazel test ..."
   exit 0

@@ -1,4 +1,4 @@
-// Trains a little under the TensorBoard callback, for read_events.py.
+// Trains a few steps with the TensorBoard callback, for read_events.py.
 
 #include <string>
 

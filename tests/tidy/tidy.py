@@ -68,7 +68,9 @@ TERMS_PATHS = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "README.md",
-    "bench/README.md",
+    "bench/",
+    "common/compute/conformance/",
+    "common/compute/optimizers/",
     "common/core/",
     "common/dataset/",
     "common/io/events/",
@@ -77,6 +79,13 @@ TERMS_PATHS = (
     "common/learn/strategy/",
     "common/learn/train/callbacks/",
     "docs/",
+    "examples/",
+    "tests/architecture/",
+    "tests/cluster/",
+    "tests/e2e/",
+    "tests/golden/",
+    "tests/readme/",
+    "tests/tensorboard/",
 )
 # The list itself.
 TERMS_EXEMPT = ("docs/style.md",)

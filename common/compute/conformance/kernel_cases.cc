@@ -23,7 +23,7 @@ const std::vector<DType>& NumberTypes() {
   return *kTypes;
 }
 
-// Scalars, empty tensors, and extents on both sides of vectors' widths.
+// Scalars, empty tensors, and extents around the vector widths.
 const std::vector<Shape>& Shapes() {
   static const auto* const kShapes =
       new std::vector<Shape>{{},     {0},     {1},       {7},        {16},
@@ -31,7 +31,7 @@ const std::vector<Shape>& Shapes() {
   return *kShapes;
 }
 
-// Broadcasting to each other.
+// Pairs that broadcast to each other.
 const std::vector<std::pair<Shape, Shape>>& ShapePairs() {
   static const auto* const kPairs = new std::vector<std::pair<Shape, Shape>>{
       {{}, {}},          {{7}, {7}},
@@ -145,7 +145,8 @@ void AddReductionCases(std::vector<OpCase>* cases) {
   }
   for (const char* op : {"ArgMax", "ArgMin"}) {
     for (const DType dtype : {kF32, kI32}) {
-      // Few different values, so that the first of several is asked for.
+      // Few distinct values, so that there are ties; the first maximum must be
+      // found.
       const OpInput x = {dtype, {8, 9, 10}, 0, 5};
       for (const int64_t axis : {0, 1, 2, -1}) {
         cases->push_back({op, {{"axis", axis}}, {x}});
@@ -364,8 +365,8 @@ void AddConvolution(const std::string& op, const Convolution& c,
   }
 }
 
-// Strides, dilations and kinds of padding, with channels on both sides of the
-// blocks that oneDNN cuts them into.
+// Strides, dilations and paddings, with channel counts around the block sizes
+// of oneDNN.
 void AddConvCases(std::vector<OpCase>* cases) {
   const auto window = [](Axes strides, Axes dilations, std::string padding,
                          int64_t groups) -> Attributes {
@@ -432,7 +433,8 @@ void AddPoolCases(std::vector<OpCase>* cases) {
            {padded, {2, 6, 6, 4}, {2, 3, 3, 4}},
            {window({2, 2}, {2, 2}, "SAME"), {0, 4, 4, 3}, {0, 2, 2, 3}}}) {
     for (const DType dtype : {kF32, DType::kFloat64, DType::kBfloat16}) {
-      // Few different values, so that the first of several is asked for.
+      // Few distinct values, so that there are ties; the first maximum must be
+      // found.
       const OpInput x = {dtype, p.x, -4, 4};
       const OpInput y = {dtype, p.y};
       for (const char* op : {"MaxPool2D", "AveragePool2D"}) {

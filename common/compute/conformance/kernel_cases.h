@@ -7,10 +7,10 @@
 
 namespace muster {
 
-// What a device's kernels are compared with the reference kernels on: dtypes,
-// shapes (scalars, empty tensors, extents on both sides of vectors' widths) and
-// attributes. Elementwise ops come from the registry with their samples; the
-// other ops have cases of their own here.
+// Returns the cases on which the kernels of a device are compared with the
+// reference kernels: dtypes, shapes (scalars, empty tensors, extents around the
+// vector widths) and attributes. Elementwise ops come from the registry with
+// their samples. The other ops have their own cases here.
 std::vector<OpCase> AllKernelCases();
 
 }  // namespace muster

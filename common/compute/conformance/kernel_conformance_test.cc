@@ -1,4 +1,5 @@
-// Every op, fast kernels against reference kernels, on random data.
+// Compares the fast kernels of all ops with the reference kernels on random
+// data.
 
 #include <algorithm>
 #include <cmath>
@@ -54,7 +55,8 @@ Tensor RandomTensor(const OpInput& input, RandomStream* random) {
   return tensor;
 }
 
-// How far apart two results may be, relative to their size or to 1.
+// Returns the maximum difference of two results, relative to the larger of 1
+// and the magnitude.
 double Tolerance(DType dtype) {
   switch (dtype) {
     case DType::kFloat32:
@@ -88,7 +90,7 @@ std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors) {
   return pointers;
 }
 
-// Runs a kernel into fresh memory full of NaN, or into `shared`.
+// Runs a kernel into new memory filled with NaN, or into `shared`.
 std::vector<Tensor> RunKernel(Kernel* kernel, const KernelSpec& spec,
                               const std::vector<Tensor>& inputs,
                               const Tensor* shared = nullptr) {
@@ -105,7 +107,7 @@ std::vector<Tensor> RunKernel(Kernel* kernel, const KernelSpec& spec,
   }
   std::vector<Tensor*> pointers;
   for (Tensor& output : outputs) pointers.push_back(&output);
-  // Full of NaN too.
+  // The scratch memory is also filled with NaN.
   const auto scratch = Buffer::Allocate(kernel->scratch_bytes());
   std::fill_n(scratch->data(), scratch->size_bytes(), 0xff);
   EXPECT_OK(kernel->Run({.inputs = Pointers(inputs),
@@ -116,7 +118,7 @@ std::vector<Tensor> RunKernel(Kernel* kernel, const KernelSpec& spec,
   return outputs;
 }
 
-// As plans make it.
+// Returns the spec as plans create it.
 absl::StatusOr<KernelSpec> SpecOf(const std::string& op,
                                   const Attributes& attributes,
                                   const std::vector<Tensor>& inputs) {
@@ -156,7 +158,7 @@ void ExpectConforms(const OpCase& c, int thread_count = 1) {
 
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!fast->MayShareOutputWithInput(static_cast<int>(i))) continue;
-    SCOPED_TRACE(absl::StrCat("over input ", i));
+    SCOPED_TRACE(absl::StrCat("in place of input ", i));
     std::vector<Tensor> overwritten = inputs;
     overwritten[i] = inputs[i].Clone();
     ExpectClose(RunKernel(fast.get(), spec, overwritten, &overwritten[i])[0],
@@ -167,7 +169,7 @@ void ExpectConforms(const OpCase& c, int thread_count = 1) {
 constexpr DType kF32 = DType::kFloat32;
 using Axes = std::vector<int64_t>;
 
-TEST(KernelConformanceTest, FastKernelsComputeWhatTheReferenceComputes) {
+TEST(KernelConformanceTest, FastKernelsMatchTheReference) {
   const internal::VectorWidth widest = internal::VectorWidthInUse();
   for (const auto width :
        {internal::VectorWidth::kBaseline, internal::VectorWidth::kAvx2,
@@ -180,7 +182,7 @@ TEST(KernelConformanceTest, FastKernelsComputeWhatTheReferenceComputes) {
   internal::VectorWidthInUse() = widest;
 }
 
-TEST(KernelConformanceTest, EveryOpThatNeedsAKernelIsCompared) {
+TEST(KernelConformanceTest, CoversAllOpsWithKernels) {
   std::set<std::string> compared;
   for (const OpCase& c : AllKernelCases()) compared.insert(c.op);
   for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
@@ -191,9 +193,9 @@ TEST(KernelConformanceTest, EveryOpThatNeedsAKernelIsCompared) {
   }
 }
 
-// Large enough to be divided: into rows, columns of which the last part has
-// more, and products of a batch.
-TEST(KernelConformanceTest, SeveralThreadsMultiplyAsOneDoes) {
+// The shapes are large enough to be split over threads: into rows, into columns
+// with a larger last part, and into the products of a batch.
+TEST(KernelConformanceTest, MatMulMatchesTheReferenceOnSeveralThreads) {
   struct Shapes {
     Shape a, b, transposed_a, transposed_b;
   };
@@ -222,8 +224,8 @@ TEST(KernelConformanceTest, SeveralThreadsMultiplyAsOneDoes) {
   }
 }
 
-// More than there are images, too, so that they are cut into strips.
-TEST(KernelConformanceTest, SeveralThreadsWorkOnImagesAsOneDoes) {
+// Includes more threads than images, so that images are split into strips.
+TEST(KernelConformanceTest, ImageKernelsMatchTheReferenceOnSeveralThreads) {
   SetIntraOpThreadCount(8);
   for (const int thread_count : {2, 3, 8}) {
     SCOPED_TRACE(thread_count);
@@ -237,7 +239,7 @@ TEST(KernelConformanceTest, SeveralThreadsWorkOnImagesAsOneDoes) {
   }
 }
 
-// Both kernels on these inputs.
+// Runs both kernels on these inputs.
 void ExpectSame(const std::string& op, const Attributes& attributes,
                 const std::vector<Tensor>& inputs) {
   ASSERT_OK_AND_ASSIGN(const KernelSpec spec, SpecOf(op, attributes, inputs));
@@ -247,7 +249,8 @@ void ExpectSame(const std::string& op, const Attributes& attributes,
   std::vector<Tensor> wanted = RunKernel(reference.get(), spec, inputs);
   const Tensor got = RunKernel(fast.get(), spec, inputs)[0];
   for (int64_t i = 0; i < got.element_count(); ++i) {
-    // -inf times 0 is NaN, and -inf where a vector kernel rounds the 0 up.
+    // -inf times 0 is NaN. A vector kernel that rounds the 0 up returns -inf
+    // instead.
     const bool may_differ =
         got.dtype() == kF32 && std::isnan(wanted[0].ElementAsDouble(i));
     if (!may_differ) continue;
@@ -257,7 +260,7 @@ void ExpectSame(const std::string& op, const Attributes& attributes,
   ExpectClose(got, wanted[0]);
 }
 
-// Every elementwise op that takes such inputs.
+// Runs all elementwise ops that accept such inputs.
 void ExpectSameElementwise(const std::vector<Tensor>& inputs) {
   std::vector<Shape> shapes;
   for (const Tensor& input : inputs) shapes.push_back(input.shape());
@@ -271,8 +274,8 @@ void ExpectSameElementwise(const std::vector<Tensor>& inputs) {
   }
 }
 
-// NaN and infinity must come through: they are how divergence is noticed.
-TEST(KernelConformanceTest, SpecialNumbersComeThrough) {
+// NaN and infinity must be propagated, because they reveal divergence.
+TEST(KernelConformanceTest, PropagatesSpecialValues) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const Tensor x = Tensor::FromValues<float>(
@@ -286,7 +289,7 @@ TEST(KernelConformanceTest, SpecialNumbersComeThrough) {
   }
 }
 
-TEST(KernelConformanceTest, SpecialPairsComeThrough) {
+TEST(KernelConformanceTest, PropagatesPairsOfSpecialValues) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInf = std::numeric_limits<float>::infinity();
   std::vector<float> a;
@@ -302,7 +305,7 @@ TEST(KernelConformanceTest, SpecialPairsComeThrough) {
        Tensor::FromSpan<float>({36}, absl::MakeConstSpan(b))});
 }
 
-TEST(KernelConformanceTest, IndicesAndLabelsOutOfRangeAreRefused) {
+TEST(KernelConformanceTest, RejectsIndicesAndLabelsOutOfRange) {
   const Tensor rows = Tensor::Zeros(kF32, {3, 2});
   for (const int64_t bad : {int64_t{-1}, int64_t{3}, int64_t{1} << 40}) {
     const Tensor indices = Tensor::FromValues<int64_t>({2}, {0, bad});
@@ -330,7 +333,7 @@ TEST(KernelConformanceTest, IndicesAndLabelsOutOfRangeAreRefused) {
   }
 }
 
-// What the runtime fuses: a product, a row and an activation.
+// The fusion of the runtime: a matrix product, a bias row and an activation.
 void ExpectFusedIsOneAfterTheOther(int64_t rows, int64_t inner,
                                    int64_t columns) {
   RandomStream random(3);
@@ -377,14 +380,14 @@ void ExpectFusedIsOneAfterTheOther(int64_t rows, int64_t inner,
   }
 }
 
-TEST(KernelConformanceTest, FusedProductsAreTheirPartsOneAfterTheOther) {
+TEST(KernelConformanceTest, FusedProductsMatchTheirParts) {
   ExpectFusedIsOneAfterTheOther(33, 40, 17);
   // Large enough for two threads.
   ExpectFusedIsOneAfterTheOther(65, 310, 300);
   ExpectFusedIsOneAfterTheOther(400, 100, 70);
 }
 
-TEST(KernelConformanceTest, AFusedReluKeepsNan) {
+TEST(KernelConformanceTest, FusedReluPropagatesNan) {
   const TensorType type = {kF32, {16, 16}};
   const KernelSpec spec = {"FusedMatMulBias",
                            {{"activation", std::string("Relu")}},

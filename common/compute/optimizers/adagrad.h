@@ -8,16 +8,16 @@
 
 namespace muster {
 
-// Adagrad, with rate r and gradient g:
-//   a += g^2;  w -= r * g / sqrt(a + epsilon)
+// Adagrad, with learning rate r, gradient g and weight w:
+//   a += g^2
+//   w -= r * g / sqrt(a + epsilon)
 //
-// Slots: "accumulator" a, of the variable's shape and at first
-// initial_accumulator_value.
-// Source: Duchi, Hazan and Singer, JMLR 12 (2011), 2121-2159;
-// https://keras.io/api/optimizers/adagrad/
+// Slots: "accumulator" (a), of the variable's shape, initialized with
+// initial_accumulator_value. Source: Duchi, Hazan and Singer, JMLR 12 (2011),
+// 2121-2159; https://keras.io/api/optimizers/adagrad/
 struct AdagradOptions {
   LearningRateOption learning_rate = 0.001;
-  double initial_accumulator_value = 0.1;  // Not negative.
+  double initial_accumulator_value = 0.1;  // At least 0.
   double epsilon = 1e-7;
 };
 proto::Optimizer Adagrad(const AdagradOptions& options = {},

@@ -80,8 +80,8 @@ struct AdamMath {
   proto::Optimizer::Adam adam;
   double weight_decay;
 
-  // The powers are taken in the variable's own precision, as Keras takes them:
-  // 1 - beta_2^t cancels, and another rounding of beta_2 would show.
+  // The powers are computed in the precision of the variable, as in Keras. The
+  // rounding of beta_2 is visible because 1 - beta_2^t cancels.
   template <typename T>
   AdamCoefficients<T> At(int64_t step, float learning_rate) const {
     const T rate = static_cast<T>(learning_rate);
@@ -116,7 +116,8 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdam(
     const proto::Optimizer& optimizer, LearningRate learning_rate) {
   const proto::Optimizer::Adam& adam =
       optimizer.has_adamw() ? optimizer.adamw() : optimizer.adam();
-  // At 1 the running means would never move, and the correction divides by 0.
+  // At 1, the running means would not change, and the bias correction would
+  // divide by 0.
   constexpr double kBetaMax = 1 - 1e-7;
   RETURN_IF_ERROR(CheckInRange("beta_1", adam.beta_1(), 0, kBetaMax));
   RETURN_IF_ERROR(CheckInRange("beta_2", adam.beta_2(), 0, kBetaMax));

@@ -8,27 +8,29 @@
 
 namespace muster {
 
-// Adam, with rate r and gradient g, at the t-th update:
-//   m += (g - m) * (1 - beta_1);  v += (g^2 - v) * (1 - beta_2)
+// Adam, with learning rate r, gradient g and weight w, at update t = 1, 2, ...:
+//   m += (g - m) * (1 - beta_1)
+//   v += (g^2 - v) * (1 - beta_2)
 //   w -= r * sqrt(1 - beta_2^t) / (1 - beta_1^t) * m / (sqrt(v) + epsilon)
-// amsgrad puts the largest v so far in the place of v.
+// With amsgrad, v in the last line is replaced by its maximum over all updates.
 //
-// Slots, of the variable's shape and at first 0: "momentum" m, "velocity" v,
-// and with amsgrad "velocity_hat", the largest v.
-// Source: arXiv:1412.6980, and arXiv:1904.09237 for amsgrad;
+// Slots, of the variable's shape and initialized with 0: "momentum" (m),
+// "velocity" (v), and with amsgrad "velocity_hat" (the maximum of v). Source:
+// Kingma and Ba, arXiv:1412.6980; amsgrad: Reddi et al., arXiv:1904.09237;
 // https://keras.io/api/optimizers/adam/
 struct AdamOptions {
   LearningRateOption learning_rate = 0.001;
-  double beta_1 = 0.9;    // From 0 to less than 1.
-  double beta_2 = 0.999;  // From 0 to less than 1.
+  double beta_1 = 0.9;    // In [0, 1).
+  double beta_2 = 0.999;  // In [0, 1).
   double epsilon = 1e-7;
   bool amsgrad = false;
 };
 proto::Optimizer Adam(const AdamOptions& options = {},
                       const OptimizerOptions& shared = {});
 
-// Adam with a weight_decay of 0.004 unless told otherwise; slots are Adam's.
-// Source: arXiv:1711.05101; https://keras.io/api/optimizers/adamw/
+// Adam with decoupled weight decay, 0.004 by default. The slots are those of
+// Adam. Source: Loshchilov and Hutter, arXiv:1711.05101;
+// https://keras.io/api/optimizers/adamw/
 proto::Optimizer AdamW(const AdamOptions& options = {},
                        const OptimizerOptions& shared = {});
 

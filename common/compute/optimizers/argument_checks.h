@@ -9,8 +9,10 @@
 
 namespace muster {
 
-// Checks of hyperparameters.
-//   kInvalidArgument  `value` is not in range; names it and the range
+// Range checks of hyperparameters.
+//   kInvalidArgument  `value` is out of range; the message has the name, the
+//   value
+//                     and the range
 
 inline absl::Status CheckInRange(absl::string_view name, double value,
                                  double minimum, double maximum) {

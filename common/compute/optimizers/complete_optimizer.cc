@@ -17,7 +17,7 @@
 namespace muster {
 namespace {
 
-// A field of the message of the rule, which has been set.
+// A field of the message of the rule, which must be set.
 class RuleField {
  public:
   RuleField(absl::string_view name, const proto::Optimizer& optimizer)
@@ -25,7 +25,7 @@ class RuleField {
             optimizer, SetFieldOfOneof(optimizer))),
         field_(rule_.GetDescriptor()->FindFieldByName(std::string(name))) {}
 
-  // None if it is absent, or the rule has no such field.
+  // None if the field is absent, or if the rule has no such field.
   std::optional<double> value() const {
     const auto* const reflection = rule_.GetReflection();
     if (field_ == nullptr || !reflection->HasField(rule_, field_)) return {};

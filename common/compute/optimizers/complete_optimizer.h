@@ -10,25 +10,29 @@
 
 namespace muster {
 
-// Null if `optimizer` has no rule.
+// Returns the row of the optimizer's rule; null if `optimizer` has no rule.
 const OptimizerKind* FindOptimizerKind(const proto::Optimizer& optimizer);
 
-// What job files call it: "adamw". "optimizer" if it has no rule.
+// Returns the name in job files, such as "adamw"; "optimizer" if it has no
+// rule.
 std::string OptimizerName(const proto::Optimizer& optimizer);
 
-// `optimizer` with Keras' defaults where it says nothing: every hyperparameter
-// of its rule is set, and learning_rate unless there is a schedule.
-//   kInvalidArgument  no rule is set, learning_rate stands beside a schedule,
-//   or
-//                     weight_decay or clipping make no sense; names the fields
+// Returns `optimizer` with Keras' defaults for absent fields. Every
+// hyperparameter of its rule is set, and so is learning_rate unless there is a
+// schedule.
+//   kInvalidArgument  no rule is set, both learning_rate and a schedule are
+//   set,
+//                     or weight_decay or clipping are invalid; the message
+//                     names the fields
 absl::StatusOr<proto::Optimizer> CompleteOptimizer(
     const proto::Optimizer& optimizer);
 
-// The learning rate if it is a number, also where a checkpoint of an earlier
-// build has it. None if it is a schedule, or there is no rule.
+// Returns the learning rate if it is a number, including its location in
+// checkpoints of earlier builds. Returns none if it is a schedule, or if there
+// is no rule.
 std::optional<double> ConstantLearningRate(const proto::Optimizer& optimizer);
 
-// `optimizer` has a rule and no schedule.
+// `optimizer` must have a rule and no schedule.
 void SetConstantLearningRate(double learning_rate, proto::Optimizer* optimizer);
 
 }  // namespace muster

@@ -29,11 +29,11 @@ struct FtrlCoefficients {
   T weight_decay;
   T exponent;  // -learning_rate_power
   T l1;
-  T twice_l2;  // With beta's share.
+  T twice_l2;  // Includes the term of beta.
   T twice_l2_shrinkage;
 };
 
-// The default exponent is a square root, which vectorizes; pow() does not.
+// The default exponent is a square root, which is vectorized; pow() is not.
 template <bool kSquareRoot, typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void FtrlLoop(
     const FtrlCoefficients<T>& c, const UpdateArrays<T>& arrays) {

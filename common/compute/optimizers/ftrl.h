@@ -8,20 +8,22 @@
 
 namespace muster {
 
-// "Follow the regularized leader": keeps weights at exactly zero under an L1
-// penalty. With rate r, gradient g and learning_rate_power p:
+// FTRL-Proximal ("follow the regularized leader"), whose L1 penalty sets
+// weights to exactly 0. With learning rate r, gradient g, weight w and p =
+// learning_rate_power:
 //   b = a + g^2
 //   z += g + 2 * l2_shrinkage * w - (b^-p - a^-p) / r * w
-//   w = (clip(z, -l1, l1) - z) / (b^-p / r + 2 * l2 + beta / r);  a = b
+//   w = (clip(z, -l1, l1) - z) / (b^-p / r + 2 * l2 + beta / r)
+//   a = b
 //
-// Slots, of the variable's shape: "accumulator" a, at first
-// initial_accumulator_value, and "linear" z, at first 0.
-// Source: McMahan et al., "Ad Click Prediction: a View from the Trenches",
-// KDD 2013; https://keras.io/api/optimizers/ftrl/
+// Slots, of the variable's shape: "accumulator" (a), initialized with
+// initial_accumulator_value, and "linear" (z), initialized with 0. Source:
+// McMahan et al., "Ad Click Prediction: a View from the Trenches", KDD 2013;
+// https://keras.io/api/optimizers/ftrl/
 struct FtrlOptions {
   LearningRateOption learning_rate = 0.001;  // Above 0.
-  double learning_rate_power = -0.5;         // 0 or less.
-  double initial_accumulator_value = 0.1;    // Not negative, as those below.
+  double learning_rate_power = -0.5;         // At most 0.
+  double initial_accumulator_value = 0.1;  // This and those below: at least 0.
   double l1_regularization_strength = 0.0;
   double l2_regularization_strength = 0.0;
   double l2_shrinkage_regularization_strength = 0.0;

@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// The arrays of one pass, all of `count` elements.
+// The arrays of one pass. All have `count` elements.
 template <typename T>
 struct UpdateArrays {
   int64_t count;
@@ -22,9 +22,9 @@ struct UpdateArrays {
   T* const* slots;
 };
 
-// Everything about UpdateRule but its arithmetic, which `Math` gives:
+// Implements UpdateRule for the arithmetic in `Math`:
 //
-//   // What is equal for all elements, for T float and double.
+//   // Returns what is the same for all elements. T is float or double.
 //   template <typename T>
 //   Coefficients<T> At(int64_t step, float learning_rate) const;
 //   template <typename T>
@@ -78,8 +78,8 @@ class FusedRule final : public UpdateRule {
                  T* variable, absl::Span<T* const> slots) const {
     const auto coefficients =
         math_.template At<T>(step, learning_rate_.At(step));
-    // Rows lie anywhere in a table much larger than the caches: ask for those
-    // that come soon while working on this one.
+    // The rows are spread over a table much larger than the caches. Prefetch
+    // the next rows while computing this one.
     constexpr size_t kRowsAhead = 4;
     const auto prefetch = [row_elements](const T* row) {
       constexpr int64_t kElementsPerLine = 64 / sizeof(T);

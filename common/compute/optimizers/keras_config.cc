@@ -19,12 +19,12 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
-// Keys in the order in which they are added, as Keras writes them.
+// Preserves the order of insertion, which is Keras' order.
 using Json = nlohmann::ordered_json;
 
 constexpr char kLearningRate[] = "learning_rate";
 constexpr char kWeightDecay[] = "weight_decay";
-// What Keras writes as null where it is off, and the schema as 0.
+// Fields that are null in Keras' config, and 0 in the schema, if they are off.
 constexpr const char* kNullIfZero[] = {
     kWeightDecay, "clipnorm", "global_clipnorm", "clipvalue", "warmup_target"};
 
@@ -141,8 +141,8 @@ absl::Status SetValue(const Json& value, const FieldDescriptor* field,
   }
 }
 
-// Whether `name` is an argument of every Keras optimizer that Muster does not
-// have; an error if it is in use.
+// Returns true if `name` is an argument of all Keras optimizers that Muster
+// does not support. Returns an error if the argument is in use.
 absl::StatusOr<bool> IsIgnored(absl::string_view name, const Json& value) {
   if (name == "name" || name == "ema_momentum" ||
       name == "ema_overwrite_frequency") {
@@ -153,8 +153,8 @@ absl::StatusOr<bool> IsIgnored(absl::string_view name, const Json& value) {
     return false;
   }
   if (value.is_null() || value == false) return true;
-  return absl::InvalidArgumentError(absl::StrCat(
-      name, " is ", value.dump(), "; Muster's optimizers do not have it"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is ", value.dump(), "; Muster does not support it"));
 }
 
 struct ClassAndConfig {

@@ -9,26 +9,29 @@
 
 namespace muster {
 
-// Optimizers as keras.optimizers.serialize() writes them:
+// Conversion of optimizers from and to the JSON of
+// keras.optimizers.serialize():
 //
 //   {"module": "keras.optimizers", "class_name": "Adam",
 //    "config": {"learning_rate": 0.001, "weight_decay": null, ...},
 //    "registered_name": null}
 //
-// with a schedule in the same form in the place of learning_rate. The names in
-// `config` are the names of the fields of the schema (proto/optimizer.proto),
-// so this is for every optimizer and schedule in the tables.
+// A learning-rate schedule is an object of the same form at learning_rate. The
+// names in `config` are the field names of proto/optimizer.proto, so all
+// optimizers and schedules of the tables are supported.
 
-// keras.optimizers.deserialize() takes what this returns.
-//   kInvalidArgument  `optimizer` or its schedule is none: see
+// Returns JSON that keras.optimizers.deserialize() accepts.
+//   kInvalidArgument  `optimizer` or its schedule is invalid; see
 //                     CompleteOptimizer() and CompleteSchedule()
 absl::StatusOr<std::string> KerasConfigOf(const proto::Optimizer& optimizer);
 
-// The optimizer that `json` describes. What Keras offers and Muster does not
-// (use_ema, loss_scale_factor, gradient_accumulation_steps) has to be off.
-//   kInvalidArgument  `json` is no JSON, or no optimizer or schedule of the
-//                     tables, or an argument is unknown, of another type, or of
-//                     no use here; names it
+// Returns the optimizer that `json` describes. Features that Muster does not
+// support (use_ema, loss_scale_factor, gradient_accumulation_steps) must be
+// off.
+//   kInvalidArgument  `json` is not valid JSON or not an optimizer or schedule
+//   of
+//                     the tables; or an argument is unknown, has the wrong
+//                     type, or is not supported; the message names the argument
 absl::StatusOr<proto::Optimizer> OptimizerFromKerasConfig(
     absl::string_view json);
 

@@ -17,9 +17,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// That what Keras writes is read and written is checked in tests/golden.
+// tests/golden checks the conversion of configs written by Keras.
 
-TEST(KerasConfig, IsWhatKerasSerializes) {
+TEST(KerasConfig, EqualsKerasSerialization) {
   ASSERT_OK_AND_ASSIGN(
       const std::string json,
       KerasConfigOf(AdamW({.beta_1 = 0.5}, {.global_clipnorm = 2})));
@@ -31,7 +31,7 @@ TEST(KerasConfig, IsWhatKerasSerializes) {
             R"("registered_name":null})");
 }
 
-TEST(KerasConfig, ASchedulesConfigStandsInTheOptimizers) {
+TEST(KerasConfig, ContainsTheConfigOfTheSchedule) {
   ASSERT_OK_AND_ASSIGN(
       const std::string json,
       KerasConfigOf(Sgd({.learning_rate = PiecewiseConstantDecay(
@@ -43,7 +43,7 @@ TEST(KerasConfig, ASchedulesConfigStandsInTheOptimizers) {
   EXPECT_EQ(rate["config"].dump(), R"({"boundaries":[4],"values":[0.5,0.25]})");
 }
 
-TEST(KerasConfig, EveryOptimizerComesBackFromItsConfig) {
+TEST(KerasConfig, RoundTripsAllOptimizers) {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
     ASSERT_OK_AND_ASSIGN(const std::string json,
                          KerasConfigOf(kind->defaults()));
@@ -55,7 +55,7 @@ TEST(KerasConfig, EveryOptimizerComesBackFromItsConfig) {
   }
 }
 
-TEST(KerasConfig, MistakesNameTheArgument) {
+TEST(KerasConfig, ErrorsNameTheArgument) {
   const auto sgd = [](const std::string& arguments) {
     return R"({"class_name": "SGD", "config": {)" + arguments + "}}";
   };

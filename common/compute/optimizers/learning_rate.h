@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// A learning rate as a function of the number of updates made so far: a number
-// or a schedule, checked, with its defaults filled in.
+// A learning rate as a function of the number of completed updates: a number or
+// a schedule, validated and with defaults filled in.
 //
 // Thread-safe: immutable.
 class LearningRate {
@@ -23,7 +23,7 @@ class LearningRate {
 
   bool is_number() const { return kind_ == nullptr; }
 
-  // `step` is not negative.
+  // Returns the learning rate at update `step`, which must be at least 0.
   float At(int64_t step) const {
     return is_number() ? number_ : kind_->rate_at(schedule_, step);
   }

@@ -150,7 +150,7 @@ float CosineAt(const Schedule::CosineDecay& decay, int64_t update_count) {
   return CosineFrom(decay, target, step - warmup_steps);
 }
 
-// Turns functions of one kind's message into functions of the schedule.
+// Adapts functions of one kind's message to functions of the schedule.
 template <auto kMessage, auto kCheck>
 absl::Status CheckOf(const Schedule& schedule) {
   return kCheck((schedule.*kMessage)());
@@ -184,7 +184,7 @@ constexpr ScheduleKind kScheduleKinds[] = {
      RateOf<&Schedule::inverse_time_decay, InverseTimeAt>},
 };
 
-// Keras' constructors have no default for these.
+// Arguments without a default in Keras' constructors.
 constexpr const char* kRequiredArguments[] = {"initial_learning_rate",
                                               "decay_steps", "decay_rate"};
 

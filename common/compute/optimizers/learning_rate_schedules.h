@@ -14,47 +14,47 @@
 
 namespace muster {
 
-// Learning-rate schedules as a program writes them. `step` is the number of
-// updates made so far. Names, defaults and meaning are those of
-// keras.optimizers.schedules, https://keras.io/api/optimizers/
-// learning_rate_schedules/. Values are checked where the optimizer is used
-// (UpdateRule::Create()).
+// Learning-rate schedules. `step` is the number of completed updates. Names,
+// defaults and semantics are those of keras.optimizers.schedules
+// (https://keras.io/api/optimizers/learning_rate_schedules/). Arguments are
+// validated when the optimizer is used (UpdateRule::Create()).
 
 // initial_learning_rate * decay_rate ^ (step / decay_steps)
 struct ExponentialDecayOptions {
-  double initial_learning_rate = 0;  // Required, not negative.
-  int64_t decay_steps = 0;           // Required, at least 1.
-  double decay_rate = 0;             // Required, not negative.
-  bool staircase = false;            // Whole powers only.
+  double initial_learning_rate = 0;  // Required; at least 0.
+  int64_t decay_steps = 0;           // Required; at least 1.
+  double decay_rate = 0;             // Required; at least 0.
+  bool staircase = false;            // Rounds the exponent down.
 };
 proto::LearningRateSchedule ExponentialDecay(
     const ExponentialDecayOptions& options);
 
-// values[i] up to and including step boundaries[i], the last value after them.
+// values[i] up to and including step boundaries[i], then the last value.
 struct PiecewiseConstantDecayOptions {
   std::vector<int64_t> boundaries;  // Ascending.
-  std::vector<double> values;       // One more than boundaries.
+  std::vector<double> values;       // One value more than boundaries.
 };
 proto::LearningRateSchedule PiecewiseConstantDecay(
     const PiecewiseConstantDecayOptions& options);
 
-// From initial to end as (1 - step / decay_steps) ^ power.
+// end + (initial - end) * (1 - step / decay_steps) ^ power, then end.
 struct PolynomialDecayOptions {
-  double initial_learning_rate = 0;  // Required, not negative.
-  int64_t decay_steps = 0;           // Required, at least 1.
+  double initial_learning_rate = 0;  // Required; at least 0.
+  int64_t decay_steps = 0;           // Required; at least 1.
   double end_learning_rate = 0.0001;
   double power = 1.0;
-  bool cycle = false;  // Starts over, each time for more steps.
+  bool cycle = false;  // Restarts with a multiple of decay_steps.
 };
 proto::LearningRateSchedule PolynomialDecay(
     const PolynomialDecayOptions& options);
 
-// Half a cosine from initial_learning_rate (or from warmup_target, which is
-// reached in warmup_steps) down to the fraction `alpha` of it.
-// Source: arXiv:1608.03983, without restarts.
+// Cosine decay from initial_learning_rate to `alpha` times that value. With a
+// warmup, the rate first rises linearly to warmup_target in warmup_steps and
+// decays from there. Source: Loshchilov and Hutter, arXiv:1608.03983, without
+// restarts.
 struct CosineDecayOptions {
-  double initial_learning_rate = 0;  // Required, not negative.
-  int64_t decay_steps = 0;           // Required, at least 1.
+  double initial_learning_rate = 0;  // Required; at least 0.
+  int64_t decay_steps = 0;           // Required; at least 1.
   double alpha = 0.0;
   double warmup_target = 0;  // 0: no warmup.
   int64_t warmup_steps = 0;
@@ -63,10 +63,10 @@ proto::LearningRateSchedule CosineDecay(const CosineDecayOptions& options);
 
 // initial_learning_rate / (1 + decay_rate * step / decay_steps)
 struct InverseTimeDecayOptions {
-  double initial_learning_rate = 0;  // Required, not negative.
-  int64_t decay_steps = 0;           // Required, at least 1.
-  double decay_rate = 0;             // Required, not negative.
-  bool staircase = false;            // Whole decay_steps only.
+  double initial_learning_rate = 0;  // Required; at least 0.
+  int64_t decay_steps = 0;           // Required; at least 1.
+  double decay_rate = 0;             // Required; at least 0.
+  bool staircase = false;            // Rounds step / decay_steps down.
 };
 proto::LearningRateSchedule InverseTimeDecay(
     const InverseTimeDecayOptions& options);
@@ -86,27 +86,30 @@ class LearningRateOption {
   std::variant<double, proto::LearningRateSchedule> value_;
 };
 
-// A row of the table of schedules. `schedule` is complete and of this kind.
+// A row of the table of schedules. The `schedule` arguments of its functions
+// must be complete and of this kind.
 struct ScheduleKind {
   proto::LearningRateSchedule::KindCase kind_case;
-  absl::string_view keras_class;  // "CosineDecay"
-  // Every argument that has a default, at it.
+  absl::string_view keras_class;  // Such as "CosineDecay".
+  // Returns a schedule in which every optional argument has its default.
   proto::LearningRateSchedule (*defaults)();
-  // kInvalidArgument: an argument is out of range; names it.
+  //   kInvalidArgument  an argument is out of range; the message names it
   absl::Status (*check)(const proto::LearningRateSchedule& schedule);
-  // Computed in float32, as Keras does. `step` is not negative.
+  // Returns the rate, computed in float32 as in Keras. `step` must be at least
+  // 0.
   float (*rate_at)(const proto::LearningRateSchedule& schedule, int64_t step);
 };
 
 absl::Span<const ScheduleKind> ScheduleKinds();
 
-// Null if `schedule` names none.
+// Returns null if `schedule` sets no kind.
 const ScheduleKind* FindScheduleKind(
     const proto::LearningRateSchedule& schedule);
 
-// `schedule` with Keras' defaults where it says nothing.
-//   kInvalidArgument  no schedule is named, a required argument is missing, or
-//                     one is out of range; names the schedule and the argument
+// Returns `schedule` with Keras' defaults for absent arguments.
+//   kInvalidArgument  no kind is set, a required argument is missing, or an
+//                     argument is out of range; the message names the schedule
+//                     and the argument
 absl::StatusOr<proto::LearningRateSchedule> CompleteSchedule(
     const proto::LearningRateSchedule& schedule);
 

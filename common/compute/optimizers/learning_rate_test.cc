@@ -17,8 +17,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// The values under 20 steps of each schedule are checked against Keras in
-// tests/golden; here is what lies outside of them.
+// tests/golden compares the first 20 steps of each schedule with Keras. These
+// tests cover other steps.
 
 float RateAt(const proto::LearningRateSchedule& schedule, int64_t step) {
   return LearningRate::Create(schedule).value().At(step);
@@ -30,7 +30,7 @@ proto::LearningRateSchedule Parse(const std::string& text) {
   return schedule;
 }
 
-TEST(LearningRate, ANumberStaysWhatItIs) {
+TEST(LearningRate, ANumberIsConstant) {
   ASSERT_OK_AND_ASSIGN(const LearningRate rate, LearningRate::Create(0.25));
   EXPECT_TRUE(rate.is_number());
   EXPECT_EQ(rate.At(0), 0.25f);
@@ -46,7 +46,7 @@ TEST(LearningRate, PiecewiseChangesAfterItsBoundary) {
   EXPECT_EQ(RateAt(schedule, 1'000'000'000), 0.25f);
 }
 
-TEST(LearningRate, DecaysEndWhereTheyShould) {
+TEST(LearningRate, DecaysEndAtTheFinalRate) {
   const auto polynomial = PolynomialDecay({.initial_learning_rate = 1.0,
                                            .decay_steps = 10,
                                            .end_learning_rate = 0.5});
@@ -68,7 +68,7 @@ TEST(LearningRate, AbsentArgumentsHaveKerasDefaults) {
   EXPECT_EQ(RateAt(schedule, 10), 0.0001f);
 }
 
-TEST(LearningRate, MistakesNameTheArgument) {
+TEST(LearningRate, ErrorsNameTheArgument) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(LearningRate::Create(-1.0),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -110,7 +110,7 @@ TEST(LearningRate, MistakesNameTheArgument) {
   }
 }
 
-TEST(LearningRate, AScheduleThatIsNotNamedIsToldWhichThereAre) {
+TEST(LearningRate, ErrorsListTheSchedules) {
   for (const std::string text : {"", "constant: 0.1"}) {
     EXPECT_THAT(LearningRate::Create(Parse(text)),
                 StatusIs(absl::StatusCode::kInvalidArgument,

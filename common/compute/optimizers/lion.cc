@@ -43,7 +43,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void LionLoop(
     const T m = momentum[i];
     const T w = variable[i] - variable[i] * c.weight_decay * c.rate;
     const T direction = m * c.beta_1 + g * c.one_minus_beta_1;
-    // A NaN has no sign and must not vanish: it stays what it is.
+    // Propagates NaN, which has no sign.
     const T sign = direction > 0 ? T{1} : direction < 0 ? T{-1} : direction;
     momentum[i] = m * c.beta_2 + g * c.one_minus_beta_2;
     variable[i] = w - c.rate * sign;
@@ -66,7 +66,7 @@ struct LionMath {
 
   template <typename T>
   LionCoefficients<T> At(int64_t, float learning_rate) const {
-    // Keras rounds the betas first and subtracts them in the variable's type.
+    // Keras rounds the betas to the variable's dtype before it subtracts them.
     const T rounded_1 = static_cast<T>(beta_1);
     const T rounded_2 = static_cast<T>(beta_2);
     return {.rate = static_cast<T>(learning_rate),
@@ -89,7 +89,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeLion(
   RETURN_IF_ERROR(CheckInRange("beta_1", lion.beta_1(), 0, 1));
   if (lion.beta_1() == 0) {
     return absl::InvalidArgumentError(
-        "beta_1 is 0; expected more than 0, since without momentum only the "
+        "beta_1 is 0; expected more than 0, because without momentum only the "
         "sign of each gradient would count");
   }
   RETURN_IF_ERROR(CheckInRange("beta_2", lion.beta_2(), 0, 1));

@@ -9,18 +9,18 @@
 namespace muster {
 
 // Lion moves every weight by the same distance, in the direction of the sign of
-// a momentum. With rate r and gradient g:
-//   w -= r * sign(beta_1 * m + (1 - beta_1) * g), where sign(0) is 0
+// an interpolated momentum. With learning rate r, gradient g and weight w:
+//   w -= r * sign(beta_1 * m + (1 - beta_1) * g), where sign(0) = 0
 //   m = beta_2 * m + (1 - beta_2) * g
-// Its rate is usually 3 to 10 times smaller than Adam's, its weight decay as
-// many times larger.
+// Compared with Adam, the learning rate is usually 3 to 10 times smaller and
+// the weight decay 3 to 10 times larger.
 //
-// Slots: "momentum" m, of the variable's shape and at first 0.
-// Source: Chen et al., arXiv:2302.06675; https://keras.io/api/optimizers/lion/
+// Slots: "momentum" (m), of the variable's shape, initialized with 0. Source:
+// Chen et al., arXiv:2302.06675; https://keras.io/api/optimizers/lion/
 struct LionOptions {
   LearningRateOption learning_rate = 0.001;
-  double beta_1 = 0.9;   // Above 0, to 1.
-  double beta_2 = 0.99;  // From 0 to 1.
+  double beta_1 = 0.9;   // In (0, 1].
+  double beta_2 = 0.99;  // In [0, 1].
 };
 proto::Optimizer Lion(const LionOptions& options = {},
                       const OptimizerOptions& shared = {});

@@ -11,20 +11,21 @@
 
 namespace muster {
 
-// A row of the table of optimizers (optimizers.h): what the rest of the tree
-// knows of one. Its file defines it beside the rule.
+// A row of the table of optimizers (optimizers.h). The file of the rule defines
+// it.
 struct OptimizerKind {
   proto::Optimizer::RuleCase rule_case;
-  // UpdateRule::name(). Kinds that share a rule, as Adam and AdamW do, share
-  // their slots: a checkpoint of one restores into the other.
+  // UpdateRule::name(). Kinds with the same rule, such as Adam and AdamW, have
+  // the same slots, so a checkpoint of one restores into the other.
   absl::string_view rule_name;
-  // keras.optimizers.<keras_class>. Keras' config has the names of the fields
-  // of the rule's message.
+  // The class in keras.optimizers. The argument names of its config are the
+  // field names of the rule's message.
   absl::string_view keras_class;
-  // The optimizer with every hyperparameter at its default.
+  // Returns the optimizer with every hyperparameter at its default.
   proto::Optimizer (*defaults)();
-  // `optimizer` is complete (CompleteOptimizer()) and of this kind.
-  //   kInvalidArgument  a hyperparameter is out of range; names it
+  // Creates the rule. `optimizer` must be complete (CompleteOptimizer()) and of
+  // this kind.
+  //   kInvalidArgument  a hyperparameter is out of range; the message names it
   absl::StatusOr<std::unique_ptr<UpdateRule>> (*make_rule)(
       const proto::Optimizer& optimizer, LearningRate learning_rate);
 };

@@ -9,25 +9,25 @@
 
 namespace muster {
 
-// What every optimizer can be told beside its own hyperparameters:
+// Options that all optimizers share:
 //
 //   AdamW({.learning_rate = 3e-4}, {.weight_decay = 0.1, .clipnorm = 1})
 //
 // Equivalent to: the arguments of keras.optimizers.Optimizer.
 struct OptimizerOptions {
-  // Decoupled decay: each update first takes weight_decay * rate * w off the
-  // weight w. Absent: Keras' default, 0.004 for AdamW and none for the others.
+  // Decoupled weight decay: each update first subtracts weight_decay * rate * w
+  // from the weight w. Absent: Keras' default, 0.004 for AdamW and none for the
+  // others.
   std::optional<double> weight_decay;
 
-  // At most one of these is above 0. ApplyGradientOptions
-  // (common/compute/ops/variable_ops.h) says what they do and where.
+  // Gradient clipping; 0 is off. At most one may be set. See
+  // ApplyGradientOptions (common/compute/ops/variable_ops.h).
   double clipnorm = 0;
   double clipvalue = 0;
   double global_clipnorm = 0;
 };
 
-// For the functions that make optimizers: one with these options, without a
-// rule.
+// For factory functions: returns an optimizer with these options and no rule.
 inline proto::Optimizer WithOptions(const OptimizerOptions& options) {
   proto::Optimizer optimizer;
   if (options.weight_decay.has_value()) {
@@ -41,8 +41,9 @@ inline proto::Optimizer WithOptions(const OptimizerOptions& options) {
   return optimizer;
 }
 
-// For the same functions: a number belongs to `rule`, the message of
-// `optimizer` that has the hyperparameters, a schedule to `optimizer`.
+// For factory functions: sets the learning rate. A number is a field of `rule`,
+// the message of `optimizer` with the hyperparameters. A schedule is a field of
+// `optimizer`.
 template <typename Rule>
 void SetLearningRate(const LearningRateOption& learning_rate, Rule* rule,
                      proto::Optimizer* optimizer) {

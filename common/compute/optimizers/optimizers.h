@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// Optimizers as a program writes them:
+// Optimizers:
 //
 //   Adam({.learning_rate = 1e-3})
 //   Sgd({.learning_rate = CosineDecay({.initial_learning_rate = 0.1,
@@ -21,11 +21,11 @@ namespace muster {
 //        .momentum = 0.9},
 //       {.clipnorm = 1})
 //
-// Names, defaults and meaning are those of keras.optimizers. Values are checked
-// where the optimizer is used (UpdateRule::Create()).
+// Names, defaults and semantics are those of keras.optimizers. Arguments are
+// validated when the optimizer is used (UpdateRule::Create()).
 
-// All optimizers there are. A new one is included above and named here;
-// docs/extending.md has the rest.
+// The table of all optimizers. To add one, include its header above and add its
+// kind here; see docs/extending.md.
 inline constexpr const OptimizerKind* kOptimizerKinds[] = {
     &kSgdKind,     &kAdamKind, &kAdamWKind, &kAdagradKind,
     &kRmsPropKind, &kFtrlKind, &kLionKind,

@@ -6,8 +6,8 @@
 
 namespace muster {
 
-// The field that is set in the oneof of `message`; null if none is. Of the
-// oneofs that a descriptor lists, those of optional fields come last.
+// Returns the field that is set in the first oneof of `message`; null if none
+// is. A descriptor lists the synthetic oneofs of optional fields last.
 inline const google::protobuf::FieldDescriptor* SetFieldOfOneof(
     const google::protobuf::Message& message) {
   return message.GetReflection()->GetOneofFieldDescriptor(

@@ -8,17 +8,19 @@
 
 namespace muster {
 
-// Gradient descent, with rate r and gradient g:
+// Stochastic gradient descent, with learning rate r, gradient g and weight w:
 //   w -= r * g
-// or with momentum
-//   m = momentum * m - r * g;  w += nesterov ? momentum * m - r * g : m
+// With momentum:
+//   m = momentum * m - r * g
+//   w += m
+// With Nesterov momentum, the last line is:
+//   w += momentum * m - r * g
 //
-// Slots: "momentum", of the variable's shape and at first 0, if momentum is not
-// 0.
-// Source: https://keras.io/api/optimizers/sgd/
+// Slots: "momentum" (m), of the variable's shape, initialized with 0, if
+// momentum is not 0. Source: https://keras.io/api/optimizers/sgd/
 struct SgdOptions {
   LearningRateOption learning_rate = 0.01;
-  double momentum = 0.0;  // From 0 to 1.
+  double momentum = 0.0;  // In [0, 1].
   bool nesterov = false;
 };
 proto::Optimizer Sgd(const SgdOptions& options = {},

@@ -13,32 +13,33 @@
 
 namespace muster {
 
-// What an update rule keeps beside a variable: an array as large as the
-// variable, filled with `initial_value` before the first gradient.
+// An array of the variable's shape that an update rule keeps per variable. It
+// is filled with `initial_value` before the first update.
 struct SlotSpec {
   std::string name;  // Keras' name: "momentum", "velocity", "accumulator", ...
   double initial_value = 0;
 };
 
-// How one gradient changes one variable. Names, defaults and numerics are those
-// of keras.optimizers.
+// Applies a gradient to a variable. Names, defaults and numerics are those of
+// keras.optimizers.
 //
-// Every element is computed from itself, its gradient and its slots alone, with
-// the same operations on every machine. So the pieces of a variable may be
-// applied in any order, by several threads, with the same `step`, and the bits
-// are those of applying the whole at once.
+// The result of each element depends only on the element, its gradient and its
+// slots, and is computed with the same operations on all machines. Parts of a
+// variable can therefore be updated in any order and by several threads, with
+// the same `step`. The result is bit-identical to updating the whole variable
+// at once.
 //
 // Thread-safe: immutable.
 class UpdateRule {
  public:
-  // No rule has more slots than this.
+  // The maximum number of slots of a rule.
   static constexpr int kSlotCountMax = 4;
 
   // Absent fields of `optimizer` have Keras' defaults.
-  //   kInvalidArgument  no rule is set, learning_rate stands beside a
-  //                     learning_rate_schedule, more than one way of clipping
-  //                     is set, or a hyperparameter is out of range; the
-  //                     message names the rule and the fields
+  //   kInvalidArgument  no rule is set, both learning_rate and
+  //                     learning_rate_schedule are set, more than one kind of
+  //                     clipping is set, or a hyperparameter is out of range;
+  //                     the message names the rule and the fields
   static absl::StatusOr<std::unique_ptr<UpdateRule>> Create(
       const proto::Optimizer& optimizer);
 
@@ -49,29 +50,28 @@ class UpdateRule {
 
   virtual absl::Span<const SlotSpec> slots() const = 0;
 
-  // What the schedule says at `step`.
+  // Returns the learning rate at `step`.
   virtual double LearningRate(int64_t step) const = 0;
 
-  // One pass over `count` elements. `step` is the number of gradients that the
-  // variable has taken before this one. slots[i] belongs to slots()[i]. Arrays
-  // do not overlap.
+  // Updates `count` elements. `step` is the number of updates of the variable
+  // before this one. slots[i] belongs to slots()[i]. The arrays must not
+  // overlap.
   virtual void Apply(int64_t step, int64_t count, const float* gradient,
                      float* variable, absl::Span<float* const> slots) const = 0;
   virtual void Apply(int64_t step, int64_t count, const double* gradient,
                      double* variable,
                      absl::Span<double* const> slots) const = 0;
 
-  // Apply() for gradients that came for some rows only: row i of `gradients`,
-  // which has rows.size() rows of `row_elements`, belongs to row rows[i] of the
-  // variable and its slots. No row occurs twice, and all exist: whoever calls
-  // sums the gradients of repeated rows first, before the rule squares them.
+  // Applies the gradients of some rows. Row i of `gradients`, which has
+  // rows.size() rows of `row_elements`, belongs to row rows[i] of the variable
+  // and its slots. The row indices must be valid and distinct: the caller sums
+  // the gradients of repeated rows first.
   //
-  // Other rows keep their value and their slots: no momentum moves them, no
-  // running mean of theirs decays, and weight decay leaves them alone, while
-  // `step` counts on for all rows. Keras 3 differs: its gradient of such a row
-  // is 0, so slots of all rows decay and all weights move. In exchange an
-  // update costs what the rows of the batch cost, whatever the size of the
-  // table.
+  // Other rows keep their values and slots: neither momentum, nor the decay of
+  // running means, nor weight decay applies to them. `step` counts the updates
+  // of the variable, not of the row. In Keras 3, the gradient of other rows is
+  // 0, so that slots decay and weights move in all rows. The cost of an update
+  // here depends on the rows of the batch, not on the size of the table.
   virtual void ApplyRows(int64_t step, int64_t row_elements,
                          absl::Span<const int64_t> rows, const float* gradients,
                          float* variable,

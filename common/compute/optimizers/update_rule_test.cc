@@ -27,10 +27,10 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// That the numbers are Keras' is checked in tests/golden; here is what Keras
-// does not promise.
+// tests/golden compares the numerics with Keras. These tests cover what Keras
+// does not specify.
 
-// Every optimizer of the table, and what else some of them can do.
+// Returns every optimizer of the table, and variants of some.
 std::vector<proto::Optimizer> AllRules() {
   std::vector<proto::Optimizer> optimizers = {
       Sgd({.momentum = 0.9}),
@@ -68,7 +68,7 @@ std::vector<T> RandomNumbers(uint64_t key, int64_t count) {
   return numbers;
 }
 
-// A variable with its slots.
+// A variable and its slots.
 template <typename T>
 struct State {
   State(const UpdateRule& rule, int64_t count)
@@ -91,7 +91,7 @@ struct State {
   std::vector<std::vector<T>> slots;
 };
 
-// NaNs and signs of zero count, so bytes are compared.
+// Compares bytes, because NaNs and the signs of zeros count.
 template <typename T>
 bool SameBits(const State<T>& a, const State<T>& b) {
   const auto same = [](const std::vector<T>& x, const std::vector<T>& y) {
@@ -105,7 +105,7 @@ bool SameBits(const State<T>& a, const State<T>& b) {
 
 template <typename T>
 void PiecesGiveTheBitsOfTheWhole() {
-  constexpr int64_t kCount = 1003;  // No multiple of any vector.
+  constexpr int64_t kCount = 1003;  // Not a multiple of any vector width.
   RandomStream random(7);
   for (const proto::Optimizer& optimizer : AllRules()) {
     ASSERT_OK_AND_ASSIGN(const auto rule, UpdateRule::Create(optimizer));
@@ -130,12 +130,12 @@ void PiecesGiveTheBitsOfTheWhole() {
   }
 }
 
-TEST(UpdateRule, PiecesInAnyOrderGiveTheBitsOfTheWhole) {
+TEST(UpdateRule, IsBitIdenticalForPartsInAnyOrder) {
   PiecesGiveTheBitsOfTheWhole<float>();
   PiecesGiveTheBitsOfTheWhole<double>();
 }
 
-TEST(UpdateRule, RowsGetWhatTheWholeWouldGiveThemAndOthersStay) {
+TEST(UpdateRule, UpdatesRowsAsTheWholeAndKeepsOthers) {
   constexpr int64_t kRows = 30;
   constexpr int64_t kRowElements = 17;
   const std::vector<int64_t> rows = {4, 29, 0, 17, 5, 12};
@@ -157,7 +157,7 @@ TEST(UpdateRule, RowsGetWhatTheWholeWouldGiveThemAndOthersStay) {
   }
 }
 
-TEST(UpdateRule, EveryRuleFindsTheMinimumOfAParabola) {
+TEST(UpdateRule, MinimizesAParabola) {
   for (proto::Optimizer optimizer : AllRules()) {
     SetConstantLearningRate(0.05, &optimizer);
     optimizer.set_weight_decay(0);
@@ -175,7 +175,7 @@ TEST(UpdateRule, EveryRuleFindsTheMinimumOfAParabola) {
   }
 }
 
-TEST(UpdateRule, MistakesNameTheRuleAndTheHyperparameter) {
+TEST(UpdateRule, ErrorsNameTheRuleAndTheHyperparameter) {
   const double infinity = std::numeric_limits<double>::infinity();
   const std::vector<std::pair<proto::Optimizer, std::string>> cases = {
       {proto::Optimizer(), "expected one of sgd, adam, adamw, adagrad"},
@@ -205,14 +205,15 @@ TEST(UpdateRule, MistakesNameTheRuleAndTheHyperparameter) {
   }
 }
 
-TEST(UpdateRule, SlotsStartWhereKerasStartsThem) {
+TEST(UpdateRule, InitializesSlotsAsKeras) {
   ASSERT_OK_AND_ASSIGN(const auto rule, UpdateRule::Create(Adagrad()));
   ASSERT_EQ(rule->slots().size(), 1u);
   EXPECT_EQ(rule->slots()[0].name, "accumulator");
   EXPECT_EQ(rule->slots()[0].initial_value, 0.1);
 }
 
-// A rule whose one element starts at 1 and takes the gradient 0.5 three times.
+// Returns the value of an element that starts at 1 after three updates with the
+// gradient 0.5.
 double AfterThreeSteps(const proto::Optimizer& optimizer) {
   const auto rule = UpdateRule::Create(optimizer);
   EXPECT_OK(rule.status()) << optimizer.ShortDebugString();
@@ -234,7 +235,7 @@ TEST(UpdateRule, AbsentFieldsHaveKerasDefaults) {
             AfterThreeSteps(RmsProp({.momentum = 0.5})));
 }
 
-TEST(UpdateRule, WeightDecayIsTheOptimizersOrAsOlderJobFilesHaveItTheRules) {
+TEST(UpdateRule, ReadsWeightDecayFromTheOptimizerOrTheRule) {
   const double wanted = AfterThreeSteps(AdamW({}, {.weight_decay = 0.25}));
   EXPECT_EQ(AfterThreeSteps(Parse("adamw {} weight_decay: 0.25")), wanted);
   EXPECT_EQ(AfterThreeSteps(Parse("adamw { weight_decay: 0.25 }")), wanted);
@@ -251,7 +252,7 @@ TEST(UpdateRule, WeightDecayIsTheOptimizersOrAsOlderJobFilesHaveItTheRules) {
                      HasSubstr("optimizer.adamw.weight_decay (1)"))));
 }
 
-TEST(UpdateRule, ALearningRateBesideAScheduleIsRefused) {
+TEST(UpdateRule, RejectsALearningRateWithASchedule) {
   for (const std::string name : {"sgd", "adamw"}) {
     EXPECT_THAT(UpdateRule::Create(Parse(
                     name + " { learning_rate: 0.125 } learning_rate_schedule { "
@@ -263,7 +264,7 @@ TEST(UpdateRule, ALearningRateBesideAScheduleIsRefused) {
   }
 }
 
-TEST(UpdateRule, ANumberCanBeReadAndSetAndAScheduleCannot) {
+TEST(UpdateRule, ReadsAndSetsConstantLearningRatesOnly) {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
     proto::Optimizer optimizer = kind->defaults();
     const std::string name = OptimizerName(optimizer);
@@ -280,9 +281,9 @@ TEST(UpdateRule, ANumberCanBeReadAndSetAndAScheduleCannot) {
   EXPECT_EQ(ConstantLearningRate(proto::Optimizer()), std::nullopt);
 }
 
-// The bytes are what builds wrote that kept a constant learning rate beside the
-// schedules.
-TEST(UpdateRule, OptimizersInCheckpointsOfEarlierBuildsAreRead) {
+// An optimizer as written by builds that stored a constant learning rate with
+// the schedules.
+TEST(UpdateRule, ReadsOptimizersOfCheckpointsOfEarlierBuilds) {
   proto::Optimizer saved;
   ASSERT_TRUE(saved.ParseFromString(absl::HexStringToBytes(
       "0a0909fca9f1d24d62403f11fca9f1d24d62703f221b09cdccccccccccec"

@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-// For each channel the same.
+// Returns a constant with the same value for each channel.
 Value Filled(GraphBuilder& builder, int64_t channels, double value) {
   return builder.Constant(Tensor::Full(DType::kFloat32, {channels}, value));
 }
@@ -32,11 +32,11 @@ std::vector<int64_t> AllAxesButTheLast(const Shape& shape) {
   return axes;
 }
 
-// Of the rows of channels that count.
+// Sums over the unmasked rows of channels.
 struct RowSums {
   Value count;    // A float32 scalar.
-  Value mean;     // float32 [channels]; 0 where nothing counts.
-  Value squares;  // Of distances from the mean.
+  Value mean;     // float32 [channels]; 0 without rows.
+  Value squares;  // Of deviations from the mean.
 };
 
 RowSums SumRows(Value x, Value mask) {
@@ -108,7 +108,7 @@ Value BatchNormalizationLayer::Call(Value x, const CallContext& context) {
   if (mask.ok() && mask.shape().rank() != x.shape().rank() - 1) {
     builder.ReportError(absl::InvalidArgumentError(
         absl::StrCat("BatchNormalization ", name(),
-                     ": expected a mask of one axis less than the input, ",
+                     ": expected a mask with one axis less than the input, ",
                      x.type().ToString(), ", got ", mask.type().ToString())));
     return Value();
   }
@@ -143,8 +143,8 @@ BatchNormalizationLayer::Statistics BatchNormalizationLayer::OfAllReplicas(
   const Value own =
       Stack({rows.mean, rows.squares, BroadcastLike(rows.count, rows.mean)}, 0);
 
-  // Squares of distances from each replica's own mean: the difference of large
-  // squares would cancel.
+  // Squared deviations from each replica's own mean. The difference of large
+  // sums of squares would suffer from cancellation.
   const std::vector<Value> all =
       Unstack(AllGather(ExpandDims(own, 0), 0), 3, 1);
   const Value& means = all[0];
@@ -159,7 +159,7 @@ BatchNormalizationLayer::Statistics BatchNormalizationLayer::OfAllReplicas(
 }
 
 void BatchNormalizationLayer::MoveStatistics(const Statistics& batch) {
-  // A replica may have no rows in a last step: no statistics either.
+  // In its last step a replica may have no rows, and then no statistics.
   const Value has_rows = Cast(batch.count, DType::kFloat32) > 0;
   const auto move = [&](const Weight& moving, Value to) {
     to = StopGradient(Cast(to, DType::kFloat32));

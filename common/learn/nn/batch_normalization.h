@@ -11,7 +11,7 @@
 namespace muster {
 
 struct BatchNormalizationOptions {
-  // What the moving statistics keep of themselves in each step.
+  // The weight of the previous moving statistics in each update.
   double momentum = 0.99;
   double epsilon = 1e-3;
   bool center = true;  // Adds beta.
@@ -22,32 +22,34 @@ struct BatchNormalizationOptions {
   Regularizer gamma_regularizer = {};
   proto::Initializer moving_mean_initializer = Zeros();
   proto::Initializer moving_variance_initializer = Ones();
-  // Statistics of what all replicas see that train in sync, each element
-  // counting the same; otherwise each replica normalizes by its own.
+  // If true, the statistics are those of the global batch, over all replicas
+  // that train in sync. Otherwise each replica normalizes with the statistics
+  // of its own batch.
   bool synchronized = false;
   std::string name = "";
 };
 
-// Normalizes each channel (the last axis): by the mean and variance of the
-// batch while training, and by moving ones otherwise, or when the layer is not
-// trainable. Training moves them towards those of the batch; replicas that
-// train in sync move them by the mean of what those want that have data, so
-// that their copies stay equal.
+// Normalizes each channel (the last axis). While training, uses the mean and
+// variance of the batch and updates the moving statistics with them. Otherwise,
+// and if the layer is not trainable, uses the moving statistics.
 //
-// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
-// moving = moving * momentum + batch * (1 - momentum)
+//   y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
+//   moving = moving * momentum + batch * (1 - momentum)
 //
-// Input and output: [batch, ..., channels].
-// Weights: gamma if `scale`, beta if `center`, moving_mean, moving_variance;
-// float32 [channels].
+// Input and output: [batch, ..., channels]. Weights: gamma if `scale`, beta if
+// `center`, moving_mean, moving_variance; float32 [channels].
 //
-// Padding is normalized too, but counts in no statistics; where all is padding,
-// the moving ones stay as they are. A mask that does not say of each position
-// of the channels whether it is padding, [batch, ...], is an error.
+// Replicas that train in sync apply the mean of their updates, over the
+// replicas that have data, so that their moving statistics stay identical.
 //
-// Where `synchronized` replicas have batches of different sizes, or different
-// amounts of padding in them, gradients that come through the statistics of
-// another replica have that replica's weight.
+// Masked positions are normalized, but excluded from the statistics. If all
+// positions are masked, the moving statistics do not change. The mask must have
+// shape [batch, ...]: one element per position of the channels. Any other shape
+// is kInvalidArgument.
+//
+// If `synchronized` replicas have batches of different sizes, or different
+// numbers of masked positions, a gradient that flows through the statistics of
+// another replica is weighted like that replica.
 //
 // Source: Ioffe and Szegedy, "Batch Normalization", 2015 (arXiv:1502.03167);
 // keras.layers.BatchNormalization.
@@ -56,7 +58,7 @@ class BatchNormalizationLayer : public Layer {
   explicit BatchNormalizationLayer(const BatchNormalizationOptions& options)
       : Layer(options.name), options_(options) {}
 
-  // 16-bit inputs are normalized by float32 statistics and weights.
+  // 16-bit inputs are normalized with float32 statistics and weights.
   Precision precision() const override { return Precision::kAsTheyCome; }
 
   void VisitConfig(ConfigVisitor& visitor) override;
@@ -70,9 +72,9 @@ class BatchNormalizationLayer : public Layer {
   struct Statistics {
     Value mean;
     Value variance;
-    Value count;  // Rows they are of, a float32 scalar.
+    Value count;  // Number of rows; a float32 scalar.
   };
-  // `mask` is poisoned where all of `x` counts.
+  // `mask` is poisoned if no position of `x` is masked.
   Value Train(Value x, Value mask, Value gamma, Value beta);
   static Statistics OfAllReplicas(Value x, Value mask);
   void MoveStatistics(const Statistics& batch);

@@ -23,8 +23,8 @@ std::string DisplayName(const Layer& layer) {
   return layer.name().empty() ? layer.kind() : layer.name();
 }
 
-// A walk from the outputs to the inputs, with a stack of its own: models may be
-// deeper than a thread's.
+// A depth-first traversal from the outputs to the inputs. It has an explicit
+// stack because models can be deeper than the call stack of a thread allows.
 class Walk {
  public:
   explicit Walk(const LayerOutputs& inputs)
@@ -47,7 +47,7 @@ class Walk {
   }
 
   const std::vector<CallPtr>& calls() const { return calls_; }
-  // Layers by when the walk met them.
+  // The index of each layer in the order of discovery.
   const absl::flat_hash_map<const Layer*, int>& ranks() const { return ranks_; }
 
  private:
@@ -60,7 +60,7 @@ class Walk {
     const CallPtr& call = output.call();
     if (call == nullptr) {
       return absl::InvalidArgumentError(
-          "a functional model has an input or output that no layer gives");
+          "a functional model has an input or output that belongs to no layer");
     }
     const bool is_given = inputs_.contains(output);
     const bool is_input = call->inputs.empty();
@@ -69,7 +69,7 @@ class Walk {
           "an output of the functional model depends on ",
           DisplayName(*call->layer), ", which is not among its inputs"));
     }
-    // What a layer outside of the model gives.
+    // An output of a layer outside the model.
     if (is_given && !is_input) return absl::OkStatus();
     if (!seen_.insert(call.get()).second) return absl::OkStatus();
     ranks_.emplace(call->layer.get(), static_cast<int>(ranks_.size()));
@@ -84,7 +84,7 @@ class Walk {
   std::vector<CallPtr> calls_;
 };
 
-// How many layers lie between each and the outputs, at most.
+// Returns the length of the longest path from each layer to the outputs.
 absl::flat_hash_map<const Layer*, int> Depths(
     const std::vector<CallPtr>& calls) {
   absl::flat_hash_map<const Layer*, int> layer_depths;
@@ -127,11 +127,11 @@ absl::StatusOr<CallOrder> OrderCalls(const LayerOutputs& inputs,
   CallOrder order{.calls = walk.calls()};
   absl::flat_hash_map<const Layer*, int> depths = Depths(order.calls);
   absl::flat_hash_map<const Layer*, int> ranks = walk.ranks();
-  // Inputs that no output needs.
+  // Inputs that no output depends on.
   for (const LayerOutput& input : inputs) {
     if (input.call() == nullptr) {
       return absl::InvalidArgumentError(
-          "a functional model has an input that no layer gives");
+          "a functional model has an input that belongs to no layer");
     }
     if (!input.call()->inputs.empty()) continue;
     if (!depths.emplace(input.call()->layer.get(), 0).second) continue;

@@ -9,19 +9,21 @@
 
 namespace muster::internal {
 
-// What lies between some outputs and others.
+// The calls and layers between the inputs and the outputs of a functional
+// model.
 struct CallOrder {
-  // Each after those that it takes its inputs from.
+  // In topological order.
   std::vector<std::shared_ptr<const LayerCall>> calls = {};
-  // Keras' order, which checkpoints and GetWeights() show: those furthest from
-  // the outputs first, and of those equally far the ones first that a walk from
-  // the outputs back, depth first, meets first.
+  // In Keras' order, which checkpoints and GetWeights() use: by decreasing
+  // distance from the outputs. Layers at the same distance are in the order of
+  // a depth-first traversal from the outputs.
   std::vector<LayerPtr> layers = {};
 };
 
-//   kInvalidArgument  an output, or what it depends on, is of no layer or does
-//                     not follow from `inputs`; two layers have one name; no
-//                     outputs
+// Returns the calls that `outputs` depend on.
+//   kInvalidArgument  an input or output belongs to no layer; an output depends
+//                     on a call that does not follow from `inputs`; two layers
+//                     have the same name; no inputs or no outputs
 absl::StatusOr<CallOrder> OrderCalls(const LayerOutputs& inputs,
                                      const LayerOutputs& outputs);
 

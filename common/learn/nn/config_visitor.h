@@ -19,7 +19,7 @@ class Initializer;
 }  // namespace proto
 
 // The name of a hyperparameter in job files (proto/job_layer.proto) and in
-// Keras' config. Empty: it does not occur there.
+// Keras' config. Empty if the hyperparameter does not exist there.
 struct ConfigName {
   ConfigName(const char* both) : job(both), keras(both) {}         // NOLINT
   ConfigName(const std::string& both) : job(both), keras(both) {}  // NOLINT
@@ -31,9 +31,10 @@ struct ConfigName {
 };
 
 // Visits the hyperparameters of a layer, one call for each. A layer lists them
-// once, in Layer::VisitConfig(); whoever reads or writes layers is a visitor:
-// the reader of job files sets the values that the file has and keeps the
-// layer's defaults for the others, the writer of Keras' config copies them.
+// once, in Layer::VisitConfig(). Readers and writers of layers are visitors.
+// The reader of job files sets the values that the file contains and leaves the
+// others at the layer's defaults. The writer of Keras' config copies the
+// values.
 //
 //   void DenseLayer::VisitConfig(ConfigVisitor& visitor) {
 //     visitor.VisitPositive("units", units_);
@@ -50,24 +51,25 @@ class ConfigVisitor {
   virtual void Visit(ConfigName name, bool& value) = 0;
   virtual void Visit(ConfigName name, int64_t& value) = 0;
   virtual void Visit(ConfigName name, double& value) = 0;
-  // A seed; 0 stands for none.
+  // A seed; 0 means none.
   virtual void Visit(ConfigName name, uint64_t& seed) = 0;
-  // Keras' None is an empty list.
+  // An empty list is Keras' None.
   virtual void Visit(ConfigName name, std::vector<int64_t>& values) = 0;
   virtual void Visit(ConfigName name, std::vector<double>& values) = 0;
   virtual void Visit(ConfigName name, proto::Initializer& value) = 0;
   virtual void Visit(ConfigName name, Regularizer& value) = 0;
-  // One of `names`, as Keras spells them; `index` is the place among them.
+  // `index` is a position in `names`, which are spelled as in Keras.
   virtual void VisitChoice(ConfigName name, int& index,
                            absl::Span<const absl::string_view> names) = 0;
-  // Pairs in one list, which Keras' config nests: [[1, 1], [2, 2]].
+  // A flat list of pairs, which is nested in Keras' config: [[1, 1], [2, 2]].
   virtual void VisitPairs(ConfigName name, std::vector<int64_t>& values) = 0;
 
-  // Whether a hyperparameter that can be absent is there: a reader says what it
-  // has found, a writer returns `is_set` and writes None for false.
+  // Returns true if an optional hyperparameter is set. A reader returns whether
+  // it found the hyperparameter. A writer returns `is_set`, and writes None if
+  // it is false.
   virtual bool IsPresent(ConfigName name, bool is_set) = 0;
-  // Reports that a value cannot be used: `what` follows the name, "must be at
-  // least 1, got 0". A reader keeps the first report, a writer none.
+  // Reports an invalid value. `what` follows the name in the message: "must be
+  // at least 1, got 0". A reader keeps the first report; a writer ignores all.
   virtual void Refuse(ConfigName name, absl::string_view what) = 0;
 
   template <typename T>
@@ -77,7 +79,7 @@ class ConfigVisitor {
     Visit(name, present);
     value = present;
   }
-  // An enum whose values count from 0, in the order of `names`.
+  // An enum whose values are the positions in `names`, from 0.
   template <typename Enum, size_t count>
   void Visit(ConfigName name, Enum& value,
              const absl::string_view (&names)[count]) {
@@ -87,11 +89,11 @@ class ConfigVisitor {
   }
   void Visit(ConfigName name, Activation& value);
 
-  // Refuses what is below 1.
+  // Refuses values below 1.
   void VisitPositive(ConfigName name, int64_t& value);
-  // Refuses what is outside of [0, 1).
+  // Refuses values outside [0, 1).
   void VisitRate(ConfigName name, double& value);
-  // Refuses a value that is absent, for what has no default in Keras.
+  // Refuses an absent value; for hyperparameters without a default in Keras.
   void VisitRequired(ConfigName name, double& value);
   // "<weight>_initializer" and "<weight>_regularizer".
   void VisitWeight(absl::string_view weight, proto::Initializer& initializer,

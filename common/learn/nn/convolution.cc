@@ -17,8 +17,7 @@
 namespace muster {
 namespace {
 
-// Extents that a kernel can have, so that bad ones are left to Call() to
-// refuse.
+// Clamps invalid extents for the kernel's shape. Call() reports them.
 int64_t AtLeastZero(int64_t extent) { return std::max<int64_t>(extent, 0); }
 
 bool Divides(int64_t divisor, int64_t number) {
@@ -32,7 +31,7 @@ std::string Expectation(int64_t filters, int64_t groups, int64_t channels) {
       filters, " filters, ", groups, " groups and ", channels, " channels");
 }
 
-// Conv1D and Conv2D differ in the number of axes alone.
+// Conv1D and Conv2D differ only in the number of spatial axes.
 template <typename Size, typename Options>
 void VisitConvolution(ConfigVisitor& visitor, int64_t& filters,
                       Size& kernel_size, Options& options) {

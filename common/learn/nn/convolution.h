@@ -12,15 +12,15 @@
 #include "proto/variable.pb.h"
 
 // Convolutions of images [batch, height, width, channels] and sequences [batch,
-// steps, channels] with kernels that are learned. Integers become float32.
+// steps, channels] with trained kernels. Integers are converted to float32.
 namespace muster {
 
 struct Conv2DLayerOptions {
   Size2D strides = 1;
   Padding padding = Padding::kValid;
   Size2D dilation_rate = 1;
-  // Channels and filters are cut into so many groups that do not see each
-  // other.
+  // The number of groups into which channels and filters are split. Each group
+  // of filters reads only its group of channels.
   int64_t groups = 1;
   Activation activation = Activation::kLinear;
   bool use_bias = true;
@@ -31,14 +31,14 @@ struct Conv2DLayerOptions {
   std::string name = "";
 };
 
-// y = activation(conv(x, kernel) + bias)
+//   y = activation(conv(x, kernel) + bias)
 //
-// Input [batch, height, width, channels], output [batch, height', width',
-// filters], where along each axis
+// Input [batch, height, width, channels]. Output [batch, height', width',
+// filters], where for each spatial axis
 //   kSame   extent' = ceil(extent / stride)
 //   kValid  extent' = ceil((extent - (kernel - 1) * dilation) / stride)
 // Weights: kernel [kernel height, kernel width, channels / groups, filters],
-// bias [filters] if `use_bias`.
+// and bias [filters] if `use_bias`.
 //
 // Source: keras.layers.Conv2D.
 class Conv2DLayer : public Layer {
@@ -60,7 +60,8 @@ class Conv2DLayer : public Layer {
   Weight bias_;
 };
 
-// Conv2D(32, 3), Conv2D(64, {3, 1}, {.strides = 2, .padding = Padding::kSame}).
+// Examples: Conv2D(32, 3), Conv2D(64, {3, 1}, {.strides = 2, .padding =
+// Padding::kSame}).
 //
 // Equivalent to: keras.layers.Conv2D.
 LayerPtr Conv2D(int64_t filters, Size2D kernel_size,
@@ -80,10 +81,9 @@ struct Conv1DLayerOptions {
   std::string name = "";
 };
 
-// Conv2DLayer along one axis: input [batch, steps, channels], output [batch,
-// steps', filters].
-// Weights: kernel [kernel_size, channels / groups, filters], bias [filters] if
-// `use_bias`.
+// Conv2DLayer with one spatial axis. Input [batch, steps, channels], output
+// [batch, steps', filters]. Weights: kernel [kernel_size, channels / groups,
+// filters], and bias [filters] if `use_bias`.
 //
 // Source: keras.layers.Conv1D.
 class Conv1DLayer : public Layer {

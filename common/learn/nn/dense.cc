@@ -32,7 +32,7 @@ void DenseLayer::VisitConfig(ConfigVisitor& visitor) {
 
 void DenseLayer::Build(const Shape& input) {
   const int64_t width = input.rank() == 0 ? 0 : input.dims().back();
-  // Call() refuses what is below 1; a shape would take -1 for unknown.
+  // Call() reports values below 1. Shape would read -1 as unknown.
   const int64_t units = std::max<int64_t>(units_, 0);
   kernel_ = AddWeight("kernel", {width, units}, options_.kernel_initializer,
                       {.regularizer = options_.kernel_regularizer});
@@ -53,7 +53,7 @@ Value DenseLayer::Call(Value x, const CallContext&) {
   }
   if (!IsFloating(x.dtype())) x = Cast(x, compute_dtype());
 
-  // One large product instead of one for each row of the leading axes.
+  // One large matrix product instead of one per index of the leading axes.
   const Shape input = x.shape();
   const bool is_flat = input.rank() == 2;
   if (!is_flat) x = Reshape(x, {-1, input.dims().back()});

@@ -20,7 +20,7 @@ constexpr char kExpectation[] =
     "expected filters, kernel_size, strides, dilation_rate and "
     "depth_multiplier of at least 1";
 
-// The kernel's shape; Call() refuses extents below 0.
+// Returns the kernel's shape. Call() reports extents below 1.
 Shape DepthwiseKernelShape(Size2D kernel_size, int64_t channels,
                            int64_t depth_multiplier) {
   return {std::max<int64_t>(kernel_size.height, 0),
@@ -47,7 +47,7 @@ DepthwiseConv2DOptions ToOpOptions(const auto& options) {
           .padding = ToPadding2D(options.padding)};
 }
 
-// What both layers have.
+// Visits the hyperparameters that both layers have.
 template <typename Options>
 void VisitDepthwise(ConfigVisitor& visitor, Size2D& kernel_size,
                     Options& options) {

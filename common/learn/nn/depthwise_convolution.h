@@ -11,14 +11,14 @@
 #include "common/learn/nn/window.h"
 #include "proto/variable.pb.h"
 
-// Convolutions of images [batch, height, width, channels] that see each channel
-// by itself. Integers become float32.
+// Depthwise convolutions of images [batch, height, width, channels]: each
+// channel has its own kernels. Integers are converted to float32.
 namespace muster {
 
 struct DepthwiseConv2DLayerOptions {
   Size2D strides = 1;
   Padding padding = Padding::kValid;
-  // Output channels for each channel of the input.
+  // The number of output channels per input channel.
   int64_t depth_multiplier = 1;
   Size2D dilation_rate = 1;
   Activation activation = Activation::kLinear;
@@ -30,12 +30,12 @@ struct DepthwiseConv2DLayerOptions {
   std::string name = "";
 };
 
-// y = activation(conv(x, kernel) + bias), channel by channel
+//   y = activation(depthwise_conv(x, kernel) + bias)
 //
 // Input [batch, height, width, channels], output [batch, height', width',
-// channels * depth_multiplier], with extents as of Conv2DLayer.
+// channels * depth_multiplier]. The spatial extents are those of Conv2DLayer.
 // Weights: kernel [kernel height, kernel width, channels, depth_multiplier],
-// bias [channels * depth_multiplier] if `use_bias`.
+// and bias [channels * depth_multiplier] if `use_bias`.
 //
 // Source: keras.layers.DepthwiseConv2D.
 class DepthwiseConv2DLayer : public Layer {
@@ -76,13 +76,16 @@ struct SeparableConv2DLayerOptions {
   std::string name = "";
 };
 
-// y = activation(conv(conv(x, depthwise_kernel), pointwise_kernel) + bias)
+// A depthwise convolution followed by a 1x1 convolution:
 //
-// Each channel by itself, then a 1x1 convolution over all of them. Input
-// [batch, height, width, channels], output [batch, height', width', filters],
-// with extents as of Conv2DLayer. Weights: depthwise_kernel [kernel height,
-// kernel width, channels, depth_multiplier], pointwise_kernel [1, 1, channels *
-// depth_multiplier, filters], bias [filters] if `use_bias`.
+//   y = activation(conv(depthwise_conv(x, depthwise_kernel), pointwise_kernel)
+//                  + bias)
+//
+// Input [batch, height, width, channels], output [batch, height', width',
+// filters]. The spatial extents are those of Conv2DLayer. Weights:
+// depthwise_kernel [kernel height, kernel width, channels, depth_multiplier],
+// pointwise_kernel [1, 1, channels * depth_multiplier, filters], and bias
+// [filters] if `use_bias`.
 //
 // Source: Chollet, "Xception", 2016 (arXiv:1610.02357);
 // keras.layers.SeparableConv2D.

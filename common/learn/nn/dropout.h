@@ -9,13 +9,13 @@
 namespace muster {
 
 struct DropoutOptions {
-  uint64_t seed = 0;  // 0: from the model's.
+  uint64_t seed = 0;  // 0: derived from the model's seed.
   std::string name = "";
 };
 
-// While training, sets a share of the elements to 0, each with probability
-// `rate` in [0, 1), and multiplies the others by 1 / (1 - rate). Otherwise
-// changes nothing. Any shape; the output has the input's. No weights.
+// While training, sets each element to 0 with probability `rate`, in [0, 1],
+// and multiplies the others by 1 / (1 - rate). Otherwise returns its input.
+// Accepts any shape; the output has the shape of the input. No weights.
 //
 // Source: Srivastava et al., "Dropout", 2014; keras.layers.Dropout.
 class DropoutLayer : public Layer {

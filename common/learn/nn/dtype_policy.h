@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// In what a layer computes. Its variables are float32 in any case, and so are
-// their gradients and what optimizers keep.
+// The dtype in which a layer computes. Variables, their gradients and optimizer
+// slots are float32 in every policy.
 //
 // Equivalent to: keras.DTypePolicy.
 struct DTypePolicy {
@@ -19,22 +19,22 @@ struct DTypePolicy {
   bool operator==(const DTypePolicy&) const = default;
 };
 inline constexpr DTypePolicy kFloat32Policy{};
-// Inputs and weights become bfloat16 where a layer takes them. Half of the
-// memory, and products are faster where the processor has them (avx512_bf16,
-// amx); the range is float32's, so losses need no scaling.
+// Layers cast their inputs and weights to bfloat16. Activations take half the
+// memory, and products are faster on processors with bfloat16 instructions
+// (avx512_bf16, amx). The range is that of float32, so losses need no scaling.
 inline constexpr DTypePolicy kMixedBfloat16Policy{DType::kBfloat16};
 
-// "float32" or "mixed_bfloat16".
-//   kInvalidArgument  another name; says which there are
+// Parses "float32" or "mixed_bfloat16".
+//   kInvalidArgument  any other name
 absl::StatusOr<DTypePolicy> ParseDTypePolicy(absl::string_view name);
 std::string DTypePolicyName(const DTypePolicy& policy);
 
-// Of the layers that this thread makes from now on.
+// Sets the policy of the layers that the calling thread creates from now on.
 // Equivalent to: keras.config.set_dtype_policy.
 void SetDTypePolicy(const DTypePolicy& policy);
 DTypePolicy CurrentDTypePolicy();
 
-// Sets a policy for as long as it lives, on one thread.
+// Sets the policy of the calling thread for the lifetime of the scope.
 class DTypePolicyScope {
  public:
   explicit DTypePolicyScope(const DTypePolicy& policy);

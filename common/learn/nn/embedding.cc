@@ -37,7 +37,7 @@ void EmbeddingLayer::VisitConfig(ConfigVisitor& visitor) {
 }
 
 void EmbeddingLayer::Build(const Shape&) {
-  // Call() refuses what is below 1; a shape would take -1 for unknown.
+  // Call() reports values below 1. Shape would read -1 as unknown.
   embeddings_ = AddWeight(
       "embeddings",
       {std::max<int64_t>(input_dim_, 0), std::max<int64_t>(output_dim_, 0)},
@@ -53,7 +53,7 @@ Value EmbeddingLayer::Call(Value x, const CallContext& context) {
   }
   const bool is_index =
       x.dtype() == DType::kInt32 || x.dtype() == DType::kInt64;
-  // Ids often come out of files as floats, and Keras takes those too.
+  // Keras accepts ids of any dtype. Ids read from files are often floats.
   if (!is_index) x = Cast(x, DType::kInt64);
   const Value rows =
       dense_updates_ ? Gather(embeddings_, x) : embeddings_.Rows(x);

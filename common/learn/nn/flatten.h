@@ -11,8 +11,8 @@ struct FlattenOptions {
   std::string name = "";
 };
 
-// Input [batch, d1, d2, ...], output [batch, d1 * d2 * ...]; [batch] becomes
-// [batch, 1]. No weights.
+// Merges all axes but the batch. Input [batch, d1, d2, ...], output [batch, d1
+// * d2 * ...]. An input of [batch] becomes [batch, 1]. No weights.
 //
 // Source: keras.layers.Flatten.
 class FlattenLayer : public Layer {

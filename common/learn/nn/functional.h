@@ -19,44 +19,47 @@ struct FunctionalOptions {
   std::string name = "";
 };
 
-// Layers in any arrangement without circles, as drawn by calling them:
+// A model that is a directed acyclic graph of layers, defined by calling them:
 //
 //   LayerOutput inputs = Input({28, 28, 1});
 //   LayerOutput x = Conv2D(32, 3, {.activation = Activation::kRelu})(inputs);
 //   x = Add()({x, Conv2D(32, 1)(x)});
 //   LayerPtr model = Functional(inputs, Dense(10)(Flatten()(x)));
 //
-// Is a layer itself: it may be called, stand inside another model, and share
-// layers with it. Layers without a name are named in the order in which they
-// were made; layers() and weights() have Keras' order.
+// A functional model is itself a layer: it can be called, be part of another
+// model, and share layers with it. Layers without a name are named in the order
+// of their creation; layers() and weights() are in Keras' order.
 //
-// Mistakes (an output that does not follow from the inputs, two layers of one
-// name) are in status(), and reported to the graph when the model is called.
+// status() reports an invalid model. Calling the model reports the same error
+// to the graph builder.
 class FunctionalLayer : public Layer {
  public:
   FunctionalLayer(LayerOutputs inputs, LayerOutputs outputs,
                   const FunctionalOptions& options);
-  // A model that could not be drawn: has this status and no layers.
+  // A model that could not be built. It has this status and no layers.
   explicit FunctionalLayer(absl::Status status) : status_(std::move(status)) {}
 
-  // While status() is an error, any number and one: the call tells of it.
+  // While status() is an error: kAnyCount and 1, so that calls report status().
   int input_count() const override;
   int output_count() const override;
-  // Each output is called as the layer that gives it.
+  // The name of the layer that returns each output.
   std::vector<std::string> output_names() const override;
-  // Empty where an input is what some layer gives and no Input().
+  // Empty unless all inputs come from Input().
   std::vector<TensorType> input_types() const override;
 
-  //   kInvalidArgument  see above
+  //   kInvalidArgument  an output does not depend on the inputs alone; two
+  //   layers
+  //                     have the same name; see OrderCalls() in call_order.h
   const absl::Status& status() const { return status_; }
 
   const LayerOutputs& inputs() const { return inputs_; }
   const LayerOutputs& outputs() const { return outputs_; }
-  // What the first call of the layer of this name gives, to draw other models
-  // from; an output of no layer when there is none of this name.
+  // Returns the first output of the first call of the layer of this name, for
+  // defining other models. If no layer has the name, returns an output that
+  // belongs to no layer.
   LayerOutput OutputOf(absl::string_view layer_name) const;
 
-  // In the order in which they run, those of Input() among them.
+  // In execution order, including the calls of Input().
   absl::Span<const std::shared_ptr<const LayerCall>> calls() const {
     return calls_;
   }

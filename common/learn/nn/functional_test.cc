@@ -45,7 +45,7 @@ class Sum2 : public Layer {
   }
 };
 
-// Halves of the features.
+// Splits the features into two halves.
 class Split2 : public Layer {
  public:
   int output_count() const override { return 2; }
@@ -87,7 +87,7 @@ std::vector<std::string> LayerNames(const LayerPtr& model) {
   return names;
 }
 
-TEST(FunctionalTest, SeveralInputsAndOutputs) {
+TEST(FunctionalTest, SupportsSeveralInputsAndOutputs) {
   const LayerOutput a = Input({4});
   const LayerOutput b = Input({2}, {.name = "b"});
   const LayerOutput x = Dense(3)(a);
@@ -109,9 +109,8 @@ TEST(FunctionalTest, SeveralInputsAndOutputs) {
                           "dense_2/kernel", "dense_2/bias"));
 }
 
-// Of Keras, for the same model:
-//   [l.name for l in model.layers]
-TEST(FunctionalTest, LayersHaveKerasOrderAndNamesTheOrderInWhichTheyWereMade) {
+// Expected: [layer.name for layer in model.layers] of the same model in Keras.
+TEST(FunctionalTest, OrdersLayersAsKerasAndNamesThemInCreationOrder) {
   const LayerOutput in = Input({4});
   const LayerOutput late = Dense(2)(in);       // dense
   const LayerOutput first = Dense(3)(in);      // dense_1
@@ -122,7 +121,7 @@ TEST(FunctionalTest, LayersHaveKerasOrderAndNamesTheOrderInWhichTheyWereMade) {
               ElementsAre("input_layer", "dense_1", "dense_2", "dense", "sum"));
 }
 
-TEST(FunctionalTest, SharedLayersHaveOneSetOfWeights) {
+TEST(FunctionalTest, SharesWeightsBetweenCallsOfALayer) {
   const LayerOutput a = Input({4});
   const LayerOutput b = Input({4});
   const LayerPtr tower = Dense(3);
@@ -135,7 +134,7 @@ TEST(FunctionalTest, SharedLayersHaveOneSetOfWeights) {
                           "dense_1/bias"));
 }
 
-TEST(FunctionalTest, StandsInsideOtherModels) {
+TEST(FunctionalTest, CanBePartOfAnotherModel) {
   const LayerOutput in = Input({4});
   const LayerPtr base = Functional(in, Dense(3)(in), {.name = "base"});
   base->SetPath("");
@@ -152,7 +151,7 @@ TEST(FunctionalTest, StandsInsideOtherModels) {
                           "sequential/dense/kernel", "sequential/dense/bias"));
 }
 
-TEST(FunctionalTest, SharesLayersWithAModelInsideIt) {
+TEST(FunctionalTest, SharesLayersWithANestedModel) {
   const LayerPtr shared = Dense(4);
   const LayerOutput in = Input({4});
   const LayerPtr inner = Functional(in, shared(in), {.name = "inner"});
@@ -164,7 +163,7 @@ TEST(FunctionalTest, SharesLayersWithAModelInsideIt) {
               ElementsAre("inner/dense/kernel", "inner/dense/bias"));
 }
 
-TEST(FunctionalTest, AllOutputsOfALayerCanBeUsed) {
+TEST(FunctionalTest, ReturnsAllOutputsOfALayer) {
   const LayerOutput in = Input({4});
   const LayerPtrTo<Split2> split = MakeLayer<Split2>();
   const LayerOutputs halves = split.CallAll(in);
@@ -177,7 +176,7 @@ TEST(FunctionalTest, AllOutputsOfALayerCanBeUsed) {
   EXPECT_TRUE(split->seen_training);
 }
 
-TEST(FunctionalTest, ALayerMayBeKeptInInferenceMode) {
+TEST(FunctionalTest, KeepsALayerInInferenceMode) {
   const LayerOutput in = Input({4});
   const LayerPtrTo<Split2> split = MakeLayer<Split2>();
   split->seen_training = true;
@@ -186,7 +185,7 @@ TEST(FunctionalTest, ALayerMayBeKeptInInferenceMode) {
   EXPECT_FALSE(split->seen_training);
 }
 
-TEST(FunctionalTest, ModelsMayBeDrawnFromTheMiddleOfAnother) {
+TEST(FunctionalTest, BuildsAModelFromIntermediateOutputsOfAnother) {
   const LayerOutput in = Input({4});
   const LayerOutput features = Dense(3, {.name = "features"})(in);
   const auto model = Functional(in, Dense(2)(features));
@@ -201,7 +200,7 @@ TEST(FunctionalTest, ModelsMayBeDrawnFromTheMiddleOfAnother) {
   ASSERT_OK(Trace(head, {{DType::kFloat32, {kBatch, 3}}}));
 }
 
-TEST(FunctionalTest, InputsConvertNumbersAndRefuseOtherShapes) {
+TEST(FunctionalTest, InputsConvertDtypesAndRejectOtherShapes) {
   const LayerOutput in = Input({4}, {.name = "pixels"});
   const LayerPtr model = Functional(in, Dense(3)(in));
   model->SetPath("");
@@ -212,7 +211,7 @@ TEST(FunctionalTest, InputsConvertNumbersAndRefuseOtherShapes) {
                                  "float32[?,5]")));
 }
 
-TEST(FunctionalTest, MistakesAreNamed) {
+TEST(FunctionalTest, ReportsInvalidModels) {
   const LayerOutput a = Input({4}, {.name = "a"});
   const LayerOutput b = Input({4}, {.name = "b"});
   const LayerOutput sum = MakeLayer<Sum2>()({a, b});
@@ -233,7 +232,7 @@ TEST(FunctionalTest, MistakesAreNamed) {
                        HasSubstr("are named \"same\"")));
 }
 
-TEST(SequentialTest, AnInputInFrontSaysWhatItTakes) {
+TEST(SequentialTest, TakesItsInputTypeFromInput) {
   const LayerPtr model = Sequential({Input({4}), Dense(3)});
   model->SetPath("");
   EXPECT_THAT(LayerNames(model), ElementsAre("dense"));
@@ -243,7 +242,7 @@ TEST(SequentialTest, AnInputInFrontSaysWhatItTakes) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(FunctionalTest, DeepModelsNeedNoDeepStack) {
+TEST(FunctionalTest, BuildsDeepModelsWithoutRecursion) {
   const LayerOutput in = Input({1});
   LayerOutput x = in;
   for (int i = 0; i < 10'000; ++i) x = Flatten()(x);

@@ -16,7 +16,8 @@
 namespace muster {
 namespace {
 
-// Counted from the front; 0 when it is no axis of one example.
+// Returns the axis counted from the front; 0 if it is not an axis of one
+// example.
 int FeatureAxis(int64_t axis, int rank) {
   if (axis < 0) axis += rank;
   return axis > 0 && axis < rank ? static_cast<int>(axis) : 0;
@@ -43,7 +44,7 @@ void GroupNormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
 }
 
 void GroupNormalizationLayer::Build(const Shape& input) {
-  // Call() refuses an axis that is none.
+  // Call() reports an invalid axis.
   const int axis = FeatureAxis(options_.axis, input.rank());
   const Shape shape = {axis == 0 ? 0 : input.dim(axis)};
   if (options_.scale) {
@@ -76,16 +77,16 @@ Value GroupNormalizationLayer::Call(Value x, const CallContext&) {
   if (divided.empty()) {
     x.builder()->ReportError(absl::InvalidArgumentError(absl::StrCat(
         "GroupNormalization ", name(),
-        ": expected an input whose extents are "
-        "known but for the batch's, and whose axis ",
+        ": expected an input of which all extents "
+        "except the batch are known, and whose axis ",
         options_.axis, " can be divided into ", options_.groups,
-        " groups of one size (-1: one for each channel); the input is ",
+        " groups of equal size (-1: one per channel); the input is ",
         x.type().ToString())));
     return Value();
   }
   if (x.dtype() != DType::kFloat64) x = Cast(x, DType::kFloat32);
 
-  // Groups stand at `axis`, and the channels of a group behind it.
+  // The groups are at `axis`, followed by the channels of a group.
   std::vector<int64_t> reduced;
   std::vector<int64_t> broadcast(divided.size(), 1);
   for (int i = 1; i < static_cast<int>(divided.size()); ++i) {

@@ -13,10 +13,11 @@
 namespace muster {
 
 struct GroupNormalizationOptions {
-  // How many groups the channels are divided into, or -1: each channel is a
-  // group (instance normalization). Must divide the number of channels.
+  // The number of groups into which the channels are split. It must divide the
+  // number of channels. -1: one group per channel (instance normalization).
   int64_t groups = 32;
-  // Of the channels; a negative one counts from the back. Never the batch's.
+  // The channel axis. A negative number counts from the last axis. Must not be
+  // the batch axis.
   int64_t axis = -1;
   double epsilon = 1e-3;  // Added to the variance.
   bool center = true;     // Adds beta.
@@ -28,19 +29,21 @@ struct GroupNormalizationOptions {
   std::string name = "";
 };
 
-// For each example and group of channels
+// For each example and each group of channels:
 //
 //   y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
 //
-// with the mean and variance over the channels of the group and all other axes
-// but the batch's. Computed in float32 or wider; does not depend on the batch,
-// and so not on how replicas share it.
+// The mean and variance are over the channels of the group and all other axes
+// except the batch. They are computed in float32 or wider. The result for an
+// example does not depend on the rest of the batch, so it is the same for any
+// number of replicas.
 //
-// Input and output: [batch, ...] of rank 2 or more; all extents but the
-// batch's must be known.
-// Weights: gamma [channels] if `scale`, beta [channels] if `center`; float32.
+// Input and output: [batch, ...] of rank 2 or more. All extents except the
+// batch must be known. Weights: gamma [channels] if `scale`, beta [channels] if
+// `center`; float32.
 //
-// Wu and He, "Group Normalization", 2018 (arXiv:1803.08494).
+// Source: Wu and He, "Group Normalization", 2018 (arXiv:1803.08494);
+// keras.layers.GroupNormalization.
 class GroupNormalizationLayer : public Layer {
  public:
   explicit GroupNormalizationLayer(const GroupNormalizationOptions& options)
@@ -55,8 +58,8 @@ class GroupNormalizationLayer : public Layer {
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  // `shape` with the extent of `axis` divided into groups and their channels.
-  // Empty where that cannot be done.
+  // Returns `shape` with the extent of `axis` split into groups and channels
+  // per group. Empty if the extent is not divisible.
   std::vector<int64_t> Divide(const Shape& shape, int axis) const;
 
   GroupNormalizationOptions options_;

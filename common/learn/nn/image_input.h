@@ -7,16 +7,17 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/core/tensor/shape.h"
 
-// What layers over images check before they begin.
+// Checks of the inputs of image and sequence layers.
 namespace muster::internal {
 
-// `x` as floats. Poisoned, and reported to the builder by the name of the
-// layer, when it is not of `rank`, with the batch first and channels last, or
-// `is_valid` is false: then `expectation` says what the options ought to be.
+// Returns `x` as floats. If `x` is not of `rank`, with the batch first and the
+// channels last, or if `is_valid` is false, reports kInvalidArgument with the
+// name of the layer to the builder, and returns a poisoned value. `is_valid`
+// says whether the options are valid, and `expectation` what they must be.
 Value ToFloatImage(Value x, int rank, absl::string_view layer, bool is_valid,
                    absl::string_view expectation);
 
-// The last extent, 0 for a scalar.
+// Returns the last extent; 0 for a scalar.
 int64_t ChannelCount(const Shape& input);
 
 }  // namespace muster::internal

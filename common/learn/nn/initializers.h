@@ -6,16 +6,19 @@
 #include "common/core/tensor/tensor.h"
 #include "proto/variable.pb.h"
 
-// Keras' initializers, with Keras' defaults. A seed of 0 takes one from the
-// seed of the model and the name of the weight.
+// Keras' initializers, with Keras' defaults. A seed of 0 means that the seed is
+// derived from the seed of the model and the name of the weight.
+//
+// Source: keras.initializers.
 namespace muster {
 
 proto::Initializer Zeros();
 proto::Initializer Ones();
 proto::Initializer Constant(double value);
-// The value itself, which a weight then has whatever the seed.
+// Initializes the weight with a copy of `value`, regardless of the seed.
 proto::Initializer FixedValue(const Tensor& value);
 
+// Uniform in [minval, maxval).
 struct RandomUniformOptions {
   double minval = -0.05;
   double maxval = 0.05;
@@ -23,15 +26,20 @@ struct RandomUniformOptions {
 };
 proto::Initializer RandomUniform(const RandomUniformOptions& options = {});
 
+// Normal with this mean and standard deviation.
 struct RandomNormalOptions {
   double mean = 0;
   double stddev = 0.05;
   uint64_t seed = 0;
 };
 proto::Initializer RandomNormal(const RandomNormalOptions& options = {});
-// Draws again what lies further than two standard deviations from the mean.
+// Values further than two standard deviations from the mean are drawn again.
 proto::Initializer TruncatedNormal(const RandomNormalOptions& options = {});
 
+// Samples with mean 0 and variance scale / max(1, n), where n is the fan-in of
+// the weight, its fan-out, or the mean of both. Fan-in and fan-out are the last
+// two extents, each times the product of the others. The uniform distribution
+// is over [-limit, limit) with limit = sqrt(3 * variance).
 struct VarianceScalingOptions {
   double scale = 1;
   proto::Initializer::VarianceScaling::Mode mode =
@@ -42,13 +50,22 @@ struct VarianceScalingOptions {
 };
 proto::Initializer VarianceScaling(const VarianceScalingOptions& options = {});
 
+// Scale 1, mean of fan-in and fan-out. Source: Glorot and Bengio,
+// "Understanding the difficulty of training deep feedforward neural networks",
+// 2010.
 proto::Initializer GlorotUniform(uint64_t seed = 0);
 proto::Initializer GlorotNormal(uint64_t seed = 0);
+// Scale 2, fan-in. Source: He et al., "Delving Deep into Rectifiers", 2015
+// (arXiv:1502.01852).
 proto::Initializer HeUniform(uint64_t seed = 0);
 proto::Initializer HeNormal(uint64_t seed = 0);
+// Scale 1, fan-in. Source: LeCun et al., "Efficient BackProp", 1998.
 proto::Initializer LecunUniform(uint64_t seed = 0);
 proto::Initializer LecunNormal(uint64_t seed = 0);
 
+// An orthogonal matrix times `gain`: the rows are orthogonal, or the columns if
+// there are fewer. All axes but the last count as rows. Source: Saxe et al.,
+// 2013 (arXiv:1312.6120).
 struct OrthogonalOptions {
   double gain = 1;
   uint64_t seed = 0;

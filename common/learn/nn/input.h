@@ -17,13 +17,13 @@ struct InputLayerOptions {
   std::string name = "";
 };
 
-// Where data enters a model. Numbers of another dtype are converted; another
-// shape is a mistake.
+// An input of a model. Other numeric dtypes are converted to the declared one.
+// Another shape is reported to the builder as kInvalidArgument.
 class InputLayer : public Layer {
  public:
   InputLayer(const Shape& shape, const InputLayerOptions& options);
 
-  // With the batch first, whose extent is unknown.
+  // With the batch as the first axis, of unknown extent.
   std::vector<TensorType> input_types() const override { return {type_}; }
   std::string kind() const override { return "InputLayer"; }
 
@@ -35,7 +35,8 @@ class InputLayer : public Layer {
   TensorType type_;
 };
 
-// Of one example: without the batch. Extents may be Shape::kUnknown.
+// `shape` is that of one example, without the batch. Extents may be
+// Shape::kUnknown.
 //
 // Equivalent to: keras.Input.
 LayerOutput Input(const Shape& shape, const InputLayerOptions& options = {});

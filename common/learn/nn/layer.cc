@@ -87,7 +87,7 @@ std::vector<Weight> Layer::weights() const {
     const std::vector<Weight> inner = layer->weights();
     all.insert(all.end(), inner.begin(), inner.end());
   }
-  // A layer may stand in several places.
+  // A layer may occur in several places.
   absl::flat_hash_set<const void*> seen;
   all.erase(std::remove_if(all.begin(), all.end(),
                            [&](const Weight& weight) {
@@ -141,8 +141,8 @@ void Layer::NameLayers() {
       taken.insert(layer->name_);
     }
   }
-  // Layers of functional models do not lie in the order in which they were
-  // made, which is the one that Keras counts in.
+  // Numbered in the order of creation, as in Keras. The layers of functional
+  // models are not stored in that order.
   std::sort(nameless.begin(), nameless.end(),
             [](const Layer* a, const Layer* b) {
               return a->creation_index_ < b->creation_index_;
@@ -201,7 +201,7 @@ std::vector<Value> Layer::CallAll(absl::Span<const Value> inputs,
                      " inputs, got ", inputs.size())));
     return poisoned;
   }
-  // A whole model has no path, and its layers' nodes no prefix.
+  // A whole model has no path, and its layers' nodes have no prefix.
   std::optional<GraphBuilder::NameScope> name_scope;
   if (!path_.empty()) name_scope.emplace(builder, scope);
 
@@ -239,7 +239,8 @@ std::vector<Value> Layer::CastInputs(absl::Span<const Value> inputs,
   if (precision() == Precision::kAsTheyCome) return cast;
   const DType dtype = compute_dtype();
   for (Value& value : cast) {
-    // float64 is a layer's own business unless it is to be narrower.
+    // Layers handle float64 themselves; only conversions from or to 16 bits are
+    // done here.
     const bool differs = value.dtype() != dtype && IsFloating(value.dtype());
     if (differs && (SizeOf(value.dtype()) < 4 || SizeOf(dtype) < 4)) {
       const Value mask = masks->Find(value);
@@ -264,8 +265,8 @@ void Layer::CastOutputs(std::vector<Value>* outputs, Masks* masks) const {
 }
 
 Value Layer::Call(Value x, const CallContext&) {
-  x.builder()->ReportError(absl::UnimplementedError(
-      absl::StrCat("layer ", name_, ": ", kind(), " overrides no Call()")));
+  x.builder()->ReportError(absl::UnimplementedError(absl::StrCat(
+      "layer ", name_, ": ", kind(), " does not override Call()")));
   return Value();
 }
 

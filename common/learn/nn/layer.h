@@ -27,10 +27,11 @@ class ConfigVisitor;
 // How a layer is called.
 struct CallContext {
   bool training = false;
-  // Of the model; random layers draw from it, their path and the step's seed.
+  // Seed of the model. Random layers derive their numbers from it, from their
+  // path, and from the seed of the step.
   uint64_t seed = 0;
-  // Of the values in the outermost layer that is being called, which has them
-  // where none are lent. Borrowed.
+  // Masks of the values. Borrowed. If null, the outermost layer that is called
+  // creates them for the duration of the call.
   Masks* masks = nullptr;
 };
 inline constexpr CallContext kTraining{.training = true};
@@ -39,15 +40,16 @@ inline constexpr CallContext kInference{.training = false};
 struct WeightOptions {
   bool trainable = true;
   DType dtype = DType::kFloat32;
-  // How the updates become one that replicas bring which train in sync; needed
-  // by weights that Call() updates.
+  // How the updates of replicas that train in sync are aggregated. Required for
+  // weights that Call() updates.
   proto::VariableAggregation aggregation = proto::AGGREGATION_NONE;
-  // What training adds to the loss for the weight.
+  // The penalty that training adds to the loss for the weight.
   Regularizer regularizer = {};
 };
 
-// A function with weights that adds nodes to a graph. It owns no loop and no
-// memory: where weights live is the strategy's business.
+// A function with weights that adds nodes to a graph. A layer owns neither the
+// training loop nor the memory of its variables; the strategy decides where
+// they are stored.
 //
 //   class Scale : public Layer {
 //    public:
@@ -60,142 +62,148 @@ struct WeightOptions {
 //     Weight gain_;
 //   };
 //
-// A layer of several inputs or outputs overrides BuildMany() and CallMany().
+// A layer with several inputs or outputs overrides BuildMany() and CallMany().
 //
 // Equivalent to: keras.layers.Layer. Not thread-safe.
 class Layer {
  public:
-  // Without a name, it is called after its class: "dense", "dense_1", ...
+  // Without a name, the layer is named after its class: "dense", "dense_1", ...
   explicit Layer(absl::string_view name = "");
   virtual ~Layer() = default;
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
 
-  // Builds the layer if this is its first call, then calls it: what models and
-  // traced code use. Mistakes are kept by the builder of `x`.
+  // Calls the layer from a model or a traced function. Builds it on its first
+  // call. Errors are reported to the builder of `x`.
   Value operator()(Value x, const CallContext& context = kInference);
-  // Of several inputs, and the first output.
+  // With several inputs. Returns the first output.
   Value operator()(absl::Span<const Value> inputs,
                    const CallContext& context = kInference);
-  // All outputs.
+  // Returns all outputs.
   std::vector<Value> CallAll(absl::Span<const Value> inputs,
                              const CallContext& context = kInference);
 
-  // How many values the layer takes and gives. A layer that takes any number
-  // says kAnyCount.
+  // The number of inputs and outputs. A layer that accepts any number of inputs
+  // returns kAnyCount.
   static constexpr int kAnyCount = -1;
   virtual int input_count() const { return 1; }
   virtual int output_count() const { return 1; }
-  // Of the values the layer takes, where it knows them before it is called;
+  // The types of the inputs if the layer knows them before it is called;
   // otherwise empty.
   virtual std::vector<TensorType> input_types() const { return {}; }
 
-  // The class, as Keras says it: "Dense".
+  // The class name in Keras: "Dense".
   virtual std::string kind() const;
-  // Empty until the layer has one, given or by its place in a model.
+  // Empty until a name is given, or derived from the layer's place in a model.
   const std::string& name() const { return name_; }
-  // Before it has a place in a model.
+  // Must be called before the layer is part of a model.
   void set_name(absl::string_view name) { name_ = std::string(name); }
-  // Of each output, as logs call it where there are several: "output_1", ...
+  // The name of each output in logs, if there are several: "output_1", ...
   virtual std::vector<std::string> output_names() const;
-  // What its weights' names begin with; the name unless inside another layer.
+  // The prefix of the names of its weights. Equal to the name unless the layer
+  // is inside another one.
   const std::string& path() const { return path_; }
   bool built() const { return built_; }
 
-  // Whether training changes the layer: its weights, and what it keeps of the
-  // batches it sees. Setting it sets it for the layers inside, and holds for
-  // steps that are traced from then on: compile models again.
+  // True if training changes the layer: its weights and its statistics of the
+  // batches. Setting it also sets it for all layers inside. It applies to steps
+  // that are traced afterwards, so compile the model again.
   bool trainable() const { return trainable_; }
   void set_trainable(bool trainable);
 
-  // Of the outputs of the last call; unknown extents as traced. Empty before.
+  // The shapes of the outputs of the last call, with unknown extents as traced.
+  // Empty before the first call.
   const std::vector<Shape>& output_shapes() const { return output_shapes_; }
-  // Of the first one.
+  // The shape of the first output.
   const Shape& output_shape() const;
 
-  // Taken from the thread that makes the layer; can be another one before the
+  // The policy of the thread that created the layer, unless set before the
   // first call.
   const DTypePolicy& dtype_policy() const { return dtype_policy_; }
   void set_dtype_policy(const DTypePolicy& policy) { dtype_policy_ = policy; }
 
-  // Layers inside, in the order in which they were added.
+  // The layers inside, in the order in which they were added.
   const std::vector<LayerPtr>& layers() const { return layers_; }
-  // Own weights in the order in which they were made, then those of the layers
-  // inside.
+  // The layer's weights in the order of their creation, followed by those of
+  // the layers inside.
   std::vector<Weight> weights() const;
 
-  // Gives the layer, those inside, and their weights names and paths. An empty
-  // path is that of a whole model. A layer that stands in several places gets
-  // the first one's. Again when a model comes to stand inside another, but not
-  // once the variables are made.
+  // Sets the names and paths of the layer, the layers inside, and their
+  // weights. The path of a whole model is empty. A layer that is used in
+  // several places gets the path of the first one. Called again when a model
+  // becomes part of another, but not after the variables have been created.
   void SetPath(absl::string_view path);
 
-  // Shows the hyperparameters to a visitor, which may change them before the
-  // layer is built: the one list of them that job files and Keras' config are
-  // read and written by (config_visitor.h). None for a layer without.
+  // Passes the hyperparameters to a visitor, which may change them before the
+  // layer is built. Job files and Keras' config are read and written through it
+  // (config_visitor.h). Does nothing for a layer without hyperparameters.
   virtual void VisitConfig(ConfigVisitor& visitor) { (void)visitor; }
 
-  // For functional models: the number of the next symbolic call.
+  // For functional models: returns the index of the next symbolic call.
   int CountCall() { return call_count_++; }
 
  protected:
-  // What the policy's dtype means for a layer.
+  // How the dtype policy applies to a layer.
   enum class Precision {
-    // Inputs and weights come in it.
+    // Inputs and weights are cast to the policy's dtype.
     kPolicy,
-    // The layer computes in float32, into which 16-bit inputs are cast, and
-    // what it gives is cast to the policy's.
+    // The layer computes in float32. 16-bit inputs are cast to float32, and the
+    // outputs to the policy's dtype.
     kFloat32,
-    // What comes stays as it is: for layers that compute nothing of their own.
+    // Inputs and outputs are not cast: for layers that only call other layers,
+    // or that choose the dtypes themselves.
     kAsTheyCome,
   };
   virtual Precision precision() const { return Precision::kPolicy; }
-  // Whether the layer works position by position, so that the mask of its input
-  // is that of its output. A layer that does neither this nor heeds masks
-  // itself ends them.
+  // True if the layer works position by position, so that the mask of its input
+  // is also that of its output. Other layers drop the mask unless they use
+  // Masks themselves.
   virtual bool keeps_mask() const { return false; }
-  // Which that comes to.
+  // The dtype of the weights as Call() reads them.
   DType compute_dtype() const {
     return precision() == Precision::kPolicy ? dtype_policy_.compute
                                              : DType::kFloat32;
   }
 
-  // Makes the weights; `input` is the shape of the first value to come, with
-  // the batch first. Called once.
+  // Creates the weights. `input` is the shape of the first input, batch
+  // included. Called once.
   virtual void Build(const Shape& input) { (void)input; }
   virtual void BuildMany(absl::Span<const Shape> inputs) {
     Build(inputs.front());
   }
 
-  // Adds the nodes. Weights can be used here and nowhere else. A layer
-  // overrides one of the two.
+  // Adds the nodes of the layer to the graph. The weights can be used only
+  // here. A layer overrides one of the two.
   virtual Value Call(Value x, const CallContext& context);
   virtual std::vector<Value> CallMany(absl::Span<const Value> inputs,
                                       const CallContext& context) {
     return {Call(inputs.front(), context)};
   }
 
-  // For Build(). `shape` must be fully known.
+  // Creates a weight. May only be called from Build(). `shape` must be fully
+  // known.
   Weight AddWeight(absl::string_view name, const Shape& shape,
                    const proto::Initializer& initializer,
                    const WeightOptions& options = {});
 
-  // Takes in a layer that Call() uses. Two layers of one name are told apart
-  // by a number: "dense", "dense_1".
+  // Adds a layer that Call() uses, and returns it. Layers of the same name are
+  // numbered: "dense", "dense_1".
   LayerPtr AddLayer(LayerPtr layer);
 
  private:
-  // For the call at hand. Returns whether the weights can be used.
+  // Makes the weights usable for the duration of a call. Returns false, after
+  // reporting the reason to the builder, if a weight's shape is not fully
+  // known.
   bool LendWeights(absl::string_view scope, Value input);
   std::vector<Value> CastInputs(absl::Span<const Value> inputs,
                                 Masks* masks) const;
   void CastOutputs(std::vector<Value>* outputs, Masks* masks) const;
-  // Names those of the layers inside that have none.
+  // Names the layers inside that have no name.
   void NameLayers();
   void SetPathOnce(absl::string_view path,
                    absl::flat_hash_set<const Layer*>& done);
 
-  const int64_t creation_index_;  // Among all layers of this process.
+  const int64_t creation_index_;  // Over all layers of this process.
   std::string name_;
   std::string path_;
   int call_count_ = 0;

@@ -18,8 +18,8 @@
 namespace muster {
 namespace {
 
-// Ascending and counted from the front; empty when they are no axes of one
-// example's features.
+// Returns the axes ascending and counted from the front; empty if they are not
+// axes of one example's features.
 std::vector<int64_t> FeatureAxes(const std::vector<int64_t>& axes, int rank) {
   std::vector<int64_t> features;
   for (const int64_t axis : axes) {
@@ -68,13 +68,13 @@ Value LayerNormalizationLayer::Call(Value x, const CallContext&) {
   if (axes.empty()) {
     x.builder()->ReportError(absl::InvalidArgumentError(absl::StrCat(
         "LayerNormalization: [", absl::StrJoin(options_.axis, ", "),
-        "] are no axes of the features of an input of type ",
+        "] are not axes of the features of an input of type ",
         x.type().ToString())));
     return Value();
   }
   if (x.dtype() != DType::kFloat64) x = Cast(x, DType::kFloat32);
 
-  // Features stand where the input has them, with 1 for all other axes.
+  // The shape of the weights for broadcasting: 1 along all other axes.
   std::vector<int64_t> broadcast(x.shape().rank(), 1);
   for (const int64_t axis : axes) {
     broadcast[axis] = x.shape().dim(static_cast<int>(axis));

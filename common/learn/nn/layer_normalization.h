@@ -13,8 +13,8 @@
 namespace muster {
 
 struct LayerNormalizationOptions {
-  // The axes of one example's features, normalized together; negative ones
-  // count from the back. Never the batch's.
+  // The axes over which each example is normalized. Negative numbers count from
+  // the last axis. Must not include the batch axis.
   std::vector<int64_t> axis = {-1};
   double epsilon = 1e-3;  // Added to the variance.
   bool center = true;     // Adds beta.
@@ -26,13 +26,12 @@ struct LayerNormalizationOptions {
   std::string name = "";
 };
 
-// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
+//   y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
 //
-// with the mean and variance of each example over `axis`. Computed in float32
-// or wider. The output has the input's shape; the extents along `axis` must be
-// known.
-// Weights, of the input's extents along `axis`: gamma if `scale`, beta if
-// `center`.
+// The mean and variance of each example are over `axis`, and computed in
+// float32 or wider. The output has the shape of the input. The extents along
+// `axis` must be known. Weights, with the extents of `axis`: gamma if `scale`,
+// beta if `center`.
 //
 // Source: Ba et al., "Layer Normalization", 2016 (arXiv:1607.06450);
 // keras.layers.LayerNormalization.

@@ -9,8 +9,8 @@
 
 #include "common/compute/graph/graph_builder.h"
 
-// Layers as they are called before there is any data: what functional models
-// are drawn with (functional.h).
+// Symbolic calls of layers, from which functional models are defined
+// (functional.h).
 namespace muster {
 
 class Layer;
@@ -20,23 +20,24 @@ class LayerPtrTo;
 struct CallContext;
 struct LayerCall;
 
-// What one call of a layer will give: no tensor yet, only where it comes from.
-// Cheap to copy.
+// A symbolic output of a layer call: it has no value, only its origin. Cheap to
+// copy.
 //
 // Equivalent to: keras.KerasTensor.
 class LayerOutput {
  public:
-  LayerOutput() = default;  // Of no layer; models refuse it.
+  LayerOutput() = default;  // Belongs to no layer; invalid in models.
   LayerOutput(std::shared_ptr<const LayerCall> call, int index)
       : call_(std::move(call)), index_(index) {}
 
   // Null for a default-constructed output.
   const std::shared_ptr<const LayerCall>& call() const { return call_; }
-  // Among the outputs of the call.
+  // The index of the output within the call.
   int index() const { return index_; }
 
-  // The layer called, so that Sequential({Input({4}), Dense(1)}) reads as in
-  // Keras. Null for a default-constructed output.
+  // Converts to the layer that was called, so that Sequential({Input({4}),
+  // Dense(1)}) can be written as in Keras. Null for a default-constructed
+  // output.
   operator LayerPtrTo<Layer>() const;  // NOLINT: see above.
 
   bool operator==(const LayerOutput& other) const {
@@ -54,11 +55,11 @@ class LayerOutput {
   int index_ = 0;
 };
 
-// One or several, so that `layer(x)` and `layer({x, y})` both work.
+// One or more outputs, so that both `layer(x)` and `layer({x, y})` compile.
 class LayerOutputs : public std::vector<LayerOutput> {
  public:
   using std::vector<LayerOutput>::vector;
-  LayerOutputs(LayerOutput output)  // NOLINT: one is several.
+  LayerOutputs(LayerOutput output)  // NOLINT: implicit by design.
       : std::vector<LayerOutput>(1, std::move(output)) {}
   LayerOutputs(std::vector<LayerOutput> outputs)  // NOLINT: as above.
       : std::vector<LayerOutput>(std::move(outputs)) {}
@@ -72,12 +73,12 @@ Value CallOnValue(Layer& layer, Value x, const CallContext& context);
 
 }  // namespace internal
 
-// A layer that is shared by those who use it, and may be called:
+// A shared, callable pointer to a layer:
 //
 //   LayerOutput x = Dense(64)(inputs);
 //   x = Add()({x, inputs});
 //
-// A layer that is called several times has one set of weights.
+// All calls of a layer share its weights.
 template <typename T>
 class LayerPtrTo : public std::shared_ptr<T> {
  public:
@@ -86,22 +87,24 @@ class LayerPtrTo : public std::shared_ptr<T> {
   LayerPtrTo(std::shared_ptr<T> layer)  // NOLINT: std::make_shared<MyLayer>().
       : std::shared_ptr<T>(std::move(layer)) {}
 
-  // In a functional model. The first output; `context` is the model's.
+  // Calls the layer in a functional model, in the context in which the model is
+  // called. Returns the first output.
   LayerOutput operator()(LayerOutputs inputs) const {
     return CallAll(std::move(inputs)).front();
   }
-  // In this context, whatever the model's: `base(x, kInference)` keeps the
-  // moving statistics of `base` as they are while the rest trains.
+  // Calls the layer in `context`, regardless of the model's. For example,
+  // `base(x, kInference)` freezes the moving statistics of `base` while the
+  // rest of the model trains.
   LayerOutput operator()(LayerOutputs inputs,
                          const CallContext& context) const {
     return internal::CallOnOutputs(*this, std::move(inputs), &context).front();
   }
-  // All outputs.
+  // Returns all outputs.
   LayerOutputs CallAll(LayerOutputs inputs) const {
     return internal::CallOnOutputs(*this, std::move(inputs), nullptr);
   }
 
-  // In a layer's Call(): as (*layer)(x, context).
+  // Calls the layer from another layer's Call(), like (*layer)(x, context).
   Value operator()(Value x, const CallContext& context) const {
     return internal::CallOnValue(**this, x, context);
   }
@@ -115,13 +118,13 @@ LayerPtrTo<T> MakeLayer(Args&&... args) {
   return std::make_shared<T>(std::forward<Args>(args)...);
 }
 
-// A call that functional models are made of.
+// A call in a functional model.
 struct LayerCall {
   LayerPtr layer;
-  LayerOutputs inputs;  // None for Input().
-  // Unset: as the model that it stands in is called.
+  LayerOutputs inputs;  // Empty for Input().
+  // Unset: the value with which the enclosing model is called.
   std::optional<bool> training;
-  // Among the calls of the layer.
+  // The index of this call over all calls of the layer.
   int index = 0;
 };
 

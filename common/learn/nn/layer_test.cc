@@ -46,7 +46,7 @@ class Scale : public Layer {
   Weight gain_;
 };
 
-// Calls the layer on a parameter of this type.
+// Calls the layer on a parameter of type `input`.
 absl::StatusOr<Graph> Trace(const LayerPtr& layer, const TensorType& input,
                             const CallContext& context = kInference) {
   GraphBuilder builder(&BuiltinOps(), "test");
@@ -62,7 +62,7 @@ std::vector<std::string> WeightNames(const LayerPtr& layer) {
 
 const TensorType kBatch{DType::kFloat32, {Shape::kUnknown, 4}};
 
-TEST(LayerTest, WeightsAreNamedAsInKeras) {
+TEST(LayerTest, NamesWeightsAsKeras) {
   const LayerPtr model = Sequential({
       Dense(3),
       Dense(3, {.name = "dense_1"}),
@@ -78,7 +78,7 @@ TEST(LayerTest, WeightsAreNamedAsInKeras) {
                           "sequential/scale/gain"));
 }
 
-TEST(LayerTest, OneOfOnesOwnReadsItsWeights) {
+TEST(LayerTest, CustomLayersReadTheirWeights) {
   const LayerPtr scale = std::make_shared<Scale>();
   scale->SetPath("scale");
   EXPECT_EQ(scale->kind(), "Scale");
@@ -104,7 +104,7 @@ TEST(LayerTest, FrozenLayersHaveNoTrainableWeights) {
   const LayerPtr block = Sequential({early, Dense(2)});
   const LayerPtr model = Sequential({block, Dense(1)});
   model->SetPath("");
-  block->set_trainable(false);  // Also of weights that are made later.
+  block->set_trainable(false);  // Also for weights created later.
   ASSERT_OK(Trace(model, kBatch));
   std::vector<std::string> trainable;
   for (const Weight& weight : model->weights()) {
@@ -126,7 +126,7 @@ TEST(LayerTest, ClassNamesBecomeSnakeCase) {
   EXPECT_EQ(ToSnakeCase("LSTM"), "lstm");
 }
 
-TEST(LayerTest, WeightsOfUnknownSizeAreRefusedWithTheLayersName) {
+TEST(LayerTest, ReportsWeightsOfUnknownShapeWithTheNameOfTheLayer) {
   const TensorType unknown{DType::kFloat32, {Shape::kUnknown, Shape::kUnknown}};
   const LayerPtr layer = Dense(3);
   layer->SetPath("dense");
@@ -136,7 +136,7 @@ TEST(LayerTest, WeightsOfUnknownSizeAreRefusedWithTheLayersName) {
                AllOf(HasSubstr("layer dense"), HasSubstr("float32[?,?]"))));
 }
 
-TEST(DenseTest, RefusesInputsWithoutFeatures) {
+TEST(DenseTest, RejectsInputsWithoutFeatures) {
   EXPECT_THAT(Trace(Dense(3), {DType::kFloat32, {Shape::kUnknown}}),
               StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(
@@ -147,7 +147,7 @@ TEST(DenseTest, RefusesInputsWithoutFeatures) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Dense(-1)")));
 }
 
-TEST(DenseTest, TakesIntegers) {
+TEST(DenseTest, AcceptsIntegers) {
   ASSERT_OK_AND_ASSIGN(const Graph graph,
                        Trace(Dense(3), {DType::kUint8, {Shape::kUnknown, 4}}));
   EXPECT_EQ(graph.TypeOf(graph.results[0]).dtype, DType::kFloat32);
@@ -161,7 +161,7 @@ TEST(FlattenTest, KeepsTheBatchUnknown) {
             (TensorType{DType::kUint8, {Shape::kUnknown, 784}}));
 }
 
-TEST(DropoutTest, DoesNothingOutsideOfTraining) {
+TEST(DropoutTest, ReturnsItsInputOutsideTraining) {
   ASSERT_OK_AND_ASSIGN(const Graph inference, Trace(Dropout(0.5), kBatch));
   EXPECT_EQ(inference.nodes.size(), 1u);  // The parameter.
   ASSERT_OK_AND_ASSIGN(const Graph training,
@@ -169,13 +169,13 @@ TEST(DropoutTest, DoesNothingOutsideOfTraining) {
   EXPECT_THAT(training.ToString(), HasSubstr("StepSeed"));
 }
 
-TEST(DropoutTest, RefusesRatesThatAreNone) {
+TEST(DropoutTest, RejectsRatesOutOfRange) {
   EXPECT_THAT(
       Trace(Dropout(1.5), kBatch, kTraining),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rate is 1.5")));
 }
 
-TEST(EmbeddingTest, LooksUpRowsAndNeverReadsTheTable) {
+TEST(EmbeddingTest, ReadsOnlyTheRowsThatOccur) {
   const LayerPtr layer = Embedding(1000, 16);
   ASSERT_OK_AND_ASSIGN(const Graph graph,
                        Trace(layer, {DType::kInt32, {Shape::kUnknown, 7}}));
@@ -185,13 +185,13 @@ TEST(EmbeddingTest, LooksUpRowsAndNeverReadsTheTable) {
   EXPECT_THAT(graph.ToString(), testing::Not(HasSubstr("ReadVariable")));
 }
 
-TEST(NormalizationTest, NeedsDataOrValues) {
+TEST(NormalizationTest, RequiresDataOrConstants) {
   EXPECT_THAT(
       Trace(Normalization(), kBatch),
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("Observe()")));
 }
 
-TEST(NormalizationTest, RefusesAnotherNumberOfFeatures) {
+TEST(NormalizationTest, RejectsAnotherNumberOfFeatures) {
   const auto layer = MakeLayer<NormalizationLayer>();
   EXPECT_OK(layer->Observe(Tensor::Zeros(DType::kFloat32, {2, 3})));
   EXPECT_THAT(layer->Observe(Tensor::Zeros(DType::kFloat32, {2, 4})),
@@ -199,7 +199,7 @@ TEST(NormalizationTest, RefusesAnotherNumberOfFeatures) {
                        HasSubstr("expected 3 features")));
 }
 
-TEST(ActivationLayerTest, IsCalledActivation) {
+TEST(ActivationLayerTest, HasTheKindActivation) {
   EXPECT_EQ(Activate(Activation::kRelu)->kind(), "Activation");
 }
 

@@ -27,16 +27,16 @@
 #include "common/learn/nn/reshape.h"
 #include "common/learn/nn/zero_padding.h"
 
-// Every layer: the header of each, and a table for those who make layers from
-// what a file says.
+// The headers of all layers, and a table of their kinds for readers of job
+// files and Keras' config.
 namespace muster {
 
 // A kind of layer.
 struct LayerKind {
-  // The case of JobLayer.kind (proto/job_layer.proto).
+  // The field of JobLayer.kind (proto/job_layer.proto).
   absl::string_view name;
-  // With Keras' defaults, and 0 or nothing for what has none: VisitConfig()
-  // reads the rest.
+  // Creates a layer with Keras' defaults. Hyperparameters without a default are
+  // 0 or empty; VisitConfig() then sets the hyperparameters.
   LayerPtr (*make)();
 };
 

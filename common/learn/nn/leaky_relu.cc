@@ -39,7 +39,7 @@ void PReLULayer::VisitConfig(ConfigVisitor& visitor) {
 void PReLULayer::Build(const Shape& input) {
   Shape shape(input.dims().subspan(input.rank() > 0 ? 1 : 0));
   for (const int64_t axis : options_.shared_axes) {
-    // Call() refuses others.
+    // Call() reports other axes.
     if (axis >= 1 && axis < input.rank()) {
       shape.set_dim(static_cast<int>(axis) - 1, 1);
     }
@@ -52,8 +52,8 @@ Value PReLULayer::Call(Value x, const CallContext&) {
     if (axis >= 1 && axis < x.shape().rank()) continue;
     x.builder()->ReportError(absl::InvalidArgumentError(
         absl::StrCat("PReLU: shared_axes has ", axis,
-                     ", which is no axis of one example of ",
-                     x.type().ToString(), "; they count from 1")));
+                     ", which is not an axis of one example of ",
+                     x.type().ToString(), "; axes are counted from 1")));
     return Value();
   }
   return Relu(x) - alpha_ * Relu(-x);

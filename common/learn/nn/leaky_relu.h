@@ -9,7 +9,7 @@
 #include "common/learn/nn/layer.h"
 #include "proto/variable.pb.h"
 
-// Layers that let a part of what is below zero through.
+// Rectifiers with a slope below zero.
 namespace muster {
 
 struct LeakyReLUOptions {
@@ -17,8 +17,10 @@ struct LeakyReLUOptions {
   std::string name = "";
 };
 
-// y = x, or negative_slope * x below zero. Any shape; the output has the
-// input's. No weights.
+//   y = x                   where x >= 0
+//   y = negative_slope * x  elsewhere
+//
+// Accepts any shape; the output has the shape of the input. No weights.
 //
 // Source: Maas et al., "Rectifier Nonlinearities Improve Neural Network
 // Acoustic Models", 2013; keras.layers.LeakyReLU.
@@ -42,14 +44,16 @@ LayerPtr LeakyReLU(const LeakyReLUOptions& options = {});
 
 struct PReLUOptions {
   proto::Initializer alpha_initializer = Zeros();
-  // Axes along which all positions have one slope, as {1, 2} of images.
+  // Axes along which all positions share one slope; {1, 2} for images.
   std::vector<int64_t> shared_axes = {};
   std::string name = "";
 };
 
-// y = x, or alpha * x below zero. Any shape; the output has the input's.
-// Weights: alpha, of the input's shape without the batch, 1 along
-// `shared_axes`.
+//   y = x          where x >= 0
+//   y = alpha * x  elsewhere
+//
+// Accepts any shape; the output has the shape of the input. Weights: alpha, of
+// the input's shape without the batch, with extent 1 along `shared_axes`.
 //
 // Source: He et al., "Delving Deep into Rectifiers", 2015 (arXiv:1502.01852);
 // keras.layers.PReLU.

@@ -1,5 +1,5 @@
-// What losses and metrics make of a mask; tests/golden compares whole models
-// with Keras.
+// Losses and metrics of masked values. tests/golden compares whole models with
+// Keras.
 
 #include <cstddef>
 #include <vector>
@@ -28,7 +28,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Losses 1, 4, 9 and 16, 25, 36.
+// The losses of the positions are 1, 4, 9 and 16, 25, 36.
 const Tensor kLabels = Tensor::Zeros(DType::kFloat32, {2, 3, 1});
 const Tensor kPredictions =
     Tensor::FromValues<float>({2, 3, 1}, {1, 2, 3, 4, 5, 6});
@@ -47,7 +47,8 @@ std::vector<float> Flat(const Tensor& tensor) {
   return {tensor.flat<float>().begin(), tensor.flat<float>().end()};
 }
 
-// {loss, what it is a mean over or 0, gradient of the predictions}.
+// Returns {loss, number of positions that the loss is a mean over or 0,
+// gradient of the predictions}.
 absl::StatusOr<std::vector<Tensor>> Lose(Reduction reduction,
                                          const Tensor& mask,
                                          const Tensor& weights = Tensor()) {
@@ -70,7 +71,7 @@ absl::StatusOr<std::vector<Tensor>> Lose(Reduction reduction,
   return EvaluateAll(function, arguments, {.unknown_extents = true, .run = {}});
 }
 
-TEST(MaskedLossTest, AMeanIsOneOverWhatCounts) {
+TEST(MaskedLossTest, AMeanIsOverUnmaskedPositions) {
   ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> results,
                        Lose(Reduction::kSumOverBatchSize, kMask));
   EXPECT_FLOAT_EQ(results[0].scalar<float>(), (1 + 9 + 16) / 3.0f);
@@ -78,7 +79,7 @@ TEST(MaskedLossTest, AMeanIsOneOverWhatCounts) {
   EXPECT_THAT(Flat(results[2]), ElementsAre(2 / 3.0f, 0, 2.0f, 8 / 3.0f, 0, 0));
 }
 
-TEST(MaskedLossTest, WeightsDoNotChangeOverWhatItIsAMean) {
+TEST(MaskedLossTest, WeightsDoNotChangeTheDenominator) {
   ASSERT_OK_AND_ASSIGN(
       const std::vector<Tensor> by_position,
       Lose(Reduction::kSumOverBatchSize, kMask,
@@ -91,7 +92,7 @@ TEST(MaskedLossTest, WeightsDoNotChangeOverWhatItIsAMean) {
   EXPECT_FLOAT_EQ(by_example[0].scalar<float>(), (3 * (1 + 9) + 8) / 3.0f);
 }
 
-TEST(MaskedLossTest, SumsAndSingleLossesHaveZerosForPadding) {
+TEST(MaskedLossTest, SumsAndUnreducedLossesAreZeroForPadding) {
   ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> sum,
                        Lose(Reduction::kSum, kMask));
   EXPECT_EQ(sum[0].scalar<float>(), 26);
@@ -102,7 +103,7 @@ TEST(MaskedLossTest, SumsAndSingleLossesHaveZerosForPadding) {
   EXPECT_EQ(none[1].scalar<float>(), 6);
 }
 
-TEST(MaskedLossTest, NothingIsLostWhereAllIsPadding) {
+TEST(MaskedLossTest, TheLossIsZeroIfAllPositionsAreMasked) {
   for (const Reduction reduction :
        {Reduction::kSumOverBatchSize, Reduction::kSum}) {
     ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> results,
@@ -113,13 +114,13 @@ TEST(MaskedLossTest, NothingIsLostWhereAllIsPadding) {
   }
 }
 
-TEST(MaskedLossTest, AMaskOfFewerAxesIsOneOfWholeExamples) {
+TEST(MaskedLossTest, BroadcastsAMaskOfWholeExamples) {
   ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> results,
                        Lose(Reduction::kSumOverBatchSize, MaskOf({0, 1}, {2})));
   EXPECT_FLOAT_EQ(results[0].scalar<float>(), (16 + 25 + 36) / 3.0f);
 }
 
-TEST(MaskedLossTest, WhatIsNoMaskOfTheLossesIsRefused) {
+TEST(MaskedLossTest, RejectsInvalidMasks) {
   EXPECT_THAT(Lose(Reduction::kSum, MaskOf({1, 1, 1, 0, 0, 0}, {2, 3, 1, 1})),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("mean_squared_error: expected a mask"),
@@ -145,7 +146,7 @@ absl::StatusOr<double> Score(const Metric& metric, const Tensor& mask,
   return metric.ResultOf(std::vector<double>(values.begin(), values.end()));
 }
 
-TEST(MaskedMetricTest, PaddingIsLeftOut) {
+TEST(MaskedMetricTest, ExcludesPadding) {
   EXPECT_THAT(Score(MeanSquaredError(), kMask),
               IsOkAndHolds(testing::DoubleNear(26 / 3.0, 1e-6)));
   EXPECT_THAT(Score(MeanOfPredictions(), kMask),
@@ -154,7 +155,7 @@ TEST(MaskedMetricTest, PaddingIsLeftOut) {
               IsOkAndHolds(0.0));
 }
 
-TEST(MaskedMetricTest, WeightsCountForTheRest) {
+TEST(MaskedMetricTest, AppliesWeightsToUnmaskedPositions) {
   EXPECT_THAT(
       Score(MeanSquaredError(), kMask,
             Tensor::FromValues<float>({2, 3}, {2, 100, 1, 1, 100, 100})),
@@ -162,13 +163,13 @@ TEST(MaskedMetricTest, WeightsCountForTheRest) {
   EXPECT_THAT(
       Score(MeanSquaredError(), kMask, Tensor::FromValues<float>({2}, {1, 2})),
       IsOkAndHolds(testing::DoubleNear((1 + 9 + 32) / 4.0, 1e-6)));
-  // A weight for each number, where the mask has one for each position.
+  // One weight per element, although the mask has one element per position.
   EXPECT_THAT(Score(MeanOfPredictions(), kMask,
                     Tensor::FromValues<float>({2, 3, 1}, {1, 9, 1, 2, 9, 9})),
               IsOkAndHolds(testing::DoubleNear((1 + 3 + 8) / 4.0, 1e-6)));
 }
 
-TEST(MaskedMetricTest, OneThatIgnoresMasksCountsPadding) {
+TEST(MaskedMetricTest, IgnoringMasksIncludesPadding) {
   EXPECT_THAT(Score(Metric(MeanSquaredError()).IgnoringMasks(), kMask),
               IsOkAndHolds(testing::DoubleNear(91 / 6.0, 1e-6)));
 }

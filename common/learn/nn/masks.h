@@ -8,11 +8,12 @@
 
 namespace muster {
 
-// Which positions of the values of a model are padding, bool [batch, time] and
-// false there: what Embedding(mask_zero) says, layers that work position by
-// position hand on, and recurrent layers and attention heed; of an output, the
-// losses and metrics of Fit() and Evaluate() leave them out. A step of one's
-// own lends the call its masks and passes on what they say:
+// The masks of the values of a model: bool [batch, time], false where a
+// position is padding. Embedding(mask_zero) sets them. Layers that work
+// position by position pass them on, recurrent layers and attention apply them,
+// and the losses and metrics of Fit() and Evaluate() exclude masked positions
+// of the outputs. A custom training step passes a Masks object to the call and
+// the output's mask to the loss:
 //
 //   Masks masks;
 //   CallContext context = step.context;
@@ -23,7 +24,7 @@ namespace muster {
 // Not thread-safe. Equivalent to: `_keras_mask` of Keras' tensors.
 class Masks {
  public:
-  // A poisoned value when all of `x` counts.
+  // Returns the mask of `x`; a poisoned value if no position is masked.
   Value Find(Value x) const {
     const auto found = masks_.find(Key(x));
     return found == masks_.end() ? Value() : found->second;

@@ -1,4 +1,4 @@
-// Which positions layers call padding of what they give.
+// How layers propagate masks.
 
 #include "common/learn/nn/masks.h"
 
@@ -29,7 +29,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Of two examples of two positions with one channel.
+// Two examples of two positions with one channel.
 Tensor Filled(double value) {
   return Tensor::Full(DType::kFloat32, {2, 2, 1}, value);
 }
@@ -38,8 +38,8 @@ Tensor MaskOf(bool a, bool b, bool c, bool d) {
   return Tensor::FromValues<bool>({2, 2}, {a, b, c, d});
 }
 
-// What the layer, called on values with these masks, says of its output; an
-// invalid mask is none, and {} the answer where all counts.
+// Returns the mask of the layer's output for inputs with these masks. An
+// invalid tensor stands for no mask; {} is returned if the output has none.
 absl::StatusOr<std::vector<bool>> MaskAfter(const LayerPtr& layer,
                                             const std::vector<Tensor>& masks) {
   std::vector<Tensor> arguments(masks.size(), Filled(1));
@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<bool>> MaskAfter(const LayerPtr& layer,
                            result->flat<bool>().end());
 }
 
-TEST(MasksTest, AValueOfNoMaskCountsAsAWhole) {
+TEST(MasksTest, FindsNoMaskUnlessOneWasSet) {
   GraphBuilder builder(&BuiltinOps(), "test");
   const Value x = builder.Parameter("x", {DType::kFloat32, {2, 2}});
   const Value mask = builder.Parameter("mask", {DType::kBool, {2, 2}});
@@ -78,7 +78,7 @@ TEST(MasksTest, AValueOfNoMaskCountsAsAWhole) {
   EXPECT_FALSE(masks.Find(Value()).ok());
 }
 
-TEST(MasksTest, LayersThatWorkPositionByPositionKeepThem) {
+TEST(MasksTest, PositionwiseLayersKeepTheMask) {
   const Tensor mask = MaskOf(1, 0, 0, 1);
   for (const LayerPtr& layer :
        {ReLU(), Rescaling(2.0),
@@ -90,7 +90,7 @@ TEST(MasksTest, LayersThatWorkPositionByPositionKeepThem) {
   EXPECT_THAT(MaskAfter(Reshape({1, 2}), {mask}), IsOkAndHolds(ElementsAre()));
 }
 
-TEST(MasksTest, MergedPositionsCountWhereOneDoes) {
+TEST(MasksTest, MergedPositionsAreMaskedWhereAllInputsAre) {
   const Tensor a = MaskOf(1, 0, 0, 1);
   const Tensor b = MaskOf(1, 1, 0, 0);
   for (const LayerPtr& layer : {Add(), Multiply(), Concatenate()}) {
@@ -104,7 +104,7 @@ TEST(MasksTest, MergedPositionsCountWhereOneDoes) {
   }
 }
 
-TEST(MasksTest, TimesThatAreJoinedKeepTheirOwn) {
+TEST(MasksTest, ConcatenatesMasksAlongTime) {
   const Tensor a = MaskOf(1, 0, 0, 1);
   const Tensor b = MaskOf(0, 0, 1, 0);
   const LayerPtr join = Concatenate({.axis = 1});
@@ -118,11 +118,11 @@ TEST(MasksTest, TimesThatAreJoinedKeepTheirOwn) {
               IsOkAndHolds(ElementsAre()));
 }
 
-TEST(MasksTest, BatchNormalizationWantsOneOfPositions) {
+TEST(MasksTest, BatchNormalizationRejectsAMaskOfExamples) {
   EXPECT_THAT(MaskAfter(BatchNormalization(),
                         {Tensor::FromValues<bool>({2}, {true, false})}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("expected a mask of one axis less than the "
+                       HasSubstr("expected a mask with one axis less than the "
                                  "input, float32[2,2,1], got bool[2]")));
 }
 

@@ -34,8 +34,8 @@ Value Merge(MergeFunction function, Value a, Value b) {
   return Value();
 }
 
-// The positions that count in one of the inputs or more. A poisoned value where
-// those are all.
+// Returns the positions that are unmasked in at least one input. A poisoned
+// value if these are all.
 Value CountedInAny(absl::Span<const Value> inputs, const Masks& masks) {
   Value any = masks.Find(inputs.front());
   for (const Value& input : inputs.subspan(1)) {
@@ -46,7 +46,7 @@ Value CountedInAny(absl::Span<const Value> inputs, const Masks& masks) {
   return any;
 }
 
-// The mask of `x` where there is one, or one by which all of it counts.
+// Returns the mask of `x`, or an all-true mask if it has none.
 Value MaskOrAll(Value x, const Masks& masks) {
   const Value mask = masks.Find(x);
   if (mask.ok()) return mask;

@@ -10,7 +10,7 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/masks.h"
 
-// Layers that make one value of several; without weights:
+// Layers that combine several inputs into one output. No weights:
 //
 //   x = Add()({x, shortcut});
 //
@@ -19,7 +19,7 @@ namespace muster {
 
 enum class MergeFunction {
   kAdd,
-  kSubtract,  // Of exactly two.
+  kSubtract,  // Exactly two inputs.
   kMultiply,
   kAverage,
   kMaximum,
@@ -30,9 +30,9 @@ struct MergeOptions {
   std::string name = "";
 };
 
-// Element by element, of two inputs or more, with broadcasting of extents that
-// are 1. Where all inputs have masks, what is padding in all of them is padding
-// of the output.
+// Applies the function elementwise to two or more inputs. Extents of 1 are
+// broadcast. If all inputs have masks, the output is masked where all inputs
+// are masked.
 class MergeLayer : public Layer {
  public:
   MergeLayer(MergeFunction function, const MergeOptions& options)
@@ -58,14 +58,14 @@ LayerPtr Maximum(const MergeOptions& options = {});
 LayerPtr Minimum(const MergeOptions& options = {});
 
 struct ConcatenateOptions {
-  int64_t axis = -1;  // The batch is axis 0.
+  int64_t axis = -1;  // The batch axis is 0.
   std::string name = "";
 };
 
-// One after another along `axis`: its extent is the sum of the inputs', and the
-// other extents are equal. Along the last axis
-// a position is padding where it is in all inputs; along others each input
-// keeps its mask, [batch, ...] without the last axis.
+// Concatenates the inputs along `axis`. The other extents must be equal. Along
+// the last axis, a position of the output is masked where it is masked in all
+// inputs. Along other axes, the masks, of shape [batch, ...] without the last
+// axis, are concatenated.
 class ConcatenateLayer : public Layer {
  public:
   explicit ConcatenateLayer(const ConcatenateOptions& options)
@@ -80,7 +80,7 @@ class ConcatenateLayer : public Layer {
                               const CallContext& context) override;
 
  private:
-  // A poisoned value where nothing is padding.
+  // Returns a poisoned value if no position is masked.
   Value MaskOf(absl::Span<const Value> inputs, const Masks& masks) const;
 
   int64_t axis_;

@@ -8,12 +8,12 @@
 
 namespace muster {
 
-// Makes the step that is being traced apply the gradient of `loss` to each of
-// `weights`, through the optimizer of their store: for loops of one's own.
-// Weights that `loss` does not depend on stay as they are.
+// Adds nodes to the step that is being traced that apply the gradient of `loss`
+// to each of `weights`, with the optimizer of their store; for custom training
+// loops. Weights that `loss` does not depend on do not change.
 //
-// Reported to the builder: a loss that is not floating, and options that make
-// no sense.
+// Reports an error to the builder if the loss is not floating or the options
+// are invalid.
 //
 // Equivalent to: keras.optimizers.Optimizer.minimize().
 void Minimize(Value loss, absl::Span<const Weight> weights,

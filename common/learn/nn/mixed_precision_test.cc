@@ -31,7 +31,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What calling the layer on an input of this type gives.
+// Returns the dtype of the layer's output for an input of this type.
 DType OutputDType(const LayerPtr& layer, const TensorType& input) {
   GraphBuilder builder(&BuiltinOps(), "test");
   layer->SetPath("layer");
@@ -42,7 +42,7 @@ DType OutputDType(const LayerPtr& layer, const TensorType& input) {
 
 const TensorType kBatch = {DType::kFloat32, {Shape::kUnknown, 4}};
 
-TEST(DTypePolicyTest, LayersTakeThePolicyOfTheirTime) {
+TEST(DTypePolicyTest, LayersTakeThePolicyInEffectAtCreation) {
   EXPECT_EQ(OutputDType(Dense(3), kBatch), DType::kFloat32);
   {
     const DTypePolicyScope scope(kMixedBfloat16Policy);
@@ -63,25 +63,25 @@ TEST(DTypePolicyTest, VariablesStayFloat32) {
   }
 }
 
-TEST(DTypePolicyTest, FloatLayersTakeBfloat16) {
+TEST(DTypePolicyTest, Float32LayersAcceptBfloat16) {
   const LayerPtr layer = Dense(3);
   EXPECT_EQ(OutputDType(layer, {DType::kBfloat16, {Shape::kUnknown, 4}}),
             DType::kFloat32);
 }
 
-TEST(DTypePolicyTest, IntegersBecomeWhatTheLayerComputesIn) {
+TEST(DTypePolicyTest, ConvertsIntegersToTheComputeDtype) {
   const DTypePolicyScope scope(kMixedBfloat16Policy);
   EXPECT_EQ(OutputDType(Dense(3), {DType::kUint8, {Shape::kUnknown, 4}}),
             DType::kBfloat16);
 }
 
-TEST(DTypePolicyTest, LookupsGiveWhatTheLayerComputesIn) {
+TEST(DTypePolicyTest, LookupsReturnTheComputeDtype) {
   const DTypePolicyScope scope(kMixedBfloat16Policy);
   EXPECT_EQ(OutputDType(Embedding(10, 4), {DType::kInt32, {Shape::kUnknown}}),
             DType::kBfloat16);
 }
 
-TEST(DTypePolicyTest, ModelsLeaveTheirInputsToTheirLayers) {
+TEST(DTypePolicyTest, ModelsDoNotCastTheirInputs) {
   const DTypePolicyScope scope(kMixedBfloat16Policy);
   const LayerPtr first = Dense(3);
   first->set_dtype_policy(kFloat32Policy);
@@ -91,7 +91,7 @@ TEST(DTypePolicyTest, ModelsLeaveTheirInputsToTheirLayers) {
             DType::kFloat32);
 }
 
-// 256 + 1 is 256 in bfloat16, so that a mean taken in it would be wrong.
+// In bfloat16, 256 + 1 is 256, so a mean computed in bfloat16 would be wrong.
 TEST(DTypePolicyTest, LayerNormalizationComputesInFloat32) {
   const DTypePolicyScope scope(kMixedBfloat16Policy);
   const LayerPtr layer = LayerNormalization({.center = false, .scale = false});
@@ -109,7 +109,7 @@ TEST(DTypePolicyTest, LayerNormalizationComputesInFloat32) {
   }
 }
 
-TEST(DTypePolicyTest, NamesAreKeras) {
+TEST(DTypePolicyTest, HasTheNamesOfKeras) {
   EXPECT_EQ(DTypePolicyName(kMixedBfloat16Policy), "mixed_bfloat16");
   ASSERT_OK_AND_ASSIGN(const DTypePolicy policy,
                        ParseDTypePolicy("mixed_bfloat16"));
@@ -130,7 +130,8 @@ Tensor RandomTensor(const Shape& shape, double scale, uint64_t key) {
   return tensor;
 }
 
-// The loss and the gradients of a network of this policy, on fixed numbers.
+// Returns the loss and the gradients of a network with this policy on fixed
+// inputs.
 std::vector<Tensor> LossAndGradients(const DTypePolicy& policy) {
   const DTypePolicyScope scope(policy);
   const LayerPtr model =

@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-// Stands in for the deviation of a feature that never varies.
+// Lower bound of the standard deviation, for features that are constant.
 constexpr double kEpsilon = 1e-7;
 
 Tensor ToFloat32(const std::vector<double>& values, double divisor,
@@ -54,7 +54,7 @@ NormalizationLayer::NormalizationLayer(const NormalizationOptions& options)
 absl::Status NormalizationLayer::Observe(const Tensor& data) {
   if (built() || !options_.mean.empty()) {
     return absl::FailedPreconditionError(
-        "Normalization takes no more data: it was built, or its mean and "
+        "Normalization cannot observe more data: it was built, or its mean and "
         "variance were given");
   }
   if (!IsFloating(data.dtype()) && !IsInteger(data.dtype())) {
@@ -121,7 +121,7 @@ Value NormalizationLayer::Call(Value x, const CallContext&) {
   if (options_.mean.size() != options_.variance.size() ||
       (!is_given && count_ == 0)) {
     builder.ReportError(absl::FailedPreconditionError(
-        "Normalization has no mean and variance: show it data with Observe() "
+        "Normalization has no mean and variance: pass it data with Observe() "
         "before the model is built, or give both as options"));
     return Value();
   }

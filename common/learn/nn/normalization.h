@@ -12,42 +12,49 @@
 namespace muster {
 
 struct NormalizationOptions {
-  // One mean and variance for each feature of the last axis (Keras' axis=-1),
-  // or one for all (axis=None).
+  // True: one mean and variance per feature of the last axis (Keras' axis=-1).
+  // False: one for all (axis=None).
   bool per_feature = true;
-  // Given, they are constants and no data is needed. Both or neither.
+  // Constants to use instead of the statistics of observed data. Give both or
+  // neither.
   std::vector<float> mean = {};
   std::vector<float> variance = {};
-  // Undoes what the layer otherwise does.
+  // Applies the inverse transformation.
   bool invert = false;
   std::string name = "";
 };
 
-// y = (x - mean) / max(sqrt(variance), 1e-7), or with `invert`
-// y = x * max(sqrt(variance), 1e-7) + mean, with the mean and variance of the
-// data that the layer has been shown before its first call.
+//   y = (x - mean) / max(sqrt(variance), 1e-7)
+//   y = x * max(sqrt(variance), 1e-7) + mean    if `invert`
 //
-// Any shape; the output has the input's. Integers become float32.
-// Weights, not trained, unless mean and variance are given: mean and variance,
-// [features], or [] without `per_feature`.
+// The mean and variance are those of the data passed to Observe() before the
+// first call, unless given as options.
+//
+// Accepts any shape; the output has the shape of the input. Integers are
+// converted to float32. Weights: mean and variance, not trainable, of shape
+// [features], or [] without `per_feature`. None if mean and variance are given
+// as options.
 //
 // Source: keras.layers.Normalization.
 class NormalizationLayer : public Layer {
  public:
   explicit NormalizationLayer(const NormalizationOptions& options = {});
 
-  // Takes a batch, or any part of the data, into mean and variance.
-  //   kInvalidArgument     not numbers, or another number of features than in
-  //                        the data before
-  //   kFailedPrecondition  the layer is built, or its mean was given
+  // Adds a batch, or any other part of the data, to the statistics.
+  //   kInvalidArgument     `data` is not numeric, or has another number of
+  //   features
+  //                        than the data before
+  //   kFailedPrecondition  the layer is built, or its mean was given as an
+  //   option
   absl::Status Observe(const Tensor& data);
 
-  // Whether the layer can be called only after Observe().
+  // True if Observe() must be called before the layer can be.
   bool NeedsData() const {
     return options_.mean.empty() && count_ == 0 && !built();
   }
 
-  // Of the data so far; float32 [features], or [] for one for all.
+  // The statistics of the data observed so far; float32 [features], or []
+  // without `per_feature`.
   Tensor mean() const;
   Tensor variance() const;
 
@@ -61,8 +68,8 @@ class NormalizationLayer : public Layer {
 
  private:
   NormalizationOptions options_;
-  // Running mean and sum of squared distances from it, which do not cancel as
-  // a sum of squares does.
+  // Running mean and sum of squared deviations (Welford). A sum of squares
+  // would suffer from cancellation.
   int64_t count_ = 0;
   std::vector<double> mean_;
   std::vector<double> squares_;

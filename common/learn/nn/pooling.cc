@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-// `x` as floats, and what the op takes.
+// Returns `x` as floats, and sets the options of the op.
 Value Check(Value x, Size2D pool_size, const Pooling2DOptions& options,
             const Layer& layer, Pool2DOptions& op_options) {
   const Size2D strides = options.strides.value_or(pool_size);

@@ -7,25 +7,25 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/window.h"
 
-// One value for each window of an image, or for each image. No weights.
+// Pooling of images: one value for each window, or for each image. No weights.
 //
-// Input [batch, height, width, channels]. Output of windows: [batch, height',
-// width', channels], where along each axis
+// Input [batch, height, width, channels]. The output of window pooling is
+// [batch, height', width', channels], where for each spatial axis
 //   kSame   extent' = ceil(extent / stride)
 //   kValid  extent' = ceil((extent - pool + 1) / stride)
-// Output of images: [batch, channels].
+// The output of global pooling is [batch, channels].
 //
-// Source: MaxPooling2D, AveragePooling2D, GlobalMaxPooling2D and
-// GlobalAveragePooling2D of keras.layers.
+// Source: keras.layers.MaxPooling2D, AveragePooling2D, GlobalMaxPooling2D and
+// GlobalAveragePooling2D.
 namespace muster {
 
 struct Pooling2DOptions {
-  std::optional<Size2D> strides = std::nullopt;  // Unset: the pool's size.
+  std::optional<Size2D> strides = std::nullopt;  // Unset: the pool size.
   Padding padding = Padding::kValid;
   std::string name = "";
 };
 
-// The maximum of each window.
+// Returns the maximum of each window.
 class MaxPooling2DLayer : public Layer {
  public:
   MaxPooling2DLayer(Size2D pool_size, const Pooling2DOptions& options)
@@ -41,7 +41,7 @@ class MaxPooling2DLayer : public Layer {
   Pooling2DOptions options_;
 };
 
-// The mean of each window, of which padding is no part.
+// Returns the mean of each window. Padding is not counted.
 class AveragePooling2DLayer : public Layer {
  public:
   AveragePooling2DLayer(Size2D pool_size, const Pooling2DOptions& options)
@@ -58,11 +58,12 @@ class AveragePooling2DLayer : public Layer {
 };
 
 struct GlobalPooling2DOptions {
-  bool keepdims =
-      false;  // [batch, 1, 1, channels] instead of [batch, channels].
+  // If true, the output is [batch, 1, 1, channels].
+  bool keepdims = false;
   std::string name = "";
 };
 
+// Returns the maximum of each channel.
 class GlobalMaxPooling2DLayer : public Layer {
  public:
   explicit GlobalMaxPooling2DLayer(const GlobalPooling2DOptions& options)
@@ -77,6 +78,7 @@ class GlobalMaxPooling2DLayer : public Layer {
   bool keepdims_;
 };
 
+// Returns the mean of each channel.
 class GlobalAveragePooling2DLayer : public Layer {
  public:
   explicit GlobalAveragePooling2DLayer(const GlobalPooling2DOptions& options)
@@ -91,7 +93,7 @@ class GlobalAveragePooling2DLayer : public Layer {
   bool keepdims_;
 };
 
-// Equivalent to: the classes of these names in keras.layers.
+// Equivalent to: the functions of the same names in keras.layers.
 LayerPtr MaxPooling2D(Size2D pool_size = 2,
                       const Pooling2DOptions& options = {});
 LayerPtr AveragePooling2D(Size2D pool_size = 2,

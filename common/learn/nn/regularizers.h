@@ -16,11 +16,12 @@ struct L1L2Options {
   double l2 = 0;
 };
 
-// What a weight costs, as a scalar of its dtype. A value, cheap to copy.
+// The penalty of a weight, a scalar of the weight's dtype. A value type, cheap
+// to copy.
 //
 //   Dense(10, {.kernel_regularizer = L2(1e-4)})
 //
-// One of one's own is a function:
+// A custom regularizer is a function:
 //
 //   Regularizer([](Value weight) { return Sum(Abs(weight)) * 0.1; })
 //
@@ -29,15 +30,15 @@ class Regularizer {
  public:
   using Penalty = std::function<Value(Value weight)>;
 
-  Regularizer() = default;  // None; false as a bool.
+  Regularizer() = default;  // No penalty; converts to false.
   explicit Regularizer(Penalty penalty) : penalty_(std::move(penalty)) {}
-  // A penalty that is L1L2() with these factors.
+  // For a penalty that is equivalent to L1L2() with these factors.
   Regularizer(Penalty penalty, const L1L2Options& factors)
       : penalty_(std::move(penalty)), factors_(factors) {}
 
   explicit operator bool() const { return penalty_ != nullptr; }
   Value operator()(Value weight) const { return penalty_(weight); }
-  // Unset for none, and for one of one's own.
+  // Unset if there is no penalty or a custom one.
   const std::optional<L1L2Options>& factors() const { return factors_; }
 
  private:
@@ -45,12 +46,13 @@ class Regularizer {
   std::optional<L1L2Options> factors_;
 };
 
-// l1 * sum(|w|)
+// Returns l1 * sum(|w|).
 Regularizer L1(double l1 = 0.01);
-// l2 * sum(w^2)
+// Returns l2 * sum(w^2).
 Regularizer L2(double l2 = 0.01);
-// Both. A factor that is not a number or negative is reported where the weight
-// is used.
+// Returns l1 * sum(|w|) + l2 * sum(w^2). Factors that are negative or not
+// finite are reported as kInvalidArgument to the builder when the weight is
+// used.
 Regularizer L1L2(const L1L2Options& options);
 
 }  // namespace muster

@@ -30,7 +30,7 @@ Value ReLULayer::Call(Value x, const CallContext&) {
   if (slope != 0 && threshold == 0 && !options_.max_value.has_value()) {
     return LeakyRelu(x, slope);
   }
-  // The ops that have kernels of their own, where there are.
+  // Uses the ops with specialized kernels where possible.
   const bool is_relu6 = threshold == 0 && options_.max_value == 6.0;
   Value y = is_relu6         ? Relu6(x)
             : threshold == 0 ? Relu(x)

@@ -9,15 +9,17 @@
 namespace muster {
 
 struct ReLUOptions {
-  std::optional<double> max_value = std::nullopt;  // Unset: none.
+  std::optional<double> max_value = std::nullopt;  // Unset: no limit.
   double negative_slope = 0;
   double threshold = 0;
   std::string name = "";
 };
 
-// max_value where x >= max_value, x where threshold <= x, and below that
-// negative_slope * (x - threshold). Any shape; the output has the input's. No
-// weights.
+//   y = max_value                          where x >= max_value
+//   y = x                                  where threshold <= x < max_value
+//   y = negative_slope * (x - threshold)   elsewhere
+//
+// Accepts any shape; the output has the shape of the input. No weights.
 //
 // Source: keras.layers.ReLU.
 class ReLULayer : public Layer {

@@ -19,8 +19,8 @@
 namespace muster {
 namespace {
 
-// What -1 stands for, so that the batch may be what is unknown; or -1 when it
-// does not come out even, or is not known.
+// Returns the extent that -1 stands for, so that the batch can be the only
+// unknown extent. Returns -1 if it is unknown or not a whole number.
 int64_t ExtentLeft(const Shape& input, const std::vector<int64_t>& target) {
   int64_t count = 1;
   for (const int64_t extent : input.dims().subspan(1)) {
@@ -79,10 +79,10 @@ Value PermuteLayer::Call(Value x, const CallContext&) {
   if (!std::is_permutation(dims_.begin(), dims_.end(), expected.begin(),
                            expected.end()) ||
       x.shape().rank() != static_cast<int>(dims_.size()) + 1) {
-    x.builder()->ReportError(absl::InvalidArgumentError(
-        absl::StrCat("Permute ", name(), ": {", absl::StrJoin(dims_, ", "),
-                     "} is no order of the axes of ", x.type().ToString(),
-                     ", counted from 1 behind the batch")));
+    x.builder()->ReportError(absl::InvalidArgumentError(absl::StrCat(
+        "Permute ", name(), ": {", absl::StrJoin(dims_, ", "),
+        "} is not a permutation of the axes of ", x.type().ToString(),
+        ", counted from 1 without the batch")));
     return Value();
   }
   std::vector<int64_t> permutation = {0};

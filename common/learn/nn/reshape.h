@@ -8,8 +8,8 @@
 
 #include "common/learn/nn/layer.h"
 
-// The same elements of each example in another arrangement. The batch stays
-// where it is and is not counted. No weights.
+// Layers that rearrange the elements of each example. The batch axis does not
+// change and is not counted. No weights.
 //
 // Source: keras.layers.Reshape, keras.layers.Permute.
 namespace muster {
@@ -33,7 +33,7 @@ class ReshapeLayer : public Layer {
   std::vector<int64_t> target_shape_;
 };
 
-// One extent may be -1: it follows from the others.
+// One extent may be -1; it is computed from the others.
 //
 // Equivalent to: keras.layers.Reshape.
 LayerPtr Reshape(std::vector<int64_t> target_shape,
@@ -54,7 +54,8 @@ class PermuteLayer : public Layer {
   std::vector<int64_t> dims_;
 };
 
-// Axes count from 1: Permute({2, 1}) swaps the first two behind the batch.
+// Axes are counted from 1, without the batch: Permute({2, 1}) swaps the first
+// two.
 //
 // Equivalent to: keras.layers.Permute.
 LayerPtr Permute(std::vector<int64_t> dims, const ReshapeOptions& options = {});

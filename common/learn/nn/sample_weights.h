@@ -3,32 +3,34 @@
 
 #include "common/compute/graph/graph_builder.h"
 
-// How Keras brings labels, predictions and weights to one rank.
+// Alignment of labels, predictions and sample weights, as in Keras.
 namespace muster::internal {
 
-// What a weight that is not given looks like.
+// Stands for absent weights.
 inline Value NoWeights() { return Value(); }
 inline bool HasWeights(const Value& weights) {
   return weights.builder() != nullptr;
 }
 
-// Sums of many 16-bit numbers need the digits.
+// Casts 16-bit floats to float32, because a sum of many of them would lose
+// digits.
 Value AtLeastFloat32(Value x);
 
-// `labels` of the rank of `predictions`, where they differ by an axis of extent
-// 1 at the end: [batch] and [batch, 1].
+// Casts `labels` to the dtype of `predictions`. If one of the two has an extra
+// last axis of extent 1, as in [batch] and [batch, 1], adds the axis to
+// `labels` or drops it.
 Value AlignLabels(Value labels, Value predictions);
 
-// One label for each row of predictions [..., classes]: drops a last axis of
-// extent 1 from labels of the same rank.
+// Returns one integer label for each row of predictions [..., classes]. Drops a
+// last axis of extent 1 from labels of the same rank.
 Value AlignSparseLabels(Value labels, Value predictions);
 
-// `weights` as floats that broadcast against `values`: axes of extent 1 are
-// added at the end, or dropped from there.
+// Returns `weights` in the dtype of `values`, in a shape that broadcasts
+// against them. Axes of extent 1 are added or dropped at the end.
 Value AlignWeights(Value weights, Value values);
 
-// `weights`, or 1 where none are given, and 0 where `mask`, bool, is false. The
-// two have leading axes in common.
+// Returns `weights` with 0 where `mask`, bool, is false. Absent weights are 1.
+// The leading axes of the two must match.
 Value MaskWeights(Value weights, Value mask);
 
 }  // namespace muster::internal

@@ -1,5 +1,5 @@
-// Losses of probabilities that round to 0 and 1 train as those of the logits
-// behind them; tests/golden compares values and gradients with Keras.
+// Losses of probabilities that round to 0 and 1 have the gradients of their
+// logits. tests/golden compares values and gradients with Keras.
 
 #include <vector>
 
@@ -31,7 +31,7 @@ const Tensor kClasses = Tensor::FromValues<int32_t>({2}, {1, 2});
 
 using PredictFunction = Value (*)(Value logits);
 
-// {loss, gradient of the logits}.
+// Returns {loss, gradient of the logits}.
 absl::StatusOr<std::vector<Tensor>> Lose(const Loss& loss, const Tensor& labels,
                                          PredictFunction predict,
                                          const Tensor& mask = Tensor()) {
@@ -59,7 +59,7 @@ Value Bfloat16Sigmoid(Value logits) {
   return Sigmoid(Cast(logits, DType::kBfloat16));
 }
 
-TEST(SaturatedLossTest, SoftmaxTrainsAsItsLogits) {
+TEST(SaturatedLossTest, SoftmaxHasTheGradientOfItsLogits) {
   ASSERT_OK_AND_ASSIGN(const auto sparse, Lose(SparseCategoricalCrossentropy(),
                                                kClasses, Softmax));
   EXPECT_THAT(Flat(sparse[0]), ElementsAre(290));
@@ -70,7 +70,7 @@ TEST(SaturatedLossTest, SoftmaxTrainsAsItsLogits) {
   EXPECT_THAT(Flat(categorical[1]), ElementsAre(0.5, -0.5, 0, 0, 0.5, -0.5));
 }
 
-TEST(SaturatedLossTest, MixedPrecisionTrainsAsItsLogits) {
+TEST(SaturatedLossTest, MixedPrecisionHasTheGradientOfItsLogits) {
   ASSERT_OK_AND_ASSIGN(const auto softmax, Lose(SparseCategoricalCrossentropy(),
                                                 kClasses, Bfloat16Softmax));
   EXPECT_THAT(Flat(softmax[0]), ElementsAre(290));
@@ -82,7 +82,7 @@ TEST(SaturatedLossTest, MixedPrecisionTrainsAsItsLogits) {
                                            1.0f / 6, 0.0f}));
 }
 
-TEST(SaturatedLossTest, PaddingLosesNothing) {
+TEST(SaturatedLossTest, PaddingHasNoLoss) {
   const Tensor mask = Tensor::FromValues<bool>({2}, {false, true});
   ASSERT_OK_AND_ASSIGN(const auto results, Lose(SparseCategoricalCrossentropy(),
                                                 kClasses, Softmax, mask));
@@ -90,7 +90,7 @@ TEST(SaturatedLossTest, PaddingLosesNothing) {
   EXPECT_THAT(Flat(results[1]), ElementsAre(0, 0, 0, 0, 1, -1));
 }
 
-TEST(SaturatedLossTest, AnIgnoredClassLosesNothing) {
+TEST(SaturatedLossTest, AnIgnoredClassHasNoLoss) {
   ASSERT_OK_AND_ASSIGN(const auto results,
                        Lose(SparseCategoricalCrossentropy({.ignore_class = 1}),
                             kClasses, Softmax));
@@ -98,7 +98,7 @@ TEST(SaturatedLossTest, AnIgnoredClassLosesNothing) {
   EXPECT_THAT(Flat(results[1]), ElementsAre(0, 0, 0, 0, 1, -1));
 }
 
-TEST(SaturatedLossTest, ALossFromLogitsAndASoftmaxAreNotAppliedTwice) {
+TEST(SaturatedLossTest, ALossFromLogitsDoesNotApplySoftmaxTwice) {
   ASSERT_OK_AND_ASSIGN(
       const auto results,
       Lose(SparseCategoricalCrossentropy({.from_logits = true}), kClasses,
@@ -106,8 +106,8 @@ TEST(SaturatedLossTest, ALossFromLogitsAndASoftmaxAreNotAppliedTwice) {
   EXPECT_THAT(Flat(results[0]), ElementsAre(290));
 }
 
-// The logits of another distribution than the loss is of.
-TEST(SaturatedLossTest, AnActivationThatDoesNotFitTheLossStaysAsItIs) {
+// The logits are those of another distribution than the loss expects.
+TEST(SaturatedLossTest, DoesNotReplaceAnotherActivation) {
   ASSERT_OK_AND_ASSIGN(const auto binary,
                        Lose(BinaryCrossentropy(), kOneHot, Softmax));
   EXPECT_THAT(Flat(binary[1]), Each(0));
@@ -116,7 +116,7 @@ TEST(SaturatedLossTest, AnActivationThatDoesNotFitTheLossStaysAsItIs) {
   EXPECT_LT(Flat(categorical[0])[0], 20);
 }
 
-TEST(SaturatedLossTest, ProbabilitiesThatWereChangedAreClipped) {
+TEST(SaturatedLossTest, ClipsModifiedProbabilities) {
   ASSERT_OK_AND_ASSIGN(const auto results, Lose(SparseCategoricalCrossentropy(),
                                                 kClasses, [](Value logits) {
                                                   return Softmax(logits) * 0.5;

@@ -13,9 +13,9 @@ struct SequentialOptions {
   std::string name = "";
 };
 
-// Layers one after another. Is a layer itself and may stand inside another. An
-// Input() in front says what the model takes before there is any data; it is
-// not among layers().
+// A stack of layers. It is itself a layer and can be part of another one. An
+// Input() at the front declares the type of the input before any data is seen;
+// it is not one of layers().
 class SequentialLayer : public Layer {
  public:
   SequentialLayer(const std::vector<LayerPtr>& layers,
@@ -28,7 +28,7 @@ class SequentialLayer : public Layer {
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  LayerPtr input_;  // Null without an Input().
+  LayerPtr input_;  // Null if there is no Input().
 };
 
 // Equivalent to: keras.Sequential.

@@ -13,38 +13,41 @@
 
 namespace muster {
 
-// A variable of a layer. In the layer's Call() it stands for its value:
+// A variable of a layer. In the layer's Call() it converts to its value:
 //
 //   return x * gain_;
 //
-// Cheap to copy; copies are the same weight.
+// Cheap to copy; copies refer to the same variable.
 class Weight {
  public:
-  Weight() = default;  // No weight; made by Layer::AddWeight().
+  Weight() = default;  // Empty; see Layer::AddWeight().
 
-  // Reads the whole value in the graph that is being traced. A poisoned value
-  // outside of a layer's call.
+  // Reads the whole variable in the graph that is being traced. Returns a
+  // poisoned value outside the layer's call.
   operator Value() const;  // NOLINT: math should read like math.
 
-  // Rows `indices`: moves only those, wherever the variable lives.
+  // Reads the rows `indices`. Only these rows are transferred, wherever the
+  // variable is stored.
   Value Rows(Value indices) const;
 
-  // Changes the value, for what training keeps beside gradients: moving means.
-  // Only in the layer's Call(); reads traced before see the value before.
+  // Updates the variable other than by gradients, for example moving averages.
+  // Only valid in the layer's Call(). Reads that were traced earlier see the
+  // previous value.
   void Assign(Value value) const;
   void AssignAdd(Value value) const;
   void AssignSub(Value value) const;
 
-  // "dense/kernel", once the layer has its place in a model.
+  // For example "dense/kernel". Final when the layer is part of a model.
   const std::string& name() const { return state_->spec.name(); }
-  // Whether gradients train it: it was made for that, and its layer is not
-  // frozen (Layer::set_trainable()).
+  // True if gradients update the variable: it was created trainable, and its
+  // layer is not frozen (Layer::set_trainable()).
   bool trainable() const {
     return state_->spec.trainable() && !state_->is_frozen;
   }
-  // What training adds to the loss for it; none if it has none.
+  // The penalty that training adds to the loss; empty if there is none.
   const Regularizer& regularizer() const { return state_->regularizer; }
-  // How the variable is made. An initializer without a seed is to get one.
+  // How the variable is created. An initializer without a seed still has to be
+  // given one.
   const proto::VariableSpec& spec() const { return state_->spec; }
   const VariableHandle& handle() const { return state_->handle; }
 
@@ -55,7 +58,7 @@ class Weight {
     VariableHandle handle;
     bool is_frozen = false;
     GraphBuilder* builder = nullptr;  // Borrowed while the layer is called.
-    // What readers see of a float32 variable.
+    // The dtype in which Call() reads a float32 variable.
     DType compute_dtype = DType::kFloat32;
     Regularizer regularizer;
   };
@@ -66,13 +69,13 @@ class Weight {
     state_->handle.name = name;
   }
 
-  // In the dtype in which the layer computes.
+  // Casts to the dtype in which the layer computes.
   Value AsComputed(Value value) const;
 
   std::shared_ptr<State> state_;
 };
 
-// Those of `weights` that training changes.
+// Returns the trainable ones of `weights`.
 std::vector<Weight> TrainableOf(const std::vector<Weight>& weights);
 
 }  // namespace muster

@@ -11,7 +11,8 @@
 namespace muster {
 namespace {
 
-// Whether the extents of a window are `rank` numbers, all at least 1.
+// Returns true if the extents of a window are `rank` numbers of at least 1.
+// Otherwise reports the error to the visitor.
 bool CheckExtents(ConfigVisitor& visitor, ConfigName name,
                   const std::vector<int64_t>& extents, size_t rank) {
   for (const int64_t extent : extents) {

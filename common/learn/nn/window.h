@@ -7,7 +7,7 @@
 #include "common/compute/ops/window_options.h"
 #include "common/learn/nn/config_visitor.h"
 
-// How layers say what windows they lay over images.
+// Options of layers that apply windows to images and sequences.
 namespace muster {
 
 // Height and width: `3`, or `{3, 1}`.
@@ -21,16 +21,16 @@ struct Size2D {
   int64_t width;
 };
 
-// Keras' paddings: none, or as many zeros as it takes for the result to have
-// the size of the image over the strides, rounded up.
+// Keras' paddings. kValid: none. kSame: zeros, so that an output extent is the
+// input extent divided by the stride, rounded up.
 enum class Padding { kValid, kSame };
 
 inline Padding2D ToPadding2D(Padding padding) {
   return padding == Padding::kSame ? Padding2D::Same() : Padding2D::Valid();
 }
 
-// An extent along each axis, all at least 1. A reader takes one number for both
-// axes of an image.
+// Visits extents, which must be at least 1. A reader accepts one number for
+// both axes of an image.
 void VisitSize(ConfigVisitor& visitor, ConfigName name, Size2D& size);
 void VisitSize(ConfigVisitor& visitor, ConfigName name, int64_t& size);
 // "valid" or "same".

@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// Rows and columns around an image: `1` on every side; `{1, 2}` above and
-// below, left and right; `{{0, 1}, {2, 3}}` {above, below}, {left, right}.
+// Padding around an image. `1`: on every side. `{1, 2}`: 1 above and below, 2
+// on the left and right. `{{0, 1}, {2, 3}}`: {above, below}, {left, right}.
 struct Margins2D {
   Margins2D(int64_t all) : Margins2D(all, all) {}  // NOLINT: see above.
   Margins2D(int64_t height, int64_t width)
@@ -26,8 +26,8 @@ struct ZeroPadding2DOptions {
   std::string name = "";
 };
 
-// Zeros around images. Input [batch, height, width, channels], output [batch,
-// above + height + below, left + width + right, channels]. No weights.
+// Adds zeros around images. Input [batch, height, width, channels], output
+// [batch, above + height + below, left + width + right, channels]. No weights.
 //
 // Source: keras.layers.ZeroPadding2D.
 class ZeroPadding2DLayer : public Layer {

@@ -1,13 +1,12 @@
-"""arrays.json: keras.Model with all examples in memory, in the order they have.
+"""arrays.json: keras.Model with all examples in memory, in order.
 
-config:  "optimizer", and what fit() is given: "epochs", and if given "batch_size",
+config:  "optimizer", and the arguments of fit(): "epochs", and optionally "batch_size",
          "steps_per_epoch", "validation_split". Or "class_weight" (pairs), for
-         train_on_batch(), whose batches are BATCH examples.
-inputs:  x, y and, where there are any, sample_weight, examples in their order; the
-         weights before, by path.
-outputs: of fit() history/<name>, a value for each epoch, then evaluate/<name> and
-         predictions for all examples; of train_on_batch() batches/<name>, a value for
-         each batch; the weights after, by path.
+         train_on_batch() with batches of BATCH examples.
+inputs:  x, y and optionally sample_weight; the weights before training, by path.
+outputs: of fit(): history/<name>, a value for each epoch, then evaluate/<name> and
+         predictions for all examples; of train_on_batch(): batches/<name>, a value for
+         each batch; the weights after training, by path.
 """
 
 import keras
@@ -23,7 +22,7 @@ CLASSES = 3
 
 
 def cases():
-    # 11 * (1 - 0.3) is 7.7: 7 are trained on and 4 validated on.
+    # 11 * (1 - 0.3) is 7.7: 7 examples are for training and 4 for validation.
     split = {"epochs": EPOCHS, "batch_size": BATCH, "validation_split": 0.3}
     yield _fitted("validation_split", split)
     yield _fitted("sample_weight", split, has_weights=True)

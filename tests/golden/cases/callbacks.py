@@ -1,9 +1,9 @@
-"""callbacks.json: when Keras stops, and what learning rates it takes.
+"""callbacks.json: when Keras stops training, and which learning rates it uses.
 
-A case feeds a callback one value of val_loss (or val_accuracy) after each epoch. Inputs:
-`values`. Outputs: `epochs`, how many were run; `learning_rates`, after each of them;
-`weights`, the weight at the end, which is n during epoch n (from 1); `messages`, what was
-printed with verbose=1. `config` has the class and its arguments.
+A case passes one value of val_loss (or val_accuracy) per epoch to a callback. Inputs:
+`values`. Outputs: `epochs`, the number of epochs that ran; `learning_rates`, after each
+epoch; `weights`, the final weight, which is n during epoch n (from 1); `messages`, the
+output with verbose=1. `config` has the class and its arguments.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from cases import golden_format
 
 
 class Script(keras.callbacks.Callback):
-    """Sets the weight and says what was monitored."""
+    """Sets the weight and reports the monitored value."""
 
     def __init__(self, name, values):
         super().__init__()
@@ -43,7 +43,7 @@ class Rates(keras.callbacks.Callback):
 def _case(name, callback_class, config, values):
     keras.utils.set_random_seed(1)
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
-    # A gradient of nothing: the weight stays as it was set.
+    # With a gradient of zero, the weight does not change.
     model.compile(keras.optimizers.SGD(0.5), loss="mse", metrics=["accuracy"])
     monitor = config.get("monitor", "val_loss")
     rates = Rates()

@@ -1,9 +1,9 @@
 """convolution_layers.json: layers of image models, forward and backward.
 
-As layers.json: inputs are x (x0, x1, ... where a layer merges several), the layer's
-weights by the ends of their Keras paths and a cotangent; outputs are y, grad_x (grad_x0,
-...) and grad_<weight>. Layers are called for training; where BatchNormalization does it,
-outputs also have after_moving_mean and after_moving_variance.
+See layers.json. Inputs are x (x0, x1, ... if a layer merges several), the weights by the
+last part of their Keras paths, and a cotangent. Outputs are y, grad_x (grad_x0, ...) and
+grad_<weight>. Layers are called in training mode; for BatchNormalization the outputs
+include after_moving_mean and after_moving_variance.
 """
 
 import keras
@@ -107,7 +107,8 @@ def _batch_normalization(rng):
         ("no_scale", (4, 3), {"scale": False}),
         ("frozen", (2, 2, 2, 3), {"trainable": False}),
     ):
-        # Away from zero: a variance as the difference of squares would show.
+        # Far from zero, to reveal a variance computed as the difference of
+        # squares.
         x = 2 * normal(rng, *shape) + 30
         yield _run(f"BatchNormalization.{name}", L.BatchNormalization, options, [x], rng)
 
@@ -133,7 +134,7 @@ def _pooling(rng):
 
 
 def _elementwise(rng):
-    # Kinks, and values on either side of them.
+    # At the kinks, and on both sides of them.
     x = np.float32([[-8, -2, -0.5, 0, 0.5, 1], [1.5, 2, 3, 6, 6.5, 9]])
     for name, options in (
         ("default", {}),
@@ -199,7 +200,7 @@ def _run(name, kind, options, xs, rng):
         tape.watch(tensors)
         values = list(tensors.values())
         argument = values[0] if len(values) == 1 else values
-        # Layers without weights do not take the mode.
+        # Layers without weights do not accept `training`.
         y = layer(argument, training=True) if weights else layer(argument)
         cotangent = normal(rng, *y.shape)
         total = tf.reduce_sum(y * cotangent)

@@ -1,4 +1,4 @@
-"""How a case is written down. make_golden.py describes the format."""
+"""Serialization of cases. make_golden.py describes the format."""
 
 import json
 import math
@@ -24,10 +24,10 @@ def case(name, config, inputs, outputs):
 
 
 def argument(value):
-    """A Keras config value without its float32 noise, nested objects flattened.
+    """A Keras config value rounded to seven digits, with nested objects flattened.
 
-    Keras keeps a learning rate as float32, so 0.001 comes back as 0.0010000000474974513;
-    seven digits give back what was passed.
+    Keras stores a learning rate as float32, so 0.001 becomes 0.0010000000474974513.
+    Seven digits restore the original value.
     """
     if isinstance(value, (float, np.floating)):
         return float(f"{value:.7g}")
@@ -89,6 +89,6 @@ def _number_text(item, digits):
     if not math.isfinite(number):
         return f'"{number}"'
     if number == 0:
-        # A reader that takes "-0" for an integer would lose the sign.
+        # A reader that parses "-0" as an integer would lose the sign.
         return "-0.0" if math.copysign(1, number) < 0 else "0"
     return f"{number:.{digits}g}"

@@ -1,8 +1,8 @@
 """image_layers.json: layers for images and normalization, forward and backward.
 
-As layers.json: inputs are x, the layer's weights by the ends of their Keras paths and a
-cotangent; outputs are y, grad_x and grad_<weight>. Random layers have factors that leave
-one choice, and are called for training.
+See layers.json. Inputs are x, the weights by the last part of their Keras paths, and a
+cotangent. Outputs are y, grad_x and grad_<weight>. Random layers have factors that allow
+only one result, and are called in training mode.
 """
 
 import keras
@@ -150,7 +150,8 @@ def _random(rng):
 
 def _for_training(name, config, layer, x, rng):
     one = _run(name, config, lambda_layer(layer), x, {}, rng)
-    # TensorFlow projects gradients back, which is not the gradient of what it computes.
+    # TensorFlow's gradient is a projection, not the gradient of its forward
+    # pass.
     del one["outputs"]["grad_x"]
     return one
 

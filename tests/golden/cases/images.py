@@ -1,4 +1,4 @@
-"""images.json: what tf.io and tf.image make of image files and pixels.
+"""images.json: the results of tf.io and tf.image for image files and pixels.
 
 config:  "op": decode_image with "content" (the file, in hexadecimal) and "channels", or
          resize with "method" and "size"
@@ -23,7 +23,7 @@ def cases():
 
 
 def _smooth(rng, height, width, channels):
-    """What JPEG is made for: no edges but a few."""
+    """A smooth image with few edges, which suits JPEG."""
     y, x = np.mgrid[0:height, 0:width]
     planes = [
         128 + 90 * np.sin(x / rng.uniform(2, 6) + c) * np.cos(y / rng.uniform(2, 6))
@@ -58,7 +58,7 @@ def _chunk(kind, data):
 
 
 def _png_file(width, height, bit_depth, color_type, rows, chunks=b""):
-    """A file from packed rows, each without its filter byte."""
+    """A PNG file from packed rows without their filter bytes."""
     header = struct.pack(">IIBBBBB", width, height, bit_depth, color_type, 0, 0, 0)
     data = zlib.compress(b"".join(b"\0" + row for row in rows), 9)
     return (
@@ -90,8 +90,9 @@ def _png(rng):
         "png_rgba16": _png_file(4, 3, 16, 6, rows(3, 32)),
     }
     for name, content in files.items():
-        # TensorFlow weighs green as it should weigh blue where colours become grey, and
-        # its opaque pixels are not opaque where samples have fewer than 8 bits.
+        # TensorFlow is wrong in the excluded cases: when it converts colours to grey, it
+        # uses the weight of blue for green, and with samples below 8 bits its
+        # opaque pixels are not opaque.
         is_colored = "rgb" in name or "palette" in name
         has_whole_bytes = name.endswith(("8", "16"))
         for channels in (0, 1, 3, 4):

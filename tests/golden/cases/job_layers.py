@@ -1,11 +1,11 @@
-"""job_layers.json: layers as job files describe them, and as Keras does.
+"""job_layers.json: layers in job files and in the config of Keras.
 
-config:  job, the layer in the text format of proto/job_layer.proto; keras, what
-         keras.saving.serialize_keras_object() makes of the same layer.
-inputs:  x, the layer's weights and a cotangent of y's shape, where the case has numbers.
+config:  job, the layer in the text format of proto/job_layer.proto; keras, the result of
+         keras.saving.serialize_keras_object() for the same layer.
+inputs:  x, the layer's weights and a cotangent of y's shape, if the case has numbers.
 outputs: y; grad_x and grad_<weight>, the gradients of sum(y * cotangent).
 
-A new layer is added here: its configuration, and its numbers.
+To test a new layer, add its configuration and its numbers here.
 """
 
 import json
@@ -25,7 +25,7 @@ def cases():
 
 
 def _configurations():
-    """Each kind of layer, with something other than the default for most arguments."""
+    """Each kind of layer, with a value other than the default for most arguments."""
     image = dict(fill_mode="constant", interpolation="nearest", fill_value=0.5, seed=7)
     image_job = "fill_mode: CONSTANT interpolation: NEAREST fill_value: 0.5 seed: 7"
     yield "flatten {}", L.Flatten()
@@ -148,7 +148,8 @@ def _group_normalization(rng):
         ("no_center", (2, 3, 4), "groups: 2 center: false", {"groups": 2, "center": False}),
         ("no_scale", (2, 3, 4), "groups: 2 scale: false", {"groups": 2, "scale": False}),
     ):
-        # Away from zero: a variance as the difference of squares would show.
+        # Far from zero, to reveal a variance computed as the difference of
+        # squares.
         yield _run(
             f"GroupNormalization.{name}",
             f"group_normalization {{ {job} }}",
@@ -161,7 +162,7 @@ def _group_normalization(rng):
 def _config(job, layer):
     text = json.dumps(keras.saving.serialize_keras_object(layer))
     config = json.loads(text)
-    # Keras counts names through the process.
+    # Keras numbers names across the process.
     config["config"]["name"] = "layer"
     return {"job": job, "keras": config}
 

@@ -1,10 +1,9 @@
-"""layers.json: layers forward and backward.
+"""layers.json: layers, forward and backward.
 
 inputs:  x; the layer's weights by their Keras names (kernel, bias, embeddings, mean,
-         variance); cotangent, of y's shape; for Normalization also data, where the
-         layer adapts to it.
+         variance); cotangent, of y's shape; for an adapted Normalization also data.
 outputs: y; grad_x and grad_<weight>, the gradients of sum(y * cotangent); for an
-         adapted Normalization the mean and variance it found.
+         adapted Normalization the mean and variance of the data.
 """
 
 import keras
@@ -48,7 +47,7 @@ def _dense(rng):
             f"Dense.{name}",
             {"class_name": "Dense", "units": 3, "use_bias": True, **_named(name)},
             keras.layers.Dense(3, activation=_function(name)),
-            # Wide enough that relu6 reaches its upper end.
+            # Wide enough to reach the upper limit of relu6.
             3 * normal(rng, 5, 4),
             {"kernel": normal(rng, 4, 3), "bias": normal(rng, 3)},
             rng,
@@ -72,7 +71,7 @@ def _dense(rng):
 
 
 def _activation(rng):
-    # Zero, where kinks are, and values far out, where exponentials overflow.
+    # Zero and other kinks, and large values, for which exponentials overflow.
     x = np.float32([[-40, -6, -2.5, -0.5, 0, 0.25], [1, 2.5, 3, 6, 7.5, 40]])
     for name in ACTIVATIONS:
         yield _run(
@@ -98,7 +97,7 @@ def _flatten(rng):
 
 
 def _embedding(rng):
-    # Repeated ids, so that their gradients have to be added up.
+    # Repeated ids, whose gradients must be summed.
     for name, ids in (
         ("rank_1", np.int32([4, 0, 4, 5])),
         ("rank_2", np.int32([[1, 3, 1], [0, 1, 5]])),
@@ -127,7 +126,8 @@ def _normalization(rng):
         )
     for axis in (-1, None):
         data = 2 * normal(rng, 16, 3) + 1
-        # A feature that never varies: its variance is zero and must not be divided by.
+        # A constant feature: its variance is zero, and a division by it must be
+        # avoided.
         data[:, 1] = 0.5
         layer = keras.layers.Normalization(axis=axis)
         layer.adapt(data)
@@ -146,7 +146,7 @@ def _normalization(rng):
 
 
 def _named(activation):
-    """Keras' arguments for one name of ACTIVATIONS."""
+    """Returns Keras' arguments for a name in ACTIVATIONS."""
     if activation.startswith("gelu"):
         return {"activation": "gelu", "approximate": activation == "gelu_approximate"}
     return {"activation": activation}

@@ -1,9 +1,9 @@
-"""losses.json: each loss, its value and its gradient.
+"""losses.json: the value and gradient of each loss.
 
-config:  the loss; "activation" is what y_pred passes through before the loss.
-inputs:  y_true, y_pred, and sample_weight where the case has one.
-outputs: value (a scalar, or one number per sample where reduction is "none");
-         grad_y_pred, the gradient of value, or of its sum where it is not a scalar.
+config:  the loss; "activation" is applied to y_pred before the loss.
+inputs:  y_true, y_pred, and optionally sample_weight.
+outputs: value (a scalar, or one number per sample if reduction is "none");
+         grad_y_pred, the gradient of value, or of its sum if it is not a scalar.
 """
 
 import itertools
@@ -78,7 +78,7 @@ def _crossentropy(rng):
 
 
 def _more_ranks(rng):
-    """Values of rank two, and weights of a rank below or with an axis to broadcast."""
+    """Values of rank two, and weights of a lower rank or with an axis to broadcast."""
     shape = (2, 3, CLASSES)
     mse = keras.losses.MeanSquaredError()
     for name, weight_shape in (("each_step", (2, 3)), ("broadcast", (2, 1))):
@@ -110,7 +110,7 @@ def _ignored_class(rng):
 
 
 def _extremes(rng):
-    """Predictions where a naive formula overflows, divides by zero, or forgets to scale."""
+    """Predictions for which a naive formula overflows, divides by zero or does not scale."""
     logits = np.float32([[90, -90, 0, 30], [-90, 90, 5, -30], [1000, -1000, 0, 1]])
     certain = np.float32([[1, 0, 0, 0], [0, 0, 1, 0], [0.25, 0.25, 0.5, 0]])
     unnormalized = uniform(rng, 3, CLASSES, low=0.1, high=2.0)
@@ -131,7 +131,7 @@ def _extremes(rng):
 
 
 def _saturated():
-    """Activations that round to 0 and 1: Keras' losses find what went into them."""
+    """Activations that round to 0 and 1, for which Keras' losses use the logits."""
     logits = np.float32([[200, -100, 0, 7], [-50, 300, 20, -8], [-1, 0, 2, 1]])
     sparse = np.int32([1, 2, 0])
     one_hot = np.eye(CLASSES, dtype=np.float32)[sparse]

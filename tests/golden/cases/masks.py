@@ -1,12 +1,12 @@
-"""masks.json: models whose outputs are partly padding: scored, and trained two epochs.
+"""masks.json: models with padding in their outputs: evaluated, and trained two epochs.
 
-config:  "model" and what else the C++ test has to build alike; "loss_weights".
-inputs:  x, ids in which 0 is padding, in "nothing_counts" all of the first batch; y (and
-         for two outputs y_1); sample_weight (and sample_weight_1) where the case has
-         them; weight_<i>, the model's weights before, in Keras' order. Batches of 4.
-outputs: batch/<name>, what test_on_batch() says of the first batch, and test/<name>, what
-         evaluate() says of all, both before training; history/<name> [2], a value for each
-         epoch; weight_<i>, the weights after.
+config:  "model" and other properties that the C++ test reproduces; "loss_weights".
+inputs:  x, ids in which 0 is padding (in "nothing_counts" the whole first batch); y (and
+         y_1 for two outputs); optionally sample_weight (and sample_weight_1); weight_<i>,
+         the model's weights before training, in Keras' order. Batches of 4.
+outputs: batch/<name>, the results of test_on_batch() for the first batch, and test/<name>,
+         those of evaluate() for all, both before training; history/<name> [2], a value for
+         each epoch; weight_<i>, the weights after training.
 """
 
 import keras
@@ -60,13 +60,13 @@ def _tags(config):
     elif kind == "gru":
         x = layers.GRU(WIDTH, return_sequences=True)(x)
     elif kind == "merged":
-        # Every layer on the way keeps the mask.
+        # Every layer on this path keeps the mask.
         x = layers.Add()([x, layers.Dense(WIDTH)(x)])
         x = layers.LayerNormalization()(layers.Rescaling(0.5)(x))
         x = layers.Concatenate()([layers.ReLU(negative_slope=0.1)(x), x])
         x = layers.Activation("tanh")(x)
     elif kind == "time_joined":
-        # Twice as many positions, the later ones all counted.
+        # Twice as many positions, of which the second half is not masked.
         x = layers.Concatenate(axis=1)([x, layers.Embedding(WORDS, WIDTH)(ids)])
     elif kind == "regularized":
         x = layers.Dense(WIDTH, kernel_regularizer=keras.regularizers.L2(0.1))(x)
@@ -113,7 +113,7 @@ def _tagger(name, config, weight_shape=None):
 
 
 def _binary():
-    """Two metrics, of which AUC does not heed masks."""
+    """Two metrics, of which AUC ignores masks."""
     rng = seeded(711)
     model = keras.Sequential(
         [
@@ -165,7 +165,7 @@ def _two_outputs(name, weighted):
 
 
 def _ids(rng):
-    """Padding in front, inside and behind, and a line of nothing else."""
+    """Padding at the front, inside and at the end, and a row of only padding."""
     ids = rng.integers(0, WORDS, (EXAMPLES, TIMES)).astype(np.int32)
     ids[0, 3:] = 0
     ids[1] = 0
@@ -175,7 +175,7 @@ def _ids(rng):
 
 
 def _trained(name, config, model, data, rng, **options):
-    # Not so large that probabilities come close to 0 and 1.
+    # Small enough that probabilities are not close to 0 and 1.
     for weight in model.weights:
         drawn = 0.5 * normal(rng, *weight.shape)
         weight.assign(abs(drawn) if weight.path.endswith("variance") else drawn)

@@ -1,8 +1,8 @@
-"""metrics.json: metrics that see several batches of uneven size.
+"""metrics.json: metrics over several batches of different sizes.
 
-inputs:  for batch i: y_true_<i> and y_pred_<i> (for Mean: values_<i>), and
-         sample_weight_<i> where the case has weights.
-outputs: result [batches], what the metric says after each batch.
+inputs:  for batch i: y_true_<i> and y_pred_<i> (for Mean: values_<i>), and optionally
+         sample_weight_<i>.
+outputs: result [batches], the value of the metric after each batch.
 """
 
 import keras
@@ -40,7 +40,8 @@ def _auc():
         {"curve": "PR"},
         {"num_thresholds": 10},
     ]
-    # Few thresholds, or every sample gets a step of its own and the methods agree.
+    # Few thresholds. With many, every sample has its own step and the methods
+    # agree.
     for method in ("minoring", "majoring"):
         for curve in ("ROC", "PR"):
             variations.append(
@@ -54,7 +55,7 @@ def _auc():
 
 
 def _ties():
-    """Equal scores at the edge of the k best: all of them count as in."""
+    """Equal scores at the boundary of the top k: all of them are in."""
     return _run(
         "SparseTopKCategoricalAccuracy.ties",
         keras.metrics.SparseTopKCategoricalAccuracy(k=3),
@@ -75,7 +76,7 @@ def _ties():
 
 
 def _accuracy_over_steps():
-    """Labels of rank two, each with a weight of its own."""
+    """Labels of rank two, each with its own weight."""
     rng = seeded(399)
     return _run(
         "SparseCategoricalAccuracy.rank_3",
@@ -107,7 +108,7 @@ def _binary(rng, size):
 
 
 def _sparse(rng, size):
-    """Predictions that are right more often than chance, as a half-trained model's are."""
+    """Predictions that are better than chance, like those of a half-trained model."""
     labels = rng.integers(0, CLASSES, size, dtype=np.int32)
     logits = normal(rng, size, CLASSES) + np.eye(CLASSES, dtype=np.float32)[labels]
     return {"y_true": labels, "y_pred": tf.nn.softmax(logits).numpy().round(3)}
@@ -133,7 +134,8 @@ def _logit_scores(rng, size):
 def _both_weightings(metric, draw, batch_sizes=BATCH_SIZES, **arguments):
     traits = [f"{key}={value}" for key, value in arguments.items()]
     for weighted in (False, True):
-        # Both cases draw the same batches, so that weights are all that differs.
+        # Both cases use the same batches, so that they differ only in the
+        # weights.
         rng = seeded(300)
         batches = [draw(rng, size) for size in batch_sizes]
         if weighted:

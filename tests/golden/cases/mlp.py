@@ -1,8 +1,8 @@
 """mlp.json: a 4-8-3 network trained for ten Adam steps.
 
 inputs:  x [10,6,4] and y [10,6], a batch for each step; dense_0/kernel ... dense_1/bias,
-         the weights before the first.
-outputs: loss [10], each step's loss before its update; the weights after the last step.
+         the weights before the first step.
+outputs: loss [10], the loss of each step before its update; the weights after the last step.
 """
 
 import keras
@@ -20,7 +20,7 @@ CLASSES = 3
 def cases():
     rng = seeded(500)
     x = normal(rng, STEPS, BATCH, FEATURES)
-    # The largest of the first three features is the label: something to learn.
+    # The label is the index of the largest of the first three features.
     y = x[:, :, :CLASSES].argmax(axis=-1).astype(np.int32)
 
     model = keras.Sequential(

@@ -1,17 +1,17 @@
 """mobilenet_v2.json: a narrow MobileNetV2 for small images.
 
-Weights and images are not stored: element i of the weight with index k (in the order of
-model.weights) is made from drawn(k, i); images are those of index 1000, labels are i % 10.
+Weights and images are not stored. Element i of the weight with index k (in the order of
+model.weights) is computed from drawn(k, i); images have index 1000; labels are i % 10.
 
-Behind the third block nothing that a relu6 sees lies near its kinks: by then rounding has
-grown so far that it decides on which side of a kink an element falls, and one element on
-the other side moves all gradients in front of it by two percent.
+After the third block, no input of a relu6 is close to its kinks. At that depth, rounding
+errors could move an element to the other side of a kink, which changes all gradients in
+front of it by two percent.
 
 outputs: logits [2, 10], in inference mode; loss, of the images in training mode, before
-         one step of SGD; names, shapes: of the weights; for each weight, in order,
-         change_norm, the length of what the step changed it by, and
-         change_projections [weights, 2], that change times drawn(2000 + k, i) and
-         drawn(3000 + k, i), summed.
+         one step of SGD; names and shapes of the weights; for each weight, in order,
+         change_norm, the norm of its change in the step, and change_projections
+         [weights, 2], the scalar products of the change with drawn(2000 + k, i) and
+         drawn(3000 + k, i).
 """
 
 import keras
@@ -69,7 +69,7 @@ def cases():
 
 
 def drawn(key, count):
-    """Numbers in [-1, 1) that look random: murmur3's mixer over a counter."""
+    """Pseudorandom numbers in [-1, 1): murmur3's mixer over a counter."""
     x = np.arange(count, dtype=np.uint64) + np.uint64(key) * np.uint64(1000003)
     x = (x & np.uint64(0xFFFFFFFF)).astype(np.uint32)
     x ^= x >> np.uint32(16)
@@ -84,7 +84,7 @@ def _initial(variable, key):
     numbers = drawn(key, int(np.prod(variable.shape))).reshape(variable.shape)
     kind = variable.name
     if kind == "kernel":
-        # Of equal variance from layer to layer.
+        # Keeps the variance equal from layer to layer.
         is_depthwise = "depthwise" in variable.path
         fan_in = np.prod(variable.shape[:2] if is_depthwise else variable.shape[:-1])
         numbers = numbers * np.sqrt(6.0 / fan_in)

@@ -1,13 +1,13 @@
-"""ops.json: what single TensorFlow ops compute.
+"""ops.json: the results of single TensorFlow ops.
 
 config:  "op", the name under tf.raw_ops, and its attributes and constant operands
-         (axis, begin, paddings ...) under their names there. Those that have no raw op
-         carry the name of the public function: nn.gelu, nn.batch_normalization,
+         (axis, begin, paddings ...) by their names there. Ops without a raw op have the
+         name of the public function: nn.gelu, nn.batch_normalization,
          nn.sigmoid_cross_entropy_with_logits and clip_by_value. <op>Grad and the other
          cases of _gradients() and _batch_norm() are Muster's ops, with Muster's
          attributes and operands; their outputs come from a gradient tape.
-inputs:  the tensor operands under the raw op's names; of a list, <name>_0, <name>_1 ...
-outputs: output; of several, the raw op's names for them, or output_0, output_1 ...
+inputs:  the tensor operands by the raw op's names; for a list, <name>_0, <name>_1 ...
+outputs: output; for several, the raw op's names, or output_0, output_1 ...
 """
 
 import itertools
@@ -40,7 +40,7 @@ def cases():
     yield from _pool(seeded(609))
     yield from _batch_norm(seeded(610))
     yield from _resample(seeded(611))
-    # Of the cases of OneHot above, ids in range.
+    # The cases of OneHot above, with ids in range.
     yield _run(
         "OneHot",
         "in_range",
@@ -53,7 +53,7 @@ def cases():
 
 
 def _binary(rng):
-    """Broadcasting, then each operator where its sign or rounding rules show."""
+    """Broadcasting, and operands that show the sign and rounding rules of each operator."""
     shapes = {
         "same": ((2, 3), (2, 3)),
         "scalar": ((2, 3), ()),
@@ -191,7 +191,7 @@ def _reduce(rng):
         yield _run(
             operator, "", {"input": np.array([[1, 1], [1, 0], [0, 0]], dtype=bool)}, axis=1
         )
-    # The first of equal ones is taken.
+    # Of equal values, the first is selected.
     tied = np.float32([[1, 3, 3, 0], [2, 2, 2, 2], [-1, -5, -5, 0]])
     for operator in ("ArgMax", "ArgMin"):
         for axis in (0, 1, 2):
@@ -318,7 +318,7 @@ def _index(rng):
         {"indices": np.int32([[3], [0], [3]]), "updates": normal(rng, 3, 2)},
         shape=[4, 2],
     )
-    # An id below zero belongs to no segment.
+    # A negative id belongs to no segment.
     yield _run(
         "UnsortedSegmentSum",
         "",
@@ -326,7 +326,7 @@ def _index(rng):
         num_segments=3,
     )
     for name, axis in {"last": -1, "first": 0}.items():
-        # An id out of range makes a row of off values.
+        # An id out of range results in a row of off values.
         yield _run(
             "OneHot",
             name,
@@ -363,7 +363,7 @@ def _cast():
     floats = np.float32([-3.9, -1.5, -0.5, 0, 0.5, 1.5, 2.5, 3.9, 100.7])
     for target in ("int32", "int64", "bool", "float64"):
         yield _run("Cast", f"float32_to_{target}", {"x": floats}, DstT=target)
-    # uint8 has no meaning for a negative float.
+    # The conversion of negative floats to uint8 is undefined.
     yield _run(
         "Cast", "float32_to_uint8", {"x": np.float32([0, 0.9, 1.5, 254.9, 255])}, DstT="uint8"
     )
@@ -375,7 +375,7 @@ def _cast():
     yield _run("Cast", "bool_to_float32", {"x": np.array([0, 1], dtype=bool)}, DstT="float32")
     yield _run("Cast", "uint8_to_float32", {"x": np.uint8([0, 128, 255])}, DstT="float32")
 
-    # Halfway cases go to the even neighbour; then the ends of either range.
+    # Ties are rounded to even; then the limits of both ranges.
     rounding = np.float32(
         [1, 1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, 1 + 2**-11, 1 + 3 * 2**-11,
          1 + 2**-11 + 2**-20, -1 - 2**-8, 3.14159274, 1e-3, 65504, 65519, 65520, 1e38, 3.4e38,
@@ -403,7 +403,7 @@ def _copy():
 
 
 def _gradients(rng):
-    """<op>Grad(gradient, operand): the operand is x, or y = op(x) where the op says so."""
+    """<op>Grad(gradient, operand): the operand is x, or y = op(x), depending on the op."""
     x = np.float32([-20, -3, -1.5, -0.5, -0.001, 0.001, 0.25, 1, 2.5, 6.5, 20])
     gradient = normal(rng, *x.shape)
     for name, function, attributes, by_output in (
@@ -534,7 +534,7 @@ def _resample(rng):
 
 
 def _taped(function, operands, gradient):
-    """function(*operands), and the gradients of the operands for one of its result."""
+    """Returns function(*operands), and the gradients of one of its results."""
     operands = [tf.constant(operand) for operand in operands]
     with tf.GradientTape() as tape:
         for operand in operands:
@@ -550,7 +550,7 @@ def _turned(shape, turned):
 
 
 def _function(operator):
-    """tf.raw_ops.X for "X"; tf.a.b for what has no raw op, "a.b"."""
+    """Returns tf.raw_ops.X for "X", and tf.a.b for "a.b", a function without a raw op."""
     if hasattr(tf.raw_ops, operator):
         return getattr(tf.raw_ops, operator)
     function = tf

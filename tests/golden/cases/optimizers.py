@@ -1,11 +1,11 @@
-"""optimizers.json: two variables under 20 steps of given gradients.
+"""optimizers.json: 20 steps of two variables with given gradients.
 
-A case with the optimizer's name in job files, "adamw", has Keras' defaults.
+A case named like an optimizer in job files, such as "adamw", has Keras' defaults.
 
 inputs:  var0 [3,2] and var1 [4], the values before the first step;
          grad0 [20,3,2] and grad1 [20,4], the gradients of each step.
 outputs: var0 [20,3,2] and var1 [20,4], the values after each step;
-         learning_rate [20], the rate each step was taken with.
+         learning_rate [20], the learning rate of each step.
 """
 
 import zlib
@@ -21,7 +21,7 @@ SHAPES = ((3, 2), (4,))
 
 def cases():
     for name, optimizer in _optimizers() + _schedules():
-        # By name, so that a new case leaves the others as they are.
+        # Seeded by name, so that a new case does not change the others.
         yield _run(name, optimizer, seeded(zlib.crc32(name.encode())))
 
 

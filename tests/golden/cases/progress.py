@@ -1,14 +1,13 @@
-"""progress.json: what Keras prints for the same progress.
+"""progress.json: the progress bar of Keras.
 
 config:  target (null: unknown), verbose, unit_name, the progress bar's arguments.
-inputs:  updates, in order: {"seconds": since the bar was made, "current": steps done,
-         "values": [[name, number], ...], "finalize": whether this is the last}.
-outputs: text, one string per update: exactly what it printed, with its control
-         characters; empty where Keras held the update back.
+inputs:  updates, in order: {"seconds": since the bar was created, "current": steps done,
+         "values": [[name, number], ...], "finalize": true for the last}.
+outputs: text, one string per update: the exact output, including control characters;
+         empty if Keras did not print the update.
 
-Metrics are shown as they come, not averaged by the bar, which is how Keras' own fit()
-uses it. Keras 3 redraws its line (verbose=1) also where stdout is no terminal, so there
-is no second form of that mode.
+Metrics are shown as given, not averaged by the bar, as in Keras' fit(). Keras 3 redraws
+its line (verbose=1) also if stdout is not a terminal, so that mode has only one form.
 """
 
 import contextlib
@@ -19,7 +18,8 @@ from keras.src.utils import progbar
 
 from cases.golden_format import case
 
-# Far from zero, as a clock is: Keras takes a bar it has never drawn as drawn at zero.
+# Far from zero, like a clock. Keras treats a bar that was never drawn as drawn
+# at time 0.
 START_SECONDS = 1024.0
 
 
@@ -40,7 +40,8 @@ def cases():
     yield _run("no_metrics", 5, 1, [_update(0.25, 1), _update(1.25, 5, True)])
     yield _run("one_step", 1, 1, [_update(0.125, 1, True, loss=0.5)])
     yield _run("one_step_verbose_2", 1, 2, [_update(0.125, 1, True, loss=0.5)])
-    # Each form of the time left (0:00:00, 0:00, 0s) and of the time per step.
+    # Each format of the remaining time (0:00:00, 0:00, 0s) and of the time per
+    # step.
     yield _run(
         "long",
         20000,
@@ -63,9 +64,10 @@ def cases():
             _update(1.0, 4000, True, loss=0.0),
         ],
     )
-    # Verbose 2 takes any number below 0.001, also -5, for a tiny one.
+    # With verbose=2, any number below 0.001, even -5, is formatted as a tiny
+    # one.
     yield _run("negative_verbose_2", 10, 2, [_update(12.6, 10, True, loss=-5.0, score=0.001)])
-    # A shorter line than the one before it is padded, to leave none of the old one.
+    # A line that is shorter than the previous one is padded, to overwrite it.
     yield _run(
         "shrinking",
         10,

@@ -1,9 +1,9 @@
-"""records.json: TFRecord files as TensorFlow writes them, and what it parses.
+"""records.json: TFRecord files written by TensorFlow, and examples that it parses.
 
 config:  "op": tfrecord with "compression" and "content" (the file) and "records" (each
          record), or parse_example with "content" (the serialized tf.train.Example) and
          "features": key -> {"dtype", "shape" [, "default"]}; bytes are hexadecimal
-outputs: of parse_example: key -> what tf.io.parse_single_example makes of it; strings are
+outputs: of parse_example: key -> the result of tf.io.parse_single_example; strings are
          lists of hexadecimal
 """
 

@@ -1,9 +1,9 @@
 """sequence_layers.json: recurrent layers and attention, forward and backward.
 
 inputs:  x, or x0, x1, ... in the order of the layer's inputs (masks are bool); the
-         layer's weights by the ends of their Keras paths; cotangent, or cotangent0, ...,
-         one of the shape of each output.
-outputs: y, or y0, y1, ...; grad_<name> of inputs and weights, of the sum over the outputs
+         weights by the last part of their Keras paths; cotangent, or cotangent0, ...,
+         in the shape of each output.
+outputs: y, or y0, y1, ...; grad_<name> of inputs and weights, for the sum over the outputs
          of y * cotangent.
 """
 
@@ -113,7 +113,7 @@ def _attention(rng):
 def _run(name, config, layer, inputs, call, rng):
     weights = {}
     for weight in layer.weights:
-        # What follows the layer's own name.
+        # The path after the name of the layer.
         path = weight.path.partition("/")[2]
         weights[path] = normal(rng, *weight.shape)
         weight.assign(weights[path])

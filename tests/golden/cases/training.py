@@ -1,11 +1,11 @@
-"""training.json: two epochs of keras.Model.fit() with one of its options each.
+"""training.json: two epochs of keras.Model.fit(), each case with one of its options.
 
-config:  what the case is about: "optimizer", "layers" (kernel and bias regularizers as
+config:  the option: "optimizer", "layers" (kernel and bias regularizers as
          {"l1": .., "l2": ..}, trainable), "class_weight" (pairs), "loss_weights",
-         "activation" (of the last layer, whose inputs are so large that it saturates).
-inputs:  x, y (and for two outputs x_1, y_1), the examples in their order, batches of 4;
-         the weights before, by path.
-outputs: history/<name> [2], a value for each epoch; the weights after, by path.
+         "activation" (of the last layer, whose inputs are large enough to saturate it).
+inputs:  x, y (and x_1, y_1 for two outputs), the examples in order, in batches of 4;
+         the weights before training, by path.
+outputs: history/<name> [2], a value for each epoch; the weights after training, by path.
 """
 
 import keras
@@ -121,8 +121,9 @@ def _embedding(name, optimizer):
 
 
 def _two_outputs():
-    # Whole batches: Keras' losses of single outputs are means over batches, whatever
-    # their size, and not over examples as the other logs are.
+    # All batches have the same size. In Keras, the losses of single outputs are
+    # means over batches of any size, while the other logs are means over
+    # examples.
     rng = seeded(701)
     a = keras.Input((FEATURES,), name="a")
     b = keras.Input((2,), name="b")

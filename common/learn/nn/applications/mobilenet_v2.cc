@@ -29,8 +29,8 @@ namespace {
 
 constexpr int64_t kDivisor = 8;
 
-// What flows from block to block. Extents are Shape::kUnknown where the
-// input's are.
+// The input and output of a block. Extents are Shape::kUnknown if those of the
+// model's input are.
 struct Feature {
   LayerOutput output;
   int64_t height = 0;
@@ -38,7 +38,7 @@ struct Feature {
   int64_t channels = 0;
 };
 
-// One after another: expansion factor, filters, stride of the first.
+// A stack of blocks; `stride` is that of the first one.
 struct Stage {
   int64_t expansion;
   int64_t filters;
@@ -68,8 +68,8 @@ int64_t HalfRoundedUp(int64_t extent) {
   return extent == Shape::kUnknown ? extent : (extent + 1) / 2;
 }
 
-// So that a window of 3 and stride 2 lies as in networks that pad by half of
-// the window, whether the extent is even or odd.
+// Padding before a 3x3 convolution of stride 2. Aligns the windows like a
+// symmetric padding by half the window, for even and odd extents.
 std::array<int64_t, 2> MarginsBeforeStride(int64_t extent) {
   const bool is_odd = extent != Shape::kUnknown && extent % 2 == 1;
   return {is_odd ? 1 : 0, 1};
@@ -115,7 +115,7 @@ Feature InvertedResidual(const Feature& in, const Stage& stage, int64_t stride,
   return out;
 }
 
-// The layers up to the last convolution.
+// Returns the output of the last convolution.
 LayerOutput Features(const LayerOutput& image,
                      const MobileNetV2Options& options) {
   Feature feature{

@@ -12,36 +12,41 @@
 
 namespace muster::applications {
 
-// What stands behind the last convolution when there is no top.
+// The pooling after the last convolution if `include_top` is false.
 enum class Pooling { kNone, kAverage, kMax };
 
 struct MobileNetV2Options {
-  // Height and width of at least 32, or unknown without a top; channels.
+  // [height, width, channels]. Height and width must be at least 32; without a
+  // top they may be unknown.
   Shape input_shape = {224, 224, 3};
-  // Times the filters of each layer, rounded to multiples of 8.
+  // Multiplier of the number of filters of each layer. The products are rounded
+  // to multiples of 8.
   double alpha = 1.0;
-  // Whether a dense layer of `classes` follows.
+  // If true, a dense layer with `classes` units follows.
   bool include_top = true;
   Pooling pooling = Pooling::kNone;
   int64_t classes = 1000;
   Activation classifier_activation = Activation::kSoftmax;
-  // "": "mobilenetv2_1.00_224", from alpha and height.
+  // Empty: derived from alpha and the height, "mobilenetv2_1.00_224".
   std::string name = "";
 };
 
-// MobileNetV2 (Sandler et al., 2018) with the layers, names and weights that
-// Keras gives it, from random weights. Images are to be scaled to [-1, 1].
+// MobileNetV2 with the layers, names and weights of Keras, initialized
+// randomly. Images must be scaled to [-1, 1].
 //
-// A mistake in the options is in the layer's status():
+// Errors are in the layer's status():
 //   kInvalidArgument  input_shape, alpha or classes are out of range
+//
+// Source: Sandler et al., "MobileNetV2: Inverted Residuals and Linear
+// Bottlenecks", 2018 (arXiv:1801.04381).
 //
 // Equivalent to: keras.applications.MobileNetV2(weights=None).
 LayerPtrTo<FunctionalLayer> MobileNetV2(const MobileNetV2Options& options = {});
 
 namespace internal {
 
-// `filters` rounded to the nearest multiple of `divisor`, but not to less than
-// 90 % of it.
+// Returns `filters` rounded to the nearest multiple of `divisor`, but at least
+// 90 % of `filters`.
 int64_t MakeDivisible(double filters, int64_t divisor);
 
 }  // namespace internal

@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kBatch = Shape::kUnknown;
 
-// Builds the model; the type of what it predicts.
+// Builds the model and returns the type of its output.
 absl::StatusOr<TensorType> Build(const LayerPtr& model) {
   model->SetPath("");
   GraphBuilder builder(&BuiltinOps(), "test");
@@ -49,7 +49,7 @@ int64_t ParameterCount(const LayerPtr& model, bool trainable) {
   return count;
 }
 
-// model.count_params() of Keras, and how many of them train.
+// Expected: model.count_params() of Keras, and the trainable part of it.
 TEST(MobileNetV2Test, HasAsManyParametersAsKeras) {
   const LayerPtr model = MobileNetV2();
   ASSERT_OK_AND_ASSIGN(const TensorType prediction, Build(model));
@@ -61,7 +61,7 @@ TEST(MobileNetV2Test, HasAsManyParametersAsKeras) {
   EXPECT_EQ(model->weights().size(), 262u);
 }
 
-TEST(MobileNetV2Test, OtherWidthsAreRoundedAsInKeras) {
+TEST(MobileNetV2Test, RoundsOtherWidthsAsKeras) {
   const std::vector<std::pair<double, int64_t>> expected = {{0.35, 410'208},
                                                             {0.5, 706'224},
                                                             {0.75, 1'382'064},
@@ -76,7 +76,7 @@ TEST(MobileNetV2Test, OtherWidthsAreRoundedAsInKeras) {
   }
 }
 
-TEST(MobileNetV2Test, EndsAsAsked) {
+TEST(MobileNetV2Test, HasTheRequestedTop) {
   ASSERT_OK_AND_ASSIGN(
       const TensorType map,
       Build(MobileNetV2({.input_shape = {96, 65, 1}, .include_top = false})));
@@ -97,7 +97,7 @@ TEST(MobileNetV2Test, EndsAsAsked) {
   EXPECT_EQ(any->name(), "mobilenetv2_1.00_None");
 }
 
-TEST(MobileNetV2Test, MistakesAreNamed) {
+TEST(MobileNetV2Test, ReportsInvalidOptions) {
   EXPECT_THAT(Build(MobileNetV2({.input_shape = {31, 64, 3}})),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("input_shape is [31,64,3]")));

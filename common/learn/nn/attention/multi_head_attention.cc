@@ -24,8 +24,8 @@
 namespace muster {
 namespace {
 
-// What the score of a position that is not attended to becomes; -inf would make
-// NaN where all of them are.
+// The score of masked positions. It is finite because -inf would result in NaN
+// where all positions are masked.
 constexpr double kMaskedScore = -1e9;
 
 bool IsSequence(Value x) {
@@ -79,7 +79,7 @@ void MultiHeadAttentionLayer::VisitConfig(ConfigVisitor& visitor) {
   if (!output_shape.empty()) options_.output_dim = output_shape.front();
   visitor.Visit("dropout", options_.dropout);
   visitor.Visit("use_bias", options_.use_bias);
-  // Arguments of the call in Keras.
+  // In Keras these are arguments of the call.
   visitor.Visit({"use_causal_mask", ""}, options_.use_causal_mask);
   visitor.Visit({"takes_attention_mask", ""}, options_.takes_attention_mask);
   visitor.Visit({"return_attention_scores", ""},
@@ -94,7 +94,7 @@ void MultiHeadAttentionLayer::VisitConfig(ConfigVisitor& visitor) {
 
 MultiHeadAttentionLayer::Projection MultiHeadAttentionLayer::AddProjection(
     const std::string& name, int64_t features, int64_t dim) {
-  // Calls refuse what is below 1; a shape would take -1 for unknown.
+  // CallMany() reports values below 1. Shape would read -1 as unknown.
   const int64_t heads = std::max<int64_t>(num_heads_, 0);
   dim = std::max<int64_t>(dim, 0);
   Projection projection;
@@ -112,7 +112,7 @@ MultiHeadAttentionLayer::Projection MultiHeadAttentionLayer::AddProjection(
 
 void MultiHeadAttentionLayer::BuildMany(absl::Span<const Shape> inputs) {
   if (options_.takes_attention_mask) inputs.remove_suffix(1);
-  // Calls refuse other numbers of inputs.
+  // CallMany() reports an invalid number of inputs.
   const auto features = [&](size_t i) {
     const int rank = i < inputs.size() ? inputs[i].rank() : 0;
     return rank == 0 ? 0 : inputs[i].dim(rank - 1);
@@ -160,7 +160,7 @@ bool MultiHeadAttentionLayer::Parse(absl::Span<const Value> inputs,
     }
   }
   if (inputs.size() != 2 && inputs.size() != 3) {
-    return refuse(absl::StrCat("expected query, value and maybe key, got ",
+    return refuse(absl::StrCat("expected query, value and optionally key, got ",
                                inputs.size(), " inputs"));
   }
   if (!std::all_of(inputs.begin(), inputs.end(), IsSequence)) {
@@ -191,7 +191,7 @@ Value MultiHeadAttentionLayer::AttentionMask(const Operands& operands,
   for (const Value& source : {operands.value, operands.key}) {
     Value padding = masks->Find(source);
     if (!padding.ok() || padding.shape().rank() != 2) continue;
-    // For all heads and all positions of the query.
+    // Broadcast over all heads and all positions of the query.
     padding = ExpandDims(ExpandDims(padding, 1), 1);
     mask = mask.ok() ? LogicalAnd(mask, padding) : padding;
   }
@@ -224,7 +224,7 @@ std::vector<Value> MultiHeadAttentionLayer::CallMany(
 
   Value scores = MatMul(query, key, {.transpose_b = true});
   const DType dtype = scores.ok() ? scores.dtype() : DType::kFloat32;
-  // The sum of many small numbers needs the digits.
+  // In float32, because a sum of many small 16-bit numbers loses digits.
   if (dtype != DType::kFloat64) scores = Cast(scores, DType::kFloat32);
   const Value mask = AttentionMask(operands, context.masks);
   if (mask.ok())

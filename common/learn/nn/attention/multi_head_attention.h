@@ -17,40 +17,46 @@ namespace muster {
 
 struct MultiHeadAttentionOptions {
   std::optional<int64_t> value_dim = std::nullopt;   // Unset: key_dim.
-  std::optional<int64_t> output_dim = std::nullopt;  // Unset: the query's.
+  std::optional<int64_t> output_dim = std::nullopt;  // Unset: query's.
   double dropout = 0;  // Of the attention scores, while training.
   bool use_bias = true;
-  // The last input is a mask.
+  // If true, the last input is a mask.
   bool takes_attention_mask = false;
-  // Position i attends to positions up to i alone.
+  // If true, position i attends only to positions up to i.
   bool use_causal_mask = false;
-  // The scores, [batch, heads, time, source time], as a second output.
+  // If true, the scores [batch, heads, time, source time] are the second
+  // output.
   bool return_attention_scores = false;
   proto::Initializer kernel_initializer = GlorotUniform();
   proto::Initializer bias_initializer = Zeros();
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
-  uint64_t seed = 0;  // Of dropout; 0: from the model's.
+  uint64_t seed = 0;  // Of dropout; 0: derived from the model's.
   std::string name = "";
 };
 
-// y = sum over heads of softmax(q k^T / sqrt(key_dim)) v attention_output, with
-// q, k and v the projections of query, key and value. The output is [batch,
-// time, output_dim].
+//   y = sum over heads of softmax(q k^T / sqrt(key_dim)) v attention_output
+//
+// where q, k and v are the projections of query, key and value.
+//
+// Inputs, in this order:
+//   query  [batch, time, features]
+//   value  [batch, source time, features]
+//   key    like value; optional, value by default
+//   mask   bool [batch, time, source time] or [batch, heads, time, source
+//   time],
+//          false where a position must not be attended to; only if
+//          `takes_attention_mask`
+// Output: [batch, time, output_dim]. A position that may attend to no other
+// gets zeros. Positions that are masked as padding (Embedding(mask_zero)) are
+// not attended to. The time extents must be known while tracing.
+//
+// Weights: query, key and value each have a kernel [features, heads, dim] and a
+// bias [heads, dim]; attention_output has a kernel [heads, dim, features] and a
+// bias [features].
 //
 // Source: Vaswani et al., "Attention is all you need", 2017 (arXiv:1706.03762);
 // keras.layers.MultiHeadAttention.
-//
-// Inputs: query [batch, time, features] and value [batch, source time,
-// features]; then the key, like value, if it is another one; then the mask if
-// the layer takes one, bool [batch, time, source time] or [batch, heads, time,
-// source time]: false where a position is not to be attended to. A position
-// that may attend to none gets zeros; padding (Embedding(mask_zero)) is not
-// attended to. Times must be known while tracing.
-//
-// Weights are Keras': query, key and value have a kernel [features, heads, dim]
-// and a bias [heads, dim]; attention_output has a kernel [heads, dim, features]
-// and a bias [features].
 class MultiHeadAttentionLayer : public Layer {
  public:
   MultiHeadAttentionLayer(int64_t num_heads, int64_t key_dim,
@@ -77,18 +83,20 @@ class MultiHeadAttentionLayer : public Layer {
     Value query;
     Value value;
     Value key;
-    Value mask;  // Poisoned without one.
+    Value mask;  // Poisoned if there is none.
   };
 
   void AddDropout();
   int64_t value_dim() const { return options_.value_dim.value_or(key_dim_); }
   Projection AddProjection(const std::string& name, int64_t features,
                            int64_t dim);
-  // Reports what is wrong with the inputs; false then.
+  // Returns false, after reporting the reason to the builder, if the inputs are
+  // invalid.
   bool Parse(absl::Span<const Value> inputs, Operands* operands) const;
   // [batch, time, features] -> [batch, heads, time, dim]
   Value Project(const Projection& projection, Value x, int64_t dim) const;
-  // Of the mask that came in and the causal one; poisoned without either.
+  // Returns the conjunction of the attention mask, the padding masks and the
+  // causal mask; a poisoned value if there are none.
   Value AttentionMask(const Operands& operands, Masks* masks) const;
   // [batch, heads, time, dim] -> [batch, time, features]
   Value ProjectOutput(Value attended) const;

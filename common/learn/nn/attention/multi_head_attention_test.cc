@@ -42,7 +42,7 @@ absl::StatusOr<Graph> Trace(const LayerPtr& layer,
 const TensorType kQuery = {DType::kFloat32, {Shape::kUnknown, 5, 6}};
 const TensorType kSource = {DType::kFloat32, {Shape::kUnknown, 7, 4}};
 
-TEST(MultiHeadAttentionTest, WeightsAreNamedAndShapedAsInKeras) {
+TEST(MultiHeadAttentionTest, NamesAndShapesWeightsAsKeras) {
   const LayerPtr layer = MultiHeadAttention(2, 3, {.value_dim = 8});
   layer->SetPath("attention");
   ASSERT_OK(Trace(layer, {kQuery, kSource}));
@@ -59,7 +59,7 @@ TEST(MultiHeadAttentionTest, WeightsAreNamedAndShapedAsInKeras) {
                   "attention/attention_output/bias[6]"));
 }
 
-TEST(MultiHeadAttentionTest, GivesScoresWhenAsked) {
+TEST(MultiHeadAttentionTest, ReturnsAttentionScores) {
   ASSERT_OK_AND_ASSIGN(
       const Graph graph,
       Trace(MultiHeadAttention(
@@ -72,7 +72,7 @@ TEST(MultiHeadAttentionTest, GivesScoresWhenAsked) {
             Shape({Shape::kUnknown, 2, 5, 7}));
 }
 
-TEST(MultiHeadAttentionTest, APositionThatMayAttendToNoneGetsZeros) {
+TEST(MultiHeadAttentionTest, ReturnsZerosForAFullyMaskedPosition) {
   const LayerPtr layer = MultiHeadAttention(
       1, 2, {.use_bias = false, .takes_attention_mask = true});
   layer->SetPath("layer");
@@ -92,11 +92,11 @@ TEST(MultiHeadAttentionTest, APositionThatMayAttendToNoneGetsZeros) {
             return (*layer)({inputs[0], inputs[0], inputs[1]}, kInference);
           },
           {Tensor::FromValues<float>({1, 2, 2}, {1, 3, 5, 7}), mask}, options));
-  // The second position takes the first value alone: (1 + 3) / 2.
+  // The second position attends only to the first value: (1 + 3) / 2.
   EXPECT_THAT(y.flat<float>(), ElementsAre(0, 0, 2, 2));
 }
 
-TEST(MultiHeadAttentionTest, DropoutIsForTrainingAlone) {
+TEST(MultiHeadAttentionTest, AppliesDropoutOnlyWhileTraining) {
   const LayerPtr layer = MultiHeadAttention(2, 3, {.dropout = 0.5});
   ASSERT_OK_AND_ASSIGN(const Graph inference, Trace(layer, {kQuery, kSource}));
   EXPECT_THAT(inference.ToString(), testing::Not(HasSubstr("StepSeed")));
@@ -105,17 +105,17 @@ TEST(MultiHeadAttentionTest, DropoutIsForTrainingAlone) {
   EXPECT_THAT(training.ToString(), HasSubstr("StepSeed"));
 }
 
-TEST(MultiHeadAttentionTest, MistakesSayWhatWasExpected) {
+TEST(MultiHeadAttentionTest, ReportsInvalidInputs) {
   const auto refused = [](const std::string& why) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why));
   };
   EXPECT_THAT(Trace(MultiHeadAttention(0, 3), {kQuery, kSource}),
               refused("at least 1"));
   EXPECT_THAT(Trace(MultiHeadAttention(2, 3), {kQuery}),
-              refused("query, value and maybe key"));
+              refused("query, value and optionally key"));
   EXPECT_THAT(Trace(MultiHeadAttention(2, 3, {.takes_attention_mask = true}),
                     {{DType::kBool, {Shape::kUnknown, 5, 6}}}),
-              refused("query, value and maybe key"));
+              refused("query, value and optionally key"));
   EXPECT_THAT(
       Trace(MultiHeadAttention(2, 3),
             {kQuery, {DType::kFloat32, {Shape::kUnknown, Shape::kUnknown, 4}}}),

@@ -33,7 +33,8 @@ bool AreImages(const Layer& layer, Value x) {
   return false;
 }
 
-// float32 [batch, 1], uniform in [0, 1): the `draw`-th number of each image.
+// Returns the `draw`-th random number of each image: float32 [batch, 1],
+// uniform in [0, 1).
 Value DrawForEachImage(Value x, uint64_t layer_seed, int64_t draw) {
   const Value corner = Slice(x, {0, 0, 0, 0}, {-1, 1, 1, 1});
   const Value seed = FoldInSeed(
@@ -54,7 +55,7 @@ Value AsFloats(Value x) {
   return IsFloating(x.dtype()) ? x : Cast(x, DType::kFloat32);
 }
 
-// The positions along `axis` in reverse.
+// Reverses the order along `axis`.
 Value Reverse(Value x, int axis) {
   const int64_t extent = x.shape().dim(axis);
   std::vector<int64_t> positions;
@@ -64,7 +65,8 @@ Value Reverse(Value x, int axis) {
   return Gather(x, indices, axis);
 }
 
-// {a0, a1, a2, b0, b1, b2} of each image, which keep the middle where it is.
+// Returns {a0, a1, a2, b0, b1, b2} of each image, with a2 and b2 such that the
+// center is a fixed point.
 Value TransformAroundMiddle(Value x, Value a0, Value a1, Value b0, Value b1) {
   const double middle_x = static_cast<double>(x.shape().dim(2) - 1) / 2;
   const double middle_y = static_cast<double>(x.shape().dim(1) - 1) / 2;
@@ -78,7 +80,7 @@ bool IsZoom(const RandomFactor& factor) {
   return factor.lower > -1 && factor.lower <= factor.upper && factor.upper <= 1;
 }
 
-// One number or two.
+// Visits a list of one or two numbers.
 void VisitFactor(ConfigVisitor& visitor, ConfigName name,
                  RandomFactor& factor) {
   std::vector<double> numbers;
@@ -96,7 +98,7 @@ void VisitFactor(ConfigVisitor& visitor, ConfigName name,
   }
 }
 
-// Of the layers that take pixels from between pixels and from beyond edges.
+// Visits the options of layers that interpolate and extrapolate pixels.
 template <typename Options>
 void VisitResampling(ConfigVisitor& visitor, Options& options) {
   static constexpr absl::string_view kFillModes[] = {"constant", "nearest",
@@ -176,7 +178,7 @@ Value RandomZoomLayer::Call(Value x, const CallContext& context) {
       options_.width_factor.value_or(height_factor_);
   if (!IsZoom(height_factor_) || !IsZoom(width_factor)) {
     x.builder()->ReportError(absl::InvalidArgumentError(absl::StrCat(
-        "RandomZoom: factors must be in (-1, 1] and in order; they are [",
+        "RandomZoom: factors must be in (-1, 1] and ascending; got [",
         height_factor_.lower, ", ", height_factor_.upper, "] and [",
         width_factor.lower, ", ", width_factor.upper, "]")));
     return Value();

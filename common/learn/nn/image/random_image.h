@@ -9,10 +9,11 @@
 #include "common/compute/ops/image_ops.h"
 #include "common/learn/nn/layer.h"
 
-// Images [batch, height, width, channels] changed at random while training, and
-// left as they are otherwise. Integers become float32. What an image draws
-// depends on the step and its place in the global batch, not on how many
-// replicas share the batch. The output has the input's shape; no weights.
+// Random augmentation of images [batch, height, width, channels]. Active while
+// training only; otherwise the layers return their input. Integers are
+// converted to float32. The random numbers of an image depend on the step and
+// on its index in the global batch, not on the number of replicas. The output
+// has the shape of the input. No weights.
 //
 // Source: RandomFlip, RandomRotation and RandomZoom of keras.layers.
 namespace muster {
@@ -20,11 +21,12 @@ namespace muster {
 enum class FlipMode { kHorizontal, kVertical, kHorizontalAndVertical };
 
 struct RandomFlipOptions {
-  uint64_t seed = 0;  // 0: from the model's.
+  uint64_t seed = 0;  // 0: derived from the model's.
   std::string name = "";
 };
 
-// Turns every other image left to right, upside down or, in one draw, both.
+// Flips each image with probability 1/2. kHorizontal reverses the columns,
+// kVertical the rows. kHorizontalAndVertical reverses both, or neither.
 class RandomFlipLayer : public Layer {
  public:
   RandomFlipLayer(FlipMode mode, const RandomFlipOptions& options)
@@ -45,7 +47,7 @@ class RandomFlipLayer : public Layer {
 LayerPtr RandomFlip(FlipMode mode = FlipMode::kHorizontalAndVertical,
                     const RandomFlipOptions& options = {});
 
-// Between which two numbers to draw; one number stands for [-number, number].
+// A range of factors to draw from. One number stands for [-number, number].
 struct RandomFactor {
   RandomFactor(double factor)  // NOLINT: as Keras' arguments.
       : lower(-std::fabs(factor)), upper(std::fabs(factor)) {}
@@ -59,12 +61,12 @@ struct RandomRotationOptions {
   FillMode fill_mode = FillMode::kReflect;
   Interpolation interpolation = Interpolation::kBilinear;
   double fill_value = 0;
-  uint64_t seed = 0;  // 0: from the model's.
+  uint64_t seed = 0;  // 0: derived from the model's.
   std::string name = "";
 };
 
-// Turns each image round its middle by `factor` of a full circle; positive is
-// counterclockwise.
+// Rotates each image about its center by a random `factor` of a full circle.
+// Positive factors rotate counterclockwise.
 class RandomRotationLayer : public Layer {
  public:
   RandomRotationLayer(const RandomFactor& factor,
@@ -87,17 +89,18 @@ LayerPtr RandomRotation(const RandomFactor& factor,
                         const RandomRotationOptions& options = {});
 
 struct RandomZoomOptions {
-  // Unset: the same as of the height, in one draw.
+  // Unset: the factor that was drawn for the height.
   std::optional<RandomFactor> width_factor = std::nullopt;
   FillMode fill_mode = FillMode::kReflect;
   Interpolation interpolation = Interpolation::kBilinear;
   double fill_value = 0;
-  uint64_t seed = 0;  // 0: from the model's.
+  uint64_t seed = 0;  // 0: derived from the model's.
   std::string name = "";
 };
 
-// Shows 1 + `height_factor` of each image's height, and of its width likewise:
-// negative factors zoom in, positive ones out. Factors lie in (-1, 1].
+// Scales the visible height of each image to 1 + `height_factor`, and the width
+// likewise. Negative factors zoom in, positive ones zoom out. Factors must be
+// in (-1, 1].
 class RandomZoomLayer : public Layer {
  public:
   RandomZoomLayer(const RandomFactor& height_factor,

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kImageCount = 64;
 const Shape kShape = {kImageCount, 3, 4, 2};
 
-// Images no two of whose pixels are alike.
+// Images in which all pixels differ.
 Tensor Images() {
   Tensor images(DType::kFloat32, kShape);
   float next = 0;
@@ -54,7 +54,8 @@ float Pixel(const Tensor& images, int64_t image, int64_t row, int64_t column,
   return images.flat<float>()[((image * 3 + row) * 4 + column) * 2 + channel];
 }
 
-// How many images are turned; fails if one is neither turned nor as it was.
+// Returns the number of flipped images. Fails if an image is neither flipped
+// nor unchanged.
 int CountFlipped(const Tensor& before, const Tensor& after, bool rows,
                  bool columns) {
   int flipped = 0;
@@ -76,7 +77,7 @@ int CountFlipped(const Tensor& before, const Tensor& after, bool rows,
   return flipped;
 }
 
-TEST(RandomFlipTest, TurnsHalfOfTheImagesTheWayItSays) {
+TEST(RandomFlipTest, FlipsAboutHalfOfTheImages) {
   struct Turn {
     FlipMode mode;
     bool rows;
@@ -94,8 +95,9 @@ TEST(RandomFlipTest, TurnsHalfOfTheImagesTheWayItSays) {
   }
 }
 
-// What each layer does to a part of a batch is what it does to the whole.
-TEST(RandomImageTest, ReplicasDrawWhatOneDrawsForTheWholeBatch) {
+// The result for a part of a batch equals that part of the result for the
+// whole.
+TEST(RandomImageTest, DrawsTheSameForAnyNumberOfReplicas) {
   for (const LayerPtr& layer :
        {RandomFlip(), RandomRotation(0.3), RandomZoom(0.5),
         RandomZoom(0.5, {.width_factor = 0.2})}) {
@@ -113,7 +115,7 @@ TEST(RandomImageTest, ReplicasDrawWhatOneDrawsForTheWholeBatch) {
   }
 }
 
-TEST(RandomImageTest, StepsDrawAnewAndRetriesTheSame) {
+TEST(RandomImageTest, DrawsDifferentlyPerStepAndTheSameOnRetry) {
   for (const LayerPtr& layer :
        {RandomFlip(), RandomRotation(0.3), RandomZoom(0.5)}) {
     SCOPED_TRACE(layer->kind());
@@ -125,7 +127,7 @@ TEST(RandomImageTest, StepsDrawAnewAndRetriesTheSame) {
   }
 }
 
-TEST(RandomImageTest, DoNothingOutsideOfTraining) {
+TEST(RandomImageTest, ReturnsItsInputOutsideTraining) {
   for (const LayerPtr& layer :
        {RandomFlip(), RandomRotation(0.3), RandomZoom(0.5)}) {
     ASSERT_OK_AND_ASSIGN(const Tensor same,
@@ -134,7 +136,7 @@ TEST(RandomImageTest, DoNothingOutsideOfTraining) {
   }
 }
 
-TEST(RandomRotationTest, AFullCircleAndNoneChangeNothing) {
+TEST(RandomRotationTest, ChangesNothingForZeroAndFullRotations) {
   for (const double factor : {0.0, 1.0}) {
     ASSERT_OK_AND_ASSIGN(
         const Tensor same,
@@ -146,13 +148,13 @@ TEST(RandomRotationTest, AFullCircleAndNoneChangeNothing) {
   }
 }
 
-TEST(RandomZoomTest, RefusesFactorsThatLeaveNothing) {
+TEST(RandomZoomTest, RejectsFactorsOutOfRange) {
   EXPECT_THAT(
       Transform(RandomZoom(RandomFactor(-1.0, 0.5)), Images()),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("(-1, 1]")));
 }
 
-TEST(RandomImageTest, RefuseWhatAreNoImages) {
+TEST(RandomImageTest, RejectsInputsOtherThanImages) {
   const Tensor rows = Tensor::Zeros(DType::kFloat32, {2, 3});
   for (const LayerPtr& layer :
        {RandomFlip(), RandomRotation(0.3), RandomZoom(0.5)}) {

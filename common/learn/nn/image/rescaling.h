@@ -12,8 +12,10 @@ struct RescalingOptions {
   std::string name = "";
 };
 
-// y = x * scale + offset, as floats. Any shape; the output has the input's. No
-// weights.
+//   y = x * scale + offset
+//
+// Integers are converted to float32. Accepts any shape; the output has the
+// shape of the input. No weights.
 //
 // Source: keras.layers.Rescaling.
 class RescalingLayer : public Layer {

@@ -59,7 +59,7 @@ Value ResizingLayer::Call(Value x, const CallContext&) {
   return is_rounded ? Cast(Round(x), dtype) : x;
 }
 
-// Whole pixels, rounded down as Keras does.
+// Rounds down to whole pixels, as Keras does.
 Value ResizingLayer::CropToAspectRatio(Value x) const {
   const int64_t height = x.shape().dim(1);
   const int64_t width = x.shape().dim(2);

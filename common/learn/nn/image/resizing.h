@@ -11,18 +11,20 @@ namespace muster {
 
 struct ResizingOptions {
   Interpolation interpolation = Interpolation::kBilinear;
-  // Cuts the largest part of the wanted proportions out of the middle first,
-  // where the image would otherwise be distorted.
+  // Crops the centre of the image to the target aspect ratio before resizing,
+  // to avoid distortion.
   bool crop_to_aspect_ratio = false;
-  // Or puts the image in the middle of the smallest of those proportions.
+  // Pads the image to the target aspect ratio, centred, before resizing. At
+  // most one of the two may be set.
   bool pad_to_aspect_ratio = false;
-  double fill_value = 0;  // Of what is added.
+  double fill_value = 0;  // Of the padding.
   std::string name = "";
 };
 
-// Input [batch, any height, any width, channels], output [batch, height, width,
-// channels]. The dtype stays: integers are interpolated as floats and rounded.
-// Pixels have their centres at half coordinates. No weights.
+// Resizes images. Input [batch, any height, any width, channels], output
+// [batch, height, width, channels]. The dtype is kept: integers are
+// interpolated as floats and rounded. Pixel centres have half-integer
+// coordinates. No weights.
 //
 // Source: keras.layers.Resizing.
 class ResizingLayer : public Layer {

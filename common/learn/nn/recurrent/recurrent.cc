@@ -20,14 +20,14 @@
 namespace muster {
 namespace {
 
-// Calls refuse what is below 1; a shape would take -1 for unknown.
+// CallMany() reports values below 1. Shape would read -1 as unknown.
 int64_t AtLeastZero(int64_t units) { return std::max<int64_t>(units, 0); }
 
 int64_t Features(const Shape& input) {
   return input.rank() == 0 ? 0 : input.dims().back();
 }
 
-// What all cells have.
+// Visits the hyperparameters that all cells have.
 template <typename Options>
 void VisitCell(ConfigVisitor& visitor, Options& options) {
   visitor.Visit("activation", options.activation);

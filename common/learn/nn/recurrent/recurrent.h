@@ -11,8 +11,8 @@
 #include "common/learn/nn/regularizers.h"
 #include "proto/variable.pb.h"
 
-// Keras' recurrent layers, with its defaults, weight names and orders of gates.
-// RecurrentLayer says what they take and give.
+// Keras' recurrent layers, with Keras' defaults, weight names and gate orders.
+// Inputs, outputs and masks are those of RecurrentLayer.
 namespace muster {
 
 struct SimpleRNNOptions {
@@ -28,7 +28,7 @@ struct SimpleRNNOptions {
   std::string name = "";
 };
 
-// h = activation(x kernel + h recurrent_kernel + bias)
+//   h = activation(x kernel + h recurrent_kernel + bias)
 //
 // Source: keras.layers.SimpleRNN.
 class SimpleRNNLayer : public RecurrentLayer {
@@ -51,7 +51,7 @@ class SimpleRNNLayer : public RecurrentLayer {
   Weight kernel_;            // [features, units]
   Weight recurrent_kernel_;  // [units, units]
   Weight bias_;              // [units]
-  Value recurrent_;          // While being called.
+  Value recurrent_;          // Set during a call.
 };
 
 // Equivalent to: keras.layers.SimpleRNN.
@@ -67,19 +67,20 @@ struct LSTMOptions {
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};
-  // The forget gate's bias starts at 1 (Jozefowicz et al., 2015); the others'
-  // initializer must be a constant then.
+  // The bias of the forget gate is initialized with 1 (Jozefowicz et al.,
+  // 2015). The bias_initializer of the other gates must then be a constant.
   bool unit_forget_bias = true;
   SequenceOptions sequence = {};
   std::string name = "";
 };
 
-// i, f, o = recurrent_activation(x kernel + h recurrent_kernel + bias), each
-// its part of them, and likewise g = activation(...) c = f * c + i * g h = o *
-// activation(c)
+//   i, f, o = recurrent_activation(x kernel + h recurrent_kernel + bias)
+//   g = activation(x kernel + h recurrent_kernel + bias)
+//   c = f * c + i * g
+//   h = o * activation(c)
 //
-// States: h, which is the output, and c. In kernels and bias the gates stand
-// side by side in the order i, f, g, o.
+// Each gate uses its columns of the kernels and the bias, which are in the
+// order i, f, g, o. States: h, which is also the output, and c.
 //
 // Source: Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997;
 // keras.layers.LSTM.
@@ -99,14 +100,14 @@ class LSTMLayer : public RecurrentLayer {
   void ReadWeights() override;
 
  private:
-  // Fills in the forget gate's part.
+  // Returns the initializer of the bias with the forget gate's part set to 1.
   proto::Initializer BiasInitializer() const;
 
   LSTMOptions options_;
   Weight kernel_;            // [features, 4 units]
   Weight recurrent_kernel_;  // [units, 4 units]
   Weight bias_;              // [4 units]
-  Value recurrent_;          // While being called.
+  Value recurrent_;          // Set during a call.
 };
 
 // Equivalent to: keras.layers.LSTM.
@@ -122,21 +123,23 @@ struct GRUOptions {
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};
-  // Whether the reset gate is applied after the recurrent product, which then
-  // has a bias of its own, or before.
+  // True: the reset gate is applied after the recurrent product, which then has
+  // its own bias. False: it is applied before.
   bool reset_after = true;
   SequenceOptions sequence = {};
   std::string name = "";
 };
 
-// z, r = recurrent_activation(x kernel + h recurrent_kernel + bias), each its
-// part of them
-// g = activation(x kernel + (r * h) recurrent_kernel + bias), or with
-//     `reset_after` activation(x kernel + bias[0] +
-//                              r * (h recurrent_kernel + bias[1]))
-// h = z * h + (1 - z) * g
+//   z, r = recurrent_activation(x kernel + h recurrent_kernel + bias)
+//   g = activation(x kernel + (r * h) recurrent_kernel + bias)
+//   h = z * h + (1 - z) * g
 //
-// In kernels and bias the gates stand side by side in the order z, r, g.
+// With `reset_after`:
+//
+//   g = activation(x kernel + bias[0] + r * (h recurrent_kernel + bias[1]))
+//
+// Each gate uses its columns of the kernels and the bias, which are in the
+// order z, r, g.
 //
 // Source: Cho et al., "Learning Phrase Representations using RNN
 // Encoder-Decoder", 2014 (arXiv:1406.1078); keras.layers.GRU.
@@ -160,8 +163,8 @@ class GRULayer : public RecurrentLayer {
   Weight kernel_;            // [features, 3 units]
   Weight recurrent_kernel_;  // [units, 3 units]
   Weight bias_;              // [3 units], or [2, 3 units] with reset_after.
-  // While being called: all gates' kernel with reset_after, otherwise those of
-  // the gates and of the candidate.
+  // Set during a call. With reset_after, recurrent_ is the kernel of all gates;
+  // otherwise of z and r only.
   Value recurrent_;
   Value recurrent_candidate_;
   Value recurrent_bias_;

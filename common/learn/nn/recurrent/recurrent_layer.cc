@@ -22,7 +22,7 @@ namespace {
 
 bool IsRate(double rate) { return rate >= 0 && rate < 1; }
 
-// The masks of all times, [batch, 1] each, in the order of the times.
+// Returns the mask of each time step, [batch, 1].
 std::vector<Value> MaskTimes(Value mask, int64_t time_count) {
   std::vector<Value> times = Unstack(mask, time_count, 1);
   for (Value& time : times) time = ExpandDims(time, 1);
@@ -55,8 +55,9 @@ bool RecurrentLayer::Parse(absl::Span<const Value> inputs,
   if (shape.rank() != 3 || shape.dim(1) == Shape::kUnknown ||
       shape.dim(1) < 1 || shape.dim(2) == Shape::kUnknown) {
     return refuse(
-        "expected [batch, time, features] with a known number of times, at "
-        "least one, and of features");
+        "expected [batch, time, features] with a known number of time steps, "
+        "at "
+        "least one, and a known number of features");
   }
   if (!IsRate(sequence_options_.dropout) ||
       !IsRate(sequence_options_.recurrent_dropout)) {
@@ -96,7 +97,7 @@ std::vector<Value> RecurrentLayer::ProjectTimes(Value x,
                                                 const CallContext& context) {
   const int64_t time_count = x.shape().dim(1);
   const int64_t width = x.shape().dim(2);
-  // Times outermost, so that those of the projection lie in one piece each.
+  // Time-major, so that each time step of the projection is contiguous.
   x = Transpose(x, {1, 0, 2});
   if (context.training && sequence_options_.dropout > 0) {
     const Value first = Squeeze(Slice(x, {0, 0, 0}, {1, -1, -1}), {0});

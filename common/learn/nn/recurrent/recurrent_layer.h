@@ -10,26 +10,29 @@
 
 namespace muster {
 
-// What SimpleRNN, LSTM and GRU have in common.
+// Options that SimpleRNN, LSTM and GRU share.
 struct SequenceOptions {
-  // While training, the share of the inputs and of the previous output that is
-  // set to 0, the same at every time.
+  // The share of the inputs, and of the previous output, that is set to 0 while
+  // training. All time steps use the same dropout mask.
   double dropout = 0;
   double recurrent_dropout = 0;
-  bool return_sequences = false;  // The outputs of all times, not the last.
-  bool return_state = false;      // The last states as further outputs.
-  bool go_backwards = false;      // From the last time to the first.
-  uint64_t seed = 0;              // Of dropout; 0: from the model's.
+  bool return_sequences = false;  // All outputs instead of the last.
+  bool return_state = false;      // Returns the last states as well.
+  bool go_backwards = false;      // Processes the sequence reversed.
+  uint64_t seed = 0;              // Of dropout; 0: derived from the model's.
 };
 
-// A cell run along the time axis: [batch, time, features] to [batch, units], or
-// to [batch, time, units] where sequences are returned. The number of times
-// must be known while tracing: the graph has nodes for each.
+// Runs a cell along the time axis. Input [batch, time, features]; output
+// [batch, units], or [batch, time, units] with return_sequences. The number of
+// time steps must be known while tracing, because the loop is unrolled in the
+// graph.
 //
-// Inputs: x; then the initial states, all or none, [batch, units]; then, if
-// wanted, a mask, bool [batch, time]: where it is false states and output stay
-// what they were. Without one, that of x where the model knows it
-// (Embedding(mask_zero)).
+// Inputs: x; optionally all initial states, each [batch, units]; optionally a
+// mask, bool [batch, time]. Where the mask is false, the states and the output
+// keep their previous values. Without a mask input, the mask of x is used if
+// there is one (Embedding(mask_zero)).
+//
+// Source: keras.layers.RNN.
 class RecurrentLayer : public Layer {
  public:
   int input_count() const override { return kAnyCount; }
@@ -48,29 +51,33 @@ class RecurrentLayer : public Layer {
   std::vector<Value> CallMany(absl::Span<const Value> inputs,
                               const CallContext& context) override;
 
-  // The cell. States begin with the output.
+  // The number of states of the cell. The first state is the output.
   virtual int state_count() const = 0;
-  // What can be computed of all times at once: rows [n, features] to [n, any].
+  // Computes what does not depend on the states, for all time steps at once:
+  // rows [n, features] to rows [n, any].
   virtual Value Project(Value rows) = 0;
-  // One time. `projected` is what Project() made of its rows.
+  // Computes one time step. `projected` holds its rows of the result of
+  // Project().
   virtual States Step(Value projected, const States& states) = 0;
-  // Reads what Step() needs of the weights, once for all times.
+  // Reads the weights that Step() needs, once for all time steps.
   virtual void ReadWeights() = 0;
 
   int64_t units() const { return units_; }
 
  private:
-  // What came in, told apart.
+  // The parsed inputs.
   struct Sequence {
     Value x;
-    States initial;  // Empty for zeros.
-    Value mask;      // Poisoned without one.
+    States initial;  // Empty: zeros.
+    Value mask;      // Poisoned if there is none.
   };
-  // Reports what is wrong with the inputs; false then.
+  // Returns false, after reporting the reason to the builder, if the inputs are
+  // invalid.
   bool Parse(absl::Span<const Value> inputs, Sequence* sequence) const;
-  // What Project() made of each time, in the order in which times are run.
+  // Returns the projection of each time step, in processing order.
   std::vector<Value> ProjectTimes(Value x, const CallContext& context);
-  // Multiplies by 0 or by 1 / (1 - rate). `draw` tells uses apart.
+  // Returns a tensor of 0 and 1 / (1 - rate) in the shape of `like`. `draw`
+  // distinguishes the uses within a layer.
   Value DropoutScale(Value like, double rate, int64_t draw,
                      const CallContext& context) const;
 

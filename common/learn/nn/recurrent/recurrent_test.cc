@@ -56,7 +56,7 @@ std::vector<LayerPtr> AllKinds(const SequenceOptions& options = {}) {
           GRU(2, {.sequence = options})};
 }
 
-TEST(RecurrentTest, WeightsAreNamedAsInKeras) {
+TEST(RecurrentTest, NamesWeightsAsKeras) {
   const LayerPtr layer = LSTM(2);
   layer->SetPath("lstm");
   ASSERT_OK(Trace(layer, {kBatch}));
@@ -67,7 +67,7 @@ TEST(RecurrentTest, WeightsAreNamedAsInKeras) {
                                  "lstm/lstm_cell/bias"));
 }
 
-TEST(RecurrentTest, ShapesFollowTheOptions) {
+TEST(RecurrentTest, HasTheOutputShapesOfItsOptions) {
   for (const LayerPtr& layer : AllKinds()) {
     ASSERT_OK_AND_ASSIGN(const Graph graph, Trace(layer, {kBatch}));
     EXPECT_EQ(graph.TypeOf(graph.results[0]).shape,
@@ -84,8 +84,9 @@ TEST(RecurrentTest, ShapesFollowTheOptions) {
   }
 }
 
-// One product for the inputs of all times, and one for each time's state.
-TEST(RecurrentTest, InputsAreProjectedTogether) {
+// One matrix product projects the inputs of all time steps. Each time step has
+// one more, for its state.
+TEST(RecurrentTest, ProjectsAllInputsAtOnce) {
   for (const LayerPtr& layer : AllKinds()) {
     ASSERT_OK_AND_ASSIGN(const Graph graph, Trace(layer, {kBatch}));
     int products = 0;
@@ -94,7 +95,7 @@ TEST(RecurrentTest, InputsAreProjectedTogether) {
   }
 }
 
-TEST(RecurrentTest, TheForgetGateStartsOpen) {
+TEST(RecurrentTest, InitializesTheForgetBiasWithOne) {
   const LayerPtr layer = LSTM(2);
   ASSERT_OK(Trace(layer, {kBatch}));
   ASSERT_OK_AND_ASSIGN(
@@ -106,8 +107,9 @@ TEST(RecurrentTest, TheForgetGateStartsOpen) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("constant")));
 }
 
-// With h = h * scale + 1 and no kernel, each time shows the same mask.
-TEST(RecurrentTest, RecurrentDropoutIsTheSameAtEveryTime) {
+// With h = h * scale + 1 and no kernel, the output shows the mask of each time
+// step.
+TEST(RecurrentTest, UsesTheSameRecurrentDropoutAtAllTimeSteps) {
   const LayerPtr layer =
       SimpleRNN(40, {.activation = Activation::kLinear,
                      .sequence = {.recurrent_dropout = 0.5}});
@@ -129,13 +131,14 @@ TEST(RecurrentTest, RecurrentDropoutIsTheSameAtEveryTime) {
             return (*layer)(inputs[0], kTraining);
           },
           {Tensor::Zeros(DType::kFloat32, {2, 3, 1})}, options));
-  // 1 where the mask is 0, and 2 (2 (1) + 1) + 1 = 7 where it is 1 / 0.5.
+  // 1 where the dropout mask is 0, and 2 (2 (1) + 1) + 1 = 7 where it is 1 /
+  // 0.5.
   EXPECT_THAT(y.flat<float>(), Each(testing::AnyOf(1.0f, 7.0f)));
   EXPECT_THAT(y.flat<float>(), testing::Contains(1.0f));
   EXPECT_THAT(y.flat<float>(), testing::Contains(7.0f));
 }
 
-TEST(RecurrentTest, DropoutIsForTrainingAlone) {
+TEST(RecurrentTest, AppliesDropoutOnlyWhileTraining) {
   for (const LayerPtr& layer :
        AllKinds({.dropout = 0.5, .recurrent_dropout = 0.5})) {
     ASSERT_OK_AND_ASSIGN(const Graph inference, Trace(layer, {kBatch}));
@@ -146,7 +149,7 @@ TEST(RecurrentTest, DropoutIsForTrainingAlone) {
   }
 }
 
-// Ids and the weights of an embedding of 2 numbers and a GRU of 3 units.
+// Ids, and the weights of an embedding of width 2 and a GRU of 3 units.
 const Tensor kIds = Tensor::FromValues<int32_t>({2, 4}, {1, 0, 2, 0,  //
                                                          0, 3, 0, 0});
 
@@ -159,7 +162,7 @@ Tensor Ramp(const Shape& shape) {
   return tensor;
 }
 
-// What `trace` gives for the ids, with weights that do not depend on it.
+// Evaluates `trace` on the ids, with weights that do not depend on it.
 absl::StatusOr<Tensor> RunOnIds(const std::function<Value(Value ids)>& trace) {
   return Evaluate(
       [&](const std::vector<Value>& inputs) { return trace(inputs[0]); },
@@ -170,7 +173,7 @@ absl::StatusOr<Tensor> RunOnIds(const std::function<Value(Value ids)>& trace) {
                              {"gru/gru_cell/bias", Ramp({2, 9})}}}});
 }
 
-TEST(RecurrentTest, PaddingOfEmbeddingsIsPassedOver) {
+TEST(RecurrentTest, SkipsPaddingOfEmbeddings) {
   for (const bool return_sequences : {false, true}) {
     const SequenceOptions sequence = {.return_sequences = return_sequences};
     const auto model = [&](bool mask_zero) {
@@ -200,7 +203,7 @@ TEST(RecurrentTest, PaddingOfEmbeddingsIsPassedOver) {
   }
 }
 
-TEST(RecurrentTest, MistakesSayWhatWasExpected) {
+TEST(RecurrentTest, ReportsInvalidInputs) {
   const auto refused = [](const std::string& why) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why));
   };
@@ -208,7 +211,7 @@ TEST(RecurrentTest, MistakesSayWhatWasExpected) {
   EXPECT_THAT(Trace(LSTM(0), {kBatch}), refused("at least 1 unit"));
   EXPECT_THAT(
       Trace(GRU(2), {{DType::kFloat32, {Shape::kUnknown, Shape::kUnknown, 3}}}),
-      refused("known number of times"));
+      refused("known number of time steps"));
   EXPECT_THAT(Trace(GRU(2), {{DType::kFloat32, {Shape::kUnknown, 3}}}),
               refused("[batch, time, features]"));
   EXPECT_THAT(Trace(LSTM(2), {kBatch, state}), refused("2 initial states"));

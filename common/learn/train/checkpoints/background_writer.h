@@ -14,15 +14,15 @@
 
 namespace muster {
 
-// Writes checkpoints on a thread of its own while training goes on, one at a
-// time. A write that fails is a warning, not the end of training: what was
-// written before is still there.
+// Writes checkpoints on a separate thread while training continues, one at a
+// time. A failed write is logged as a warning and does not end training;
+// earlier checkpoints are kept.
 //
 // Thread-compatible.
 class BackgroundWriter {
  public:
   struct Options {
-    // What Await() waits for at most.
+    // The maximum time that Await() blocks.
     absl::Duration timeout = absl::Minutes(10);
     Clock* clock = Clock::Real();  // Borrowed.
   };
@@ -30,23 +30,24 @@ class BackgroundWriter {
   explicit BackgroundWriter(Options options);
   BackgroundWriter() : BackgroundWriter(Options()) {}
 
-  // Waits for what is being written, however long that takes.
+  // Blocks until the current write has ended, without a deadline.
   ~BackgroundWriter();
 
   BackgroundWriter(const BackgroundWriter&) = delete;
   BackgroundWriter& operator=(const BackgroundWriter&) = delete;
 
-  // Calls `write` on the other thread, or does not where the write before is
-  // still going on, which the log tells. `what` names it: "checkpoint
-  // b/ckpt-3".
+  // Starts `write` on the writer's thread. If the previous write is still
+  // running, logs a warning and returns false without calling `write`. `what`
+  // is the name in messages: "checkpoint b/ckpt-3".
   bool Start(std::string what, std::function<absl::Status()> write);
 
-  // The same on this thread, after the one before.
+  // Blocks until the previous write has ended, then calls `write` on this
+  // thread and returns its status.
   absl::Status Run(std::string what, std::function<absl::Status()> write);
 
-  // Waits until nothing is being written, and says what in the log while it
-  // does. Returns how the last write ended.
-  //   kDeadlineExceeded  names what is still being written
+  // Blocks until no write is running, and logs what it waits for. Returns the
+  // status of the last write.
+  //   kDeadlineExceeded  the write did not end in time; the message names it
   absl::Status Await();
 
   bool is_busy() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -61,7 +62,7 @@ class BackgroundWriter {
   mutable absl::Mutex mutex_;
   bool is_busy_ ABSL_GUARDED_BY(mutex_) = false;
   std::string what_ ABSL_GUARDED_BY(mutex_);
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);  // Of the last one.
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);  // Of the last write.
   int64_t failure_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -19,25 +19,27 @@ namespace muster {
 
 struct BackupAndRestoreOptions {
   std::string backup_dir = "";
-  // After each epoch.
+  // If true, saves after each epoch.
   bool save_each_epoch = true;
-  // Steps from one backup to the next, within epochs too; unset: none there.
+  // Number of steps between backups within an epoch; unset: none.
   std::optional<int64_t> save_freq = std::nullopt;
-  // When training has come to its end.
+  // If true, deletes the backups when training has completed.
   bool delete_checkpoint = true;
-  // A signal to end is obeyed after the step at hand, when that is saved.
+  // If true, a termination signal is handled after the current step: a backup
+  // is saved before training ends.
   bool save_before_preemption = false;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
-  Disk* disk = nullptr;            // Borrowed; null: the machine's.
+  Disk* disk = nullptr;            // Borrowed; null: the local disk.
 };
 
-// Makes training go on where it stood, however it was ended: Fit() called
-// again, in this process or another, with as many workers as there are then,
-// finds the newest backup that is whole and continues after the step it was
-// made at, with the same data, random numbers, metrics and history. To the same
-// bits, where steps have them: docs/design/checkpoints.md.
+// Resumes interrupted training, regardless of how it was interrupted. When
+// Fit() is called again, in this process or another and with any number of
+// workers, it restores the newest valid backup and continues after its step,
+// with the same data, random numbers, metrics and history.
+// docs/design/checkpoints.md says when the result is bit-identical.
 //
-// Backups are written as by ModelCheckpoint. Only the chief needs the folder.
+// Backups have the format of ModelCheckpoint. Only the chief accesses the
+// folder.
 //
 // Equivalent to: keras.callbacks.BackupAndRestore, and to
 // tf.distribute.experimental.PreemptionCheckpointHandler.
@@ -45,12 +47,15 @@ class BackupAndRestore final : public Callback {
  public:
   explicit BackupAndRestore(BackupAndRestoreOptions options);
 
-  //   kInvalidArgument  no folder, or nothing says when to save
+  //   kInvalidArgument  backup_dir is empty, or no option says when to save
   static absl::Status CheckOptions(const BackupAndRestoreOptions& options);
 
-  //   kNotFound, kInvalidArgument  the backup is of another model; names what
-  //                                differs
-  //   kDataLoss                    no backup can be read; says for each why
+  //   kNotFound, kInvalidArgument  the backup is of another model; the message
+  //   names
+  //                                the difference
+  //   kDataLoss                    no backup can be read; the message has the
+  //   reason
+  //                                for each
   absl::Status OnTrainBegin(Model& model) override;
   absl::Status OnTrainBatchEnd(Model& model, int64_t step,
                                const Logs& logs) override;
@@ -63,7 +68,8 @@ class BackupAndRestore final : public Callback {
   std::vector<std::string> output_folders() const override;
   int turn() const override { return 2; }
 
-  // What training went on from; none when it began anew.
+  // The backup that training resumed from; none if it started from the
+  // beginning.
   const std::optional<std::string>& restored() const { return restored_; }
 
  private:
@@ -73,14 +79,14 @@ class BackupAndRestore final : public Callback {
 
   const BackupAndRestoreOptions options_;
   Disk* const disk_;
-  std::unique_ptr<CheckpointManager> manager_;  // The chief's.
+  std::unique_ptr<CheckpointManager> manager_;  // On the chief only.
   std::optional<std::string> restored_;
   int64_t steps_since_save_ = 0;
-  BackgroundWriter writer_;  // Before what it uses goes.
+  BackgroundWriter writer_;  // Destroyed before the members it uses.
 };
 
-// The seed of the training that BackupAndRestore would go on with, so that data
-// and random numbers can be those. Unset where there is no backup.
+// Returns the seed of the training that BackupAndRestore would resume, so that
+// data and random numbers can be the same. None if there is no backup.
 //   kDataLoss  no backup can be read
 absl::StatusOr<std::optional<uint64_t>> BackedUpSeed(
     Disk* disk, const std::string& backup_dir);

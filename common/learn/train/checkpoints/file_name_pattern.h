@@ -10,12 +10,13 @@
 
 namespace muster {
 
-// "weights-{epoch:02d}-{val_loss:.2f}" with numbers in the places of names, as
-// Python's str.format() does it: {name} or {name:SPEC}, SPEC being
-// [0][width][.precision] and d, f, F, e, E, g, G or nothing; {{ is a brace.
-// `epoch` and `batch` begin at 1; all other names are those of `logs`.
-//   kInvalidArgument  the pattern makes no sense, or names what is not logged;
-//                     says what there is
+// Replaces the names in a pattern such as "weights-{epoch:02d}-{val_loss:.2f}"
+// by their values, like Python's str.format(). A field is {name} or
+// {name:SPEC}, where SPEC is [0][width][.precision] and one of d, f, F, e, E,
+// g, G or nothing; {{ is a brace. `epoch` and `batch` start at 1; all other
+// names are looked up in `logs`.
+//   kInvalidArgument  the pattern is invalid, or a name is not in `logs`; the
+//                     message lists the available names
 absl::StatusOr<std::string> FormatFileName(absl::string_view pattern,
                                            int64_t epoch, int64_t batch,
                                            const Logs& logs);

@@ -8,19 +8,21 @@
 
 namespace muster {
 
-// The attributes by which a Keras model leads to its weights, for the object
-// graph of a checkpoint: with them tf.train.Checkpoint(model=m).restore() finds
-// ours. Of the model and of each model inside:
+// Returns the attributes through which a Keras model refers to its weights, for
+// the object graph of a checkpoint. With them,
+// tf.train.Checkpoint(model=m).restore() finds the weights. For the model and
+// each nested model:
 //
-//   functional  model/_operations/<i>              is the layer i
-//   Sequential  model/_functional/_operations/<i>  is the layer i, after the
-//                                                  input, which is layer 0
-//   subclassed  model/<layer>                      as ours, where attributes
-//                                                  are called like the layers
+//   functional  model/_operations/<i>              is layer i
+//   Sequential  model/_functional/_operations/<i>  is layer i, where layer 0 is
+//                                                  the input
+//   subclassed  model/<layer>                      is already present if the
+//                                                  attributes are named like
+//                                                  the layers
 //   weights     <layer>/_kernel                    is <layer>/kernel
 //
-// Each is a second path to an object at model/<name of a weight or layer>.
-// Only of layers with weights, which must be built.
+// Each is a second path to an object at model/<name of a weight or layer>. Only
+// layers with weights are included; they must be built.
 std::vector<ObjectReference> KerasObjectsOf(const Layer& model);
 
 }  // namespace muster

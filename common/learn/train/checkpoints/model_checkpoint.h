@@ -21,44 +21,46 @@
 namespace muster {
 
 struct ModelCheckpointOptions {
-  // The prefix of each checkpoint, with names in braces: FormatFileName().
+  // The prefix of each checkpoint; a pattern for FormatFileName().
   std::string filepath = "";
-  // Instead of `filepath`: a folder of ckpt-1, ckpt-2 and so on, and of the
-  // file `checkpoint` that lists them.
+  // Alternative to `filepath`: a folder with checkpoints ckpt-1, ckpt-2, ...
+  // and the file `checkpoint`, which lists them.
   std::string directory = "";
-  // Of `directory`: the oldest beyond so many are removed, except one in every
-  // `keep_one_every`. None: all stay.
+  // With `directory`: the number of checkpoints to keep. Older ones are
+  // removed, except one per `keep_one_every`. None: all are kept.
   std::optional<int> max_to_keep = 5;
   absl::Duration keep_one_every = absl::ZeroDuration();
 
   std::string monitor = "val_loss";
   MonitorMode mode = MonitorMode::kAuto;
   int verbose = 0;
-  // Only what is better by `monitor` than all before, and than this value.
+  // Saves only if `monitor` is better than in all previous epochs, and than
+  // initial_value_threshold.
   bool save_best_only = false;
   std::optional<double> initial_value_threshold = std::nullopt;
-  // Nothing of the optimizer, and not where training stands.
+  // Saves neither optimizer slots nor the state of training.
   bool save_weights_only = false;
-  // Steps from one save to the next; unset: one after each epoch.
+  // Number of steps between saves; unset: saves after each epoch.
   std::optional<int64_t> save_freq = std::nullopt;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
-  Disk* disk = nullptr;            // Borrowed; null: the machine's.
+  Disk* disk = nullptr;            // Borrowed; null: the local disk.
 };
 
-// Saves the model while it trains: after an epoch, or every so many steps.
+// Saves checkpoints during training: after each epoch, or every `save_freq`
+// steps.
 //
-// Files are written by another thread while training goes on. A save that fails
-// is a warning, and what was saved before stays. One between epochs waits for
-// the one before; one within an epoch is skipped where that is still being
-// written.
+// Files are written by another thread while training continues. A failed save
+// is logged as a warning, and earlier checkpoints are kept. A save at the end
+// of an epoch waits for the previous one to complete. A save within an epoch is
+// skipped if the previous one is still running.
 //
-// Equivalent to: keras.callbacks.ModelCheckpoint, except that files are
-// TensorFlow's checkpoints. With `directory`: tf.train.CheckpointManager.
+// Equivalent to: keras.callbacks.ModelCheckpoint, except that the files are
+// TensorFlow checkpoints. With `directory`: tf.train.CheckpointManager.
 class ModelCheckpoint final : public Callback {
  public:
   explicit ModelCheckpoint(ModelCheckpointOptions options);
 
-  //   kInvalidArgument  an option makes no sense; names it
+  //   kInvalidArgument  an option is invalid; the message names it
   static absl::Status CheckOptions(const ModelCheckpointOptions& options);
 
   absl::Status OnTrainBegin(Model& model) override;
@@ -86,11 +88,11 @@ class ModelCheckpoint final : public Callback {
   const ModelCheckpointOptions options_;
   Disk* const disk_;
   std::optional<Monitor> monitor_;              // With save_best_only.
-  std::unique_ptr<CheckpointManager> manager_;  // Of `directory`, the chief's.
+  std::unique_ptr<CheckpointManager> manager_;  // `directory`; chief only.
   std::optional<double> best_;
   int epoch_ = 0;
   int64_t steps_since_save_ = 0;
-  BackgroundWriter writer_;  // Before what it uses goes.
+  BackgroundWriter writer_;  // Destroyed before the members it uses.
 };
 
 }  // namespace muster

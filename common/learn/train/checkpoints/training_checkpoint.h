@@ -19,34 +19,36 @@
 
 namespace muster {
 
-// A checkpoint of training: the shards of the variables, and one more with what
-// else it takes to go on: TrainingState, and the object graph by which
-// TensorFlow finds everything. docs/design/checkpoints.md says what is exact.
+// Checkpoints of training. A checkpoint consists of the shards of the variables
+// and one more shard with TrainingState and the object graph, through which
+// TensorFlow finds the tensors. docs/design/checkpoints.md says what is
+// restored bit-identically.
 
-// Training at one moment, to be written by any thread while it goes on.
+// The state of training between two steps, which any thread can write while
+// training continues.
 class TrainingSnapshot {
  public:
-  // Where replicas train in sync all processes call it between the same steps.
-  // `references` are further paths to what the variables are called, such as
-  // KerasObjectsOf() the model.
+  // If replicas train in sync, all processes must call it between the same two
+  // steps. `references` are additional paths to the variables, such as those of
+  // KerasObjectsOf(model).
   static absl::StatusOr<std::unique_ptr<TrainingSnapshot>> Take(
       VariableStore& variables, proto::TrainingState state,
       std::vector<ObjectReference> references = {});
 
-  // Weights alone: nothing that the optimizer keeps, and no state of training.
+  // Takes the weights only, without optimizer slots and the state of training.
   static absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeWeights(
       VariableStore& variables, std::vector<ObjectReference> references = {});
 
   const proto::TrainingState& state() const { return state_; }
 
-  // Used once, by the chief alone.
+  // Writes the checkpoint. Must be called at most once, on the chief only. An
+  // existing checkpoint with this prefix is replaced.
   //   kResourceExhausted  the disk is full
-  //   others              as VariableStore::SaveShards() and
-  //                       PublishTensorBundle()
-  // Replaces what there is of this prefix.
+  //   others              see VariableStore::SaveShards() and
+  //   PublishTensorBundle()
   absl::Status WriteTo(Disk* disk, absl::string_view prefix);
-  // The next of the manager's checkpoints, whose disk is `disk`; returns its
-  // prefix.
+  // Writes the next checkpoint of `manager`, whose disk must be `disk`, and
+  // returns its prefix.
   absl::StatusOr<std::string> WriteTo(
       Disk* disk, CheckpointManager* manager,
       std::optional<int64_t> number = std::nullopt);
@@ -72,16 +74,19 @@ class TrainingSnapshot {
   const std::vector<ObjectReference> references_;
 };
 
-//   kNotFound  the checkpoint holds variables only
-//   kDataLoss  damaged
+// Reads the state of training from a checkpoint.
+//   kNotFound  the checkpoint contains variables only
+//   kDataLoss  the checkpoint is damaged
 absl::StatusOr<proto::TrainingState> ReadTrainingState(
     const TensorBundleReader& reader);
 
-// The prefix that `path` means: itself, or of a folder of checkpoints called
-// `checkpoint_name`-1 and so on the newest of which every checksum is right.
-//   kNotFound         there is none
-//   kDataLoss         there are some, and none can be read; says for each why
-//   kInvalidArgument  `path` is a file of Keras in another format (.keras, .h5)
+// Returns the prefix of the checkpoint at `path`: `path` itself if it is a
+// prefix, or the newest checkpoint with valid checksums if it is a folder of
+// checkpoints named `checkpoint_name`-1, -2, ...
+//   kNotFound         there is no checkpoint
+//   kDataLoss         no checkpoint can be read; the message has the reason for
+//                     each
+//   kInvalidArgument  `path` is a Keras file of another format (.keras, .h5)
 absl::StatusOr<std::string> FindCheckpoint(
     Disk* disk, const std::string& path,
     const std::string& checkpoint_name = "ckpt");

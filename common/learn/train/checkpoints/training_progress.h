@@ -6,18 +6,19 @@
 
 namespace muster {
 
-// What Fit() knows while it runs, for callbacks that save and restore it.
+// Access to the progress of Fit(), for callbacks that save and restore it.
 class TrainingProgress {
  public:
   virtual ~TrainingProgress() = default;
 
-  // Where training stands after the last step, or after the epoch when that has
+  // Returns the state after the last step, or after the epoch if the epoch has
   // ended.
   virtual proto::TrainingState State() const = 0;
 
-  // Before the first step: training goes on there when all callbacks have been
-  // told that it begins. The variables are somebody else's business.
-  //   kFailedPrecondition  a step has been run
+  // Resumes training from `state`. May be called in OnTrainBegin(); takes
+  // effect when all callbacks have returned from it. Does not restore
+  // variables.
+  //   kFailedPrecondition  a step has already been run
   virtual absl::Status GoOnFrom(const proto::TrainingState& state) = 0;
 };
 

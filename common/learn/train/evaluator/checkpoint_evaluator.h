@@ -25,67 +25,74 @@
 
 namespace muster {
 
-// A checkpoint that has been scored.
+// A checkpoint that has been evaluated.
 struct ScoredCheckpoint {
-  int64_t number = 0;  // In "ckpt-7".
+  int64_t number = 0;  // For example 7 for "ckpt-7".
   std::string prefix;
-  int64_t iterations = 0;  // Gradients applied when it was written.
+  int64_t iterations = 0;  // Updates applied when it was written.
   Logs logs;
 };
 
-// Scores every checkpoint that a training writes, in the order of their
-// numbers: the newest alone would hide when a model got worse. Values go to an
-// event file, "evaluation_<metric>_vs_iterations" at the updates made.
+// Evaluates every checkpoint that a training job writes, in the order of their
+// numbers. Evaluating only the newest one would hide intermediate regressions.
+// The values are written to an event file as
+// "evaluation_<metric>_vs_iterations", where the step is the number of updates.
 //
-// What has been scored is kept in `log_dir`/evaluator.json, written after the
-// events: an evaluator that is started again goes on behind the last one, and
-// may say one a second time. A checkpoint that was found and is gone when its
-// turn comes, because training keeps only so many, is named in the log; one
-// that comes and goes between two looks is not seen at all.
+// The evaluated checkpoints are recorded in `log_dir`/evaluator.json, which is
+// written after the events. A restarted evaluator continues after the last
+// recorded one, and may evaluate one checkpoint twice. If a checkpoint was
+// found but has been removed before its evaluation (see max_to_keep), this is
+// logged. A checkpoint that is written and removed between two polls is not
+// detected.
 //
-// Training does not know of it, and waits for nothing.
+// The training job does not communicate with the evaluator or wait for it.
 //
-// Run() is called once; Interrupt() is thread-safe, the rest is not.
+// Run() may be called once. Interrupt() is thread-safe; the other functions are
+// not.
 class CheckpointEvaluator {
  public:
   struct Options {
-    // Where training writes; need not exist yet.
+    // The folder to which training writes; it may not exist yet.
     std::string checkpoint_dir;
     std::string checkpoint_name = "ckpt";
-    // Event files, what has been scored, and the exports, in export/.
+    // For event files, evaluator.json, and the exports in export/.
     std::string log_dir;
-    // Batches of the data; unset: all.
+    // Number of batches to evaluate; unset: all.
     std::optional<int64_t> steps;
     std::vector<ExporterOptions> exporters;
-    // From one look at the folder to the next.
+    // Time between polls of the folder.
     absl::Duration poll_interval = absl::Milliseconds(500);
-    // While it waits, it says so this often.
+    // Time between log messages while waiting.
     absl::Duration report_interval = absl::Seconds(5);
-    // How long to wait for a checkpoint, or for the end of training.
+    // The maximum time to wait for a checkpoint or for the end of training.
     absl::Duration timeout = absl::Hours(7 * 24);
     Clock* clock = Clock::Real();  // Borrowed.
-    Disk* disk = nullptr;          // Borrowed; null: the machine's.
-    // Told after each; null: nobody.
+    Disk* disk = nullptr;          // Borrowed; null: the local disk.
+    // Called after each evaluation; may be null.
     std::function<void(const ScoredCheckpoint&)> on_scored;
   };
 
-  // `model` is compiled with a loss, and borrowed. Reads what has been scored
-  // before.
-  //   kInvalidArgument  an option makes no sense; names it
-  //   kDataLoss         the file of what has been scored is damaged; names it
+  // `model` must be compiled with a loss; it is borrowed. Reads evaluator.json
+  // if it exists.
+  //   kInvalidArgument  an option is invalid; the message names it
+  //   kDataLoss         evaluator.json is damaged; the message names the file
   static absl::StatusOr<std::unique_ptr<CheckpointEvaluator>> Create(
       Model* model, const Dataset& data, Options options);
 
-  // Scores what is there and what comes, until training has said that it is
-  // over (training_end.h) and all is scored. An end that an evaluator has
-  // already obeyed is one of an earlier training in this folder.
-  //   kDeadlineExceeded  nothing came for too long; says what was waited for
-  //   kCancelled         Interrupt() was called
+  // Evaluates existing and new checkpoints until training has ended
+  // (training_end.h) and all checkpoints are evaluated. An end that an earlier
+  // run of the evaluator has already handled belongs to an earlier training in
+  // this folder and is ignored.
+  //   kDeadlineExceeded            no checkpoint was written in time; the
+  //   message
+  //                                says what was expected
+  //   kCancelled                   Interrupt() was called
   //   kNotFound, kInvalidArgument  the checkpoints are of another model
-  //   others             of the evaluation and the disk
+  //   others                       errors of the evaluation and the disk
   absl::StatusOr<std::vector<ScoredCheckpoint>> Run();
 
-  // Scores what is there and has not been scored; returns how many.
+  // Evaluates the checkpoints that exist and have not been evaluated. Returns
+  // their number.
   absl::StatusOr<int> ScoreNew();
 
   void Interrupt() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -100,18 +107,21 @@ class CheckpointEvaluator {
 
   absl::Status LoadState();
   absl::Status SaveState();
-  // Those of the folder that are not scored yet, by their numbers.
+  // Returns the checkpoints in the folder that have not been evaluated, by
+  // number.
   absl::StatusOr<std::vector<Found>> FindNew() const;
-  // Whether it was scored: not if it went away or is damaged.
+  // Returns true if the checkpoint was evaluated; false if it was removed or is
+  // damaged.
   absl::StatusOr<bool> Score(const Found& found);
   absl::StatusOr<int64_t> ReadIterations(const Found& found) const;
   absl::Status WriteEvents(const ScoredCheckpoint& scored);
-  // Whether training is over; the first look after that finds all checkpoints.
+  // Returns true if training has ended. The next poll after that finds all
+  // checkpoints.
   absl::StatusOr<bool> HasEnded();
   absl::Status ExportFinal();
-  // Gives the model the weights of this checkpoint.
+  // Loads the weights of this checkpoint into the model.
   absl::Status Load(int64_t number);
-  // Until it is time to look again.
+  // Waits until the next poll is due.
   absl::Status Wait(absl::Time waiting_since) ABSL_LOCKS_EXCLUDED(mutex_);
   std::string DescribeWait() const;
 
@@ -123,9 +133,9 @@ class CheckpointEvaluator {
   bool has_warned_of_events_ = false;
   std::vector<Exporter> exporters_;
 
-  std::set<int64_t> scored_;  // Over restarts.
-  std::string obeyed_end_;    // The id of the training that ended so.
-  std::string seen_end_;      // The id in the folder, once it is there.
+  std::set<int64_t> scored_;  // Including those before a restart.
+  std::string obeyed_end_;    // The id of the last end that was handled.
+  std::string seen_end_;      // The id in the folder; empty if none.
   std::vector<ScoredCheckpoint> results_;  // Of this run.
   absl::Time next_report_ = absl::InfinitePast();
 

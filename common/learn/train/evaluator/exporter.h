@@ -16,43 +16,44 @@
 namespace muster {
 
 enum class ExportWhen {
-  kBest,    // Every time a checkpoint is better than all before.
-  kLatest,  // Every time a checkpoint has been scored.
-  kFinal,   // When training is over.
+  kBest,    // When a checkpoint is better than all before.
+  kLatest,  // After each evaluation.
+  kFinal,   // When training has ended.
 };
 
 struct ExporterOptions {
-  // Also the name of its folder: <export_dir>/<name>/ckpt-<number>.
+  // Also the name of the folder: <export_dir>/<name>/ckpt-<number>.
   std::string name;
   ExportWhen when = ExportWhen::kLatest;
-  // The oldest beyond so many are removed. None: all stay.
+  // The number of exports to keep; older ones are removed. None: all are kept.
   std::optional<int> exports_to_keep = 5;
-  // kBest: whether a checkpoint with these values is better than one with those
-  // of `best`. Null: the loss is less.
+  // kBest: returns true if a checkpoint with the values `current` is better
+  // than one with `best`. Null: compares the loss.
   std::function<bool(const Logs& best, const Logs& current)> is_better;
 };
 
-// Keeps weights that were worth it, apart from the checkpoints of training,
-// which come and go: in a folder of checkpoints of values alone, numbered as
-// those that they are from, for Model::LoadWeights().
+// Exports the weights of selected checkpoints into a separate folder, because
+// training removes old checkpoints. The exports contain weights only, keep the
+// number of their checkpoint, and can be read by Model::LoadWeights().
 //
 // Equivalent to: tf.estimator.BestExporter, LatestExporter and FinalExporter.
 // Not thread-safe.
 class Exporter {
  public:
-  // `export_dir` need not exist. `disk` is borrowed.
-  //   kInvalidArgument  an option makes no sense; names it
+  // `export_dir` is created if it does not exist. `disk` is borrowed.
+  //   kInvalidArgument  an option is invalid; the message names it
   static absl::StatusOr<Exporter> Create(ExporterOptions options,
                                          std::string export_dir, Disk* disk);
 
-  // The checkpoint of this number, with whose values `model` is now, has been
-  // scored. Whether it was exported.
+  // Called after the evaluation of checkpoint `number`, whose weights `model`
+  // has. Returns true if the checkpoint was exported.
   absl::StatusOr<bool> Offer(Model& model, int64_t number, const Logs& logs,
                              bool is_final);
 
   const std::string& name() const { return options_.name; }
   ExportWhen when() const { return options_.when; }
-  // The values of the best one so far, over restarts; kBest only.
+  // kBest only: the values of the best checkpoint so far, including those
+  // before a restart.
   const std::optional<Logs>& best() const { return best_; }
   void set_best(std::optional<Logs> best) { best_ = std::move(best); }
 

@@ -20,13 +20,13 @@
 namespace muster {
 
 struct TrainSpec {
-  // Makes the model and compiles it with this strategy.
+  // Creates the model and compiles it with this strategy.
   std::function<absl::StatusOr<Model>(Strategy&)> make_model;
-  // That training runs with; null: the default one.
+  // Creates the strategy for training; null: the default strategy.
   std::function<absl::StatusOr<std::unique_ptr<Strategy>>(Task&)>
       make_strategy = nullptr;
   Dataset data;
-  // Its callbacks write checkpoints into `checkpoint_dir`.
+  // The callbacks must write checkpoints into `checkpoint_dir`.
   FitOptions fit = {};
   std::string checkpoint_dir = "";
 };
@@ -34,35 +34,38 @@ struct TrainSpec {
 struct EvalSpec {
   Dataset data;
   std::optional<int64_t> steps = std::nullopt;  // Batches; unset: all.
-  // Event files, exports and what has been scored.
+  // For event files, exports and evaluator.json.
   std::string log_dir = "";
   std::vector<ExporterOptions> exporters = {};
-  // How long an evaluator waits for a checkpoint or the end of training.
+  // The maximum time that an evaluator waits for a checkpoint or the end of
+  // training.
   absl::Duration timeout = absl::Hours(7 * 24);
 };
 
 struct TrainAndEvaluateResult {
-  History history;                            // Where this task trains.
-  std::vector<ScoredCheckpoint> evaluations;  // Where it evaluates.
+  History history;                            // If this task trains.
+  std::vector<ScoredCheckpoint> evaluations;  // If it evaluates.
 };
 
-// What every task of a cluster calls alike. A task of type evaluator scores the
-// checkpoints (CheckpointEvaluator) until the others have ended; the others
-// train, and wait for it at no time. A process alone does both: after each
-// epoch it scores, with a model of its own, what has been written.
+// Runs training and evaluation on a cluster. All tasks make the same call. A
+// task of type evaluator evaluates the checkpoints (CheckpointEvaluator) until
+// training has ended. The other tasks train and never wait for the evaluator. A
+// single process does both: after each epoch it evaluates the new checkpoints
+// with a second model.
 //
-//   as Model::Fit(), and as CheckpointEvaluator::Run()
+// Errors: those of Model::Fit() and CheckpointEvaluator::Run().
 //
 // Equivalent to: tf.estimator.train_and_evaluate.
 absl::StatusOr<TrainAndEvaluateResult> TrainAndEvaluate(Task& task,
                                                         const TrainSpec& train,
                                                         const EvalSpec& eval);
 
-// Around a training that writes checkpoints into `checkpoint_dir`: takes away
-// the end that an earlier training has left there, runs `train`, and says that
-// this one has ended if it did so without an error. Where several train in sync
-// the chief alone touches the folder.
-//   as `train`, and the disk's
+// Runs `train`, which writes checkpoints into `checkpoint_dir`. Before that,
+// removes the marker of the end of an earlier training (training_end.h); writes
+// a new one if `train` succeeds. If several replicas train in sync, only the
+// chief accesses the folder.
+//
+// Errors: those of `train` and of the disk.
 absl::Status TrainUntilTheEnd(const Strategy& strategy,
                               const std::string& checkpoint_dir,
                               const std::function<absl::Status()>& train);

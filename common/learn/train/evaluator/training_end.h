@@ -10,19 +10,20 @@
 
 namespace muster {
 
-// Says in a folder of checkpoints that no more will come: the file
-// "training_end", in JSON, which whoever writes the checkpoints puts there when
-// it is done and takes away when it begins. An evaluator ends by it.
+// A marker file in a folder of checkpoints: training has ended and no more
+// checkpoints will be written. The file "training_end" contains JSON. The task
+// that writes the checkpoints removes it when training starts and writes it
+// when training ends. The evaluator stops when it finds it.
 struct TrainingEnd {
-  // Drawn at random for each training, so that the end of one is not taken for
-  // that of the next in the same folder.
+  // Random for each training, to distinguish the ends of successive trainings
+  // in the same folder.
   std::string training_id;
 };
 
 std::string TrainingEndPath(absl::string_view folder);
 
-// Replaces the file in one step; makes the folder if need be.
-//   as ReplaceFile()
+// Replaces the file atomically. Creates the folder if necessary. Errors: those
+// of ReplaceFile().
 absl::Status WriteTrainingEnd(Disk* disk, absl::string_view folder,
                               const TrainingEnd& end);
 
@@ -31,7 +32,7 @@ absl::Status WriteTrainingEnd(Disk* disk, absl::string_view folder,
 absl::StatusOr<TrainingEnd> ReadTrainingEnd(Disk* disk,
                                             absl::string_view folder);
 
-// Without the file it does nothing.
+// Does nothing if there is no file.
 absl::Status RemoveTrainingEnd(Disk* disk, absl::string_view folder);
 
 }  // namespace muster
