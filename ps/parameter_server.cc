@@ -12,8 +12,8 @@ namespace {
 
 constexpr absl::Duration kShutdownGrace = absl::Seconds(2);
 
-// A variable that no machine of this size can hold is refused when it is asked
-// for, not when the kernel runs out of pages.
+// Makes the server reject a variable that exceeds the machine's memory when it
+// is created, instead of being killed by the kernel later.
 ParameterShard::Options WithMemoryLimit(ParameterShard::Options options) {
   if (options.memory_bytes_max == 0) {
     const size_t machine_bytes =
@@ -57,7 +57,7 @@ ParameterService::Outcome ParameterServer::AwaitEnd() {
 }
 
 void ParameterServer::Shutdown() {
-  // Clients keep these streams open, and the server would wait for them.
+  // Clients keep these streams open, and Shutdown() would wait for them.
   service_.segments().End();
   server_->Shutdown(kShutdownGrace);
 }
