@@ -356,7 +356,7 @@ TEST_F(ClosureDispatcherTest, AWorkerIsKeptForACoordinatorThatBrokeOff) {
   const auto second = MakeDispatcher({}, "another", missing.get());
   EXPECT_THAT(
       missing->Await(Clock::Real()->Now() + absl::Seconds(1), Ignore),
-      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("broke off")));
+      StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("disconnected")));
   StartDispatcher();
   EXPECT_OK(missing_->Await(Soon(), Ignore));
 }

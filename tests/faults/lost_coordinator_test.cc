@@ -84,7 +84,7 @@ TEST_F(LostCoordinatorTest, AWorkerOutlivesResetsOfItsLink) {
   for (int reset = 0; reset < kResets; ++reset) {
     link->Reset();
     ASSERT_OK(process(kChief).AwaitLine("is lost"));
-    ASSERT_OK(process(kWorker0).AwaitLine("for it to come back"));
+    ASSERT_OK(process(kWorker0).AwaitLine("for it to reconnect"));
     link->Heal();
     ASSERT_OK(process(kWorker0).AwaitLine("is back"));
     ASSERT_OK(process(kChief).AwaitLine("is back"));
@@ -146,7 +146,7 @@ TEST_F(LostCoordinatorTest, ACoordinatorThatWasStoppedFindsItsWorkersWaiting) {
   StartCounting(/*recovery_count=*/2, "1s", "60s");
   process(kChief).SendSignal(SIGSTOP);
   for (const TaskId& task : {kWorker0, kWorker1}) {
-    ASSERT_OK(process(task).AwaitLine("broke off"));
+    ASSERT_OK(process(task).AwaitLine("disconnected"));
   }
   process(kChief).SendSignal(SIGCONT);
   ExpectEveryClosureCountedOnce();
@@ -158,8 +158,8 @@ TEST_F(LostCoordinatorTest, WorkersOfACoordinatorStoppedForLongAreReplaced) {
   for (const TaskId& task : {kWorker0, kWorker1}) {
     ExpectEndsWith(task, kRestartMe);
     EXPECT_THAT(process(task).output(),
-                AllOf(HasSubstr("waiting 2s for it to come back"),
-                      HasSubstr("did not come back within 2s")));
+                AllOf(HasSubstr("waiting 2s for it to reconnect"),
+                      HasSubstr("did not reconnect within 2s")));
     ASSERT_OK(cluster_->Start(task));
   }
   process(kChief).SendSignal(SIGCONT);

@@ -77,6 +77,7 @@ TERMS_PATHS = (
     "common/learn/strategy/",
     "common/learn/train/callbacks/",
     "docs/",
+    "worker/",
 )
 # The list itself.
 TERMS_EXEMPT = ("docs/style.md",)
