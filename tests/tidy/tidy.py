@@ -69,6 +69,8 @@ TERMS_PATHS = (
     "CONTRIBUTING.md",
     "README.md",
     "bench/README.md",
+    "common/compute/autodiff/",
+    "common/compute/graph/",
     "common/core/",
     "common/dataset/",
     "common/io/events/",
