@@ -71,6 +71,8 @@ TERMS_PATHS = (
     "bench/README.md",
     "common/compute/autodiff/",
     "common/compute/graph/",
+    "common/compute/kernels/",
+    "common/compute/ops/",
     "common/core/",
     "common/dataset/",
     "common/io/events/",
