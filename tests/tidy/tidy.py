@@ -75,6 +75,7 @@ TERMS_PATHS = (
     "common/compute/ops/",
     "common/core/",
     "common/dataset/",
+    "common/io/checkpoint/",
     "common/io/events/",
     "common/io/image/",
     "common/io/records/",
