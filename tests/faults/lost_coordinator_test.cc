@@ -86,7 +86,7 @@ TEST_F(LostCoordinatorTest, AWorkerOutlivesResetsOfItsLink) {
     ASSERT_OK(process(kChief).AwaitLine("is lost"));
     ASSERT_OK(process(kWorker0).AwaitLine("for it to reconnect"));
     link->Heal();
-    ASSERT_OK(process(kWorker0).AwaitLine("is back"));
+    ASSERT_OK(process(kWorker0).AwaitLine("has reconnected"));
     ASSERT_OK(process(kChief).AwaitLine("is back"));
   }
   ExpectEveryClosureCountedOnce();

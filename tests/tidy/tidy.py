@@ -81,6 +81,7 @@ TERMS_PATHS = (
     "common/io/records/",
     "common/learn/strategy/",
     "common/learn/train/callbacks/",
+    "common/net/cluster/",
     "docs/",
     "worker/",
 )
