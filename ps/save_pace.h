@@ -44,7 +44,7 @@ class SavePace {
   const std::function<int64_t()> exchange_count_;
   const Time time_;
   absl::Duration worked_before_;
-  absl::Time last_exchange_;  // When one was seen.
+  absl::Time last_exchange_;  // When the last new exchange was noticed.
   int64_t exchanges_before_ = 0;
 };
 

@@ -103,12 +103,9 @@ class ShardVariable {
       ABSL_NO_THREAD_SAFETY_ANALYSIS;  // Locks one stripe at a time.
 
   // ---- Saving. Array 0 is the value; array i is slot i - 1.
-  //
-  // A snapshot, to be read by ReadFrozen(). Several can exist at a time. Call
-  // Freeze() only while no update and no Prepare() is running.
 
-  // The state as of now, to be read by ReadFrozen(), beside those that were
-  // frozen before. No update is under way, and no Prepare().
+  // A snapshot of the variable. Several can exist at a time. Call Freeze() only
+  // while no update and no Prepare() is running.
   struct Frozen {
     std::shared_ptr<FrozenRows> rows;
     std::vector<std::string> slot_names;
@@ -130,12 +127,9 @@ class ShardVariable {
 
   // ---- Restoring. No training may run meanwhile; concurrent readers see a mix
   // of old and new values.
-  //
+
   // With a rule, creates its slots. Without one, creates the slots `names`,
   // unless there has been a gradient.
-
-  // Makes the slots `names` where no gradient has come yet and no rule says
-  // which there are. With a rule, makes those.
   absl::Status PrepareSlots(const UpdateRule* rule,
                             absl::Span<const std::string> names)
       ABSL_LOCKS_EXCLUDED(slots_mutex_);

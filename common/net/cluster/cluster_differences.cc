@@ -70,7 +70,7 @@ absl::Status CheckClustersAgree(TaskId peer, const ClusterSpec& there,
   if (differences.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       peer.ToString(), " and this task disagree about the cluster: ",
-      differences, "; give both the same \"cluster\" in TF_CONFIG"));
+      differences, "; set the same \"cluster\" in both TF_CONFIGs"));
 }
 
 }  // namespace muster
