@@ -107,8 +107,8 @@ class ClosureQueue {
   // A paused worker gets no closures, and none are reserved for it.
   void SetPaused(int worker, bool is_paused);
 
-  // True if closures should be sent to the worker. If there is no more than one
-  // for each idle worker, they are reserved for idle workers.
+  // True if closures should be sent to the worker. Closures are reserved for
+  // idle workers if there is at most one for each.
   bool HasClosuresFor(int worker) const;
   bool HasRecallsFor(int worker) const;
 

@@ -45,7 +45,7 @@ class TrainingCuts {
   // Removes the initial values, because variables were assigned.
   void DropFirstValues() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Removes the snapshots after `cut`, which a rollback has undone.
+  // Removes the snapshots after the given one, which a rollback has undone.
   void DropAfter(const TrainingCut& cut) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns all snapshots, newest first.

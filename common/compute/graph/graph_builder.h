@@ -87,7 +87,7 @@ class GraphBuilder {
   // Makes every node that is added from now on run after `value`'s node.
   void RunAfter(Value value);
 
-  // Appends to the results of the graph.
+  // Adds `value` to the results of the graph.
   void AddResult(Value value);
 
   // Keeps `status` if it is the first error.

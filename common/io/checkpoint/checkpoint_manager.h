@@ -75,7 +75,8 @@ class CheckpointManager {
   // finished, or Abandon() if one has failed.
   absl::StatusOr<std::string> NextPrefix(
       std::optional<int64_t> number = std::nullopt);
-  //   as PublishTensorBundle()
+  // Publishes the checkpoint and removes expired ones. Errors as
+  // PublishTensorBundle().
   absl::Status Publish(absl::string_view prefix, int shard_count);
   void Abandon(absl::string_view prefix, int shard_count);
 

@@ -11,10 +11,9 @@
 namespace muster {
 namespace {
 
-// An order-preserving encoding of strings. 0 ends a string and is encoded as 0
-// 255 within one.
+// TensorFlow's OrderedCode: encoded byte strings compare as the encoded values.
 
-// 0 ends a string, and is written as 0 255 within one.
+// Ends the string with 0 1. Within it, 0 is written as 0 255 and 255 as 255 0.
 void AppendOrderedString(absl::string_view value, std::string* out) {
   for (const char byte : value) {
     out->push_back(byte);

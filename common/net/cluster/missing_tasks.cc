@@ -45,7 +45,7 @@ void MissingTasks::MarkMissing(TaskId task, absl::string_view reason) {
   absl::MutexLock lock(&mutex_);
   const auto it = peers_.find(task);
   if (it == peers_.end()) return;
-  // The line names the task already.
+  // The line already names the task.
   absl::ConsumePrefix(
       &reason, absl::StrCat(task.ToString(), " (", it->second.address, "): "));
   it->second.reason = std::string(reason.substr(0, kReasonLengthMax));

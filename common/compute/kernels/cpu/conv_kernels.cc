@@ -30,11 +30,11 @@
 //
 //   Conv2D(x, kernel), Conv2DBackpropInput, and the depthwise ones
 //   FusedConv2D{activation}(x, kernel, bias) and
-//   FusedConv2D{activation, epsilon}(x, kernel, scale, offset, mean, variance)
-//     as the runtime's rewrites make them; the latter is followed by a batch
-//     normalization. FusedDepthwiseConv2D the same.
+//   FusedConv2D{activation, epsilon}(x, kernel, scale, offset, mean, variance),
+//     which the runtime's rewrites create; the latter includes a batch
+//     normalization. Likewise FusedDepthwiseConv2D.
 //   Conv2DMoments(x, kernel) -> y, and the mean and variance of each of its
-//     channels; DepthwiseConv2DMoments the same.
+//     channels. Likewise DepthwiseConv2DMoments.
 namespace muster {
 namespace {
 

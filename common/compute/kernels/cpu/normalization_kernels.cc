@@ -22,13 +22,13 @@
 //   BatchNormTrainingGrad(gradient, x, scale, mean, variance)
 //     -> gradients of x, scale, offset
 //   BatchNormInference(x, scale, offset, mean, variance) -> y
-// and what the runtime's rewrites make of them and a Relu or Relu6 behind:
+// and the fusions with a following Relu or Relu6 by the runtime's rewrites:
 //   FusedBatchNormTraining{activation}, FusedBatchNormInference{activation},
-//   FusedBatchNormTrainingGrad{activation}(..., offset), which finds out from x
-//     where the activation let something through.
+//   FusedBatchNormTrainingGrad{activation}(..., offset), which recomputes
+//     from x where the activation passes gradients.
 //
-// Sums are made block by block, and blocks are as large whatever the number of
-// threads, so that it does not change the bits.
+// Sums are computed block by block. The block size does not depend on the
+// number of threads, so neither do the bits of the result.
 namespace muster {
 namespace {
 

@@ -3,13 +3,13 @@
 
 #include "absl/base/attributes.h"
 
-// Loops compiled for the vectors of several processors, chosen when they run.
-// MUSTER_MULTIVERSION (common/core/base/multiversion.h) does this for
-// functions; this is for templates, which that attribute refuses.
+// Compiles loops for the vector widths of several processors and selects one at
+// run time. For templates; MUSTER_MULTIVERSION
+// (common/core/base/multiversion.h) does the same for functions but does not
+// support templates.
 //
-// A body is a type with a static Run() marked MUSTER_INLINE, and everything
-// that its loop calls must be inlined too: what is not keeps the narrow
-// vectors.
+// A body is a type with a static Run() marked MUSTER_INLINE. Everything that
+// its loop calls must be inlined as well, else it uses the baseline width.
 //
 //   template <typename F>
 //   struct Map {
