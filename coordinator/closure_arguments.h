@@ -8,11 +8,11 @@
 
 namespace muster {
 
-// One argument of a closure, whoever will run it.
+// One argument of a closure, independent of the worker that runs it.
 struct ClosureArgument {
-  // The worker's own iterator of that id; -1 for tensors.
+  // The id of each worker's iterator; -1 for tensors.
   int64_t iterator_id = -1;
-  // One tensor for all workers, or one for each.
+  // One tensor for all workers, or one for each worker.
   std::vector<Tensor> tensors;
 
   const Tensor& TensorFor(int worker) const {
@@ -23,8 +23,8 @@ struct ClosureArgument {
 struct ClosureArguments {
   std::vector<ClosureArgument> arguments;
 
-  // Whether both are iterators only, and the same ones: then closures can
-  // travel together.
+  // True if both have only iterators, and the same ones. Their closures can
+  // then be sent as one run.
   static bool SameIterators(const ClosureArguments* a,
                             const ClosureArguments* b);
 };

@@ -8,8 +8,8 @@
 
 namespace muster {
 
-// A set of closure ids. Ids come nearly in order, so it takes the memory of its
-// gaps. A value; not thread-safe.
+// A set of closure ids, stored as ranges. Ids are added almost in order, so its
+// memory is proportional to the number of gaps. Copyable; not thread-safe.
 class ClosureIds {
  public:
   void Add(uint64_t id);
@@ -17,10 +17,10 @@ class ClosureIds {
   int64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  // Those that `other` has not.
+  // Returns the ids that are not in `other`.
   ClosureIds Minus(const ClosureIds& other) const;
 
-  // The lowest `count_max`.
+  // Returns the lowest `count_max` ids.
   std::vector<uint64_t> First(size_t count_max) const;
 
   bool operator==(const ClosureIds& other) const {
@@ -30,7 +30,8 @@ class ClosureIds {
  private:
   void AddRun(uint64_t begin, uint64_t end);
 
-  std::map<uint64_t, uint64_t> runs_;  // Begin to end; apart from each other.
+  // Begin to end. Ranges are disjoint and not adjacent.
+  std::map<uint64_t, uint64_t> runs_;
   int64_t size_ = 0;
 };
 

@@ -17,48 +17,49 @@
 
 namespace muster {
 
-struct ClosureArguments;  // coordinator/function.h; the queue never looks.
+// coordinator/closure_arguments.h; opaque to the queue.
+struct ClosureArguments;
 
-// What a worker is to run.
+// The work of one closure.
 struct ClosureWork {
   uint32_t function_id = 0;
-  std::shared_ptr<const ClosureArguments> arguments;  // Null for none.
-  // Times that the function runs; the results follow each other.
+  std::shared_ptr<const ClosureArguments> arguments;  // Null: no arguments.
+  // How often the function runs. Its results are concatenated.
   int step_count = 1;
-  // Otherwise it reads variables and changes none: there is nothing of it that
-  // could be undone.
+  // False if it only reads variables, so that a rollback need not undo it.
   bool has_effects = true;
-  // The results come with the news of them however large they are, and are not
-  // kept by a worker that may be lost.
+  // Sends results of any size with the report, instead of keeping them on a
+  // worker that may be lost.
   bool results_come_along = false;
 };
 
-// Which closure goes to which worker, and what becomes of it: scheduling as a
-// state machine, with no thread, socket or clock in it.
+// Schedules closures on workers: a state machine without threads, sockets or
+// clocks.
 //
-// A closure is queued, then in flight on one worker, then finished. It goes
-// back to the head of the queue, under its old id, when its worker is lost or
-// hands it back. Ids count from 1; the low-water mark is the lowest unfinished.
+// A closure is queued, then in flight on one worker, then finished. It returns
+// to the head of the queue with the same id if its worker is lost or returns
+// it. Ids count from 1. The low-water mark is the lowest id of an unfinished
+// closure.
 //
-// The first failure stops everything: what is queued is cancelled, what is in
-// flight is recalled, and when nothing is left the failure can be taken and the
-// queue is as new. Failures that arrive meanwhile are listed behind the first.
+// The first failure stops scheduling: queued closures are cancelled, and those
+// in flight are recalled. When none is left, the failure can be taken, which
+// resets the queue. Further failures are appended to the first.
 //
 // Not thread-safe: the owner serializes its calls.
 class ClosureQueue {
  public:
   struct Options {
     int worker_count = 0;
-    // Closures that one worker runs at once.
+    // Closures that one worker runs concurrently.
     int runner_count = 1;
     int queued_closures_max = 256 * 1024;
-    // A closure that was running on so many workers when they died is the
-    // suspect, not the workers.
+    // A closure fails after this many workers were lost while running it,
+    // because it probably caused the losses.
     int attempts_max = 4;
-    // Times that a closure is tried again after a passing trouble.
+    // How often a closure is retried after transient errors.
     int retries_max = 50;
-    // Unstarted closures are recalled from a busy worker for an idle one when
-    // they stand for at least this much work.
+    // Unstarted closures are recalled from a busy worker for an idle one if
+    // they amount to at least this much work.
     absl::Duration recall_worth_min = absl::Milliseconds(2);
     CreditWindow::Options window;
   };
@@ -76,37 +77,38 @@ class ClosureQueue {
 
   // ---- Scheduling.
 
-  // Room for another closure. Also false when one old closure holds the
-  // low-water mark back too far, because servers remember all ids above it.
+  // True if another closure can be added. Also false if an old unfinished
+  // closure holds the low-water mark too far back, because servers remember all
+  // ids above it.
   bool HasRoom() const;
 
-  // Needs HasRoom() and !failing().
+  // Adds a closure. Requires HasRoom() and !failing().
   std::shared_ptr<RemoteValueState> Add(ClosureWork work);
 
-  // Best effort: a closure that has been started may finish all the same. Its
-  // RemoteValue says kCancelled when it did not. Finished ones stay as they
-  // are.
+  // Cancels a closure if it has not been started, which sets its RemoteValue to
+  // kCancelled. A started closure may finish. No effect on a finished one.
   void Cancel(uint64_t id);
   void CancelAll();
 
-  // ---- One worker's conversation.
+  // ---- The session of one worker.
 
-  // A session with `worker` is open: it holds nothing and may take.
+  // A session with `worker` has been opened. It holds no closures and accepts
+  // some.
   void WorkerReady(int worker);
 
-  // Its closures go back to the head of the queue, except for suspects, which
-  // fail. `why` names the worker.
+  // Returns the worker's closures to the head of the queue, except those that
+  // have reached attempts_max, which fail. `why` names the worker.
   void WorkerLost(int worker, const absl::Status& why);
 
-  // Its session is replaced by another, through no fault of its closures, which
-  // go back to the head of the queue.
+  // The worker's session is replaced through no fault of its closures, which
+  // return to the head of the queue.
   void WorkerReleased(int worker);
 
-  // A worker that is paused takes nothing, and nothing is kept for it.
+  // A paused worker gets no closures, and none are reserved for it.
   void SetPaused(int worker, bool is_paused);
 
-  // Something is to be sent to the worker. What is no more than one for each
-  // idle worker is for those.
+  // True if closures should be sent to the worker. Closures are reserved for
+  // idle workers if there is at most one for each.
   bool HasClosuresFor(int worker) const;
   bool HasRecallsFor(int worker) const;
 
@@ -114,48 +116,47 @@ class ClosureQueue {
   void Take(int worker, int count_max, std::vector<Taken>* taken);
   std::vector<uint64_t> TakeRecalls(int worker);
 
-  // What the worker reports.
-  //   kInvalidArgument  the worker does not hold that closure; it has lost its
-  //                     mind and its session should end
+  // Process the reports of the worker.
+  //   kInvalidArgument  the worker does not hold that closure; the caller
+  //                     should end its session
   absl::Status Finish(int worker, uint64_t id, std::vector<Tensor> results);
   absl::Status FinishKept(int worker, uint64_t id, RemoteValueState::Kept kept);
   absl::Status Fail(int worker, uint64_t id, const absl::Status& status);
-  // As Fail(), unless the closure may be tried again, on any worker.
+  // As Fail(), but retries the closure on any worker up to retries_max times.
   absl::Status FailOrRetry(int worker, uint64_t id, const absl::Status& status);
   absl::Status Return(int worker, uint64_t id);
   void ObservePace(int worker, int64_t count, absl::Duration busy);
 
   // ---- Checkpoints and rollbacks.
 
-  // Every closure that its worker has not started is to be handed back.
+  // Recalls every closure that its worker has not started.
   void RecallUnstarted();
   void RecallUnstarted(int worker);
 
-  // The closures whose effects are there: those that have some and have
-  // succeeded.
+  // Returns the closures with effects that have succeeded.
   const ClosureIds& succeeded() const { return succeeded_; }
 
-  // The effects of all but `kept` are undone. Returns whose they were.
+  // Records that the effects of all succeeded closures except `kept` are
+  // undone. Returns the undone closures.
   ClosureIds RollBack(const ClosureIds& kept);
 
-  // Cancels everything, for this reason.
+  // Cancels all closures with this error.
   void FailAll(const absl::Status& why) { StoreFailure(why); }
 
-  // ---- The end.
+  // ---- Failures and the end.
 
-  // Fails everything, now and for good.
+  // Fails all closures, present and future.
   void Abort(const absl::Status& why);
 
-  // A failure is stored.
+  // True if a failure is stored.
   bool failing() const { return !first_failure_.ok(); }
   bool idle() const { return queued_count_ == 0 && in_flight_count_ == 0; }
 
-  // The first failure, and the others in its message. Needs idle(), unless
-  // aborted; after it the queue is as new, unless aborted. OK when there was no
-  // failure.
+  // Returns the first failure, with the others in its message; OK if there was
+  // none. Requires idle() unless aborted. Resets the queue unless aborted.
   absl::Status TakeFailure();
 
-  // ---- What is going on.
+  // ---- Statistics.
 
   uint64_t low_water_mark() const { return first_id_; }
   int64_t queued_count() const { return queued_count_; }
@@ -164,16 +165,16 @@ class ClosureQueue {
     return static_cast<int64_t>(lanes_[worker].in_flight.size());
   }
   int64_t finished_count() const { return finished_count_; }
-  // Closures that went back to the queue because their worker was lost.
+  // Closures that returned to the queue because their worker was lost.
   int64_t requeued_count() const { return requeued_count_; }
   int window_size(int worker) const { return lanes_[worker].window.size(); }
-  // Time that the worker will take for what it holds; zero while its pace is
-  // unknown.
+  // The estimated time for the closures that the worker holds; zero if unknown.
   absl::Duration backlog(int worker) const {
     return lanes_[worker].window.closure_time() * in_flight_count(worker);
   }
 
-  // "3 closures are queued; worker 1 holds 2, the oldest is closure 17".
+  // Returns text such as "3 closures are queued; worker 1 holds 2, the oldest
+  // is closure 17".
   std::string Describe() const;
 
  private:
@@ -196,7 +197,7 @@ class ClosureQueue {
     bool ready = false;
     bool is_paused = false;
     bool MayTake() const { return ready && !is_paused; }
-    std::deque<uint64_t> in_flight;  // In the order of sending.
+    std::deque<uint64_t> in_flight;  // In the order in which they were sent.
     int recalls_unanswered = 0;
     std::vector<uint64_t> recalls_to_send;
     CreditWindow window;
@@ -215,10 +216,10 @@ class ClosureQueue {
   void StoreFailure(absl::Status status);
 
   const Options options_;
-  // Closures first_id_, first_id_ + 1, ...; the first one is unfinished.
+  // Closures first_id_, first_id_ + 1, ... The first one is unfinished.
   std::deque<Entry> entries_;
   uint64_t first_id_ = 1;
-  // Ids in the order in which they are handed out; some are cancelled by now.
+  // The ids of queued closures in scheduling order; some have been cancelled.
   std::deque<uint64_t> pending_;
   std::vector<Lane> lanes_;
   int64_t queued_count_ = 0;

@@ -33,14 +33,14 @@
 
 namespace muster {
 
-// One job, as its coordinator holds it: the conversations with all workers and
-// parameter servers, and the variables. Lasts from the first handshake to the
-// end of the job.
+// The connection of a coordinator to the cluster for one job: the sessions with
+// all workers and parameter servers, and the variables. Lasts until the end of
+// the job.
 //
-// A lost parameter server is waited for, and training is rolled back to the
-// newest checkpoint: see ServerRecovery. One that stays away ends the job:
-// every wait returns an error that names the server, its incarnation and what
-// it held.
+// After the loss of a parameter server, waits for its return and rolls training
+// back to the newest checkpoint: see ServerRecovery. If the server does not
+// return in time, the job ends: every wait returns an error that names the
+// server, its incarnation and what it held.
 //
 // Thread-safe.
 class ClusterConnection {
@@ -49,32 +49,33 @@ class ClusterConnection {
     ClusterSpec cluster;
     TaskIdentity self;
     uint64_t seed = 0;
-    // Closures that one worker runs at once.
+    // Closures that one worker runs concurrently.
     int closures_in_flight = 1;
     std::shared_ptr<const Partitioner> partitioner;
     PlacementPolicy placement = PlacementPolicy::kGreedyByBytes;
     absl::Duration startup_timeout = absl::Minutes(10);
     absl::Duration heartbeat_interval = absl::Milliseconds(500);
-    // A worker or server silent for longer is lost.
+    // A worker or server that is silent for longer counts as lost.
     absl::Duration heartbeat_timeout = absl::Seconds(5);
-    // One exchange with a parameter server.
+    // The timeout of one exchange with a parameter server.
     absl::Duration exchange_timeout = absl::Seconds(60);
-    // Whether tensors may go through shared memory to servers of this host.
+    // If true, tensors may pass through shared memory to servers on this host.
     bool shared_memory = true;
     int attempts_per_closure_max = 4;
     int64_t queued_closures_max = 256 * 1024;
-    // After the loss of a parameter server.
+    // Options for the loss of a parameter server.
     ServerRecovery::Options recovery;
   };
 
-  // Waits for every worker and parameter server; `report` gets a line that
-  // names the missing ones every few seconds. `network` and `clock` are
-  // borrowed.
-  //   kInvalidArgument     the cluster has no worker, or no parameter server
-  //   kDeadlineExceeded    names those who never came, and why
-  //   kFailedPrecondition  a task refused: it has another cluster in mind. All
-  //                        tasks are told and end; exit code kUsage
-  //   kAlreadyExists       another coordinator has the cluster, and was left it
+  // Blocks until every worker and parameter server is connected. Calls `report`
+  // every few seconds with a line that names the missing ones. `network` and
+  // `clock` are borrowed.
+  //   kInvalidArgument     the cluster has no worker or no parameter server
+  //   kDeadlineExceeded    names the tasks that did not connect, and why
+  //   kFailedPrecondition  a task has another cluster configuration. All tasks
+  //                        are told to end; exit code kUsage
+  //   kAlreadyExists       the cluster serves another coordinator and was left
+  //                        unchanged
   static absl::StatusOr<std::shared_ptr<ClusterConnection>> Open(
       const Options& options, Network* network, Clock* clock,
       const std::function<void(absl::string_view)>& report);
@@ -87,37 +88,37 @@ class ClusterConnection {
   const Options& options() const { return options_; }
   const std::string& job_id() const { return job_id_; }
   ClosureDispatcher& dispatcher() { return *dispatcher_; }
-  // For whoever trains.
+  // The variables for training, with snapshots and rollback.
   VariableStore& variables() { return *store_; }
   ServerRecovery& recovery() { return *recovery_; }
   ServerWatch& servers() { return *watch_; }
 
-  // Asks the servers what they hold, to be able to say what is lost with one.
+  // Asks the servers for their shards, for the message after a loss.
   void NoteShards() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Lets every process of the job go: with status 0, or as others do when the
-  // coordinator ends with `status` (ExitCodeOfOthers()). Those who cannot be
-  // reached within a few seconds are logged. The second call does nothing.
+  // Ends every process of the job: with status 0, or with ExitCodeOfOthers() if
+  // the coordinator ends with `status`. Logs tasks that cannot be reached
+  // within a few seconds. Idempotent.
   void EndJob(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // "worker 0 localhost:20001 incarnation 6f1c02a9", one for each task.
+  // Returns a line for each task, such as "worker 0 localhost:20001 incarnation
+  // 6f1c02a9".
   std::vector<std::string> DescribeTasks() const;
 
  private:
   ClusterConnection(const Options& options, Network* network, Clock* clock);
 
   ChannelOptions ChannelTo(TaskId task) const;
-  // Tells `tasks` to exit, whatever their role is, and logs those that cannot
-  // be told.
+  // Tells `tasks` of any role to exit, and logs those that cannot be reached.
   void EndTasks(const std::vector<TaskId>& tasks, ExitCode exit_code,
                 absl::string_view reason, const CallOptions& call);
-  // For tasks that are there, after a start that failed.
+  // Ends the connected tasks after a failed start.
   void GiveUpStart(const absl::Status& why);
   void StartDispatcher();
   void StartWatch();
   void StartRecovery() ABSL_LOCKS_EXCLUDED(mutex_);
   void OnServerChange() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Must not wait.
+  // Must not block.
   FailureVerdict Judge(const absl::Status& status) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -133,7 +134,7 @@ class ClusterConnection {
   std::unique_ptr<RecoverableStore> store_;
 
   mutable absl::Mutex mutex_;
-  // Null until there is one.
+  // Null until StartRecovery().
   ServerRecovery* told_of_changes_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   // By server: "3 shards (1.2 MiB): dense/kernel/part_0, ...".

@@ -26,17 +26,20 @@
 
 namespace muster {
 
-// Hands each step of training to whichever worker is free. A step may be
-// attempted more than once; its updates are applied exactly once.
+// Schedules training steps on workers. A step may be attempted more than once;
+// its updates are applied exactly once.
 //
-// Only control passes through here: variables live on parameter servers,
-// iterators on workers, and tensors travel between those two directly.
+// The coordinator sends control messages only. Variables are stored on
+// parameter servers, iterators on workers, and tensors travel directly between
+// the two.
 //
-// Losing a worker costs a retry. After the loss of a parameter server training
-// is rolled back to the newest checkpoint, and goes on: see OnRollback(). One
-// that stays away ends the job: every call says which, and what went with it.
+// After the loss of a worker its steps are retried. After the loss of a
+// parameter server training is rolled back to the newest checkpoint and
+// resumes: see OnRollback(). If the server does not return in time, the job
+// ends: every call returns an error that names the server and what it held.
 //
-// Deadlines are points of absl::Now(). Without one, a call waits up to an hour.
+// Deadlines are times of absl::Now(). Without a deadline, a call waits for up
+// to an hour.
 //
 // Equivalent to: tf.distribute.coordinator.ClusterCoordinator. Thread-safe.
 class ClusterCoordinator {
@@ -44,36 +47,39 @@ class ClusterCoordinator {
   // All coordinators of one strategy share its workers and its queue.
   explicit ClusterCoordinator(ParameterServerStrategy& strategy);
 
-  // A function of Values and Iterators; see Function::Of(). Traced when it is
-  // first scheduled.
+  // Returns a function of Values and Iterators; see Function::Of(). It is
+  // traced when it is first scheduled.
   template <typename Callable>
   Function Trace(Callable callable) const {
     return Function::Of("step", std::move(callable));
   }
 
-  // Queues a call; returns at once unless the queue is full.
-  //   kInvalidArgument   the arguments do not fit, or the traced code has a
-  //                      mistake
-  //   kDeadlineExceeded  the queue stayed full; says what it waits for
-  //   any                an earlier closure failed. The call has taken that
-  //                      failure as Join() would have: everything queued is
-  //                      cancelled, nothing runs, and training may go on
+  // Queues a call. Does not block unless the queue is full.
+  //   kInvalidArgument   the arguments do not match, or an error in the traced
+  //                      code
+  //   kDeadlineExceeded  the queue stayed full; the message says what it waits
+  //                      for
+  //   any                an earlier closure failed. As with Join(), everything
+  //                      queued is cancelled, nothing runs, the failure is
+  //                      cleared, and training may continue
   absl::StatusOr<RemoteValue> Schedule(
       const Function& function, const std::vector<FunctionArgument>& arguments,
       std::optional<absl::Time> deadline = std::nullopt);
 
-  // Waits until nothing is queued or running. Returns the first failure since
-  // the last one returned, with the others listed in its message, and forgets
-  // them, so that training may go on; not so for a lost parameter server.
-  //   kDeadlineExceeded  says whom it waits for
+  // Blocks until no closure is queued or running. Returns the first failure
+  // since the last one returned, with the others in its message, and clears
+  // them, so that training may continue; except after the permanent loss of a
+  // parameter server.
+  //   kDeadlineExceeded  names the tasks that it waits for
   absl::Status Join(std::optional<absl::Time> deadline = std::nullopt);
 
-  // Whether nothing is queued or running. Does not wait. Failures as Join().
+  // Returns true if no closure is queued or running. Does not block. Failures
+  // as Join().
   absl::StatusOr<bool> Done();
 
-  // Waits for the closure and brings its result. Fetch() is for functions that
-  // return one tensor.
-  //   kDeadlineExceeded  says whom it waits for
+  // Blocks until the closure has finished and returns its result. Fetch() is
+  // for functions that return one tensor.
+  //   kDeadlineExceeded  names the task that it waits for
   //   kUnavailable       the worker that kept a large result is lost
   //   kCancelled         the closure was cancelled
   //   any                the closure failed
@@ -87,14 +93,16 @@ class ClusterCoordinator {
       absl::Span<const RemoteValue> values,
       std::optional<absl::Time> deadline = std::nullopt);
 
-  // Best effort: a closure that runs already is not stopped, and finishes.
+  // Cancels closures that have not been started. Running closures finish.
   void Cancel(const RemoteValue& value);
   void CancelAll();
 
-  // One iterator on each worker, over all of `dataset` or over what `make`
-  // makes for that worker. A worker that comes back gets a new one.
-  //   kFailedPrecondition  the dataset holds C++ functions and cannot be sent
-  //   kInvalidArgument     a mistake made while chaining
+  // Creates an iterator on each worker, over all of `dataset` or over the
+  // dataset that `make` returns for that worker. A restarted worker gets a new
+  // iterator.
+  //   kFailedPrecondition  the dataset contains C++ functions and cannot be
+  //                        sent
+  //   kInvalidArgument     an error in the definition of the dataset
   absl::StatusOr<PerWorker<Iterator>> CreatePerWorkerDataset(
       const Dataset& dataset);
   absl::StatusOr<PerWorker<Iterator>> CreatePerWorkerDataset(
@@ -102,21 +110,21 @@ class ClusterCoordinator {
 
   int worker_count() const;
 
-  // Tells `handler` of rollbacks, on another thread, when all servers are back
-  // where they were and before closures go on. Closures that had not succeeded
-  // stay scheduled; those of the report had, and what they did is undone: it is
-  // for the caller to schedule as many again. `handler` must not call this
-  // object. Null takes it back.
+  // Calls `handler` on another thread after each rollback, when all servers
+  // have been restored and before closures run. Closures that had not succeeded
+  // stay scheduled. The effects of those in the report are undone, and the
+  // caller must schedule as many again. `handler` must not call this object.
+  // Null removes the handler.
   //
-  // Without a handler a rollback is a failure (kAborted) as of a closure, of
-  // which the next call tells, and everything that was scheduled is cancelled.
+  // Without a handler a rollback is reported as the failure of a closure
+  // (kAborted) by the next call, and all scheduled closures are cancelled.
   void OnRollback(std::function<void(const RollbackReport&)> handler);
 
-  // Writes a checkpoint of all variables and slots to `folder`, which all tasks
-  // see, as `ckpt-<n>`; training may be rolled back to it. Waits for steps
-  // under way, and writes while the next ones run. Returns its prefix.
+  // Writes a checkpoint of all variables and slots to `folder`, to which all
+  // tasks need access, as `ckpt-<n>`. Training may be rolled back to it. Waits
+  // for running steps, and writes while the next ones run. Returns its prefix.
   //   kAborted  a parameter server was lost
-  //   others    of the disk; name file and task
+  //   others    errors of the disk; the message names file and task
   absl::StatusOr<std::string> SaveCheckpoint(const std::string& folder);
 
  private:

@@ -7,31 +7,31 @@
 
 namespace muster {
 
-// How many closures one worker may hold, so that it never waits for the
-// network and yet hoards no work that others could do.
+// The number of closures that one worker may hold: enough that it never waits
+// for the network, but few enough that idle workers get work.
 //
-// The window holds a fixed time of work at the pace the worker has shown: deep
-// for closures of a microsecond, two for closures of a second. Long round trips
-// are covered because that time is many of them.
+// The window is a fixed duration of work at the observed speed of the worker:
+// many closures of a microsecond, or two closures of a second. The duration
+// exceeds a round trip many times.
 class CreditWindow {
  public:
   struct Options {
     absl::Duration work_ahead = absl::Milliseconds(20);
     int closures_max = 4096;
-    int closures_at_start = 8;  // Before the pace is known.
+    int closures_at_start = 8;  // Before the speed is known.
   };
 
-  // `runner_count` closures run at once on the worker.
+  // `runner_count` closures run concurrently on the worker.
   CreditWindow(int runner_count, const Options& options)
       : runner_count_(runner_count), options_(options) {}
 
-  // `count` closures have taken `busy` together.
+  // Records that `count` closures took `busy` in total.
   void Observe(int64_t count, absl::Duration busy);
 
-  // At least two for each runner: one to run, one to run next.
+  // At least two for each runner: one that runs and one to run next.
   int size() const;
 
-  // Zero while unknown.
+  // Zero if unknown.
   absl::Duration closure_time() const { return closure_time_; }
 
  private:

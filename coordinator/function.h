@@ -25,13 +25,13 @@
 
 namespace muster {
 
-// An argument of a scheduled function: a tensor, or each worker's own tensor or
-// iterator. A RemoteValue is none: fetch it first.
+// An argument of a scheduled function: a tensor, or a tensor or iterator of
+// each worker. A RemoteValue must be fetched first.
 using FunctionArgument =
     std::variant<Tensor, PerWorker<Tensor>, PerWorker<Iterator>>;
 
-// A step function that is traced when it is first scheduled, and again only
-// when arguments of other types come. A value, cheap to copy. Thread-safe.
+// A step function. It is traced when it is first scheduled, and again only for
+// arguments of other types. Cheap to copy. Thread-safe.
 //
 // Equivalent to: tf.function.
 class Function {
@@ -41,20 +41,20 @@ class Function {
   using Trace =
       std::function<void(GraphBuilder&, absl::Span<const TracedArgument>)>;
 
-  Function() = default;  // No function.
+  Function() = default;  // Not valid().
   Function(absl::string_view name, int parameter_count, Trace trace);
 
-  // `callable` takes Values and Iterators, in the order of the arguments, and
-  // before them, if it likes, a GraphBuilder& or a const ReplicaContext&. It
+  // `callable` takes Values and Iterators in the order of the arguments,
+  // optionally preceded by a GraphBuilder& or a const ReplicaContext&. It
   // returns a Value, a vector of Values, or nothing.
   template <typename Callable>
   static Function Of(absl::string_view name, Callable callable);
 
   bool valid() const { return state_ != nullptr; }
 
-  // The id under which workers know the function for arguments of these types.
-  // Traces, and has `add` take the graph in, unless that was done before.
-  //   kInvalidArgument  another number of arguments, or a mistake in the traced
+  // Returns the function id for arguments of these types. Traces the function
+  // and calls `add` with the graph unless that was done before.
+  //   kInvalidArgument  wrong number of arguments, or an error in the traced
   //                     code
   absl::StatusOr<uint32_t> Resolve(
       absl::Span<const FunctionArgument> arguments,
@@ -63,7 +63,8 @@ class Function {
  private:
   struct ArgumentType {
     bool is_iterator = false;
-    std::vector<TensorType> types;  // One, or those of an element.
+    // One type, or those of an element's components.
+    std::vector<TensorType> types;
     bool operator==(const ArgumentType&) const = default;
   };
   struct Traced {
@@ -108,8 +109,8 @@ inline constexpr bool kTakesBuilder<std::tuple<First, Rest...>> =
     std::is_same_v<std::decay_t<First>, GraphBuilder> ||
     std::is_same_v<std::decay_t<First>, ReplicaContext>;
 
-// What such a callable takes first. Workers train on their own: each is its
-// only replica.
+// Returns the first argument of such a callable. With parameter servers each
+// worker is its only replica.
 template <typename First>
 decltype(auto) FirstArgument(GraphBuilder& builder) {
   if constexpr (std::is_same_v<First, ReplicaContext>) {
@@ -151,7 +152,7 @@ void CallTraced(Callable& callable, GraphBuilder& builder,
   }
 }
 
-// Whether argument i is of the kind that parameter i wants.
+// True if each argument is of the kind of its parameter.
 template <typename Parameters, size_t offset, size_t... i>
 bool KindsFit(
     [[maybe_unused]] absl::Span<const Function::TracedArgument> arguments,

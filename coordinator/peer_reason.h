@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// What `status` says, without the peer's name at its front: for a message that
-// names the peer itself.
+// Returns the message of `status` without the peer's name as prefix, for
+// messages that name the peer themselves.
 inline std::string PeerReason(const Channel& channel,
                               const absl::Status& status) {
   absl::string_view reason = status.message();

@@ -12,21 +12,21 @@
 
 namespace muster {
 
-// In traced code: the executing worker's own position in a dataset. Every
-// Next() takes one element when the step runs; a step may take several.
+// In traced code: the iterator of the worker that runs the step. Every Next()
+// takes one element per run; a step may take several.
 class Iterator {
  public:
-  // `builder` is borrowed. `argument` is the position among the arguments.
+  // `builder` is borrowed. `argument` is the index of the argument.
   Iterator(GraphBuilder* builder, int argument,
            std::vector<TensorType> element_types)
       : state_(std::make_shared<State>(
             State{builder, argument, 0, std::move(element_types)})) {}
 
-  // The components of the next element.
+  // Returns the components of the next element.
   std::vector<Value> Next() const;
 
-  // The same where their number is known: auto [x, y] = it.Next<2>(). Reported
-  // as a mistake when the elements have another number of components.
+  // As above for a known number of components: auto [x, y] = it.Next<2>().
+  // Reports an error if elements have another number of components.
   template <size_t component_count>
   std::array<Value, component_count> Next() const;
 
@@ -40,8 +40,8 @@ class Iterator {
   std::shared_ptr<State> state_;
 };
 
-// A value of which each worker has its own. A closure that takes one is given
-// that of the worker which runs it.
+// A value with one instance for each worker. A closure uses the instance of the
+// worker that runs it.
 //
 // Equivalent to: tf.distribute.experimental.coordinator.PerWorkerValues.
 template <typename T>
@@ -51,7 +51,7 @@ template <>
 class PerWorker<Tensor> {
  public:
   PerWorker() = default;
-  // By worker; all of one type.
+  // By worker; all have the same type.
   explicit PerWorker(std::vector<Tensor> values) : values_(std::move(values)) {}
   const std::vector<Tensor>& values() const { return values_; }
 
@@ -59,11 +59,11 @@ class PerWorker<Tensor> {
   std::vector<Tensor> values_;
 };
 
-// Made by ClusterCoordinator::CreatePerWorkerDataset().
+// Created by ClusterCoordinator::CreatePerWorkerDataset().
 template <>
 class PerWorker<Iterator> {
  public:
-  PerWorker() = default;  // Of no dataset.
+  PerWorker() = default;  // Not valid().
   PerWorker(uint32_t iterator_id, std::vector<TensorType> element_types)
       : iterator_id_(iterator_id),
         element_types_(std::move(element_types)),

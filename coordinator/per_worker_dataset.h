@@ -16,20 +16,20 @@ using WorkerDatasetFunction = std::function<Dataset(const InputContext&)>;
 struct PerWorkerDatasetOptions {
   int worker_count = 1;
   int num_replicas_in_sync = 1;
-  // Every shuffle draws another order in each worker, however it was defined.
+  // Gives every shuffle a different order on each worker, whatever its seed.
   bool decorrelate_shuffles = true;
-  // Passes through the data that went before.
+  // Completed passes through the data.
   int64_t epoch = 0;
 };
 
-// Gives every worker the whole of `dataset`.
+// Gives the whole `dataset` to every worker.
 //   kFailedPrecondition  as EncodeDataset(): the definition cannot be sent
-//   kInvalidArgument     a mistake made while chaining
+//   kInvalidArgument     an error in the definition of the dataset
 absl::StatusOr<IteratorRecord> EncodePerWorker(
     const Dataset& dataset, const PerWorkerDatasetOptions& options);
 
-// Gives each worker what `make` makes for it. All must have the same element
-// types, which go to `element_types`.
+// Gives each worker the dataset that `make` returns for it. All must have the
+// same element types, which are written to `element_types`.
 absl::StatusOr<IteratorRecord> EncodePerWorker(
     const WorkerDatasetFunction& make, const PerWorkerDatasetOptions& options,
     std::vector<TensorType>* element_types);

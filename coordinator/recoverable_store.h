@@ -18,13 +18,13 @@
 
 namespace muster {
 
-// The variables of a job as its coordinator gives them to whoever trains: what
-// is saved is of a moment between steps, and training can be rolled back to it.
+// The variables of a job with consistent snapshots between steps, to which
+// training can be rolled back.
 //
 // Thread-safe; sessions are not.
 class RecoverableStore final : public VariableStore {
  public:
-  // Both are borrowed.
+  // Both are borrowed and must outlive this object.
   RecoverableStore(RemoteVariableStore* variables, ServerRecovery* recovery)
       : variables_(variables), recovery_(recovery) {}
 
@@ -50,7 +50,7 @@ class RecoverableStore final : public VariableStore {
   int checkpoint_shard_count() const override {
     return variables_->checkpoint_shard_count();
   }
-  // Waits for steps under way; see ServerRecovery::TakeSnapshot().
+  // Waits for running steps; see ServerRecovery::TakeSnapshot().
   absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
   absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override {
     return recovery_->TakeSnapshot();

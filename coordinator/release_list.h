@@ -10,15 +10,16 @@
 
 namespace muster {
 
-// Results kept by workers, of which the last holder let go. RemoteValues die
-// anywhere, under any lock, so this has a lock of its own and nothing waits.
+// Results that workers keep and that are no longer referenced. RemoteValues may
+// be destroyed under any lock, so this class has a separate lock and never
+// blocks.
 //
 // Thread-safe.
 class ReleaseList {
  public:
   struct Entry {
     int worker = 0;
-    uint64_t session = 0;  // The result died with it.
+    uint64_t session = 0;  // The session that owns the result.
     uint64_t closure_id = 0;
   };
 
@@ -27,7 +28,7 @@ class ReleaseList {
     entries_.push_back(entry);
   }
 
-  // All since the last call.
+  // Returns and removes all entries.
   std::vector<Entry> Take() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return std::exchange(entries_, {});

@@ -16,20 +16,20 @@
 
 namespace muster {
 
-// What became of one closure. Written once by the queue, read by whoever holds
-// the RemoteValue. Thread-safe.
+// The outcome of one closure. Written once by the queue, read through
+// RemoteValues. Thread-safe.
 class RemoteValueState {
  public:
-  // Results too large to come along stay with the worker that made them.
+  // The worker that keeps results too large to send with the report.
   struct Keeper {
     int worker_index = -1;
     uint64_t worker_incarnation = 0;
-    // The conversation with the worker, with which they are lost.
+    // The session with the worker; the results are lost with it.
     uint64_t session = 0;
   };
   struct Kept {
     Keeper keeper;
-    // Called when nobody can ask for the results any more. Must not wait.
+    // Called when the results are no longer referenced. Must not block.
     std::function<void()> release;
   };
 
@@ -41,22 +41,22 @@ class RemoteValueState {
 
   uint64_t closure_id() const { return closure_id_; }
 
-  // The first of these wins; later calls change nothing.
+  // Only the first call of these has an effect.
   void SetResults(std::vector<Tensor> results) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetKept(Kept kept) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetError(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Puts fetched results in the place of kept ones.
+  // Replaces kept results by fetched ones.
   void SetFetched(std::vector<Tensor> results) ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool done() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits until the closure has finished; false when `deadline` came first.
+  // Blocks until the closure has finished. Returns false at `deadline`.
   bool AwaitDone(absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The rest needs done().
+  // The functions below require done().
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of results that a worker keeps.
+  // Returns the keeper if a worker keeps the results.
   std::optional<Keeper> keeper() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<Tensor> results() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -68,25 +68,25 @@ class RemoteValueState {
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::vector<Tensor> results_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // Or null.
+  std::unique_ptr<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // Null if not kept.
 };
 
-// The result of a scheduled closure, which may not exist yet. A value, cheap to
-// copy; dropping the last copy tells the worker to forget the result.
+// A handle to the result of a scheduled closure, which may not have finished.
+// Cheap to copy. Destroying the last copy releases the result on the worker.
 //
 // Equivalent to: tf.distribute.experimental.coordinator.RemoteValue.
 class RemoteValue {
  public:
-  RemoteValue() = default;  // Of no closure.
+  RemoteValue() = default;  // Not valid().
   explicit RemoteValue(std::shared_ptr<RemoteValueState> state)
       : state_(std::move(state)) {}
 
   bool valid() const { return state_ != nullptr; }
 
-  // Names the closure for all time; a retry has the same.
+  // Returns the id of the closure; a retry has the same id.
   uint64_t closure_id() const { return state_->closure_id(); }
 
-  // Finished, failed or cancelled.
+  // True if the closure has finished, failed or been cancelled.
   bool done() const { return state_->done(); }
 
   const std::shared_ptr<RemoteValueState>& state() const { return state_; }

@@ -14,19 +14,19 @@
 
 namespace muster {
 
-// What a failed closure means.
+// How to handle a failed closure.
 enum class FailureVerdict {
-  kFailure,  // The closure's own fault.
-  kRetry,    // A passing trouble between tasks; another try may do.
+  kFailure,  // An error of the closure.
+  kRetry,    // A transient error between tasks; retry the closure.
 };
 
-// Judges by code and payload, never by words. Must not wait.
+// Decides by code and payload, not by message. Must not block.
 using FailureJudge = std::function<FailureVerdict(const absl::Status& status)>;
 
-// Tells the queue what a worker has reported, `tensors` beside it. Sets
-// `trouble` to why, when a closure is to be tried again.
-//   kInvalidArgument  the report speaks of closures that the worker does not
-//                     hold, or of tensors that did not come
+// Applies a worker's report, with the `tensors` sent beside it, to the queue.
+// If a closure is to be retried, sets `trouble` to its error.
+//   kInvalidArgument  the report refers to closures that the worker does not
+//                     hold, or to tensors that were not sent
 absl::Status TakeReport(const proto::WorkerReport& report,
                         absl::Span<const Tensor> tensors,
                         const WorkerLane& lane, const FailureJudge& judge,

@@ -17,60 +17,61 @@
 
 namespace muster {
 
-// The closures of a loop that have not been taken yet, and their results in the
-// order of scheduling. Nobody else schedules closures meanwhile.
+// The scheduled closures of a loop and their results, in the order of
+// scheduling. No other code may schedule closures meanwhile.
 //
 // Not thread-safe.
 class ScheduledSteps {
  public:
   struct Options {
-    // Without the oldest one finished for so long, taking it fails.
+    // TakeFront() fails if the oldest closure does not finish within this time.
     absl::Duration stall_timeout = absl::Minutes(10);
     absl::Duration stall_report_interval = absl::Seconds(5);
   };
 
   struct Results {
-    std::vector<Tensor> tensors;  // Of all its steps, following each other.
+    std::vector<Tensor> tensors;  // The results of all its steps, concatenated.
     int step_count = 0;
   };
 
-  // Both are borrowed.
+  // Both are borrowed and must outlive this object.
   ScheduledSteps(ClosureDispatcher* dispatcher, const Options& options,
                  Clock* clock)
       : dispatcher_(*dispatcher), options_(options), clock_(clock) {}
 
   bool empty() const { return scheduled_.empty(); }
-  // Of all closures.
+  // The number of steps of all closures.
   int64_t step_count() const { return step_count_; }
-  // The oldest: there is one.
+  // The oldest closure. Requires !empty().
   const ClosureWork& front_work() const { return scheduled_.front().work; }
   bool is_front_done() const { return scheduled_.front().value.done(); }
 
-  // Queues a closure. After an error nothing is scheduled any more.
-  //   kDeadlineExceeded  says what the queue waits for
+  // Queues a closure. After an error no closures are left.
+  //   kDeadlineExceeded  the message says what the queue waits for
   //   any                an earlier closure failed
   absl::Status Add(ClosureWork work);
 
-  // Takes the oldest one off, when it has finished; logs who is waited for.
-  // After an error nothing is scheduled any more.
-  //   kDeadlineExceeded  says who did not finish it
-  //   any                it failed, or another one did
+  // Blocks until the oldest closure has finished, and removes it. Logs which
+  // tasks it waits for. After an error no closures are left.
+  //   kDeadlineExceeded  names the task that did not finish it
+  //   any                this or another closure failed
   absl::StatusOr<Results> TakeFront();
 
-  // Cancels what has not begun and waits for the rest, which TakeSettled()
-  // gives then.
+  // Cancels closures that have not been started and waits for the others.
+  // TakeSettled() then returns their results.
   absl::Status Settle();
-  // As TakeFront(), of one that has finished or was cancelled; unset if it was.
+  // As TakeFront() after Settle(). Unset if the closure was cancelled.
   absl::StatusOr<std::optional<Results>> TakeSettled();
 
-  // What has finished, oldest first; stays where it is.
+  // Returns the results of finished closures, oldest first, without removing
+  // them.
   std::vector<Results> Finished() const;
 
-  // Cancels everything and waits for what has begun.
-  //   kDeadlineExceeded  says who does not end
+  // Cancels all closures and waits for those that have been started.
+  //   kDeadlineExceeded  names the task that does not finish
   //   any                the failure of a closure
   absl::Status Abandon();
-  // They were cancelled by somebody else.
+  // Drops all closures, which have been cancelled elsewhere.
   void Forget();
 
  private:

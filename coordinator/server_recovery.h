@@ -30,49 +30,51 @@
 
 namespace muster {
 
-// What a loop over closures keeps with a cut, and goes back to. Called on the
-// thread that takes the snapshot, or that runs AwaitRollback().
+// A loop over closures that saves its state with each snapshot and restores it
+// after a rollback. Called on the thread that takes the snapshot or that runs
+// AwaitRollback().
 class CutParticipant {
  public:
   virtual ~CutParticipant() = default;
   virtual std::shared_ptr<const void> OnCut() = 0;
-  // Null: the loop had not begun at that cut.
+  // Null: the loop had not started at that snapshot.
   virtual void OnRollback(const void* state) = 0;
 };
 
-// What a rollback has done.
+// The outcome of a rollback.
 struct RollbackReport {
-  // To which checkpoint; empty: to the variables' first values.
+  // The restored checkpoint. Empty: the variables' initial values.
   std::string checkpoint;
-  // Closures that had succeeded and are undone. The first few by id.
+  // Undone closures: those that had succeeded after the snapshot. undone_ids
+  // lists the first few.
   int64_t undone_count = 0;
   std::vector<uint64_t> undone_ids;
-  // The servers that were lost.
+  // The lost servers.
   std::vector<std::string> servers;
 };
 
-// Brings a job back after the loss of parameter servers: waits for them, rolls
-// all servers back to one moment of training, and lets training go on from
-// there, with no other process restarted. docs/design/recovery.md says why this
-// loses and doubles no step.
+// Recovers a job after the loss of parameter servers: waits for them to return,
+// rolls all servers back to the same snapshot, and resumes training. No other
+// process restarts. docs/design/recovery.md explains why no step is lost or
+// repeated.
 //
-// Thread-safe. The thread that recovers is its own.
+// Thread-safe. Recovers on its own thread.
 class ServerRecovery {
  public:
   struct Options {
-    // How long lost servers may stay away; zero: the first loss ends the job.
+    // How long to wait for lost servers. Zero: the first loss ends the job.
     absl::Duration return_timeout = absl::Seconds(60);
     int recovery_count_max = 100;
     absl::Duration report_interval = absl::Seconds(5);
-    // For the steps under way to end before the state is frozen.
+    // How long to wait for running steps to finish before the snapshot.
     absl::Duration drain_timeout = absl::Minutes(2);
-    // Where checkpoints of the servers are kept for recovery alone; empty:
-    // nowhere.
+    // The folder of checkpoints for recovery. Empty: writes none.
     std::string checkpoint_dir;
     absl::Duration checkpoint_interval = absl::Minutes(1);
   };
 
-  // All borrowed. `what_it_held` tells what went with a server, for people.
+  // All pointers are borrowed. `what_it_held` describes the variables of a
+  // server for messages.
   struct Parts {
     ClosureDispatcher* dispatcher = nullptr;
     ServerWatch* watch = nullptr;
@@ -87,57 +89,58 @@ class ServerRecovery {
   ServerRecovery(const ServerRecovery&) = delete;
   ServerRecovery& operator=(const ServerRecovery&) = delete;
 
-  // A server was lost, is about to end, or came back. Does not wait.
+  // A server was lost, is about to end, or has returned. Does not block.
   void OnServerChange() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Between the loss of a server and the end of the recovery from it.
+  // True from the loss of a server until it has been recovered.
   bool is_recovering() const { return recovering_.load(); }
   int64_t recovery_count() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether this process holds the server's part of what is trained. Another
-  // one in its place, which somebody may meet first, does not.
+  // True if this process holds the server's current variables. False for a
+  // replacement that has not been restored.
   bool IsHolder(int server, uint64_t incarnation) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // ---- Cuts.
+  // ---- Snapshots.
 
-  // As VariableStore::TakeSnapshot(), when no step is under way: waits for
-  // those that are, and hands out no others meanwhile. Training may be rolled
-  // back to it once it has been written and published.
-  //   kAborted           a server is lost, or was meanwhile
-  //   kDeadlineExceeded  a step does not end; names its worker
+  // As VariableStore::TakeSnapshot(), between steps: waits for running steps
+  // and starts no others meanwhile. Training may be rolled back to the snapshot
+  // once it has been written and published.
+  //   kAborted           a server is lost, or was lost meanwhile
+  //   kDeadlineExceeded  a step does not finish; names its worker
   absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot();
 
-  // As VariableStore::Restore(); what is restored is a cut.
+  // As VariableStore::Restore(). Training can be rolled back to the restored
+  // state.
   absl::Status Restore(absl::string_view prefix, bool values_only);
-  // Somebody has changed variables otherwise than by closures.
+  // Records that variables were changed other than by closures.
   void NoteAssigned() { cuts_.DropFirstValues(); }
 
-  // Saves to checkpoint_dir when its interval has passed, while steps go on;
-  // or, `at_once` or when a server waits to end, when training has done
-  // something since the last cut, and waits for that. Without a checkpoint_dir,
-  // has the preemption saver save for a server that waits to end. Lets such a
-  // server go. A save that fails is logged and changes nothing. By one thread
-  // at a time.
+  // Saves to checkpoint_dir if its interval has passed, while steps continue.
+  // With `at_once`, or if a server is waiting to end, saves if training has
+  // progressed since the last snapshot, and waits for the save. Without a
+  // checkpoint_dir, calls the preemption saver for a server that is waiting to
+  // end. Then allows such a server to end. Logs a failed save. Call from one
+  // thread at a time.
   void SaveIfDue(bool at_once = false) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What is kept with each cut, and given back with a rollback to it. Null:
-  // nothing is.
+  // Sets the source of the progress that is saved with each snapshot and
+  // returned by a rollback to it. Null: none.
   void SetProgressSource(std::function<std::string()> source)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // As Strategy::SetPreemptionSaver().
   void SetPreemptionSaver(std::function<absl::Status()> save)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // `loop` is borrowed until it is removed.
+  // `loop` is borrowed until RemoveLoop().
   uint64_t AddLoop(CutParticipant* loop) ABSL_LOCKS_EXCLUDED(mutex_);
   void RemoveLoop(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // ---- Rollbacks.
 
-  // Who is told of rollbacks when they have happened, before closures go on.
-  // Then what was not done yet stays scheduled, and what was undone is the
-  // caller's to schedule again. Without one, everything that was scheduled is
-  // cancelled, and a failure (kAborted) is stored in the queue.
-  // `handler` must not call the coordinator.
+  // Sets the handler that is called after each rollback, before closures run.
+  // With a handler, unfinished closures stay scheduled, and the caller must
+  // schedule the undone ones again. Without one, all scheduled closures are
+  // cancelled and a failure (kAborted) is stored in the queue. `handler` must
+  // not call the coordinator.
   using Handler = std::function<void(const RollbackReport&)>;
   void SetHandler(Handler handler) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -154,23 +157,26 @@ class ServerRecovery {
   };
 
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sees whether servers wait to end, for the next step of a loop to save what
-  // they hold; where there is no loop, or nowhere to save to, lets them go.
+  // Checks whether servers are waiting to end, so that the next step of a loop
+  // saves their variables. Without a loop, or a place to save to, allows them
+  // to end.
   void NoteEnding() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGoOfEnding();
   void SaveToCheckpointDir(bool is_awaited);
   void CallPreemptionSaver() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for the end of it, or leaves it to the writer.
+  // Takes a snapshot. Waits until it is written if `is_awaited`; else the
+  // writer writes it in the background.
   absl::Status Save(bool is_awaited);
-  // Whether all is well again, or the job is over.
+  // Returns when training can resume or the job is over.
   void Recover() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Until every server is there. False: the job is over.
+  // Blocks until every server is connected. Returns false if the job is over.
   bool AwaitServers() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Servers that are other processes than those that hold the state.
+  // Returns the servers whose process is not the one that holds the state.
   std::vector<RemoteVariableStore::ReturnedServer> Returned() const
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasTrouble() const ABSL_LOCKS_EXCLUDED(mutex_);
-  //   kNotFound  there is nothing to which training could be rolled back
+  // Rolls the servers back to the newest possible snapshot.
+  //   kNotFound  there is no snapshot to roll back to
   absl::StatusOr<TrainingCut> RollServersBack(
       const std::vector<RemoteVariableStore::ReturnedServer>& returned)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -183,7 +189,8 @@ class ServerRecovery {
       const std::vector<RemoteVariableStore::ReturnedServer>& returned)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveUp(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  //   kAborted  training was rolled back since the snapshot was taken
+  // Records that the snapshot has been published as `prefix`.
+  //   kAborted  training was rolled back after the snapshot
   absl::Status Written(const Snapshot& snapshot, absl::string_view prefix)
       ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::string> NamesOf(
@@ -207,11 +214,11 @@ class ServerRecovery {
   bool has_changed_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_recovering_ ABSL_GUARDED_BY(mutex_) = false;
-  // The same, for those who may not wait for the lock.
+  // As is_recovering_, readable without the lock.
   std::atomic<bool> recovering_{false};
   int64_t recovery_count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
-  // By server: the process that holds its part of the state.
+  // By server: the incarnation of the process that holds its variables.
   std::vector<uint64_t> holders_ ABSL_GUARDED_BY(mutex_);
   std::function<std::string()> progress_source_ ABSL_GUARDED_BY(mutex_);
   std::function<absl::Status()> preemption_saver_ ABSL_GUARDED_BY(mutex_);
@@ -220,10 +227,10 @@ class ServerRecovery {
   Handler handler_ ABSL_GUARDED_BY(mutex_);
   std::optional<Pending> pending_ ABSL_GUARDED_BY(mutex_);
 
-  // A server waits for the next SaveIfDue().
+  // True if a server waits for the next SaveIfDue().
   std::atomic<bool> has_ending_server_{false};
-  std::unique_ptr<CheckpointManager> manager_;  // Of SaveIfDue(); or null.
-  BackgroundWriter writer_;                     // Uses all of the above.
+  std::unique_ptr<CheckpointManager> manager_;  // For SaveIfDue(); may be null.
+  BackgroundWriter writer_;                     // Uses the members above.
   absl::Time last_save_;
 
   std::thread thread_;  // Constant after construction.

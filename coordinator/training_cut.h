@@ -16,47 +16,48 @@
 
 namespace muster {
 
-// One moment of training at which no step was under way, and the checkpoint
-// that holds the variables of that moment.
+// A snapshot of training between two steps, and the checkpoint with its
+// variables.
 struct TrainingCut {
-  // Stands in the checkpoint too, so that another checkpoint of the same name
-  // is not taken for this one. 0 where it is not known.
+  // Also stored in the checkpoint, to distinguish it from another checkpoint of
+  // the same name. 0 if unknown.
   uint64_t id = 0;
-  // Empty: the variables' first values, which need no checkpoint.
+  // Empty: the variables' initial values, which need no checkpoint.
   std::string prefix;
-  // Closures whose effects it holds.
+  // The closures whose effects it includes.
   ClosureIds succeeded;
-  // What whoever trained said of it; empty: nobody did.
+  // The progress of training from the progress source; empty if there was none.
   std::string progress;
-  // By loop, what it needs to go on from there.
+  // By loop: the state with which it resumes.
   std::map<uint64_t, std::shared_ptr<const void>> loops;
 };
 
-// The last cuts of a job, to which training can be rolled back. Thread-safe.
+// The latest snapshots of a job, to which training can be rolled back.
+// Thread-safe.
 class TrainingCuts {
  public:
-  // The oldest are forgotten beyond so many.
+  // Keeps the newest `count_max` snapshots.
   explicit TrainingCuts(size_t count_max = 16) : count_max_(count_max) {}
 
-  // The newest from now on.
+  // Adds the newest snapshot.
   void Add(TrainingCut cut) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The first values can no longer be had: somebody has assigned others.
+  // Removes the initial values, because variables were assigned.
   void DropFirstValues() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Those after the cut are of a time that is undone.
+  // Removes the snapshots after the given one, which a rollback has undone.
   void DropAfter(const TrainingCut& cut) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Newest first.
+  // Returns all snapshots, newest first.
   std::vector<TrainingCut> List() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether training has done nothing since the newest.
+  // True if the newest snapshot includes exactly the closures `succeeded`.
   bool HoldsAll(const ClosureIds& succeeded) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   const size_t count_max_;
   mutable absl::Mutex mutex_;
-  // Oldest first. Begins with the first values.
+  // Oldest first. Initially the variables' initial values.
   std::vector<TrainingCut> cuts_ ABSL_GUARDED_BY(mutex_) = {TrainingCut()};
 };
 

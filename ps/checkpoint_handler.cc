@@ -29,11 +29,11 @@ namespace {
 
 constexpr size_t kPathBytesMax = 4096;
 
-// States that wait to be saved, for as many callbacks that save at the same
-// step. Each may take as much memory as the variables.
+// Snapshots that wait to be saved. Several callbacks may save at the same step.
+// Each can take as much memory as the variables.
 constexpr size_t kFrozenMax = 4;
 
-// Training goes first: whoever saves has time.
+// Training has priority over saving.
 constexpr int kSaverNiceness = 10;
 
 bool IsWithin(absl::string_view path, absl::string_view folder) {
@@ -69,9 +69,10 @@ absl::StatusOr<std::string> CheckpointRoots::Resolve(
         return part == ".." || part == ".";
       });
   if (!is_path) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the prefix of a checkpoint is an absolute path without \"..\"; ",
-        prefix.substr(0, 256), " came"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected an absolute path without \"..\" as the prefix "
+                     "of a checkpoint; got ",
+                     prefix.substr(0, 256)));
   }
   ASSIGN_OR_RETURN(const std::string folder,
                    Canonical(std::string(FolderOf(prefix))));
@@ -83,8 +84,8 @@ absl::StatusOr<std::string> CheckpointRoots::Resolve(
   }
   return absl::PermissionDeniedError(absl::StrCat(
       prefix,
-      " is outside of the folders to which this server writes and from "
-      "which it reads when it is asked to (",
+      " is outside of the folders in which this server reads and writes "
+      "checkpoints (",
       absl::StrJoin(folders, ", "), "); start it with --checkpoint_root"));
 }
 
@@ -99,7 +100,8 @@ CheckpointHandler::CheckpointHandler(const Options& options,
       restore_pool_("ps_restore", 1) {
   save_pool_.Schedule([] {
     if (setpriority(PRIO_PROCESS, gettid(), kSaverNiceness) != 0) {
-      LOG(WARNING) << "saving will compete with training: no lower priority";
+      LOG(WARNING) << "cannot lower the priority of the thread that saves; "
+                      "saving may slow down training";
     }
   });
 }
@@ -127,7 +129,7 @@ absl::StatusOr<Message> CheckpointHandler::Freeze(
   ASSIGN_OR_RETURN(const auto request,
                    message.ParseBody<proto::FreezeRequest>());
   for (const uint64_t cut_id : request.dropped_cut_ids()) {
-    TakeFrozen(cut_id).IgnoreError();  // It may have been saved.
+    TakeFrozen(cut_id).IgnoreError();  // It may have been saved already.
   }
   ASSIGN_OR_RETURN(std::unique_ptr<FrozenShard> frozen,
                    shard_->Freeze(request.cut_id()));
@@ -162,9 +164,9 @@ absl::StatusOr<std::unique_ptr<FrozenShard>> CheckpointHandler::TakeFrozen(
       [&](const auto& frozen) { return frozen->cut_id == cut_id; });
   if (found == frozen_.end()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "what was frozen as ", IncarnationString(cut_id),
-        " is no more: it was saved, or this process is another, or ",
-        kFrozenMax, " others were frozen since"));
+        "snapshot ", IncarnationString(cut_id),
+        " does not exist: it was saved already, the server was restarted, or ",
+        kFrozenMax, " newer snapshots replaced it"));
   }
   std::unique_ptr<FrozenShard> frozen = std::move(*found);
   frozen_.erase(found);
@@ -235,8 +237,8 @@ absl::Status CheckpointHandler::Dress(const absl::Status& status,
                                   HostName(), ": ", status.message());
   if (absl::IsNotFound(status) && !disk_->Open(BundleIndexPath(prefix)).ok()) {
     absl::StrAppend(&text,
-                    "; it does not see this checkpoint. All tasks must "
-                    "see the same folder under the same path");
+                    "; this task cannot open the checkpoint. All tasks must "
+                    "have access to the same folder under the same path");
   }
   return absl::Status(status.code(), text);
 }

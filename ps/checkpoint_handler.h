@@ -22,37 +22,39 @@
 
 namespace muster {
 
-// Where this process may write and read checkpoints when it is told to over the
-// network.
+// The folders in which this process reads and writes checkpoints on behalf of
+// remote callers.
 struct CheckpointRoots {
-  // Absolute folders; none for anywhere.
+  // Absolute paths. Empty: all folders are allowed.
   std::vector<std::string> folders;
 
-  // `prefix` with its folder's links resolved.
-  //   kInvalidArgument   not an absolute path without "..", or of no file
-  //   kPermissionDenied  outside of all folders; names them and the flag
+  // Returns `prefix` with the symbolic links of its folder resolved.
+  //   kInvalidArgument   `prefix` is not an absolute path, contains "." or
+  //                      "..", or names no file
+  //   kPermissionDenied  `prefix` is outside of all folders; the message lists
+  //                      them and names the flag
   absl::StatusOr<std::string> Resolve(absl::string_view prefix) const;
 };
 
-// What a parameter server answers of proto/parameter_server.proto that has to
-// do with checkpoints: Freeze, Save, Restore and RollBack.
+// Handles the checkpoint methods of proto/parameter_server.proto: Freeze, Save,
+// Restore and RollBack.
 //
-// Saving has a thread of its own, of low priority and at the pace of SavePace,
-// so that training goes on beside it; restoring has another.
+// Saves run on one thread with low priority, at the rate of SavePace, while
+// training continues. The other methods run on a second thread.
 //
 // Thread-safe.
 class CheckpointHandler {
  public:
   struct Options {
     CheckpointRoots roots;
-    Disk* disk = nullptr;  // Null: the machine's.
+    Disk* disk = nullptr;  // Null: Disk::Real().
   };
 
-  // `admission_check` and `shard` are borrowed.
+  // `admission_check` and `shard` are borrowed and must outlive this object.
   CheckpointHandler(const Options& options, AdmissionCheck* admission_check,
                     ParameterShard* shard);
 
-  // Adds the methods; `service` may not outlive this object.
+  // Registers the methods. `service` may not outlive this object.
   void AddTo(Service* service);
 
  private:
@@ -69,7 +71,8 @@ class CheckpointHandler {
   absl::StatusOr<Message> RollBack(const ReceivedMessage& message);
   absl::StatusOr<std::unique_ptr<FrozenShard>> TakeFrozen(uint64_t cut_id)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Says whose it is: the folder may be another on another machine.
+  // Adds this task and its host to the message of an error. The same path can
+  // be a different folder on another machine.
   absl::Status Dress(const absl::Status& status,
                      absl::string_view prefix) const;
 
@@ -79,7 +82,8 @@ class CheckpointHandler {
   ParameterShard* const shard_;
 
   absl::Mutex mutex_;
-  // Oldest first: each until it is saved, or too many others are frozen.
+  // Oldest first. A state is kept until it is saved or kFrozenMax newer ones
+  // exist.
   std::deque<std::unique_ptr<FrozenShard>> frozen_ ABSL_GUARDED_BY(mutex_);
 
   ThreadPool save_pool_;

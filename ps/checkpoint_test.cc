@@ -1,5 +1,5 @@
-// Parameter servers save and restore their own shards: over real sockets, into
-// real files, while steps go on.
+// Saves and restores shards of parameter servers over real sockets and real
+// files while steps run.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -72,7 +72,7 @@ class CheckpointTest : public StoreFixture {
     return status;
   }
 
-  // Other servers in the place of those before, with nothing in them.
+  // Replaces the servers with new, empty ones.
   void ReplaceServers(int server_count, int64_t parts) {
     store_ = nullptr;
     servers_.clear();
@@ -118,7 +118,7 @@ class CheckpointTest : public StoreFixture {
   std::string folder_;
 };
 
-TEST_F(CheckpointTest, OtherServersAndPartsGoOnWithTheSameBits) {
+TEST_F(CheckpointTest, RestoresIdenticalBitsWithOtherServersAndPartitions) {
   ASSERT_OK(CreateVariables());
   for (const float gradient : {1.0f, -2.0f, 0.5f}) {
     ASSERT_OK(Train(store_.get(), gradient));
@@ -138,13 +138,13 @@ TEST_F(CheckpointTest, OtherServersAndPartsGoOnWithTheSameBits) {
     EXPECT_EQ(Values(), saved);
     ASSERT_OK_AND_ASSIGN(const int64_t count, store_->UpdateCount("table"));
     EXPECT_EQ(count, 3);
-    // Slots and counts are there, or Adam would take another step.
+    // Without slots and counts, Adam would take a different step.
     ASSERT_OK(Train(store_.get(), 3.0f));
     EXPECT_EQ(Values(), next);
   }
 }
 
-TEST_F(CheckpointTest, ARollbackOnTheSameServersTakesEverythingBack) {
+TEST_F(CheckpointTest, RollbackOnTheSameServersRestoresEverything) {
   ASSERT_OK(CreateVariables());
   ASSERT_OK(Save(Prefix(1)));  // No slots yet.
   const auto initial = Values();
@@ -157,12 +157,12 @@ TEST_F(CheckpointTest, ARollbackOnTheSameServersTakesEverythingBack) {
   EXPECT_EQ(Values(), first);
 }
 
-TEST_F(CheckpointTest, ASaveAfterARollbackToFirstValuesIsWhole) {
+TEST_F(CheckpointTest, SaveAfterRollbackToInitialValuesIsComplete) {
   ASSERT_OK(CreateVariables());
   const auto initial = Values();
   ASSERT_OK(Train(store_.get(), 1.0f));
   const auto first = Values();
-  // One server comes back empty; the other still has the optimizer's slots.
+  // One server restarts empty; the other still has the optimizer's slots.
   const std::string address = servers_[0]->address();
   servers_[0] = nullptr;
   servers_[0] = StartServer(0, /*incarnation=*/300, address);
@@ -178,7 +178,7 @@ TEST_F(CheckpointTest, ASaveAfterARollbackToFirstValuesIsWhole) {
   EXPECT_EQ(Values(), initial);
 }
 
-TEST_F(CheckpointTest, ValuesAloneLeaveTheSlotsAsTheyAre) {
+TEST_F(CheckpointTest, RestoringValuesOnlyKeepsTheSlots) {
   ASSERT_OK(CreateVariables());
   ASSERT_OK(Train(store_.get(), 1.0f));
   ASSERT_OK(Save(Prefix(1)));
@@ -190,7 +190,7 @@ TEST_F(CheckpointTest, ValuesAloneLeaveTheSlotsAsTheyAre) {
   EXPECT_EQ(count, 2);
 }
 
-TEST_F(CheckpointTest, SlotsWaitForTheOptimizer) {
+TEST_F(CheckpointTest, RestoredSlotsAreKeptUntilTheOptimizerIsSet) {
   ASSERT_OK(CreateVariables());
   ASSERT_OK(Train(store_.get(), 1.0f));
   ASSERT_OK(Save(Prefix(1)));
@@ -206,8 +206,8 @@ TEST_F(CheckpointTest, SlotsWaitForTheOptimizer) {
   EXPECT_EQ(Values(), next);
 }
 
-// Each step adds one to every element; whatever is saved is of one moment.
-TEST_F(CheckpointTest, StepsGoOnAndWhatIsSavedIsOfOneMoment) {
+// Each step adds one to every element, so a snapshot must hold equal elements.
+TEST_F(CheckpointTest, SavesAConsistentSnapshotWhileStepsRun) {
   constexpr int kSaves = 5;
   partitioner_ = nullptr;
   store_ = OpenStore("chief");
@@ -249,11 +249,11 @@ TEST_F(CheckpointTest, StepsGoOnAndWhatIsSavedIsOfOneMoment) {
   EXPECT_LT(counts.front(), counts.back());
 }
 
-// As callbacks do that save at the same step, and others a step later.
-TEST_F(CheckpointTest, SeveralSavesAtOnceAreEachOfTheirMoment) {
+// Callbacks may save at the same step or a step later.
+TEST_F(CheckpointTest, ConcurrentSavesWriteTheirOwnSnapshots) {
   ASSERT_OK(CreateVariables());
   const int count = store_->checkpoint_shard_count();
-  constexpr int kSaves = 5;  // One more than wait at once.
+  constexpr int kSaves = 5;  // One more than the limit.
   std::vector<std::unique_ptr<VariableSnapshot>> snapshots;
   std::vector<std::vector<std::vector<float>>> values;
   for (int save = 0; save < kSaves; ++save) {
@@ -266,7 +266,7 @@ TEST_F(CheckpointTest, SeveralSavesAtOnceAreEachOfTheirMoment) {
   ASSERT_OK(Train(store_.get(), 1.0f));
   EXPECT_THAT(snapshots[0]->WriteShards(Disk::Real(), Prefix(0), count),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("4 others were frozen since")));
+                       HasSubstr("4 newer snapshots replaced it")));
   for (const int save : {2, 1, 4, 3}) {
     ASSERT_OK(snapshots[save]->WriteShards(Disk::Real(), Prefix(save), count));
     ASSERT_OK(PublishTensorBundle(Disk::Real(), Prefix(save), count));
@@ -278,8 +278,8 @@ TEST_F(CheckpointTest, SeveralSavesAtOnceAreEachOfTheirMoment) {
   }
 }
 
-// As saves that are skipped because one is still being written.
-TEST_F(CheckpointTest, WhatNobodyWillSaveTakesNobodysPlace) {
+// Saves are skipped while an earlier one is being written.
+TEST_F(CheckpointTest, DroppedSnapshotsDoNotCountAgainstTheLimit) {
   ASSERT_OK(CreateVariables());
   const int count = store_->checkpoint_shard_count();
   ASSERT_OK_AND_ASSIGN(const auto kept, store_->TakeSnapshot());
@@ -294,7 +294,7 @@ TEST_F(CheckpointTest, WhatNobodyWillSaveTakesNobodysPlace) {
   EXPECT_EQ(Values(), values);
 }
 
-TEST_F(CheckpointTest, ADamagedCheckpointIsNamedAndChangesNothing) {
+TEST_F(CheckpointTest, DamagedCheckpointIsReportedAndChangesNothing) {
   ASSERT_OK(CreateVariables());
   ASSERT_OK(Save(Prefix(1)));
   ASSERT_OK(Train(store_.get(), 1.0f));
@@ -314,7 +314,7 @@ TEST_F(CheckpointTest, ADamagedCheckpointIsNamedAndChangesNothing) {
   EXPECT_EQ(Values(), values);
 }
 
-TEST_F(CheckpointTest, AnotherModelsCheckpointIsRefused) {
+TEST_F(CheckpointTest, RejectsTheCheckpointOfAnotherModel) {
   ASSERT_OK(CreateVariables());
   ASSERT_OK(Save(Prefix(1)));
   ReplaceServers(2, 2);
@@ -324,7 +324,7 @@ TEST_F(CheckpointTest, AnotherModelsCheckpointIsRefused) {
                        AllOf(HasSubstr("\"tabel\""), HasSubstr("\"table\""))));
 }
 
-TEST_F(CheckpointTest, AServerThatWritesElsewhereIsNamed) {
+TEST_F(CheckpointTest, NamesAServerThatWritesToAnotherFolder) {
   SimulatedDisk elsewhere;
   ParameterServer::Options options;
   options.self = {"ps", 1, 201};
@@ -340,7 +340,7 @@ TEST_F(CheckpointTest, AServerThatWritesElsewhereIsNamed) {
   servers_.clear();
 }
 
-TEST_F(CheckpointTest, AFullDiskFailsTheSaveAndTrainingGoesOn) {
+TEST_F(CheckpointTest, FullDiskFailsTheSaveButNotTraining) {
   SimulatedDisk disk;
   ParameterServer::Options options;
   options.self = {"ps", 1, 201};
@@ -358,7 +358,7 @@ TEST_F(CheckpointTest, AFullDiskFailsTheSaveAndTrainingGoesOn) {
   servers_.clear();
 }
 
-TEST_F(CheckpointTest, HostilePrefixesAreRefused) {
+TEST_F(CheckpointTest, RejectsHostilePrefixes) {
   CheckpointRoots roots{.folders = {folder_}};
   std::filesystem::create_directory_symlink("/", folder_ + "/link");
   for (const std::string& prefix :
@@ -382,13 +382,13 @@ TEST_F(CheckpointTest, HostilePrefixesAreRefused) {
   EXPECT_OK(roots.Resolve(folder_ + "/new/folder/ckpt-1"));
 }
 
-TEST_F(CheckpointTest, WhatIsOfAnEarlierGenerationChangesNothing) {
+TEST_F(CheckpointTest, RejectsRequestsOfEarlierGenerations) {
   ASSERT_OK(CreateVariables());
   ASSERT_OK(Train(store_.get(), 1.0f));
   const auto values = Values();
   for (const auto& server : servers_) {
     ASSERT_OK(server->service().shard().RollBack(/*generation=*/3, 0));
-    // A request that was delayed takes nothing back.
+    // A delayed request has no effect.
     EXPECT_THAT(server->service().shard().RollBack(/*generation=*/2, 0),
                 StatusIs(absl::StatusCode::kFailedPrecondition));
   }

@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// Memory that may be taken for what is put aside, by all variables of a server
+// The memory limit for the copies that all FrozenRows of a server make
 // together. Thread-safe.
 class AsideBudget {
  public:
@@ -36,23 +36,24 @@ class AsideBudget {
   std::atomic<int64_t> size_bytes_{0};
 };
 
-// The arrays of one variable (its value and slots) as they were at one moment,
-// while they are read block by block and updates go on: whoever is about to
-// change a block that has not been read puts a copy of it aside.
+// A copy-on-write snapshot of the arrays of one variable: its value and its
+// optimizer slots. A saver reads the snapshot block by block while updates
+// continue. An update calls PutAside() before it changes a block, which copies
+// the block if it has not been read.
 //
-// Calls for one block come one after another, under the lock that guards its
-// rows; those for different blocks may come side by side.
+// Thread-compatible for one block: its calls are serialized by the lock that
+// guards its rows. Calls for different blocks may run concurrently.
 class FrozenRows {
  public:
-  // A block as it is now.
+  // A block and its current contents.
   struct Block {
     int array = 0;
     int number = 0;
-    size_t offset_bytes = 0;  // Of the array.
+    size_t offset_bytes = 0;  // From the start of the array.
     absl::Span<const uint8_t> live;
   };
 
-  // Arrays are of `array_bytes` each.
+  // Each array has `array_bytes` bytes.
   FrozenRows(int array_count, int block_count, size_t array_bytes,
              std::shared_ptr<AsideBudget> budget);
   ~FrozenRows();
@@ -62,20 +63,21 @@ class FrozenRows {
 
   int array_count() const { return array_count_; }
 
-  // Whether there is nothing left to be put aside.
+  // True if every block has been read or copied, so that PutAside() has nothing
+  // left to do.
   bool is_read() const {
     return pending_count_.load(std::memory_order_relaxed) == 0;
   }
 
-  // The block changes afterwards. Where the budget or memory is spent
-  // everything is given up.
+  // Copies the block before it is changed. Abandons the snapshot if the budget
+  // or the memory is exhausted.
   void PutAside(const Block& block);
 
-  // The block as it was, to `out`, which is as large. Once for each. False when
-  // it has been given up.
+  // Copies the block as of the snapshot to `out`, which has the block's size.
+  // Call once for each block. Returns false if the snapshot has been abandoned.
   bool Take(const Block& block, uint8_t* out);
 
-  // What has not been read will not be.
+  // Abandons the snapshot: Take() returns false from now on.
   void GiveUp() { is_given_up_.store(true); }
   bool is_given_up() const { return is_given_up_.load(); }
 
@@ -86,7 +88,7 @@ class FrozenRows {
     return states_[static_cast<size_t>(block.array) * block_count_ +
                    block.number];
   }
-  // Where a block is put aside; null: there is no memory.
+  // Returns where the block is copied to, or null if there is no memory.
   uint8_t* PlaceOf(const Block& block);
 
   const int array_count_;
@@ -97,9 +99,9 @@ class FrozenRows {
   std::atomic<int64_t> pending_count_;  // Blocks that are kLive.
   std::atomic<int64_t> aside_bytes_{0};
   std::atomic<bool> is_given_up_{false};
-  // All arrays, one after another. Made when the first block is put aside, and
-  // used up page by page: one range in huge pages is filled five times as fast
-  // as blocks of their own.
+  // The copies of all arrays, one after another. Allocated with the first copy;
+  // its pages are touched as they are needed. One range in huge pages is filled
+  // five times as fast as separate blocks.
   std::once_flag made_;
   Tensor aside_;
 };

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(FrozenRowsTest, WhatChangesBeforeItIsReadIsReadAsItWas) {
+TEST(FrozenRowsTest, ReturnsTheStateBeforeLaterChanges) {
   auto budget = std::make_shared<AsideBudget>(100);
   {
     FrozenRows rows(/*array_count=*/2, /*block_count=*/2, /*array_bytes=*/5,
@@ -26,7 +26,7 @@ TEST(FrozenRowsTest, WhatChangesBeforeItIsReadIsReadAsItWas) {
     rows.PutAside(second);
     live = {7, 8, 9};
     rest = {6, 6};
-    rows.PutAside(first);  // The first copy counts.
+    rows.PutAside(first);  // Only the first call copies.
     EXPECT_EQ(budget->size_bytes(), 5);
     std::vector<uint8_t> out(3);
     ASSERT_TRUE(rows.Take(first, out.data()));
@@ -38,14 +38,14 @@ TEST(FrozenRowsTest, WhatChangesBeforeItIsReadIsReadAsItWas) {
     out.resize(3);
     ASSERT_TRUE(rows.Take(other, out.data()));
     EXPECT_THAT(out, ElementsAre(7, 8, 9));
-    rows.PutAside(other);  // It has been read.
+    rows.PutAside(other);  // Has no effect: the block has been read.
     EXPECT_EQ(budget->size_bytes(), 5);
     EXPECT_FALSE(rows.is_read());
   }
   EXPECT_EQ(budget->size_bytes(), 0);
 }
 
-TEST(FrozenRowsTest, WithoutMemoryAllIsGivenUp) {
+TEST(FrozenRowsTest, AbandonsTheSnapshotWithoutMemory) {
   auto budget = std::make_shared<AsideBudget>(4);
   const std::vector<uint8_t> live = {1, 2, 3};
   {

@@ -1,5 +1,5 @@
-// Clients and servers that share memory, killed in the middle of it. The
-// program starts itself again as either.
+// Kills clients and servers while they use shared memory. The test starts its
+// own executable in both roles.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -46,7 +46,7 @@ constexpr uint64_t kStepsPerClient = 1'000'000;
 Shape TestShape() { return Shape({512, 512}); }
 Tensor Ones() { return Tensor::Full(DType::kFloat32, TestShape(), 1); }
 
-// This program again, in another role.
+// This executable in another role.
 class Child {
  public:
   explicit Child(std::vector<std::string> arguments) {
@@ -90,7 +90,7 @@ class Child {
 
 void WriteLine(int descriptor, const std::string& text) {
   const std::string line = text + "\n";
-  // The parent may have gone.
+  // The parent may have exited.
   [[maybe_unused]] const ssize_t written =
       write(descriptor, line.data(), line.size());
 }
@@ -162,7 +162,7 @@ absl::Status CreateX(RemoteVariableStore* store) {
   return store->Create(spec);
 }
 
-TEST(KilledProcessesTest, KilledClientsHurtNobodyAndLeaveNothing) {
+TEST(KilledProcessesTest, KilledClientsDoNotAffectOthersAndLeakNothing) {
   constexpr int kKills = 12;
   RandomStream random(3);
   ASSERT_OK_AND_ASSIGN(const auto server, StartServer("127.0.0.1:0"));
@@ -184,13 +184,14 @@ TEST(KilledProcessesTest, KilledClientsHurtNobodyAndLeaveNothing) {
     ASSERT_TRUE(segments.AwaitSegmentCount(1, kLong)) << worker;
   }
   ASSERT_OK_AND_ASSIGN(const Tensor value, store->Read("x"));
-  // Those killed may have pushed more than they said, but never a part.
+  // A killed client may have pushed more than it reported, but never a part of
+  // a push.
   const float first = value.flat<float>()[0];
   EXPECT_GE(first, steps);
   EXPECT_THAT(value.flat<float>(), Each(first));
 }
 
-TEST(KilledProcessesTest, AKilledServerIsNamedAndItsSuccessorShares) {
+TEST(KilledProcessesTest, NamesAKilledServerAndSharesMemoryWithItsReplacement) {
   auto child =
       std::make_unique<Child>(std::vector<std::string>{"serve", "127.0.0.1:0"});
   const std::string address = child->ReadLine();
@@ -204,13 +205,13 @@ TEST(KilledProcessesTest, AKilledServerIsNamedAndItsSuccessorShares) {
   EXPECT_THAT(counter.Step(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("ps 0 (")));
   EXPECT_LT(Clock::Real()->Now() - killed, absl::Seconds(10));
-  // What was read is still there.
+  // Values that were read stay valid.
   EXPECT_THAT(before.flat<float>(), Each(5.0f));
 
   ASSERT_OK_AND_ASSIGN(const auto successor, StartServer(address));
   absl::Status status;
   do {
-    status = counter.Step();  // Until the channel has connected again.
+    status = counter.Step();  // Until the channel has reconnected.
   } while (status.code() == absl::StatusCode::kUnavailable &&
            Clock::Real()->Now() < killed + kLong);
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,

@@ -1,4 +1,5 @@
-// A parameter server: keeps variables and applies updates to them.
+// The executable of parameter servers, which store variables and apply updates
+// to them.
 
 #include <variant>
 
@@ -18,8 +19,8 @@ muster::ProgramInfo Program() {
   return {
       .name = "ps",
       .summary =
-          "Keeps a part of a model's variables and applies the updates that "
-          "workers push. It exits by itself when the job is over.",
+          "Stores a part of a model's variables and applies the updates that "
+          "workers push. It exits when the job ends.",
       .usage = "TF_CONFIG=... ps [flags]",
       .examples =
           "  TF_CONFIG='{\"cluster\": {\"worker\": [\"h0:2222\"], \"ps\": "
@@ -33,13 +34,13 @@ absl::Status CheckIsServer(const muster::TaskOptions& options) {
   using muster::TaskType;
   if (options.config.source.empty()) {
     return absl::InvalidArgumentError(
-        "TF_CONFIG is not set, and a parameter server is a task of a cluster: "
-        "export it, or give --tf_config");
+        "TF_CONFIG is not set. A parameter server must be a task of a cluster: "
+        "export TF_CONFIG, or pass --tf_config");
   }
   if (options.config.task.type != TaskType::kPs) {
     return absl::InvalidArgumentError(
-        "this is the executable of parameter servers, and TF_CONFIG makes this "
-        "task " +
+        "this executable runs tasks of type ps, but TF_CONFIG declares this "
+        "task as " +
         options.config.task.ToString());
   }
   return muster::CheckParameterServerCluster(options.config);

@@ -9,8 +9,8 @@ namespace {
 
 constexpr absl::Duration kShutdownGrace = absl::Seconds(2);
 
-// A variable that this process cannot hold is refused when it is created, not
-// when the kernel runs out of pages.
+// Makes the server reject a variable that exceeds the available memory when it
+// is created, instead of being killed by the kernel later.
 ParameterShard::Options WithMemoryLimit(ParameterShard::Options options) {
   if (options.memory_bytes_max == 0) {
     options.memory_bytes_max = AvailableMemoryBytes() / 10 * 9;
@@ -52,7 +52,7 @@ ParameterService::Outcome ParameterServer::AwaitEnd() {
 }
 
 void ParameterServer::Shutdown() {
-  // Clients keep these streams open, and the server would wait for them.
+  // Clients keep these streams open, and Shutdown() would wait for them.
   service_.segments().End();
   server_->Shutdown(kShutdownGrace);
 }

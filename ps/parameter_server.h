@@ -16,30 +16,31 @@
 
 namespace muster {
 
-// A whole parameter server, as main() and in-process clusters start it.
+// A complete parameter server, for main() and for clusters within one process.
 //
 // Thread-safe.
 class ParameterServer {
  public:
   struct Options {
     TaskIdentity self;
-    std::string address;  // "host:port"; port 0 takes a free one.
-    // No memory limit stands for nine tenths of the machine's.
+    std::string address;  // "host:port"; port 0 selects a free port.
+    // A memory_bytes_max of 0 is replaced by nine tenths of the machine's
+    // memory.
     ParameterShard::Options shard;
-    // Whether tensors may go through memory that clients of this host share.
+    // If true, clients of the same host may pass tensors through shared memory.
     bool shared_memory = true;
-    // Where checkpoints may be written and read.
+    // The folders of checkpoints, and the disk.
     CheckpointHandler::Options checkpoints;
-    // A coordinator whose cluster disagrees is refused; an empty one agrees
-    // with all.
+    // A coordinator with another cluster is rejected. Empty: any is accepted.
     ClusterSpec cluster;
-    // The wait for a coordinator.
+    // How long to wait for a coordinator.
     CoordinatorWait::Options coordinator;
-    // Within which a coordinator that broke off is not yet lost.
+    // How long after its disconnection a coordinator may reconnect before it
+    // counts as lost.
     absl::Duration coordinator_grace;
   };
 
-  // Listens from now on. `network` is borrowed.
+  // Starts to listen. `network` is borrowed and must outlive the server.
   //   as Network::Listen()
   static absl::StatusOr<std::unique_ptr<ParameterServer>> Start(
       Network* network, const Options& options);
@@ -53,16 +54,18 @@ class ParameterServer {
 
   ParameterService& service() { return service_; }
 
-  // Serves until there is reason to stop. After the loss of a coordinator, or
-  // an end that asks for a restart, the server still listens: after
-  // service().Reset() another coordinator may come. Otherwise as Shutdown().
+  // Blocks until there is a reason to stop. After the loss of a coordinator, or
+  // a job end that asks for a restart, the server keeps listening, and another
+  // coordinator can use it after service().Reset(). In all other cases it shuts
+  // down.
   ParameterService::Outcome AwaitEnd();
 
-  // Listens no longer, and lets answers under way go out. May be called twice.
+  // Stops listening and lets pending answers finish. Idempotent.
   void Shutdown();
 
-  // Make AwaitEnd() return: at once, or when what this server holds is saved.
-  // For signal handling threads.
+  // Make AwaitEnd() return: Stop() at once, BeginEnd() after the coordinator
+  // has saved this server's variables. Called by the thread that handles
+  // signals.
   void Stop() { service_.Stop(); }
   void BeginEnd() { service_.BeginEnd(); }
 
@@ -74,7 +77,7 @@ class ParameterServer {
   std::unique_ptr<Server> server_;
 };
 
-// Start() and AwaitEnd(): all that a main() has to call.
+// Calls Start() and AwaitEnd().
 absl::StatusOr<ParameterService::Outcome> RunParameterServer(
     Network* network, const ParameterServer::Options& options);
 

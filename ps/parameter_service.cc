@@ -19,8 +19,8 @@
 
 namespace muster {
 
-// One open Watch. The stream breaks for its owner when this process dies, and
-// for this process when its owner does.
+// One open Watch stream. It breaks for the client when this process dies, and
+// for this process when the client does.
 class ParameterService::Watcher final : public StreamObserver {
  public:
   Watcher(ParameterService* service, std::shared_ptr<Stream> stream)
@@ -34,7 +34,7 @@ class ParameterService::Watcher final : public StreamObserver {
     }
     if (const absl::Status agreed = service_->CheckCluster(*request);
         !agreed.ok()) {
-      LOG(WARNING) << "a coordinator was refused: " << agreed.message();
+      LOG(WARNING) << "rejected a coordinator: " << agreed.message();
       stream_->Finish(agreed);
       service_->NoteDisagreement(agreed);
       return;
@@ -142,8 +142,8 @@ absl::StatusOr<Message> ParameterService::Exchange(
     const ReceivedMessage& message) {
   if (message.identity().target_incarnation() == 0) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "an exchange names variables by the handles of one process; say for "
-        "which it is meant (this is incarnation ",
+        "an exchange must set the callee's incarnation, because handles are "
+        "valid for one process only (this is incarnation ",
         IncarnationString(admission_check_.self().incarnation), ")"));
   }
   ASSIGN_OR_RETURN(const proto::ExchangeRequest request,
@@ -178,7 +178,7 @@ void ParameterService::HandleEndTask(ReceivedMessage message,
   absl::MutexLock lock(&mutex_);
   if (is_ended_) return;
   is_ended_ = true;
-  // Both are told to end together when a whole job is.
+  // If this server was signalled as well, its outcome stays kStopped.
   if (is_ending_) return;
   outcome_ = {.end = End::kJobEnd,
               .exit_code = request->exit_code(),
@@ -205,8 +205,8 @@ void ParameterService::BeginEnd() {
     absl::MutexLock lock(&mutex_);
     is_ending_ = true;
     if (coordinator_count_ > 0) {
-      LOG(INFO) << "told to end by a signal; waiting for the coordinator to "
-                   "save what this server holds";
+      LOG(INFO) << "received a signal to end; waiting for the coordinator to "
+                   "save this server's variables";
       return;
     }
   }
@@ -264,18 +264,18 @@ ParameterService::Outcome ParameterService::AwaitEnd(
                              wait.next_look());
   }
   while (true) {
-    // The one wait without an end: a server serves until it is told otherwise.
+    // No deadline: a server runs until it is stopped or loses its coordinator.
     mutex_.Await(absl::Condition(&ended_or_lost));
     if (is_ended_ || is_ending_) return outcome_;
-    LOG(WARNING) << coordinator.coordinator << " broke off; waiting "
+    LOG(WARNING) << coordinator.coordinator << " disconnected; waiting "
                  << absl::FormatDuration(coordinator_grace)
-                 << " for it to come back";
+                 << " for it to reconnect";
     if (!clock->AwaitWithDeadline(&mutex_, absl::Condition(&ended_or_found),
                                   clock->Now() + coordinator_grace)) {
       ++lost_count_;
       return {.end = End::kCoordinatorLost};
     }
-    if (!is_ended_) LOG(INFO) << coordinator.coordinator << " is back";
+    if (!is_ended_) LOG(INFO) << coordinator.coordinator << " has reconnected";
   }
 }
 

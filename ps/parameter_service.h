@@ -22,17 +22,17 @@
 
 namespace muster {
 
-// What a parameter server answers: proto/parameter_server.proto over a
-// ParameterShard. Nothing that comes in can bring it down.
+// Implements proto/parameter_server.proto over a ParameterShard. Validates
+// every request; no request can crash the process.
 //
-// The first Create or SetOptimizer makes the server work for the job it comes
-// from, and for no other until Reset().
+// The first Create or SetOptimizer binds the server to the job of its sender.
+// Requests of other jobs are rejected until Reset().
 //
 // Thread-safe.
 class ParameterService {
  public:
-  // A coordinator whose cluster disagrees with `cluster` is refused; an empty
-  // one agrees with all.
+  // A coordinator whose cluster differs from `cluster` is rejected. An empty
+  // `cluster` accepts any.
   ParameterService(TaskIdentity self, const ParameterShard::Options& options,
                    ClusterSpec cluster = {},
                    const SegmentIntake::Options& segments = {},
@@ -44,34 +44,37 @@ class ParameterService {
   ParameterShard& shard() { return shard_; }
   SegmentIntake& segments() { return segments_; }
 
-  // Why a server stops serving.
+  // Why AwaitEnd() returned.
   enum class End {
-    kJobEnd,           // A coordinator has ended its job.
-    kDisagreement,     // A coordinator came whose cluster is another.
-    kStopped,          // Stop() or BeginEnd() was called in this process.
-    kCoordinatorLost,  // Its coordinator broke off and did not come back.
-    kNoCoordinator,    // None came in time, or none after one was lost.
+    kJobEnd,        // The coordinator ended the job.
+    kDisagreement,  // A coordinator with another cluster connected.
+    kStopped,       // Stop() or BeginEnd() was called in this process.
+    // The coordinator disconnected and did not reconnect within the grace
+    // period.
+    kCoordinatorLost,
+    // No coordinator connected in time, at first or after one was lost.
+    kNoCoordinator,
   };
   struct Outcome {
     End end = End::kStopped;
-    int exit_code = 0;   // Of kJobEnd: what the coordinator says.
-    std::string reason;  // Of kJobEnd, unless the job is done.
-    absl::Status why;    // Of kNoCoordinator and kDisagreement.
+    int exit_code = 0;   // For kJobEnd: the exit code from the coordinator.
+    std::string reason;  // For kJobEnd: why the job failed; else empty.
+    absl::Status why;    // For kNoCoordinator and kDisagreement.
   };
 
-  // Serves until there is reason to stop. Logs whom it waits for until there is
-  // a coordinator, within the limits of `coordinator`. One that is lost may
-  // come back, or another in its place, within `coordinator_grace`.
+  // Blocks until there is a reason to stop. While there is no coordinator, logs
+  // which task it waits for, within the limits of `coordinator`. A coordinator
+  // that disconnects may reconnect, or be replaced, within `coordinator_grace`.
   Outcome AwaitEnd(const CoordinatorWait::Options& coordinator,
                    absl::Duration coordinator_grace)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // As Stop(), once the coordinator has saved what this server holds, and lets
-  // it go; at once where there is none.
+  // As Stop(), but waits until the coordinator has saved this server's
+  // variables and allows it to end. Stops at once if there is no coordinator.
   void BeginEnd() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Forgets the job and everything it left.
+  // Drops the job and its variables, and accepts another job.
   void Reset() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -86,8 +89,8 @@ class ParameterService {
   absl::StatusOr<Message> SetOptimizer(const ReceivedMessage& message);
   absl::StatusOr<Message> Exchange(const ReceivedMessage& message);
   absl::Status CheckCluster(const proto::WatchRequest& request) const;
-  // Ends a server without a job that a coordinator with another TF_CONFIG has
-  // dialled.
+  // Ends a server that has no job, after a coordinator with another TF_CONFIG
+  // has connected.
   void NoteDisagreement(const absl::Status& disagreement)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_ending() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -109,8 +112,8 @@ class ParameterService {
   bool had_coordinator_ ABSL_GUARDED_BY(mutex_) = false;
   int lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  // Drawing first values takes long; exchanges go on meanwhile. Last, so that
-  // it stops first.
+  // Initial values take long to compute; exchanges continue meanwhile. Declared
+  // last, so that it stops first.
   ThreadPool create_pool_;
   CheckpointHandler checkpoints_;
 };

@@ -30,7 +30,7 @@ namespace {
 
 constexpr uint64_t kIncarnation = 9;
 
-// What thousands of requests may add to the process.
+// The memory that thousands of requests may add to the process.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MUSTER_IS_SANITIZED 1
 #elif defined(__has_feature)
@@ -38,7 +38,7 @@ constexpr uint64_t kIncarnation = 9;
 #define MUSTER_IS_SANITIZED 1
 #endif
 #endif
-#if defined(MUSTER_IS_SANITIZED)  // Which keeps what was freed.
+#if defined(MUSTER_IS_SANITIZED)  // Sanitizers quarantine freed memory.
 constexpr size_t kMemoryGrowthBytesMax = size_t{1} << 30;
 #else
 constexpr size_t kMemoryGrowthBytesMax = 64 << 20;
@@ -50,7 +50,7 @@ size_t PeakMemoryBytes() {
   return static_cast<size_t>(usage.ru_maxrss) << 10;
 }
 
-// A service without a network: messages go through their wire form.
+// A service without a network. Messages are serialized and parsed.
 class ParameterServiceFuzzTest : public testing::Test {
  protected:
   ParameterServiceFuzzTest()
@@ -74,7 +74,7 @@ class ParameterServiceFuzzTest : public testing::Test {
     EXPECT_OK(service_.shard().SetOptimizer(optimizer));
   }
 
-  // Every request gets exactly one answer.
+  // Fails unless the request gets exactly one answer.
   absl::StatusOr<Message> Call(absl::string_view method,
                                std::vector<MessageSlice> slices) {
     ASSIGN_OR_RETURN(ReceivedMessage message,
@@ -104,7 +104,7 @@ class ParameterServiceFuzzTest : public testing::Test {
     return identity;
   }
 
-  // The server lives on and answers as it should.
+  // Expects the server to answer a valid request.
   void ExpectAlive() {
     proto::ExchangeRequest request;
     request.add_pull_handles(0);
@@ -117,7 +117,7 @@ class ParameterServiceFuzzTest : public testing::Test {
   RandomStream random_{77};
 };
 
-TEST_F(ParameterServiceFuzzTest, RequestsOfRandomPartsAreAnswered) {
+TEST_F(ParameterServiceFuzzTest, AnswersRequestsOfRandomParts) {
   const size_t memory_before = PeakMemoryBytes();
   const auto number = [&]() -> int64_t {
     const int64_t extremes[] = {0,
@@ -179,7 +179,7 @@ TEST_F(ParameterServiceFuzzTest, RequestsOfRandomPartsAreAnswered) {
   EXPECT_LT(PeakMemoryBytes(), memory_before + kMemoryGrowthBytesMax);
 }
 
-// Makes requests into a segment, most of them nearly right.
+// Generates requests that use a segment. Most of them are almost valid.
 class SharedRequests {
  public:
   static constexpr uint64_t kSegmentId = 3;
@@ -187,7 +187,7 @@ class SharedRequests {
 
   explicit SharedRequests(RandomStream* random) : random_(*random) {}
 
-  // `beside` gets the tensors that go beside the request.
+  // Adds the tensors to be sent beside the request to `beside`.
   proto::ExchangeRequest Make(std::vector<Tensor>* beside) {
     proto::ExchangeRequest request;
     request.set_segment_id(Rarely() ? random_.Below(5) : kSegmentId);
@@ -254,9 +254,9 @@ class SharedRequests {
   RandomStream& random_;
 };
 
-// Offsets, types and contents of a segment are as hostile as the rest, and the
-// contents change while they are used.
-TEST_F(ParameterServiceFuzzTest, RequestsIntoSharedMemoryAreAnswered) {
+// Offsets, types and contents of the segment are hostile, and the contents
+// change during the requests.
+TEST_F(ParameterServiceFuzzTest, AnswersRequestsThatUseSharedMemory) {
   TestShare share(service_.service(), Identity(), SharedRequests::kSegmentId,
                   SharedRequests::kSegmentBytes);
   ASSERT_TRUE(share.event().is_shared()) << share.event().why_not();
@@ -284,7 +284,7 @@ TEST_F(ParameterServiceFuzzTest, RequestsIntoSharedMemoryAreAnswered) {
   EXPECT_LT(PeakMemoryBytes(), memory_before + kMemoryGrowthBytesMax);
 }
 
-TEST_F(ParameterServiceFuzzTest, MutatedRequestsAreAnswered) {
+TEST_F(ParameterServiceFuzzTest, AnswersMutatedRequests) {
   proto::ExchangeRequest request;
   request.set_step_id(1);
   request.add_update_handles(0);
@@ -326,7 +326,7 @@ TEST_F(ParameterServiceFuzzTest, MutatedRequestsAreAnswered) {
   EXPECT_LT(PeakMemoryBytes(), memory_before + kMemoryGrowthBytesMax);
 }
 
-TEST_F(ParameterServiceFuzzTest, ShardsThatMakeNoSenseTakeNoMemory) {
+TEST_F(ParameterServiceFuzzTest, InvalidShardsTakeNoMemory) {
   const size_t memory_before = PeakMemoryBytes();
   for (int round = 0; round < 5000; ++round) {
     proto::ShardSpec spec;
@@ -348,12 +348,13 @@ TEST_F(ParameterServiceFuzzTest, ShardsThatMakeNoSenseTakeNoMemory) {
   EXPECT_LT(PeakMemoryBytes(), memory_before + kMemoryGrowthBytesMax);
 }
 
-TEST_F(ParameterServiceFuzzTest, AnExchangeMustSayForWhichProcessItIs) {
+TEST_F(ParameterServiceFuzzTest, ExchangeMustSetTheIncarnation) {
   proto::ExchangeRequest request;
-  EXPECT_THAT(Call(kExchangeMethod,
-                   EncodeMessage({}, {request.SerializeAsString(), {}})),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       testing::HasSubstr("say for which it is meant")));
+  EXPECT_THAT(
+      Call(kExchangeMethod,
+           EncodeMessage({}, {request.SerializeAsString(), {}})),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               testing::HasSubstr("must set the callee's incarnation")));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kNameBytesMax = 1024;
-// Below this, waking another thread costs more than it saves.
+// Below this size, waking another thread costs more than it saves.
 constexpr size_t kParallelBytesMin = 512 << 10;
 
 bool TakesIndices(proto::UpdateKind kind) {
@@ -25,7 +25,7 @@ bool TakesIndices(proto::UpdateKind kind) {
          kind == proto::SCATTER_SUB || kind == proto::APPLY_SPARSE_GRADIENT;
 }
 
-// The type of the rows that `spec` names.
+// Returns the type of the rows of `spec`.
 absl::StatusOr<TensorType> ShardType(const proto::ShardSpec& spec) {
   RETURN_IF_ERROR(ValidateVariableSpec(spec.variable()));
   if (spec.shard_name().empty() || spec.shard_name().size() > kNameBytesMax) {
@@ -46,7 +46,7 @@ absl::StatusOr<TensorType> ShardType(const proto::ShardSpec& spec) {
   if (shape.rank() == 0) {
     if (spec.row_begin() != 0 || spec.row_end() != 1) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "shard \"", spec.shard_name(), "\" of a scalar must have its row"));
+          "shard \"", spec.shard_name(), "\" of a scalar must have one row"));
     }
   } else {
     shape.set_dim(0, spec.row_end() - spec.row_begin());
@@ -70,13 +70,12 @@ absl::Status CheckFits(const ShardVariable& variable, size_t answer_bytes,
   return absl::InvalidArgumentError(
       absl::StrCat("the answer with variable \"", variable.spec().shard_name(),
                    "\" has ", answer_bytes, " bytes, and ", place.size_bytes,
-                   " are left in the caller's segment where it is to go"));
+                   " are left at its offset in the caller's segment"));
 }
 
 absl::Status TensorCountMismatch(absl::string_view way) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("an exchange came with too ", way,
-                   " tensors for the updates and gathers that it names"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "an exchange has too ", way, " tensors for its updates and gathers"));
 }
 
 }  // namespace
@@ -90,8 +89,8 @@ struct ParameterShard::Exchanging {
 
   struct Pull {
     ShardVariable* variable;
-    // Where the value was copied to as it was updated, and the version from
-    // before; null when it was not.
+    // Where the value was copied during the update, and the version before it;
+    // null if it was not copied.
     uint8_t* copy = nullptr;
     int64_t version_before = 0;
   };
@@ -99,7 +98,7 @@ struct ParameterShard::Exchanging {
   std::vector<PreparedUpdate> updates;
   std::vector<Gather> gathers;
   std::vector<Pull> pulls;
-  // By variable.
+  // Where to copy the value of a variable during its update.
   absl::flat_hash_map<const ShardVariable*, uint8_t*> copies;
 };
 
@@ -121,9 +120,10 @@ absl::Status ParameterShard::CheckBudget(size_t value_bytes,
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(absl::StrCat(
-      "variables would take ", value_bytes, " bytes and their slots ",
-      slot_bytes, ", and this server may use ", options_.memory_bytes_max,
-      "; add servers, cut variables into more shards, or raise the limit"));
+      "variables would use ", value_bytes, " bytes and their slots ",
+      slot_bytes, ", but this server may use ", options_.memory_bytes_max,
+      "; add servers, partition variables into more shards, or raise the "
+      "limit"));
 }
 
 absl::StatusOr<ShardVariable*> ParameterShard::FindExisting(
@@ -135,11 +135,10 @@ absl::StatusOr<ShardVariable*> ParameterShard::FindExisting(
       existing->spec().row_begin() == spec.row_begin()) {
     return existing;
   }
-  return absl::AlreadyExistsError(
-      absl::StrCat("variable \"", spec.shard_name(), "\" exists as ",
-                   existing->type().ToString(), " from row ",
-                   existing->spec().row_begin(), "; a ", type.ToString(),
-                   " from row ", spec.row_begin(), " was asked for"));
+  return absl::AlreadyExistsError(absl::StrCat(
+      "variable \"", spec.shard_name(), "\" exists as ",
+      existing->type().ToString(), " from row ", existing->spec().row_begin(),
+      "; requested ", type.ToString(), " from row ", spec.row_begin()));
 }
 
 absl::StatusOr<uint32_t> ParameterShard::Create(
@@ -164,7 +163,7 @@ absl::StatusOr<uint32_t> ParameterShard::Create(
     if (variables_.size() >= static_cast<size_t>(options_.variable_count_max)) {
       return absl::ResourceExhaustedError(
           absl::StrCat("this server already has ", variables_.size(),
-                       " variables, as many as it may"));
+                       " variables, which is the limit"));
     }
     const size_t slot_count = rule_ == nullptr ? 0 : rule_->slots().size();
     RETURN_IF_ERROR(CheckBudget(
@@ -182,7 +181,7 @@ absl::StatusOr<uint32_t> ParameterShard::Create(
 absl::StatusOr<uint32_t> ParameterShard::Add(
     const proto::CreateRequest& request, Tensor value, bool takes_gradients) {
   proto::ShardSpec kept_spec = request.spec();
-  // A whole value has served its purpose.
+  // The initial value may be large and is no longer needed.
   if (kept_spec.variable().initializer().has_value()) {
     kept_spec.mutable_variable()->clear_initializer();
   }
@@ -195,7 +194,7 @@ absl::StatusOr<uint32_t> ParameterShard::Add(
         (handle < variables_.size() && variables_[handle] != nullptr)) {
       return absl::AlreadyExistsError(absl::StrCat(
           "variable \"", request.spec().shard_name(), "\" cannot have handle ",
-          handle, ": another has it, or there are never so many"));
+          handle, ": it is in use or exceeds the limit"));
     }
   }
   if (handle >= variables_.size()) variables_.resize(handle + 1);
@@ -229,7 +228,7 @@ absl::Status ParameterShard::SetOptimizer(const proto::Optimizer& optimizer) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the optimizer in use is ", rule_->name(), " with ",
         rule_->slots().size(), " slots; it cannot become ", rule->name(),
-        " with ", rule->slots().size(), " slots in the middle of a job"));
+        " with ", rule->slots().size(), " slots during a job"));
   }
   RETURN_IF_ERROR(
       CheckBudget(value_bytes_, slotted_bytes_ * rule->slots().size()));
@@ -283,22 +282,22 @@ absl::Status ParameterShard::CheckQuestions(
     absl::Span<const ReceivedTensor>* tensors,
     absl::Span<const AnswerPlace> places, Exchanging* exchanging) const {
   if (request.pull_handles_size() != request.pull_held_versions_size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("an exchange pulls ", request.pull_handles_size(),
-                     " values but says of ", request.pull_held_versions_size(),
-                     " which version is held"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "an exchange pulls ", request.pull_handles_size(), " values but has ",
+        request.pull_held_versions_size(), " held versions"));
   }
   const size_t answer_count =
       request.gather_handles_size() + request.pull_handles_size();
   if (!places.empty() && places.size() != answer_count) {
     return absl::InvalidArgumentError(
-        absl::StrCat("an exchange asks for ", answer_count,
-                     " answers but says of ", places.size(), " where they go"));
+        absl::StrCat("an exchange asks for ", answer_count, " answers but has ",
+                     places.size(), " places for them"));
   }
   const auto place_of = [&](size_t answer) {
     return places.empty() ? AnswerPlace{} : places[answer];
   };
-  // Few bytes can ask for many, so they are counted before memory is taken.
+  // A small request can ask for a large answer, so the size is checked before
+  // memory is allocated.
   size_t answer_bytes = 0;
   const auto exceeds = [&](const ShardVariable& variable, size_t count,
                            size_t each_bytes) {
@@ -307,7 +306,7 @@ absl::Status ParameterShard::CheckQuestions(
       return absl::ResourceExhaustedError(absl::StrCat(
           "the answer would have more than ", options_.answer_bytes_max,
           " bytes with variable \"", variable.spec().shard_name(),
-          "\"; ask for less at once, or cut it into more shards"));
+          "\"; request less at once, or partition it into more shards"));
     }
     answer_bytes += count * each_bytes;
     return absl::OkStatus();
@@ -365,7 +364,8 @@ void ParameterShard::PlanCopies(absl::Span<const AnswerPlace> places,
   if (places.empty()) return;
   absl::flat_hash_set<const ShardVariable*> updated;
   for (const PreparedUpdate& update : exchanging->updates) {
-    // Only the last of several updates would do; that is rare.
+    // With several updates of a variable only the last could copy. That is rare
+    // and not worth the code.
     if (!updated.insert(update.variable).second) return;
   }
   for (size_t i = 0; i < exchanging->pulls.size(); ++i) {
@@ -390,7 +390,7 @@ void ParameterShard::ApplyUpdates(Exchanging* exchanging) {
   absl::flat_hash_set<const ShardVariable*> in_group;
   size_t group_begin = 0;
   for (size_t i = 0; i <= updates->size(); ++i) {
-    // Updates of different variables have no order among themselves.
+    // Updates of different variables are independent and run in parallel.
     if (i == updates->size() || in_group.contains((*updates)[i].variable)) {
       size_t group_bytes = 0;
       for (const Work& piece : work) {
@@ -402,7 +402,7 @@ void ParameterShard::ApplyUpdates(Exchanging* exchanging) {
       ForEach(work.size(), group_bytes, [&](int64_t w) {
         const auto [update, stripe, copy] = work[w];
         update->variable->ApplyStripe(*update, stripe);
-        // Now, while it is in the cache.
+        // Copied while the stripe is in the cache.
         if (copy != nullptr) update->variable->CopyStripe(stripe, copy);
       });
       for (; group_begin < i; ++group_begin) {
@@ -449,11 +449,11 @@ void ParameterShard::Answer(const proto::ExchangeRequest& request,
     const Exchanging::Pull& pull = exchanging.pulls[i];
     const ShardVariable* variable = pull.variable;
     const size_t place = answer++;
-    // Read before the value is: what comes in meanwhile is sent again.
+    // Read before the value, so that concurrent updates are sent again.
     const int64_t version = variable->version();
     response->add_pull_versions(version);
-    // Copied as it was updated, and nobody else's update ended meanwhile: the
-    // copy has all of this version.
+    // Copied during the update, and no other update has ended since: the copy
+    // is complete for this version.
     if (pull.copy != nullptr && version == pull.version_before + 1) continue;
     if (version == request.pull_held_versions(static_cast<int>(i))) continue;
     uint8_t* const value = place_for(place, variable->type());
@@ -476,10 +476,10 @@ absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
   exchange_count_.fetch_add(1, std::memory_order_relaxed);
   absl::ReaderMutexLock lock(&mutex_);
   if (request.generation() != generation_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "an exchange of generation ", request.generation(),
-        " came, and training is in generation ", generation_,
-        " since it was rolled back: what the caller computed is undone"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("got an exchange of generation ", request.generation(),
+                     ", but training was rolled back and is in generation ",
+                     generation_, "; the caller's result is discarded"));
   }
   ASSIGN_OR_RETURN(Exchanging exchanging, Check(request, tensors, places));
   ledger_.AdvanceLowWaterMark(request.low_water_mark());

@@ -1,4 +1,4 @@
-// What ParameterShard does for who saves it, restores it and rolls it back.
+// Saving, restoring and rolling back a ParameterShard.
 #include "absl/strings/str_cat.h"
 #include "ps/parameter_shard.h"
 
@@ -8,11 +8,11 @@ absl::StatusOr<std::unique_ptr<FrozenShard>> ParameterShard::Freeze(
     uint64_t cut_id) {
   auto frozen = std::make_unique<FrozenShard>();
   frozen->cut_id = cut_id;
-  // No exchange is under way: each holds this lock to its end.
+  // No exchange is in progress, because each holds this lock until it ends.
   absl::MutexLock lock(&mutex_);
   if (restore_count_ > 0) {
     return absl::FailedPreconditionError(
-        "variables are being restored; there is nothing to save yet");
+        "cannot take a snapshot while variables are being restored");
   }
   for (const auto& variable : variables_) {
     if (variable == nullptr) continue;
@@ -66,9 +66,10 @@ absl::Status ParameterShard::RollBack(uint64_t generation,
   if (generation < generation_) {
     return absl::FailedPreconditionError(
         absl::StrCat("training is in generation ", generation_,
-                     " and cannot be rolled back in ", generation));
+                     " and cannot be rolled back to generation ", generation));
   }
-  // A request that comes twice must not forget what has been applied since.
+  // A repeated request must not forget pushes that were applied after the
+  // first.
   if (generation == generation_) return absl::OkStatus();
   generation_ = generation;
   ledger_.Clear();

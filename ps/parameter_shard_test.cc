@@ -48,7 +48,7 @@ proto::Optimizer Sgd(double learning_rate) {
   return optimizer;
 }
 
-// An exchange as a client puts it together.
+// Builds an exchange as a client does.
 struct Call {
   proto::ExchangeRequest request;
   std::vector<ReceivedTensor> tensors;
@@ -86,7 +86,7 @@ struct Call {
     tensors.push_back(ReceivedTensor::FromTensor(Tensor::FromSpan<int64_t>(
         Shape({static_cast<int64_t>(rows.size())}), rows)));
   }
-  // Where the next answer goes; all of them or none have a place.
+  // Sets the place of the next answer. Either all answers or none have a place.
   Call& At(void* data, size_t size_bytes) {
     places.push_back({static_cast<uint8_t*>(data), size_bytes});
     return *this;
@@ -121,7 +121,7 @@ class ParameterShardTest : public testing::Test {
   ParameterShard shard_;
 };
 
-TEST_F(ParameterShardTest, CreatingTwiceChangesNothing) {
+TEST_F(ParameterShardTest, CreateIsIdempotent) {
   const uint32_t x = Create("x", Shape({2}), 3);
   ASSERT_OK(Call().Update(x, proto::ASSIGN, Floats({2}, {5, 6})).Run(shard_));
   EXPECT_EQ(Create("x", Shape({2}), 3), x);
@@ -131,7 +131,7 @@ TEST_F(ParameterShardTest, CreatingTwiceChangesNothing) {
                        HasSubstr("exists as float32[2]")));
 }
 
-TEST_F(ParameterShardTest, SpecsThatMakeNoSenseAreRefused) {
+TEST_F(ParameterShardTest, RejectsInvalidSpecs) {
   proto::ShardSpec spec = Spec("x", DType::kFloat32, Shape({4}));
   spec.set_row_end(5);
   EXPECT_THAT(shard_.Create(spec),
@@ -146,7 +146,7 @@ TEST_F(ParameterShardTest, SpecsThatMakeNoSenseAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_F(ParameterShardTest, TheMemoryBudgetCountsSlotsBeforeTheyAreMade) {
+TEST_F(ParameterShardTest, MemoryBudgetIncludesFutureSlots) {
   ParameterShard shard({.memory_bytes_max = 1000});
   ASSERT_OK(shard.Create(Spec("x", DType::kFloat32, Shape({100}))));
   EXPECT_THAT(shard.Create(Spec("y", DType::kFloat32, Shape({200}))),
@@ -171,7 +171,7 @@ TEST_F(ParameterShardTest, DenseUpdatesOfOneExchangeApplyInOrder) {
   EXPECT_THAT(call.answers.at(0).flat<float>(), ElementsAre(-2, -1));
 }
 
-TEST_F(ParameterShardTest, ScatterKindsTakeRepeatedRowsOneAfterAnother) {
+TEST_F(ParameterShardTest, ScatterAppliesRepeatedRowsInOrder) {
   const uint32_t x = Create("x", Shape({4, 1}));
   ASSERT_OK(
       Call()
@@ -183,13 +183,14 @@ TEST_F(ParameterShardTest, ScatterKindsTakeRepeatedRowsOneAfterAnother) {
   EXPECT_THAT(Values(shard_, x), ElementsAre(2, 12, 0, 5));
 }
 
-TEST_F(ParameterShardTest, SparseGradientsSumRowsThatRepeat) {
+TEST_F(ParameterShardTest, SparseGradientsSumRepeatedRows) {
   const uint32_t x = Create("x", Shape({3, 2}));
   proto::Optimizer adagrad;
   adagrad.mutable_adagrad()->set_learning_rate(1);
   adagrad.mutable_adagrad()->set_initial_accumulator_value(0);
   ASSERT_OK(shard_.SetOptimizer(adagrad));
-  // Adagrad's first step is the gradient's sign: twice 1 moves as far as 2.
+  // Adagrad's first step depends on the gradient's sign only: 2 moves as far as
+  // 1.
   ASSERT_OK(Call()
                 .Sparse(x, proto::APPLY_SPARSE_GRADIENT, {2, 0, 2},
                         Floats({3, 2}, {1, 1, 5, 5, 1, 1}))
@@ -197,8 +198,9 @@ TEST_F(ParameterShardTest, SparseGradientsSumRowsThatRepeat) {
   EXPECT_THAT(Values(shard_, x), ElementsAre(-1, -1, 0, 0, -1, -1));
 }
 
-// Dense gradients, and those of some rows, which leave the others alone.
-TEST_F(ParameterShardTest, EveryOptimizerUpdatesAsItsRuleDoes) {
+// Covers dense gradients and gradients of some rows, which leave the other rows
+// unchanged.
+TEST_F(ParameterShardTest, EveryOptimizerMatchesItsRule) {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
     proto::Optimizer absent;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
@@ -233,7 +235,7 @@ TEST_F(ParameterShardTest, EveryOptimizerUpdatesAsItsRuleDoes) {
   }
 }
 
-TEST_F(ParameterShardTest, PullsBringOnlyWhatChanged) {
+TEST_F(ParameterShardTest, PullsReturnOnlyChangedValues) {
   const uint32_t x = Create("x", Shape({1}));
   const uint32_t y = Create("y", Shape({1}));
   Call first;
@@ -249,7 +251,7 @@ TEST_F(ParameterShardTest, PullsBringOnlyWhatChanged) {
   EXPECT_EQ(second.response.pull_versions(0), first.response.pull_versions(0));
 }
 
-TEST_F(ParameterShardTest, GathersBringRowsInTheOrderAsked) {
+TEST_F(ParameterShardTest, GathersReturnRowsInRequestedOrder) {
   const uint32_t x = Create("x", Shape({3, 2}));
   ASSERT_OK(Call()
                 .Update(x, proto::ASSIGN, Floats({3, 2}, {0, 1, 2, 3, 4, 5}))
@@ -260,7 +262,7 @@ TEST_F(ParameterShardTest, GathersBringRowsInTheOrderAsked) {
   EXPECT_THAT(call.answers[0].flat<float>(), ElementsAre(4, 5, 0, 1, 4, 5));
 }
 
-TEST_F(ParameterShardTest, AnswersGoToTheirPlaces) {
+TEST_F(ParameterShardTest, WritesAnswersToTheirPlaces) {
   const uint32_t x = Create("x", Shape({3}), 1);
   const uint32_t y = Create("y", Shape({2}), 5);
   ASSERT_OK(shard_.SetOptimizer(Sgd(1)));
@@ -284,7 +286,7 @@ TEST_F(ParameterShardTest, AnswersGoToTheirPlaces) {
   EXPECT_THAT(call.response.pull_versions(), ElementsAre(2, 1, 1));
 }
 
-TEST_F(ParameterShardTest, AnswersThatDoNotFitTheirPlacesStopTheExchange) {
+TEST_F(ParameterShardTest, RejectsAnswersThatDoNotFitTheirPlaces) {
   const uint32_t x = Create("x", Shape({3}));
   const Tensor ones = Tensor::Full(DType::kFloat32, Shape({3}), 1);
   std::vector<float> place(3);
@@ -301,13 +303,13 @@ TEST_F(ParameterShardTest, AnswersThatDoNotFitTheirPlacesStopTheExchange) {
   many.At(place.data(), 12).At(place.data(), 12);
   EXPECT_THAT(many.Run(shard_),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("asks for 1 answers but says of 2")));
+                       HasSubstr("asks for 1 answers but has 2")));
   EXPECT_THAT(Values(shard_, x), Each(0.0f));
 }
 
-// Values are copied out stripe by stripe as they are updated, while others
-// update them, too: a copy that claims the newest version has all of it.
-TEST_F(ParameterShardTest, ACopyIsNeverBehindItsVersion) {
+// Values are copied stripe by stripe during updates, concurrently with updates
+// of other threads. A copy with the newest version must contain all of it.
+TEST_F(ParameterShardTest, CopyIsNeverOlderThanItsVersion) {
   constexpr int kRows = 4096;
   constexpr int kRounds = 200;
   const Shape shape({kRows, 64});
@@ -342,14 +344,14 @@ TEST_F(ParameterShardTest, ACopyIsNeverBehindItsVersion) {
   EXPECT_GE(newest_count, kRounds);
 }
 
-TEST_F(ParameterShardTest, WhatDoesNotFitIsRefusedAndNothingIsApplied) {
+TEST_F(ParameterShardTest, RejectsInvalidExchangesWithoutApplyingThem) {
   const uint32_t x = Create("x", Shape({2}));
   const uint32_t y = Create("y", Shape({3, 2}));
   ASSERT_OK(shard_.SetOptimizer(Sgd(1)));
   const Tensor good = Floats({2}, {1, 1});
   const auto refused = [&](Call call, absl::StatusCode code,
                            const std::string& words) {
-    // The first update is fine and must not be applied.
+    // The first update is valid but must not be applied.
     Call whole;
     whole.Update(x, proto::ASSIGN_ADD, good);
     for (uint32_t handle : call.request.update_handles()) {
@@ -366,9 +368,9 @@ TEST_F(ParameterShardTest, WhatDoesNotFitIsRefusedAndNothingIsApplied) {
   refused(Call().Update(9, proto::ASSIGN, good), absl::StatusCode::kNotFound,
           "no variable with handle 9");
   refused(Call().Update(y, proto::ASSIGN, good), kInvalid,
-          "\"y\" expected a value float32[3,2]; a float32[2] came");
+          "\"y\" expected a value float32[3,2]; got float32[2]");
   refused(Call().Update(x, proto::ASSIGN, Tensor::Zeros(DType::kInt32, {2})),
-          kInvalid, "a int32[2] came");
+          kInvalid, "got int32[2]");
   refused(Call().Sparse(y, proto::SCATTER_ADD, {3}, Floats({1, 2}, {1, 1})),
           kInvalid, "row 3 of variable \"y\" does not exist; it has 3 rows");
   refused(Call().Sparse(y, proto::SCATTER_ADD, {-1}, Floats({1, 2}, {1, 1})),
@@ -389,7 +391,7 @@ TEST_F(ParameterShardTest, WhatDoesNotFitIsRefusedAndNothingIsApplied) {
   refused(lopsided, kInvalid, "2 updates but 1 kinds");
 }
 
-TEST_F(ParameterShardTest, AGradientNeedsAnOptimizerAndAFloat) {
+TEST_F(ParameterShardTest, GradientNeedsAnOptimizerAndAFloatVariable) {
   const uint32_t x = Create("x", Shape({1}));
   Call call;
   call.Update(x, proto::APPLY_GRADIENT, Floats({1}, {1}));
@@ -406,19 +408,19 @@ TEST_F(ParameterShardTest, AGradientNeedsAnOptimizerAndAFloat) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is of int64")));
 }
 
-TEST_F(ParameterShardTest, AnOptimizerKeepsItsKindThroughAJob) {
+TEST_F(ParameterShardTest, OptimizerCannotChangeItsKindDuringAJob) {
   ASSERT_OK(shard_.SetOptimizer(Sgd(1)));
   EXPECT_OK(shard_.SetOptimizer(Sgd(0.5)));
   proto::Optimizer momentum = Sgd(1);
   momentum.mutable_sgd()->set_momentum(0.9);
   EXPECT_THAT(shard_.SetOptimizer(momentum),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("in the middle of a job")));
+                       HasSubstr("during a job")));
   shard_.Clear();
   EXPECT_OK(shard_.SetOptimizer(momentum));
 }
 
-TEST_F(ParameterShardTest, FewBytesCannotAskForMany) {
+TEST_F(ParameterShardTest, RejectsRequestsForAnswersThatAreTooLarge) {
   ParameterShard shard({.answer_bytes_max = 1 << 20});
   const uint32_t x =
       shard.Create(Spec("x", DType::kFloat32, Shape({1000}))).value();
@@ -430,7 +432,7 @@ TEST_F(ParameterShardTest, FewBytesCannotAskForMany) {
               StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
-TEST_F(ParameterShardTest, APushThatComesAgainIsAcknowledgedAndAnswered) {
+TEST_F(ParameterShardTest, RepeatedPushIsAcknowledgedAndAnswered) {
   const uint32_t x = Create("x", Shape({1}));
   Call push;
   push.Step(7).Update(x, proto::ASSIGN_ADD, Floats({1}, {1})).Pull(x);
@@ -444,7 +446,7 @@ TEST_F(ParameterShardTest, APushThatComesAgainIsAcknowledgedAndAnswered) {
   EXPECT_THAT(push.answers.at(0).flat<float>(), ElementsAre(2));
 }
 
-TEST_F(ParameterShardTest, ALostAcknowledgementDoesNotCountTwice) {
+TEST_F(ParameterShardTest, LostAcknowledgementDoesNotApplyTwice) {
   const uint32_t x = Create("x", Shape({1}));
   SetFaults({{.point = "ps.after_apply_before_ack",
               .occurrence = 1,
@@ -456,7 +458,7 @@ TEST_F(ParameterShardTest, ALostAcknowledgementDoesNotCountTwice) {
   push.Step(7).Update(x, proto::ASSIGN_ADD, Floats({1}, {1}));
   EXPECT_THAT(push.Run(shard_), StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_OK(push.Run(shard_));
-  // And one that was lost before it was applied counts once.
+  // A push that was lost before it was applied counts once.
   push.Step(8);
   EXPECT_THAT(push.Run(shard_), StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_OK(push.Run(shard_));
@@ -465,7 +467,7 @@ TEST_F(ParameterShardTest, ALostAcknowledgementDoesNotCountTwice) {
   EXPECT_THAT(Values(shard_, x), ElementsAre(2));
 }
 
-TEST_F(ParameterShardTest, TheLowWaterMarkForgets) {
+TEST_F(ParameterShardTest, LowWaterMarkForgetsPushes) {
   const uint32_t x = Create("x", Shape({1}));
   for (uint64_t step = 1; step <= 20; ++step) {
     Call push;
@@ -481,9 +483,9 @@ TEST_F(ParameterShardTest, TheLowWaterMarkForgets) {
   EXPECT_THAT(Values(shard_, x), ElementsAre(20));
 }
 
-// Each step is pushed by two threads at once, over variables of many stripes.
-// Whole numbers add up exactly, so one lost or doubled update shows.
-TEST_F(ParameterShardTest, ConcurrentRepeatsApplyEveryUpdateOnce) {
+// Two threads push each step over variables of many stripes. Sums of whole
+// numbers are exact, so a lost or repeated update is visible.
+TEST_F(ParameterShardTest, ConcurrentRepeatsApplyEachUpdateOnce) {
   constexpr int kRows = 3000;
   constexpr int kSteps = 60;
   const uint32_t dense = Create("dense", Shape({kRows, 64}));
@@ -505,7 +507,7 @@ TEST_F(ParameterShardTest, ConcurrentRepeatsApplyEveryUpdateOnce) {
               .Run(shard_));
     }
   };
-  // Coprime strides visit every step, in different orders.
+  // Coprime strides visit every step in different orders.
   std::thread other([&] { push_all(0, 1); });
   std::thread third([&] { push_all(0, 1); });
   push_all(5, 7);

@@ -13,9 +13,10 @@ absl::StatusOr<bool> PushLedger::Claim(const PushId& id) {
   if (id.step_id < low_water_mark_) return false;
   if (remembered_count_ >= remembered_count_max_) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        remembered_count_, " pushes are remembered, from step ",
-        steps_.begin()->first, " on; the low-water mark stands at ",
-        low_water_mark_, " and has to move before more are taken"));
+        remembered_count_,
+        " pushes are remembered, which is the limit; the oldest is of step ",
+        steps_.begin()->first, ", and the low-water mark is ", low_water_mark_,
+        ". It must advance before more pushes are accepted"));
   }
   const bool is_first =
       steps_[id.step_id].try_emplace(id.exchange_index, false).second;
@@ -23,7 +24,7 @@ absl::StatusOr<bool> PushLedger::Claim(const PushId& id) {
     ++remembered_count_;
     return true;
   }
-  // The claimer is in the middle of arithmetic that waits for nobody.
+  // No deadline: the claiming thread only computes and never blocks.
   auto is_applied = [this, &id]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return IsApplied(id);
   };
@@ -35,7 +36,7 @@ void PushLedger::Finish(const PushId& id) {
   if (id.step_id == 0) return;
   absl::MutexLock lock(&mutex_);
   const auto step = steps_.find(id.step_id);
-  // The mark may have passed the step, or the job ended, in the meantime.
+  // The mark may have passed the step, or the job may have ended, meanwhile.
   if (step != steps_.end()) step->second[id.exchange_index] = true;
 }
 

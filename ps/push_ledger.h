@@ -12,20 +12,19 @@
 
 namespace muster {
 
-// Names the updates of one exchange for all time: a second attempt at a step
-// makes the same exchanges and gives them the same names. Step 0 stands for
-// updates that are never sent again.
+// Identifies the updates of one exchange. A retried step makes the same
+// exchanges with the same ids. Step 0 is for updates that are never sent again.
 struct PushId {
   uint64_t step_id = 0;
   uint32_t exchange_index = 0;
 };
 
-// Remembers which pushes were applied, so that one whose answer was lost, or
-// whose step was given to another worker, is acknowledged and not applied
-// again.
+// Remembers which pushes were applied. A push that is sent again, because its
+// answer was lost or its step was retried on another worker, is acknowledged
+// without being applied twice.
 //
-// The low-water mark bounds that memory: steps below it have finished, so what
-// still comes from one is a straggler's and is never applied.
+// The low-water mark bounds the memory: all steps below it have finished, so a
+// push of such a step is late and is never applied.
 //
 // Thread-safe.
 class PushLedger {
@@ -33,23 +32,25 @@ class PushLedger {
   explicit PushLedger(size_t remembered_count_max = size_t{1} << 22)
       : remembered_count_max_(remembered_count_max) {}
 
-  // Whether the caller is to apply the push, and then call Finish(). When
-  // another thread is applying this very push, waits until it has: an
-  // acknowledgement must not overtake the update.
-  //   kResourceExhausted  too much is remembered: the mark does not move
+  // Returns true if the caller must apply the push and then call Finish(). If
+  // another thread is applying the same push, blocks until that thread calls
+  // Finish(), and returns false: an acknowledgement must not precede the
+  // update.
+  //   kResourceExhausted  remembered_count_max pushes are remembered, because
+  //                       the low-water mark does not advance
   absl::StatusOr<bool> Claim(const PushId& id) ABSL_LOCKS_EXCLUDED(mutex_);
   void Finish(const PushId& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The mark never falls.
+  // Raises the mark. A lower `step_id` has no effect.
   void AdvanceLowWaterMark(uint64_t step_id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Forgets everything: the job is over.
+  // Forgets all pushes and resets the mark.
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
   size_t remembered_count() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Exchange index -> has been applied; false while it is being applied.
+  // Exchange index -> true if applied, false while it is being applied.
   using Exchanges = absl::flat_hash_map<uint32_t, bool>;
 
   bool IsApplied(const PushId& id) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -57,7 +58,7 @@ class PushLedger {
   const size_t remembered_count_max_;
   mutable absl::Mutex mutex_;
   uint64_t low_water_mark_ ABSL_GUARDED_BY(mutex_) = 0;
-  // By step, so that forgetting costs no more than what is forgotten.
+  // By step, so that advancing the mark costs only what it removes.
   std::map<uint64_t, Exchanges> steps_ ABSL_GUARDED_BY(mutex_);
   size_t remembered_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -11,14 +11,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(PushLedgerTest, APushIsAppliedOnce) {
+TEST(PushLedgerTest, AppliesAPushOnce) {
   PushLedger ledger;
   EXPECT_THAT(ledger.Claim({5, 0}), IsOkAndHolds(true));
   ledger.Finish({5, 0});
   EXPECT_THAT(ledger.Claim({5, 0}), IsOkAndHolds(false));
 }
 
-TEST(PushLedgerTest, ExchangesOfOneStepAreApart) {
+TEST(PushLedgerTest, DistinguishesExchangesOfOneStep) {
   PushLedger ledger;
   EXPECT_THAT(ledger.Claim({5, 0}), IsOkAndHolds(true));
   EXPECT_THAT(ledger.Claim({5, 1}), IsOkAndHolds(true));
@@ -31,7 +31,7 @@ TEST(PushLedgerTest, StepZeroIsAlwaysApplied) {
   EXPECT_EQ(ledger.remembered_count(), 0);
 }
 
-TEST(PushLedgerTest, TheMarkForgetsAndShutsOutStragglers) {
+TEST(PushLedgerTest, LowWaterMarkForgetsAndRejectsLatePushes) {
   PushLedger ledger;
   for (uint64_t step = 1; step <= 10; ++step) {
     EXPECT_THAT(ledger.Claim({step, 0}), IsOkAndHolds(true));
@@ -39,7 +39,7 @@ TEST(PushLedgerTest, TheMarkForgetsAndShutsOutStragglers) {
   }
   ledger.AdvanceLowWaterMark(8);
   EXPECT_EQ(ledger.remembered_count(), 3);
-  // Step 3 is forgotten, and still not applied again.
+  // Step 3 is forgotten but still not applied again.
   EXPECT_THAT(ledger.Claim({3, 0}), IsOkAndHolds(false));
   EXPECT_THAT(ledger.Claim({9, 0}), IsOkAndHolds(false));
   ledger.AdvanceLowWaterMark(2);
@@ -52,12 +52,12 @@ TEST(PushLedgerTest, MemoryIsBounded) {
   EXPECT_OK(ledger.Claim({2, 0}));
   EXPECT_THAT(ledger.Claim({3, 0}),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       HasSubstr("low-water mark stands at 0")));
+                       HasSubstr("low-water mark is 0")));
   ledger.AdvanceLowWaterMark(2);
   EXPECT_OK(ledger.Claim({3, 0}));
 }
 
-TEST(PushLedgerTest, ARepeatWaitsForTheFirstToBeApplied) {
+TEST(PushLedgerTest, RepeatBlocksUntilTheFirstIsApplied) {
   PushLedger ledger;
   ASSERT_THAT(ledger.Claim({1, 0}), IsOkAndHolds(true));
   std::atomic<bool> applied = false;

@@ -8,43 +8,43 @@
 
 namespace muster {
 
-// Keeps a save from slowing the training beside it. A low priority keeps it off
-// the processors, but not off the memory that all of them share, so it rests
-// after each piece, twelve times as long as it computed and copied for it;
-// unless nobody has asked for anything for a while: then training waits for the
-// save, or is over.
+// Throttles a save so that it does not slow down training. A low thread
+// priority keeps the save off the processors, but not off the shared memory
+// bandwidth, so the save sleeps after each piece kRestsPerWork times as long as
+// it computed and copied. It does not sleep if there has been no exchange for
+// kQuiet: training then waits for the save, or has ended.
 //
 // Thread-compatible.
 class SavePace {
  public:
-  // Of the machine, except in tests.
+  // Replaced in tests.
   struct Time {
     std::function<absl::Time()> now;
-    // What the calling thread has used of a processor. Waiting for the disk
-    // takes nothing from anybody.
+    // Returns the processor time of the calling thread. Waiting for the disk
+    // does not count.
     std::function<absl::Duration()> worked;
     std::function<void(absl::Duration)> rest;
   };
 
   static constexpr absl::Duration kRestMax = absl::Milliseconds(50);
   static constexpr int kRestsPerWork = 12;
-  // Without an exchange for so long nobody trains.
+  // After this time without an exchange, no training is running.
   static constexpr absl::Duration kQuiet = absl::Milliseconds(500);
 
-  // `exchange_count` says how many exchanges there have been; called for each
-  // piece.
+  // `exchange_count` returns the number of exchanges so far. It is called once
+  // for each piece.
   SavePace(std::function<int64_t()> exchange_count, Time time);
   explicit SavePace(std::function<int64_t()> exchange_count);
 
-  // After each piece of work, on the thread that does it. Returns when the next
-  // may begin.
+  // Call after each piece of work, on the thread that does it. Blocks until the
+  // next piece may begin.
   void EndPiece();
 
  private:
   const std::function<int64_t()> exchange_count_;
   const Time time_;
   absl::Duration worked_before_;
-  absl::Time last_exchange_;  // When one was seen.
+  absl::Time last_exchange_;  // When the last new exchange was noticed.
   int64_t exchanges_before_ = 0;
 };
 

@@ -41,12 +41,12 @@ TEST_F(SavePaceTest, RestsTwelveTimesAsLongAsItWorked) {
               ElementsAre(absl::Milliseconds(12), absl::Milliseconds(24)));
 }
 
-TEST_F(SavePaceTest, RestsBetweenExchangesThatAreLongerThanAPiece) {
+TEST_F(SavePaceTest, RestsBetweenExchangesThatTakeLongerThanAPiece) {
   for (int i = 0; i < 10; ++i) Piece(absl::Milliseconds(1), 0);
   EXPECT_EQ(rests_.size(), 10u);
 }
 
-TEST_F(SavePaceTest, DoesNotRestOnceNobodyTrains) {
+TEST_F(SavePaceTest, DoesNotRestAfterTrainingHasStopped) {
   Piece(absl::Milliseconds(1), 1);
   now_ += SavePace::kQuiet;
   Piece(absl::Milliseconds(1), 0);
@@ -56,13 +56,13 @@ TEST_F(SavePaceTest, DoesNotRestOnceNobodyTrains) {
   EXPECT_EQ(rests_.size(), 2u);
 }
 
-TEST_F(SavePaceTest, DoesNotRestForWaitingForTheDisk) {
+TEST_F(SavePaceTest, DoesNotCountWaitingForTheDisk) {
   now_ += absl::Milliseconds(300);
   Piece(absl::Milliseconds(1), 1);
   EXPECT_THAT(rests_, ElementsAre(absl::Milliseconds(12)));
 }
 
-TEST_F(SavePaceTest, DoesNotRestForEver) {
+TEST_F(SavePaceTest, RestIsBounded) {
   Piece(absl::Seconds(5), 1);
   EXPECT_THAT(rests_, ElementsAre(SavePace::kRestMax));
 }

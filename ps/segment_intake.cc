@@ -26,7 +26,7 @@ Message Declined(absl::string_view why_not) {
 
 }  // namespace
 
-// One client's offer, as long as its stream is open.
+// One client's offer. Lives as long as its stream.
 class SegmentIntake::Share final : public StreamObserver,
                                    public std::enable_shared_from_this<Share> {
  public:
@@ -37,16 +37,18 @@ class SegmentIntake::Share final : public StreamObserver,
     absl::StatusOr<proto::ShareRequest> request =
         message.ParseBody<proto::ShareRequest>();
     if (!request.ok() || was_asked_) {
-      stream_->Finish(request.ok() ? absl::InvalidArgumentError(
-                                         "a stream shares one segment, once")
-                                   : request.status());
+      stream_->Finish(request.ok()
+                          ? absl::InvalidArgumentError(
+                                "a Share stream takes exactly one request")
+                          : request.status());
       return;
     }
     was_asked_ = true;
     if (!intake_->options_.is_enabled) {
-      Say(Declined("shared memory is switched off there"));
+      Say(Declined("shared memory is disabled on the server"));
     } else if (!(is_in_ = intake_->Enter(this))) {
-      Say(Declined("it has as many segments as it may, or ends"));
+      Say(Declined(
+          "the server has reached its limit of segments, or is shutting down"));
     } else {
       intake_->pool_.Schedule(
           [self = shared_from_this(), request = *request,
@@ -86,13 +88,13 @@ class SegmentIntake::Share final : public StreamObserver,
   }
 
   void Say(const Message& message) {
-    // A client that has gone shows in OnDone().
+    // A disconnect of the client is handled in OnDone().
     stream_->Send(message).IgnoreError();
   }
 
   SegmentIntake* const intake_;
   const std::shared_ptr<Stream> stream_;
-  bool was_asked_ = false;  // These two: the transport's calls only.
+  bool was_asked_ = false;  // Used by the transport's thread only.
   bool is_in_ = false;
 
   absl::Mutex mutex_;
@@ -129,7 +131,7 @@ void SegmentIntake::Leave(Share* share) {
 absl::StatusOr<uint64_t> SegmentIntake::Take(
     const proto::ShareRequest& request, const proto::RequestIdentity& caller) {
   if (request.segment_id() == 0) {
-    return absl::InvalidArgumentError("a segment's id is not 0");
+    return absl::InvalidArgumentError("the id of a segment must not be 0");
   }
   ASSIGN_OR_RETURN(const FileDescriptor file,
                    FetchFile(request.endpoint(), request.token(),
@@ -145,12 +147,12 @@ absl::StatusOr<uint64_t> SegmentIntake::Take(
                        Segment{std::move(memory), caller.caller_task(),
                                caller.caller_incarnation()})
           .second;
-  if (!is_new) return absl::AlreadyExistsError("the segment's id is taken");
+  if (!is_new) return absl::AlreadyExistsError("the segment's id is in use");
   return proof;
 }
 
 void SegmentIntake::Drop(uint64_t segment_id) {
-  Segment dropped;  // Unmapped without the lock.
+  Segment dropped;  // Unmapped after the lock is released.
   absl::MutexLock lock(&mutex_);
   const auto found = segments_.find(segment_id);
   if (found == segments_.end()) return;

@@ -22,15 +22,16 @@
 
 namespace muster {
 
-// The segments that clients of this host share with a parameter server, each
-// from when its client offers it until its client goes, takes it back, or the
-// server ends. What is in use by an exchange stays until that is over.
+// The segments of memory that clients of this host share with a parameter
+// server. A segment stays from its client's offer until the client disconnects
+// or withdraws it, or the server ends. An exchange keeps the segment that it
+// uses mapped until the exchange has finished.
 //
 // Thread-safe.
 class SegmentIntake {
  public:
   struct Options {
-    bool is_enabled = true;  // Else every offer is declined.
+    bool is_enabled = true;  // If false, every offer is declined.
     int segment_count_max = 1024;
     size_t segment_bytes_max = size_t{1} << 42;
   };
@@ -38,20 +39,20 @@ class SegmentIntake {
   explicit SegmentIntake(const Options& options);
   ~SegmentIntake();
 
-  // Adds the method by which clients offer.
+  // Registers the method with which clients offer segments.
   void AddTo(Service* service);
 
-  // The segment that `caller` has offered under this id. Without data when
-  // there is none, or it is somebody else's.
+  // Returns the segment that `caller` has offered under this id. `data` is null
+  // if the id is unknown or belongs to another client.
   ClientMemory Find(uint64_t segment_id,
                     const proto::RequestIdentity& caller) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Gives all segments back, and takes no more.
+  // Returns all segments to their clients and declines further offers.
   void End() ABSL_LOCKS_EXCLUDED(mutex_);
 
   int segment_count() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until there are so many; returns whether there are.
+  // Blocks until there are exactly `count` segments. Returns false on timeout.
   bool AwaitSegmentCount(int count, absl::Duration timeout) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -63,13 +64,13 @@ class SegmentIntake {
     uint64_t caller_incarnation = 0;
   };
 
-  // Fetches what is offered and makes it known; returns what lies at its
-  // beginning.
+  // Fetches, maps and registers the offered segment. Returns the number at its
+  // beginning, which proves to the client that both map the same memory.
   absl::StatusOr<uint64_t> Take(const proto::ShareRequest& request,
                                 const proto::RequestIdentity& caller)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Drop(uint64_t segment_id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether a share may go on.
+  // Returns false if the limit is reached or the intake has ended.
   bool Enter(Share* share) ABSL_LOCKS_EXCLUDED(mutex_);
   void Leave(Share* share) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -79,7 +80,8 @@ class SegmentIntake {
   absl::flat_hash_set<Share*> shares_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, Segment> segments_ ABSL_GUARDED_BY(mutex_);
 
-  // Fetching waits for the client. Last, so that it stops first.
+  // Fetching a segment waits for its client. Declared last, so that it stops
+  // first.
   ThreadPool pool_;
 };
 

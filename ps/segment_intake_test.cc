@@ -38,7 +38,7 @@ class SegmentIntakeTest : public testing::Test {
   const proto::RequestIdentity caller_ = Caller("worker 0", 5);
 };
 
-TEST_F(SegmentIntakeTest, BothEndsSeeTheSameMemory) {
+TEST_F(SegmentIntakeTest, ClientAndServerMapTheSameMemory) {
   TestShare share = Offer(77);
   EXPECT_TRUE(share.event().is_shared()) << share.event().why_not();
   EXPECT_EQ(share.event().proof(), TestShare::kProof);
@@ -51,18 +51,18 @@ TEST_F(SegmentIntakeTest, BothEndsSeeTheSameMemory) {
   EXPECT_EQ(memory.data[kSizeBytes - 1], 2);
 }
 
-TEST_F(SegmentIntakeTest, ASegmentIsForItsClientAlone) {
+TEST_F(SegmentIntakeTest, SegmentIsVisibleOnlyToItsClient) {
   TestShare share = Offer(77);
   EXPECT_EQ(intake_.Find(78, caller_).data, nullptr);
   EXPECT_EQ(intake_.Find(77, Caller("worker 1", 5)).data, nullptr);
   EXPECT_EQ(intake_.Find(77, Caller("worker 0", 6)).data, nullptr);
   TestShare other(service_, Caller("worker 1", 5), 77, kSizeBytes);
-  EXPECT_THAT(other.event().why_not(), HasSubstr("is taken"));
+  EXPECT_THAT(other.event().why_not(), HasSubstr("is in use"));
   other.End();
   EXPECT_NE(intake_.Find(77, caller_).data, nullptr);
 }
 
-TEST_F(SegmentIntakeTest, ASegmentGoesWithItsClientButNotUnderAnExchange) {
+TEST_F(SegmentIntakeTest, SegmentIsUnmappedAfterItsClientAndExchangesEnd) {
   TestShare share = Offer(77);
   const ClientMemory memory = intake_.Find(77, caller_);
   share.End();
@@ -72,11 +72,11 @@ TEST_F(SegmentIntakeTest, ASegmentGoesWithItsClientButNotUnderAnExchange) {
   EXPECT_EQ(memory.owner.use_count(), 1);
 }
 
-TEST_F(SegmentIntakeTest, NothingIsTakenAfterTheEnd) {
+TEST_F(SegmentIntakeTest, DeclinesOffersAfterTheEnd) {
   TestShare share = Offer(77);
   intake_.End();
   TestShare late = Offer(78);
-  EXPECT_THAT(late.event().why_not(), HasSubstr("or ends"));
+  EXPECT_THAT(late.event().why_not(), HasSubstr("shutting down"));
 }
 
 class DecliningIntakeTest : public SegmentIntakeTest {
@@ -84,10 +84,10 @@ class DecliningIntakeTest : public SegmentIntakeTest {
   DecliningIntakeTest() : SegmentIntakeTest({.is_enabled = false}) {}
 };
 
-TEST_F(DecliningIntakeTest, SaysWhy) {
+TEST_F(DecliningIntakeTest, GivesTheReason) {
   TestShare share = Offer(77);
   EXPECT_FALSE(share.event().is_shared());
-  EXPECT_THAT(share.event().why_not(), HasSubstr("switched off"));
+  EXPECT_THAT(share.event().why_not(), HasSubstr("disabled"));
 }
 
 class SmallIntakeTest : public SegmentIntakeTest {
@@ -97,14 +97,14 @@ class SmallIntakeTest : public SegmentIntakeTest {
             {.segment_count_max = 1, .segment_bytes_max = kSizeBytes}) {}
 };
 
-TEST_F(SmallIntakeTest, TakesNoMoreThanItMay) {
+TEST_F(SmallIntakeTest, EnforcesItsLimits) {
   TestShare large(service_, caller_, 1, 2 * kSizeBytes);
   EXPECT_THAT(large.event().why_not(), HasSubstr("at most 1048576"));
   large.End();
   TestShare first = Offer(2);
   EXPECT_TRUE(first.event().is_shared()) << first.event().why_not();
   TestShare second = Offer(3);
-  EXPECT_THAT(second.event().why_not(), HasSubstr("as many segments"));
+  EXPECT_THAT(second.event().why_not(), HasSubstr("limit of segments"));
   second.End();
   first.End();
   TestShare third = Offer(4);

@@ -25,26 +25,26 @@ absl::Status AwaitEnd(const TaskOptions& options, ParameterServer* server,
       case ParameterService::End::kJobEnd: {
         const absl::Status status =
             JobEndStatus(outcome.exit_code, outcome.reason);
-        if (status.ok()) LOG(INFO) << "the job is done";
+        if (status.ok()) LOG(INFO) << "the job has ended";
         if (ExitCodeOf(status) != ExitCode::kRestartMe || !waits_for_next) {
           return status;
         }
-        LOG(WARNING) << status.message() << "; another coordinator may come";
+        LOG(WARNING) << status.message() << "; waiting for another coordinator";
         server->service().Reset();
         break;
       }
       case ParameterService::End::kDisagreement:
         return WithExitCode(outcome.why, ExitCode::kUsage);
       case ParameterService::End::kStopped:
-        return WithExitCode(absl::CancelledError("told to stop by a signal"),
+        return WithExitCode(absl::CancelledError("stopped by a signal"),
                             static_cast<ExitCode>(signals->exit_code()));
       case ParameterService::End::kCoordinatorLost:
         if (!waits_for_next) {
           return WithExitCode(absl::UnavailableError("the coordinator is lost"),
                               ExitCode::kRestartMe);
         }
-        LOG(WARNING) << "the coordinator is lost; its job is dropped, another "
-                        "may come";
+        LOG(WARNING) << "the coordinator is lost; dropped its job and waiting "
+                        "for another coordinator";
         server->service().Reset();
         break;
       case ParameterService::End::kNoCoordinator:

@@ -17,7 +17,7 @@
 namespace muster {
 namespace {
 
-// Where a shard's rows lie in the whole variable.
+// The position of a shard's rows in the whole variable.
 struct Place {
   TensorType full;
   TensorSlice slice;
@@ -27,7 +27,7 @@ Place PlaceOf(const ShardVariable& variable) {
   const proto::ShardSpec& spec = variable.spec();
   Place place;
   place.full.dtype = variable.type().dtype;
-  // Was checked when the shard was made.
+  // Validated when the shard was created.
   place.full.shape =
       DecodeShape(spec.variable().shape(), /*allow_unknown=*/false).value();
   place.slice = place.full.shape.rank() == 0
@@ -42,7 +42,7 @@ absl::Status WriteVariable(const FrozenShard::Variable& entry,
   ShardVariable& variable = *entry.variable;
   const std::string& name = variable.spec().variable().name();
   const Place place = PlaceOf(variable);
-  // A part without rows is no slice; the other parts make the variable up.
+  // An empty shard has no slice; the other shards cover the variable.
   if (variable.row_count() == 0 && !place.slice.IsWhole(place.full.shape)) {
     return absl::OkStatus();
   }
@@ -64,7 +64,7 @@ absl::Status WriteVariable(const FrozenShard::Variable& entry,
                      Tensor::Scalar<int64_t>(entry.frozen.update_count));
 }
 
-// Slots that the checkpoint has of the variable.
+// Returns the names of the variable's slots in the checkpoint.
 std::vector<std::string> StoredSlots(const TensorBundleReader& reader,
                                      const std::string& variable) {
   const std::string no_slot = VariableSlotKey(variable, "");
@@ -88,18 +88,18 @@ absl::Status CheckType(const TensorBundleReader& reader, const std::string& key,
   const StoredTensor* const stored = reader.Find(key);
   if (stored == nullptr) {
     return absl::NotFoundError(absl::StrCat(
-        reader.prefix(), " is not a checkpoint of this model: it lacks \"", key,
-        "\", ", expected.ToString()));
+        reader.prefix(), " is not a checkpoint of this model: it has no \"",
+        key, "\", ", expected.ToString()));
   }
   const TensorType type{stored->dtype, stored->shape};
   if (type == expected) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(reader.prefix(), ": \"", key, "\" is ", type.ToString(),
-                   " there and ", expected.ToString(), " here"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      reader.prefix(), ": \"", key, "\" is ", type.ToString(),
+      " in the checkpoint; this model expects ", expected.ToString()));
 }
 
-// Reads what a restore of `variable` takes, array by array. `sink` gets the
-// pieces of array 0, the value, and then those of each of `slots`.
+// Reads the data for a restore of `variable`, array by array. `sink` receives
+// the pieces of array 0, the value, and then those of each of `slots`.
 absl::Status ReadVariable(
     const TensorBundleReader& reader, const ShardVariable& variable,
     absl::Span<const std::string> slots,
@@ -134,7 +134,7 @@ absl::StatusOr<int64_t> ReadUpdateCount(const TensorBundleReader& reader,
   return count.scalar<int64_t>();
 }
 
-// Of the slots that are stored, those to be restored.
+// Returns the stored slots that a restore reads.
 std::vector<std::string> WantedSlots(const TensorBundleReader& reader,
                                      const ShardVariable& variable,
                                      const UpdateRule* rule, bool values_only) {

@@ -13,19 +13,19 @@
 #include "ps/save_pace.h"
 #include "ps/shard_variable.h"
 
-// What a parameter server writes of its variables, and takes over from a
-// checkpoint; named and cut as common/compute/variables/checkpoint_names.h
-// says.
+// Writes the variables of a parameter server to a checkpoint and restores them.
+// Names and slices follow common/compute/variables/checkpoint_names.h.
 namespace muster {
 
-// All variables of a server as they were between two exchanges. Keeps them.
+// A snapshot of all variables of a server between two exchanges. Shares
+// ownership of the variables.
 struct FrozenShard {
   struct Variable {
     std::shared_ptr<ShardVariable> variable;
     ShardVariable::Frozen frozen;
   };
 
-  // Memory for what training has changed and nobody has written yet goes back.
+  // Frees the copies of data that has not been written.
   ~FrozenShard() {
     for (const Variable& entry : variables) entry.frozen.rows->GiveUp();
   }
@@ -34,27 +34,28 @@ struct FrozenShard {
   std::vector<Variable> variables;
 };
 
-// Once for each FrozenShard; training goes on meanwhile, and `pace` is told of
-// each block.
-//   kResourceExhausted  more was updated meanwhile than there is memory for, or
-//                       variables were restored
+// Writes the snapshot while training continues, and reports each block to
+// `pace`. Call once for each FrozenShard.
+//   kResourceExhausted  updates changed more data than the budget allows to
+//                       copy, or variables were restored meanwhile
 //   others              as TensorBundleWriter
 absl::Status WriteFrozenShard(const FrozenShard& shard,
                               TensorBundleWriter* writer, SavePace* pace);
 
-// Whether the checkpoint has all that RestoreVariables() takes from it, and
-// with right checksums.
-//   kNotFound         it lacks a variable
-//   kInvalidArgument  a variable, or its slots, are of another type there
-//   kDataLoss         damaged
+// Verifies that the checkpoint has everything that RestoreVariables() reads,
+// with correct checksums.
+//   kNotFound         a variable is missing
+//   kInvalidArgument  a variable or slot has another type in the checkpoint
+//   kDataLoss         the checkpoint is damaged
 absl::Status VerifyStored(
     const TensorBundleReader& reader,
     absl::Span<const std::shared_ptr<ShardVariable>> variables,
     const UpdateRule* rule, bool values_only);
 
-// Takes over values, slots and update counts, or values only. Slots that the
-// checkpoint lacks begin anew; without a rule, those that it has wait for one.
-//   as VerifyStored(); then some variables are restored and others not
+// Restores values, slots and update counts, or only values. Slots that the
+// checkpoint lacks are reset to their initial values. Without a rule, the slots
+// of the checkpoint are kept until SetOptimizer().
+//   as VerifyStored(); some variables may then have been restored
 absl::Status RestoreVariables(
     const TensorBundleReader& reader,
     absl::Span<const std::shared_ptr<ShardVariable>> variables,

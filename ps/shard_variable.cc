@@ -14,11 +14,11 @@
 namespace muster {
 namespace {
 
-// Small enough that a stripe's gradient and values stay in the second-level
-// cache, large enough that its lock costs nothing.
+// Small enough for a stripe's gradient and values to stay in the L2 cache,
+// large enough to make the cost of its lock negligible.
 constexpr int64_t kStripeBytes = 256 << 10;
 constexpr int64_t kStripeCountMax = 64;
-// How much is copied under a lock for who saves.
+// How many bytes a save copies while it holds a lock.
 constexpr int64_t kBlockBytes = 1 << 20;
 constexpr size_t kRunBytes = 64 << 10;
 constexpr size_t kRowsAhead = 8;
@@ -69,7 +69,7 @@ void AddInto(int64_t count, const T* values, bool subtract, T* target) {
   }
 }
 
-// Rows in rising order, equal ones in the order they came.
+// Returns the order that sorts the rows; stable for equal rows.
 std::vector<int64_t> SortedOrder(absl::Span<const int64_t> rows) {
   std::vector<int64_t> order(rows.size());
   std::iota(order.begin(), order.end(), 0);
@@ -78,8 +78,8 @@ std::vector<int64_t> SortedOrder(absl::Span<const int64_t> rows) {
   return order;
 }
 
-// Puts the rows of `update` in order; those of a gradient that repeat become
-// their sum, because an optimizer must see one gradient for each row.
+// Sorts the rows of `update`. Repeated rows of a gradient are summed, because
+// an optimizer must see one gradient for each row.
 absl::Status PutRowsInOrder(int64_t row_elements, PreparedUpdate* update) {
   const bool sum_repeats = IsGradient(update->kind);
   const std::vector<int64_t>& rows = update->rows;
@@ -114,8 +114,8 @@ absl::Status PutRowsInOrder(int64_t row_elements, PreparedUpdate* update) {
   return absl::OkStatus();
 }
 
-// Where one run of a message that lies badly is put straight. On the stack
-// unless rows are huge.
+// A buffer for a run of values that is not aligned in its message. On the stack
+// unless rows are very large.
 class Scratch {
  public:
   explicit Scratch(size_t size_bytes) {
@@ -165,7 +165,7 @@ absl::Status ShardVariable::Mismatch(const TensorType& expected,
                                      const TensorType& came) const {
   return absl::InvalidArgumentError(
       absl::StrCat("variable \"", spec_.shard_name(), "\" expected a value ",
-                   expected.ToString(), "; a ", came.ToString(), " came"));
+                   expected.ToString(), "; got ", came.ToString()));
 }
 
 absl::StatusOr<std::vector<int64_t>> ShardVariable::CheckRows(
@@ -173,8 +173,8 @@ absl::StatusOr<std::vector<int64_t>> ShardVariable::CheckRows(
   const TensorType& came = indices.type();
   if (came.dtype != DType::kInt64 || came.shape.rank() != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "variable \"", spec_.shard_name(), "\" expected row indices int64[n]; ",
-        came.ToString(), " came"));
+        "variable \"", spec_.shard_name(),
+        "\" expected row indices int64[n]; got ", came.ToString()));
   }
   if (type_.shape.rank() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -205,7 +205,7 @@ absl::StatusOr<PreparedUpdate> ShardVariable::Prepare(
     }
     if (rule == nullptr) {
       return absl::FailedPreconditionError(
-          absl::StrCat("a gradient came for variable \"", spec_.shard_name(),
+          absl::StrCat("got a gradient for variable \"", spec_.shard_name(),
                        "\", but no optimizer was set"));
     }
     update.rule = std::move(rule);
@@ -229,7 +229,7 @@ absl::StatusOr<PreparedUpdate> ShardVariable::Prepare(
 
 absl::StatusOr<Tensor> ShardVariable::MakeSlot(double initial_value) const {
   ASSIGN_OR_RETURN(Tensor tensor, AllocateSlab(type_));
-  // Zeros are there already, and cost no memory until they are touched.
+  // A slab is zero, and its pages cost no memory until they are touched.
   if (initial_value == 0) return tensor;
   VisitNumber(type_.dtype, [&]<typename T>() {
     if constexpr (std::is_floating_point_v<T>) {

@@ -24,30 +24,30 @@ namespace muster {
 
 class ShardVariable;
 
-// One update, checked and ready to be applied without a further question.
+// One validated update, ready to be applied.
 struct PreparedUpdate {
   ShardVariable* variable = nullptr;
   proto::UpdateKind kind = proto::ASSIGN;
-  // The new value or gradient; for the sparse kinds one row for each of `rows`.
+  // The new value or gradient. Sparse kinds: one row for each entry of `rows`.
   ReceivedTensor value;
-  // Sparse kinds only. Rising; without repeats for gradients.
+  // Sparse kinds only. In ascending order; unique for gradients.
   std::vector<int64_t> rows;
-  // Gradients only. The step is set by Begin().
+  // Gradients only. Begin() sets rule_step.
   std::shared_ptr<const UpdateRule> rule;
   int64_t rule_step = 0;
 };
 
 // One shard of one variable, with its optimizer slots.
 //
-// A *stripe* is a run of rows under a lock of its own. An update is applied
-// stripe by stripe, so that several pushes work their way through one large
-// variable side by side. A value that is read meanwhile may hold some stripes
-// from before an update and some from after it, never a torn stripe.
+// A *stripe* is a range of rows with its own lock. An update is applied stripe
+// by stripe, so that several pushes can update a large variable concurrently. A
+// concurrent read may see some stripes before an update and others after it,
+// but never a partially updated stripe.
 //
 // Thread-safe.
 class ShardVariable {
  public:
-  // `value` has the type of the shard's rows.
+  // `value` has the dtype of the variable and the shape of the shard's rows.
   ShardVariable(proto::ShardSpec spec, uint32_t handle, Tensor value);
 
   const proto::ShardSpec& spec() const { return spec_; }
@@ -57,54 +57,55 @@ class ShardVariable {
   int64_t row_elements() const { return row_elements_; }
   size_t size_bytes() const { return value_.size_bytes(); }
 
-  // Rises with every update. A copy made after version() was read holds at
-  // least all updates up to it.
+  // Increases with every update. A copy made after version() was read holds at
+  // least all updates up to that version.
   int64_t version() const { return version_.load(std::memory_order_acquire); }
-  // How many gradients it has taken.
+  // Returns the number of gradients applied.
   int64_t update_count() const {
     return update_count_.load(std::memory_order_relaxed);
   }
 
-  // Checks an update against this variable, puts its rows in order, and makes
-  // the slots for a first gradient. `indices` is null for the dense kinds.
-  //   kInvalidArgument     the value's type or an index does not fit
-  //   kFailedPrecondition  a gradient, and there is no rule to apply it
-  //   kResourceExhausted   no memory for slots
+  // Validates an update, sorts its rows, and allocates the slots for the first
+  // gradient. `indices` is null for the dense kinds.
+  //   kInvalidArgument     the value's type or an index does not fit the
+  //                        variable
+  //   kFailedPrecondition  a gradient without a rule
+  //   kResourceExhausted   there is no memory for the slots
   absl::StatusOr<PreparedUpdate> Prepare(proto::UpdateKind kind,
                                          const ReceivedTensor& value,
                                          const ReceivedTensor* indices,
                                          std::shared_ptr<const UpdateRule> rule)
       ABSL_LOCKS_EXCLUDED(slots_mutex_);
 
-  // Row numbers of a gather or a sparse update.
-  //   kInvalidArgument  not int64[n], or a row does not exist
+  // Returns the row numbers of a gather or a sparse update.
+  //   kInvalidArgument  `indices` is not int64[n], or a row does not exist
   absl::StatusOr<std::vector<int64_t>> CheckRows(
       const ReceivedTensor& indices) const;
 
-  // An update is Begin(), then ApplyStripe() for every stripe in any order and
-  // by any thread, then End(). Updates of one push to the same variable come
-  // one after another.
+  // An update consists of Begin(), ApplyStripe() for every stripe in any order
+  // and on any thread, and End(). Updates of one push to the same variable are
+  // applied one after another.
   void Begin(PreparedUpdate* update);
   void ApplyStripe(const PreparedUpdate& update, int stripe);
   void End() { version_.fetch_add(1, std::memory_order_release); }
 
   int stripe_count() const { return stripe_count_; }
-  // Bytes that one stripe touches, to weigh work.
+  // The size of one stripe, to estimate the work.
   size_t stripe_bytes() const {
     return size_bytes() / static_cast<size_t>(stripe_count_);
   }
 
-  // Copies the stripe to its place in `value`, which is as large as this.
+  // Copies the stripe to its offset in `value`, which has size_bytes() bytes.
   void CopyStripe(int stripe, uint8_t* value) const;
 
-  // Copies rows[begin, end) to `out`, one after another.
+  // Copies `rows` to `out`, one after another.
   void GatherRows(absl::Span<const int64_t> rows, uint8_t* out) const
-      ABSL_NO_THREAD_SAFETY_ANALYSIS;  // Holds one stripe of many at a time.
+      ABSL_NO_THREAD_SAFETY_ANALYSIS;  // Locks one stripe at a time.
 
-  // ---- Saving. Array 0 is the value, and array i slot i - 1.
+  // ---- Saving. Array 0 is the value; array i is slot i - 1.
 
-  // The state as of now, to be read by ReadFrozen(), beside those that were
-  // frozen before. No update is under way, and no Prepare().
+  // A snapshot of the variable. Several can exist at a time. Call Freeze() only
+  // while no update and no Prepare() is running.
   struct Frozen {
     std::shared_ptr<FrozenRows> rows;
     std::vector<std::string> slot_names;
@@ -113,34 +114,36 @@ class ShardVariable {
   Frozen Freeze(std::shared_ptr<AsideBudget> budget)
       ABSL_LOCKS_EXCLUDED(slots_mutex_);
 
-  // What has not been read yet will not be. No update is under way.
+  // Abandons all snapshots. Call only while no update is running.
   void Thaw();
 
-  // Hands the bytes of an array to `sink`, in order, while updates go on. Each
-  // array of what Freeze() returned is read once, by one thread.
-  //   kResourceExhausted  the budget was spent, or Thaw() was called
-  //   others              the sink's
+  // Passes the bytes of an array to `sink`, in order, while updates continue.
+  // Each array of a snapshot is read once, by one thread.
+  //   kResourceExhausted  the budget is exhausted, or Thaw() was called
+  //   others              errors of `sink`
   absl::Status ReadFrozen(
       const Frozen& frozen, int array,
       absl::FunctionRef<absl::Status(absl::Span<const uint8_t> bytes)> sink);
 
-  // ---- Restoring. Nobody trains meanwhile; who reads sees some of both.
+  // ---- Restoring. No training may run meanwhile; concurrent readers see a mix
+  // of old and new values.
 
-  // Makes the slots `names` where no gradient has come yet and no rule says
-  // which there are. With a rule, makes those.
+  // With a rule, creates its slots. Without one, creates the slots `names`,
+  // unless there has been a gradient.
   absl::Status PrepareSlots(const UpdateRule* rule,
                             absl::Span<const std::string> names)
       ABSL_LOCKS_EXCLUDED(slots_mutex_);
   std::vector<std::string> slot_names() const ABSL_LOCKS_EXCLUDED(slots_mutex_);
 
-  // Changes bytes of an array, from `offset_bytes` on.
+  // Overwrites bytes of an array from `offset_bytes` on.
   void Overwrite(int array, int64_t offset_bytes,
                  absl::Span<const uint8_t> bytes);
-  // Gives slot array - 1 its initial value.
+  // Fills slot array - 1 with its initial value.
   void ResetSlot(int array);
-  // As before the first gradient. After Thaw().
+  // Removes the slots, as before the first gradient. Call after Thaw().
   void DropSlots() ABSL_LOCKS_EXCLUDED(slots_mutex_);
-  // The value is complete, and has seen so many gradients.
+  // Ends a restore: sets the number of gradients applied, and increments the
+  // version.
   void FinishRestore(int64_t update_count);
 
  private:
@@ -152,10 +155,11 @@ class ShardVariable {
       ABSL_LOCKS_EXCLUDED(slots_mutex_);
   absl::StatusOr<Tensor> MakeSlot(double initial_value) const;
   Tensor& ArrayAt(int array) { return array == 0 ? value_ : slots_[array - 1]; }
-  // What `block` has of an array. Blocks are parts of stripes.
+  // Returns the part of an array that `block` covers. Blocks are parts of
+  // stripes.
   FrozenRows::Block BlockAt(int array, int block);
-  // Before an update of these rows of a stripe, for all that are frozen or for
-  // one of them. No rows stand for all.
+  // Copies the blocks that the update changes, for all snapshots or for one.
+  // Equal bounds stand for all rows of the stripe.
   void PutAside(const PreparedUpdate& update, int stripe, int64_t row_begin,
                 int64_t row_end);
   void PutAside(const PreparedUpdate& update, int stripe, int64_t row_begin,
@@ -181,14 +185,14 @@ class ShardVariable {
   Tensor value_;
 
   mutable absl::Mutex slots_mutex_;
-  // Made when the first gradient comes, and the same until DropSlots().
+  // True from the first gradient until DropSlots().
   bool has_slots_ ABSL_GUARDED_BY(slots_mutex_) = false;
-  // By slot. Before has_slots_ those that were restored.
+  // By slot. While has_slots_ is false: the restored slots.
   std::vector<SlotSpec> slot_specs_ ABSL_GUARDED_BY(slots_mutex_);
   std::vector<Tensor> slots_;
 
-  // Changes while there is no update.
-  // Of whoever saves; some are gone by now.
+  // The snapshots, some of which have expired. Changes only while no update is
+  // running.
   std::vector<std::weak_ptr<FrozenRows>> frozen_;
 
   std::atomic<int64_t> version_{1};

@@ -1,4 +1,4 @@
-// What ShardVariable does for who saves and restores it.
+// Saving and restoring a ShardVariable.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -92,21 +92,22 @@ absl::Status ShardVariable::ReadFrozen(
     absl::FunctionRef<absl::Status(absl::Span<const uint8_t>)> sink) {
   std::vector<uint8_t> bytes;
   for (int block = 0; block < stripe_count_ * blocks_per_stripe_; ++block) {
-    bool is_there = false;
+    bool is_read = false;
     {
       absl::MutexLock lock(&stripe_mutexes_[block / blocks_per_stripe_]);
-      // Its slots may be gone.
+      // The slots may have been removed.
       if (!frozen.rows->is_given_up()) {
         const FrozenRows::Block now = BlockAt(array, block);
         bytes.resize(now.live.size());
-        is_there = frozen.rows->Take(now, bytes.data());
+        is_read = frozen.rows->Take(now, bytes.data());
       }
     }
-    if (!is_there) {
+    if (!is_read) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "variable \"", spec_.shard_name(),
-          "\" is updated faster than it is saved, and there is no memory for "
-          "what it was; or variables were restored meanwhile"));
+          "\" cannot be saved: updates changed more data during the save than "
+          "there is memory to copy, or variables were restored meanwhile. Save "
+          "again"));
     }
     RETURN_IF_ERROR(sink(bytes));
   }
@@ -173,7 +174,8 @@ void ShardVariable::ResetSlot(int array) {
 }
 
 void ShardVariable::DropSlots() {
-  // Who reads what Thaw() has given up is still at a block, under its lock.
+  // A reader of a snapshot that Thaw() abandoned may still hold a stripe's
+  // lock.
   for (absl::Mutex& stripe_mutex : stripe_mutexes_) {
     absl::MutexLock lock(&stripe_mutex);
   }

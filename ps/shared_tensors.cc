@@ -19,13 +19,14 @@ absl::Status Refuse(absl::string_view why) {
 
 absl::Status CheckOffset(uint64_t offset, const ClientMemory& memory) {
   if (offset >= memory.size_bytes) {
-    return Refuse(absl::StrCat("offset ", offset, " is not in the segment's ",
+    return Refuse(absl::StrCat("offset ", offset,
+                               " is outside of the segment's ",
                                memory.size_bytes, " bytes"));
   }
   return absl::OkStatus();
 }
 
-// Reads the types of the tensors in the segment, one after another.
+// Reads the types of the tensors in the segment in order.
 class TypeReader {
  public:
   explicit TypeReader(const proto::ExchangeRequest& request)
@@ -67,13 +68,12 @@ absl::StatusOr<std::vector<ReceivedTensor>> CollectTensors(
     const proto::ExchangeRequest& request,
     absl::Span<const ReceivedTensor> beside, const ClientMemory& memory) {
   if (request.tensor_dtypes_size() != request.tensor_ranks_size()) {
-    return Refuse(absl::StrCat(request.tensor_dtypes_size(),
-                               " dtypes came for ", request.tensor_ranks_size(),
-                               " ranks"));
+    return Refuse(absl::StrCat(request.tensor_dtypes_size(), " dtypes but ",
+                               request.tensor_ranks_size(), " ranks"));
   }
   if (request.tensor_offsets().empty()) {
     if (request.tensor_dtypes_size() > 0) {
-      return Refuse("types came for no tensor");
+      return Refuse("more types than tensors");
     }
     return std::vector<ReceivedTensor>(beside.begin(), beside.end());
   }
@@ -83,7 +83,9 @@ absl::StatusOr<std::vector<ReceivedTensor>> CollectTensors(
   uint64_t left_bytes = kSharedTensorBytesMax;
   for (uint64_t offset : request.tensor_offsets()) {
     if (offset == 0) {
-      if (beside.empty()) return Refuse("a tensor is neither here nor there");
+      if (beside.empty())
+        return Refuse(
+            "a tensor has offset 0 but was not sent beside the request");
       tensors.push_back(beside.front());
       beside.remove_prefix(1);
       continue;
@@ -95,10 +97,10 @@ absl::StatusOr<std::vector<ReceivedTensor>> CollectTensors(
     const uint64_t room_bytes =
         std::min<uint64_t>(left_bytes, memory.size_bytes - offset);
     if (element_count > room_bytes / element_bytes) {
-      return Refuse(absl::StrCat("a tensor ", type.ToString(), " at offset ",
-                                 offset, " is more than fits; the segment has ",
-                                 memory.size_bytes, " bytes, an exchange ",
-                                 kSharedTensorBytesMax));
+      return Refuse(absl::StrCat(
+          "a tensor ", type.ToString(), " at offset ", offset,
+          " is too large; the segment has ", memory.size_bytes,
+          " bytes, and an exchange may have ", kSharedTensorBytesMax));
     }
     const size_t size_bytes = element_count * element_bytes;
     left_bytes -= size_bytes;
@@ -108,9 +110,9 @@ absl::StatusOr<std::vector<ReceivedTensor>> CollectTensors(
     }
     tensors.emplace_back(std::move(type), std::move(pieces));
   }
-  if (!types.IsAtEnd()) return Refuse("types came for no tensor");
+  if (!types.IsAtEnd()) return Refuse("more types than tensors");
   if (!beside.empty()) {
-    return Refuse("tensors came beside it that have no place in it");
+    return Refuse("more tensors were sent beside the request than it uses");
   }
   return tensors;
 }

@@ -12,31 +12,32 @@
 #include "proto/parameter_server.pb.h"
 #include "ps/parameter_shard.h"
 
-// What the offsets of an exchange come to. A client's memory is not trusted:
-// its contents may change at any time, so nothing in it is ever read as a size,
-// and every offset is held against the size of the whole.
+// Resolves the offsets of an exchange into tensors and buffers in shared
+// memory. The client's memory is not trusted: its contents may change at any
+// time. Sizes are never read from it, and every offset is checked against the
+// size of the segment.
 namespace muster {
 
-// Memory that a client shares. Its size does not change while `owner` lives.
+// Memory that a client shares. Its size is constant while `owner` lives.
 struct ClientMemory {
-  uint8_t* data = nullptr;  // At the beginning of a page.
+  uint8_t* data = nullptr;  // Aligned to a page.
   size_t size_bytes = 0;
   std::shared_ptr<const void> owner;
 };
 
-// The tensors of one exchange may have as many bytes as those of a message.
+// The limit for the tensors of one exchange, the same as for a message.
 inline constexpr size_t kSharedTensorBytesMax = size_t{1} << 31;
 
-// The tensors of `request` in their order: those that came `beside` it, and
-// those in `memory`, whose owner they keep.
-//   kInvalidArgument  types or offsets make no sense, or a tensor does not lie
-//                     in the memory as a whole; says which
+// Returns the tensors of `request` in order: those sent `beside` it and those
+// in `memory`, which they keep mapped.
+//   kInvalidArgument  a type or an offset is invalid, or a tensor exceeds the
+//                     memory; the message says which
 absl::StatusOr<std::vector<ReceivedTensor>> CollectTensors(
     const proto::ExchangeRequest& request,
     absl::Span<const ReceivedTensor> beside, const ClientMemory& memory);
 
-// Where the answers to `request` go.
-//   kInvalidArgument  an offset makes no sense
+// Returns the buffers for the answers to `request`.
+//   kInvalidArgument  an offset is outside of the memory
 absl::StatusOr<std::vector<AnswerPlace>> CollectPlaces(
     const proto::ExchangeRequest& request, const ClientMemory& memory);
 

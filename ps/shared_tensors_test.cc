@@ -45,7 +45,7 @@ class SharedTensorsTest : public testing::Test {
   proto::ExchangeRequest request_;
 };
 
-TEST_F(SharedTensorsTest, TensorsHereAndThereComeInTheirOrder) {
+TEST_F(SharedTensorsTest, CollectsTensorsFromMessageAndSegmentInOrder) {
   Add(64, DType::kFloat32, {2, 3});
   request_.add_tensor_offsets(0);
   Add(kSizeBytes - 8, DType::kInt64, {});
@@ -59,32 +59,32 @@ TEST_F(SharedTensorsTest, TensorsHereAndThereComeInTheirOrder) {
   EXPECT_EQ(tensors[0].size_bytes(), 24);
   EXPECT_EQ(tensors[1].type().ToString(), "bool[5]");
   EXPECT_EQ(tensors[2].type().ToString(), "int64[]");
-  // They keep the segment mapped.
+  // The tensors keep the segment mapped.
   const std::weak_ptr<const void> watched = bytes_;
   bytes_.reset();
   EXPECT_FALSE(watched.expired());
 }
 
-TEST_F(SharedTensorsTest, ATensorEndsWhereTheSegmentEndsAtTheLatest) {
+TEST_F(SharedTensorsTest, TensorMayEndAtTheEndOfTheSegment) {
   Add(kSizeBytes - 64, DType::kFloat32, {16});
   EXPECT_OK(CollectTensors(request_, {}, Memory()).status());
   request_.Clear();
   Add(kSizeBytes - 64, DType::kFloat32, {17});
-  ExpectRefused("is more than fits");
+  ExpectRefused("is too large");
 }
 
-TEST_F(SharedTensorsTest, OffsetsBeyondTheSegmentAreRefused) {
+TEST_F(SharedTensorsTest, RejectsOffsetsBeyondTheSegment) {
   for (uint64_t offset : {uint64_t{kSizeBytes}, uint64_t{1} << 63,
                           std::numeric_limits<uint64_t>::max()}) {
     request_.Clear();
     Add(offset, DType::kFloat32, {0});
-    ExpectRefused("is not in the segment's 1024 bytes");
+    ExpectRefused("is outside of the segment's 1024 bytes");
   }
 }
 
-TEST_F(SharedTensorsTest, SizesThatOverflowAreRefused) {
+TEST_F(SharedTensorsTest, RejectsSizesThatOverflow) {
   Add(64, DType::kFloat64, {int64_t{1} << 61});
-  ExpectRefused("is more than fits");
+  ExpectRefused("is too large");
   request_.Clear();
   Add(64, DType::kFloat64, {int64_t{1} << 40, int64_t{1} << 40});
   ExpectRefused("");
@@ -93,7 +93,7 @@ TEST_F(SharedTensorsTest, SizesThatOverflowAreRefused) {
   ExpectRefused("");
 }
 
-TEST_F(SharedTensorsTest, TypesThatMakeNoSenseAreRefused) {
+TEST_F(SharedTensorsTest, RejectsInvalidTypes) {
   Add(64, DType::kString, {1});
   ExpectRefused("has dtype 7");
   request_.set_tensor_dtypes(0, 99);
@@ -104,7 +104,7 @@ TEST_F(SharedTensorsTest, TypesThatMakeNoSenseAreRefused) {
   request_.set_tensor_ranks(0, -1);
   ExpectRefused("has rank -1");
   request_.add_tensor_ranks(0);
-  ExpectRefused("1 dtypes came for 2 ranks");
+  ExpectRefused("1 dtypes but 2 ranks");
 }
 
 TEST_F(SharedTensorsTest, TensorsAndTypesMustMatchInNumber) {
@@ -114,34 +114,35 @@ TEST_F(SharedTensorsTest, TensorsAndTypesMustMatchInNumber) {
   Add(64, DType::kFloat32, {1});
   request_.add_tensor_dtypes(1);
   request_.add_tensor_ranks(0);
-  ExpectRefused("types came for no tensor");
+  ExpectRefused("more types than tensors");
   request_.clear_tensor_offsets();
-  ExpectRefused("types came for no tensor");
+  ExpectRefused("more types than tensors");
   request_.Clear();
   request_.add_tensor_offsets(0);
-  ExpectRefused("neither here nor there");
+  ExpectRefused("was not sent beside the request");
   request_.Clear();
   Add(64, DType::kFloat32, {1});
   const std::vector<ReceivedTensor> beside = {
       ReceivedTensor::FromTensor(Tensor::Scalar(1.0f))};
-  EXPECT_THAT(CollectTensors(request_, beside, Memory()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("have no place in it")));
+  EXPECT_THAT(
+      CollectTensors(request_, beside, Memory()),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("than it uses")));
 }
 
-// A segment may be huge and empty: few bytes must not ask for much work.
-TEST_F(SharedTensorsTest, AnExchangeHasNoMoreBytesThanAMessage) {
+// A segment may be large and empty, so the work for a small request must be
+// bounded.
+TEST_F(SharedTensorsTest, ExchangeIsLimitedToTheSizeOfAMessage) {
   const ClientMemory huge = {bytes_->data(), size_t{1} << 40, bytes_};
   Add(64, DType::kUint8, {int64_t{1} << 30});
   Add(64, DType::kUint8, {int64_t{1} << 30});
   EXPECT_OK(CollectTensors(request_, {}, huge).status());
   Add(64, DType::kUint8, {1});
-  EXPECT_THAT(CollectTensors(request_, {}, huge),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("is more than fits")));
+  EXPECT_THAT(
+      CollectTensors(request_, {}, huge),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is too large")));
 }
 
-TEST_F(SharedTensorsTest, OffsetsWithoutASegmentAreRefused) {
+TEST_F(SharedTensorsTest, RejectsOffsetsWithoutASegment) {
   Add(64, DType::kFloat32, {1});
   request_.add_answer_offsets(64);
   EXPECT_THAT(CollectTensors(request_, {}, {}),
@@ -150,7 +151,7 @@ TEST_F(SharedTensorsTest, OffsetsWithoutASegmentAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_F(SharedTensorsTest, PlacesSayHowMuchFits) {
+TEST_F(SharedTensorsTest, PlacesHaveTheirRemainingSize) {
   request_.add_answer_offsets(0);
   request_.add_answer_offsets(1000);
   ASSERT_OK_AND_ASSIGN(const auto places, CollectPlaces(request_, Memory()));

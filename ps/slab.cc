@@ -23,7 +23,7 @@ absl::StatusOr<Tensor> AllocateSlab(const TensorType& type) {
   if (size_bytes < kHugePageBytes) {
     return Tensor::Zeros(type.dtype, type.shape);
   }
-  // One page more, so that the slab can begin at the border of one.
+  // One huge page more, so that the slab can be aligned to a page.
   const size_t mapped_bytes = size_bytes + kHugePageBytes;
   void* mapped = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -34,7 +34,7 @@ absl::StatusOr<Tensor> AllocateSlab(const TensorType& type) {
   }
   const auto address = reinterpret_cast<uintptr_t>(mapped);
   const size_t offset = -address % kHugePageBytes;
-  madvise(mapped, mapped_bytes, MADV_HUGEPAGE);  // A wish; ignored is fine.
+  madvise(mapped, mapped_bytes, MADV_HUGEPAGE);  // A hint; failure is harmless.
   auto buffer =
       Buffer::Wrap(static_cast<uint8_t*>(mapped) + offset, size_bytes,
                    [mapped, mapped_bytes] { munmap(mapped, mapped_bytes); });

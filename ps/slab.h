@@ -8,10 +8,10 @@
 
 namespace muster {
 
-// A tensor of zeros for something large that is read and written at random: in
-// huge pages where the machine gives them, because a table's rows otherwise
-// cost a page walk each. Memory is taken when it is first touched.
-//   kResourceExhausted  the machine has no such memory
+// Returns a tensor of zeros in memory for large arrays with random access. Uses
+// huge pages if the machine has them, because each row of a table costs a page
+// walk otherwise. Memory is committed when it is first touched.
+//   kResourceExhausted  the mapping failed
 absl::StatusOr<Tensor> AllocateSlab(const TensorType& type);
 
 }  // namespace muster

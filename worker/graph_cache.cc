@@ -15,9 +15,9 @@ absl::StatusOr<std::shared_ptr<const CachedStep>> GraphCache::Get(
     uint64_t fingerprint, absl::string_view serialized) {
   if (auto step = Find(fingerprint); step != nullptr) return step;
   if (serialized.empty()) {
-    return absl::NotFoundError(absl::StrCat("no graph with fingerprint ",
-                                            absl::Hex(fingerprint),
-                                            " is here, and none was sent"));
+    return absl::NotFoundError(
+        absl::StrCat("the cache has no graph with fingerprint ",
+                     absl::Hex(fingerprint), ", and none was sent"));
   }
   if (GraphFingerprint(serialized) != fingerprint) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -27,7 +27,8 @@ absl::StatusOr<std::shared_ptr<const CachedStep>> GraphCache::Get(
   proto::Graph encoded;
   if (!encoded.ParseFromArray(serialized.data(),
                               static_cast<int>(serialized.size()))) {
-    return absl::InvalidArgumentError("what was sent as a graph is none");
+    return absl::InvalidArgumentError(
+        "a function definition does not hold a valid graph");
   }
   auto step = std::make_shared<CachedStep>();
   step->fingerprint = fingerprint;

@@ -18,28 +18,29 @@
 
 namespace muster {
 
-// A graph that has been decoded and believed.
+// A decoded and verified graph with its signature.
 struct CachedStep {
   uint64_t fingerprint = 0;
   Graph graph;
   StepSignature signature;
 };
 
-// The graphs this process has been sent, by content, whoever sent them: a
-// session that is opened again need not send them again.
+// The graphs that this process has received, by content, independent of the
+// sender. A session that is opened again need not send its graphs again.
 //
 // Thread-safe.
 class GraphCache {
  public:
-  // `ops` is borrowed. The step unused for longest makes room.
+  // `ops` is borrowed and must outlive the cache. With more than
+  // `step_count_max` steps, the least recently used one is evicted.
   explicit GraphCache(const OpRegistry* ops, int step_count_max = 64)
       : ops_(ops), step_count_max_(step_count_max) {}
 
-  // The step of that content. `serialized` may be empty when the cache is
-  // believed to have it.
-  //   kNotFound         it does not, and nothing was sent
-  //   kInvalidArgument  `serialized` is no graph, has another fingerprint, or
-  //                     is no step (StepSignature)
+  // Returns the step with this fingerprint. `serialized` may be empty if the
+  // caller expects the cache to have it.
+  //   kNotFound         the cache does not have it and `serialized` is empty
+  //   kInvalidArgument  `serialized` is not a valid graph, has another
+  //                     fingerprint, or is not a step (StepSignature)
   absl::StatusOr<std::shared_ptr<const CachedStep>> Get(
       uint64_t fingerprint, absl::string_view serialized)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -53,7 +54,7 @@ class GraphCache {
   const OpRegistry* const ops_;
   const int step_count_max_;
   mutable absl::Mutex mutex_;
-  // Last used first.
+  // Most recently used first.
   std::list<std::shared_ptr<const CachedStep>> steps_ ABSL_GUARDED_BY(mutex_);
 };
 

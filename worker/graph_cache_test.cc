@@ -31,7 +31,7 @@ class GraphCacheTest : public testing::Test {
   GraphCache cache_{&ops_, /*step_count_max=*/2};
 };
 
-TEST_F(GraphCacheTest, AGraphIsSentOnceAndThenKnownByItsContent) {
+TEST_F(GraphCacheTest, GraphIsSentOnceAndThenFoundByFingerprint) {
   const std::string graph = Serialized("a");
   const uint64_t fingerprint = GraphFingerprint(graph);
   ASSERT_OK_AND_ASSIGN(const auto first, cache_.Get(fingerprint, graph));
@@ -40,7 +40,7 @@ TEST_F(GraphCacheTest, AGraphIsSentOnceAndThenKnownByItsContent) {
   EXPECT_THAT(cache_.fingerprints(), ElementsAre(fingerprint));
 }
 
-TEST_F(GraphCacheTest, TheOneUnusedForLongestMakesRoom) {
+TEST_F(GraphCacheTest, EvictsTheLeastRecentlyUsedStep) {
   const std::string a = Serialized("a");
   const std::string b = Serialized("b");
   const std::string c = Serialized("c");
@@ -53,7 +53,7 @@ TEST_F(GraphCacheTest, TheOneUnusedForLongestMakesRoom) {
               StatusIs(absl::StatusCode::kNotFound));
 }
 
-TEST_F(GraphCacheTest, RefusesWhatIsNotWhatItWasAnnouncedAs) {
+TEST_F(GraphCacheTest, RejectsAGraphWithAnotherFingerprint) {
   const std::string a = Serialized("a");
   EXPECT_THAT(
       cache_.Get(GraphFingerprint(a) + 1, a),
@@ -63,7 +63,7 @@ TEST_F(GraphCacheTest, RefusesWhatIsNotWhatItWasAnnouncedAs) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_F(GraphCacheTest, RefusesAGraphThatIsNoStep) {
+TEST_F(GraphCacheTest, RejectsAGraphThatIsNotAStep) {
   GraphBuilder builder(&ops_, "no_step");
   builder.AddResult(builder.Parameter("x", {DType::kFloat32, {2}}));
   const std::string graph =

@@ -1,6 +1,6 @@
-// A worker. Where the cluster has parameter servers it runs the steps that the
-// coordinator sends it; in a cluster of workers only it trains, in step with
-// the others.
+// The executable of workers and evaluators. In a cluster with parameter servers
+// a worker runs the steps that the coordinator sends. In a cluster of workers
+// only, it trains in sync with the other workers.
 
 #include <variant>
 
@@ -28,13 +28,13 @@ muster::ProgramInfo Program() {
   return {
       .name = "worker",
       .summary =
-          "In a cluster with parameter servers: runs steps of training for the "
-          "coordinator, which sends it graphs and data pipelines, so any job "
-          "can use it as it is. In a cluster of workers only: trains the "
-          "model that --job describes, in step with the other workers, each of "
-          "which is given the same job; the chief, or else worker 0, writes "
-          "the results. As an evaluator: scores every checkpoint of the job. "
-          "It exits by itself when the job is over.",
+          "In a cluster with parameter servers: runs training steps for the "
+          "coordinator, which sends the graphs and input pipelines, so the "
+          "same executable serves any job. In a cluster of workers only: "
+          "trains the model that --job describes, in sync with the other "
+          "workers, which all need the same job; the chief, or worker 0 if "
+          "there is none, writes the results. As an evaluator: evaluates every "
+          "checkpoint of the job. It exits when the job ends.",
       .usage =
           "TF_CONFIG=... worker [flags]\n"
           "       TF_CONFIG=... worker --job=FILE [--set name=value ...] "
@@ -66,7 +66,8 @@ absl::Status CheckTask(const muster::TaskOptions& options) {
                          (type == TaskType::kChief && !Serves(config));
   if (!has_place) {
     return absl::InvalidArgumentError(
-        "this is the worker's executable, and TF_CONFIG makes this task " +
+        "this executable runs workers and evaluators, but TF_CONFIG declares "
+        "this task as " +
         config.task.ToString());
   }
   if (Serves(config)) return muster::CheckParameterServerCluster(config);
@@ -82,7 +83,7 @@ int main(int argc, char** argv) {
   const auto check = [&](const muster::TaskOptions& options) -> absl::Status {
     RETURN_IF_ERROR(CheckTask(options));
     if (Serves(options.config)) return absl::OkStatus();
-    // What is asked is the cluster.
+    // --check_config without a job checks the cluster only.
     if (muster::CheckConfigWanted() && options.job_file.empty()) {
       return absl::OkStatus();
     }

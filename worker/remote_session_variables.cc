@@ -10,8 +10,8 @@
 namespace muster {
 namespace {
 
-// A server that is cut off from this worker alone is noticed within twice as
-// long, and the closure that waits for it goes to another worker.
+// Detects a server that only this worker cannot reach within two intervals. The
+// closure that waits for it then fails and is retried on another worker.
 constexpr absl::Duration kKeepalive = absl::Seconds(3);
 
 }  // namespace

@@ -16,11 +16,12 @@
 
 namespace muster {
 
-// Variables on the parameter servers of the cluster. The servers are met when
-// the first step with variables is compiled.
+// Variables on the parameter servers of the cluster. Connects to the servers
+// when the first step with variables is compiled.
 class RemoteSessionVariables final : public SessionVariables {
  public:
-  // `network` is borrowed. `shared_memory` as in RemoteVariableStore::Options.
+  // `network` is borrowed and must outlive this object. `shared_memory` and
+  // `generation` as in RemoteVariableStore::Options.
   RemoteSessionVariables(Network* network, ClusterSpec cluster,
                          TaskIdentity self, std::string job_id,
                          bool shared_memory = true, uint64_t generation = 0)
@@ -44,7 +45,8 @@ class RemoteSessionVariables final : public SessionVariables {
   const bool shared_memory_;
   const uint64_t generation_;
 
-  // Held while the store is being opened; never on the transport's threads.
+  // Held while the store is being opened. Not acquired on threads of the
+  // transport.
   absl::Mutex open_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   absl::Mutex mutex_;
   std::unique_ptr<RemoteVariableStore> store_ ABSL_GUARDED_BY(mutex_);

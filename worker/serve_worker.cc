@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-// For the last words of a session to go out.
+// Lets the last messages of a session be sent.
 constexpr absl::Duration kServerGrace = absl::Seconds(1);
 
 absl::Status AwaitEnd(const TaskOptions& options, WorkerService* worker,
@@ -36,16 +36,16 @@ absl::Status AwaitEnd(const TaskOptions& options, WorkerService* worker,
          .exit_when_coordinator_lost = !waits_for_next},
         [](absl::string_view line) { LOG(INFO) << line; });
     if (signals->signal() != 0) {
-      return WithExitCode(absl::CancelledError("told to stop by a signal"),
+      return WithExitCode(absl::CancelledError("stopped by a signal"),
                           static_cast<ExitCode>(signals->exit_code()));
     }
     RETURN_IF_ERROR(end.status());
     const absl::Status status = JobEndStatus(end->exit_code, end->reason);
-    if (status.ok()) LOG(INFO) << "the job is done";
+    if (status.ok()) LOG(INFO) << "the job has ended";
     if (ExitCodeOf(status) != ExitCode::kRestartMe || !waits_for_next) {
       return status;
     }
-    LOG(WARNING) << status.message() << "; another coordinator may come";
+    LOG(WARNING) << status.message() << "; waiting for another coordinator";
     worker->AcceptNextJob();
   }
 }

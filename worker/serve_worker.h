@@ -8,16 +8,16 @@
 
 namespace muster {
 
-// The life of a worker process, from listening to the end of its job. Says in
-// its first line who it is and in its last why it ends. SIGTERM and SIGINT end
-// it in an orderly way, so this is called before any thread is started.
+// Runs a worker until its job ends. The first log line names the task, the last
+// one the reason for the end. Handles SIGTERM and SIGINT, so it must be called
+// before any thread is started.
 //
 // The status carries the exit code (ExitCodeOf()).
-//   kUnavailable       the address is taken; or the coordinator is lost
-//   kDeadlineExceeded  no coordinator came in time
-//   kInvalidArgument   a coordinator came whose TF_CONFIG disagrees
-//   kAborted           the job has failed, as its coordinator says
-//   kCancelled         a signal came
+//   kUnavailable       the address is in use, or the coordinator is lost
+//   kDeadlineExceeded  no coordinator connected in time
+//   kInvalidArgument   a coordinator with another TF_CONFIG connected
+//   kAborted           the coordinator reports that the job has failed
+//   kCancelled         a signal ended the process
 absl::Status ServeWorker(const TaskOptions& options,
                          const TaskIdentity& identity, Network* network);
 

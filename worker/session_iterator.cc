@@ -21,8 +21,9 @@ absl::Status SessionIterator::Next(Element* element) {
 absl::Status SessionIterator::Open() {
   proto::Dataset encoded;
   if (!encoded.ParseFromString(serialized_dataset_)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "what was sent as the dataset of iterator ", iterator_id_, " is none"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the definition of iterator ", iterator_id_,
+                     " is not a valid dataset"));
   }
   ASSIGN_OR_RETURN(dataset_, DecodeDataset(encoded));
   ASSIGN_OR_RETURN(iterator_, dataset_.MakeIterator(context_, epoch_));

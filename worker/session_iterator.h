@@ -12,10 +12,11 @@
 
 namespace muster {
 
-// A worker's own position in a dataset whose definition was sent to it. Made
-// when the first element is asked for, because opening files may take long.
+// A worker's iterator over a dataset whose definition the coordinator has sent.
+// The dataset is opened by the first Next(), because opening files may take
+// long.
 //
-// Thread-safe: elements go to whoever asks first.
+// Thread-safe. Each element is returned to one caller.
 class SessionIterator {
  public:
   SessionIterator(uint32_t iterator_id, std::string serialized_dataset,
@@ -25,8 +26,9 @@ class SessionIterator {
         epoch_(epoch),
         serialized_dataset_(std::move(serialized_dataset)) {}
 
+  // Fills `element` with the next element.
   //   kOutOfRange       the dataset has ended
-  //   kInvalidArgument  what was sent is no dataset
+  //   kInvalidArgument  the definition is not a valid dataset
   //   any               from the dataset
   absl::Status Next(Element* element) ABSL_LOCKS_EXCLUDED(mutex_);
 

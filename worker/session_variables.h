@@ -13,14 +13,14 @@ class SessionVariables {
  public:
   virtual ~SessionVariables() = default;
 
-  // The store; may wait for its servers at the first call. Borrowed, valid as
-  // long as this object.
+  // Returns the store. The first call may block until the servers are
+  // reachable. Borrowed; valid as long as this object.
   virtual absl::StatusOr<VariableStore*> Store() = 0;
 
-  // Closures up to this id have been scheduled.
+  // Records that closures up to this id have been scheduled.
   virtual void NoteScheduled(uint64_t closure_id) = 0;
 
-  // All closures with lower ids have finished.
+  // Records that all closures with lower ids have finished.
   virtual void SetLowWaterMark(uint64_t closure_id) = 0;
 };
 

@@ -29,7 +29,7 @@ absl::Status StepRunner::Run(const std::shared_ptr<const CachedStep>& step,
   RETURN_IF_ERROR(FaultPoint("worker.before_step"));
   RETURN_IF_ERROR(
       compiled->executable->Run(compiled->parameters, options, results));
-  // Lets go of the elements, so that the iterators may use their memory.
+  // Releases the elements, so that the iterators can reuse their memory.
   compiled->parameters.assign(compiled->parameters.size(), Tensor());
   return FaultPoint("worker.after_step");
 }
@@ -62,9 +62,9 @@ absl::Status StepRunner::TakeElements(absl::Span<const StepArgument> arguments,
                                       Compiled* compiled) {
   const auto& signatures = compiled->step->signature.arguments();
   if (arguments.size() < signatures.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "step \"", compiled->step->graph.name, "\" takes ", signatures.size(),
-        " arguments and was given ", arguments.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("step \"", compiled->step->graph.name, "\" takes ",
+                     signatures.size(), " arguments; got ", arguments.size()));
   }
   for (size_t i = 0; i < signatures.size(); ++i) {
     const bool wants_iterator = signatures[i].element_count > 0;

@@ -21,16 +21,16 @@
 
 namespace muster {
 
-// An argument of a closure as the worker has it.
+// An argument of a closure, resolved on the worker.
 using StepArgument = std::variant<std::shared_ptr<SessionIterator>, Tensor>;
 
-// Runs steps, one at a time: takes elements from the iterators, runs the graph.
-// Compiles a step when it first meets it.
+// Runs steps one at a time: takes elements from the iterators and runs the
+// graph. Compiles each step on its first run.
 //
-// Not thread-safe: each thread has its own.
+// Not thread-safe: each thread uses its own.
 class StepRunner {
  public:
-  // All borrowed, except in Options.
+  // All pointers are borrowed and must outlive the runner.
   struct Environment {
     const OpRegistry* ops = nullptr;
     const KernelRegistry* kernels = nullptr;
@@ -41,8 +41,8 @@ class StepRunner {
   explicit StepRunner(const Environment& environment)
       : environment_(environment) {}
 
-  // Memory of `results` that nobody else holds may be used again.
-  //   kInvalidArgument  the arguments are not what the step takes
+  // Runs one step. May reuse the memory of `results` if it is not shared.
+  //   kInvalidArgument  the arguments do not match the step's signature
   //   kOutOfRange       a dataset has ended
   //   any               from the dataset, the graph or the variables
   absl::Status Run(const std::shared_ptr<const CachedStep>& step,
@@ -53,8 +53,8 @@ class StepRunner {
   struct Compiled {
     std::shared_ptr<const CachedStep> step;
     std::unique_ptr<Executable> executable;
-    // Taken from the iterators: elements[argument][element]. Kept, so that
-    // their memory is used again.
+    // From the iterators: elements[argument][element]. Kept to reuse their
+    // memory.
     std::vector<std::vector<Element>> elements;
     std::vector<Tensor> parameters;
   };

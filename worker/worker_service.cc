@@ -25,12 +25,12 @@ namespace {
 constexpr int kRunnerCountMax = 1024;
 constexpr absl::Duration kHeartbeatIntervalMin = absl::Milliseconds(1);
 
-// A tick of the ticker while nobody is there to say another.
+// The tick interval without a session.
 constexpr absl::Duration kIdleTick = absl::Milliseconds(500);
 
 }  // namespace
 
-// One coordinator's stream and the session that it feeds.
+// One coordinator's stream and the session that it controls.
 class WorkerService::Conversation final
     : public StreamObserver,
       public std::enable_shared_from_this<Conversation> {
@@ -43,7 +43,7 @@ class WorkerService::Conversation final
     silent_ticks_.store(0, std::memory_order_relaxed);
     const absl::Status status = Handle(message);
     if (status.ok()) return;
-    LOG(WARNING) << "a coordinator was refused: " << status.message();
+    LOG(WARNING) << "rejected a coordinator: " << status.message();
     if (session_ != nullptr) session_->Stop();
     stream_->Finish(status);
   }
@@ -55,20 +55,21 @@ class WorkerService::Conversation final
     service_->Leave(this, status);
   }
 
-  // Drops everything; OnDone() follows.
+  // Drops the session. OnDone() follows.
   void Cancel() {
     if (session_ != nullptr) session_->Stop();
     stream_->Cancel();
   }
 
-  // Waits for the closures that still run. After Cancel() or OnDone().
+  // Blocks until the running closures have finished. Call after Cancel() or
+  // OnDone().
   void Join() {
     session_->Join();
     joined_.Give();
   }
 
-  // Called once per heartbeat interval; false when the peer was silent for as
-  // many as it may be.
+  // Called once per heartbeat interval. Returns false if no message has arrived
+  // for silent_ticks_max_ intervals.
   bool Tick() {
     if (silent_ticks_.fetch_add(1) >= silent_ticks_max_) return false;
     stream_->Send(Message()).IgnoreError();
@@ -86,11 +87,12 @@ class WorkerService::Conversation final
     if (session_ == nullptr) {
       if (!command.has_opening()) {
         return absl::FailedPreconditionError(
-            "a session begins with an opening, and this one did not");
+            "the first command of a session must have an opening");
       }
       RETURN_IF_ERROR(Open(command.opening(), message.identity()));
     } else if (command.has_opening()) {
-      return absl::FailedPreconditionError("the session is open already");
+      return absl::FailedPreconditionError(
+          "the session has already been opened");
     }
     RETURN_IF_ERROR(FaultPoint("worker.on_command"));
     ASSIGN_OR_RETURN(const std::vector<Tensor> tensors, message.ToTensors());
@@ -133,7 +135,7 @@ class WorkerService::Conversation final
         &service_->graphs_, service_->clock_,
         [stream = stream_](Message report) {
           stream->Send(report)
-              .IgnoreError();  // A broken stream tells OnDone().
+              .IgnoreError();  // OnDone() handles a broken stream.
         });
     RETURN_IF_ERROR(
         service_->Enter(shared_from_this(), identity, opening.coordinator()));
@@ -151,8 +153,8 @@ class WorkerService::Conversation final
     const Options& options = service_->options_;
     if (opening.worker_index() != options.self.task_index) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "the coordinator takes this task for worker ", opening.worker_index(),
-          ", but it is ", options.self.ToString(),
+          "the coordinator expects worker ", opening.worker_index(),
+          " at this address, but this task is ", options.self.ToString(),
           "; the two TF_CONFIGs disagree"));
     }
     if (opening.runner_count() < 1 ||
@@ -166,23 +168,24 @@ class WorkerService::Conversation final
     const absl::Status agreed =
         CheckClustersAgree(TaskId{TaskType::kChief, 0}, there, options.cluster);
     if (agreed.ok()) return absl::OkStatus();
-    // The code of an opening that no later try will mend.
+    // The code for errors that a retry cannot fix.
     return absl::InvalidArgumentError(agreed.message());
   }
 
   WorkerService* const service_;
   const std::shared_ptr<Stream> stream_;
 
-  // Set while the first message is handled, then constant.
+  // Set by the first message, then constant.
   std::string job_id_;
   absl::Duration heartbeat_interval_ = kIdleTick;
   int silent_ticks_max_ = 2;
   std::unique_ptr<SessionVariables> variables_;  // Outlives session_.
   std::unique_ptr<WorkerSession> session_;
-  HandOver joined_;  // From who has joined to who lets go last.
+  // Orders Join() before the destruction of this object on another thread.
+  HandOver joined_;
 
-  // Silence is counted in ticks, not in time, so that a process that was
-  // stopped and goes on does not take everybody else for lost.
+  // Counted in ticks, not in time, so that the time during which this process
+  // was suspended does not make the coordinator appear lost.
   std::atomic<int> silent_ticks_ = 0;
 };
 
@@ -225,7 +228,7 @@ absl::Status WorkerService::Enter(std::shared_ptr<Conversation> conversation,
     absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(RefusalOf(identity.job_id()));
     if (owner_.has_value()) {
-      if (current_ == nullptr) LOG(INFO) << owner_->name << " is back";
+      if (current_ == nullptr) LOG(INFO) << owner_->name << " has reconnected";
     } else {
       LOG(INFO) << "working for " << coordinator << ", job "
                 << identity.job_id();
@@ -252,9 +255,9 @@ absl::Status WorkerService::RefusalOf(absl::string_view job_id) const {
         absl::StrCat(self, " works for ", owner_->name));
   }
   return absl::UnavailableError(
-      absl::StrCat(self, " works for ", owner_->name, ", which broke off ",
+      absl::StrCat(self, " works for ", owner_->name, ", which disconnected ",
                    absl::FormatDuration(owner_->away_ticks * kIdleTick),
-                   " ago and may come back within ",
+                   " ago and may reconnect within ",
                    absl::FormatDuration(options_.coordinator_grace)));
 }
 
@@ -273,10 +276,10 @@ void WorkerService::Leave(Conversation* conversation, const absl::Status& why) {
     owner_.reset();
     return;
   }
-  LOG(WARNING) << owner_->name << " broke off: " << why.message()
+  LOG(WARNING) << owner_->name << " disconnected: " << why.message()
                << "; waiting "
                << absl::FormatDuration(options_.coordinator_grace)
-               << " for it to come back";
+               << " for it to reconnect";
 }
 
 void WorkerService::CountAbsence() {
@@ -284,7 +287,7 @@ void WorkerService::CountAbsence() {
       ++owner_->away_ticks * kIdleTick < options_.coordinator_grace) {
     return;
   }
-  LOG(WARNING) << owner_->name << " did not come back within "
+  LOG(WARNING) << owner_->name << " did not reconnect within "
                << absl::FormatDuration(options_.coordinator_grace);
   is_deserted_ = true;
   changed_ = true;
@@ -377,7 +380,7 @@ absl::StatusOr<WorkerService::JobEnd> WorkerService::AwaitJobEnd(
   absl::MutexLock lock(&mutex_);
   while (true) {
     if (job_end_.has_value()) return *job_end_;
-    if (stopping_) return absl::CancelledError("this worker was told to stop");
+    if (stopping_) return absl::CancelledError("this worker was stopped");
     if (!disagreement_.ok()) {
       return WithExitCode(disagreement_, ExitCode::kUsage);
     }
@@ -439,15 +442,17 @@ void WorkerService::TickLoop() {
       dead = std::exchange(dead_, {});
       if (is_tick && current_ == nullptr) CountAbsence();
     }
-    // Here, because the transport's threads must not wait for closures.
-    for (const auto& buried : dead) buried->Join();
+    // Joined on this thread, because the transport's threads must not wait for
+    // closures.
+    for (const auto& ended : dead) ended->Join();
     dead.clear();
     if (!is_tick) continue;
     next_tick = clock_->Now() + (conversation == nullptr
                                      ? kIdleTick
                                      : conversation->heartbeat_interval());
     if (conversation != nullptr && !conversation->Tick()) {
-      LOG(WARNING) << "the coordinator has been silent for too long";
+      LOG(WARNING)
+          << "closing the session: the coordinator has missed its heartbeats";
       conversation->Cancel();
     }
   }

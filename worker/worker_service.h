@@ -29,12 +29,13 @@
 
 namespace muster {
 
-// A worker: lets one coordinator in at a time and runs what it sends.
+// The service of a worker. Serves one coordinator at a time and runs the
+// closures that it sends.
 //
-// A conversation that breaks, or falls silent, is dropped together with what it
-// had brought. Its coordinator may open the next one within coordinator_grace;
-// until then no other coordinator is let in. At the end of its job a
-// coordinator says so.
+// Each session of a coordinator is one stream. When the stream breaks or misses
+// its heartbeats, the session and its state are dropped. The same coordinator
+// may open another session within coordinator_grace; other coordinators are
+// rejected until then. A coordinator announces the end of its job.
 //
 // Thread-safe.
 class WorkerService {
@@ -43,20 +44,20 @@ class WorkerService {
     TaskIdentity self;
     ClusterSpec cluster;
     ExecutableOptions executable;
-    // How long a coordinator that broke off may take to come back before it is
-    // lost. Counted in ticks, so a worker that was stopped and goes on still
-    // waits that long.
+    // How long after its disconnection a coordinator may reconnect before it
+    // counts as lost. Counted in ticks, so the time during which this process
+    // was suspended does not count.
     absl::Duration coordinator_grace = absl::ZeroDuration();
-    // Size limits; the rest of it comes with each session.
+    // Size limits. The other fields are set by each session's opening.
     WorkerSession::Options session;
   };
 
-  // The way of process `self` to the variables of one job, which is in this
+  // Creates the access of task `self` to the variables of a job in this
   // generation.
   using VariablesFactory = std::function<std::unique_ptr<SessionVariables>(
       const TaskIdentity& self, absl::string_view job_id, uint64_t generation)>;
 
-  // `ops`, `kernels` and `clock` are borrowed.
+  // `ops`, `kernels` and `clock` are borrowed and must outlive the service.
   WorkerService(const Options& options, const OpRegistry* ops,
                 const KernelRegistry* kernels, VariablesFactory variables,
                 Clock* clock);
@@ -65,29 +66,30 @@ class WorkerService {
   WorkerService(const WorkerService&) = delete;
   WorkerService& operator=(const WorkerService&) = delete;
 
-  // Adds the methods; `service` may not outlive this object.
+  // Registers the methods. `service` may not outlive this object.
   void AddTo(Service* service);
 
   struct WaitOptions {
     CoordinatorWait::Options coordinator;
-    // Ends with the first coordinator that is lost.
+    // If true, the loss of a coordinator ends AwaitJobEnd().
     bool exit_when_coordinator_lost = false;
   };
 
-  // How a coordinator has ended its job.
+  // How a job ended.
   struct JobEnd {
-    // What the processes of the job are to exit with.
+    // The exit code for the processes of the job.
     int exit_code = 0;
-    std::string reason;  // Empty where the job is done.
+    std::string reason;  // Empty if the job succeeded.
   };
 
-  // Waits until a coordinator has ended its job. While there is no coordinator,
-  // `report` gets a line at every report interval, on this thread.
-  //   kDeadlineExceeded  no coordinator came, or came back, in time; the latter
-  //                      has exit code kRestartMe
-  //   kUnavailable       the coordinator was lost, and that ends this process,
-  //                      with exit code kRestartMe
-  //   kInvalidArgument   a coordinator came whose TF_CONFIG disagrees; exit
+  // Blocks until a coordinator ends its job. While there is no coordinator,
+  // calls `report` with a line at every report interval, on this thread.
+  //   kDeadlineExceeded  no coordinator connected, or reconnected, in time; in
+  //                      the latter case with exit code kRestartMe
+  //   kUnavailable       the coordinator was lost and
+  //                      exit_when_coordinator_lost is set; exit code
+  //                      kRestartMe
+  //   kInvalidArgument   a coordinator with another TF_CONFIG connected; exit
   //                      code kUsage
   //   kCancelled         Stop() was called
   absl::StatusOr<JobEnd> AwaitJobEnd(
@@ -95,10 +97,10 @@ class WorkerService {
       const std::function<void(absl::string_view)>& report)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // After the end of a job: lets the next coordinator in.
+  // Accepts the next coordinator after the end of a job.
   void AcceptNextJob() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Drops the conversation. Returns at once.
+  // Ends the session and AwaitJobEnd(). Does not block.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool has_coordinator() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -106,18 +108,19 @@ class WorkerService {
  private:
   class Conversation;
 
-  // The coordinator that this worker works for; no other is let in.
+  // The coordinator that this worker serves. All others are rejected.
   struct Owner {
     std::string job_id;
-    std::string name;  // For people.
-    // Since it broke off.
+    std::string name;  // For messages.
+    // Since it disconnected.
     int away_ticks = 0;
   };
 
-  // Makes `conversation` the current one, in the place of another of its job.
-  //   kPermissionDenied  this worker works for another coordinator
-  //   kUnavailable       the other coordinator broke off and may come back; or
-  //                      this worker is about to exit
+  // Makes `conversation` the current one, and drops an earlier one of the same
+  // job.
+  //   kPermissionDenied  this worker serves another coordinator
+  //   kUnavailable       the other coordinator disconnected and may reconnect,
+  //                      or this worker is about to exit
   absl::Status Enter(std::shared_ptr<Conversation> conversation,
                      const proto::RequestIdentity& identity,
                      absl::string_view coordinator) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -125,17 +128,19 @@ class WorkerService {
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Leave(Conversation* conversation, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Once in each tick without a conversation.
+  // Called in each tick without a conversation.
   void CountAbsence() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndJob(const proto::JobEnd& end) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends an idle worker that a coordinator with another TF_CONFIG has dialled.
+  // Ends an idle worker after a coordinator with another TF_CONFIG has
+  // connected.
   void NoteDisagreement(const absl::Status& disagreement)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleEndTask(ReceivedMessage request, Responder responder)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void FetchResult(ReceivedMessage request, Responder responder)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Heartbeats, and the burial of conversations, whose threads take a while.
+  // Sends heartbeats, and joins the threads of ended conversations, which may
+  // block.
   void TickLoop() ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasChanged() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return stopping_ || job_end_.has_value() || changed_;
@@ -155,13 +160,13 @@ class WorkerService {
   std::shared_ptr<Conversation> current_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Conversation>> dead_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  // Coordinators came or went since AwaitJobEnd() looked.
+  // A coordinator connected or disconnected since AwaitJobEnd() last checked.
   bool changed_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Owner> owner_ ABSL_GUARDED_BY(mutex_);
-  // Times that a coordinator broke off, and why the last one did.
+  // How often a coordinator disconnected, and why the last time.
   int lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status lost_reason_ ABSL_GUARDED_BY(mutex_);
-  // The last one did not come back, and no other has come.
+  // The last coordinator did not reconnect, and no other has connected.
   bool is_deserted_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status disagreement_ ABSL_GUARDED_BY(mutex_);
   std::optional<JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);

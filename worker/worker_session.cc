@@ -15,8 +15,8 @@
 namespace muster {
 namespace {
 
-// Entries of one report: enough to make its cost vanish, few enough to be on
-// the way soon.
+// The entries of one report: enough to make its overhead negligible, few enough
+// not to delay it.
 constexpr int64_t kReportEntriesMax = 1024;
 
 constexpr size_t kDefinitionCountMax = 1 << 16;
@@ -77,7 +77,7 @@ void WorkerSession::Join() {
 
 absl::Status WorkerSession::Accept(const proto::WorkerCommand& command,
                                    absl::Span<const Tensor> tensors) {
-  // Graphs are decoded before the lock is taken.
+  // Graphs are decoded without the lock.
   std::vector<std::pair<uint32_t, Step>> functions;
   for (const proto::FunctionDefinition& definition : command.functions()) {
     functions.emplace_back(
@@ -90,8 +90,8 @@ absl::Status WorkerSession::Accept(const proto::WorkerCommand& command,
     if (stopping_) return absl::OkStatus();
     for (auto& [id, step] : functions) functions_.insert_or_assign(id, step);
     RETURN_IF_ERROR(AcceptLocked(command, tensors));
-    // An idle worker may be waiting for what is handed back, and the runners
-    // here may be busy for long.
+    // An idle worker may be waiting for the returned closures, while the
+    // runners here are busy.
     if (command.recalled_size() > 0) outbox = TakeOutbox(clock_->Now());
   }
   Send(std::move(outbox));
@@ -139,9 +139,9 @@ absl::Status WorkerSession::AddRun(const proto::ClosureRun& run,
   if (run.count() > options_.unstarted_closures_max ||
       unstarted_count_ + run.count() > options_.unstarted_closures_max) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "worker ", options_.worker_index, " holds ", unstarted_count_,
-        " unstarted closures and was sent ", run.count(), " more; it takes ",
-        options_.unstarted_closures_max));
+        "worker ", options_.worker_index, " has ", unstarted_count_,
+        " unstarted closures and received ", run.count(),
+        " more; the limit is ", options_.unstarted_closures_max));
   }
   if (!functions_.contains(run.function_id())) {
     return absl::InvalidArgumentError(
@@ -164,14 +164,14 @@ absl::Status WorkerSession::AddRun(const proto::ClosureRun& run,
     } else {
       return absl::InvalidArgumentError(absl::StrCat(
           "closure ", run.first_id(),
-          " has an argument that did not come: ", argument.ShortDebugString(),
-          ", beside ", tensors.size(), " tensors"));
+          " has an invalid argument: ", argument.ShortDebugString(),
+          "; the command has ", tensors.size(), " tensors"));
     }
   }
   if (run.steps_per_closure() > kStepsPerClosureMax) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "closure ", run.first_id(), " is to run ", run.steps_per_closure(),
-        " steps; one runs ", kStepsPerClosureMax, " at most"));
+        "closure ", run.first_id(), " has ", run.steps_per_closure(),
+        " steps; expected at most ", kStepsPerClosureMax));
   }
   if (run.count() == 0) return absl::OkStatus();
   runs_.push_back(
@@ -187,7 +187,7 @@ absl::Status WorkerSession::AddRun(const proto::ClosureRun& run,
 }
 
 void WorkerSession::Recall(uint64_t closure_id) {
-  // Recalled closures are among the newest.
+  // Searched from the back: recalled closures are among the newest.
   const auto found =
       std::find_if(runs_.rbegin(), runs_.rend(), [&](const Run& run) {
         return run.first_id <= closure_id &&
@@ -219,9 +219,10 @@ absl::StatusOr<std::vector<Tensor>> WorkerSession::FetchResult(
   absl::MutexLock lock(&mutex_);
   const auto kept = kept_.find(closure_id);
   if (kept == kept_.end()) {
-    return absl::NotFoundError(absl::StrCat(
-        "worker ", options_.worker_index, " does not hold the result of ",
-        "closure ", closure_id, ": it was released, or never kept here"));
+    return absl::NotFoundError(
+        absl::StrCat("worker ", options_.worker_index,
+                     " does not have the result of closure ", closure_id,
+                     ": it was released, or never kept"));
   }
   return kept->second;
 }
@@ -341,8 +342,8 @@ bool WorkerSession::KeepResults(uint64_t closure_id,
 }
 
 bool WorkerSession::ReportIsDue(uint32_t function_id, absl::Time now) const {
-  // A closure of another kind may take long, and what has finished should not
-  // wait for it.
+  // Finished closures are reported before a closure of another function starts,
+  // because that may take long.
   return runs_.empty() || runs_.front().function_id != function_id ||
          outbox_.entry_count >= kReportEntriesMax ||
          now - last_report_ >= options_.report_interval;

@@ -27,12 +27,12 @@
 
 namespace muster {
 
-// What one coordinator has given this worker to do, and the threads that do it.
-// Dies with the conversation that brought it.
+// The functions, iterators and closures that one coordinator has sent, and the
+// threads that run them. Destroyed with the stream of the session.
 //
-// Closures run in the order in which they came, `runner_count` at once. Reports
-// gather what has finished and go out when nothing is left to run, when enough
-// has gathered, or after report_interval.
+// Closures run in the order of their arrival, up to `runner_count` at a time.
+// Finished closures are reported in batches: when none is left to run, when a
+// report is full, or after report_interval.
 //
 // Thread-safe.
 class WorkerSession {
@@ -41,44 +41,46 @@ class WorkerSession {
     int worker_index = 0;
     uint64_t job_seed = 0;
     int runner_count = 1;
-    // Results up to this size come along with the report.
+    // Results up to this size are sent with the report.
     size_t inline_result_bytes_max = 4096;
-    // Larger ones are kept, up to these bounds; beyond them they come along
-    // after all.
+    // Larger results are kept for FetchResult(), up to these limits. Beyond
+    // them they are sent with the report as well.
     size_t kept_result_bytes_max = size_t{256} << 20;
     size_t kept_result_count_max = 65536;
     int64_t unstarted_closures_max = 65536;
     absl::Duration report_interval = absl::Milliseconds(2);
   };
 
-  // Hands a report to the transport. Must not wait.
+  // Passes a report to the transport. Must not block.
   using SendReport = std::function<void(Message report)>;
 
-  // `graphs` and `clock` and what `environment` refers to are borrowed.
+  // `graphs`, `clock` and the pointers in `environment` are borrowed and must
+  // outlive the session.
   WorkerSession(const Options& options,
                 const StepRunner::Environment& environment, GraphCache* graphs,
                 Clock* clock, SendReport send);
 
-  ~WorkerSession();  // Stop() and Join().
+  ~WorkerSession();  // Calls Stop() and Join().
 
   WorkerSession(const WorkerSession&) = delete;
   WorkerSession& operator=(const WorkerSession&) = delete;
 
-  // Takes a command, `tensors` beside it. Does not wait.
-  //   kInvalidArgument    the command contradicts itself or an earlier one; the
-  //                       conversation should end
-  //   kResourceExhausted  more closures than any coordinator should send
+  // Accepts a command and the `tensors` sent beside it. Does not block.
+  //   kInvalidArgument    the command is inconsistent in itself or with an
+  //                       earlier one; the caller should end the session
+  //   kResourceExhausted  more closures or definitions than the limits allow
   absl::Status Accept(const proto::WorkerCommand& command,
                       absl::Span<const Tensor> tensors)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Starts nothing more and reports nothing more. Returns at once.
+  // Stops starting and reporting closures. Does not block.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits, after Stop(), for the closures that are running. By one thread only.
+  // Blocks until the running closures have finished. Call once, after Stop().
   void Join();
 
-  //   kNotFound  the result was released, or never kept
+  // Returns the result of a closure.
+  //   kNotFound  the result was released, or was never kept
   absl::StatusOr<std::vector<Tensor>> FetchResult(uint64_t closure_id)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -96,7 +98,7 @@ class WorkerSession {
     uint32_t steps_per_closure = 1;
   };
 
-  // What has not been reported yet.
+  // The contents of the next report.
   struct Outbox {
     proto::WorkerReport report;
     std::vector<Tensor> tensors;
@@ -110,18 +112,18 @@ class WorkerSession {
   absl::Status AddRun(const proto::ClosureRun& run,
                       absl::Span<const Tensor> tensors)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Hands the closure back if it has not been started.
+  // Returns the closure to the coordinator if it has not been started.
   void Recall(uint64_t closure_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void RunLoop();
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return stopping_ || !runs_.empty() || outbox_.entry_count > 0;
   }
-  // The next closure, as a run of one.
+  // Removes and returns the next closure as a run of one.
   Run TakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunOne(StepRunner* runner, const Run& closure, const Step& step,
               std::vector<Tensor>* results) ABSL_LOCKS_EXCLUDED(mutex_);
-  // All steps of one closure.
+  // Runs all steps of one closure.
   absl::Status RunSteps(StepRunner* runner, const Run& closure,
                         const std::shared_ptr<const CachedStep>& step,
                         std::vector<Tensor>* results);
@@ -153,7 +155,7 @@ class WorkerSession {
   std::map<uint64_t, std::vector<Tensor>> kept_ ABSL_GUARDED_BY(mutex_);
   size_t kept_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  std::vector<std::thread> runners_;  // Until Join().
+  std::vector<std::thread> runners_;  // Empty after Join().
 };
 
 }  // namespace muster

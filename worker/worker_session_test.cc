@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 
 constexpr uint32_t kEcho = 1;
 
-// Collects what a session reports.
+// Collects the reports of a session.
 class Reports {
  public:
   void Add(const Message& message) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -41,7 +41,8 @@ class Reports {
     all_.MergeFrom(report);
   }
 
-  // All that was reported when `count` closures have been accounted for.
+  // Blocks until `count` closures have been reported, and returns all reports
+  // merged.
   proto::WorkerReport Await(int64_t count) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     const auto enough = [this, count]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -115,7 +116,7 @@ TEST_F(WorkerSessionTest, ReportsManyClosuresInFewMessages) {
   EXPECT_LT(reports_.message_count(), 2500);
 }
 
-TEST_F(WorkerSessionTest, SmallResultsComeAlongAndLargeOnesStay) {
+TEST_F(WorkerSessionTest, SendsSmallResultsAndKeepsLargeOnes) {
   options_.inline_result_bytes_max = 8;
   options_.kept_result_bytes_max = 48;
   Start();
@@ -129,7 +130,7 @@ TEST_F(WorkerSessionTest, SmallResultsComeAlongAndLargeOnesStay) {
   ASSERT_EQ(report.results_size(), 3);
   EXPECT_FALSE(report.results(0).kept());
   EXPECT_TRUE(report.results(1).kept());
-  // There is room for one.
+  // The limit allows one kept result.
   EXPECT_FALSE(report.results(2).kept());
   ASSERT_OK_AND_ASSIGN(const auto kept, session_->FetchResult(2));
   EXPECT_TRUE(BitwiseEqual(kept[0], large));
@@ -141,8 +142,8 @@ TEST_F(WorkerSessionTest, SmallResultsComeAlongAndLargeOnesStay) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("closure 2")));
 }
 
-TEST_F(WorkerSessionTest, HandsBackWhatItHasNotStarted) {
-  // Nothing is started: there is nobody to run it.
+TEST_F(WorkerSessionTest, ReturnsRecalledClosuresThatHaveNotStarted) {
+  // Without runners no closure is started.
   options_.runner_count = 0;
   Start();
   proto::WorkerCommand command;
@@ -157,7 +158,7 @@ TEST_F(WorkerSessionTest, HandsBackWhatItHasNotStarted) {
       testing::ElementsAre(12, 10, 14));
 }
 
-TEST_F(WorkerSessionTest, AClosureThatFailsSaysWhy) {
+TEST_F(WorkerSessionTest, ReportsTheErrorOfAFailedClosure) {
   Start();
   proto::WorkerCommand command;
   AddRun(1, 1, &command);
@@ -169,11 +170,11 @@ TEST_F(WorkerSessionTest, AClosureThatFailsSaysWhy) {
             static_cast<int>(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_F(WorkerSessionTest, RefusesCommandsThatContradictThemselves) {
+TEST_F(WorkerSessionTest, RejectsInconsistentCommands) {
   Start();
   proto::WorkerCommand command;
   AddRun(1, 1, &command);
-  // The tensor did not come.
+  // The tensor is missing.
   EXPECT_THAT(session_->Accept(command, {}),
               StatusIs(absl::StatusCode::kInvalidArgument));
   command.mutable_runs(0)->mutable_arguments(0)->set_iterator_id(3);
@@ -189,7 +190,7 @@ TEST_F(WorkerSessionTest, RefusesCommandsThatContradictThemselves) {
               StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
-TEST_F(WorkerSessionTest, AStoppedSessionStartsAndReportsNothing) {
+TEST_F(WorkerSessionTest, StoppedSessionStartsAndReportsNothing) {
   Start();
   session_->Stop();
   proto::WorkerCommand command;

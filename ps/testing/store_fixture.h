@@ -18,14 +18,14 @@
 
 namespace muster {
 
-// Two servers of this process, and stores over real sockets. What is large
-// enough is cut in two.
+// Two servers in this process, and stores that reach them over real sockets.
+// Large variables are partitioned into two shards.
 class StoreFixture : public testing::Test {
  protected:
   explicit StoreFixture(bool shared_memory) : shared_memory_(shared_memory) {}
 
   void SetUp() override;
-  // Clears faults.
+  // Clears injected faults.
   void TearDown() override;
 
   std::unique_ptr<ParameterServer> StartServer(

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Keeps the answer, and stops the hand-out when it has come.
+// Keeps the answer and stops the FileHandOut when it arrives.
 class TestShare::FakeStream final : public Stream {
  public:
   explicit FakeStream(FileHandOut* hand_out) : hand_out_(hand_out) {}
@@ -65,7 +65,7 @@ TestShare::TestShare(const Service& service,
 
 void TestShare::End() {
   if (observer_ == nullptr) return;
-  observer_->OnDone(absl::CancelledError("the client has gone"));
+  observer_->OnDone(absl::CancelledError("the client has disconnected"));
   observer_ = nullptr;
 }
 

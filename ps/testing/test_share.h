@@ -17,13 +17,13 @@
 
 namespace muster {
 
-// A client that offers a segment to a server without a network between them.
+// A client that offers a segment to a server without a network.
 class TestShare {
  public:
   static constexpr uint64_t kProof = 0x1234;
 
-  // Offers `size_bytes` to `service` in the name of `identity`, and waits for
-  // the answer. Ends with the test when none comes.
+  // Offers a segment of `size_bytes` bytes to `service` as `identity`, and
+  // waits for the answer. Aborts the test if none arrives.
   TestShare(const Service& service, const proto::RequestIdentity& identity,
             uint64_t segment_id, size_t size_bytes);
   ~TestShare() { End(); }
@@ -31,7 +31,7 @@ class TestShare {
   const proto::ShareEvent& event() const { return event_; }
   uint8_t* data() const { return segment_->memory()->data(); }
 
-  // As when the client goes.
+  // Simulates the disconnect of the client.
   void End();
 
  private:
@@ -43,7 +43,8 @@ class TestShare {
   proto::ShareEvent event_;
 };
 
-// `message` as it arrives. Ends the test when it is none.
+// Returns `message` as the server receives it. Aborts the test if it is
+// malformed.
 ReceivedMessage Arrived(const proto::RequestIdentity& identity,
                         const Message& message);
 

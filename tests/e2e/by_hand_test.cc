@@ -183,10 +183,11 @@ TEST_F(ByHandTest, AllExecutablesExplainHowToFixATypoInTfConfig) {
       {"\"index\":0", "\"index\":-1", "numbered from 0"},
       {"\"index\":0", "\"index\":2", "entry 2?"},
       {"\"index\":0", "\"index\":\"first\"", "write a whole number"},
-      {"localhost:", "localhost;", "is no address"},
-      {*cluster_->cluster().Address(kPs0), "h0:2222", "localhost is another"},
+      {"localhost:", "localhost;", "is not an address"},
+      {*cluster_->cluster().Address(kPs0), "h0:2222",
+       "localhost is a different"},
       {*cluster_->cluster().Address(kPs0),
-       *cluster_->cluster().Address(kWorker0), "a port of its own"},
+       *cluster_->cluster().Address(kWorker0), "a separate address"},
   };
   for (const Typo& typo : typos) {
     const std::string bad = absl::StrReplaceAll(good, {{typo.from, typo.to}});

@@ -84,9 +84,9 @@ TEST_F(LostCoordinatorTest, AWorkerSurvivesConnectionResets) {
   for (int reset = 0; reset < kResets; ++reset) {
     link->Reset();
     ASSERT_OK(process(kChief).AwaitLine("is lost"));
-    ASSERT_OK(process(kWorker0).AwaitLine("for it to come back"));
+    ASSERT_OK(process(kWorker0).AwaitLine("for it to reconnect"));
     link->Heal();
-    ASSERT_OK(process(kWorker0).AwaitLine("is back"));
+    ASSERT_OK(process(kWorker0).AwaitLine("has reconnected"));
     ASSERT_OK(process(kChief).AwaitLine("is back"));
   }
   ExpectEveryClosureCountedOnce();
@@ -147,7 +147,7 @@ TEST_F(LostCoordinatorTest, WorkersWaitForAStoppedCoordinator) {
   StartCounting(/*recovery_count=*/2, "1s", "60s");
   process(kChief).SendSignal(SIGSTOP);
   for (const TaskId& task : {kWorker0, kWorker1}) {
-    ASSERT_OK(process(task).AwaitLine("broke off"));
+    ASSERT_OK(process(task).AwaitLine("disconnected"));
   }
   process(kChief).SendSignal(SIGCONT);
   ExpectEveryClosureCountedOnce();
@@ -159,8 +159,8 @@ TEST_F(LostCoordinatorTest, WorkersOfACoordinatorStoppedTooLongAreReplaced) {
   for (const TaskId& task : {kWorker0, kWorker1}) {
     ExpectEndsWith(task, kRestartMe);
     EXPECT_THAT(process(task).output(),
-                AllOf(HasSubstr("waiting 2s for it to come back"),
-                      HasSubstr("did not come back within 2s")));
+                AllOf(HasSubstr("waiting 2s for it to reconnect"),
+                      HasSubstr("did not reconnect within 2s")));
     ASSERT_OK(cluster_->Start(task));
   }
   process(kChief).SendSignal(SIGCONT);

@@ -15,7 +15,7 @@ constexpr absl::string_view kArgument = "argument";
 constexpr absl::string_view kElement = "element";
 constexpr absl::string_view kComponent = "component";
 
-// More would be a mistake, and they size tables.
+// Positions determine the size of tables, so they are bounded.
 constexpr int64_t kPositionMax = 4096;
 
 absl::StatusOr<int> Position(const Node& node, absl::string_view name,
@@ -52,7 +52,7 @@ Attributes ToAttributes(const ParameterSource& source) {
 
 absl::StatusOr<StepSignature> StepSignature::Create(const Graph& graph) {
   StepSignature signature;
-  std::vector<int> is_iterator;  // By argument: -1 unknown, else 0 or 1.
+  std::vector<int> is_iterator;  // By argument: -1 if unknown, else 0 or 1.
   for (const int index : graph.parameters) {
     const Node& node = graph.nodes[index];
     ParameterSource source;

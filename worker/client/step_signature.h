@@ -11,39 +11,39 @@
 
 namespace muster {
 
-// How the parameters of a step's graph are fed from the arguments of a closure.
-// An argument is a tensor, or an iterator: then the step takes one or more
-// elements from it, and each component of each element is a parameter.
+// Maps the parameters of a step's graph to the arguments of a closure. An
+// argument is a tensor or an iterator. From an iterator the step takes one or
+// more elements, and each component of each element is a parameter.
 //
-// The graph itself says so, by attributes of its Parameter nodes, so whoever
-// has the graph knows how to feed it.
+// The mapping is stored in attributes of the graph's Parameter nodes, so a
+// serialized graph includes it.
 struct ParameterSource {
-  // Position among the closure's arguments.
+  // Index of the closure's argument.
   int argument = 0;
-  // -1: the argument is a tensor. Otherwise it is an iterator, and this is the
-  // `element`-th that the step takes from it...
+  // -1 if the argument is a tensor. Else the index of the element that the step
+  // takes from the iterator.
   int element = -1;
-  // ...and the parameter is this component of it.
+  // The component of that element.
   int component = 0;
 };
 
-// The attributes that say so.
+// Returns the attributes of a Parameter node with this source.
 Attributes ToAttributes(const ParameterSource& source);
 
 class StepSignature {
  public:
-  //   kInvalidArgument  a parameter does not say where it comes from, or two
-  //                     contradict each other; names the parameter
+  // Reads the signature of a graph.
+  //   kInvalidArgument  a parameter has no source, or two are inconsistent; the
+  //                     message names the parameter
   static absl::StatusOr<StepSignature> Create(const Graph& graph);
 
-  // One for each parameter of the graph.
+  // One entry for each parameter of the graph.
   const std::vector<ParameterSource>& parameters() const { return parameters_; }
 
   struct Argument {
-    // Elements a run takes from it; 0 for a tensor.
+    // The number of elements that a run takes; 0 for a tensor.
     int element_count = 0;
-    // Components of such an element that are used, counted from the first; at
-    // least this many it must have.
+    // The number of components that an element must have at least.
     int component_count = 0;
   };
   const std::vector<Argument>& arguments() const { return arguments_; }
@@ -53,11 +53,11 @@ class StepSignature {
   std::vector<Argument> arguments_;
 };
 
-// Makes `graph`, whose parameters are the components of one element of a
-// dataset, a step with one argument: an iterator over that dataset.
+// Turns `graph`, whose parameters are the components of one dataset element,
+// into a step with one argument: an iterator over that dataset.
 Graph FeedFromIterator(Graph graph);
 
-// Makes `graph` a step with as many arguments as parameters: tensors.
+// Turns `graph` into a step with one tensor argument for each parameter.
 Graph FeedFromTensors(Graph graph);
 
 }  // namespace muster

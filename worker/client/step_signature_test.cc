@@ -22,7 +22,7 @@ Graph Build(const std::vector<Attributes>& parameters) {
   return *std::move(builder).Build();
 }
 
-TEST(StepSignatureTest, TellsTensorsFromIterators) {
+TEST(StepSignatureTest, DistinguishesTensorsAndIterators) {
   ASSERT_OK_AND_ASSIGN(
       const StepSignature signature,
       StepSignature::Create(Build({
@@ -40,13 +40,13 @@ TEST(StepSignatureTest, TellsTensorsFromIterators) {
   EXPECT_EQ(signature.arguments()[1].component_count, 3);
 }
 
-TEST(StepSignatureTest, RefusesAParameterFromNowhere) {
+TEST(StepSignatureTest, RejectsAParameterWithoutSource) {
   EXPECT_THAT(
       StepSignature::Create(Build({Attributes()})),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("argument")));
 }
 
-TEST(StepSignatureTest, RefusesPositionsOutOfRange) {
+TEST(StepSignatureTest, RejectsPositionsOutOfRange) {
   for (const int position : {-1, 4096, 1 << 30}) {
     EXPECT_THAT(
         StepSignature::Create(Build({ToAttributes({.argument = position})})),
@@ -58,7 +58,7 @@ TEST(StepSignatureTest, RefusesPositionsOutOfRange) {
                        HasSubstr("component is -1")));
 }
 
-TEST(StepSignatureTest, RefusesAnArgumentOfTwoKinds) {
+TEST(StepSignatureTest, RejectsAnArgumentOfTwoKinds) {
   EXPECT_THAT(StepSignature::Create(
                   Build({ToAttributes({.argument = 0}),
                          ToAttributes({.argument = 0, .element = 0})})),
@@ -66,7 +66,7 @@ TEST(StepSignatureTest, RefusesAnArgumentOfTwoKinds) {
                        HasSubstr("both a tensor and an iterator")));
 }
 
-TEST(StepSignatureTest, AStepOverADatasetTakesOneElementOfOneIterator) {
+TEST(StepSignatureTest, StepOverADatasetTakesOneElementOfOneIterator) {
   ASSERT_OK_AND_ASSIGN(const StepSignature signature,
                        StepSignature::Create(FeedFromIterator(
                            Build({Attributes(), Attributes()}))));

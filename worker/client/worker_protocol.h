@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "common/core/base/random.h"
 
-// What both ends of a worker's conversation agree on besides
+// Names and limits that coordinators and workers share besides
 // proto/worker.proto.
 namespace muster {
 
@@ -15,11 +15,11 @@ inline constexpr absl::string_view kWorkerSessionMethod =
 inline constexpr absl::string_view kWorkerFetchResultMethod =
     "/muster.Worker/FetchResult";
 
-// What one closure may run; each step has its place among the exchanges of the
-// closure.
+// The maximum number of steps in one closure. Each step has its own range of
+// exchange indices of the closure.
 inline constexpr int kStepsPerClosureMax = 4096;
 
-// Names a serialized graph by its content.
+// Returns a fingerprint of a serialized graph's content.
 inline uint64_t GraphFingerprint(absl::string_view serialized_graph) {
   return FoldIn(0x6d757374, serialized_graph);
 }

@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// A socket that is bound and does not listen keeps the port, and SO_REUSEADDR
-// lets gRPC, which sets it too, bind beside it and listen.
+// A bound socket that does not listen reserves the port. SO_REUSEADDR, which
+// gRPC sets as well, lets servers bind to the same port and listen.
 ReservedPort::ReservedPort() {
   socket_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   MUSTER_CHECK(socket_ >= 0);

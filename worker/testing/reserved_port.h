@@ -5,8 +5,8 @@
 
 namespace muster {
 
-// A port of this machine that nobody else is given while this lives, and that
-// servers of this process can take, close and take again.
+// A loopback port that no other process is assigned during the lifetime of this
+// object. Servers of this process can listen on it repeatedly.
 class ReservedPort {
  public:
   ReservedPort();

@@ -12,16 +12,16 @@
 
 namespace muster {
 
-// A worker in this process that can be killed and started again, each time as
+// A worker in this process that can be killed and restarted. Each start has
 // another incarnation.
 class TestWorker {
  public:
   struct Options {
     int index = 0;
-    ClusterSpec cluster;  // Says where it listens.
+    ClusterSpec cluster;  // Includes this worker's address.
     const OpRegistry* ops = nullptr;
     const KernelRegistry* kernels = nullptr;
-    WorkerService::VariablesFactory variables;  // Null: none.
+    WorkerService::VariablesFactory variables;  // Null: no variables.
     absl::Duration coordinator_grace = absl::ZeroDuration();
     WorkerSession::Options session;
   };
@@ -30,7 +30,8 @@ class TestWorker {
   ~TestWorker();
 
   void Start();
-  // All connections break at once; what runs goes on until its next report.
+  // Breaks all connections at once. Running closures continue until they
+  // report.
   void Kill();
 
   bool running() const { return server_ != nullptr; }

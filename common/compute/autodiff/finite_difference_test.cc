@@ -21,9 +21,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// Every gradient rule against central differences, in float64, through the
-// reference kernels; first and second derivatives, with extents known while
-// tracing and unknown.
+// Compares every gradient rule with central differences in float64, using the
+// reference kernels. Covers first and second derivatives, with extents known
+// and unknown while tracing.
 namespace muster {
 namespace {
 
@@ -35,10 +35,10 @@ constexpr double kTolerance = 1e-6;
 struct Case {
   std::string op;
   Attributes attributes;
-  std::vector<Tensor> inputs;  // Those of float64 are differentiated by.
+  std::vector<Tensor> inputs;  // Gradients are taken by the float64 inputs.
 };
 
-// Distinct numbers in (low, high), the same in every run.
+// Returns distinct numbers in (low, high), the same in every run.
 Tensor Numbers(const Shape& shape, double low = -2, double high = 2,
                uint64_t salt = 0) {
   Tensor tensor(DType::kFloat64, shape);
@@ -57,12 +57,12 @@ Tensor Ids(const Shape& shape, std::initializer_list<int32_t> ids) {
   return Tensor::FromValues<int32_t>(shape, ids);
 }
 
-// Rows that sum to 1.
+// Returns rows that sum to 1.
 Tensor Distribution() {
   return Tensor::FromValues<double>({2, 3}, {0.2, 0.5, 0.3, 0, 1, 0});
 }
 
-// Elementwise ops, with the samples that their schemas declare.
+// Adds cases of elementwise ops with the samples of their schemas.
 void AddElementwiseCases(std::vector<Case>* cases) {
   const std::vector<std::vector<Shape>> shape_lists = {
       {{3, 4}},         {{2, 3}, {2, 3}}, {{2, 3}, {}},        {{}, {2, 3}},
@@ -74,7 +74,8 @@ void AddElementwiseCases(std::vector<Case>* cases) {
     for (const std::vector<Shape>& shapes : shape_lists) {
       for (const OpCase& one :
            ElementwiseCases(*schema, DType::kFloat64, shapes)) {
-        // A Cast to another dtype rounds.
+        // A Cast to another dtype rounds, which central differences cannot
+        // check.
         if (one.attributes.GetOr("dtype", DType::kFloat64) != DType::kFloat64) {
           continue;
         }
@@ -100,7 +101,7 @@ void AddSelectAndRowCases(std::vector<Case>* cases) {
   }
 }
 
-// The ops of which gradients are made.
+// Adds cases of the ops that compute gradients.
 void AddGradientOpCases(std::vector<Case>* cases) {
   cases->push_back({"SoftmaxCrossEntropyGrad",
                     {},
@@ -141,7 +142,7 @@ void AddReductionCases(std::vector<Case>* cases) {
       cases->push_back({"Prod", attributes, {Numbers({2, 2, 3})}});
     }
   }
-  // A product with zeros among its factors.
+  // Products that have factors of zero.
   cases->push_back(
       {"Prod",
        {{"axes", std::vector<int64_t>{1}}},
@@ -234,8 +235,8 @@ void AddImageCases(std::vector<Case>* cases) {
   }
 }
 
-// The ops of convolution: forward, and the transposed ones, whose last input
-// matters by its type only.
+// Adds cases of convolutions, forward and transposed. Only the type of the last
+// input of a transposed one matters.
 void AddConvCases(std::vector<Case>* cases) {
   using List = std::vector<int64_t>;
   struct Convolution {
@@ -298,7 +299,7 @@ void AddNormalizationCases(std::vector<Case>* cases) {
   }
 }
 
-// As the only replica; common/compute/runtime has more of them.
+// Adds cases with a single replica. common/compute/runtime tests several.
 void AddReplicaCases(std::vector<Case>* cases) {
   for (const char* reduction : {"sum", "mean"}) {
     cases->push_back({"AllReduce",
@@ -326,7 +327,8 @@ std::vector<Case> AllCases() {
   return cases;
 }
 
-// A scalar that weighs every element of the values differently.
+// Returns a scalar to which every element of the values contributes with a
+// different weight.
 Value WeightedSum(const std::vector<Value>& values, int64_t salt) {
   Value total;
   for (const Value& value : values) {
@@ -364,12 +366,12 @@ std::vector<Value> DenseGradients(Value target,
   return dense;
 }
 
-// A scalar function of the first gradients.
+// Returns a scalar function of the first gradients.
 Value ForwardOfGradients(const Case& one, const std::vector<Value>& inputs) {
   return WeightedSum(DenseGradients(Forward(one, inputs), inputs), /*salt=*/2);
 }
 
-// Why the gradients of `one` have none themselves; "" where they have.
+// Returns why the gradients of `one` cannot be differentiated; "" if they can.
 std::string SecondDerivativeRefusal(const Case& one) {
   std::string refusal;
   const auto trace = [&](const std::vector<Value>& inputs) {
@@ -387,7 +389,7 @@ std::string SecondDerivativeRefusal(const Case& one) {
 
 using ScalarFunction = Value (*)(const Case&, const std::vector<Value>&);
 
-// Compares the gradients of `function` with differences of it.
+// Compares the gradients of `function` with central differences.
 void ExpectGradientsMatchDifferences(const Case& one, ScalarFunction function,
                                      bool unknown_extents) {
   const InterpretOptions options = {.unknown_extents = unknown_extents,
@@ -441,7 +443,7 @@ TEST(FiniteDifferenceTest, GradientsMatchDifferences) {
   }
 }
 
-TEST(FiniteDifferenceTest, SecondDerivativesMatchDifferencesOrAreRefused) {
+TEST(FiniteDifferenceTest, SecondDerivativesMatchDifferencesOrAreRejected) {
   std::set<std::string> refusals;
   for (const Case& one : AllCases()) {
     SCOPED_TRACE(Describe(one));
@@ -461,7 +463,7 @@ TEST(FiniteDifferenceTest, SecondDerivativesMatchDifferencesOrAreRefused) {
   for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
     EXPECT_TRUE(schema->gradient_refusal.empty() ||
                 refusals.contains(schema->gradient_refusal))
-        << "no case meets the refusal of " << schema->name;
+        << "no case covers the refusal of " << schema->name;
   }
 }
 

@@ -10,15 +10,15 @@
 namespace muster {
 namespace {
 
-// What has reached one value on the way back.
+// The gradients of one value that the reverse pass has collected.
 struct Arrived {
   Value dense;                         // The sum of the dense gradients.
-  std::vector<IndexedSlices> lookups;  // Of rows of it.
+  std::vector<IndexedSlices> lookups;  // Gradients of some of its rows.
 
   bool nothing() const { return !dense.ok() && lookups.empty(); }
 };
 
-// Rows and row numbers of any rank as [n, row...] and [n].
+// Reshapes rows and row numbers of any rank to [n, row...] and [n].
 IndexedSlices FlatSlices(Value values, Value indices, const TensorType& dense) {
   if (indices.shape().rank() != 1) {
     std::vector<int64_t> dims = {-1};
@@ -31,7 +31,7 @@ IndexedSlices FlatSlices(Value values, Value indices, const TensorType& dense) {
   return {values, indices, dense};
 }
 
-// Whether FlatSlices() can say what a row is.
+// True if FlatSlices() can determine the shape of a row.
 bool HasKnownRows(const TensorType& type) {
   const auto dims = type.shape.dims();
   return type.shape.rank() > 0 &&
@@ -50,7 +50,7 @@ IndexedSlices Join(const std::vector<IndexedSlices>& lookups) {
   return {Concat(values, 0), Concat(indices, 0), lookups[0].dense};
 }
 
-// One pass from a target back to the start of the graph.
+// One reverse pass from a target to the start of the graph.
 class ReversePass {
  public:
   ReversePass(Value target, const std::vector<NodeOutput>& sources);
@@ -58,7 +58,7 @@ class ReversePass {
   Arrived& ArrivedAt(NodeOutput output) {
     return arrived_[output.node][output.output];
   }
-  // The same as one tensor.
+  // As ArrivedAt(), as one tensor.
   Value DenseAt(NodeOutput output);
 
  private:
@@ -114,8 +114,8 @@ Value ReversePass::DenseAt(NodeOutput at) {
   return arrived.dense.ok() ? Add(arrived.dense, scattered) : scattered;
 }
 
-// Lookups along axis 0 are kept as rows: only those who need all of a large
-// table pay for all of it.
+// Keeps gradients of lookups along axis 0 as rows, so that only consumers of
+// the whole table pay for its size.
 bool ReversePass::ArriveByLookup(const GradientContext& context) {
   const Node& node = context.node;
   if (node.op != "Gather" || node.attributes.GetOr<int64_t>("axis", 0) != 0) {
@@ -168,7 +168,7 @@ void ReversePass::StepBack(int index) {
   }
 }
 
-// Reports what makes a target impossible to differentiate.
+// Returns false and reports an error if the target cannot be differentiated.
 bool IsDifferentiable(Value target) {
   if (!target.ok()) return false;
   if (IsFloating(target.dtype())) return true;
@@ -178,7 +178,7 @@ bool IsDifferentiable(Value target) {
   return false;
 }
 
-// What arrived at a lookup in a variable, as rows of that variable.
+// Returns the gradient of a lookup in a variable as rows of that variable.
 Arrived RowsOfVariable(GraphBuilder& builder, ReversePass& pass,
                        NodeOutput lookup) {
   const Node node = builder.graph().nodes[lookup.node];
@@ -190,7 +190,7 @@ Arrived RowsOfVariable(GraphBuilder& builder, ReversePass& pass,
       .lookups = {FlatSlices(rows, builder.ValueOf(node.inputs[0]), variable)}};
 }
 
-// What arrived at all the uses of one source.
+// Combines the gradients of all uses of one source.
 Gradient Combine(const std::vector<Arrived>& uses) {
   std::vector<IndexedSlices> lookups;
   Value dense;
@@ -255,7 +255,7 @@ std::vector<Gradient> VariableGradients(
   for (size_t v = 0; v < variables.size(); ++v) {
     std::vector<Arrived> uses;
     for (const NodeOutput read : reads[v]) {
-      // By indices; a read of the whole variable has no inputs.
+      // A lookup has indices; a read of the whole variable has no inputs.
       const bool is_lookup = !builder.graph().nodes[read.node].inputs.empty();
       uses.push_back(is_lookup ? RowsOfVariable(builder, pass, read)
                                : pass.ArrivedAt(read));

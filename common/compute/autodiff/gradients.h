@@ -8,42 +8,42 @@
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
 
-// Reverse-mode differentiation of what has been traced so far: the gradients
-// are nodes added to the same graph, so they can be differentiated again.
+// Reverse-mode differentiation of the nodes traced so far. Gradients are nodes
+// added to the same graph, so they can be differentiated again.
 //
 // No gradient flows through integers, through ops without a gradient rule, or
-// from the output of an op to an update of a variable and back to its reads: a
-// read after an update starts anew.
+// through variables: a read does not depend on earlier updates.
 namespace muster {
 
-// How a target changes with a source.
+// The gradient of a target by one source.
 struct Gradient {
-  // At most one is there; neither when the target does not depend on the
-  // source.
+  // At most one is set; neither if the target does not depend on the source.
   Value dense;
   std::optional<IndexedSlices> sparse;
 
   bool exists() const { return dense.ok() || sparse.has_value(); }
 };
 
-// One gradient for each source. A target that is not a scalar counts as the sum
-// of its elements. A source that is used by lookups along axis 0 alone has a
-// sparse gradient.
+// Returns one gradient for each source. A target that is not a scalar is
+// treated as the sum of its elements. The gradient of a source that is used
+// only by lookups along axis 0 is sparse.
 //
-// Reported to the builder: kInvalidArgument when the target is not floating or
-// a source belongs to another graph.
+// Reports to the builder: kInvalidArgument if the target is not floating or a
+// source belongs to another graph.
+//
+// Equivalent to: tf.gradients.
 std::vector<Gradient> Gradients(Value target, absl::Span<const Value> sources);
 
-// One gradient for each variable, summed over all the reads and lookups of it.
-// Sparse when it is only looked up in, by GatherVariable or by Gather of a
-// read.
+// Returns one gradient for each variable, summed over all its reads and
+// lookups. Sparse if the variable is only used for lookups, by GatherVariable
+// or by Gather of a read.
 //
-// Reported to the builder: as Gradients().
+// Reports to the builder: as Gradients().
 std::vector<Gradient> VariableGradients(
     Value target, absl::Span<const std::string> variables);
 
-// The gradient as one tensor, of the shape of `source`; zeros when there is
-// none.
+// Returns the gradient as one tensor of the shape of `source`; zeros if there
+// is no gradient.
 Value DenseGradient(const Gradient& gradient, Value source);
 
 }  // namespace muster

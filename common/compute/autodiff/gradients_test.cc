@@ -35,7 +35,7 @@ Tensor Vector(std::initializer_list<float> values) {
                                    values);
 }
 
-// The gradient of function(x) at `x`.
+// Returns the gradient of function(x) at `x`.
 Tensor GradientAt(Value (*function)(Value x), const Tensor& x) {
   const auto gradient = Evaluate(
       [&](const std::vector<Value>& inputs) {
@@ -47,19 +47,19 @@ Tensor GradientAt(Value (*function)(Value x), const Tensor& x) {
   return gradient.ok() ? *gradient : Tensor::Zeros(x.dtype(), x.shape());
 }
 
-TEST(GradientsTest, GradientsOfAllUsesOfAValueAddUp) {
+TEST(GradientsTest, SumsTheGradientsOfAllUsesOfAValue) {
   const Tensor gradient = GradientAt(
       [](Value x) { return Sum(x * x + 3 * x + x * x * x); }, Vector({1, 2}));
   EXPECT_THAT(gradient.flat<float>(), ElementsAre(8, 19));
 }
 
-TEST(GradientsTest, ATargetThatIsNoScalarCountsAsItsSum) {
+TEST(GradientsTest, TreatsATensorTargetAsItsSum) {
   const Tensor gradient =
       GradientAt([](Value x) { return x * x; }, Vector({1, 2}));
   EXPECT_THAT(gradient.flat<float>(), ElementsAre(2, 4));
 }
 
-TEST(GradientsTest, TheGradientOfAValueByItselfIsOne) {
+TEST(GradientsTest, GradientOfAValueByItselfIsOne) {
   const Tensor gradient = GradientAt([](Value x) { return x; }, Vector({5, 6}));
   EXPECT_THAT(gradient.flat<float>(), ElementsAre(1, 1));
 }
@@ -79,7 +79,7 @@ TEST(GradientsTest, EqualMaximaShareTheGradientOfTheirMaximum) {
   EXPECT_THAT(gradient.flat<float>(), ElementsAre(0.5, 0, 0.5, 0));
 }
 
-TEST(GradientsTest, OfEqualOperandsTheFirstTakesTheGradientOfMaximum) {
+TEST(GradientsTest, MaximumOfEqualOperandsPassesTheGradientToTheFirst) {
   const auto gradients = EvaluateAll(
       [](const std::vector<Value>& inputs) {
         const auto found =
@@ -92,7 +92,7 @@ TEST(GradientsTest, OfEqualOperandsTheFirstTakesTheGradientOfMaximum) {
   EXPECT_THAT((*gradients)[1].flat<float>(), ElementsAre(0, 1));
 }
 
-TEST(GradientsTest, NothingFlowsThroughStopGradientIntegersAndRounding) {
+TEST(GradientsTest, NoGradientFlowsThroughStopGradientIntegersOrRounding) {
   GraphBuilder builder(&BuiltinOps(), "stopped");
   const Value x = builder.Parameter("x", Floats({3}));
   EXPECT_FALSE(Gradients(StopGradient(x) * 2, {x})[0].exists());
@@ -102,7 +102,7 @@ TEST(GradientsTest, NothingFlowsThroughStopGradientIntegersAndRounding) {
   EXPECT_OK(builder.status());
 }
 
-TEST(GradientsTest, AnUnrelatedSourceHasNoGradient) {
+TEST(GradientsTest, UnrelatedSourceHasNoGradient) {
   GraphBuilder builder(&BuiltinOps(), "unrelated");
   const Value x = builder.Parameter("x", Floats({3}));
   const Value y = builder.Parameter("y", Floats({3}));
@@ -115,7 +115,7 @@ TEST(GradientsTest, AnUnrelatedSourceHasNoGradient) {
   EXPECT_OK(builder.status());
 }
 
-TEST(GradientsTest, AnUnusedOutputOfASplitContributesZeros) {
+TEST(GradientsTest, UnusedOutputOfASplitContributesZeros) {
   const Tensor gradient = GradientAt(
       [](Value x) {
         return Sum(Square(Split(x, {1, 2}, 0)[1]));
@@ -131,16 +131,16 @@ TEST(GradientsTest, GradientsCanBeDifferentiatedAgain) {
   EXPECT_THAT(gradient.flat<float>(), ElementsAre(6, 12));
 }
 
-TEST(GradientsTest, NothingBehindTheSourcesIsDifferentiated) {
+TEST(GradientsTest, DoesNotDifferentiateBeyondTheSources) {
   GraphBuilder builder(&BuiltinOps(), "behind");
   const Value x = builder.Parameter("x", Floats({3}));
-  // The gradient of Gelu refuses to be differentiated.
+  // The gradient of Gelu cannot be differentiated.
   const Value source = Gradients(Gelu(x), {x})[0].dense;
   EXPECT_TRUE(Gradients(Sum(source * source), {source})[0].exists());
   EXPECT_OK(builder.status());
 }
 
-TEST(GradientsTest, AnIntegerTargetIsRefused) {
+TEST(GradientsTest, RejectsAnIntegerTarget) {
   GraphBuilder builder(&BuiltinOps(), "integer");
   const Value x = builder.Parameter("x", {DType::kInt32, Shape({3})});
   EXPECT_FALSE(Gradients(x, {x})[0].exists());
@@ -149,7 +149,7 @@ TEST(GradientsTest, AnIntegerTargetIsRefused) {
                        HasSubstr("must be floating, not int32[3]")));
 }
 
-TEST(GradientsTest, ASourceOfAnotherGraphIsRefused) {
+TEST(GradientsTest, RejectsASourceOfAnotherGraph) {
   GraphBuilder other(&BuiltinOps(), "other");
   GraphBuilder builder(&BuiltinOps(), "mine");
   const Value x = builder.Parameter("x", Floats({3}));
@@ -160,7 +160,7 @@ TEST(GradientsTest, ASourceOfAnotherGraphIsRefused) {
                        HasSubstr("source 0 of Gradients belongs to another")));
 }
 
-TEST(GradientsTest, APoisonedTargetHasNoGradients) {
+TEST(GradientsTest, PoisonedTargetHasNoGradients) {
   GraphBuilder builder(&BuiltinOps(), "poisoned");
   const Value x = builder.Parameter("x", Floats({3}));
   const Value poisoned = x + builder.Parameter("y", Floats({4}));
@@ -168,7 +168,7 @@ TEST(GradientsTest, APoisonedTargetHasNoGradients) {
   EXPECT_FALSE(Gradients(Value(), {x})[0].exists());
 }
 
-TEST(GradientsTest, LookupsAloneGiveRows) {
+TEST(GradientsTest, LookupsGiveASparseGradient) {
   const auto results = EvaluateAll(
       [](const std::vector<Value>& inputs) {
         const Value rows = Gather(inputs[0], inputs[1]);
@@ -198,7 +198,7 @@ TEST(GradientsTest, LookupsBesideOtherUsesGiveADenseGradient) {
               ElementsAre(11, 11, 12, 12, 10, 10, 10, 10));
 }
 
-TEST(GradientsTest, ALookupInAComputedTableReachesItsSources) {
+TEST(GradientsTest, LookupInAComputedTableReachesItsSources) {
   const Tensor gradient = GradientAt(
       [](Value x) {
         const Value ids =
@@ -209,10 +209,10 @@ TEST(GradientsTest, ALookupInAComputedTableReachesItsSources) {
   EXPECT_THAT(gradient.flat<float>(), ElementsAre(0, 0, 0, 0, 20, 24, 0, 0));
 }
 
-// Traces a loss over the table and returns what its gradient turned out to be.
+// The gradient of a loss over the table.
 struct TableGradient {
   bool is_sparse = false;
-  std::vector<Tensor> parts;  // {dense}, or {values, indices}.
+  std::vector<Tensor> parts;  // {dense} or {values, indices}.
 };
 
 TableGradient GradientOfTable(Value (*loss)(GraphBuilder&)) {
@@ -242,7 +242,7 @@ Value Ids(GraphBuilder& builder, std::initializer_list<int64_t> ids) {
       Tensor::FromValues<int64_t>({static_cast<int64_t>(ids.size())}, ids));
 }
 
-TEST(VariableGradientsTest, ReadsOfAVariableAddUp) {
+TEST(VariableGradientsTest, SumsTheGradientsOfAllReadsOfAVariable) {
   const TableGradient gradient = GradientOfTable([](GraphBuilder& builder) {
     return Sum(ReadVariable(builder, Table())) +
            Sum(2 * ReadVariable(builder, Table()));
@@ -252,7 +252,7 @@ TEST(VariableGradientsTest, ReadsOfAVariableAddUp) {
               ElementsAre(3, 3, 3, 3, 3, 3, 3, 3));
 }
 
-TEST(VariableGradientsTest, LookupsOfEitherKindAreJoined) {
+TEST(VariableGradientsTest, CombinesLookupsOfBothKinds) {
   const TableGradient gradient = GradientOfTable([](GraphBuilder& builder) {
     const Value narrow = builder.Constant(Tensor::Scalar<int32_t>(1));
     return Sum(GatherVariable(Table(), Ids(builder, {2}))) +
@@ -271,7 +271,7 @@ TEST(VariableGradientsTest, LookupsOfEitherKindAreJoined) {
   EXPECT_THAT(by_row, ElementsAre(2, 3, 3, 0));
 }
 
-TEST(VariableGradientsTest, ALookupInLookedUpRowsStaysSparse) {
+TEST(VariableGradientsTest, LookupInLookedUpRowsStaysSparse) {
   const TableGradient gradient = GradientOfTable([](GraphBuilder& builder) {
     const Value rows = GatherVariable(Table(), Ids(builder, {3, 1}));
     return Sum(Gather(rows, Ids(builder, {1, 1}))) + Sum(rows);
@@ -291,7 +291,7 @@ TEST(VariableGradientsTest, LookupsBesideAReadGiveADenseGradient) {
               ElementsAre(1, 1, 1, 1, 3, 3, 1, 1));
 }
 
-TEST(VariableGradientsTest, AVariableThatIsNotReadHasNoGradient) {
+TEST(VariableGradientsTest, VariableThatIsNotReadHasNoGradient) {
   GraphBuilder builder(&BuiltinOps(), "unread");
   const Value x = builder.Parameter("x", Floats({3}));
   const auto gradients = VariableGradients(Sum(x), {"table", "other"});
@@ -299,7 +299,7 @@ TEST(VariableGradientsTest, AVariableThatIsNotReadHasNoGradient) {
   EXPECT_FALSE(gradients[1].exists());
 }
 
-TEST(VariableGradientsTest, NothingFlowsThroughAnUpdateToEarlierReads) {
+TEST(VariableGradientsTest, NoGradientFlowsThroughAnUpdateToEarlierReads) {
   const TableGradient gradient = GradientOfTable([](GraphBuilder& builder) {
     AssignVariable(Table(), 5 * ReadVariable(builder, Table()));
     return Sum(ReadVariable(builder, Table()));

@@ -10,11 +10,12 @@
 
 namespace muster {
 
-// A step as data: a typed dataflow graph. Built by GraphBuilder or decoded from
-// the wire, then verified, differentiated, rewritten, printed and compiled.
+// A step as data: a typed dataflow graph. GraphBuilder traces graphs and
+// DecodeGraph() decodes them. Graphs are then verified, differentiated,
+// rewritten, printed and compiled.
 //
-// Nodes stand in an order in which they can run, and they do run in that order,
-// so effects happen as they were traced.
+// Nodes are listed in execution order and run in that order, so effects happen
+// in the order in which they were traced.
 
 // Output `output` of node `node`.
 struct NodeOutput {
@@ -26,9 +27,9 @@ struct NodeOutput {
 
 struct Node {
   std::string op;
-  std::string name;  // Unique in the graph.
+  std::string name;  // Unique within the graph.
   std::vector<NodeOutput> inputs;
-  std::vector<int> control_inputs;  // Must have run before this one.
+  std::vector<int> control_inputs;  // Nodes that must run before this one.
   Attributes attributes;
   std::vector<TensorType> outputs;
 };
@@ -44,17 +45,17 @@ struct Graph {
     return nodes[output.node].outputs[output.output];
   }
 
-  // One line for each node:
+  // Returns the graph as text, one line for each node:
   //   %3 = MatMul(%0, %2) {transpose_b=true} : float32[?,10]  # dense/MatMul
   std::string ToString() const;
 };
 
-// The operations that the graph itself knows about. All others belong to
-// common/compute/ops.
+// The ops that graphs themselves depend on. common/compute/ops defines all
+// others.
 inline constexpr absl::string_view kParameterOp = "Parameter";
 inline constexpr absl::string_view kConstantOp = "Constant";
 
-// The attribute by which an operation names the variable it reads or updates.
+// The attribute with the name of the variable that an op reads or updates.
 inline constexpr absl::string_view kVariableAttribute = "variable";
 
 }  // namespace muster

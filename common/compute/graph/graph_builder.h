@@ -18,11 +18,12 @@ namespace muster {
 
 class GraphBuilder;
 
-// A tensor that a graph will compute: what traced code adds, multiplies and
-// passes on. Cheap to copy; lives no longer than its builder.
+// A tensor that the graph will compute. Traced code operates on Values. Cheap
+// to copy; must not outlive its builder.
 //
-// The first mistake while tracing is kept by the builder and every Value that
-// depends on it is poisoned, so model code reads like math and Build() tells.
+// The builder keeps the first error of the tracing. Values that depend on an
+// error are poisoned: they can be used, and Build() returns the error. So model
+// code needs no error checks.
 class Value {
  public:
   Value() = default;  // Belongs to no graph.
@@ -42,11 +43,13 @@ class Value {
       : builder_(builder), output_(output) {}
 
   GraphBuilder* builder_ = nullptr;
-  NodeOutput output_;  // node == -1 when poisoned.
+  NodeOutput output_;  // node == -1 if poisoned.
 };
 
-// Rows `indices` of a larger tensor of type `dense`; the rest is zero. The
-// gradient of a lookup. Indices may repeat: then the rows add up.
+// The gradient of a lookup: rows `indices` of a tensor of type `dense` whose
+// other rows are zero. Rows with equal indices are summed.
+//
+// Equivalent to: tf.IndexedSlices.
 struct IndexedSlices {
   Value values;   // [n, ...]
   Value indices;  // [n], int32 or int64
@@ -55,9 +58,9 @@ struct IndexedSlices {
 
 // Traces one graph. Not thread-safe.
 //
-// Reads and updates of one variable run in the order in which they were traced,
-// and so do collectives, and an update runs after what was said about the step
-// before it: the builder adds the control inputs that say so.
+// Adds control inputs so that reads and updates of one variable, and
+// collectives, run in the order in which they were traced, and so that updates
+// run after earlier ops with OpEffect::kDescribeStep.
 class GraphBuilder {
  public:
   // `registry` is borrowed and must outlive this object.
@@ -66,14 +69,14 @@ class GraphBuilder {
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
-  // The next argument of the graph. `attributes` may say more about where the
-  // value comes from.
+  // Adds the next parameter of the graph. `attributes` may describe the source
+  // of its value.
   Value Parameter(absl::string_view name, const TensorType& type,
                   Attributes attributes = {});
 
   Value Constant(Tensor value);
 
-  // Adds a node. A mistake is kept in status(); poisoned inputs give poisoned
+  // Adds a node. Errors are kept in status(); poisoned inputs give poisoned
   // outputs. Op() is for ops with one output.
   Value Op(absl::string_view op, absl::Span<const Value> inputs,
            Attributes attributes = {});
@@ -81,25 +84,25 @@ class GraphBuilder {
                                    absl::Span<const Value> inputs,
                                    Attributes attributes = {});
 
-  // Makes every node added from now on run after `value`'s node.
+  // Makes every node that is added from now on run after `value`'s node.
   void RunAfter(Value value);
 
-  // Appends to the results of the graph.
+  // Adds `value` to the results of the graph.
   void AddResult(Value value);
 
   // Keeps `status` if it is the first error.
   void ReportError(absl::Status status);
   const absl::Status& status() const { return status_; }
 
-  // The graph so far, for code that walks what was traced (autodiff).
+  // The nodes traced so far, for code that analyzes them, such as autodiff.
   const Graph& graph() const { return graph_; }
   const OpRegistry& registry() const { return *registry_; }
   Value ValueOf(NodeOutput output) { return Value(this, output); }
 
-  // Hands over the graph, or the first error.
+  // Returns the graph, or the first error.
   absl::StatusOr<Graph> Build() &&;
 
-  // Nodes added while this lives are named "<scope>/...".
+  // Nodes added during the lifetime of this object are named "<scope>/...".
   class NameScope {
    public:
     NameScope(GraphBuilder* builder, absl::string_view scope);
@@ -113,7 +116,7 @@ class GraphBuilder {
   };
 
  private:
-  // The nodes that the next access of a variable has to wait for.
+  // The nodes that the next access of a variable must run after.
   struct VariableOrder {
     int last_update = -1;
     std::vector<int> reads_since;
@@ -130,22 +133,23 @@ class GraphBuilder {
   std::string scope_;  // "" or ends in '/'.
   absl::flat_hash_map<std::string, int> name_counts_;
   absl::flat_hash_map<std::string, VariableOrder> variable_orders_;
-  int last_description_ = -1;    // Of the step; -1: there is none.
-  int last_communication_ = -1;  // -1: there is none.
+  int last_description_ = -1;    // The last kDescribeStep node; -1 if none.
+  int last_communication_ = -1;  // -1 if none.
   std::vector<int> run_after_;
 };
 
-// What a gradient rule sees: one forward node, and the gradients that have
-// reached its outputs.
+// The input of a gradient rule: one forward node and the gradients of its
+// outputs.
 struct GradientContext {
   GraphBuilder& builder;
-  const Node& node;  // A copy: adding nodes does not move it.
+  const Node& node;  // A copy, which stays valid while nodes are added.
   std::vector<Value> inputs;
   std::vector<Value> outputs;
-  // One for each output; a default-constructed Value where none arrived.
+  // One for each output; a default-constructed Value stands for no gradient.
   std::vector<Value> output_gradients;
 
-  // Filled by the rule, one for each input; left default for no gradient.
+  // Set by the rule, one for each input; a default-constructed Value stands for
+  // no gradient.
   std::vector<Value> input_gradients;
 };
 

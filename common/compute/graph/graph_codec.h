@@ -10,9 +10,9 @@ namespace muster {
 
 proto::Graph EncodeGraph(const Graph& graph);
 
-// Decodes and verifies.
-//   kInvalidArgument, kResourceExhausted  as VerifyGraph, and for attributes
-//                                         and types that make no sense
+// Decodes and verifies a graph.
+//   kInvalidArgument    as VerifyGraph(), or an attribute or type is invalid
+//   kResourceExhausted  as VerifyGraph()
 absl::StatusOr<Graph> DecodeGraph(const proto::Graph& encoded,
                                   const OpRegistry& registry);
 

@@ -72,7 +72,7 @@ TEST(GraphBuilderTest, TracesNodesInOrder) {
             "  return %2\n");
 }
 
-TEST(GraphBuilderTest, FirstMistakeIsKeptAndNamesOpNodeAndTypes) {
+TEST(GraphBuilderTest, KeepsTheFirstErrorWithOpNodeAndTypes) {
   GraphBuilder builder(&TestRegistry(), "bad");
   const Value a = builder.Parameter("a", {DType::kFloat32, {2}});
   const Value b = builder.Parameter("b", {DType::kFloat32, {3}});
@@ -96,7 +96,7 @@ TEST(GraphBuilderTest, UnknownOpAndWrongArityAreErrors) {
                                        HasSubstr("takes 2 inputs, not 1")));
 }
 
-TEST(GraphBuilderTest, AccessesOfOneVariableKeepTheirOrder) {
+TEST(GraphBuilderTest, KeepsTheOrderOfAccessesToOneVariable) {
   GraphBuilder builder(&TestRegistry(), "order");
   const auto read = [&](const std::string& variable) {
     return builder.Op("Read", {}, {{"variable", variable}});
@@ -117,7 +117,7 @@ TEST(GraphBuilderTest, AccessesOfOneVariableKeepTheirOrder) {
   EXPECT_THAT(nodes[5].control_inputs, ElementsAre(4));
 }
 
-TEST(GraphCodecTest, RoundTripKeepsTheGraph) {
+TEST(GraphCodecTest, RoundTripPreservesTheGraph) {
   const Graph graph = SumGraph();
   ASSERT_OK_AND_ASSIGN(const Graph decoded,
                        DecodeGraph(EncodeGraph(graph), TestRegistry()));
@@ -125,7 +125,7 @@ TEST(GraphCodecTest, RoundTripKeepsTheGraph) {
   EXPECT_EQ(decoded.parameters, graph.parameters);
 }
 
-TEST(GraphVerifierTest, BrokenGraphsAreRefused) {
+TEST(GraphVerifierTest, RejectsInvalidGraphs) {
   using Breakage = void (*)(Graph*);
   const Breakage breakages[] = {
       [](Graph* g) { g->nodes[2].inputs[0].node = 2; },
@@ -173,7 +173,7 @@ TEST(GraphCodecTest, FlippedBytesNeverCrash) {
   }
 }
 
-TEST(SpecializeTypesTest, FillsInWhatTheArgumentsSay) {
+TEST(SpecializeTypesTest, FillsInTheExtentsOfTheArguments) {
   const Graph graph = SumGraph();
   const TensorType four = {DType::kFloat32, {4}};
   ASSERT_OK_AND_ASSIGN(const auto types,
@@ -185,8 +185,8 @@ TEST(SpecializeTypesTest, FillsInWhatTheArgumentsSay) {
   EXPECT_THAT(
       SpecializeTypes(graph, TestRegistry(), {four, {DType::kInt32, {4}}}),
       StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("argument 1 (\"b\") is declared float32[?], but "
-                         "int32[4] came")));
+               HasSubstr(
+                   "argument 1 (\"b\") is declared float32[?]; got int32[4]")));
 }
 
 }  // namespace

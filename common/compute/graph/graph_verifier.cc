@@ -32,8 +32,9 @@ absl::Status VerifyEdges(const Graph& graph, int index) {
   }
   for (const int control : node.control_inputs) {
     if (control < 0 || control >= index) {
-      return NodeError(node, absl::StrCat("waits for node ", control,
-                                          ", which does not come before it"));
+      return NodeError(node,
+                       absl::StrCat("has a control input from node ", control,
+                                    ", which does not come before it"));
     }
   }
   return absl::OkStatus();
@@ -51,7 +52,8 @@ absl::Status VerifyTypes(const Graph& graph, int index,
       registry.InferTypes(node.op, node.name,
                           {.inputs = inputs, .attributes = node.attributes}));
   if (types != node.outputs) {
-    return NodeError(node, "declares output types that its op does not give");
+    return NodeError(node,
+                     "declares output types that differ from those of its op");
   }
   if (registry.Find(node.op)->uses_variable()) {
     return node.attributes.Get<std::string>(kVariableAttribute).status();
@@ -68,7 +70,7 @@ absl::Status VerifyInterface(const Graph& graph) {
         !parameters.insert(parameter).second) {
       return absl::InvalidArgumentError(absl::StrCat(
           "graph \"", graph.name, "\": node ", parameter,
-          " is not a Parameter, or stands twice among the parameters"));
+          " is not a Parameter, or is listed twice among the parameters"));
     }
   }
   for (int i = 0; i < node_count; ++i) {
@@ -99,7 +101,7 @@ absl::Status VerifyGraph(const Graph& graph, const OpRegistry& registry) {
   std::set<std::string> names;
   for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
     if (!names.insert(graph.nodes[i].name).second) {
-      return NodeError(graph.nodes[i], "has the name of an earlier node");
+      return NodeError(graph.nodes[i], "has the same name as an earlier node");
     }
     RETURN_IF_ERROR(VerifyEdges(graph, i));
     RETURN_IF_ERROR(VerifyTypes(graph, i, registry));
@@ -112,7 +114,7 @@ absl::Status CheckArguments(const Graph& graph,
   if (arguments.size() != graph.parameters.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "graph \"", graph.name, "\" takes ", graph.parameters.size(),
-        " arguments, not ", arguments.size()));
+        " arguments; got ", arguments.size()));
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Node& node = graph.nodes[graph.parameters[i]];
@@ -124,7 +126,7 @@ absl::Status CheckArguments(const Graph& graph,
     return absl::InvalidArgumentError(absl::StrCat(
         "graph \"", graph.name, "\": argument ", i, " (\"",
         node.attributes.GetOr<std::string>("name", ""), "\") is declared ",
-        declared.ToString(), ", but ", arguments[i].ToString(), " came"));
+        declared.ToString(), "; got ", arguments[i].ToString()));
   }
   return absl::OkStatus();
 }
@@ -149,7 +151,7 @@ absl::StatusOr<std::vector<NodeTypes>> SpecializeReplicaTypes(
       types[replica][graph.parameters[i]] = {parameters[replica][i]};
     }
   }
-  // Of one node in each replica.
+  // The input types of one node in each replica.
   std::vector<std::vector<TensorType>> inputs(parameters.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];

@@ -17,119 +17,121 @@ namespace muster {
 
 struct GradientContext;  // common/compute/graph/graph_builder.h
 
-// What a node does besides computing its outputs from its inputs.
+// The side effect of a node.
 enum class OpEffect {
   kNone,
   kReadVariable,    // Reads the variable named by kVariableAttribute.
-  kUpdateVariable,  // Changes it.
-  // Says something about the step that later updates of any variable depend on.
+  kUpdateVariable,  // Updates that variable.
+  // Sets a property of the step on which later updates of any variable depend.
   kDescribeStep,
-  // Takes part in a collective: all replicas run these nodes, all of them, in
-  // the order in which they were traced.
+  // Takes part in a collective. All replicas run all of these nodes in the
+  // order in which they were traced.
   kCommunicate,
 };
 
-// What a type rule may look at. While tracing, extents may be unknown; when a
-// plan is made every input extent is known, and then every output extent must
-// come out known.
+// The input of a type rule. Extents may be unknown while tracing. When a plan
+// is made, every input extent is known, and the rule must return known output
+// extents.
 struct TypeRuleArguments {
   absl::Span<const TensorType> inputs;
   const Attributes& attributes;
-  // The types of the same inputs in every replica, in replica order, this one's
-  // among them. Empty while tracing, when nobody knows them.
+  // The types of these inputs in every replica, in replica order, including
+  // this one. Empty while tracing, when they are not known.
   absl::Span<const std::vector<TensorType>> replica_inputs;
 };
 
-// What decides the outputs of an op besides its inputs.
+// What the outputs of an op depend on besides its inputs.
 enum class OpReads {
   kInputsOnly,  // Nothing: equal inputs give equal outputs.
-  kGraph,       // The graph or its caller; no kernel computes the op.
+  kGraph,       // The graph or its caller. No kernel computes the op.
   kStep,        // The seed of the step.
-  // Where the rows of input 1 stand in the global batch; nothing where there is
-  // no input 1. Only random numbers are like this.
+  // The positions of the rows of input 1 in the global batch; nothing if there
+  // is no input 1. Used for random numbers only.
   kBatchRows,
-  kReplicas,  // The other replicas, or which of them this is.
+  kReplicas,  // The other replicas, or this replica's index.
 };
 
 // How kernels compute an op on bfloat16.
 enum class Bfloat16Policy {
-  // Inputs are widened, the float32 kernel runs, and outputs are rounded.
+  // Inputs are converted to float32, the float32 kernel runs, and outputs are
+  // rounded.
   kThroughFloat32,
-  // In bfloat16: the op moves or converts elements, draws them, or leaves them
-  // to other replicas.
+  // The kernel works on bfloat16: the op moves, converts or draws elements, or
+  // communicates them.
   kDirect,
 };
 
-// Why no golden case compares an op with TensorFlow's. An op that reads more
-// than its inputs needs no exemption: there is nothing to compare it with.
+// Why no golden case compares an op with TensorFlow's. Ops that depend on more
+// than their inputs need no exemption, because they have no reference results.
 enum class GoldenExemption {
   kNone,
-  // Only gradient rules use the op, and TensorFlow has none that computes the
-  // same. Finite differences check it, alone or in the gradients it is part of.
+  // Only gradient rules use the op, and TensorFlow has no equivalent. Finite
+  // differences check it, directly or through the gradients that use it.
   kGradientHelper,
   // Part of a random number generator that TensorFlow does not have.
   kOwnGenerator,
 };
 
-// What the tests that try every op feed this one with.
+// The inputs that generic tests use for this op.
 struct OpSamples {
   struct Range {
     double low = -8;
     double high = 8;
   };
-  // Between which numbers the elements of each input lie: low <= x < high.
-  // Inputs beyond the list have the default range.
+  // The range of the elements of each input: low <= x < high. Inputs beyond the
+  // list have the default range.
   std::vector<Range> ranges;
-  // Attributes to try; one attempt without any where there are none.
+  // The lists of attributes to test. Empty: one test without attributes.
   std::vector<Attributes> attributes;
 };
 
-// One kind of node: how many inputs, what types come out, how it is
-// differentiated, and everything else that rewrites, plans, kernels and tests
-// ask about an op.
+// The definition of an op: its inputs and outputs, its gradient, and the
+// properties that rewrites, plans, kernels and tests depend on.
 struct OpSchema {
   static constexpr int kAnyCount = -1;
   static constexpr int kNoInput = -1;
 
-  // The types of the outputs. Errors are kInvalidArgument and say what is
-  // expected of which input; the registry adds the op and all input types.
+  // Returns the types of the outputs. Errors are kInvalidArgument and name the
+  // input and what was expected; the registry adds the op and all input types.
   using TypeRule =
       absl::StatusOr<std::vector<TensorType>> (*)(const TypeRuleArguments&);
 
-  // Adds nodes that compute the gradients of the inputs and hands them to the
-  // context. Null when an op has no gradient: nothing flows through it, or
-  // `gradient_refusal` is reported.
+  // Adds nodes that compute the gradients of the inputs and stores them in the
+  // context. Null if the op has no gradient: then no gradient flows through it,
+  // or `gradient_refusal` is reported.
   using GradientRule = void (*)(GradientContext&);
 
   std::string name;
   int input_count_min = 0;
-  int input_count_max = 0;  // kAnyCount for no bound.
+  int input_count_max = 0;  // kAnyCount for no limit.
   TypeRule type_rule = nullptr;
   GradientRule gradient_rule = nullptr;
-  // Why the op cannot be differentiated; Gradients() reports it as
-  // kUnimplemented when a gradient reaches the op.
+  // Why the op cannot be differentiated. Gradients() reports it as
+  // kUnimplemented if a gradient reaches the op.
   std::string gradient_refusal;
   OpEffect effect = OpEffect::kNone;
   OpReads reads = OpReads::kInputsOnly;
 
-  // Element i of the only output is a function of element i of each input,
-  // where inputs may be broadcast.
+  // True if element i of the only output depends only on element i of each
+  // input, after broadcasting.
   bool is_elementwise = false;
-  // The only output is input 0 under another shape, or itself: plans share its
-  // memory and run no kernel.
+  // True if the only output is input 0, possibly with another shape. Plans
+  // share its memory and run no kernel.
   bool is_view = false;
-  // The only output is input 0 wherever their types are the same.
+  // True if the only output equals input 0 whenever their types are equal.
   bool keeps_unchanged_type = false;
-  // The last input, where only its type matters and kernels do without it.
+  // The index of the last input if only its type matters. It is not passed to
+  // kernels.
   int type_input = kNoInput;
-  // The input whose number of rows in all replicas decides the output types.
+  // The input whose total number of rows over all replicas determines the
+  // output types.
   int replica_rows_input = kNoInput;
   Bfloat16Policy bfloat16 = Bfloat16Policy::kThroughFloat32;
 
   OpSamples samples;
   GoldenExemption golden_exemption = GoldenExemption::kNone;
 
-  // Whether kernels compute the op. The runtime does the others itself.
+  // True if a kernel computes the op. The runtime implements the others.
   bool has_kernel() const {
     return reads != OpReads::kGraph &&
            (effect == OpEffect::kNone || effect == OpEffect::kCommunicate);
@@ -140,31 +142,31 @@ struct OpSchema {
   }
 };
 
-// The operations a graph may consist of. Filled once, then constant and so
+// The ops that graphs may use. Filled once, then constant and therefore
 // thread-safe.
 class OpRegistry {
  public:
-  // Knows Parameter and Constant.
+  // Registers Parameter and Constant.
   OpRegistry();
 
-  // Registering a name twice is a bug and aborts.
+  // Aborts if the name is already registered.
   void Register(OpSchema schema);
 
-  // Null when there is no such op.
+  // Returns null if there is no such op.
   const OpSchema* Find(absl::string_view op) const;
 
-  // For typed graphs, which may hold ops that only kernels know: these have a
-  // schema without effects and traits.
+  // As Find(), but returns a schema without effects and properties for ops that
+  // only kernels define. For graphs whose types are already known.
   const OpSchema& FindOrPlain(absl::string_view op) const;
 
   // Applies the type rule of `op`.
-  //   kInvalidArgument  no such op, wrong number of inputs, or the rule
-  //                     refuses; the message names op, node, inputs and types
+  //   kInvalidArgument  no such op, wrong number of inputs, or an error of the
+  //                     rule; the message names op, node, inputs and types
   absl::StatusOr<std::vector<TensorType>> InferTypes(
       absl::string_view op, absl::string_view node_name,
       const TypeRuleArguments& arguments) const;
 
-  // In the order of their names.
+  // Returns all schemas, sorted by name.
   std::vector<const OpSchema*> AllSchemas() const;
 
  private:

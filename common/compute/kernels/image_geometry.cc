@@ -42,7 +42,7 @@ absl::StatusOr<ConvGeometry> ConvGeometry::Of(const KernelSpec& spec) {
       is_depthwise ? kernel.dim(2) * kernel.dim(3) : kernel.dim(3);
   if (geometry.groups < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("there are ", geometry.groups, " groups"));
+        absl::StrCat("expected at least 1 group; got ", geometry.groups));
   }
   ASSIGN_OR_RETURN(geometry.height,
                    PlaceWindows(options, 0, x.dim(1), kernel.dim(0)));

@@ -9,9 +9,10 @@
 
 namespace muster::internal {
 
-// The six ops of convolution (common/compute/ops/conv_ops.h) in the terms of
-// the forward one: x * kernel = y. A depthwise one is one with a group for each
-// channel, whose kernel lies in memory in the same order.
+// The geometry of the six convolution ops (common/compute/ops/conv_ops.h),
+// expressed for the forward op: x * kernel = y. A depthwise convolution is a
+// grouped one with a group for each channel; its kernel has the same memory
+// layout.
 enum class ConvPart { kForward, kBackpropInput, kBackpropKernel };
 
 struct ConvGeometry {
@@ -26,11 +27,11 @@ struct ConvGeometry {
   int64_t group_inputs() const { return input_channels / groups; }
   int64_t group_outputs() const { return output_channels / groups; }
 
-  //   kInvalidArgument  the spec does not come from the ops' type rules
+  // kInvalidArgument  the spec does not satisfy the ops' type rules
   static absl::StatusOr<ConvGeometry> Of(const KernelSpec& spec);
 };
 
-// The ops of common/compute/ops/pool_ops.h.
+// The geometry of the ops in common/compute/ops/pool_ops.h.
 struct PoolGeometry {
   int64_t batch = 0;
   int64_t channels = 0;
@@ -38,7 +39,7 @@ struct PoolGeometry {
   WindowAxis width;
 
   // `x` is the type of the images.
-  //   kInvalidArgument  the spec does not come from the ops' type rules
+  //   kInvalidArgument  the spec does not satisfy the ops' type rules
   static absl::StatusOr<PoolGeometry> Of(const KernelSpec& spec,
                                          const TensorType& x);
 };

@@ -8,12 +8,11 @@
 
 #include "common/io/image/resize.h"
 
-// Which pixels of one axis of an image make a pixel of another image. All in
-// float32, as TensorFlow reckons.
+// Resampling along one axis of an image. Computed in float32, as in TensorFlow.
 namespace muster::internal {
 
-// One tap for each of `to` pixels that `from` are resized to; the nearest pixel
-// alone has an upper weight of 0.
+// Returns one tap for each of `to` pixels of a resized axis of `from` pixels.
+// Taps of the nearest pixel have an upper weight of 0.
 inline std::vector<BilinearTap> ResizeTaps(int64_t from, int64_t to,
                                            bool is_bilinear) {
   if (is_bilinear) return BilinearTaps(from, to);
@@ -26,14 +25,14 @@ inline std::vector<BilinearTap> ResizeTaps(int64_t from, int64_t to,
 
 enum class Border { kConstant, kNearest, kReflect, kWrap };
 
-// Where beyond its edges an axis of `extent` pixels is read. A coordinate in
-// it stays; with a constant border so does every other.
+// Maps a coordinate beyond the edges to the axis. Returns coordinates within
+// [0, extent - 1], and all coordinates with a constant border, unchanged.
 inline float MapToAxis(Border border, float position, int64_t extent) {
   const auto last = static_cast<float>(extent - 1);
   if (border == Border::kConstant || (position >= 0 && position <= last)) {
     return position;
   }
-  // NaN, and what is too far away to have a fraction, have no place.
+  // NaN and coordinates without a fractional part cannot be mapped.
   if (extent <= 1 || !(std::fabs(position) < 0x1p31f)) {
     return position > 0 ? last : 0;
   }
@@ -48,14 +47,14 @@ inline float MapToAxis(Border border, float position, int64_t extent) {
       if (position >= whole) position = period - position - 1;
     }
   } else if (border == Border::kWrap) {
-    // By the last position, not the extent: so does TensorFlow.
+    // Divides by the last position, not the extent, as TensorFlow does.
     position += position < 0 ? whole * (std::floor(-position / last) + 1)
                              : -whole * std::floor(position / last);
   }
   return std::clamp(position, 0.0f, last);
 }
 
-// Whether pixels [0, extent) have one there. Not true of NaN.
+// True if `pixel` is within [0, extent). False for NaN.
 inline bool IsOnAxis(float pixel, int64_t extent) {
   return pixel >= 0 && pixel < static_cast<float>(extent);
 }

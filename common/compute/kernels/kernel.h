@@ -17,69 +17,75 @@
 
 namespace muster {
 
-// One operation with everything about it known but the data: what a plan is
-// made of. Equivalent to: a cuDNN descriptor, a oneDNN primitive_desc.
+// An op with everything known but the data. Plans consist of specs. Equivalent
+// to: a cuDNN descriptor, a oneDNN primitive_desc.
 struct KernelSpec {
   std::string op;
   Attributes attributes;
-  std::vector<TensorType> inputs;  // Fully known shapes.
+  std::vector<TensorType> inputs;  // With fully known shapes.
   std::vector<TensorType> outputs;
-  // Element i of the only output is a function of element i of each input.
+  // True if element i of the only output depends only on element i of each
+  // input.
   bool is_elementwise = false;
-  // A kernel for float32 computes the op on bfloat16 too, by way of float32.
+  // True if bfloat16 is computed by a float32 kernel on converted operands.
   bool widens_bfloat16 = true;
 };
 
 // The data of one run.
 struct KernelArguments {
   absl::Span<const Tensor* const> inputs;
-  // Allocated, with the types of the spec. A kernel writes every element.
+  // Allocated with the types of the spec. A kernel writes every element.
   absl::Span<Tensor* const> outputs;
-  // Names this run of the step; the same for a retry of it. The only source of
-  // randomness a kernel has.
+  // The seed of this step; the same for a retry. The only source of randomness
+  // for kernels.
   uint64_t step_seed = 0;
-  // Where the first row of this step's batch stands in the global batch.
+  // The position of the first row of this step's batch in the global batch.
   int64_t example_offset = 0;
-  // As many bytes as the kernel asks for, on a cache line. Nobody keeps them
-  // from one run to the next.
+  // scratch_bytes() bytes, aligned to a cache line. The contents are lost
+  // between runs.
   absl::Span<uint8_t> scratch;
 };
 
-// Computes outputs from inputs and nothing else. Chosen and prepared once for a
-// plan, run once for each step. Not thread-safe: a plan has its own.
+// Computes outputs from inputs, without side effects. Created once for a plan
+// and run once for each step. Not thread-safe: each plan has its own.
 class Kernel {
  public:
   virtual ~Kernel() = default;
 
-  // Allocates nothing, except for outputs of strings.
-  //   kInvalidArgument  the data is out of range (an index, a label); the
-  //                     message says which element and what was expected
+  // Allocates no memory, except for outputs of strings.
+  //   kInvalidArgument  an element is out of range, such as an index or a
+  //                     label; the message names the element and what was
+  //                     expected
   virtual absl::Status Run(const KernelArguments& arguments) = 0;
 
-  // How much memory a run needs besides its operands.
+  // The memory that a run needs besides its operands.
   virtual size_t scratch_bytes() const { return 0; }
 
-  // Output 0 may lie in the memory of input `input`, because element i of the
-  // input is read before element i of the output is written and never after.
+  // True if output 0 may share the memory of input `input`: the kernel reads
+  // element i of the input before it writes element i of the output, and not
+  // after.
   virtual bool MayShareOutputWithInput(int input) const {
     (void)input;
     return false;
   }
 };
 
-// The kernels of one device. Filled once, then constant and so thread-safe.
+// The kernels of one device. Filled once, then constant and therefore
+// thread-safe.
 class KernelRegistry {
  public:
-  // Of a kernel that may run on so many threads at a time. kUnimplemented says
-  // that this device has no kernel for these types.
+  // Creates a kernel that may use `thread_count` threads. Returns
+  // kUnimplemented if it does not support the types.
   using Factory = std::function<absl::StatusOr<std::unique_ptr<Kernel>>(
       const KernelSpec& spec, int thread_count)>;
 
-  // A later registration of an op is tried first and falls back to the earlier
-  // ones when it answers kUnimplemented.
+  // Registers a factory. Later registrations of an op are tried first; if one
+  // returns kUnimplemented, the next is tried.
   void Register(absl::string_view op, Factory factory);
 
-  //   kUnimplemented  names the op and its types
+  // Creates a kernel.
+  //   kUnimplemented  no kernel supports the spec; the message names the op and
+  //                   its types
   absl::StatusOr<std::unique_ptr<Kernel>> Create(const KernelSpec& spec,
                                                  int thread_count) const;
 

@@ -48,7 +48,7 @@ std::string NameOf(const absl::StatusOr<std::unique_ptr<Kernel>>& kernel) {
   return std::string((*kernel)->Run({}).message());
 }
 
-TEST(KernelRegistryTest, TheLatestRegistrationIsTriedFirst) {
+TEST(KernelRegistryTest, TriesTheLatestRegistrationFirst) {
   KernelRegistry registry;
   registry.Register("Add", Makes("plain"));
   registry.Register("Add", Makes("fast"));
@@ -56,14 +56,14 @@ TEST(KernelRegistryTest, TheLatestRegistrationIsTriedFirst) {
   EXPECT_THAT(registry.ops(), ElementsAre("Add"));
 }
 
-TEST(KernelRegistryTest, FallsBackWhenALaterKernelDoesNotKnowTheTypes) {
+TEST(KernelRegistryTest, FallsBackWhenALaterKernelDoesNotSupportTheTypes) {
   KernelRegistry registry;
   registry.Register("Add", Makes("plain"));
   registry.Register("Add", Fails(absl::UnimplementedError("no")));
   EXPECT_EQ(NameOf(registry.Create(AddSpec(), 1)), "plain");
 }
 
-TEST(KernelRegistryTest, AnyOtherErrorOfAFactoryIsTheAnswer) {
+TEST(KernelRegistryTest, ReturnsOtherErrorsOfAFactory) {
   KernelRegistry registry;
   registry.Register("Add", Makes("plain"));
   registry.Register("Add", Fails(absl::InternalError("broken")));
@@ -71,7 +71,7 @@ TEST(KernelRegistryTest, AnyOtherErrorOfAFactoryIsTheAnswer) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("broken")));
 }
 
-TEST(KernelRegistryTest, AMissingKernelIsNamedWithItsTypes) {
+TEST(KernelRegistryTest, NamesAMissingKernelWithItsTypes) {
   const KernelRegistry registry;
   EXPECT_THAT(registry.Create(AddSpec(), 1),
               StatusIs(absl::StatusCode::kUnimplemented,

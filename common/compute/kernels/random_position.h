@@ -8,9 +8,9 @@
 
 namespace muster::internal {
 
-// Where in its stream of random numbers, one for each element, the output of a
-// random op begins. An op that takes a shape from its second input draws for
-// the rows of a batch, and goes by their place in the global batch.
+// Returns the position of the first output element of a random op in its stream
+// of random numbers. An op with a second input draws for the rows of a batch,
+// whose positions depend on the global batch.
 inline uint64_t FirstRandomElement(const KernelArguments& arguments) {
   const Tensor& out = *arguments.outputs[0];
   const bool is_batch = arguments.inputs.size() == 2;

@@ -17,7 +17,7 @@ using internal::TypesOr;
 
 // Every activation has an op for its gradient, so that one kernel computes it:
 //   <op>Grad(gradient, x or y) -> gradient of x
-// Their own gradients make second derivatives work.
+// These ops have gradients for second derivatives.
 
 Value GradientOp(const GradientContext& context, Value operand) {
   return internal::Apply(context.node.op + "Grad",
@@ -33,7 +33,7 @@ void GradientByOutput(GradientContext& context) {
   context.input_gradients[0] = GradientOp(context, context.outputs[0]);
 }
 
-// The second derivative is zero, wherever it exists.
+// The second derivative is zero where it exists.
 void PiecewiseLinearGradGradient(GradientContext& context) {
   context.input_gradients[0] = internal::Apply(
       context.node.op, {context.output_gradients[0], context.inputs[1]},

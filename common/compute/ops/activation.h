@@ -3,12 +3,12 @@
 
 #include "common/compute/graph/graph_builder.h"
 
-// Activations, element by element or, for softmax, over the last axis. Each is
-// computed so that it neither overflows nor cancels.
+// Activations: elementwise, except softmax, which works on the last axis.
+// Numerically stable: they neither overflow nor cancel.
 namespace muster {
 
-Value Relu(Value x);   // Of integers too. The gradient at 0 is 0.
-Value Relu6(Value x);  // Of integers too. The gradient at 0 and 6 is 0.
+Value Relu(Value x);   // Integers too. The gradient at 0 is 0.
+Value Relu6(Value x);  // Integers too. The gradient at 0 and 6 is 0.
 Value LeakyRelu(Value x, double alpha = 0.2);
 // alpha * (exp(x) - 1) for x < 0.
 Value Elu(Value x, double alpha = 1.0);
@@ -18,7 +18,7 @@ Value Softplus(Value x);  // log(1 + exp(x))
 Value Softsign(Value x);  // x / (1 + |x|)
 
 struct GeluOptions {
-  bool approximate = false;  // By tanh.
+  bool approximate = false;  // Use the tanh approximation.
 };
 Value Gelu(Value x, GeluOptions options = {});
 

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// Hands over the gradients of two operands that were broadcast.
+// Sets the gradients of two operands that were broadcast.
 void SetGradients(GradientContext& context, Value gradient_a,
                   Value gradient_b) {
   const Value a = context.inputs[0];
@@ -47,7 +47,7 @@ void ModGradient(GradientContext& context) {
                -(gradient * FloorDiv(context.inputs[0], context.inputs[1])));
 }
 
-// The gradient goes to `a` where `a_wins`, else to `b`.
+// Passes the gradient to `a` where `a_wins`, else to `b`.
 void ChoiceGradient(GradientContext& context, Value a_wins) {
   const Value gradient = context.output_gradients[0];
   const Value zero = ScalarLike(gradient, 0);

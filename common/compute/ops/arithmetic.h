@@ -4,21 +4,22 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/control.h"
 
-// Numbers with NumPy's broadcasting. Both operands have one dtype; a C++ number
-// takes the dtype of the other operand:
+// Arithmetic with NumPy's broadcasting. Both operands have the same dtype. A
+// C++ number takes the dtype of the other operand:
 //   Value y = 2.0 * x + b;
 namespace muster {
 
 Value Add(Value a, Value b);
 Value Sub(Value a, Value b);
 Value Mul(Value a, Value b);
-// Of integers: towards zero. Dividing an integer by zero fails the step.
+// Integers are rounded towards zero. Dividing an integer by zero fails the
+// step.
 Value Div(Value a, Value b);
-// Towards minus infinity, as Python's // does.
+// Rounds towards minus infinity, as Python's //.
 Value FloorDiv(Value a, Value b);
-// a - FloorDiv(a, b) * b, as Python's % does.
+// a - FloorDiv(a, b) * b, as Python's %.
 Value Mod(Value a, Value b);
-// NaN when either is. The gradient of equal operands goes to `a`.
+// NaN if either operand is NaN. The gradient of equal operands goes to `a`.
 Value Maximum(Value a, Value b);
 Value Minimum(Value a, Value b);
 // (a - b)^2

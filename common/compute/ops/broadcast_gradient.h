@@ -7,12 +7,12 @@
 
 namespace muster::internal {
 
-// Whether `shape` broadcast with `other` may be larger than `shape`, as far as
-// their known extents tell.
+// True if broadcasting `shape` with `other` may enlarge it, as far as their
+// extents are known.
 bool MayGrow(const Shape& shape, const Shape& other);
 
-// `gradient`, which has the shape of all operands broadcast together, summed to
-// the shape of `operand`. Adds no node where `operand` was not broadcast.
+// Returns `gradient`, which has the broadcast shape of all operands, summed to
+// the shape of `operand`. Adds no node if `operand` was not broadcast.
 Value Unbroadcast(Value gradient, Value operand,
                   absl::Span<const Value> other_operands);
 

@@ -5,8 +5,7 @@
 
 namespace muster {
 
-// Every op there is: what graphs are traced, verified and differentiated with.
-// Lives as long as the process.
+// Returns the registry of all ops. Lives as long as the process.
 const OpRegistry& BuiltinOps();
 
 }  // namespace muster

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-TEST(BuiltinOpsTest, EveryOpThatComputesHasAReferenceKernel) {
+TEST(BuiltinOpsTest, EveryComputingOpHasAReferenceKernel) {
   const std::vector<std::string> kernels = ReferenceKernels().ops();
   const std::set<std::string> have(kernels.begin(), kernels.end());
   for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
@@ -29,7 +29,7 @@ TEST(BuiltinOpsTest, EveryReferenceKernelBelongsToAnOp) {
   }
 }
 
-TEST(BuiltinOpsTest, AGradientOfAnIntegerOpIsNotExpected) {
+TEST(BuiltinOpsTest, IntegerOpsHaveNoGradient) {
   for (const char* op : {"ArgMax", "OneHot", "Equal", "FloorDiv", "InTopK"}) {
     ASSERT_NE(BuiltinOps().Find(op), nullptr) << op;
     EXPECT_EQ(BuiltinOps().Find(op)->gradient_rule, nullptr) << op;

@@ -4,11 +4,11 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/control.h"
 
-// Comparison, logic and choice, with NumPy's broadcasting. Comparisons give
-// bool; a NaN is unequal to everything and less than nothing.
+// Comparison, logic and selection with NumPy's broadcasting. Comparisons return
+// bool. NaN is not equal to, less than or greater than anything.
 namespace muster {
 
-Value Equal(Value a, Value b);  // Of bool too.
+Value Equal(Value a, Value b);  // Bool too.
 Value NotEqual(Value a, Value b);
 Value Less(Value a, Value b);
 Value LessEqual(Value a, Value b);

@@ -15,7 +15,7 @@ void IdentityGradient(GradientContext& context) {
   context.input_gradients[0] = context.output_gradients[0];
 }
 
-// Whether `dtype` represents `value`; floats round, integers must not.
+// True if `dtype` represents `value`. Floats may round, integers may not.
 bool Holds(DType dtype, double value) {
   if (IsFloating(dtype)) return true;
   if (std::trunc(value) != value) return false;
@@ -46,7 +46,8 @@ Value ScalarLike(Value like, double value) {
   if (!Holds(like.dtype(), value)) {
     return internal::ReportMistake(
         {like}, absl::StrCat("the number ", value, " does not fit in ",
-                             DTypeName(like.dtype()), "; Cast the tensor"));
+                             DTypeName(like.dtype()),
+                             "; convert the tensor with Cast()"));
   }
   return like.builder()->Constant(Tensor::Full(like.dtype(), {}, value));
 }

@@ -3,21 +3,21 @@
 
 #include "common/compute/graph/graph_builder.h"
 
-// Values that pass through, stop a gradient, or take another's type. Order of
-// effects is GraphBuilder::RunAfter's business.
+// Identities, gradient barriers and constants of another value's type. For the
+// order of effects see GraphBuilder::RunAfter().
 namespace muster {
 
 Value Identity(Value x);
 
-// `x`, through which no gradient flows back.
+// Returns `x`, but no gradient flows through it.
 Value StopGradient(Value x);
 
-// Zeros or ones of the type of `x`; only the type of `x` matters.
+// Zeros or ones of the type of `x`. Its elements do not matter.
 Value ZerosLike(Value x);
 Value OnesLike(Value x);
 
-// A constant scalar of the dtype of `like`. Reported as a mistake when that
-// dtype cannot hold `value`, as an int32 cannot hold 0.5.
+// Returns a constant scalar of the dtype of `like`. Reports an error if that
+// dtype cannot represent `value`, for example 0.5 as int32.
 Value ScalarLike(Value like, double value);
 
 }  // namespace muster

@@ -16,7 +16,8 @@ using internal::TypesOr;
 constexpr int kRank = 4;
 constexpr int64_t kUnknown = Shape::kUnknown;
 
-// The channels that come out of `kernel` when `channels` go in.
+// Returns the number of output channels of `kernel` for `channels` input
+// channels.
 absl::StatusOr<int64_t> OutputChannels(const Attributes& attributes,
                                        int64_t channels, const Shape& kernel) {
   ASSIGN_OR_RETURN(const int64_t groups, internal::OptionalAttribute(
@@ -24,19 +25,19 @@ absl::StatusOr<int64_t> OutputChannels(const Attributes& attributes,
   const int64_t group_channels = kernel.dim(2);
   const int64_t output_channels = kernel.dim(3);
   if (groups < 1) {
-    return internal::TypeError("there must be at least one group, not ",
+    return internal::TypeError("attribute \"groups\" must be at least 1, not ",
                                groups);
   }
   if (channels != kUnknown && group_channels != kUnknown &&
       (channels % groups != 0 || channels / groups != group_channels)) {
     return internal::TypeError("a kernel for ", group_channels,
                                " channels of each of ", groups,
-                               " groups cannot see ", channels, " channels");
+                               " groups does not fit ", channels, " channels");
   }
   if (output_channels != kUnknown && output_channels % groups != 0) {
     return internal::TypeError(output_channels,
-                               " output channels do not divide into ", groups,
-                               " groups");
+                               " output channels are not divisible into ",
+                               groups, " groups");
   }
   return output_channels;
 }
@@ -49,7 +50,7 @@ absl::StatusOr<int64_t> DepthwiseOutputChannels(const Attributes&,
   if (channels == kUnknown || multiplier == kUnknown) return kUnknown;
   int64_t product = 0;
   if (__builtin_mul_overflow(channels, multiplier, &product)) {
-    return internal::TypeError("there are more than 2^63 output channels");
+    return internal::TypeError("the output has more than 2^63 channels");
   }
   return product;
 }
@@ -57,7 +58,7 @@ absl::StatusOr<int64_t> DepthwiseOutputChannels(const Attributes&,
 using ChannelsRule = absl::StatusOr<int64_t> (*)(const Attributes&, int64_t,
                                                  const Shape&);
 
-// What a convolution of `x` by `kernel` gives.
+// Returns the shape of a convolution of `x` by `kernel`.
 absl::StatusOr<Shape> ConvolvedShape(const Attributes& attributes,
                                      ChannelsRule channels_rule, const Shape& x,
                                      const Shape& kernel) {
@@ -96,8 +97,8 @@ TypesOr ConvRule(const TypeRuleArguments& arguments) {
   return internal::OneOutput(arguments.inputs[0].dtype, shape);
 }
 
-// The input `like`, when convolving what `x` and `kernel` name gives something
-// like input `gradient`.
+// Returns the type of the last input. Checks that the convolution of inputs `x`
+// and `kernel` has the shape of input `gradient`.
 template <ChannelsRule kChannelsRule>
 TypesOr BackpropRule(const TypeRuleArguments& arguments, int x, int kernel,
                      int gradient) {
@@ -127,7 +128,7 @@ TypesOr BackpropKernelRule(const TypeRuleArguments& arguments) {
                                      /*gradient=*/1);
 }
 
-// A convolution is linear in either operand, so all derivatives are made of the
+// A convolution is linear in both operands, so all derivatives consist of the
 // same three ops.
 struct OpNames {
   const char* forward;

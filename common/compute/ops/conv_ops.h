@@ -7,17 +7,17 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/window_options.h"
 
-// Convolutions of images, [batch, height, width, channels], as TensorFlow has
-// them: the kernel is not turned round. A one-dimensional one is one of height
-// 1. All operands have one floating dtype.
+// Convolutions of images [batch, height, width, channels] as in TensorFlow:
+// cross-correlations, whose kernel is not flipped. Use height 1 for one
+// dimension. All operands have the same floating dtype.
 namespace muster {
 
 struct Conv2DOptions {
   std::array<int64_t, 2> strides = {1, 1};    // Along height and width.
   std::array<int64_t, 2> dilations = {1, 1};  // Along height and width.
   Padding2D padding;                          // With zeros.
-  // Input and output channels are cut into so many groups, and each group of
-  // outputs sees its group of inputs only.
+  // Input and output channels are split into this many groups, and each group
+  // of outputs depends on one group of inputs.
   int64_t groups = 1;
 };
 
@@ -30,14 +30,13 @@ struct DepthwiseConv2DOptions {
   Padding2D padding;
 };
 
-// Every channel by itself. `kernel` is [height, width, channels, multiplier];
-// output channel c * multiplier + m comes from channel c.
+// Convolves each channel separately. `kernel` is [height, width, channels,
+// multiplier]; output channel c * multiplier + m depends on channel c.
 Value DepthwiseConv2D(Value x, Value kernel,
                       const DepthwiseConv2DOptions& options = {});
 
-// The gradients of both, as convolutions transposed: of the sum of
-// `gradient` * Conv2D(x, kernel) by x, and by the kernel. Only the type of
-// `like` matters: it is what the other one was.
+// The gradients of both: of the sum of `gradient` * Conv2D(x, kernel) by x, and
+// by the kernel. `like` has the type of the result; its elements do not matter.
 Value Conv2DBackpropInput(Value gradient, Value kernel, Value like,
                           const Conv2DOptions& options = {});
 Value Conv2DBackpropKernel(Value x, Value gradient, Value like,

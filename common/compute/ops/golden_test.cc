@@ -21,16 +21,17 @@
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_data.h"
 
-// Every op against what TensorFlow computed. A case whose "op" is one of our
-// ops, with our operands in the order of their names and our attributes, needs
-// nothing here; what TensorFlow calls or orders differently has a Trace.
+// Compares every op with results of TensorFlow. A case whose "op" is one of our
+// ops, with our attributes and with our operands in the order of their names,
+// needs no code here. A Trace translates cases with other names or another
+// order.
 namespace muster {
 namespace {
 
 using Json = nlohmann::json;
 using Values = std::vector<Value>;
-// From a case's configuration and tensors, in the order of the op's operands,
-// to its outputs in the order of their names.
+// Maps a case's configuration and its tensors, in the order of the op's
+// operands, to its outputs in the order of their names.
 using Trace = std::function<Values(const Json& config, const Values& x)>;
 
 std::vector<int64_t> List(const Json& config, const char* name) {
@@ -47,7 +48,7 @@ std::vector<int64_t> List(const Json& config, const char* name) {
   return flat;
 }
 
-// The op `op` of the registry, with the configuration as attributes.
+// Adds op `op` with the configuration as attributes.
 Trace OpOfOurs(std::string op) {
   return [op](const Json& config, const Values& x) -> Values {
     Attributes attributes;
@@ -72,8 +73,8 @@ Trace Arg(Value (*function)(Value, int64_t)) {
   };
 }
 
-// A loss of two operands, and what TensorFlow calls backprop: the gradient of
-// the logits for a loss gradient of 1.
+// A loss of two operands and TensorFlow's second output, "backprop": the
+// gradient of the logits for a loss gradient of 1.
 Trace Loss(Value (*function)(Value, Value), std::string gradient_op) {
   return [function, gradient_op](const Json&, const Values& x) -> Values {
     const Value loss = function(x[0], x[1]);
@@ -199,19 +200,20 @@ Padding2D PaddingOf(const Json& config) {
                                         : Padding2D::Valid();
 }
 
-// Of [1, height, width, 1].
+// Returns the middle of [1, height, width, 1].
 std::array<int64_t, 2> HeightAndWidth(const Json& config, const char* name) {
   const std::vector<int64_t> list = List(config, name);
   return {list.at(1), list.at(2)};
 }
 
-// A constant of the shape that the operand `name` holds, for its type only.
+// Returns a constant of the shape in the configuration's list `name`. Only its
+// type matters.
 Value Like(const Json& config, const char* name, Value x) {
   return x.builder()->Constant(
       Tensor::Zeros(x.dtype(), Shape(List(config, name))));
 }
 
-// Operands are sorted by TensorFlow's names: "filter" before "input" and
+// Operands are sorted by TensorFlow's names: "filter" precedes "input" and
 // "out_backprop".
 template <typename Options>
 void AddConvolution(
@@ -245,7 +247,7 @@ void AddPooling(std::map<std::string, Trace>* traces) {
                          .strides = HeightAndWidth(config, "strides"),
                          .padding = PaddingOf(config)};
   };
-  // With the attributes that the forward op would have.
+  // Uses the attributes that the forward op would have.
   const auto gradient = [=](const Json& config, const char* op, Value gradient,
                             Value x) {
     const Value forward = AveragePool2D(x, options(config));
@@ -330,11 +332,11 @@ std::map<std::string, Trace> AllTraces() {
   return traces;
 }
 
-// Cases of things that these ops do not do, on purpose.
+// Cases of features that these ops omit by design.
 bool IsLeftOut(const GoldenCase& one) {
   return one.config.contains("batch_dims") ||               // Gather
          one.config.value("output_type", "") == "int32" ||  // ArgMax
-         // TensorFlow answers ids out of range with off_value; here they are
+         // TensorFlow returns off_value for ids out of range; here they are
          // errors.
          (one.config.at("op") == "OneHot" && one.name != "OneHot.in_range");
 }
@@ -345,7 +347,7 @@ std::vector<Tensor> Tensors(const std::map<std::string, Tensor>& by_name) {
   return tensors;
 }
 
-// float32 that has gone through a few roundings.
+// Allows for a few float32 roundings.
 constexpr double kTolerance = 2e-6;
 
 bool NeedsGoldenCase(const OpSchema& schema) {
@@ -353,7 +355,7 @@ bool NeedsGoldenCase(const OpSchema& schema) {
          schema.golden_exemption == GoldenExemption::kNone;
 }
 
-TEST(GoldenOpsTest, OpsComputeWhatTensorFlowComputes) {
+TEST(GoldenOpsTest, OpsMatchTensorFlow) {
   const std::map<std::string, Trace> traces = AllTraces();
   std::set<std::string> compared;
   for (const GoldenCase& one : ReadGoldenCases("ops.json")) {
@@ -370,7 +372,7 @@ TEST(GoldenOpsTest, OpsComputeWhatTensorFlowComputes) {
       return results;
     };
     for (const bool unknown_extents : {false, true}) {
-      // A split into equal parts needs to know how large they are.
+      // A split into equal parts needs the extent.
       if (unknown_extents && op == "Split") continue;
       SCOPED_TRACE(one.name);
       ASSERT_OK_AND_ASSIGN(
@@ -387,7 +389,7 @@ TEST(GoldenOpsTest, OpsComputeWhatTensorFlowComputes) {
   }
   for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
     EXPECT_TRUE(!NeedsGoldenCase(*schema) || compared.contains(schema->name))
-        << "there is no golden case of " << schema->name
+        << "no golden case covers " << schema->name
         << ": add one to tests/golden/cases/ops.py";
     EXPECT_TRUE(schema->golden_exemption == GoldenExemption::kNone ||
                 !compared.contains(schema->name))

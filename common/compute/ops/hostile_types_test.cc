@@ -14,8 +14,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// Graphs come over the network: no type rule may abort, overflow, or take
-// memory, whatever types and attributes it is given.
+// Graphs arrive over the network. No type rule may abort, overflow or allocate
+// memory, whatever the types and attributes.
 namespace muster {
 namespace {
 
@@ -23,7 +23,7 @@ using List = std::vector<int64_t>;
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
-// Draws types and attributes as an attacker would.
+// Draws hostile types and attributes.
 class Attacker {
  public:
   explicit Attacker(uint64_t seed) : stream_(seed) {}
@@ -62,7 +62,7 @@ class Attacker {
     return kAll[stream_.Below(std::size(kAll))];
   }
 
-  // Types reach an op only after Shape::Create has looked at them.
+  // All shapes pass Shape::Create() before they reach an op.
   Shape AnyShape() {
     while (true) {
       List dims(stream_.Below(5));
@@ -101,7 +101,7 @@ class Attacker {
     return kPaddings[stream_.Below(std::size(kPaddings))];
   }
 
-  // Mostly of the kind that the op expects.
+  // Most have the kind that ops expect.
   Attributes AnyAttributes() {
     Attributes attributes;
     for (const char* name : {"axis", "count", "depth", "k", "data"}) {
@@ -151,7 +151,7 @@ class Attacker {
   RandomStream stream_;
 };
 
-TEST(TypeRulesTest, HostileTypesAndAttributesAreAnswered) {
+TEST(TypeRulesTest, HandlesHostileTypesAndAttributes) {
   constexpr int kAttacks = 1000;
   int accepted_count = 0;
   for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
@@ -167,14 +167,13 @@ TEST(TypeRulesTest, HostileTypesAndAttributesAreAnswered) {
       }
       ++accepted_count;
       for (const TensorType& type : *types) {
-        // What an op lets through is a type that could exist.
+        // An accepted type must be valid.
         ASSERT_OK(Shape::Create(type.shape.dims(), /*allow_unknown=*/true))
             << schema->name << " -> " << type.ToString();
       }
     }
   }
-  // The attacks would prove little if all of them failed at the admission
-  // check.
+  // If nearly all attempts failed an early check, this test would prove little.
   EXPECT_GT(accepted_count, 3000);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using internal::TypesOr;
 
-// An image larger than this along an axis is a mistake.
+// The maximum height and width of an image.
 constexpr int64_t kExtentMax = int64_t{1} << 20;
 
 std::string Name(Interpolation interpolation) {
@@ -57,7 +57,7 @@ absl::Status ExpectImages(const TypeRuleArguments& arguments, int input) {
   RETURN_IF_ERROR(internal::ExpectRank(arguments, input, 4, 4));
   const Shape& shape = arguments.inputs[input].shape;
   if (shape.dim(1) != 0 && shape.dim(2) != 0) return absl::OkStatus();
-  return internal::TypeError("input ", input, " has images without pixels");
+  return internal::TypeError("input ", input, " has empty images");
 }
 
 TypesOr ResizeImageRule(const TypeRuleArguments& arguments) {
@@ -76,8 +76,8 @@ TypesOr ResizeImageRule(const TypeRuleArguments& arguments) {
   return internal::OneOutput(arguments.inputs[0].dtype, shape);
 }
 
-// (gradient, like): the gradient of images of the type of `like` that were
-// resized to the height and width of `gradient`, which are attributes too.
+// (gradient, like) -> the gradient of resized images of the type of `like`. The
+// attributes hold the height and width of `gradient`.
 TypesOr ResizeImageGradRule(const TypeRuleArguments& arguments) {
   RETURN_IF_ERROR(IsBilinear(arguments).status());
   RETURN_IF_ERROR(
@@ -106,7 +106,10 @@ TypesOr ImageTransformRule(const TypeRuleArguments& arguments) {
                    arguments.attributes.Get<std::string>("fill_mode"));
   if (fill_mode != "constant" && fill_mode != "nearest" &&
       fill_mode != "reflect" && fill_mode != "wrap") {
-    return internal::TypeError("there is no fill mode \"", fill_mode, "\"");
+    return internal::TypeError(
+        "attribute \"fill_mode\" must be \"constant\", \"nearest\", "
+        "\"reflect\" or \"wrap\", not \"",
+        fill_mode, "\"");
   }
   RETURN_IF_ERROR(
       internal::OptionalAttribute(arguments.attributes, "fill_value", 0.0)
@@ -133,7 +136,8 @@ void ResizeImageGradient(GradientContext& context) {
       context.node.attributes);
 }
 
-// Resampling is linear in the pixels: its gradient's gradient is itself.
+// Resampling is linear in the pixels, so the gradient's gradient is the op
+// itself.
 void ResizeImageGradGradient(GradientContext& context) {
   context.input_gradients[0] = internal::Apply(
       "ResizeImage", {context.output_gradients[0]}, context.node.attributes);
@@ -186,7 +190,7 @@ void RegisterImageOps(OpRegistry* registry) {
   add("ResizeImage", 1, ResizeImageRule, ResizeImageGradient);
   add("ResizeImageGrad", 2, ResizeImageGradRule, ResizeImageGradGradient);
   add("ImageTransform", 2, ImageTransformRule, ImageTransformGradient);
-  // (gradient, transforms): the gradient of the images.
+  // (gradient, transforms) -> the gradient of the images.
   registry->Register({.name = "ImageTransformGrad",
                       .input_count_min = 2,
                       .input_count_max = 2,

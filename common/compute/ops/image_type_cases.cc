@@ -38,10 +38,10 @@ void AddConvolutions(std::vector<TypeCase>* cases) {
   add("Conv2D", {{F, {9, 8, 4}}, kernel}, {}, "! must have rank 4, not 3");
   add("Conv2D", {x, {D, {3, 3, 4, 6}}}, {}, "! must be float32");
   add("Conv2D", {{I, {1, 9, 8, 4}}, {I, {3, 3, 4, 6}}}, {}, "! floating");
-  add("Conv2D", {x, {F, {3, 3, 5, 6}}}, {}, "! cannot see 4 channels");
+  add("Conv2D", {x, {F, {3, 3, 5, 6}}}, {}, "! does not fit 4 channels");
   add("Conv2D", {x, {F, {3, 3, 1, 6}}}, Strided({1, 1}, "SAME", 4),
-      "! do not divide into 4 groups");
-  add("Conv2D", {x, kernel}, Strided({1, 1}, "SAME", 0), "! one group, not 0");
+      "! not divisible into 4 groups");
+  add("Conv2D", {x, kernel}, Strided({1, 1}, "SAME", 0), "! at least 1, not 0");
   add("Conv2D", {x, {F, {10, 3, 4, 6}}}, {}, "! spans 10 elements");
   add("Conv2D", {x, kernel}, Strided({0, 1}, "SAME"), "! must lie in [1");
   add("Conv2D", {x, kernel}, Strided({1}, "SAME"), "! must hold 2 numbers");

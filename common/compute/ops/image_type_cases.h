@@ -9,17 +9,17 @@
 
 namespace muster {
 
-// What an op makes of types, for tests.
+// A test case of an op's type rule.
 struct TypeCase {
   std::string op;
   std::vector<TensorType> inputs;
   Attributes attributes;
-  // What comes out, as text: "float32[2,3] bool[?]"; or, after "! ", what the
-  // error must say.
+  // The output types as text, "float32[2,3] bool[?]"; or "! " and a part of the
+  // expected error message.
   std::string expected;
 };
 
-// Of convolutions, poolings, normalizations and what resizes images.
+// Returns the cases of convolutions, pooling, normalization and resizing.
 std::vector<TypeCase> ImageTypeCases();
 
 }  // namespace muster

@@ -13,7 +13,7 @@ using internal::DTypeClass;
 using internal::TypeError;
 using internal::TypesOr;
 
-// params[:axis] + indices + params[axis+1:]
+// Returns params[:axis] + indices + params[axis+1:].
 absl::StatusOr<Shape> GatheredShape(const Shape& params, const Shape& indices,
                                     int axis) {
   std::vector<int64_t> dims;
@@ -77,8 +77,8 @@ TypesOr OneHotRule(const TypeRuleArguments& arguments) {
         internal::OptionalAttribute<double>(attributes, name, 0).status());
   }
   if (depth < 0) {
-    return TypeError("attribute \"depth\" must not be negative, as ", depth,
-                     " is");
+    return TypeError("attribute \"depth\" must not be negative, but is ",
+                     depth);
   }
   if (!IsFloating(dtype) && !IsInteger(dtype) && dtype != DType::kBool) {
     return TypeError("attribute \"dtype\" must be numbers or bool, not ",

@@ -6,15 +6,16 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/core/tensor/dtype.h"
 
-// Ops that look things up by int32 or int64 indices.
+// Lookups by int32 or int64 indices.
 namespace muster {
 
-// params[:axis] + indices.shape + params[axis+1:]. An index out of range fails
-// the step. The gradient of `params` is sparse where axis is 0.
+// Returns a tensor of shape params[:axis] + indices.shape + params[axis+1:]. An
+// index out of range fails the step. The gradient of `params` is sparse if axis
+// is 0.
 Value Gather(Value params, Value indices, int64_t axis = 0);
 
 // The gradient of Gather: zeros of the type of `like`, with `values` added at
-// `indices` along `axis`. Indices may repeat.
+// `indices` along `axis`. Rows with equal indices are summed.
 Value ScatterRowsLike(Value values, Value indices, Value like,
                       int64_t axis = 0);
 
@@ -23,13 +24,14 @@ struct OneHotOptions {
   double off_value = 0;
   DType dtype = DType::kFloat32;
 };
-// indices.shape + [depth]. An index out of range fails the step: TensorFlow
-// gives a row of off_value there, which hides a wrong label.
+// Returns a tensor of shape indices.shape + [depth]. An index out of range
+// fails the step. TensorFlow returns a row of off_value instead, which hides
+// wrong labels.
 Value OneHot(Value indices, int64_t depth, OneHotOptions options = {});
 
-// Whether targets[i] is among the `k` greatest of predictions[i], ties
-// included: bool [batch]. False where a prediction is not finite or the target
-// is out of range.
+// True if targets[i] is among the `k` greatest of predictions[i], including
+// ties: bool [batch]. False if a prediction is not finite or the target is out
+// of range.
 Value InTopK(Value predictions, Value targets, int64_t k);
 
 }  // namespace muster

@@ -30,7 +30,7 @@ absl::StatusOr<Shape> DenseShape(const TypeRuleArguments& arguments) {
                                arguments.inputs[1].shape);
 }
 
-// The shape of the logits, with what the labels tell about it.
+// Returns the shape of the logits, merged with the shape of the labels.
 absl::StatusOr<Shape> SparseShape(const TypeRuleArguments& arguments) {
   RETURN_IF_ERROR(ExpectClass(arguments, DTypeClass::kFloating, 0, 1));
   RETURN_IF_ERROR(ExpectClass(arguments, DTypeClass::kIndex, 1, 2));
@@ -67,7 +67,7 @@ TypesOr LossGradRule(const TypeRuleArguments& arguments) {
   return internal::OneOutput(gradient.dtype, shape);
 }
 
-// One kernel subtracts and scales what several nodes would pass on.
+// A single op, so that one kernel subtracts and scales.
 Value LogitsGradient(const GradientContext& context) {
   return internal::Apply(
       context.node.op + "Grad",

@@ -19,8 +19,8 @@ void PowGradient(GradientContext& context) {
   const Value base = context.inputs[0];
   const Value exponent = context.inputs[1];
   const Value gradient_base = gradient * exponent * Pow(base, exponent - 1);
-  // Where the base is not positive the logarithm is not used, but a NaN there
-  // would survive a product with 0.
+  // Where the base is not positive the logarithm is not used, but NaN would
+  // survive multiplication by 0.
   const Value is_positive = base > 0;
   const Value logarithm =
       Select(is_positive, Log(Select(is_positive, base, OnesLike(base))),
@@ -32,7 +32,7 @@ void PowGradient(GradientContext& context) {
       internal::Unbroadcast(gradient_exponent, exponent, {base});
 }
 
-// The shape of all rules below: gradient(dy, x, y) of y = f(x).
+// All rules below have the form gradient(dy, x, y) for y = f(x).
 template <Value (*kRule)(Value gradient, Value x, Value y)>
 void UnaryGradient(GradientContext& context) {
   context.input_gradients[0] =

@@ -11,7 +11,7 @@ namespace {
 
 using internal::TypesOr;
 
-// The axes before the last two.
+// Returns the axes before the last two.
 Shape BatchShape(const Shape& shape) {
   return Shape(shape.dims().first(shape.rank() - 2));
 }
@@ -41,7 +41,7 @@ TypesOr MatMulRule(const TypeRuleArguments& arguments) {
   return internal::OneOutput(arguments.inputs[0].dtype, shape);
 }
 
-// `gradient` summed over the axes along which `operand` was broadcast.
+// Returns `gradient` summed over the axes along which `operand` was broadcast.
 Value SumOverBatch(Value gradient, Value operand, Value other) {
   if (!gradient.ok() || !internal::MayGrow(BatchShape(operand.shape()),
                                            BatchShape(other.shape()))) {
@@ -56,8 +56,9 @@ void MatMulGradient(GradientContext& context) {
   const Value b = context.inputs[1];
   const bool ta = context.node.attributes.GetOr("transpose_a", false);
   const bool tb = context.node.attributes.GetOr("transpose_b", false);
-  // With A and B the operands as multiplied and G the gradient of A B, those of
-  // A and B are G B' and A' G; a transposed operand takes its own transposed.
+  // With the operands A and B as multiplied and the gradient G of A B, the
+  // gradients of A and B are G B' and A' G. A transposed operand needs the
+  // transposed gradient.
   const Value gradient_a =
       ta ? MatMul(b, gradient, {.transpose_a = tb, .transpose_b = true})
          : MatMul(gradient, b, {.transpose_b = !tb});

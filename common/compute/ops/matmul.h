@@ -6,12 +6,12 @@
 namespace muster {
 
 struct MatMulOptions {
-  bool transpose_a = false;  // Of the last two axes.
+  bool transpose_a = false;  // Swaps the last two axes.
   bool transpose_b = false;
 };
 
-// The matrix product over the last two axes; the axes before them broadcast.
-// Both operands have rank 2 or more, and one number dtype.
+// The matrix product over the last two axes. The other axes broadcast. Both
+// operands have rank 2 or more and the same number dtype.
 Value MatMul(Value a, Value b, MatMulOptions options = {});
 
 }  // namespace muster

@@ -21,7 +21,7 @@ namespace {
 using internal::DTypeClass;
 using internal::TypesOr;
 
-// Inputs [0, x_count) are like x, all others hold one number for each channel.
+// Inputs [0, x_count) have the type of x; all others are [channels].
 struct BatchNormTypes {
   TensorType x;
   TensorType channels;
@@ -55,7 +55,7 @@ absl::StatusOr<BatchNormTypes> CheckInputs(const TypeRuleArguments& arguments,
         channels, internal::MergeShapes(channels, arguments.inputs[i].shape));
   }
   x.shape.set_dim(last, channels.dim(0));
-  // What was merged must be a shape that a tensor can have.
+  // The merged shape must be valid.
   RETURN_IF_ERROR(internal::OneOutput(x.dtype, x.shape).status());
   ASSIGN_OR_RETURN(const double epsilon,
                    arguments.attributes.Get<double>("epsilon"));
@@ -88,15 +88,15 @@ Value WithDType(Value x, DType dtype) {
   return !x.ok() || x.dtype() == dtype ? x : Cast(x, dtype);
 }
 
-// All axes but the last.
+// Returns all axes but the last.
 std::vector<int64_t> BatchAxes(Value x) {
   std::vector<int64_t> axes(x.ok() ? x.shape().rank() - 1 : 0);
   std::iota(axes.begin(), axes.end(), 0);
   return axes;
 }
 
-// What the gradients of the batch's mean and variance, either of which may be
-// missing, add to that of x.
+// Returns the part of the gradient of x that flows through the batch's mean and
+// variance. Either of their gradients may be missing.
 Value GradientThroughStatistics(const GradientContext& context) {
   const Value x = context.inputs[0];
   const Value mean = context.outputs[1];

@@ -3,11 +3,11 @@
 
 #include "common/compute/graph/graph_builder.h"
 
-// Batch normalization over the last axis: every channel by the mean and
-// variance of all its elements (Ioffe and Szegedy, 2015).
+// Batch normalization over the last axis: normalizes every channel by its mean
+// and variance (Ioffe and Szegedy, 2015).
 //
-// `x` is floating, of rank 2 or more; what there is one of for each channel is
-// of one dtype: that of `x`, or float32 when `x` has 16 bits.
+// `x` is floating, of rank 2 or more. All other operands are [channels] of one
+// dtype: that of `x`, or float32 if `x` has 16 bits.
 namespace muster {
 
 struct BatchNormOptions {
@@ -20,13 +20,13 @@ struct BatchNormOutputs {
   Value variance;  // Of this batch: the mean square of x - mean.
 };
 
-// By the statistics of the batch. Gradients flow through the statistics too;
-// they cannot be differentiated a second time.
+// Normalizes by the statistics of the batch. Gradients flow through the
+// statistics, too. Cannot be differentiated twice.
 BatchNormOutputs BatchNormTraining(Value x, Value scale, Value offset,
                                    const BatchNormOptions& options = {});
 
-// By statistics that are given, as moving ones are. Gradients flow to all
-// operands.
+// Normalizes by given statistics, such as moving averages. Gradients flow to
+// all operands.
 Value BatchNormInference(Value x, Value scale, Value offset, Value mean,
                          Value variance, const BatchNormOptions& options = {});
 

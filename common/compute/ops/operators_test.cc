@@ -8,8 +8,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// The functions that traced code is written with: numbers among tensors,
-// defaults, and what becomes of mistakes.
+// The functions of traced code: numbers as operands, default arguments, and
+// errors.
 namespace muster {
 namespace {
 
@@ -48,7 +48,7 @@ TEST(OperatorsTest, NumbersTakeTheDtypeOfTheTensor) {
               ElementsAre(9));
 }
 
-TEST(OperatorsTest, ComparisonsReadLikeMath) {
+TEST(OperatorsTest, ComparisonOperatorsTakeNumbers) {
   const auto count = [](Value condition) {
     return Sum(Cast(condition, DType::kFloat32));
   };
@@ -66,7 +66,7 @@ TEST(OperatorsTest, ComparisonsReadLikeMath) {
   EXPECT_THAT(found, ElementsAre(1, 2, 2, 3, 1, 3));
 }
 
-TEST(OperatorsTest, AnIntegerTakesNoFraction) {
+TEST(OperatorsTest, RejectsAFractionAsAnInteger) {
   GraphBuilder builder(&BuiltinOps(), "integers");
   const Value x = builder.Parameter("x", {DType::kInt32, Shape({2})});
   EXPECT_TRUE((x * 2).ok());
@@ -76,7 +76,7 @@ TEST(OperatorsTest, AnIntegerTakesNoFraction) {
                        HasSubstr("0.5 does not fit in int32")));
 }
 
-TEST(OperatorsTest, AnIntegerTakesNoNumberBeyondItsRange) {
+TEST(OperatorsTest, RejectsANumberBeyondTheRangeOfAnInteger) {
   for (const double value : {1e10, -1e10}) {
     GraphBuilder builder(&BuiltinOps(), "integers");
     const Value x = builder.Parameter("x", {DType::kInt32, Shape({2})});
@@ -87,7 +87,7 @@ TEST(OperatorsTest, AnIntegerTakesNoNumberBeyondItsRange) {
   EXPECT_FALSE((x - (-1)).ok());
 }
 
-TEST(OperatorsTest, AMistakePoisonsWhatFollowsAndIsToldOnce) {
+TEST(OperatorsTest, ErrorPoisonsDependentValuesAndIsReportedOnce) {
   GraphBuilder builder(&BuiltinOps(), "poisoned");
   const Value x = builder.Parameter("x", Floats({2, 3}));
   const Value wrong = MatMul(x, x);
@@ -103,7 +103,7 @@ TEST(OperatorsTest, AMistakePoisonsWhatFollowsAndIsToldOnce) {
                                  "float32[2,3])")));
 }
 
-TEST(OperatorsTest, AValueOfNoGraphIsReportedByTheFirstThatHasOne) {
+TEST(OperatorsTest, ValueWithoutGraphIsReportedByTheNextBuilder) {
   const Value nothing;
   EXPECT_FALSE((nothing + nothing).ok());
   EXPECT_FALSE((nothing * 2).ok());
@@ -123,19 +123,19 @@ TEST(OperatorsTest, CastToTheSameDtypeAddsNothing) {
   EXPECT_EQ(Cast(x, DType::kFloat32).output(), x.output());
 }
 
-TEST(OperatorsTest, SqueezeDropsTheAxesKnownToBeOne) {
+TEST(OperatorsTest, SqueezeRemovesAxesOfExtentOne) {
   GraphBuilder builder(&BuiltinOps(), "squeezed");
   const Value x = builder.Parameter("x", Floats({1, -1, 3, 1}));
   EXPECT_EQ(Squeeze(x).shape(), Shape({-1, 3}));
 }
 
-TEST(OperatorsTest, TransposeTurnsAllAxesRound) {
+TEST(OperatorsTest, TransposeReversesAllAxes) {
   GraphBuilder builder(&BuiltinOps(), "turned");
   const Value x = builder.Parameter("x", Floats({2, 3, 4}));
   EXPECT_EQ(Transpose(x).shape(), Shape({4, 3, 2}));
 }
 
-TEST(OperatorsTest, ReductionsWithoutAxesGiveAScalar) {
+TEST(OperatorsTest, ReductionsWithoutAxesReturnAScalar) {
   EXPECT_THAT(RunOn([](Value x) { return Sum(x); }, Vector({1, 2, 6})),
               ElementsAre(9));
   EXPECT_THAT(RunOn([](Value x) { return Mean(x); }, Vector({1, 2, 6})),

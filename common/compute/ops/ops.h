@@ -1,7 +1,7 @@
 #ifndef COMMON_COMPUTE_OPS_OPS_H_
 #define COMMON_COMPUTE_OPS_OPS_H_
 
-// Everything that traced code is written with.
+// Includes all functions for traced code.
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/activation.h"
 #include "common/compute/ops/arithmetic.h"

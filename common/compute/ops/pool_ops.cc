@@ -67,7 +67,7 @@ TypesOr PoolRule(const TypeRuleArguments& arguments) {
   return internal::OneOutput(arguments.inputs[0].dtype, shape);
 }
 
-// Of <op>Grad(gradient, x).
+// For <op>Grad(gradient, x).
 TypesOr PoolGradRule(const TypeRuleArguments& arguments) {
   RETURN_IF_ERROR(ExpectImages(arguments));
   const TensorType& x = arguments.inputs[1];
@@ -82,7 +82,7 @@ TypesOr PoolGradRule(const TypeRuleArguments& arguments) {
   return std::vector<TensorType>{x};
 }
 
-// Of MaxPool2DSelect(values, x).
+// For MaxPool2DSelect(values, x).
 TypesOr MaxPoolSelectRule(const TypeRuleArguments& arguments) {
   RETURN_IF_ERROR(ExpectImages(arguments));
   ASSIGN_OR_RETURN(const Shape x,
@@ -99,8 +99,9 @@ void PoolGradient(GradientContext& context) {
                       context.node.attributes);
 }
 
-// Which element is the greatest does not change under a small step, so the
-// derivative by x is zero; by the gradient it picks from where that went.
+// The position of the maximum is constant almost everywhere, so the derivative
+// by x is zero. The derivative by the gradient selects the elements that
+// received it.
 void MaxPoolGradGradient(GradientContext& context) {
   context.input_gradients[0] = internal::Apply(
       "MaxPool2DSelect", {context.output_gradients[0], context.inputs[1]},
@@ -149,13 +150,13 @@ void RegisterPoolOps(OpRegistry* registry) {
                         .gradient_rule = gradient_rule});
   };
   add("MaxPool2D", 1, PoolRule, PoolGradient);
-  // MaxPool2DGrad(gradient, x): the gradient of x.
+  // MaxPool2DGrad(gradient, x) -> the gradient of x.
   add("MaxPool2DGrad", 2, PoolGradRule, MaxPoolGradGradient);
-  // MaxPool2DSelect(values, x): of each window of `values` the element that
-  // stands where that of x has its maximum.
+  // MaxPool2DSelect(values, x) -> for each window, the element of `values` at
+  // the position of the maximum of x.
   add("MaxPool2DSelect", 2, MaxPoolSelectRule, MaxPoolSelectGradient);
   add("AveragePool2D", 1, PoolRule, PoolGradient);
-  // AveragePool2DGrad(gradient, like).
+  // AveragePool2DGrad(gradient, like) -> the gradient of x.
   registry->Register({.name = "AveragePool2DGrad",
                       .input_count_min = 2,
                       .input_count_max = 2,

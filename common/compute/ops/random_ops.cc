@@ -49,8 +49,7 @@ TypesOr RandomRule(const TypeRuleArguments& arguments) {
   const bool has_shape = arguments.attributes.Has("shape");
   if (has_shape == (arguments.inputs.size() == 2)) {
     return TypeError(
-        "either attribute \"shape\" or an input whose shape to "
-        "take must be given, not both");
+        "either attribute \"shape\" or a second input must be given, not both");
   }
   if (!has_shape) {
     return internal::OneOutput(dtype, arguments.inputs[1].shape);

@@ -8,21 +8,21 @@
 #include "common/core/tensor/shape.h"
 
 // Stateless random numbers: a pure function of a seed and of the position in
-// the tensor, so that a step run again draws what it drew. A seed is an
-// int64[2].
+// the tensor, so a retried step draws the same numbers. A seed is int64[2].
 namespace muster {
 
-// The seed of this step's run: the same when the step is retried.
+// The seed of this step. A retry of the step has the same seed.
 Value StepSeed(GraphBuilder& builder);
-// A seed of one's own.
+// A constant seed.
 Value ConstantSeed(GraphBuilder& builder, int64_t first, int64_t second = 0);
-// An independent seed for each `data`: give every use one of its own.
+// Returns an independent seed for each `data`. Use a different one for each
+// draw.
 Value FoldInSeed(Value seed, int64_t data);
 
-// Floats in [0, 1). `shape` is fully known; the forms with `like` take the
-// shape of that value when the graph runs, and take its rows for rows of a
-// batch: what a row draws depends on where it stands in the global batch (see
-// RunOptions::example_offset), not on how the batch is divided over replicas.
+// Uniform in [0, 1). `shape` is fully known. The functions with `like` use the
+// shape of that value at run time and treat its rows as rows of a batch: the
+// numbers of a row depend on its position in the global batch (see
+// RunOptions::example_offset), not on the split over replicas.
 Value RandomUniform(Value seed, const Shape& shape,
                     DType dtype = DType::kFloat32);
 Value RandomUniformLike(Value seed, Value like, DType dtype = DType::kFloat32);
@@ -30,13 +30,14 @@ Value RandomUniformLike(Value seed, Value like, DType dtype = DType::kFloat32);
 Value RandomNormal(Value seed, const Shape& shape,
                    DType dtype = DType::kFloat32);
 Value RandomNormalLike(Value seed, Value like, DType dtype = DType::kFloat32);
-// The same, with what lies outside of (-2, 2) drawn again.
+// As RandomNormal(), but redraws values outside of (-2, 2).
 Value TruncatedNormal(Value seed, const Shape& shape,
                       DType dtype = DType::kFloat32);
 Value TruncatedNormalLike(Value seed, Value like,
                           DType dtype = DType::kFloat32);
 
-// bool of the shape of `like`, each true with probability `keep_probability`.
+// Returns bool of the shape of `like`. Each element is true with probability
+// `keep_probability`.
 Value DropoutMask(Value seed, Value like, double keep_probability);
 
 }  // namespace muster

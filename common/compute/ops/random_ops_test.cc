@@ -21,7 +21,7 @@ constexpr int64_t kCount = 10000;
 
 using Draw = Value (*)(Value seed, const Shape& shape, DType dtype);
 
-// What `trace` draws in a step with seed `step_seed`.
+// Returns the numbers that `trace` draws in a step with seed `step_seed`.
 Tensor Drawn(const std::function<Value(GraphBuilder&)>& trace,
              uint64_t step_seed = 1) {
   GraphBuilder builder(&BuiltinOps(), "random");
@@ -65,7 +65,7 @@ Moments MomentsOf(const Tensor& drawn) {
   return moments;
 }
 
-TEST(RandomOpsTest, UniformFillsTheUnitIntervalEvenly) {
+TEST(RandomOpsTest, UniformCoversTheUnitIntervalEvenly) {
   for (const DType dtype :
        {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16}) {
     const Moments moments = MomentsOf(DrawnFrom(RandomUniform, 1, dtype));
@@ -91,14 +91,14 @@ TEST(RandomOpsTest, TruncatedNormalStaysWithinTwoDeviations) {
   EXPECT_GE(moments.min, -2);
 }
 
-TEST(RandomOpsTest, AStepRunAgainDrawsTheSame) {
+TEST(RandomOpsTest, RetriedStepDrawsTheSameNumbers) {
   for (const Draw draw : {RandomUniform, RandomNormal, TruncatedNormal}) {
     EXPECT_TRUE(BitwiseEqual(DrawnFrom(draw, 5), DrawnFrom(draw, 5)));
     EXPECT_FALSE(BitwiseEqual(DrawnFrom(draw, 5), DrawnFrom(draw, 6)));
   }
 }
 
-TEST(RandomOpsTest, ALongerDrawBeginsLikeAShorterOne) {
+TEST(RandomOpsTest, LongerDrawHasTheShorterOneAsPrefix) {
   for (const Draw draw : {RandomUniform, RandomNormal, TruncatedNormal}) {
     const Tensor shorter = Drawn([&](GraphBuilder& builder) {
       return draw(StepSeed(builder), Shape({7}), DType::kFloat32);
@@ -125,7 +125,7 @@ TEST(RandomOpsTest, FoldedSeedsAreIndependent) {
   EXPECT_TRUE(BitwiseEqual(a, folded(1)));
 }
 
-TEST(RandomOpsTest, BothHalvesOfASeedCount) {
+TEST(RandomOpsTest, BothHalvesOfASeedMatter) {
   const auto seeded = [](int64_t first, int64_t second) {
     return Drawn([&](GraphBuilder& builder) {
       return RandomUniform(ConstantSeed(builder, first, second), Shape({8}));
@@ -136,11 +136,11 @@ TEST(RandomOpsTest, BothHalvesOfASeedCount) {
   EXPECT_FALSE(BitwiseEqual(seeded(1, 2), seeded(2, 2)));
 }
 
-TEST(RandomOpsTest, RowsDrawByTheirPlaceInTheGlobalBatch) {
+TEST(RandomOpsTest, RowsDependOnTheirPositionInTheGlobalBatch) {
   using DrawLike = Value (*)(Value seed, Value like, DType dtype);
   for (const DrawLike draw :
        {RandomUniformLike, RandomNormalLike, TruncatedNormalLike}) {
-    // Rows that fill no whole number of blocks, and rows that do.
+    // Widths that are and are not multiples of a Philox block.
     for (const int64_t width : {1, 3, 4, 7}) {
       const auto drawn = [&](int64_t rows, int64_t offset) {
         return Evaluate(
@@ -163,7 +163,7 @@ TEST(RandomOpsTest, RowsDrawByTheirPlaceInTheGlobalBatch) {
   }
 }
 
-TEST(RandomOpsTest, WhatIsNoBatchIsDrawnAlikeByAll) {
+TEST(RandomOpsTest, NumbersOfAFixedShapeAreTheSameOnAllReplicas) {
   GraphBuilder builder(&BuiltinOps(), "random");
   builder.AddResult(RandomUniform(StepSeed(builder), Shape({5, 3})));
   builder.AddResult(RandomUniformLike(
@@ -176,7 +176,7 @@ TEST(RandomOpsTest, WhatIsNoBatchIsDrawnAlikeByAll) {
   EXPECT_TRUE(BitwiseEqual(first[1], later[1]));
 }
 
-TEST(RandomOpsTest, DropoutMaskKeepsTheGivenShare) {
+TEST(RandomOpsTest, DropoutMaskKeepsTheGivenFraction) {
   const Tensor x = Tensor::Zeros(DType::kFloat32, {100, 100});
   for (const double keep : {0.0, 0.2, 1.0}) {
     ASSERT_OK_AND_ASSIGN(const Tensor mask,

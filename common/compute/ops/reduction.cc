@@ -19,7 +19,7 @@ namespace {
 using internal::DTypeClass;
 using internal::TypesOr;
 
-// `shape` without `axes`, or with extent 1 there.
+// Returns `shape` without `axes`, or with extent 1 there.
 Shape ReducedShape(Shape shape, const std::vector<int>& axes, bool keep_dims) {
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
     if (keep_dims) {
@@ -50,9 +50,7 @@ TypesOr ArgRule(const TypeRuleArguments& arguments) {
   ASSIGN_OR_RETURN(const int axis,
                    internal::AxisAttribute(arguments, "axis", shape.rank()));
   if (shape.dim(axis) == 0) {
-    return internal::TypeError("axis ", axis,
-                               " has no elements to choose "
-                               "from");
+    return internal::TypeError("axis ", axis, " is empty");
   }
   shape.RemoveDim(axis);
   return internal::OneOutput(DType::kInt64, shape);
@@ -65,7 +63,7 @@ TypesOr CountAlongRule(const TypeRuleArguments& arguments) {
   return std::vector<TensorType>{{DType::kFloat32, {}}};
 }
 
-// The reduced axes of `node`, whose input has `rank` dimensions.
+// Returns the reduced axes of `node`, whose input has `rank` dimensions.
 std::vector<int64_t> ReducedAxes(const Node& node, int rank) {
   auto axes = node.attributes.GetOr<std::vector<int64_t>>("axes", {});
   for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
@@ -73,13 +71,13 @@ std::vector<int64_t> ReducedAxes(const Node& node, int rank) {
   return axes;
 }
 
-// `reduced`, the output of the node or its gradient, with extent 1 along the
-// reduced axes, so that it broadcasts against the input.
+// Returns `reduced`, the output of the node or its gradient, with extent 1
+// along the reduced axes, so that it broadcasts against the input.
 Value WithReducedAxes(const GradientContext& context, Value reduced) {
   if (context.node.attributes.GetOr("keep_dims", false)) return reduced;
   const std::vector<int64_t> axes =
       ReducedAxes(context.node, context.inputs[0].shape().rank());
-  // Leading axes come back by broadcasting alone.
+  // Leading axes broadcast without a reshape.
   if (axes.empty() || axes.back() + 1 == static_cast<int64_t>(axes.size())) {
     return reduced;
   }
@@ -99,7 +97,7 @@ void MeanGradient(GradientContext& context) {
   double count = 1;
   for (const int64_t axis : axes) {
     const int64_t extent = x.shape().dim(static_cast<int>(axis));
-    // A product with an unknown extent is unknown: NaN.
+    // The product with an unknown extent is unknown: NaN.
     count *= extent == Shape::kUnknown ? std::nan("") : extent;
   }
   const Value divided =
@@ -109,7 +107,7 @@ void MeanGradient(GradientContext& context) {
       BroadcastLike(WithReducedAxes(context, divided), x);
 }
 
-// Max and Min: the elements equal to the result share its gradient.
+// Max and Min: elements that equal the result share its gradient.
 void ExtremumGradient(GradientContext& context) {
   const Value x = context.inputs[0];
   const std::vector<int64_t> axes = ReducedAxes(context.node, x.shape().rank());
@@ -206,8 +204,8 @@ void RegisterReductionOps(OpRegistry* registry) {
   add("Max", ReduceRule, ExtremumGradient);
   add("Min", ReduceRule, ExtremumGradient);
   add("Prod", ReduceRule, ProdGradient);
-  // Element i is the product of all others along the axes: the derivative of
-  // Prod, also where an element is 0 and dividing would not do.
+  // Element i is the product of all other elements along the axes: the
+  // derivative of Prod. Avoids a division, which would fail for elements of 0.
   registry->Register(
       {.name = "ProdOfOthers",
        .input_count_min = 1,

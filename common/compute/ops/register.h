@@ -7,11 +7,11 @@
 #include "absl/strings/string_view.h"
 #include "common/compute/graph/op_registry.h"
 
-// How the families of ops are registered; BuiltinOps() calls each once. Each is
-// defined beside the functions that build the nodes.
+// Registration of the families of ops. BuiltinOps() calls each function once.
+// Each is defined beside the functions that build the nodes.
 namespace muster::internal {
 
-// What the families register most.
+// Returns the schema of an elementwise op.
 inline OpSchema ElementwiseOp(absl::string_view name, int input_count,
                               OpSchema::TypeRule type_rule,
                               OpSchema::GradientRule gradient_rule = nullptr,

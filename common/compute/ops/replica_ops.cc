@@ -41,14 +41,15 @@ TypesOr AllReduceRule(const TypeRuleArguments& arguments) {
   RETURN_IF_ERROR(ExpectClass(arguments, DTypeClass::kNumber, 0, 1));
   const TensorType& type = arguments.inputs[0];
   if (type.dtype == DType::kUint8) {
-    return TypeError("input 0 is uint8, which no collective reduces");
+    return TypeError(
+        "input 0 must not be uint8, which collectives cannot reduce");
   }
   for (size_t r = 0; r < arguments.replica_inputs.size(); ++r) {
     const TensorType& other = arguments.replica_inputs[r][0];
     if (other.shape == type.shape) continue;
-    return TypeError("replicas must reduce values of one shape, but one has ",
-                     type.ToString(), " and replica ", r, " has ",
-                     other.ToString());
+    return TypeError(
+        "replicas must reduce values of the same shape, but one has ",
+        type.ToString(), " and replica ", r, " has ", other.ToString());
   }
   return internal::OneOutput(type.dtype, type.shape);
 }
@@ -68,7 +69,7 @@ void AllReduceGradient(GradientContext& context) {
                    "StopGradient() its result"));
 }
 
-// Whether `a` and `b` agree but for their rows.
+// True if `a` and `b` have the same shape except for the number of rows.
 bool HaveSameRows(const Shape& a, const Shape& b) {
   Shape rows = b;
   if (a.rank() != b.rank()) return false;
@@ -76,7 +77,7 @@ bool HaveSameRows(const Shape& a, const Shape& b) {
   return a.IsCompatibleWith(rows);
 }
 
-// The rows that input `input` has in all replicas.
+// Returns the number of rows of input `input` over all replicas.
 absl::StatusOr<int64_t> TotalRows(const TypeRuleArguments& arguments,
                                   int input) {
   if (arguments.replica_inputs.empty()) return Shape::kUnknown;
@@ -96,8 +97,8 @@ TypesOr AllGatherRule(const TypeRuleArguments& arguments) {
     const TensorType& other = arguments.replica_inputs[r][0];
     if (HaveSameRows(other.shape, type.shape)) continue;
     return TypeError(
-        "replicas must gather values whose shapes agree but for the axis along "
-        "which they are gathered, here moved to the front; one has ",
+        "the shapes of gathered values must agree except for the gathered "
+        "axis, which is axis 0 here; one has ",
         type.ToString(), " and replica ", r, " has ", other.ToString());
   }
   Shape gathered = type.shape;
@@ -127,8 +128,8 @@ TypesOr ReplicaPartRule(const TypeRuleArguments& arguments) {
   return internal::OneOutput(whole.dtype, part);
 }
 
-// Zeros, but for the rows of this replica. Only the others know how many rows
-// there are.
+// Zeros except for the rows of this replica. Only a collective knows the number
+// of rows of the others.
 void ReplicaPartGradient(GradientContext& context) {
   const Value part = context.output_gradients[0];
   const Value mine = Cast(ReplicaId(context.builder), DType::kFloat32);
@@ -159,7 +160,7 @@ Value AllGather(Value x, int64_t axis) {
   if (!front.ok())
     return internal::ReportMistake({x}, front.status().message());
   if (*front == 0) return internal::Apply("AllGather", {x});
-  // Only rows lie one after another in memory.
+  // Collectives gather rows, which are contiguous in memory.
   std::vector<int64_t> permutation(rank);
   std::iota(permutation.begin(), permutation.end(), 0);
   std::swap(permutation[0], permutation[*front]);

@@ -31,8 +31,8 @@ absl::StatusOr<Graph> Trace(const std::function<void(GraphBuilder&)>& body) {
   return std::move(builder).Build();
 }
 
-// The type of the only result when replica r has an argument of shape
-// shapes[r].
+// Returns the type of the only result in every replica, where replica r has an
+// argument of shape shapes[r].
 absl::StatusOr<std::vector<std::string>> ResultTypes(
     const std::function<Value(Value)>& function, const TensorType& declared,
     const std::vector<Shape>& shapes) {
@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<std::string>> ResultTypes(
   return results;
 }
 
-TEST(ReplicaOpsTest, GatheredRowsAreThoseOfAllReplicas) {
+TEST(ReplicaOpsTest, GathersTheRowsOfAllReplicas) {
   const auto gather = [](Value x) { return AllGather(x, 0); };
   EXPECT_THAT(ResultTypes(gather, kRows, {{2, 3}, {0, 3}, {5, 3}}),
               IsOkAndHolds(
@@ -75,7 +75,7 @@ TEST(ReplicaOpsTest, GathersAlongAnyAxis) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("AllGather")));
 }
 
-TEST(ReplicaOpsTest, ReplicasThatDisagreeAreToldWhoHasWhat) {
+TEST(ReplicaOpsTest, NamesReplicasWithInconsistentShapes) {
   const TensorType any = {DType::kFloat32, {-1, -1}};
   const auto gather = [](Value x) { return AllGather(x, 0); };
   EXPECT_THAT(ResultTypes(gather, any, {{2, 3}, {2, 4}}),
@@ -88,7 +88,7 @@ TEST(ReplicaOpsTest, ReplicasThatDisagreeAreToldWhoHasWhat) {
                        HasSubstr("replica 1 has float32[1,3]")));
 }
 
-TEST(ReplicaOpsTest, TheOnlyReplicaHasWhatItBrings) {
+TEST(ReplicaOpsTest, SingleReplicaKeepsItsValue) {
   const Tensor x = Tensor::FromValues<float>({2, 2}, {1, 2, 3, 4});
   const auto trace = [](const std::vector<Value>& inputs) {
     GraphBuilder& builder = *inputs[0].builder();
@@ -105,7 +105,7 @@ TEST(ReplicaOpsTest, TheOnlyReplicaHasWhatItBrings) {
   EXPECT_EQ(results[4].scalar<int32_t>(), 1);
 }
 
-TEST(ReplicaOpsTest, CollectivesKeepTheirOrderAndTravel) {
+TEST(ReplicaOpsTest, CollectivesKeepTheirOrderWhenEncoded) {
   ASSERT_OK_AND_ASSIGN(const Graph graph, Trace([](GraphBuilder& builder) {
                          const Value x = builder.Parameter("x", kRows);
                          AllReduce(x, "sum");  // 1
@@ -122,7 +122,7 @@ TEST(ReplicaOpsTest, CollectivesKeepTheirOrderAndTravel) {
   EXPECT_EQ(decoded.ToString(), graph.ToString());
 }
 
-TEST(SetLossDenominatorTest, EveryLaterUpdateWaitsForIt) {
+TEST(SetLossDenominatorTest, LaterUpdatesRunAfterIt) {
   ASSERT_OK_AND_ASSIGN(const Graph graph, Trace([](GraphBuilder& builder) {
                          const Value x =
                              builder.Parameter("x", kVariable.type);  // 0
@@ -137,7 +137,7 @@ TEST(SetLossDenominatorTest, EveryLaterUpdateWaitsForIt) {
   EXPECT_OK(VerifyGraph(graph, BuiltinOps()));
 }
 
-TEST(SetLossDenominatorTest, IsSaidOnceAndBeforeTheFirstGradient) {
+TEST(SetLossDenominatorTest, MustBeCalledOnceAndBeforeTheFirstGradient) {
   EXPECT_THAT(Trace([](GraphBuilder& builder) {
                 const Value x = builder.Parameter("x", kVariable.type);
                 ApplyGradient(kVariable, x);

@@ -19,7 +19,7 @@ TypesOr CastRule(const TypeRuleArguments& arguments) {
       ExpectClass(arguments, internal::DTypeClass::kNumberOrBool, 0, 1));
   ASSIGN_OR_RETURN(const DType dtype, arguments.attributes.Get<DType>("dtype"));
   if (!IsFloating(dtype) && !IsInteger(dtype) && dtype != DType::kBool) {
-    return TypeError("numbers cannot become ", DTypeName(dtype));
+    return TypeError("numbers cannot be converted to ", DTypeName(dtype));
   }
   return std::vector<TensorType>{{dtype, arguments.inputs[0].shape}};
 }
@@ -30,7 +30,7 @@ void CastGradient(GradientContext& context) {
   context.input_gradients[0] = Cast(context.output_gradients[0], from);
 }
 
-// The extent for which -1 stands in `shape`, when `input` is fully known.
+// Returns the extent that -1 stands for in `shape`. `input` is fully known.
 absl::StatusOr<int64_t> FreeExtent(const Shape& input, const Shape& shape) {
   int64_t known = 1;
   for (const int64_t dim : shape.dims()) {
@@ -156,7 +156,7 @@ void TransposeGradient(GradientContext& context) {
       Transpose(context.output_gradients[0], std::move(inverse));
 }
 
-// OK when `from` can be broadcast to `to`, as far as their extents are known.
+// Checks that `from` can be broadcast to `to`, as far as extents are known.
 absl::Status ExpectBroadcastable(const Shape& from, const Shape& to) {
   const int offset = to.rank() - from.rank();
   bool fits = offset >= 0;

@@ -7,34 +7,33 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/core/tensor/dtype.h"
 
-// The same elements under another type or shape. Axes may be negative and then
-// count from the back.
+// Conversions of dtype and shape. Negative axes count from the last one.
 namespace muster {
 
-// Converts as TensorFlow does: floats to integers towards zero, numbers to bool
-// by x != 0. A float that its integer type cannot hold becomes the nearest one,
-// a NaN becomes 0.
+// Converts as TensorFlow does: floats to integers by truncation, numbers to
+// bool by x != 0. A float outside of the integer's range becomes the nearest
+// integer, NaN becomes 0.
 Value Cast(Value x, DType dtype);
 
-// One extent of `shape` may be -1: it follows from the others.
+// One extent of `shape` may be -1 and is inferred.
 Value Reshape(Value x, std::vector<int64_t> shape);
-// To the shape of `like`, known only when the graph runs.
+// Reshapes to the shape of `like`, which may be unknown while tracing.
 Value ReshapeLike(Value x, Value like);
 
 Value ExpandDims(Value x, int64_t axis);
-// Drops axes of extent 1: those named, or all whose extent is known to be 1.
+// Removes axes of extent 1: the given ones, or all that are known to be 1.
 Value Squeeze(Value x, std::vector<int64_t> axes);
 Value Squeeze(Value x);
 
 // Axis i of the result is axis permutation[i] of `x`.
 Value Transpose(Value x, std::vector<int64_t> permutation);
-// All axes turned round: for matrices the matrix transpose.
+// Reverses the axes: the transpose of a matrix.
 Value Transpose(Value x);
 
 Value BroadcastTo(Value x, std::vector<int64_t> shape);
-// To the shape of `like`, known only when the graph runs.
+// Broadcasts to the shape of `like`, which may be unknown while tracing.
 Value BroadcastLike(Value x, Value like);
-// The reverse: `x` summed to the shape of `like`.
+// The reverse of BroadcastLike(): `x` summed to the shape of `like`.
 Value SumLike(Value x, Value like);
 
 }  // namespace muster

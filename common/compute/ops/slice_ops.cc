@@ -56,7 +56,7 @@ void ConcatGradient(GradientContext& context) {
                                 : SplitLike(gradient, context.inputs, axis);
 }
 
-// The gradients that arrived, zeros for those that did not.
+// Returns the gradients of all outputs, zeros for missing ones.
 std::vector<Value> AllOutputGradients(const GradientContext& context) {
   std::vector<Value> gradients = context.output_gradients;
   for (size_t i = 0; i < gradients.size(); ++i) {
@@ -65,7 +65,7 @@ std::vector<Value> AllOutputGradients(const GradientContext& context) {
   return gradients;
 }
 
-// Fills in the -1 of `sizes` so that they add up to `extent`.
+// Replaces the -1 in `sizes` so that they add up to `extent`.
 absl::Status ResolveSizes(int64_t extent, std::vector<int64_t>* sizes) {
   int64_t sum = 0;
   int64_t* rest = nullptr;
@@ -183,7 +183,7 @@ void UnstackGradient(GradientContext& context) {
             context.node.attributes.GetOr<int64_t>("axis", 0));
 }
 
-// The list attribute `name`, with `count` elements.
+// Returns the list attribute `name`, which must have `count` elements.
 absl::StatusOr<std::vector<int64_t>> ListAttribute(
     const TypeRuleArguments& arguments, absl::string_view name, int count) {
   ASSIGN_OR_RETURN(std::vector<int64_t> list,
@@ -195,14 +195,15 @@ absl::StatusOr<std::vector<int64_t>> ListAttribute(
   return list;
 }
 
-// The extent of [begin, begin + size) of an axis; size -1 reaches to its end.
+// Returns the extent of [begin, begin + size) of an axis; size -1 extends to
+// its end.
 absl::StatusOr<int64_t> SliceExtent(int64_t extent, int64_t begin,
                                     int64_t size) {
   const bool is_known = extent != Shape::kUnknown;
   if (begin < 0 || size < -1 || (is_known && begin > extent) ||
       (is_known && size > extent - begin)) {
     return TypeError("begin ", begin, " and size ", size,
-                     " do not lie in an axis of extent ",
+                     " are outside of an axis of extent ",
                      is_known ? absl::StrCat(extent) : std::string("?"));
   }
   if (size != -1) return size;
@@ -242,8 +243,8 @@ TypesOr PadRule(const TypeRuleArguments& arguments) {
     const int64_t before = paddings[2 * axis];
     const int64_t after = paddings[2 * axis + 1];
     if (before < 0 || after < 0) {
-      return TypeError("attribute \"paddings\" must not be negative, as ",
-                       std::min(before, after), " is");
+      return TypeError("attribute \"paddings\" must not be negative, but has ",
+                       std::min(before, after));
     }
     ASSIGN_OR_RETURN(int64_t extent,
                      internal::AddExtents(shape.dim(axis), before));
@@ -262,8 +263,8 @@ void PadGradient(GradientContext& context) {
                                          context.inputs[0], std::move(begin));
 }
 
-// `small` lies in `large` from "begin" on. The extents of `small` are checked
-// where they are known.
+// Checks that `small` at position "begin" fits into `large`, as far as the
+// extents of `small` are known.
 absl::Status ExpectInside(const TypeRuleArguments& arguments,
                           const Shape& small, const Shape& large) {
   if (small.rank() != large.rank()) {

@@ -64,7 +64,7 @@ absl::Status ExpectSameClass(const TypeRuleArguments& arguments,
     if (arguments.inputs[i].dtype != first) {
       return TypeError("input ", i, " must be ", DTypeName(first),
                        ", as input ", begin, " is, not ",
-                       DTypeName(arguments.inputs[i].dtype), "; Cast one");
+                       DTypeName(arguments.inputs[i].dtype), "; use Cast()");
     }
   }
   return absl::OkStatus();

@@ -15,55 +15,55 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 
-// What the type rules of all families are made of. Inputs and attributes may
-// come from anywhere: nothing here aborts, overflows or takes memory by them.
-// All errors are kInvalidArgument.
+// Helpers for type rules. Inputs and attributes are not trusted: no function
+// here aborts, overflows or allocates memory in proportion to them. All errors
+// are kInvalidArgument.
 namespace muster::internal {
 
 using TypesOr = absl::StatusOr<std::vector<TensorType>>;
 
-// No op has more outputs than this, whatever its attributes say.
+// The maximum number of outputs of an op.
 inline constexpr int64_t kOutputCountMax = 1 << 16;
 
 enum class DTypeClass {
   kNumberOrBool,
   kNumber,    // Not bool.
-  kFloating,  // The four floating types.
+  kFloating,  // The four floating dtypes.
   kIndex,     // int32 or int64.
   kBool,
 };
 
-// One output. Refuses shapes that no tensor can have.
+// Returns one output type. Rejects invalid shapes.
 TypesOr OneOutput(DType dtype, const Shape& shape);
 
-// Inputs [begin, end) have dtypes of one class ...
+// Checks that inputs [begin, end) have dtypes of one class ...
 absl::Status ExpectClass(const TypeRuleArguments& arguments, DTypeClass wanted,
                          int begin, int end);
-// ... and all the same one.
+// ... and that all have the same dtype.
 absl::Status ExpectSameClass(const TypeRuleArguments& arguments,
                              DTypeClass wanted, int begin, int end);
 absl::Status ExpectRank(const TypeRuleArguments& arguments, int input,
                         int rank_min, int rank_max = Shape::kRankMax);
 
-// What is known of two extents, or shapes, that must be the same.
+// Merges what is known of two extents or shapes that must be equal.
 absl::StatusOr<int64_t> MergeExtents(int64_t a, int64_t b);
 absl::StatusOr<Shape> MergeShapes(const Shape& a, const Shape& b);
 
-// a + b when both are known, kUnknown when one is not.
+// a + b if both are known, else kUnknown.
 absl::StatusOr<int64_t> AddExtents(int64_t a, int64_t b);
 
-// Broadcasting of all inputs.
+// Returns the broadcast shape of all inputs.
 absl::StatusOr<Shape> BroadcastInputs(absl::Span<const TensorType> inputs);
 
-// The integer attribute `name` as an axis of `rank` dimensions.
+// Returns the integer attribute `name` as an axis of `rank` dimensions.
 absl::StatusOr<int> AxisAttribute(const TypeRuleArguments& arguments,
                                   absl::string_view name, int rank);
-// The list attribute `name` as distinct axes, ascending.
+// Returns the list attribute `name` as distinct axes in ascending order.
 absl::StatusOr<std::vector<int>> AxesAttribute(
     const TypeRuleArguments& arguments, absl::string_view name, int rank);
 
-// The attribute, or `fallback` when it is absent; an error when it is of
-// another kind.
+// Returns the attribute, or `fallback` if it is absent. An error if it has
+// another type.
 template <typename T>
 absl::StatusOr<T> OptionalAttribute(const Attributes& attributes,
                                     absl::string_view name, T fallback) {
@@ -71,12 +71,12 @@ absl::StatusOr<T> OptionalAttribute(const Attributes& attributes,
   return attributes.Get<T>(name);
 }
 
-// Whole rules that many ops share.
+// Complete rules that several ops share.
 TypesOr BroadcastNumberRule(const TypeRuleArguments& arguments);
 TypesOr SameNumberRule(const TypeRuleArguments& arguments);
 TypesOr SameFloatingRule(const TypeRuleArguments& arguments);
 TypesOr SameNumberOrBoolRule(const TypeRuleArguments& arguments);
-// All inputs have one floating type, and so has the output.
+// All inputs and the output have the same floating type.
 TypesOr MergedFloatingRule(const TypeRuleArguments& arguments);
 
 template <typename... Pieces>

@@ -17,8 +17,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// What every op says about the types it is given: right ones with extents known
-// and unknown, and wrong ones.
+// The type rules of all ops: valid types with extents known and unknown, and
+// invalid ones.
 namespace muster {
 namespace {
 
@@ -84,7 +84,7 @@ void AddMerged(const std::string& op, std::vector<TypeCase>* cases) {
       {op, {{F, {3}}, {DType::kFloat64, {3}}}, {}, "! must be float32"});
 }
 
-// Cases of the ops whose rules are those that many ops share.
+// Cases of ops that use the shared rules.
 void AddSharedRule(const OpSchema& schema, std::vector<TypeCase>* cases) {
   const std::string& op = schema.name;
   if (schema.type_rule == internal::SameNumberRule) {
@@ -284,17 +284,17 @@ void AddSlices(std::vector<TypeCase>* cases) {
   };
   cases->push_back(
       {"Slice", {{F, {-1, 5}}}, slice({1, 2}, {-1, -1}), "float32[?,3]"});
-  cases->push_back({"Slice", {{F, {5}}}, slice({1}, {5}), "! do not lie in"});
-  cases->push_back({"Slice", {{F, {5}}}, slice({6}, {-1}), "! do not lie in"});
-  cases->push_back({"Slice", {{F, {5}}}, slice({-1}, {1}), "! do not lie in"});
+  cases->push_back({"Slice", {{F, {5}}}, slice({1}, {5}), "! are outside of"});
+  cases->push_back({"Slice", {{F, {5}}}, slice({6}, {-1}), "! are outside of"});
+  cases->push_back({"Slice", {{F, {5}}}, slice({-1}, {1}), "! are outside of"});
   cases->push_back(
-      {"Slice", {{F, {5}}}, slice({kMax}, {kMax}), "! not lie in"});
+      {"Slice", {{F, {5}}}, slice({kMax}, {kMax}), "! outside of"});
   cases->push_back({"Slice", {{F, {5}}}, slice({}, {1}), "! must hold 1"});
   const auto begin = [](List list) -> Attributes { return {{"begin", list}}; };
   cases->push_back(
       {"SliceLike", {{F, {5}}, {F, {-1}}}, begin({2}), "float32[?]"});
   cases->push_back(
-      {"SliceLike", {{F, {5}}, {F, {4}}}, begin({2}), "! do not lie in"});
+      {"SliceLike", {{F, {5}}, {F, {4}}}, begin({2}), "! are outside of"});
   cases->push_back({"PadLike", {{F, {2}}, {F, {5}}}, begin({2}), "float32[5]"});
   cases->push_back(
       {"PadLike", {{F, {2}}, {F, {3, 1}}}, begin({2}), "! the same rank"});
@@ -465,7 +465,7 @@ bool ExpectsError(const TypeCase& one) {
   return one.expected.rfind("! ", 0) == 0;
 }
 
-TEST(TypeRulesTest, GiveTheTypesOfTheOutputs) {
+TEST(TypeRulesTest, ReturnTheTypesOfTheOutputs) {
   for (const TypeCase& one : AllCases()) {
     if (ExpectsError(one)) continue;
     const auto types = BuiltinOps().InferTypes(
@@ -475,7 +475,7 @@ TEST(TypeRulesTest, GiveTheTypesOfTheOutputs) {
   }
 }
 
-TEST(TypeRulesTest, RefusalsNameTheOpTheNodeAndTheInputs) {
+TEST(TypeRulesTest, ErrorsNameTheOpTheNodeAndTheInputs) {
   for (const TypeCase& one : AllCases()) {
     if (!ExpectsError(one)) continue;
     const auto types = BuiltinOps().InferTypes(
@@ -495,7 +495,7 @@ TEST(TypeRulesTest, RefusalsNameTheOpTheNodeAndTheInputs) {
   }
 }
 
-TEST(TypeRulesTest, EveryOpIsTriedWithGoodAndWithBadTypes) {
+TEST(TypeRulesTest, EveryOpIsTestedWithValidAndInvalidTypes) {
   std::set<std::string> accepted;
   std::set<std::string> refused;
   for (const TypeCase& one : AllCases()) {
@@ -508,7 +508,7 @@ TEST(TypeRulesTest, EveryOpIsTriedWithGoodAndWithBadTypes) {
   }
 }
 
-// When all extents are known, those of the outputs are too: a plan needs them.
+// Plans need known output extents if all input extents are known.
 TEST(TypeRulesTest, KnownInputsGiveKnownOutputs) {
   for (const TypeCase& one : AllCases()) {
     const bool are_known =

@@ -14,7 +14,7 @@ using internal::DTypeClass;
 using internal::TypeError;
 using internal::TypesOr;
 
-// The type by which a node knows its variable.
+// Returns the type of the node's variable.
 absl::StatusOr<TensorType> VariableType(const TypeRuleArguments& arguments) {
   const Attributes& attributes = arguments.attributes;
   ASSIGN_OR_RETURN(const std::string name,
@@ -35,7 +35,7 @@ TypesOr ReadRule(const TypeRuleArguments& arguments) {
   return std::vector<TensorType>{variable};
 }
 
-// The type of rows `indices` of `variable`.
+// Returns the type of rows `indices` of `variable`.
 absl::StatusOr<TensorType> RowsType(const TensorType& variable,
                                     const Shape& indices) {
   if (variable.shape.rank() == 0) {
@@ -182,9 +182,9 @@ void SetLossDenominator(Value weight) {
         node.op == "ApplySparseGradient") {
       internal::ReportMistake(
           {weight},
-          absl::StrCat("SetLossDenominator comes after ", node.op, " \"",
-                       node.name, "\"; a step says it once, before ",
-                       "it applies the first gradient"));
+          absl::StrCat(
+              "SetLossDenominator comes after ", node.op, " \"", node.name,
+              "\"; call it once, before the step applies the first gradient"));
       return;
     }
   }

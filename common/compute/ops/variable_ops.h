@@ -6,19 +6,19 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/core/tensor/tensor.h"
 
-// What a graph does to variables, which it knows by name and type and which
-// live where the strategy wants them. Reads and updates of one variable happen
-// in the order in which they were traced.
+// Reads and updates of variables. A graph refers to variables by name and type;
+// the strategy decides where they are stored. Reads and updates of one variable
+// run in the order in which they were traced.
 namespace muster {
 
-// A variable as a graph knows it.
+// A reference to a variable.
 struct VariableHandle {
   std::string name;
   TensorType type;  // Fully known.
 };
 
 Value ReadVariable(GraphBuilder& builder, const VariableHandle& variable);
-// Rows `indices` of a variable: moves only those, wherever it lives. The
+// Reads rows `indices` of a variable and transfers only these rows. The
 // gradient is sparse. An index out of range fails the step.
 Value GatherVariable(const VariableHandle& variable, Value indices);
 
@@ -26,8 +26,8 @@ void AssignVariable(const VariableHandle& variable, Value value);
 void AssignAddVariable(const VariableHandle& variable, Value value);
 void AssignSubVariable(const VariableHandle& variable, Value value);
 
-// `indices` is int32 or int64 [n], `rows` is [n, row...]. Indices that repeat
-// are applied one after another.
+// `indices` is int32 or int64 [n], `rows` is [n, row...]. Updates with equal
+// indices are applied one after another.
 void ScatterUpdateVariable(const VariableHandle& variable, Value indices,
                            Value rows);
 void ScatterAddVariable(const VariableHandle& variable, Value indices,
@@ -35,35 +35,34 @@ void ScatterAddVariable(const VariableHandle& variable, Value indices,
 void ScatterSubVariable(const VariableHandle& variable, Value indices,
                         Value rows);
 
-// Says that the gradients that this step applies are means over `weight`
-// examples, a float32 scalar of at least 0: where replicas train in sync, the
-// variables take the mean over the examples of all. A step that does not say so
-// has its gradients summed over the replicas. A mistake when the step has
-// applied a gradient already, or says it twice.
+// Declares that the gradients applied by this step are means over `weight`
+// examples, a non-negative float32 scalar. With synchronous replicas, variables
+// are then updated with the mean over the examples of all replicas. Without it,
+// gradients are summed over the replicas. Reports an error if the step has
+// already applied a gradient or set a denominator.
 void SetLossDenominator(Value weight);
 
-// How small gradients are kept, as keras.optimizers.Optimizer says it; 0: not
-// in this way. At most one is set. Where replicas train in sync, it is the sum
-// or mean of their gradients that is clipped; where workers bring gradients to
-// parameter servers, each worker's.
+// Gradient clipping, as in keras.optimizers.Optimizer. 0 disables an option; at
+// most one may be set. With synchronous replicas, the reduced gradients are
+// clipped; with parameter servers, the gradients of each worker.
 struct ApplyGradientOptions {
-  // Elements are cut to [-clipvalue, clipvalue].
+  // Clips elements to [-clipvalue, clipvalue].
   double clipvalue = 0;
-  // The gradient is scaled down to this L2 norm.
+  // Scales the gradient down to this L2 norm.
   double clipnorm = 0;
-  // All gradients that the step applies with this option are scaled down
-  // together to this L2 norm. The step cannot read a variable behind such a
-  // gradient.
+  // Scales all gradients that the step applies with this option down to this
+  // joint L2 norm. The step cannot read a variable after updating it with such
+  // a gradient.
   double global_clipnorm = 0;
 };
 
-// One step of the optimizer that the variable's store has.
+// Applies the optimizer of the variable's store.
 void ApplyGradient(const VariableHandle& variable, Value gradient,
                    const ApplyGradientOptions& options = {});
-// Of the rows `indices` only. Gradients of rows that repeat are summed before
-// the rule sees them. Rows that are absent keep their value and their slots,
-// where Keras 3 decays the slots and moves the weights of all rows under a
-// stateful optimizer: see UpdateRule::ApplyRows().
+// As ApplyGradient() for the rows `indices` only. Gradients of repeated rows
+// are summed before the rule is applied. Other rows keep their values and
+// slots. Keras 3, by contrast, decays the slots and moves the weights of all
+// rows under a stateful optimizer: see UpdateRule::ApplyRows().
 void ApplySparseGradient(const VariableHandle& variable, Value values,
                          Value indices,
                          const ApplyGradientOptions& options = {});

@@ -9,10 +9,10 @@
 
 namespace muster {
 
-// What surrounds an image before windows are laid over it.
+// The padding of images before windows are applied.
 struct Padding2D {
   PaddingKind kind = PaddingKind::kValid;
-  // Of kExplicit.
+  // For kExplicit.
   int64_t top = 0;
   int64_t bottom = 0;
   int64_t left = 0;
@@ -28,7 +28,7 @@ struct Padding2D {
 
 namespace internal {
 
-// As attributes that WindowOptions::FromAttributes reads.
+// Returns the attributes that WindowOptions::FromAttributes() reads.
 Attributes WindowAttributes(const std::array<int64_t, 2>& strides,
                             const std::array<int64_t, 2>& dilations,
                             const Padding2D& padding);

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// Takes "-00000-of-00002" from the end of `name`.
+// Removes "-00000-of-00002" from the end of `name`.
 bool ConsumeShardSuffix(absl::string_view* name) {
   constexpr absl::string_view kPattern = "-ddddd-of-ddddd";
   if (name->size() < kPattern.size()) return false;
@@ -49,7 +49,7 @@ std::string PartDataPath(absl::string_view prefix, int shard_index,
 BundleFileName ParseBundleFileName(absl::string_view name) {
   using Kind = BundleFileName::Kind;
   if (absl::ConsumeSuffix(&name, ".tmp")) {
-    // What is replaced in this way: indexes.
+    // Only indexes are replaced atomically.
     if (!absl::ConsumeSuffix(&name, ".index")) return {};
     return {.kind = Kind::kTemporary, .prefix = name};
   }

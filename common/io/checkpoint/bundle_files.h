@@ -5,30 +5,30 @@
 
 #include "absl/strings/string_view.h"
 
-// The files of the checkpoint with a prefix, as in "runs/7/ckpt-3".
+// Names of the files of a checkpoint with a prefix such as "runs/7/ckpt-3".
 namespace muster {
 
-// In a name there are five digits for it.
+// The largest number of shards that fits into the five digits in names.
 inline constexpr int kShardCountMax = 99999;
 
-// "ckpt-3.index", "ckpt-3.data-00000-of-00002".
+// "ckpt-3.index" and "ckpt-3.data-00000-of-00002".
 std::string BundleIndexPath(absl::string_view prefix);
 std::string BundleDataPath(absl::string_view prefix, int shard_index,
                            int shard_count);
 
-// What the writer of one shard leaves for who publishes the whole:
-// "ckpt-3.part-00000-of-00002.index", "ckpt-3.part-00000-of-00002.data".
+// The files that the writer of one shard leaves for the publisher:
+// "ckpt-3.part-00000-of-00002.index" and "ckpt-3.part-00000-of-00002.data".
 std::string PartIndexPath(absl::string_view prefix, int shard_index,
                           int shard_count);
 std::string PartDataPath(absl::string_view prefix, int shard_index,
                          int shard_count);
 
-// Which of these kinds of file `name` is the name of, and of which checkpoint.
+// The kind of a file and the checkpoint that it belongs to.
 struct BundleFileName {
   enum class Kind { kIndex, kData, kPart, kTemporary, kOther };
 
   Kind kind = Kind::kOther;
-  absl::string_view prefix;  // Into the name.
+  absl::string_view prefix;  // Points into the name.
 };
 BundleFileName ParseBundleFileName(absl::string_view name);
 

@@ -16,24 +16,24 @@
 namespace muster {
 namespace {
 
-// What TensorFlow writes, and the newest of which it says it can read all.
+// The version that TensorFlow writes, and the newest that this code reads.
 constexpr int kFormatVersion = 1;
 
 absl::Status ParseHeader(absl::string_view path, absl::string_view value,
                          proto::BundleHeader* header) {
   if (!header->ParseFromArray(value.data(), static_cast<int>(value.size())) ||
       header->num_shards() < 0 || header->num_shards() > kShardCountMax) {
-    return absl::DataLossError(
-        absl::StrCat(path, ": its header makes no sense"));
+    return absl::DataLossError(absl::StrCat(path, ": its header is invalid"));
   }
   if (header->endianness() != proto::BundleHeader::LITTLE) {
     return absl::UnimplementedError(
         absl::StrCat(path, " was written on a big-endian machine"));
   }
   if (header->version().min_consumer() > kFormatVersion) {
-    return absl::UnimplementedError(absl::StrCat(
-        path, " is for readers of version ", header->version().min_consumer(),
-        " of the format; this is version ", kFormatVersion));
+    return absl::UnimplementedError(
+        absl::StrCat(path, " requires a reader of format version ",
+                     header->version().min_consumer(), "; this is version ",
+                     kFormatVersion));
   }
   return absl::OkStatus();
 }
@@ -49,7 +49,7 @@ proto::BundleHeader MakeBundleHeader(int shard_count) {
 
 absl::StatusOr<Shape> DecodeBundleShape(const proto::BundleShape& shape) {
   if (shape.unknown_rank()) {
-    return absl::InvalidArgumentError("a tensor of unknown rank");
+    return absl::InvalidArgumentError("the rank of a tensor is unknown");
   }
   std::vector<int64_t> dims;
   for (const auto& dim : shape.dim()) dims.push_back(dim.size());
@@ -116,7 +116,7 @@ absl::StatusOr<BundleIndex> ReadBundleIndex(Disk* disk,
             entry.shard_id() >= index.header.num_shards()) {
           return absl::DataLossError(absl::StrCat(path, ": the entry of \"",
                                                   absl::CHexEscape(key),
-                                                  "\" makes no sense"));
+                                                  "\" is invalid"));
         }
         index.entries.emplace_hint(index.entries.end(), std::string(key),
                                    std::move(entry));

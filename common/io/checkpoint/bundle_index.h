@@ -13,23 +13,24 @@
 #include "common/io/checkpoint/disk.h"
 #include "proto/checkpoint.pb.h"
 
-// The index of a checkpoint as the table that it is: what its writers, its
-// publisher and its reader share.
+// Reading and writing the index of a checkpoint, for writers, publishers and
+// readers.
 namespace muster {
 
 proto::BundleHeader MakeBundleHeader(int shard_count);
 
-//   kInvalidArgument  unknown, or as Shape::Create()
+//   kInvalidArgument  the rank is unknown, or as Shape::Create()
 absl::StatusOr<Shape> DecodeBundleShape(const proto::BundleShape& shape);
 
 void EncodeBundleType(const TensorType& type, proto::BundleEntry* entry);
 bool HasSameBundleType(const proto::BundleEntry& a,
                        const proto::BundleEntry& b);
 
-// Extends a checksum by the length of a string, as checkpoints do it.
+// Extends a checksum by the length of a string, as in TensorFlow's checkpoints.
 uint32_t ExtendLengthCrc32c(uint32_t crc, uint64_t length);
 
-// Writes the table, and syncs it if it has to outlive a power cut.
+// Writes the table. Syncs it if `is_durable`, so that it survives a power
+// failure.
 absl::Status WriteBundleIndex(
     Disk* disk, absl::string_view path, const proto::BundleHeader& header,
     const std::map<std::string, proto::BundleEntry>& entries, bool is_durable);
@@ -39,11 +40,12 @@ struct BundleIndex {
   std::map<std::string, proto::BundleEntry> entries;
 };
 
-// Checks the table, the header, and that every entry can be parsed and is in a
-// shard that there is; not what the entries say.
-//   kNotFound       no such file
-//   kDataLoss       damaged; names the file and the offset or the key
-//   kUnimplemented  big-endian, or for newer readers
+// Reads and verifies the table and the header. Verifies that every entry can be
+// parsed and refers to an existing shard, but not the contents of entries.
+//   kNotFound       the file does not exist
+//   kDataLoss       the file is damaged; the message names the file and the
+//                   offset or the key
+//   kUnimplemented  written on a big-endian machine or for newer readers
 absl::StatusOr<BundleIndex> ReadBundleIndex(Disk* disk, absl::string_view path);
 
 }  // namespace muster

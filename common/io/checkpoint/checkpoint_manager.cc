@@ -19,22 +19,23 @@ namespace {
 
 absl::Status CheckOptions(const CheckpointManager::Options& options) {
   if (options.folder.empty()) {
-    return absl::InvalidArgumentError("checkpoints need a folder");
+    return absl::InvalidArgumentError(
+        "the folder of checkpoints must not be empty");
   }
   if (options.checkpoint_name.empty() ||
       absl::StrContains(options.checkpoint_name, '/')) {
     return absl::InvalidArgumentError(
         absl::StrCat("checkpoint_name \"", options.checkpoint_name,
-                     "\" is not the name of a file"));
+                     "\" is not a valid file name"));
   }
   if (options.checkpoint_count_max.has_value() &&
       *options.checkpoint_count_max < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("checkpoint_count_max is ", *options.checkpoint_count_max,
-                     "; it is at least 1, or none to keep all"));
+                     "; expected at least 1, or unset to keep all"));
   }
   if (options.keep_one_every < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError("keep_one_every is negative");
+    return absl::InvalidArgumentError("keep_one_every must not be negative");
   }
   return absl::OkStatus();
 }
@@ -62,7 +63,8 @@ absl::Status CheckpointManager::Load() {
   const absl::Time now = options_.wall_time();
   if (state.ok()) {
     state_ = *std::move(state);
-    // A clock that was ahead once must not keep everything for good.
+    // Limits times in the future, from a wrong clock, which would keep all
+    // checkpoints permanently.
     state_.last_preserved = std::min(state_.last_preserved, now);
     for (CheckpointState::Checkpoint& checkpoint : state_.checkpoints) {
       checkpoint.written = std::min(checkpoint.written, now);
@@ -72,13 +74,14 @@ absl::Status CheckpointManager::Load() {
   state_.last_preserved = now;
   if (!IsDamage(state.status())) return state.status();
   ASSIGN_OR_RETURN(std::vector<int64_t> numbers, ListNumbers());
-  // A new folder, or none yet.
+  // A new or missing folder.
   if (numbers.empty() && absl::IsNotFound(state.status())) {
     return absl::OkStatus();
   }
   LOG(WARNING) << state.status().message()
-               << "; going by the files of the folder";
-  // Which of the others are kept for good is not known any more: all are.
+               << "; listing the files of the folder instead";
+  // The file that said which others are kept permanently is lost, so all are
+  // kept.
   const size_t listed_max =
       options_.checkpoint_count_max.value_or(numbers.size());
   if (numbers.size() > listed_max) {
@@ -151,7 +154,7 @@ absl::StatusOr<std::string> CheckpointManager::NextPrefix(
     std::optional<int64_t> number) {
   if (number.has_value() && *number < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a checkpoint cannot have the number ", *number));
+        absl::StrCat("a checkpoint cannot have the negative number ", *number));
   }
   RETURN_IF_ERROR(options_.disk->MakeFolder(options_.folder));
   RemoveLeftovers();
@@ -192,7 +195,7 @@ absl::Status CheckpointManager::List(absl::string_view prefix) {
   const absl::Status status =
       WriteCheckpointState(options_.disk, options_.folder, state);
   if (!status.ok() && !was_listed) {
-    // When it was the last sync that failed, the file names it all the same.
+    // If the last sync failed, the file may list the checkpoint anyway.
     const auto found = LatestCheckpoint(options_.disk, options_.folder);
     if (!found.ok() || *found != prefix) {
       RemoveCheckpoint(prefix);
@@ -203,8 +206,8 @@ absl::Status CheckpointManager::List(absl::string_view prefix) {
   return status;
 }
 
-// The new checkpoint is safe by now: what fails here is no failure of the save,
-// and is done with the next.
+// The new checkpoint is durable already. Errors here do not fail the save; the
+// next save tries again.
 void CheckpointManager::RemoveExpired() {
   if (!options_.checkpoint_count_max.has_value()) return;
   const auto count_max = static_cast<size_t>(*options_.checkpoint_count_max);
@@ -223,12 +226,13 @@ void CheckpointManager::RemoveExpired() {
   if (const absl::Status status =
           WriteCheckpointState(options_.disk, options_.folder, state_);
       !status.ok()) {
-    LOG(WARNING) << "expired checkpoints stay listed: " << status.message();
+    LOG(WARNING) << "expired checkpoints are still listed: "
+                 << status.message();
   }
 }
 
 void CheckpointManager::RemoveCheckpoint(absl::string_view prefix) {
-  // The index first: without it there is no checkpoint, only leftovers.
+  // The index is removed first: without it the checkpoint does not exist.
   options_.disk->Remove(BundleIndexPath(prefix)).IgnoreError();
   const auto names = options_.disk->List(FolderOf(prefix));
   if (!names.ok()) return;
@@ -280,7 +284,7 @@ CheckpointManager::OpenLatest() {
   ASSIGN_OR_RETURN(const std::vector<std::string> prefixes, Candidates());
   if (prefixes.empty()) {
     return absl::NotFoundError(
-        absl::StrCat(options_.folder, " holds no checkpoint"));
+        absl::StrCat(options_.folder, " has no checkpoint"));
   }
   std::vector<std::string> damages;
   for (const std::string& prefix : prefixes) {

@@ -20,71 +20,76 @@
 
 namespace muster {
 
-// Keeps the last few checkpoints of a folder: `ckpt-1`, `ckpt-2` and so on, and
-// the file `checkpoint` that lists them. Equivalent to: tf.train.
-// CheckpointManager, which reads such a folder and writes it too.
+// Manages the newest checkpoints in a folder: `ckpt-1`, `ckpt-2` and so on, and
+// the file `checkpoint` that lists them. Equivalent to:
+// tf.train.CheckpointManager, which can read and write the same folder.
 //
-// A save is, in this order: data files, index, `checkpoint` with the new one,
-// the expired ones removed, `checkpoint` without them; each durable before the
-// next. After a crash at any point the folder holds the last checkpoint or the
-// new one, whole. A save that fails changes nothing that was there.
+// Save() writes, in this order: the data files, the index, and `checkpoint`
+// with the new entry; then it removes expired checkpoints and their entries.
+// Each step is durable before the next. After a crash at any point the folder
+// holds the previous or the new checkpoint, complete. A failed save changes
+// nothing.
 //
-// One manager writes to a folder; others may read it. Not thread-safe.
+// Only one manager may write to a folder; others may read it. Not thread-safe.
 class CheckpointManager {
  public:
   struct Options {
     std::string folder;
     std::string checkpoint_name = "ckpt";
-    // The oldest beyond so many are removed. None: all stay.
+    // The maximum number of checkpoints; older ones are removed. Unset: no
+    // limit.
     std::optional<int> checkpoint_count_max = 5;
-    // One that expires stays for good, and leaves the list, when the last such
-    // one is this much older. Zero: none does.
+    // Keeps an expired checkpoint permanently, without listing it, if the last
+    // one kept in this way is older by at least this duration. Zero: keeps
+    // none.
     absl::Duration keep_one_every = absl::ZeroDuration();
-    Disk* disk = nullptr;  // Null: the machine's.
-    // Of the wall, for what `checkpoint` says. Null: absl::Now.
+    Disk* disk = nullptr;  // Null: Disk::Real().
+    // The wall time for `checkpoint`. Null: absl::Now.
     std::function<absl::Time()> wall_time;
   };
 
-  // Reads what the folder holds, which need not exist. A `checkpoint` file that
-  // is damaged, or missing beside checkpoints, is named in the log, and the
-  // files themselves are listed.
-  //   kInvalidArgument  an option makes no sense
-  //   others            the disk's
+  // Reads the folder, which need not exist. If `checkpoint` is damaged, or
+  // missing although there are checkpoints, logs a warning and lists the files
+  // instead.
+  //   kInvalidArgument  an option is invalid
+  //   others            errors of the disk
   static absl::StatusOr<std::unique_ptr<CheckpointManager>> Create(
       Options options);
 
-  // Prefixes, oldest first, without those that are kept for good.
+  // Returns the prefixes, oldest first, without checkpoints that are kept
+  // permanently.
   std::vector<std::string> checkpoints() const;
-  // The newest, whether it can be read or not.
+  // Returns the newest prefix, which may be damaged.
   std::optional<std::string> latest_checkpoint() const;
 
   // Writes a checkpoint of one shard and returns its prefix. Its number is
-  // `number`, or one more than that of any in the folder.
+  // `number`, or the highest in the folder plus one.
   //   kInvalidArgument  `number` is negative
   //   others            the first error of `write` or of the disk
   using WriteFunction = absl::FunctionRef<absl::Status(TensorBundleWriter*)>;
   absl::StatusOr<std::string> Save(
       WriteFunction write, std::optional<int64_t> number = std::nullopt);
 
-  // The same for a checkpoint that several write: give them NextPrefix(), and
-  // when the TensorBundleWriters of all shards have finished, Publish().
-  // Abandon() instead when one has failed.
+  // For a checkpoint with several writers: pass NextPrefix() to the
+  // TensorBundleWriters of all shards, and call Publish() when all have
+  // finished, or Abandon() if one has failed.
   absl::StatusOr<std::string> NextPrefix(
       std::optional<int64_t> number = std::nullopt);
-  //   as PublishTensorBundle()
+  // Publishes the checkpoint and removes expired ones. Errors as
+  // PublishTensorBundle().
   absl::Status Publish(absl::string_view prefix, int shard_count);
   void Abandon(absl::string_view prefix, int shard_count);
 
-  // The newest checkpoint of which every checksum is right. Those that come
-  // after it are named in the log with what is wrong with them.
+  // Opens the newest checkpoint with valid checksums. Logs each newer one with
+  // its error.
   //   kNotFound  the folder has no checkpoint
-  //   kDataLoss  none of them can be read; says for each why
+  //   kDataLoss  no checkpoint can be read; the message has the error of each
   absl::StatusOr<std::unique_ptr<TensorBundleReader>> OpenLatest();
 
-  // Calls `restore` with OpenLatest(), or `initialize` when there is no
-  // checkpoint, and returns the prefix of what was restored.
-  //   kDataLoss  there are checkpoints and none can be read
-  //   others     the error of the function that was called
+  // Calls `restore` with OpenLatest(), or `initialize` if there is no
+  // checkpoint. Returns the prefix of the restored checkpoint.
+  //   kDataLoss  there are checkpoints but none can be read
+  //   others     the error of the called function
   absl::StatusOr<std::optional<std::string>> RestoreOrInitialize(
       absl::FunctionRef<absl::Status(const TensorBundleReader&)> restore,
       absl::FunctionRef<absl::Status()> initialize);
@@ -93,14 +98,15 @@ class CheckpointManager {
   explicit CheckpointManager(Options options) : options_(std::move(options)) {}
 
   absl::Status Load();
-  // Numbers of the checkpoints in the folder that have an index, rising.
+  // Returns the numbers of the checkpoints in the folder that have an index, in
+  // ascending order.
   absl::StatusOr<std::vector<int64_t>> ListNumbers() const;
-  // The number in "ckpt-7"; none for other names.
+  // Returns the number in "ckpt-7"; unset for other names.
   std::optional<int64_t> NumberOf(absl::string_view name) const;
   std::string PrefixOf(int64_t number) const;
-  // Listed ones from the newest back, then those kept for good.
+  // Returns the listed checkpoints, newest first, then those kept permanently.
   absl::StatusOr<std::vector<std::string>> Candidates() const;
-  // What saves left that did not come to an end.
+  // Removes files of incomplete saves.
   void RemoveLeftovers();
   absl::Status List(absl::string_view prefix);
   void RemoveExpired();
@@ -110,9 +116,9 @@ class CheckpointManager {
   CheckpointState state_;
 };
 
-// The newest checkpoint that `folder` lists; equivalent to:
-// tf.train.latest_checkpoint. Does not look into it.
-//   kNotFound  there is none
+// Returns the newest checkpoint that `folder` lists, without verifying it.
+// Equivalent to: tf.train.latest_checkpoint.
+//   kNotFound  there is no checkpoint
 //   kDataLoss  the file `checkpoint` is damaged
 absl::StatusOr<std::string> LatestCheckpoint(Disk* disk,
                                              absl::string_view folder);

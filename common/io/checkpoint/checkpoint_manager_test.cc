@@ -31,7 +31,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::Optional;
 
-// A model of two variables that must never be mixed.
+// A model with two variables that must come from the same checkpoint.
 auto WriteModel(int64_t step) {
   return [step](TensorBundleWriter* writer) {
     absl::Status status = writer->Add("step", Tensor::Scalar<int64_t>(step));
@@ -73,7 +73,8 @@ class CheckpointManagerTest : public testing::Test {
     EXPECT_OK(manager);
     return *std::move(manager);
   }
-  // The step of the checkpoint that a new process finds; -1 for none.
+  // Returns the step of the checkpoint that a new process restores; -1 for
+  // none.
   static absl::StatusOr<int64_t> Restore(CheckpointManager* manager) {
     int64_t step = -1;
     const auto restored = manager->RestoreOrInitialize(
@@ -92,7 +93,7 @@ class CheckpointManagerTest : public testing::Test {
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(480000);
 };
 
-TEST_F(CheckpointManagerTest, KeepsTheLastFew) {
+TEST_F(CheckpointManagerTest, KeepsTheNewestCheckpoints) {
   auto manager = Manager();
   EXPECT_EQ(manager->latest_checkpoint(), std::nullopt);
   for (int step = 1; step <= 4; ++step) {
@@ -128,7 +129,7 @@ TEST_F(CheckpointManagerTest, NumbersMayBeGiven) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_F(CheckpointManagerTest, OneInAWhileIsKeptForGood) {
+TEST_F(CheckpointManagerTest, KeepsOneCheckpointPerInterval) {
   auto manager = Manager(1, absl::Hours(2));
   for (int step = 1; step <= 8; ++step) {
     now_ += absl::Hours(1);
@@ -144,7 +145,7 @@ TEST_F(CheckpointManagerTest, OneInAWhileIsKeptForGood) {
                                 "runs/7/ckpt-6.index", "runs/7/ckpt-8.index"));
 }
 
-TEST_F(CheckpointManagerTest, SeveralWriteOneCheckpoint) {
+TEST_F(CheckpointManagerTest, SeveralWritersWriteOneCheckpoint) {
   auto manager = Manager();
   ASSERT_OK_AND_ASSIGN(const std::string prefix, manager->NextPrefix());
   for (int shard = 0; shard < 2; ++shard) {
@@ -165,7 +166,7 @@ TEST_F(CheckpointManagerTest, SeveralWriteOneCheckpoint) {
   EXPECT_THAT(disk_->Paths(), Not(Contains(HasSubstr("ckpt-2"))));
 }
 
-TEST_F(CheckpointManagerTest, ADamagedCheckpointIsNamedAndTheOneBeforeUsed) {
+TEST_F(CheckpointManagerTest, ReportsADamagedCheckpointAndUsesThePreviousOne) {
   auto manager = Manager(3);
   for (int step = 1; step <= 3; ++step)
     ASSERT_OK(manager->Save(WriteModel(step)));
@@ -188,7 +189,7 @@ TEST_F(CheckpointManagerTest, ADamagedCheckpointIsNamedAndTheOneBeforeUsed) {
                               HasSubstr("ckpt-3"))));
 }
 
-TEST_F(CheckpointManagerTest, ADamagedStateFileIsReplacedByALookAtTheFolder) {
+TEST_F(CheckpointManagerTest, ListsTheFolderIfTheStateFileIsDamaged) {
   auto manager = Manager(2);
   for (int step = 1; step <= 12; ++step) {
     ASSERT_OK(manager->Save(WriteModel(step)));
@@ -208,7 +209,7 @@ TEST_F(CheckpointManagerTest, ADamagedStateFileIsReplacedByALookAtTheFolder) {
   EXPECT_THAT(Restore(Manager(2).get()), IsOkAndHolds(12));
 }
 
-TEST_F(CheckpointManagerTest, AFullDiskLeavesWhatWasThere) {
+TEST_F(CheckpointManagerTest, FullDiskKeepsExistingCheckpoints) {
   auto manager = Manager();
   ASSERT_OK(manager->Save(WriteModel(1)));
   const std::vector<std::string> before = disk_->Paths();
@@ -230,7 +231,7 @@ TEST_F(CheckpointManagerTest, AFullDiskLeavesWhatWasThere) {
   EXPECT_THAT(Restore(Manager().get()), IsOkAndHolds(2));
 }
 
-TEST_F(CheckpointManagerTest, EveryFailingOperationLeavesOldOrNew) {
+TEST_F(CheckpointManagerTest, EveryFailedOperationLeavesTheOldOrNewCheckpoint) {
   for (int64_t number = 1;; ++number) {
     disk_ = std::make_unique<SimulatedDisk>();
     auto manager = Manager();
@@ -250,7 +251,7 @@ TEST_F(CheckpointManagerTest, EveryFailingOperationLeavesOldOrNew) {
     ASSERT_OK(found);
     EXPECT_TRUE(saved.ok() ? *found == 3 : *found == 2 || *found == 3)
         << number << ": " << *found;
-    // And the next save succeeds and leaves nothing behind.
+    // The next save succeeds and leaves no other files.
     ASSERT_OK(manager->Save(WriteModel(4))) << number;
     ASSERT_THAT(Restore(Manager().get()), IsOkAndHolds(4));
     for (const std::string& path : disk_->Paths()) {
@@ -260,7 +261,7 @@ TEST_F(CheckpointManagerTest, EveryFailingOperationLeavesOldOrNew) {
   }
 }
 
-TEST_F(CheckpointManagerTest, ACrashAtAnyPointLeavesTheOldOrTheNew) {
+TEST_F(CheckpointManagerTest, CrashAtAnyPointLeavesTheOldOrNewCheckpoint) {
   using Crash = SimulatedDisk::Crash;
   int cut_count = 0;
   int old_count = 0;
@@ -282,7 +283,7 @@ TEST_F(CheckpointManagerTest, ACrashAtAnyPointLeavesTheOldOrTheNew) {
                        seed);
       ASSERT_OK(ReadCheckpointState(found_disk.get(), "runs/7"));
       const auto next_manager = ManagerOn(found_disk.get());
-      // Nothing is found damaged: `checkpoint` names what is whole.
+      // `checkpoint` must list only complete checkpoints.
       const auto opened = next_manager->OpenLatest();
       ASSERT_OK(opened) << number << " " << seed;
       EXPECT_EQ((*opened)->prefix(), next_manager->latest_checkpoint());
@@ -290,7 +291,7 @@ TEST_F(CheckpointManagerTest, ACrashAtAnyPointLeavesTheOldOrTheNew) {
       ASSERT_OK(found) << number << " " << seed;
       EXPECT_TRUE(saved.ok() ? *found == 3 : *found == 2 || *found == 3);
       old_count += *found == 2;
-      // Whoever goes on saves without trouble.
+      // The next save succeeds.
       ASSERT_OK(next_manager->Save(WriteModel(5)));
       ASSERT_THAT(Restore(ManagerOn(found_disk.get()).get()), IsOkAndHolds(5));
     }
@@ -300,7 +301,7 @@ TEST_F(CheckpointManagerTest, ACrashAtAnyPointLeavesTheOldOrTheNew) {
   EXPECT_GT(old_count, 100);
 }
 
-TEST_F(CheckpointManagerTest, ACrashWhileACheckpointIsReplacedLeavesOne) {
+TEST_F(CheckpointManagerTest, CrashDuringReplacementLeavesOneCheckpoint) {
   for (int64_t number = 1;; ++number) {
     disk_ = std::make_unique<SimulatedDisk>();
     auto manager = Manager();
@@ -321,7 +322,7 @@ TEST_F(CheckpointManagerTest, ACrashWhileACheckpointIsReplacedLeavesOne) {
   }
 }
 
-TEST_F(CheckpointManagerTest, OptionsAreChecked) {
+TEST_F(CheckpointManagerTest, ValidatesOptions) {
   const auto create = [&](CheckpointManager::Options options) {
     options.disk = disk_.get();
     return CheckpointManager::Create(std::move(options));
@@ -337,7 +338,7 @@ TEST_F(CheckpointManagerTest, OptionsAreChecked) {
   EXPECT_OK(create({.folder = "f"}));
 }
 
-TEST_F(CheckpointManagerTest, ErrorsOfFunctionsComeBack) {
+TEST_F(CheckpointManagerTest, ReturnsErrorsOfCallbacks) {
   auto manager = Manager();
   EXPECT_THAT(manager->Save([](TensorBundleWriter*) {
     return absl::AbortedError("no more");

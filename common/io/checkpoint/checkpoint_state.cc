@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-// Thousands of checkpoints with long names.
+// Allows for thousands of checkpoints with long names.
 constexpr int64_t kStateBytesMax = 16 << 20;
 
 constexpr absl::string_view kChecksumLine =
@@ -42,7 +42,7 @@ absl::Time FromSeconds(double seconds) {
   return absl::UnixEpoch() + absl::Seconds(seconds);
 }
 
-// Takes the comment with the checksum away, if there is one that is right.
+// Removes the comment with the checksum. An error if the checksum is wrong.
 absl::Status ConsumeChecksum(absl::string_view path, absl::string_view* text) {
   if (!absl::ConsumePrefix(text, kChecksumLine)) return absl::OkStatus();
   const size_t line_end = text->find('\n');
@@ -50,12 +50,14 @@ absl::Status ConsumeChecksum(absl::string_view path, absl::string_view* text) {
   if (line_end == absl::string_view::npos ||
       !absl::SimpleHexAtoi(text->substr(0, line_end), &checksum)) {
     return absl::DataLossError(
-        absl::StrCat(path, " is damaged in its first line"));
+        absl::StrCat(path, ": the checksum in its first line is damaged"));
   }
   text->remove_prefix(line_end + 1);
   if (Crc32c(*text) == checksum) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(
-      path, " is damaged: its checksum is not that of its first line"));
+  return absl::DataLossError(
+      absl::StrCat(path,
+                   " is damaged: it does not match the checksum in its first "
+                   "line. If it was edited, remove that line"));
 }
 
 }  // namespace
@@ -93,14 +95,14 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(Disk* disk,
   RETURN_IF_ERROR(ConsumeChecksum(path, &text));
   proto::CheckpointState encoded;
   google::protobuf::TextFormat::Parser parser;
-  // A newer TensorFlow may say more.
+  // A newer TensorFlow may write other fields.
   parser.AllowUnknownField(true);
   if (!parser.ParseFromString(std::string(text), &encoded)) {
     return absl::DataLossError(
-        absl::StrCat(path, " is not the state of a folder of checkpoints"));
+        absl::StrCat(path, " is not a valid checkpoint state"));
   }
   if (encoded.model_checkpoint_path().empty()) {
-    return absl::DataLossError(absl::StrCat(path, " names no checkpoint"));
+    return absl::DataLossError(absl::StrCat(path, " lists no checkpoint"));
   }
   CheckpointState state;
   const int timed_count = encoded.all_model_checkpoint_timestamps_size();
@@ -115,7 +117,7 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(Disk* disk,
                  ? FromSeconds(encoded.all_model_checkpoint_timestamps(i))
                  : state.last_preserved});
   }
-  // Who edits the file by hand changes this line only.
+  // Manual edits usually change this field only.
   const std::string prefix =
       ResolvePath(folder, encoded.model_checkpoint_path());
   while (!state.checkpoints.empty() &&

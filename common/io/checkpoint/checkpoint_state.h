@@ -12,31 +12,33 @@
 
 namespace muster {
 
-// What the file `checkpoint` of a folder says: which checkpoints it holds.
+// The contents of the file `checkpoint`: the checkpoints of a folder.
 struct CheckpointState {
   struct Checkpoint {
-    std::string prefix;  // With the folder.
+    std::string prefix;  // Including the folder.
     absl::Time written;
   };
 
-  // Oldest first, the newest last; without those that are kept for good.
+  // Oldest first, without checkpoints that are kept permanently.
   std::vector<Checkpoint> checkpoints;
-  // When the last one that is kept for good was written.
+  // When the last permanently kept checkpoint was written.
   absl::Time last_preserved = absl::UnixEpoch();
 };
 
 std::string CheckpointStatePath(absl::string_view folder);
 
-// Replaces the file in one step. Text format as TensorFlow has it, paths
-// relative to the folder so that it can be moved, and first a comment with the
-// checksum of the rest, which TensorFlow skips. `state` has a checkpoint.
+// Replaces the file atomically. Uses TensorFlow's text format with paths
+// relative to the folder, so that it can be moved. The first line is a comment,
+// which TensorFlow ignores, with the checksum of the rest. `state` must have a
+// checkpoint.
 absl::Status WriteCheckpointState(Disk* disk, absl::string_view folder,
                                   const CheckpointState& state);
 
-// Ours, or TensorFlow's own; without the comment nothing is checked.
-//   kNotFound  no such file
-//   kDataLoss  not a state, without a checkpoint, or changed since it was
-//   written
+// Reads a file written by Muster or by TensorFlow. Verifies the checksum if the
+// comment is present.
+//   kNotFound  the file does not exist
+//   kDataLoss  the file is invalid, lists no checkpoint, or was changed after
+//              it was written
 absl::StatusOr<CheckpointState> ReadCheckpointState(Disk* disk,
                                                     absl::string_view folder);
 

@@ -27,7 +27,7 @@ CheckpointState TwoCheckpoints() {
           .last_preserved = Seconds(1699999999)};
 }
 
-TEST(CheckpointStateTest, IsWrittenAsTensorFlowWritesIt) {
+TEST(CheckpointStateTest, IsWrittenInTensorFlowsFormat) {
   SimulatedDisk disk;
   ASSERT_OK(WriteCheckpointState(&disk, "runs", TwoCheckpoints()));
   const std::string text = disk.Get("runs/checkpoint");
@@ -47,7 +47,7 @@ TEST(CheckpointStateTest, IsWrittenAsTensorFlowWritesIt) {
   EXPECT_EQ(state.last_preserved, Seconds(1699999999));
 }
 
-TEST(CheckpointStateTest, EveryChangeIsFoundOrMeansTheSame) {
+TEST(CheckpointStateTest, DetectsEveryChangeOfContent) {
   SimulatedDisk disk;
   ASSERT_OK(WriteCheckpointState(&disk, "runs", TwoCheckpoints()));
   const std::string text = disk.Get("runs/checkpoint");
@@ -74,7 +74,7 @@ TEST(CheckpointStateTest, EveryChangeIsFoundOrMeansTheSame) {
   }
 }
 
-TEST(CheckpointStateTest, AnEditedFileIsTakenAtItsWord) {
+TEST(CheckpointStateTest, AcceptsAnEditedFileWithoutChecksum) {
   SimulatedDisk disk;
   disk.Set("runs/checkpoint",
            "model_checkpoint_path: \"ckpt-2\"\n"
@@ -93,7 +93,7 @@ TEST(CheckpointStateTest, AnEditedFileIsTakenAtItsWord) {
   EXPECT_EQ(state.checkpoints[0].prefix, "/other/best");
 }
 
-TEST(CheckpointStateTest, AMissingFileIsNotFound) {
+TEST(CheckpointStateTest, MissingFileIsNotFound) {
   SimulatedDisk disk;
   EXPECT_THAT(ReadCheckpointState(&disk, "runs"),
               StatusIs(absl::StatusCode::kNotFound));

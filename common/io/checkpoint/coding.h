@@ -8,19 +8,19 @@
 
 #include "absl/strings/string_view.h"
 
-// The integers of table files: fixed ones are little-endian, variable ones have
-// seven bits a byte, lowest first, as in protocol buffers.
+// The integers of table files. Fixed ones are little-endian. Varints have seven
+// bits per byte, lowest first, as in protocol buffers.
 namespace muster {
 
 static_assert(std::endian::native == std::endian::little,
-              "tensors are written as they lie in memory");
+              "tensors are written in the byte order of memory");
 
 template <typename T>
 void AppendFixed(T value, std::string* out) {
   out->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// `data` holds sizeof(T) bytes.
+// `data` must have sizeof(T) bytes.
 template <typename T>
 T LoadFixed(const char* data) {
   T value;
@@ -35,9 +35,9 @@ inline void AppendVarint(uint64_t value, std::string* out) {
   out->push_back(static_cast<char>(value));
 }
 
-// Takes an integer from the front of `data`. False when it is cut off, has more
-// than 64 bits, or is written longer than need be, which nobody does and which
-// would hide a changed bit; `data` is then anywhere.
+// Removes a varint from the front of `data`. Returns false if it is truncated,
+// has more than 64 bits, or is not in its shortest form, which no writer
+// produces and which would hide a changed bit. `data` is then unspecified.
 inline bool ConsumeVarint(absl::string_view* data, uint64_t* value) {
   *value = 0;
   for (int shift = 0; shift < 64; shift += 7) {

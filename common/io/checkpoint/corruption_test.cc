@@ -28,7 +28,7 @@ namespace {
 
 using Files = std::map<std::string, std::string>;
 
-// Two shards, every kind of entry there is.
+// Two shards with every kind of entry.
 Files WriteGoodCheckpoint(float offset) {
   SimulatedDisk disk;
   const Shape full = {8, 3};
@@ -79,7 +79,7 @@ absl::StatusOr<Tensors> ReadAll(const Files& files) {
   return tensors;
 }
 
-// One change of one file, never none.
+// Changes one file in one place.
 void Mutate(std::mt19937_64* random, const Files& other, Files* files) {
   auto file = files->begin();
   std::advance(file, (*random)() % files->size());
@@ -106,13 +106,13 @@ void Mutate(std::mt19937_64* random, const Files& other, Files* files) {
       case 5:
         content.insert(position(), (*random)() % 20 + 1, '\0');
         break;
-      case 6: {  // A sector that was never written.
+      case 6: {  // A sector that was not written.
         const size_t begin = position() / 64 * 64;
         content.replace(begin, 64, std::min<size_t>(64, content.size() - begin),
                         '\0');
         break;
       }
-      case 7: {  // Two places swapped.
+      case 7: {  // Two swapped bytes.
         std::swap(content[position()], content[position()]);
         break;
       }
@@ -124,7 +124,7 @@ void Mutate(std::mt19937_64* random, const Files& other, Files* files) {
   }
 }
 
-TEST(CorruptionTest, EveryMutantIsRefused) {
+TEST(CorruptionTest, RejectsEveryMutant) {
   const Files good = WriteGoodCheckpoint(0.5f);
   const Files other = WriteGoodCheckpoint(0.25f);
   ASSERT_EQ(good.size(), 3u);
@@ -146,7 +146,7 @@ TEST(CorruptionTest, EveryMutantIsRefused) {
   }
 }
 
-TEST(CorruptionTest, EveryByteOfEveryFileCounts) {
+TEST(CorruptionTest, DetectsAChangeOfEveryByte) {
   const Files good = WriteGoodCheckpoint(0.5f);
   for (const auto& [path, content] : good) {
     for (size_t at = 0; at < content.size(); ++at) {
@@ -156,7 +156,7 @@ TEST(CorruptionTest, EveryByteOfEveryFileCounts) {
           << path << " " << at;
       mutant[path] = content.substr(0, at);
       EXPECT_THAT(ReadAll(mutant), StatusIs(absl::StatusCode::kDataLoss))
-          << path << " cut at " << at;
+          << path << " truncated at " << at;
     }
     Files mutant = good;
     mutant.erase(path);

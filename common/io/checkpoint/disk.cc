@@ -29,8 +29,8 @@ absl::StatusOr<std::string> ReadFile(Disk* disk, absl::string_view path,
   ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, disk->Open(path));
   if (file->size_bytes() > size_bytes_max) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(path, " has ", file->size_bytes(), " bytes; at most ",
-                     size_bytes_max, " make sense"));
+        absl::StrCat(path, " has ", file->size_bytes(),
+                     " bytes; expected at most ", size_bytes_max));
   }
   std::string content(file->size_bytes(), '\0');
   RETURN_IF_ERROR(

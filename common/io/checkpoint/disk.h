@@ -14,30 +14,30 @@
 
 namespace muster {
 
-// The seam through which everything that stores reaches files, so that tests
-// can fail any operation and can ask what a power cut leaves behind.
+// The interface to files for everything that is stored. Tests use it to fail
+// operations and to simulate power failures.
 //
-// Paths are the system's. Errors name the path and what the system said:
-//   kNotFound           no such file or folder
-//   kResourceExhausted  no space, no quota, or a file as long as is allowed
-//   others              as absl::ErrnoToStatus() has it
+// Paths are those of the system. Errors name the path and the system's error:
+//   kNotFound           the file or folder does not exist
+//   kResourceExhausted  no space, the quota, or the limit on file sizes
+//   others              as absl::ErrnoToStatus()
 
-// A new file, written from its beginning on. Not thread-safe.
+// A new file, written sequentially. Not thread-safe.
 class WritableFile {
  public:
   static constexpr size_t kPageBytes = 4096;
 
-  // Closes it. What was not synced may be lost.
+  // Closes the file. Data that was not synced may be lost.
   virtual ~WritableFile() = default;
 
-  // At best pages, that is kPageBytes at a multiple of that, in memory as in
-  // the file: many of them in a row are written without the system's copy,
-  // where the file system can.
+  // Appends bytes. Aligned pages (kPageBytes at a multiple of kPageBytes in
+  // memory and in the file) are fastest: many consecutive ones are written
+  // without a copy in the page cache if the file system supports it.
   virtual absl::Status Append(absl::Span<const uint8_t> bytes) = 0;
 
-  // Everything appended outlives a power cut when this returns OK. Never to be
-  // tried again when it does not: the system may have dropped what it could not
-  // write, and a second call would not notice.
+  // After OK, everything appended survives a power failure. Must not be retried
+  // after an error: the system may have dropped the data, and a second call
+  // would not report it.
   virtual absl::Status Sync() = 0;
 };
 
@@ -46,10 +46,10 @@ class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
 
-  // When it was opened.
+  // The size when the file was opened.
   virtual int64_t size_bytes() const = 0;
 
-  // Fills `bytes` with what lies at `offset`.
+  // Fills `bytes` from `offset`.
   //   kDataLoss  the file ends before that
   virtual absl::Status ReadAt(int64_t offset, absl::Span<uint8_t> bytes) = 0;
 };
@@ -59,7 +59,7 @@ class Disk {
  public:
   virtual ~Disk() = default;
 
-  // Empties the file where there is one.
+  // Truncates an existing file.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       absl::string_view path) = 0;
 
@@ -67,44 +67,45 @@ class Disk {
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
       absl::string_view path) = 0;
 
-  // Replaces `to` where there is one, in one step.
+  // Replaces an existing `to` atomically.
   virtual absl::Status Rename(absl::string_view from, absl::string_view to) = 0;
 
   virtual absl::Status Remove(absl::string_view path) = 0;
 
-  // The folder and those it lies in, as far as they are missing; synced.
+  // Creates the folder and its missing parents, and syncs them.
   virtual absl::Status MakeFolder(absl::string_view folder) = 0;
 
-  // Names that were created, renamed or removed in the folder outlive a power
-  // cut when this returns OK.
+  // After OK, names that were created, renamed or removed in the folder survive
+  // a power failure.
   virtual absl::Status SyncFolder(absl::string_view folder) = 0;
 
-  // Names of what lies in the folder, sorted.
+  // Returns the names of the entries of the folder, sorted.
   virtual absl::StatusOr<std::vector<std::string>> List(
       absl::string_view folder) = 0;
 
-  // The machine's. Lives as long as the process.
+  // The disk of this machine. Lives as long as the process.
   static Disk* Real();
 };
 
-// "." for a path without one.
+// Returns the folder of `path`; "." if it has none.
 absl::string_view FolderOf(absl::string_view path);
-// What comes after the folder.
+// Returns the part of `path` after the folder.
 absl::string_view BaseName(absl::string_view path);
-// `folder` is a folder, or "" or "." for the current one.
+// Joins a folder and a name. `folder` may be "" or "." for the current folder.
 std::string JoinPath(absl::string_view folder, absl::string_view name);
 
-// The whole file; for small ones.
-//   kResourceExhausted  longer than `size_bytes_max`
+// Reads a whole small file.
+//   kResourceExhausted  larger than `size_bytes_max`
 absl::StatusOr<std::string> ReadFile(Disk* disk, absl::string_view path,
                                      int64_t size_bytes_max);
 
-// Puts `content` in the place of the file: beside it, synced, renamed, folder
-// synced. Readers see the old file or the whole new one, also after a crash.
+// Replaces the contents of the file: writes a temporary file, syncs and renames
+// it, and syncs the folder. Readers see the old or the new contents, even after
+// a crash.
 absl::Status ReplaceFile(Disk* disk, absl::string_view path,
                          absl::string_view content);
 
-// The file beside `path` that ReplaceFile() writes first.
+// Returns the path of the temporary file of ReplaceFile().
 std::string TemporaryPath(absl::string_view path);
 
 }  // namespace muster

@@ -37,7 +37,7 @@ absl::Span<const uint8_t> Bytes(absl::string_view text) {
                              text.size());
 }
 
-// What every disk does alike.
+// Tests the contract of Disk.
 void ExerciseDisk(Disk* disk, const std::string& folder) {
   const std::string path = JoinPath(folder, "file");
   ASSERT_OK(disk->MakeFolder(folder));
@@ -68,7 +68,7 @@ void ExerciseDisk(Disk* disk, const std::string& folder) {
               StatusIs(absl::StatusCode::kResourceExhausted));
   ASSERT_OK(ReplaceFile(disk, path, "other"));
   EXPECT_THAT(ReadFile(disk, path, 12), IsOkAndHolds("other"));
-  // Who has it open goes on with what it was.
+  // An open file keeps its contents.
   EXPECT_EQ(file->size_bytes(), 12);
   ASSERT_OK(file->ReadAt(6, buffer));
   ASSERT_OK(disk->Rename(path, path + "_2"));
@@ -78,14 +78,14 @@ void ExerciseDisk(Disk* disk, const std::string& folder) {
   EXPECT_THAT(disk->List(folder), IsOkAndHolds(IsEmpty()));
 }
 
-TEST(DiskTest, RealAndSimulatedDoTheSame) {
+TEST(DiskTest, RealAndSimulatedDiskBehaveTheSame) {
   SimulatedDisk simulated;
   ExerciseDisk(&simulated, "folder/inner");
   ExerciseDisk(Disk::Real(), testing::TempDir() + "disk_test/inner/most");
 }
 
-// Pieces of all sizes, at pages and elsewhere: however they are written, the
-// file is what was appended.
+// Appends pieces of all sizes, aligned and unaligned, and expects the file to
+// hold what was appended.
 void ExercisePieces(const std::string& path) {
   constexpr size_t kPage = WritableFile::kPageBytes;
   const auto source = Buffer::Allocate(8 << 20);
@@ -109,13 +109,13 @@ void ExercisePieces(const std::string& path) {
   ASSERT_OK(Disk::Real()->Remove(path));
 }
 
-TEST(DiskTest, AFileIsWhatWasAppended) {
+TEST(DiskTest, FileHoldsWhatWasAppended) {
   ExercisePieces(testing::TempDir() + "pieces");
-  // In memory, where nothing can be written past the page cache.
+  // tmpfs cannot bypass the page cache.
   ExercisePieces(absl::StrCat("/dev/shm/muster_disk_test_", getpid()));
 }
 
-// How many of a file's pages the system holds in memory.
+// Returns the number of the file's pages in the page cache.
 int64_t PagesInMemory(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY);
   const off_t size = lseek(descriptor, 0, SEEK_END);
@@ -128,7 +128,7 @@ int64_t PagesInMemory(const std::string& path) {
                        [](unsigned char page) { return page & 1; });
 }
 
-TEST(DiskTest, ManyPagesLeaveTheCacheToOthers) {
+TEST(DiskTest, ManyPagesBypassThePageCache) {
   const std::string path = testing::TempDir() + "pages";
   const auto pages = Buffer::Allocate(4 << 20);
   std::memset(pages->data(), 1, pages->size_bytes());
@@ -138,7 +138,8 @@ TEST(DiskTest, ManyPagesLeaveTheCacheToOthers) {
       direct >= 0 && write(direct, pages->data(), pages->size_bytes()) > 0;
   if (direct >= 0) close(direct);
   if (!is_written || PagesInMemory(path) > 0) {
-    GTEST_SKIP() << "this file system goes through the page cache";
+    GTEST_SKIP()
+        << "this file system does not support bypassing the page cache";
   }
   ASSERT_OK_AND_ASSIGN(const auto file, Disk::Real()->Create(path));
   ASSERT_OK(file->Append({pages->data(), pages->size_bytes()}));
@@ -146,7 +147,7 @@ TEST(DiskTest, ManyPagesLeaveTheCacheToOthers) {
   EXPECT_EQ(PagesInMemory(path), 0);
 }
 
-TEST(DiskTest, PathsAreTakenApartAndPutTogether) {
+TEST(DiskTest, SplitsAndJoinsPaths) {
   EXPECT_EQ(FolderOf("a/b/c"), "a/b");
   EXPECT_EQ(FolderOf("/a"), "/");
   EXPECT_EQ(FolderOf("a"), ".");
@@ -156,7 +157,7 @@ TEST(DiskTest, PathsAreTakenApartAndPutTogether) {
   EXPECT_EQ(JoinPath("a", "b"), "a/b");
 }
 
-TEST(DiskTest, WhatIsNoFileIsRefused) {
+TEST(DiskTest, RejectsWhatIsNotARegularFile) {
   const std::string folder = testing::TempDir() + "odd";
   ASSERT_OK(Disk::Real()->MakeFolder(folder));
   EXPECT_THAT(Disk::Real()->Open(folder),
@@ -173,7 +174,7 @@ TEST(DiskTest, WhatIsNoFileIsRefused) {
       << "a file is where the folder should be";
 }
 
-// A device that is always full.
+// /dev/full is a device that is always full.
 TEST(DiskTest, NoSpaceIsResourceExhausted) {
   ASSERT_OK_AND_ASSIGN(const auto file, Disk::Real()->Create("/dev/full"));
   EXPECT_THAT(
@@ -181,7 +182,7 @@ TEST(DiskTest, NoSpaceIsResourceExhausted) {
       StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("/dev/full")));
 }
 
-TEST(DiskTest, ALimitOnFilesIsResourceExhausted) {
+TEST(DiskTest, FileSizeLimitIsResourceExhausted) {
   struct rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -196,7 +197,7 @@ TEST(DiskTest, ALimitOnFilesIsResourceExhausted) {
               StatusIs(absl::StatusCode::kNotFound));
 }
 
-TEST(SimulatedDiskTest, APowerCutTakesWhatWasNotSynced) {
+TEST(SimulatedDiskTest, PowerFailureLosesUnsyncedData) {
   using Crash = SimulatedDisk::Crash;
   SimulatedDisk disk;
   ASSERT_OK_AND_ASSIGN(const auto file, disk.Create("a/f"));
@@ -220,7 +221,7 @@ TEST(SimulatedDiskTest, APowerCutTakesWhatWasNotSynced) {
   EXPECT_TRUE(is_seen[0] && is_seen[1]);
 }
 
-TEST(SimulatedDiskTest, FailsWhenItIsTold) {
+TEST(SimulatedDiskTest, FailsRequestedOperations) {
   SimulatedDisk disk;
   disk.FailOperation(2, absl::InternalError("I/O error"));
   disk.StopAtOperation(4);

@@ -24,10 +24,10 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
-// Indexes with right checksums that say what cannot be: written on purpose.
+// Indexes with valid checksums but hostile contents.
 class HostileIndexTest : public testing::Test {
  protected:
-  // An index of one float32[2] "t", changed by `change`, over 8 bytes of data.
+  // Opens an index of one float32[2] "t" over 8 bytes of data, after `change`.
   absl::Status Open(absl::FunctionRef<void(BundleIndex*)> change) {
     BundleIndex index;
     index.header = MakeBundleHeader(1);
@@ -101,7 +101,7 @@ TEST_F(HostileIndexTest, Types) {
   EXPECT_THAT(open_with(1, {kHuge / 2}), StatusIs(kDataLoss));
   EXPECT_THAT(open_with(7, {kHuge}), StatusIs(kDataLoss));
   EXPECT_THAT(open_with(7, {9}), StatusIs(kDataLoss));
-  // Others may have types that Muster has not: only reading them fails.
+  // Types that Muster does not support fail only when the tensor is read.
   for (const auto& [dtype, dims] :
        {std::pair<int, std::vector<int64_t>>{8, {1}},
         {1, std::vector<int64_t>(9, 1)},

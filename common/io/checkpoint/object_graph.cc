@@ -16,8 +16,8 @@ using Node = proto::TrackableObjectGraph::TrackableObject;
 
 constexpr absl::string_view kVariableValue = "VARIABLE_VALUE";
 
-// A name must neither look like a step of the path nor like what TensorFlow
-// puts between steps, which begins with a dot.
+// Escapes "/" and ".", because "/" separates names and TensorFlow's own path
+// components begin with a dot.
 std::string EscapeName(absl::string_view name) {
   return absl::StrReplaceAll(name, {{".", ".."}, {"/", ".S"}});
 }
@@ -32,7 +32,7 @@ std::string WithAttribute(absl::string_view path) {
   return absl::StrCat(path, "/.ATTRIBUTES/", kVariableValue);
 }
 
-// Null for an object that is no variable.
+// Returns null if the object is not a variable.
 const Node::SerializedTensor* ValueOf(const Node& node) {
   for (const Node::SerializedTensor& attribute : node.attributes()) {
     if (attribute.name() == kVariableValue) return &attribute;
@@ -43,7 +43,7 @@ const Node::SerializedTensor* ValueOf(const Node& node) {
 absl::StatusOr<std::string> KeyOf(const Node& node, absl::string_view what) {
   const Node::SerializedTensor* const value = ValueOf(node);
   if (value != nullptr) return value->checkpoint_key();
-  return absl::NotFoundError(absl::StrCat(what, " is no variable"));
+  return absl::NotFoundError(absl::StrCat(what, " is not a variable"));
 }
 
 absl::Status CheckGraph(absl::string_view prefix,
@@ -62,8 +62,8 @@ absl::Status CheckGraph(absl::string_view prefix,
     }
   }
   if (is_right) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat(prefix, ": its object graph names objects it has not"));
+  return absl::DataLossError(absl::StrCat(
+      prefix, ": its object graph refers to objects that do not exist"));
 }
 
 }  // namespace
@@ -127,7 +127,7 @@ absl::StatusOr<std::string> ObjectGraphBuilder::AddVariable(
   ASSIGN_OR_RETURN(const int node, FindOrAddNode(path));
   if (ValueOf(graph_.nodes(node)) != nullptr) {
     return absl::AlreadyExistsError(absl::StrCat(
-        "there is a variable at ", absl::StrJoin(path, "/"), " already"));
+        "there is already a variable at ", absl::StrJoin(path, "/")));
   }
   std::string key = VariableKey(path);
   SetValue(node, key, full_name);
@@ -148,8 +148,8 @@ absl::StatusOr<std::string> ObjectGraphBuilder::AddSlot(
     if (slot.original_variable_node_id() == variable &&
         slot.slot_name() == slot_name) {
       return absl::AlreadyExistsError(
-          absl::StrCat(absl::StrJoin(variable_path, "/"), " has a slot ",
-                       slot_name, " already"));
+          absl::StrCat(absl::StrJoin(variable_path, "/"),
+                       " already has a slot ", slot_name));
     }
   }
   const int node = graph_.nodes_size();
@@ -204,7 +204,7 @@ absl::StatusOr<ObjectGraph> ObjectGraph::ReadFrom(
   if (tensor.dtype() != DType::kString || tensor.element_count() != 1 ||
       !graph.ParseFromString(tensor.scalar<std::string>())) {
     return absl::DataLossError(
-        absl::StrCat(reader.prefix(), ": its object graph is no graph"));
+        absl::StrCat(reader.prefix(), ": its object graph cannot be parsed"));
   }
   RETURN_IF_ERROR(CheckGraph(reader.prefix(), graph));
   return ObjectGraph(std::move(graph));
@@ -253,7 +253,7 @@ absl::StatusOr<std::string> ObjectGraph::FindSlot(
 }
 
 std::vector<ObjectGraph::Variable> ObjectGraph::Variables() const {
-  // Objects may point at each other in circles.
+  // References may form cycles.
   std::vector<bool> is_seen(graph_.nodes_size(), false);
   std::deque<std::pair<int, ObjectPath>> to_visit = {{0, {}}};
   is_seen[0] = true;

@@ -16,61 +16,61 @@
 
 namespace muster {
 
-// The tensor of a checkpoint that says which object of a program every other
-// tensor belongs to. With it tf.train.Checkpoint restores by the names of
-// attributes, whatever variables are called:
+// The tensor of a checkpoint with the object graph, which maps tensors to the
+// objects of a program. With it tf.train.Checkpoint restores by attribute
+// names, independent of the names of variables:
 //
 //   "model", "dense", "kernel"  is  tf.train.Checkpoint(model=m) with
 //                                   m.dense.kernel
 inline constexpr absl::string_view kObjectGraphKey =
     "_CHECKPOINTABLE_OBJECT_GRAPH";
 
-// From the root, one name for each attribute.
+// The attribute names from the root to an object.
 using ObjectPath = std::vector<std::string>;
 
-// "model/dense/kernel/.ATTRIBUTES/VARIABLE_VALUE": where TensorFlow keeps the
-// value of the variable at `path`.
+// Returns "model/dense/kernel/.ATTRIBUTES/VARIABLE_VALUE", TensorFlow's key for
+// the value of the variable at `path`.
 std::string VariableKey(absl::Span<const std::string> path);
 
-// The same for what an optimizer keeps beside a variable.
+// Returns TensorFlow's key for an optimizer slot of a variable.
 std::string SlotKey(absl::Span<const std::string> variable_path,
                     absl::Span<const std::string> optimizer_path,
                     absl::string_view slot_name);
 
-// A second path to an object.
+// An additional path to an object.
 struct ObjectReference {
   ObjectPath path;
   ObjectPath target;
 };
 
-// Gathers which variables a checkpoint holds, and writes the graph.
+// Collects the variables of a checkpoint and writes the object graph.
 class ObjectGraphBuilder {
  public:
   ObjectGraphBuilder();
 
-  // Returns the name under which the tensor is to be written: VariableKey(),
-  // which TensorFlow takes apart again. `full_name` is how people call the
-  // variable.
+  // Adds a variable. Returns the name for its tensor: VariableKey(), which
+  // TensorFlow parses. `full_name` is the variable's display name.
   //   kInvalidArgument  the path is empty or has an empty name
   //   kAlreadyExists    there is a variable at this path
   absl::StatusOr<std::string> AddVariable(absl::Span<const std::string> path,
                                           absl::string_view full_name);
 
-  // The same for what an optimizer keeps beside a variable; SlotKey().
-  //   kNotFound  no variable at `variable_path`
+  // Adds an optimizer slot. Returns SlotKey().
+  //   kNotFound  there is no variable at `variable_path`
   //   others     as AddVariable()
   absl::StatusOr<std::string> AddSlot(
       absl::Span<const std::string> variable_path,
       absl::Span<const std::string> optimizer_path, absl::string_view slot_name,
       absl::string_view full_name);
 
-  // Makes `reference.path` lead to the object at `reference.target` too.
+  // Adds `reference.path` as another path to the object at `reference.target`.
   //   kNotFound         there is no object at `target`
   //   kInvalidArgument  `path` is empty or has an empty name
   //   kAlreadyExists    `path` leads to another object
   absl::Status AddReference(const ObjectReference& reference);
 
-  // The last thing that is added to a checkpoint.
+  // Adds the object graph to a checkpoint. Call after all tensors have been
+  // added.
   absl::Status WriteTo(TensorBundleWriter* writer) const;
 
  private:
@@ -82,17 +82,18 @@ class ObjectGraphBuilder {
   std::map<std::pair<int, std::string>, int> children_;
 };
 
-// What a checkpoint says about its objects. Thread-compatible.
+// The object graph of a checkpoint. Thread-compatible.
 class ObjectGraph {
  public:
+  // Reads the object graph.
   //   kNotFound  the checkpoint has no object graph
-  //   kDataLoss  it is damaged, or names objects that are not there
+  //   kDataLoss  the graph is damaged or refers to objects that do not exist
   //   others     as TensorBundleReader::Read()
   static absl::StatusOr<ObjectGraph> ReadFrom(const TensorBundleReader& reader);
 
-  // The name of the tensor that holds the variable at `path`.
-  //   kNotFound  no such object, or it is no variable; names the first step
-  //              that leads nowhere
+  // Returns the name of the tensor of the variable at `path`.
+  //   kNotFound  no such object, or it is not a variable; the message names the
+  //              first step that does not exist
   absl::StatusOr<std::string> FindVariable(
       absl::Span<const std::string> path) const;
   absl::StatusOr<std::string> FindSlot(
@@ -101,11 +102,11 @@ class ObjectGraph {
       absl::string_view slot_name) const;
 
   struct Variable {
-    ObjectPath path;  // The shortest that leads to it.
+    ObjectPath path;  // The shortest path to it.
     std::string key;
     std::string full_name;
   };
-  // All that a path leads to; not slots.
+  // Returns all variables that are reachable by a path; no slots.
   std::vector<Variable> Variables() const;
 
  private:

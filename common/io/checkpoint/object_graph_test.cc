@@ -42,7 +42,7 @@ class ObjectGraphTest : public testing::Test {
   SimulatedDisk disk_;
 };
 
-TEST_F(ObjectGraphTest, KeysAreTensorFlows) {
+TEST_F(ObjectGraphTest, KeysMatchTensorFlow) {
   EXPECT_EQ(VariableKey(kKernel),
             "model/dense/kernel/.ATTRIBUTES/VARIABLE_VALUE");
   EXPECT_EQ(VariableKey(kOdd), "a..b.Sc/.ATTRIBUTES/VARIABLE_VALUE");
@@ -51,7 +51,7 @@ TEST_F(ObjectGraphTest, KeysAreTensorFlows) {
             ".ATTRIBUTES/VARIABLE_VALUE");
 }
 
-TEST_F(ObjectGraphTest, VariablesAndSlotsAreFoundAgain) {
+TEST_F(ObjectGraphTest, FindsVariablesAndSlots) {
   ObjectGraphBuilder builder;
   EXPECT_THAT(builder.AddVariable(kKernel, "dense/kernel"),
               IsOkAndHolds(VariableKey(kKernel)));
@@ -75,12 +75,12 @@ TEST_F(ObjectGraphTest, VariablesAndSlotsAreFoundAgain) {
   EXPECT_THAT(graph.FindVariable({"model", "conv", "kernel"}),
               StatusIs(kNotFound, HasSubstr("model has no conv")));
   EXPECT_THAT(graph.FindVariable({"model"}),
-              StatusIs(kNotFound, HasSubstr("model is no variable")));
+              StatusIs(kNotFound, HasSubstr("model is not a variable")));
   EXPECT_THAT(graph.FindSlot(kOdd, kOptimizer, "m"),
               StatusIs(kNotFound, HasSubstr("no slot m of a.b/c")));
 }
 
-TEST_F(ObjectGraphTest, WhatIsThereIsNotAddedAgain) {
+TEST_F(ObjectGraphTest, RejectsDuplicates) {
   ObjectGraphBuilder builder;
   ASSERT_OK(builder.AddVariable(kKernel, "k"));
   ASSERT_OK(builder.AddSlot(kKernel, kOptimizer, "m", "s"));
@@ -96,7 +96,7 @@ TEST_F(ObjectGraphTest, WhatIsThereIsNotAddedAgain) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_F(ObjectGraphTest, ObjectsMayPointInCircles) {
+TEST_F(ObjectGraphTest, HandlesReferenceCycles) {
   proto::TrackableObjectGraph graph;
   auto* const root = graph.add_nodes();
   auto* const child = graph.add_nodes();
@@ -113,7 +113,7 @@ TEST_F(ObjectGraphTest, ObjectsMayPointInCircles) {
   EXPECT_OK(read.FindVariable({"v", "root", "v"}));
 }
 
-TEST_F(ObjectGraphTest, HostileGraphsAreRefused) {
+TEST_F(ObjectGraphTest, RejectsHostileGraphs) {
   const auto read = [&](const Tensor& tensor) {
     return ObjectGraph::ReadFrom(*Write([&](TensorBundleWriter* writer) {
       return writer->Add(kObjectGraphKey, tensor);

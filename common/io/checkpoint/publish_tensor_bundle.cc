@@ -24,8 +24,8 @@ using Entries = std::map<std::string, proto::BundleEntry>;
 
 bool IsSliceKey(absl::string_view key) { return key[0] == '\0'; }
 
-// A damaged index does not keep a new checkpoint from taking its place; its
-// data files are then found by nobody.
+// Returns 0 for a damaged index: it must not prevent its replacement, and its
+// data files are unreachable.
 int OldShardCount(Disk* disk, absl::string_view prefix) {
   const absl::StatusOr<BundleIndex> old =
       ReadBundleIndex(disk, BundleIndexPath(prefix));
@@ -39,8 +39,7 @@ absl::Status CheckDataFile(Disk* disk, const std::string& path,
   ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, disk->Open(path));
   if (file->size_bytes() == size_bytes) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(path, " has ", file->size_bytes(),
-                                          " bytes; ", size_bytes,
-                                          " were written to it"));
+                                          " bytes; expected ", size_bytes));
 }
 
 absl::Status MergeEntry(const std::string& key, int shard_index,
@@ -54,10 +53,11 @@ absl::Status MergeEntry(const std::string& key, int shard_index,
   if (IsSliceKey(key) || entry.slices_size() == 0 ||
       found->second.slices_size() == 0) {
     return absl::AlreadyExistsError(
-        IsSliceKey(key) ? absl::StrCat("shard ", shard_index,
-                                       " holds a slice that another has")
-                        : absl::StrCat(key, " is in two shards, one of them ",
-                                       shard_index));
+        IsSliceKey(key)
+            ? absl::StrCat("shard ", shard_index,
+                           " holds a slice that another shard has")
+            : absl::StrCat(key, " is in two shards; one of them is shard ",
+                           shard_index));
   }
   if (!HasSameBundleType(entry, found->second)) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -107,7 +107,8 @@ void RemoveDataFiles(Disk* disk, absl::string_view prefix, int count) {
   }
 }
 
-// Data first, durably, so that no index names what a power cut takes away.
+// Data files are made durable before the index, so that no index refers to data
+// that a power failure can lose.
 absl::Status PlaceFiles(Disk* disk, absl::string_view prefix, int part_count,
                         int shard_count, const Entries& entries) {
   for (int shard = 0; shard < part_count; ++shard) {
@@ -143,14 +144,14 @@ absl::Status PublishTensorBundle(Disk* disk, absl::string_view prefix,
     RemoveBundleParts(disk, prefix, shard_count);
     return std::move(entries).status();
   }
-  // The number of shards is in the names of data files: one more, which is
-  // empty, gives the new ones names of their own.
+  // Names of data files contain the number of shards. An additional empty shard
+  // gives the new files other names than the old ones.
   const int old_count = OldShardCount(disk, prefix);
   const int new_count = shard_count + (old_count == shard_count ? 1 : 0);
   if (absl::Status status =
           PlaceFiles(disk, prefix, shard_count, new_count, *entries);
       !status.ok()) {
-    // When the last sync failed the new index may be in its place.
+    // If the last sync failed, the new index may be in place.
     if (OldShardCount(disk, prefix) != new_count) {
       RemoveDataFiles(disk, prefix, new_count);
     }

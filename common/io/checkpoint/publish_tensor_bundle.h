@@ -7,24 +7,26 @@
 
 namespace muster {
 
-// Makes one checkpoint of what the TensorBundleWriters of `shard_count` shards
-// have finished: gives their data files its names and writes one index for all.
+// Combines the files of the TensorBundleWriters of `shard_count` shards into
+// one checkpoint: renames their data files and writes one index.
 //
-// The checkpoint is there when the index is, which takes its place in one step.
-// Where a checkpoint of this prefix exists, readers and crashes see the old one
-// or the new one: the new data files are given names that the old ones do not
-// have. On an error the old one stays, unless it is the last sync that failed,
-// of which nobody knows what it did. What the writers left is gone in any case.
-//   kNotFound            a shard has not been finished; names its file
-//   kDataLoss            what a writer left is damaged
-//   kAlreadyExists       two shards hold the same tensor, or the same slice
-//   kFailedPrecondition  the slices of a tensor do not make it up, or differ in
-//                        type; names the tensor and what is missing
-//   others               the disk's
+// The checkpoint exists when its index exists, which is put in place
+// atomically. If there was a checkpoint with this prefix, readers see the old
+// or the new one at any time, even after a crash: the new data files have other
+// names than the old ones. After an error the old checkpoint remains, unless
+// the last sync failed, whose outcome is unknown. The writers' files are
+// removed in any case.
+//   kNotFound            a shard has not been finished; the message names its
+//                        file
+//   kDataLoss            a writer's file is damaged
+//   kAlreadyExists       two shards hold the same tensor or slice
+//   kFailedPrecondition  the slices of a tensor do not cover it, or differ in
+//                        type; the message names the tensor and what is missing
+//   others               errors of the disk
 absl::Status PublishTensorBundle(Disk* disk, absl::string_view prefix,
                                  int shard_count);
 
-// Removes what writers left for publishing `prefix`, whatever there is.
+// Removes all files of writers for `prefix`.
 void RemoveBundleParts(Disk* disk, absl::string_view prefix, int shard_count);
 
 }  // namespace muster

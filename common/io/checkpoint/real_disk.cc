@@ -26,11 +26,11 @@
 namespace muster {
 namespace {
 
-// So that the device is busy while the rest is still being computed, and that
-// Sync() finds little to do.
+// Starts writing to the device early, so that it overlaps with computation and
+// leaves less for Sync().
 constexpr int64_t kWriteBackBytes = 8 << 20;
 
-// Whoever writes less waits longer for the device than for the copy.
+// For smaller writes, waiting for the device takes longer than the copy.
 constexpr size_t kDirectBytesMin = 256 << 10;
 
 absl::Status SystemError(absl::string_view attempted, absl::string_view path) {
@@ -43,9 +43,9 @@ absl::Status SystemError(absl::string_view attempted, absl::string_view path) {
   return absl::ErrnoToStatus(error, what);
 }
 
-// Pages are written past the page cache (O_DIRECT) where that can be: filling
-// fresh pages takes several times as much of a processor as all else that is
-// done to save, and they would push out what training reads.
+// Writes pages with O_DIRECT if possible. Filling new pages of the page cache
+// costs several times more processor time than all other work of a save, and
+// would evict pages that training reads.
 class RealWritableFile final : public WritableFile {
  public:
   RealWritableFile(std::string path, int descriptor)
@@ -60,7 +60,7 @@ class RealWritableFile final : public WritableFile {
       const ssize_t written = write(descriptor_, bytes.data(), count);
       if (written < 0 && errno == EINTR) continue;
       if (written < 0 && errno == EINVAL && may_pass_cache_ && passes_cache_) {
-        may_pass_cache_ = false;  // The device wants other pages.
+        may_pass_cache_ = false;  // The device needs another alignment.
         continue;
       }
       if (written < 0) return SystemError("write", path_);
@@ -77,7 +77,7 @@ class RealWritableFile final : public WritableFile {
   }
 
  private:
-  // How much of the beginning of `bytes` may be written past the page cache.
+  // Returns how many of the first bytes of `bytes` can bypass the page cache.
   size_t DirectBytes(absl::Span<const uint8_t> bytes) const {
     const bool is_page =
         reinterpret_cast<uintptr_t>(bytes.data()) % WritableFile::kPageBytes ==
@@ -94,13 +94,13 @@ class RealWritableFile final : public WritableFile {
     const int flags = fcntl(descriptor_, F_GETFL);
     const int wanted = passes ? flags | O_DIRECT : flags & ~O_DIRECT;
     const bool is_done = flags >= 0 && fcntl(descriptor_, F_SETFL, wanted) == 0;
-    if (!is_done) may_pass_cache_ = false;  // tmpfs, for example.
+    if (!is_done) may_pass_cache_ = false;  // For example, tmpfs.
     passes_cache_ = passes && is_done;
   }
 
   void StartWriteBack() {
     if (size_bytes_ - handed_over_bytes_ < kWriteBackBytes) return;
-    // A hint: what it cannot start, Sync() does and reports.
+    // A hint. Sync() writes the rest and reports errors.
     (void)sync_file_range(descriptor_, handed_over_bytes_,
                           size_bytes_ - handed_over_bytes_,
                           SYNC_FILE_RANGE_WRITE);
@@ -136,8 +136,8 @@ class RealReadableFile final : public ReadableFile {
       }
       if (count == 0) {
         return absl::DataLossError(absl::StrCat(path_, " ends at offset ",
-                                                offset, ", ", bytes.size(),
-                                                " bytes too early"));
+                                                offset, "; expected ",
+                                                bytes.size(), " more bytes"));
       }
       bytes.remove_prefix(count);
       offset += count;
@@ -166,13 +166,13 @@ class RealDisk final : public Disk {
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
       absl::string_view path) override {
     std::string name(path);
-    // Opening a named pipe must not wait for who writes to it.
+    // O_NONBLOCK: opening a named pipe must not block.
     const int descriptor =
         open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0) return SystemError("open", name);
     absl::Cleanup close_file = [&] { close(descriptor); };
     struct stat status;
-    if (fstat(descriptor, &status) != 0) return SystemError("look at", name);
+    if (fstat(descriptor, &status) != 0) return SystemError("stat", name);
     if (!S_ISREG(status.st_mode)) {
       return absl::InvalidArgumentError(
           absl::StrCat(name, " is not a regular file"));
@@ -202,7 +202,7 @@ class RealDisk final : public Disk {
     }
     if (errno != EEXIST) return SystemError("make folder", name);
     struct stat status;
-    if (stat(name.c_str(), &status) != 0) return SystemError("look at", name);
+    if (stat(name.c_str(), &status) != 0) return SystemError("stat", name);
     if (S_ISDIR(status.st_mode)) return absl::OkStatus();
     errno = ENOTDIR;
     return SystemError("make folder", name);

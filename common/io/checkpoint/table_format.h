@@ -6,10 +6,11 @@
 
 namespace muster {
 
-// A table is: data blocks, an empty metaindex block, an index block with the
-// place of each data block, a footer with the places of the last two.
+// A table consists of data blocks, an empty metaindex block, an index block
+// with the position of each data block, and a footer with the positions of the
+// last two. Equivalent to: leveldb's table format.
 
-// Follows every block: how it is compressed, and the masked CRC-32C of the
+// Follows every block: the compression type, and the masked CRC-32C of the
 // block and that byte.
 inline constexpr size_t kTableTrailerBytes = 5;
 inline constexpr char kTableUncompressed = 0;
@@ -17,7 +18,7 @@ inline constexpr char kTableUncompressed = 0;
 inline constexpr size_t kTableFooterBytes = 48;
 inline constexpr uint64_t kTableMagic = 0xdb4775248b80fb57;
 
-// A data block is closed when it has this many.
+// A data block ends when it has this size.
 inline constexpr size_t kTableBlockBytes = 256 << 10;
 
 }  // namespace muster

@@ -17,7 +17,7 @@ namespace {
 using EntryVisitor =
     absl::FunctionRef<absl::Status(absl::string_view, absl::string_view)>;
 
-// Where a block lies, without its trailer.
+// The position of a block, without its trailer.
 struct BlockHandle {
   uint64_t offset = 0;
   uint64_t size = 0;
@@ -66,12 +66,13 @@ absl::Status Table::ReadFooter(BlockHandle* metaindex, BlockHandle* index) {
       begin, absl::MakeSpan(reinterpret_cast<uint8_t*>(bytes), sizeof(bytes))));
   constexpr size_t kMagicAt = kTableFooterBytes - sizeof(kTableMagic);
   if (LoadFixed<uint64_t>(bytes + kMagicAt) != kTableMagic) {
-    return Damage(begin + kMagicAt, "it does not end as a table does");
+    return Damage(begin + kMagicAt,
+                  "it does not end with the magic number of a table");
   }
   absl::string_view handles(bytes, kMagicAt);
   if (!ConsumeHandle(&handles, metaindex) || !ConsumeHandle(&handles, index) ||
       metaindex->end() != index->offset || index->end() != begin) {
-    return Damage(begin, "its footer names places that cannot be");
+    return Damage(begin, "its footer has invalid positions");
   }
   if (handles.find_first_not_of('\0') != absl::string_view::npos) {
     return Damage(begin, "its footer is not padded with zeros");
@@ -133,7 +134,7 @@ absl::Status Table::VisitEntries(const BlockHandle& handle,
     key.resize(shared);
     key.append(data.data(), unshared);
     if (!is_first && key <= previous) {
-      return Damage(at, "the keys do not rise");
+      return Damage(at, "the keys do not ascend");
     }
     is_first = false;
     data.remove_prefix(unshared);
@@ -156,7 +157,7 @@ absl::Status Table::Read(EntryVisitor visit) {
   bool is_first = true;
   const auto visit_entry = [&](absl::string_view key, absl::string_view value) {
     if (!is_first && key <= last_key) {
-      return Damage(data_end, "the keys of two blocks do not rise");
+      return Damage(data_end, "the keys of two blocks do not ascend");
     }
     is_first = false;
     last_key.assign(key.data(), key.size());
@@ -167,7 +168,7 @@ absl::Status Table::Read(EntryVisitor visit) {
         BlockHandle block;
         if (!ConsumeHandle(&value, &block) || !value.empty() ||
             block.offset != data_end) {
-          return Damage(index.offset, "the index names a wrong place");
+          return Damage(index.offset, "the index has a wrong position");
         }
         RETURN_IF_ERROR(VisitBlock(block, visit_entry));
         data_end = block.end();
@@ -177,7 +178,7 @@ absl::Status Table::Read(EntryVisitor visit) {
       }));
   return data_end == metaindex.offset
              ? absl::OkStatus()
-             : Damage(data_end, "the index leaves blocks out");
+             : Damage(data_end, "the index omits blocks");
 }
 
 }  // namespace

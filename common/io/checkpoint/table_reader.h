@@ -8,14 +8,14 @@
 
 namespace muster {
 
-// Calls `visit` for every entry of the table at `path`, in the order of the
-// keys, block by block. Every byte of the file is accounted for: checksums are
-// right, keys rise, and blocks lie one after another without gaps, so that no
-// change of the file goes unnoticed. Takes memory for the largest block.
-//   kNotFound       no such file
-//   kDataLoss       the file is damaged; names it and the offset
-//   kUnimplemented  a block is compressed
-//   others          the first error that `visit` returns
+// Calls `visit` for every entry of the table at `path` in the order of keys,
+// block by block. Verifies every byte of the file: checksums match, keys
+// ascend, and blocks are contiguous, so every change of the file is detected.
+// Uses memory for the largest block.
+//   kNotFound       the file does not exist
+//   kDataLoss       the file is damaged; the message names it and the offset
+//   kUnimplemented  a block is compressed, or the table has a filter
+//   others          the first error of `visit`
 absl::Status ReadTable(Disk* disk, absl::string_view path,
                        absl::FunctionRef<absl::Status(absl::string_view key,
                                                       absl::string_view value)>

@@ -58,8 +58,9 @@ std::string ReadGolden(const std::string& name) {
   return content.str();
 }
 
-// The index of one float32[2] "w" holding 1 and 2, as TensorFlow writes it.
-TEST(TableTest, HasTensorFlowsBytes) {
+// The index that TensorFlow writes for one float32[2] "w" with the values 1 and
+// 2.
+TEST(TableTest, MatchesTensorFlowsBytes) {
   const Entries entries = {{"", absl::HexStringToBytes("08011a020801")},
                            {"w", absl::HexStringToBytes("08011204120208022808"
                                                         "3559"
@@ -86,7 +87,7 @@ TEST(TableTest, HasTensorFlowsBytes) {
   EXPECT_THAT(ReadBack(wanted), IsOkAndHolds(entries));
 }
 
-TEST(TableTest, IndexesOfTensorFlowAreWrittenAgainByteForByte) {
+TEST(TableTest, RewritesIndexesOfTensorFlowByteForByte) {
   for (const char* name : {"dtypes.index", "partitioned.index",
                            "objects/ckpt-2.index", "objects/ckpt-3.index"}) {
     const std::string table = ReadGolden(name);
@@ -96,7 +97,7 @@ TEST(TableTest, IndexesOfTensorFlowAreWrittenAgainByteForByte) {
   }
 }
 
-TEST(TableTest, ManyBlocks) {
+TEST(TableTest, RoundTripsManyBlocks) {
   Entries entries;
   for (int i = 0; i < 20000; ++i) {
     entries[absl::StrCat("layer_", i % 100, "/weight_", i)] =
@@ -109,11 +110,11 @@ TEST(TableTest, ManyBlocks) {
   EXPECT_THAT(ReadBack(table), IsOkAndHolds(entries));
 }
 
-TEST(TableTest, AnEmptyTable) {
+TEST(TableTest, RoundTripsAnEmptyTable) {
   EXPECT_THAT(ReadBack(WriteTable({})), IsOkAndHolds(Entries()));
 }
 
-TEST(TableTest, EveryChangedByteIsFound) {
+TEST(TableTest, DetectsEveryChangedByte) {
   const Entries entries = {{"", "h"}, {"alpha", "1"}, {"alphabet", "22"}};
   const std::string table = WriteTable(entries);
   for (size_t at = 0; at < table.size(); ++at) {
@@ -130,7 +131,7 @@ TEST(TableTest, EveryChangedByteIsFound) {
   }
 }
 
-// Damage that has the right checksum was written on purpose.
+// Returns a table with a hostile block whose checksum is valid.
 std::string WithBlock(std::string block, char compression = 0) {
   const uint64_t size = block.size();
   block.push_back(compression);
@@ -155,7 +156,7 @@ std::string WithBlock(std::string block, char compression = 0) {
   return table + footer + absl::HexStringToBytes("57fb808b247547db");
 }
 
-TEST(TableTest, HostileBlocksAreRefused) {
+TEST(TableTest, RejectsHostileBlocks) {
   TableBlock fine(16);
   fine.Add("key", "value");
   ASSERT_OK(ReadBack(WithBlock(fine.Take())));
@@ -172,7 +173,7 @@ TEST(TableTest, HostileBlocksAreRefused) {
       {absl::HexStringToBytes("00010062"
                               "00010061") +
            tail,
-       "do not rise"},
+       "do not ascend"},
   };
   for (const auto& [block, what] : hostile) {
     EXPECT_THAT(ReadBack(WithBlock(block)),
@@ -184,7 +185,7 @@ TEST(TableTest, HostileBlocksAreRefused) {
                        HasSubstr("compressed block at offset 0")));
 }
 
-TEST(TableTest, AMissingFileIsNotFound) {
+TEST(TableTest, MissingFileIsNotFound) {
   SimulatedDisk disk;
   EXPECT_THAT(ReadTable(&disk, "table",
                         [](absl::string_view, absl::string_view) {

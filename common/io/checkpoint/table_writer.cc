@@ -19,7 +19,7 @@ size_t CommonPrefix(absl::string_view a, absl::string_view b) {
          a.begin();
 }
 
-// A short key that is at least `last` and less than `next`.
+// Returns a short key that is at least `last` and less than `next`.
 std::string Separator(absl::string_view last, absl::string_view next) {
   const size_t common = CommonPrefix(last, next);
   if (common < std::min(last.size(), next.size())) {
@@ -33,7 +33,7 @@ std::string Separator(absl::string_view last, absl::string_view next) {
   return std::string(last);
 }
 
-// A short key that is at least `last`.
+// Returns a short key that is at least `last`.
 std::string Successor(absl::string_view last) {
   for (size_t i = 0; i < last.size(); ++i) {
     if (const uint8_t byte = last[i]; byte != 0xff) {

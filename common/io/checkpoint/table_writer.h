@@ -11,22 +11,22 @@
 
 namespace muster {
 
-// One block of a table: sorted entries, each of which leaves out what its key
-// shares with the key before it.
+// One block of a table: sorted entries, each without the prefix that its key
+// shares with the previous key.
 class TableBlock {
  public:
   // Every `restart_interval`-th key is written in full.
   explicit TableBlock(int restart_interval)
       : restart_interval_(restart_interval) {}
 
-  // `key` comes after all keys before it.
+  // `key` must be greater than all previous keys.
   void Add(absl::string_view key, absl::string_view value);
   bool IsEmpty() const { return content_.empty(); }
   size_t size_bytes() const {
     return content_.size() + (restarts_.size() + 1) * sizeof(uint32_t);
   }
 
-  // The block; this one is empty afterwards.
+  // Returns the block and clears this object.
   std::string Take();
 
  private:
@@ -37,18 +37,18 @@ class TableBlock {
   int since_restart_ = 0;
 };
 
-// Writes a sorted map from strings to strings as a LevelDB table without
-// compression and filters, byte for byte as TensorFlow writes the index of a
-// checkpoint. Not thread-safe.
+// Writes a sorted map of strings as a LevelDB table without compression and
+// filters, byte for byte as TensorFlow writes the index of a checkpoint. Not
+// thread-safe.
 class TableWriter {
  public:
-  // `file` is borrowed, empty, and nobody else writes to it.
+  // `file` is borrowed, must be empty, and must have no other writer.
   explicit TableWriter(WritableFile* file) : file_(file) {}
 
-  // The errors are the file's. `key` comes after all keys before it.
+  // `key` must be greater than all previous keys. Returns errors of the file.
   absl::Status Add(absl::string_view key, absl::string_view value);
 
-  // Once, after the last key. Does not sync.
+  // Call once after the last key. Does not sync.
   absl::Status Finish();
 
  private:
@@ -61,8 +61,8 @@ class TableWriter {
   TableBlock data_{16};
   TableBlock index_{1};
   std::string last_key_;
-  // Where the last data block lies; its index entry waits for the next key, to
-  // be no longer than it takes to tell the two apart.
+  // The position of the last data block. Its index entry is written with the
+  // next key, because it holds a short separator between the two.
   std::string pending_handle_;
 };
 

@@ -17,9 +17,9 @@
 namespace muster {
 namespace {
 
-// More than any partitioner makes; keeps hostile indexes from costing time.
+// More than any partitioner creates. Bounds the cost of a hostile index.
 constexpr int kSliceCountMax = 1 << 16;
-// TensorFlow's DT_VARIANT, whose checksum is not one of the stored bytes.
+// TensorFlow's DT_VARIANT. Its checksum is not that of the stored bytes.
 constexpr int kVariantDType = 21;
 
 bool IsSliceKey(absl::string_view key) { return key[0] == '\0'; }
@@ -73,7 +73,7 @@ absl::Status TensorBundleReader::AddTensor(const std::string& name,
   for (size_t i = 0; i < extents.size(); ++i) {
     const auto element_bytes = static_cast<int64_t>(SizeOf(tensor.dtype));
     const int64_t count = tensor.slices[i].shape.element_count();
-    // A string takes a byte at least, for its length.
+    // A string takes at least one byte for its length.
     const bool has_size =
         !is_known ||
         (tensor.dtype == DType::kString
@@ -98,8 +98,8 @@ absl::Status TensorBundleReader::AddSlices(const proto::BundleEntry& entry,
                                            std::vector<Extent>* extents) {
   if (entry.slices_size() > kSliceCountMax) {
     return absl::DataLossError(absl::StrCat("it has ", entry.slices_size(),
-                                            " slices; ", kSliceCountMax,
-                                            " at most make sense"));
+                                            " slices; expected at most ",
+                                            kSliceCountMax));
   }
   for (const proto::BundleSlice& encoded : entry.slices()) {
     TensorSlice slice;
@@ -127,8 +127,8 @@ absl::Status TensorBundleReader::AddSlices(const proto::BundleEntry& entry,
              : CheckPartition(tensor->slices, tensor->shape);
 }
 
-// Extents do not overlap and end where the file does, so that what they hold
-// together takes no more memory than the files.
+// Verifies that extents do not overlap and end at the end of the file, which
+// bounds their total size by the size of the files.
 absl::Status TensorBundleReader::OpenDataFiles(Disk* disk, int shard_count) {
   std::vector<std::vector<Extent>> by_shard(shard_count);
   for (const std::vector<Extent>& extents : extents_) {
@@ -160,7 +160,7 @@ absl::Status TensorBundleReader::OpenDataFiles(Disk* disk, int shard_count) {
     }
     if (end != size_bytes) {
       return absl::DataLossError(
-          absl::StrCat(data_paths_[shard], " goes on for ", size_bytes - end,
+          absl::StrCat(data_paths_[shard], " has ", size_bytes - end,
                        " bytes after its last tensor, at offset ", end));
     }
   }
@@ -189,7 +189,7 @@ absl::StatusOr<const StoredTensor*> TensorBundleReader::FindReadable(
     return absl::UnimplementedError(
         absl::StrCat(prefix_, ": ", name, " has TensorFlow's dtype ",
                      tensor->tensorflow_dtype, " or more dimensions than ",
-                     Shape::kRankMax, ", which Muster cannot hold"));
+                     Shape::kRankMax, ", which Muster does not support"));
   }
   return tensor;
 }
@@ -261,7 +261,7 @@ absl::Status TensorBundleReader::ReadNumbers(
   }
   return MaskCrc32c(crc) == extent.masked_crc32c
              ? absl::OkStatus()
-             : Damage(extent, tensor.name, "the checksum is wrong");
+             : Damage(extent, tensor.name, "the checksum does not match");
 }
 
 absl::Status TensorBundleReader::ReadRuns(const StoredTensor& tensor,
@@ -305,8 +305,8 @@ absl::Status TensorBundleReader::ReadNumberSlice(const StoredTensor& tensor,
     const bool has_run = SliceRuns(stored, wanted).Next(&run);
     const int64_t stored_count = stored.shape.element_count();
     if (!has_run && stored_count > 0) continue;
-    // All that is stored is wanted and stays together, if it is not empty (then
-    // it has a checksum still): no copy.
+    // The whole stored slice is contiguous in the result, so no copy is needed.
+    // Not for an empty one, which still has a checksum.
     if (run.count == stored_count) {
       RETURN_IF_ERROR(ReadNumbers(
           tensor, extents[i],
@@ -358,24 +358,26 @@ absl::StatusOr<std::vector<std::string>> TensorBundleReader::ReadStrings(
   uint32_t crc = 0;
   for (uint64_t& length : lengths) {
     if (!ConsumeVarint(&rest, &length)) {
-      return Damage(extent, tensor.name, "the lengths of strings are cut off");
+      return Damage(extent, tensor.name,
+                    "the lengths of strings are truncated");
     }
     crc = ExtendLengthCrc32c(crc, length);
   }
   if (rest.size() < sizeof(uint32_t) ||
       LoadFixed<uint32_t>(rest.data()) != MaskCrc32c(crc)) {
-    return Damage(extent, tensor.name, "the checksum of the lengths is wrong");
+    return Damage(extent, tensor.name,
+                  "the checksum of the lengths does not match");
   }
   crc = ExtendCrc32c(crc, rest.data(), rest.size());
   rest.remove_prefix(sizeof(uint32_t));
   if (MaskCrc32c(crc) != extent.masked_crc32c) {
-    return Damage(extent, tensor.name, "the checksum is wrong");
+    return Damage(extent, tensor.name, "the checksum does not match");
   }
   std::vector<std::string> strings;
   strings.reserve(count);
   for (const uint64_t length : lengths) {
     if (length > rest.size()) {
-      return Damage(extent, tensor.name, "a string is cut off");
+      return Damage(extent, tensor.name, "a string is truncated");
     }
     strings.emplace_back(rest.substr(0, length));
     rest.remove_prefix(length);

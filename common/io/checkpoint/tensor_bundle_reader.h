@@ -21,40 +21,43 @@
 
 namespace muster {
 
-// A tensor of a checkpoint, without its elements.
+// The description of a tensor of a checkpoint.
 struct StoredTensor {
   std::string name;
-  // kInvalid for one that Muster cannot hold: a dtype it does not have, or more
-  // dimensions than it knows. Such a tensor is listed and not read.
+  // kInvalid for a dtype or a rank that Muster does not support. Such a tensor
+  // is listed but cannot be read.
   DType dtype = DType::kInvalid;
   Shape shape;
   int tensorflow_dtype = 0;
-  // How it was cut when it was written; one slice when it was not.
+  // The slices in which it was written; one if it was not partitioned.
   std::vector<TensorSlice> slices;
 };
 
-// Reads a checkpoint in TensorFlow's format, ours or TensorFlow's own.
+// Reads a checkpoint in TensorFlow's format (TensorBundle V2), written by
+// Muster or by TensorFlow.
 //
-// Nothing in the files is trusted. Open() checks the index in full and that the
-// data files are as long as it says; every read checks the checksum of all that
-// it touches, which is each stored slice in full, also when a part of it is
-// asked for. Memory is taken for what is asked for and one piece.
+// The files are not trusted. Open() verifies the whole index and the sizes of
+// the data files. Every read verifies the checksums of the stored slices that
+// it touches, which are read in full even if only a part is requested. Uses
+// memory for the result and one piece.
 //
-// Errors of everything below:
+// Errors of all functions:
 //   kNotFound       a file is missing
-//   kDataLoss       damaged; names the file, the offset and the tensor
-//   kUnimplemented  compressed, big-endian, or a tensor Muster cannot hold
-//   others          the disk's
+//   kDataLoss       a file is damaged; the message names the file, the offset
+//                   and the tensor
+//   kUnimplemented  compressed, big-endian, or a tensor that Muster does not
+//                   support
+//   others          errors of the disk
 //
 // Thread-safe.
 class TensorBundleReader {
  public:
   struct Options {
-    // How much is read at once; a multiple of 64.
+    // The size of one read; a multiple of 64.
     size_t piece_bytes = 1 << 20;
   };
 
-  // `prefix` as in "runs/7/ckpt-3".
+  // Opens the checkpoint `prefix`, for example "runs/7/ckpt-3".
   static absl::StatusOr<std::unique_ptr<TensorBundleReader>> Open(
       Disk* disk, absl::string_view prefix, const Options& options);
   static absl::StatusOr<std::unique_ptr<TensorBundleReader>> Open(
@@ -67,27 +70,28 @@ class TensorBundleReader {
   // Sorted by name.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
 
-  // Null when there is none. Lives as long as this.
+  // Returns null if there is no such tensor. Lives as long as this object.
   const StoredTensor* Find(absl::string_view name) const;
 
-  //   kNotFound  no such tensor; names one that is spelled alike
+  // Reads a whole tensor.
+  //   kNotFound  no such tensor; the message suggests a similar name
   absl::StatusOr<Tensor> Read(absl::string_view name) const;
 
-  // A part, whatever the tensor was cut into when it was written.
+  // Reads a slice, independent of the slices in which the tensor was written.
   //   kInvalidArgument  `slice` is not within the tensor
   absl::StatusOr<Tensor> ReadSlice(absl::string_view name,
                                    const TensorSlice& slice) const;
 
-  // The same without taking memory for it: `sink` gets pieces of the slice,
-  // each with its offset in the slice, in no promised order. Only when this has
-  // returned OK is what it got known to be right. Not for strings.
+  // As ReadSlice(), without allocating memory for the result. `sink` receives
+  // pieces with their offsets in the slice, in any order. The data is verified
+  // only when this has returned OK. Not for strings.
   absl::Status ReadPieces(
       absl::string_view name, const TensorSlice& slice,
       absl::FunctionRef<absl::Status(int64_t offset_bytes,
                                      absl::Span<const uint8_t> bytes)>
           sink) const;
 
-  // Reads everything once.
+  // Reads and verifies everything.
   absl::Status Verify() const;
 
  private:
@@ -121,7 +125,8 @@ class TensorBundleReader {
   absl::Status Damage(const Extent& extent, absl::string_view name,
                       absl::string_view what) const;
 
-  // Reads to where `place` says, piece by piece, and checks the checksum.
+  // Reads to the memory that `place` returns, piece by piece, and verifies the
+  // checksum.
   absl::Status ReadNumbers(const StoredTensor& tensor, const Extent& extent,
                            absl::FunctionRef<uint8_t*(int64_t offset)> place,
                            PieceVisitor visit) const;
@@ -139,9 +144,9 @@ class TensorBundleReader {
   const Options options_;
   std::string index_path_;
   std::vector<std::string> data_paths_;
-  std::vector<std::unique_ptr<ReadableFile>> data_;  // Null: nothing is in it.
+  std::vector<std::unique_ptr<ReadableFile>> data_;  // Null for an empty shard.
   std::vector<StoredTensor> tensors_;
-  std::vector<std::vector<Extent>> extents_;  // One for each slice of each.
+  std::vector<std::vector<Extent>> extents_;  // [tensor][slice]
 };
 
 }  // namespace muster

@@ -32,7 +32,7 @@ constexpr DType kNumbers[] = {DType::kFloat32,  DType::kFloat64, DType::kInt32,
                               DType::kInt64,    DType::kUint8,   DType::kBool,
                               DType::kBfloat16, DType::kFloat16};
 
-// Element i holds i, or whether i is odd.
+// Element i is i, or for bool, true if i is odd.
 Tensor Counting(DType dtype, const Shape& shape) {
   Tensor tensor(dtype, shape);
   for (int64_t i = 0; i < tensor.element_count(); ++i) {
@@ -80,7 +80,7 @@ class TensorBundleTest : public testing::Test {
   SimulatedDisk disk_;
 };
 
-TEST_F(TensorBundleTest, EveryDTypeAndShapeComesBack) {
+TEST_F(TensorBundleTest, RoundTripsEveryDTypeAndShape) {
   auto writer = Writer();
   std::vector<std::pair<std::string, Tensor>> tensors;
   for (const DType dtype : kNumbers) {
@@ -112,7 +112,7 @@ TEST_F(TensorBundleTest, EveryDTypeAndShapeComesBack) {
   }
 }
 
-TEST_F(TensorBundleTest, APartitionIsReadInAnyOther) {
+TEST_F(TensorBundleTest, ReadsAnyPartitionFromAnyOther) {
   const Shape full = {9, 4};
   const Tensor table = Counting(DType::kFloat32, full);
   std::vector<std::string> words;
@@ -176,7 +176,7 @@ TEST_F(TensorBundleTest, APartitionIsReadInAnyOther) {
   }
 }
 
-TEST_F(TensorBundleTest, TensorsAreWrittenInPieces) {
+TEST_F(TensorBundleTest, WritesTensorsInPieces) {
   const Tensor table = Counting(DType::kFloat64, {1000, 3});
   auto writer = Writer();
   ASSERT_OK(writer->BeginTensor("table", table.type(),
@@ -191,7 +191,7 @@ TEST_F(TensorBundleTest, TensorsAreWrittenInPieces) {
   ExpectEqual(Reader()->Read("table"), table);
 }
 
-TEST_F(TensorBundleTest, WrongTensorsAreRefused) {
+TEST_F(TensorBundleTest, RejectsInvalidTensors) {
   constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
   auto writer = Writer();
   const Shape full = {4, 2};
@@ -225,7 +225,7 @@ TEST_F(TensorBundleTest, WrongTensorsAreRefused) {
       StatusIs(kInvalidArgument, HasSubstr("shard 2 of 2")));
 }
 
-TEST_F(TensorBundleTest, BytesThatDoNotMakeUpATensorSpoilTheShard) {
+TEST_F(TensorBundleTest, WrongNumberOfBytesFailsTheShard) {
   for (const size_t size : {15, 17}) {
     auto writer = Writer();
     ASSERT_OK(writer->BeginTensor("t", {DType::kFloat32, {4}},
@@ -240,7 +240,7 @@ TEST_F(TensorBundleTest, BytesThatDoNotMakeUpATensorSpoilTheShard) {
   }
 }
 
-TEST_F(TensorBundleTest, AbsentTensorsAreNamed) {
+TEST_F(TensorBundleTest, NamesMissingTensors) {
   auto writer = Writer();
   ASSERT_OK(writer->Add("dense/kernel", Counting(DType::kFloat32, {2, 2})));
   ASSERT_OK(writer->Add("words", Strings({1}, {"a"})));
@@ -264,7 +264,7 @@ TEST_F(TensorBundleTest, AbsentTensorsAreNamed) {
       StatusIs(absl::StatusCode::kNotFound, HasSubstr("f/ckpt-2.index")));
 }
 
-TEST_F(TensorBundleTest, ShardsThatDoNotFitTogetherAreNotPublished) {
+TEST_F(TensorBundleTest, RejectsInconsistentShards) {
   const Shape full = {4};
   const Tensor half = Counting(DType::kInt32, {2});
   const auto publish = [&](absl::string_view name_0, const TensorSlice& slice_0,
@@ -298,14 +298,14 @@ TEST_F(TensorBundleTest, ShardsThatDoNotFitTogetherAreNotPublished) {
   EXPECT_OK(publish("t", first, "t", last, full));
 }
 
-TEST_F(TensorBundleTest, AShardThatIsMissingIsNamed) {
+TEST_F(TensorBundleTest, NamesAMissingShard) {
   ASSERT_OK(Writer({.index = 0, .count = 2})->Finish());
   EXPECT_THAT(PublishTensorBundle(&disk_, "f/ckpt-1", 2),
               StatusIs(absl::StatusCode::kNotFound,
                        HasSubstr("f/ckpt-1.part-00001-of-00002.index")));
 }
 
-TEST_F(TensorBundleTest, AnotherCheckpointTakesThePlaceOfTheFirst) {
+TEST_F(TensorBundleTest, ReplacesACheckpoint) {
   for (int value = 0; value < 4; ++value) {
     auto writer = Writer();
     ASSERT_OK(writer->Add("t", Tensor::Scalar<int32_t>(value)));
@@ -315,7 +315,7 @@ TEST_F(TensorBundleTest, AnotherCheckpointTakesThePlaceOfTheFirst) {
   }
 }
 
-TEST_F(TensorBundleTest, AFailedWriteLeavesNothing) {
+TEST_F(TensorBundleTest, FailedWriteLeavesNoFiles) {
   disk_.set_capacity_bytes(100);
   {
     auto writer = Writer();

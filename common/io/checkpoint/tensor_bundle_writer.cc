@@ -17,7 +17,7 @@
 namespace muster {
 namespace {
 
-// Everything is gathered into writes of this size, which begin at pages.
+// All writes have this size and begin at pages.
 constexpr size_t kBufferBytes = 4 << 20;
 // The checksum is computed over pieces that stay in the cache until they are
 // copied.
@@ -31,7 +31,7 @@ absl::Span<const uint8_t> AsBytes(absl::string_view text) {
 absl::Status CheckName(absl::string_view name) {
   if (!name.empty() && name[0] != '\0') return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "\"", absl::CHexEscape(name), "\" cannot be the name of a tensor"));
+      "\"", absl::CHexEscape(name), "\" is not a valid name of a tensor"));
 }
 
 }  // namespace
@@ -132,7 +132,7 @@ absl::Status TensorBundleWriter::AddEntry(absl::string_view name,
   if (is_new) {
     EncodeBundleType(full_type, &full->second);
   } else if (is_whole || full->second.slices_size() == 0) {
-    return absl::AlreadyExistsError(absl::StrCat(name, " is there already"));
+    return absl::AlreadyExistsError(absl::StrCat(name, " was added before"));
   }
   if (is_whole) {
     open_entry_ = &full->second;
@@ -143,14 +143,14 @@ absl::Status TensorBundleWriter::AddEntry(absl::string_view name,
   if (!HasSameBundleType(type, full->second)) {
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": a slice of ", full_type.ToString(),
-                     " comes after slices of another type"));
+                     " has another type than earlier slices"));
   }
   const proto::BundleSlice encoded = EncodeSlice(slice, full_type.shape);
   const auto [part, is_new_slice] =
       entries_.try_emplace(SliceKey(name, encoded));
   if (!is_new_slice) {
     return absl::AlreadyExistsError(
-        absl::StrCat(name, ": slice ", slice.ToString(), " is there already"));
+        absl::StrCat(name, ": slice ", slice.ToString(), " was added before"));
   }
   *full->second.add_slices() = encoded;
   EncodeBundleType({full_type.dtype, slice.shape}, &part->second);
@@ -164,7 +164,7 @@ absl::Status TensorBundleWriter::AppendBytes(absl::Span<const uint8_t> bytes) {
   if (static_cast<int64_t>(bytes.size()) > bytes_to_come_) {
     return Keep(absl::InvalidArgumentError(absl::StrCat(
         data_path_, ": a tensor has ", bytes.size() - bytes_to_come_,
-        " bytes more than its type")));
+        " bytes more than its type has")));
   }
   bytes_to_come_ -= bytes.size();
   while (!bytes.empty()) {
@@ -176,8 +176,8 @@ absl::Status TensorBundleWriter::AppendBytes(absl::Span<const uint8_t> bytes) {
   return absl::OkStatus();
 }
 
-// The checksum is over the lengths as fixed integers, which is not how they are
-// written, and over a checksum of them.
+// The checksum covers the lengths as fixed-size integers, although they are
+// written as varints, and the checksum of the lengths.
 absl::Status TensorBundleWriter::AppendStrings(
     absl::Span<const std::string> strings) {
   std::string lengths;
@@ -206,7 +206,7 @@ absl::Status TensorBundleWriter::EndTensor() {
   if (bytes_to_come_ != 0) {
     return Keep(absl::InvalidArgumentError(
         absl::StrCat(data_path_, ": a tensor has ", bytes_to_come_,
-                     " bytes less than its type")));
+                     " bytes less than its type has")));
   }
   open_entry_->set_size(offset_ - open_entry_->offset());
   open_entry_->set_crc32c(MaskCrc32c(crc32c_));
@@ -225,8 +225,8 @@ absl::Status TensorBundleWriter::Finish() {
   return absl::OkStatus();
 }
 
-// Only the data is synced: whoever publishes syncs the names and writes an
-// index of its own, and what is not published by then is lost on purpose.
+// Not durable: the publisher writes and syncs its own index, and an unpublished
+// shard need not survive.
 absl::Status TensorBundleWriter::WriteIndex() {
   return WriteBundleIndex(disk_, index_path_, MakeBundleHeader(1), entries_,
                           /*is_durable=*/false);

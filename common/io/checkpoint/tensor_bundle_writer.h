@@ -21,7 +21,7 @@
 
 namespace muster {
 
-// Which of a checkpoint's data files a writer makes.
+// The data file of a checkpoint that a writer writes.
 struct BundleShard {
   int index = 0;
   int count = 1;
@@ -29,50 +29,51 @@ struct BundleShard {
 
 // Writes one shard of a checkpoint in TensorFlow's format (TensorBundle V2).
 //
-// A checkpoint of N shards is written by N writers, in as many threads,
-// processes or machines that see the same folder, and comes to be when
-// PublishTensorBundle() is called after all of them have finished. A name is
-// that of one tensor; slices of one tensor may be in several shards.
+// A checkpoint of N shards is written by N writers on any threads, processes or
+// machines with access to the same folder. It exists after
+// PublishTensorBundle(), to be called when all writers have finished. A name
+// belongs to one tensor; slices of a tensor may be in several shards.
 //
-// Tensors go to the file as they come, so memory is taken for the names only.
-// The first error stays: every later call returns it again, and nothing of the
-// shard is left. Not thread-safe.
+// Tensors are written to the file as they are added; only names are kept in
+// memory. After an error, every later call returns the same error, and the
+// files of the shard are removed. Not thread-safe.
 class TensorBundleWriter {
  public:
-  // Makes the folder of `prefix` if need be.
-  //   kInvalidArgument  no file name in `prefix`, or no such shard
-  //   others            the disk's, as for everything below
+  // Creates the folder of `prefix` if it is missing.
+  //   kInvalidArgument  `prefix` has no file name, or there is no such shard
+  //   others            errors of the disk, as for all functions
   static absl::StatusOr<std::unique_ptr<TensorBundleWriter>> Create(
       Disk* disk, absl::string_view prefix, BundleShard shard = {});
 
-  // Removes what was written unless Finish() returned OK.
+  // Removes the files unless Finish() returned OK.
   ~TensorBundleWriter();
   TensorBundleWriter(const TensorBundleWriter&) = delete;
   TensorBundleWriter& operator=(const TensorBundleWriter&) = delete;
 
-  //   kInvalidArgument  `name` is empty or begins with a 0 byte, which is how
-  //                     the keys of slices begin
-  //   kAlreadyExists    `name` is there already
+  // Writes a whole tensor.
+  //   kInvalidArgument  `name` is empty or begins with a 0 byte, which is
+  //                     reserved for the keys of slices
+  //   kAlreadyExists    `name` was added before
   absl::Status Add(absl::string_view name, const Tensor& tensor);
 
-  // `tensor` is `slice` of a tensor of shape `full_shape`.
-  //   kInvalidArgument  as Add(); or the slice is not within the shape, or has
-  //                     another one than `tensor`; or other slices of `name`
-  //                     were of another type
-  //   kAlreadyExists    `name` has this slice already
+  // Writes `slice` of a tensor of shape `full_shape`.
+  //   kInvalidArgument  as Add(); or the slice is not within the shape, has
+  //                     another shape than `tensor`, or another type than
+  //                     earlier slices of `name`
+  //   kAlreadyExists    this slice of `name` was added before
   absl::Status AddSlice(absl::string_view name, const Shape& full_shape,
                         const TensorSlice& slice, const Tensor& tensor);
 
-  // The same for a tensor that is not in memory as a whole: BeginTensor(), its
-  // bytes row by row in any pieces, EndTensor(). Not for strings.
-  //   kInvalidArgument  as AddSlice(); or another number of bytes came than
-  //                     the type has
+  // As AddSlice() for a tensor that is not in memory as a whole: BeginTensor(),
+  // its bytes in row-major order in any pieces, EndTensor(). Not for strings.
+  //   kInvalidArgument  as AddSlice(); or the number of bytes does not match
+  //                     the type
   absl::Status BeginTensor(absl::string_view name, const TensorType& full_type,
                            const TensorSlice& slice);
   absl::Status AppendBytes(absl::Span<const uint8_t> bytes);
   absl::Status EndTensor();
 
-  // Syncs the data. Nothing is added afterwards.
+  // Syncs the data. Nothing can be added afterwards.
   absl::Status Finish();
 
  private:
@@ -95,12 +96,12 @@ class TensorBundleWriter {
 
   std::unique_ptr<WritableFile> data_;
   const std::shared_ptr<Buffer> buffer_;
-  size_t buffered_bytes_ = 0;  // Of buffer_; not yet in data_.
+  size_t buffered_bytes_ = 0;  // Bytes in buffer_ that are not in data_ yet.
   int64_t offset_ = 0;
-  // By key; those of partitioned tensors gather their slices.
+  // By key. Entries of partitioned tensors list their slices.
   std::map<std::string, proto::BundleEntry> entries_;
 
-  // The tensor that is being written.
+  // The tensor between BeginTensor() and EndTensor().
   proto::BundleEntry* open_entry_ = nullptr;
   int64_t bytes_to_come_ = 0;
   uint32_t crc32c_ = 0;

@@ -11,9 +11,9 @@
 namespace muster {
 namespace {
 
-// Both orders of bytes: those of strings and of numbers have to agree.
+// TensorFlow's OrderedCode: encoded byte strings compare as the encoded values.
 
-// 0 ends a string, and is written as 0 255 within one.
+// Ends the string with 0 1. Within it, 0 is written as 0 255 and 255 as 255 0.
 void AppendOrderedString(absl::string_view value, std::string* out) {
   for (const char byte : value) {
     out->push_back(byte);
@@ -23,7 +23,7 @@ void AppendOrderedString(absl::string_view value, std::string* out) {
   out->append("\0\1", 2);
 }
 
-// How many bytes, then the bytes, highest first.
+// The number of bytes, then the bytes, highest first.
 void AppendOrderedCount(uint64_t value, std::string* out) {
   std::string bytes;
   for (; value > 0; value >>= 8) bytes.push_back(static_cast<char>(value));
@@ -31,12 +31,12 @@ void AppendOrderedCount(uint64_t value, std::string* out) {
   out->append(bytes.rbegin(), bytes.rend());
 }
 
-// The sign, a one for every byte that follows the first, a zero, and the
-// number, highest byte first; all of it inverted when the number is negative.
+// The sign, a one bit for every byte after the first, a zero bit, and the
+// number, highest byte first. All bits are inverted for negative numbers.
 void AppendOrderedSigned(int64_t value, std::string* out) {
   const uint64_t magnitude = value < 0 ? ~value : value;
   const int bits = magnitude == 0 ? 0 : 64 - __builtin_clzll(magnitude);
-  const int length = bits / 7 + 1;  // Of n bytes, 7 n - 1 bits are payload.
+  const int length = bits / 7 + 1;  // n bytes hold 7 n - 1 bits of payload.
   uint8_t bytes[10] = {};
   for (int i = 0; i < std::min(length, 8); ++i) {
     bytes[length - 1 - i] = static_cast<uint8_t>(magnitude >> (8 * i));
@@ -153,7 +153,7 @@ absl::StatusOr<TensorSlice> DecodeSlice(const proto::BundleSlice& encoded,
   if (encoded.extent_size() != full.rank()) {
     return absl::InvalidArgumentError(
         absl::StrCat("a slice of rank ", encoded.extent_size(),
-                     " cannot be one of shape ", full.ToString()));
+                     " does not fit shape ", full.ToString()));
   }
   TensorSlice slice = TensorSlice::Whole(full);
   for (int axis = 0; axis < full.rank(); ++axis) {

@@ -16,7 +16,7 @@
 
 namespace muster {
 
-// A box cut out of a tensor: where it begins in each dimension, and its shape.
+// A box within a tensor: its start in each dimension, and its shape.
 struct TensorSlice {
   static TensorSlice Whole(const Shape& full);
   // Rows [begin, end) of the outermost dimension.
@@ -24,7 +24,8 @@ struct TensorSlice {
 
   bool IsWhole(const Shape& full) const { return shape == full; }
 
-  // As TensorFlow writes it: "0,2:0,6", a start and a length a dimension.
+  // Returns TensorFlow's notation "0,2:0,6": a start and a length for each
+  // dimension.
   std::string ToString() const;
 
   bool operator==(const TensorSlice&) const = default;
@@ -33,41 +34,43 @@ struct TensorSlice {
   Shape shape;
 };
 
+// Checks that `slice` is within `full`.
 //   kInvalidArgument  another rank, or not within `full`
 absl::Status CheckSlice(const TensorSlice& slice, const Shape& full);
 
-// What lies in both; none when that is no element.
+// Returns the intersection; nothing if it is empty.
 std::optional<TensorSlice> Intersect(const TensorSlice& a,
                                      const TensorSlice& b);
 
-// Whether `slices` hold every element of `full` once.
-//   kInvalidArgument  two overlap, or elements are missing; says which
+// Checks that `slices` cover every element of `full` exactly once.
+//   kInvalidArgument  two overlap, or elements are missing; the message says
+//                     which
 absl::Status CheckPartition(absl::Span<const TensorSlice> slices,
                             const Shape& full);
 
-// Dimensions that are there as a whole have no length.
+// Whole dimensions are encoded without a length.
 proto::BundleSlice EncodeSlice(const TensorSlice& slice, const Shape& full);
 //   kInvalidArgument  as CheckSlice()
 absl::StatusOr<TensorSlice> DecodeSlice(const proto::BundleSlice& encoded,
                                         const Shape& full);
 
-// The key under which the index of a checkpoint has a slice of `name`; sorts
-// before all names, by name and then by place. (TensorFlow's OrderedCode.)
+// Returns the key of a slice of `name` in the index of a checkpoint. Sorts
+// before all names, by name and then by position. (TensorFlow's OrderedCode.)
 std::string SliceKey(absl::string_view name, const proto::BundleSlice& slice);
 
-// Goes through the memory that a source and a target, both row-major, have in
-// common: runs of elements that are contiguous in both, rising in both.
+// Iterates over the elements that a source and a target, both row-major, have
+// in common, in runs that are contiguous in both and ascend in both.
 class SliceRuns {
  public:
   struct Run {
-    int64_t source = 0;  // Elements from the beginning of the source.
+    int64_t source = 0;  // In elements from the start of the source.
     int64_t target = 0;
     int64_t count = 0;
   };
 
   SliceRuns(const TensorSlice& source, const TensorSlice& target);
 
-  // False after the last.
+  // Returns false after the last run.
   bool Next(Run* run);
 
  private:
@@ -80,7 +83,7 @@ class SliceRuns {
 
   Run run_;
   bool is_done_ = false;
-  // Outside of a run, outermost first.
+  // The dimensions outside of a run, outermost first.
   absl::InlinedVector<Axis, 4> axes_;
 };
 

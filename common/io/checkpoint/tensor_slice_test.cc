@@ -40,7 +40,7 @@ std::string HexKey(absl::string_view name,
   return absl::BytesToHexString(SliceKey(name, slice));
 }
 
-TEST(TensorSliceTest, KeysAreTensorFlows) {
+TEST(TensorSliceTest, KeysMatchTensorFlow) {
   EXPECT_EQ(HexKey("w", {{0, 2}, {0, -1}}),
             "007700010102"
             "8082"
@@ -63,7 +63,7 @@ TEST(TensorSliceTest, KeysAreTensorFlows) {
             "ffc04000000000000000");
 }
 
-TEST(TensorSliceTest, KeysSortByPlace) {
+TEST(TensorSliceTest, KeysSortByPosition) {
   const int64_t starts[] = {0,
                             1,
                             63,
@@ -79,7 +79,7 @@ TEST(TensorSliceTest, KeysSortByPlace) {
   EXPECT_TRUE(std::is_sorted(keys.begin(), keys.end()));
 }
 
-TEST(TensorSliceTest, IsEncodedWithoutTheLengthOfWholeDimensions) {
+TEST(TensorSliceTest, EncodesWholeDimensionsWithoutLength) {
   const Shape full = {7, 4};
   const TensorSlice rows = TensorSlice::Rows(full, 2, 5);
   EXPECT_EQ(rows.ToString(), "2,3:0,4");
@@ -91,7 +91,7 @@ TEST(TensorSliceTest, IsEncodedWithoutTheLengthOfWholeDimensions) {
   EXPECT_THAT(DecodeSlice(encoded, full), IsOkAndHolds(rows));
 }
 
-TEST(TensorSliceTest, HostileSlicesAreRefused) {
+TEST(TensorSliceTest, RejectsHostileSlices) {
   const Shape full = {7, 4};
   constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
   for (const auto& [start, length] : {std::pair<int64_t, int64_t>{-1, 3},
@@ -112,7 +112,7 @@ TEST(TensorSliceTest, HostileSlicesAreRefused) {
   }
 }
 
-TEST(TensorSliceTest, APartitionHoldsEveryElementOnce) {
+TEST(TensorSliceTest, PartitionCoversEveryElementOnce) {
   const Shape full = {4, 4};
   const TensorSlice top_left = Slice({0, 0}, {2, 2});
   const TensorSlice top_right = Slice({0, 2}, {2, 2});
@@ -126,8 +126,8 @@ TEST(TensorSliceTest, APartitionHoldsEveryElementOnce) {
               StatusIs(kInvalidArgument, HasSubstr("more elements")));
 }
 
-// Against counting element by element.
-TEST(TensorSliceTest, RunsCopyWhatTwoBoxesShare) {
+// Compares with counting element by element.
+TEST(TensorSliceTest, RunsCopyTheIntersectionOfTwoBoxes) {
   const Shape full = {4, 3, 5};
   std::vector<TensorSlice> boxes;
   for (const int64_t a : {0, 1, 3}) {

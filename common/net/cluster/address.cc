@@ -12,7 +12,7 @@ namespace muster {
 namespace {
 
 constexpr int kPortMax = 65535;
-// The longest name DNS knows.
+// The limit of DNS.
 constexpr size_t kHostLengthMax = 253;
 constexpr size_t kQuotedLengthMax = 80;
 
@@ -75,11 +75,11 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {
   if (absl::StartsWith(rest, "[")) {
     const size_t close = rest.find(']');
     if (close == absl::string_view::npos) {
-      return BadAddress(text, "opens a bracket and does not close it");
+      return BadAddress(text, "has no closing bracket");
     }
     const absl::string_view host = rest.substr(1, close - 1);
     if (!std::all_of(host.begin(), host.end(), IsIpv6Character)) {
-      return BadAddress(text, "has something else than IPv6 in brackets");
+      return BadAddress(text, "has brackets around something that is not IPv6");
     }
     absl::string_view port = rest.substr(close + 1);
     if (!port.empty() && port[0] != ':') {
@@ -92,8 +92,8 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {
   const absl::string_view host = rest.substr(0, colon);
   if (!std::all_of(host.begin(), host.end(), IsHostCharacter)) {
     return BadAddress(text,
-                      "is no address: a host is letters, digits, \".\", \"-\" "
-                      "and \"_\"; write \"host:port\"");
+                      "is not an address: a host has letters, digits, \".\", "
+                      "\"-\" and \"_\"; write \"host:port\"");
   }
   if (colon == absl::string_view::npos) return FromParts(text, host, "");
   const absl::string_view port = rest.substr(colon + 1);

@@ -8,28 +8,26 @@
 
 namespace muster {
 
-// Where a task listens, as its peers dial it.
+// The address of a task for its peers.
 struct HostPort {
   std::string host;  // A name or an IP address; IPv6 without brackets.
   int port = 0;
 
-  // "h0:2222", "[fd00::1]:2222".
+  // Returns "h0:2222" or "[fd00::1]:2222".
   std::string ToString() const;
 
   bool operator==(const HostPort&) const = default;
 };
 
-// Reads "host:port", "[ipv6]:port", and either with a scheme before it
-// ("grpc://h0:2222"), which is dropped.
-//
-//   kInvalidArgument   no host, no port, a port outside 1 to 65535, IPv6
-//                      without brackets, blanks or a path
+// Parses "host:port" and "[ipv6]:port". A scheme such as "grpc://" is removed.
+//   kInvalidArgument  no host, no port, a port outside 1 to 65535, IPv6 without
+//                     brackets, blanks, or a path
 absl::StatusOr<HostPort> ParseHostPort(absl::string_view text);
 
-// Reaches this machine only: localhost, 127.0.0.0/8, ::1.
+// True for hosts that reach only this machine: localhost, 127.0.0.0/8, ::1.
 bool IsLoopbackHost(absl::string_view host);
 
-// Fit for listening on, not for dialling: 0.0.0.0, ::.
+// True for hosts to listen on but not to connect to: 0.0.0.0, ::.
 bool IsWildcardHost(absl::string_view host);
 
 }  // namespace muster

@@ -17,7 +17,7 @@ std::string Complaint(absl::string_view text) {
   return std::string(parsed.status().message());
 }
 
-TEST(AddressTest, ReadsHostAndPort) {
+TEST(AddressTest, ParsesHostAndPort) {
   EXPECT_THAT(ParseHostPort("h0:2222"), IsOkAndHolds(HostPort{"h0", 2222}));
   EXPECT_THAT(ParseHostPort("10.0.0.1:1"),
               IsOkAndHolds(HostPort{"10.0.0.1", 1}));
@@ -25,7 +25,7 @@ TEST(AddressTest, ReadsHostAndPort) {
               IsOkAndHolds(HostPort{"job-ps-0.ns.svc", 65535}));
 }
 
-TEST(AddressTest, DropsAScheme) {
+TEST(AddressTest, RemovesTheScheme) {
   EXPECT_THAT(ParseHostPort("grpc://h0:2222"),
               IsOkAndHolds(HostPort{"h0", 2222}));
   EXPECT_THAT(ParseHostPort("http://[::1]:80"),
@@ -38,7 +38,7 @@ TEST(AddressTest, WritesIpv6InBrackets) {
   EXPECT_EQ(address.ToString(), "[fd00::1]:2222");
 }
 
-TEST(AddressTest, SaysWhatIsWrongAndHowToMendIt) {
+TEST(AddressTest, ErrorsSayWhatIsWrongAndHowToFixIt) {
   EXPECT_THAT(Complaint("h0"), HasSubstr("has no port; write \"h0:2222\""));
   EXPECT_THAT(Complaint("h0:"), HasSubstr("has no port; write \"h0:2222\""));
   EXPECT_THAT(Complaint("[::1]"), HasSubstr("has no port"));
@@ -50,16 +50,16 @@ TEST(AddressTest, SaysWhatIsWrongAndHowToMendIt) {
   EXPECT_THAT(Complaint("h0:http"), HasSubstr("a port is 1 to 65535"));
   EXPECT_THAT(Complaint("h0:99999999999"), HasSubstr("a port is 1 to 65535"));
   EXPECT_THAT(Complaint("fd00::1:2222"), HasSubstr("\"[fd00::1]:2222\""));
-  EXPECT_THAT(Complaint("[fd00::1:2222"), HasSubstr("does not close it"));
-  EXPECT_THAT(Complaint("[h0]:2222"), HasSubstr("IPv6 in brackets"));
+  EXPECT_THAT(Complaint("[fd00::1:2222"), HasSubstr("no closing bracket"));
+  EXPECT_THAT(Complaint("[h0]:2222"), HasSubstr("not IPv6"));
   EXPECT_THAT(Complaint("[::1]2222"), HasSubstr("a colon after"));
-  EXPECT_THAT(Complaint("h 0:2222"), HasSubstr("is no address"));
-  EXPECT_THAT(Complaint("h0/path:2222"), HasSubstr("is no address"));
+  EXPECT_THAT(Complaint("h 0:2222"), HasSubstr("is not an address"));
+  EXPECT_THAT(Complaint("h0/path:2222"), HasSubstr("is not an address"));
   EXPECT_THAT(Complaint(std::string(300, 'h') + ":1"),
               HasSubstr("longer than 253"));
 }
 
-TEST(AddressTest, KnowsHostsThatMeanThisMachine) {
+TEST(AddressTest, RecognizesHostsOfThisMachine) {
   EXPECT_TRUE(IsLoopbackHost("localhost"));
   EXPECT_TRUE(IsLoopbackHost("127.0.1.1"));
   EXPECT_TRUE(IsLoopbackHost("::1"));

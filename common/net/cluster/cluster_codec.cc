@@ -37,7 +37,7 @@ absl::StatusOr<TaskType> DecodeType(proto::Task::Type type) {
     default:
       return absl::InvalidArgumentError(absl::StrCat(
           "task type ", static_cast<int>(type),
-          " is not known; 1 to 4 are chief, worker, ps and evaluator"));
+          " is unknown; 1 to 4 are chief, worker, ps and evaluator"));
   }
 }
 
@@ -55,7 +55,7 @@ absl::StatusOr<TaskId> DecodeTask(const proto::Task& task) {
   ASSIGN_OR_RETURN(decoded.type, DecodeType(task.type()));
   if (task.index() < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("task index ", task.index(), " is below zero"));
+        absl::StrCat("task index ", task.index(), " is negative"));
   }
   decoded.index = task.index();
   return decoded;

@@ -10,13 +10,13 @@ namespace muster {
 
 proto::Task EncodeTask(TaskId task);
 
-//   kInvalidArgument   an unknown role, an index below zero
+//   kInvalidArgument  an unknown role or a negative index
 absl::StatusOr<TaskId> DecodeTask(const proto::Task& task);
 
 proto::Cluster EncodeCluster(const ClusterSpec& cluster);
 
-//   kInvalidArgument   an unknown role, a role twice, and all that
-//                      ClusterSpec::Create() refuses
+//   kInvalidArgument  an unknown role, a repeated role, or as
+//                     ClusterSpec::Create()
 absl::StatusOr<ClusterSpec> DecodeCluster(const proto::Cluster& cluster);
 
 }  // namespace muster

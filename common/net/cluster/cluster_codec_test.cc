@@ -9,14 +9,14 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(ClusterCodecTest, TasksSurviveTheWire) {
+TEST(ClusterCodecTest, RoundTripsTasks) {
   for (TaskType type : kTaskTypes) {
     const TaskId task = {type, 3};
     EXPECT_THAT(DecodeTask(EncodeTask(task)), IsOkAndHolds(task));
   }
 }
 
-TEST(ClusterCodecTest, ClustersSurviveTheWire) {
+TEST(ClusterCodecTest, RoundTripsClusters) {
   ASSERT_OK_AND_ASSIGN(
       const ClusterSpec cluster,
       ClusterSpec::Create({{TaskType::kWorker, {{{4, "w:1"}}, true}},
@@ -24,7 +24,7 @@ TEST(ClusterCodecTest, ClustersSurviveTheWire) {
   EXPECT_THAT(DecodeCluster(EncodeCluster(cluster)), IsOkAndHolds(cluster));
 }
 
-TEST(ClusterCodecTest, RefusesUnknownRolesAndIndicesBelowZero) {
+TEST(ClusterCodecTest, RejectsUnknownRolesAndNegativeIndices) {
   proto::Task task;
   EXPECT_THAT(DecodeTask(task), StatusIs(absl::StatusCode::kInvalidArgument,
                                          HasSubstr("task type 0")));
@@ -34,10 +34,10 @@ TEST(ClusterCodecTest, RefusesUnknownRolesAndIndicesBelowZero) {
   task.set_type(proto::Task::PS);
   task.set_index(-1);
   EXPECT_THAT(DecodeTask(task), StatusIs(absl::StatusCode::kInvalidArgument,
-                                         HasSubstr("below zero")));
+                                         HasSubstr("negative")));
 }
 
-TEST(ClusterCodecTest, RefusesARoleTwiceAndAddressesNobodyCanDial) {
+TEST(ClusterCodecTest, RejectsRepeatedRolesAndInvalidAddresses) {
   proto::Cluster cluster;
   for (int i = 0; i < 2; ++i) {
     proto::Cluster::Job& job = *cluster.add_jobs();

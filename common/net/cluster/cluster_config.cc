@@ -42,14 +42,15 @@ absl::Status IndexOutOfRange(const ClusterConfig& config) {
   const std::string problem =
       absl::StrCat("task.index is ", index, " but cluster.", TaskTypeName(type),
                    " has ", IndicesOf(config.cluster, type));
-  // A few are forgotten entries; many are a wrong number.
+  // A slightly larger index suggests missing entries; a much larger one is
+  // probably wrong.
   constexpr int kForgottenMax = 8;
   const bool comes_once =
       type == TaskType::kChief || type == TaskType::kEvaluator;
   if (comes_once || config.cluster.sparse(type) ||
       index - count >= kForgottenMax) {
     return absl::InvalidArgumentError(absl::StrCat(
-        problem, "; set task.index to this task's place in that list"));
+        problem, "; set task.index to this task's position in that list"));
   }
   return absl::InvalidArgumentError(
       absl::StrCat(problem, "; did you mean to add \"host:port\" ",
@@ -91,7 +92,7 @@ absl::Status CheckTaskIsInCluster(const ClusterConfig& config) {
     if (may_be_alone) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("this task is ", config.task.ToString(),
-                     " and there is no cluster; add \"cluster\":{\"", role,
+                     ", but there is no cluster; add \"cluster\":{\"", role,
                      "\":[\"host:port\",...],...}"));
   }
   if (config.cluster.Has(config.task)) return absl::OkStatus();
@@ -101,9 +102,9 @@ absl::Status CheckTaskIsInCluster(const ClusterConfig& config) {
       (type == TaskType::kChief && config.HasParameterServers());
   if (may_be_absent && config.task.index == 0) return absl::OkStatus();
   if (may_be_absent) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("task.index is ", config.task.index, " but there is one ",
-                     role, " at most; set task.index to 0"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "task.index is ", config.task.index, " but there can be only one ",
+        role, "; set task.index to 0"));
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "task.type is \"", role, "\" but cluster has no ", role, ", only ",
@@ -114,18 +115,17 @@ absl::Status CheckTaskIsInCluster(const ClusterConfig& config) {
 absl::Status CheckParameterServerCluster(const ClusterConfig& config) {
   if (!config.cluster.Has(TaskType::kPs)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "parameter-server training needs a \"ps\" in the cluster, and the "
+        "parameter-server training needs a \"ps\" in the cluster, but the "
         "cluster is ",
         config.cluster.ToString(),
         "; add \"ps\":[\"host:port\"], or train with another strategy"));
   }
-  // A server answers whoever comes, and is told of no worker where they come
-  // and go.
+  // A server accepts any worker, and need not list workers that come and go.
   if (config.task.type == TaskType::kPs) return absl::OkStatus();
   if (!config.cluster.Has(TaskType::kWorker)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "parameter-server training needs a \"worker\" in the cluster (the "
-        "chief coordinates and runs no step), and the cluster is ",
+        "chief coordinates and runs no steps), but the cluster is ",
         config.cluster.ToString(), "; add \"worker\":[\"host:port\"]"));
   }
   return absl::OkStatus();
@@ -135,8 +135,8 @@ absl::Status CheckMultiWorkerCluster(const ClusterConfig& config) {
   if (config.task.type == TaskType::kPs) {
     return absl::InvalidArgumentError(absl::StrCat(
         "this task is ", config.task.ToString(),
-        ", and synchronous training has no parameter servers; give it task "
-        "type \"worker\", or train with the parameter-server strategy"));
+        ", but synchronous training has no parameter servers; set its task "
+        "type to \"worker\", or use the parameter-server strategy"));
   }
   if (config.cluster.empty() || config.task.type == TaskType::kEvaluator ||
       config.cluster.Has(TaskType::kChief) ||
@@ -145,7 +145,7 @@ absl::Status CheckMultiWorkerCluster(const ClusterConfig& config) {
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "synchronous training needs a \"chief\" or a \"worker\" in the cluster, "
-      "and the cluster is ",
+      "but the cluster is ",
       config.cluster.ToString(), "; add \"worker\":[\"host:port\",...]"));
 }
 
@@ -166,7 +166,7 @@ std::string DescribeCluster(const ClusterConfig& config) {
            absl::StrCat(address, task == config.task ? "  <- this task" : ""));
     }
     if (job.sparse) {
-      line(TaskTypeName(type), "given as a map: there may be more");
+      line(TaskTypeName(type), "given as a map: there may be more tasks");
     }
   }
   return text;

@@ -9,44 +9,44 @@
 
 namespace muster {
 
-// What a process was told about the cluster and its own place in it. The
-// default is a process that works alone.
+// The cluster and this process's task in it. The default is a process that runs
+// alone.
 struct ClusterConfig {
   ClusterSpec cluster;
   TaskId task = {TaskType::kChief, 0};
 
-  // The only one there is.
+  // The only supported value.
   std::string rpc_layer = "grpc";
 
-  // Where this was read: "TF_CONFIG", "--tf_config", ...; empty for none.
+  // Where the configuration was read: "TF_CONFIG", "--tf_config", ...; empty
+  // for none.
   std::string source;
 
-  // No other task is named, so nobody is dialled and nobody waited for. An
-  // evaluator always works alone.
+  // True if there are no other tasks to connect to or wait for. An evaluator
+  // always runs alone.
   bool IsAlone() const;
 
-  // Some task applies updates for the others.
+  // True if the cluster has parameter servers.
   bool HasParameterServers() const { return cluster.Has(TaskType::kPs); }
 };
 
-// That `config` names a place in its own cluster.
-//
-//   kInvalidArgument   the role is not in the cluster, or has too few tasks. A
-//                      chief need not be listed where there are parameter
-//                      servers (nobody dials it), an evaluator never.
+// Checks that the task of `config` is in its cluster.
+//   kInvalidArgument  the role is not in the cluster, or has too few tasks. A
+//                     chief need not be listed in a cluster with parameter
+//                     servers, because no task connects to it. An evaluator
+//                     need never be listed.
 absl::Status CheckTaskIsInCluster(const ClusterConfig& config);
 
-// What parameter-server training asks of a cluster.
-//
-//   kInvalidArgument   no ps, or no worker; a ps itself need know no worker
+// Checks the cluster for parameter-server training.
+//   kInvalidArgument  there is no ps or no worker; a ps itself need not list
+//                     workers
 absl::Status CheckParameterServerCluster(const ClusterConfig& config);
 
-// What synchronous training asks of a cluster.
-//
-//   kInvalidArgument   neither chief nor worker, or this task is a ps
+// Checks the cluster for synchronous training.
+//   kInvalidArgument  there is neither chief nor worker, or this task is a ps
 absl::Status CheckMultiWorkerCluster(const ClusterConfig& config);
 
-// Some lines for a person who asks what TF_CONFIG came to: this task, the kind
+// Describes the configuration for users in several lines: this task, the kind
 // of training, every task and its address. Ends with a newline.
 std::string DescribeCluster(const ClusterConfig& config);
 

@@ -37,7 +37,7 @@ auto Refuses(const std::string& words) {
   return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(words));
 }
 
-TEST(ClusterConfigTest, ATaskWithoutAClusterIsAlone) {
+TEST(ClusterConfigTest, TaskWithoutAClusterRunsAlone) {
   EXPECT_TRUE(ClusterConfig().IsAlone());
   EXPECT_OK(CheckTaskIsInCluster(ClusterConfig()));
   EXPECT_FALSE(Workers({TaskType::kWorker, 0}).IsAlone());
@@ -46,7 +46,7 @@ TEST(ClusterConfigTest, ATaskWithoutAClusterIsAlone) {
           .IsAlone());
 }
 
-TEST(ClusterConfigTest, AnIndexPastTheEndNamesTheForgottenEntries) {
+TEST(ClusterConfigTest, IndexPastTheEndNamesTheMissingEntries) {
   EXPECT_THAT(
       CheckTaskIsInCluster(Workers({TaskType::kWorker, 3})),
       Refuses("task.index is 3 but cluster.worker has 2 tasks (0 to "
@@ -54,12 +54,12 @@ TEST(ClusterConfigTest, AnIndexPastTheEndNamesTheForgottenEntries) {
   EXPECT_THAT(CheckTaskIsInCluster(Workers({TaskType::kWorker, 2})),
               Refuses("did you mean to add \"host:port\" entry 2?"));
   EXPECT_THAT(CheckTaskIsInCluster(Workers({TaskType::kWorker, 2222})),
-              Refuses("set task.index to this task's place in that list"));
+              Refuses("set task.index to this task's position in that list"));
   EXPECT_THAT(CheckTaskIsInCluster(ParameterServers({TaskType::kPs, 1})),
               Refuses("cluster.ps has 1 task (0)"));
 }
 
-TEST(ClusterConfigTest, ARoleNotInTheClusterIsRefused) {
+TEST(ClusterConfigTest, RejectsARoleThatIsNotInTheCluster) {
   EXPECT_THAT(
       CheckTaskIsInCluster(Workers({TaskType::kPs, 0})),
       Refuses("task.type is \"ps\" but cluster has no ps, only worker"));
@@ -67,26 +67,26 @@ TEST(ClusterConfigTest, ARoleNotInTheClusterIsRefused) {
               Refuses("cluster has no chief"));
 }
 
-TEST(ClusterConfigTest, AChiefOfParameterServersNeedNotBeListed) {
+TEST(ClusterConfigTest, ChiefWithParameterServersNeedNotBeListed) {
   EXPECT_OK(CheckTaskIsInCluster(ParameterServers({TaskType::kChief, 0})));
   EXPECT_THAT(CheckTaskIsInCluster(ParameterServers({TaskType::kChief, 1})),
-              Refuses("there is one chief at most"));
+              Refuses("there can be only one chief"));
 }
 
-TEST(ClusterConfigTest, AnEvaluatorNeedNotBeListed) {
+TEST(ClusterConfigTest, EvaluatorNeedNotBeListed) {
   EXPECT_OK(CheckTaskIsInCluster(Workers({TaskType::kEvaluator, 0})));
   EXPECT_TRUE(Workers({TaskType::kEvaluator, 0}).IsAlone());
   EXPECT_THAT(CheckTaskIsInCluster(Workers({TaskType::kEvaluator, 1})),
-              Refuses("there is one evaluator at most"));
+              Refuses("there can be only one evaluator"));
 }
 
-TEST(ClusterConfigTest, OnlyTheFirstWorkerCanDoWithoutACluster) {
+TEST(ClusterConfigTest, OnlyTheFirstWorkerNeedsNoCluster) {
   ClusterConfig config;
   config.task = {TaskType::kWorker, 0};
   EXPECT_OK(CheckTaskIsInCluster(config));
   config.task = {TaskType::kWorker, 1};
   EXPECT_THAT(CheckTaskIsInCluster(config),
-              Refuses("this task is worker 1 and there is no cluster"));
+              Refuses("this task is worker 1, but there is no cluster"));
   config.task = {TaskType::kPs, 0};
   EXPECT_THAT(CheckTaskIsInCluster(config), Refuses("there is no cluster"));
 }
@@ -97,7 +97,7 @@ TEST(ClusterConfigTest, ParameterServerTrainingNeedsServersAndWorkers) {
   EXPECT_THAT(CheckParameterServerCluster(Workers({TaskType::kWorker, 0})),
               Refuses("needs a \"ps\""));
   EXPECT_THAT(CheckParameterServerCluster(ClusterConfig()),
-              Refuses("needs a \"ps\" in the cluster, and the cluster is {}"));
+              Refuses("needs a \"ps\" in the cluster, but the cluster is {}"));
   EXPECT_THAT(CheckParameterServerCluster(MakeConfig(
                   {{TaskType::kPs, {"h0:1"}}}, {TaskType::kChief, 0})),
               Refuses("needs a \"worker\""));
@@ -108,10 +108,9 @@ TEST(ClusterConfigTest, ParameterServerTrainingNeedsServersAndWorkers) {
 TEST(ClusterConfigTest, SynchronousTrainingNeedsWorkersAndNoServerTask) {
   EXPECT_OK(CheckMultiWorkerCluster(Workers({TaskType::kWorker, 0})));
   EXPECT_OK(CheckMultiWorkerCluster(ClusterConfig()));
-  EXPECT_THAT(
-      CheckMultiWorkerCluster(ParameterServers({TaskType::kPs, 0})),
-      Refuses("this task is ps 0, and synchronous training has no parameter "
-              "servers"));
+  EXPECT_THAT(CheckMultiWorkerCluster(ParameterServers({TaskType::kPs, 0})),
+              Refuses("this task is ps 0, but synchronous training has no "
+                      "parameter servers"));
   EXPECT_THAT(CheckMultiWorkerCluster(MakeConfig({{TaskType::kPs, {"h0:1"}}},
                                                  {TaskType::kChief, 0})),
               Refuses("needs a \"chief\" or a \"worker\""));

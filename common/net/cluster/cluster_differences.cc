@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// Longer lists are told by their first difference.
+// For longer lists, only the first difference is reported.
 constexpr size_t kListedAddressesMax = 6;
 
 const JobSpec& JobOf(const ClusterSpec& cluster, TaskType type) {
@@ -17,7 +17,7 @@ const JobSpec& JobOf(const ClusterSpec& cluster, TaskType type) {
   return it == cluster.jobs().end() ? *kNone : it->second;
 }
 
-// "", or "ps is [...] there and [...] here".
+// Returns "" or "ps is [...] there and [...] here".
 std::string DescribeSharedTasks(TaskType type, const JobSpec& there,
                                 const JobSpec& here) {
   for (const auto& [index, address] : here.addresses) {
@@ -70,7 +70,7 @@ absl::Status CheckClustersAgree(TaskId peer, const ClusterSpec& there,
   if (differences.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       peer.ToString(), " and this task disagree about the cluster: ",
-      differences, "; give both the same \"cluster\" in TF_CONFIG"));
+      differences, "; set the same \"cluster\" in both TF_CONFIGs"));
 }
 
 }  // namespace muster

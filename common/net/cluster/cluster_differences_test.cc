@@ -36,7 +36,7 @@ TEST(ClusterDifferencesTest, NameTheRoleAndBothSides) {
                          "ps is [\"h2:2222\"] there and [\"h2:2223\"] here")));
 }
 
-TEST(ClusterDifferencesTest, ARoleMissingOnOneSideIsADifference) {
+TEST(ClusterDifferencesTest, RoleMissingOnOneSideIsADifference) {
   EXPECT_EQ(DescribeDifferences(Make({}, {"a:1", "b:1"}, {}),
                                 Make({}, {"a:1"}, {"p:1"})),
             "worker is [\"a:1\",\"b:1\"] there and [\"a:1\"] here; "
@@ -49,7 +49,7 @@ TEST(ClusterDifferencesTest, OrderMatters) {
             "");
 }
 
-TEST(ClusterDifferencesTest, AnUnlistedChiefMattersOnlyWithoutServers) {
+TEST(ClusterDifferencesTest, UnlistedChiefMattersOnlyWithoutServers) {
   EXPECT_EQ(DescribeDifferences(Make({}, {"a:1"}, {"p:1"}),
                                 Make({"c:1"}, {"a:1"}, {"p:1"})),
             "");
@@ -58,13 +58,13 @@ TEST(ClusterDifferencesTest, AnUnlistedChiefMattersOnlyWithoutServers) {
       "chief is [] there and [\"c:1\"] here");
 }
 
-TEST(ClusterDifferencesTest, TheEvaluatorIsNobodysBusiness) {
+TEST(ClusterDifferencesTest, EvaluatorsAreNotCompared) {
   const ClusterSpec with = *ClusterSpec::FromLists(
       {{TaskType::kWorker, {"a:1"}}, {TaskType::kEvaluator, {"e:1"}}});
   EXPECT_EQ(DescribeDifferences(with, Make({}, {"a:1"}, {})), "");
 }
 
-TEST(ClusterDifferencesTest, OfASparseRoleOnlySharedTasksAreCompared) {
+TEST(ClusterDifferencesTest, SparseRolesAreComparedByTheirSharedTasks) {
   const auto sparse = [](int index, const std::string& address) {
     return *ClusterSpec::Create(
         {{TaskType::kWorker, {{{index, address}}, true}}});
@@ -76,7 +76,7 @@ TEST(ClusterDifferencesTest, OfASparseRoleOnlySharedTasksAreCompared) {
             "worker 1 is \"x:1\" there and \"b:1\" here");
 }
 
-TEST(ClusterDifferencesTest, LongListsAreToldByTheFirstDifference) {
+TEST(ClusterDifferencesTest, LongListsAreReportedByTheirFirstDifference) {
   std::vector<std::string> addresses;
   for (int i = 0; i < 1000; ++i)
     addresses.push_back(absl::StrCat("h", i, ":1"));

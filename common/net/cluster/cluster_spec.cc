@@ -27,20 +27,19 @@ absl::Status CheckIndices(TaskType type, const JobSpec& job) {
   if (comes_once && job.addresses.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "cluster.", TaskTypeName(type), " has ", job.addresses.size(),
-        " tasks and a cluster has one ", TaskTypeName(type), " at most",
+        " tasks but can have only one ", TaskTypeName(type),
         type == TaskType::kChief ? "; move the others to \"worker\""
                                  : "; keep one of them"));
   }
   if (comes_once && first != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("cluster.", TaskTypeName(type), " has a task ", first,
-                     "; its only task is number 0"));
+                     "; its only task has index 0"));
   }
   return absl::OkStatus();
 }
 
-// Parses each address and writes it back in one form, so that equal clusters
-// have equal digests.
+// Parses and normalizes addresses, so that equal clusters compare equal.
 absl::Status NormalizeAddresses(TaskType type, JobSpec& job) {
   for (auto& [index, address] : job.addresses) {
     absl::StatusOr<HostPort> parsed = ParseHostPort(address);
@@ -51,15 +50,15 @@ absl::Status NormalizeAddresses(TaskType type, JobSpec& job) {
     if (IsWildcardHost(parsed->host)) {
       return absl::InvalidArgumentError(absl::StrCat(
           Entry(type, index), " is \"", parsed->ToString(),
-          "\", which can be listened on but not dialled; write the name or "
-          "address that the other tasks reach this host by"));
+          "\", which is not an address to connect to; use a name or address by "
+          "which the other tasks can reach this host"));
     }
     address = parsed->ToString();
   }
   return absl::OkStatus();
 }
 
-// One form for the names of one place.
+// Normalizes the names of this machine.
 std::string PlaceOf(const std::string& address) {
   const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
   if (!parsed.ok() || parsed->host != "localhost") return address;
@@ -69,7 +68,7 @@ std::string PlaceOf(const std::string& address) {
 absl::Status CheckNoAddressTwice(const std::map<TaskType, JobSpec>& jobs) {
   std::map<std::string, std::string> entry_of_address;
   for (const auto& [type, job] : jobs) {
-    // Nobody dials an evaluator, so its address clashes with nothing.
+    // No task connects to an evaluator, so its address cannot conflict.
     if (type == TaskType::kEvaluator) continue;
     for (const auto& [index, address] : job.addresses) {
       const auto [it, fresh] =
@@ -77,14 +76,14 @@ absl::Status CheckNoAddressTwice(const std::map<TaskType, JobSpec>& jobs) {
       if (fresh) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(it->second, " and ", Entry(type, index), " are both \"",
-                       address, "\"; each task needs a port of its own"));
+                       address, "\"; each task needs a separate address"));
     }
   }
   return absl::OkStatus();
 }
 
-// localhost means another machine on every machine, so such a cluster waits
-// for itself.
+// localhost is a different machine on every host, so the tasks of such a
+// cluster would wait for themselves.
 absl::Status CheckNoLoopbackBesideOthers(
     const std::map<TaskType, JobSpec>& jobs) {
   std::optional<std::string> loopback;
@@ -98,10 +97,10 @@ absl::Status CheckNoLoopbackBesideOthers(
     }
   }
   if (!loopback.has_value() || !routable.has_value()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      *loopback, " and ", *routable,
-      "; localhost is another machine on every host, so name all tasks by "
-      "hosts that every task can reach, or all by localhost"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(*loopback, " and ", *routable,
+                   "; localhost is a different machine on every host, so use "
+                   "only hosts that every task can reach, or only localhost"));
 }
 
 }  // namespace
@@ -194,10 +193,8 @@ absl::StatusOr<int> ClusterSpec::WorkerCount(TaskType asker) const {
 
 absl::StatusOr<int> ClusterSpec::IdInCluster(TaskId task) const {
   if (task.type == TaskType::kPs) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(task.ToString(),
-                     " consumes no input, so it has no id among those "
-                     "that do"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        task.ToString(), " consumes no input, so it has no input pipeline id"));
   }
   if (task.type != TaskType::kWorker) return task.index;
   return task.index + task_count(TaskType::kChief);

@@ -15,30 +15,29 @@ namespace muster {
 struct JobSpec {
   std::map<int, std::string> addresses;  // "host:port"
 
-  // Given as a map: there may be more tasks of this role than are named here,
-  // as when workers come and go.
+  // True if given as a map: the role may have more tasks than listed, such as
+  // workers that come and go.
   bool sparse = false;
 
   bool operator==(const JobSpec&) const = default;
 };
 
-// Who is in the cluster, and where: the `cluster` of a TF_CONFIG, checked.
+// The tasks of a cluster and their addresses: the validated `cluster` of
+// TF_CONFIG. Empty if everything runs in one process.
 //
-// Equivalent to: tf.train.ClusterSpec. A value; empty when everything runs in
-// one process.
+// Equivalent to: tf.train.ClusterSpec. Copyable; thread-compatible.
 class ClusterSpec {
  public:
   ClusterSpec() = default;
 
-  // Every error names the entry and says how to mend it.
-  //
-  //   kInvalidArgument   an address that cannot be dialled (no port, a port out
-  //                      of range, a wildcard host); an index below zero; more
-  //                      than one chief or evaluator; one address given to two
-  //                      tasks; localhost beside other hosts
+  // Every error names the entry and how to fix it.
+  //   kInvalidArgument  an invalid address (no port, a port out of range, a
+  //                     wildcard host); a negative index; more than one chief
+  //                     or evaluator; the same address for two tasks; localhost
+  //                     beside other hosts
   static absl::StatusOr<ClusterSpec> Create(std::map<TaskType, JobSpec> jobs);
 
-  // The same from plain lists: {{TaskType::kPs, {"h0:2222", "h1:2222"}}}.
+  // As Create(), from lists: {{TaskType::kPs, {"h0:2222", "h1:2222"}}}.
   static absl::StatusOr<ClusterSpec> FromLists(
       const std::map<TaskType, std::vector<std::string>>& lists);
 
@@ -46,36 +45,36 @@ class ClusterSpec {
   bool Has(TaskType type) const { return task_count(type) > 0; }
   bool Has(TaskId task) const;
 
-  // Tasks named here. For a sparse role there may be more.
+  // The number of listed tasks. A sparse role may have more.
   int task_count(TaskType type) const;
   bool sparse(TaskType type) const;
 
-  // Those of one role, by rising index.
+  // Returns the tasks of one role by ascending index.
   std::vector<TaskId> Tasks(TaskType type) const;
 
-  // Everyone a start-up waits for: chief, workers, then parameter servers. An
-  // evaluator works from checkpoints; nobody waits for it.
+  // Returns the tasks that a start waits for: chief, workers, then parameter
+  // servers. An evaluator only reads checkpoints and is not waited for.
   std::vector<TaskId> Members() const;
 
-  //   kNotFound   the task is not in the cluster; says which are
+  // Returns the address of `task`.
+  //   kNotFound  the task is not in the cluster; the message lists those that
+  //              are
   absl::StatusOr<std::string> Address(TaskId task) const;
 
-  // Whether `task` saves and logs for the others: the chief, or worker 0 where
-  // there is none. An evaluator is the chief of its own cluster of one.
+  // True if `task` writes checkpoints and logs: the chief, or worker 0 if there
+  // is no chief. An evaluator is its own chief.
   bool IsChief(TaskId task) const;
 
-  // Tasks that consume input: chief and workers, or for an evaluator all
-  // evaluators.
-  //
-  //   kInvalidArgument   a parameter server consumes none
+  // Returns the number of tasks that consume input: chief and workers, or for
+  // an evaluator all evaluators.
+  //   kInvalidArgument  a parameter server, which consumes no input
   absl::StatusOr<int> WorkerCount(TaskType asker) const;
 
-  // Position among those: the id of a task's input pipeline.
-  //
-  //   kInvalidArgument   a parameter server has none
+  // Returns the index of `task` among these: its input pipeline id.
+  //   kInvalidArgument  a parameter server
   absl::StatusOr<int> IdInCluster(TaskId task) const;
 
-  // As TF_CONFIG writes it: {"worker":["h0:2222"],"ps":["h1:2222"]}.
+  // Returns TF_CONFIG's notation {"worker":["h0:2222"],"ps":["h1:2222"]}.
   std::string ToString() const;
 
   const std::map<TaskType, JobSpec>& jobs() const { return jobs_; }
@@ -86,10 +85,10 @@ class ClusterSpec {
   explicit ClusterSpec(std::map<TaskType, JobSpec> jobs)
       : jobs_(std::move(jobs)) {}
 
-  std::map<TaskType, JobSpec> jobs_;  // No role without a task.
+  std::map<TaskType, JobSpec> jobs_;  // Every role has at least one task.
 };
 
-// A role as TF_CONFIG writes it: ["h0:2222", "h1:2222"], or as a map when
+// Returns TF_CONFIG's notation of a role: ["h0:2222", "h1:2222"], or a map if
 // sparse.
 std::string ToString(const JobSpec& job);
 

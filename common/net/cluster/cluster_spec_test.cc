@@ -46,7 +46,7 @@ std::string Complaint(std::map<TaskType, JobSpec> jobs) {
   return std::string(cluster.status().message());
 }
 
-TEST(ClusterSpecTest, KnowsWhereEachTaskIs) {
+TEST(ClusterSpecTest, ReturnsTheAddressOfEachTask) {
   const ClusterSpec cluster = WithChief();
   EXPECT_THAT(cluster.Address(kWorker1), IsOkAndHolds("h2:1"));
   EXPECT_THAT(cluster.Address({TaskType::kWorker, 2}),
@@ -56,12 +56,12 @@ TEST(ClusterSpecTest, KnowsWhereEachTaskIs) {
   EXPECT_FALSE(WithoutChief().Has(TaskType::kChief));
 }
 
-TEST(ClusterSpecTest, NobodyWaitsForTheEvaluator) {
+TEST(ClusterSpecTest, MembersExcludeTheEvaluator) {
   EXPECT_THAT(WithChief().Members(),
               ElementsAre(kChief, kWorker0, kWorker1, kPs0));
 }
 
-TEST(ClusterSpecTest, WorkerZeroIsChiefWhereThereIsNone) {
+TEST(ClusterSpecTest, WorkerZeroIsChiefIfThereIsNone) {
   EXPECT_TRUE(WithChief().IsChief(kChief));
   EXPECT_FALSE(WithChief().IsChief(kWorker0));
   EXPECT_FALSE(WithChief().IsChief(kPs0));
@@ -70,7 +70,7 @@ TEST(ClusterSpecTest, WorkerZeroIsChiefWhereThereIsNone) {
   EXPECT_FALSE(WithoutChief().IsChief(kWorker1));
 }
 
-TEST(ClusterSpecTest, TheChiefIsTheFirstOfThoseThatConsumeInput) {
+TEST(ClusterSpecTest, ChiefIsTheFirstInputPipeline) {
   const ClusterSpec cluster = WithChief();
   EXPECT_THAT(cluster.IdInCluster(kChief), IsOkAndHolds(0));
   EXPECT_THAT(cluster.IdInCluster(kWorker1), IsOkAndHolds(2));
@@ -84,7 +84,7 @@ TEST(ClusterSpecTest, TheChiefIsTheFirstOfThoseThatConsumeInput) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(ClusterSpecTest, PrintsAsTfConfigWritesIt) {
+TEST(ClusterSpecTest, PrintsInTheNotationOfTfConfig) {
   EXPECT_EQ(WithoutChief().ToString(), R"({"worker":["h1:1","h2:1"]})");
   ASSERT_OK_AND_ASSIGN(
       const ClusterSpec sparse,
@@ -92,44 +92,44 @@ TEST(ClusterSpecTest, PrintsAsTfConfigWritesIt) {
   EXPECT_EQ(sparse.ToString(), R"({"worker":{"1":"h2:1"}})");
 }
 
-TEST(ClusterSpecTest, TheSamePlacesAreEqualHoweverTheyAreWritten) {
+TEST(ClusterSpecTest, EquivalentAddressesAreEqual) {
   EXPECT_EQ(
       MakeCluster({{TaskType::kWorker, {"grpc://h1:1", "h2:01"}}}).ToString(),
       WithoutChief().ToString());
   EXPECT_NE(WithChief().ToString(), WithoutChief().ToString());
 }
 
-TEST(ClusterSpecTest, RefusesAddressesNobodyCanDial) {
+TEST(ClusterSpecTest, RejectsInvalidAddresses) {
   EXPECT_THAT(Complaint({{TaskType::kPs, {{{0, "h0"}}}}}),
               HasSubstr("cluster.ps[0]: \"h0\" has no port"));
   EXPECT_THAT(Complaint({{TaskType::kPs, {{{0, "0.0.0.0:1"}}}}}),
-              HasSubstr("listened on but not dialled"));
+              HasSubstr("is not an address to connect to"));
 }
 
-TEST(ClusterSpecTest, RefusesOneAddressForTwoTasks) {
+TEST(ClusterSpecTest, RejectsTheSameAddressForTwoTasks) {
   EXPECT_THAT(Complaint({{TaskType::kWorker, {{{0, "h0:1"}, {1, "h1:1"}}}},
                          {TaskType::kPs, {{{0, "h1:1"}}}}}),
               HasSubstr("cluster.worker[1] and cluster.ps[0] are both "
-                        "\"h1:1\"; each task needs a port of its own"));
+                        "\"h1:1\"; each task needs a separate address"));
 }
 
-TEST(ClusterSpecTest, RefusesASecondChiefOrEvaluator) {
+TEST(ClusterSpecTest, RejectsASecondChiefOrEvaluator) {
   EXPECT_THAT(Complaint({{TaskType::kChief, {{{0, "h0:1"}, {1, "h1:1"}}}}}),
               HasSubstr("cluster.chief has 2 tasks"));
   EXPECT_THAT(Complaint({{TaskType::kEvaluator, {{{0, "h0:1"}, {1, "h1:1"}}}}}),
               HasSubstr("cluster.evaluator has 2 tasks"));
   EXPECT_THAT(Complaint({{TaskType::kChief, {{{1, "h0:1"}}, true}}}),
-              HasSubstr("its only task is number 0"));
+              HasSubstr("its only task has index 0"));
   EXPECT_THAT(Complaint({{TaskType::kWorker, {{{-1, "h0:1"}}, true}}}),
               HasSubstr("numbered from 0"));
 }
 
-TEST(ClusterSpecTest, RefusesLocalhostBesideOtherHosts) {
+TEST(ClusterSpecTest, RejectsLocalhostBesideOtherHosts) {
   EXPECT_THAT(
       Complaint({{TaskType::kWorker, {{{0, "localhost:1"}, {1, "h1:1"}}}}}),
       HasSubstr("cluster.worker[0] is \"localhost:1\" and cluster.worker[1] is "
-                "\"h1:1\"; localhost is another machine on every host"));
-  // Nobody dials an evaluator.
+                "\"h1:1\"; localhost is a different machine on every host"));
+  // No task connects to an evaluator.
   EXPECT_OK(ClusterSpec::FromLists({{TaskType::kWorker, {"h0:1"}},
                                     {TaskType::kEvaluator, {"localhost:1"}}}));
 }

@@ -39,18 +39,17 @@ absl::StatusOr<std::string> CoordinatorWait::Look(bool is_alone, int lost_count,
     return absl::DeadlineExceededError(absl::StrCat(
         "gave up after ", absl::FormatDuration(options_.timeout),
         " waiting for ", options_.coordinator,
-        lost_count == 0
-            ? ": none came; start it, check that its TF_CONFIG names this "
-              "task's address"
-            : ": it was lost, and none came back; start it again",
+        lost_count == 0 ? ": none connected; start it, and check that its "
+                          "TF_CONFIG has this task's address"
+                        : ": it was lost and did not reconnect; restart it",
         ", or allow more time with --startup_timeout"));
   }
   if (now < next_report_) return "";
-  // Lines come at growing intervals.
+  // The intervals between lines grow.
   next_report_ =
       now + std::clamp(alone_for, options_.report_interval, kReportIntervalMax);
   return absl::StrCat("waiting for ", options_.coordinator,
-                      lost_count == 0 ? ", " : " to come back, ",
+                      lost_count == 0 ? ", " : " to reconnect, ",
                       absl::ToInt64Seconds(alone_for), " s");
 }
 

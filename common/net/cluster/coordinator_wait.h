@@ -9,12 +9,12 @@
 
 namespace muster {
 
-// "the coordinator (chief h0:2222)", or "the coordinator" where the cluster
-// does not list it.
+// Returns "the coordinator (chief h0:2222)", or "the coordinator" if the
+// cluster does not list a chief.
 std::string DescribeCoordinator(const ClusterSpec& cluster);
 
-// What a task that is dialled by its coordinator says while it has none, and
-// when it gives up. Whoever uses this does the waiting:
+// Decides what a task logs while it has no coordinator, and when it gives up.
+// The caller does the waiting:
 //
 //   CoordinatorWait wait(options, clock->Now());
 //   while (...) {
@@ -29,20 +29,21 @@ class CoordinatorWait {
  public:
   struct Options {
     std::string coordinator = "the coordinator";
-    // How long to be without one, at first and after each that was lost.
+    // How long to wait for a coordinator, at first and after each loss.
     absl::Duration timeout = absl::Minutes(10);
     absl::Duration report_interval = absl::Seconds(5);
   };
 
   CoordinatorWait(const Options& options, absl::Time now);
 
-  // Takes note of how things stand. `lost_count` is how many coordinators were
-  // lost so far. Returns the line that is due, or "".
-  //   kDeadlineExceeded   no coordinator came, or came back, in time
+  // Updates the state. `lost_count` is the number of coordinators lost so far.
+  // Returns the line to log, or "".
+  //   kDeadlineExceeded  no coordinator connected, or reconnected, in time
   absl::StatusOr<std::string> Look(bool is_alone, int lost_count,
                                    absl::Time now);
 
-  // When to look again if nothing changes: never, while there is one.
+  // When to call Look() again if nothing changes; the infinite future while
+  // there is a coordinator.
   absl::Time next_look() const;
 
  private:

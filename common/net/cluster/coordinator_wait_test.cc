@@ -21,7 +21,7 @@ CoordinatorWait MakeWait() {
                          kStart);
 }
 
-TEST(CoordinatorWaitTest, TheCoordinatorIsNamedWhereTheClusterListsIt) {
+TEST(CoordinatorWaitTest, DescribesTheCoordinatorIfTheClusterListsIt) {
   ASSERT_OK_AND_ASSIGN(
       const ClusterSpec listed,
       ClusterSpec::FromLists({{TaskType::kChief, {"h0:2222"}}}));
@@ -29,7 +29,7 @@ TEST(CoordinatorWaitTest, TheCoordinatorIsNamedWhereTheClusterListsIt) {
   EXPECT_EQ(DescribeCoordinator(ClusterSpec()), "the coordinator");
 }
 
-TEST(CoordinatorWaitTest, AWaitIsToldEveryFiveSecondsAndEndsAtItsDeadline) {
+TEST(CoordinatorWaitTest, ReportsAtIntervalsAndEndsAtTheDeadline) {
   CoordinatorWait wait = MakeWait();
   EXPECT_EQ(wait.next_look(), At(5));
   EXPECT_THAT(wait.Look(true, 0, At(4)), IsOkAndHolds(""));
@@ -41,29 +41,31 @@ TEST(CoordinatorWaitTest, AWaitIsToldEveryFiveSecondsAndEndsAtItsDeadline) {
       wait.Look(true, 0, At(10)),
       IsOkAndHolds("waiting for the coordinator (chief h0:2222), 10 s"));
   EXPECT_EQ(wait.next_look(), At(12));
-  EXPECT_THAT(wait.Look(true, 0, At(12)),
-              StatusIs(absl::StatusCode::kDeadlineExceeded,
-                       AllOf(HasSubstr("after 12s"), HasSubstr("none came"),
-                             HasSubstr("(chief h0:2222)"))));
+  EXPECT_THAT(
+      wait.Look(true, 0, At(12)),
+      StatusIs(absl::StatusCode::kDeadlineExceeded,
+               AllOf(HasSubstr("after 12s"), HasSubstr("none connected"),
+                     HasSubstr("(chief h0:2222)"))));
 }
 
-TEST(CoordinatorWaitTest, NobodyIsAwaitedWhileThereIsACoordinator) {
+TEST(CoordinatorWaitTest, DoesNotWaitWhileThereIsACoordinator) {
   CoordinatorWait wait = MakeWait();
   EXPECT_THAT(wait.Look(false, 0, At(1)), IsOkAndHolds(""));
   EXPECT_EQ(wait.next_look(), absl::InfiniteFuture());
   EXPECT_THAT(wait.Look(false, 0, At(100)), IsOkAndHolds(""));
 }
 
-TEST(CoordinatorWaitTest, TheTimeIsCountedAnewAfterEachLoss) {
+TEST(CoordinatorWaitTest, TimeoutRestartsAfterEachLoss) {
   CoordinatorWait wait = MakeWait();
-  // One that came and went between two looks counts too.
+  // A coordinator that connected and was lost between two calls counts as well.
   EXPECT_THAT(wait.Look(true, 1, At(11)), IsOkAndHolds(""));
-  EXPECT_THAT(wait.Look(true, 1, At(16)),
-              IsOkAndHolds("waiting for the coordinator (chief h0:2222) to "
-                           "come back, 5 s"));
+  EXPECT_THAT(
+      wait.Look(true, 1, At(16)),
+      IsOkAndHolds(
+          "waiting for the coordinator (chief h0:2222) to reconnect, 5 s"));
   EXPECT_THAT(wait.Look(true, 1, At(23)),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
-                       HasSubstr("none came back")));
+                       HasSubstr("did not reconnect")));
 }
 
 }  // namespace

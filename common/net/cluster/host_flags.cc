@@ -31,14 +31,13 @@ absl::StatusOr<ClusterConfig> Parse(const HostFlags& flags) {
                         {TaskType::kPs, SplitHosts(flags.ps_hosts)}}));
   if (flags.job_name.empty()) {
     return absl::InvalidArgumentError(
-        "the cluster is given and the role of this task is not; add "
-        "--job_name=worker, ps or chief");
+        "the role of this task is not set; add --job_name=worker, ps or chief");
   }
   ASSIGN_OR_RETURN(config.task.type, ParseTaskType(flags.job_name));
   if (!flags.task_index.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "which ", flags.job_name,
-        " this task is is not given; add --task_index, counted from 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the index of this ", flags.job_name,
+                     " is not set; add --task_index, counted from 0"));
   }
   config.task.index = *flags.task_index;
   RETURN_IF_ERROR(CheckTaskIsInCluster(config));

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// The older way to say what TF_CONFIG says, by flags: --job_name,
+// The cluster as flags, an older alternative to TF_CONFIG: --job_name,
 // --task_index, and a comma-separated list of hosts for each role.
 struct HostFlags {
   std::string job_name;
@@ -18,11 +18,11 @@ struct HostFlags {
   std::string worker_hosts;
   std::string ps_hosts;
 
-  // Whether any was given; they then stand in for TF_CONFIG.
+  // True if any flag is set. The flags then replace TF_CONFIG.
   bool any() const;
 };
 
-//   kInvalidArgument   as ParseTfConfig, in words that name the flags
+//   kInvalidArgument  as ParseTfConfig(), with messages that name the flags
 absl::StatusOr<ClusterConfig> ParseHostFlags(const HostFlags& flags);
 
 }  // namespace muster

@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(HostFlagsTest, SayWhatTfConfigSays) {
+TEST(HostFlagsTest, AreEquivalentToTfConfig) {
   ASSERT_OK_AND_ASSIGN(const ClusterConfig config,
                        ParseHostFlags({.job_name = "ps",
                                        .task_index = 1,
@@ -20,7 +20,7 @@ TEST(HostFlagsTest, SayWhatTfConfigSays) {
             R"({"worker":["a:1","b:1"],"ps":["c:1","d:1"]})");
 }
 
-TEST(HostFlagsTest, AreTakenWhenAnyIsGiven) {
+TEST(HostFlagsTest, AreUsedIfAnyIsSet) {
   EXPECT_FALSE(HostFlags().any());
   EXPECT_TRUE(HostFlags{.task_index = 0}.any());
   EXPECT_TRUE(HostFlags{.ps_hosts = "a:1"}.any());

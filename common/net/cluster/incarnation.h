@@ -8,14 +8,14 @@
 
 namespace muster {
 
-// One process in one place of the cluster, drawn at random when it starts. The
-// same TaskId with another incarnation is another process, which knows nothing
-// of what the one before it was told. 0 means "not known".
+// Identifies one process of a task: a random number drawn at its start. The
+// same TaskId with another incarnation is a new process without the state of
+// the previous one. 0 means unknown.
 using Incarnation = StrongInt<struct IncarnationTag, uint64_t>;
 
 Incarnation NewIncarnation();
 
-// Eight hexadecimal digits, for people: "6f1c02a9".
+// Returns eight hexadecimal digits for messages: "6f1c02a9".
 std::string ToString(Incarnation incarnation);
 
 }  // namespace muster

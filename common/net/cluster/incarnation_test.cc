@@ -5,7 +5,7 @@
 namespace muster {
 namespace {
 
-TEST(IncarnationTest, EveryProcessStartIsAnother) {
+TEST(IncarnationTest, EveryIncarnationIsDifferent) {
   EXPECT_NE(NewIncarnation(), NewIncarnation());
   EXPECT_NE(NewIncarnation(), Incarnation());
 }

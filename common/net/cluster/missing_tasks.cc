@@ -9,10 +9,10 @@
 namespace muster {
 namespace {
 
-// What peers and resolvers write must not flood a log.
+// Limits the length of messages from peers and resolvers in the log.
 constexpr size_t kReasonLengthMax = 200;
 
-// Lines come at growing intervals, up to this one.
+// The intervals between lines grow up to this one.
 constexpr absl::Duration kReportIntervalMax = absl::Minutes(1);
 
 std::string WholeSeconds(absl::Duration duration) {
@@ -28,7 +28,7 @@ MissingTasks::MissingTasks(const ClusterSpec& cluster,
   for (const TaskId& task : tasks) {
     Peer& peer = peers_[task];
     peer.address = cluster.Address(task).value_or("address unknown");
-    peer.reason = "not heard from yet";
+    peer.reason = "no answer yet";
   }
   missing_count_ = static_cast<int>(peers_.size());
 }
@@ -45,7 +45,7 @@ void MissingTasks::MarkMissing(TaskId task, absl::string_view reason) {
   absl::MutexLock lock(&mutex_);
   const auto it = peers_.find(task);
   if (it == peers_.end()) return;
-  // The line names the task already.
+  // The line already names the task.
   absl::ConsumePrefix(
       &reason, absl::StrCat(task.ToString(), " (", it->second.address, "): "));
   it->second.reason = std::string(reason.substr(0, kReasonLengthMax));
@@ -76,8 +76,8 @@ absl::Status MissingTasks::Await(
         return absl::DeadlineExceededError(absl::StrCat(
             "gave up after ", WholeSeconds(now - started_), " waiting for ",
             DescribeLocked(static_cast<int>(peers_.size())),
-            "; start them, check that each runs at the address given here, or "
-            "allow more time with --startup_timeout"));
+            "; start them, check that each listens at this address, or allow "
+            "more time with --startup_timeout"));
       }
       if (now < next_report) continue;
       line =

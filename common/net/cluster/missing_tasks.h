@@ -17,13 +17,14 @@
 
 namespace muster {
 
-// Who a start-up is still waiting for, and why.
+// The tasks that a start is waiting for, and why.
 //
-// Whoever dials the peers tells MarkMissing() and MarkPresent() what became of
-// each attempt; one thread stands in Await(). Nothing is dialled here.
+// The code that connects to the peers calls MarkMissing() and MarkPresent()
+// with the outcome of each attempt; one thread calls Await(). This class does
+// not connect.
 //
 //   MissingTasks missing(cluster, cluster.Tasks(TaskType::kPs), clock);
-//   ... on the dialling threads: missing.MarkPresent(ps_0);
+//   ... on connecting threads: missing.MarkPresent(ps_0);
 //   RETURN_IF_ERROR(missing.Await(deadline, [](absl::string_view line) {
 //     LOG(INFO) << line;
 //   }));
@@ -33,12 +34,13 @@ class MissingTasks {
  public:
   struct Options {
     absl::Duration report_interval = absl::Seconds(5);
-    // A line names this many tasks and counts the rest. The error at the
-    // deadline names all.
+    // The maximum number of tasks named in a line; the rest are counted. The
+    // error at the deadline names all.
     int named_tasks_max = 8;
   };
 
-  // All of `tasks` are missing at first. `clock` is borrowed.
+  // All of `tasks` are missing at first. `clock` is borrowed and must outlive
+  // this object.
   MissingTasks(const ClusterSpec& cluster, const std::vector<TaskId>& tasks,
                Clock* clock, Options options);
   MissingTasks(const ClusterSpec& cluster, const std::vector<TaskId>& tasks,
@@ -50,30 +52,29 @@ class MissingTasks {
 
   void MarkPresent(TaskId task) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `reason` is what the last attempt met: "connection refused". A present task
-  // may become missing again.
+  // `reason` is the error of the last attempt, such as "connection refused". A
+  // present task may become missing again.
   void MarkMissing(TaskId task, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends Await() with `error`: a shutdown, or a peer that will never do (its
-  // cluster disagrees with ours). The first error is kept.
+  // Ends Await() with `error`: a shutdown, or a peer with another cluster
+  // configuration. The first error is kept.
   void Fail(absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits until nobody is missing. Calls `report` on this thread, without a
-  // lock, at every report interval, with the line
-  // "waiting for worker 1 (localhost:20001: connection refused), 5 s".
-  //
-  //   kDeadlineExceeded   lists everyone missing, and why
-  //   as given to Fail()
+  // Blocks until no task is missing. Calls `report` on this thread, without a
+  // lock, at every report interval, with a line such as "waiting for worker 1
+  // (localhost:20001: connection refused), 5 s".
+  //   kDeadlineExceeded  names all missing tasks, and why
+  //   any                the error passed to Fail()
   absl::Status Await(absl::Time deadline,
                      absl::FunctionRef<void(absl::string_view line)> report)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Those missing now, by rising TaskId.
+  // Returns the missing tasks by ascending TaskId.
   std::vector<TaskId> tasks() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // "worker 1 (localhost:20001: connection refused), ps 0 (...)"; empty when
-  // nobody is missing.
+  // Returns "worker 1 (localhost:20001: connection refused), ps 0 (...)"; empty
+  // if no task is missing.
   std::string Describe() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

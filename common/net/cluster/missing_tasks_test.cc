@@ -25,8 +25,8 @@ class MissingTasksTest : public testing::Test {
             {{TaskType::kWorker, {"localhost:20000", "localhost:20001"}}})),
         missing_(cluster_, cluster_.Tasks(TaskType::kWorker), &clock_) {}
 
-  // Await() on this thread, where time passes a second at each report and in
-  // between only as far as the report needs.
+  // Calls Await() on this thread. Time advances by a second at each report, and
+  // otherwise only as far as the report needs.
   absl::Status AwaitWhileTimePasses(absl::Duration timeout,
                                     std::vector<std::string>* lines) {
     const absl::Time deadline = clock_.Now() + timeout;
@@ -45,14 +45,14 @@ class MissingTasksTest : public testing::Test {
   MissingTasks missing_;
 };
 
-TEST_F(MissingTasksTest, NobodyMissingNeedsNoWait) {
+TEST_F(MissingTasksTest, DoesNotWaitIfNoTaskIsMissing) {
   missing_.MarkPresent(kWorker0);
   missing_.MarkPresent(kWorker1);
   EXPECT_OK(missing_.Await(clock_.Now(), [](absl::string_view) { FAIL(); }));
   EXPECT_THAT(missing_.tasks(), IsEmpty());
 }
 
-TEST_F(MissingTasksTest, NamesWhoIsMissingAndWhy) {
+TEST_F(MissingTasksTest, NamesMissingTasksAndReasons) {
   missing_.MarkPresent(kWorker0);
   missing_.MarkMissing(kWorker1, "connection refused");
   EXPECT_THAT(missing_.tasks(), ElementsAre(kWorker1));
@@ -74,24 +74,24 @@ TEST_F(MissingTasksTest, ReportsEveryIntervalWithTheTimeWaited) {
             "waiting for worker 1 (localhost:20001: connection refused), 5 s");
 }
 
-TEST_F(MissingTasksTest, DeadlineErrorListsEveryone) {
+TEST_F(MissingTasksTest, DeadlineErrorNamesAllTasks) {
   missing_.MarkMissing(kWorker0, "no such host");
   std::vector<std::string> lines;
   EXPECT_THAT(
       AwaitWhileTimePasses(absl::Seconds(60), &lines),
       StatusIs(absl::StatusCode::kDeadlineExceeded,
                HasSubstr("waiting for worker 0 (localhost:20000: no such host),"
-                         " worker 1 (localhost:20001: not heard from yet); ")));
+                         " worker 1 (localhost:20001: no answer yet); ")));
 }
 
-TEST_F(MissingTasksTest, AReturningTaskEndsTheWait) {
+TEST_F(MissingTasksTest, ReturningTaskEndsTheWait) {
   missing_.MarkPresent(kWorker0);
   std::thread dialler([this] { missing_.MarkPresent(kWorker1); });
   EXPECT_OK(missing_.Await(absl::InfiniteFuture(), [](absl::string_view) {}));
   dialler.join();
 }
 
-TEST_F(MissingTasksTest, APresentTaskMayBeLostAgain) {
+TEST_F(MissingTasksTest, PresentTaskMayBecomeMissingAgain) {
   missing_.MarkPresent(kWorker0);
   missing_.MarkPresent(kWorker1);
   missing_.MarkMissing(kWorker0, "socket closed");
@@ -101,14 +101,14 @@ TEST_F(MissingTasksTest, APresentTaskMayBeLostAgain) {
   EXPECT_OK(missing_.Await(clock_.Now(), [](absl::string_view) {}));
 }
 
-TEST_F(MissingTasksTest, AFailureEndsTheWaitAndTheFirstIsKept) {
+TEST_F(MissingTasksTest, FailureEndsTheWaitAndTheFirstIsKept) {
   missing_.Fail(absl::FailedPreconditionError("disagree"));
   missing_.Fail(absl::CancelledError("shutdown"));
   EXPECT_THAT(missing_.Await(absl::InfiniteFuture(), [](absl::string_view) {}),
               StatusIs(absl::StatusCode::kFailedPrecondition, "disagree"));
 }
 
-TEST_F(MissingTasksTest, ALongListIsCounted) {
+TEST_F(MissingTasksTest, CountsTheRestOfALongList) {
   const ClusterSpec cluster =
       *ClusterSpec::FromLists({{TaskType::kPs, {"h:1", "h:2", "h:3", "h:4"}}});
   MissingTasks missing(cluster, cluster.Members(), &clock_,
@@ -122,7 +122,7 @@ TEST_F(MissingTasksTest, ALongListIsCounted) {
                       clock_.Advance(absl::Seconds(1));
                     }),
       StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("ps 3 (h:4")));
-  EXPECT_EQ(line, "waiting for ps 0 (h:1: not heard from yet) and 3 more, 5 s");
+  EXPECT_EQ(line, "waiting for ps 0 (h:1: no answer yet) and 3 more, 5 s");
 }
 
 }  // namespace

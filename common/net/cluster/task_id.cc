@@ -27,7 +27,8 @@ absl::StatusOr<TaskType> ParseTaskType(absl::string_view name) {
   }
   const std::string hint = DidYouMean(name, kNames);
   return absl::InvalidArgumentError(absl::StrCat(
-      "\"", absl::CHexEscape(name.substr(0, kQuotedLengthMax)), "\" is no role",
+      "\"", absl::CHexEscape(name.substr(0, kQuotedLengthMax)),
+      "\" is not a role",
       hint.empty() ? "; the roles are chief, worker, ps and evaluator" : hint));
 }
 

@@ -11,25 +11,26 @@
 
 namespace muster {
 
-// The roles of TF_CONFIG. `master` is an old name of the chief.
+// The roles of TF_CONFIG. `master` is an old name for the chief.
 enum class TaskType { kChief, kWorker, kPs, kEvaluator };
 
 inline constexpr TaskType kTaskTypes[] = {TaskType::kChief, TaskType::kWorker,
                                           TaskType::kPs, TaskType::kEvaluator};
 
-// "chief", "worker", "ps", "evaluator".
+// Returns "chief", "worker", "ps" or "evaluator".
 absl::string_view TaskTypeName(TaskType type);
 
-//   kInvalidArgument   no such role; the message lists those there are
+//   kInvalidArgument  no such role; the message lists the roles
 absl::StatusOr<TaskType> ParseTaskType(absl::string_view name);
 
-// A place in the cluster. The processes that fill it one after another are told
-// apart by their Incarnation.
+// A task of the cluster. Successive processes of a task differ in their
+// Incarnation.
 struct TaskId {
   TaskType type = TaskType::kWorker;
   int index = 0;
 
-  // "worker 1"; roles that come once have no number: "chief", "evaluator".
+  // Returns "worker 1". Roles with one task have no number: "chief",
+  // "evaluator".
   std::string ToString() const;
 
   auto operator<=>(const TaskId&) const = default;

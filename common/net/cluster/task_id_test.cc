@@ -9,24 +9,24 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(TaskIdTest, IsCalledByRoleAndNumber) {
+TEST(TaskIdTest, PrintsRoleAndNumber) {
   EXPECT_EQ((TaskId{TaskType::kWorker, 1}).ToString(), "worker 1");
   EXPECT_EQ((TaskId{TaskType::kPs, 0}).ToString(), "ps 0");
   EXPECT_EQ((TaskId{TaskType::kChief, 0}).ToString(), "chief");
   EXPECT_EQ((TaskId{TaskType::kEvaluator, 0}).ToString(), "evaluator");
 }
 
-TEST(TaskIdTest, KnowsEveryRoleByItsName) {
+TEST(TaskIdTest, ParsesEveryRole) {
   for (TaskType type : kTaskTypes) {
     EXPECT_THAT(ParseTaskType(TaskTypeName(type)), IsOkAndHolds(type));
   }
 }
 
-TEST(TaskIdTest, MasterIsAnOldNameOfTheChief) {
+TEST(TaskIdTest, ParsesMasterAsChief) {
   EXPECT_THAT(ParseTaskType("master"), IsOkAndHolds(TaskType::kChief));
 }
 
-TEST(TaskIdTest, UnknownRoleIsMetWithTheNearestOrAll) {
+TEST(TaskIdTest, UnknownRoleErrorSuggestsTheNearestOrListsAll) {
   EXPECT_THAT(ParseTaskType("Worker"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("did you mean \"worker\"?")));

@@ -5,7 +5,7 @@
 
 namespace muster {
 
-// The call of proto/task.proto.
+// The method of proto/task.proto.
 inline constexpr absl::string_view kEndTaskMethod = "/muster.Task/End";
 
 }  // namespace muster

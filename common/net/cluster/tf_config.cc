@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What Linux passes in one environment variable is smaller.
+// Linux allows less in one environment variable.
 constexpr size_t kTextLengthMax = size_t{1} << 20;
 constexpr size_t kDepthMax = 32;
 constexpr size_t kExcerptLengthMax = 32;
@@ -39,7 +39,7 @@ absl::Status Invalid(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
-// A value as it came, short enough for one line.
+// Returns the value as text, shortened for one line.
 std::string Quote(const Json& value) {
   const std::string text =
       value.dump(-1, ' ', true, Json::error_handler_t::replace);
@@ -47,7 +47,7 @@ std::string Quote(const Json& value) {
   return absl::StrCat(text.substr(0, kExcerptLengthMax), "...");
 }
 
-// As it was written, but for what a terminal would not show.
+// Escapes characters that a terminal would not show.
 std::string Printable(absl::string_view text) {
   std::string shown;
   for (const char& c : text) {
@@ -60,24 +60,24 @@ std::string Printable(absl::string_view text) {
   return shown;
 }
 
-// Why what stands at `at` is no JSON, where that is a common mistake.
+// Returns a hint if the JSON error at `at` is a common mistake.
 std::string LikelyMistake(absl::string_view text, size_t at) {
   if (at >= text.size()) return "";
   const absl::string_view before =
       absl::StripTrailingAsciiWhitespace(text.substr(0, at));
   const bool closes = text[at] == '}' || text[at] == ']';
   if (!closes || before.empty() || before.back() != ',') return "";
-  return absl::StrCat("; a comma stands before the \"",
-                      std::string(1, text[at]), "\": take it away");
+  return absl::StrCat("; remove the comma before the \"",
+                      std::string(1, text[at]), "\"");
 }
 
 std::string QuotingHint(absl::string_view text) {
   if (text.find('"') != absl::string_view::npos) return "";
   if (text.find('\'') != absl::string_view::npos) {
-    return "; JSON wants double quotes";
+    return "; JSON requires double quotes";
   }
-  return "; it has no double quotes, which a shell takes away unless the whole "
-         "value stands in single quotes: TF_CONFIG='{\"cluster\":...}'";
+  return "; it has no double quotes, which a shell removes unless the whole "
+         "value is in single quotes: TF_CONFIG='{\"cluster\":...}'";
 }
 
 std::string KeysOf(const Json& object) {
@@ -89,7 +89,7 @@ std::string KeysOf(const Json& object) {
   return keys.empty() ? "no key" : absl::StrJoin(keys, ", ");
 }
 
-// Tells why a parse failed without the library's own prefix.
+// Returns the parser's message without the prefix of the library.
 absl::string_view ReasonOf(absl::string_view what) {
   constexpr absl::string_view kPrefixEnd = ": ";
   const size_t begin = what.find(kPrefixEnd);
@@ -98,8 +98,8 @@ absl::string_view ReasonOf(absl::string_view what) {
              : what.substr(begin + kPrefixEnd.size());
 }
 
-// Sees each key as it is read, because the finished object has kept only the
-// last of two that are the same.
+// Receives each key as it is parsed, because the resulting object keeps only
+// the last of duplicate keys.
 class DuplicateKeyFinder {
  public:
   bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
@@ -125,12 +125,12 @@ class DuplicateKeyFinder {
 
 absl::StatusOr<Json> ParseJson(absl::string_view text) {
   if (text.size() > kTextLengthMax) {
-    return Invalid("has ", text.size(), " bytes; at most ", kTextLengthMax,
-                   " are read");
+    return Invalid("has ", text.size(), " bytes; expected at most ",
+                   kTextLengthMax);
   }
   DuplicateKeyFinder finder;
   Json json;
-  // The library reports by exception only; none leaves this function.
+  // The library throws exceptions; none leaves this function.
   try {
     json = Json::parse(text.begin(), text.end(), std::ref(finder));
   } catch (const Json::parse_error& error) {
@@ -154,13 +154,14 @@ absl::StatusOr<Json> ParseJson(absl::string_view text) {
   }
   if (!json.is_object()) {
     return Invalid("is ", json.type_name(), " ", Quote(json),
-                   "; an object is wanted: ", kExample);
+                   "; expected an object: ", kExample);
   }
   return json;
 }
 
-// The value at `key`; null counts as absent. An absent key whose misspelling is
-// present is an error, because what it says would be dropped in silence.
+// Returns the value at `key`; null counts as absent. If the key is absent but a
+// misspelling of it is present, returns an error instead of ignoring it
+// silently.
 absl::StatusOr<const Json*> Find(const Json& object, absl::string_view where,
                                  absl::string_view key) {
   const auto it = object.find(std::string(key));
@@ -206,8 +207,8 @@ absl::StatusOr<JobSpec> ParseJob(absl::string_view where, const Json& value) {
       if (!index.ok()) {
         return Invalid(where, " has the key \"",
                        absl::CHexEscape(key.substr(0, 32)),
-                       "\"; a map is written {\"index\":\"host:port\"}, as in "
-                       "{\"1\":\"h1:2222\"}");
+                       "\"; write a map as {\"index\":\"host:port\"}, for "
+                       "example {\"1\":\"h1:2222\"}");
       }
       ASSIGN_OR_RETURN(
           job.addresses[*index],
@@ -229,13 +230,12 @@ absl::StatusOr<ClusterSpec> ParseCluster(const Json& value) {
   for (const auto& [key, job] : value.items()) {
     const absl::StatusOr<TaskType> type = ParseTaskType(key);
     if (!type.ok()) {
-      return Invalid("cluster has a role that is not known: ",
-                     type.status().message());
+      return Invalid("cluster has an unknown role: ", type.status().message());
     }
     if (jobs.contains(*type)) {
       return Invalid(
-          "cluster has both \"chief\" and \"master\", which are two names of "
-          "one role; keep \"chief\"");
+          "cluster has both \"chief\" and \"master\", which are names of the "
+          "same role; keep \"chief\"");
     }
     ASSIGN_OR_RETURN(jobs[*type], ParseJob(absl::StrCat("cluster.", key), job));
   }
@@ -264,9 +264,9 @@ absl::StatusOr<TaskId> ParseTask(const Json& value) {
   TaskId task;
   ASSIGN_OR_RETURN(const Json* type, Find(value, "task ", "type"));
   if (type == nullptr) {
-    return Invalid("task has no \"type\", only ", KeysOf(value),
-                   "; say which role this process plays, as in "
-                   "\"type\":\"worker\"");
+    return Invalid(
+        "task has no \"type\", only ", KeysOf(value),
+        "; add the role of this process, for example \"type\":\"worker\"");
   }
   if (!type->is_string()) {
     return Invalid("task.type is ", Quote(*type),
@@ -280,8 +280,8 @@ absl::StatusOr<TaskId> ParseTask(const Json& value) {
   ASSIGN_OR_RETURN(const Json* index, Find(value, "task ", "index"));
   if (index == nullptr) {
     return Invalid("task has no \"index\", only ", KeysOf(value),
-                   "; say which ", TaskTypeName(task.type),
-                   " this process is, counted from 0: \"index\":0");
+                   "; add the index of this ", TaskTypeName(task.type),
+                   ", counted from 0: \"index\":0");
   }
   ASSIGN_OR_RETURN(task.index, ParseTaskIndex(*index));
   return task;
@@ -294,7 +294,7 @@ absl::Status CheckRpcLayer(const Json& root) {
     return absl::OkStatus();
   }
   return Invalid("rpc_layer is ", Quote(*layer),
-                 "; \"grpc\" is the only one there is, and the default");
+                 "; \"grpc\" is the only one supported, and the default");
 }
 
 absl::StatusOr<ClusterConfig> FromJson(const Json& root) {
@@ -309,17 +309,17 @@ absl::StatusOr<ClusterConfig> FromJson(const Json& root) {
     ASSIGN_OR_RETURN(config.task, ParseTask(*task));
   } else if (!config.cluster.empty()) {
     return Invalid(
-        "has a cluster and no \"task\"; say which of its tasks this "
-        "process is: \"task\":{\"type\":\"",
+        "has a cluster but no \"task\"; add the task of this process: "
+        "\"task\":{\"type\":\"",
         TaskTypeName(config.cluster.jobs().begin()->first), "\",\"index\":0}");
   }
   const bool needs_cluster =
       task != nullptr && config.task.type != TaskType::kEvaluator;
   if (cluster == nullptr && needs_cluster) {
     return Invalid(
-        "has a \"task\" and no \"cluster\"; say who else is in it: "
-        "\"cluster\":{\"worker\":[\"host:port\",...],...}. To train "
-        "in one process, unset it");
+        "has a \"task\" but no \"cluster\"; add the tasks of the cluster: "
+        "\"cluster\":{\"worker\":[\"host:port\",...],...}. To train in one "
+        "process, unset it");
   }
   RETURN_IF_ERROR(CheckTaskIsInCluster(config));
   return config;

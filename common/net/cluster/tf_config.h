@@ -7,23 +7,21 @@
 
 namespace muster {
 
-// Reads the JSON of TF_CONFIG, as TensorFlow, Kubeflow and the many scripts
-// that write one by hand understand it:
+// Parses TF_CONFIG as TensorFlow, Kubeflow and common scripts write it:
 //
 //   {"cluster": {"chief": ["h0:2222"], "worker": ["h1:2222", "h2:2222"],
 //                "ps": ["h3:2222"]},
 //    "task": {"type": "worker", "index": 1}}
 //
-// A role may be a map ("worker": {"1": "h2:2222"}), the index a string, an
-// address may begin with a scheme, "master" is the chief, and keys of others
-// ("environment", "job", ...) are ignored. A blank text is a process that works
-// alone.
+// A role may be a map ("worker": {"1": "h2:2222"}), the index may be a string,
+// an address may have a scheme, "master" means chief, and unrelated keys
+// ("environment", "job", ...) are ignored. A blank text means a process that
+// runs alone.
 //
-// Every error begins with `source` ("TF_CONFIG"), names the entry, what came
-// and how to mend it.
-//
-//   kInvalidArgument   anything that would make the cluster wait for ever or
-//                      train something else than was meant
+// Every error begins with `source` ("TF_CONFIG") and names the entry, what was
+// found and how to fix it.
+//   kInvalidArgument  anything that would make the cluster wait indefinitely or
+//                     train something other than intended
 absl::StatusOr<ClusterConfig> ParseTfConfig(absl::string_view text,
                                             absl::string_view source);
 

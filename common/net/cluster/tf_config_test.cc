@@ -18,7 +18,7 @@ absl::StatusOr<ClusterConfig> Parse(absl::string_view text) {
   return ParseTfConfig(text, "TF_CONFIG");
 }
 
-// The message of a text that is refused.
+// Returns the error message for an invalid text.
 std::string Complaint(absl::string_view text) {
   const absl::StatusOr<ClusterConfig> config = Parse(text);
   EXPECT_THAT(config, StatusIs(absl::StatusCode::kInvalidArgument,
@@ -32,7 +32,7 @@ constexpr absl::string_view kTutorial = R"({
               "ps": ["h3:2222", "h4:2222"]},
   "task": {"type": "worker", "index": 1}})";
 
-TEST(TfConfigTest, ReadsWhatTheTutorialsWrite) {
+TEST(TfConfigTest, ParsesTheConfigurationsOfTutorials) {
   ASSERT_OK_AND_ASSIGN(const ClusterConfig config, Parse(kTutorial));
   EXPECT_EQ(config.task, (TaskId{TaskType::kWorker, 1}));
   EXPECT_EQ(config.source, "TF_CONFIG");
@@ -41,21 +41,21 @@ TEST(TfConfigTest, ReadsWhatTheTutorialsWrite) {
             R"("ps":["h3:2222","h4:2222"]})");
 }
 
-TEST(TfConfigTest, BlankMeansAlone) {
+TEST(TfConfigTest, BlankTextMeansAlone) {
   for (absl::string_view text : {"", " \n", "{}", R"({"cluster":{}})"}) {
     ASSERT_OK_AND_ASSIGN(const ClusterConfig config, Parse(text));
     EXPECT_TRUE(config.IsAlone()) << text;
   }
 }
 
-TEST(TfConfigTest, TakesTheIndexAsAString) {
+TEST(TfConfigTest, AcceptsTheIndexAsAString) {
   ASSERT_OK_AND_ASSIGN(const ClusterConfig config,
                        Parse(R"({"cluster":{"worker":["a:1","b:1"]},)"
                              R"("task":{"type":"worker","index":"1"}})"));
   EXPECT_EQ(config.task.index, 1);
 }
 
-TEST(TfConfigTest, TakesASparseMapOfOneWorkerAmongMany) {
+TEST(TfConfigTest, AcceptsASparseMap) {
   ASSERT_OK_AND_ASSIGN(
       const ClusterConfig config,
       Parse(R"({"cluster":{"worker":{"3":"w3:1"},"ps":["p0:1"]},)"
@@ -65,18 +65,18 @@ TEST(TfConfigTest, TakesASparseMapOfOneWorkerAmongMany) {
               IsOkAndHolds("w3:1"));
 }
 
-TEST(TfConfigTest, TakesAServerThatKnowsNoWorker) {
+TEST(TfConfigTest, AcceptsAServerWithoutWorkers) {
   EXPECT_OK(Parse(R"({"cluster":{"worker":{},"ps":{"1":"p1:1"}},)"
                   R"("task":{"type":"ps","index":1}})"));
 }
 
-TEST(TfConfigTest, IgnoresTheKeysOfOthers) {
+TEST(TfConfigTest, IgnoresUnrelatedKeys) {
   EXPECT_OK(Parse(R"({"cluster":{"worker":["a:1"]},"environment":"cloud",)"
                   R"("job":{"x":[1,{}]},"rpc_layer":"grpc","model_dir":"d",)"
                   R"("task":{"type":"worker","index":0,"trial":"7"}})"));
 }
 
-TEST(TfConfigTest, StripsSchemesAndKeepsIpv6) {
+TEST(TfConfigTest, RemovesSchemesAndKeepsIpv6) {
   ASSERT_OK_AND_ASSIGN(
       const ClusterConfig config,
       Parse(R"({"cluster":{"worker":["grpc://a:1","[fd00::1]:2"]},)"
@@ -92,45 +92,45 @@ TEST(TfConfigTest, MasterIsTheChief) {
   EXPECT_EQ(config.task, (TaskId{TaskType::kChief, 0}));
 }
 
-TEST(TfConfigTest, AnEvaluatorNeedsNoCluster) {
+TEST(TfConfigTest, EvaluatorNeedsNoCluster) {
   EXPECT_OK(Parse(R"({"task":{"type":"evaluator","index":0}})"));
   EXPECT_OK(Parse(R"({"cluster":{"worker":["a:1"]},)"
                   R"("task":{"type":"evaluator","index":0}})"));
 }
 
-TEST(TfConfigTest, ATaskWithoutAClusterDoesNotTrainAlone) {
+TEST(TfConfigTest, RejectsATaskWithoutACluster) {
   EXPECT_THAT(Complaint(R"({"task":{"type":"chief","index":0}})"),
-              HasSubstr("has a \"task\" and no \"cluster\""));
+              HasSubstr("has a \"task\" but no \"cluster\""));
 }
 
-TEST(TfConfigTest, TwoNamesOfOnePlaceAreOneAddress) {
+TEST(TfConfigTest, DetectsTheSameAddressInTwoNotations) {
   EXPECT_THAT(
       Complaint(R"({"cluster":{"worker":["localhost:2222","127.0.0.1:2222"]},)"
                 R"("task":{"type":"worker","index":0}})"),
-      HasSubstr("a port of its own"));
+      HasSubstr("a separate address"));
 }
 
-TEST(TfConfigTest, TextThatIsNoJsonIsShownWhereItBreaks) {
+TEST(TfConfigTest, ShowsWhereInvalidJsonBreaks) {
   EXPECT_THAT(Complaint(R"({"cluster":{"worker":["a:1",]}})"),
               AllOf(HasSubstr("is not JSON at character"),
                     HasSubstr(R"(after `{"cluster":{"worker":["a:1",`)"),
-                    HasSubstr("a comma stands before the \"]\"")));
+                    HasSubstr("remove the comma before the \"]\"")));
   EXPECT_THAT(Complaint(R"({"cluster")"), HasSubstr("is not JSON"));
   EXPECT_THAT(Complaint("{cluster:{worker:[a:1]}}"),
               HasSubstr("in single quotes"));
   EXPECT_THAT(Complaint("{'cluster':{}}"),
-              HasSubstr("JSON wants double quotes"));
-  EXPECT_THAT(Complaint("[]"), HasSubstr("an object is wanted"));
+              HasSubstr("JSON requires double quotes"));
+  EXPECT_THAT(Complaint("[]"), HasSubstr("expected an object"));
   EXPECT_THAT(Complaint("\"a\xff\""), HasSubstr("is not JSON"));
 }
 
-TEST(TfConfigTest, AKeyGivenTwiceIsNotDroppedInSilence) {
+TEST(TfConfigTest, RejectsDuplicateKeys) {
   EXPECT_THAT(Complaint(R"({"cluster":{"worker":["a:1"],"worker":["b:1"]},)"
                         R"("task":{"type":"worker","index":0}})"),
               HasSubstr("has the key \"worker\" twice"));
 }
 
-TEST(TfConfigTest, AMisspeltKeyIsNotDroppedInSilence) {
+TEST(TfConfigTest, RejectsMisspeltKeys) {
   EXPECT_THAT(Complaint(R"({"clutser":{"worker":["a:1"]},)"
                         R"("task":{"type":"worker","index":0}})"),
               HasSubstr("\"clutser\"; did you mean \"cluster\"?"));
@@ -145,7 +145,7 @@ TEST(TfConfigTest, AMisspeltKeyIsNotDroppedInSilence) {
               HasSubstr("task has the key \"indx\"; did you mean \"index\"?"));
 }
 
-TEST(TfConfigTest, ClusterAndRolesMustHaveTheirShapes) {
+TEST(TfConfigTest, RejectsWrongTypesOfClusterAndRoles) {
   EXPECT_THAT(Complaint(R"({"cluster":["a:1"]})"),
               HasSubstr("cluster is [\"a:1\"]; write an object"));
   EXPECT_THAT(Complaint(R"({"cluster":{"worker":"a:1"}})"),
@@ -158,23 +158,23 @@ TEST(TfConfigTest, ClusterAndRolesMustHaveTheirShapes) {
               HasSubstr("cluster.worker[0]: \"a\" has no port"));
 }
 
-TEST(TfConfigTest, AnUnknownRoleIsMetWithTheNearest) {
+TEST(TfConfigTest, SuggestsTheNearestRole) {
   EXPECT_THAT(Complaint(R"({"cluster":{"wroker":["a:1"]}})"),
               HasSubstr("did you mean \"worker\"?"));
   EXPECT_THAT(Complaint(R"({"cluster":{"worker":["a:1"]},)"
                         R"("task":{"type":"workers","index":0}})"),
-              HasSubstr("task.type: \"workers\" is no role; did you mean "
+              HasSubstr("task.type: \"workers\" is not a role; did you mean "
                         "\"worker\"?"));
   EXPECT_THAT(Complaint(R"({"cluster":{"chief":["a:1"],"master":["b:1"]}})"),
               HasSubstr("both \"chief\" and \"master\""));
 }
 
-TEST(TfConfigTest, TheTaskMustSayWhoItIs) {
+TEST(TfConfigTest, TaskMustHaveTypeAndIndex) {
   constexpr absl::string_view kCluster = R"({"cluster":{"worker":["a:1"]})";
   const auto with = [&](absl::string_view task) {
     return Complaint(absl::StrCat(kCluster, task, "}"));
   };
-  EXPECT_THAT(with(""), HasSubstr("has a cluster and no \"task\""));
+  EXPECT_THAT(with(""), HasSubstr("has a cluster but no \"task\""));
   EXPECT_THAT(with(R"(,"task":"worker")"), HasSubstr("task is \"worker\""));
   EXPECT_THAT(with(R"(,"task":{"index":0})"),
               HasSubstr("task has no \"type\", only \"index\""));
@@ -198,12 +198,12 @@ TEST(TfConfigTest, TheTaskMustSayWhoItIs) {
               HasSubstr("cluster has no ps, only worker"));
 }
 
-TEST(TfConfigTest, OnlyGrpcIsSpokenHere) {
+TEST(TfConfigTest, RejectsOtherRpcLayers) {
   EXPECT_THAT(Complaint(R"({"rpc_layer":"grcp"})"),
               HasSubstr("rpc_layer is \"grcp\"; \"grpc\" is the only one"));
 }
 
-TEST(TfConfigTest, HostileTextIsRefusedInBoundedTime) {
+TEST(TfConfigTest, RejectsHostileTextInBoundedTime) {
   EXPECT_THAT(Complaint(std::string(2 << 20, ' ') + "1"), HasSubstr("at most"));
   std::string deep = R"({"x":)";
   for (int i = 0; i < 100; ++i) deep += "[";
@@ -214,7 +214,7 @@ TEST(TfConfigTest, HostileTextIsRefusedInBoundedTime) {
       500u);
 }
 
-TEST(TfConfigTest, EveryTextCutShortIsRefusedOrRead) {
+TEST(TfConfigTest, HandlesEveryTruncatedText) {
   for (size_t length = 0; length <= kTutorial.size(); ++length) {
     const absl::StatusOr<ClusterConfig> config =
         Parse(kTutorial.substr(0, length));

@@ -19,7 +19,7 @@ constexpr float kSqrtTwoOverPi = 0.79788456080286536f;
 constexpr float kInverseSqrtTwoPi = 0.39894228040143268f;
 constexpr float kGeluCubic = 0.044715f;
 
-// Comparisons are written so that NaN stays NaN.
+// The comparisons propagate NaN.
 struct ReluFunction {
   MUSTER_INLINE float operator()(float x) const { return x < 0 ? 0 : x; }
 };
@@ -139,7 +139,7 @@ void RegisterWithAlpha(KernelRegistry* registry, absl::string_view op,
       });
 }
 
-// F where the attribute "approximate" is as said, the other one elsewhere.
+// Registers Exact or Approximate, selected by the attribute "approximate".
 template <template <typename, typename, typename> typename K, typename Exact,
           typename Approximate>
 void RegisterGelu(KernelRegistry* registry, absl::string_view op) {

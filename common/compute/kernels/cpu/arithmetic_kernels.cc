@@ -12,7 +12,7 @@
 #include "common/compute/kernels/kernel.h"
 #include "common/core/tensor/attributes.h"
 
-// Arithmetic, comparison, logic, choice and conversion, with broadcasting.
+// Arithmetic, comparison, logic, selection and conversion, with broadcasting.
 namespace muster {
 namespace {
 
@@ -46,7 +46,7 @@ struct DivFunction {
     return a / b;
   }
 };
-// NaN when either is.
+// NaN if either operand is NaN.
 struct MaximumFunction {
   template <typename T>
   MUSTER_INLINE T operator()(T a, T b) const {
@@ -146,7 +146,7 @@ struct ErfFunction {
   MUSTER_INLINE float operator()(float x) const { return VectorErf(x); }
 };
 
-// For conversions that keep the value, or round it as C++ does.
+// For conversions that preserve the value or round it as C++ does.
 template <typename Out>
 struct CastFunction {
   template <typename In>
@@ -238,7 +238,7 @@ void RegisterUnaryKernels(KernelRegistry* registry) {
   RegisterCast<uint8_t, int64_t>(registry);
 }
 
-// condition ? a : b over runs in which each may stand still.
+// condition ? a : b. Within a run, each operand may be constant.
 class SelectKernel : public Kernel {
  public:
   explicit SelectKernel(const KernelSpec& spec)
@@ -290,7 +290,7 @@ class SelectKernel : public Kernel {
   const bool may_share_[3];
 };
 
-// One operand that is broadcast: runs of copies, or of one element.
+// Broadcasts one operand: copies runs or repeats one element.
 class BroadcastKernel : public Kernel {
  public:
   explicit BroadcastKernel(const KernelSpec& spec)

@@ -6,15 +6,15 @@
 
 #include "common/compute/kernels/cpu/vectorized.h"
 
-// The mean and variance of each channel of many rows, block by block: how
-// blocks are cut does not depend on the number of threads, and so neither do
-// the bits.
+// Mean and variance of each channel over many rows, computed block by block.
+// The blocks, and so the bits of the result, do not depend on the number of
+// threads.
 namespace muster {
 
-// A block of so many elements stays in a second-level cache.
+// A block of this size fits into the L2 cache.
 inline constexpr int64_t kMomentsBlockElements = 16 << 10;
 
-// How many rows of `channels` make a block.
+// Returns the number of rows of `channels` channels in a block.
 inline int64_t MomentsBlockRows(int64_t channels) {
   return std::max<int64_t>(
       8, kMomentsBlockElements / std::max<int64_t>(channels, 1));
@@ -42,7 +42,7 @@ struct SumRows {
   }
 };
 
-// The sum of the squares of the distances from `center`.
+// The sum of squared distances from `center` for each channel.
 struct SumSquares {
   MUSTER_INLINE static void Run(int64_t rows, int64_t channels, const float* x,
                                 const float* center, float* squares) {
@@ -68,8 +68,8 @@ struct SumSquares {
 
 }  // namespace internal
 
-// Of one block of `rows` rows: the mean of each channel, and the sum of the
-// squares of the distances from it.
+// Computes the mean of each channel and the sum of squared distances from it
+// for one block of `rows` rows.
 inline void BlockMoments(int64_t rows, int64_t channels, const float* x,
                          float* means, float* squares) {
   RunVectorized<internal::SumRows>(rows, channels, x, means);
@@ -80,9 +80,9 @@ inline void BlockMoments(int64_t rows, int64_t channels, const float* x,
       rows, channels, x, static_cast<const float*>(means), squares);
 }
 
-// Those of blocks [0, block_count), one after another in `means` and `squares`,
-// into those of all rows (Chan, Golub and LeVeque, 1979). rows(b) is the number
-// of rows in block b.
+// Combines the moments of blocks [0, block_count), one after another in `means`
+// and `squares`, into those of all rows (Chan, Golub and LeVeque, 1979).
+// rows(b) is the number of rows in block b.
 template <typename Rows>
 void CombineMoments(int64_t block_count, int64_t channels, const float* means,
                     const float* squares, Rows rows, float* mean,

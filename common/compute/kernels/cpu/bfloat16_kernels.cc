@@ -16,9 +16,9 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 
-// bfloat16 by way of float32: operands widened, the float32 kernel run, its
-// results rounded. For what has no kernel of its own, of which the matrix
-// products have the most to gain (matmul_kernels.cc).
+// Computes bfloat16 with float32 kernels: converts the operands, runs the
+// kernel and rounds the results. For ops without a bfloat16 kernel; matrix
+// products have one (matmul_kernels.cc).
 namespace muster {
 namespace {
 
@@ -89,7 +89,7 @@ KernelSpec Widened(KernelSpec spec) {
   return spec;
 }
 
-// Whole tensors at a time.
+// Converts whole tensors.
 class WidenedKernel : public Kernel {
  public:
   WidenedKernel(const KernelSpec& spec, std::unique_ptr<Kernel> kernel)
@@ -125,14 +125,14 @@ class WidenedKernel : public Kernel {
 
   size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
 
-  // All of it has been read before anything is written.
+  // The input is read completely before anything is written.
   bool MayShareOutputWithInput(int input) const override {
     return outputs_.size() == 1 && spec_.inputs[input] == spec_.outputs[0] &&
            spec_.outputs[0].dtype == DType::kBfloat16;
   }
 
  private:
-  // Invalid for what needs none.
+  // Invalid for operands that need no conversion.
   static Tensor Room(const TensorType& type) {
     return type.dtype == DType::kBfloat16 ? Tensor(DType::kFloat32, type.shape)
                                           : Tensor();
@@ -146,7 +146,7 @@ class WidenedKernel : public Kernel {
   std::vector<Tensor*> output_pointers_;
 };
 
-// Element by element, in blocks that stay in the first cache.
+// Converts blocks that stay in the L1 cache.
 class BlockedKernel : public Kernel {
  public:
   static constexpr int64_t kBlockSize = 2048;
@@ -213,7 +213,7 @@ bool HasBfloat16(const std::vector<TensorType>& types) {
   });
 }
 
-// All operands lie side by side with the output.
+// True if all operands have the shape of the output.
 bool IsFlat(const KernelSpec& spec) {
   return spec.is_elementwise &&
          std::all_of(
@@ -225,7 +225,7 @@ KernelOr MakeWidened(const KernelRegistry& registry, const KernelSpec& spec,
                      int thread_count) {
   if (!spec.widens_bfloat16 ||
       (!HasBfloat16(spec.inputs) && !HasBfloat16(spec.outputs))) {
-    return absl::UnimplementedError("nothing to widen");
+    return absl::UnimplementedError("no bfloat16 operand");
   }
   const auto create = [&](int64_t count) {
     KernelSpec block = Widened(spec);

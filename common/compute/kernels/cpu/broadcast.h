@@ -9,22 +9,23 @@
 
 namespace muster {
 
-// How to walk several operands that are broadcast together: as runs of elements
-// in which each operand either moves along with the output or stands still.
-// Neighbouring dimensions that all operands treat alike are one, so tensors of
-// equal shape, a scalar operand, a row vector and a column all come down to one
-// run, or to one run per row.
+// Iterates over operands that are broadcast together, in runs of elements.
+// Within a run each operand advances with the output or stays at one element.
+// Adjacent dimensions with the same behaviour in all operands are merged, so
+// tensors of equal shape, a scalar operand, a row vector or a column need one
+// run, or one run per row.
 class BroadcastWalk {
  public:
-  // `operands` can be broadcast to `output`.
+  // `operands` must be broadcastable to `output`.
   BroadcastWalk(const Shape& output, absl::Span<const Shape* const> operands);
 
-  // Elements in a run, and how far operand `operand` moves per element: 1 or 0.
+  // The number of elements in a run, and the stride of operand `operand`: 1 or
+  // 0.
   int64_t run_length() const { return run_length_; }
   int64_t run_stride(int operand) const { return run_strides_[operand]; }
 
-  // Calls body(output_offset, offsets) for each run; offsets[k] is where
-  // operand k begins.
+  // Calls body(output_offset, offsets) for each run. offsets[k] is the start of
+  // operand k.
   template <typename Body>
   void ForEachRun(Body&& body) const;
 

@@ -8,7 +8,8 @@
 namespace muster {
 namespace {
 
-// Where in an operand the walk finds the element for each output element.
+// Returns the offset in an operand for each output element, according to
+// BroadcastWalk.
 std::vector<int64_t> Walked(const Shape& output, const Shape& operand,
                             const Shape& other) {
   const Shape* const operands[] = {&operand, &other};
@@ -23,7 +24,7 @@ std::vector<int64_t> Walked(const Shape& output, const Shape& operand,
   return positions;
 }
 
-// The same by the definition of broadcasting.
+// The same, computed from the definition of broadcasting.
 std::vector<int64_t> Wanted(const Shape& output, const Shape& operand) {
   std::vector<int64_t> positions;
   for (int64_t element = 0; element < output.element_count(); ++element) {
@@ -43,7 +44,7 @@ std::vector<int64_t> Wanted(const Shape& output, const Shape& operand) {
   return positions;
 }
 
-TEST(BroadcastTest, EveryPairOfShapesIsWalkedAsDefined) {
+TEST(BroadcastTest, MatchesTheDefinitionForEveryPairOfShapes) {
   const std::vector<std::pair<Shape, Shape>> pairs = {
       {{}, {}},
       {{3}, {3}},

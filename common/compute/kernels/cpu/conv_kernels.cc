@@ -30,11 +30,11 @@
 //
 //   Conv2D(x, kernel), Conv2DBackpropInput, and the depthwise ones
 //   FusedConv2D{activation}(x, kernel, bias) and
-//   FusedConv2D{activation, epsilon}(x, kernel, scale, offset, mean, variance)
-//     as the runtime's rewrites make them; the latter is followed by a batch
-//     normalization. FusedDepthwiseConv2D the same.
+//   FusedConv2D{activation, epsilon}(x, kernel, scale, offset, mean, variance),
+//     which the runtime's rewrites create; the latter includes a batch
+//     normalization. Likewise FusedDepthwiseConv2D.
 //   Conv2DMoments(x, kernel) -> y, and the mean and variance of each of its
-//     channels; DepthwiseConv2DMoments the same.
+//     channels. Likewise DepthwiseConv2DMoments.
 namespace muster {
 namespace {
 
@@ -56,8 +56,7 @@ absl::StatusOr<Activation> FindActivation(absl::string_view name) {
   return absl::UnimplementedError(absl::StrCat("no activation ", name));
 }
 
-// oneDNN's relu makes 0 of NaN, which would let a model that has diverged look
-// like one that has died.
+// oneDNN's relu converts NaN to 0, which would hide that a model has diverged.
 struct ReluInPlace {
   MUSTER_INLINE static void Run(int64_t count, float* x) {
     for (int64_t i = 0; i < count; ++i) x[i] = x[i] < 0 ? 0 : x[i];
@@ -77,7 +76,7 @@ void Activate(Activation activation, int64_t count, float* x) {
   if (activation == Activation::kRelu6) RunVectorized<Relu6InPlace>(count, x);
 }
 
-// The kernels of all output channels times the channel's factor.
+// Multiplies the kernel of each output channel by the channel's factor.
 struct ScaleColumns {
   MUSTER_INLINE static void Run(int64_t row_count, int64_t channel_count,
                                 const float* kernel, const float* factors,
@@ -149,11 +148,10 @@ class OneDnnConv : public Kernel {
   }
 
  private:
-  // Each thread goes through images of its own, a few at a time: what comes
-  // after the convolution finds its results in the thread's cache, and threads
-  // wait for each other once. A window of one element sees nothing but its own
-  // pixel, and then any run of pixels will do. Of few images threads take
-  // strips.
+  // Each thread processes its own images, a few at a time, so that the ops
+  // after the convolution find their input in its cache and threads synchronize
+  // once. Pointwise convolutions are divided into ranges of pixels. With few
+  // images, threads process strips of rows.
   void ChooseSlices() {
     const bool is_pointwise = internal::IsPointwise(geometry_);
     sliced_ = is_pointwise ? internal::AsOneRow(geometry_) : geometry_;
@@ -169,7 +167,7 @@ class OneDnnConv : public Kernel {
         static_cast<int>(std::min<int64_t>(thread_count_, slice_count_));
   }
 
-  // Into strips of as many rows each, if that can be.
+  // Divides images into strips of equally many rows, if possible.
   void CutIntoStrips() {
     const bool makes_input = geometry_.part == ConvPart::kBackpropInput;
     const int64_t rows = makes_input ? geometry_.height.input_extent
@@ -190,8 +188,8 @@ class OneDnnConv : public Kernel {
     strips_ = std::move(strips);
   }
 
-  // Whether slices of so many units are alike, and no thread is left with much
-  // more than another.
+  // True if slices of `units` units are equal and balance the load of the
+  // threads.
   bool DividesWell(int64_t unit_count, int64_t units) const {
     if (units == 1) return true;
     const int64_t slices = unit_count / units;
@@ -199,7 +197,7 @@ class OneDnnConv : public Kernel {
            (slices % thread_count_ == 0 || slices >= 8 * thread_count_);
   }
 
-  // Of one slice.
+  // For one slice.
   int64_t InputElements() const {
     return sliced_.batch * sliced_.height.input_extent *
            sliced_.width.input_extent * sliced_.input_channels;
@@ -208,7 +206,7 @@ class OneDnnConv : public Kernel {
     return sliced_.batch * sliced_.height.output_extent *
            sliced_.width.output_extent * sliced_.output_channels;
   }
-  // Of what this kernel writes, and of what it reads.
+  // For the output and the source of this kernel.
   int64_t OutputElements() const {
     return geometry_.part == ConvPart::kBackpropInput ? InputElements()
                                                       : ResultElements();
@@ -217,7 +215,7 @@ class OneDnnConv : public Kernel {
     return geometry_.part == ConvPart::kBackpropInput ? ResultElements()
                                                       : InputElements();
   }
-  // Where a slice's source begins, in elements.
+  // Returns the offset of a slice's source in elements.
   int64_t SourceOffset(int64_t slice) const {
     if (strips_.empty()) return slice * SourceElements();
     const bool makes_input = geometry_.part == ConvPart::kBackpropInput;
@@ -238,7 +236,8 @@ class OneDnnConv : public Kernel {
     return slice % strip_count * geometry_.batch + slice / strip_count;
   }
 
-  // What runs one kind of slice. All kinds take weights in the same layout.
+  // Creates the calls for one kind of slice. All kinds use weights in the same
+  // layout.
   void InitSlice(ConvDescs descs) {
     const bool is_first = calls_.empty();
     if (!is_first) {
@@ -260,8 +259,8 @@ class OneDnnConv : public Kernel {
     }
   }
 
-  // A call for each thread of the team, or for the strip in each image;
-  // operands 0 to 2 are those given, 3 the scratchpad, 4 the bias.
+  // Creates a call for each thread of the team, or for the strip of each image.
+  // Operands 0 to 2 are those in `operands`, 3 the scratchpad, 4 the bias.
   void InitCalls(const dnnl::primitive& primitive,
                  const std::vector<std::pair<int, memory::desc>>& operands,
                  const memory::desc& scratchpad) {
@@ -306,8 +305,8 @@ class OneDnnConv : public Kernel {
               desc.scratchpad_desc());
   }
 
-  // y = (x * kernel - mean) / sqrt(variance + epsilon) * scale + offset as one
-  // convolution with a bias.
+  // Folds y = (x * kernel - mean) / sqrt(variance + epsilon) * scale + offset
+  // into one convolution with a bias.
   void FoldNormalization(const KernelArguments& arguments, uint8_t* scratch) {
     const auto input = [&](int i) {
       return arguments.inputs[i]->flat<float>().data();
@@ -369,7 +368,7 @@ class OneDnnConv : public Kernel {
     return absl::OkStatus();
   }
 
-  // Blocks do not reach from one slice into the next.
+  // Blocks do not span slices.
   int64_t BlockRows(int64_t block) const {
     const int64_t rows = ResultElements() / sliced_.output_channels;
     const int64_t most = MomentsBlockRows(sliced_.output_channels);
@@ -398,13 +397,15 @@ class OneDnnConv : public Kernel {
     }
   }
 
-  // What of a slice is written stays in a second-level cache of 1 MiB or more.
+  // The output of a slice stays in an L2 cache of 1 MiB or more.
   static constexpr int64_t kSliceBytes = 512 << 10;
 
   const int thread_count_;
   ConvGeometry geometry_;
-  ConvGeometry sliced_;  // Of one slice; of all, but for a strip's source.
-  std::vector<ConvStrip> strips_;  // Of an image; none where slices are alike.
+  // For one slice; the source geometry of strips is in strips_.
+  ConvGeometry sliced_;
+  // The strips of an image; empty if all slices are equal.
+  std::vector<ConvStrip> strips_;
   int64_t slice_count_ = 1;
   int64_t element_bytes_ = 0;
   int input_count_ = 2;
@@ -414,12 +415,12 @@ class OneDnnConv : public Kernel {
   bool has_moments_ = false;
   int64_t blocks_per_slice_ = 0;
 
-  int team_size_ = 1;              // Threads that have slices of their own.
+  int team_size_ = 1;              // The number of threads that process slices.
   std::vector<OneDnnCall> calls_;  // See CallOf().
   std::vector<absl::Status> statuses_ =
       std::vector<absl::Status>(thread_count_);
 
-  memory::desc packed_;  // As oneDNN wants the weights.
+  memory::desc packed_;  // The layout of the weights that oneDNN prefers.
   WeightReorder reorder_;
   internal::ScratchLayout scratch_;
   size_t folded_offset_ = 0;
@@ -427,7 +428,7 @@ class OneDnnConv : public Kernel {
   size_t factors_offset_ = 0;
   size_t packed_offset_ = 0;
   size_t means_offset_ = 0;
-  std::vector<size_t> scratchpad_offsets_;  // As calls_.
+  std::vector<size_t> scratchpad_offsets_;  // In the order of calls_.
 };
 
 }  // namespace

@@ -19,9 +19,9 @@
 #include "common/core/tensor/tensor.h"
 #include "dnnl.hpp"
 
-// Gradients of convolutions' weights by oneDNN: Conv2DBackpropKernel and the
-// depthwise one. They are sums over all images. Each thread makes the sum of
-// its share of them, and these are added up in their order.
+// Gradients of convolution weights by oneDNN: Conv2DBackpropKernel and the
+// depthwise one. They are sums over all images. Each thread sums its share of
+// the images; the partial sums are added in a fixed order.
 namespace muster {
 namespace {
 
@@ -99,9 +99,9 @@ class OneDnnConvWeights : public Kernel {
  private:
   struct Part {
     OneDnnCall call;
-    int64_t x_offset = 0;  // In bytes, all of them.
+    int64_t x_offset = 0;  // Offsets are in bytes.
     int64_t y_offset = 0;
-    size_t sum_offset = 0;  // Not of the first.
+    size_t sum_offset = 0;  // Unused by the first part.
     size_t scratchpad_offset = 0;
     absl::Status status;
   };
@@ -133,7 +133,7 @@ class OneDnnConvWeights : public Kernel {
     part.call.AddOperand(DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc());
   }
 
-  // Sums are float32, also those of bfloat16.
+  // Sums are float32, also for bfloat16.
   static memory::desc WantedWeights(const ConvDescs& descs) {
     return {descs.own_kernel.dims(), memory::data_type::f32,
             memory::format_tag::any};
@@ -153,7 +153,7 @@ class OneDnnConvWeights : public Kernel {
 
   const int thread_count_;
   std::vector<Part> parts_;
-  memory::desc packed_;  // As oneDNN wants the weights.
+  memory::desc packed_;  // The layout of the weights that oneDNN prefers.
   internal::WeightReorder reorder_;
   size_t packed_offset_ = 0;
   internal::ScratchLayout scratch_;

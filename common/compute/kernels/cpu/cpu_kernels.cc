@@ -8,7 +8,7 @@ namespace {
 
 KernelRegistry* MakeCpuKernels() {
   auto* const registry = new KernelRegistry(ReferenceKernels());
-  // First, for those that follow to be preferred.
+  // Registered first, because later registrations have priority.
   internal::RegisterCpuBfloat16Kernels(registry);
   internal::RegisterCpuActivationKernels(registry);
   internal::RegisterCpuArithmeticKernels(registry);

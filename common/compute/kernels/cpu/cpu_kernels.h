@@ -5,12 +5,12 @@
 
 namespace muster {
 
-// A kernel for every op: fast ones where there are some, in front of the
-// reference kernels. Matrix products are oneDNN's; the rest are loops compiled
-// for several widths of vectors.
+// CPU kernels for all ops: fast ones where available, else the reference
+// kernels. Convolutions and matrix products use oneDNN; the others are loops
+// compiled for several vector widths.
 //
-// Most are fast for float32 only. Results agree with the reference within
-// rounding; on one machine they are the same from run to run.
+// Most fast kernels support float32 only. Results equal the reference within
+// rounding, and are reproducible on one machine.
 //
 // Lives as long as the process.
 const KernelRegistry& CpuKernels();

@@ -14,19 +14,19 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 
-// Kernels made of a function of one, two or three elements. The function is an
-// object whose operator() is MUSTER_INLINE.
+// Kernels made from a function of one, two or three elements. The function is
+// an object whose operator() is MUSTER_INLINE.
 namespace muster {
 
-// Unless said otherwise an element-wise kernel may write over any input that it
-// walks exactly as it walks the output.
+// True if an elementwise kernel reads the input in the order in which it writes
+// the output, so that both may share memory.
 inline bool IsWalkedAlike(const TensorType& input, const TensorType& output) {
   return input.shape == output.shape &&
          SizeOf(input.dtype) == SizeOf(output.dtype);
 }
 
-// Calls body(begin, end) over parts of [0, count), on several threads where it
-// is worth it: a part fills a second-level cache.
+// Calls body(begin, end) for parts of [0, count), on several threads if parts
+// are large enough: a part fills the L2 cache.
 template <typename Body>
 void ForEachPart(int thread_count, int64_t count, Body body) {
   constexpr int64_t kPartMin = 1 << 18;
@@ -37,7 +37,7 @@ void ForEachPart(int thread_count, int64_t count, Body body) {
     return;
   }
   RunParts(threads, [&](int part) {
-    // On cache lines of their own.
+    // Parts begin at cache lines.
     const auto part_begin = [&](int i) {
       return i == threads ? count : count / threads * i / 64 * 64;
     };
@@ -131,7 +131,7 @@ class BinaryKernel : public Kernel {
       for (int64_t i = 0; i < count; ++i) out[i] = f(a[i], b);
     }
   };
-  // Also where neither moves: then the run is one element long.
+  // Also if neither advances: the run then has one element.
   struct Second {
     MUSTER_INLINE static void Run(F f, int64_t count, In a, const In* b,
                                   Out* out) {
@@ -146,8 +146,8 @@ class BinaryKernel : public Kernel {
   const bool may_share_[2];
 };
 
-// Registers `Kernel<F, In, Out>` for ops whose inputs [0, input_count) are of
-// type In and whose output is of type Out.
+// Registers `K<F, In, Out>` for an op whose inputs [0, input_count) have type
+// In and whose output has type Out.
 template <template <typename, typename, typename> typename K, typename In,
           typename Out, typename MakeFunction>
 void RegisterElementwise(KernelRegistry* registry, absl::string_view op,

@@ -17,7 +17,7 @@
 namespace muster {
 namespace {
 
-// Two rows of floats blended into one.
+// Blends two rows of floats.
 struct BlendRows {
   MUSTER_INLINE static void Run(int64_t count, const float* lower,
                                 const float* upper, float upper_weight,
@@ -29,7 +29,7 @@ struct BlendRows {
   }
 };
 
-// Pixels of one row blended; a known number of channels is unrolled.
+// Blends the pixels of one row. A constant number of channels is unrolled.
 template <int kChannels>
 void BlendPixels(const std::vector<BilinearTap>& taps, int64_t channels,
                  const float* row, float* out) {
@@ -44,7 +44,8 @@ void BlendPixels(const std::vector<BilinearTap>& taps, int64_t channels,
   }
 }
 
-// Rows first, because whole rows blend in vectors; then pixels within them.
+// Blends rows first, because whole rows are vectorized; then pixels within
+// rows.
 class ResizeKernel : public Kernel {
  public:
   ResizeKernel(const KernelSpec& spec, bool is_bilinear)

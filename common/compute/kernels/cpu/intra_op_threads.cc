@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-// Of libgomp, on which Debian's oneDNN is built. clang's <omp.h> belongs to
+// Declared for libgomp, which Debian's oneDNN uses. clang's <omp.h> is for
 // another OpenMP library.
 extern "C" void omp_set_num_threads(int);
 
@@ -20,10 +20,10 @@ namespace {
 
 using SpinClock = std::chrono::steady_clock;
 
-// How long a helper looks for the next kernel before it sleeps: longer than
-// most pauses within a step, and a few times what waking it up takes.
+// How long a helper spins for the next kernel before it sleeps: longer than
+// most pauses within a step, and a few times the cost of waking it.
 constexpr auto kSpinTime = std::chrono::microseconds(200);
-// Looks between two at the clock.
+// Spins between reads of the clock.
 constexpr int kSpinsPerLook = 64;
 
 std::atomic<int>& ThreadCountMax() {
@@ -38,12 +38,12 @@ void Pause() {
 #endif
 }
 
-// A thread that is offered one part at a time.
+// A thread that runs one part at a time.
 class Helper {
  public:
   using Body = absl::FunctionRef<void(int)>;
 
-  // `running` counts the parts that are not done.
+  // `running` counts the unfinished parts.
   Helper(int part, std::atomic<int>* running)
       : part_(part), running_(running), thread_([this] { Loop(); }) {}
   ~Helper() {
@@ -53,13 +53,15 @@ class Helper {
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
 
-  // `body` outlives the part. Nothing is on offer, or running.
+  // Offers the part to the thread. `body` must outlive the part. Call only if
+  // no part is offered or running.
   void Offer(const Body* body) {
     body_ = body;
     Become(State::kOffered);
   }
 
-  // Whoever takes what is on offer runs it. False: the other has taken it.
+  // Claims the offered part; the claiming thread runs it. Returns false if the
+  // other thread has claimed it.
   bool Take() {
     State offered = State::kOffered;
     return state_.compare_exchange_strong(offered, State::kNothing,
@@ -79,14 +81,15 @@ class Helper {
     pthread_setname_np(pthread_self(), "intra_op");
     UseOpenMpThreads(1);
     while (AwaitOffer()) {
-      // A late one finds that its part was taken, or is that of a later body.
+      // A late helper may find its part claimed, or claim a part of a later
+      // body.
       if (!Take()) continue;
       (*body_)(part_);
       running_->fetch_sub(1, std::memory_order_release);
     }
   }
 
-  // False: it is to end.
+  // Returns false if the helper is to end.
   bool AwaitOffer() {
     SpinClock::time_point deadline = SpinClock::now() + kSpinTime;
     for (int spins = 1;; ++spins) {
@@ -107,8 +110,9 @@ class Helper {
   const int part_;
   std::atomic<int>* const running_;
   std::atomic<State> state_ = State::kNothing;
-  const Body* body_ = nullptr;  // Belongs to whoever has taken the part.
-  std::thread thread_;          // Last: it uses the others.
+  // Accessed only by the thread that claimed the part.
+  const Body* body_ = nullptr;
+  std::thread thread_;  // Declared last: it uses the other members.
 };
 
 // The helpers of one thread.
@@ -116,7 +120,7 @@ class Team {
  public:
   void Run(int part_count, Helper::Body body) {
     if (std::exchange(is_running_, true)) {
-      // Called by a part that the caller does: its helpers have others.
+      // A nested call: the helpers are running the outer parts.
       for (int part = 0; part < part_count; ++part) body(part);
       return;
     }
@@ -139,7 +143,7 @@ class Team {
   }
 
  private:
-  // A helper that has begun may have lost its core since.
+  // A helper that has started may have been preempted.
   void AwaitHelpers() {
     const SpinClock::time_point deadline = SpinClock::now() + kSpinTime;
     for (int spins = 1; running_.load(std::memory_order_acquire) > 0; ++spins) {
@@ -152,7 +156,7 @@ class Team {
 
   bool is_running_ = false;
   std::atomic<int> running_ = 0;
-  std::vector<std::unique_ptr<Helper>> helpers_;  // Part i has helper i - 1.
+  std::vector<std::unique_ptr<Helper>> helpers_;  // Helper i - 1 runs part i.
 };
 
 }  // namespace

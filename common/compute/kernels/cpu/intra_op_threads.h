@@ -5,26 +5,28 @@
 
 namespace muster {
 
-// The most threads that one kernel of this process may use, whatever its
-// executable asks for: tasks that share a machine divide its cores. For kernels
-// made from then on; the default is the number of cores. Thread-safe.
+// Sets the maximum number of threads of a kernel in this process. Overrides
+// what executables ask for, so that tasks on one machine can share its cores.
+// Applies to kernels created afterwards. The default is the number of cores.
+// Thread-safe.
 void SetIntraOpThreadCount(int thread_count_max);
 
-// How many threads a kernel may use that is made for `wanted`, the one that
-// runs it among them: within the limit of the process.
+// Returns the number of threads for a kernel created for `wanted` threads,
+// including the calling thread.
 int IntraOpThreadCount(int wanted);
 
-// Calls body(0) ... body(part_count - 1), and returns when all are done. Part 0
-// runs on the calling thread, each of the others on a helper that belongs to
-// the calling thread, or on that too if the helper has not begun by then. So
-// nobody waits for helpers to begin, as at a barrier, where others have taken
-// their cores; and parts may not wait for each other.
+// Calls body(0) ... body(part_count - 1) and returns when all are done. Part 0
+// runs on the calling thread. The others run on helper threads of the calling
+// thread, or on the calling thread itself if a helper has not started its part
+// by then. So the caller does not wait for helpers to start, unlike at a
+// barrier, if other threads occupy the cores. Parts must not wait for each
+// other.
 void RunParts(int part_count, absl::FunctionRef<void(int part)> body);
 
-// Where oneDNN itself divides a primitive among threads it does so by OpenMP,
-// which takes their number from the calling thread and otherwise uses all
-// cores. Call before creating and before running a primitive; free when nothing
-// changes. Helpers of RunParts() have one thread.
+// Sets the number of OpenMP threads for oneDNN primitives that run on several
+// threads. OpenMP takes the number from the calling thread and uses all cores
+// by default. Call before creating and before running a primitive. Costs
+// nothing if the number is unchanged. Helpers of RunParts() have one thread.
 void UseOpenMpThreads(int thread_count);
 
 }  // namespace muster

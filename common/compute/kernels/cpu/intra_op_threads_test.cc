@@ -14,13 +14,13 @@ namespace {
 
 using ::testing::Each;
 
-TEST(RunPartsTest, EveryPartRunsOnceAndIsDoneAtTheEnd) {
+TEST(RunPartsTest, RunsEveryPartOnceAndWaitsForAll) {
   for (int round = 0; round < 2000; ++round) {
     const int part_count = 1 + round % 5;
-    // Plain memory: what helpers write is there for the caller.
+    // Not atomic: writes of helpers must be visible to the caller.
     std::vector<int> runs(part_count, 0);
     RunParts(part_count, [&](int part) {
-      // Of other lengths, so that helpers come early and late.
+      // Varies the durations, so that helpers finish in different orders.
       for (int i = 0; i < round % 7 * part * 50; ++i) {
         std::atomic_signal_fence(std::memory_order_seq_cst);
       }
@@ -30,7 +30,7 @@ TEST(RunPartsTest, EveryPartRunsOnceAndIsDoneAtTheEnd) {
   }
 }
 
-TEST(RunPartsTest, TheFirstPartRunsOnTheCallersThread) {
+TEST(RunPartsTest, RunsTheFirstPartOnTheCallingThread) {
   const std::thread::id caller = std::this_thread::get_id();
   for (int round = 0; round < 100; ++round) {
     RunParts(3, [&](int part) {
@@ -41,8 +41,8 @@ TEST(RunPartsTest, TheFirstPartRunsOnTheCallersThread) {
   }
 }
 
-// Helpers come late where all processors have something else to do.
-TEST(RunPartsTest, ACallerDoesWhatNoHelperHasBegun) {
+// Helpers start late if all processors are busy.
+TEST(RunPartsTest, CallerRunsPartsThatNoHelperHasStarted) {
   std::atomic<int> done = 0;
   std::atomic<bool> is_over = false;
   std::vector<std::thread> others;
@@ -56,7 +56,7 @@ TEST(RunPartsTest, ACallerDoesWhatNoHelperHasBegun) {
   }
   std::atomic<int> by_caller = 0;
   const std::thread::id caller = std::this_thread::get_id();
-  // Until it has been seen to happen: it does within a few rounds.
+  // Repeats until it has been observed, which takes a few rounds.
   for (int round = 0; by_caller == 0; ++round) {
     RunParts(4, [&](int part) {
       ++done;
@@ -68,7 +68,7 @@ TEST(RunPartsTest, ACallerDoesWhatNoHelperHasBegun) {
   for (std::thread& other : others) other.join();
 }
 
-TEST(RunPartsTest, ThreadsHaveHelpersOfTheirOwn) {
+TEST(RunPartsTest, ThreadsHaveSeparateHelpers) {
   std::vector<std::thread> callers;
   std::vector<int64_t> sums(4, 0);
   for (size_t caller = 0; caller < sums.size(); ++caller) {
@@ -77,7 +77,7 @@ TEST(RunPartsTest, ThreadsHaveHelpersOfTheirOwn) {
         std::vector<int64_t> parts(3, 0);
         RunParts(3, [&](int part) { parts[part] = part + round; });
         sums[caller] += parts[0] + parts[1] + parts[2];
-        // Helpers fall asleep, now and then, while others are started.
+        // Occasionally delays, so that helpers go to sleep.
         for (int i = 0; round % 100 == 99 && i < 50; ++i) {
           std::thread([] {}).join();
         }
@@ -88,8 +88,8 @@ TEST(RunPartsTest, ThreadsHaveHelpersOfTheirOwn) {
   EXPECT_THAT(sums, Each(300 * 3 + 3 * 299 * 300 / 2));
 }
 
-// A part may be divided itself.
-TEST(RunPartsTest, PartsHaveParts) {
+// Calls may be nested.
+TEST(RunPartsTest, CallsCanBeNested) {
   std::atomic<int> count = 0;
   RunParts(2, [&](int) { RunParts(2, [&](int) { ++count; }); });
   EXPECT_EQ(count, 4);

@@ -7,16 +7,17 @@
 
 #include "common/compute/kernels/cpu/vectorized.h"
 
-// Sums and maxima of an array. A compiler must not reorder floating-point sums,
-// so the order is written down here: sixteen partial results, whatever the
-// width of the machine's vectors, and so the same bits everywhere.
+// Reductions of an array. Compilers must not reorder floating-point sums, so
+// the order is explicit: sixteen partial results, independent of the vector
+// width. Results are bit-identical on all machines.
 namespace muster {
 
-// gcc and clang turn arithmetic on it into whatever vectors there are.
+// gcc and clang compile arithmetic on it for the available vectors.
 typedef float FloatLanes __attribute__((vector_size(64)));
 inline constexpr int64_t kLaneCount = 16;
 
-// F has Start(), operator()(FloatLanes, FloatLanes) and (float, float).
+// F has Start(), operator()(FloatLanes, FloatLanes) and operator()(float,
+// float).
 template <typename F>
 MUSTER_INLINE float ReduceLanes(F f, int64_t count, const float* x) {
   float result = f.Start();
@@ -49,7 +50,7 @@ struct SumLanes {
   }
 };
 
-// NaN when any element is.
+// NaN if any element is NaN.
 struct MaxLanes {
   MUSTER_INLINE static float Start() {
     return -std::numeric_limits<float>::infinity();

@@ -25,13 +25,13 @@
 #include "common/core/tensor/tensor.h"
 #include "dnnl.hpp"
 
-// Matrix products by oneDNN: MatMul, and FusedMatMulBias as the runtime's
-// rewrites make it.
+// Matrix products by oneDNN: MatMul, and FusedMatMulBias, which the runtime's
+// rewrites create.
 namespace muster {
 namespace {
 
-// What oneDNN sees of one operand: broadcast up to the rank of the product, the
-// last two dimensions as multiplied.
+// One operand for oneDNN: broadcast to the rank of the product, with the last
+// two dimensions as multiplied.
 struct Operand {
   Operand(const TensorType& type, bool is_transposed, int rank)
       : dims(rank, 1), strides(rank, 1) {
@@ -49,7 +49,8 @@ struct Operand {
     }
   }
 
-  // What lies in [begin, end) of an axis; all of it where that is broadcast.
+  // Restricts the operand to [begin, end) of an axis. No effect on a broadcast
+  // axis.
   void Cut(int axis, int64_t begin, int64_t end) {
     if (dims[axis] == 1) return;
     dims[axis] = end - begin;
@@ -83,7 +84,8 @@ struct Product {
     return count;
   }
 
-  // What lies in [begin, end) of one of the axes of the outcome.
+  // Returns the part of the product for [begin, end) of one of the axes of the
+  // result.
   Product Part(int axis, int64_t begin, int64_t end) const {
     Product part = *this;
     const bool is_row = axis == rank() - 2;
@@ -96,15 +98,16 @@ struct Product {
   }
 };
 
-// The axis of the outcome along which a product is divided, and into what.
+// How a product is divided among threads: along an axis of the result.
 struct Division {
   int axis = 0;
   int64_t unit = 1;  // Parts begin at multiples of it.
 };
 
-// Whole products of a batch; or rows or columns, so that the larger operand is
-// not read by all threads. Columns of a transposed operand are slow, and so are
-// those of bfloat16, for which oneDNN converts them all.
+// Divides a batch into products, else a product into rows or columns, so that
+// not every thread reads the larger operand. Does not divide columns of a
+// transposed operand, which are slow, or of bfloat16, where each part would
+// convert all of them.
 Division Divide(const Product& product, dnnl::memory::data_type type) {
   const int rank = product.rank();
   if (rank > 2 && product.out.dims[0] > 1) return {.axis = 0};
@@ -112,20 +115,20 @@ Division Divide(const Product& product, dnnl::memory::data_type type) {
   const bool by_columns = type == dnnl::memory::data_type::f32 &&
                           !is_b_transposed &&
                           product.rows() < product.columns();
-  // Columns in whole vectors.
+  // Columns are divided at multiples of a vector.
   if (by_columns) return {.axis = rank - 1, .unit = 16};
   return {.axis = rank - 2};
 }
 
-// The elements of all but the last axis are rows.
+// Flattens all axes but the last into rows.
 TensorType AsMatrix(const TensorType& type) {
   const int last = type.shape.rank() - 1;
   return {type.dtype,
           {type.shape.ElementCountInRange(0, last), type.shape.dim(last)}};
 }
 
-// What comes after the bias. oneDNN's relu makes 0 of NaN, which would let a
-// model that has diverged look like one that has died, so ours come after it.
+// The activation after the bias. oneDNN's relu converts NaN to 0, which would
+// hide that a model has diverged, so relu runs as a separate loop.
 enum class OwnActivation { kNone, kRelu, kRelu6 };
 
 struct Activation {
@@ -155,7 +158,8 @@ struct ReluInPlace {
 struct ReluInPlace16 {
   MUSTER_INLINE static void Run(int64_t count, bfloat16* x) {
     for (int64_t i = 0; i < count; ++i) {
-      // By the sign, and as far as minus infinity, beyond which NaN lies.
+      // Selects negative values up to minus infinity; larger bit patterns are
+      // NaN.
       const uint16_t bits = x[i].bits;
       x[i].bits = bits >= 0x8000 && bits <= 0xff80 ? 0 : bits;
     }
@@ -219,20 +223,20 @@ class OneDnnMatMul : public Kernel {
   }
 
  private:
-  // Some columns of a matrix, which are copied before they are used.
+  // Columns of a matrix that are copied before use.
   struct Columns {
     int64_t count = 0;
     int64_t row_count = 0;
-    int64_t stride = 0;      // From row to row, in elements.
+    int64_t stride = 0;      // Between rows, in elements.
     size_t copy_offset = 0;  // In scratch memory.
   };
 
-  // What one thread does: operands are the inputs, and the outcome.
+  // The work of one thread. Its operands are the inputs and the result.
   struct Part {
     std::optional<Columns> a_columns;
     internal::OneDnnCall call;
     dnnl::memory scratchpad;
-    std::vector<int64_t> offsets;  // Of its operands, in bytes.
+    std::vector<int64_t> offsets;  // The offsets of its operands in bytes.
     absl::Status status;
   };
 
@@ -259,7 +263,7 @@ class OneDnnMatMul : public Kernel {
     TensorType a = spec.inputs[0];
     const TensorType& b = spec.inputs[1];
     TensorType out = spec.outputs[0];
-    // A batch of rows by one matrix is one product.
+    // A batch multiplied by one matrix is a single product.
     if (b.shape.rank() == 2 && !transpose_a) {
       a = AsMatrix(a);
       out = AsMatrix(out);
@@ -275,8 +279,8 @@ class OneDnnMatMul : public Kernel {
     return product;
   }
 
-  // A part for each thread that is worth it; false where oneDNN had better
-  // divide the product.
+  // Creates a part for each useful thread. Returns false if oneDNN should
+  // divide the product itself.
   bool InitParts(const Product& product) {
     const Division division = Divide(product, type_);
     const int64_t extent = product.out.dims[division.axis];
@@ -300,8 +304,8 @@ class OneDnnMatMul : public Kernel {
     return true;
   }
 
-  // Rows of a transposed matrix are columns of its memory. In bfloat16 oneDNN
-  // is slow on those, so the part takes a copy of them.
+  // Rows of a transposed matrix are columns of its memory, on which oneDNN is
+  // slow for bfloat16, so the part copies them.
   std::optional<Columns> PackA(Product* part) {
     Operand& a = part->a;
     const int rank = part->rank();
@@ -317,7 +321,8 @@ class OneDnnMatMul : public Kernel {
         .copy_offset = scratch_.Reserve(rows * part->depth() * element_bytes_)};
   }
 
-  // False: oneDNN has nothing but plain loops for it, a hundred times as slow.
+  // Returns false if oneDNN has only its reference implementation, which is a
+  // hundred times slower.
   bool AddPart(const Product& product) {
     const dnnl::memory::desc a = product.a.Desc(type_);
     const dnnl::memory::desc b = product.b.Desc(type_);
@@ -369,7 +374,7 @@ class OneDnnMatMul : public Kernel {
     }
   }
 
-  // Less than some ten microseconds are not worth another thread.
+  // Work below about ten microseconds does not justify another thread.
   static constexpr double kPartOperationsMin = 2e6;
 
   const int thread_count_;

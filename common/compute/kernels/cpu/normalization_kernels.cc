@@ -22,13 +22,13 @@
 //   BatchNormTrainingGrad(gradient, x, scale, mean, variance)
 //     -> gradients of x, scale, offset
 //   BatchNormInference(x, scale, offset, mean, variance) -> y
-// and what the runtime's rewrites make of them and a Relu or Relu6 behind:
+// and the fusions with a following Relu or Relu6 by the runtime's rewrites:
 //   FusedBatchNormTraining{activation}, FusedBatchNormInference{activation},
-//   FusedBatchNormTrainingGrad{activation}(..., offset), which finds out from x
-//     where the activation let something through.
+//   FusedBatchNormTrainingGrad{activation}(..., offset), which recomputes
+//     from x where the activation passes gradients.
 //
-// Sums are made block by block, and blocks are as large whatever the number of
-// threads, so that it does not change the bits.
+// Sums are computed block by block. The block size does not depend on the
+// number of threads, so neither do the bits of the result.
 namespace muster {
 namespace {
 
@@ -47,12 +47,12 @@ struct Rows {
   int64_t block;  // In rows.
 };
 
-// Pointers are as in the signature above; each function works on `rows` rows of
-// `channels` channels.
+// Pointers are named as in the signatures above. Each function processes `rows`
+// rows of `channels` channels.
 
 template <Activation kActivation>
 MUSTER_INLINE float Activated(float x) {
-  // NaN stays NaN.
+  // Propagates NaN.
   if (kActivation != Activation::kNone) x = x < 0 ? 0 : x;
   if (kActivation == Activation::kRelu6) x = x > 6 ? 6 : x;
   return x;
@@ -67,8 +67,8 @@ MUSTER_INLINE float PassedBack(float gradient, float y) {
   return gradient;
 }
 
-// What the activation sees of x. The same expression forward and backward, so
-// that both agree on where it lets through.
+// The input of the activation. Forward and backward use the same expression, so
+// that both agree on where the activation is active.
 MUSTER_INLINE float Normalized(float x, float mean, float factor,
                                float offset) {
   return (x - mean) * factor + offset;
@@ -89,8 +89,7 @@ struct NormalizeRows {
   }
 };
 
-// The sums of the gradient, and of the gradient times the distance from the
-// mean.
+// The sums of the gradient and of its product with the distance from the mean.
 template <Activation kActivation>
 struct SumGradients {
   MUSTER_INLINE static void Run(int64_t rows, int64_t channels, const float* dy,
@@ -152,7 +151,7 @@ absl::StatusOr<Activation> ActivationOf(const KernelSpec& spec) {
   if (name.empty()) return Activation::kNone;
   if (name == "Relu") return Activation::kRelu;
   if (name == "Relu6") return Activation::kRelu6;
-  return absl::UnimplementedError("no such activation");
+  return absl::UnimplementedError("unsupported activation");
 }
 
 class BatchNormKernel : public Kernel {
@@ -256,7 +255,7 @@ class TrainingGradKernel : public BatchNormKernel {
     for (int64_t c = 0; c < channels; ++c) {
       factor[c] = Factor(input(2)[c], input(4)[c]);
     }
-    // Without an activation nobody looks at the offset.
+    // Without an activation the offset is not read.
     const float* const offset =
         kActivation == Activation::kNone ? mean : input(5);
     ForEachBlock([&](int64_t first, int64_t rows, int64_t block) {
@@ -343,7 +342,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec,
     case Activation::kRelu6:
       return std::make_unique<K<Activation::kRelu6>>(spec, thread_count);
   }
-  return absl::UnimplementedError("no such activation");
+  return absl::UnimplementedError("unsupported activation");
 }
 
 }  // namespace

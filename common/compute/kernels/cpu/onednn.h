@@ -15,22 +15,24 @@
 #include "common/core/tensor/dtype.h"
 #include "dnnl.hpp"
 
-// What the kernels made of oneDNN's primitives share.
+// Helpers for kernels that use oneDNN primitives.
 namespace muster::internal {
 
-// Of the whole process.
+// Returns the engine of this process.
 const dnnl::engine& OneDnnEngine();
 
-//   kUnimplemented  not float32 or bfloat16
+// Returns oneDNN's type.
+//   kUnimplemented  neither float32 nor bfloat16
 absl::StatusOr<dnnl::memory::data_type> OneDnnType(DType dtype);
 
-// For primitives whose scratch memory is the kernel's.
+// Returns the attributes of primitives that use the kernel's scratch memory.
 dnnl::primitive_attr UserScratchpad();
 
-// Divides a kernel's scratch memory.
+// Lays out a kernel's scratch memory.
 class ScratchLayout {
  public:
-  // Where so many bytes begin, on a cache line of their own.
+  // Reserves `size_bytes` bytes, aligned to a cache line, and returns their
+  // offset.
   size_t Reserve(size_t size_bytes) {
     const size_t offset = size_bytes_;
     size_bytes_ += (size_bytes + 63) / 64 * 64;
@@ -42,12 +44,14 @@ class ScratchLayout {
   size_t size_bytes_ = 0;
 };
 
+// Checks that all operands have elements.
 //   kUnimplemented  an operand has no elements
 absl::Status CheckHasElements(const KernelSpec& spec);
 
-// A kernel made of oneDNN's primitives: K(thread_count), then Init(spec).
-//   kUnimplemented  as CheckHasElements(); or oneDNN has no such primitive
-//   others          of Init()
+// Creates a kernel that uses oneDNN primitives: K(thread_count), then
+// Init(spec).
+//   kUnimplemented  as CheckHasElements(), or oneDNN has no such primitive
+//   others          as Init()
 template <typename K>
 absl::StatusOr<std::unique_ptr<Kernel>> CreateOneDnnKernel(
     const KernelSpec& spec, int thread_count) {
@@ -61,25 +65,26 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateOneDnnKernel(
   return kernel;
 }
 
-// A primitive with its operands, which are given anew for every run. The C++
-// interface of oneDNN takes operands as a map, and so allocates for each run.
+// A primitive with its operands, which are set for every run. Avoids the map of
+// operands in oneDNN's C++ interface, which allocates memory for each run.
 //
-// Not thread-safe; several of them may share a primitive, and then run at the
-// same time.
+// Not thread-safe. Several calls may share a primitive and run concurrently.
 class OneDnnCall {
  public:
   OneDnnCall() = default;
   explicit OneDnnCall(const dnnl::primitive& primitive);
 
-  // `argument` is a DNNL_ARG_*. Returns its place for SetData().
+  // Adds an operand and returns its index for SetData(). `argument` is a
+  // DNNL_ARG_*.
   int AddOperand(int argument, const dnnl::memory::desc& desc);
 
-  // oneDNN does not write through the handles of its sources.
+  // oneDNN does not write to its source operands.
   void SetData(int operand, const void* data) {
     memories_[operand].set_data_handle(const_cast<void*>(data));
   }
 
-  //   kInternal  oneDNN refused
+  // Runs the primitive.
+  //   kInternal  oneDNN returned an error
   absl::Status Run();
 
  private:

@@ -24,7 +24,7 @@ ConvDescs::ConvDescs(const ConvGeometry& g, memory::data_type type)
   const int64_t outputs = g.group_outputs();
   const int64_t rows = g.height.window_extent;
   const int64_t columns = g.width.window_extent;
-  // Ours is [height, width, inputs of a group, groups * outputs].
+  // Muster's layout is [height, width, inputs of a group, groups * outputs].
   const int64_t input_stride = g.output_channels;
   const int64_t column_stride = inputs * input_stride;
   memory::dims dims = {outputs, inputs, rows, columns};
@@ -89,7 +89,7 @@ std::optional<ConvStrip> StripOfInput(const ConvGeometry& geometry,
                                       int64_t begin, int64_t end) {
   ConvStrip strip = {.geometry = geometry};
   WindowAxis& axis = strip.geometry.height;
-  // The first and the last window that see a row of them.
+  // The first and the last window that cover one of the rows.
   const int64_t first = begin + axis.padding_before - (axis.span() - 1);
   const int64_t source_end = std::min(
       axis.output_extent, (end - 1 + axis.padding_before) / axis.stride + 1);
@@ -100,7 +100,7 @@ std::optional<ConvStrip> StripOfInput(const ConvGeometry& geometry,
   const int64_t padding_after = (axis.output_extent - 1) * axis.stride +
                                 axis.span() - axis.input_extent -
                                 axis.padding_before;
-  // Fewer than a stride of rows may lie behind the last window.
+  // Fewer rows than a stride may follow the last window.
   if (axis.output_extent < 1 || axis.padding_before < 0 ||
       padding_after <= -axis.stride) {
     return {};

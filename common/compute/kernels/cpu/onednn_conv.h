@@ -9,11 +9,10 @@
 #include "common/compute/kernels/image_geometry.h"
 #include "dnnl.hpp"
 
-// Convolutions as oneDNN sees them. Images stay as they are, channels last:
-// oneDNN is as fast on them as on its own blocked layouts
-// (bench/convolution_benchmark), and nothing has to be converted between
-// kernels. Only weights, which are small, are brought into the layout that a
-// primitive asks for.
+// Descriptions of convolutions for oneDNN. Images keep their channels-last
+// layout: oneDNN is as fast with it as with its blocked layouts
+// (bench/convolution_benchmark), and kernels need no conversions between them.
+// Only weights, which are small, are converted to the layout of a primitive.
 namespace muster::internal {
 
 struct ConvDescs {
@@ -24,34 +23,35 @@ struct ConvDescs {
 
   dnnl::memory::desc x, y, bias;
   dnnl::memory::desc own_kernel;  // [height, width, inputs of a group, outputs]
-  dnnl::memory::desc kernel;      // As the primitive likes it best.
+  dnnl::memory::desc kernel;      // In the layout that the primitive prefers.
   dnnl::memory::dims strides, dilations, padding_before, padding_after;
 };
 
-// A window of one element sees nothing but its own pixel, so that any run of
-// pixels can be convolved alone.
+// True if the window has one element. Any range of pixels can then be convolved
+// separately.
 bool IsPointwise(const ConvGeometry& geometry);
 
-// Of a pointwise one: one image that is a row of all pixels.
+// Returns a pointwise convolution as one image with a single row of all pixels.
 ConvGeometry AsOneRow(const ConvGeometry& geometry);
 
-// The part of a convolution that makes some rows of each image of its outcome,
-// as a convolution of some rows of its source.
+// The part of a convolution that computes some rows of each output image, as a
+// convolution of some rows of its source.
 struct ConvStrip {
   ConvGeometry geometry;
-  int64_t source_begin = 0;  // The first of them.
+  int64_t source_begin = 0;  // The first of these rows.
 };
-// Rows [begin, end) of y, or, of a gradient of images, of x. Nothing where no
-// convolution does it: a row that sees nothing but padding.
+// Returns the strip for rows [begin, end) of y, or of x for a gradient of
+// images. Returns nothing if a row depends on padding only, which no
+// convolution computes.
 std::optional<ConvStrip> StripOf(const ConvGeometry& geometry, int64_t begin,
                                  int64_t end);
 
-// Brings weights from one layout into another. Not thread-safe.
+// Converts weights from one layout to another. Not thread-safe.
 class WeightReorder {
  public:
   void Init(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 
-  // Whether the two differ.
+  // True if the layouts differ.
   bool is_needed() const { return is_needed_; }
 
   absl::Status Run(const void* from, void* to);

@@ -19,7 +19,8 @@ using ::testing::UnorderedElementsAreArray;
 // Row of y, row of x, row of the window.
 using Product = std::tuple<int64_t, int64_t, int64_t>;
 
-// What is multiplied along the height, with the first rows of y and x.
+// Returns the products along the height. y_begin and x_begin are the first rows
+// of y and x.
 std::vector<Product> Products(const WindowAxis& axis, int64_t y_begin,
                               int64_t x_begin) {
   std::vector<Product> products;
@@ -34,7 +35,7 @@ std::vector<Product> Products(const WindowAxis& axis, int64_t y_begin,
   return products;
 }
 
-// As oneDNN wants it.
+// Expects a valid oneDNN convolution.
 void ExpectConvolution(const WindowAxis& axis) {
   EXPECT_GE(axis.padding_before, 0);
   EXPECT_GE(axis.padding_after, 0);
@@ -69,8 +70,8 @@ std::vector<WindowAxis> Axes() {
   return axes;
 }
 
-// All strips together multiply what the whole does, each once. Returns how many
-// of the geometries could be cut.
+// Expects the strips to compute each product of the whole once. Returns the
+// number of geometries that could be divided.
 int ExpectStripsAreTheWhole(ConvPart part, int64_t rows_per_strip) {
   int cut_count = 0;
   for (const WindowAxis& axis : Axes()) {
@@ -105,7 +106,7 @@ int ExpectStripsAreTheWhole(ConvPart part, int64_t rows_per_strip) {
   return cut_count;
 }
 
-TEST(StripOfTest, StripsTogetherAreTheWhole) {
+TEST(StripOfTest, StripsCoverTheWhole) {
   const int count = static_cast<int>(Axes().size());
   for (const int64_t rows_per_strip : {1, 2, 3, 5}) {
     SCOPED_TRACE(rows_per_strip);
@@ -116,8 +117,8 @@ TEST(StripOfTest, StripsTogetherAreTheWhole) {
   }
 }
 
-// One row above sees padding alone.
-TEST(StripOfTest, ARowOfNothingButPaddingIsNoConvolution) {
+// One row above the image depends on padding only.
+TEST(StripOfTest, RowOfPaddingOnlyIsNotAConvolution) {
   ConvGeometry whole;
   whole.height = {.input_extent = 4,
                   .output_extent = 6,

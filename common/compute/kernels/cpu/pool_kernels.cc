@@ -14,14 +14,14 @@
 #include "common/core/tensor/tensor.h"
 #include "common/core/tensor/window.h"
 
-// Pooling of float32 images: all channels of one pixel at a time, because they
-// lie together. Each thread has images of its own.
+// Pooling of float32 images. Processes all channels of a pixel together,
+// because they are contiguous. Each thread processes its own images.
 namespace muster {
 namespace {
 
 using internal::PoolGeometry;
 
-// What of window `i` lies in the image.
+// The part of window `i` within the image.
 struct Range {
   Range(const WindowAxis& axis, int64_t i) {
     const int64_t first = i * axis.stride - axis.padding_before;
@@ -69,13 +69,13 @@ struct Image {
   }
 };
 
-// NaN wins, and the first of equals.
+// Prefers NaN, and the first of equal elements.
 MUSTER_INLINE bool Beats(float candidate, float best) {
   return !(candidate <= best) & (best == best);
 }
 
-// Below, `best` and `at` are one number for each channel: the greatest element
-// so far of a window, and where it stands.
+// In the functions below, `best` and `at` hold one entry for each channel: the
+// maximum of a window so far, and its position.
 
 struct MaxImage {
   MUSTER_INLINE static void Run(const Image& image, const float* x,
@@ -98,7 +98,7 @@ struct MaxImage {
   }
 };
 
-// Where each window's maximum stands, to visit(output, positions).
+// Passes the positions of each window's maxima to visit(output, positions).
 template <typename Visit>
 MUSTER_INLINE void FindMaxima(const Image& image, const float* x, float* best,
                               int32_t* at, Visit visit) {
@@ -123,7 +123,7 @@ MUSTER_INLINE void FindMaxima(const Image& image, const float* x, float* best,
   });
 }
 
-// Of MaxPool2DGrad(gradient, x).
+// For MaxPool2DGrad(gradient, x).
 struct MaxGradImage {
   MUSTER_INLINE static void Run(const Image& image, const float* gradient,
                                 const float* x, float* best, int32_t* at,
@@ -137,7 +137,7 @@ struct MaxGradImage {
   }
 };
 
-// Of MaxPool2DSelect(values, x).
+// For MaxPool2DSelect(values, x).
 struct MaxSelectImage {
   MUSTER_INLINE static void Run(const Image& image, const float* values,
                                 const float* x, float* best, int32_t* at,
@@ -169,7 +169,7 @@ struct AverageImage {
   }
 };
 
-// Of AveragePool2DGrad(gradient, like).
+// For AveragePool2DGrad(gradient, like).
 struct AverageGradImage {
   MUSTER_INLINE static void Run(const Image& image, const float* gradient,
                                 const float*, float*, int32_t*, float* dx) {
@@ -189,8 +189,8 @@ struct AverageGradImage {
   }
 };
 
-// kIsGradient: input 0 is like what pooling gives, the output like the images.
-// kSeesImages: there is an input 1, and it is the images.
+// kIsGradient: input 0 has the type of the pooled images, the output that of
+// the images. kSeesImages: input 1 holds the images.
 template <typename Body, bool kIsGradient, bool kSeesImages>
 class PoolKernel : public Kernel {
  public:
@@ -202,7 +202,8 @@ class PoolKernel : public Kernel {
     const Image image = {geometry};
     if (images.dtype != DType::kFloat32 || geometry.batch == 0 ||
         image.output_elements() == 0 || image.input_elements() > INT32_MAX) {
-      return absl::UnimplementedError("float32, and not too large");
+      return absl::UnimplementedError(
+          "float32 and fewer than 2^31 elements only");
     }
     return std::unique_ptr<Kernel>(new PoolKernel(image, thread_count));
   }
@@ -253,7 +254,7 @@ class PoolKernel : public Kernel {
         thread_count_(static_cast<int>(std::min<int64_t>(
             IntraOpThreadCount(thread_count), image.g.batch))) {}
 
-  // On cache lines of their own.
+  // Rounded up to cache lines.
   size_t PartScratchBytes() const {
     const size_t bytes = image_.g.channels * (sizeof(float) + sizeof(int32_t));
     return (bytes + 63) / 64 * 64;

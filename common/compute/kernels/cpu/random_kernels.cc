@@ -9,12 +9,12 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 
-// Philox as in common/core/base/random.h, whose numbers these must be bit for
-// bit, written so that many positions go through the rounds side by side.
+// Philox, bit-identical to common/core/base/random.h, arranged so that the
+// rounds of many positions are vectorized.
 namespace muster {
 namespace {
 
-constexpr int64_t kBlock = 64;  // Positions.
+constexpr int64_t kBlock = 64;  // In positions.
 
 struct Rounds {
   uint32_t words[4][kBlock];
@@ -46,7 +46,7 @@ struct Rounds {
 };
 
 struct FillUniform {
-  // The numbers `first` to first + count - 1 of the stream.
+  // Draws the numbers `first` to first + count - 1 of the stream.
   MUSTER_INLINE static void Run(uint64_t key, uint64_t first, int64_t count,
                                 float* out) {
     int64_t done = 0;
@@ -62,7 +62,7 @@ struct FillUniform {
       float* const block = out + done;
       for (int64_t i = 0; i < kBlock; ++i) {
         for (int word = 0; word < 4; ++word) {
-          // Small enough for a signed conversion, which every machine has.
+          // Small enough for a signed conversion, which all machines vectorize.
           const auto bits = static_cast<int32_t>(rounds.words[word][i] >> 8);
           block[i * 4 + word] = static_cast<float>(bits) * 0x1.0p-24f;
         }

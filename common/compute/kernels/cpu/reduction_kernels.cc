@@ -14,13 +14,13 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 
-// Reductions of float32 over neighbouring axes: rows, columns, or everything.
-// Others are left to the reference kernels.
+// Reductions of float32 over adjacent axes: rows, columns or everything. The
+// reference kernels handle the others.
 namespace muster {
 namespace {
 
-// So many elements are summed in float32 before the sum goes on in float64 (or
-// in a fresh row): long sums lose no more digits than short ones.
+// The number of elements that are summed in float32 before the sum continues in
+// float64 or in another row, which bounds the rounding error of long sums.
 constexpr int64_t kBlockElements = 4096;
 constexpr int64_t kBlockRows = 256;
 
@@ -31,7 +31,7 @@ struct ReducedRange {
   int64_t inner = 1;
 };
 
-// Nothing when axes that are kept lie between axes that are reduced.
+// Returns nothing if the reduced axes are not adjacent.
 std::optional<ReducedRange> FindRange(const Shape& shape,
                                       const std::vector<bool>& is_reduced) {
   ReducedRange range;
@@ -69,7 +69,7 @@ struct MinOf {
   using Lanes = MinLanes;
 };
 
-// Each result from elements that lie together.
+// Each result is reduced from contiguous elements.
 template <typename R>
 struct ReduceRows {
   MUSTER_INLINE static void Run(ReducedRange range, const float* x,
@@ -95,7 +95,7 @@ MUSTER_INLINE void CombineRow(F combine, int64_t count, const float* x,
   for (int64_t i = 0; i < count; ++i) result[i] = combine(result[i], x[i]);
 }
 
-// A row of results from whole rows.
+// A row of results is reduced from whole rows.
 template <typename R>
 struct ReduceColumns {
   MUSTER_INLINE static void Run(ReducedRange range, const float* x, float* out,
@@ -141,7 +141,7 @@ class ReduceKernel : public Kernel {
   std::vector<float> block_;
 };
 
-// The first greatest (kSign 1) or least (-1) element of each row.
+// The first maximum (kSign 1) or minimum (-1) of each row.
 template <int kSign>
 class ArgRowKernel : public Kernel {
  public:
@@ -176,7 +176,7 @@ std::vector<bool> ReducedAxes(const KernelSpec& spec) {
   return is_reduced;
 }
 
-// The axes along which the output was broadcast to the input.
+// Returns the axes along which the output is broadcast to the input.
 std::vector<bool> BroadcastAxes(const KernelSpec& spec) {
   const Shape& shape = spec.inputs[0].shape;
   const Shape& like = spec.outputs[0].shape;
@@ -195,7 +195,7 @@ KernelOr MakeReduce(const KernelSpec& spec,
     return absl::UnimplementedError("float32 only");
   }
   const auto range = FindRange(spec.inputs[0].shape, is_reduced);
-  if (!range) return absl::UnimplementedError("neighbouring axes only");
+  if (!range) return absl::UnimplementedError("adjacent axes only");
   return std::make_unique<ReduceKernel<R>>(*range);
 }
 

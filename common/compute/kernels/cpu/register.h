@@ -3,15 +3,15 @@
 
 #include "common/compute/kernels/kernel.h"
 
-// The families of CPU kernels; CpuKernels() calls each once. Each stands before
-// the reference kernels and answers kUnimplemented for types that it has no
-// fast way for.
+// Registration of the families of CPU kernels. CpuKernels() calls each function
+// once. CPU kernels have priority over the reference kernels and return
+// kUnimplemented for types that they do not support.
 namespace muster::internal {
 
 void RegisterCpuActivationKernels(KernelRegistry* registry);
 void RegisterCpuArithmeticKernels(KernelRegistry* registry);
-// Of all ops that are registered by then. Keeps the registry for as long as it
-// makes kernels.
+// Registers kernels for all ops that are registered by then. Keeps a pointer to
+// the registry.
 void RegisterCpuBfloat16Kernels(KernelRegistry* registry);
 void RegisterCpuImageKernels(KernelRegistry* registry);
 void RegisterCpuConvKernels(KernelRegistry* registry);

@@ -14,13 +14,14 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 
-// Whole rows moved: picked by index, added up by index, joined and cut apart.
+// Operations on whole rows: gather, scatter-add, join and split.
 namespace muster {
 namespace {
 
 using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
 
-// Calls use(position, index) for each index; all are in [0, bound).
+// Calls use(position, index) for each index. An error if one is not in [0,
+// bound).
 template <typename Index, typename Use>
 absl::Status ForEachIndex(const Tensor& indices, int64_t bound, Use use) {
   const auto flat = indices.flat<Index>();
@@ -130,13 +131,13 @@ class OneHotKernel : public Kernel {
   const float off_value_;
 };
 
-// How many bytes of `part` belong to each of `outer` rows of the whole.
+// Returns the number of bytes of `part` in each of `outer` rows of the whole.
 int64_t PieceBytes(const TensorType& part, int64_t outer) {
   return part.shape.element_count() / outer *
          static_cast<int64_t>(SizeOf(part.dtype));
 }
 
-// Concat and Stack: the parts' pieces behind each other, row after row.
+// Concat and Stack: joins the parts row by row.
 class JoinKernel : public Kernel {
  public:
   JoinKernel(const KernelSpec& spec, int64_t outer) : outer_(outer) {
@@ -191,13 +192,14 @@ class CutKernel : public Kernel {
   std::vector<int64_t> piece_bytes_;
 };
 
-// `whole` is joined from parts, or cut into them, along the op's axis.
+// Makes a kernel that joins `whole` from parts, or splits it, along the op's
+// axis.
 template <typename K>
 KernelOr MakeParts(const KernelSpec& spec, const TensorType& whole) {
   const int64_t outer =
       whole.shape.ElementCountInRange(0, AxisOf(spec, whole.shape.rank()));
   if (whole.dtype == DType::kString || outer == 0) {
-    return absl::UnimplementedError("numbers only, and some");
+    return absl::UnimplementedError("non-empty numbers only");
   }
   return std::make_unique<K>(spec, outer);
 }

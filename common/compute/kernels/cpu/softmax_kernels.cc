@@ -14,12 +14,13 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 
-// Softmax and the losses made of it, row by row over the last axis. A row stays
-// in the first-level cache between the passes over it.
+// Softmax and its losses, row by row over the last axis. A row stays in the L1
+// cache between the passes over it.
 namespace muster {
 namespace {
 
-// exp(x[i] - max x) to `exps`; returns their sum, and the maximum by `max`.
+// Writes exp(x[i] - max x) to `exps` and the maximum to `max`. Returns the sum
+// of `exps`.
 MUSTER_INLINE float ExpRow(int64_t count, const float* x, float* exps,
                            float* max) {
   *max = ReduceLanes(MaxLanes(), count, x);
@@ -132,7 +133,7 @@ struct SparseLossGradRows {
   }
 };
 
-// What all of them know about their first input.
+// The dimensions of the first input, common to all kernels.
 class RowKernel : public Kernel {
  public:
   explicit RowKernel(const KernelSpec& spec)
@@ -202,8 +203,8 @@ absl::Status CheckLabels(const Tensor& labels, int64_t class_count) {
   for (size_t i = 0; i < flat.size(); ++i) {
     if (flat[i] >= 0 && flat[i] < class_count) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("label ", i, " is ", flat[i], "; there are ", class_count,
-                     " classes, and labels from 0 to ", class_count - 1));
+        absl::StrCat("label ", flat[i], " at element ", i, " is not in [0, ",
+                     class_count, "), the range of the logits"));
   }
   return absl::OkStatus();
 }

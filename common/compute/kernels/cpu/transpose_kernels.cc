@@ -14,19 +14,19 @@
 namespace muster {
 namespace {
 
-// Elements on a side of the squares that are transposed at a time, so that both
-// the rows read and the rows written stay in the first-level cache.
+// The side of the square tiles that are transposed at a time, so that the rows
+// read and written stay in the L1 cache.
 constexpr int64_t kTile = 16;
 
-// One dimension of the output, and how far apart its elements lie.
+// One dimension of the output, and its stride in the input.
 struct Dim {
   int64_t extent = 1;
   int64_t from_stride = 0;
   int64_t to_stride = 0;
 };
 
-// The dimensions of the output, outermost first, without those of extent 1, and
-// with neighbours joined that are neighbours in the input as well.
+// Returns the dimensions of the output, outermost first. Omits those of extent
+// 1 and merges those that are adjacent in the input.
 std::vector<Dim> OutputDims(const Shape& input,
                             const std::vector<int64_t>& permutation) {
   const int rank = input.rank();
@@ -55,8 +55,8 @@ std::vector<Dim> OutputDims(const Shape& input,
   return dims;
 }
 
-// Copies a plane whose rows lie together in the output and whose columns do in
-// the input.
+// Copies a plane whose rows are contiguous in the output and whose columns are
+// contiguous in the input.
 template <typename Word>
 void TransposePlane(const Word* from, Dim row, Dim column, Word* to) {
   for (int64_t r0 = 0; r0 < row.extent; r0 += kTile) {
@@ -85,7 +85,7 @@ class TransposeKernel : public Kernel {
       outer_.pop_back();
     }
     if (column_.from_stride == 1 || outer_.empty()) return;
-    // The dimension that lies together in the input.
+    // The dimension that is contiguous in the input.
     const auto row =
         std::find_if(outer_.begin(), outer_.end(),
                      [](const Dim& dim) { return dim.from_stride == 1; });
@@ -116,7 +116,7 @@ class TransposeKernel : public Kernel {
 
   const int64_t element_count_;
   std::vector<Dim> outer_;
-  Dim row_;  // Extent 1 when columns lie together in the input too.
+  Dim row_;  // Extent 1 if columns are contiguous in the input as well.
   Dim column_;
 };
 

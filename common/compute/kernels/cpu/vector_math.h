@@ -8,18 +8,18 @@
 
 #include "common/compute/kernels/cpu/vectorized.h"
 
-// Transcendental functions of float32 that a compiler can turn into vector
-// code: no branches, no tables, no calls. Within 4 units in the last place of
-// the true value, NaN in gives NaN out, infinities and subnormals as in <cmath>
-// unless said otherwise. Polynomials are those of Cephes.
+// Transcendental functions of float32 that compilers can vectorize: no
+// branches, tables or calls. Within 4 ulps of the exact value. NaN, infinities
+// and subnormals are handled as in <cmath> unless stated otherwise. The
+// polynomials are those of Cephes.
 namespace muster {
 
 MUSTER_INLINE float VectorExp(float x) {
   constexpr float kLog2E = 1.44269504088896341f;
   constexpr float kLn2High = 0.693359375f;
   constexpr float kLn2Low = -2.12194440e-4f;
-  // Adding and subtracting 1.5 * 2^23 rounds to an integer, which then stands
-  // in the low bits of the sum.
+  // Adding and subtracting 1.5 * 2^23 rounds to an integer, which is in the low
+  // bits of the sum.
   constexpr float kRounder = 12582912.0f;
   x = x < -105.0f ? -105.0f : x;  // exp() is 0 below.
   x = x > 89.0f ? 89.0f : x;      // exp() is infinite above.
@@ -33,8 +33,7 @@ MUSTER_INLINE float VectorExp(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + r + 1.0f;
-  // 2^n in two factors, since n may reach beyond the exponents of normal
-  // numbers on either side.
+  // 2^n as two factors, because n may exceed the exponents of normal numbers.
   const int32_t exponent = static_cast<int32_t>(
       std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(kRounder));
   const uint32_t half = static_cast<uint32_t>(exponent >> 1);
@@ -72,11 +71,11 @@ MUSTER_INLINE float VectorLog(float x) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   y = x == kInfinity ? kInfinity : y;
   y = x == 0.0f ? -kInfinity : y;
-  // Also for NaN.
+  // NaN for NaN as well.
   return x >= 0.0f ? y : std::numeric_limits<float>::quiet_NaN();
 }
 
-// log(1 + u) for u >= 0, exact also where 1 + u rounds to 1.
+// log(1 + u) for u >= 0, accurate if 1 + u rounds to 1.
 MUSTER_INLINE float VectorLog1pOfPositive(float u) {
   const float w = 1.0f + u;
   const float corrected = VectorLog(w) * (u / (w - 1.0f));
@@ -85,7 +84,7 @@ MUSTER_INLINE float VectorLog1pOfPositive(float u) {
 
 // exp(x) - 1 for x <= 0.
 MUSTER_INLINE float VectorExpm1OfNegative(float x) {
-  // Near 0 the terms of the series, elsewhere nothing cancels.
+  // Uses the series near 0. Elsewhere there is no cancellation.
   float p = 1.0f / 5040;
   p = p * x + 1.0f / 720;
   p = p * x + 1.0f / 120;
@@ -115,8 +114,8 @@ MUSTER_INLINE float VectorTanh(float x) {
   return magnitude < 0.625f ? p : far;
 }
 
-// Within 8 units in the last place. A rational minimax approximation on the
-// interval where float32 tells erf from 1; XLA and Eigen use the same one.
+// Within 8 ulps. A rational minimax approximation on the interval where erf
+// differs from 1 in float32; XLA and Eigen use the same one.
 MUSTER_INLINE float VectorErf(float x) {
   constexpr float kOne = 3.7439211627767994f;
   x = x > kOne ? kOne : x;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Every 1021st float, of both signs.
+// Returns a sample of all floats of both signs.
 std::vector<float> Samples() {
   std::vector<float> samples;
   for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 1021 * 16) {
@@ -39,7 +39,7 @@ struct Map {
   }
 };
 
-// Compares over all samples in [low, high], as scalar and as vector code.
+// Compares all samples in [low, high], in scalar and in vector code.
 template <typename Function>
 void ExpectWithinUlps(Function function, double (*truth)(double), double ulps,
                       float low, float high) {
@@ -64,13 +64,13 @@ void ExpectWithinUlps(Function function, double (*truth)(double), double ulps,
   EXPECT_TRUE(std::isnan(function(std::numeric_limits<float>::quiet_NaN())));
 }
 
-TEST(VectorMathTest, ExpIsRightEverywhere) {
+TEST(VectorMathTest, ExpIsAccurateEverywhere) {
   ExpectWithinUlps([](float x)
                        ABSL_ATTRIBUTE_ALWAYS_INLINE { return VectorExp(x); },
                    std::exp, 4, -kInfinity, kInfinity);
 }
 
-TEST(VectorMathTest, LogIsRightForAllPositiveNumbers) {
+TEST(VectorMathTest, LogIsAccurateForAllPositiveNumbers) {
   ExpectWithinUlps([](float x)
                        ABSL_ATTRIBUTE_ALWAYS_INLINE { return VectorLog(x); },
                    std::log, 4, 0, kInfinity);
@@ -78,40 +78,40 @@ TEST(VectorMathTest, LogIsRightForAllPositiveNumbers) {
   EXPECT_TRUE(std::isnan(VectorLog(-1.0f)));
 }
 
-TEST(VectorMathTest, Log1pKeepsSmallNumbers) {
+TEST(VectorMathTest, Log1pIsAccurateForSmallNumbers) {
   ExpectWithinUlps(
       [](float x)
           ABSL_ATTRIBUTE_ALWAYS_INLINE { return VectorLog1pOfPositive(x); },
       std::log1p, 4, 0, 1e30f);
 }
 
-TEST(VectorMathTest, Expm1KeepsSmallNumbers) {
+TEST(VectorMathTest, Expm1IsAccurateForSmallNumbers) {
   ExpectWithinUlps(
       [](float x)
           ABSL_ATTRIBUTE_ALWAYS_INLINE { return VectorExpm1OfNegative(x); },
       std::expm1, 4, -kInfinity, 0);
 }
 
-TEST(VectorMathTest, TanhIsRightEverywhere) {
+TEST(VectorMathTest, TanhIsAccurateEverywhere) {
   ExpectWithinUlps([](float x)
                        ABSL_ATTRIBUTE_ALWAYS_INLINE { return VectorTanh(x); },
                    std::tanh, 4, -kInfinity, kInfinity);
 }
 
-TEST(VectorMathTest, ErfIsRightEverywhere) {
+TEST(VectorMathTest, ErfIsAccurateEverywhere) {
   ExpectWithinUlps([](float x)
                        ABSL_ATTRIBUTE_ALWAYS_INLINE { return VectorErf(x); },
                    std::erf, 8, -kInfinity, kInfinity);
 }
 
-TEST(VectorMathTest, SigmoidIsRightWhereItIsNormal) {
+TEST(VectorMathTest, SigmoidIsAccurateWhereItIsNormal) {
   ExpectWithinUlps(
       [](float x) ABSL_ATTRIBUTE_ALWAYS_INLINE { return VectorSigmoid(x); },
       [](double x) { return 1 / (1 + std::exp(-x)); }, 4, -87, kInfinity);
   EXPECT_EQ(VectorSigmoid(-kInfinity), 0.0f);
 }
 
-TEST(VectorMathTest, SoftplusIsRightEverywhere) {
+TEST(VectorMathTest, SoftplusIsAccurateEverywhere) {
   ExpectWithinUlps(
       [](float x) ABSL_ATTRIBUTE_ALWAYS_INLINE { return VectorSoftplus(x); },
       [](double x) {

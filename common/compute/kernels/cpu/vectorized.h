@@ -3,13 +3,13 @@
 
 #include "absl/base/attributes.h"
 
-// Loops compiled for the vectors of several processors, chosen when they run.
-// MUSTER_MULTIVERSION (common/core/base/multiversion.h) does this for
-// functions; this is for templates, which that attribute refuses.
+// Compiles loops for the vector widths of several processors and selects one at
+// run time. For templates; MUSTER_MULTIVERSION
+// (common/core/base/multiversion.h) does the same for functions but does not
+// support templates.
 //
-// A body is a type with a static Run() marked MUSTER_INLINE, and everything
-// that its loop calls must be inlined too: what is not keeps the narrow
-// vectors.
+// A body is a type with a static Run() marked MUSTER_INLINE. Everything that
+// its loop calls must be inlined as well, else it uses the baseline width.
 //
 //   template <typename F>
 //   struct Map {
@@ -22,8 +22,8 @@
 //   RunVectorized<Map<F>>(f, count, in, out);
 #define MUSTER_INLINE ABSL_ATTRIBUTE_ALWAYS_INLINE inline
 
-// Under sanitizers a loop is compiled once and as it comes: what they add
-// stands in the way of vectors, and would be compiled for every width.
+// Under sanitizers a loop is compiled once without vectorization: their
+// instrumentation prevents it and would multiply the compile time.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MUSTER_IS_SANITIZED 1
 #elif defined(__has_feature)
@@ -37,9 +37,9 @@
 #define MUSTER_HAS_VECTOR_WIDTHS 1
 #endif
 
-// Before a loop whose iterations touch no memory of one another. Without it the
-// compiler checks whether arrays overlap, and takes a kernel that works in
-// place for one that must not be vectorized. clang says so when it then cannot.
+// Precedes a loop whose iterations access no common memory. Without it,
+// compilers check whether arrays overlap and do not vectorize kernels that work
+// in place. clang warns if it cannot vectorize the loop.
 #if defined(MUSTER_IS_SANITIZED)
 #define MUSTER_INDEPENDENT_ITERATIONS
 #elif defined(__clang__)
@@ -80,7 +80,7 @@ __attribute__((target("avx2,fma"))) void RunAvx2(Arguments... arguments) {
 
 #endif
 
-// What RunVectorized() uses. Only tests change it, to something narrower.
+// The width that RunVectorized() uses. Tests may reduce it.
 inline VectorWidth& VectorWidthInUse() {
 #if defined(MUSTER_HAS_VECTOR_WIDTHS)
   static VectorWidth width = FindVectorWidth();

@@ -62,7 +62,7 @@ void RegisterGradient(KernelRegistry* registry, absl::string_view op,
   });
 }
 
-// For functions that need nothing of the spec.
+// For functions that do not depend on the spec.
 template <typename Function>
 auto Plain(Function function) {
   return [function](const KernelSpec&) { return function; };
@@ -70,7 +70,7 @@ auto Plain(Function function) {
 
 template <typename C>
 C LogisticFunction(C x) {
-  // exp() of a positive argument could overflow.
+  // exp() of a positive argument may overflow.
   const C e = std::exp(-std::abs(x));
   return (x >= 0 ? C{1} : e) / (1 + e);
 }

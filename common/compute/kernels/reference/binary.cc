@@ -8,7 +8,7 @@
 namespace muster::internal {
 namespace {
 
-// Says what is wrong with two operands; null for nothing.
+// Returns an error message for two operands; null if they are valid.
 struct NothingIsWrong {
   template <typename C>
   const char* operator()(C, C) const {
@@ -95,7 +95,7 @@ void RegisterLogic(KernelRegistry* registry, absl::string_view op,
 template <typename C>
 C Divide(C a, C b) {
   if constexpr (std::is_integral_v<C> && std::is_signed_v<C>) {
-    // The least integer by -1 does not fit, and traps.
+    // The lowest integer divided by -1 overflows, which traps.
     if (b == -1) return WrappingSub(C{0}, a);
   }
   return a / b;
@@ -152,7 +152,7 @@ void RegisterArithmetic(KernelRegistry* registry) {
     const auto difference = WrappingSub(a, b);
     return WrappingMul(difference, difference);
   });
-  // a != a: a NaN wins.
+  // a != a: NaN if either operand is NaN.
   add("Maximum", [](auto a, auto b) { return a > b || a != a ? a : b; });
   add("Minimum", [](auto a, auto b) { return a < b || a != a ? a : b; });
   RegisterBinary(

@@ -8,7 +8,7 @@
 namespace muster::internal {
 namespace {
 
-// Positions in memory of the elements of images and kernels.
+// The offsets of elements of images and kernels.
 struct ConvIndex {
   ConvGeometry g;
 
@@ -22,7 +22,7 @@ struct ConvIndex {
                g.output_channels +
            c;
   }
-  // `input` counts within the group of `output`.
+  // `input` is an index within the group of `output`.
   int64_t Kernel(int64_t h, int64_t w, int64_t input, int64_t output) const {
     return ((h * g.width.window_extent + w) * g.group_inputs() + input) *
                g.output_channels +
@@ -30,13 +30,13 @@ struct ConvIndex {
   }
 };
 
-// Where element `k` of window `i` lies; -1 in the padding.
+// Returns the input position of element `k` of window `i`; -1 in the padding.
 int64_t InputOf(const WindowAxis& axis, int64_t i, int64_t k) {
   const int64_t at = i * axis.stride - axis.padding_before + k * axis.dilation;
   return at < axis.input_extent ? at : -1;
 }
 
-// The window whose element `k` is input `at`; -1 when there is none.
+// Returns the window whose element `k` is input `at`; -1 if there is none.
 int64_t WindowOf(const WindowAxis& axis, int64_t at, int64_t k) {
   const int64_t begin = at + axis.padding_before - k * axis.dilation;
   if (begin < 0 || begin % axis.stride != 0) return -1;
@@ -117,7 +117,8 @@ Accumulated<T> BackpropKernelSum(const ConvIndex& index, absl::Span<const T> x,
   return sum;
 }
 
-// Every element of an output of four dimensions by `sum` of its position.
+// Makes a kernel that computes each element of a 4-dimensional output as `kSum`
+// of its position.
 template <auto kSum, typename T>
 KernelOr MakeSums(const ConvIndex& index, const Shape& shape) {
   return MakeKernel([index, shape](const KernelArguments& arguments) {
@@ -142,7 +143,7 @@ KernelOr MakeConv(const KernelSpec& spec) {
   const ConvIndex index = {geometry};
   Shape shape = spec.outputs[0].shape;
   if (geometry.part == ConvPart::kBackpropKernel) {
-    // A depthwise kernel in the shape of a grouped one.
+    // Treats a depthwise kernel as a grouped one.
     shape.set_dim(2, geometry.group_inputs());
     shape.set_dim(3, geometry.output_channels);
   }

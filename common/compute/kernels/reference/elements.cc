@@ -44,8 +44,8 @@ uint32_t ElementwiseSharing(const KernelSpec& spec) {
 
 absl::Status UnsupportedTypes(const KernelSpec& spec) {
   return absl::UnimplementedError(
-      absl::StrCat("the reference kernel of ", spec.op, " takes no ",
-                   spec.inputs.empty() ? std::string("such outputs")
+      absl::StrCat("the reference kernel of ", spec.op, " does not support ",
+                   spec.inputs.empty() ? std::string("these outputs")
                                        : spec.inputs[0].ToString()));
 }
 

@@ -14,8 +14,8 @@
 #include "common/core/tensor/float16.h"
 #include "common/core/tensor/tensor.h"
 
-// What the loops of the reference kernels are made of: the types elements are
-// computed in, integers that wrap around, and kernels made of a function.
+// Building blocks of the reference kernels: the types in which elements are
+// computed, wrapping integers, and kernels made from a function.
 namespace muster::internal {
 
 template <typename T>
@@ -30,7 +30,7 @@ inline constexpr bool kIsNumber = !std::is_same_v<T, bool>;
 // The type in which one element is computed ...
 template <typename T>
 using Computed = std::conditional_t<kIs16BitFloat<T>, float, T>;
-// ... and the one in which many are added up.
+// ... and the type in which many are summed.
 template <typename T>
 using Accumulated = std::conditional_t<kIsFloating<T>, double, T>;
 
@@ -48,7 +48,8 @@ T Narrow(From value) {
   }
 }
 
-// Signed overflow is undefined in C++, and data must not be able to cause it.
+// Signed overflow is undefined behaviour in C++, which data must not be able to
+// trigger.
 template <typename C>
 C WrappingAdd(C a, C b) {
   if constexpr (std::is_integral_v<C>) {
@@ -79,20 +80,20 @@ C WrappingMul(C a, C b) {
 
 using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
 
-// A kernel that is a function of its arguments. `shared_inputs` has a bit for
-// each input in whose memory output 0 may lie.
+// Makes a kernel from a function. `shared_inputs` has a bit for each input
+// whose memory output 0 may share.
 KernelOr MakeKernel(
     std::function<absl::Status(const KernelArguments& arguments)> run,
     uint32_t shared_inputs = 0);
 
-// The bits of the inputs with as many elements, of the same size, as output 0:
-// right for kernels that go through all of them in order.
+// Returns the bits of the inputs whose elements have the number and size of
+// those of output 0. For kernels that process all elements in order.
 uint32_t ElementwiseSharing(const KernelSpec& spec);
 
 absl::Status UnsupportedTypes(const KernelSpec& spec);
 
 // Calls visitor.operator()<T>() -> KernelOr for a number or bool dtype that
-// `kSupports<T>` allows; kUnimplemented for all others.
+// `kSupported` allows; returns kUnimplemented for all others.
 enum class Supported { kNumberOrBool, kNumber, kFloating };
 
 template <Supported kSupported, typename Visitor>

@@ -16,13 +16,13 @@ bool IsBilinear(const KernelSpec& spec) {
   return spec.attributes.GetOr<std::string>("interpolation", "") == "bilinear";
 }
 
-// Room for the sums of an output.
+// Returns the accumulators of an output.
 template <typename T>
 std::vector<Accumulated<T>> Sums(const KernelSpec& spec) {
   return std::vector<Accumulated<T>>(spec.outputs[0].shape.element_count());
 }
 
-// The taps of both axes of images of the shape `from` that become `to`.
+// The taps of both axes for resizing images from shape `from` to `to`.
 struct ResizePlan {
   ResizePlan(const Shape& from, const Shape& to, bool is_bilinear)
       : from(from),
@@ -30,8 +30,8 @@ struct ResizePlan {
         rows(ResizeTaps(from.dim(1), to.dim(1), is_bilinear)),
         columns(ResizeTaps(from.dim(2), to.dim(2), is_bilinear)) {}
 
-  // Calls use(i, j, weight): pixel i of `to` takes so much of pixel j of
-  // `from`; channels lie side by side at both.
+  // Calls use(i, j, weight) if pixel j of `from` contributes with `weight` to
+  // pixel i of `to`. The channels of both are contiguous.
   template <typename Use>
   void ForEachWeight(Use use) const {
     int64_t to_pixel = 0;
@@ -121,7 +121,7 @@ Border ToBorder(const KernelSpec& spec) {
   return name == "wrap" ? Border::kWrap : Border::kConstant;
 }
 
-// Images of one shape, each projected by its own eight numbers.
+// Images of one shape, each with its own projection of eight numbers.
 struct Projection {
   explicit Projection(const KernelSpec& spec)
       : shape(spec.inputs[0].shape),
@@ -129,8 +129,8 @@ struct Projection {
         is_bilinear(IsBilinear(spec)),
         fill_value(spec.attributes.GetOr("fill_value", 0.0)) {}
 
-  // Calls use(i, j, weight): pixel i of the result takes so much of pixel j;
-  // j is -1 where there is none.
+  // Calls use(i, j, weight) if pixel j contributes with `weight` to pixel i of
+  // the result. j is -1 outside of the image.
   template <typename Use>
   void ForEachWeight(absl::Span<const float> transforms, Use use) const {
     int64_t pixel = 0;

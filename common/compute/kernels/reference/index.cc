@@ -16,7 +16,8 @@ absl::Status IndexError(int64_t position, int64_t index, int64_t bound) {
                    bound, ")"));
 }
 
-// Calls use(position, index) for each index, all of them in [0, bound).
+// Calls use(position, index) for each index. An error if one is not in [0,
+// bound).
 template <typename Use>
 absl::Status ForEachIndex(const Tensor& indices, int64_t bound, Use use) {
   const bool is_wide = indices.dtype() == DType::kInt64;
@@ -33,7 +34,7 @@ bool IsIndexType(DType dtype) {
   return dtype == DType::kInt32 || dtype == DType::kInt64;
 }
 
-// A tensor as [outer, bound, inner] around the axis that is indexed.
+// A tensor as [outer, bound, inner] around the indexed axis.
 struct IndexedAxis {
   IndexedAxis(const Shape& shape, int64_t axis_attribute) {
     const int axis = static_cast<int>(
@@ -78,7 +79,7 @@ KernelOr MakeScatterRowsLike(const KernelSpec& spec) {
                          spec.attributes.GetOr<int64_t>("axis", 0));
   const int64_t index_count = spec.inputs[1].shape.element_count();
   const auto make = [&]<typename T>() {
-    // Rows that repeat add up before they are rounded.
+    // Repeated rows are summed before they are rounded.
     auto sums = std::make_shared<std::vector<Accumulated<T>>>(
         spec.outputs[0].shape.element_count());
     return MakeKernel([=](const KernelArguments& arguments) {
@@ -121,7 +122,7 @@ KernelOr MakeOneHot(const KernelSpec& spec) {
                                                   make);
 }
 
-// Whether fewer than `k` of `row` are greater than row[target].
+// True if fewer than `k` elements of `row` are greater than row[target].
 template <typename T>
 bool IsInTopK(absl::Span<const T> row, int64_t target, int64_t k) {
   if (target < 0 || target >= static_cast<int64_t>(row.size())) return false;

@@ -10,7 +10,7 @@
 namespace muster::internal {
 namespace {
 
-// A row of logits, shifted so that no exponential overflows.
+// A row of logits, shifted so that exponentials do not overflow.
 template <typename T>
 class LogitsRow {
  public:
@@ -147,7 +147,7 @@ KernelOr MakeSigmoidCrossEntropy(const KernelSpec& spec) {
           const auto loss = arguments.outputs[0]->mutable_flat<T>();
           for (size_t i = 0; i < loss.size(); ++i) {
             // -z log(sigmoid(x)) - (1 - z) log(1 - sigmoid(x)), rearranged so
-            // that no exponential overflows.
+            // that exponentials do not overflow.
             const double x = Widen(logits[i]);
             const double z = Widen(labels[i]);
             loss[i] = Narrow<T>(std::max(x, 0.0) - x * z +

@@ -5,7 +5,7 @@
 namespace muster::internal {
 namespace {
 
-// The matrices of one operand: where each begins and how to walk in it.
+// The offsets and strides of the matrices of one operand.
 struct MatrixLayout {
   MatrixLayout(const Shape& shape, const Shape& batch, bool transpose) {
     const int rank = shape.rank();

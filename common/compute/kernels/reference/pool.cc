@@ -10,7 +10,7 @@
 namespace muster::internal {
 namespace {
 
-// What of one window lies in the image.
+// The part of a window within the image.
 struct Range {
   Range(const WindowAxis& axis, int64_t i)
       : begin(std::max<int64_t>(i * axis.stride - axis.padding_before, 0)),
@@ -45,7 +45,8 @@ void ForEachWindow(const PoolGeometry& g, Visit visit) {
   }
 }
 
-// The first of the greatest elements of a window; of NaNs if there are any.
+// Returns the position of the first maximum of a window; of the first NaN if
+// there is one.
 template <typename T, typename Position>
 int64_t PositionOfMax(absl::Span<const T> x, const Range& rows,
                       const Range& columns, Position position) {
@@ -60,7 +61,8 @@ int64_t PositionOfMax(absl::Span<const T> x, const Range& rows,
   return best;
 }
 
-// Max pooling of input `x_input`, whose positions choose elements of input 0.
+// Selects elements of input 0 at the positions of the maxima of input
+// `x_input`.
 KernelOr MakeMaxSelect(const KernelSpec& spec, int x_input) {
   ASSIGN_OR_RETURN(const PoolGeometry geometry,
                    PoolGeometry::Of(spec, spec.inputs[x_input]));

@@ -11,8 +11,8 @@
 namespace muster::internal {
 namespace {
 
-// One normal number in twenty lies outside of two standard deviations, so this
-// many draws all do with probability 1e-43.
+// 5% of normal numbers are outside of two standard deviations, so all attempts
+// fail with probability 1e-43.
 constexpr int kTruncationAttemptsMax = 32;
 
 uint64_t KeyOf(const Tensor& seed) {
@@ -21,7 +21,8 @@ uint64_t KeyOf(const Tensor& seed) {
                 static_cast<uint64_t>(words[1]));
 }
 
-// In [0, 1) also after rounding: no more bits than T has.
+// Uses no more bits than T has, so that the result stays in [0, 1) after
+// rounding.
 template <typename T>
 T ToUniform(uint32_t bits) {
   if constexpr (std::is_same_v<T, bfloat16>) {
@@ -33,8 +34,8 @@ T ToUniform(uint32_t bits) {
   }
 }
 
-// fill(words, four elements): four numbers are drawn from each position, which
-// need not be where the output begins.
+// Calls fill(words, four elements). Each position of the generator yields four
+// numbers; the output may begin between two positions.
 template <typename T, typename Fill>
 absl::Status FillByFour(const KernelArguments& arguments, Fill fill) {
   const uint64_t key = KeyOf(*arguments.inputs[0]);
@@ -80,7 +81,8 @@ KernelOr MakeNormal(const KernelSpec& spec) {
                                               make);
 }
 
-// Each element has a position of its own, and draws from it until it fits.
+// Each element draws repeatedly from its own position until the number is in
+// range.
 float TruncatedNormalAt(uint64_t key, uint64_t position) {
   for (int attempt = 0; attempt < kTruncationAttemptsMax; ++attempt) {
     const auto words = Philox(key, position, attempt);

@@ -11,7 +11,8 @@ std::vector<int64_t> AxesOf(const KernelSpec& spec) {
   return spec.attributes.GetOr<std::vector<int64_t>>("axes", {});
 }
 
-// Each result starts at `initial` and takes in its elements with `combine`.
+// Makes a reduction: each result starts at `initial` and is combined with its
+// elements by `combine`.
 template <typename T, typename Combine>
 KernelOr MakeReduce(const ReductionIndex& index, Accumulated<T> initial,
                     Combine combine) {
@@ -32,7 +33,7 @@ KernelOr MakeReduce(const ReductionIndex& index, Accumulated<T> initial,
   });
 }
 
-// limit<A>() is where a reduction to results of type A starts.
+// initial<A>() is the start value of results of type A.
 template <typename Limit, typename Combine>
 void RegisterReduce(KernelRegistry* registry, absl::string_view op,
                     Limit initial, Combine combine) {
@@ -51,12 +52,13 @@ KernelOr MakeMean(const KernelSpec& spec) {
   const auto make = [&]<typename T>() {
     return MakeKernel([index, count = index.reduced.element_count()](
                           const KernelArguments& arguments) {
-      // Integers may add up to more than their mean.
+      // The sum of integers may exceed their type.
       using Total = std::conditional_t<kIsFloating<T>, double, int64_t>;
       const auto x = arguments.inputs[0]->flat<T>();
       const auto y = arguments.outputs[0]->mutable_flat<T>();
       if (std::is_integral_v<T> && count == 0 && !y.empty()) {
-        return absl::InvalidArgumentError("there is no mean of no integers");
+        return absl::InvalidArgumentError(
+            "the mean of no integers is undefined");
       }
       for (size_t i = 0; i < y.size(); ++i) {
         const int64_t begin = index.kept(i);
@@ -72,7 +74,7 @@ KernelOr MakeMean(const KernelSpec& spec) {
   return VisitSupported<Supported::kNumber>(spec.inputs[0].dtype, spec, make);
 }
 
-// The axes of `shape` along which `like` was broadcast to it.
+// Returns the axes of `shape` along which `like` is broadcast to it.
 std::vector<int64_t> BroadcastAxes(const Shape& like, const Shape& shape) {
   std::vector<int64_t> axes;
   const int offset = shape.rank() - like.rank();
@@ -95,7 +97,7 @@ KernelOr MakeSumLike(const KernelSpec& spec) {
   return VisitSupported<Supported::kNumber>(spec.inputs[0].dtype, spec, make);
 }
 
-// Element i is the product of all others of its group.
+// Element i is the product of all other elements of its group.
 KernelOr MakeProdOfOthers(const KernelSpec& spec) {
   const ReductionIndex index(spec.inputs[0].shape, AxesOf(spec));
   const auto make = [&]<typename T>() {
@@ -124,7 +126,7 @@ KernelOr MakeProdOfOthers(const KernelSpec& spec) {
   return VisitSupported<Supported::kFloating>(spec.inputs[0].dtype, spec, make);
 }
 
-// The first element for which nothing before or after it is `better`.
+// Returns the first element for which no other is `better`.
 template <typename Better>
 void RegisterArg(KernelRegistry* registry, absl::string_view op,
                  Better better) {
@@ -178,7 +180,7 @@ void RegisterReductionKernels(KernelRegistry* registry) {
                  [](auto sum, auto x) { return WrappingAdd(sum, x); });
   RegisterReduce(registry, "Prod", one,
                  [](auto product, auto x) { return WrappingMul(product, x); });
-  // x != x: a NaN wins.
+  // x != x: NaN if any element is NaN.
   RegisterReduce(registry, "Max", least,
                  [](auto max, auto x) { return x > max || x != x ? x : max; });
   RegisterReduce(registry, "Min", greatest,

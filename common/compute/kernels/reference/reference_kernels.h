@@ -5,10 +5,10 @@
 
 namespace muster {
 
-// A kernel for every op: plain loops on one thread that say what an op means.
-// Fast kernels are tested against these, and stand in front of them.
+// Kernels for all ops: simple single-threaded loops that define the semantics
+// of each op. Fast kernels are tested against them and fall back to them.
 //
-// Sixteen-bit floats are computed in float32; sums of float32 in float64.
+// 16-bit floats are computed in float32, and sums of float32 in float64.
 // Integers wrap around. Lives as long as the process.
 const KernelRegistry& ReferenceKernels();
 

@@ -14,8 +14,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// What golden values cannot show: other dtypes, the ends of their ranges, and
-// data that no kernel can answer.
+// Covers what golden values do not: other dtypes, the limits of their ranges,
+// and invalid data.
 namespace muster {
 namespace {
 
@@ -48,7 +48,8 @@ absl::StatusOr<Tensor> RunOp(const std::string& op, std::vector<Tensor> inputs,
   return result;
 }
 
-// The elements that `op` gives for `inputs`, with the type of the first.
+// Returns the elements of `op`'s output for `inputs`, with the type of the
+// first input.
 template <typename T>
 std::vector<T> Elements(const std::string& op, std::vector<Tensor> inputs,
                         Attributes attributes = {}) {
@@ -85,7 +86,7 @@ TEST(ReferenceKernelsTest, IntegersWrapAround) {
       ElementsAre(4));
 }
 
-TEST(ReferenceKernelsTest, TheLeastIntegerByMinusOneDoesNotTrap) {
+TEST(ReferenceKernelsTest, LowestIntegerByMinusOneDoesNotTrap) {
   const Tensor least = Ints({kLeast});
   const Tensor minus_one = Ints({-1});
   EXPECT_THAT(Elements<int32_t>("Div", {least, minus_one}),
@@ -111,13 +112,13 @@ TEST(ReferenceKernelsTest, DividingAFloatByZeroIsInfinite) {
       ElementsAre(kInf, -kInf));
 }
 
-TEST(ReferenceKernelsTest, ANegativeIntegerPowerIsAnError) {
+TEST(ReferenceKernelsTest, NegativeIntegerPowerIsAnError) {
   EXPECT_THAT(
       RunOp("Pow", {Ints({2}), Ints({-1})}, {DType::kInt32, {1}}, {}),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("element 0")));
 }
 
-TEST(ReferenceKernelsTest, ANanWinsMaximumMinimumAndReductions) {
+TEST(ReferenceKernelsTest, MaximumMinimumAndReductionsPropagateNan) {
   const Tensor some = Vector<float>({1, std::nanf(""), 3});
   const Tensor twos = Vector<float>({2, 2, std::nanf("")});
   for (const char* op : {"Maximum", "Minimum"}) {
@@ -146,7 +147,7 @@ TEST(ReferenceKernelsTest, SixteenBitFloatsAreComputedInFloat) {
   const Tensor x = Vector<float16>({half(1), half(-2), half(0.5f)});
   const auto y = Elements<float16>("Mul", {x, x});
   EXPECT_EQ(static_cast<float>(y[1]), 4);
-  // 4096 ones: in bfloat16 itself the sum would stop at 256.
+  // A sum of ones in bfloat16 would stop at 256.
   const Tensor ones = Tensor::Full(DType::kBfloat16, {4096}, 1);
   const auto sum = RunOp("Sum", {ones}, {DType::kBfloat16, {}},
                          {{"axes", std::vector<int64_t>{0}}});
@@ -166,7 +167,7 @@ TEST(ReferenceKernelsTest, ExtremeLogitsNeitherOverflowNorVanish) {
       ElementsAre(1e4f, 1e4f, std::log(2.0f)));
 }
 
-TEST(ReferenceKernelsTest, AnIndexOutOfRangeIsNamed) {
+TEST(ReferenceKernelsTest, NamesAnIndexOutOfRange) {
   const Tensor table = Tensor::Zeros(DType::kFloat32, {4, 2});
   const Tensor rows = Tensor::Zeros(DType::kFloat32, {3, 2});
   for (const int32_t wrong : {4, -1, kLeast}) {
@@ -184,7 +185,7 @@ TEST(ReferenceKernelsTest, AnIndexOutOfRangeIsNamed) {
   }
 }
 
-TEST(ReferenceKernelsTest, ALabelOutOfRangeIsNamed) {
+TEST(ReferenceKernelsTest, NamesALabelOutOfRange) {
   const Tensor logits = Tensor::Zeros(DType::kFloat32, {2, 3});
   const Tensor labels = Vector<int64_t>({2, 3});
   const Tensor gradient = Tensor::Zeros(DType::kFloat32, {2});
@@ -199,7 +200,7 @@ TEST(ReferenceKernelsTest, ALabelOutOfRangeIsNamed) {
               refuses);
 }
 
-TEST(ReferenceKernelsTest, ATargetOutOfRangeIsInNoTopK) {
+TEST(ReferenceKernelsTest, TargetOutOfRangeIsNotInTopK) {
   const Tensor predictions =
       Tensor::FromValues<float>({4, 2}, {0, 1, 0, 1, 0, kInf, 0, 1});
   const Tensor targets = Ints({2, -1, 1, 1});
@@ -209,7 +210,7 @@ TEST(ReferenceKernelsTest, ATargetOutOfRangeIsInNoTopK) {
   EXPECT_THAT(found->flat<bool>(), ElementsAre(false, false, false, true));
 }
 
-TEST(ReferenceKernelsTest, RepeatedRowsAddUp) {
+TEST(ReferenceKernelsTest, RepeatedRowsAreSummed) {
   const Tensor values = Tensor::FromValues<float>({3, 1}, {1, 2, 4});
   const Tensor like = Tensor::Zeros(DType::kFloat32, {3, 1});
   EXPECT_THAT(
@@ -217,13 +218,13 @@ TEST(ReferenceKernelsTest, RepeatedRowsAddUp) {
       ElementsAre(2, 0, 5));
 }
 
-TEST(ReferenceKernelsTest, ProductsOfOthersLookPastZeros) {
+TEST(ReferenceKernelsTest, ProductsOfOthersHandleZeros) {
   EXPECT_THAT(Elements<float>("ProdOfOthers", {Vector<float>({2, 0, 3})},
                               {{"axes", std::vector<int64_t>{0}}}),
               ElementsAre(0, 6, 0));
 }
 
-TEST(ReferenceKernelsTest, EmptyTensorsAreComputedToo) {
+TEST(ReferenceKernelsTest, HandlesEmptyTensors) {
   const TensorType empty = {DType::kFloat32, {0, 3}};
   const Tensor x = Tensor::Zeros(empty.dtype, empty.shape);
   for (const char* op : {"Relu", "Softmax", "Identity", "ZerosLike"}) {
@@ -249,7 +250,7 @@ TEST(ReferenceKernelsTest, StringsHaveNoKernels) {
   }
 }
 
-TEST(ReferenceKernelsTest, ElementwiseOutputsMayLieInTheirInputs) {
+TEST(ReferenceKernelsTest, ElementwiseOutputsMayShareInputMemory) {
   for (const char* op :
        {"Add", "Sub", "Mul", "Div", "Maximum", "Pow", "SquaredDifference",
         "ReluGrad", "EluGrad", "TanhGrad", "SigmoidCrossEntropy"}) {

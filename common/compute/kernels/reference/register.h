@@ -3,7 +3,8 @@
 
 #include "common/compute/kernels/kernel.h"
 
-// The families of reference kernels; ReferenceKernels() calls each once.
+// Registration of the families of reference kernels. ReferenceKernels() calls
+// each function once.
 namespace muster::internal {
 
 void RegisterActivationKernels(KernelRegistry* registry);

@@ -3,8 +3,8 @@
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register.h"
 
-// What the ops between replicas mean for a step that runs alone. A runtime that
-// has other replicas puts kernels of its own in the place of these.
+// The ops between replicas for a step that runs alone. A runtime with several
+// replicas replaces these kernels.
 namespace muster::internal {
 namespace {
 

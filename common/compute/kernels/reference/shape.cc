@@ -7,7 +7,7 @@
 namespace muster::internal {
 namespace {
 
-// Elements that are moved, not looked at, by their size alone.
+// Copies elements by their size, independent of their dtype.
 template <typename Word>
 void CopyWords(const Tensor& from, const StridedIndex& from_index, Tensor* to,
                const StridedIndex& to_index, int64_t count) {
@@ -33,7 +33,8 @@ void Copy(const Tensor& from, const StridedIndex& from_index, Tensor* to,
   }
 }
 
-// A box within a tensor of shape `whole`: from `begin` on, as large as `part`.
+// Returns the index of a box of shape `part` at position `begin` in a tensor of
+// shape `whole`.
 StridedIndex BoxIndex(const Shape& part, const Shape& whole,
                       absl::Span<const int64_t> begin) {
   const std::vector<int64_t> strides = RowMajorStrides(whole);
@@ -53,7 +54,8 @@ std::vector<int64_t> ListOf(const KernelSpec& spec, absl::string_view name) {
   return spec.attributes.GetOr<std::vector<int64_t>>(name, {});
 }
 
-// One output that holds elements of input 0, at the places the index says.
+// Makes a kernel whose output consists of the elements of input 0 at
+// `input_index`.
 KernelOr MakeView(const KernelSpec& spec, StridedIndex input_index) {
   if (spec.inputs[0].dtype == DType::kString) return UnsupportedTypes(spec);
   const StridedIndex output_index = DenseIndex(spec.outputs[0].shape);
@@ -63,7 +65,7 @@ KernelOr MakeView(const KernelSpec& spec, StridedIndex input_index) {
   });
 }
 
-// The same elements in the same order.
+// Makes a kernel that copies input 0.
 KernelOr MakeSame(const KernelSpec& spec) {
   if (spec.inputs[0].dtype == DType::kString) return UnsupportedTypes(spec);
   return MakeKernel(
@@ -115,7 +117,8 @@ KernelOr MakeSlice(const KernelSpec& spec) {
                                  ListOf(spec, "begin")));
 }
 
-// The output is `value`, but for a box that holds input 0.
+// Makes a kernel whose output is `value` except for a box with the elements of
+// input 0.
 KernelOr MakePadded(const KernelSpec& spec, std::vector<int64_t> begin,
                     double value) {
   const Shape& input = spec.inputs[0].shape;
@@ -146,7 +149,7 @@ KernelOr MakePadLike(const KernelSpec& spec) {
   return MakePadded(spec, ListOf(spec, "begin"), 0);
 }
 
-// Where `parts` lie in `whole`, one behind the other along `axis`.
+// Returns the indices of `parts` joined along `axis` in `whole`.
 std::vector<StridedIndex> PartIndices(absl::Span<const TensorType> parts,
                                       const Shape& whole, int64_t axis) {
   std::vector<StridedIndex> indices;
@@ -166,7 +169,7 @@ std::vector<StridedIndex> DenseIndices(absl::Span<const TensorType> parts) {
   return indices;
 }
 
-// Parts as they are before they are stacked: with an axis of extent 1.
+// Returns the types of stacked parts, with an axis of extent 1.
 std::vector<TensorType> WithAxis(absl::Span<const TensorType> parts,
                                  int64_t axis) {
   std::vector<TensorType> expanded(parts.begin(), parts.end());

@@ -9,8 +9,8 @@
 
 namespace muster::internal {
 
-// Where in memory the elements of a tensor lie, when it is a view of another:
-// broadcast, transposed, sliced or reduced.
+// Maps the elements of a view to their offsets in the memory of another tensor.
+// A view may be broadcast, transposed, sliced or reduced.
 class StridedIndex {
  public:
   StridedIndex() = default;
@@ -20,7 +20,7 @@ class StridedIndex {
         strides_(strides.begin(), strides.end()),
         offset_(offset) {}
 
-  // The offset of the element at row-major `position` among the extents.
+  // Returns the offset of the element at row-major `position`.
   int64_t operator()(int64_t position) const {
     int64_t index = offset_;
     for (size_t axis = extents_.size(); axis-- > 0;) {
@@ -44,14 +44,14 @@ class StridedIndex {
 
 std::vector<int64_t> RowMajorStrides(const Shape& shape);
 
-// All elements of `shape`, in order.
+// Returns the index of all elements of `shape` in order.
 StridedIndex DenseIndex(const Shape& shape);
 
-// `from` as if it had shape `to`, to which it can be broadcast.
+// Returns the index of `from` broadcast to shape `to`.
 StridedIndex BroadcastIndex(const Shape& from, const Shape& to);
 
-// A tensor of shape `shape` seen as results of a reduction, and what goes into
-// each: element kept(i) + reduced(j) is the j-th of result i.
+// The index of a reduction of a tensor of shape `shape`: result i is computed
+// from the elements kept(i) + reduced(j) for all j.
 struct ReductionIndex {
   ReductionIndex(const Shape& shape, absl::Span<const int64_t> axes);
 

@@ -46,7 +46,7 @@ void RegisterTest(KernelRegistry* registry, absl::string_view op,
   });
 }
 
-// Towards zero; what does not fit becomes the nearest that does, NaN 0.
+// Truncates. Values out of range become the nearest value, NaN becomes 0.
 template <typename To, typename From>
 To Convert(From from) {
   const auto value = Widen(from);
@@ -137,7 +137,7 @@ void RegisterOfFloats(KernelRegistry* registry) {
   add("Erf", [](auto x) { return std::erf(x); });
   add("Floor", [](auto x) { return std::floor(x); });
   add("Ceil", [](auto x) { return std::ceil(x); });
-  // Halves to even: the rounding mode that every thread starts with.
+  // Rounds halves to even, the default rounding mode of threads.
   add("Round", [](auto x) { return std::nearbyint(x); });
 }
 

@@ -31,7 +31,7 @@ absl::Status RunNode(const Node& node, absl::Span<const TensorType> types,
                      .inputs = {},
                      .outputs = {types.begin(), types.end()}};
   if (node.op == "GatherVariable") {
-    // A lookup in a variable is a lookup in its value.
+    // A lookup in a variable is a Gather from its value.
     ASSIGN_OR_RETURN(const Tensor value, VariableOf(node, options));
     inputs.insert(inputs.begin(), value);
     spec.op = "Gather";

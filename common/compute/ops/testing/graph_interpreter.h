@@ -14,18 +14,19 @@
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/tensor.h"
 
-// Runs graphs node by node with the reference kernels, for tests of what ops
-// and gradients mean.
+// Runs graphs node by node with the reference kernels, for tests of ops and
+// gradients.
 namespace muster {
 
 struct InterpreterOptions {
   uint64_t step_seed = 0;
   int64_t example_offset = 0;
-  // What ReadVariable and GatherVariable see; updates are not run.
+  // The values of ReadVariable and GatherVariable. Updates are ignored.
   std::map<std::string, Tensor> variables;
 };
 
-// The results of the graph. Errors are those of type inference and kernels.
+// Returns the results of the graph. Errors come from type inference and
+// kernels.
 absl::StatusOr<std::vector<Tensor>> Interpret(
     const Graph& graph, absl::Span<const Tensor> arguments,
     const InterpreterOptions& options = {});
@@ -33,8 +34,8 @@ absl::StatusOr<std::vector<Tensor>> Interpret(
 using TracedFunction =
     std::function<std::vector<Value>(const std::vector<Value>& inputs)>;
 
-// Traces `function` with one parameter for each argument, of its type, or with
-// every extent unknown; verifies the graph and runs it.
+// Traces `function` with one parameter of the type of each argument, or with
+// all extents unknown; verifies the graph and runs it.
 struct InterpretOptions {
   bool unknown_extents = false;
   InterpreterOptions run;
@@ -48,7 +49,7 @@ absl::StatusOr<Tensor> Evaluate(
     const std::function<Value(const std::vector<Value>& inputs)>& function,
     absl::Span<const Tensor> arguments, const InterpretOptions& options = {});
 
-// The one output of the op `op`.
+// Returns the only output of op `op`.
 absl::StatusOr<Tensor> EvaluateOp(const std::string& op,
                                   absl::Span<const Tensor> arguments,
                                   Attributes attributes = {});

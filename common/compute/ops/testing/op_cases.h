@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// An input of an op, and between which numbers its elements lie.
+// An input of an op, and the range of its elements.
 struct OpInput {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -20,19 +20,19 @@ struct OpInput {
   double high = 4;
 };
 
-// One way to run an op.
+// A test case of an op.
 struct OpCase {
   std::string op;
   Attributes attributes;
   std::vector<OpInput> inputs;
 };
 
-// The op, its inputs and its attributes, for messages.
+// Returns the op, its inputs and its attributes as text.
 std::string Describe(const OpCase& one);
 
-// A case for each list of attributes in the samples of `schema`, an elementwise
-// op, with inputs of `dtype` and `shapes`. None where the op takes another
-// number of inputs, or refuses such types.
+// Returns a case for each list of attributes in the samples of `schema`, an
+// elementwise op, with inputs of `dtype` and `shapes`. Returns none if the op
+// has another number of inputs or rejects the types.
 std::vector<OpCase> ElementwiseCases(const OpSchema& schema, DType dtype,
                                      absl::Span<const Shape> shapes);
 

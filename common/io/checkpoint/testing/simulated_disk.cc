@@ -124,7 +124,7 @@ std::unique_ptr<SimulatedDisk> SimulatedDisk::After(Crash crash,
     if (crash == Crash::kUnsyncedAtRandom) {
       const size_t unsynced = content.size() - file->synced_bytes;
       const size_t kept = file->synced_bytes + random() % (unsynced + 1);
-      // The length may be on the disk before the bytes are.
+      // The length may become durable before the bytes.
       if (random() % 2 == 0) {
         std::fill(content.begin() + kept, content.end(), '\0');
       } else {

@@ -18,41 +18,42 @@
 
 namespace muster {
 
-// Files in memory that keep apart what a program sees and what a power cut
-// would leave: bytes that were synced, and names whose folder was. As hostile
-// as POSIX allows: emptying a file by creating it again takes effect at once,
-// and changes of names that were not synced survive in any combination.
+// Files in memory that track what would survive a power failure: synced bytes,
+// and names in synced folders. As adverse as POSIX permits: truncating an
+// existing file takes effect at once, and any subset of unsynced name changes
+// may survive.
 //
 // Operations are all calls that change something, counted from 1. Thread-safe.
 class SimulatedDisk final : public Disk {
  public:
   enum class Crash {
-    kProcessKilled,    // The machine lives on: nothing is lost.
-    kUnsyncedLost,     // All that was not synced is gone.
-    kUnsyncedAtRandom  // Parts of it are there.
+    kProcessKilled,    // The machine keeps running: nothing is lost.
+    kUnsyncedLost,     // All unsynced changes are lost.
+    kUnsyncedAtRandom  // A random part of the unsynced changes survives.
   };
 
   // Operation `number` returns `error` and changes nothing, except that an
-  // Append() takes half of its bytes.
+  // Append() writes half of its bytes.
   void FailOperation(int64_t number, absl::Status error);
 
-  // From operation `number` on, all fail and change nothing.
+  // All operations from `number` on fail and change nothing.
   void StopAtOperation(int64_t number);
 
-  // What all files hold together; Append() fails with kResourceExhausted when
-  // there is no more room, after taking what there is room for.
+  // Sets the total size of all files. Beyond it Append() writes what fits and
+  // fails with kResourceExhausted.
   void set_capacity_bytes(int64_t capacity_bytes);
 
   int64_t operation_count() const;
 
-  // The disk as it is found after the crash. `seed` is for kUnsyncedAtRandom.
+  // Returns the disk after the crash. `seed` is for kUnsyncedAtRandom.
   std::unique_ptr<SimulatedDisk> After(Crash crash, uint64_t seed = 0) const;
 
-  // Paths of all files.
+  // Returns the paths of all files.
   std::vector<std::string> Paths() const;
-  // Past all faults. The file need not exist; what is set is synced.
+  // Writes a file, unaffected by faults. Creates it if needed. The contents are
+  // synced.
   void Set(absl::string_view path, absl::string_view content);
-  // Empty for no such file.
+  // Returns "" if there is no such file.
   std::string Get(absl::string_view path) const;
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
