@@ -7,10 +7,9 @@
 #include "common/core/base/log.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/task_id.h"
-#include "common/net/process/exit_code.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/status_detail.h"
-#include "coordinator/peer_reason.h"
+#include "coordinator/fatal_refusal.h"
 #include "proto/parameter_server.pb.h"
 #include "proto/rpc.pb.h"
 #include "ps/client/methods.h"
@@ -166,20 +165,13 @@ void ServerWatch::Ask(int server) {
 
 void ServerWatch::OnEnd(int server, uint64_t, const absl::Status& why) {
   absl::MutexLock lock(&mutex_);
-  servers_[server].last_error =
-      why.ok() ? "it closed the stream" : PeerReason(channel(server), why);
-  if (servers_[server].incarnation == 0) NoteRefusal(server, why);
-}
-
-void ServerWatch::NoteRefusal(int server, const absl::Status& why) {
-  const std::string& reason = servers_[server].last_error;
-  missing_->MarkMissing({TaskType::kPs, server}, reason);
-  if (absl::IsFailedPrecondition(why)) {
-    missing_->Fail(WithExitCode(absl::FailedPreconditionError(why.message()),
-                                ExitCode::kUsage));
-  } else if (absl::IsUnimplemented(why)) {
-    missing_->Fail(WrongRole(channel(server), "parameter server", reason));
-  }
+  servers_[server].last_error = streams_[server]->Reason(why);
+  if (servers_[server].incarnation != 0) return;
+  missing_->MarkMissing({TaskType::kPs, server}, servers_[server].last_error);
+  const absl::Status fatal =
+      FatalRefusal(*streams_[server], "parameter server",
+                   absl::StatusCode::kFailedPrecondition, why);
+  if (!fatal.ok()) missing_->Fail(fatal);
 }
 
 absl::Time ServerWatch::TakeTurn(const TickLoop::Turn& turn) {

@@ -106,10 +106,6 @@ class ServerWatch : private ReconnectingStream::Listener {
   // Takes note of what a server said. Returns whether on_change_ must hear.
   bool Update(int server, const proto::WatchEvent& event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Fails the start-up if a server that never answered refuses for a reason
-  // that no later attempt can remove.
-  void NoteRefusal(int server, const absl::Status& why)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether on_change_ must hear.
   bool LoseSilentServers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Lose(int server, const absl::Status& why)

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
 
@@ -60,6 +62,13 @@ void ReconnectingStream::Stop() {
       clock_->Now() + kCancelTimeout));
 }
 
+std::string ReconnectingStream::Reason(const absl::Status& why) const {
+  if (why.ok()) return "it closed the stream";
+  absl::string_view reason = why.message();
+  absl::ConsumePrefix(&reason, absl::StrCat(channel_->peer(), ": "));
+  return std::string(reason);
+}
+
 absl::Time ReconnectingStream::Advance(const TickLoop::Turn& turn) {
   std::vector<std::shared_ptr<Stream>> streams_to_cancel;
   absl::Time next_turn = absl::InfiniteFuture();
@@ -107,7 +116,6 @@ void ReconnectingStream::Dial(uint64_t session) {
     stream->Cancel();
   }
   absl::MutexLock lock(&mutex_);
-  if (IsCurrent(session)) is_first_message_sent_ = true;
   is_dialling_ = false;
 }
 
@@ -115,8 +123,6 @@ void ReconnectingStream::OnMessage(uint64_t session, ReceivedMessage message) {
   {
     absl::MutexLock lock(&mutex_);
     if (!IsCurrent(session) || !end_reason_.ok()) return;
-    // The peer's message may overtake the dialling thread.
-    is_first_message_sent_ = true;
     silence_.OnHeard();
   }
   listener_->OnMessage(options_.peer, session, std::move(message));
@@ -151,7 +157,6 @@ void ReconnectingStream::OnDone(uint64_t session, const absl::Status& status) {
 void ReconnectingStream::Close(absl::Duration delay) {
   is_open_ = false;
   stream_ = nullptr;
-  is_first_message_sent_ = false;
   is_established_ = false;
   end_reason_ = absl::OkStatus();
   next_dial_ = clock_->Now() + delay;
@@ -169,7 +174,7 @@ absl::Status ReconnectingStream::Send(uint64_t session,
   std::shared_ptr<Stream> stream;
   {
     absl::MutexLock lock(&mutex_);
-    if (IsCurrent(session) && is_first_message_sent_) stream = stream_;
+    if (IsCurrent(session) && is_established_) stream = stream_;
   }
   if (stream != nullptr) return stream->Send(message);
   return absl::UnavailableError(absl::StrCat("no session ", session, " with ",

@@ -70,15 +70,19 @@ class ReconnectingStream {
 
   Channel& channel() const { return *channel_; }
 
+  // What OnEnd() was given, for a message that names the peer itself: without
+  // the peer's name at its front. "it closed the stream" for OK.
+  std::string Reason(const absl::Status& why) const;
+
   // Dials when it is time to, counts a tick of silence, and cancels what is to
   // be cancelled. Returns when it must be called again, besides at ticks and
   // after the loop was woken. One thread at a time.
   absl::Time Advance(const TickLoop::Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Queues a message. Messages of one session arrive in the order sent, after
-  // the first one.
-  //   kUnavailable        the session has ended, or its first message is not
-  //                       sent yet; OnEnd() tells why it ended
+  // Queues a message of an established session. Messages of one session arrive
+  // in the order sent, after the first one.
+  //   kUnavailable        the session has ended or is not established; OnEnd()
+  //                       tells why it ended
   //   kResourceExhausted  too many messages wait already
   absl::Status Send(uint64_t session, const Message& message)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -151,7 +155,6 @@ class ReconnectingStream {
   bool is_open_ ABSL_GUARDED_BY(mutex_) = false;
   // Null until the transport has given it, and after it has ended.
   std::shared_ptr<Stream> stream_ ABSL_GUARDED_BY(mutex_);
-  bool is_first_message_sent_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_established_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_reason_ ABSL_GUARDED_BY(mutex_);  // Not OK after End().
   // Of the session that Renew() has replaced.
