@@ -12,6 +12,8 @@
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/identity.h"
 #include "coordinator/closure_arguments.h"
+#include "coordinator/fatal_refusal.h"
+#include "coordinator/kept_result.h"
 #include "worker/client/worker_protocol.h"
 
 namespace muster {
@@ -24,13 +26,6 @@ constexpr int kClosuresPerMessageMax = 2048;
 constexpr absl::Duration kBacklogEnough = absl::Milliseconds(1);
 constexpr int kClosuresWorthAMessage = 32;
 
-// For the transport to tell that cancelled streams are done.
-constexpr absl::Duration kCancelTimeout = absl::Seconds(30);
-
-std::vector<TaskId> WorkerTasks(const ClusterSpec& cluster) {
-  return cluster.Tasks(TaskType::kWorker);
-}
-
 ClosureQueue::Options WithWorkerCount(ClosureQueue::Options options,
                                       size_t worker_count) {
   options.worker_count = static_cast<int>(worker_count);
@@ -39,80 +34,42 @@ ClosureQueue::Options WithWorkerCount(ClosureQueue::Options options,
 
 }  // namespace
 
-// Hears one session. The dispatcher outlives it: it counts its observers.
-class ClosureDispatcher::Observer final : public StreamObserver {
- public:
-  Observer(ClosureDispatcher* dispatcher, int worker, uint64_t session)
-      : dispatcher_(dispatcher), worker_(worker), session_(session) {}
-
-  void OnMessage(ReceivedMessage message) override {
-    dispatcher_->OnReport(worker_, session_, std::move(message));
-  }
-  void OnDone(const absl::Status& status) override {
-    dispatcher_->OnStreamDone(worker_, session_, status);
-  }
-
- private:
-  ClosureDispatcher* const dispatcher_;
-  const int worker_;
-  const uint64_t session_;
-};
-
-// Something to do without the lock.
-struct ClosureDispatcher::Action {
-  enum class Kind { kOpen, kSend, kCancel } kind = Kind::kOpen;
-  int worker = 0;
-  uint64_t session = 0;
-  uint64_t generation = 0;
-  std::shared_ptr<Stream> stream;
-  proto::WorkerCommand command;
-  std::vector<ClosureQueue::Taken> closures;
-};
-
 ClosureDispatcher::ClosureDispatcher(
     const Options& options, std::vector<std::unique_ptr<Channel>> channels,
     FailureJudge judge, MissingTasks* missing, Clock* clock)
     : options_(options),
+      tasks_(options.cluster.Tasks(TaskType::kWorker)),
       judge_(std::move(judge)),
       clock_(clock),
       releases_(std::make_shared<ReleaseList>()),
       missing_(missing),
+      loop_(
+          options.heartbeat_interval,
+          [this](const TickLoop::Turn& turn) { return TakeTurn(turn); }, clock),
       queue_(WithWorkerCount(options.queue, channels.size())),
-      lanes_(channels.size()),
-      next_tick_(clock->Now() + options.heartbeat_interval) {
-  for (size_t i = 0; i < lanes_.size(); ++i) {
+      lanes_(channels.size()) {
+  ReconnectingStream::Listener* const listener = this;
+  for (size_t i = 0; i < channels.size(); ++i) {
     lanes_[i].worker = static_cast<int>(i);
-    lanes_[i].channel = std::move(channels[i]);
+    streams_.push_back(std::make_unique<ReconnectingStream>(
+        ReconnectingStream::Options{.method = std::string(kWorkerSessionMethod),
+                                    .peer = static_cast<int>(i),
+                                    .backoff = options.reconnect},
+        std::move(channels[i]), listener, &loop_));
   }
-  thread_ = std::thread([this] { RunLoop(); });
+  loop_.Start();
 }
 
 ClosureDispatcher::~ClosureDispatcher() {
-  std::vector<std::shared_ptr<Stream>> streams;
   {
     absl::MutexLock lock(&mutex_);
-    stopping_ = true;
+    is_stopping_ = true;
     if (!is_aborted_) {
       queue_.Abort(absl::CancelledError("the coordinator is shutting down"));
     }
   }
-  thread_.join();
-  absl::MutexLock lock(&mutex_);
-  for (const WorkerLane& lane : lanes_) {
-    if (lane.stream != nullptr) streams.push_back(lane.stream);
-  }
-  for (const WorkerLane& lane : lanes_) {
-    if (lane.replaced_stream != nullptr) {
-      streams.push_back(lane.replaced_stream);
-    }
-  }
-  for (auto& stream : std::exchange(doomed_, {})) streams.push_back(stream);
-  mutex_.Unlock();
-  for (const auto& stream : streams) stream->Cancel();
-  mutex_.Lock();
-  MUSTER_CHECK(clock_->AwaitWithDeadline(
-      &mutex_, absl::Condition(this, &ClosureDispatcher::NoObserversLeft),
-      clock_->Now() + kCancelTimeout));
+  loop_.Stop();
+  for (const auto& stream : streams_) stream->Stop();
 }
 
 uint32_t ClosureDispatcher::AddFunction(absl::string_view name,
@@ -131,7 +88,7 @@ uint32_t ClosureDispatcher::AddFunction(absl::string_view name,
 }
 
 uint32_t ClosureDispatcher::AddIterator(IteratorRecord iterator) {
-  MUSTER_CHECK(iterator.contexts.size() == lanes_.size());
+  MUSTER_CHECK(iterator.contexts.size() == streams_.size());
   absl::MutexLock lock(&mutex_);
   iterators_.push_back(std::move(iterator));
   return static_cast<uint32_t>(iterators_.size() - 1);
@@ -142,9 +99,7 @@ absl::StatusOr<RemoteValue> ClosureDispatcher::Schedule(ClosureWork work,
   absl::MutexLock lock(&mutex_);
   if (!MaySchedule()) {
     const absl::Time started = clock_->Now();
-    if (!clock_->AwaitWithDeadline(
-            &mutex_, absl::Condition(this, &ClosureDispatcher::MaySchedule),
-            deadline)) {
+    if (!Await(&ClosureDispatcher::MaySchedule, deadline)) {
       return TimedOut("Schedule", clock_->Now() - started);
     }
   }
@@ -152,8 +107,9 @@ absl::StatusOr<RemoteValue> ClosureDispatcher::Schedule(ClosureWork work,
   RemoteValue value(queue_.Add(std::move(work)));
   // Waking costs more than queueing, so it is left out where no worker could
   // take the closure anyway: then a report will wake the dispatcher.
-  if (hungry_ || queue_.queued_count() % kClosuresWorthAMessage == 0) {
-    wake_ = true;
+  if (has_free_capacity_ ||
+      queue_.queued_count() % kClosuresWorthAMessage == 0) {
+    loop_.Wake();
   }
   return value;
 }
@@ -161,9 +117,7 @@ absl::StatusOr<RemoteValue> ClosureDispatcher::Schedule(ClosureWork work,
 absl::Status ClosureDispatcher::Join(absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   const absl::Time started = clock_->Now();
-  if (!clock_->AwaitWithDeadline(
-          &mutex_, absl::Condition(this, &ClosureDispatcher::IsSettled),
-          deadline)) {
+  if (!Await(&ClosureDispatcher::IsSettled, deadline)) {
     return TimedOut("Join", clock_->Now() - started);
   }
   return queue_.TakeFailure();
@@ -179,13 +133,13 @@ absl::StatusOr<bool> ClosureDispatcher::Done() {
 void ClosureDispatcher::Cancel(uint64_t closure_id) {
   absl::MutexLock lock(&mutex_);
   queue_.Cancel(closure_id);
-  wake_ = true;
+  loop_.Wake();
 }
 
 void ClosureDispatcher::CancelAll() {
   absl::MutexLock lock(&mutex_);
   queue_.CancelAll();
-  wake_ = true;
+  loop_.Wake();
 }
 
 void ClosureDispatcher::Abort(const absl::Status& why) {
@@ -193,28 +147,21 @@ void ClosureDispatcher::Abort(const absl::Status& why) {
   if (is_aborted_) return;
   is_aborted_ = true;
   queue_.Abort(why);
-  wake_ = true;
+  loop_.Wake();
 }
 
 absl::Status ClosureDispatcher::EndJob(const proto::JobEnd& end,
                                        absl::Time deadline) {
-  absl::MutexLock lock(&mutex_);
-  job_end_ = end;
-  wake_ = true;
-  const bool all_told = clock_->AwaitWithDeadline(
-      &mutex_, absl::Condition(this, &ClosureDispatcher::AllLanesEnded),
-      deadline);
-  // What was sent is on its way when the worker has closed its end.
-  clock_->AwaitWithDeadline(
-      &mutex_, absl::Condition(this, &ClosureDispatcher::NoObserversLeft),
-      deadline);
-  if (all_told) return absl::OkStatus();
+  TellEnd(end, &ClosureDispatcher::AllLanesEnded, deadline);
   std::string names;
+  absl::MutexLock lock(&mutex_);
   for (const WorkerLane& lane : lanes_) {
     if (lane.state == WorkerLane::State::kEnded) continue;
-    absl::StrAppend(&names, names.empty() ? "" : ", ", lane.channel->peer(),
+    absl::StrAppend(&names, names.empty() ? "" : ", ",
+                    channel(lane.worker).peer(),
                     lane.last_error.empty() ? "" : ": ", lane.last_error);
   }
+  if (names.empty()) return absl::OkStatus();
   return absl::DeadlineExceededError(
       absl::StrCat("these were not told that the job is over: ", names));
 }
@@ -224,16 +171,116 @@ void ClosureDispatcher::Withdraw(absl::string_view reason,
   proto::JobEnd end;
   end.set_is_withdrawal(true);
   end.set_reason(std::string(reason));
+  TellEnd(end, &ClosureDispatcher::AllOpenLanesEnded, deadline);
+}
+
+void ClosureDispatcher::TellEnd(const proto::JobEnd& end,
+                                bool (ClosureDispatcher::*are_told)() const,
+                                absl::Time deadline) {
+  std::vector<ReconnectingStream*> told;
+  {
+    absl::MutexLock lock(&mutex_);
+    job_end_ = end;
+    loop_.Wake();
+    Await(are_told, deadline);
+    for (const WorkerLane& lane : lanes_) {
+      if (lane.state != WorkerLane::State::kEnded) continue;
+      told.push_back(streams_[lane.worker].get());
+    }
+  }
+  for (ReconnectingStream* const stream : told) stream->AwaitClosed(deadline);
+}
+
+absl::StatusOr<std::vector<Tensor>> ClosureDispatcher::Fetch(
+    const RemoteValue& value, absl::Time deadline) {
+  if (!value.valid()) {
+    return absl::InvalidArgumentError("this RemoteValue is of no closure");
+  }
+  const absl::Time started = clock_->Now();
+  RemoteValueState* const state = value.state().get();
+  if (!state->AwaitDone(deadline)) {
+    absl::MutexLock lock(&mutex_);
+    return TimedOut(absl::StrCat("Fetch of closure ", value.closure_id()),
+                    clock_->Now() - started);
+  }
+  RETURN_IF_ERROR(state->status());
+  const auto keeper = state->keeper();
+  if (!keeper.has_value()) return state->results();
+  ASSIGN_OR_RETURN(std::vector<Tensor> results,
+                   FetchKeptResult(
+                       *keeper, value.closure_id(), deadline,
+                       [this, &keeper] { return IsOpen(*keeper); },
+                       &channel(keeper->worker_index), clock_));
+  state->SetFetched(results);
+  return results;
+}
+
+bool ClosureDispatcher::IsOpen(const RemoteValueState::Keeper& keeper) const {
   absl::MutexLock lock(&mutex_);
-  job_end_ = std::move(end);
-  wake_ = true;
-  clock_->AwaitWithDeadline(
-      &mutex_, absl::Condition(this, &ClosureDispatcher::AllOpenLanesEnded),
-      deadline);
-  // As above.
-  clock_->AwaitWithDeadline(
-      &mutex_, absl::Condition(this, &ClosureDispatcher::NoStreamsOfEndedLanes),
-      deadline);
+  return lanes_[keeper.worker_index].session == keeper.session && !is_stopping_;
+}
+
+absl::Status ClosureDispatcher::Drain(absl::Time deadline) {
+  absl::MutexLock lock(&mutex_);
+  const absl::Time started = clock_->Now();
+  ++drain_count_;
+  queue_.RecallUnstarted();
+  loop_.Wake();
+  const bool is_in_time = Await(&ClosureDispatcher::IsDrained, deadline);
+  if (queue_.in_flight_count() == 0 && !is_suspended_ && !is_aborted_) {
+    return absl::OkStatus();
+  }
+  --drain_count_;
+  loop_.Wake();
+  if (!is_in_time) {
+    return TimedOut("the end of all steps under way", clock_->Now() - started);
+  }
+  return absl::AbortedError(
+      "steps cannot end: a parameter server is lost, or the job is over");
+}
+
+void ClosureDispatcher::Undrain() {
+  absl::MutexLock lock(&mutex_);
+  --drain_count_;
+  loop_.Wake();
+}
+
+void ClosureDispatcher::Suspend() {
+  absl::MutexLock lock(&mutex_);
+  is_suspended_ = true;
+}
+
+void ClosureDispatcher::Resume() {
+  absl::MutexLock lock(&mutex_);
+  is_suspended_ = false;
+  // What they could not reach is there again.
+  for (WorkerLane& lane : lanes_) {
+    lane.trouble_count = 0;
+    lane.paused_until = absl::InfinitePast();
+  }
+  loop_.Wake();
+}
+
+ClosureIds ClosureDispatcher::RollBack(const RollbackWork& work) {
+  absl::MutexLock lock(&mutex_);
+  generation_ = work.generation;
+  for (WorkerLane& lane : lanes_) Renew(&lane);
+  if (!work.failure.ok()) queue_.FailAll(work.failure);
+  loop_.Wake();
+  return queue_.RollBack(work.kept);
+}
+
+void ClosureDispatcher::Renew(WorkerLane* lane) {
+  if (lane->state == WorkerLane::State::kEnded ||
+      lane->state == WorkerLane::State::kClosed) {
+    return;
+  }
+  if (lane->state == WorkerLane::State::kOpen) {
+    queue_.WorkerReleased(lane->worker);
+    lane->is_renewed = true;
+  }
+  streams_[lane->worker]->Renew(lane->session);
+  lane->BeginAnew();
 }
 
 ClosureDispatcher::Counters ClosureDispatcher::counters() const {
@@ -245,283 +292,267 @@ ClosureDispatcher::Counters ClosureDispatcher::counters() const {
           .busy = busy_};
 }
 
-uint64_t ClosureDispatcher::worker_incarnation(int worker) const {
+Message ClosureDispatcher::OnDial(int worker, uint64_t session) {
+  proto::WorkerCommand command;
+  proto::SessionOpening* const opening = command.mutable_opening();
+  *opening->mutable_cluster() = EncodeCluster(options_.cluster);
+  opening->set_worker_index(tasks_[worker].index);
+  opening->set_coordinator(options_.coordinator);
+  opening->set_job_seed(options_.job_seed);
+  opening->set_runner_count(options_.queue.runner_count);
+  opening->set_heartbeat_interval_ms(
+      absl::ToInt64Milliseconds(options_.heartbeat_interval));
+  opening->set_heartbeat_timeout_ms(
+      absl::ToInt64Milliseconds(options_.heartbeat_timeout));
+
   absl::MutexLock lock(&mutex_);
-  return lanes_[worker].incarnation;
+  opening->set_generation(generation_);
+  WorkerLane& lane = lanes_[worker];
+  lane.state = WorkerLane::State::kOpening;
+  lane.session = session;
+  lane.opening_deadline = clock_->Now() + options_.handshake_timeout;
+  return Message{command.SerializeAsString(), {}};
 }
 
-void ClosureDispatcher::OnReport(int worker, uint64_t session,
-                                 ReceivedMessage message) {
+void ClosureDispatcher::OnMessage(int worker, uint64_t session,
+                                  ReceivedMessage message) {
   const auto report = message.ParseBody<proto::WorkerReport>();
   const auto tensors = message.ToTensors();
-  absl::MutexLock lock(&mutex_);
-  WorkerLane& lane = lanes_[worker];
-  if (lane.session != session || stopping_) return;
-  lane.silent_ticks = 0;
   absl::Status status = report.status();
-  if (status.ok()) status = tensors.status();
-  if (status.ok() && report->has_acceptance()) {
-    Accept(&lane, report->acceptance());
+  status.Update(tensors.status());
+  if (status.ok()) {
+    absl::MutexLock lock(&mutex_);
+    WorkerLane& lane = lanes_[worker];
+    if (lane.session != session || is_stopping_) return;
+    status = TakeIn(*report, *tensors, &lane);
   }
-  if (status.ok() && lane.state == WorkerLane::State::kOpen) {
-    absl::Status trouble;
-    status = TakeReport(*report, *tensors, lane, judge_, releases_, &queue_,
-                        &trouble);
-    if (!trouble.ok()) {
-      NoteTrouble(&lane, trouble);
-    } else if (report->finished_size() + report->results_size() > 0) {
-      lane.trouble.clear();
-      lane.trouble_count = 0;
-    }
-    busy_ += absl::Nanoseconds(report->busy_ns());
-  }
-  if (!status.ok()) Lose(&lane, status);
-  wake_ = true;
+  if (!status.ok()) streams_[worker]->End(session, status);
+  loop_.Wake();
 }
 
-void ClosureDispatcher::OnStreamDone(int worker, uint64_t session,
-                                     const absl::Status& status) {
-  absl::MutexLock lock(&mutex_);
-  --observer_count_;
-  WorkerLane& lane = lanes_[worker];
-  if (lane.session != session || stopping_) return;
-  if (lane.state == WorkerLane::State::kEnded) {
-    lane.stream = nullptr;
-    return;
+absl::Status ClosureDispatcher::TakeIn(const proto::WorkerReport& report,
+                                       absl::Span<const Tensor> tensors,
+                                       WorkerLane* lane) {
+  if (report.has_acceptance()) Accept(lane, report.acceptance());
+  if (lane->state != WorkerLane::State::kOpen) return absl::OkStatus();
+  absl::Status trouble;
+  RETURN_IF_ERROR(
+      TakeReport(report, tensors, *lane, judge_, releases_, &queue_, &trouble));
+  if (!trouble.ok()) {
+    NoteTrouble(lane, trouble);
+  } else if (report.finished_size() + report.results_size() > 0) {
+    lane->trouble.clear();
+    lane->trouble_count = 0;
   }
-  Lose(&lane,
-       status.ok() ? absl::UnavailableError("it closed the session") : status);
+  busy_ += absl::Nanoseconds(report.busy_ns());
+  return absl::OkStatus();
 }
 
 void ClosureDispatcher::Accept(WorkerLane* lane,
                                const proto::SessionAcceptance& acceptance) {
   if (lane->state != WorkerLane::State::kOpening) return;
-  lane->accepted = true;
+  ReconnectingStream& stream = *streams_[lane->worker];
+  stream.MarkEstablished(lane->session);
+  lane->state = WorkerLane::State::kOpen;
   lane->incarnation = acceptance.incarnation();
   lane->fingerprints_there.insert(acceptance.fingerprints().begin(),
                                   acceptance.fingerprints().end());
-  UseIfReady(lane);
-}
-
-void ClosureDispatcher::UseIfReady(WorkerLane* lane) {
-  if (lane->state != WorkerLane::State::kOpening || !lane->accepted ||
-      lane->stream == nullptr) {
-    return;
-  }
-  lane->state = WorkerLane::State::kOpen;
-  lane->failed_open_count = 0;
-  lane->silent_ticks = 0;
   lane->last_error.clear();
-  if (lane->replaced_stream != nullptr) {
-    doomed_.push_back(std::move(lane->replaced_stream));
-  }
   queue_.WorkerReady(lane->worker);
-  missing_->MarkPresent(WorkerTasks(options_.cluster)[lane->worker]);
+  missing_->MarkPresent(tasks_[lane->worker]);
   const bool is_renewed = std::exchange(lane->is_renewed, false);
   if (++lane->sessions_open_count > 1 && !is_renewed) {
     ++recovered_count_;
-    LOG(INFO) << lane->channel->peer() << " is back, incarnation "
+    LOG(INFO) << channel(lane->worker).peer() << " is back, incarnation "
               << IncarnationString(lane->incarnation);
   }
-  wake_ = true;
 }
 
-void ClosureDispatcher::RunLoop() {
-  std::vector<Action> actions;
-  while (true) {
-    actions.clear();
-    {
-      absl::MutexLock lock(&mutex_);
-      clock_->AwaitWithDeadline(
-          &mutex_, absl::Condition(this, &ClosureDispatcher::MayWake),
-          NextWakeUp());
-      if (stopping_) return;
-      wake_ = false;
-      const absl::Time now = clock_->Now();
-      if (now >= next_tick_) Tick(now);
-      Plan(now, &actions);
-    }
-    for (Action& action : actions) {
-      switch (action.kind) {
-        case Action::Kind::kOpen:
-          Open(action);
-          break;
-        case Action::Kind::kSend:
-          SendCommand(&action);
-          break;
-        case Action::Kind::kCancel:
-          action.stream->Cancel();
+void ClosureDispatcher::OnEnd(int worker, uint64_t session,
+                              const absl::Status& why) {
+  const absl::Status reason =
+      why.ok() ? absl::UnavailableError("it closed the session") : why;
+  absl::MutexLock lock(&mutex_);
+  WorkerLane& lane = lanes_[worker];
+  if (lane.session != session || lane.state == WorkerLane::State::kEnded) {
+    return;
+  }
+  lane.last_error = streams_[worker]->Reason(reason);
+  if (lane.state == WorkerLane::State::kOpen) {
+    NoteLoss(&lane);
+  } else {
+    NoteRefusal(lane, reason);
+  }
+  lane.BeginAnew();
+}
+
+void ClosureDispatcher::NoteRefusal(const WorkerLane& lane,
+                                    const absl::Status& why) {
+  missing_->MarkMissing(tasks_[lane.worker], lane.last_error);
+  absl::Status fatal = FatalRefusal(*streams_[lane.worker], "worker",
+                                    absl::StatusCode::kInvalidArgument, why);
+  // Of two coordinators, the one that has the first worker continues, and the
+  // other gives up.
+  if (absl::IsPermissionDenied(why) && lane.worker == 0) {
+    fatal = absl::AlreadyExistsError(absl::StrCat(
+        "another coordinator has this cluster: ", why.message(),
+        "; end that one first, or give this one a cluster of its own"));
+  }
+  if (!fatal.ok()) missing_->Fail(fatal);
+}
+
+void ClosureDispatcher::NoteTrouble(WorkerLane* lane,
+                                    const absl::Status& trouble) {
+  const absl::Time now = clock_->Now();
+  // The closures it held fail together, and count once.
+  if (now < lane->paused_until) return;
+  lane->paused_until = now + BackoffDelay(options_.retry_pause,
+                                          ++lane->trouble_count, lane->session);
+  lane->trouble = std::string(trouble.message());
+  queue_.SetPaused(lane->worker, true);
+  queue_.RecallUnstarted(lane->worker);
+  if (now < lane->next_trouble_report || is_suspended_) return;
+  lane->next_trouble_report = now + options_.trouble_report_interval;
+  LOG(WARNING) << channel(lane->worker).peer()
+               << " cannot go on: " << lane->trouble
+               << "; its closures go to other workers, and it is tried again";
+}
+
+void ClosureDispatcher::NoteLoss(WorkerLane* lane) {
+  const int64_t requeued_before = queue_.requeued_count();
+  const absl::Status lost = absl::UnavailableError(absl::StrCat(
+      channel(lane->worker).peer(), ", incarnation ",
+      IncarnationString(lane->incarnation), ", is lost: ", lane->last_error));
+  queue_.WorkerLost(lane->worker, lost);
+  ++lost_count_;
+  const bool others_are_open =
+      std::any_of(lanes_.begin(), lanes_.end(), [lane](const auto& other) {
+        return &other != lane && other.state == WorkerLane::State::kOpen;
+      });
+  LOG(WARNING) << lost.message() << "; "
+               << queue_.requeued_count() - requeued_before
+               << (others_are_open ? " closures go to other workers"
+                                   : " closures wait for a worker: no other "
+                                     "is left");
+}
+
+absl::Time ClosureDispatcher::TakeTurn(const TickLoop::Turn& turn) {
+  absl::Time next_turn = absl::InfiniteFuture();
+  for (const auto& stream : streams_) {
+    next_turn = std::min(next_turn, stream->Advance(turn));
+  }
+  std::vector<Command> commands;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (turn.is_tick) EndSilentSessions(turn.now);
+    commands = PlanCommands(turn);
+    for (const WorkerLane& lane : lanes_) {
+      if (lane.paused_until > turn.now) {
+        next_turn = std::min(next_turn, lane.paused_until);
       }
     }
   }
+  for (Command& command : commands) SendCommand(&command);
+  return next_turn;
 }
 
-void ClosureDispatcher::Tick(absl::Time now) {
-  next_tick_ = now + options_.heartbeat_interval;
-  heartbeat_due_ = true;
-  // Silence is counted in ticks, not in time: a coordinator that was stopped
-  // and goes on has missed no tick, and takes nobody for lost.
-  const int64_t silent_ticks_max = std::max<int64_t>(
-      2, options_.heartbeat_timeout / options_.heartbeat_interval);
-  for (WorkerLane& lane : lanes_) {
+void ClosureDispatcher::EndSilentSessions(absl::Time now) {
+  for (const WorkerLane& lane : lanes_) {
+    ReconnectingStream& stream = *streams_[lane.worker];
     if (lane.state == WorkerLane::State::kOpen &&
-        ++lane.silent_ticks > silent_ticks_max) {
-      Lose(&lane, absl::UnavailableError(absl::StrCat(
-                      "it has been silent for ",
-                      absl::FormatDuration(options_.heartbeat_timeout))));
+        stream.IsSilentFor(options_.heartbeat_timeout)) {
+      stream.End(lane.session,
+                 absl::UnavailableError(absl::StrCat(
+                     "it has been silent for ",
+                     absl::FormatDuration(options_.heartbeat_timeout))));
     } else if (lane.state == WorkerLane::State::kOpening &&
                now >= lane.opening_deadline) {
-      Lose(&lane, absl::DeadlineExceededError(absl::StrCat(
-                      "no answer for ",
-                      absl::FormatDuration(options_.handshake_timeout))));
+      stream.End(lane.session,
+                 absl::DeadlineExceededError(absl::StrCat(
+                     "no answer for ",
+                     absl::FormatDuration(options_.handshake_timeout))));
     }
   }
 }
 
-void ClosureDispatcher::Plan(absl::Time now, std::vector<Action>* actions) {
+std::vector<ClosureDispatcher::Command> ClosureDispatcher::PlanCommands(
+    const TickLoop::Turn& turn) {
   for (const ReleaseList::Entry& entry : releases_->Take()) {
     WorkerLane& lane = lanes_[entry.worker];
     if (lane.session == entry.session) {
       lane.released.push_back(entry.closure_id);
     }
   }
-  for (std::shared_ptr<Stream>& stream : std::exchange(doomed_, {})) {
-    Action& action = actions->emplace_back();
-    action.kind = Action::Kind::kCancel;
-    action.stream = std::move(stream);
-  }
-  hungry_ = false;
+  std::vector<Command> commands;
+  has_free_capacity_ = false;
   for (WorkerLane& lane : lanes_) {
-    if (lane.state == WorkerLane::State::kClosed &&
-        now >= lane.next_open_time) {
-      lane.state = WorkerLane::State::kOpening;
-      lane.opening_deadline = now + options_.handshake_timeout;
-      ++observer_count_;
-      Action& action = actions->emplace_back();
-      action.kind = Action::Kind::kOpen;
-      action.worker = lane.worker;
-      action.session = lane.session;
-      action.generation = generation_;
-    } else if (lane.state == WorkerLane::State::kOpen) {
-      Action action;
-      if (PlanCommand(now, &lane, &action))
-        actions->push_back(std::move(action));
-      hungry_ = hungry_ || queue_.in_flight_count(lane.worker) <
-                               queue_.window_size(lane.worker);
-    }
+    if (lane.state != WorkerLane::State::kOpen) continue;
+    std::optional<Command> command = PlanCommand(turn, &lane);
+    if (command.has_value()) commands.push_back(*std::move(command));
+    has_free_capacity_ =
+        has_free_capacity_ ||
+        queue_.in_flight_count(lane.worker) < queue_.window_size(lane.worker);
   }
-  heartbeat_due_ = false;
+  return commands;
 }
 
-bool ClosureDispatcher::PlanCommand(absl::Time now, WorkerLane* lane,
-                                    Action* action) {
+std::optional<ClosureDispatcher::Command> ClosureDispatcher::PlanCommand(
+    const TickLoop::Turn& turn, WorkerLane* lane) {
   const int worker = lane->worker;
-  queue_.SetPaused(worker, now < lane->paused_until);
-  // The mark rides along; alone it goes with the heartbeat.
-  bool has_content = heartbeat_due_;
+  Command plan = {.worker = worker, .session = lane->session};
+  queue_.SetPaused(worker, turn.now < lane->paused_until);
+  // A tick's command is the heartbeat, which may be empty.
+  bool has_content = turn.is_tick;
   if (!is_suspended_ && drain_count_ == 0 && queue_.HasClosuresFor(worker) &&
       (queue_.queued_count() >= kClosuresWorthAMessage ||
        queue_.backlog(worker) < kBacklogEnough)) {
-    AddDefinitions(functions_, iterators_, lane, &action->command);
-    queue_.Take(worker, kClosuresPerMessageMax, &action->closures);
+    AddDefinitions(functions_, iterators_, lane, &plan.command);
+    queue_.Take(worker, kClosuresPerMessageMax, &plan.closures);
     has_content = true;
-    // There may be more for it than its share, or for another.
-    if (queue_.queued_count() > 0) wake_ = true;
+    // There may be more for this worker than its share, or for another.
+    if (queue_.queued_count() > 0) loop_.Wake();
   }
   if (queue_.HasRecallsFor(worker)) {
-    for (const uint64_t id : queue_.TakeRecalls(worker)) {
-      action->command.add_recalled(id);
-    }
+    const auto recalled = queue_.TakeRecalls(worker);
+    plan.command.mutable_recalled()->Add(recalled.begin(), recalled.end());
     has_content = true;
   }
   if (!lane->released.empty()) {
-    for (const uint64_t id : lane->released) action->command.add_released(id);
+    plan.command.mutable_released()->Add(lane->released.begin(),
+                                         lane->released.end());
     lane->released.clear();
     has_content = true;
   }
   if (job_end_.has_value()) {
-    *action->command.mutable_job_end() = *job_end_;
+    *plan.command.mutable_job_end() = *job_end_;
     lane->state = WorkerLane::State::kEnded;
     ++ended_lane_count_;
+    streams_[worker]->StopDialling();
     has_content = true;
   }
-  if (!has_content) return false;
+  if (!has_content) return std::nullopt;
   if (lane->mark_told != queue_.low_water_mark()) {
     lane->mark_told = queue_.low_water_mark();
-    action->command.set_low_water_mark(lane->mark_told);
+    plan.command.set_low_water_mark(lane->mark_told);
   }
-  action->kind = Action::Kind::kSend;
-  action->worker = worker;
-  action->session = lane->session;
-  action->stream = lane->stream;
-  return true;
+  return plan;
 }
 
-absl::Time ClosureDispatcher::NextWakeUp() const {
-  absl::Time wake_up = next_tick_;
-  const absl::Time now = clock_->Now();
-  for (const WorkerLane& lane : lanes_) {
-    if (lane.paused_until > now) {
-      wake_up = std::min(wake_up, lane.paused_until);
-    }
-    if (lane.state == WorkerLane::State::kClosed) {
-      wake_up = std::min(wake_up, lane.next_open_time);
-    }
-  }
-  return wake_up;
-}
-
-void ClosureDispatcher::Open(const Action& action) {
-  WorkerLane& lane = lanes_[action.worker];
-  const std::shared_ptr<Stream> stream = lane.channel->OpenStream(
-      kWorkerSessionMethod,
-      std::make_shared<Observer>(this, action.worker, action.session));
-  proto::WorkerCommand command;
-  proto::SessionOpening* const opening = command.mutable_opening();
-  *opening->mutable_cluster() = EncodeCluster(options_.cluster);
-  opening->set_worker_index(WorkerTasks(options_.cluster)[action.worker].index);
-  opening->set_coordinator(options_.coordinator);
-  opening->set_job_seed(options_.job_seed);
-  opening->set_generation(action.generation);
-  opening->set_runner_count(options_.queue.runner_count);
-  opening->set_heartbeat_interval_ms(
-      absl::ToInt64Milliseconds(options_.heartbeat_interval));
-  opening->set_heartbeat_timeout_ms(
-      absl::ToInt64Milliseconds(options_.heartbeat_timeout));
-  // A failure is told to the observer.
-  stream->Send(Message{command.SerializeAsString(), {}}).IgnoreError();
-
-  absl::MutexLock lock(&mutex_);
-  if (lane.session != action.session ||
-      lane.state != WorkerLane::State::kOpening) {
-    // A worker whose only session ends takes its coordinator for lost.
-    const bool is_followed = lane.state == WorkerLane::State::kClosed ||
-                             lane.state == WorkerLane::State::kOpening;
-    if (is_followed && lane.replaced_stream == nullptr) {
-      lane.replaced_stream = stream;
-    } else {
-      doomed_.push_back(stream);
-    }
-    wake_ = true;
+void ClosureDispatcher::SendCommand(Command* command) {
+  Message message;
+  AddClosures(command->closures, command->worker, &command->command,
+              &message.tensors);
+  message.body = command->command.SerializeAsString();
+  ReconnectingStream& stream = *streams_[command->worker];
+  const absl::Status fault = FaultPoint("coordinator.before_send");
+  if (!fault.ok()) {
+    stream.End(command->session, fault);
     return;
   }
-  lane.stream = stream;
-  UseIfReady(&lane);
-}
-
-void ClosureDispatcher::SendCommand(Action* action) {
-  Message message;
-  AddClosures(action->closures, action->worker, &action->command,
-              &message.tensors);
-  message.body = action->command.SerializeAsString();
-  absl::Status status = FaultPoint("coordinator.before_send");
-  if (status.ok()) status = action->stream->Send(message);
-  if (status.ok()) return;
-  absl::MutexLock lock(&mutex_);
-  WorkerLane& lane = lanes_[action->worker];
-  if (lane.session == action->session &&
-      lane.state == WorkerLane::State::kOpen) {
-    Lose(&lane, status);
+  const absl::Status sent = stream.Send(command->session, message);
+  // OnEnd() tells why a session has ended.
+  if (!sent.ok() && !absl::IsUnavailable(sent)) {
+    stream.End(command->session, sent);
   }
 }
 
@@ -531,7 +562,7 @@ std::string ClosureDispatcher::DescribeLocked() const {
     const std::string& why =
         lane.last_error.empty() ? lane.trouble : lane.last_error;
     if (why.empty()) continue;
-    absl::StrAppend(&text, "; ", lane.channel->peer(), ": ", why);
+    absl::StrAppend(&text, "; ", channel(lane.worker).peer(), ": ", why);
   }
   return text;
 }

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -21,10 +19,12 @@
 #include "common/core/tensor/tensor.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/missing_tasks.h"
+#include "common/net/cluster/task_id.h"
 #include "common/net/rpc/backoff.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/message.h"
-#include "common/net/rpc/service.h"
+#include "common/net/rpc/reconnecting_stream.h"
+#include "common/net/rpc/tick_loop.h"
 #include "coordinator/closure_ids.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/release_list.h"
@@ -35,20 +35,20 @@
 
 namespace muster {
 
-// Keeps a conversation with every worker going and moves closures between the
-// ClosureQueue and the workers: the part of scheduling that has threads,
-// streams and time.
+// Moves closures between the ClosureQueue and the workers: the part of
+// scheduling that has threads, streams and time.
 //
-// One thread opens streams, sends and counts heartbeats; what workers report is
-// taken in on the transport's threads. A worker that is lost is dialled again
-// for ever and used as soon as it is back; the others never wait for it.
+// One thread sends and counts heartbeats; reports are processed on the
+// transport's threads. A worker that is lost is dialled again for as long as
+// this object lives, and used as soon as it is back. The other workers do not
+// wait for it.
 //
 // Thread-safe.
-class ClosureDispatcher {
+class ClosureDispatcher : private ReconnectingStream::Listener {
  public:
   struct Options {
     ClusterSpec cluster;
-    // This process, as workers name it to people: "chief 0 on host h0, process
+    // How workers' messages name this process: "chief 0 on host h0, process
     // 4711".
     std::string coordinator;
     uint64_t job_seed = 0;
@@ -58,11 +58,11 @@ class ClosureDispatcher {
     absl::Duration heartbeat_timeout = absl::Seconds(5);
     // For the answer to an opening.
     absl::Duration handshake_timeout = absl::Seconds(10);
-    // A worker that cannot reach a parameter server is given nothing for so
-    // long; its closures go to others.
+    // How long a worker that cannot reach a parameter server gets nothing; its
+    // closures go to others.
     BackoffOptions retry_pause = {.initial = absl::Milliseconds(200),
                                   .maximum = absl::Seconds(10)};
-    // A line about it comes at most so often for each worker.
+    // Between two log lines about that, for each worker.
     absl::Duration trouble_report_interval = absl::Seconds(10);
     BackoffOptions reconnect = {.initial = absl::Milliseconds(20),
                                 .maximum = absl::Milliseconds(200)};
@@ -74,13 +74,13 @@ class ClosureDispatcher {
                     std::vector<std::unique_ptr<Channel>> channels,
                     FailureJudge judge, MissingTasks* missing, Clock* clock);
 
-  // Drops all conversations. Whoever waits for a closure is woken.
-  ~ClosureDispatcher();
+  // Ends all sessions. Calls that wait for a closure return kCancelled.
+  ~ClosureDispatcher() override;
 
   ClosureDispatcher(const ClosureDispatcher&) = delete;
   ClosureDispatcher& operator=(const ClosureDispatcher&) = delete;
 
-  // Workers are told when they first need it. Returns the id.
+  // Sent to each worker when it first needs it. Returns the id.
   uint32_t AddFunction(absl::string_view name, std::string serialized_graph)
       ABSL_LOCKS_EXCLUDED(mutex_);
   uint32_t AddIterator(IteratorRecord iterator) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -141,8 +141,14 @@ class ClosureDispatcher {
   ClosureIds RollBack(const RollbackWork& work) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Closures whose effects are there.
-  ClosureIds succeeded() const ABSL_LOCKS_EXCLUDED(mutex_);
-  bool is_aborted() const ABSL_LOCKS_EXCLUDED(mutex_);
+  ClosureIds succeeded() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return queue_.succeeded();
+  }
+  bool is_aborted() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return is_aborted_;
+  }
 
   // Fails everything, now and for good.
   void Abort(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -163,80 +169,98 @@ class ClosureDispatcher {
   struct Counters {
     int64_t finished_count = 0;
     int64_t requeued_count = 0;   // Closures run again elsewhere.
-    int64_t lost_count = 0;       // Conversations that ended badly.
+    int64_t lost_count = 0;       // Sessions that ended badly.
     int64_t recovered_count = 0;  // Workers that came back.
     absl::Duration busy;          // Time that workers spent in closures.
   };
   Counters counters() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  int worker_count() const { return static_cast<int>(lanes_.size()); }
+  int worker_count() const { return static_cast<int>(streams_.size()); }
   // 0 while never met.
-  uint64_t worker_incarnation(int worker) const ABSL_LOCKS_EXCLUDED(mutex_);
-  uint64_t low_water_mark() const ABSL_LOCKS_EXCLUDED(mutex_);
+  uint64_t worker_incarnation(int worker) const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return lanes_[worker].incarnation;
+  }
+  uint64_t low_water_mark() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return queue_.low_water_mark();
+  }
 
  private:
-  class Observer;
-  struct Action;
+  // A message that is to be sent without the lock.
+  struct Command {
+    int worker = 0;
+    uint64_t session = 0;
+    proto::WorkerCommand command;
+    std::vector<ClosureQueue::Taken> closures;
+  };
 
-  // On the transport's threads.
-  void OnReport(int worker, uint64_t session, ReceivedMessage message)
+  Message OnDial(int worker, uint64_t session) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnStreamDone(int worker, uint64_t session, const absl::Status& status)
+  void OnMessage(int worker, uint64_t session, ReceivedMessage message) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnEnd(int worker, uint64_t session, const absl::Status& why) override
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Processes what a worker reports.
+  //   any  the session must end
+  absl::Status TakeIn(const proto::WorkerReport& report,
+                      absl::Span<const Tensor> tensors, WorkerLane* lane)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Accept(WorkerLane* lane, const proto::SessionAcceptance& acceptance)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void UseIfReady(WorkerLane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A worker cannot be opened a session with, for a reason that may be one of
-  // those that no later try mends.
+  // Fails the start-up if a worker refuses its session for a reason that no
+  // later attempt can remove.
   void NoteRefusal(const WorkerLane& lane, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A worker that is there has failed closures because it cannot reach others.
   void NoteTrouble(WorkerLane* lane, const absl::Status& trouble)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the session, if there is one, and has the worker dialled again.
-  void Lose(WorkerLane* lane, const absl::Status& why)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // An open session has ended badly.
+  void NoteLoss(WorkerLane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives the worker a new session, through no fault of its own.
+  void Renew(WorkerLane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // What a worker has kept.
-  //   kUnavailable  the conversation in which it did has ended
-  absl::StatusOr<std::vector<Tensor>> FetchFrom(
-      const RemoteValueState::Keeper& keeper, uint64_t closure_id,
-      absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether that conversation goes on.
+  // Whether the session continues, with which the results are lost.
   bool IsOpen(const RemoteValueState::Keeper& keeper) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Tick(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Plan(absl::Time now, std::vector<Action>* actions)
+  Channel& channel(int worker) const { return streams_[worker]->channel(); }
+  absl::Time TakeTurn(const TickLoop::Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndSilentSessions(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<Command> PlanCommands(const TickLoop::Turn& turn)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool PlanCommand(absl::Time now, WorkerLane* lane, Action* action)
+  // nullopt when there is nothing to send.
+  std::optional<Command> PlanCommand(const TickLoop::Turn& turn,
+                                     WorkerLane* lane)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Time NextWakeUp() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  void Open(const Action& action) ABSL_LOCKS_EXCLUDED(mutex_);
-  void SendCommand(Action* action) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendCommand(Command* command) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sends `end` to every open worker, and blocks until `are_told` holds and the
+  // workers that were told have closed their sessions, and so have read
+  // everything.
+  void TellEnd(const proto::JobEnd& end,
+               bool (ClosureDispatcher::*are_told)() const, absl::Time deadline)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks until `condition` holds. Returns false at the deadline.
+  bool Await(bool (ClosureDispatcher::*condition)() const, absl::Time deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return clock_->AwaitWithDeadline(&mutex_, absl::Condition(this, condition),
+                                     deadline);
+  }
 
   std::string DescribeLocked() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status TimedOut(absl::string_view what, absl::Duration waited) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
-  // Gives the worker a new session; the old one ends when the new one stands,
-  // so that the worker does not take its coordinator for lost.
-  void Renew(WorkerLane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
   bool IsDrained() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return queue_.in_flight_count() == 0 || is_suspended_ || is_aborted_ ||
-           stopping_;
-  }
-  bool MayWake() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return wake_ || stopping_;
+           is_stopping_;
   }
   bool IsSettled() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return (queue_.idle() && !is_suspended_) || is_aborted_ || stopping_;
+    return (queue_.idle() && !is_suspended_) || is_aborted_ || is_stopping_;
   }
   bool MaySchedule() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return queue_.failing() ? IsSettled() : (queue_.HasRoom() || stopping_);
+    return queue_.failing() ? IsSettled() : (queue_.HasRoom() || is_stopping_);
   }
   bool AllLanesEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return ended_lane_count_ == worker_count();
@@ -247,49 +271,35 @@ class ClosureDispatcher {
                           return lane.state == WorkerLane::State::kOpen;
                         });
   }
-  bool NoStreamsOfEndedLanes() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return std::none_of(lanes_.begin(), lanes_.end(),
-                        [](const WorkerLane& lane) {
-                          return lane.state == WorkerLane::State::kEnded &&
-                                 lane.stream != nullptr;
-                        });
-  }
-  bool NoObserversLeft() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return observer_count_ == 0;
-  }
 
   const Options options_;
+  const std::vector<TaskId> tasks_;  // By worker.
   const FailureJudge judge_;
   Clock* const clock_;
   const std::shared_ptr<ReleaseList> releases_;
   MissingTasks* const missing_;
 
+  TickLoop loop_;
+  // By worker. Constant after construction.
+  std::vector<std::unique_ptr<ReconnectingStream>> streams_;
+
   mutable absl::Mutex mutex_;
   ClosureQueue queue_ ABSL_GUARDED_BY(mutex_);
-  // The vector is constant; the lanes, but for their channels, are guarded.
-  std::vector<WorkerLane> lanes_;
+  std::vector<WorkerLane> lanes_ ABSL_GUARDED_BY(mutex_);  // By worker.
   std::vector<FunctionRecord> functions_ ABSL_GUARDED_BY(mutex_);
   std::vector<IteratorRecord> iterators_ ABSL_GUARDED_BY(mutex_);
-  // Streams of lost sessions, to be cancelled.
-  std::vector<std::shared_ptr<Stream>> doomed_ ABSL_GUARDED_BY(mutex_);
-  bool wake_ ABSL_GUARDED_BY(mutex_) = true;
-  // A worker could have taken more when the dispatcher last looked.
-  bool hungry_ ABSL_GUARDED_BY(mutex_) = false;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // At the last turn a worker could have taken more closures.
+  bool has_free_capacity_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_aborted_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<proto::JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);
   int drain_count_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_suspended_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   int ended_lane_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  int observer_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Time next_tick_ ABSL_GUARDED_BY(mutex_);
-  bool heartbeat_due_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration busy_ ABSL_GUARDED_BY(mutex_);
   int64_t lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t recovered_count_ ABSL_GUARDED_BY(mutex_) = 0;
-
-  std::thread thread_;  // Constant after construction.
 };
 
 }  // namespace muster

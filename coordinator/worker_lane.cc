@@ -5,10 +5,8 @@
 namespace muster {
 
 void WorkerLane::BeginAnew() {
-  stream = nullptr;
-  accepted = false;
   state = State::kClosed;
-  ++session;
+  session = 0;
   functions_told = 0;
   iterators_told = 0;
   mark_told = 0;

@@ -2,7 +2,6 @@
 #define COORDINATOR_WORKER_LANE_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,78 +9,66 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/net/rpc/channel.h"
-#include "common/net/rpc/message.h"
-#include "common/net/rpc/service.h"
 #include "coordinator/closure_queue.h"
 #include "proto/worker.pb.h"
 
 namespace muster {
 
-// A step function as workers are told of it. Its id is its position.
+// A step function as it is sent to workers. Its id is its position.
 struct FunctionRecord {
   uint64_t fingerprint = 0;
   std::string serialized_graph;
   std::string name;
 };
 
-// An input pipeline as workers are told of it: one definition for all, or one
+// An input pipeline as it is sent to workers: one definition for all, or one
 // for each. Its id is its position.
 struct IteratorRecord {
   std::vector<std::string> serialized_datasets;
   std::vector<proto::IteratorDefinition> contexts;  // By worker; no dataset.
 };
 
-// What the coordinator knows about its conversation with one worker. A session
-// dies with its stream; the next one starts from nothing, so functions and
-// iterators are told again, in the message that first needs them.
+// What the coordinator knows about its sessions with one worker. A session ends
+// with its stream; the next one starts from nothing, so functions and iterators
+// are sent again, in the message that first needs them.
 //
-// Plain state: the dispatcher guards it and does what has to be done.
+// Plain state: the dispatcher guards it and acts on it.
 struct WorkerLane {
   enum class State {
-    kClosed,   // To be opened at next_open_time.
-    kOpening,  // The opening is on its way.
+    kClosed,   // No session.
+    kOpening,  // The worker has not accepted the session yet.
     kOpen,     // The worker takes closures.
-    kEnded,    // The worker knows that the job is over.
+    kEnded,    // The worker was told that the job is over.
   };
 
   int worker = 0;
-  std::unique_ptr<Channel> channel;  // Thread-safe, constant.
-
   State state = State::kClosed;
-  // Tells this session's messages from those of an earlier one.
+  // The current session of the worker's stream; 0 for none.
   uint64_t session = 0;
-  std::shared_ptr<Stream> stream;  // Null until the transport has given it.
-  // Of the session before, until this one stands; null otherwise.
-  std::shared_ptr<Stream> replaced_stream;
-  bool accepted = false;  // The worker has said yes.
-  absl::Time next_open_time = absl::InfinitePast();
   absl::Time opening_deadline;
-  int failed_open_count = 0;
-  int silent_ticks = 0;
 
   uint64_t incarnation = 0;  // 0 until first met.
   int sessions_open_count = 0;
   bool is_renewed = false;  // The last session did not end badly.
   std::string last_error;
 
-  // What it cannot reach; empty while it succeeds. It is given nothing until
-  // paused_until, longer with each trouble in a row.
+  // What the worker cannot reach; empty while it succeeds. It gets nothing
+  // until paused_until, which is further away after each trouble in a row.
   std::string trouble;
   int trouble_count = 0;
   absl::Time paused_until = absl::InfinitePast();
   absl::Time next_trouble_report = absl::InfinitePast();
 
-  // Told in this session.
+  // Sent in this session.
   size_t functions_told = 0;
   size_t iterators_told = 0;
   uint64_t mark_told = 0;
   absl::flat_hash_set<uint64_t> fingerprints_there;
 
-  // Kept results to be let go of. Of this session.
+  // Kept results that nobody can ask for any more. Of this session.
   std::vector<uint64_t> released;
 
-  // Another session, to be opened; its worker knows nothing.
+  // Forgets the session and what belongs to it.
   void BeginAnew();
 };
 

@@ -232,7 +232,6 @@ void Formation::ExpectReplies(const GroupPlan& plan,
 
 Formation::Attempt Formation::CollectReplies(
     absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report) {
-  absl::MutexLock lock(&mutex_);
   const auto all_have_come = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return reply_count_ == links_->task_count() - 1;
   };
@@ -241,6 +240,7 @@ Formation::Attempt Formation::CollectReplies(
   };
   const Interruption interruption =
       Await(absl::Condition(&all_have_come), deadline, subject, report);
+  absl::MutexLock lock(&mutex_);
   if (interruption != Interruption::kNone) {
     return Interrupted(interruption, UnansweredTasks());
   }
@@ -358,7 +358,6 @@ absl::StatusOr<GroupPlan> Formation::PlanOf(
 std::optional<proto::PeerMessage> Formation::NextCommand(
     absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report,
     Attempt* attempt) {
-  absl::MutexLock lock(&mutex_);
   const auto has_come = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return command_.has_value();
   };
@@ -367,6 +366,7 @@ std::optional<proto::PeerMessage> Formation::NextCommand(
   };
   const Interruption interruption =
       Await(absl::Condition(&has_come), deadline, subject, report);
+  absl::MutexLock lock(&mutex_);
   if (interruption != Interruption::kNone) {
     *attempt = Interrupted(interruption, subject());
     return std::nullopt;
@@ -398,21 +398,24 @@ Formation::Interruption Formation::Await(
   const auto may_go_on = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return condition.Eval() || somebody_left_ || !refused_.ok();
   };
-  while (!clock_->AwaitWithDeadline(&mutex_, absl::Condition(&may_go_on),
+  while (true) {
+    std::string line;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (clock_->AwaitWithDeadline(&mutex_, absl::Condition(&may_go_on),
                                     std::min(deadline, next_report))) {
-    const absl::Time now = clock_->Now();
-    if (now >= deadline) return Interruption::kDeadline;
-    next_report = now + options_.report_interval;
-    const std::string line =
-        absl::StrCat("waiting for ", waiting_for(), ", ",
-                     absl::ToInt64Seconds(now - started_), " s");
-    mutex_.Unlock();
+        if (!refused_.ok()) return Interruption::kRefused;
+        if (condition.Eval()) return Interruption::kNone;
+        return Interruption::kSomebodyLeft;
+      }
+      const absl::Time now = clock_->Now();
+      if (now >= deadline) return Interruption::kDeadline;
+      next_report = now + options_.report_interval;
+      line = absl::StrCat("waiting for ", waiting_for(), ", ",
+                          absl::ToInt64Seconds(now - started_), " s");
+    }
     report(line);
-    mutex_.Lock();
   }
-  if (!refused_.ok()) return Interruption::kRefused;
-  if (condition.Eval()) return Interruption::kNone;
-  return Interruption::kSomebodyLeft;
 }
 
 Formation::Attempt Formation::Formed(

@@ -122,11 +122,12 @@ class Formation {
       absl::FunctionRef<void(absl::string_view)> report, Attempt* attempt)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits until `condition` holds; `waiting_for` gives the line's subject.
+  // Waits until `condition` holds, which is evaluated under the lock like
+  // `waiting_for`, the subject of the line. kNone when it holds.
   Interruption Await(const absl::Condition& condition, absl::Time deadline,
                      absl::FunctionRef<std::string()> waiting_for,
                      absl::FunctionRef<void(absl::string_view)> report)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+      ABSL_LOCKS_EXCLUDED(mutex_);
   static Attempt Formed(
       GroupPlan plan, std::vector<std::unique_ptr<Communicator>> communicators);
   static Attempt NotFormed(Attempt::Outcome outcome, absl::Status status);

@@ -201,26 +201,29 @@ absl::Status GroupLife::AwaitOthers(
     absl::Time deadline, absl::Duration report_interval,
     absl::FunctionRef<void(absl::string_view)> report) {
   const absl::Time started = clock_->Now();
-  absl::MutexLock lock(&mutex_);
   const auto is_settled = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return !cause_.ok() || Absentees().empty();
   };
   absl::Time next_report = started + report_interval;
-  while (!clock_->AwaitWithDeadline(&mutex_, absl::Condition(&is_settled),
+  while (true) {
+    std::string line;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (clock_->AwaitWithDeadline(&mutex_, absl::Condition(&is_settled),
                                     std::min(deadline, next_report))) {
-    const absl::Time now = clock_->Now();
-    const std::string line = absl::StrCat(
-        "waiting for ", Absentees(), " to arrive at the end as well, ",
-        absl::ToInt64Seconds(now - started), " s");
-    if (now >= deadline) {
-      return absl::DeadlineExceededError(absl::StrCat("gave up ", line));
+        return cause_;
+      }
+      const absl::Time now = clock_->Now();
+      line = absl::StrCat("waiting for ", Absentees(),
+                          " to arrive at the end as well, ",
+                          absl::ToInt64Seconds(now - started), " s");
+      if (now >= deadline) {
+        return absl::DeadlineExceededError(absl::StrCat("gave up ", line));
+      }
+      next_report = now + report_interval;
     }
-    next_report = now + report_interval;
-    mutex_.Unlock();
     report(line);
-    mutex_.Lock();
   }
-  return cause_;
 }
 
 void GroupLife::AwaitGoodbyes() {

@@ -1,15 +1,13 @@
 #include "common/net/collectives/peers/peer_health.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 
 namespace muster {
 
 PeerHealth::PeerHealth(const Options& options)
-    : options_(options),
-      silent_ticks_max_(std::max<int64_t>(
-          2, options.heartbeat_timeout / options.heartbeat_interval)) {}
+    : heartbeat_timeout_(options.heartbeat_timeout),
+      silence_(options.heartbeat_interval),
+      half_open_(options.heartbeat_interval) {}
 
 void PeerHealth::OnWelcomed(absl::Time now) {
   outgoing_open_ = true;
@@ -24,7 +22,7 @@ void PeerHealth::OnAccepted(absl::Time now) {
 }
 
 void PeerHealth::OnHeard(absl::Time now) {
-  silent_ticks_ = 0;
+  silence_.OnHeard();
   last_heard_ = now;
 }
 
@@ -38,8 +36,9 @@ void PeerHealth::OnOutgoingEnded(absl::string_view why) {
 void PeerHealth::OnIncomingEnded() { incoming_open_ = false; }
 
 void PeerHealth::OnTick() {
-  if (was_welcomed_) ++silent_ticks_;
-  half_open_ticks_ = IsPresent() ? 0 : half_open_ticks_ + 1;
+  if (was_welcomed_) silence_.OnTick();
+  half_open_.OnTick();
+  if (IsPresent()) half_open_.OnHeard();
 }
 
 std::string PeerHealth::MissingReason() const {
@@ -56,11 +55,11 @@ std::string PeerHealth::LossReason() const {
     return absl::StrCat("the connection broke (", broken_reason_,
                         ") and cannot be made again (", last_error_, ")");
   }
-  if (silent_ticks_ > silent_ticks_max_) {
+  if (silence_.IsLongerThan(heartbeat_timeout_)) {
     return absl::StrCat("no sign of life for ",
-                        absl::FormatDuration(options_.heartbeat_timeout));
+                        absl::FormatDuration(heartbeat_timeout_));
   }
-  if (half_open_ticks_ > silent_ticks_max_) {
+  if (half_open_.IsLongerThan(heartbeat_timeout_)) {
     return outgoing_open_
                ? "it answers, but no longer reaches this task"
                : absl::StrCat("the connection broke (", broken_reason_,

@@ -1,11 +1,11 @@
 #ifndef COMMON_NET_COLLECTIVES_PEERS_PEER_HEALTH_H_
 #define COMMON_NET_COLLECTIVES_PEERS_PEER_HEALTH_H_
 
-#include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/net/rpc/silence_counter.h"
 
 namespace muster {
 
@@ -56,15 +56,14 @@ class PeerHealth {
   absl::Time last_heard() const { return last_heard_; }
 
  private:
-  const Options options_;
-  const int64_t silent_ticks_max_;
+  const absl::Duration heartbeat_timeout_;
 
   bool outgoing_open_ = false;
   bool incoming_open_ = false;
   int outgoing_ends_ = 0;  // Since it stood last.
   bool was_welcomed_ = false;
-  int64_t silent_ticks_ = 0;
-  int64_t half_open_ticks_ = 0;
+  SilenceCounter silence_;
+  SilenceCounter half_open_;   // Since both streams were open.
   std::string broken_reason_;  // Why the stream that stood has ended.
   std::string last_error_ = "not heard from yet";
   absl::Time last_heard_ = absl::InfinitePast();

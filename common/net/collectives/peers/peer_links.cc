@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/check.h"
 #include "common/core/base/log.h"
@@ -17,39 +16,12 @@ namespace muster {
 namespace {
 
 constexpr absl::string_view kConverseMethod = "/muster.PeerGroup/Converse";
-// For the last words of this task to go out.
+// For the last messages of this task to go out.
 constexpr absl::Duration kFlushTimeout = absl::Milliseconds(300);
-// For the transport to tell that cancelled streams are done.
-constexpr absl::Duration kCancelTimeout = absl::Seconds(30);
-
-// A missing peer's name and address stand beside the reason already.
-std::string WithoutPeer(absl::string_view text, absl::string_view peer) {
-  if (!absl::StartsWith(text, peer)) return std::string(text);
-  const size_t colon = text.find("): ", peer.size() - 1);
-  return std::string(colon == absl::string_view::npos ? text
-                                                      : text.substr(colon + 3));
-}
+// Longer than a probe takes.
+constexpr absl::Duration kProbeTimeout = absl::Seconds(30);
 
 }  // namespace
-
-class PeerLinks::Dialled final : public StreamObserver {
- public:
-  Dialled(PeerLinks* links, int rank, uint64_t session)
-      : links_(links), rank_(rank), session_(session) {}
-
-  void OnMessage(ReceivedMessage received) override {
-    const auto message = received.ParseBody<proto::PeerMessage>();
-    if (message.ok()) links_->OnAnswer(rank_, session_, *message);
-  }
-  void OnDone(const absl::Status& status) override {
-    links_->OnDialledDone(rank_, session_, status);
-  }
-
- private:
-  PeerLinks* const links_;
-  const int rank_;
-  const uint64_t session_;
-};
 
 PeerLinks::PeerLinks(const Options& options, Listener* listener,
                      Network* network, Clock* clock)
@@ -60,8 +32,13 @@ PeerLinks::PeerLinks(const Options& options, Listener* listener,
       incarnation_(options.self.incarnation),
       listener_(listener),
       clock_(clock),
-      next_tick_(clock->Now() + options.health.heartbeat_interval) {
+      loop_(
+          options.health.heartbeat_interval,
+          [this](const TickLoop::Turn& turn) { return TakeTurn(turn); }, clock),
+      streams_(tasks_.size()),
+      peers_(tasks_.size(), Peer(options.health)) {
   MUSTER_CHECK(rank_ >= 0);
+  ReconnectingStream::Listener* const stream_listener = this;
   for (int rank = 0; rank < task_count(); ++rank) {
     ChannelOptions channel;
     channel.address = *options_.self.cluster.Address(tasks_[rank]);
@@ -69,10 +46,14 @@ PeerLinks::PeerLinks(const Options& options, Listener* listener,
     channel.peer_task_index = tasks_[rank].index;
     channel.caller = {std::string(TaskTypeName(options_.self.task.type)),
                       options_.self.task.index, incarnation_};
-    peers_.emplace_back(options_.health);
-    peers_.back().address = channel.address;
+    addresses_.push_back(channel.address);
     if (rank != rank_) {
-      peers_.back().channel = network->Connect(channel);
+      streams_[rank] = std::make_unique<ReconnectingStream>(
+          ReconnectingStream::Options{.method = std::string(kConverseMethod),
+                                      .peer = rank,
+                                      .backoff = options_.dial,
+                                      .jitter_seed = incarnation_},
+          network->Connect(channel), stream_listener, &loop_);
       continue;
     }
     duplicate_probe_ = std::make_unique<DuplicateTaskProbe>(
@@ -93,53 +74,45 @@ void PeerLinks::AddTo(Service* service) {
   duplicate_probe_->AddTo(service);
 }
 
-void PeerLinks::Start() {
-  thread_ = std::thread([this] { RunLoop(); });
-}
+void PeerLinks::Start() { loop_.Start(); }
 
 void PeerLinks::Stop() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stopping_ = true;
-  }
-  if (thread_.joinable()) thread_.join();
-  std::vector<std::shared_ptr<Stream>> outgoing;
+  loop_.Stop();
   std::vector<std::shared_ptr<Conversation>> incoming;
   {
     absl::MutexLock lock(&mutex_);
-    for (Peer& peer : peers_) {
-      if (peer.outgoing != nullptr) outgoing.push_back(peer.outgoing);
+    is_stopping_ = true;
+    for (const Peer& peer : peers_) {
       if (peer.incoming != nullptr) incoming.push_back(peer.incoming);
     }
   }
   for (const auto& conversation : incoming) {
     conversation->stream().Finish(absl::OkStatus());
   }
-  for (const auto& stream : outgoing) stream->Finish(absl::OkStatus());
-  {
-    absl::MutexLock lock(&mutex_);
-    clock_->AwaitWithDeadline(
-        &mutex_, absl::Condition(this, &PeerLinks::NoObserversLeft),
-        clock_->Now() + kFlushTimeout);
+  for (const auto& stream : streams_) {
+    if (stream != nullptr) stream->Finish();
   }
-  for (const auto& stream : outgoing) stream->Cancel();
+  const absl::Time flush_deadline = clock_->Now() + kFlushTimeout;
+  for (const auto& stream : streams_) {
+    if (stream == nullptr) continue;
+    stream->AwaitClosed(flush_deadline);
+    stream->Stop();
+  }
   absl::MutexLock lock(&mutex_);
   MUSTER_CHECK(clock_->AwaitWithDeadline(
-      &mutex_, absl::Condition(this, &PeerLinks::NoObserversLeft),
-      clock_->Now() + kCancelTimeout));
+      &mutex_, absl::Condition(this, &PeerLinks::IsProbeDone),
+      clock_->Now() + kProbeTimeout));
 }
 
 std::string PeerLinks::Describe(int rank) const {
-  if (rank == rank_) {
-    return DescribeProcess(options_.self.task, options_.self.address,
-                           incarnation_);
-  }
+  if (rank == rank_) return DescribeSelf();
   absl::MutexLock lock(&mutex_);
   const Peer& peer = peers_[rank];
   if (!peer.hello.has_value()) {
-    return absl::StrCat(tasks_[rank].ToString(), " (", peer.address, ")");
+    return absl::StrCat(tasks_[rank].ToString(), " (", addresses_[rank], ")");
   }
-  return DescribeProcess(tasks_[rank], peer.address, peer.hello->incarnation());
+  return DescribeProcess(tasks_[rank], addresses_[rank],
+                         peer.hello->incarnation());
 }
 
 std::optional<proto::PeerHello> PeerLinks::hello(int rank) const {
@@ -156,16 +129,17 @@ void PeerLinks::Watch() {
 void PeerLinks::ExpectEnd(int rank) {
   absl::MutexLock lock(&mutex_);
   peers_[rank].end_expected = true;
+  if (rank != rank_) streams_[rank]->StopDialling();
 }
 
 bool PeerLinks::Send(int rank, const proto::PeerMessage& message) {
-  std::shared_ptr<Stream> stream;
+  uint64_t session = 0;
   {
     absl::MutexLock lock(&mutex_);
-    if (!peers_[rank].is_welcomed || stopping_) return false;
-    stream = peers_[rank].outgoing;
+    session = peers_[rank].welcomed_session;
+    if (session == 0 || is_stopping_) return false;
   }
-  return stream->Send(ToMessage(message)).ok();
+  return streams_[rank]->Send(session, ToMessage(message)).ok();
 }
 
 int PeerLinks::RankOf(TaskId task) const {
@@ -173,56 +147,22 @@ int PeerLinks::RankOf(TaskId task) const {
   return it == tasks_.end() ? -1 : static_cast<int>(it - tasks_.begin());
 }
 
-absl::Status PeerLinks::Dress(const Peer& peer, int rank, absl::Status status,
-                              absl::string_view attempted) const {
+absl::Status PeerLinks::WithPeer(int rank, const absl::Status& status,
+                                 absl::string_view attempted) const {
+  const Peer& peer = peers_[rank];
   proto::TaskFailure failure;
   failure.set_task_type(std::string(TaskTypeName(tasks_[rank].type)));
   failure.set_task_index(tasks_[rank].index);
-  failure.set_address(peer.address);
+  failure.set_address(addresses_[rank]);
   if (peer.hello.has_value()) {
     failure.set_incarnation(peer.hello->incarnation());
   }
   failure.set_attempted(std::string(attempted));
-  return WithTaskFailure(std::move(status), failure);
+  return WithTaskFailure(status, failure);
 }
 
-PeerLinks::Action& PeerLinks::Add(Action::Kind kind, int rank,
-                                  Actions* actions) {
-  Action& action = actions->emplace_back();
-  action.kind = kind;
-  action.rank = rank;
-  return action;
-}
-
-void PeerLinks::Perform(const Action& action) {
-  switch (action.kind) {
-    case Action::Kind::kDial:
-      Dial(action.rank, action.session);
-      break;
-    case Action::Kind::kSend:
-      action.stream->Send(ToMessage(action.message)).IgnoreError();
-      break;
-    case Action::Kind::kCancel:
-      action.stream->Cancel();
-      break;
-    case Action::Kind::kPresent:
-      listener_->OnPresent(action.rank);
-      break;
-    case Action::Kind::kMissing:
-      listener_->OnMissing(action.rank, action.why.message());
-      break;
-    case Action::Kind::kLost:
-      listener_->OnLost(action.rank, action.why);
-      break;
-    case Action::Kind::kRefused:
-      listener_->OnRefused(action.why);
-      break;
-    case Action::Kind::kProbe:
-      Probe();
-      break;
-    case Action::Kind::kTick:
-      listener_->OnTick();
-  }
+void PeerLinks::Perform(const Actions& actions) {
+  for (const auto& action : actions) action();
 }
 
 int PeerLinks::Admit(const std::shared_ptr<Conversation>& conversation,
@@ -238,25 +178,23 @@ int PeerLinks::Admit(const std::shared_ptr<Conversation>& conversation,
     conversation->Refuse(proto::PeerRefusal::WRONG_TASK, checked.message());
     const auto task = DecodeTask(hello.task());
     absl::MutexLock lock(&mutex_);
-    // Two of one name: the other may be the one at the right address.
+    // Two processes of one name: the other may be at the right address.
     if (task.ok() && *task == options_.self.task) probe_due_ = true;
-    wake_ = true;
+    loop_.Wake();
   } else if (GroupErrorKindOf(checked) == GroupErrorKind::kDisagreement) {
-    // The caller finds out by itself, and says it in its own words.
+    // The caller compares the hellos too, and reports the difference itself.
     proto::PeerMessage answer;
     *answer.mutable_hello() = admission_.Hello(std::nullopt);
     conversation->stream().Send(ToMessage(answer)).IgnoreError();
     conversation->Refuse(proto::PeerRefusal::DISAGREEMENT, checked.message());
     absl::MutexLock lock(&mutex_);
-    if (!watching_ && !stopping_) {
-      Action& action = actions.emplace_back();
-      action.kind = Action::Kind::kRefused;
-      action.why = checked;
+    if (!watching_ && !is_stopping_) {
+      actions.push_back([this, checked] { listener_->OnRefused(checked); });
     }
   } else {
     conversation->stream().Finish(checked);
   }
-  for (const Action& action : actions) Perform(action);
+  Perform(actions);
   return admitted_rank;
 }
 
@@ -268,8 +206,7 @@ bool PeerLinks::Occupy(const std::shared_ptr<Conversation>& conversation,
                           peer.hello->incarnation() != hello.incarnation();
   if (rank == rank_ || (is_another && peer.health.IsAlive())) {
     const std::string there =
-        rank == rank_ ? DescribeProcess(options_.self.task,
-                                        options_.self.address, incarnation_)
+        rank == rank_ ? DescribeSelf()
                       : DescribeProcess(tasks_[rank], peer.hello->address(),
                                         peer.hello->incarnation());
     if (std::exchange(peer.refused_incarnation, hello.incarnation()) !=
@@ -292,11 +229,11 @@ bool PeerLinks::Occupy(const std::shared_ptr<Conversation>& conversation,
   peer.hello = hello;
   peer.incoming = conversation;
   peer.health.OnAccepted(clock_->Now());
-  Action& answer = Add(Action::Kind::kSend, rank, actions);
-  // Kept alive by the conversation, which the transport keeps.
-  answer.stream =
-      std::shared_ptr<Stream>(conversation, &conversation->stream());
-  *answer.message.mutable_hello() = admission_.Hello(std::nullopt);
+  proto::PeerMessage answer;
+  *answer.mutable_hello() = admission_.Hello(std::nullopt);
+  actions->push_back([conversation, answer] {
+    conversation->stream().Send(ToMessage(answer)).IgnoreError();
+  });
   Settle(rank, actions);
   return true;
 }
@@ -305,7 +242,7 @@ void PeerLinks::OnIncoming(int rank, const proto::PeerMessage& message) {
   {
     absl::MutexLock lock(&mutex_);
     peers_[rank].health.OnHeard(clock_->Now());
-    if (stopping_) return;
+    if (is_stopping_) return;
   }
   if (!message.has_ping()) listener_->OnMessage(rank, message);
 }
@@ -318,73 +255,63 @@ void PeerLinks::OnIncomingDone(int rank, const Conversation* conversation) {
     if (peer.incoming.get() != conversation) return;
     peer.incoming = nullptr;
     peer.health.OnIncomingEnded();
-    if (stopping_) return;
+    if (is_stopping_) return;
     Settle(rank, &actions);
   }
-  for (const Action& action : actions) Perform(action);
+  Perform(actions);
 }
 
-void PeerLinks::Dial(int rank, uint64_t session) {
-  Peer& peer = peers_[rank];
-  const std::shared_ptr<Stream> stream = peer.channel->OpenStream(
-      kConverseMethod, std::make_shared<Dialled>(this, rank, session));
-  bool is_current = false;
-  {
-    absl::MutexLock lock(&mutex_);
-    is_current = peer.session == session;
-    if (is_current) peer.outgoing = stream;
-  }
-  if (!is_current) {
-    stream->Cancel();
-    return;
-  }
+Message PeerLinks::OnDial(int rank, uint64_t) {
   proto::PeerMessage hello;
   *hello.mutable_hello() = admission_.Hello(tasks_[rank]);
-  stream->Send(ToMessage(hello)).IgnoreError();  // OnDone() tells.
+  return ToMessage(hello);
 }
 
-void PeerLinks::OnAnswer(int rank, uint64_t session,
-                         const proto::PeerMessage& message) {
+void PeerLinks::OnMessage(int rank, uint64_t session,
+                          ReceivedMessage received) {
+  const auto message = received.ParseBody<proto::PeerMessage>();
+  if (!message.ok()) return;
   Actions actions;
   {
     absl::MutexLock lock(&mutex_);
-    Peer& peer = peers_[rank];
-    if (peer.session != session || stopping_) return;
-    if (message.has_hello()) OnWelcome(rank, message.hello(), &actions);
-    if (message.has_refusal()) OnRefusal(rank, message.refusal(), &actions);
-    if (message.has_pong()) peer.health.OnHeard(clock_->Now());
+    if (is_stopping_) return;
+    if (message->has_hello()) {
+      OnWelcome(rank, session, message->hello(), &actions);
+    }
+    if (message->has_refusal()) {
+      OnRefusal(rank, session, message->refusal(), &actions);
+    }
+    if (message->has_pong()) peers_[rank].health.OnHeard(clock_->Now());
   }
-  for (const Action& action : actions) Perform(action);
+  Perform(actions);
 }
 
-void PeerLinks::OnWelcome(int rank, const proto::PeerHello& hello,
-                          Actions* actions) {
+void PeerLinks::OnWelcome(int rank, uint64_t session,
+                          const proto::PeerHello& hello, Actions* actions) {
   Peer& peer = peers_[rank];
   const absl::Status checked = admission_.Check(hello, rank);
   if (!checked.ok()) {
-    peer.refusal = std::string(checked.message());
-    Action& cancel = Add(Action::Kind::kCancel, rank, actions);
-    cancel.stream = peer.outgoing;
+    streams_[rank]->End(session, checked);
     if (GroupErrorKindOf(checked) == GroupErrorKind::kDisagreement &&
         !watching_) {
-      Action& action = Add(Action::Kind::kRefused, rank, actions);
-      action.why = Dress(peer, rank, checked, "meeting it");
+      actions->push_back([this, why = WithPeer(rank, checked, "meeting it")] {
+        listener_->OnRefused(why);
+      });
     }
     return;
   }
   const bool is_another = peer.hello.has_value() &&
                           peer.hello->incarnation() != hello.incarnation();
   if (is_another && watching_) {
-    peer.refusal = absl::StrCat("another process, incarnation ",
-                                IncarnationString(hello.incarnation()),
-                                ", is in its place");
-    // The stream that is about to be cancelled is the second one to end.
-    peer.health.OnOutgoingEnded(peer.refusal);
-    Settle(rank, actions);
+    // The second stream to end in a row, so the peer is lost.
+    streams_[rank]->End(session, absl::UnavailableError(absl::StrCat(
+                                     "another process, incarnation ",
+                                     IncarnationString(hello.incarnation()),
+                                     ", is in its place")));
     return;
   }
   if (is_another && peer.incoming != nullptr) {
-    // Whoever answers at the address is the one that the cluster means.
+    // The cluster means the process that answers at the address.
     peer.incoming->Refuse(
         proto::PeerRefusal::OCCUPIED,
         absl::StrCat(
@@ -394,78 +321,50 @@ void PeerLinks::OnWelcome(int rank, const proto::PeerHello& hello,
     peer.health.OnIncomingEnded();
   }
   peer.hello = hello;
-  peer.is_welcomed = true;
-  peer.failed_dial_count = 0;
+  peer.welcomed_session = session;
+  streams_[rank]->MarkEstablished(session);
   peer.occupied_since = absl::InfiniteFuture();
   peer.health.OnWelcomed(clock_->Now());
   Settle(rank, actions);
 }
 
-void PeerLinks::OnRefusal(int rank, const proto::PeerRefusal& refusal,
-                          Actions* actions) {
+void PeerLinks::OnRefusal(int rank, uint64_t session,
+                          const proto::PeerRefusal& refusal, Actions* actions) {
   Peer& peer = peers_[rank];
-  peer.refusal = absl::StrCat("it refuses this task: ", refusal.message());
+  streams_[rank]->End(
+      session, absl::FailedPreconditionError(
+                   absl::StrCat("it refuses this task: ", refusal.message())));
   if (watching_) return;
-  absl::Status why;
-  if (refusal.reason() == proto::PeerRefusal::DISAGREEMENT) {
-    why = WithGroupErrorKind(absl::FailedPreconditionError(absl::StrCat(
-                                 tasks_[rank].ToString(), " (", peer.address,
-                                 ") refuses this task: ", refusal.message())),
-                             GroupErrorKind::kDisagreement);
-  } else if (refusal.reason() == proto::PeerRefusal::OCCUPIED) {
+  std::string text =
+      absl::StrCat(tasks_[rank].ToString(), " (", addresses_[rank],
+                   ") refuses this task: ", refusal.message());
+  GroupErrorKind kind = GroupErrorKind::kDisagreement;
+  if (refusal.reason() == proto::PeerRefusal::OCCUPIED) {
     const absl::Time now = clock_->Now();
     peer.occupied_since = std::min(peer.occupied_since, now);
     if (now - peer.occupied_since < options_.occupied_timeout) return;
-    why = WithGroupErrorKind(
-        absl::FailedPreconditionError(absl::StrCat(
-            tasks_[rank].ToString(), " (", peer.address,
-            ") refuses this task: ", refusal.message(), "; this process is ",
-            DescribeProcess(options_.self.task, options_.self.address,
-                            incarnation_),
-            ". Give every task an index of its own in TF_CONFIG")),
-        GroupErrorKind::kDuplicateTask);
-  } else {
+    kind = GroupErrorKind::kDuplicateTask;
+    absl::StrAppend(&text, "; this process is ", DescribeSelf(),
+                    ". Give every task an index of its own in TF_CONFIG");
+  } else if (refusal.reason() != proto::PeerRefusal::DISAGREEMENT) {
     return;
   }
-  Action& action = Add(Action::Kind::kRefused, rank, actions);
-  action.why = Dress(peer, rank, std::move(why), "meeting it");
+  const absl::Status why = WithPeer(
+      rank, WithGroupErrorKind(absl::FailedPreconditionError(text), kind),
+      "meeting it");
+  actions->push_back([this, why] { listener_->OnRefused(why); });
 }
 
-void PeerLinks::OnDialledDone(int rank, uint64_t session,
-                              const absl::Status& status) {
+void PeerLinks::OnEnd(int rank, uint64_t, const absl::Status& why) {
   Actions actions;
   {
     absl::MutexLock lock(&mutex_);
-    Peer& peer = peers_[rank];
-    if (peer.session == session && !stopping_) {
-      Redial(rank, status);
-      Settle(rank, &actions);
-    }
+    if (is_stopping_) return;
+    peers_[rank].welcomed_session = 0;
+    peers_[rank].health.OnOutgoingEnded(streams_[rank]->Reason(why));
+    Settle(rank, &actions);
   }
-  for (const Action& action : actions) Perform(action);
-  absl::MutexLock lock(&mutex_);
-  --observer_count_;
-}
-
-void PeerLinks::Redial(int rank, const absl::Status& status) {
-  Peer& peer = peers_[rank];
-  ++peer.session;
-  peer.is_open = false;
-  peer.is_welcomed = false;
-  peer.outgoing = nullptr;
-  const std::string reason =
-      !peer.refusal.empty() ? std::exchange(peer.refusal, "")
-      : status.ok()         ? std::string("it closed the stream")
-                    : WithoutPeer(status.message(), peer.channel->peer());
-  peer.health.OnOutgoingEnded(reason);
-  // A connection that broke is made again at once, if anybody is there.
-  peer.next_dial = clock_->Now();
-  if (peer.failed_dial_count > 0) {
-    peer.next_dial += BackoffDelay(options_.dial, peer.failed_dial_count,
-                                   incarnation_ ^ peer.session);
-  }
-  ++peer.failed_dial_count;
-  wake_ = true;
+  Perform(actions);
 }
 
 absl::Status PeerLinks::FindDuplicateTask() { return duplicate_probe_->Find(); }
@@ -475,11 +374,11 @@ void PeerLinks::Probe() {
     bool is_refused = false;
     {
       absl::MutexLock lock(&mutex_);
-      is_refused = !found.ok() && !watching_ && !stopping_;
+      is_refused = !found.ok() && !watching_ && !is_stopping_;
     }
     if (is_refused) listener_->OnRefused(found);
     absl::MutexLock lock(&mutex_);
-    --observer_count_;
+    is_probing_ = false;
   });
 }
 
@@ -489,14 +388,15 @@ absl::Status PeerLinks::LossOf(int rank, absl::string_view reason) const {
       clock_->Now() - peer.health.last_heard(), absl::Milliseconds(1));
   const uint64_t incarnation =
       peer.hello.has_value() ? peer.hello->incarnation() : 0;
-  return Dress(peer, rank,
-               WithGroupErrorKind(
-                   absl::UnavailableError(absl::StrCat(
-                       DescribeProcess(tasks_[rank], peer.address, incarnation),
-                       " is lost: ", reason, "; last heard of ",
-                       absl::FormatDuration(silence), " ago")),
-                   GroupErrorKind::kPeerLost),
-               "watching it");
+  return WithPeer(
+      rank,
+      WithGroupErrorKind(
+          absl::UnavailableError(absl::StrCat(
+              DescribeProcess(tasks_[rank], addresses_[rank], incarnation),
+              " is lost: ", reason, "; last heard of ",
+              absl::FormatDuration(silence), " ago")),
+          GroupErrorKind::kPeerLost),
+      "watching it");
 }
 
 void PeerLinks::Settle(int rank, Actions* actions) {
@@ -508,15 +408,17 @@ void PeerLinks::Settle(int rank, Actions* actions) {
       watching_ && !peer.end_expected ? peer.health.LossReason() : "";
   peer.is_lost =
       !reason.empty() || (watching_ && peer.end_expected && !is_alive);
+  if (peer.is_lost) streams_[rank]->StopDialling();
   if (!reason.empty()) {
-    Action& action = Add(Action::Kind::kLost, rank, actions);
-    action.why = LossOf(rank, reason);
+    actions->push_back([this, rank, why = LossOf(rank, reason)] {
+      listener_->OnLost(rank, why);
+    });
     return;
   }
-  // Told by one thread only, so that the last word is the true one.
+  // Reported by the loop's thread only, so that the last report is the newest.
   peer.news_due = true;
   peer.was_interrupted |= !peer.health.IsPresent();
-  wake_ = true;
+  loop_.Wake();
 }
 
 void PeerLinks::PlanNews(int rank, Actions* actions) {
@@ -527,73 +429,45 @@ void PeerLinks::PlanNews(int rank, Actions* actions) {
   const bool was_interrupted = std::exchange(peer.was_interrupted, false);
   // Whether one that was in the group is lost is not decided here.
   if (was_interrupted && (!watching_ || peer.end_expected)) {
-    Action& missing = Add(Action::Kind::kMissing, rank, actions);
-    missing.why = absl::UnavailableError(
-        is_present ? "it went and came again" : peer.health.MissingReason());
+    const std::string why =
+        is_present ? "it went and came again" : peer.health.MissingReason();
+    actions->push_back([this, rank, why] { listener_->OnMissing(rank, why); });
   }
   if (is_present && (!was_present || was_interrupted)) {
-    Add(Action::Kind::kPresent, rank, actions);
+    actions->push_back([this, rank] { listener_->OnPresent(rank); });
   }
 }
 
-void PeerLinks::RunLoop() {
+absl::Time PeerLinks::TakeTurn(const TickLoop::Turn& turn) {
+  absl::Time next_turn = absl::InfiniteFuture();
   Actions actions;
-  while (true) {
-    actions.clear();
-    {
-      absl::MutexLock lock(&mutex_);
-      clock_->AwaitWithDeadline(
-          &mutex_, absl::Condition(this, &PeerLinks::MayWake), NextWakeUp());
-      if (stopping_) return;
-      wake_ = false;
-      const absl::Time now = clock_->Now();
-      const bool is_tick = now >= next_tick_;
-      if (is_tick) next_tick_ = now + options_.health.heartbeat_interval;
-      Plan(now, is_tick, &actions);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (probe_due_ && !watching_ && !is_probing_) {
+      probe_due_ = false;
+      is_probing_ = true;
+      actions.push_back([this] { Probe(); });
     }
-    for (const Action& action : actions) Perform(action);
-  }
-}
-
-void PeerLinks::Plan(absl::Time now, bool is_tick, Actions* actions) {
-  if (probe_due_ && !watching_) {
-    probe_due_ = false;
-    ++observer_count_;
-    actions->emplace_back().kind = Action::Kind::kProbe;
-  }
-  for (int rank = 0; rank < task_count(); ++rank) {
-    Peer& peer = peers_[rank];
-    if (rank == rank_) continue;
-    PlanNews(rank, actions);
-    if (peer.is_lost) continue;
-    if (is_tick) {
-      peer.health.OnTick();
-      if (watching_) Settle(rank, actions);
-    }
-    if (!peer.is_open && now >= peer.next_dial && !peer.end_expected) {
-      peer.is_open = true;
-      ++observer_count_;
-      Action& dial = Add(Action::Kind::kDial, rank, actions);
-      dial.session = peer.session;
-    } else if (is_tick && peer.is_welcomed) {
-      Action& ping = Add(Action::Kind::kSend, rank, actions);
-      ping.stream = peer.outgoing;
-      ping.message.mutable_ping();
+    for (int rank = 0; rank < task_count(); ++rank) {
+      if (rank == rank_) continue;
+      PlanNews(rank, &actions);
+      if (!turn.is_tick || peers_[rank].is_lost) continue;
+      peers_[rank].health.OnTick();
+      if (watching_) Settle(rank, &actions);
     }
   }
-  if (is_tick) actions->emplace_back().kind = Action::Kind::kTick;
-}
-
-absl::Time PeerLinks::NextWakeUp() const {
-  absl::Time wake_up = next_tick_;
-  for (int rank = 0; rank < task_count(); ++rank) {
-    const Peer& peer = peers_[rank];
-    if (rank == rank_ || peer.is_open || peer.is_lost || peer.end_expected) {
-      continue;
+  Perform(actions);
+  for (const auto& stream : streams_) {
+    if (stream != nullptr) {
+      next_turn = std::min(next_turn, stream->Advance(turn));
     }
-    wake_up = std::min(wake_up, peer.next_dial);
   }
-  return wake_up;
+  if (!turn.is_tick) return next_turn;
+  proto::PeerMessage ping;
+  ping.mutable_ping();
+  for (int rank = 0; rank < task_count(); ++rank) Send(rank, ping);
+  listener_->OnTick();
+  return next_turn;
 }
 
 }  // namespace muster

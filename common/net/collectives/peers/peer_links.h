@@ -2,10 +2,10 @@
 #define COMMON_NET_COLLECTIVES_PEERS_PEER_LINKS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -20,30 +20,35 @@
 #include "common/net/collectives/peers/duplicate_task_probe.h"
 #include "common/net/collectives/peers/peer_health.h"
 #include "common/net/rpc/backoff.h"
-#include "common/net/rpc/channel.h"
+#include "common/net/rpc/message.h"
 #include "common/net/rpc/network.h"
+#include "common/net/rpc/reconnecting_stream.h"
 #include "common/net/rpc/service.h"
+#include "common/net/rpc/tick_loop.h"
 #include "proto/peer_group.pb.h"
 
 namespace muster {
 
-// The conversations of one task with all others of its group. Dials everyone
-// and lets everyone in, asks for signs of life, and says who is there, who is
-// missing and why, and, once it watches, who is lost.
+// The connections of one task to all others of its group. Dials every peer and
+// accepts every peer's stream, sends heartbeats, and reports who is present,
+// who is missing and why, and, after Watch(), who is lost.
 //
 // Two streams join two tasks, one opened by each. A task speaks on its own and
-// listens on the other's.
+// listens on the other's. Its own is a ReconnectingStream. Silence is counted
+// by PeerHealth, since a peer is heard on both.
 //
 // Thread-safe.
-class PeerLinks : private Conversation::Host {
+class PeerLinks : private Conversation::Host,
+                  private ReconnectingStream::Listener {
  public:
   struct Options {
     Admission::Options self;
     PeerHealth::Options health;
     BackoffOptions dial = {.initial = absl::Milliseconds(20),
                            .maximum = absl::Milliseconds(400)};
-    // A peer that has just been started anew may meet those who take its
-    // predecessor for alive; after so long, two processes have one name.
+    // A process that was just restarted may be refused by peers that still
+    // take its predecessor for alive. A refusal after this long means that two
+    // processes have one name.
     absl::Duration occupied_timeout = absl::Seconds(6);
   };
 
@@ -68,8 +73,8 @@ class PeerLinks : private Conversation::Host {
   // Start().
   PeerLinks(const Options& options, Listener* listener, Network* network,
             Clock* clock);
-  ~PeerLinks()
-      override;  // Stops. The server that was given AddTo() is gone by then.
+  // Stops. The server that was given AddTo() must be gone.
+  ~PeerLinks() override;
 
   PeerLinks(const PeerLinks&) = delete;
   PeerLinks& operator=(const PeerLinks&) = delete;
@@ -79,7 +84,7 @@ class PeerLinks : private Conversation::Host {
 
   // Begins to dial.
   void Start();
-  // Ends all conversations. OnMessage() and the like are not called any more.
+  // Ends all streams. The listener is not called any more.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   int rank() const { return rank_; }
@@ -88,13 +93,13 @@ class PeerLinks : private Conversation::Host {
   // "worker 1 (localhost:20001, incarnation 6f1c...)".
   std::string Describe(int rank) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What the process that fills the place has said of itself; for the own rank
-  // what this task says. nullopt for a peer that is missing.
+  // What the peer's process has said of itself; for the own rank what this task
+  // says. nullopt for a peer that is missing.
   std::optional<proto::PeerHello> hello(int rank) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // From now on the processes that fill the places are those of the group: one
-  // that goes is lost for good, and no other is let in.
+  // From now on the processes that are present form the group: one that goes is
+  // lost for good, and no other is accepted in its place.
   void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
   // The peer may go from now on.
   void ExpectEnd(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -108,59 +113,37 @@ class PeerLinks : private Conversation::Host {
   absl::Status FindDuplicateTask();
 
  private:
-  class Dialled;  // The observer of one that went out.
-
   struct Peer {
     explicit Peer(const PeerHealth::Options& options) : health(options) {}
 
-    std::string address;
-    std::unique_ptr<Channel> channel;  // Null for the own rank.
     PeerHealth health;
     std::optional<proto::PeerHello> hello;
-    bool news_due = false;         // The listener is to be told how it is.
-    bool was_present = false;      // As the listener was told last.
+    bool news_due = false;         // The listener must hear how the peer is.
+    bool was_present = false;      // When the listener was last told.
     bool was_interrupted = false;  // It was missing since then.
     bool is_lost = false;
     bool end_expected = false;
 
-    uint64_t session = 0;
-    bool is_open = false;  // A stream is there or on its way.
-    bool is_welcomed = false;
-    std::shared_ptr<Stream> outgoing;
+    // Of the outgoing stream; 0 while the peer has not answered the hello.
+    uint64_t welcomed_session = 0;
     std::shared_ptr<Conversation> incoming;
-    int failed_dial_count = 0;
-    absl::Time next_dial = absl::InfinitePast();
-    std::string refusal;  // Why the peer ended the stream.
     absl::Time occupied_since = absl::InfiniteFuture();
     uint64_t refused_incarnation = 0;
   };
 
-  // What is to be done without the lock.
-  struct Action {
-    enum class Kind {
-      kDial,
-      kSend,
-      kCancel,
-      kPresent,
-      kMissing,
-      kLost,
-      kRefused,
-      kProbe,
-      kTick,
-    } kind = Kind::kTick;
-    int rank = 0;
-    uint64_t session = 0;
-    std::shared_ptr<Stream> stream;
-    proto::PeerMessage message;
-    absl::Status why;
-  };
-  using Actions = std::vector<Action>;
+  // Calls that are to be made without the lock, in order.
+  using Actions = std::vector<std::function<void()>>;
+  static void Perform(const Actions& actions);
 
-  static Action& Add(Action::Kind kind, int rank, Actions* actions);
   int RankOf(TaskId task) const;
-  absl::Status Dress(const Peer& peer, int rank, absl::Status status,
-                     absl::string_view attempted) const;
-  void Perform(const Action& action) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string DescribeSelf() const {
+    return DescribeProcess(options_.self.task, options_.self.address,
+                           incarnation_);
+  }
+  // `status` with a TaskFailure that names the peer.
+  absl::Status WithPeer(int rank, const absl::Status& status,
+                        absl::string_view attempted) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   // Incoming.
   int Admit(const std::shared_ptr<Conversation>& conversation,
@@ -174,17 +157,15 @@ class PeerLinks : private Conversation::Host {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Outgoing.
-  void Dial(int rank, uint64_t session) ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnAnswer(int rank, uint64_t session, const proto::PeerMessage& message)
+  Message OnDial(int rank, uint64_t session) override;
+  void OnMessage(int rank, uint64_t session, ReceivedMessage received) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnWelcome(int rank, const proto::PeerHello& hello, Actions* actions)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void OnRefusal(int rank, const proto::PeerRefusal& refusal, Actions* actions)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void OnDialledDone(int rank, uint64_t session, const absl::Status& status)
+  void OnEnd(int rank, uint64_t session, const absl::Status& why) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void Redial(int rank, const absl::Status& status)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnWelcome(int rank, uint64_t session, const proto::PeerHello& hello,
+                 Actions* actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnRefusal(int rank, uint64_t session, const proto::PeerRefusal& refusal,
+                 Actions* actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Probe() ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Status LossOf(int rank, absl::string_view reason) const
@@ -193,15 +174,9 @@ class PeerLinks : private Conversation::Host {
   void Settle(int rank, Actions* actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PlanNews(int rank, Actions* actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Plan(absl::Time now, bool is_tick, Actions* actions)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Time NextWakeUp() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  bool MayWake() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return wake_ || stopping_;
-  }
-  bool NoObserversLeft() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return observer_count_ == 0;
+  absl::Time TakeTurn(const TickLoop::Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsProbeDone() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return !is_probing_;
   }
 
   const Options options_;
@@ -211,19 +186,19 @@ class PeerLinks : private Conversation::Host {
   const uint64_t incarnation_;
   Listener* const listener_;
   Clock* const clock_;
-  std::unique_ptr<DuplicateTaskProbe> duplicate_probe_;  // Constant.
+  TickLoop loop_;
+  // The rest up to the lock is constant after construction.
+  std::vector<std::string> addresses_;  // By rank, as the cluster has them.
+  // By rank; null for the own.
+  std::vector<std::unique_ptr<ReconnectingStream>> streams_;
+  std::unique_ptr<DuplicateTaskProbe> duplicate_probe_;
 
   mutable absl::Mutex mutex_;
-  // The vector and the channels are constant; the rest is guarded.
-  std::vector<Peer> peers_;
+  std::vector<Peer> peers_ ABSL_GUARDED_BY(mutex_);  // By rank.
   bool watching_ ABSL_GUARDED_BY(mutex_) = false;
-  bool wake_ ABSL_GUARDED_BY(mutex_) = true;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool probe_due_ ABSL_GUARDED_BY(mutex_) = true;
-  int observer_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Time next_tick_ ABSL_GUARDED_BY(mutex_);
-
-  std::thread thread_;  // Started and joined by the owner.
+  bool is_probing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster

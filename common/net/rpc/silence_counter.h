@@ -1,0 +1,37 @@
+#ifndef COMMON_NET_RPC_SILENCE_COUNTER_H_
+#define COMMON_NET_RPC_SILENCE_COUNTER_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace muster {
+
+// Measures for how long a peer has been silent. Counts ticks instead of reading
+// a clock: a process that was itself stopped for a while has seen no ticks, and
+// does not take its peers for lost when it continues.
+//
+// Not thread-safe.
+class SilenceCounter {
+ public:
+  explicit SilenceCounter(absl::Duration tick_interval)
+      : tick_interval_(tick_interval) {}
+
+  void OnHeard() { tick_count_ = 0; }
+  void OnTick() { ++tick_count_; }
+
+  // Whether more ticks than fit into `timeout`, and more than two, have passed
+  // since OnHeard().
+  bool IsLongerThan(absl::Duration timeout) const {
+    return tick_count_ > std::max<int64_t>(2, timeout / tick_interval_);
+  }
+
+ private:
+  absl::Duration tick_interval_;
+  int64_t tick_count_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_RPC_SILENCE_COUNTER_H_

@@ -1,0 +1,28 @@
+#include "coordinator/fatal_refusal.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/net/process/exit_code.h"
+
+namespace muster {
+
+absl::Status FatalRefusal(const ReconnectingStream& stream,
+                          absl::string_view role,
+                          absl::StatusCode disagreement_code,
+                          const absl::Status& why) {
+  std::string text;
+  if (why.code() == disagreement_code) {
+    text = std::string(why.message());
+  } else if (absl::IsUnimplemented(why)) {
+    text = absl::StrCat(
+        stream.channel().peer(), " is no ", role, ": ", stream.Reason(why),
+        "; its address stands under the wrong role. Give all tasks the same ",
+        "\"cluster\" in TF_CONFIG");
+  } else {
+    return absl::OkStatus();
+  }
+  return WithExitCode(absl::FailedPreconditionError(text), ExitCode::kUsage);
+}
+
+}  // namespace muster

@@ -1,0 +1,62 @@
+#include "coordinator/kept_result.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/rpc/identity.h"
+#include "common/net/rpc/message.h"
+#include "proto/worker.pb.h"
+#include "worker/client/worker_protocol.h"
+
+namespace muster {
+namespace {
+
+// How soon a fetch notices that its worker is lost.
+constexpr absl::Duration kPollInterval = absl::Milliseconds(100);
+
+struct Answer {
+  absl::Notification has_come;
+  absl::StatusOr<ReceivedMessage> message;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Tensor>> FetchKeptResult(
+    const RemoteValueState::Keeper& keeper, uint64_t closure_id,
+    absl::Time deadline, absl::FunctionRef<bool()> is_session_open,
+    Channel* channel, Clock* clock) {
+  // The call may outlive the wait.
+  const auto answer = std::make_shared<Answer>();
+  if (is_session_open()) {
+    proto::FetchResultRequest request;
+    request.set_closure_id(closure_id);
+    const absl::Duration left =
+        std::max(deadline - clock->Now(), absl::Milliseconds(1));
+    channel->StartCall(kWorkerFetchResultMethod,
+                       Message{request.SerializeAsString(), {}},
+                       {.timeout = std::min(left, absl::Hours(1))},
+                       [answer](absl::StatusOr<ReceivedMessage> message) {
+                         answer->message = std::move(message);
+                         answer->has_come.Notify();
+                       });
+    // A worker that is stopped does not answer; its session ends.
+    while (!answer->has_come.WaitForNotificationWithTimeout(kPollInterval) &&
+           is_session_open()) {
+    }
+  }
+  if (!answer->has_come.HasBeenNotified()) {
+    return absl::UnavailableError(absl::StrCat(
+        "the result of closure ", closure_id, " is lost: ", channel->peer(),
+        ", incarnation ", IncarnationString(keeper.worker_incarnation),
+        ", kept it and is no more, or was lost for a time"));
+  }
+  RETURN_IF_ERROR(answer->message.status());
+  return answer->message->ToTensors();
+}
+
+}  // namespace muster
