@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/io/checkpoint/disk.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/checkpoints/background_writer.h"
 #include "common/learn/train/history.h"
@@ -29,6 +30,8 @@ struct BackupAndRestoreOptions {
   bool save_before_preemption = false;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
   Disk* disk = nullptr;            // Borrowed; null: the machine's.
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // Makes training go on where it stood, however it was ended: Fit() called

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/io/checkpoint/disk.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/callbacks/monitor.h"
 #include "common/learn/train/checkpoints/background_writer.h"
@@ -43,6 +44,8 @@ struct ModelCheckpointOptions {
   std::optional<int64_t> save_freq = std::nullopt;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
   Disk* disk = nullptr;            // Borrowed; null: the machine's.
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // Saves the model while it trains: after an epoch, or every so many steps.

@@ -47,6 +47,7 @@
 #include "common/learn/train/job/job_fit.h"
 #include "common/learn/train/job/job_model.h"
 #include "common/learn/train/job/job_text.h"
+#include "common/learn/train/job/job_training.h"
 #include "common/learn/train/job/local_strategies.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/non_finite.h"
@@ -111,7 +112,7 @@ absl::StatusOr<JobDatasets> BuildJobDatasets(const proto::TrainingJob& job,
                                              uint64_t seed) {
   const int64_t batch_size =
       job.has_batch_size() ? job.batch_size() : kBatchSize;
-  const DType label_type = LabelTypeFor(job.loss());
+  const DType label_type = JobLabelType(job.loss());
   JobDatasets datasets;
   if (job.validation_split() != 0) {
     ASSIGN_OR_RETURN(

@@ -176,11 +176,6 @@ absl::Status Named(absl::string_view field, const absl::Status& status) {
 
 }  // namespace
 
-DType LabelTypeFor(const proto::JobLoss& loss) {
-  return loss.has_sparse_categorical_crossentropy() ? DType::kInt64
-                                                    : DType::kFloat32;
-}
-
 absl::StatusOr<Dataset> BuildJobData(const JobData& data,
                                      absl::string_view field, DType label_type,
                                      int64_t batch_size, uint64_t seed) {

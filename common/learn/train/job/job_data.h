@@ -12,10 +12,6 @@
 
 namespace muster {
 
-// The type that labels have in a file that does not say it (csv), by the loss
-// they are compared with: class numbers are int64, everything else float32.
-DType LabelTypeFor(const proto::JobLoss& loss);
-
 // The batches {x, y} that a job file describes. `field` is what errors call the
 // description: "train".
 //   kInvalidArgument  no source, or a number out of range; names the field
