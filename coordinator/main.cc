@@ -1,10 +1,13 @@
 // The coordinator: runs the job that a job file describes, on the cluster that
 // TF_CONFIG names or, without one, in this process.
 
+#include <optional>
+#include <utility>
+
 #include "absl/status/status.h"
 #include "common/core/base/status_macros.h"
-#include "common/learn/train/job/job.h"
 #include "common/learn/train/job/job_task.h"
+#include "common/learn/train/job/resolved_job.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/task.h"
@@ -47,7 +50,7 @@ absl::Status CheckTask(const muster::TaskOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  muster::ResolvedJob job;
+  std::optional<muster::ResolvedJob> job;
   const auto check = [&](const muster::TaskOptions& options) -> absl::Status {
     RETURN_IF_ERROR(CheckTask(options));
     // What is asked is the cluster.
@@ -58,8 +61,8 @@ int main(int argc, char** argv) {
     return absl::OkStatus();
   };
   const auto train = [&](muster::Task& task) {
-    return muster::TrainJob(task, job,
-                            muster::JobStrategyFactory(&task, job.agreed_text));
+    return muster::TrainJob(task, *std::move(job),
+                            muster::JobStrategyFactory(&task));
   };
   return muster::RunTask(Program(), argc, argv, check, train);
 }
