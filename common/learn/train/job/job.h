@@ -65,8 +65,7 @@ struct RunJobOptions {
 //   kInternal         a loss or metric became NaN or infinite, and the job does
 //                     not say fail_on_non_finite: false; after the summary was
 //                     written
-//   others            as ResolvedJob::Datasets(), make_strategy and
-//   Model::Fit()
+//   others            as ResolvedJob::Datasets(), make_strategy or Model::Fit()
 absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
                                   const StrategyFactory& make_strategy,
                                   const RunJobOptions& options);
