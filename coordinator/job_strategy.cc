@@ -1,7 +1,6 @@
 #include "coordinator/job_strategy.h"
 
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -10,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/job/synchronous_job.h"
 #include "coordinator/parameter_server_strategy.h"
 #include "proto/training_job.pb.h"
@@ -58,15 +58,14 @@ absl::StatusOr<std::shared_ptr<const Partitioner>> MakePartitioner(
 
 }  // namespace
 
-StrategyFactory JobStrategyFactory(Task* task, std::string agreed_text) {
-  return [task,
-          agreed_text = std::move(agreed_text)](const proto::TrainingJob& job)
+StrategyFactory JobStrategyFactory(Task* task) {
+  return [task](const ResolvedJob& job)
              -> absl::StatusOr<std::unique_ptr<Strategy>> {
-    const proto::JobStrategy& strategy = job.strategy();
+    const proto::JobStrategy& strategy = job.job().strategy();
     const bool has_servers = task->options().config.HasParameterServers();
     const bool wants_servers = strategy.has_parameter_server();
     if (!has_servers && !wants_servers) {
-      return SynchronousStrategyFactory(task, agreed_text)(job);
+      return SynchronousStrategyFactory(task)(job);
     }
     if (!has_servers) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -1,8 +1,6 @@
 #ifndef COORDINATOR_JOB_STRATEGY_H_
 #define COORDINATOR_JOB_STRATEGY_H_
 
-#include <string>
-
 #include "common/learn/train/job/job.h"
 #include "common/net/process/task.h"
 
@@ -11,8 +9,7 @@ namespace muster {
 // Makes the strategy that a job file names, or, when it names none, the one
 // that the task's cluster calls for: parameter servers if there are any.
 // `task` is borrowed for as long as the factory is used.
-// `agreed_text` is the ResolvedJob's.
-StrategyFactory JobStrategyFactory(Task* task, std::string agreed_text);
+StrategyFactory JobStrategyFactory(Task* task);
 
 }  // namespace muster
 

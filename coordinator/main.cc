@@ -1,10 +1,18 @@
 // The coordinator: runs the job that a job file describes, on the cluster that
 // TF_CONFIG names or, without one, in this process.
 
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
-#include "common/learn/train/job/job.h"
+#include "common/learn/train/job/job_predict.h"
 #include "common/learn/train/job/job_task.h"
+#include "common/learn/train/job/resolved_job.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/task.h"
@@ -12,25 +20,84 @@
 #include "coordinator/job_strategy.h"
 #include "coordinator/run_task.h"
 
+ABSL_FLAG(std::string, predict, "",
+          "Predicts in place of training, and writes this CSV file: a row for "
+          "each example of the job's predict_data, or of --predict_data.");
+ABSL_FLAG(std::string, predict_data, "",
+          "A file or folder to predict for, in the format of the job's "
+          "predict_data, or else of its test, validation or training data. "
+          "Labels are not needed.");
+ABSL_FLAG(bool, predict_classes, false,
+          "Adds a column with the class of the greatest value.");
+ABSL_FLAG(std::string, weights, "",
+          "The prefix of the checkpoint to predict with. By default "
+          "final_weights in --run_dir.");
+
 namespace {
 
 muster::ProgramInfo Program() {
+  std::vector<std::string> flags = muster::TaskFlagNames();
+  // Behind --job and --run_dir.
+  flags.insert(flags.begin() + 2,
+               {"predict", "predict_data", "predict_classes", "weights"});
   return {
       .name = "coordinator",
       .summary =
           "Trains the model that a job file describes: creates its variables, "
           "hands steps to the workers, evaluates, and writes summary.json. On "
           "the cluster that TF_CONFIG names, or in this process alone. As an "
-          "evaluator: scores every checkpoint that the training writes.",
+          "evaluator: scores every checkpoint that the training writes. With "
+          "--predict: predicts with the weights of a training that is over.",
       .usage = "coordinator --job=FILE [--set name=value ...] [flags]",
       .examples =
           "  coordinator --job=examples/digits/digits.job\n"
           "  TF_CONFIG='{\"cluster\": {\"worker\": [\"h0:2222\"], \"ps\": "
           "[\"h1:2222\"]},\n"
           "              \"task\": {\"type\": \"chief\", \"index\": 0}}' "
-          "coordinator --job=mnist.job\n",
-      .flags = muster::TaskFlagNames(),
+          "coordinator --job=mnist.job\n"
+          "  coordinator --job=mnist.job --run_dir=runs/1 "
+          "--predict_data=new.csv --predict=out.csv\n",
+      .flags = std::move(flags),
   };
+}
+
+bool IsPrediction() { return !absl::GetFlag(FLAGS_predict).empty(); }
+
+// Refuses the flags of predictions where they mean nothing.
+absl::Status CheckPrediction(const muster::TaskOptions& options) {
+  if (!IsPrediction()) {
+    const bool is_given = !absl::GetFlag(FLAGS_weights).empty() ||
+                          !absl::GetFlag(FLAGS_predict_data).empty() ||
+                          absl::GetFlag(FLAGS_predict_classes);
+    if (!is_given) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "--weights, --predict_data and --predict_classes are for predictions: "
+        "--predict=OUT.csv is missing");
+  }
+  if (!options.config.IsAlone()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--predict runs in one process, and ",
+                     options.config.source, " names a cluster: unset it"));
+  }
+  if (absl::GetFlag(FLAGS_weights).empty() && options.run_dir.empty()) {
+    return absl::InvalidArgumentError(
+        "--predict needs trained weights: --run_dir=DIR of the training, whose "
+        "final_weights are taken, or --weights=PREFIX of a checkpoint");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Predict(const muster::TaskOptions& options,
+                     muster::ResolvedJob job) {
+  std::string weights = absl::GetFlag(FLAGS_weights);
+  if (weights.empty())
+    weights = absl::StrCat(options.run_dir, "/final_weights");
+  return muster::PredictJob(
+      std::move(job), {.output_file = absl::GetFlag(FLAGS_predict),
+                       .weights = std::move(weights),
+                       .data_file = absl::GetFlag(FLAGS_predict_data),
+                       .with_classes = absl::GetFlag(FLAGS_predict_classes),
+                       .thread_count = options.thread_count});
 }
 
 absl::Status CheckTask(const muster::TaskOptions& options) {
@@ -47,19 +114,21 @@ absl::Status CheckTask(const muster::TaskOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  muster::ResolvedJob job;
+  std::optional<muster::ResolvedJob> job;
   const auto check = [&](const muster::TaskOptions& options) -> absl::Status {
     RETURN_IF_ERROR(CheckTask(options));
     // What is asked is the cluster.
     if (muster::CheckConfigWanted() && options.job_file.empty()) {
       return absl::OkStatus();
     }
+    RETURN_IF_ERROR(CheckPrediction(options));
     ASSIGN_OR_RETURN(job, muster::ResolveJob(options));
     return absl::OkStatus();
   };
-  const auto train = [&](muster::Task& task) {
-    return muster::TrainJob(task, job,
-                            muster::JobStrategyFactory(&task, job.agreed_text));
+  const auto run = [&](muster::Task& task) {
+    if (IsPrediction()) return Predict(task.options(), *std::move(job));
+    return muster::TrainJob(task, *std::move(job),
+                            muster::JobStrategyFactory(&task));
   };
-  return muster::RunTask(Program(), argc, argv, check, train);
+  return muster::RunTask(Program(), argc, argv, check, run);
 }

@@ -2,14 +2,16 @@
 // a worker runs the steps that the coordinator sends. In a cluster of workers
 // only, it trains in sync with the other workers.
 
+#include <optional>
+#include <utility>
 #include <variant>
 
 #include "absl/status/status.h"
 #include "common/core/base/log.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
-#include "common/learn/train/job/job.h"
 #include "common/learn/train/job/job_task.h"
+#include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/job/synchronous_job.h"
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/cluster/task_id.h"
@@ -79,7 +81,7 @@ absl::Status CheckTask(const muster::TaskOptions& options) {
 
 int main(int argc, char** argv) {
   const muster::ProgramInfo program = Program();
-  muster::ResolvedJob job;
+  std::optional<muster::ResolvedJob> job;
   const auto check = [&](const muster::TaskOptions& options) -> absl::Status {
     RETURN_IF_ERROR(CheckTask(options));
     if (Serves(options.config)) return absl::OkStatus();
@@ -91,8 +93,8 @@ int main(int argc, char** argv) {
     return absl::OkStatus();
   };
   const auto train = [&](muster::Task& task) {
-    return muster::TrainJob(
-        task, job, muster::SynchronousStrategyFactory(&task, job.agreed_text));
+    return muster::TrainJob(task, *std::move(job),
+                            muster::SynchronousStrategyFactory(&task));
   };
   const auto start = muster::StartProgram(program, argc, argv, check);
   if (const auto* code = std::get_if<muster::ExitCode>(&start)) {

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "common/compute/autodiff/gradients.h"
 #include "common/compute/graph/graph_builder.h"
@@ -14,39 +15,11 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_data.h"
+#include "tests/golden/keras_config_reader.h"
 #include "tests/golden/run_graph.h"
 
 namespace muster {
 namespace {
-
-Reduction ToReduction(const std::string& name) {
-  if (name == "sum") return Reduction::kSum;
-  if (name == "none") return Reduction::kNone;
-  MUSTER_CHECK(name == "sum_over_batch_size");
-  return Reduction::kSumOverBatchSize;
-}
-
-Loss MakeLoss(const nlohmann::json& config) {
-  const std::string name = config.at("class_name");
-  const Reduction reduction = ToReduction(config.at("reduction"));
-  if (name == "MeanSquaredError") return MeanSquaredError({reduction});
-  if (name == "MeanAbsoluteError") return MeanAbsoluteError({reduction});
-  const bool from_logits = config.at("from_logits");
-  if (name == "SparseCategoricalCrossentropy") {
-    SparseCrossentropyOptions options{.from_logits = from_logits,
-                                      .reduction = reduction};
-    const nlohmann::json& ignored = config.at("ignore_class");
-    if (!ignored.is_null()) options.ignore_class = ignored.get<int64_t>();
-    return SparseCategoricalCrossentropy(options);
-  }
-  const CrossentropyOptions options{
-      .from_logits = from_logits,
-      .label_smoothing = config.at("label_smoothing"),
-      .reduction = reduction};
-  if (name == "BinaryCrossentropy") return BinaryCrossentropy(options);
-  MUSTER_CHECK(name == "CategoricalCrossentropy");
-  return CategoricalCrossentropy(options);
-}
 
 Value ActivatedAs(const nlohmann::json& config, Value x) {
   if (!config.contains("activation")) return x;
@@ -58,9 +31,15 @@ Value ActivatedAs(const nlohmann::json& config, Value x) {
 }
 
 TEST(LossesGoldenTest, MatchKerasWithTheirGradients) {
+  absl::flat_hash_set<std::string> compared;
   for (const GoldenCase& golden : ReadGoldenCases("losses.json")) {
     SCOPED_TRACE(golden.name);
-    const Loss loss = MakeLoss(golden.config);
+    const LossKind* const kind = FindKerasKind(kLossKinds, golden.config);
+    ASSERT_NE(kind, nullptr) << "kLossKinds lacks " << golden.config;
+    compared.emplace(kind->name);
+    KerasConfigReader reader(golden.config);
+    const Loss loss = kind->make(reader);
+    EXPECT_EQ(loss.name(), kind->name);
     std::vector<Tensor> arguments = {golden.inputs.at("y_true"),
                                      golden.inputs.at("y_pred")};
     const bool is_weighted = golden.inputs.count("sample_weight") > 0;
@@ -80,6 +59,10 @@ TEST(LossesGoldenTest, MatchKerasWithTheirGradients) {
     EXPECT_EQ(
         DescribeDifference(results[1], golden.outputs.at("grad_y_pred"), 2e-6),
         "");
+  }
+  for (const LossKind& kind : kLossKinds) {
+    EXPECT_TRUE(compared.contains(kind.name))
+        << "losses.json has no case for " << kind.name;
   }
 }
 

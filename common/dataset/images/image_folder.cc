@@ -78,10 +78,8 @@ absl::StatusOr<NodePointer> MakeImages(NodePointer input,
                  {.thread_count = options.thread_count}, options.corrupt_input);
 }
 
-absl::StatusOr<NodePointer> MakeImageFolder(absl::string_view directory,
+absl::StatusOr<NodePointer> MakeImageFolder(ImageListing listing,
                                             const ImageFolderOptions& options) {
-  ASSIGN_OR_RETURN(ImageListing listing,
-                   ListImages(directory, options.class_names));
   RETURN_IF_ERROR(TakeSubset(options, &listing));
   ASSIGN_OR_RETURN(
       NodePointer files,
@@ -97,7 +95,21 @@ absl::StatusOr<NodePointer> MakeImageFolder(absl::string_view directory,
 
 Dataset ImageFolder(absl::string_view directory,
                     const ImageFolderOptions& options) {
-  return Dataset(MakeImageFolder(directory, options));
+  const auto listing = ListImageFolder(directory, options.class_names);
+  if (!listing.ok())
+    return Dataset(absl::StatusOr<NodePointer>(listing.status()));
+  return ImageFolder(*listing, options);
+}
+
+absl::StatusOr<std::shared_ptr<const ImageListing>> ListImageFolder(
+    absl::string_view directory, const std::vector<std::string>& class_names) {
+  ASSIGN_OR_RETURN(ImageListing listing, ListImages(directory, class_names));
+  return std::make_shared<const ImageListing>(std::move(listing));
+}
+
+Dataset ImageFolder(const std::shared_ptr<const ImageListing>& listing,
+                    const ImageFolderOptions& options) {
+  return Dataset(MakeImageFolder(*listing, options));
 }
 
 absl::StatusOr<std::vector<std::string>> ImageFolderClassNames(

@@ -2,6 +2,7 @@
 #define COMMON_DATASET_IMAGES_IMAGE_FOLDER_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "common/io/image/resize.h"
 
 namespace muster {
+
+struct ImageListing;
 
 enum class LabelMode {
   kInt,          // int64[]
@@ -69,6 +72,16 @@ struct ImageFolderOptions {
 // Equivalent to: keras.utils.image_dataset_from_directory, except that labels
 // are int64, and that elements are not batched.
 Dataset ImageFolder(absl::string_view directory,
+                    const ImageFolderOptions& options = {});
+
+// The files of a directory, listed before it is known how to choose from them:
+// for a seed that is known later.
+//   kNotFound, kInvalidArgument  as ImageFolder()
+absl::StatusOr<std::shared_ptr<const ImageListing>> ListImageFolder(
+    absl::string_view directory,
+    const std::vector<std::string>& class_names = {});
+// The dataset of listed files, whose classes are those of the listing.
+Dataset ImageFolder(const std::shared_ptr<const ImageListing>& listing,
                     const ImageFolderOptions& options = {});
 
 // Returns the sorted names of the class directories in `directory`: the i-th is

@@ -29,7 +29,7 @@ Value Activate(Activation activation, Value x) {
     case Activation::kSoftplus:
       return Softplus(x);
     case Activation::kSoftsign:
-      return x / (Abs(x) + 1.0);
+      return Softsign(x);
     case Activation::kSoftmax:
       return Softmax(x);
     case Activation::kLogSoftmax:

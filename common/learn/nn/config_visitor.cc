@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/learn/nn/activations.h"
-#include "common/learn/nn/regularizers.h"
 
 namespace muster {
 namespace {
@@ -31,6 +30,12 @@ void ConfigVisitor::Visit(ConfigName name, Activation& value) {
   int index = static_cast<int>(value);
   VisitChoice(name, index, ActivationNames());
   value = static_cast<Activation>(index);
+}
+
+void ConfigVisitor::Visit(ConfigName name, int& value) {
+  int64_t wide = value;
+  Visit(name, wide);
+  value = static_cast<int>(wide);
 }
 
 void ConfigVisitor::VisitPositive(ConfigName name, int64_t& value) {

@@ -10,9 +10,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/learn/nn/activations.h"
-#include "common/learn/nn/regularizers.h"
 
 namespace muster {
+
+class Regularizer;
 
 namespace proto {
 class Initializer;
@@ -34,7 +35,8 @@ struct ConfigName {
 // once, in Layer::VisitConfig(). Readers and writers of layers are visitors.
 // The reader of job files sets the values that the file contains and leaves the
 // others at the layer's defaults. The writer of Keras' config copies the
-// values.
+// values. The options of losses, metrics, initializers and callbacks have a
+// VisitConfig() for the same visitors.
 //
 //   void DenseLayer::VisitConfig(ConfigVisitor& visitor) {
 //     visitor.VisitPositive("units", units_);
@@ -53,6 +55,7 @@ class ConfigVisitor {
   virtual void Visit(ConfigName name, double& value) = 0;
   // A seed; 0 means none.
   virtual void Visit(ConfigName name, uint64_t& seed) = 0;
+  virtual void Visit(ConfigName name, std::string& value) = 0;
   // An empty list is Keras' None.
   virtual void Visit(ConfigName name, std::vector<int64_t>& values) = 0;
   virtual void Visit(ConfigName name, std::vector<double>& values) = 0;
@@ -88,6 +91,8 @@ class ConfigVisitor {
     value = static_cast<Enum>(index);
   }
   void Visit(ConfigName name, Activation& value);
+  // A file cannot have a number here that is no int.
+  void Visit(ConfigName name, int& value);
 
   // Refuses values below 1.
   void VisitPositive(ConfigName name, int64_t& value);
@@ -99,6 +104,16 @@ class ConfigVisitor {
   void VisitWeight(absl::string_view weight, proto::Initializer& initializer,
                    Regularizer& regularizer);
 };
+
+// Returns make(options), where `options` are the defaults with what the visitor
+// has set. For the tables of kinds: kLossKinds, kMetricKinds,
+// kInitializerKinds.
+template <typename Made, typename Options, Made (*make)(const Options&)>
+Made MakeConfigured(ConfigVisitor& visitor) {
+  Options options;
+  options.VisitConfig(visitor);
+  return make(options);
+}
 
 }  // namespace muster
 

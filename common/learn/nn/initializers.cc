@@ -4,6 +4,7 @@
 
 #include "common/core/tensor/tensor.h"
 #include "common/core/tensor/tensor_codec.h"
+#include "common/learn/nn/config_visitor.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -21,6 +22,39 @@ proto::Initializer Normal(const RandomNormalOptions& options, bool truncated) {
 }
 
 }  // namespace
+
+namespace internal {
+
+uint64_t VisitedSeed(ConfigVisitor& visitor) {
+  uint64_t seed = 0;
+  visitor.Visit("seed", seed);
+  return seed;
+}
+
+double VisitedValue(ConfigVisitor& visitor) {
+  double value = 0;
+  visitor.Visit("value", value);
+  return value;
+}
+
+}  // namespace internal
+
+void RandomUniformOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("minval", minval);
+  visitor.Visit("maxval", maxval);
+  visitor.Visit("seed", seed);
+}
+
+void RandomNormalOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("mean", mean);
+  visitor.Visit("stddev", stddev);
+  visitor.Visit("seed", seed);
+}
+
+void OrthogonalOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("gain", gain);
+  visitor.Visit("seed", seed);
+}
 
 proto::Initializer Zeros() { return Constant(0); }
 proto::Initializer Ones() { return Constant(1); }

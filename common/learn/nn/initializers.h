@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
+#include "absl/strings/string_view.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/nn/config_visitor.h"
 #include "proto/variable.pb.h"
 
 // Keras' initializers, with Keras' defaults. A seed of 0 means that the seed is
@@ -23,6 +25,8 @@ struct RandomUniformOptions {
   double minval = -0.05;
   double maxval = 0.05;
   uint64_t seed = 0;
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 proto::Initializer RandomUniform(const RandomUniformOptions& options = {});
 
@@ -31,6 +35,8 @@ struct RandomNormalOptions {
   double mean = 0;
   double stddev = 0.05;
   uint64_t seed = 0;
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 proto::Initializer RandomNormal(const RandomNormalOptions& options = {});
 // Values further than two standard deviations from the mean are drawn again.
@@ -69,8 +75,49 @@ proto::Initializer LecunNormal(uint64_t seed = 0);
 struct OrthogonalOptions {
   double gain = 1;
   uint64_t seed = 0;
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 proto::Initializer Orthogonal(const OrthogonalOptions& options = {});
+
+// A kind of initializer. The table has all that a file can name.
+struct InitializerKind {
+  // The case of JobInitializer.kind (proto/job_layer.proto).
+  absl::string_view name;
+  proto::Initializer (*make)(ConfigVisitor& visitor);
+};
+
+namespace internal {
+uint64_t VisitedSeed(ConfigVisitor& visitor);
+double VisitedValue(ConfigVisitor& visitor);
+}  // namespace internal
+
+inline constexpr InitializerKind kInitializerKinds[] = {
+    {"zeros", [](ConfigVisitor&) { return Zeros(); }},
+    {"ones", [](ConfigVisitor&) { return Ones(); }},
+    {"constant",
+     [](ConfigVisitor& v) { return Constant(internal::VisitedValue(v)); }},
+    {"random_uniform",
+     MakeConfigured<proto::Initializer, RandomUniformOptions, RandomUniform>},
+    {"random_normal",
+     MakeConfigured<proto::Initializer, RandomNormalOptions, RandomNormal>},
+    {"truncated_normal",
+     MakeConfigured<proto::Initializer, RandomNormalOptions, TruncatedNormal>},
+    {"glorot_uniform",
+     [](ConfigVisitor& v) { return GlorotUniform(internal::VisitedSeed(v)); }},
+    {"glorot_normal",
+     [](ConfigVisitor& v) { return GlorotNormal(internal::VisitedSeed(v)); }},
+    {"he_uniform",
+     [](ConfigVisitor& v) { return HeUniform(internal::VisitedSeed(v)); }},
+    {"he_normal",
+     [](ConfigVisitor& v) { return HeNormal(internal::VisitedSeed(v)); }},
+    {"lecun_uniform",
+     [](ConfigVisitor& v) { return LecunUniform(internal::VisitedSeed(v)); }},
+    {"lecun_normal",
+     [](ConfigVisitor& v) { return LecunNormal(internal::VisitedSeed(v)); }},
+    {"orthogonal",
+     MakeConfigured<proto::Initializer, OrthogonalOptions, Orthogonal>},
+};
 
 }  // namespace muster
 

@@ -9,6 +9,7 @@
 #include "common/core/base/log.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/nn/sample_weights.h"
 
@@ -20,6 +21,10 @@ using internal::AlignSparseLabels;
 
 // Keras' keras.config.epsilon(): probabilities stay this far from 0 and 1.
 constexpr double kEpsilon = 1e-7;
+
+// In the order of Reduction.
+constexpr absl::string_view kReductionNames[] = {"sum_over_batch_size", "sum",
+                                                 "none"};
 
 Value ClipProbabilities(Value x) {
   return Minimum(Maximum(x, kEpsilon), 1 - kEpsilon);
@@ -118,6 +123,22 @@ Value SparseCrossentropyOf(Value y_true, Value y_pred, bool from_logits) {
 }
 
 }  // namespace
+
+void LossOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("reduction", reduction, kReductionNames);
+}
+
+void CrossentropyOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("from_logits", from_logits);
+  visitor.Visit("label_smoothing", label_smoothing);
+  visitor.Visit("reduction", reduction, kReductionNames);
+}
+
+void SparseCrossentropyOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("from_logits", from_logits);
+  visitor.Visit("ignore_class", ignore_class);
+  visitor.Visit("reduction", reduction, kReductionNames);
+}
 
 Loss MeanSquaredError(const LossOptions& options) {
   return Loss(

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/strings/string_view.h"
+#include "common/core/tensor/dtype.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/loss.h"
 
 // Keras' losses, with Keras' names, defaults and numerics. Each is also a
@@ -29,6 +32,8 @@ namespace muster {
 
 struct LossOptions {
   Reduction reduction = Reduction::kSumOverBatchSize;
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // Means over the last axis.
@@ -41,6 +46,8 @@ struct CrossentropyOptions {
   // How much of each label is spread evenly over all classes.
   double label_smoothing = 0;
   Reduction reduction = Reduction::kSumOverBatchSize;
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // Labels and predictions of one shape, each label 0 or 1; a mean over the last
@@ -55,11 +62,39 @@ struct SparseCrossentropyOptions {
   // Examples with this label count for nothing.
   std::optional<int64_t> ignore_class = std::nullopt;
   Reduction reduction = Reduction::kSumOverBatchSize;
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // Labels are class numbers [...] for predictions [..., classes].
 Loss SparseCategoricalCrossentropy(
     const SparseCrossentropyOptions& options = {});
+
+// A kind of loss. The table has all of them, for those who make losses from
+// what a file says.
+struct LossKind {
+  // Keras' name, and the case of JobLoss.kind (proto/training_job.proto).
+  absl::string_view name;
+  absl::string_view keras_class;  // keras.losses.<keras_class>
+  // Of labels that come from a file which does not say their type.
+  DType label_type;
+  Loss (*make)(ConfigVisitor& visitor);
+};
+
+inline constexpr LossKind kLossKinds[] = {
+    {"mean_squared_error", "MeanSquaredError", DType::kFloat32,
+     MakeConfigured<Loss, LossOptions, MeanSquaredError>},
+    {"mean_absolute_error", "MeanAbsoluteError", DType::kFloat32,
+     MakeConfigured<Loss, LossOptions, MeanAbsoluteError>},
+    {"binary_crossentropy", "BinaryCrossentropy", DType::kFloat32,
+     MakeConfigured<Loss, CrossentropyOptions, BinaryCrossentropy>},
+    {"categorical_crossentropy", "CategoricalCrossentropy", DType::kFloat32,
+     MakeConfigured<Loss, CrossentropyOptions, CategoricalCrossentropy>},
+    {"sparse_categorical_crossentropy", "SparseCategoricalCrossentropy",
+     DType::kInt64,
+     MakeConfigured<Loss, SparseCrossentropyOptions,
+                    SparseCategoricalCrossentropy>},
+};
 
 }  // namespace muster
 

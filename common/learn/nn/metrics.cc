@@ -7,6 +7,7 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
 #include "common/core/tensor/dtype.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/metric.h"
 #include "common/learn/nn/sample_weights.h"
 
@@ -37,6 +38,23 @@ Value IsInTopK(Value class_numbers, Value y_pred, int64_t k) {
 }
 
 }  // namespace
+
+void BinaryAccuracyOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("threshold", threshold);
+}
+
+void TopKOptions::VisitConfig(ConfigVisitor& visitor) { visitor.Visit("k", k); }
+
+void AucOptions::VisitConfig(ConfigVisitor& visitor) {
+  // In the order of the enums.
+  static constexpr absl::string_view kCurves[] = {"ROC", "PR"};
+  static constexpr absl::string_view kSummations[] = {"interpolation",
+                                                      "minoring", "majoring"};
+  visitor.Visit("num_thresholds", num_thresholds);
+  visitor.Visit("curve", curve, kCurves);
+  visitor.Visit("summation_method", summation_method, kSummations);
+  visitor.Visit("from_logits", from_logits);
+}
 
 Metric MeanOfPredictions(absl::string_view name) {
   return Metric(

@@ -4,6 +4,8 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/losses.h"
 #include "common/learn/nn/metric.h"
 
 // Keras' metrics, with Keras' names, defaults and numerics. Losses are metrics
@@ -17,6 +19,8 @@ Metric MeanOfPredictions(absl::string_view name = "mean");
 
 struct BinaryAccuracyOptions {
   double threshold = 0.5;
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 // How often (prediction > threshold) is the label, 0 or 1.
 Metric BinaryAccuracy(const BinaryAccuracyOptions& options = {});
@@ -28,6 +32,8 @@ Metric SparseCategoricalAccuracy();
 
 struct TopKOptions {
   int64_t k = 5;
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 // How often the label is among the k greatest predictions, ties included.
 Metric TopKCategoricalAccuracy(const TopKOptions& options = {});
@@ -48,10 +54,38 @@ struct AucOptions {
   AucSummation summation_method = AucSummation::kInterpolation;
   // Predictions are logits, and not probabilities.
   bool from_logits = false;
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 // The area under a curve, as a sum over thresholds that are spread evenly from
 // 0 to 1.
 Metric Auc(const AucOptions& options = {});
+
+// A kind of metric. The table has all that a file can name.
+struct MetricKind {
+  // The case of JobMetric.kind (proto/training_job.proto).
+  absl::string_view name;
+  absl::string_view keras_class;  // keras.metrics.<keras_class>
+  Metric (*make)(ConfigVisitor& visitor);
+};
+
+inline constexpr MetricKind kMetricKinds[] = {
+    {"binary_accuracy", "BinaryAccuracy",
+     MakeConfigured<Metric, BinaryAccuracyOptions, BinaryAccuracy>},
+    {"categorical_accuracy", "CategoricalAccuracy",
+     [](ConfigVisitor&) { return CategoricalAccuracy(); }},
+    {"sparse_categorical_accuracy", "SparseCategoricalAccuracy",
+     [](ConfigVisitor&) { return SparseCategoricalAccuracy(); }},
+    {"top_k_categorical_accuracy", "TopKCategoricalAccuracy",
+     MakeConfigured<Metric, TopKOptions, TopKCategoricalAccuracy>},
+    {"sparse_top_k_categorical_accuracy", "SparseTopKCategoricalAccuracy",
+     MakeConfigured<Metric, TopKOptions, SparseTopKCategoricalAccuracy>},
+    {"auc", "AUC", MakeConfigured<Metric, AucOptions, Auc>},
+    {"mean_squared_error", "MeanSquaredError",
+     [](ConfigVisitor&) { return Metric(MeanSquaredError()); }},
+    {"mean_absolute_error", "MeanAbsoluteError",
+     [](ConfigVisitor&) { return Metric(MeanAbsoluteError()); }},
+};
 
 }  // namespace muster
 

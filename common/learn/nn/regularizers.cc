@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
+#include "common/learn/nn/config_visitor.h"
 
 namespace muster {
 namespace {
@@ -27,6 +28,21 @@ Value PenaltyOf(Value weight, const L1L2Options& options) {
 }
 
 }  // namespace
+
+namespace internal {
+
+double VisitedFactor(ConfigVisitor& visitor, const char* name) {
+  double factor = 0.01;
+  visitor.Visit(name, factor);
+  return factor;
+}
+
+}  // namespace internal
+
+void L1L2Options::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("l1", l1);
+  visitor.Visit("l2", l2);
+}
 
 Regularizer L1L2(const L1L2Options& options) {
   return Regularizer(

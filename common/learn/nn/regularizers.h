@@ -5,7 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "common/compute/graph/graph_builder.h"
+#include "common/learn/nn/config_visitor.h"
 
 // Penalties on weights that training adds to the loss. Names, defaults and
 // numerics are those of keras.regularizers.
@@ -14,6 +16,8 @@ namespace muster {
 struct L1L2Options {
   double l1 = 0;
   double l2 = 0;
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // The penalty of a weight, a scalar of the weight's dtype. A value type, cheap
@@ -54,6 +58,26 @@ Regularizer L2(double l2 = 0.01);
 // finite are reported as kInvalidArgument to the builder when the weight is
 // used.
 Regularizer L1L2(const L1L2Options& options);
+
+// A kind of regularizer. The table has all that a file can name.
+struct RegularizerKind {
+  // The case of JobRegularizer.kind (proto/job_layer.proto).
+  absl::string_view name;
+  Regularizer (*make)(ConfigVisitor& visitor);
+};
+
+namespace internal {
+// Returns the factor that the visitor sets, or Keras' default.
+double VisitedFactor(ConfigVisitor& visitor, const char* name);
+}  // namespace internal
+
+inline constexpr RegularizerKind kRegularizerKinds[] = {
+    {"l1",
+     [](ConfigVisitor& v) { return L1(internal::VisitedFactor(v, "l1")); }},
+    {"l2",
+     [](ConfigVisitor& v) { return L2(internal::VisitedFactor(v, "l2")); }},
+    {"l1_l2", MakeConfigured<Regularizer, L1L2Options, L1L2>},
+};
 
 }  // namespace muster
 

@@ -1,6 +1,7 @@
 #include "common/learn/strategy/multi_worker_mirrored_strategy.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
@@ -15,7 +16,6 @@
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/peers/group_error.h"
 #include "common/net/collectives/peers/group_transport.h"
-#include "common/net/collectives/peers/job_digest.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/preemption_notice.h"
 #include "common/net/process/task_options.h"
@@ -45,7 +45,7 @@ JobDigest DigestOf(const Task& task,
           std::string(AutoShardPolicyName(options.input.auto_shard_policy))));
   const std::optional<uint64_t> seed = task.options().seed;
   digest.Add("--seed", seed.has_value() ? absl::StrCat(*seed) : "not given");
-  for (const auto& [name, text] : options.agreed) digest.Add(name, text);
+  for (const JobDigest::Section& section : options.agreed) digest.Add(section);
   return digest;
 }
 

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,6 +13,7 @@
 #include "common/learn/strategy/input/distributed_dataset.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/strategy/synchronous/synchronous_strategy.h"
+#include "common/net/collectives/peers/job_digest.h"
 #include "common/net/collectives/peers/peer_group.h"
 #include "common/net/process/task.h"
 
@@ -32,9 +32,9 @@ struct MultiWorkerMirroredStrategyOptions {
   int deterministic_micro_batches = 0;
   // How long to wait at the end until the other workers have finished.
   absl::Duration end_timeout = absl::Minutes(10);
-  // Further settings, by name, that must be equal on all workers, for example
-  // the job. A difference is an error at the start.
-  std::vector<std::pair<std::string, std::string>> agreed = {};
+  // Further settings that must be equal on all workers, for example the job. A
+  // difference is an error at the start.
+  std::vector<JobDigest::Section> agreed = {};
 };
 
 // Synchronous training by the workers of a cluster: the chief, if there is one,

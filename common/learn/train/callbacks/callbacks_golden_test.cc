@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -22,16 +23,15 @@
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/train/callback.h"
-#include "common/learn/train/callbacks/early_stopping.h"
+#include "common/learn/train/callbacks/callbacks.h"
 #include "common/learn/train/callbacks/lambda_callback.h"
-#include "common/learn/train/callbacks/monitor.h"
-#include "common/learn/train/callbacks/reduce_lr_on_plateau.h"
 #include "common/learn/train/history.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_data.h"
+#include "tests/golden/keras_config_reader.h"
 
 namespace muster {
 namespace {
@@ -60,40 +60,13 @@ class Script final : public Callback {
   int epoch_ = 0;
 };
 
-MonitorMode ModeOf(const Json& config) {
-  const std::string mode = config.value("mode", "auto");
-  return mode == "min"   ? MonitorMode::kMin
-         : mode == "max" ? MonitorMode::kMax
-                         : MonitorMode::kAuto;
-}
-
-std::unique_ptr<Callback> MakeCallback(const Json& config,
-                                       std::ostream* output) {
-  const std::string monitor = config.value("monitor", "val_loss");
-  if (config["class_name"] == "ReduceLROnPlateau") {
-    const ReduceLROnPlateauOptions defaults;
-    return std::make_unique<ReduceLROnPlateau>(ReduceLROnPlateauOptions{
-        .monitor = monitor,
-        .factor = config.value("factor", defaults.factor),
-        .patience = config.value("patience", defaults.patience),
-        .verbose = 1,
-        .mode = ModeOf(config),
-        .min_delta = config.value("min_delta", defaults.min_delta),
-        .cooldown = config.value("cooldown", defaults.cooldown),
-        .min_lr = config.value("min_lr", defaults.min_lr),
-        .output = output});
-  }
-  EarlyStoppingOptions options{
-      .monitor = monitor,
-      .min_delta = config.value("min_delta", 0.0),
-      .patience = config.value("patience", 0),
-      .verbose = 1,
-      .mode = ModeOf(config),
-      .restore_best_weights = config.value("restore_best_weights", false),
-      .start_from_epoch = config.value("start_from_epoch", 0),
-      .output = output};
-  if (config.contains("baseline")) options.baseline = config["baseline"];
-  return std::make_unique<EarlyStopping>(options);
+absl::StatusOr<std::unique_ptr<Callback>> MakeCallback(Json config,
+                                                       std::ostream* output) {
+  config["verbose"] = 1;
+  const CallbackKind* const kind = FindKerasKind(kCallbackKinds, config);
+  if (kind == nullptr) return absl::NotFoundError(config["class_name"]);
+  KerasConfigReader reader(config);
+  return kind->make(reader, output);
 }
 
 // Without empty lines.
@@ -112,7 +85,8 @@ TEST_P(CallbacksGoldenTest, MatchesKeras) {
   std::ostringstream output;
   std::vector<float> rates;
   Script script(config.value("monitor", "val_loss"), values);
-  const std::unique_ptr<Callback> callback = MakeCallback(config, &output);
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Callback> callback,
+                       MakeCallback(config, &output));
   LambdaCallback keep_rate(
       {.on_epoch_end = [&](Model& model, int, const Logs&) -> absl::Status {
         ASSIGN_OR_RETURN(const double rate, model.learning_rate());

@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/callbacks/message.h"
 #include "common/learn/train/model.h"
@@ -43,6 +44,12 @@ std::vector<std::string> ColumnsOf(const Logs& logs) {
 }
 
 }  // namespace
+
+void CsvLoggerOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("filename", filename);
+  visitor.Visit("separator", separator);
+  visitor.Visit("append", append);
+}
 
 CsvLogger::CsvLogger(CsvLoggerOptions options) : options_(std::move(options)) {}
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/history.h"
 
@@ -17,6 +18,8 @@ struct CsvLoggerOptions {
   std::string separator = ",";  // One character.
   // Appends to an existing file, without another header.
   bool append = false;
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // Writes one line per epoch: its number from 0 and its logs, sorted by name.

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callbacks/message.h"
 #include "common/learn/train/model.h"
 
@@ -14,6 +15,17 @@ namespace {
 constexpr char kName[] = "EarlyStopping";
 
 }  // namespace
+
+void EarlyStoppingOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("monitor", monitor);
+  visitor.Visit("min_delta", min_delta);
+  visitor.Visit("patience", patience);
+  visitor.Visit("verbose", verbose);
+  visitor.Visit("mode", mode, kMonitorModeNames);
+  visitor.Visit("baseline", baseline);
+  visitor.Visit("restore_best_weights", restore_best_weights);
+  visitor.Visit("start_from_epoch", start_from_epoch);
+}
 
 EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
     : options_(std::move(options)) {}

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/callbacks/monitor.h"
 #include "common/learn/train/history.h"
@@ -28,6 +29,8 @@ struct EarlyStoppingOptions {
   // Earlier epochs are ignored.
   int start_from_epoch = 0;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // Stops training when a value no longer improves. An epoch that does not log

@@ -123,6 +123,7 @@ class KerasConfigWriter : public ConfigVisitor {
   void Visit(ConfigName name, uint64_t& seed) override {
     Add(name, SeedToJson(seed));
   }
+  void Visit(ConfigName name, std::string& value) override { Add(name, value); }
   void Visit(ConfigName name, std::vector<int64_t>& values) override {
     Add(name, values.empty() ? Json(nullptr) : Json(values));
   }

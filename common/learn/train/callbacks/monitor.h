@@ -20,6 +20,9 @@ enum class MonitorMode {
   kMax,
 };
 
+// Keras' names, in the order of MonitorMode.
+inline constexpr absl::string_view kMonitorModeNames[] = {"auto", "min", "max"};
+
 // Monitors whether one of the logged values improves.
 //
 // Equivalent to: keras.callbacks.MonitorCallback.

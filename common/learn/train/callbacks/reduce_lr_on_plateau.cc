@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callbacks/message.h"
 #include "common/learn/train/model.h"
 
@@ -21,6 +22,17 @@ absl::Status Refuse(absl::string_view option, absl::string_view expected,
 }
 
 }  // namespace
+
+void ReduceLROnPlateauOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("monitor", monitor);
+  visitor.Visit("factor", factor);
+  visitor.Visit("patience", patience);
+  visitor.Visit("verbose", verbose);
+  visitor.Visit("mode", mode, kMonitorModeNames);
+  visitor.Visit("min_delta", min_delta);
+  visitor.Visit("cooldown", cooldown);
+  visitor.Visit("min_lr", min_lr);
+}
 
 ReduceLROnPlateau::ReduceLROnPlateau(ReduceLROnPlateauOptions options)
     : options_(std::move(options)) {}

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/callbacks/monitor.h"
 #include "common/learn/train/history.h"
@@ -25,6 +26,8 @@ struct ReduceLROnPlateauOptions {
   int cooldown = 0;
   double min_lr = 0;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // Reduces the learning rate when a value no longer improves. Adds

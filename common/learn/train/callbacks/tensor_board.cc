@@ -9,6 +9,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/events/summaries.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/callbacks/keras_model_json.h"
@@ -40,6 +41,17 @@ double PerSecond(int64_t count, absl::Duration duration) {
 }
 
 }  // namespace
+
+void TensorBoardOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("log_dir", log_dir);
+  visitor.Visit("histogram_freq", histogram_freq);
+  visitor.Visit("write_graph", write_graph);
+  visitor.Visit("write_images", write_images);
+  visitor.Visit("write_steps_per_second", write_steps_per_second);
+  visitor.Visit("update_freq", update_freq);
+  visitor.Visit("profile_batch", profile_batch);
+  visitor.Visit("embeddings_freq", embeddings_freq);
+}
 
 TensorBoard::TensorBoard(TensorBoardOptions options)
     : options_(std::move(options)),

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/io/events/event_writer.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/history.h"
 #include "proto/event.pb.h"
@@ -36,6 +37,8 @@ struct TensorBoardOptions {
   Clock* clock = Clock::Real();  // Borrowed.
   // For both files; their folders are ignored.
   EventWriter::Options events = {};
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // Writes events for TensorBoard, with Keras' tags and steps:

@@ -3,10 +3,15 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callbacks/message.h"
 #include "common/learn/train/model.h"
 
 namespace muster {
+
+void TerminateOnNanOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit({"raise_error", ""}, raise_error);
+}
 
 absl::Status TerminateOnNan::OnTrainBatchEnd(Model& model, int64_t step,
                                              const Logs& logs) {

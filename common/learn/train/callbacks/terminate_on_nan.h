@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "absl/status/status.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/history.h"
 
@@ -15,6 +16,8 @@ struct TerminateOnNanOptions {
   // so an earlier backup is kept.
   bool raise_error = false;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // Stops training when the loss is NaN or infinite.

@@ -9,6 +9,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/callbacks/message.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
@@ -24,6 +25,14 @@ constexpr int kBackupCountMax = 2;
 constexpr char kCheckpointName[] = "backup";
 
 }  // namespace
+
+void BackupAndRestoreOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("backup_dir", backup_dir);
+  visitor.Visit("save_each_epoch", save_each_epoch);
+  visitor.Visit("save_freq", save_freq);
+  visitor.Visit("delete_checkpoint", delete_checkpoint);
+  visitor.Visit("save_before_preemption", save_before_preemption);
+}
 
 BackupAndRestore::BackupAndRestore(BackupAndRestoreOptions options)
     : options_(std::move(options)),

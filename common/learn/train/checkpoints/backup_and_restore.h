@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/io/checkpoint/disk.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/checkpoints/background_writer.h"
 #include "common/learn/train/history.h"
@@ -30,6 +31,8 @@ struct BackupAndRestoreOptions {
   bool save_before_preemption = false;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
   Disk* disk = nullptr;            // Borrowed; null: the local disk.
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // Resumes interrupted training, regardless of how it was interrupted. When

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/callbacks/message.h"
 #include "common/learn/train/checkpoints/file_name_pattern.h"
@@ -22,6 +23,24 @@ absl::Status Refuse(absl::string_view what) {
 }
 
 }  // namespace
+
+void ModelCheckpointOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("filepath", filepath);
+  visitor.Visit({"directory", ""}, directory);
+  int kept_count = max_to_keep.value_or(0);
+  visitor.Visit({"max_to_keep", ""}, kept_count);
+  max_to_keep = kept_count == 0 ? std::nullopt : std::optional(kept_count);
+  double hours = absl::ToDoubleHours(keep_one_every);
+  visitor.Visit({"keep_checkpoint_every_n_hours", ""}, hours);
+  keep_one_every = absl::Hours(hours);
+  visitor.Visit("monitor", monitor);
+  visitor.Visit("mode", mode, kMonitorModeNames);
+  visitor.Visit("verbose", verbose);
+  visitor.Visit("save_best_only", save_best_only);
+  visitor.Visit("save_weights_only", save_weights_only);
+  visitor.Visit("save_freq", save_freq);
+  visitor.Visit("initial_value_threshold", initial_value_threshold);
+}
 
 ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options)
     : options_(std::move(options)),

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/io/checkpoint/disk.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/callbacks/monitor.h"
 #include "common/learn/train/checkpoints/background_writer.h"
@@ -44,6 +45,8 @@ struct ModelCheckpointOptions {
   std::optional<int64_t> save_freq = std::nullopt;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
   Disk* disk = nullptr;            // Borrowed; null: the local disk.
+
+  void VisitConfig(ConfigVisitor& visitor);
 };
 
 // Saves checkpoints during training: after each epoch, or every `save_freq`

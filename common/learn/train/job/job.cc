@@ -1,36 +1,26 @@
 #include "common/learn/train/job/job.h"
 
-#include <cerrno>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "common/learn/nn/dtype_policy.h"
-#include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/strategy/strategy.h"
@@ -42,12 +32,10 @@
 #include "common/learn/train/history.h"
 #include "common/learn/train/job/job_callbacks.h"
 #include "common/learn/train/job/job_checkpoints.h"
-#include "common/learn/train/job/job_data.h"
 #include "common/learn/train/job/job_evaluator.h"
 #include "common/learn/train/job/job_fit.h"
-#include "common/learn/train/job/job_model.h"
-#include "common/learn/train/job/job_text.h"
 #include "common/learn/train/job/local_strategies.h"
+#include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/non_finite.h"
 #include "common/learn/train/output_folders.h"
@@ -58,84 +46,6 @@
 
 namespace muster {
 namespace {
-
-// Keras' default of fit().
-constexpr int64_t kBatchSize = 32;
-
-absl::StatusOr<LayerPtr> BuildModelOf(const proto::TrainingJob& job) {
-  DTypePolicy policy;
-  if (!job.dtype_policy().empty()) {
-    ASSIGN_OR_RETURN(policy, ParseDTypePolicy(job.dtype_policy()));
-  }
-  const DTypePolicyScope scope(policy);
-  return BuildJobModel(job.model());
-}
-
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  const auto refuse = [&](absl::string_view why) {
-    return absl::NotFoundError(
-        absl::StrCat("cannot read job file ", path, ": ", why));
-  };
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    return refuse("it is a folder");
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return refuse(std::strerror(errno));
-  std::string content((std::istreambuf_iterator<char>(file)),
-                      std::istreambuf_iterator<char>());
-  if (file.bad()) return refuse(std::strerror(errno));
-  if (absl::StripAsciiWhitespace(content).empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path,
-                     ": the job file is empty; expected at least model, train, "
-                     "optimizer and loss, as in examples/digits/digits.job"));
-  }
-  return content;
-}
-
-absl::Status ExpectAtLeastOne(absl::string_view field, int64_t value) {
-  if (value >= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(field, " must be at least 1, got ", value));
-}
-
-// The data of a job; what it does not name is unset.
-struct JobDatasets {
-  Dataset train;
-  std::optional<Dataset> validation;
-  std::optional<Dataset> test;
-};
-
-absl::StatusOr<JobDatasets> BuildJobDatasets(const proto::TrainingJob& job,
-                                             uint64_t seed) {
-  const int64_t batch_size =
-      job.has_batch_size() ? job.batch_size() : kBatchSize;
-  const DType label_type = LabelTypeFor(job.loss());
-  JobDatasets datasets;
-  if (job.validation_split() != 0) {
-    ASSIGN_OR_RETURN(
-        SplitJobData split,
-        BuildSplitJobData(job.train(), "train", label_type,
-                          job.validation_split(), batch_size, seed));
-    datasets.train = std::move(split.train);
-    datasets.validation = std::move(split.validation);
-  } else {
-    ASSIGN_OR_RETURN(
-        datasets.train,
-        BuildJobData(job.train(), "train", label_type, batch_size, seed));
-  }
-  if (job.has_validation()) {
-    ASSIGN_OR_RETURN(datasets.validation,
-                     BuildJobData(job.validation(), "validation", label_type,
-                                  batch_size, seed));
-  }
-  if (job.has_test()) {
-    ASSIGN_OR_RETURN(datasets.test, BuildJobData(job.test(), "test", label_type,
-                                                 batch_size, seed));
-  }
-  return datasets;
-}
 
 FitOptions BuildFitOptions(const proto::TrainingJob& job,
                            const JobDatasets& datasets,
@@ -235,67 +145,26 @@ absl::Status WriteSummary(const RunSummary& summary,
 
 }  // namespace
 
-absl::StatusOr<ResolvedJob> ResolveJobFile(const std::string& path,
-                                           const JobSettings& settings,
-                                           const std::string& run_dir) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  std::string folder = std::filesystem::path(path).parent_path().string();
-  if (folder.empty()) folder = ".";
-  JobSettings builtins = {{"job_dir", folder}};
-  if (!run_dir.empty()) builtins["run_dir"] = run_dir;
-  ASSIGN_OR_RETURN(JobText read, ParseJobText(text, path, settings, builtins));
-  const absl::Status valid = ValidateJob(read.job);
-  if (!valid.ok()) {
-    return absl::Status(valid.code(),
-                        absl::StrCat(path, ": ", valid.message()));
-  }
-  return ResolvedJob{.job = std::move(read.job),
-                     .agreed_text = std::move(read.agreed_text),
-                     .file = path,
-                     .run_dir = run_dir};
-}
-
-absl::StatusOr<proto::TrainingJob> ReadJobFile(const std::string& path,
-                                               const JobSettings& settings,
-                                               const std::string& run_dir) {
-  ASSIGN_OR_RETURN(ResolvedJob resolved,
-                   ResolveJobFile(path, settings, run_dir));
-  return std::move(resolved.job);
-}
-
-absl::Status ValidateJob(const proto::TrainingJob& job) {
-  RETURN_IF_ERROR(BuildModelOf(job).status());
-  RETURN_IF_ERROR(BuildJobCompileOptions(job, /*seed=*/0).status());
-  RETURN_IF_ERROR(BuildJobInput(job.input()).status());
-  RETURN_IF_ERROR(BuildJobCallbacks(job).status());
-  if (job.has_evaluator()) {
-    RETURN_IF_ERROR(BuildJobEvaluator(job, /*run_dir=*/"").status());
-  }
-  RETURN_IF_ERROR(CheckJobStrategy(job.strategy()));
-  if (!job.has_train()) {
-    return absl::InvalidArgumentError(
-        "train is missing; expected for example train { csv { path: "
-        "\"train.csv\" label: \"label\" } }");
-  }
-  if (job.has_batch_size()) {
-    RETURN_IF_ERROR(ExpectAtLeastOne("batch_size", job.batch_size()));
-  }
-  return CheckJobFit(job);
-}
-
 StrategyFactory DefaultStrategyFactory(int thread_count) {
-  return [thread_count](const proto::TrainingJob& job) {
-    return BuildLocalStrategy(job, thread_count);
+  return [thread_count](const ResolvedJob& job) {
+    return BuildLocalStrategy(job.job(), thread_count);
   };
 }
 
 absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
                                   const StrategyFactory& make_strategy,
+                                  const RunJobOptions& options) {
+  ASSIGN_OR_RETURN(ResolvedJob resolved, ResolvedJob::FromProto(job));
+  return RunJob(std::move(resolved), make_strategy, options);
+}
+
+absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
+                                  const StrategyFactory& make_strategy,
                                   const RunJobOptions& given) {
   const absl::Time start = Clock::Real()->Now();
-  RETURN_IF_ERROR(ValidateJob(job));
+  const proto::TrainingJob& job = resolved.job();
   // Mistakes in the data are better found before a cluster is waited for.
-  RETURN_IF_ERROR(BuildJobDatasets(job, /*seed=*/0).status());
+  RETURN_IF_ERROR(resolved.OpenData());
   ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<Callback>> callbacks,
                    BuildJobCallbacks(job, given.output));
   std::vector<Callback*> borrowed_callbacks;
@@ -306,7 +175,7 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
     RETURN_IF_ERROR(PrepareFolders(job, given.run_dir, borrowed_callbacks));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Strategy> strategy,
-                   make_strategy(job));
+                   make_strategy(resolved));
   RunJobOptions options = given;
   // What all processes would say alike is said once.
   if (!strategy->is_chief()) options.verbose = Verbosity::kSilent;
@@ -318,14 +187,12 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
                      .strategy = std::string(strategy->name()),
                      .seed = seed};
 
-  ASSIGN_OR_RETURN(const LayerPtr layer, BuildModelOf(job));
   ASSIGN_OR_RETURN(CompileOptions compile_options,
                    BuildJobCompileOptions(job, summary.seed));
-  ASSIGN_OR_RETURN(const JobDatasets datasets,
-                   BuildJobDatasets(job, summary.seed));
-  Model model(layer);
+  ASSIGN_OR_RETURN(const JobDatasets datasets, resolved.Datasets(summary.seed));
+  Model model(resolved.layer());
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
-  RETURN_IF_ERROR(AdaptNormalization(layer, datasets.train));
+  RETURN_IF_ERROR(AdaptNormalization(resolved.layer(), datasets.train));
   FitOptions fit = BuildFitOptions(job, datasets, options);
   fit.callbacks = borrowed_callbacks;
   // Such a run fails too, but with its summary written.
@@ -359,9 +226,8 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
   return summary;
 }
 
-absl::Status EvaluateJob(const proto::TrainingJob& job,
-                         const RunJobOptions& options) {
-  RETURN_IF_ERROR(ValidateJob(job));
+absl::Status EvaluateJob(ResolvedJob resolved, const RunJobOptions& options) {
+  const proto::TrainingJob& job = resolved.job();
   ASSIGN_OR_RETURN(CheckpointEvaluator::Options evaluator_options,
                    BuildJobEvaluator(job, options.run_dir));
   if (!job.evaluator().has_timeout_seconds()) {
@@ -373,7 +239,7 @@ absl::Status EvaluateJob(const proto::TrainingJob& job,
       DefaultStrategy::Create({.thread_count = options.thread_count}));
   // Nothing but the order of the data comes from it: weights are restored.
   const uint64_t seed = options.seed.value_or(job.seed());
-  ASSIGN_OR_RETURN(const JobDatasets datasets, BuildJobDatasets(job, seed));
+  ASSIGN_OR_RETURN(const JobDatasets datasets, resolved.Datasets(seed));
   const std::optional<Dataset>& data =
       datasets.validation.has_value() ? datasets.validation : datasets.test;
   if (!data.has_value()) {
@@ -381,12 +247,11 @@ absl::Status EvaluateJob(const proto::TrainingJob& job,
         "validation is missing: an evaluator needs data, `validation`, "
         "`validation_split` or `test`");
   }
-  ASSIGN_OR_RETURN(const LayerPtr layer, BuildModelOf(job));
   ASSIGN_OR_RETURN(CompileOptions compile_options,
                    BuildJobCompileOptions(job, seed));
-  Model model(layer);
+  Model model(resolved.layer());
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
-  RETURN_IF_ERROR(AdaptNormalization(layer, datasets.train));
+  RETURN_IF_ERROR(AdaptNormalization(resolved.layer(), datasets.train));
   ASSIGN_OR_RETURN(
       const std::shared_ptr<CheckpointEvaluator> evaluator,
       CheckpointEvaluator::Create(&model, *data, std::move(evaluator_options)));

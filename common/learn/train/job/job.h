@@ -12,43 +12,20 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/learn/strategy/strategy.h"
-#include "common/learn/train/job/job_text.h"
+#include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/progress_bar.h"
 #include "common/learn/train/run_summary.h"
-#include "proto/training_job.pb.h"
 
 namespace muster {
 
-// A job as a process trains it: read once, so that what processes that train in
-// sync compare is what each of them trains.
-struct ResolvedJob {
-  proto::TrainingJob job;
-  std::string agreed_text;  // As JobText.
-  std::string file;         // For summary.json.
-  std::string run_dir;      // Where results go.
-};
-
-// Reads a job file and checks all of it that can be checked without its data.
-// `settings` are --set name=value; `run_dir` is what ${run_dir} stands for.
-//   kInvalidArgument  the file is empty or makes no sense; begins with "file:"
-//                     or "file:line:column:" and names the field
-//   kNotFound         there is no such file
-absl::StatusOr<ResolvedJob> ResolveJobFile(const std::string& path,
-                                           const JobSettings& settings,
-                                           const std::string& run_dir);
-
-// The job of ResolveJobFile().
-absl::StatusOr<proto::TrainingJob> ReadJobFile(const std::string& path,
-                                               const JobSettings& settings = {},
-                                               const std::string& run_dir = "");
-
-// What ReadJobFile() checks beyond syntax.
-absl::Status ValidateJob(const proto::TrainingJob& job);
+namespace proto {
+class TrainingJob;
+}  // namespace proto
 
 // Makes the strategy that a job asks for. Called once, after the job and its
 // data have been found to make sense.
 using StrategyFactory = std::function<absl::StatusOr<std::unique_ptr<Strategy>>(
-    const proto::TrainingJob& job)>;
+    const ResolvedJob& job)>;
 
 // A factory that knows the strategies of one process, and takes the default one
 // when the job says nothing: see BuildLocalStrategy().
@@ -83,13 +60,16 @@ struct RunJobOptions {
 // meanwhile; what comes out of here is final.
 //
 // In one process the same job and seed give the same weights, to the bit.
-//   kInvalidArgument  a folder that the run is to write to cannot be written
-//   to;
+//   kInvalidArgument  a folder that the run writes to cannot be written to;
 //                     before anything is started, as EnsureWritable()
 //   kInternal         a loss or metric became NaN or infinite, and the job does
 //                     not say fail_on_non_finite: false; after the summary was
 //                     written
-//   others            as ValidateJob(), make_strategy and Model::Fit()
+//   others            as ResolvedJob::Datasets(), make_strategy or Model::Fit()
+absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
+                                  const StrategyFactory& make_strategy,
+                                  const RunJobOptions& options);
+//   as RunJob() and ResolvedJob::FromProto()
 absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
                                   const StrategyFactory& make_strategy,
                                   const RunJobOptions& options);
@@ -99,8 +79,7 @@ absl::StatusOr<RunSummary> RunJob(const proto::TrainingJob& job,
 //   kInvalidArgument  the job does not say where checkpoints are, or has no
 //                     data to evaluate on
 //   others            as CheckpointEvaluator::Run()
-absl::Status EvaluateJob(const proto::TrainingJob& job,
-                         const RunJobOptions& options);
+absl::Status EvaluateJob(ResolvedJob resolved, const RunJobOptions& options);
 
 }  // namespace muster
 

@@ -3,9 +3,11 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,7 +20,6 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/reflection.h"
-#include "proto/job_layer.pb.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -26,73 +27,6 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
-using proto::JobInitializer;
-using proto::JobRegularizer;
-
-// Of a message without a kind: `fallback`.
-proto::Initializer ToInitializer(const JobInitializer& job,
-                                 const proto::Initializer& fallback) {
-  // Absent fields keep what the options of the initializer have.
-  const auto normal = [](const auto& given) {
-    RandomNormalOptions options;
-    if (given.has_mean()) options.mean = given.mean();
-    if (given.has_stddev()) options.stddev = given.stddev();
-    return options;
-  };
-  switch (job.kind_case()) {
-    case JobInitializer::kZeros:
-      return Zeros();
-    case JobInitializer::kOnes:
-      return Ones();
-    case JobInitializer::kConstant:
-      return Constant(job.constant().value());
-    case JobInitializer::kRandomUniform: {
-      const JobInitializer::RandomUniform& given = job.random_uniform();
-      RandomUniformOptions options;
-      if (given.has_minval()) options.minval = given.minval();
-      if (given.has_maxval()) options.maxval = given.maxval();
-      return RandomUniform(options);
-    }
-    case JobInitializer::kRandomNormal:
-      return RandomNormal(normal(job.random_normal()));
-    case JobInitializer::kTruncatedNormal:
-      return TruncatedNormal(normal(job.truncated_normal()));
-    case JobInitializer::kGlorotUniform:
-      return GlorotUniform();
-    case JobInitializer::kGlorotNormal:
-      return GlorotNormal();
-    case JobInitializer::kHeUniform:
-      return HeUniform();
-    case JobInitializer::kHeNormal:
-      return HeNormal();
-    case JobInitializer::kLecunUniform:
-      return LecunUniform();
-    case JobInitializer::kLecunNormal:
-      return LecunNormal();
-    case JobInitializer::kOrthogonal: {
-      OrthogonalOptions options;
-      if (job.orthogonal().has_gain()) options.gain = job.orthogonal().gain();
-      return Orthogonal(options);
-    }
-    case JobInitializer::KIND_NOT_SET:
-      break;
-  }
-  return fallback;
-}
-
-L1L2Options ToFactors(const JobRegularizer& job) {
-  switch (job.kind_case()) {
-    case JobRegularizer::kL1:
-      return {.l1 = job.l1().has_l1() ? job.l1().l1() : 0.01};
-    case JobRegularizer::kL2:
-      return {.l2 = job.l2().has_l2() ? job.l2().l2() : 0.01};
-    case JobRegularizer::kL1L2:
-      return {.l1 = job.l1_l2().l1(), .l2 = job.l1_l2().l2()};
-    case JobRegularizer::KIND_NOT_SET:
-      break;
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -127,7 +61,10 @@ void JobConfigReader::Visit(ConfigName name, bool& value) {
 void JobConfigReader::Visit(ConfigName name, int64_t& value) {
   const FieldDescriptor* const field = Find(name);
   if (field == nullptr) return;
-  value = message_.GetReflection()->GetInt64(message_, field);
+  const google::protobuf::Reflection& reflection = *message_.GetReflection();
+  value = field->cpp_type() == FieldDescriptor::CPPTYPE_INT32
+              ? reflection.GetInt32(message_, field)
+              : reflection.GetInt64(message_, field);
 }
 
 void JobConfigReader::Visit(ConfigName name, double& value) {
@@ -160,22 +97,32 @@ void JobConfigReader::Visit(ConfigName name, std::vector<double>& values) {
 
 void JobConfigReader::Visit(ConfigName name, proto::Initializer& value) {
   const Message* const given = FindMessage(name);
-  if (given == nullptr) return;
-  value = ToInitializer(static_cast<const JobInitializer&>(*given), value);
+  if (given == nullptr || KindOf(*given) == nullptr) return;
+  absl::StatusOr<proto::Initializer> made = MakeOfKind<proto::Initializer>(
+      kInitializerKinds, *given, "glorot_uniform {}",
+      [](const InitializerKind& kind, ConfigVisitor& visitor) {
+        return kind.make(visitor);
+      });
+  if (!made.ok()) return Refuse(name, made.status().message());
+  value = *std::move(made);
 }
 
 void JobConfigReader::Visit(ConfigName name, Regularizer& value) {
   const Message* const given = FindMessage(name);
-  if (given == nullptr) return;
-  const auto& job = static_cast<const JobRegularizer&>(*given);
-  if (job.kind_case() == JobRegularizer::KIND_NOT_SET) return;
-  const L1L2Options factors = ToFactors(job);
+  if (given == nullptr || KindOf(*given) == nullptr) return;
+  absl::StatusOr<Regularizer> made = MakeOfKind<Regularizer>(
+      kRegularizerKinds, *given, "l2 {}",
+      [](const RegularizerKind& kind, ConfigVisitor& visitor) {
+        return kind.make(visitor);
+      });
+  if (!made.ok()) return Refuse(name, made.status().message());
+  const L1L2Options factors = made->factors().value_or(L1L2Options());
   const auto is_factor = [](double x) { return x >= 0 && std::isfinite(x); };
   if (!is_factor(factors.l1) || !is_factor(factors.l2)) {
     Refuse(name, absl::StrCat("must have finite factors of at least 0, got l1 ",
                               factors.l1, " and l2 ", factors.l2));
   }
-  value = L1L2(factors);
+  value = *std::move(made);
 }
 
 void JobConfigReader::Visit(ConfigName name, std::string& value) {
@@ -191,7 +138,7 @@ void JobConfigReader::VisitChoice(ConfigName name, int& index,
   const std::string given = absl::AsciiStrToLower(
       message_.GetReflection()->GetEnum(message_, field)->name());
   for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] != given) continue;
+    if (absl::AsciiStrToLower(names[i]) != given) continue;
     index = static_cast<int>(i);
     return;
   }
@@ -223,6 +170,13 @@ absl::Status JobConfigReader::Finish() {
         absl::StrCat(kind_, " has no ", field->name(), "; remove it"));
   }
   return status_;
+}
+
+const FieldDescriptor* KindOf(const Message& message) {
+  const google::protobuf::OneofDescriptor* const kinds =
+      message.GetDescriptor()->FindOneofByName("kind");
+  MUSTER_CHECK(kinds != nullptr);
+  return message.GetReflection()->GetOneofFieldDescriptor(message, kinds);
 }
 
 }  // namespace muster

@@ -1,14 +1,18 @@
 #ifndef COMMON_LEARN_TRAIN_JOB_JOB_CONFIG_READER_H_
 #define COMMON_LEARN_TRAIN_JOB_JOB_CONFIG_READER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/core/base/status_macros.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/regularizers.h"
 #include "google/protobuf/descriptor.h"
@@ -35,11 +39,11 @@ class JobConfigReader : public ConfigVisitor {
   void Visit(ConfigName name, int64_t& value) override;
   void Visit(ConfigName name, double& value) override;
   void Visit(ConfigName name, uint64_t& seed) override;
+  void Visit(ConfigName name, std::string& value) override;
   void Visit(ConfigName name, std::vector<int64_t>& values) override;
   void Visit(ConfigName name, std::vector<double>& values) override;
   void Visit(ConfigName name, proto::Initializer& value) override;
   void Visit(ConfigName name, Regularizer& value) override;
-  void Visit(ConfigName name, std::string& value);
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override;
   void VisitPairs(ConfigName name, std::vector<int64_t>& values) override;
@@ -63,6 +67,49 @@ class JobConfigReader : public ConfigVisitor {
   absl::flat_hash_set<const google::protobuf::FieldDescriptor*> visited_;
   absl::Status status_;
 };
+
+// Returns the field of the message's oneof `kind` that is set; null if none is.
+const google::protobuf::FieldDescriptor* KindOf(
+    const google::protobuf::Message& message);
+
+// Returns the entry of a table, like kLossKinds, for what the oneof `kind` of
+// `message` says. Null if it says nothing or the table lacks it.
+template <typename Kind, size_t count>
+const Kind* FindKind(const Kind (&kinds)[count],
+                     const google::protobuf::Message& message) {
+  const google::protobuf::FieldDescriptor* const field = KindOf(message);
+  if (field == nullptr) return nullptr;
+  for (const Kind& kind : kinds) {
+    if (kind.name == field->name()) return &kind;
+  }
+  return nullptr;
+}
+
+// Makes what the oneof `kind` of `message` says: make(kind, visitor), with the
+// entry of the table and a visitor that sets what the file has.
+//   kInvalidArgument  it says nothing, or nothing that the table has; quotes
+//                     `example`. Or as JobConfigReader::Finish()
+//   others            of `make`
+template <typename Made, typename Kind, size_t count, typename Make>
+absl::StatusOr<Made> MakeOfKind(const Kind (&kinds)[count],
+                                const google::protobuf::Message& message,
+                                absl::string_view example, const Make& make) {
+  const google::protobuf::FieldDescriptor* const field = KindOf(message);
+  if (field == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("says nothing; expected for example ", example));
+  }
+  const Kind* const kind = FindKind(kinds, message);
+  if (kind == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        field->name(), " cannot stand here; expected for example ", example));
+  }
+  JobConfigReader reader(field->name(),
+                         message.GetReflection()->GetMessage(message, field));
+  absl::StatusOr<Made> made = make(*kind, reader);
+  RETURN_IF_ERROR(reader.Finish());
+  return made;
+}
 
 }  // namespace muster
 

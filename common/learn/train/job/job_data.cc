@@ -1,6 +1,9 @@
 #include "common/learn/train/job/job_data.h"
 
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -51,7 +54,10 @@ absl::StatusOr<Dataset> BuildCsv(const JobData::Csv& csv, DType label_type) {
   return CsvFiles({csv.path().begin(), csv.path().end()}, options);
 }
 
-Dataset BuildSynthetic(const JobData::Synthetic& synthetic, uint64_t seed) {
+// A dataset whose seed is not known yet.
+using SeededSource = std::function<Dataset(uint64_t seed)>;
+
+SeededSource BuildSynthetic(const JobData::Synthetic& synthetic) {
   SyntheticOptions options{.class_count = synthetic.class_count()};
   if (synthetic.example_count() > 0) {
     options.example_count = synthetic.example_count();
@@ -60,51 +66,115 @@ Dataset BuildSynthetic(const JobData::Synthetic& synthetic, uint64_t seed) {
     options.feature_count = synthetic.feature_count();
   }
   if (synthetic.has_noise()) options.noise = synthetic.noise();
-  options.seed = synthetic.has_seed() ? synthetic.seed() : seed;
-  return Synthetic(options);
+  std::optional<uint64_t> own_seed;
+  if (synthetic.has_seed()) own_seed = synthetic.seed();
+  return [options, own_seed](uint64_t seed) {
+    SyntheticOptions seeded = options;
+    seeded.seed = own_seed.value_or(seed);
+    return Synthetic(seeded);
+  };
 }
 
-absl::StatusOr<Dataset> BuildSource(const JobData& data, DType label_type,
-                                    uint64_t seed) {
+absl::StatusOr<Dataset> BuildUnseeded(const JobData& data, DType label_type) {
   switch (data.source_case()) {
     case JobData::kIdx:
       return BuildIdx(data.idx());
     case JobData::kCsv:
       return BuildCsv(data.csv(), label_type);
-    case JobData::kSynthetic:
-      return BuildSynthetic(data.synthetic(), seed);
     case JobData::kMnist:
       return Mnist(data.mnist().directory(),
                    data.mnist().split() == JobData::Mnist::TEST
                        ? DatasetSplit::kTest
                        : DatasetSplit::kTrain);
-    case JobData::kImageFolder:
-      if (data.image_folder().shuffle() &&
-          (data.has_skip() || data.has_take())) {
-        return absl::InvalidArgumentError(
-            "image_folder.shuffle with skip or take, which would be other "
-            "images in each epoch; divide them by image_folder.subset");
-      }
-      return BuildImageFolder(data.image_folder(), seed);
     case JobData::kTfRecord:
+      if (data.tf_record().features_size() < 2) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "tf_record.features are ", data.tf_record().features_size(),
+            "; expected two at least, the last being the label"));
+      }
       return BuildTfRecord(data.tf_record());
     case JobData::kNpy:
       return BuildNpy(data.npy());
-    case JobData::SOURCE_NOT_SET:
-      break;
+    default:
+      return absl::InvalidArgumentError(
+          "no source; expected image_folder, tf_record, npy, mnist, idx, csv "
+          "or synthetic");
   }
-  return absl::InvalidArgumentError(
-      "no source; expected image_folder, tf_record, npy, mnist, idx, csv or "
-      "synthetic");
 }
 
-absl::StatusOr<Dataset> BuildExamples(const JobData& data, DType label_type,
-                                      uint64_t seed) {
-  ASSIGN_OR_RETURN(Dataset dataset, BuildSource(data, label_type, seed));
-  if (data.has_skip()) dataset = dataset.Skip(data.skip());
-  if (data.has_take()) dataset = dataset.Take(data.take());
-  RETURN_IF_ERROR(dataset.status());
-  return dataset;
+absl::StatusOr<SeededSource> BuildSource(const JobData& data,
+                                         DType label_type) {
+  if (data.has_synthetic()) return BuildSynthetic(data.synthetic());
+  if (data.has_image_folder()) {
+    if (data.image_folder().shuffle() && (data.has_skip() || data.has_take())) {
+      return absl::InvalidArgumentError(
+          "image_folder.shuffle with skip or take, which would be other "
+          "images in each epoch; divide them by image_folder.subset");
+    }
+    return BuildImageFolder(data.image_folder());
+  }
+  ASSIGN_OR_RETURN(const Dataset dataset, BuildUnseeded(data, label_type));
+  return [dataset](uint64_t) { return dataset; };
+}
+
+// What `skip` and `take` leave of a source.
+std::function<absl::StatusOr<Dataset>(uint64_t)> ExamplesOf(
+    SeededSource source, const JobData& data) {
+  return [source = std::move(source),
+          data](uint64_t seed) -> absl::StatusOr<Dataset> {
+    Dataset dataset = source(seed);
+    if (data.has_skip()) dataset = dataset.Skip(data.skip());
+    if (data.has_take()) dataset = dataset.Take(data.take());
+    RETURN_IF_ERROR(dataset.status());
+    return dataset;
+  };
+}
+
+// A CSV file to predict for has the column of labels, or has not.
+absl::StatusOr<Dataset> BuildCsvInputs(JobData::Csv csv) {
+  absl::StatusOr<Dataset> with_label = BuildCsv(csv, DType::kFloat32);
+  if (csv.label().empty() || (with_label.ok() && with_label->status().ok())) {
+    return with_label;
+  }
+  csv.clear_label();
+  absl::StatusOr<Dataset> without = BuildCsv(csv, DType::kFloat32);
+  if (without.ok() && without->status().ok()) return without;
+  return with_label;
+}
+
+absl::StatusOr<SeededSource> BuildInputs(const JobData& data) {
+  JobData inputs = data;
+  Dataset dataset;
+  switch (data.source_case()) {
+    case JobData::kIdx: {
+      RETURN_IF_ERROR(ExpectFiles("idx.images", data.idx().images_size()));
+      dataset =
+          IdxFiles({data.idx().images().begin(), data.idx().images().end()},
+                   {.scale = data.idx().scale(),
+                    .order = BuildFileOrder(data.idx().order())});
+      break;
+    }
+    case JobData::kCsv: {
+      ASSIGN_OR_RETURN(dataset, BuildCsvInputs(data.csv()));
+      break;
+    }
+    case JobData::kNpy: {
+      ASSIGN_OR_RETURN(dataset, BuildNpyFeatures(data.npy()));
+      break;
+    }
+    case JobData::kTfRecord: {
+      // The last feature is the label.
+      JobData::TfRecord record = data.tf_record();
+      if (record.features_size() > 1) record.mutable_features()->RemoveLast();
+      ASSIGN_OR_RETURN(dataset, BuildTfRecord(record));
+      break;
+    }
+    default:
+      inputs.mutable_image_folder()->clear_shuffle();
+      return BuildSource(data.has_image_folder() ? inputs : data,
+                         DType::kFloat32);
+  }
+  return [dataset](uint64_t) { return dataset; };
 }
 
 absl::StatusOr<Dataset> BuildBatches(Dataset dataset, const JobData& data,
@@ -134,40 +204,6 @@ absl::StatusOr<Dataset> BuildBatches(Dataset dataset, const JobData& data,
   return dataset;
 }
 
-absl::StatusOr<Dataset> BuildWhole(const JobData& data, DType label_type,
-                                   int64_t batch_size, uint64_t seed) {
-  ASSIGN_OR_RETURN(Dataset examples, BuildExamples(data, label_type, seed));
-  return BuildBatches(std::move(examples), data, batch_size, seed);
-}
-
-absl::StatusOr<SplitJobData> BuildSplit(const JobData& data, DType label_type,
-                                        double validation_split,
-                                        int64_t batch_size, uint64_t seed) {
-  if (data.image_folder().shuffle()) {
-    return absl::InvalidArgumentError(
-        "image_folder.shuffle with validation_split, which would be other "
-        "images in each epoch; use image_folder.validation_split, or shuffle "
-        "behind it");
-  }
-  ASSIGN_OR_RETURN(const Dataset examples,
-                   BuildExamples(data, label_type, seed));
-  ASSIGN_OR_RETURN(const int64_t example_count, examples.CountElements());
-  ASSIGN_OR_RETURN(const int64_t train_count,
-                   TrainingExampleCount(example_count, validation_split));
-  JobData once = data;
-  once.clear_shard_by_pipeline();
-  once.clear_cache_file();
-  once.clear_shuffle();
-  once.clear_repeat();
-  once.clear_drop_remainder();
-  SplitJobData split;
-  ASSIGN_OR_RETURN(split.train, BuildBatches(examples.Take(train_count), data,
-                                             batch_size, seed));
-  ASSIGN_OR_RETURN(split.validation, BuildBatches(examples.Skip(train_count),
-                                                  once, batch_size, seed));
-  return split;
-}
-
 // With the name of what it is about.
 absl::Status Named(absl::string_view field, const absl::Status& status) {
   return absl::Status(status.code(),
@@ -176,27 +212,71 @@ absl::Status Named(absl::string_view field, const absl::Status& status) {
 
 }  // namespace
 
-DType LabelTypeFor(const proto::JobLoss& loss) {
-  return loss.has_sparse_categorical_crossentropy() ? DType::kInt64
-                                                    : DType::kFloat32;
+absl::StatusOr<JobSource> JobSource::Open(const JobData& data,
+                                          absl::string_view field,
+                                          DType label_type,
+                                          double validation_split) {
+  const auto open = [&]() -> absl::StatusOr<JobSource> {
+    if (validation_split != 0 && data.image_folder().shuffle()) {
+      return absl::InvalidArgumentError(
+          "image_folder.shuffle with validation_split, which would be other "
+          "images in each epoch; use image_folder.validation_split, or shuffle "
+          "behind it");
+    }
+    JobSource source;
+    source.data_ = data;
+    source.field_ = std::string(field);
+    ASSIGN_OR_RETURN(const SeededSource seeded, BuildSource(data, label_type));
+    source.examples_ = ExamplesOf(seeded, data);
+    ASSIGN_OR_RETURN(const Dataset examples, source.examples_(/*seed=*/0));
+    if (validation_split == 0) return source;
+    ASSIGN_OR_RETURN(const int64_t example_count, examples.CountElements());
+    ASSIGN_OR_RETURN(source.train_count_,
+                     TrainingExampleCount(example_count, validation_split));
+    return source;
+  };
+  absl::StatusOr<JobSource> source = open();
+  if (source.ok()) return source;
+  return Named(field, source.status());
 }
 
-absl::StatusOr<Dataset> BuildJobData(const JobData& data,
-                                     absl::string_view field, DType label_type,
-                                     int64_t batch_size, uint64_t seed) {
-  absl::StatusOr<Dataset> dataset =
-      BuildWhole(data, label_type, batch_size, seed);
-  if (dataset.ok()) return dataset;
-  return Named(field, dataset.status());
+absl::StatusOr<JobSource> JobSource::OpenInputs(const JobData& data,
+                                                absl::string_view field) {
+  JobSource source;
+  source.data_ = data;
+  source.field_ = std::string(field);
+  absl::StatusOr<SeededSource> inputs = BuildInputs(data);
+  if (!inputs.ok()) return Named(field, inputs.status());
+  source.examples_ = ExamplesOf(*std::move(inputs), data);
+  const absl::Status opened = source.examples_(/*seed=*/0).status();
+  if (!opened.ok()) return Named(field, opened);
+  return source;
 }
 
-absl::StatusOr<SplitJobData> BuildSplitJobData(
-    const JobData& data, absl::string_view field, DType label_type,
-    double validation_split, int64_t batch_size, uint64_t seed) {
-  absl::StatusOr<SplitJobData> split =
-      BuildSplit(data, label_type, validation_split, batch_size, seed);
-  if (split.ok()) return split;
-  return Named(field, split.status());
+absl::StatusOr<Dataset> JobSource::Batches(int64_t batch_size,
+                                           uint64_t seed) const {
+  ASSIGN_OR_RETURN(Dataset examples, examples_(seed));
+  if (train_count_.has_value()) examples = examples.Take(*train_count_);
+  absl::StatusOr<Dataset> batches =
+      BuildBatches(std::move(examples), data_, batch_size, seed);
+  if (batches.ok()) return batches;
+  return Named(field_, batches.status());
+}
+
+absl::StatusOr<Dataset> JobSource::BatchesInOrder(int64_t batch_size,
+                                                  uint64_t seed) const {
+  ASSIGN_OR_RETURN(const Dataset examples, examples_(seed));
+  JobData once = data_;
+  once.clear_shard_by_pipeline();
+  once.clear_cache_file();
+  once.clear_shuffle();
+  once.clear_repeat();
+  once.clear_drop_remainder();
+  absl::StatusOr<Dataset> batches = BuildBatches(
+      train_count_.has_value() ? examples.Skip(*train_count_) : examples, once,
+      batch_size, seed);
+  if (batches.ok()) return batches;
+  return Named(field_, batches.status());
 }
 
 absl::StatusOr<InputOptions> BuildJobInput(const proto::JobInput& input) {

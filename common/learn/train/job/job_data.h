@@ -2,6 +2,9 @@
 #define COMMON_LEARN_TRAIN_JOB_JOB_DATA_H_
 
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -12,35 +15,52 @@
 
 namespace muster {
 
-// The type that labels have in a file that does not say it (csv), by the loss
-// they are compared with: class numbers are int64, everything else float32.
-DType LabelTypeFor(const proto::JobLoss& loss);
+// Examples {x, y} that a job file describes. Opened once, before the seed of
+// the run is known; the batches of all seeds share what was opened.
+//
+// A value, cheap to copy. Thread-safe: immutable.
+class JobSource {
+ public:
+  // Opens the source of `data`. `field` is what errors call it: "train". With a
+  // `validation_split` above 0, that share of the examples, the last ones that
+  // `skip` and `take` leave, is set apart; a source that does not say how many
+  // examples it has is read once to count them.
+  //   kInvalidArgument  no source, or a number out of range; names the field.
+  //                     As TrainingExampleCount(), or nobody knows which
+  //                     examples are the last
+  //   kNotFound         a pattern that no file matches
+  //   others            from opening files
+  static absl::StatusOr<JobSource> Open(const proto::JobData& data,
+                                        absl::string_view field,
+                                        DType label_type,
+                                        double validation_split = 0);
 
-// The batches {x, y} that a job file describes. `field` is what errors call the
-// description: "train".
-//   kInvalidArgument  no source, or a number out of range; names the field
-//   kNotFound         a pattern that no file matches
-//   any               from opening files
-absl::StatusOr<Dataset> BuildJobData(const proto::JobData& data,
-                                     absl::string_view field, DType label_type,
-                                     int64_t batch_size, uint64_t seed);
+  // Opens inputs {x} to predict for. Labels are left out where the source can
+  // do without, and need not be there; what shuffles is ignored.
+  //   as Open()
+  static absl::StatusOr<JobSource> OpenInputs(const proto::JobData& data,
+                                              absl::string_view field);
 
-// As BuildJobData(), with the last `validation_split` of the examples set
-// apart: of those that `skip` and `take` leave, before all that comes behind
-// these. To be validated on, they are batches in the order of the source, each
-// once.
-struct SplitJobData {
-  Dataset train;
-  Dataset validation;
+  // The examples, without those set apart, as `data` says: cached, shuffled, in
+  // batches, repeated.
+  //   kInvalidArgument  a number out of range; names the field
+  absl::StatusOr<Dataset> Batches(int64_t batch_size, uint64_t seed) const;
+
+  // Those set apart, or all without a validation_split, in batches in the order
+  // of the source, each once.
+  absl::StatusOr<Dataset> BatchesInOrder(int64_t batch_size,
+                                         uint64_t seed) const;
+
+ private:
+  JobSource() = default;
+
+  proto::JobData data_;
+  std::string field_;
+  // With what `skip` and `take` leave.
+  std::function<absl::StatusOr<Dataset>(uint64_t seed)> examples_;
+  // With a validation_split: how many come before those set apart.
+  std::optional<int64_t> train_count_;
 };
-
-//   kInvalidArgument  as BuildJobData(); as TrainingExampleCount(); or nobody
-//                     knows which examples are the last
-//   others            of the source, which is read once where it does not say
-//                     how many examples it has
-absl::StatusOr<SplitJobData> BuildSplitJobData(
-    const proto::JobData& data, absl::string_view field, DType label_type,
-    double validation_split, int64_t batch_size, uint64_t seed);
 
 // How the data of a job are divided among workers.
 //   kInvalidArgument  a field is out of range; names it

@@ -1,5 +1,9 @@
 #include "common/learn/train/job/job_data_files.h"
 
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,8 +98,8 @@ InterleaveOptions BuildFileOrder(const JobData::FileOrder& order) {
   return options;
 }
 
-absl::StatusOr<Dataset> BuildImageFolder(const JobData::ImageFolder& folder,
-                                         uint64_t seed) {
+absl::StatusOr<std::function<Dataset(uint64_t)>> BuildImageFolder(
+    const JobData::ImageFolder& folder) {
   if (folder.directory().empty()) return Missing("image_folder.directory");
   const ImageOptions image = BuildImage(folder.image());
   ImageFolderOptions options = {
@@ -109,7 +113,6 @@ absl::StatusOr<Dataset> BuildImageFolder(const JobData::ImageFolder& folder,
       .thread_count = image.thread_count,
       .class_names = {folder.class_names().begin(), folder.class_names().end()},
       .shuffle = folder.shuffle(),
-      .seed = folder.has_seed() ? folder.seed() : FoldIn(seed, "image_folder"),
       .validation_split = folder.validation_split()};
   if (folder.label_mode() == JobData::ImageFolder::CATEGORICAL) {
     options.label_mode = LabelMode::kCategorical;
@@ -121,16 +124,19 @@ absl::StatusOr<Dataset> BuildImageFolder(const JobData::ImageFolder& folder,
   } else if (folder.subset() == JobData::ImageFolder::VALIDATION) {
     options.subset = Subset::kValidation;
   }
-  return ImageFolder(folder.directory(), options);
+  ASSIGN_OR_RETURN(const std::shared_ptr<const ImageListing> listing,
+                   ListImageFolder(folder.directory(), options.class_names));
+  std::optional<uint64_t> own_seed;
+  if (folder.has_seed()) own_seed = folder.seed();
+  return [listing, options, own_seed](uint64_t seed) {
+    ImageFolderOptions seeded = options;
+    seeded.seed = own_seed.value_or(FoldIn(seed, "image_folder"));
+    return ImageFolder(listing, seeded);
+  };
 }
 
 absl::StatusOr<Dataset> BuildTfRecord(const JobData::TfRecord& record) {
   if (record.path().empty()) return Missing("tf_record.path");
-  if (record.features_size() < 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tf_record.features are ", record.features_size(),
-                     "; expected two at least, the last being the label"));
-  }
   TfRecordOptions options = {
       .order = BuildFileOrder(record.order()),
       .corrupt_input = BuildCorruptInput(record.corrupt_input())};
@@ -155,20 +161,25 @@ absl::StatusOr<Dataset> BuildTfRecord(const JobData::TfRecord& record) {
   return dataset;
 }
 
-absl::StatusOr<Dataset> BuildNpy(const JobData::Npy& npy) {
+absl::StatusOr<Dataset> BuildNpyFeatures(const JobData::Npy& npy) {
   if (npy.features().empty()) return Missing("npy.features");
-  if (npy.labels().empty()) return Missing("npy.labels");
-  const InterleaveOptions order = BuildFileOrder(npy.order());
-  const Dataset features =
+  Dataset features =
       NpyDataset({npy.features().begin(), npy.features().end()},
-                 {.scale = npy.scale(), .order = order});
+                 {.scale = npy.scale(), .order = BuildFileOrder(npy.order())});
+  RETURN_IF_ERROR(features.status());
+  return features;
+}
+
+absl::StatusOr<Dataset> BuildNpy(const JobData::Npy& npy) {
+  if (npy.labels().empty()) return Missing("npy.labels");
+  ASSIGN_OR_RETURN(const Dataset features, BuildNpyFeatures(npy));
+  const InterleaveOptions order = BuildFileOrder(npy.order());
   const std::vector<std::string> paths = {npy.labels().begin(),
                                           npy.labels().end()};
   Dataset labels = NpyDataset(paths, {.order = order});
   if (labels.status().ok() && IsInteger(labels.element_types()[0].dtype)) {
     labels = NpyDataset(paths, {.dtype = DType::kInt64, .order = order});
   }
-  RETURN_IF_ERROR(features.status());
   RETURN_IF_ERROR(labels.status());
   if (features.Cardinality() != labels.Cardinality()) {
     return absl::InvalidArgumentError(absl::StrCat(

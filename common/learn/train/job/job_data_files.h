@@ -2,6 +2,7 @@
 #define COMMON_LEARN_TRAIN_JOB_JOB_DATA_FILES_H_
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/statusor.h"
 #include "common/dataset/dataset.h"
@@ -13,12 +14,15 @@ namespace muster {
 //   kInvalidArgument  a field is missing or out of range; names it
 //   any               as the dataset
 
-absl::StatusOr<Dataset> BuildImageFolder(
-    const proto::JobData::ImageFolder& folder, uint64_t seed);
+// Lists the folder. What is returned makes the dataset for the seed of a run.
+absl::StatusOr<std::function<Dataset(uint64_t seed)>> BuildImageFolder(
+    const proto::JobData::ImageFolder& folder);
 
 absl::StatusOr<Dataset> BuildTfRecord(const proto::JobData::TfRecord& record);
 
 absl::StatusOr<Dataset> BuildNpy(const proto::JobData::Npy& npy);
+// Without labels.
+absl::StatusOr<Dataset> BuildNpyFeatures(const proto::JobData::Npy& npy);
 
 InterleaveOptions BuildFileOrder(const proto::JobData::FileOrder& order);
 

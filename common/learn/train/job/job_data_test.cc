@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
@@ -44,8 +45,10 @@ Message Parse(const std::string& text) {
 }
 
 absl::StatusOr<Dataset> Build(const std::string& text) {
-  return BuildJobData(Parse<proto::JobData>(text), "train", DType::kInt64, 2,
-                      7);
+  ASSIGN_OR_RETURN(
+      const JobSource source,
+      JobSource::Open(Parse<proto::JobData>(text), "train", DType::kInt64));
+  return source.Batches(/*batch_size=*/2, /*seed=*/7);
 }
 
 // The labels of all batches, as pipeline `index` of `count` sees them.
@@ -131,9 +134,20 @@ TEST_F(JobDataTest, ExamplesAreDealtOutBehindTake) {
   EXPECT_THAT(Labels(Build(text)), ElementsAre(1, 2, 3, 11));
 }
 
+struct SplitJobData {
+  Dataset train;
+  Dataset validation;
+};
+
 absl::StatusOr<SplitJobData> Split(const std::string& text, double share) {
-  return BuildSplitJobData(Parse<proto::JobData>(text), "train", DType::kInt64,
-                           share, 2, 7);
+  ASSIGN_OR_RETURN(const JobSource source,
+                   JobSource::Open(Parse<proto::JobData>(text), "train",
+                                   DType::kInt64, share));
+  SplitJobData split;
+  ASSIGN_OR_RETURN(split.train, source.Batches(/*batch_size=*/2, /*seed=*/7));
+  ASSIGN_OR_RETURN(split.validation,
+                   source.BatchesInOrder(/*batch_size=*/2, /*seed=*/7));
+  return split;
 }
 
 TEST_F(JobDataTest, TheLastExamplesAreSetApartBehindTakeAndBeforeShuffle) {

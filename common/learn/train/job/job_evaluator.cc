@@ -2,15 +2,18 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/train/callbacks/monitor.h"
 #include "common/learn/train/evaluator/exporter.h"
 #include "common/learn/train/history.h"
+#include "common/learn/train/job/job_config_reader.h"
 #include "proto/job_callback.pb.h"
 
 namespace muster {
@@ -18,41 +21,26 @@ namespace {
 
 using proto::JobEvaluator;
 
-MonitorMode ToMode(proto::JobCallback::Mode mode) {
-  switch (mode) {
-    case proto::JobCallback::MIN:
-      return MonitorMode::kMin;
-    case proto::JobCallback::MAX:
-      return MonitorMode::kMax;
-    default:
-      return MonitorMode::kAuto;
-  }
-}
-
 absl::StatusOr<ExporterOptions> BuildExporter(
     const JobEvaluator::Exporter& job) {
-  ExporterOptions options{.name = job.name()};
+  // In the order of ExportWhen.
+  static constexpr absl::string_view kWhenNames[] = {"best", "latest", "final"};
+  ExporterOptions options{.when = ExportWhen::kBest};
+  std::string monitored = "loss";
+  MonitorMode mode = MonitorMode::kAuto;
+  JobConfigReader reader("exporter", job);
+  reader.Visit("name", options.name);
+  reader.Visit("when", options.when, kWhenNames);
+  reader.Visit("exports_to_keep", options.exports_to_keep);
+  reader.Visit("monitor", monitored);
+  reader.Visit("mode", mode, kMonitorModeNames);
+  RETURN_IF_ERROR(reader.Finish());
   if (options.name.empty()) {
     return absl::InvalidArgumentError("name is missing");
   }
-  if (job.has_exports_to_keep())
-    options.exports_to_keep = job.exports_to_keep();
-  switch (job.when()) {
-    case JobEvaluator::Exporter::LATEST:
-      options.when = ExportWhen::kLatest;
-      return options;
-    case JobEvaluator::Exporter::FINAL:
-      options.when = ExportWhen::kFinal;
-      return options;
-    default:
-      options.when = ExportWhen::kBest;
-      break;
-  }
-  ASSIGN_OR_RETURN(
-      const Monitor monitor,
-      Monitor::Create("exporter",
-                      job.monitor().empty() ? "loss" : job.monitor(),
-                      ToMode(job.mode())));
+  if (options.when != ExportWhen::kBest) return options;
+  ASSIGN_OR_RETURN(const Monitor monitor,
+                   Monitor::Create("exporter", monitored, mode));
   options.is_better = [monitor](const Logs& best, const Logs& current) {
     const std::optional<double> value = monitor.Find(current);
     return value.has_value() &&

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,6 +24,7 @@
 #include "common/learn/train/evaluator/exporter.h"
 #include "common/learn/train/evaluator/training_end.h"
 #include "common/learn/train/job/job.h"
+#include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/progress_bar.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -70,6 +72,11 @@ class JobEvaluatorTest : public ::testing::Test {
     EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(
         absl::StrCat("evaluator { ", evaluator, " }"), &job_));
     return std::string(BuildJobEvaluator(job_, run_dir_).status().message());
+  }
+
+  absl::Status Evaluate(const RunJobOptions& options) {
+    ASSIGN_OR_RETURN(ResolvedJob resolved, ResolvedJob::FromProto(job_));
+    return EvaluateJob(std::move(resolved), options);
   }
 
   absl::Status Train() {
@@ -129,7 +136,7 @@ TEST_F(JobEvaluatorTest, ATrainingThatFailsHasNoEnd) {
 TEST_F(JobEvaluatorTest, ScoresTheJobsCheckpoints) {
   ASSERT_OK(SaveZeros());
   ASSERT_OK(Train());
-  ASSERT_OK(EvaluateJob(job_, {.run_dir = run_dir_, .thread_count = 1}));
+  ASSERT_OK(Evaluate({.run_dir = run_dir_, .thread_count = 1}));
   EXPECT_THAT(ScalarsOf(ReadEventFolder(run_dir_ + "/evaluator"),
                         "evaluation_loss_vs_iterations"),
               SizeIs(1));
@@ -140,7 +147,7 @@ TEST_F(JobEvaluatorTest, ScoresOnWhatTheJobSplitsOff) {
   job_.set_validation_split(0.5);
   ASSERT_OK(SaveZeros());
   ASSERT_OK(Train());
-  ASSERT_OK(EvaluateJob(job_, {.run_dir = run_dir_, .thread_count = 1}));
+  ASSERT_OK(Evaluate({.run_dir = run_dir_, .thread_count = 1}));
   EXPECT_THAT(ScalarsOf(ReadEventFolder(run_dir_ + "/evaluator"),
                         "evaluation_loss_vs_iterations"),
               SizeIs(1));
@@ -148,7 +155,7 @@ TEST_F(JobEvaluatorTest, ScoresOnWhatTheJobSplitsOff) {
 
 TEST_F(JobEvaluatorTest, NeedsDataToEvaluateOn) {
   job_.clear_validation();
-  const absl::Status status = EvaluateJob(job_, {.run_dir = run_dir_});
+  const absl::Status status = Evaluate({.run_dir = run_dir_});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("validation"));
 }

@@ -1,16 +1,12 @@
 #include "common/learn/train/job/job_layer.h"
 
-#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
@@ -19,12 +15,8 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
-#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/nn/layers.h"
-#include "common/learn/nn/regularizers.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/descriptor.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "proto/job_layer.pb.h"
@@ -33,7 +25,6 @@ namespace muster {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::UnorderedElementsAreArray;
 
 proto::JobLayer Parse(const std::string& text) {
   proto::JobLayer layer;
@@ -130,96 +121,6 @@ TEST(JobLayerTest, MistakesNameTheField) {
   }
 }
 
-// Collects the names that a layer has for job files.
-class NameCollector : public ConfigVisitor {
- public:
-  using ConfigVisitor::Visit;
-  void Visit(ConfigName name, bool&) override { Add(name); }
-  void Visit(ConfigName name, int64_t&) override { Add(name); }
-  void Visit(ConfigName name, double&) override { Add(name); }
-  void Visit(ConfigName name, uint64_t&) override { Add(name); }
-  void Visit(ConfigName name, std::vector<int64_t>&) override { Add(name); }
-  void Visit(ConfigName name, std::vector<double>&) override { Add(name); }
-  void Visit(ConfigName name, proto::Initializer&) override { Add(name); }
-  void Visit(ConfigName name, Regularizer&) override { Add(name); }
-  void VisitChoice(ConfigName name, int&,
-                   absl::Span<const absl::string_view>) override {
-    Add(name);
-  }
-  void VisitPairs(ConfigName name, std::vector<int64_t>&) override {
-    Add(name);
-  }
-  bool IsPresent(ConfigName name, bool) override {
-    Add(name);
-    return true;
-  }
-  void Refuse(ConfigName, absl::string_view) override {}
-
-  const absl::flat_hash_set<std::string>& names() const { return names_; }
-
- private:
-  void Add(ConfigName name) {
-    if (!name.job.empty()) names_.emplace(name.job);
-  }
-
-  absl::flat_hash_set<std::string> names_;
-};
-
-std::vector<const google::protobuf::FieldDescriptor*> KindsOfTheSchema() {
-  const google::protobuf::OneofDescriptor* const kinds =
-      proto::JobLayer::descriptor()->FindOneofByName("kind");
-  std::vector<const google::protobuf::FieldDescriptor*> fields;
-  for (int i = 0; i < kinds->field_count(); ++i) {
-    const std::string& name = kinds->field(i)->name();
-    if (name != "model" && name != "call") fields.push_back(kinds->field(i));
-  }
-  return fields;
-}
-
-TEST(JobLayerTest, TheTableHasEveryKindOfTheSchemaAndNoOther) {
-  std::vector<std::string> schema;
-  for (const auto* kind : KindsOfTheSchema()) schema.push_back(kind->name());
-  std::vector<std::string> table;
-  for (const LayerKind& kind : kLayerKinds) table.emplace_back(kind.name);
-  EXPECT_THAT(table, UnorderedElementsAreArray(schema));
-}
-
-TEST(JobLayerTest, TheSchemaHasEveryHyperparameterOfALayer) {
-  for (const LayerKind& kind : kLayerKinds) {
-    SCOPED_TRACE(kind.name);
-    const google::protobuf::Descriptor* const message =
-        proto::JobLayer::descriptor()
-            ->FindFieldByName(std::string(kind.name))
-            ->message_type();
-    NameCollector visitor;
-    kind.make()->VisitConfig(visitor);
-    for (const std::string& name : visitor.names()) {
-      EXPECT_NE(message->FindFieldByName(name), nullptr) << name;
-    }
-  }
-}
-
-// A message may be shared, so one of its layers has to have the field.
-TEST(JobLayerTest, EveryFieldOfTheSchemaIsAHyperparameterOfALayer) {
-  absl::flat_hash_set<std::string> known;
-  absl::flat_hash_set<std::string> fields;
-  for (const auto* kind : KindsOfTheSchema()) {
-    const google::protobuf::Descriptor& message = *kind->message_type();
-    for (int i = 0; i < message.field_count(); ++i) {
-      fields.insert(message.field(i)->full_name());
-    }
-    for (const LayerKind& layer : kLayerKinds) {
-      if (layer.name != kind->name()) continue;
-      NameCollector visitor;
-      layer.make()->VisitConfig(visitor);
-      for (const std::string& name : visitor.names()) {
-        known.insert(absl::StrCat(message.full_name(), ".", name));
-      }
-    }
-  }
-  EXPECT_EQ(fields, known);
-}
-
 // Reads a message that has a value for each field, so that a field of another
 // type than the hyperparameter cannot pass.
 TEST(JobLayerTest, EveryFieldCanBeRead) {
@@ -241,6 +142,31 @@ TEST(JobLayerTest, EveryFieldCanBeRead) {
        }) {
     EXPECT_OK(Build(text).status()) << text;
   }
+}
+
+TEST(JobLayerTest, InitializersAreReadWithTheirSeeds) {
+  const auto build = [](const std::string& initializer) {
+    return Build(absl::StrCat("dense { units: 2 kernel_initializer { ",
+                              initializer, " } }"));
+  };
+  for (const char* text :
+       {"zeros {}", "ones {}", "constant { value: 0.5 }",
+        "random_uniform { minval: -1 maxval: 1 seed: 3 }",
+        "random_normal { mean: 1 stddev: 2 seed: 3 }",
+        "truncated_normal { mean: 1 stddev: 2 seed: 3 }",
+        "glorot_uniform { seed: 3 }", "glorot_normal { seed: 3 }",
+        "he_uniform { seed: 3 }", "he_normal { seed: 3 }",
+        "lecun_uniform { seed: 3 }", "lecun_normal { seed: 3 }",
+        "orthogonal { gain: 2 seed: 3 }"}) {
+    EXPECT_OK(build(text).status()) << text;
+  }
+  ASSERT_OK_AND_ASSIGN(const LayerPtr layer, build("he_normal { seed: 3 }"));
+  layer->SetPath("layer");
+  GraphBuilder builder(&BuiltinOps(), "test");
+  builder.AddResult(
+      (*layer)(builder.Parameter("x", {DType::kFloat32, {1, 2}}), kTraining));
+  ASSERT_EQ(layer->weights().size(), 2u);
+  EXPECT_EQ(layer->weights()[0].spec().initializer().seed(), 3u);
 }
 
 TEST(JobLayerTest, NamesAreKept) {

@@ -59,15 +59,16 @@ absl::Status CheckRunIsNotOver(const std::string& run_dir) {
       ExitCode::kUsage);
 }
 
-absl::Status EvaluateJobFile(Task& task, const proto::TrainingJob& job,
+absl::Status EvaluateJobFile(Task& task, ResolvedJob resolved,
                              RunJobOptions options) {
-  RETURN_IF_ERROR(CheckEvaluatorRunDir(task.options(), job, options.run_dir));
+  RETURN_IF_ERROR(
+      CheckEvaluatorRunDir(task.options(), resolved.job(), options.run_dir));
   options.thread_count = task.options().thread_count;
   options.evaluator_timeout = task.options().evaluator_timeout;
   options.on_interruptible = [&task](std::function<void()> interrupt) {
     task.OnInterrupt(std::move(interrupt));
   };
-  return EvaluateJob(job, options);
+  return EvaluateJob(std::move(resolved), options);
 }
 
 }  // namespace
@@ -81,25 +82,26 @@ absl::StatusOr<ResolvedJob> ResolveJob(const TaskOptions& options) {
               "task of a cluster"
             : ""));
   }
-  return ResolveJobFile(options.job_file, options.settings, RunDir(options));
+  return ResolvedJob::FromFile(options.job_file, options.settings,
+                               RunDir(options));
 }
 
-absl::Status TrainJob(Task& task, const ResolvedJob& resolved,
+absl::Status TrainJob(Task& task, ResolvedJob resolved,
                       const StrategyFactory& make_strategy) {
   const TaskOptions& options = task.options();
   const RunJobOptions run_options{
-      .job_file = resolved.file,
-      .run_dir = resolved.run_dir,
+      .job_file = resolved.file(),
+      .run_dir = resolved.run_dir(),
       .is_chief = options.config.cluster.IsChief(options.config.task),
       .seed = options.seed,
       .muster_version = std::string(kVersion)};
   if (options.config.task.type == TaskType::kEvaluator) {
-    return EvaluateJobFile(task, resolved.job, run_options);
+    return EvaluateJobFile(task, std::move(resolved), run_options);
   }
   if (run_options.is_chief) {
-    RETURN_IF_ERROR(CheckRunIsNotOver(resolved.run_dir));
+    RETURN_IF_ERROR(CheckRunIsNotOver(resolved.run_dir()));
   }
-  return RunJob(resolved.job, make_strategy, run_options).status();
+  return RunJob(std::move(resolved), make_strategy, run_options).status();
 }
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/learn/train/job/job.h"
+#include "common/learn/train/job/resolved_job.h"
 #include "common/net/process/task.h"
 #include "common/net/process/task_options.h"
 
@@ -14,14 +15,14 @@ namespace muster {
 // Reads --job, before anything is started. Results go to --run_dir, or else to
 // a new folder under runs/.
 //   kInvalidArgument  there is no --job
-//   others            as ResolveJobFile()
+//   others            as ResolvedJob::FromFile()
 absl::StatusOr<ResolvedJob> ResolveJob(const TaskOptions& options);
 
 // Runs the job. A task of type evaluator scores the job's checkpoints.
 //   kInvalidArgument  its run_dir holds the results of a run that is over, with
 //                     ExitCode::kUsage
 //   others            as RunJob() or EvaluateJob()
-absl::Status TrainJob(Task& task, const ResolvedJob& resolved,
+absl::Status TrainJob(Task& task, ResolvedJob resolved,
                       const StrategyFactory& make_strategy);
 
 }  // namespace muster

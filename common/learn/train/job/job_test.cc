@@ -6,6 +6,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,6 +23,7 @@
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/job/job_fit.h"
 #include "common/learn/train/job/job_model.h"
+#include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
 #include "common/learn/train/run_summary.h"
@@ -168,7 +170,7 @@ TEST_F(JobTest, FoldersThatCannotBeWrittenToAreFoundBeforeAnythingIsStarted) {
                            const std::string& run_dir) {
     const absl::Status status =
         RunJob(job,
-               [&](const proto::TrainingJob&)
+               [&](const ResolvedJob&)
                    -> absl::StatusOr<std::unique_ptr<Strategy>> {
                  has_started = true;
                  return absl::InternalError("it has started");
@@ -271,6 +273,47 @@ TEST_F(JobTest, ASplitIsTakeAndSkip) {
   EXPECT_EQ(split.weights_sha256, by_hand.weights_sha256);
   EXPECT_EQ(split.history.history, by_hand.history.history);
   EXPECT_EQ(split.final, by_hand.final);
+}
+
+// A file that appears between the check of the job and its training is not part
+// of the data, because the data are opened once.
+TEST_F(JobTest, WhatWasCheckedIsWhatIsTrained) {
+  const std::string folder = Path("parts");
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const auto write_part = [&](const std::string& name) {
+    std::ofstream file(folder + "/" + name);
+    file << "a,y\n";
+    for (int i = 0; i < 8; ++i) file << i << "," << i << "\n";
+  };
+  const std::string path = WriteJob(
+      "model { sequential { layers { dense { units: 1 } } } } "
+      "train { csv { path: '" +
+      folder +
+      "/*.csv' label: 'y' } } validation_split: 0.5 "
+      "optimizer { sgd { learning_rate: 0.001 } } "
+      "loss { mean_squared_error {} }");
+  for (const bool is_late : {true, false}) {
+    write_part("1.csv");
+    ASSERT_OK_AND_ASSIGN(ResolvedJob resolved, ResolvedJob::FromFile(path));
+    const LayerPtr layer = resolved.layer();
+    if (!is_late) {
+      ASSERT_OK(resolved.OpenData());
+      write_part("2.csv");
+    }
+    ASSERT_OK_AND_ASSIGN(
+        const RunSummary summary,
+        RunJob(std::move(resolved),
+               [&](const ResolvedJob& job) {
+                 if (is_late) write_part("2.csv");
+                 return DefaultStrategyFactory(1)(job);
+               },
+               {.run_dir = Path("parts_run"), .output = &output_}));
+    EXPECT_EQ(summary.history.example_count, 4);
+    // The model that was checked is the one that has been trained.
+    EXPECT_EQ(layer->weights().size(), 2u);
+    std::filesystem::remove(folder + "/2.csv");
+  }
 }
 
 TEST_F(JobTest, RefusesOptionsThatMakeNoSense) {

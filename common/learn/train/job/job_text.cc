@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "common/core/base/did_you_mean.h"
 #include "common/core/base/status_macros.h"
+#include "common/learn/train/job/job_canonical.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
@@ -214,52 +215,38 @@ std::string Suggestion(absl::string_view message) {
   return absl::StrCat("; it has ", absl::StrJoin(names, ", "));
 }
 
-// The value of an enum of some field `field_name` that `value` was probably
-// meant to be.
-std::string SuggestEnumValue(const pb::Descriptor& message_type,
-                             absl::string_view field_name,
-                             absl::string_view value) {
-  for (int i = 0; i < message_type.field_count(); ++i) {
-    const pb::FieldDescriptor* field = message_type.field(i);
-    if (field->enum_type() == nullptr || field->name() != field_name) continue;
-    std::vector<absl::string_view> names;
-    for (int j = 0; j < field->enum_type()->value_count(); ++j) {
-      names.push_back(field->enum_type()->value(j)->name());
+// Collects the values of all enums that a field called `field_name` has,
+// anywhere in a message of this type.
+void CollectEnumValues(const pb::Descriptor& type, absl::string_view field_name,
+                       std::set<const pb::Descriptor*>* seen,
+                       std::set<absl::string_view>* values) {
+  if (!seen->insert(&type).second) return;
+  for (int i = 0; i < type.field_count(); ++i) {
+    const pb::FieldDescriptor& field = *type.field(i);
+    if (field.message_type() != nullptr) {
+      CollectEnumValues(*field.message_type(), field_name, seen, values);
     }
-    std::string suggestion = DidYouMean(value, names);
-    if (!suggestion.empty()) return suggestion;
+    if (field.enum_type() == nullptr || field.name() != field_name) continue;
+    for (int j = 0; j < field.enum_type()->value_count(); ++j) {
+      values->insert(field.enum_type()->value(j)->name());
+    }
   }
-  for (int i = 0; i < message_type.nested_type_count(); ++i) {
-    std::string suggestion =
-        SuggestEnumValue(*message_type.nested_type(i), field_name, value);
-    if (!suggestion.empty()) return suggestion;
-  }
-  return "";
 }
 
-std::string SuggestEnumValue(const pb::FileDescriptor& file,
-                             absl::string_view field_name,
-                             absl::string_view value) {
-  for (int i = 0; i < file.message_type_count(); ++i) {
-    std::string suggestion =
-        SuggestEnumValue(*file.message_type(i), field_name, value);
-    if (!suggestion.empty()) return suggestion;
-  }
-  for (int i = 0; i < file.dependency_count(); ++i) {
-    std::string suggestion =
-        SuggestEnumValue(*file.dependency(i), field_name, value);
-    if (!suggestion.empty()) return suggestion;
-  }
-  return "";
-}
-
+// The value that was probably meant, or all that there are. The message names
+// the field and not its type, so that fields of one name count together.
 std::string EnumSuggestion(absl::string_view message) {
   const absl::string_view value =
       Quoted(message, "Unknown enumeration value of \"");
   if (value.empty()) return "";
-  // The message names the field, not its type: take whichever enum fits.
-  return SuggestEnumValue(*proto::TrainingJob::descriptor()->file(),
-                          Quoted(message, "for field \""), value);
+  std::set<const pb::Descriptor*> seen;
+  std::set<absl::string_view> values;
+  CollectEnumValues(*proto::TrainingJob::descriptor(),
+                    Quoted(message, "for field \""), &seen, &values);
+  const std::string suggestion = DidYouMean(
+      value, std::vector<absl::string_view>(values.begin(), values.end()));
+  if (!suggestion.empty() || values.empty()) return suggestion;
+  return absl::StrCat("; expected one of ", absl::StrJoin(values, ", "));
 }
 
 // Keeps the first error of protobuf's parser.
@@ -288,9 +275,11 @@ class FirstError final : public pb::io::ErrorCollector {
 // `column_of` maps a place in the text that is parsed to one in the file.
 template <typename ColumnOf>
 absl::Status ParseInto(const std::string& text, absl::string_view file_name,
-                       ColumnOf column_of, proto::TrainingJob* job) {
+                       ColumnOf column_of, proto::TrainingJob* job,
+                       pb::TextFormat::ParseInfoTree* locations = nullptr) {
   FirstError error;
   pb::TextFormat::Parser parser;
+  parser.WriteLocationsTo(locations);
   parser.RecordErrorsTo(&error);
   if (parser.ParseFromString(text, job)) return absl::OkStatus();
   const int line = std::max(error.line(), 0);
@@ -459,13 +448,19 @@ absl::StatusOr<JobText> ParseJobText(absl::string_view text,
   ASSIGN_OR_RETURN(const Substitution substitution,
                    Substitute(text, file_name, placeholders, declarations,
                               settings, builtins));
-  JobText read{.agreed_text = substitution.agreed_text()};
+  JobText read;
   RETURN_IF_ERROR(ParseInto(
       substitution.text(), file_name,
       [&](int line, int column) {
         return substitution.ColumnInFile(line, column);
       },
       &read.job));
+  proto::TrainingJob agreed;
+  pb::TextFormat::ParseInfoTree locations;
+  RETURN_IF_ERROR(ParseInto(
+      substitution.agreed_text(), file_name,
+      [](int, int column) { return column; }, &agreed, &locations));
+  read.agreed = CanonicalForm(agreed, &locations);
   return read;
 }
 

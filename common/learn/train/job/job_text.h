@@ -1,25 +1,20 @@
 #ifndef COMMON_LEARN_TRAIN_JOB_JOB_TEXT_H_
 #define COMMON_LEARN_TRAIN_JOB_JOB_TEXT_H_
 
-#include <map>
-#include <string>
-
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/learn/train/job/job_canonical.h"
+#include "common/learn/train/job/job_settings.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
 
-// `--set name=value` and what the executable itself sets.
-using JobSettings = std::map<std::string, std::string>;
-
 struct JobText {
   proto::TrainingJob job;
-  // The file's text with the values of its ${name}s, but for those that stand
-  // in the names of files and folders: what processes that train the same job
-  // have alike, though each has its own place for the data. Has the file's
-  // lines.
-  std::string agreed_text;
+  // The job with the values of its ${name}s, except in the names of files and
+  // folders: what processes that train the same job have in common, although
+  // each has its own folder for the data.
+  CanonicalJob agreed;
 };
 
 // Reads a job from protobuf text format and puts values in the places of its

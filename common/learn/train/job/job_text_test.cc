@@ -2,11 +2,15 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
+#include "common/learn/train/job/job_canonical.h"
+#include "common/learn/train/job/job_settings.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/training_job.pb.h"
@@ -15,6 +19,7 @@ namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -126,26 +131,77 @@ TEST(JobTextTest, PointsAtBracketsThatDoNotMatch) {
                                   "of line 2")));
 }
 
+CanonicalJob Agreed(const std::string& text, const JobSettings& settings = {},
+                    const JobSettings& builtins = {}) {
+  const absl::StatusOr<JobText> read =
+      ParseJobText(text, "a.job", settings, builtins);
+  EXPECT_OK(read) << text;
+  return read.ok() ? read->agreed : CanonicalJob();
+}
+
 TEST(JobTextTest, WhatIsAgreedOnLeavesLocalFoldersOut) {
   const auto agreed = [](const std::string& data_dir,
                          const std::string& job_dir, const std::string& label,
                          const std::string& epochs) {
-    const absl::StatusOr<JobText> read = ParseJobText(
-        "variables { name: \"data_dir\" default: \"${job_dir}/data\" }\n"
-        "train { csv { path: [\"${data_dir}/a\", \"${data_dir}/b\"]\n"
-        "              label: \"${label}\" } }\n"
-        "callbacks { csv_logger { filename: \"${job_dir}/x\" } }\n"
-        "epochs: ${epochs}\n",
-        "a.job", {{"data_dir", data_dir}, {"label", label}, {"epochs", epochs}},
-        {{"job_dir", job_dir}});
-    EXPECT_OK(read);
-    return read.ok() ? read->agreed_text : "";
+    return Agreed(
+               "variables { name: \"data_dir\" default: \"${job_dir}/data\" }\n"
+               "train { csv { path: [\"${data_dir}/a\", \"${data_dir}/b\"]\n"
+               "              label: \"${label}\" } }\n"
+               "callbacks { csv_logger { filename: \"${job_dir}/x\" } }\n"
+               "epochs: ${epochs}\n",
+               {{"data_dir", data_dir}, {"label", label}, {"epochs", epochs}},
+               {{"job_dir", job_dir}})
+        .text;
   };
   const std::string here = agreed("/data", ".", "y", "3");
   EXPECT_EQ(here, agreed("data", "/jobs", "y", "3"));
   EXPECT_NE(here, agreed("/data", ".", "x", "3"));
   EXPECT_NE(here, agreed("/data", ".", "y", "4"));
   EXPECT_THAT(here, HasSubstr("\nepochs: 3\n"));
+}
+
+TEST(JobTextTest, WhatIsAgreedOnIsTheJobAndNotItsSpelling) {
+  const CanonicalJob plain = Agreed(
+      "train { synthetic { example_count: 8 noise: 0.5 } cache: true }\n"
+      "class_weight { key: 1 value: 2 }\n"
+      "class_weight { key: 0 value: 1 }\n"
+      "optimizer { adam {} }\n"
+      "metrics { auc { curve: PR } }\n"
+      "validation_freq: [1, 2]\n"
+      "seed: 7\n");
+  const CanonicalJob spelled = Agreed(
+      "# A comment.\n"
+      "variables { name: \"n\" default: \"8\" }\n"
+      "seed: 0x7\n"
+      "\n"
+      "optimizer <\n"
+      "  adam {}  # Another.\n"
+      ">\n"
+      "train {\n"
+      "  cache: 1\n"
+      "  synthetic { noise: 5e-1, example_count: ${n} };\n"
+      "}\n"
+      "class_weight { key: 0 value: 1 } class_weight { key: 1 value: 2.0 }\n"
+      "validation_freq: 1\n"
+      "metrics { auc { curve: PR } }\n"
+      "validation_freq: 2\n");
+  EXPECT_EQ(plain.text, spelled.text);
+  EXPECT_EQ(plain.text,
+            "train.synthetic.example_count: 8\n"
+            "train.synthetic.noise: 0.5\n"
+            "train.cache: true\n"
+            "optimizer.adam {}\n"
+            "metrics[0].auc.curve: PR\n"
+            "seed: 7\n"
+            "class_weight[0].key: 0\n"
+            "class_weight[0].value: 1\n"
+            "class_weight[1].key: 1\n"
+            "class_weight[1].value: 2\n"
+            "validation_freq[0]: 1\n"
+            "validation_freq[1]: 2\n");
+  EXPECT_THAT(plain.lines, ElementsAre(1, 1, 1, 4, 5, 7, 3, 3, 2, 2, 6, 6));
+  EXPECT_THAT(spelled.lines,
+              ElementsAre(10, 10, 9, 6, 14, 3, 12, 12, 12, 12, 13, 15));
 }
 
 TEST(JobTextTest, EveryPathFieldOfAJobIsKnownToBeOne) {
@@ -165,9 +221,8 @@ TEST(JobTextTest, EveryPathFieldOfAJobIsKnownToBeOne) {
         "callbacks { backup_and_restore { backup_dir: '${d}' } }",
         "strategy { parameter_server { recovery_dir: '${d}' } }",
         "evaluator { checkpoint_dir: '${d}' log_dir: '${d}' }"}) {
-    ASSERT_OK_AND_ASSIGN(const JobText read,
-                         ParseJobText(field, "a.job", {{"d", "/x"}}, {}));
-    EXPECT_EQ(read.agreed_text, field);
+    EXPECT_EQ(Agreed(field, {{"d", "/x"}}).text,
+              Agreed(field, {{"d", "/y"}}).text);
   }
 }
 
@@ -176,6 +231,22 @@ TEST(JobTextTest, SuggestsTheEnumValueThatWasMeant) {
       Parse("model { sequential { layers { dense { activation: RELUU } } } }"),
       StatusIs(absl::StatusCode::kInvalidArgument,
                HasSubstr("did you mean \"RELU\"?")));
+  const auto layer = [](const std::string& text) {
+    return Parse(
+        absl::StrCat("model { sequential { layers { ", text, " } } }"));
+  };
+  const std::vector<std::pair<std::string, std::string>> mistakes = {
+      {"dense { activation: relu }", "did you mean \"RELU\"?"},
+      {"conv2d { padding: SAM }", "did you mean \"SAME\"?"},
+      {"random_flip { mode: HORIZONTALLY }", "did you mean \"HORIZONTAL\"?"},
+      {"resizing { interpolation: BILINEER }", "did you mean \"BILINEAR\"?"},
+      {"random_zoom { fill_mode: ZERO }",
+       "expected one of CONSTANT, NEAREST, REFLECT, WRAP"}};
+  for (const auto& [text, hint] : mistakes) {
+    EXPECT_THAT(layer(text),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(hint)))
+        << text;
+  }
 }
 
 TEST(JobTextTest, PointsIntoTheFileBehindValuesOfAnotherWidth) {

@@ -6,98 +6,17 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/compute/optimizers/update_rule.h"
-#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metric.h"
 #include "common/learn/nn/metrics.h"
+#include "common/learn/train/job/job_config_reader.h"
 #include "proto/optimizer.pb.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
-namespace {
-
-using proto::JobLoss;
-using proto::JobMetric;
-
-// Sets option `name` if the job has field `name`; otherwise it keeps the
-// default that Keras gives it.
-#define SET_IF_PRESENT(options, job, name) \
-  if ((job).has_##name()) (options).name = (job).name()
-
-Reduction ToReduction(JobLoss::Reduction reduction) {
-  return reduction == JobLoss::SUM ? Reduction::kSum
-                                   : Reduction::kSumOverBatchSize;
-}
-
-template <typename Crossentropy>
-CrossentropyOptions CrossentropyOptionsFrom(const Crossentropy& job) {
-  return {.from_logits = job.from_logits(),
-          .label_smoothing = job.label_smoothing(),
-          .reduction = ToReduction(job.reduction())};
-}
-
-Loss BuildSparseCrossentropy(
-    const JobLoss::SparseCategoricalCrossentropy& job) {
-  SparseCrossentropyOptions options{.from_logits = job.from_logits(),
-                                    .reduction = ToReduction(job.reduction())};
-  SET_IF_PRESENT(options, job, ignore_class);
-  return SparseCategoricalCrossentropy(options);
-}
-
-template <typename TopK>
-TopKOptions TopKOptionsFrom(const TopK& job) {
-  TopKOptions options;
-  SET_IF_PRESENT(options, job, k);
-  return options;
-}
-
-Metric BuildAuc(const JobMetric::Auc& job) {
-  AucOptions options{.from_logits = job.from_logits()};
-  SET_IF_PRESENT(options, job, num_thresholds);
-  if (job.curve() == JobMetric::Auc::PR) options.curve = AucCurve::kPr;
-  if (job.summation_method() == JobMetric::Auc::MINORING) {
-    options.summation_method = AucSummation::kMinoring;
-  } else if (job.summation_method() == JobMetric::Auc::MAJORING) {
-    options.summation_method = AucSummation::kMajoring;
-  }
-  return Auc(options);
-}
-
-absl::StatusOr<Metric> BuildMetric(const JobMetric& job) {
-  switch (job.kind_case()) {
-    case JobMetric::kBinaryAccuracy: {
-      BinaryAccuracyOptions options;
-      SET_IF_PRESENT(options, job.binary_accuracy(), threshold);
-      return BinaryAccuracy(options);
-    }
-    case JobMetric::kCategoricalAccuracy:
-      return CategoricalAccuracy();
-    case JobMetric::kSparseCategoricalAccuracy:
-      return SparseCategoricalAccuracy();
-    case JobMetric::kTopKCategoricalAccuracy:
-      return TopKCategoricalAccuracy(
-          TopKOptionsFrom(job.top_k_categorical_accuracy()));
-    case JobMetric::kSparseTopKCategoricalAccuracy:
-      return SparseTopKCategoricalAccuracy(
-          TopKOptionsFrom(job.sparse_top_k_categorical_accuracy()));
-    case JobMetric::kAuc:
-      return BuildAuc(job.auc());
-    case JobMetric::kMeanSquaredError:
-      return Metric(MeanSquaredError());
-    case JobMetric::kMeanAbsoluteError:
-      return Metric(MeanAbsoluteError());
-    case JobMetric::KIND_NOT_SET:
-      break;
-  }
-  return absl::InvalidArgumentError(
-      "says nothing; expected for example sparse_categorical_accuracy {}");
-}
-
-#undef SET_IF_PRESENT
-
-}  // namespace
-
 absl::Status CheckJobOptimizer(const proto::Optimizer& optimizer) {
   if (optimizer.rule_case() == proto::Optimizer::RULE_NOT_SET) {
     return absl::InvalidArgumentError(
@@ -109,37 +28,39 @@ absl::Status CheckJobOptimizer(const proto::Optimizer& optimizer) {
       absl::StrCat("optimizer: ", status.message()));
 }
 
-absl::StatusOr<Loss> BuildJobLoss(const JobLoss& job) {
-  switch (job.kind_case()) {
-    case JobLoss::kMeanSquaredError:
-      return MeanSquaredError(
-          {.reduction = ToReduction(job.mean_squared_error().reduction())});
-    case JobLoss::kMeanAbsoluteError:
-      return MeanAbsoluteError(
-          {.reduction = ToReduction(job.mean_absolute_error().reduction())});
-    case JobLoss::kBinaryCrossentropy:
-      return BinaryCrossentropy(
-          CrossentropyOptionsFrom(job.binary_crossentropy()));
-    case JobLoss::kCategoricalCrossentropy:
-      return CategoricalCrossentropy(
-          CrossentropyOptionsFrom(job.categorical_crossentropy()));
-    case JobLoss::kSparseCategoricalCrossentropy:
-      return BuildSparseCrossentropy(job.sparse_categorical_crossentropy());
-    case JobLoss::KIND_NOT_SET:
-      break;
+absl::StatusOr<Loss> BuildJobLoss(const proto::JobLoss& job) {
+  static constexpr char kExample[] =
+      "sparse_categorical_crossentropy { from_logits: true }";
+  if (KindOf(job) == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "loss is missing; expected for example loss { ", kExample, " }"));
   }
+  absl::StatusOr<Loss> loss =
+      MakeOfKind<Loss>(kLossKinds, job, kExample,
+                       [](const LossKind& kind, ConfigVisitor& visitor) {
+                         return kind.make(visitor);
+                       });
+  if (loss.ok()) return loss;
   return absl::InvalidArgumentError(
-      "loss is missing; expected for example loss { "
-      "sparse_categorical_crossentropy { from_logits: true } }");
+      absl::StrCat("loss: ", loss.status().message()));
+}
+
+DType JobLabelType(const proto::JobLoss& job) {
+  const LossKind* const kind = FindKind(kLossKinds, job);
+  return kind == nullptr ? DType::kFloat32 : kind->label_type;
 }
 
 absl::StatusOr<std::vector<Metric>> BuildJobMetrics(
     absl::string_view field,
-    const google::protobuf::RepeatedPtrField<JobMetric>& given_metrics) {
+    const google::protobuf::RepeatedPtrField<proto::JobMetric>& given_metrics) {
   std::vector<Metric> metrics;
   for (int i = 0; i < given_metrics.size(); ++i) {
-    const JobMetric& given = given_metrics.Get(i);
-    absl::StatusOr<Metric> metric = BuildMetric(given);
+    const proto::JobMetric& given = given_metrics.Get(i);
+    absl::StatusOr<Metric> metric = MakeOfKind<Metric>(
+        kMetricKinds, given, "sparse_categorical_accuracy {}",
+        [](const MetricKind& kind, ConfigVisitor& visitor) {
+          return kind.make(visitor);
+        });
     if (!metric.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat(field, "[", i, "]: ", metric.status().message()));

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/core/tensor/dtype.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/nn/metric.h"
 #include "google/protobuf/repeated_ptr_field.h"
@@ -21,6 +22,10 @@ namespace muster {
 absl::Status CheckJobOptimizer(const proto::Optimizer& optimizer);
 
 absl::StatusOr<Loss> BuildJobLoss(const proto::JobLoss& loss);
+
+// The type that labels have in a file that does not say it (csv): that which
+// the loss compares.
+DType JobLabelType(const proto::JobLoss& loss);
 
 // `field` is what the job calls the list.
 absl::StatusOr<std::vector<Metric>> BuildJobMetrics(

@@ -1,8 +1,6 @@
 #include "common/learn/train/job/synchronous_job.h"
 
 #include <memory>
-#include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,6 +9,7 @@
 #include "common/learn/strategy/multi_worker_mirrored_strategy.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/job/local_strategies.h"
+#include "common/learn/train/job/resolved_job.h"
 #include "common/net/process/task_options.h"
 #include "proto/training_job.pb.h"
 
@@ -20,29 +19,29 @@ namespace {
 using proto::JobStrategy;
 
 absl::StatusOr<std::unique_ptr<Strategy>> BuildMultiWorkerMirrored(
-    const proto::TrainingJob& job, const std::string& agreed_text, Task& task) {
+    const ResolvedJob& job, Task& task) {
   ASSIGN_OR_RETURN(MultiWorkerMirroredStrategyOptions options,
-                   BuildMultiWorkerMirroredOptions(job));
-  options.agreed.emplace_back("job file", agreed_text);
+                   BuildMultiWorkerMirroredOptions(job.job()));
+  options.agreed.push_back({.name = "job file",
+                            .text = job.agreed().text,
+                            .lines = job.agreed().lines});
   return MultiWorkerMirroredStrategy::Create(task, options);
 }
 
 }  // namespace
 
-StrategyFactory SynchronousStrategyFactory(Task* task,
-                                           std::string agreed_text) {
-  return [task,
-          agreed_text = std::move(agreed_text)](const proto::TrainingJob& job)
+StrategyFactory SynchronousStrategyFactory(Task* task) {
+  return [task](const ResolvedJob& job)
              -> absl::StatusOr<std::unique_ptr<Strategy>> {
     const TaskOptions& options = task->options();
     if (options.config.IsAlone()) {
-      return BuildLocalStrategy(job, options.thread_count);
+      return BuildLocalStrategy(job.job(), options.thread_count);
     }
-    const JobStrategy& strategy = job.strategy();
+    const JobStrategy& strategy = job.job().strategy();
     switch (strategy.kind_case()) {
       case JobStrategy::KIND_NOT_SET:
       case JobStrategy::kMultiWorkerMirrored:
-        return BuildMultiWorkerMirrored(job, agreed_text, *task);
+        return BuildMultiWorkerMirrored(job, *task);
       case JobStrategy::kParameterServer:
         return absl::InvalidArgumentError(absl::StrCat(
             "the job wants parameter servers, and this cluster has none: ",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -46,7 +47,8 @@ proto::DigestSection EncodeSection(absl::string_view name,
 }
 
 std::string DescribeSection(const proto::DigestSection& there,
-                            const proto::DigestSection& here) {
+                            const proto::DigestSection& here,
+                            const std::vector<int>& lines) {
   if (there.fingerprint() == here.fingerprint() &&
       there.size_bytes() == here.size_bytes()) {
     return "";
@@ -65,9 +67,16 @@ std::string DescribeSection(const proto::DigestSection& there,
   }
   const int line =
       static_cast<int>(std::count(here.text().begin(), in_here, '\n'));
-  return absl::StrCat(here.name(), ", line ", line + 1, ", is ",
-                      QuoteLine(there.text(), line), " there and ",
-                      QuoteLine(here.text(), line), " here");
+  // What is missing here has no line in the file.
+  const bool has_number =
+      lines.empty() || static_cast<size_t>(line) < lines.size();
+  return absl::StrCat(
+      here.name(),
+      has_number
+          ? absl::StrCat(", line ", lines.empty() ? line + 1 : lines[line], ",")
+          : "",
+      " is ", QuoteLine(there.text(), line), " there and ",
+      QuoteLine(here.text(), line), " here");
 }
 
 }  // namespace
@@ -75,8 +84,8 @@ std::string DescribeSection(const proto::DigestSection& there,
 google::protobuf::RepeatedPtrField<proto::DigestSection> JobDigest::Encode()
     const {
   google::protobuf::RepeatedPtrField<proto::DigestSection> encoded;
-  for (const auto& [name, text] : sections_) {
-    *encoded.Add() = EncodeSection(name, text);
+  for (const Section& section : sections_) {
+    *encoded.Add() = EncodeSection(section.name, section.text);
   }
   return encoded;
 }
@@ -84,22 +93,22 @@ google::protobuf::RepeatedPtrField<proto::DigestSection> JobDigest::Encode()
 std::string JobDigest::DescribeDifference(
     const google::protobuf::RepeatedPtrField<proto::DigestSection>& there)
     const {
-  for (const auto& own : sections_) {
+  for (const Section& own : sections_) {
     const auto it = std::find_if(
         there.begin(), there.end(),
-        [&own](const auto& section) { return section.name() == own.first; });
+        [&own](const auto& section) { return section.name() == own.name; });
     if (it == there.end()) {
-      return absl::StrCat("there is no section \"", own.first,
+      return absl::StrCat("there is no section \"", own.name,
                           "\" there, and one here");
     }
     std::string difference =
-        DescribeSection(*it, EncodeSection(own.first, own.second));
+        DescribeSection(*it, EncodeSection(own.name, own.text), own.lines);
     if (!difference.empty()) return difference;
   }
   for (const proto::DigestSection& section : there) {
     const bool is_known = std::any_of(
         sections_.begin(), sections_.end(),
-        [&](const auto& own) { return own.first == section.name(); });
+        [&](const Section& own) { return own.name == section.name(); });
     if (!is_known) {
       return absl::StrCat("there is a section ", Quote(section.name()),
                           " there, and none here");

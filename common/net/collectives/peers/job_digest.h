@@ -19,15 +19,25 @@ namespace muster {
 // A value.
 class JobDigest {
  public:
+  struct Section {
+    std::string name;
+    std::string text;
+    // For each line of `text`, the line of the file that it comes from, from 1.
+    // Not compared; empty for a text that is the file.
+    std::vector<int> lines = {};
+  };
+
   // Sections are compared in the order added; a name comes once.
+  void Add(Section section) { sections_.push_back(std::move(section)); }
   void Add(absl::string_view name, std::string text) {
-    sections_.emplace_back(std::string(name), std::move(text));
+    Add({.name = std::string(name), .text = std::move(text)});
   }
 
   google::protobuf::RepeatedPtrField<proto::DigestSection> Encode() const;
 
   // What `there` has otherwise than this, in one line that names the section
-  // and the first line that differs; empty where the two agree:
+  // and the first line that differs, with its number here; empty where the two
+  // agree:
   //
   //   job file, line 12, is "epochs: 3" there and "epochs: 4" here
   //   the batch size is "32" there and "64" here
@@ -37,7 +47,7 @@ class JobDigest {
       const;
 
  private:
-  std::vector<std::pair<std::string, std::string>> sections_;
+  std::vector<Section> sections_;
 };
 
 }  // namespace muster

@@ -38,6 +38,23 @@ TEST(JobDigestTest, ALineMoreIsALineThatDiffers) {
             "job file, line 2, is no line there and \"batch: 4\" here");
 }
 
+TEST(JobDigestTest, ALineIsCountedAsInTheFileItComesFrom) {
+  JobDigest there;
+  there.Add(
+      {.name = "job file", .text = "epochs: 3\nseed: 1\n", .lines = {4, 9}});
+  JobDigest here;
+  here.Add(
+      {.name = "job file", .text = "epochs: 3\nseed: 2\n", .lines = {1, 7}});
+  EXPECT_EQ(Difference(there, here),
+            "job file, line 7, is \"seed: 1\" there and \"seed: 2\" here");
+  EXPECT_EQ(Difference(here, there),
+            "job file, line 9, is \"seed: 2\" there and \"seed: 1\" here");
+  here = JobDigest();
+  here.Add({.name = "job file", .text = "epochs: 3\n", .lines = {1}});
+  EXPECT_EQ(Difference(there, here),
+            "job file is \"seed: 1\" there and no line here");
+}
+
 TEST(JobDigestTest, SectionsOfOneLineAreToldWhole) {
   EXPECT_EQ(Difference(OneSection("batch size", "32"),
                        OneSection("batch size", "64")),

@@ -1,0 +1,39 @@
+#ifndef COMMON_LEARN_TRAIN_JOB_JOB_CANONICAL_H_
+#define COMMON_LEARN_TRAIN_JOB_JOB_CANONICAL_H_
+
+#include <string>
+#include <vector>
+
+#include "google/protobuf/text_format.h"
+
+namespace muster {
+
+namespace proto {
+class TrainingJob;
+}  // namespace proto
+
+// A job in the form in which processes that train it together compare it: two
+// files with other comments, white space, order of fields or spelling of
+// numbers have the same.
+struct CanonicalJob {
+  // A line for each value that is set, in the order of the schema:
+  //
+  //   model.sequential.layers[0].dense.units: 128
+  //   optimizer.adam {}
+  //
+  // Without `variables`, whose values stand where they are used.
+  std::string text;
+  // For each line of `text`, the line of the file that it comes from, from 1.
+  // Empty for a job that comes from no file.
+  std::vector<int> lines;
+};
+
+// `locations` are those of the text that `job` was parsed from; null if it was
+// not parsed.
+CanonicalJob CanonicalForm(
+    const proto::TrainingJob& job,
+    const google::protobuf::TextFormat::ParseInfoTree* locations);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_JOB_JOB_CANONICAL_H_

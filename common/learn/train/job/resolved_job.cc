@@ -1,0 +1,222 @@
+#include "common/learn/train/job/resolved_job.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/nn/dtype_policy.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/train/job/job_callbacks.h"
+#include "common/learn/train/job/job_canonical.h"
+#include "common/learn/train/job/job_data.h"
+#include "common/learn/train/job/job_evaluator.h"
+#include "common/learn/train/job/job_fit.h"
+#include "common/learn/train/job/job_model.h"
+#include "common/learn/train/job/job_text.h"
+#include "common/learn/train/job/job_training.h"
+#include "common/learn/train/job/local_strategies.h"
+#include "proto/training_job.pb.h"
+
+namespace muster {
+namespace {
+
+// Keras' default of fit().
+constexpr int64_t kBatchSize = 32;
+
+absl::StatusOr<LayerPtr> BuildModelOf(const proto::TrainingJob& job) {
+  DTypePolicy policy;
+  if (!job.dtype_policy().empty()) {
+    ASSIGN_OR_RETURN(policy, ParseDTypePolicy(job.dtype_policy()));
+  }
+  const DTypePolicyScope scope(policy);
+  return BuildJobModel(job.model());
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  const auto refuse = [&](absl::string_view why) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot read job file ", path, ": ", why));
+  };
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return refuse("it is a folder");
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return refuse(std::strerror(errno));
+  std::string content((std::istreambuf_iterator<char>(file)),
+                      std::istreambuf_iterator<char>());
+  if (file.bad()) return refuse(std::strerror(errno));
+  if (absl::StripAsciiWhitespace(content).empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     ": the job file is empty; expected at least model, train, "
+                     "optimizer and loss, as in examples/digits/digits.job"));
+  }
+  return content;
+}
+
+absl::Status ExpectAtLeastOne(absl::string_view field, int64_t value) {
+  if (value >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " must be at least 1, got ", value));
+}
+
+// All checks but those of the model, which is checked by building it.
+absl::Status CheckAroundModel(const proto::TrainingJob& job) {
+  RETURN_IF_ERROR(BuildJobCompileOptions(job, /*seed=*/0).status());
+  RETURN_IF_ERROR(BuildJobInput(job.input()).status());
+  RETURN_IF_ERROR(BuildJobCallbacks(job).status());
+  if (job.has_evaluator()) {
+    RETURN_IF_ERROR(BuildJobEvaluator(job, /*run_dir=*/"").status());
+  }
+  RETURN_IF_ERROR(CheckJobStrategy(job.strategy()));
+  if (!job.has_train()) {
+    return absl::InvalidArgumentError(
+        "train is missing; expected for example train { csv { path: "
+        "\"train.csv\" label: \"label\" } }");
+  }
+  if (job.has_batch_size()) {
+    RETURN_IF_ERROR(ExpectAtLeastOne("batch_size", job.batch_size()));
+  }
+  return CheckJobFit(job);
+}
+
+// The sources of a job's data.
+struct JobSources {
+  JobSource train;
+  std::optional<JobSource> validation;
+  std::optional<JobSource> test;
+};
+
+absl::StatusOr<JobSources> OpenSources(const proto::TrainingJob& job) {
+  const DType label_type = JobLabelType(job.loss());
+  ASSIGN_OR_RETURN(JobSource train,
+                   JobSource::Open(job.train(), "train", label_type,
+                                   job.validation_split()));
+  JobSources sources{.train = std::move(train)};
+  if (job.has_validation()) {
+    ASSIGN_OR_RETURN(
+        sources.validation,
+        JobSource::Open(job.validation(), "validation", label_type));
+  }
+  if (job.has_test()) {
+    ASSIGN_OR_RETURN(sources.test,
+                     JobSource::Open(job.test(), "test", label_type));
+  }
+  return sources;
+}
+
+}  // namespace
+
+struct ResolvedJob::State {
+  proto::TrainingJob job;
+  std::string file;
+  std::string run_dir;
+  CanonicalJob agreed;
+  LayerPtr layer;
+  std::optional<JobSources> sources;
+};
+
+ResolvedJob::ResolvedJob(std::unique_ptr<State> state)
+    : state_(std::move(state)) {}
+ResolvedJob::~ResolvedJob() = default;
+ResolvedJob::ResolvedJob(ResolvedJob&&) noexcept = default;
+ResolvedJob& ResolvedJob::operator=(ResolvedJob&&) noexcept = default;
+
+absl::StatusOr<ResolvedJob> ResolvedJob::FromFile(const std::string& path,
+                                                  const JobSettings& settings,
+                                                  const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  if (folder.empty()) folder = ".";
+  JobSettings builtins = {{"job_dir", folder}};
+  if (!run_dir.empty()) builtins["run_dir"] = run_dir;
+  ASSIGN_OR_RETURN(JobText read, ParseJobText(text, path, settings, builtins));
+  absl::StatusOr<ResolvedJob> resolved = FromProto(read.job);
+  if (!resolved.ok()) {
+    return absl::Status(resolved.status().code(),
+                        absl::StrCat(path, ": ", resolved.status().message()));
+  }
+  resolved->state_->file = path;
+  resolved->state_->run_dir = run_dir;
+  resolved->state_->agreed = std::move(read.agreed);
+  return resolved;
+}
+
+absl::StatusOr<ResolvedJob> ResolvedJob::FromProto(
+    const proto::TrainingJob& job) {
+  auto state = std::make_unique<State>();
+  state->job = job;
+  ASSIGN_OR_RETURN(state->layer, BuildModelOf(job));
+  RETURN_IF_ERROR(CheckAroundModel(job));
+  state->agreed = CanonicalForm(job, /*locations=*/nullptr);
+  return ResolvedJob(std::move(state));
+}
+
+const proto::TrainingJob& ResolvedJob::job() const { return state_->job; }
+const std::string& ResolvedJob::file() const { return state_->file; }
+const std::string& ResolvedJob::run_dir() const { return state_->run_dir; }
+const CanonicalJob& ResolvedJob::agreed() const { return state_->agreed; }
+const LayerPtr& ResolvedJob::layer() const { return state_->layer; }
+
+int64_t ResolvedJob::batch_size() const {
+  return state_->job.has_batch_size() ? state_->job.batch_size() : kBatchSize;
+}
+
+absl::Status ResolvedJob::OpenData() {
+  if (state_->sources.has_value()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(state_->sources, OpenSources(state_->job));
+  // Stages that no data can pass through are found too.
+  return Datasets(/*seed=*/0).status();
+}
+
+absl::StatusOr<JobDatasets> ResolvedJob::Datasets(uint64_t seed) {
+  if (!state_->sources.has_value()) RETURN_IF_ERROR(OpenData());
+  const proto::TrainingJob& job = state_->job;
+  const int64_t batch_size = this->batch_size();
+  const JobSources& sources = *state_->sources;
+  JobDatasets datasets;
+  ASSIGN_OR_RETURN(datasets.train, sources.train.Batches(batch_size, seed));
+  if (job.validation_split() != 0) {
+    ASSIGN_OR_RETURN(datasets.validation,
+                     sources.train.BatchesInOrder(batch_size, seed));
+  }
+  if (sources.validation.has_value()) {
+    ASSIGN_OR_RETURN(datasets.validation,
+                     sources.validation->Batches(batch_size, seed));
+  }
+  if (sources.test.has_value()) {
+    ASSIGN_OR_RETURN(datasets.test, sources.test->Batches(batch_size, seed));
+  }
+  return datasets;
+}
+
+absl::Status ValidateJob(const proto::TrainingJob& job) {
+  return ResolvedJob::FromProto(job).status();
+}
+
+absl::StatusOr<proto::TrainingJob> ReadJobFile(const std::string& path,
+                                               const JobSettings& settings,
+                                               const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const ResolvedJob resolved,
+                   ResolvedJob::FromFile(path, settings, run_dir));
+  return resolved.job();
+}
+
+}  // namespace muster

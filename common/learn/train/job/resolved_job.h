@@ -1,0 +1,91 @@
+#ifndef COMMON_LEARN_TRAIN_JOB_RESOLVED_JOB_H_
+#define COMMON_LEARN_TRAIN_JOB_RESOLVED_JOB_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/train/job/job_canonical.h"
+#include "common/learn/train/job/job_settings.h"
+
+namespace muster {
+
+namespace proto {
+class TrainingJob;
+}  // namespace proto
+
+// The data of a job; what it does not name is unset.
+struct JobDatasets {
+  Dataset train;
+  std::optional<Dataset> validation;
+  std::optional<Dataset> test;
+};
+
+// A job as a process runs it: its text is read once, its model is built once
+// and its data are opened once. So what is checked, what synchronous workers
+// compare, and what is trained are the same.
+//
+// Not thread-safe.
+class ResolvedJob {
+ public:
+  // Reads a job file, builds its model and checks all of it that can be checked
+  // without its data. `settings` are --set name=value; `run_dir` is what
+  // ${run_dir} stands for.
+  //   kInvalidArgument  the file is empty or invalid; begins with "file:" or
+  //                     "file:line:column:" and names the field
+  //   kNotFound         there is no such file
+  static absl::StatusOr<ResolvedJob> FromFile(const std::string& path,
+                                              const JobSettings& settings = {},
+                                              const std::string& run_dir = "");
+
+  // The same for a job that comes from no file.
+  //   kInvalidArgument  the job is invalid; names the field
+  static absl::StatusOr<ResolvedJob> FromProto(const proto::TrainingJob& job);
+
+  ~ResolvedJob();
+  ResolvedJob(ResolvedJob&&) noexcept;
+  ResolvedJob& operator=(ResolvedJob&&) noexcept;
+
+  const proto::TrainingJob& job() const;
+  const std::string& file() const;     // Empty if it comes from no file.
+  const std::string& run_dir() const;  // Where results go.
+  // What synchronous workers must have in common.
+  const CanonicalJob& agreed() const;
+  // The layers. A model of them can be compiled once.
+  const LayerPtr& layer() const;
+
+  int64_t batch_size() const;  // Global.
+
+  // Opens the data. Further calls change nothing.
+  //   kInvalidArgument, kNotFound, others  as JobSource::Open(), for the field
+  //                                        that it names
+  absl::Status OpenData();
+
+  // The data in batches, for a run with this seed. Opens them if need be.
+  //   as OpenData()
+  absl::StatusOr<JobDatasets> Datasets(uint64_t seed);
+
+ private:
+  struct State;
+  explicit ResolvedJob(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+// Checks a job as ResolvedJob::FromProto() does.
+absl::Status ValidateJob(const proto::TrainingJob& job);
+
+// Reads a job file as ResolvedJob::FromFile(), for programs that change the job
+// before they run it.
+absl::StatusOr<proto::TrainingJob> ReadJobFile(const std::string& path,
+                                               const JobSettings& settings = {},
+                                               const std::string& run_dir = "");
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_JOB_RESOLVED_JOB_H_
