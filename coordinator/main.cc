@@ -1,12 +1,14 @@
 // The coordinator: runs the job that a job file describes, on the cluster that
 // TF_CONFIG names or, without one, in this process.
 
+#include <optional>
+
 #include "absl/status/status.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/train/job/job.h"
 #include "common/learn/train/job/job_task.h"
 #include "common/net/cluster/task_id.h"
-#include "common/net/process/command_line.h"
+#include "common/net/process/program_info.h"
 #include "common/net/process/task.h"
 #include "common/net/process/task_options.h"
 #include "coordinator/job_strategy.h"
@@ -29,7 +31,10 @@ muster::ProgramInfo Program() {
           "[\"h1:2222\"]},\n"
           "              \"task\": {\"type\": \"chief\", \"index\": 0}}' "
           "coordinator --job=mnist.job\n",
-      .flags = muster::TaskFlagNames(),
+      .topics = muster::TaskFlags(muster::FlagUsers::kCoordinator),
+      .flags_of_others =
+          muster::FlagsOfOtherTasks(muster::FlagUsers::kCoordinator),
+      .settings = std::nullopt,
   };
 }
 
