@@ -9,11 +9,16 @@ def cc_proto(name, deps = [], grpc = False, visibility = None):
       grpc: also generates service stubs.
       visibility: as for any rule.
     """
+    # Imports name files from the root of Muster's tree. In a workspace that uses
+    # Muster as an external repository the tree lies below that workspace's root.
+    repository = native.repository_name()[1:]
+    tree = "external/" + repository if repository else "."
+    generated = "$(GENDIR)/" + tree if repository else "$(GENDIR)"
     outputs = [name + ".pb.h", name + ".pb.cc"]
     plugin = ""
     if grpc:
         outputs += [name + ".grpc.pb.h", name + ".grpc.pb.cc"]
-        plugin = "--grpc_out=$(GENDIR) --plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin"
+        plugin = "--grpc_out=%s --plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin" % generated
 
     native.filegroup(
         name = name + "_proto",
@@ -24,7 +29,9 @@ def cc_proto(name, deps = [], grpc = False, visibility = None):
         name = name + "_generated",
         srcs = [":" + name + "_proto"],
         outs = outputs,
-        cmd = "/usr/bin/protoc -I. --cpp_out=$(GENDIR) %s %s/%s.proto" % (
+        cmd = "/usr/bin/protoc -I%s --cpp_out=%s %s %s/%s.proto" % (
+            tree,
+            generated,
             plugin,
             native.package_name(),
             name,

@@ -14,7 +14,7 @@
 #include "common/learn/train/job/job_task.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/net/cluster/task_id.h"
-#include "common/net/process/command_line.h"
+#include "common/net/process/program_info.h"
 #include "common/net/process/task.h"
 #include "common/net/process/task_options.h"
 #include "coordinator/job_strategy.h"
@@ -36,10 +36,11 @@ ABSL_FLAG(std::string, weights, "",
 namespace {
 
 muster::ProgramInfo Program() {
-  std::vector<std::string> flags = muster::TaskFlagNames();
-  // Behind --job and --run_dir.
-  flags.insert(flags.begin() + 2,
-               {"predict", "predict_data", "predict_classes", "weights"});
+  std::vector<muster::FlagTopic> topics =
+      muster::TaskFlags(muster::FlagUsers::kCoordinator);
+  topics.insert(topics.begin() + 1, {.title = "Prediction",
+                                     .flags = {"predict", "predict_data",
+                                               "predict_classes", "weights"}});
   return {
       .name = "coordinator",
       .summary =
@@ -57,7 +58,10 @@ muster::ProgramInfo Program() {
           "coordinator --job=mnist.job\n"
           "  coordinator --job=mnist.job --run_dir=runs/1 "
           "--predict_data=new.csv --predict=out.csv\n",
-      .flags = std::move(flags),
+      .topics = std::move(topics),
+      .flags_of_others =
+          muster::FlagsOfOtherTasks(muster::FlagUsers::kCoordinator),
+      .settings = std::nullopt,
   };
 }
 

@@ -1,7 +1,9 @@
 #include "coordinator/run_task.h"
 
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -38,15 +40,19 @@ bool Serves(const ClusterConfig& config) {
 
 }  // namespace
 
-int RunTask(int argc, char** argv, TrainFunction train) {
+int RunTask(int argc, char** argv, TrainFunction train,
+            std::vector<Setting> settings) {
   ProgramInfo program;
   const absl::string_view path = argc > 0 ? argv[0] : "program";
   const size_t slash = path.rfind('/');
   program.name = std::string(
       slash == absl::string_view::npos ? path : path.substr(slash + 1));
-  program.summary = "A training program: it becomes what TF_CONFIG says.";
+  program.summary =
+      "A training program. TF_CONFIG decides which role it has; without "
+      "TF_CONFIG it trains in this process alone.";
   program.usage = absl::StrCat(program.name, " [flags] [--set name=value ...]");
-  program.flags = TaskFlagNames();
+  program.topics = TaskFlags(FlagUsers::kAny);
+  program.settings = std::move(settings);
   return RunTask(
       program, argc, argv, [](const TaskOptions&) { return absl::OkStatus(); },
       train);

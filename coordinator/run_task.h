@@ -1,9 +1,11 @@
 #ifndef COORDINATOR_RUN_TASK_H_
 #define COORDINATOR_RUN_TASK_H_
 
+#include <vector>
+
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "common/net/process/command_line.h"
+#include "common/net/process/program_info.h"
 #include "common/net/process/task_options.h"
 #include "common/net/process/train_task.h"
 
@@ -15,10 +17,16 @@ namespace muster {
 // `train`. Where there are workers only, every one of them runs `train`, side
 // by side. Without TF_CONFIG, `train` runs in this one process.
 //
-// Knows the flags of every task (--help), takes SIGTERM and SIGINT, prints what
-// went wrong, and returns the exit code: 0, 1 when training failed, 2 when
-// flags or TF_CONFIG make no sense, 143 after SIGTERM.
-int RunTask(int argc, char** argv, TrainFunction train);
+// `settings` are the names that --set may give a value, which Task::flag()
+// returns:
+//
+//   return RunTask(argc, argv, Train, {{"epochs", "5", "How many epochs."}});
+//
+// Handles the flags of every role (--help), SIGTERM and SIGINT, prints errors,
+// and returns the exit code: 0; 1 when training failed; 2 for a mistake in
+// flags, settings or TF_CONFIG; 143 after SIGTERM.
+int RunTask(int argc, char** argv, TrainFunction train,
+            std::vector<Setting> settings = {});
 
 // The same for a program that has more to say about itself, and more to ask of
 // its options (`check`).

@@ -1,6 +1,7 @@
 // The executable of parameter servers, which store variables and apply updates
 // to them.
 
+#include <optional>
 #include <variant>
 
 #include "common/core/base/log.h"
@@ -8,6 +9,7 @@
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/program.h"
+#include "common/net/process/program_info.h"
 #include "common/net/process/task_options.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
@@ -26,7 +28,9 @@ muster::ProgramInfo Program() {
           "  TF_CONFIG='{\"cluster\": {\"worker\": [\"h0:2222\"], \"ps\": "
           "[\"h1:2222\"]},\n"
           "              \"task\": {\"type\": \"ps\", \"index\": 0}}' ps\n",
-      .flags = muster::TaskFlagNames(),
+      .topics = muster::TaskFlags(muster::FlagUsers::kServer),
+      .flags_of_others = muster::FlagsOfOtherTasks(muster::FlagUsers::kServer),
+      .settings = std::nullopt,
   };
 }
 

@@ -17,6 +17,7 @@
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/program.h"
+#include "common/net/process/program_info.h"
 #include "common/net/process/task.h"
 #include "common/net/process/task_options.h"
 #include "common/net/process/train_task.h"
@@ -50,7 +51,9 @@ muster::ProgramInfo Program() {
           "\"h1:2222\"]},\n"
           "              \"task\": {\"type\": \"worker\", \"index\": 0}}' "
           "worker --job=mnist.job\n",
-      .flags = muster::TaskFlagNames(),
+      .topics = muster::TaskFlags(muster::FlagUsers::kWorker),
+      .flags_of_others = muster::FlagsOfOtherTasks(muster::FlagUsers::kWorker),
+      .settings = std::nullopt,
   };
 }
 

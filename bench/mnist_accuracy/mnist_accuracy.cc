@@ -60,7 +60,7 @@ absl::Status Run() {
                      summary.final.at("val_sparse_categorical_accuracy"),
                      static_cast<double>(summary.history.example_count) /
                          summary.history.train_seconds,
-                     summary.total_seconds)
+                     summary.run_seconds)
               << std::endl;
   }
   if (missed == 0) return absl::OkStatus();

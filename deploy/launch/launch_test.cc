@@ -1,6 +1,7 @@
 // `launch` as people use it: the real executable, with shell scripts in the
 // place of training.
 #include <signal.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -135,7 +136,10 @@ TEST_F(LaunchTest, SignalsAreForwardedAndNobodyIsLeft) {
     for (int i = 0; i < 3; ++i) pids.push_back(AwaitPid(*launch, ""));
     launch->SendSignal(signal);
     EXPECT_EQ(ExitCode(*launch), 128 + signal);
-    EXPECT_THAT(launch->output(), HasSubstr("chief    | told to stop"));
+    EXPECT_THAT(launch->output(),
+                AllOf(HasSubstr("chief    | told to stop"),
+                      HasSubstr(absl::StrCat("launch   | stopping the job (",
+                                             strsignal(signal), ")"))));
     for (pid_t pid : pids) EXPECT_TRUE(AwaitProcessGone(pid)) << pid;
   }
 }
@@ -185,6 +189,9 @@ TEST_F(LaunchTest, AnEvaluatorThatFailsIsHeard) {
       Launch({"--workers=1", "--ps=1", "--evaluator", "--grace_period=30s"},
              "if [ $role = evaluator ]; then exit 7; fi");
   EXPECT_EQ(ExitCode(*launch), 7);
+  EXPECT_THAT(launch->output(),
+              HasSubstr("the job is done, but its evaluator failed with status "
+                        "7, and so does launch"));
 }
 
 TEST_F(LaunchTest, TheChiefIsToldToStopBeforeTheOthers) {
@@ -217,6 +224,17 @@ TEST_F(LaunchTest, AMistakeInAFlagEndsTheJobWithTheUsageStatus) {
                              "if [ $role = ps ]; then exit 2; fi; "
                              "exec sleep infinity");
   EXPECT_EQ(ExitCode(*launch), 2);
+}
+
+TEST_F(LaunchTest, LogsAreBounded) {
+  const auto launch =
+      Launch({"--workers=1", "--ps=0", "--log_megabytes=1"},
+             "head -c 3000000 /dev/zero | tr '\\0' '\\n'; echo the end");
+  EXPECT_EQ(ExitCode(*launch), 0);
+  const std::string log = ReadLog("worker-0.log");
+  EXPECT_LE(log.size(), size_t{1} << 20);
+  EXPECT_THAT(log, HasSubstr("the end\n"));
+  EXPECT_LE(ReadLog("worker-0.log.1").size(), size_t{1} << 20);
 }
 
 TEST_F(LaunchTest, MistakesOfItsOwnAreSaidPlainly) {

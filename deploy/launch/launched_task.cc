@@ -24,19 +24,12 @@ LaunchedTask::LaunchedTask(TaskPlan plan, Options options, Console* console)
     : plan_(std::move(plan)),
       options_(std::move(options)),
       label_(plan_.task.ToString()),
-      console_(console) {}
-
-LaunchedTask::~LaunchedTask() {
-  if (log_fd_ >= 0) close(log_fd_);
-}
+      console_(console),
+      log_(options_.log_path, options_.log_bytes_max) {}
 
 absl::Status LaunchedTask::Start(absl::Time now) {
   MUSTER_CHECK(child_ == nullptr);
-  if (log_fd_ < 0) {
-    log_fd_ = open(options_.log_path.c_str(),
-                   O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (log_fd_ < 0) return absl::ErrnoToStatus(errno, options_.log_path);
-  }
+  RETURN_IF_ERROR(log_.Open());
   ChildProcess::Options child;
   child.arguments = plan_.arguments;
   for (const auto& [name, value] : plan_.environment) {
@@ -98,8 +91,7 @@ void LaunchedTask::Drain(Source* source) {
 }
 
 void LaunchedTask::HandOn(Source* source, absl::string_view bytes) {
-  // A log that cannot be written must not end the job.
-  if (write(log_fd_, bytes.data(), bytes.size()) < 0) errno = 0;
+  log_.Write(bytes);
   if (IsRaw(*source)) console_->WriteRaw(bytes);
   source->cutter.Add(bytes,
                      [&](absl::string_view line) { OnLine(*source, line); });

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/net/process/child_process.h"
 #include "deploy/launch/console.h"
+#include "deploy/launch/rotating_log.h"
 #include "deploy/launch/task_plan.h"
 
 namespace muster {
@@ -26,6 +28,7 @@ class LaunchedTask {
  public:
   struct Options {
     std::string log_path;
+    int64_t log_bytes_max = 0;  // As RotatingLog.
     int color_index = 0;
     // Its standard output is a terminal and goes to the console as it is.
     bool owns_terminal = false;
@@ -33,7 +36,6 @@ class LaunchedTask {
 
   // `console` is borrowed.
   LaunchedTask(TaskPlan plan, Options options, Console* console);
-  ~LaunchedTask();
 
   LaunchedTask(const LaunchedTask&) = delete;
   LaunchedTask& operator=(const LaunchedTask&) = delete;
@@ -83,7 +85,7 @@ class LaunchedTask {
   const std::string label_;
   Console* const console_;
 
-  int log_fd_ = -1;
+  RotatingLog log_;
   absl::Time started_;
   std::unique_ptr<ChildProcess> child_;
   Source output_{ConsoleStream::kOutput};

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -68,6 +69,7 @@ Launcher::Launcher(const ClusterPlan& plan, std::vector<TaskPlan> tasks,
     const TaskId task = task_plan.task;
     LaunchedTask::Options task_options;
     task_options.log_path = LogPath(options_.log_dir, task);
+    task_options.log_bytes_max = options_.log_bytes_max;
     task_options.color_index = static_cast<int>(entries_.size()) + 1;
     task_options.owns_terminal = options_.share_terminal && entries_.empty();
     RestartPolicy::Options policy = options_.restart;
@@ -97,7 +99,10 @@ int Launcher::Run() {
     AdvancePhase(now);
     if (phase_ == Phase::kRunning) RestartDue(now);
   }
-  return exit_code_ != 0 ? exit_code_ : evaluator_exit_code_;
+  if (exit_code_ != 0 || evaluator_exit_code_ == 0) return exit_code_;
+  Say(absl::StrCat("the job is done, but its evaluator failed with status ",
+                   evaluator_exit_code_, ", and so does launch"));
+  return evaluator_exit_code_;
 }
 
 bool Launcher::StartAll(absl::Time now) {
@@ -197,6 +202,8 @@ void Launcher::AdvancePhase(absl::Time now) {
   const int signal = signals_->signal();
   if (signal != 0 && phase_ < Phase::kStopping) {
     exit_code_ = signals_->exit_code();
+    Say(absl::StrCat("stopping the job (", strsignal(signal),
+                     "); a second signal kills it"));
     EnterStopping(signal, now);
     return;
   }

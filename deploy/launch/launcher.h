@@ -1,6 +1,7 @@
 #ifndef DEPLOY_LAUNCH_LAUNCHER_H_
 #define DEPLOY_LAUNCH_LAUNCHER_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,8 @@ class Launcher {
     RestartPolicy::Options restart;  // Of all tasks but the chief.
     absl::Duration grace_period = absl::Seconds(10);
     std::string log_dir;  // Exists.
+    // Of each task; a longer log is moved to "NAME.log.1". 0: no bound.
+    int64_t log_bytes_max = 0;
     // The coordinator, or else the first task, draws its progress on our
     // terminal.
     bool share_terminal = false;

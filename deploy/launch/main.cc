@@ -1,11 +1,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -21,8 +23,11 @@
 #include "common/core/base/status_macros.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/exit_code.h"
+#include "common/net/process/help.h"
 #include "common/net/process/port_reservation.h"
 #include "common/net/process/program.h"
+#include "common/net/process/program_info.h"
+#include "common/net/process/resource_failure.h"
 #include "common/net/process/shutdown_signals.h"
 #include "common/net/process/version.h"
 #include "deploy/launch/executable_finder.h"
@@ -34,8 +39,8 @@ ABSL_FLAG(int, ps, 2,
           "How many parameter servers. With 0 the workers train "
           "synchronously, and with --workers=0 too one process trains alone.");
 ABSL_FLAG(bool, chief, true,
-          "Starts the coordinator. --nochief leaves its place to a process "
-          "that you start, with the TF_CONFIG that is printed.");
+          "Starts the coordinator. With --nochief you start it yourself, "
+          "with the TF_CONFIG that is printed.");
 ABSL_FLAG(bool, evaluator, false,
           "Starts an evaluator, which scores each new checkpoint.");
 ABSL_FLAG(std::string, program, "",
@@ -45,6 +50,10 @@ ABSL_FLAG(std::string, restart, "no",
           "Starts tasks again that were lost, all but the chief: alone for any "
           "number of times, =N for at most N times each. A task that keeps "
           "ending right after its start is given up.");
+ABSL_FLAG(
+    int, log_megabytes, 256,
+    "A task's log that grows beyond this is moved to NAME.log.1, in place "
+    "of an earlier one; 0 for no bound.");
 ABSL_FLAG(int, cores, 0,
           "Cores to divide among the tasks; 0 takes this machine's.");
 ABSL_FLAG(std::string, bin_dir, "",
@@ -85,11 +94,16 @@ const ProgramInfo& Program() {
           "  launch --workers=2 --ps=2 --job=examples/digits/digits.job\n"
           "  launch --workers=4 --ps=0 --job=mnist.job --set data_dir=/data\n"
           "  launch --workers=2 --ps=1 --restart --program=./train -- --fast\n",
-      .flags = {"job", "workers", "ps", "chief", "evaluator", "program",
-                "restart", "run_dir", "cores", "seed", "bin_dir",
-                "grace_period", "startup_timeout", "coordinator_timeout",
-                "on_coordinator_loss", "shared_memory", "raw_sockets",
-                "peer_timeout", "hang_report_interval"}};
+      .topics = {{"What to train",
+                  {"job", "program", "run_dir", "log_megabytes", "seed"}},
+                 {"The cluster",
+                  {"workers", "ps", "chief", "evaluator", "cores", "bin_dir"}},
+                 {"Waiting and giving up",
+                  {"restart", "startup_timeout", "grace_period",
+                   "on_coordinator_loss", "coordinator_timeout", "peer_timeout",
+                   "hang_report_interval"}},
+                 {"How tensors are sent", {"shared_memory", "raw_sockets"}}},
+      .settings = std::nullopt};
   return *program;
 }
 
@@ -200,6 +214,11 @@ void PrintChiefsConfig(const std::vector<TaskPlan>& tasks) {
 
 absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   ASSIGN_OR_RETURN(const int restart_count_max, RestartCountMax());
+  if (absl::GetFlag(FLAGS_log_megabytes) < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--log_megabytes=", absl::GetFlag(FLAGS_log_megabytes),
+                     ": 0 (no bound) or more"));
+  }
   ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(line));
   // A server that nobody starts again is not waited for.
   if (restart_count_max == 0 &&
@@ -224,6 +243,8 @@ absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   options.restart.restart_count_max = restart_count_max;
   options.grace_period = absl::GetFlag(FLAGS_grace_period);
   options.log_dir = absl::StrCat(plan.run_dir, "/logs");
+  options.log_bytes_max =
+      int64_t{absl::GetFlag(FLAGS_log_megabytes)} * (1 << 20);
   options.share_terminal = on_terminal;
   options.console.color = on_terminal && isatty(STDERR_FILENO) == 1 &&
                           getenv("NO_COLOR") == nullptr;
@@ -249,11 +270,12 @@ int Complain(const absl::Status& status) {
 }
 
 int Main(int argc, char** argv) {
+  ReportResourceFailures(Program().name);
   const absl::StatusOr<CommandLine> line =
       ParseArguments(Program(), WithRestartSpeltOut(argc, argv));
   if (!line.ok()) return Complain(line.status());
-  if (line->help) {
-    std::cout << HelpText(Program()) << std::flush;
+  if (line->help.has_value()) {
+    std::cout << Help(Program(), *line->help) << std::flush;
     return 0;
   }
   if (line->version) {

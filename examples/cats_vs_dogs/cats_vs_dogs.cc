@@ -22,11 +22,9 @@ namespace {
 
 using namespace muster;  // NOLINT: as in a user's program.
 
-// Returns the value of --set, or `otherwise` if it is not set.
-absl::StatusOr<double> Setting(Task& task, const std::string& name,
-                               double otherwise) {
-  const std::string text = task.flag(name);
-  if (text.empty()) return otherwise;
+// Returns the number that --set gives `name`.
+absl::StatusOr<double> NumberFlag(const Task& task, const std::string& name) {
+  ASSIGN_OR_RETURN(const std::string text, task.flag(name));
   double value = 0;
   if (!absl::SimpleAtod(text, &value) || value <= 0) {
     return absl::InvalidArgumentError(
@@ -44,10 +42,10 @@ Dataset Images(const std::string& directory, int64_t size, bool shuffle) {
 
 absl::Status Train(Task& task) {
   ASSIGN_OR_RETURN(auto strategy, MultiWorkerMirroredStrategy::Create(task));
-  ASSIGN_OR_RETURN(const double alpha, Setting(task, "alpha", 1.0));
-  ASSIGN_OR_RETURN(const int64_t size, Setting(task, "image_size", 224));
-  ASSIGN_OR_RETURN(const int64_t epochs, Setting(task, "epochs", 5));
-  ASSIGN_OR_RETURN(const int64_t batch_size, Setting(task, "batch_size", 32));
+  ASSIGN_OR_RETURN(const double alpha, NumberFlag(task, "alpha"));
+  ASSIGN_OR_RETURN(const int64_t size, NumberFlag(task, "image_size"));
+  ASSIGN_OR_RETURN(const int64_t epochs, NumberFlag(task, "epochs"));
+  ASSIGN_OR_RETURN(const int64_t batch_size, NumberFlag(task, "batch_size"));
 
   Model model = applications::MobileNetV2(
       {.input_shape = {size, size, 3}, .alpha = alpha, .classes = 2});
@@ -58,21 +56,18 @@ absl::Status Train(Task& task) {
                                 .seed = 1}));
 
   // The batch is global: it is divided among the workers.
-  const std::string data_dir = task.flag("data_dir");
+  ASSIGN_OR_RETURN(const std::string data_dir, task.flag("data_dir"));
   const Dataset train = Images(data_dir + "/train", size, /*shuffle=*/true)
                             .Shuffle(1024, {.seed = 7})
                             .Batch(batch_size);
   const Dataset test =
       Images(data_dir + "/test", size, /*shuffle=*/false).Batch(batch_size);
 
-  const Verbosity verbose =
-      strategy->is_chief() ? Verbosity::kAuto : Verbosity::kSilent;
   RETURN_IF_ERROR(model
                       .Fit(train, {.epochs = static_cast<int>(epochs),
-                                   .validation_data = test,
-                                   .verbose = verbose})
+                                   .validation_data = test})
                       .status());
-  ASSIGN_OR_RETURN(const Logs logs, model.Evaluate(test, {.verbose = verbose}));
+  ASSIGN_OR_RETURN(const Logs logs, model.Evaluate(test));
   if (strategy->is_chief()) {
     std::cout << "test accuracy " << logs.at("sparse_categorical_accuracy")
               << std::endl;
@@ -82,4 +77,12 @@ absl::Status Train(Task& task) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return muster::RunTask(argc, argv, Train); }
+int main(int argc, char** argv) {
+  return muster::RunTask(
+      argc, argv, Train,
+      {{"data_dir", ".", "Has train/ and test/."},
+       {"alpha", "1", "The width of the model, as in Keras."},
+       {"image_size", "224", "Images are resized to this height and width."},
+       {"epochs", "5", "How many epochs."},
+       {"batch_size", "32", "Of all workers together."}});
+}

@@ -47,9 +47,8 @@ Dataset Examples() {
 
 absl::StatusOr<std::unique_ptr<SynchronousStrategy>> MakeStrategy(Task& task) {
   std::vector<std::string> devices;
-  if (!task.flag("devices").empty()) {
-    devices = absl::StrSplit(task.flag("devices"), ',');
-  }
+  ASSIGN_OR_RETURN(const std::string named, task.flag("devices"));
+  if (!named.empty()) devices = absl::StrSplit(named, ',');
   if (task.options().config.IsAlone()) {
     return MirroredStrategy::Create({.devices = devices});
   }
@@ -110,4 +109,8 @@ absl::Status Train(Task& task) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return muster::RunTask(argc, argv, Train); }
+int main(int argc, char** argv) {
+  return muster::RunTask(
+      argc, argv, Train,
+      {{"devices", "", "One replica on each, as in cpu:0,cpu:1."}});
+}

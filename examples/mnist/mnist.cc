@@ -7,6 +7,7 @@
 //       --set data_dir=/data/mnist
 
 #include <iostream>
+#include <string>
 
 #include "absl/status/status.h"
 #include "muster.h"
@@ -35,15 +36,13 @@ absl::Status Train(Task& task) {
   // The batch is global: it grows with the number of workers.
   const int64_t batch_size =
       kBatchSizePerReplica * strategy->num_replicas_in_sync();
-  const std::string data_dir = task.flag("data_dir");
+  ASSIGN_OR_RETURN(const std::string data_dir, task.flag("data_dir"));
   const Dataset train = Mnist(data_dir, DatasetSplit::kTrain)
                             .Shuffle(60'000, {.seed = 7})
                             .Batch(batch_size);
   const Dataset test = Mnist(data_dir, DatasetSplit::kTest).Batch(batch_size);
-  const Verbosity verbose =
-      strategy->is_chief() ? Verbosity::kAuto : Verbosity::kSilent;
-  RETURN_IF_ERROR(model.Fit(train, {.epochs = 2, .verbose = verbose}).status());
-  ASSIGN_OR_RETURN(const Logs logs, model.Evaluate(test, {.verbose = verbose}));
+  RETURN_IF_ERROR(model.Fit(train, {.epochs = 2}).status());
+  ASSIGN_OR_RETURN(const Logs logs, model.Evaluate(test));
   if (strategy->is_chief()) {
     std::cout << "test accuracy " << logs.at("sparse_categorical_accuracy")
               << std::endl;
@@ -53,4 +52,7 @@ absl::Status Train(Task& task) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return muster::RunTask(argc, argv, Train); }
+int main(int argc, char** argv) {
+  return muster::RunTask(argc, argv, Train,
+                         {{"data_dir", ".", "Has MNIST's four IDX files."}});
+}

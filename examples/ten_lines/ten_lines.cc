@@ -1,4 +1,5 @@
 #include <iostream>
+#include <string>
 
 #include "muster.h"
 
@@ -15,8 +16,9 @@ absl::Status Train(muster::Task& task) {
       .metrics = {SparseCategoricalAccuracy()},
   }));
   const CsvOptions csv = {.label_column = "label", .scale = 1.0 / 16};
-  const Dataset train = Csv(task.flag("data_dir") + "/train.csv", csv);
-  const Dataset test = Csv(task.flag("data_dir") + "/test.csv", csv);
+  ASSIGN_OR_RETURN(const std::string data_dir, task.flag("data_dir"));
+  const Dataset train = Csv(data_dir + "/train.csv", csv);
+  const Dataset test = Csv(data_dir + "/test.csv", csv);
   ASSIGN_OR_RETURN(
       const History history,
       model.Fit(train.Shuffle(1437).Batch(32),
@@ -25,4 +27,7 @@ absl::Status Train(muster::Task& task) {
   return absl::OkStatus();
 }
 
-int main(int argc, char** argv) { return muster::RunTask(argc, argv, Train); }
+int main(int argc, char** argv) {
+  return muster::RunTask(argc, argv, Train,
+                         {{"data_dir", ".", "Has train.csv and test.csv."}});
+}

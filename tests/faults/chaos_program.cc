@@ -116,8 +116,9 @@ class Chaos {
 
 absl::Status Count(Task& task) {
   int64_t seconds = 15;
-  if (!task.flag("seconds").empty() &&
-      !absl::SimpleAtoi(task.flag("seconds"), &seconds)) {
+  ASSIGN_OR_RETURN(const std::string folder, task.flag("folder"));
+  ASSIGN_OR_RETURN(const std::string text, task.flag("seconds"));
+  if (!absl::SimpleAtoi(text, &seconds)) {
     return absl::InvalidArgumentError("expected --set seconds=15");
   }
   ParameterServerStrategyOptions options;
@@ -126,7 +127,7 @@ absl::Status Count(Task& task) {
   ASSIGN_OR_RETURN(auto strategy,
                    ParameterServerStrategy::Create(task, options));
   RETURN_IF_ERROR(CreateCounters(strategy->variables()));
-  Chaos chaos(strategy.get(), task.flag("folder"));
+  Chaos chaos(strategy.get(), folder);
   const absl::Time end = absl::Now() + absl::Seconds(seconds);
   for (int round = 1; absl::Now() < end; ++round) {
     RETURN_IF_ERROR(chaos.Round());
@@ -140,5 +141,7 @@ absl::Status Count(Task& task) {
 }  // namespace muster
 
 int main(int argc, char** argv) {
-  return muster::RunTask(argc, argv, muster::Count);
+  return muster::RunTask(
+      argc, argv, muster::Count,
+      {{"seconds", "15", "How long."}, {"folder", "", "For checkpoints."}});
 }

@@ -31,23 +31,19 @@ namespace {
 constexpr int kClosuresPerRound = 25;
 
 struct Settings {
-  int64_t closure_count = 500;
+  int64_t closure_count = 0;
   int64_t recovery_count = 0;
-  absl::Duration heartbeat_timeout = absl::Seconds(5);
+  absl::Duration heartbeat_timeout;
 };
 
 absl::StatusOr<Settings> ReadSettings(const Task& task) {
   Settings settings;
-  const auto is_set = [&](absl::string_view name) {
-    return !task.flag(name).empty();
-  };
-  if ((is_set("closures") &&
-       !absl::SimpleAtoi(task.flag("closures"), &settings.closure_count)) ||
-      (is_set("recoveries") &&
-       !absl::SimpleAtoi(task.flag("recoveries"), &settings.recovery_count)) ||
-      (is_set("heartbeat_timeout") &&
-       !absl::ParseDuration(task.flag("heartbeat_timeout"),
-                            &settings.heartbeat_timeout))) {
+  ASSIGN_OR_RETURN(const std::string closures, task.flag("closures"));
+  ASSIGN_OR_RETURN(const std::string recoveries, task.flag("recoveries"));
+  ASSIGN_OR_RETURN(const std::string timeout, task.flag("heartbeat_timeout"));
+  if (!absl::SimpleAtoi(closures, &settings.closure_count) ||
+      !absl::SimpleAtoi(recoveries, &settings.recovery_count) ||
+      !absl::ParseDuration(timeout, &settings.heartbeat_timeout)) {
     return absl::InvalidArgumentError(
         "expected --set closures=500 recoveries=0 heartbeat_timeout=5s");
   }
@@ -95,5 +91,9 @@ absl::Status Count(Task& task) {
 }  // namespace muster
 
 int main(int argc, char** argv) {
-  return muster::RunTask(argc, argv, muster::Count);
+  return muster::RunTask(
+      argc, argv, muster::Count,
+      {{"closures", "500", "Steps at least."},
+       {"recoveries", "0", "Lost workers that have to come back."},
+       {"heartbeat_timeout", "5s", "A worker silent for longer is lost."}});
 }

@@ -234,6 +234,21 @@ TEST(ImageFolderTest, HiddenFilesAreSkipped) {
       ElementsAre(0, 9, 100));
 }
 
+TEST(ImageFolderTest, ImagesThatCannotBeReadAreCountedAndLeftOut) {
+  const std::string folder = MakeFolder("unreadable", 1);
+  Write(folder + "/cat/a.bmp", "BM");
+  Write(folder + "/cat/b.GIF", "GIF89a");
+  Write(folder + "/dog/c.gif", "GIF89a");
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(
+      Values(ImageFolder(folder, {.image_size = {2, 2}, .shuffle = false})),
+      ElementsAre(0, 100));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr(folder + ": 3 images are left out, because only JPEG "
+                                 "and PNG can be read; the first is "
+                                 "cat/a.bmp\n"));
+}
+
 TEST(ImageFolderTest, ScalesAndConvertsAndCrops) {
   const std::string folder = MakeFolder("options", 1);
   Image halves = Plain(10, 4, 8);

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
@@ -21,8 +22,11 @@ namespace {
 // Limits the depth of directories; links may form cycles.
 constexpr int kDepthMax = 16;
 
-constexpr std::array<absl::string_view, 5> kSuffixes = {".bmp", ".gif", ".jpeg",
-                                                        ".jpg", ".png"};
+constexpr std::array<absl::string_view, 3> kSuffixes = {".jpeg", ".jpg",
+                                                        ".png"};
+// Images that Keras lists and that cannot be decoded here.
+constexpr std::array<absl::string_view, 2> kUnreadableSuffixes = {".bmp",
+                                                                  ".gif"};
 
 struct DirectoryContent {
   std::vector<std::string> directories;  // Sorted, as files.
@@ -59,18 +63,25 @@ absl::StatusOr<DirectoryContent> List(const std::string& path) {
   return content;
 }
 
-bool IsImageName(absl::string_view name) {
-  return std::any_of(kSuffixes.begin(), kSuffixes.end(),
+template <typename Suffixes>
+bool EndsWithAny(absl::string_view name, const Suffixes& suffixes) {
+  return std::any_of(suffixes.begin(), suffixes.end(),
                      [name](absl::string_view suffix) {
                        return absl::EndsWithIgnoreCase(name, suffix);
                      });
 }
 
-// Appends the images below `path`, a path in `root`; sets `*other` to the name
-// of a file that is not an image.
+// Files that are not listed.
+struct Unlisted {
+  std::string other;             // One that is no image, in the class at hand.
+  int64_t unreadable_count = 0;  // Of kUnreadableSuffixes, in all classes.
+  std::string unreadable;        // One of them.
+};
+
+// Appends the images below `path`, a path in `root`.
 absl::Status AppendImages(const std::string& root, const std::string& path,
                           int depth, std::vector<std::string>* images,
-                          std::string* other) {
+                          Unlisted* unlisted) {
   if (depth > kDepthMax) {
     return absl::InvalidArgumentError(
         absl::StrCat(root, "/", path, ": directories are nested more than ",
@@ -79,15 +90,21 @@ absl::Status AppendImages(const std::string& root, const std::string& path,
   ASSIGN_OR_RETURN(const DirectoryContent content,
                    List(absl::StrCat(root, "/", path)));
   for (const std::string& file : content.files) {
-    if (IsImageName(file)) {
+    if (EndsWithAny(file, kSuffixes)) {
       images->push_back(absl::StrCat(path, "/", file));
-    } else if (other->empty()) {
-      *other = absl::StrCat(path, "/", file);
+      continue;
+    }
+    if (unlisted->other.empty()) {
+      unlisted->other = absl::StrCat(path, "/", file);
+    }
+    if (!EndsWithAny(file, kUnreadableSuffixes)) continue;
+    if (++unlisted->unreadable_count == 1) {
+      unlisted->unreadable = absl::StrCat(path, "/", file);
     }
   }
   for (const std::string& directory : content.directories) {
     RETURN_IF_ERROR(AppendImages(root, absl::StrCat(path, "/", directory),
-                                 depth + 1, images, other));
+                                 depth + 1, images, unlisted));
   }
   return absl::OkStatus();
 }
@@ -129,17 +146,19 @@ absl::StatusOr<ImageListing> ListImages(
         CheckClassNames(listing.directory, class_names, listing.class_names));
     listing.class_names = class_names;
   }
+  Unlisted unlisted;
   for (size_t label = 0; label < listing.class_names.size(); ++label) {
     const std::string& name = listing.class_names[label];
     const size_t begin = listing.files.size();
-    std::string other;
+    unlisted.other.clear();
     RETURN_IF_ERROR(
-        AppendImages(listing.directory, name, 1, &listing.files, &other));
+        AppendImages(listing.directory, name, 1, &listing.files, &unlisted));
     if (listing.files.size() == begin) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(directory, "/", name, ": this class has no images (",
-                       absl::StrJoin(kSuffixes, ", "), ")",
-                       other.empty() ? "" : absl::StrCat("; it has ", other)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          directory, "/", name, ": this class has no images (",
+          absl::StrJoin(kSuffixes, ", "), ")",
+          unlisted.other.empty() ? ""
+                                 : absl::StrCat("; it has ", unlisted.other)));
     }
     if (listing.files.size() > static_cast<size_t>(kImageCountMax)) {
       return absl::ResourceExhaustedError(
@@ -147,6 +166,12 @@ absl::StatusOr<ImageListing> ListImages(
     }
     std::sort(listing.files.begin() + begin, listing.files.end());
     listing.labels.resize(listing.files.size(), static_cast<int32_t>(label));
+  }
+  if (unlisted.unreadable_count > 0) {
+    LOG(WARNING) << listing.directory << ": " << unlisted.unreadable_count
+                 << " images are left out, because only JPEG and PNG can be "
+                    "read; the first is "
+                 << unlisted.unreadable;
   }
   return listing;
 }

@@ -27,7 +27,8 @@ struct ImageListing {
 absl::StatusOr<std::vector<std::string>> ListClassNames(
     absl::string_view directory);
 
-// Returns the image files of each class, sorted by class, then by path.
+// Returns the JPEG and PNG files of each class, sorted by class, then by path.
+// Logs how many BMP and GIF files were left out.
 //   as ListClassNames()
 //   kInvalidArgument    `class_names` are not empty and differ from the
 //                       directories; or a class has no images

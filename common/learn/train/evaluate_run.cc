@@ -66,7 +66,8 @@ EvaluateRun::EvaluateRun(Model* model, std::unique_ptr<StepLoop> loop,
 
 absl::StatusOr<Logs> EvaluateRun::Run() {
   ProgressBar bar({.target = step_count_,
-                   .verbosity = ResolveVerbosity(options_.verbose),
+                   .verbosity = ResolveVerbosity(
+                       options_.verbose, model_->strategy()->is_chief()),
                    .clock = options_.clock,
                    .output = options_.output});
   sums_.Reset();

@@ -113,7 +113,8 @@ FitRun::FitRun(Model* model, const Dataset& data, const FitOptions& options)
     : model_(model),
       data_(data),
       options_(options),
-      verbosity_(ResolveVerbosity(options.verbose)),
+      verbosity_(
+          ResolveVerbosity(options.verbose, model->strategy()->is_chief())),
       steps_per_execution_(model->options_.steps_per_execution),
       sums_(StepResults()),
       epoch_(options.initial_epoch) {
@@ -222,6 +223,7 @@ absl::Status FitRun::GoOn() {
   history_.step_count = state.step_count();
   history_.example_count = state.example_count();
   history_.train_seconds = state.train_seconds();
+  history_.earlier_train_seconds = state.train_seconds();
   const proto::TrainingState::Position& position = state.position();
   RETURN_IF_ERROR(loop_->Seek({.pass = position.pass(),
                                .element = position.element(),

@@ -27,8 +27,11 @@ struct History {
 
   int64_t step_count = 0;
   int64_t example_count = 0;
-  // Spent training, without validation.
+  // Spent training, without validation; by earlier processes too if training
+  // was resumed.
   double train_seconds = 0;
+  // The part of train_seconds that earlier processes spent.
+  double earlier_train_seconds = 0;
   // Time from one finished step to the next, without the first of all.
   DurationHistogram step_durations;
 };

@@ -84,8 +84,9 @@ int64_t VisibleWidth(absl::string_view text) {
 
 }  // namespace
 
-Verbosity ResolveVerbosity(Verbosity verbosity) {
+Verbosity ResolveVerbosity(Verbosity verbosity, bool is_chief) {
   if (verbosity != Verbosity::kAuto) return verbosity;
+  if (!is_chief) return Verbosity::kSilent;
   return isatty(STDOUT_FILENO) ? Verbosity::kBar : Verbosity::kLines;
 }
 

@@ -16,14 +16,16 @@ namespace muster {
 
 // How much a run says about itself. Equivalent to: Keras' `verbose`.
 enum class Verbosity {
-  kAuto,    // A bar on a terminal, a line for each epoch elsewhere.
+  kAuto,    // On the chief: a bar on a terminal, a line for each epoch
+            // elsewhere. Nothing on the other workers.
   kSilent,  // Keras' 0.
   kBar,     // Keras' 1: one line, drawn again and again.
   kLines,   // Keras' 2: one line when an epoch is done.
 };
 
-// kBar or kLines for kAuto, by what standard output is.
-Verbosity ResolveVerbosity(Verbosity verbosity);
+// Returns what kAuto stands for on this process: kSilent unless it is the
+// chief, or else kBar or kLines, by what standard output is.
+Verbosity ResolveVerbosity(Verbosity verbosity, bool is_chief);
 
 // What is shown behind the bar, in order.
 using ProgressValues = std::vector<std::pair<std::string, double>>;

@@ -68,7 +68,8 @@ std::string ToJson(const RunSummary& summary) {
       {"steps", history.step_count},
       {"examples", history.example_count},
       {"train_seconds", history.train_seconds},
-      {"total_seconds", summary.total_seconds},
+      // Of earlier runs only the time spent training is known.
+      {"total_seconds", history.earlier_train_seconds + summary.run_seconds},
       {"examples_per_second",
        PerSecond(history.example_count, history.train_seconds)},
       {"step_milliseconds", StepTimes(history)},

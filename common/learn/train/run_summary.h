@@ -22,7 +22,8 @@ struct RunSummary {
   std::string weights_sha256 = "";
   // The prefix of the checkpoint that holds these weights; empty for none.
   std::string final_weights = "";
-  double total_seconds = 0;
+  // From the start of this process' run to its end.
+  double run_seconds = 0;
 };
 
 // As JSON, indented. Numbers that JSON has no words for are null.

@@ -1,50 +1,27 @@
 #include "common/net/process/command_line.h"
 
-#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <optional>
 #include <utility>
 
 #include "absl/flags/commandlineflag.h"
-#include "absl/flags/reflection.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/did_you_mean.h"
 #include "common/core/base/status_macros.h"
+#include "common/net/process/known_flags.h"
+#include "common/net/process/settings.h"
 
 namespace muster {
 namespace {
 
 constexpr absl::string_view kEnvironmentPrefix = "MUSTER_";
-constexpr size_t kHelpWidth = 76;
-
-// These are words of the parser, not absl flags, because Abseil's own
-// parser defines flags of the same names in programs that link it.
-constexpr absl::string_view kBuiltinFlags[] = {"help", "version", "set"};
-
-// Where a flag was defined tells whose it is.
-bool IsAbseils(const absl::CommandLineFlag& flag) {
-  return absl::StrContains(flag.Filename(), "absl/");
-}
-bool IsMusters(const absl::CommandLineFlag& flag) {
-  return absl::EndsWith(flag.Filename(), "common/net/process/task_options.cc");
-}
-
-// Every flag that `program` knows, by name.
-std::map<std::string, absl::CommandLineFlag*> KnownFlags(
-    const ProgramInfo& program) {
-  std::map<std::string, absl::CommandLineFlag*> known;
-  for (const auto& [name, flag] : absl::GetAllFlags()) {
-    const bool named = std::find(program.flags.begin(), program.flags.end(),
-                                 name) != program.flags.end();
-    const bool users = !IsMusters(*flag) && !IsAbseils(*flag);
-    if (named || users) known.emplace(std::string(name), flag);
-  }
-  return known;
-}
 
 absl::Status SetFlag(absl::CommandLineFlag* flag, absl::string_view value,
                      absl::string_view as_written) {
@@ -58,37 +35,21 @@ absl::Status SetFlag(absl::CommandLineFlag* flag, absl::string_view value,
   return absl::InvalidArgumentError(absl::StrCat(as_written, ": ", error));
 }
 
-absl::Status AddSetting(absl::string_view text, CommandLine* line) {
-  const size_t equals = text.find('=');
-  if (equals == absl::string_view::npos || equals == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--set ", text, ": write --set name=value"));
-  }
-  line->settings[std::string(text.substr(0, equals))] =
-      std::string(text.substr(equals + 1));
-  return absl::OkStatus();
-}
-
-// Walks through the arguments once.
+// Reads the environment, then lists of arguments: the command line, and each
+// line of a flag file.
 class Parser {
  public:
-  Parser(const ProgramInfo& program, absl::Span<const std::string> arguments)
-      : program_(program), flags_(KnownFlags(program)), arguments_(arguments) {}
-
-  absl::StatusOr<CommandLine> Run() {
-    RETURN_IF_ERROR(ReadEnvironment());
-    while (next_ < arguments_.size()) {
-      const std::string& argument = arguments_[next_++];
-      if (argument == "--") {
-        line_.arguments.insert(line_.arguments.end(),
-                               arguments_.begin() + next_, arguments_.end());
-        break;
-      }
-      if (!absl::StartsWith(argument, "-") || argument == "-") {
-        return StrayArgument(argument);
-      }
-      RETURN_IF_ERROR(ReadFlag(argument));
+  explicit Parser(const ProgramInfo& program)
+      : program_(program), flags_(KnownFlags(program)) {
+    if (!program.settings.has_value()) return;
+    for (const Setting& setting : *program.settings) {
+      line_.settings[setting.name] = setting.default_value;
     }
+  }
+
+  absl::StatusOr<CommandLine> Run(absl::Span<const std::string> arguments) {
+    RETURN_IF_ERROR(ReadEnvironment());
+    RETURN_IF_ERROR(ReadArguments(arguments));
     return std::move(line_);
   }
 
@@ -105,6 +66,24 @@ class Parser {
     return absl::OkStatus();
   }
 
+  absl::Status ReadArguments(absl::Span<const std::string> arguments) {
+    arguments_ = arguments;
+    next_ = 0;
+    while (next_ < arguments_.size()) {
+      const std::string& argument = arguments_[next_++];
+      if (argument == "--") {
+        line_.arguments.insert(line_.arguments.end(),
+                               arguments_.begin() + next_, arguments_.end());
+        break;
+      }
+      if (!absl::StartsWith(argument, "-") || argument == "-") {
+        return StrayArgument(argument);
+      }
+      RETURN_IF_ERROR(ReadFlag(argument));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status ReadFlag(absl::string_view argument) {
     absl::string_view name = argument;
     name.remove_prefix(absl::StartsWith(name, "--") ? 2 : 1);
@@ -113,19 +92,86 @@ class Parser {
       value = std::string(name.substr(equals + 1));
       name = name.substr(0, equals);
     }
-    if (name == "help" || name == "h") {
-      line_.help = true;
-      return absl::OkStatus();
-    }
+    if (name == "help" || name == "h") return ReadHelp(value.value_or(""));
     if (name == "version") {
       line_.version = true;
       return absl::OkStatus();
     }
     if (name == "set") {
       ASSIGN_OR_RETURN(const std::string setting, ValueOf(argument, value));
-      return AddSetting(setting, &line_);
+      return AddSetting(setting);
+    }
+    if (name == "flagfile") {
+      ASSIGN_OR_RETURN(const std::string path, ValueOf(argument, value));
+      return ReadFlagFile(path);
     }
     return ReadAbslFlag(argument, name, value);
+  }
+
+  absl::Status ReadHelp(absl::string_view format) {
+    if (format.empty()) {
+      line_.help = HelpFormat::kText;
+    } else if (format == "man") {
+      line_.help = HelpFormat::kMan;
+    } else if (format == "bash") {
+      line_.help = HelpFormat::kBash;
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--help=", format, ": --help, --help=man or --help=bash"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddSetting(absl::string_view text) {
+    const size_t equals = text.find('=');
+    if (equals == absl::string_view::npos || equals == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--set ", text, ": write --set name=value"));
+    }
+    const std::string name(text.substr(0, equals));
+    if (program_.settings.has_value() && !line_.settings.contains(name)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--set ", text, ": ", UnknownSetting(name, line_.settings)));
+    }
+    line_.settings[name] = std::string(text.substr(equals + 1));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadFlagFile(const std::string& path) {
+    if (in_flag_file_) {
+      return absl::InvalidArgumentError(
+          "--flagfile: a flag file cannot name another one");
+    }
+    std::ifstream file(path);
+    if (!file) {
+      return absl::NotFoundError(absl::StrCat(
+          "--flagfile=", path, ": cannot be read: ", std::strerror(errno)));
+    }
+    const absl::Span<const std::string> arguments = arguments_;
+    const size_t next = next_;
+    in_flag_file_ = true;
+    std::string text;
+    for (int number = 1; std::getline(file, text); ++number) {
+      const absl::string_view line = absl::StripAsciiWhitespace(text);
+      if (line.empty() || absl::StartsWith(line, "#")) continue;
+      const absl::Status status = ReadArguments(WordsOf(line));
+      if (!status.ok()) {
+        return absl::Status(status.code(), absl::StrCat(path, ":", number, ": ",
+                                                        status.message()));
+      }
+    }
+    in_flag_file_ = false;
+    arguments_ = arguments;
+    next_ = next;
+    return absl::OkStatus();
+  }
+
+  // "--name value" is two arguments, and everything else is one.
+  static std::vector<std::string> WordsOf(absl::string_view line) {
+    const size_t end = line.find_first_of("= \t");
+    if (end == line.npos || line[end] == '=') return {std::string(line)};
+    return {std::string(line.substr(0, end)),
+            std::string(absl::StripLeadingAsciiWhitespace(line.substr(end)))};
   }
 
   absl::Status ReadAbslFlag(absl::string_view argument, absl::string_view name,
@@ -175,8 +221,8 @@ class Parser {
   }
 
   absl::Status UnknownFlag(absl::string_view name) const {
-    std::vector<absl::string_view> candidates(std::begin(kBuiltinFlags),
-                                              std::end(kBuiltinFlags));
+    const std::vector<std::string> builtin = BuiltinFlagNames();
+    std::vector<absl::string_view> candidates(builtin.begin(), builtin.end());
     for (const auto& [known, flag] : flags_) candidates.push_back(known);
     return absl::InvalidArgumentError(
         absl::StrCat(program_.name, " has no flag --", name.substr(0, 64),
@@ -185,71 +231,17 @@ class Parser {
 
   const ProgramInfo& program_;
   const std::map<std::string, absl::CommandLineFlag*> flags_;
-  const absl::Span<const std::string> arguments_;
+  absl::Span<const std::string> arguments_;  // The list that is being read.
   size_t next_ = 0;
+  bool in_flag_file_ = false;
   CommandLine line_;
 };
-
-// `text` as lines that fit, each after `indent`.
-std::string Wrap(absl::string_view text, absl::string_view indent) {
-  std::string lines;
-  size_t column = 0;
-  for (absl::string_view word :
-       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
-    if (column > 0 && column + 1 + word.size() > kHelpWidth) {
-      absl::StrAppend(&lines, "\n");
-      column = 0;
-    }
-    absl::StrAppend(&lines, column == 0 ? indent : " ", word);
-    column += (column == 0 ? indent.size() : 1) + word.size();
-  }
-  return absl::StrCat(lines, "\n");
-}
-
-std::string HelpOnFlag(absl::string_view name,
-                       const absl::CommandLineFlag& flag) {
-  const std::string value = flag.DefaultValue();
-  std::string head = absl::StrCat("  --", name);
-  if (flag.IsOfType<bool>()) {
-    if (value == "true") head = absl::StrCat("  --no", name);
-  } else {
-    absl::StrAppend(&head, "=", value.empty() ? "..." : value);
-  }
-  return absl::StrCat(head, "\n", Wrap(flag.Help(), "      "));
-}
 
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseArguments(
     const ProgramInfo& program, absl::Span<const std::string> arguments) {
-  return Parser(program, arguments).Run();
-}
-
-std::string HelpText(const ProgramInfo& program) {
-  std::string text =
-      absl::StrCat(Wrap(absl::StrCat(program.name, ": ", program.summary), ""),
-                   "\nUsage: ", program.usage, "\n");
-  if (!program.examples.empty()) {
-    absl::StrAppend(&text, "\nExamples:\n", program.examples);
-  }
-  absl::StrAppend(&text,
-                  "\nFlags, with their defaults. Each can also be set in the "
-                  "environment:\nMUSTER_THREADS=4 is --threads=4.\n\n");
-  std::map<std::string, absl::CommandLineFlag*> known = KnownFlags(program);
-  for (const std::string& name : program.flags) {
-    const auto it = known.find(name);
-    if (it == known.end()) continue;
-    absl::StrAppend(&text, HelpOnFlag(name, *it->second));
-    known.erase(it);
-  }
-  for (const auto& [name, flag] : known) {
-    absl::StrAppend(&text, HelpOnFlag(name, *flag));
-  }
-  absl::StrAppend(&text,
-                  "  --set name=value\n      Fills ${name} in the job file. "
-                  "May be repeated.\n"
-                  "  --version\n      Prints the version.\n");
-  return text;
+  return Parser(program).Run(arguments);
 }
 
 }  // namespace muster

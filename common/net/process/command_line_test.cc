@@ -1,12 +1,14 @@
 #include "common/net/process/command_line.h"
 
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "common/core/base/status_matchers.h"
+#include "common/net/process/program_info.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -19,7 +21,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
@@ -33,7 +34,8 @@ class CommandLineTest : public testing::Test {
                                 .summary = "Tests.",
                                 .usage = "tester [flags]",
                                 .examples = "  tester --test_count=1\n",
-                                .flags = {}};
+                                .topics = {},
+                                .settings = std::nullopt};
   absl::FlagSaver saver_;
 };
 
@@ -108,15 +110,69 @@ TEST_F(CommandLineTest, AValueThatDoesNotFitIsRefused) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("needs a value")));
 }
 
-TEST_F(CommandLineTest, HelpShowsWhatThereIs) {
-  ASSERT_OK_AND_ASSIGN(const CommandLine line, Parse({"--help", "--version"}));
-  EXPECT_TRUE(line.help);
+TEST_F(CommandLineTest, HelpAndVersionAreAskedFor) {
+  ASSERT_OK_AND_ASSIGN(CommandLine line, Parse({"--help", "--version"}));
+  EXPECT_EQ(line.help, HelpFormat::kText);
   EXPECT_TRUE(line.version);
-  const std::string help = HelpText(program_);
-  EXPECT_THAT(help, HasSubstr("tester: Tests.\n\nUsage: tester [flags]\n"));
-  EXPECT_THAT(help, HasSubstr("  --test_count=7\n      How many.\n"));
-  EXPECT_THAT(help, HasSubstr("  --test_loud\n"));
-  EXPECT_THAT(help, Not(HasSubstr("gtest")));
+  ASSERT_OK_AND_ASSIGN(line, Parse({"--help=man"}));
+  EXPECT_EQ(line.help, HelpFormat::kMan);
+  ASSERT_OK_AND_ASSIGN(line, Parse({"--help=bash"}));
+  EXPECT_EQ(line.help, HelpFormat::kBash);
+  EXPECT_THAT(Parse({"--help=html"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "--help=html: --help, --help=man or --help=bash"));
+}
+
+TEST_F(CommandLineTest, DeclaredSettingsHaveDefaultsAndOthersAreRefused) {
+  ProgramInfo program = program_;
+  program.settings = {{"data_dir", "", "Where the data is."},
+                      {"epochs", "5", "How often."}};
+  ASSERT_OK_AND_ASSIGN(
+      const CommandLine line,
+      ParseArguments(program, {std::string("--set"), "data_dir=/d"}));
+  EXPECT_THAT(line.settings, UnorderedElementsAre(Pair("data_dir", "/d"),
+                                                  Pair("epochs", "5")));
+  EXPECT_THAT(ParseArguments(program, {std::string("--set=epoch=6")}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "--set epoch=6: the program declares no setting "
+                       "\"epoch\", only data_dir, epochs; did you mean "
+                       "\"epochs\"?"));
+  program.settings.emplace();
+  EXPECT_THAT(ParseArguments(program, {std::string("--set=a=b")}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "--set a=b: the program declares no settings"));
+}
+
+TEST_F(CommandLineTest, AFlagFileStandsForItsLines) {
+  const std::string path = testing::TempDir() + "/flags";
+  std::ofstream(path) << "# a comment\n\n--test_count=3\n"
+                         "  --test_name two words\n--set=a=1 and 2\n"
+                         "--test_loud\n";
+  ASSERT_OK_AND_ASSIGN(const CommandLine line,
+                       Parse({"--test_count=1", "--flagfile", path,
+                              "--notest_loud", "--", "x"}));
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_count), 3);
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_name), "two words");
+  EXPECT_FALSE(absl::GetFlag(FLAGS_test_loud));
+  EXPECT_THAT(line.settings, UnorderedElementsAre(Pair("a", "1 and 2")));
+  EXPECT_THAT(line.arguments, ElementsAre("x"));
+}
+
+TEST_F(CommandLineTest, AMistakeInAFlagFileIsNamedWithItsLine) {
+  const std::string path = testing::TempDir() + "/mistakes";
+  std::ofstream(path) << "--test_count=3\n--test_nmae=x\n";
+  EXPECT_THAT(Parse({"--flagfile=" + path}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       path + ":2: tester has no flag --test_nmae; did you "
+                              "mean \"test_name\"?"));
+  std::ofstream(path) << "--flagfile=" << path << "\n";
+  EXPECT_THAT(Parse({"--flagfile=" + path}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("a flag file cannot name another one")));
+  EXPECT_THAT(Parse({"--flagfile=/no/such/file"}),
+              StatusIs(absl::StatusCode::kNotFound,
+                       "--flagfile=/no/such/file: cannot be read: No such "
+                       "file or directory"));
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "common/net/process/command_line.h"
+#include "common/net/process/help.h"
+#include "common/net/process/resource_failure.h"
 #include "common/net/process/shutdown_signals.h"
 #include "common/net/process/version.h"
 
@@ -21,12 +24,13 @@ ExitCode Complain(const ProgramInfo& program, const absl::Status& error) {
 std::variant<TaskOptions, ExitCode> StartProgram(
     const ProgramInfo& program, int argc, const char* const* argv,
     absl::FunctionRef<absl::Status(const TaskOptions&)> check) {
+  ReportResourceFailures(program.name);
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0),
                                            argv + argc);
   const absl::StatusOr<CommandLine> line = ParseArguments(program, arguments);
   if (!line.ok()) return Complain(program, line.status());
-  if (line->help) {
-    std::cout << HelpText(program) << std::flush;
+  if (line->help.has_value()) {
+    std::cout << Help(program, *line->help) << std::flush;
     return ExitCode::kOk;
   }
   if (line->version) {

@@ -5,8 +5,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "common/net/process/command_line.h"
 #include "common/net/process/exit_code.h"
+#include "common/net/process/program_info.h"
 #include "common/net/process/task_options.h"
 
 namespace muster {

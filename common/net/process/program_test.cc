@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/flags/reflection.h"
+#include "common/net/process/program_info.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -27,7 +28,8 @@ class ProgramTest : public testing::Test {
                                 .summary = "Tests.",
                                 .usage = "tester",
                                 .examples = "",
-                                .flags = TaskFlagNames()};
+                                .topics = TaskFlags(FlagUsers::kAny),
+                                .settings = std::nullopt};
   absl::FlagSaver saver_;
 };
 

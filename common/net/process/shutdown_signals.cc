@@ -91,6 +91,7 @@ void ShutdownSignals::Deliver(int signal) {
 }
 
 void ShutdownSignals::RunLoop() {
+  absl::Time first_at = absl::InfinitePast();
   std::optional<absl::Time> deadline;
   for (;;) {
     pollfd fds[] = {{signal_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
@@ -106,12 +107,15 @@ void ShutdownSignals::RunLoop() {
     signalfd_siginfo info;
     if (read(signal_fd_, &info, sizeof(info)) != sizeof(info)) continue;
     const int came = static_cast<int>(info.ssi_signo);
+    const absl::Time now = absl::Now();
+    if (came == signal() && now - first_at < kEchoTime) continue;
     if (signal() != 0) {
       LOG(ERROR) << "a second signal (" << strsignal(came)
                  << "); leaving at once";
       _exit(128 + came);
     }
-    deadline = absl::Now() + options_.grace_period;
+    first_at = now;
+    deadline = now + options_.grace_period;
     Deliver(came);
   }
 }

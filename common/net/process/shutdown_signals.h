@@ -17,13 +17,17 @@ namespace muster {
 //
 // The first signal calls the handler. A second one, or an end of the grace
 // period while the process still runs, ends the process at once with status
-// 128 + signal: a stuck shutdown must not need a third party.
+// 128 + signal: a stuck shutdown must not need a third party. The same signal
+// again within kEchoTime counts once, because timeout(1) and terminals signal
+// the process and its group.
 //
 // One at a time in a process. Threads inherit what signals they take from the
 // thread that starts them, so this must be made before any other thread.
 // Thread-safe otherwise.
 class ShutdownSignals {
  public:
+  static constexpr absl::Duration kEchoTime = absl::Milliseconds(100);
+
   struct Options {
     absl::Duration grace_period = absl::Seconds(10);
   };

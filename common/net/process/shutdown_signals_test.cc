@@ -45,12 +45,24 @@ TEST_F(ShutdownSignalsTest, ASecondSignalEndsTheProcess) {
   EXPECT_EXIT(
       {
         ShutdownSignals signals;
-        kill(getpid(), SIGTERM);
+        kill(getpid(), SIGINT);
         signals.AwaitSignal(absl::InfiniteFuture());
         kill(getpid(), SIGTERM);
         pause();
       },
       testing::ExitedWithCode(143), "second signal");
+}
+
+TEST_F(ShutdownSignalsTest, TheSameSignalTwiceAtOnceCountsOnce) {
+  EXPECT_EXIT(
+      {
+        ShutdownSignals signals({.grace_period = absl::Milliseconds(500)});
+        kill(getpid(), SIGTERM);
+        signals.AwaitSignal(absl::InfiniteFuture());
+        kill(getpid(), SIGTERM);
+        pause();
+      },
+      testing::ExitedWithCode(143), "grace period of 500ms");
 }
 
 TEST_F(ShutdownSignalsTest, AStuckShutdownEndsWithItsGracePeriod) {

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/net/process/task_options.h"
@@ -41,10 +42,11 @@ class Task {
   uint64_t seed() const { return seed_; }
   Network* network() const { return network_; }  // Borrowed.
 
-  // The value given by --set name=value, or "".
-  std::string flag(absl::string_view name) const {
-    return options_.Setting(name);
-  }
+  // Returns the value that --set name=value gave the setting `name`, or the
+  // default with which the program declared it (RunTask()).
+  //   kInvalidArgument  the program declares no such setting; names those that
+  //                     it declares
+  absl::StatusOr<std::string> flag(absl::string_view name) const;
 
   // Strategies say here what is to be done when the job ends. `end` gets how
   // training ended, and returns what the process is to end with: the same, or

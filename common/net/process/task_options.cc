@@ -88,6 +88,67 @@ namespace {
 
 constexpr int kThreadCountMax = 1024;
 
+constexpr int kCoordinator = 1;
+constexpr int kWorker = 2;
+constexpr int kServer = 4;
+constexpr int kTrainer = kCoordinator | kWorker;
+constexpr int kServing = kWorker | kServer;
+constexpr int kAll = kCoordinator | kWorker | kServer;
+
+struct TaskFlag {
+  absl::string_view topic;
+  absl::string_view name;
+  int users;
+};
+
+constexpr absl::string_view kTraining = "What to train";
+constexpr absl::string_view kCluster = "The cluster";
+constexpr absl::string_view kWaiting = "Waiting and giving up";
+constexpr absl::string_view kRecovery = "Lost parameter servers";
+constexpr absl::string_view kTransport = "How tensors are sent";
+
+// In the order of --help.
+constexpr TaskFlag kTaskFlags[] = {
+    {kTraining, "job", kTrainer},
+    {kTraining, "run_dir", kAll},
+    {kTraining, "seed", kTrainer},
+    {kTraining, "threads", kAll},
+    {kCluster, "check_config", kAll},
+    {kCluster, "tf_config", kAll},
+    {kCluster, "job_name", kAll},
+    {kCluster, "task_index", kAll},
+    {kCluster, "chief_hosts", kAll},
+    {kCluster, "worker_hosts", kAll},
+    {kCluster, "ps_hosts", kAll},
+    {kCluster, "bind_address", kAll},
+    {kWaiting, "startup_timeout", kAll},
+    {kWaiting, "grace_period", kAll},
+    {kWaiting, "on_coordinator_loss", kServing},
+    {kWaiting, "coordinator_timeout", kServing},
+    {kWaiting, "peer_timeout", kTrainer},
+    {kWaiting, "hang_report_interval", kTrainer},
+    {kWaiting, "evaluator_timeout", kTrainer},
+    {kRecovery, "checkpoint_root", kServer},
+    {kRecovery, "server_return_timeout", kCoordinator},
+    {kRecovery, "max_recoveries", kCoordinator},
+    {kTransport, "shared_memory", kAll},
+    {kTransport, "raw_sockets", kTrainer},
+};
+
+int BitsOf(FlagUsers users) {
+  switch (users) {
+    case FlagUsers::kCoordinator:
+      return kCoordinator;
+    case FlagUsers::kWorker:
+      return kWorker;
+    case FlagUsers::kServer:
+      return kServer;
+    case FlagUsers::kAny:
+      break;
+  }
+  return kAll;
+}
+
 absl::StatusOr<ClusterConfig> ResolveCluster() {
   HostFlags hosts;
   hosts.job_name = absl::GetFlag(FLAGS_job_name);
@@ -172,36 +233,26 @@ absl::StatusOr<std::string> ResolveListenAddress(const ClusterConfig& config) {
 
 }  // namespace
 
-std::string TaskOptions::Setting(absl::string_view name) const {
-  const auto it = settings.find(std::string(name));
-  return it == settings.end() ? "" : it->second;
+std::vector<FlagTopic> TaskFlags(FlagUsers users) {
+  std::vector<FlagTopic> topics;
+  for (const TaskFlag& flag : kTaskFlags) {
+    if ((flag.users & BitsOf(users)) == 0) continue;
+    if (topics.empty() || topics.back().title != flag.topic) {
+      topics.push_back({.title = std::string(flag.topic), .flags = {}});
+    }
+    topics.back().flags.push_back(std::string(flag.name));
+  }
+  return topics;
 }
 
-std::vector<std::string> TaskFlagNames() {
-  return {"job",
-          "run_dir",
-          "seed",
-          "threads",
-          "check_config",
-          "startup_timeout",
-          "grace_period",
-          "on_coordinator_loss",
-          "coordinator_timeout",
-          "checkpoint_root",
-          "server_return_timeout",
-          "max_recoveries",
-          "shared_memory",
-          "raw_sockets",
-          "peer_timeout",
-          "hang_report_interval",
-          "evaluator_timeout",
-          "bind_address",
-          "tf_config",
-          "job_name",
-          "task_index",
-          "chief_hosts",
-          "worker_hosts",
-          "ps_hosts"};
+std::vector<std::string> FlagsOfOtherTasks(FlagUsers users) {
+  std::vector<std::string> flags;
+  for (const TaskFlag& flag : kTaskFlags) {
+    if ((flag.users & BitsOf(users)) == 0) {
+      flags.push_back(std::string(flag.name));
+    }
+  }
+  return flags;
 }
 
 absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {

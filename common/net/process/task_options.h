@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/process/command_line.h"
+#include "common/net/process/program_info.h"
 
 namespace muster {
 
@@ -25,8 +25,9 @@ enum class OnCoordinatorLoss {
 struct TaskOptions {
   ClusterConfig config;  // Checked.
 
-  std::string job_file;                         // --job; empty if none.
-  std::map<std::string, std::string> settings;  // --set name=value
+  std::string job_file;  // --job; empty if none.
+  // --set name=value, and the defaults of declared settings.
+  std::map<std::string, std::string> settings;
 
   // Where the run writes; empty until the program chooses.
   std::string run_dir;
@@ -68,13 +69,21 @@ struct TaskOptions {
 
   // Arguments that are no flags.
   std::vector<std::string> arguments;
-
-  // The value given by --set, or "".
-  std::string Setting(absl::string_view name) const;
 };
 
-// The flags every task knows, in the order of --help.
-std::vector<std::string> TaskFlagNames();
+// The roles that an executable can have.
+enum class FlagUsers {
+  kCoordinator,  // Trains, or evaluates, but does not serve.
+  kWorker,       // Trains, evaluates, or serves a coordinator.
+  kServer,       // A parameter server.
+  kAny,          // All of them.
+};
+
+// The flags that tasks of these roles use, by topic, in the order of --help.
+std::vector<FlagTopic> TaskFlags(FlagUsers users);
+
+// The flags that only tasks of other roles use.
+std::vector<std::string> FlagsOfOtherTasks(FlagUsers users);
 
 // From the flags set by ParseArguments(), and from TF_CONFIG. The flags
 // --job_name, --task_index and the lists of hosts go before --tf_config, which

@@ -7,6 +7,7 @@
 #include "absl/flags/reflection.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
+#include "common/net/process/program_info.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -28,7 +29,8 @@ class TaskOptionsTest : public testing::Test {
                                  .summary = "",
                                  .usage = "",
                                  .examples = "",
-                                 .flags = TaskFlagNames()};
+                                 .topics = TaskFlags(FlagUsers::kAny),
+                                 .settings = std::nullopt};
     ASSIGN_OR_RETURN(const CommandLine line,
                      ParseArguments(program, arguments));
     return ResolveTaskOptions(line);
@@ -101,11 +103,26 @@ TEST_F(TaskOptionsTest, LanesOfSynchronousWorkersCanBeSwitchedOff) {
   EXPECT_EQ(options.hang_report_interval, absl::Minutes(2));
 }
 
-TEST_F(TaskOptionsTest, SettingsAreFoundByName) {
+TEST_F(TaskOptionsTest, FlagsOfOtherRolesAreAccepted) {
+  const ProgramInfo server = {
+      .name = "ps",
+      .summary = "",
+      .usage = "",
+      .examples = "",
+      .topics = TaskFlags(FlagUsers::kServer),
+      .flags_of_others = FlagsOfOtherTasks(FlagUsers::kServer),
+      .settings = std::nullopt};
+  EXPECT_OK(ParseArguments(server, {std::string("--max_recoveries=3")}));
+  EXPECT_THAT(ParseArguments(server, {std::string("--max_recovreies=3")}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("did you mean \"max_recoveries\"")));
+}
+
+TEST_F(TaskOptionsTest, SettingsAndTheSeedAreTaken) {
   ASSERT_OK_AND_ASSIGN(const TaskOptions options,
                        Resolve({"--set", "data_dir=/data", "--seed=7"}));
-  EXPECT_EQ(options.Setting("data_dir"), "/data");
-  EXPECT_EQ(options.Setting("other"), "");
+  EXPECT_THAT(options.settings,
+              testing::ElementsAre(testing::Pair("data_dir", "/data")));
   EXPECT_EQ(options.seed, 7u);
 }
 

@@ -1,11 +1,16 @@
 #include "common/net/process/train_task.h"
 
+#include <signal.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/core/base/log.h"
 #include "common/core/base/random.h"
 #include "common/net/cluster/incarnation.h"
 #include "common/net/process/exit_code.h"
@@ -14,6 +19,24 @@
 #include "common/net/process/start_line.h"
 
 namespace muster {
+namespace {
+
+absl::string_view NameOf(int signal) {
+  return signal == SIGINT ? "SIGINT" : "SIGTERM";
+}
+
+// What the end of training comes to in a process that was told to stop.
+absl::Status AfterSignal(const ShutdownSignals& signals, absl::Status status) {
+  const int signal = signals.signal();
+  if (status.ok() || signal == 0) return status;
+  // Peers that were told to stop too are no failures to report.
+  if (absl::IsAborted(status) || absl::IsUnavailable(status)) {
+    status = absl::CancelledError(absl::StrCat("stopped by ", NameOf(signal)));
+  }
+  return WithExitCode(status, static_cast<ExitCode>(signals.exit_code()));
+}
+
+}  // namespace
 
 absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
                        Network* network, TrainFunction train) {
@@ -31,15 +54,16 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
   signals.SetHandler([&](int signal) {
     // Training ends by itself when it has saved.
     if (PreemptionNotice::OfProcess().Deliver()) return;
-    // Nothing to take leave of.
-    if (!task.Interrupt()) std::_Exit(128 + signal);
+    if (task.Interrupt()) return;
+    // No peer waits for this process.
+    LOG(WARNING) << "stopped by " << NameOf(signal)
+                 << "; nothing is saved on a signal unless BackupAndRestore "
+                    "has save_before_preemption";
+    std::_Exit(128 + signal);
   });
-  absl::Status status = train(task);
+  const absl::Status trained = AfterSignal(signals, train(task));
   signals.SetHandler(nullptr);
-  if (!status.ok() && signals.signal() != 0) {
-    status = WithExitCode(status, static_cast<ExitCode>(signals.exit_code()));
-  }
-  return task.EndJob(std::move(status));
+  return AfterSignal(signals, task.EndJob(trained));
 }
 
 }  // namespace muster

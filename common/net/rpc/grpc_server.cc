@@ -22,6 +22,7 @@
 #include "common/net/rpc/grpc_convert.h"
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/message.h"
+#include "common/net/rpc/port_check.h"
 
 namespace muster {
 namespace {
@@ -357,8 +358,8 @@ class GrpcServer final : public Server {
     if (server_ == nullptr || port == 0) {
       return absl::UnavailableError(absl::StrCat(
           "cannot listen on ", options.address,
-          ": it is taken by another process, or is no address of this "
-          "machine"));
+          ": the port was taken a moment ago, or the address does not resolve; "
+          "gRPC's message above says which"));
     }
     const size_t colon = options.address.rfind(':');
     address_ = absl::StrCat(options.address.substr(0, colon), ":", port);
@@ -392,6 +393,7 @@ absl::StatusOr<std::unique_ptr<Server>> StartGrpcServer(
     return absl::InvalidArgumentError(absl::StrCat(
         "\"", options.address, "\" is no address; expected host:port"));
   }
+  RETURN_IF_ERROR(CheckPortIsFree(options.address));
   auto server = std::make_unique<GrpcServer>(service, admission_check);
   RETURN_IF_ERROR(server->Start(options));
   return server;

@@ -279,7 +279,14 @@ absl::StatusOr<bool> CheckpointEvaluator::HasEnded() {
 }
 
 absl::Status CheckpointEvaluator::ExportFinal() {
-  if (scored_.empty()) return absl::OkStatus();
+  if (scored_.empty()) {
+    LOG(WARNING) << "Evaluator: training is over and has written no checkpoint "
+                    "in "
+                 << options_.checkpoint_dir
+                 << ": nothing was scored. Give the job a model_checkpoint "
+                    "with this directory";
+    return absl::OkStatus();
+  }
   const int64_t number = *scored_.rbegin();
   for (Exporter& exporter : exporters_) {
     if (exporter.when() != ExportWhen::kFinal) continue;

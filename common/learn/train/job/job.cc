@@ -215,7 +215,7 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
     saved = SaveFinalWeights(model, options, output, &summary);
   }
   summary.report = strategy->Report();
-  summary.total_seconds = absl::ToDoubleSeconds(Clock::Real()->Now() - start);
+  summary.run_seconds = absl::ToDoubleSeconds(Clock::Real()->Now() - start);
   if (strategy->is_chief()) {
     RETURN_IF_ERROR(WriteSummary(summary, options, output));
   }

@@ -14,8 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/train/job/job_evaluator.h"
+#include "common/learn/train/job/loss_cost.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/version.h"
@@ -100,6 +102,8 @@ absl::Status TrainJob(Task& task, ResolvedJob resolved,
   }
   if (run_options.is_chief) {
     RETURN_IF_ERROR(CheckRunIsNotOver(resolved.run_dir()));
+    LOG(INFO) << DescribeLossCost(resolved.job(), options.config,
+                                  options.server_return_timeout);
   }
   return RunJob(std::move(resolved), make_strategy, run_options).status();
 }

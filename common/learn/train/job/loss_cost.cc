@@ -1,0 +1,91 @@
+#include "common/learn/train/job/loss_cost.h"
+
+#include "absl/strings/str_cat.h"
+#include "proto/job_callback.pb.h"
+
+namespace muster {
+namespace {
+
+using BackupAndRestore = proto::JobCallback::BackupAndRestore;
+
+constexpr double kRecoveryIntervalSeconds = 60;
+
+const BackupAndRestore* FindBackup(const proto::TrainingJob& job) {
+  for (const proto::JobCallback& callback : job.callbacks()) {
+    if (callback.has_backup_and_restore()) {
+      return &callback.backup_and_restore();
+    }
+  }
+  return nullptr;
+}
+
+bool WritesCheckpoints(const proto::TrainingJob& job) {
+  for (const proto::JobCallback& callback : job.callbacks()) {
+    if (callback.has_model_checkpoint()) return true;
+  }
+  return FindBackup(job) != nullptr;
+}
+
+// What follows "the job, started again, ".
+std::string RestartCost(const proto::TrainingJob& job) {
+  const BackupAndRestore* const backup = FindBackup(job);
+  if (backup == nullptr) {
+    return "begins from the start, because it has no backup_and_restore "
+           "callback";
+  }
+  std::string saved;
+  if (backup->has_save_freq()) {
+    saved = absl::StrCat("every ", backup->save_freq(), " steps (save_freq)");
+  }
+  if (!backup->has_save_each_epoch() || backup->save_each_epoch()) {
+    absl::StrAppend(&saved, saved.empty() ? "" : " and ",
+                    "after each epoch (save_each_epoch)");
+  }
+  return absl::StrCat("goes on from its backup in ", backup->backup_dir(),
+                      ", written ", saved.empty() ? "on a signal only" : saved);
+}
+
+std::string ServerLossCost(const proto::TrainingJob& job,
+                           absl::Duration return_timeout) {
+  if (return_timeout <= absl::ZeroDuration()) {
+    return "a lost parameter server ends the job (--server_return_timeout=0; "
+           "launch --restart waits for it)";
+  }
+  std::string cost =
+      absl::StrCat("a lost parameter server that is back within ",
+                   absl::FormatDuration(return_timeout), " costs ");
+  const auto& strategy = job.strategy().parameter_server();
+  if (!strategy.recovery_dir().empty()) {
+    const double seconds = strategy.has_recovery_interval_seconds()
+                               ? strategy.recovery_interval_seconds()
+                               : kRecoveryIntervalSeconds;
+    absl::StrAppend(&cost, "about ", seconds,
+                    " s of training (recovery_interval_seconds)");
+  } else if (WritesCheckpoints(job)) {
+    absl::StrAppend(&cost,
+                    "the steps since the newest checkpoint of a callback "
+                    "(recovery_dir shortens that)");
+  } else {
+    absl::StrAppend(&cost,
+                    "all training so far, because nothing writes checkpoints "
+                    "(set recovery_dir)");
+  }
+  return cost;
+}
+
+}  // namespace
+
+std::string DescribeLossCost(const proto::TrainingJob& job,
+                             const ClusterConfig& config,
+                             absl::Duration server_return_timeout) {
+  const std::string restart =
+      absl::StrCat("the job, started again, ", RestartCost(job));
+  if (config.IsAlone()) return restart;
+  if (config.HasParameterServers()) {
+    return absl::StrCat(ServerLossCost(job, server_return_timeout), "; ",
+                        restart);
+  }
+  return absl::StrCat("a lost worker ends all workers; ", restart);
+}
+
+}  // namespace muster

@@ -1,0 +1,23 @@
+#ifndef COMMON_LEARN_TRAIN_JOB_LOSS_COST_H_
+#define COMMON_LEARN_TRAIN_JOB_LOSS_COST_H_
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/net/cluster/cluster_config.h"
+#include "proto/training_job.pb.h"
+
+namespace muster {
+
+// Returns one line for the start of a job: what the loss of a parameter server
+// or of a synchronous worker costs with these settings, what a restart of the
+// job costs, and which field or flag changes it.
+//
+// `server_return_timeout` is --server_return_timeout.
+std::string DescribeLossCost(const proto::TrainingJob& job,
+                             const ClusterConfig& config,
+                             absl::Duration server_return_timeout);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_JOB_LOSS_COST_H_

@@ -1,0 +1,44 @@
+#ifndef COMMON_NET_PROCESS_PROGRAM_INFO_H_
+#define COMMON_NET_PROCESS_PROGRAM_INFO_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster {
+
+// Flags that --help lists under one heading.
+struct FlagTopic {
+  std::string title;  // "Recovery"
+  std::vector<std::string> flags;
+};
+
+// A name that --set may give a value.
+struct Setting {
+  std::string name;
+  std::string default_value;
+  std::string description;
+};
+
+// What a program accepts on its command line, and what --help says about it.
+struct ProgramInfo {
+  std::string name;      // "worker"
+  std::string summary;   // One sentence or a few.
+  std::string usage;     // "worker [--job=FILE] [flags]"
+  std::string examples;  // Lines, ready to print.
+
+  // The flags of Muster that the program uses, in the order of --help. Flags
+  // that a user's program defines itself are known without being named here.
+  std::vector<FlagTopic> topics;
+  // Flags that are accepted without effect and not shown, so that all tasks of
+  // a cluster can be given the same flags.
+  std::vector<std::string> flags_of_others;
+
+  // The settings that the program declares. Unset if a job file declares them;
+  // then every --set is accepted here.
+  std::optional<std::vector<Setting>> settings;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_PROCESS_PROGRAM_INFO_H_

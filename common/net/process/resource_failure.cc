@@ -1,0 +1,83 @@
+#include "common/net/process/resource_failure.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <system_error>
+
+#include "common/net/process/exit_code.h"
+
+namespace muster {
+namespace {
+
+// Nothing here allocates: memory may be what is missing.
+char name_of_program[64];
+std::terminate_handler former_handler;
+
+struct LimitText {
+  char text[32];
+};
+
+LimitText Limit(int resource, rlim_t unit, const char* unit_name) {
+  LimitText limit;
+  rlimit found;
+  if (getrlimit(static_cast<__rlimit_resource>(resource), &found) != 0 ||
+      found.rlim_cur == RLIM_INFINITY) {
+    std::snprintf(limit.text, sizeof(limit.text), "not limited");
+  } else {
+    std::snprintf(limit.text, sizeof(limit.text), "limited to %llu%s",
+                  static_cast<unsigned long long>(found.rlim_cur / unit),
+                  unit_name);
+  }
+  return limit;
+}
+
+[[noreturn]] void EndWithLimits(const char* failure, const char* reason) {
+  char line[512];
+  const int length = std::snprintf(
+      line, sizeof(line),
+      "%s: %s: %s. Address space is %s (ulimit -v), threads are %s (ulimit "
+      "-u); raise the limit that is too low, or those of the container\n",
+      name_of_program, failure, reason, Limit(RLIMIT_AS, 1024, " KiB").text,
+      Limit(RLIMIT_NPROC, 1, "").text);
+  const size_t size = std::clamp<int>(length, 0, sizeof(line) - 1);
+  if (write(STDERR_FILENO, line, size) < 0) errno = 0;
+  _exit(static_cast<int>(ExitCode::kFailure));
+}
+
+[[noreturn]] void OnTerminate() {
+  if (std::current_exception() != nullptr) {
+    try {
+      std::rethrow_exception(std::current_exception());
+    } catch (const std::system_error& error) {
+      const int code = error.code().value();
+      if (code == EAGAIN || code == ENOMEM) {
+        EndWithLimits("cannot start a thread", std::strerror(code));
+      }
+    } catch (const std::bad_alloc&) {
+      EndWithLimits("out of memory", std::strerror(ENOMEM));
+    } catch (...) {
+    }
+  }
+  former_handler();
+  std::abort();
+}
+
+}  // namespace
+
+void ReportResourceFailures(absl::string_view program_name) {
+  const size_t size =
+      std::min(program_name.size(), sizeof(name_of_program) - 1);
+  program_name.copy(name_of_program, size);
+  name_of_program[size] = 0;
+  former_handler = std::set_terminate(OnTerminate);
+}
+
+}  // namespace muster

@@ -1,0 +1,21 @@
+#ifndef COMMON_NET_PROCESS_RESOURCE_FAILURE_H_
+#define COMMON_NET_PROCESS_RESOURCE_FAILURE_H_
+
+#include "absl/strings/string_view.h"
+
+namespace muster {
+
+// Lets the process end with one line and status 1 when a thread cannot be
+// started or memory is exhausted. The line names the limits of the process:
+//
+//   ps: cannot start a thread: Resource temporarily unavailable. Address space
+//   is limited to 120000 KiB (ulimit -v), threads to 5000 (ulimit -u); raise
+//   ...
+//
+// The standard library throws there, and nothing catches it. Other uncaught
+// exceptions abort as before. Called once, before other threads are started.
+void ReportResourceFailures(absl::string_view program_name);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_PROCESS_RESOURCE_FAILURE_H_

@@ -1,0 +1,166 @@
+#include "common/net/rpc/port_check.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kCommandBytesMax = 60;
+// The state LISTEN in /proc/net/tcp.
+constexpr absl::string_view kListening = "0A";
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+AddressList Resolve(const std::string& host, const std::string& port) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) {
+    found = nullptr;
+  }
+  return AddressList(found, &freeaddrinfo);
+}
+
+// 0, or why the address cannot be bound.
+int BindError(const addrinfo& address) {
+  const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return errno;
+  const int on = 1;
+  const int off = 0;
+  // As gRPC binds: a connection that lingers is no hindrance, and [::] takes
+  // the port of IPv4 too.
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (address.ai_family == AF_INET6) {
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  }
+  const int error =
+      bind(fd, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
+  close(fd);
+  return error;
+}
+
+// "socket:[123]" for each socket that listens on `port`.
+std::set<std::string> ListeningSockets(int port) {
+  std::set<std::string> sockets;
+  for (const char* const table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream file(table);
+    std::string line;
+    while (std::getline(file, line)) {
+      // "0: 0100007F:C7B3 00000000:0000 0A ... uid timeout inode ..."
+      const std::vector<std::string> fields =
+          absl::StrSplit(line, ' ', absl::SkipEmpty());
+      if (fields.size() < 10 || fields[3] != kListening) continue;
+      const size_t colon = fields[1].rfind(':');
+      int found = 0;
+      if (colon != std::string::npos &&
+          absl::SimpleHexAtoi(fields[1].substr(colon + 1), &found) &&
+          found == port) {
+        sockets.insert(absl::StrCat("socket:[", fields[9], "]"));
+      }
+    }
+  }
+  return sockets;
+}
+
+bool HoldsOne(const fs::path& process, const std::set<std::string>& sockets) {
+  std::error_code error;
+  for (fs::directory_iterator it(process / "fd", error), end;
+       !error && it != end; it.increment(error)) {
+    std::error_code unreadable;
+    const fs::path target = fs::read_symlink(it->path(), unreadable);
+    if (!unreadable && sockets.contains(target.string())) return true;
+  }
+  return false;
+}
+
+std::string CommandOf(const fs::path& process) {
+  std::ifstream file(process / "cmdline");
+  std::string command((std::istreambuf_iterator<char>(file)), {});
+  std::replace(command.begin(), command.end(), '\0', ' ');
+  absl::StripTrailingAsciiWhitespace(&command);
+  if (command.size() > kCommandBytesMax) {
+    command.resize(kCommandBytesMax);
+    absl::StrAppend(&command, "...");
+  }
+  return command;
+}
+
+// "process 123 (ps --job_name=ps)", or "another process".
+std::string OwnerOf(int port) {
+  const std::set<std::string> sockets = ListeningSockets(port);
+  std::error_code error;
+  for (fs::directory_iterator it("/proc", error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    int process_id = 0;
+    if (!absl::SimpleAtoi(name, &process_id)) continue;
+    if (HoldsOne(it->path(), sockets)) {
+      return absl::StrCat("process ", name, " (", CommandOf(it->path()), ")");
+    }
+  }
+  return "another process";
+}
+
+}  // namespace
+
+absl::Status CheckPortIsFree(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  if (colon == std::string::npos ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0) {
+    return absl::OkStatus();
+  }
+  std::string host = address.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  const AddressList addresses = Resolve(host, absl::StrCat(port));
+  int error = 0;
+  for (const addrinfo* it = addresses.get(); it != nullptr; it = it->ai_next) {
+    const int met = BindError(*it);
+    // One of them is enough to listen on.
+    if (met == 0) return absl::OkStatus();
+    if (error == 0 || met == EADDRINUSE) error = met;
+  }
+  if (error == 0) return absl::OkStatus();
+  const std::string problem = absl::StrCat("cannot listen on ", address, ": ");
+  if (error == EADDRINUSE) {
+    return absl::UnavailableError(
+        absl::StrCat(problem, "port ", port, " is taken by ", OwnerOf(port),
+                     "; stop it, or give this task another port in TF_CONFIG"));
+  }
+  if (error == EADDRNOTAVAIL) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(problem, host,
+                     " is no address of this machine; start the task where "
+                     "TF_CONFIG says, or use --bind_address"));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(problem, std::strerror(error)));
+}
+
+}  // namespace muster

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# The installed executables run, find each other, and have no symbols.
+set -euo pipefail
+
+prefix=$TEST_TMPDIR/a\ prefix
+deploy/install/install --prefix="$prefix"
+for name in coordinator launch ps worker; do
+  "$prefix/bin/$name" --version | grep "^$name "
+  if readelf --sections --wide "$prefix/bin/$name" | grep -q ' \.symtab '; then
+    echo "$name is not stripped" >&2
+    exit 1
+  fi
+done
+
+cat >"$TEST_TMPDIR/line.job" <<'JOB'
+model { sequential { layers { dense { units: 1 } } } }
+train { synthetic { example_count: 8 feature_count: 2 class_count: 2 } }
+batch_size: 4
+epochs: 1
+optimizer { sgd {} }
+loss { mean_squared_error {} }
+JOB
+env -u TF_CONFIG "$prefix/bin/launch" --workers=1 --ps=1 \
+  --job="$TEST_TMPDIR/line.job" --run_dir="$TEST_TMPDIR/run"
+test -s "$TEST_TMPDIR/run/summary.json"
+
+status=0
+deploy/install/install --prefx=/nowhere 2>"$TEST_TMPDIR/message" || status=$?
+grep "unknown argument --prefx=/nowhere" "$TEST_TMPDIR/message"
+((status == 2))
