@@ -1,18 +1,20 @@
-#ifndef COMMON_COMPUTE_VARIABLES_GRADIENT_CLIPPING_H_
-#define COMMON_COMPUTE_VARIABLES_GRADIENT_CLIPPING_H_
+#ifndef COMMON_COMPUTE_OPS_GRADIENT_CLIPPING_H_
+#define COMMON_COMPUTE_OPS_GRADIENT_CLIPPING_H_
 
 namespace muster {
 
-// How gradients are kept small before the optimizer sees them; 0: not in this
-// way. At most one is set.
+// The limits on the gradients that an optimizer applies; 0: no limit. At most
+// one is set. Synchronous replicas clip the combined gradient; workers of
+// parameter servers clip their own.
 //
 // Equivalent to: the arguments of keras.optimizers.Optimizer.
 struct GradientClipping {
-  // Elements are cut to [-clipvalue, clipvalue].
+  // Elements are limited to [-clipvalue, clipvalue].
   double clipvalue = 0;
   // Each gradient is scaled down to this L2 norm.
   double clipnorm = 0;
-  // All gradients of a step together are scaled down to this L2 norm.
+  // All gradients that a step applies with this option are scaled down together
+  // to this L2 norm. The step cannot read a variable after such a gradient.
   double global_clipnorm = 0;
 
   bool is_set() const {
@@ -22,4 +24,4 @@ struct GradientClipping {
 
 }  // namespace muster
 
-#endif  // COMMON_COMPUTE_VARIABLES_GRADIENT_CLIPPING_H_
+#endif  // COMMON_COMPUTE_OPS_GRADIENT_CLIPPING_H_

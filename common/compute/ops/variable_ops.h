@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/gradient_clipping.h"
 #include "common/core/tensor/tensor.h"
 
 // What a graph does to variables, which it knows by name and type and which
@@ -42,31 +43,15 @@ void ScatterSubVariable(const VariableHandle& variable, Value indices,
 // applied a gradient already, or says it twice.
 void SetLossDenominator(Value weight);
 
-// How small gradients are kept, as keras.optimizers.Optimizer says it; 0: not
-// in this way. At most one is set. Where replicas train in sync, it is the sum
-// or mean of their gradients that is clipped; where workers bring gradients to
-// parameter servers, each worker's.
-struct ApplyGradientOptions {
-  // Elements are cut to [-clipvalue, clipvalue].
-  double clipvalue = 0;
-  // The gradient is scaled down to this L2 norm.
-  double clipnorm = 0;
-  // All gradients that the step applies with this option are scaled down
-  // together to this L2 norm. The step cannot read a variable behind such a
-  // gradient.
-  double global_clipnorm = 0;
-};
-
 // One step of the optimizer that the variable's store has.
 void ApplyGradient(const VariableHandle& variable, Value gradient,
-                   const ApplyGradientOptions& options = {});
+                   const GradientClipping& clipping = {});
 // Of the rows `indices` only. Gradients of rows that repeat are summed before
 // the rule sees them. Rows that are absent keep their value and their slots,
 // where Keras 3 decays the slots and moves the weights of all rows under a
 // stateful optimizer: see UpdateRule::ApplyRows().
 void ApplySparseGradient(const VariableHandle& variable, Value values,
-                         Value indices,
-                         const ApplyGradientOptions& options = {});
+                         Value indices, const GradientClipping& clipping = {});
 
 }  // namespace muster
 

@@ -19,8 +19,8 @@ struct OptimizerOptions {
   // weight w. Absent: Keras' default, 0.004 for AdamW and none for the others.
   std::optional<double> weight_decay;
 
-  // At most one of these is above 0. ApplyGradientOptions
-  // (common/compute/ops/variable_ops.h) says what they do and where.
+  // At most one of these is above 0. GradientClipping
+  // (common/compute/ops/gradient_clipping.h) says what they do and where.
   double clipnorm = 0;
   double clipvalue = 0;
   double global_clipnorm = 0;

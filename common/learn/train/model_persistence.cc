@@ -1,3 +1,5 @@
+#include "common/learn/train/model_persistence.h"
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,18 +18,18 @@
 #include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/learn/nn/weight.h"
+#include "common/learn/strategy/chief_result.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/checkpoints/keras_objects.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
-#include "common/learn/train/checkpoints/training_progress.h"
-#include "common/learn/train/model.h"
 #include "common/net/process/version.h"
-#include "proto/training_state.pb.h"
-
-// What Model does with checkpoints.
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {
+
+// As Model::FindCheckpoint()'s.
+constexpr char kDefaultCheckpointName[] = "ckpt";
 
 std::string FingerprintOf(const std::vector<Weight>& weights) {
   uint64_t fingerprint = 0;
@@ -40,21 +42,7 @@ std::string FingerprintOf(const std::vector<Weight>& weights) {
   return absl::StrFormat("%016x", fingerprint);
 }
 
-// What one process found out, for those that train in sync with it.
-std::string Encode(const absl::StatusOr<std::string>& found) {
-  const absl::Status& status = found.status();
-  return absl::StrCat(std::string(1, static_cast<char>(status.code())),
-                      status.ok() ? *found : std::string(status.message()));
-}
-
-absl::StatusOr<std::string> Decode(const std::string& bytes) {
-  if (bytes.empty()) return absl::InternalError("the chief says nothing");
-  const auto code = static_cast<absl::StatusCode>(bytes[0]);
-  if (code != absl::StatusCode::kOk) return absl::Status(code, bytes.substr(1));
-  return bytes.substr(1);
-}
-
-absl::StatusOr<std::string> ReadState(const std::string& prefix) {
+absl::StatusOr<std::string> ReadSerializedState(const std::string& prefix) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
                    TensorBundleReader::Open(Disk::Real(), prefix));
   ASSIGN_OR_RETURN(const proto::TrainingState state,
@@ -64,72 +52,73 @@ absl::StatusOr<std::string> ReadState(const std::string& prefix) {
 
 }  // namespace
 
-absl::Status Model::CheckBuilt(absl::string_view what) const {
-  RETURN_IF_ERROR(CheckCompiled());
-  if (built_) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      what, ": the model has no weights yet; Build() it, or give it data"));
-}
-
-proto::TrainingState Model::State() const {
+proto::TrainingState ModelPersistence::State() const {
   proto::TrainingState state;
-  if (progress_ != nullptr) state = progress_->State();
-  state.set_seed(seed_);
-  *state.mutable_optimizer() = options_.optimizer;
-  state.set_model_fingerprint(FingerprintOf(weights()));
+  if (control_->progress != nullptr) state = control_->progress->State();
+  state.set_seed(model_->seed());
+  *state.mutable_optimizer() = model_->options().optimizer;
+  state.set_model_fingerprint(FingerprintOf(model_->weights()));
   state.set_muster_version(std::string(kVersion));
   return state;
 }
 
-absl::StatusOr<std::unique_ptr<TrainingSnapshot>> Model::TakeSnapshot() {
-  RETURN_IF_ERROR(CheckBuilt("saving"));
-  return TrainingSnapshot::Take(strategy_->variables(), State(),
-                                KerasObjectsOf(*layer_));
+absl::StatusOr<std::unique_ptr<TrainingSnapshot>>
+ModelPersistence::TakeSnapshot() {
+  RETURN_IF_ERROR(model_->CheckBuilt("saving"));
+  return TrainingSnapshot::Take(model_->strategy()->variables(), State(),
+                                KerasObjectsOf(*model_->layer()));
 }
 
-absl::StatusOr<std::unique_ptr<TrainingSnapshot>> Model::TakeWeightsSnapshot() {
-  RETURN_IF_ERROR(CheckBuilt("saving"));
-  return TrainingSnapshot::TakeWeights(strategy_->variables(),
-                                       KerasObjectsOf(*layer_));
+absl::StatusOr<std::unique_ptr<TrainingSnapshot>>
+ModelPersistence::TakeWeightsSnapshot() {
+  RETURN_IF_ERROR(model_->CheckBuilt("saving"));
+  return TrainingSnapshot::TakeWeights(model_->strategy()->variables(),
+                                       KerasObjectsOf(*model_->layer()));
 }
 
-absl::Status Model::SaveCheckpoint(const std::string& prefix) {
+absl::Status ModelPersistence::WriteOnChief(TrainingSnapshot* snapshot,
+                                            const std::string& prefix) {
+  if (!model_->strategy()->is_chief()) return absl::OkStatus();
+  return snapshot->WriteTo(Disk::Real(), prefix);
+}
+
+absl::Status ModelPersistence::SaveCheckpoint(const std::string& prefix) {
   ASSIGN_OR_RETURN(const auto snapshot, TakeSnapshot());
-  if (!strategy_->is_chief()) return absl::OkStatus();
-  return snapshot->WriteTo(Disk::Real(), prefix);
+  return WriteOnChief(snapshot.get(), prefix);
 }
 
-absl::Status Model::SaveWeights(const std::string& prefix) {
+absl::Status ModelPersistence::SaveWeights(const std::string& prefix) {
   ASSIGN_OR_RETURN(const auto snapshot, TakeWeightsSnapshot());
-  if (!strategy_->is_chief()) return absl::OkStatus();
-  return snapshot->WriteTo(Disk::Real(), prefix);
+  return WriteOnChief(snapshot.get(), prefix);
 }
 
-absl::StatusOr<std::string> Model::FindCheckpoint(
+absl::StatusOr<std::string> ModelPersistence::FindCheckpoint(
     const std::string& path, const std::string& checkpoint_name) {
-  RETURN_IF_ERROR(CheckCompiled());
+  RETURN_IF_ERROR(model_->CheckCompiled());
+  const Strategy& strategy = *model_->strategy();
   absl::StatusOr<std::string> found = std::string();
-  if (strategy_->is_chief())
+  if (strategy.is_chief()) {
     found = muster::FindCheckpoint(Disk::Real(), path, checkpoint_name);
-  ASSIGN_OR_RETURN(
-      const std::string bytes,
-      strategy_->FromChief("which checkpoint there is", Encode(found)));
-  return Decode(bytes);
+  }
+  return ResultFromChief(strategy.agreement(), "which checkpoint there is",
+                         found);
 }
 
-absl::Status Model::LoadWeights(const std::string& path) {
-  RETURN_IF_ERROR(CheckBuilt("loading weights"));
-  ASSIGN_OR_RETURN(const std::string prefix, FindCheckpoint(path));
-  return strategy_->variables().Restore(prefix, /*values_only=*/true);
+absl::Status ModelPersistence::LoadWeights(const std::string& path) {
+  RETURN_IF_ERROR(model_->CheckBuilt("loading weights"));
+  ASSIGN_OR_RETURN(const std::string prefix,
+                   FindCheckpoint(path, kDefaultCheckpointName));
+  return model_->strategy()->variables().Restore(prefix, /*values_only=*/true);
 }
 
-absl::StatusOr<proto::TrainingState> Model::ReadStateOnChief(
+absl::StatusOr<proto::TrainingState> ModelPersistence::ReadState(
     const std::string& prefix) {
+  const Strategy& strategy = *model_->strategy();
   absl::StatusOr<std::string> read = std::string();
-  if (strategy_->is_chief()) read = ReadState(prefix);
-  ASSIGN_OR_RETURN(const std::string bytes,
-                   strategy_->FromChief("where training stood", Encode(read)));
-  ASSIGN_OR_RETURN(const std::string serialized, Decode(bytes));
+  if (strategy.is_chief()) read = ReadSerializedState(prefix);
+  ASSIGN_OR_RETURN(
+      const std::string serialized,
+      ResultFromChief(strategy.agreement(), "where training stood", read));
   proto::TrainingState state;
   if (!state.ParseFromString(serialized)) {
     return absl::InternalError("the chief's state of training is damaged");
@@ -137,26 +126,27 @@ absl::StatusOr<proto::TrainingState> Model::ReadStateOnChief(
   return state;
 }
 
-absl::StatusOr<proto::TrainingState> Model::RestoreCheckpoint(
+absl::StatusOr<proto::TrainingState> ModelPersistence::RestoreCheckpoint(
     const std::string& path) {
-  RETURN_IF_ERROR(CheckBuilt("restoring"));
-  ASSIGN_OR_RETURN(const std::string prefix, FindCheckpoint(path));
-  ASSIGN_OR_RETURN(proto::TrainingState state, ReadStateOnChief(prefix));
+  RETURN_IF_ERROR(model_->CheckBuilt("restoring"));
+  ASSIGN_OR_RETURN(const std::string prefix,
+                   FindCheckpoint(path, kDefaultCheckpointName));
+  ASSIGN_OR_RETURN(proto::TrainingState state, ReadState(prefix));
   RETURN_IF_ERROR(
-      strategy_->variables().Restore(prefix, /*values_only=*/false));
+      model_->strategy()->variables().Restore(prefix, /*values_only=*/false));
+  const proto::Optimizer& optimizer = model_->options().optimizer;
   const OptimizerKind* const saved = FindOptimizerKind(state.optimizer());
-  const OptimizerKind* const own = FindOptimizerKind(options_.optimizer);
+  const OptimizerKind* const own = FindOptimizerKind(optimizer);
   const std::optional<double> rate = ConstantLearningRate(state.optimizer());
   if (saved != nullptr && own != nullptr &&
       saved->rule_name != own->rule_name) {
     LOG(WARNING) << prefix << " was saved with another optimizer; this one "
-                 << "starts without what that one kept beside the weights";
-  } else if (rate.has_value() &&
-             ConstantLearningRate(options_.optimizer).has_value()) {
+                 << "starts without the state that was saved with the weights";
+  } else if (rate.has_value() && ConstantLearningRate(optimizer).has_value()) {
     // Callbacks may have lowered it.
-    RETURN_IF_ERROR(SetLearningRate(*rate));
+    RETURN_IF_ERROR(model_->SetLearningRate(*rate));
   }
-  if (state.model_fingerprint() != FingerprintOf(weights())) {
+  if (state.model_fingerprint() != FingerprintOf(model_->weights())) {
     LOG(WARNING) << prefix << " holds more than this model's weights";
   }
   return state;
