@@ -10,7 +10,7 @@
 #include "common/compute/graph/graph.h"
 #include "common/core/base/clock.h"
 #include "common/dataset/dataset.h"
-#include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/step_loop.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/scheduled_steps.h"

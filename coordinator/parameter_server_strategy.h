@@ -1,13 +1,10 @@
 #ifndef COORDINATOR_PARAMETER_SERVER_STRATEGY_H_
 #define COORDINATOR_PARAMETER_SERVER_STRATEGY_H_
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -89,16 +86,9 @@ class ParameterServerStrategy final : public Strategy {
   absl::StatusOr<std::unique_ptr<StepLoop>> CreateLoop(const Graph& step,
                                                        const Dataset& dataset,
                                                        LoopKind kind) override;
-  void SetProgressSource(std::function<std::string()> source) override {
-    connection_->recovery().SetProgressSource(std::move(source));
-  }
-  void SetPreemptionSaver(std::function<absl::Status()> save) override {
-    connection_->recovery().SetPreemptionSaver(std::move(save));
-  }
-  absl::StatusOr<std::optional<Rollback>> AwaitRollback(
-      const absl::Status& status) override {
-    return connection_->recovery().AwaitRollback(status);
-  }
+  // The coordinator is the only process that runs the program.
+  const WorkerAgreement& agreement() const override { return sole_worker_; }
+  TrainingRecovery* recovery() override { return &connection_->recovery(); }
   StrategyReport Report() const override;
 
   const std::shared_ptr<ClusterConnection>& connection() const {
@@ -109,6 +99,7 @@ class ParameterServerStrategy final : public Strategy {
   const std::shared_ptr<ClusterConnection> connection_;
   const LoopOptions loops_;
   Clock* const clock_;
+  const SoleWorker sole_worker_;
 };
 
 }  // namespace muster

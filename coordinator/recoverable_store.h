@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,8 +45,9 @@ class RecoverableStore final : public VariableStore {
   absl::Status SetOptimizer(const proto::Optimizer& optimizer) override {
     return variables_->SetOptimizer(optimizer);
   }
-  absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override {
-    return variables_->UpdateCount(name);
+  absl::StatusOr<std::vector<int64_t>> UpdateCounts(
+      absl::Span<const std::string> names) override {
+    return variables_->UpdateCounts(names);
   }
   int checkpoint_shard_count() const override {
     return variables_->checkpoint_shard_count();

@@ -15,7 +15,7 @@
 #include "common/core/base/clock.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/step_loop.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/scheduled_steps.h"
@@ -34,7 +34,10 @@ namespace muster {
 // handed over at that moment, and steps that were scheduled are forgotten.
 //
 // Not thread-safe.
-class RemoteStepLoop final : public StepLoop, private CutParticipant {
+class RemoteStepLoop final : public StepLoop,
+                             public StoppableLoop,
+                             public GroupingLoop,
+                             private CutParticipant {
  public:
   struct Options {
     // Steps scheduled before their results have been taken.
@@ -56,14 +59,15 @@ class RemoteStepLoop final : public StepLoop, private CutParticipant {
 
   absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
 
-  // Steps that have begun are the last; those scheduled behind them are not
-  // run.
-  bool StopWhen(std::function<bool()> is_to_stop) override {
+  StoppableLoop* stoppable() override { return this; }
+  GroupingLoop* grouping() override { return this; }
+
+  // Steps that have begun are the last; those scheduled after them are not run.
+  void StopWhen(std::function<bool()> is_to_stop) override {
     is_to_stop_ = std::move(is_to_stop);
-    return true;
   }
-  // A closure then runs as many steps: it costs once for all of them, and they
-  // finish, or are tried again, together.
+  // A closure then runs that many steps: its cost is paid once for all of them,
+  // and they finish, or are retried, together.
   void GroupSteps(int steps_per_start) override;
 
  private:

@@ -20,7 +20,7 @@
 #include "common/compute/variables/variable_store.h"
 #include "common/core/base/clock.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
-#include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/training_recovery.h"
 #include "common/learn/train/checkpoints/background_writer.h"
 #include "coordinator/closure_dispatcher.h"
 #include "coordinator/closure_ids.h"
@@ -59,7 +59,7 @@ struct RollbackReport {
 // repeated.
 //
 // Thread-safe. Recovers on its own thread.
-class ServerRecovery {
+class ServerRecovery final : public TrainingRecovery {
  public:
   struct Options {
     // How long to wait for lost servers. Zero: the first loss ends the job.
@@ -84,7 +84,7 @@ class ServerRecovery {
   };
 
   ServerRecovery(const Options& options, Parts parts);
-  ~ServerRecovery();
+  ~ServerRecovery() override;
 
   ServerRecovery(const ServerRecovery&) = delete;
   ServerRecovery& operator=(const ServerRecovery&) = delete;
@@ -123,12 +123,9 @@ class ServerRecovery {
   // thread at a time.
   void SaveIfDue(bool at_once = false) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Sets the source of the progress that is saved with each snapshot and
-  // returned by a rollback to it. Null: none.
-  void SetProgressSource(std::function<std::string()> source)
+  void SetProgressSource(std::function<std::string()> source) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // As Strategy::SetPreemptionSaver().
-  void SetPreemptionSaver(std::function<absl::Status()> save)
+  void SetPreemptionSaver(std::function<absl::Status()> save) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   // `loop` is borrowed until RemoveLoop().
   uint64_t AddLoop(CutParticipant* loop) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -144,9 +141,8 @@ class ServerRecovery {
   using Handler = std::function<void(const RollbackReport&)>;
   void SetHandler(Handler handler) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // As Strategy::AwaitRollback().
   absl::StatusOr<std::optional<Rollback>> AwaitRollback(
-      const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+      const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   class Snapshot;

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -240,7 +241,11 @@ absl::Status CheckpointHandler::Dress(const absl::Status& status,
                     "; this task cannot open the checkpoint. All tasks must "
                     "have access to the same folder under the same path");
   }
-  return absl::Status(status.code(), text);
+  absl::Status dressed(status.code(), text);
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    dressed.SetPayload(url, payload);
+  });
+  return dressed;
 }
 
 }  // namespace muster

@@ -22,8 +22,10 @@
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/checkpoint/testing/simulated_disk.h"
 #include "common/net/rpc/network.h"
+#include "common/net/rpc/status_detail.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/rpc.pb.h"
 #include "ps/checkpoint_handler.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/remote_variable_store.h"
@@ -336,6 +338,32 @@ TEST_F(CheckpointTest, NamesAServerThatWritesToAnotherFolder) {
   EXPECT_THAT(store_->SaveShards(Prefix(1), 2),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("ps 1"), HasSubstr("same folder"))));
+  store_ = nullptr;
+  servers_.clear();
+}
+
+TEST_F(CheckpointTest, AnErrorOfTheDiskKeepsTheTaskThatItNames) {
+  SimulatedDisk disk;
+  ParameterServer::Options options;
+  options.self = {"ps", 1, 201};
+  options.address = "127.0.0.1:0";
+  options.checkpoints.disk = &disk;
+  servers_[1] = ParameterServer::Start(Network::Grpc(), options).value();
+  store_ = OpenStore("chief");
+  ASSERT_OK(CreateVariables());
+  proto::TaskFailure failure;
+  failure.set_task_type("storage");
+  failure.set_task_index(9);
+  disk.FailOperation(
+      disk.operation_count() + 1,
+      WithTaskFailure(absl::UnavailableError("storage 9 is lost"), failure));
+  const absl::Status status = store_->SaveShards(Prefix(1), 2);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
+                               AllOf(HasSubstr("ps 1"),
+                                     HasSubstr("storage 9 is lost"))));
+  ASSERT_TRUE(GetTaskFailure(status).has_value());
+  EXPECT_EQ(GetTaskFailure(status)->task_type(), "storage");
+  EXPECT_EQ(GetTaskFailure(status)->task_index(), 9);
   store_ = nullptr;
   servers_.clear();
 }

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/compute/variables/variable_store.h"
+#include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/tensor.h"
 #include "ps/client/exchange_batch.h"
 #include "ps/client/remote_variable.h"
@@ -15,8 +15,8 @@
 
 namespace muster {
 
-// A step's way to variables on parameter servers. Updates are kept back until
-// Commit(), or until something that they change is read.
+// A step's access to variables on parameter servers. Updates are held until
+// Commit(), or until a variable that they change is read.
 //
 // Not thread-safe.
 class RemoteVariableSession final : public VariableSession {
@@ -30,15 +30,14 @@ class RemoteVariableSession final : public VariableSession {
   RemoteVariableSession(ServerGroup* servers, const StepMarks* marks,
                         std::vector<Entry> entries);
 
-  absl::Status Begin(uint64_t step_id) override {
-    return BeginPart(step_id, 0);
-  }
   absl::Status BeginPart(uint64_t step_id, int part) override;
   absl::StatusOr<Tensor> Read(int variable) override;
   absl::Status Gather(int variable, const Tensor& indices,
                       Tensor* rows) override;
   absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
                       const Tensor& indices) override;
+  // A worker's gradients are applied as they are.
+  absl::Status SetLossDenominator(double) override { return absl::OkStatus(); }
   absl::Status Commit() override;
 
  private:

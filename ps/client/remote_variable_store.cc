@@ -130,18 +130,35 @@ absl::Status RemoteVariableStore::SetOptimizer(
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> RemoteVariableStore::UpdateCount(
-    absl::string_view name) {
-  ASSIGN_OR_RETURN(const RemoteVariable* variable, directory_.Find(name));
+absl::StatusOr<std::vector<int64_t>> RemoteVariableStore::UpdateCounts(
+    absl::Span<const std::string> names) {
+  // Every shard takes every gradient: the first stands for all.
+  std::vector<const RemoteShard*> first_shards;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const RemoteVariable* variable, directory_.Find(name));
+    first_shards.push_back(&variable->shards().front());
+  }
   ASSIGN_OR_RETURN(const std::vector<proto::DescribeResponse> descriptions,
                    servers_.Describe());
-  // Every shard hears of every gradient.
-  const RemoteShard& shard = variable->shards().front();
-  for (const auto& held : descriptions[shard.server].shards()) {
-    if (held.handle() == shard.handle) return held.update_count();
+  std::vector<absl::flat_hash_map<uint32_t, int64_t>> count_by_handle;
+  for (const proto::DescribeResponse& server : descriptions) {
+    auto& counts = count_by_handle.emplace_back();
+    for (const auto& held : server.shards()) {
+      counts[held.handle()] = held.update_count();
+    }
   }
-  return absl::InternalError(absl::StrCat(
-      "variable \"", name, "\" has gone from its parameter server"));
+  std::vector<int64_t> counts;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const RemoteShard& shard = *first_shards[i];
+    const auto found = count_by_handle[shard.server].find(shard.handle);
+    if (found == count_by_handle[shard.server].end()) {
+      return absl::InternalError(
+          absl::StrCat("variable \"", names[i],
+                       "\" is missing on parameter server ", shard.server));
+    }
+    counts.push_back(found->second);
+  }
+  return counts;
 }
 
 absl::StatusOr<std::unique_ptr<VariableSnapshot>>

@@ -88,7 +88,8 @@ class RemoteVariableStore final : public VariableStore {
   absl::StatusOr<Tensor> Read(absl::string_view name) override;
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
   absl::Status SetOptimizer(const proto::Optimizer& optimizer) override;
-  absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override;
+  absl::StatusOr<std::vector<int64_t>> UpdateCounts(
+      absl::Span<const std::string> names) override;
   // Every server saves and restores its own part, all at the same time. Each
   // must see the folder of `prefix` as this process does.
   int checkpoint_shard_count() const override { return servers_.size(); }

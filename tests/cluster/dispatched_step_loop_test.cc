@@ -195,7 +195,7 @@ TEST_F(DispatchedStepLoopTest, ARollbackUndoesOnlyTraining) {
   absl::StatusOr<StepLoop::Outcome> outcome = StepLoop::Outcome();
   while (outcome.ok()) outcome = evaluate->Run(kAll, ignore);
   ASSERT_OK_AND_ASSIGN(const std::optional<Rollback> rollback,
-                       strategy_->AwaitRollback(outcome.status()));
+                       strategy_->recovery()->AwaitRollback(outcome.status()));
   ASSERT_TRUE(rollback.has_value());
   EXPECT_EQ(rollback->undone_step_count, 30);
   EXPECT_EQ(Counter(), 0);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,13 +68,18 @@ class StepLoopRecoveryTest : public testing::Test {
         loop_,
         strategy_->CreateLoop(CountingStep(), Dataset::Range(1000).Repeat(),
                               LoopKind::kTrain));
-    strategy_->SetProgressSource(
+    strategy_->recovery()->SetProgressSource(
         [this] { return absl::StrCat(reported_count_); });
   }
 
   void TearDown() override { SetFaults({}); }
 
   virtual absl::Duration save_interval() const { return absl::Hours(1); }
+
+  void StopWhen(std::function<bool()> is_to_stop) {
+    ASSERT_NE(loop_->stoppable(), nullptr);
+    loop_->stoppable()->StopWhen(std::move(is_to_stop));
+  }
 
   void ExpectCounted(int64_t expected) {
     ASSERT_OK_AND_ASSIGN(const Tensor counter,
@@ -98,7 +104,7 @@ class StepLoopRecoveryTest : public testing::Test {
 };
 
 TEST_F(StepLoopRecoveryTest, StopsBetweenStepsAndReportsAllOfThem) {
-  ASSERT_TRUE(loop_->StopWhen([this] { return reported_count_ >= 20; }));
+  StopWhen([this] { return reported_count_ >= 20; });
   ASSERT_OK_AND_ASSIGN(const StepLoop::Outcome outcome,
                        loop_->Run(kMany, [this](absl::Span<const Tensor>) {
                          ++reported_count_;
@@ -126,7 +132,7 @@ TEST_F(StepLoopRecoveryTest, ResumesAfterTheStepsOfTheCheckpoint) {
   const auto failed = loop_->Run(kMany, on_step);
   ASSERT_FALSE(failed.ok());
   ASSERT_OK_AND_ASSIGN(const std::optional<Rollback> rollback,
-                       strategy_->AwaitRollback(failed.status()));
+                       strategy_->recovery()->AwaitRollback(failed.status()));
   ASSERT_TRUE(rollback.has_value());
   EXPECT_EQ(rollback->progress, absl::StrCat(kSavedAt));
   EXPECT_GT(rollback->undone_step_count, 0);
@@ -157,7 +163,7 @@ TEST_F(SavingStepLoopTest, TrainsWhileItsCheckpointIsWritten) {
               .action = FaultAction::kDelay,
               .delay = absl::Seconds(1)}});
   int64_t count_during_save = 0;
-  ASSERT_TRUE(loop_->StopWhen([this] { return IsPublished(); }));
+  StopWhen([this] { return IsPublished(); });
   ASSERT_OK_AND_ASSIGN(const StepLoop::Outcome outcome,
                        loop_->Run(kMany, [&](absl::Span<const Tensor>) {
                          ++reported_count_;
@@ -174,7 +180,7 @@ TEST_F(SavingStepLoopTest, TrainsWhileItsCheckpointIsWritten) {
   cluster_.KillServer(1);
   cluster_.StartServer(1);
   absl::StatusOr<StepLoop::Outcome> next = outcome;
-  ASSERT_TRUE(loop_->StopWhen([] { return false; }));
+  StopWhen([] { return false; });
   while (next.ok()) {
     next = loop_->Run(100, [this](absl::Span<const Tensor>) {
       ++reported_count_;
@@ -182,7 +188,7 @@ TEST_F(SavingStepLoopTest, TrainsWhileItsCheckpointIsWritten) {
     });
   }
   ASSERT_OK_AND_ASSIGN(const std::optional<Rollback> rollback,
-                       strategy_->AwaitRollback(next.status()));
+                       strategy_->recovery()->AwaitRollback(next.status()));
   ASSERT_TRUE(rollback.has_value());
   EXPECT_THAT(rollback->checkpoint, HasSubstr("/recovery/"));
 }
@@ -198,16 +204,15 @@ TEST_F(SavingStepLoopTest, DiscardsACheckpointThatWasWrittenDuringARollback) {
     ++reported_count_;
     return absl::OkStatus();
   };
-  ASSERT_TRUE(loop_->StopWhen(
-      [] { return FaultPointPassCount("coordinator.after_save") > 0; }));
+  StopWhen([] { return FaultPointPassCount("coordinator.after_save") > 0; });
   ASSERT_OK(loop_->Run(kMany, count).status());
   cluster_.KillServer(1);
   cluster_.StartServer(1);
-  loop_->StopWhen([] { return false; });
+  StopWhen([] { return false; });
   absl::Status failure;
   while (failure.ok()) failure = loop_->Run(1, count).status();
   ASSERT_OK_AND_ASSIGN(const std::optional<Rollback> rollback,
-                       strategy_->AwaitRollback(failure));
+                       strategy_->recovery()->AwaitRollback(failure));
   ASSERT_TRUE(rollback.has_value());
   EXPECT_EQ(rollback->checkpoint, "");
   // The destructor of a loop waits for the write.

@@ -451,7 +451,7 @@ TEST_F(TrainingTest, TrainOnBatchReportsARollback) {
   absl::StatusOr<Logs> logs = first;
   while (logs.ok()) logs = model.TrainOnBatch(batch);
   EXPECT_THAT(logs, StatusIs(absl::StatusCode::kAborted,
-                             HasSubstr("goes on from the first values")));
+                             HasSubstr("continues from the initial values")));
   ASSERT_OK_AND_ASSIGN(const Logs again, model.TrainOnBatch(batch));
   EXPECT_NEAR(again.at("loss"), first.at("loss"), 1e-6);
 }

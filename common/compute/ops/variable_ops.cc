@@ -115,13 +115,13 @@ void Update(absl::string_view op, const VariableHandle& variable,
 
 void UpdateByGradient(absl::string_view op, const VariableHandle& variable,
                       absl::Span<const Value> inputs,
-                      const ApplyGradientOptions& options) {
+                      const GradientClipping& clipping) {
   Attributes attributes = AttributesOf(variable);
   int limit_count = 0;
   for (const auto& [name, limit] :
-       {std::pair<absl::string_view, double>{"clipvalue", options.clipvalue},
-        {"clipnorm", options.clipnorm},
-        {"global_clipnorm", options.global_clipnorm}}) {
+       {std::pair<absl::string_view, double>{"clipvalue", clipping.clipvalue},
+        {"clipnorm", clipping.clipnorm},
+        {"global_clipnorm", clipping.global_clipnorm}}) {
     if (limit == 0) continue;
     if (!std::isfinite(limit) || limit < 0) {
       internal::ReportMistake(
@@ -192,12 +192,13 @@ void SetLossDenominator(Value weight) {
 }
 
 void ApplyGradient(const VariableHandle& variable, Value gradient,
-                   const ApplyGradientOptions& options) {
-  UpdateByGradient("ApplyGradient", variable, {gradient}, options);
+                   const GradientClipping& clipping) {
+  UpdateByGradient("ApplyGradient", variable, {gradient}, clipping);
 }
 void ApplySparseGradient(const VariableHandle& variable, Value values,
-                         Value indices, const ApplyGradientOptions& options) {
-  UpdateByGradient("ApplySparseGradient", variable, {values, indices}, options);
+                         Value indices, const GradientClipping& clipping) {
+  UpdateByGradient("ApplySparseGradient", variable, {values, indices},
+                   clipping);
 }
 
 namespace internal {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/gradient_clipping.h"
 #include "common/core/tensor/tensor.h"
 
 // Reads and updates of variables. A graph refers to variables by name and type;
@@ -42,30 +43,15 @@ void ScatterSubVariable(const VariableHandle& variable, Value indices,
 // already applied a gradient or set a denominator.
 void SetLossDenominator(Value weight);
 
-// Gradient clipping, as in keras.optimizers.Optimizer. 0 disables an option; at
-// most one may be set. With synchronous replicas, the reduced gradients are
-// clipped; with parameter servers, the gradients of each worker.
-struct ApplyGradientOptions {
-  // Clips elements to [-clipvalue, clipvalue].
-  double clipvalue = 0;
-  // Scales the gradient down to this L2 norm.
-  double clipnorm = 0;
-  // Scales all gradients that the step applies with this option down to this
-  // joint L2 norm. The step cannot read a variable after updating it with such
-  // a gradient.
-  double global_clipnorm = 0;
-};
-
 // Applies the optimizer of the variable's store.
 void ApplyGradient(const VariableHandle& variable, Value gradient,
-                   const ApplyGradientOptions& options = {});
+                   const GradientClipping& clipping = {});
 // As ApplyGradient() for the rows `indices` only. Gradients of repeated rows
 // are summed before the rule is applied. Other rows keep their values and
 // slots. Keras 3, by contrast, decays the slots and moves the weights of all
 // rows under a stateful optimizer: see UpdateRule::ApplyRows().
 void ApplySparseGradient(const VariableHandle& variable, Value values,
-                         Value indices,
-                         const ApplyGradientOptions& options = {});
+                         Value indices, const GradientClipping& clipping = {});
 
 }  // namespace muster
 

@@ -20,8 +20,8 @@ struct OptimizerOptions {
   // others.
   std::optional<double> weight_decay;
 
-  // Gradient clipping; 0 is off. At most one may be set. See
-  // ApplyGradientOptions (common/compute/ops/variable_ops.h).
+  // Gradient clipping; 0 is off. At most one may be set. See GradientClipping
+  // (common/compute/ops/gradient_clipping.h).
   double clipnorm = 0;
   double clipvalue = 0;
   double global_clipnorm = 0;

@@ -45,7 +45,7 @@ std::vector<TensorType> TypesOf(absl::Span<const Tensor> tensors) {
 
 absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
     Graph graph, const OpRegistry& ops, const KernelRegistry& kernels,
-    VariableStore* variables, ExecutableOptions options) {
+    VariableSessionFactory* variables, ExecutableOptions options) {
   RETURN_IF_ERROR(CheckOptions(options));
   RETURN_IF_ERROR(VerifyGraph(graph, ops));
   auto executable = absl::WrapUnique(
@@ -93,10 +93,7 @@ absl::Status Executable::Run(absl::Span<const Tensor> arguments,
   }
   ASSIGN_OR_RETURN(Plan* const plan, FindPlan(arguments));
   if (session_ != nullptr) {
-    RETURN_IF_ERROR(
-        options.step_part == 0
-            ? session_->Begin(options.step_id)
-            : session_->BeginPart(options.step_id, options.step_part));
+    RETURN_IF_ERROR(session_->BeginPart(options.step_id, options.step_part));
   }
   RETURN_IF_ERROR(plan->Run(arguments, options, session_.get(), results));
   return session_ == nullptr ? absl::OkStatus() : session_->Commit();

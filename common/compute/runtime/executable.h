@@ -15,7 +15,7 @@
 #include "common/compute/runtime/replica_link.h"
 #include "common/compute/runtime/replica_shapes.h"
 #include "common/compute/runtime/run_options.h"
-#include "common/compute/variables/variable_store.h"
+#include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/tensor.h"
 
 namespace muster {
@@ -53,7 +53,7 @@ class Executable {
   //   kNotFound            the store has no such variable
   static absl::StatusOr<std::unique_ptr<Executable>> Compile(
       Graph graph, const OpRegistry& ops, const KernelRegistry& kernels,
-      VariableStore* variables, ExecutableOptions options = {});
+      VariableSessionFactory* variables, ExecutableOptions options = {});
 
   ~Executable();
   Executable(const Executable&) = delete;

@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/runtime/run_options.h"
-#include "common/compute/variables/variable_store.h"
+#include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/tensor.h"
 

@@ -16,7 +16,7 @@
 #include "common/compute/runtime/arena_planner.h"
 #include "common/compute/runtime/plan.h"
 #include "common/compute/runtime/replica_link.h"
-#include "common/compute/variables/variable_store.h"
+#include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/tensor.h"
 
 namespace muster {

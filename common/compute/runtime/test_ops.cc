@@ -272,8 +272,10 @@ class FakeVariableStore::Session : public VariableSession {
   Session(FakeVariableStore* store, absl::Span<const VariableUse> uses)
       : store_(store), uses_(uses.begin(), uses.end()) {}
 
-  absl::Status Begin(uint64_t step_id) override {
-    store_->events_.push_back(absl::StrCat("begin ", step_id));
+  absl::Status BeginPart(uint64_t step_id, int part) override {
+    store_->events_.push_back(
+        part == 0 ? absl::StrCat("begin ", step_id)
+                  : absl::StrCat("begin ", step_id, " part ", part));
     return absl::OkStatus();
   }
   absl::StatusOr<Tensor> Read(int variable) override {
@@ -333,39 +335,6 @@ class FakeVariableStore::Session : public VariableSession {
   std::vector<Tensor> values_;
   std::vector<Tensor> copies_;
 };
-
-absl::Status FakeVariableStore::Create(const proto::VariableSpec&) {
-  return absl::UnimplementedError("values come by the constructor");
-}
-
-absl::StatusOr<Tensor> FakeVariableStore::Read(absl::string_view name) {
-  return values_.at(std::string(name));
-}
-
-absl::Status FakeVariableStore::Assign(absl::string_view, const Tensor&) {
-  return absl::UnimplementedError("updates come by sessions");
-}
-
-absl::Status FakeVariableStore::SetOptimizer(const proto::Optimizer&) {
-  return absl::UnimplementedError("has no optimizer");
-}
-
-absl::StatusOr<int64_t> FakeVariableStore::UpdateCount(absl::string_view) {
-  return absl::UnimplementedError("does not count");
-}
-
-absl::Status FakeVariableStore::SaveShards(absl::string_view, int) {
-  return absl::UnimplementedError("has no checkpoints");
-}
-
-absl::StatusOr<std::unique_ptr<VariableSnapshot>>
-FakeVariableStore::TakeSnapshot() {
-  return absl::UnimplementedError("has no checkpoints");
-}
-
-absl::Status FakeVariableStore::Restore(absl::string_view, bool) {
-  return absl::UnimplementedError("has no checkpoints");
-}
 
 absl::StatusOr<std::unique_ptr<VariableSession>> FakeVariableStore::OpenSession(
     absl::Span<const VariableUse> uses) {

@@ -13,7 +13,7 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/kernels/kernel.h"
-#include "common/compute/variables/variable_store.h"
+#include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/tensor.h"
 
 namespace muster {
@@ -36,20 +36,11 @@ void UpdateVariableForTest(absl::string_view op, absl::string_view variable,
 // Variables in a map. Commit() fails if the value of an update has changed
 // since, and Gather() returns separate memory. Records the calls of a session,
 // as in {"begin 3", "read w", "update w", "commit"}.
-class FakeVariableStore : public VariableStore {
+class FakeVariableStore : public VariableSessionFactory {
  public:
   explicit FakeVariableStore(std::map<std::string, Tensor> values)
       : values_(std::move(values)) {}
 
-  absl::Status Create(const proto::VariableSpec& spec) override;
-  std::vector<proto::VariableSpec> List() const override { return {}; }
-  absl::StatusOr<Tensor> Read(absl::string_view name) override;
-  absl::Status Assign(absl::string_view name, const Tensor& value) override;
-  absl::Status SetOptimizer(const proto::Optimizer&) override;
-  absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override;
-  absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
-  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
-  absl::Status Restore(absl::string_view prefix, bool values_only) override;
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override;
 

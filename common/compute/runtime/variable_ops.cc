@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "common/compute/variables/gradient_clipping.h"
+#include "common/compute/ops/gradient_clipping.h"
 
 namespace muster {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/op_registry.h"
-#include "common/compute/variables/variable_store.h"
+#include "common/compute/variables/variable_session.h"
 
 namespace muster {
 

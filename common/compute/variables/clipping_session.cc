@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "common/compute/variables/gradient_clipping.h"
+#include "common/compute/ops/gradient_clipping.h"
 #include "common/compute/variables/row_sums.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
@@ -79,10 +79,6 @@ class ClippingSession final : public VariableSession {
  public:
   ClippingSession(std::unique_ptr<VariableSession> inner,
                   absl::Span<const VariableUse> uses);
-
-  absl::Status Begin(uint64_t step_id) override {
-    return BeginPart(step_id, 0);
-  }
 
   absl::Status BeginPart(uint64_t step_id, int part) override {
     held_.clear();

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/types/span.h"
-#include "common/compute/variables/variable_store.h"
+#include "common/compute/variables/variable_session.h"
 
 namespace muster {
 

@@ -8,11 +8,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/ops/gradient_clipping.h"
 #include "common/compute/optimizers/optimizers.h"
-#include "common/compute/variables/gradient_clipping.h"
 #include "common/compute/variables/local_variable_store.h"
-#include "common/compute/variables/variable_store.h"
+#include "common/compute/variables/variable_session.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -155,6 +156,45 @@ TEST_F(ClippingSessionTest, MistakesInGradientsAreTheStoresToReport) {
                                 Tensor::FromValues<int32_t>({2}, {0, 9})),
                 StatusIs(absl::StatusCode::kInvalidArgument));
   }
+}
+
+// Records what reaches it.
+class RecordingSession final : public VariableSession {
+ public:
+  explicit RecordingSession(std::vector<std::string>* calls) : calls_(calls) {}
+
+  absl::Status BeginPart(uint64_t step_id, int part) override {
+    calls_->push_back(absl::StrCat("begin ", step_id, " part ", part));
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Tensor> Read(int) override { return Tensor(); }
+  absl::Status Gather(int, const Tensor&, Tensor*) override {
+    return absl::OkStatus();
+  }
+  absl::Status Update(int, UpdateKind, const Tensor&, const Tensor&) override {
+    return absl::OkStatus();
+  }
+  absl::Status SetLossDenominator(double weight) override {
+    calls_->push_back(absl::StrCat("weight ", weight));
+    return absl::OkStatus();
+  }
+  absl::Status Commit() override { return absl::OkStatus(); }
+
+ private:
+  std::vector<std::string>* const calls_;
+};
+
+TEST(WithClippingTest, PartsAndWeightsReachTheInnerSession) {
+  std::vector<std::string> calls;
+  const std::vector<VariableUse> uses = {
+      {.name = "a",
+       .is_updated = true,
+       .updates = {{0, UpdateKind::kApplyGradient, {.clipnorm = 1}}}}};
+  const auto session =
+      WithClipping(std::make_unique<RecordingSession>(&calls), uses);
+  ASSERT_OK(session->BeginPart(7, 3));
+  ASSERT_OK(session->SetLossDenominator(4));
+  EXPECT_THAT(calls, ElementsAre("begin 7 part 3", "weight 4"));
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 #include "absl/synchronization/mutex.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/compute/variables/row_sums.h"
+#include "common/compute/variables/variable_session.h"
 #include "common/compute/variables/variable_state.h"
-#include "common/compute/variables/variable_store.h"
 #include "common/core/tensor/tensor.h"
 #include "proto/variable.pb.h"
 

@@ -20,7 +20,8 @@ class LocalVariableStore::Session final : public VariableSession {
           std::vector<LocalVariable*> variables)
       : store_(store), variables_(std::move(variables)) {}
 
-  absl::Status Begin(uint64_t) override {
+  // Nothing is retried.
+  absl::Status BeginPart(uint64_t, int) override {
     rule_ = store_->rule();
     return absl::OkStatus();
   }
@@ -38,6 +39,9 @@ class LocalVariableStore::Session final : public VariableSession {
                       const Tensor& indices) override {
     return Find(variable).Update(kind, value, indices, rule_, &row_sums_);
   }
+
+  // One replica: its means are applied as they are.
+  absl::Status SetLossDenominator(double) override { return absl::OkStatus(); }
 
   absl::Status Commit() override { return absl::OkStatus(); }
 
@@ -115,10 +119,15 @@ absl::Status LocalVariableStore::SetOptimizer(
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> LocalVariableStore::UpdateCount(
-    absl::string_view name) {
-  ASSIGN_OR_RETURN(const LocalVariable* variable, Find(name));
-  return variable->update_count();
+absl::StatusOr<std::vector<int64_t>> LocalVariableStore::UpdateCounts(
+    absl::Span<const std::string> names) {
+  std::vector<int64_t> counts;
+  counts.reserve(names.size());
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const LocalVariable* variable, Find(name));
+    counts.push_back(variable->update_count());
+  }
+  return counts;
 }
 
 std::vector<LocalVariable*> LocalVariableStore::All() const {

@@ -45,9 +45,11 @@ class LocalVariableStore final : public VariableStore {
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
   absl::Status SetOptimizer(const proto::Optimizer& optimizer) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override;
+  absl::StatusOr<std::vector<int64_t>> UpdateCounts(
+      absl::Span<const std::string> names) override;
 
-  // One shard, of one moment if no steps go on.
+  int checkpoint_shard_count() const override { return 1; }
+  // Writes one shard, of one moment if no steps run.
   absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
   absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
   absl::Status Restore(absl::string_view prefix, bool values_only) override;

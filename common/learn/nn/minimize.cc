@@ -9,7 +9,7 @@
 namespace muster {
 
 void Minimize(Value loss, absl::Span<const Weight> weights,
-              const ApplyGradientOptions& options) {
+              const GradientClipping& clipping) {
   std::vector<std::string> names;
   names.reserve(weights.size());
   for (const Weight& weight : weights) names.push_back(weight.name());
@@ -17,9 +17,9 @@ void Minimize(Value loss, absl::Span<const Weight> weights,
   for (size_t i = 0; i < weights.size(); ++i) {
     if (gradients[i].sparse.has_value()) {
       ApplySparseGradient(weights[i].handle(), gradients[i].sparse->values,
-                          gradients[i].sparse->indices, options);
+                          gradients[i].sparse->indices, clipping);
     } else if (gradients[i].exists()) {
-      ApplyGradient(weights[i].handle(), gradients[i].dense, options);
+      ApplyGradient(weights[i].handle(), gradients[i].dense, clipping);
     }
   }
 }

@@ -3,7 +3,7 @@
 
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
-#include "common/compute/ops/variable_ops.h"
+#include "common/compute/ops/gradient_clipping.h"
 #include "common/learn/nn/weight.h"
 
 namespace muster {
@@ -17,7 +17,7 @@ namespace muster {
 //
 // Equivalent to: keras.optimizers.Optimizer.minimize().
 void Minimize(Value loss, absl::Span<const Weight> weights,
-              const ApplyGradientOptions& options = {});
+              const GradientClipping& clipping = {});
 
 }  // namespace muster
 

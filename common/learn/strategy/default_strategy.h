@@ -44,6 +44,10 @@ class DefaultStrategy final : public Strategy, public ReplicaOperations {
                                                        const Dataset& dataset,
                                                        LoopKind kind) override;
 
+  const WorkerAgreement& agreement() const override { return sole_worker_; }
+  TrainingRecovery* recovery() override { return nullptr; }
+  StrategyReport Report() const override { return {}; }
+
  private:
   DefaultStrategy(std::unique_ptr<ReplicaGroup> group,
                   const DefaultStrategyOptions& options);
@@ -51,6 +55,7 @@ class DefaultStrategy final : public Strategy, public ReplicaOperations {
   const DefaultStrategyOptions options_;
   const std::unique_ptr<ReplicaGroup> group_;  // Of one replica.
   LocalVariableStore variables_;
+  const SoleWorker sole_worker_;
 };
 
 }  // namespace muster

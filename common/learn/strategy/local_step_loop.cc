@@ -8,8 +8,8 @@
 namespace muster {
 
 absl::StatusOr<std::unique_ptr<StepLoop>> LocalStepLoop::Create(
-    const Graph& step, const Dataset& dataset, VariableStore* variables,
-    const Options& options) {
+    const Graph& step, const Dataset& dataset,
+    VariableSessionFactory* variables, const Options& options) {
   RETURN_IF_ERROR(dataset.status());
   ASSIGN_OR_RETURN(
       std::unique_ptr<Executable> executable,
@@ -67,9 +67,10 @@ absl::Status LocalStepLoop::Seek(const StepPosition& position) {
   for (int64_t i = 0; i < position.element; ++i) {
     ASSIGN_OR_RETURN(const bool has_element, iterator_->Next(&element_));
     if (has_element) continue;
-    return absl::DataLossError(absl::StrCat(
-        "training is to go on after batch ", position.element,
-        " of the data, which ends after batch ", i, ": it is not the same"));
+    return absl::DataLossError(
+        absl::StrCat("training continues after batch ", position.element,
+                     " of the data, which has only ", i,
+                     " batches: it is not the data that training began with"));
   }
   position_ = position;
   return absl::OkStatus();

@@ -11,10 +11,10 @@
 #include "absl/status/statusor.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/runtime/executable.h"
-#include "common/compute/variables/variable_store.h"
+#include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/step_loop.h"
 
 namespace muster {
 
@@ -22,7 +22,9 @@ namespace muster {
 // element is used once, and the same seeds yield bit-identical results.
 //
 // Not thread-safe.
-class LocalStepLoop final : public StepLoop {
+class LocalStepLoop final : public StepLoop,
+                            public SeekableLoop,
+                            public StoppableLoop {
  public:
   struct Options {
     // Threads per operation.
@@ -34,16 +36,18 @@ class LocalStepLoop final : public StepLoop {
   // `variables` is borrowed.
   //   errors  as Executable::Compile(), and errors in the dataset
   static absl::StatusOr<std::unique_ptr<StepLoop>> Create(
-      const Graph& step, const Dataset& dataset, VariableStore* variables,
-      const Options& options);
+      const Graph& step, const Dataset& dataset,
+      VariableSessionFactory* variables, const Options& options);
 
   absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
-  bool StopWhen(std::function<bool()> is_to_stop) override {
-    is_to_stop_ = std::move(is_to_stop);
-    return true;
-  }
+  SeekableLoop* seekable() override { return this; }
+  StoppableLoop* stoppable() override { return this; }
+
   StepPosition position() const override { return position_; }
   absl::Status Seek(const StepPosition& position) override;
+  void StopWhen(std::function<bool()> is_to_stop) override {
+    is_to_stop_ = std::move(is_to_stop);
+  }
 
  private:
   LocalStepLoop(std::unique_ptr<Executable> step, Dataset dataset)

@@ -18,7 +18,7 @@ absl::StatusOr<std::unique_ptr<MirroredStrategy>> MirroredStrategy::Create(
       ParseDevices(options.devices.empty() ? all : options.devices));
   const int replica_count = static_cast<int>(devices.size());
   ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> group,
-                   MakeLocalReplicas(replica_count));
+                   MakeLocalReplicas(replica_count, options.cross_device_ops));
   Options general{
       .name = "mirrored",
       .communication = options.communication,

@@ -24,8 +24,11 @@ struct MirroredStrategyOptions {
   InputOptions input = {};
   // As SynchronousStrategy::Options.
   int deterministic_micro_batches = 0;
-  // How Reduce() combines the values of the replicas; null:
-  // ReductionToOneDevice(). Gradients use `communication`.
+  // How the replicas' gradients, and the values given to Reduce(), are
+  // combined. Sparse gradients are concatenated in replica order whatever it
+  // is. Null: gradients use the all-reduce of shared memory, which has the same
+  // order as ReductionToOneDevice(), and Reduce() uses the latter. Not together
+  // with deterministic_micro_batches, whose order of summation is fixed.
   std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
 };
 

@@ -179,6 +179,7 @@ MultiWorkerMirroredStrategy::Create(
   Options general = GeneralOptions(settings);
   general.overlaps_communication =
       peers->plan().transport.kind() != proto::TransportPlan::SHARED_MEMORY;
+  general.shared_seed = FoldIn(peers->plan().token, kSeedTag);
   general.note_activity = [peers](const char* activity, uint64_t step) {
     peers->NoteActivity(activity, step);
   };
@@ -204,15 +205,6 @@ MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(
     Options options)
     : SynchronousStrategy(std::move(replicas), std::move(options)),
       peers_(std::move(peers)) {}
-
-bool MultiWorkerMirroredStrategy::is_chief() const {
-  return peers_ == nullptr || peers_->task_rank() == 0;
-}
-
-std::optional<uint64_t> MultiWorkerMirroredStrategy::shared_seed() const {
-  if (peers_ == nullptr) return std::nullopt;
-  return FoldIn(peers_->plan().token, kSeedTag);
-}
 
 StrategyReport MultiWorkerMirroredStrategy::Report() const {
   StrategyReport report;

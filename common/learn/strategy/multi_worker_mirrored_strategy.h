@@ -1,9 +1,7 @@
 #ifndef COMMON_LEARN_STRATEGY_MULTI_WORKER_MIRRORED_STRATEGY_H_
 #define COMMON_LEARN_STRATEGY_MULTI_WORKER_MIRRORED_STRATEGY_H_
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,8 +67,6 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
   static absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
   CreateAlone(const MultiWorkerMirroredStrategyOptions& options = {});
 
-  bool is_chief() const override;
-  std::optional<uint64_t> shared_seed() const override;
   StrategyReport Report() const override;
 
  private:

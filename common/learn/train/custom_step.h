@@ -7,6 +7,7 @@
 
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/gradient_clipping.h"
 #include "common/compute/ops/variable_ops.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/metric.h"
@@ -30,7 +31,7 @@ struct StepTrace {
   // The components of an element of the dataset; the first axis is the batch's.
   absl::Span<const Value> element;
   CallContext context;
-  ApplyGradientOptions clipping;  // As the optimizer has it.
+  GradientClipping clipping;  // As the optimizer has it.
 
   // Calls the model.
   Value Call(Value x) const { return (*layer)(x, context); }

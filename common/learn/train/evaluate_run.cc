@@ -27,7 +27,8 @@
 namespace muster {
 
 absl::StatusOr<std::unique_ptr<EvaluateRun>> EvaluateRun::Create(
-    Model* model, const Dataset& data, const EvaluateOptions& options) {
+    Model* model, const CompiledModel& compiled, const Dataset& data,
+    const EvaluateOptions& options) {
   RETURN_IF_ERROR(data.status());
   if (options.steps.has_value() && *options.steps < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -42,12 +43,12 @@ absl::StatusOr<std::unique_ptr<EvaluateRun>> EvaluateRun::Create(
       options.steps.has_value() ? data.Take(*options.steps) : data;
   RETURN_IF_ERROR(bounded.status());
 
-  ASSIGN_OR_RETURN(const StepParts parts, model->Parts(/*training=*/false));
+  ASSIGN_OR_RETURN(const StepParts parts, compiled.Parts(/*training=*/false));
   ASSIGN_OR_RETURN(const TracedStep step,
                    TraceEvaluateStep(parts, bounded.element_types()));
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<StepLoop> loop,
-      model->strategy()->CreateLoop(step.graph, bounded, LoopKind::kEvaluate));
+  ASSIGN_OR_RETURN(std::unique_ptr<StepLoop> loop,
+                   compiled.strategy()->CreateLoop(step.graph, bounded,
+                                                   LoopKind::kEvaluate));
 
   std::optional<int64_t> step_count;
   if (bounded.Cardinality() >= 0) step_count = bounded.Cardinality();

@@ -11,6 +11,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/train/compiled_model.h"
 #include "common/learn/train/history.h"
 #include "common/learn/train/metric_sums.h"
 #include "common/learn/train/model.h"
@@ -18,13 +19,15 @@
 
 namespace muster {
 
-// A model ready to be evaluated on one dataset, as often as wanted: Fit() does
-// it once for each epoch. Not thread-safe.
+// Evaluates a model on one dataset, any number of times: Fit() does it once for
+// each epoch. Not thread-safe.
 class EvaluateRun {
  public:
-  // `model` is built and borrowed.
+  // `model` is borrowed, for callbacks. `compiled` is its compiled model, which
+  // is built.
   static absl::StatusOr<std::unique_ptr<EvaluateRun>> Create(
-      Model* model, const Dataset& data, const EvaluateOptions& options);
+      Model* model, const CompiledModel& compiled, const Dataset& data,
+      const EvaluateOptions& options);
 
   // Goes through the data once.
   absl::StatusOr<Logs> Run();

@@ -109,23 +109,28 @@ absl::StatusOr<EpochPlan> PlanEpochs(const Dataset& data,
   return plan;
 }
 
-FitRun::FitRun(Model* model, const Dataset& data, const FitOptions& options)
+FitRun::FitRun(Model* model, const CompiledModel& compiled,
+               TrainingControl* control, const Dataset& data,
+               const FitOptions& options)
     : model_(model),
+      compiled_(compiled),
+      control_(control),
+      strategy_(*compiled.strategy()),
       data_(data),
       options_(options),
-      verbosity_(
-          ResolveVerbosity(options.verbose, model->strategy()->is_chief())),
-      steps_per_execution_(model->options_.steps_per_execution),
+      verbosity_(ResolveVerbosity(options.verbose, strategy_.is_chief())),
+      steps_per_execution_(compiled.options().steps_per_execution),
       sums_(StepResults()),
       epoch_(options.initial_epoch) {
-  model_->progress_ = this;
+  control_->progress = this;
 }
 
 FitRun::~FitRun() {
-  model_->progress_ = nullptr;
-  if (loop_ == nullptr) return;
-  model_->strategy()->SetPreemptionSaver(nullptr);
-  model_->strategy()->SetProgressSource(nullptr);
+  control_->progress = nullptr;
+  TrainingRecovery* const recovery = strategy_.recovery();
+  if (loop_ == nullptr || recovery == nullptr) return;
+  recovery->SetPreemptionSaver(nullptr);
+  recovery->SetProgressSource(nullptr);
 }
 
 absl::StatusOr<History> FitRun::Run() {
@@ -135,9 +140,14 @@ absl::StatusOr<History> FitRun::Run() {
       [](const Callback* callback) { return callback->watches_preemption(); });
   std::optional<PreemptionNotice::Watch> watch;
   const auto has_come = [] { return PreemptionNotice::OfProcess().has_come(); };
-  if (is_watched && loop_->StopWhen(has_come)) watch.emplace();
-  if (is_watched) {
-    model_->strategy()->SetPreemptionSaver([this] {
+  if (StoppableLoop* const stoppable = loop_->stoppable();
+      is_watched && stoppable != nullptr) {
+    stoppable->StopWhen(has_come);
+    watch.emplace();
+  }
+  if (TrainingRecovery* const recovery = strategy_.recovery();
+      is_watched && recovery != nullptr) {
+    recovery->SetPreemptionSaver([this] {
       return CallEach(options_.callbacks, &Callback::OnPreemption, *model_);
     });
   }
@@ -178,7 +188,11 @@ proto::TrainingState FitRun::State() const {
       seconds += absl::ToDoubleSeconds(options_.clock->Now() - epoch_start_);
     }
   }
-  const StepPosition position = loop_->position();
+  StepPosition position;
+  if (const SeekableLoop* const seekable = loop_->seekable();
+      seekable != nullptr) {
+    position = seekable->position();
+  }
   state.mutable_position()->set_pass(position.pass);
   state.mutable_position()->set_element(position.element);
   state.mutable_position()->set_step(position.step);
@@ -224,10 +238,13 @@ absl::Status FitRun::GoOn() {
   history_.example_count = state.example_count();
   history_.train_seconds = state.train_seconds();
   history_.earlier_train_seconds = state.train_seconds();
-  const proto::TrainingState::Position& position = state.position();
-  RETURN_IF_ERROR(loop_->Seek({.pass = position.pass(),
-                               .element = position.element(),
-                               .step = position.step()}));
+  // Workers that draw from copies of the data have no common position in it.
+  if (SeekableLoop* const seekable = loop_->seekable(); seekable != nullptr) {
+    const proto::TrainingState::Position& position = state.position();
+    RETURN_IF_ERROR(seekable->Seek({.pass = position.pass(),
+                                    .element = position.element(),
+                                    .step = position.step()}));
+  }
   if (state.step_in_epoch() == 0) {
     RETURN_IF_ERROR(RestoreCallbacks());
     go_on_from_ = std::nullopt;
@@ -236,8 +253,10 @@ absl::Status FitRun::GoOn() {
 }
 
 absl::Status FitRun::GoBackAfter(const absl::Status& failure) {
+  TrainingRecovery* const recovery = strategy_.recovery();
+  if (recovery == nullptr) return failure;
   ASSIGN_OR_RETURN(const std::optional<Rollback> rollback,
-                   model_->strategy()->AwaitRollback(failure));
+                   recovery->AwaitRollback(failure));
   if (!rollback.has_value()) return failure;
   const int epoch_before = epoch_;
   const int64_t steps_before = epoch_steps_;
@@ -288,26 +307,31 @@ absl::Status FitRun::RestoreCallbacks() const {
 
 absl::Status FitRun::Start() {
   RETURN_IF_ERROR(CheckOptions(options_));
-  Strategy& strategy = *model_->strategy();
-  if (strategy.is_chief()) {
+  if (strategy_.is_chief()) {
     RETURN_IF_ERROR(EnsureWritable(OutputFoldersOf(options_.callbacks)));
   }
   ASSIGN_OR_RETURN(plan_, PlanEpochs(data_, options_.steps_per_epoch,
-                                     strategy.draws_from_copies()));
+                                     strategy_.draws_from_copies()));
   RETURN_IF_ERROR(plan_.data.status());
   ASSIGN_OR_RETURN(const StepParts parts,
-                   model_->Parts(/*training=*/true, options_.class_weight));
+                   compiled_.Parts(/*training=*/true, options_.class_weight));
   ASSIGN_OR_RETURN(const TracedStep step,
                    TraceTrainStep(parts, plan_.data.element_types()));
   sums_ = MetricSums(step.results);
   ASSIGN_OR_RETURN(
-      loop_, strategy.CreateLoop(step.graph, plan_.data, LoopKind::kTrain));
-  loop_->GroupSteps(steps_per_execution_);
-  strategy.SetProgressSource([this] { return State().SerializeAsString(); });
+      loop_, strategy_.CreateLoop(step.graph, plan_.data, LoopKind::kTrain));
+  // Other loops start steps at no cost.
+  if (GroupingLoop* const grouping = loop_->grouping(); grouping != nullptr) {
+    grouping->GroupSteps(steps_per_execution_);
+  }
+  if (TrainingRecovery* const recovery = strategy_.recovery();
+      recovery != nullptr) {
+    recovery->SetProgressSource([this] { return State().SerializeAsString(); });
+  }
   if (options_.validation_data.has_value()) {
     const Dataset& data = std::get<Dataset>(*options_.validation_data);
     ASSIGN_OR_RETURN(validation_,
-                     EvaluateRun::Create(model_, data,
+                     EvaluateRun::Create(model_, compiled_, data,
                                          {.steps = options_.validation_steps,
                                           .verbose = Verbosity::kSilent,
                                           .callbacks = options_.callbacks,
@@ -336,7 +360,7 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
     return absl::InvalidArgumentError(
         "the training data has no batches: there is nothing to train on");
   }
-  const bool ran_out = !model_->stop_training_ && RanOut(epoch);
+  const bool ran_out = !control_->stops && RanOut(epoch);
   if (epoch_steps_ == 0) return false;
   // From the next epoch on the length is known.
   if (!plan_.steps_expected.has_value()) plan_.steps_expected = epoch_steps_;
@@ -361,9 +385,9 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
   epoch_has_ended_ = true;
   RETURN_IF_ERROR(CallEach(options_.callbacks, &Callback::OnEpochEnd, *model_,
                            epoch, logs_));
-  ASSIGN_OR_RETURN(model_->stop_training_,
-                   loop_->AgreeToStop(model_->stop_training_));
-  return !ran_out && !model_->stop_training_;
+  ASSIGN_OR_RETURN(control_->stops,
+                   strategy_.agreement().AgreeToStop(control_->stops));
+  return !ran_out && !control_->stops;
 }
 
 absl::Status FitRun::BeginSteps() {
@@ -400,13 +424,13 @@ absl::Status FitRun::TrainSteps(ProgressBar* bar) {
       absl::ToDoubleSeconds(options_.clock->Now() - start);
   history_.example_count += sums_.example_count();
   if (outcome.ok()) {
-    if (outcome->was_stopped) model_->StopTraining();
+    if (outcome->was_stopped) control_->stops = true;
     // The data ended within a group.
     return group_steps_ > 0 ? EndGroup(bar) : absl::OkStatus();
   }
   // A callback that stops training cancels the loop, which is no error.
   const bool was_stopped =
-      model_->stop_training_ && absl::IsCancelled(outcome.status());
+      control_->stops && absl::IsCancelled(outcome.status());
   return was_stopped ? absl::OkStatus() : outcome.status();
 }
 
@@ -414,7 +438,7 @@ absl::Status FitRun::EndBeforePreemption() {
   const absl::Status saved =
       CallEach(options_.callbacks, &Callback::OnPreemption, *model_);
   // Nobody leaves while the chief still writes.
-  RETURN_IF_ERROR(loop_->AgreeToStop(true).status());
+  RETURN_IF_ERROR(strategy_.agreement().AgreeToStop(true).status());
   RETURN_IF_ERROR(saved);
   PreemptionNotice::OfProcess().Obey();
   return WithExitCode(absl::CancelledError(absl::StrCat(
@@ -449,7 +473,7 @@ absl::Status FitRun::OnStep(absl::Span<const Tensor> results,
                           epoch_steps_ == plan_.steps_expected;
   if (!ends_group) return absl::OkStatus();
   RETURN_IF_ERROR(EndGroup(bar));
-  if (model_->stop_training_) {
+  if (control_->stops) {
     return absl::CancelledError("training was stopped");
   }
   return AnnounceStep();
@@ -479,7 +503,7 @@ void FitRun::CheckFinite(const std::string& name, double value) {
   if (std::isfinite(value) || history_.first_non_finite.has_value()) return;
   history_.first_non_finite = {
       .name = name, .value = value, .epoch = epoch_, .step = epoch_steps_};
-  if (!model_->strategy()->is_chief()) return;
+  if (!strategy_.is_chief()) return;
   LOG(WARNING) << ToString(*history_.first_non_finite)
                << "; training goes on. TerminateOnNaN would end it here";
 }

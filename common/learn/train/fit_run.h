@@ -14,11 +14,13 @@
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/checkpoints/training_progress.h"
+#include "common/learn/train/compiled_model.h"
 #include "common/learn/train/evaluate_run.h"
 #include "common/learn/train/history.h"
 #include "common/learn/train/metric_sums.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
+#include "common/learn/train/training_control.h"
 #include "proto/training_state.pb.h"
 
 namespace muster {
@@ -42,9 +44,11 @@ absl::StatusOr<EpochPlan> PlanEpochs(const Dataset& data,
 // One call of Model::Fit(). Used once.
 class FitRun final : public TrainingProgress {
  public:
-  // All are borrowed; what is validated on are batches. While it lives the
-  // model knows of it.
-  FitRun(Model* model, const Dataset& data, const FitOptions& options);
+  // All are borrowed; the validation data is batched. `compiled` is the
+  // compiled model of `model`, which callbacks get. Is the progress of
+  // `control` as long as it lives.
+  FitRun(Model* model, const CompiledModel& compiled, TrainingControl* control,
+         const Dataset& data, const FitOptions& options);
   ~FitRun() override;
 
   absl::StatusOr<History> Run();
@@ -80,6 +84,9 @@ class FitRun final : public TrainingProgress {
   absl::StatusOr<Logs> Validate(int epoch);
 
   Model* const model_;
+  const CompiledModel& compiled_;
+  TrainingControl* const control_;
+  Strategy& strategy_;
   const Dataset& data_;
   const FitOptions& options_;
   const Verbosity verbosity_;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,17 +18,19 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/strategy.h"
-#include "common/learn/train/batch_loop.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/checkpoints/training_progress.h"
 #include "common/learn/train/class_weights.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/history.h"
-#include "common/learn/train/metric_sums.h"
-#include "common/learn/train/step_parts.h"
 #include "proto/training_state.pb.h"
 
 namespace muster {
+
+class BatchSteps;
+class CompiledModel;
+class ModelPersistence;
+struct TrainingControl;
 
 // Layers with what training them takes.
 //
@@ -126,21 +127,14 @@ class Model {
   absl::StatusOr<std::vector<Tensor>> PredictOnBatch(const Element& inputs);
 
   // Adds the model's nodes to the graph of `x`: for loops of one's own.
-  Value operator()(Value x, const CallContext& context = kInference) {
-    return (*layer_)(x, context);
-  }
+  Value operator()(Value x, const CallContext& context = kInference);
   // Draws the model's layers into a larger model, whose weights they are then:
   // not for models that are compiled.
-  LayerOutput operator()(LayerOutputs inputs) const {
-    return layer_(std::move(inputs));
-  }
-  LayerOutput operator()(LayerOutputs inputs,
-                         const CallContext& context) const {
-    return layer_(std::move(inputs), context);
-  }
+  LayerOutput operator()(LayerOutputs inputs) const;
+  LayerOutput operator()(LayerOutputs inputs, const CallContext& context) const;
 
   // In the order of the layers; empty before Build().
-  std::vector<Weight> weights() const { return layer_->weights(); }
+  std::vector<Weight> weights() const;
   std::vector<Weight> trainable_weights() const;
 
   // Values in the order of weights().
@@ -162,9 +156,9 @@ class Model {
   // `path` is a prefix or a folder, of which the newest that is whole is taken.
   // Returns where training stood; Fit() does not go on there by itself, but in
   // a callback's OnTrainBegin() progress()->GoOnFrom() makes it.
-  //   kNotFound         no checkpoint, or it lacks a weight; says which there
-  //   are kInvalidArgument  a weight has another type there kDataLoss damaged;
-  //   names file and offset
+  //   kNotFound         no checkpoint, or it lacks a weight; names those it has
+  //   kInvalidArgument  a weight has another type there
+  //   kDataLoss         damaged; names file and offset
   absl::StatusOr<proto::TrainingState> RestoreCheckpoint(
       const std::string& path);
   // The values of the weights alone.
@@ -181,12 +175,19 @@ class Model {
   absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeWeightsSnapshot();
 
   // Null unless Fit() runs.
-  TrainingProgress* progress() const { return progress_; }
+  TrainingProgress* progress() const;
 
   // Keras' table of layers, output shapes and parameter counts.
   std::string Summary() const;
 
-  // Gradients applied so far: Keras' optimizer.iterations. 0 before the first.
+  // The number of steps whose gradients have been applied: the most that any
+  // weight has taken. Weights that are frozen, or on which the loss does not
+  // depend, do not matter.
+  //
+  // Equivalent to: keras.optimizers.Optimizer.iterations, unless weights are
+  // trained in turns so that none takes part in every step.
+  //   kFailedPrecondition  not compiled
+  //   others               of the parameter servers
   absl::StatusOr<int64_t> iterations() const;
 
   // What the next update is made with; of a schedule, what it says now.
@@ -200,53 +201,19 @@ class Model {
   absl::Status SetLearningRate(double learning_rate);
 
   // Ends Fit() after the step at hand; for callbacks.
-  void StopTraining() { stop_training_ = true; }
+  void StopTraining();
 
-  const LayerPtr& layer() const { return layer_; }
-  Strategy* strategy() const { return strategy_; }
+  const LayerPtr& layer() const;
+  Strategy* strategy() const;  // Null until compiled.
 
  private:
-  friend class FitRun;
-  friend class EvaluateRun;
-
-  absl::Status CheckCompiled() const;
-  absl::Status CheckBuilt(absl::string_view what) const;
-  proto::TrainingState State() const;
-  absl::StatusOr<proto::TrainingState> ReadStateOnChief(
-      const std::string& prefix);
-  absl::Status CheckHasOptimizer() const;
-  // Builds for the elements of `data` and checks that it can be trained on.
-  absl::Status Prepare(const Dataset& data);
-  absl::Status BuildFor(const Dataset& data);
-  absl::Status BuildFor(absl::Span<const TensorType> types);
-  // What a step of Fit(), or of Evaluate(), consists of.
-  //   kInvalidArgument  losses, metrics or class weights do not fit the outputs
-  absl::StatusOr<StepParts> Parts(bool training,
-                                  const ClassWeights& class_weight = {}) const;
-  // One of the loops that are kept, made for batches like this one if needed.
-  absl::StatusOr<Logs> RunOnBatch(const Element& batch, bool training);
-  // What a step that failed comes to: kAborted when training was rolled back.
-  absl::Status AfterRollback(const absl::Status& failure);
-
-  LayerPtr layer_;
-  std::unique_ptr<Strategy> own_strategy_;
-  Strategy* strategy_ = nullptr;  // Null until compiled.
-  CompileOptions options_;
-  uint64_t seed_ = 0;  // Of options_, or RandomSeed() when it was compiled.
-  // For single batches; made when they are first needed.
-  struct BatchStep {
-    std::unique_ptr<BatchLoop> loop;
-    std::optional<MetricSums> sums;
-    ClassWeights class_weight;
-  };
-  BatchStep train_batch_;
-  BatchStep test_batch_;
-  BatchStep predict_batch_;
-  // Calls of Fit() on arrays that came to a good end.
+  std::unique_ptr<Strategy> own_strategy_;  // Null if another is used.
+  std::unique_ptr<CompiledModel> compiled_;
+  std::unique_ptr<TrainingControl> control_;
+  std::unique_ptr<BatchSteps> batch_steps_;
+  std::unique_ptr<ModelPersistence> persistence_;
+  // Successful calls of Fit() on arrays.
   uint64_t array_fit_count_ = 0;
-  bool built_ = false;
-  bool stop_training_ = false;
-  TrainingProgress* progress_ = nullptr;  // Null unless Fit() runs.
 };
 
 }  // namespace muster

@@ -11,6 +11,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/train/array_batches.h"
+#include "common/learn/train/compiled_model.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/history.h"
 #include "common/learn/train/model.h"
@@ -21,7 +22,8 @@ absl::StatusOr<History> Model::Fit(const Element& arrays,
                                    const FitOptions& options) {
   // A call that is made again after an error goes through the same order, so
   // that callbacks can go on in it.
-  const uint64_t seed = FoldIn(FoldIn(seed_, "shuffle"), array_fit_count_);
+  const uint64_t seed =
+      FoldIn(FoldIn(compiled_->seed(), "shuffle"), array_fit_count_);
   ASSIGN_OR_RETURN(const FitCall call, FitCallOfArrays(arrays, options, seed));
   ASSIGN_OR_RETURN(History history, Fit(call.data, call.options));
   ++array_fit_count_;

@@ -93,6 +93,11 @@ class BackwardsStrategy final : public Strategy {
     if (kind == LoopKind::kPredict) return inner;
     return std::make_unique<Loop>(std::move(inner));
   }
+  const WorkerAgreement& agreement() const override {
+    return inner_->agreement();
+  }
+  TrainingRecovery* recovery() override { return inner_->recovery(); }
+  StrategyReport Report() const override { return inner_->Report(); }
 
  private:
   class Loop final : public StepLoop {
@@ -114,6 +119,9 @@ class BackwardsStrategy final : public Strategy {
       }
       return outcome;
     }
+    SeekableLoop* seekable() override { return inner_->seekable(); }
+    StoppableLoop* stoppable() override { return inner_->stoppable(); }
+    GroupingLoop* grouping() override { return inner_->grouping(); }
 
    private:
     const std::unique_ptr<StepLoop> inner_;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/compute/ops/variable_ops.h"
+#include "common/compute/ops/gradient_clipping.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/nn/metric.h"
@@ -28,7 +28,7 @@ struct StepParts {
   LayerPtr layer;
   std::vector<OutputParts> outputs;  // One for each of the layer.
   uint64_t seed = 0;
-  ApplyGradientOptions clipping = {};
+  GradientClipping clipping = {};
   // Of the one output; for training alone.
   ClassWeights class_weights = {};
   // In place of all that; null: none.

@@ -164,7 +164,6 @@ void CrossDeviceOps::CombinePacked(ReduceOp op, DType dtype,
                                    std::vector<Tensor>* reduced) const {
   int64_t element_count = 0;
   for (const int i : positions) element_count += (*reduced)[i].element_count();
-  const size_t element_bytes = SizeOf(dtype);
   std::vector<Tensor> flat;
   for (int r = 0; r < values[positions[0]].size(); ++r) {
     flat.emplace_back(dtype, Shape{element_count});
@@ -177,25 +176,36 @@ void CrossDeviceOps::CombinePacked(ReduceOp op, DType dtype,
     }
   }
   Tensor result(dtype, {element_count});
-  const int64_t pack = element_count / num_packs();
-  for (int p = 0; p < num_packs(); ++p) {
-    const bool is_last = p + 1 == num_packs();
-    const int64_t begin = pack * p;
-    const int64_t count = is_last ? element_count - begin : pack;
-    if (count == 0) continue;
-    std::vector<const void*> inputs;
-    for (const Tensor& input : flat) {
-      inputs.push_back(input.raw_data() + begin * element_bytes);
-    }
-    Combine(op, dtype, count, inputs,
-            result.mutable_raw_data() + begin * element_bytes);
-  }
+  std::vector<const void*> inputs;
+  for (const Tensor& input : flat) inputs.push_back(input.raw_data());
+  ReduceArrays(op, dtype, element_count, inputs, result.mutable_raw_data());
   const uint8_t* from = result.raw_data();
   for (const int i : positions) {
     Tensor& value = (*reduced)[i];
     if (value.size_bytes() == 0) continue;
     std::memcpy(value.mutable_raw_data(), from, value.size_bytes());
     from += value.size_bytes();
+  }
+}
+
+void CrossDeviceOps::ReduceArrays(ReduceOp op, DType dtype,
+                                  int64_t element_count,
+                                  absl::Span<const void* const> inputs,
+                                  void* output) const {
+  const int pack_count = std::max(1, num_packs());
+  const int64_t pack = element_count / pack_count;
+  const size_t element_bytes = SizeOf(dtype);
+  std::vector<const void*> parts(inputs.size());
+  for (int p = 0; p < pack_count; ++p) {
+    const bool is_last = p + 1 == pack_count;
+    const int64_t begin = pack * p;
+    const int64_t count = is_last ? element_count - begin : pack;
+    if (count == 0) continue;
+    const size_t offset = begin * element_bytes;
+    for (size_t r = 0; r < inputs.size(); ++r) {
+      parts[r] = static_cast<const uint8_t*>(inputs[r]) + offset;
+    }
+    Combine(op, dtype, count, parts, static_cast<uint8_t*>(output) + offset);
   }
 }
 

@@ -17,9 +17,10 @@
 
 namespace muster {
 
-// Combines the values of the replicas of one process into one, on the host,
-// between steps. (Gradients of a step use its own collectives.) Devices of one
-// process share memory, so the result is available to all of them.
+// Combines the values of the replicas of one process into one: the values of
+// custom loops, and the gradients of a MirroredStrategy to which it is given.
+// Devices of one process share memory, so the result is available to all of
+// them.
 //
 // Immutable and thread-safe.
 //
@@ -44,11 +45,18 @@ class CrossDeviceOps {
       ReduceOp op, absl::Span<const PerReplica> values,
       int replica_count) const;
 
+  // output[i] = op of inputs[...][i], where `inputs` has one array per replica,
+  // in num_packs() parts. `output` differs from all inputs.
+  void ReduceArrays(ReduceOp op, DType dtype, int64_t element_count,
+                    absl::Span<const void* const> inputs, void* output) const;
+
   // Returns a separate tensor for each of `replica_count` replicas.
   PerReplica Broadcast(const Tensor& value, int replica_count) const;
 
  protected:
-  // The number of packs that BatchReduce() uses; 0: one per tensor.
+  // The number of packs that BatchReduce() uses; 0: one per tensor. Gradients
+  // are concatenated as CommunicationOptions::bytes_per_pack says, and each
+  // pack is divided into this many.
   virtual int num_packs() const { return 0; }
 
   // output[i] = op of inputs[...][i]; `output` differs from all inputs.

@@ -26,6 +26,11 @@ class Renamed : public Strategy {
                                                        LoopKind kind) override {
     return inner_->CreateLoop(step, dataset, kind);
   }
+  const WorkerAgreement& agreement() const override {
+    return inner_->agreement();
+  }
+  TrainingRecovery* recovery() override { return inner_->recovery(); }
+  StrategyReport Report() const override { return inner_->Report(); }
 
  private:
   const std::unique_ptr<DefaultStrategy> inner_ =

@@ -1,5 +1,6 @@
 #include "common/learn/strategy/replica/testing.h"
 
+#include <optional>
 #include <utility>
 
 #include "common/core/base/check.h"
@@ -13,7 +14,8 @@ TestStrategy::TestStrategy(std::unique_ptr<ReplicaGroup> group,
                            ReplicaOperations::Options options)
     : ReplicaOperations(group.get(), &variables_, nullptr, std::move(options)),
       group_(std::move(group)),
-      variables_(group_.get(), /*shares_variables=*/false, kTestTimeout) {}
+      variables_(group_.get(), /*shares_variables=*/false, kTestTimeout),
+      agreement_(group_.get(), kTestTimeout, /*shared_seed=*/std::nullopt) {}
 
 std::unique_ptr<TestStrategy> MakeTestStrategy(
     int replica_count, ReplicaOperations::Options options) {

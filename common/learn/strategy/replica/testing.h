@@ -12,6 +12,7 @@
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/replica/replica_operations.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/synchronous/group_agreement.h"
 #include "common/learn/strategy/synchronous/mirrored_variable_store.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 
@@ -34,10 +35,14 @@ class TestStrategy final : public Strategy, public ReplicaOperations {
                                                        LoopKind) override {
     return absl::UnimplementedError("loops are the test's own");
   }
+  const WorkerAgreement& agreement() const override { return agreement_; }
+  TrainingRecovery* recovery() override { return nullptr; }
+  StrategyReport Report() const override { return {}; }
 
  private:
   const std::unique_ptr<ReplicaGroup> group_;
   MirroredVariableStore variables_;
+  const GroupAgreement agreement_;
 };
 
 // `replica_count` replicas in this process.

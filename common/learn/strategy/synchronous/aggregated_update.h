@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/compute/variables/variable_store.h"
+#include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/synchronous/row_gather.h"
 #include "common/net/collectives/communicator.h"

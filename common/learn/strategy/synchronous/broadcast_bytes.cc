@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
+#include "common/learn/strategy/chief_result.h"
 
 namespace muster {
 namespace {
@@ -44,17 +45,13 @@ absl::StatusOr<std::string> BroadcastBytes(ReplicaGroup* group,
 absl::Status BroadcastStatus(ReplicaGroup* group, const CollectiveCall& call,
                              const absl::Status& status) {
   if (group->worker_count() == 1) return status;
-  std::string own(1, static_cast<char>(status.code()));
-  absl::StrAppend(&own, status.message());
+  const absl::StatusOr<std::string> own =
+      status.ok() ? absl::StatusOr<std::string>(std::string())
+                  : absl::StatusOr<std::string>(status);
   ASSIGN_OR_RETURN(const std::string bytes,
-                   BroadcastBytes(group, call, std::move(own)));
-  if (bytes.empty()) {
-    return absl::InternalError(
-        absl::StrCat(call.name, ": worker 0 says nothing"));
-  }
+                   BroadcastBytes(group, call, EncodeResult(own)));
   if (group->worker_index() == 0) return status;
-  return absl::Status(static_cast<absl::StatusCode>(bytes[0]),
-                      absl::string_view(bytes).substr(1));
+  return DecodeResult(bytes).status();
 }
 
 }  // namespace muster

@@ -18,7 +18,7 @@ absl::StatusOr<std::string> BroadcastBytes(ReplicaGroup* group,
                                            const CollectiveCall& call,
                                            std::string bytes);
 
-// Returns the status of worker 0: its code and its message.
+// Returns the status of worker 0, with its payloads; see EncodeResult().
 absl::Status BroadcastStatus(ReplicaGroup* group, const CollectiveCall& call,
                              const absl::Status& status);
 

@@ -4,14 +4,16 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "common/learn/strategy/replica/cross_device_ops.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 
 namespace muster {
 
-// A group within this process, which can be recreated after an error.
+// A group within this process, which can be recreated after an error. Its
+// reductions are those of `ops`; null: those of CreateLocalGroup().
 //   kInvalidArgument  as CreateLocalGroup()
 absl::StatusOr<std::unique_ptr<ReplicaGroup>> MakeLocalReplicas(
-    int replica_count);
+    int replica_count, std::shared_ptr<const CrossDeviceOps> ops = nullptr);
 
 }  // namespace muster
 

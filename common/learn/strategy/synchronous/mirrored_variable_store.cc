@@ -48,8 +48,10 @@ class MirroredVariableStore::Session final : public VariableSession {
   explicit Session(std::vector<std::unique_ptr<VariableSession>> sessions)
       : sessions_(std::move(sessions)) {}
 
-  absl::Status Begin(uint64_t step_id) override {
-    for (auto& session : sessions_) RETURN_IF_ERROR(session->Begin(step_id));
+  absl::Status BeginPart(uint64_t step_id, int part) override {
+    for (auto& session : sessions_) {
+      RETURN_IF_ERROR(session->BeginPart(step_id, part));
+    }
     return absl::OkStatus();
   }
   absl::StatusOr<Tensor> Read(int variable) override {
@@ -63,6 +65,12 @@ class MirroredVariableStore::Session final : public VariableSession {
                       const Tensor& indices) override {
     for (auto& session : sessions_) {
       RETURN_IF_ERROR(session->Update(variable, kind, value, indices));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status SetLossDenominator(double weight) override {
+    for (auto& session : sessions_) {
+      RETURN_IF_ERROR(session->SetLossDenominator(weight));
     }
     return absl::OkStatus();
   }
@@ -164,9 +172,9 @@ absl::Status MirroredVariableStore::SetOptimizer(
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> MirroredVariableStore::UpdateCount(
-    absl::string_view name) {
-  return copies_[0]->UpdateCount(name);
+absl::StatusOr<std::vector<int64_t>> MirroredVariableStore::UpdateCounts(
+    absl::Span<const std::string> names) {
+  return copies_[0]->UpdateCounts(names);
 }
 
 absl::StatusOr<std::unique_ptr<VariableSnapshot>>

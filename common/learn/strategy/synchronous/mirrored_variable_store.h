@@ -55,8 +55,10 @@ class MirroredVariableStore final : public VariableStore {
   absl::StatusOr<Tensor> Read(absl::string_view name) override;
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
   absl::Status SetOptimizer(const proto::Optimizer& optimizer) override;
-  absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override;
+  absl::StatusOr<std::vector<int64_t>> UpdateCounts(
+      absl::Span<const std::string> names) override;
 
+  int checkpoint_shard_count() const override { return 1; }
   // Worker 0 writes, one shard.
   absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
   // Aggregates variables that are synchronized on reading, as Read() does.

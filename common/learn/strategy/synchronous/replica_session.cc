@@ -153,8 +153,8 @@ void ReplicaSession::BeginLeaf(const Leaf& leaf) {
   weight_ = 0;
 }
 
-absl::Status ReplicaSession::Begin(uint64_t step_id) {
-  return local_->Begin(step_id);
+absl::Status ReplicaSession::BeginPart(uint64_t step_id, int part) {
+  return local_->BeginPart(step_id, part);
 }
 
 absl::Status ReplicaSession::CheckRead(int variable) const {

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/compute/variables/local_variable_store.h"
-#include "common/compute/variables/variable_store.h"
+#include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/synchronous/aggregated_update.h"
 #include "common/learn/strategy/synchronous/gradient_packs.h"
@@ -52,7 +52,7 @@ class ReplicaSession final : public VariableSession {
   static absl::StatusOr<std::unique_ptr<ReplicaSession>> Open(
       const Options& options, absl::Span<const VariableUse> uses);
 
-  absl::Status Begin(uint64_t step_id) override;
+  absl::Status BeginPart(uint64_t step_id, int part) override;
   absl::StatusOr<Tensor> Read(int variable) override;
   absl::Status Gather(int variable, const Tensor& indices,
                       Tensor* rows) override;

@@ -15,8 +15,6 @@
 #include "common/learn/strategy/synchronous/replica_session.h"
 #include "common/net/collectives/reduce_op.h"
 #include "common/net/collectives/tensor_span.h"
-#include "proto/optimizer.pb.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {
@@ -47,43 +45,16 @@ absl::Status CheckResultTypes(absl::Span<const TensorType> types) {
 
 }  // namespace
 
-// The replica's copy of the variables; reports the opened session to the step.
-class ReplicaStep::Store final : public VariableStore {
+// Opens the session that feeds the step. A replica without peers updates its
+// variables at once.
+class ReplicaStep::Sessions final : public VariableSessionFactory {
  public:
-  explicit Store(ReplicaStep* step) : step_(step) {}
-
-  absl::Status Create(const proto::VariableSpec& spec) override {
-    return local().Create(spec);
-  }
-  std::vector<proto::VariableSpec> List() const override {
-    return local().List();
-  }
-  absl::StatusOr<Tensor> Read(absl::string_view name) override {
-    return local().Read(name);
-  }
-  absl::Status Assign(absl::string_view name, const Tensor& value) override {
-    return local().Assign(name, value);
-  }
-  absl::Status SetOptimizer(const proto::Optimizer& optimizer) override {
-    return local().SetOptimizer(optimizer);
-  }
-  absl::StatusOr<int64_t> UpdateCount(absl::string_view name) override {
-    return local().UpdateCount(name);
-  }
-  absl::Status SaveShards(absl::string_view prefix, int shard_count) override {
-    return local().SaveShards(prefix, shard_count);
-  }
-  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override {
-    return local().TakeSnapshot();
-  }
-  absl::Status Restore(absl::string_view prefix, bool values_only) override {
-    return local().Restore(prefix, values_only);
-  }
+  explicit Sessions(ReplicaStep* step) : step_(step) {}
 
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override {
     const Options& options = step_->options_;
-    if (step_->IsAlone()) return local().OpenSession(uses);
+    if (step_->IsAlone()) return options.variables->OpenSession(uses);
     if (step_->session_ != nullptr) {
       return absl::FailedPreconditionError(
           "this replica's step has been compiled already");
@@ -103,8 +74,6 @@ class ReplicaStep::Store final : public VariableStore {
   }
 
  private:
-  LocalVariableStore& local() const { return *step_->options_.variables; }
-
   ReplicaStep* const step_;
 };
 
@@ -154,12 +123,12 @@ absl::StatusOr<std::unique_ptr<ReplicaStep>> ReplicaStep::Create(
 
 ReplicaStep::ReplicaStep(Options options)
     : options_(std::move(options)),
-      store_(std::make_unique<Store>(this)),
+      sessions_(std::make_unique<Sessions>(this)),
       link_(std::make_unique<Link>(this)) {}
 
 ReplicaStep::~ReplicaStep() = default;
 
-VariableStore* ReplicaStep::variables() { return store_.get(); }
+VariableSessionFactory* ReplicaStep::variables() { return sessions_.get(); }
 
 ReplicaLink* ReplicaStep::link() {
   const bool has_replicas =

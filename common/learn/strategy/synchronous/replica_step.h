@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "common/compute/runtime/replica_link.h"
 #include "common/compute/variables/local_variable_store.h"
-#include "common/compute/variables/variable_store.h"
+#include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/synchronous/pack_exchange.h"
 #include "common/net/collectives/communicator.h"
@@ -88,7 +88,7 @@ class ReplicaStep {
   //                     aggregation, or an unsupported one
   //   kUnimplemented    leaves are fixed, and the step updates variables in
   //                     other ways than by gradients
-  VariableStore* variables();
+  VariableSessionFactory* variables();
 
   // For the graph's own collectives. Null if leaves are fixed.
   ReplicaLink* link();
@@ -109,7 +109,7 @@ class ReplicaStep {
 
  private:
   friend class ReplicaSession;
-  class Store;
+  class Sessions;
   class Link;
 
   explicit ReplicaStep(Options options);
@@ -121,7 +121,7 @@ class ReplicaStep {
   void ReadTrailer();
 
   const Options options_;
-  std::unique_ptr<Store> store_;
+  std::unique_ptr<Sessions> sessions_;
   std::unique_ptr<Link> link_;
   std::unique_ptr<PackExchange> packs_;  // Null until Start() and when alone.
   ReplicaSession* session_ = nullptr;    // Null without variables.

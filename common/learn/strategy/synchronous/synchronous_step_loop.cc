@@ -11,9 +11,6 @@
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/runtime/run_options.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/tensor/dtype.h"
-#include "common/net/collectives/reduce_op.h"
-#include "common/net/collectives/tensor_span.h"
 
 namespace muster {
 namespace {
@@ -251,9 +248,10 @@ absl::Status SynchronousStepLoop::Seek(const StepPosition& position) {
     ASSIGN_OR_RETURN(const bool has_batches, iterator_->Next(&batches_));
     // One of several workers may have had less data than the others.
     if (has_batches || group_->worker_count() > 1) continue;
-    return absl::DataLossError(absl::StrCat(
-        "training is to go on after batch ", position.element,
-        " of the data, which ends after batch ", i, ": it is not the same"));
+    return absl::DataLossError(
+        absl::StrCat("training continues after batch ", position.element,
+                     " of the data, which has only ", i,
+                     " batches: it is not the data that training began with"));
   }
   position_ = position;
   return absl::OkStatus();
@@ -300,18 +298,6 @@ absl::Status SynchronousStepLoop::RunReplica(int replica,
 absl::Span<const Tensor> SynchronousStepLoop::Results() const {
   const Replica& first = replicas_.front();
   return first.rows == nullptr ? first.step->results() : first.rows->results();
-}
-
-absl::StatusOr<bool> SynchronousStepLoop::AgreeToStop(bool wants_stop) {
-  if (group_->worker_count() == 1) return wants_stop;
-  std::vector<int32_t> flags(replicas_.size(), wants_stop ? 1 : 0);
-  RETURN_IF_ERROR(group_->Run([&](int replica) {
-    return communicators_[replica]->AllReduce(
-        ReduceOp::kMax, {DType::kInt32, 1, &flags[replica]},
-        {.name = "whether training stops",
-         .timeout = options_.communication.timeout});
-  }));
-  return flags[0] != 0;
 }
 
 }  // namespace muster

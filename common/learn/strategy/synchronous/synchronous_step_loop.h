@@ -14,7 +14,7 @@
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/communication_options.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
-#include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/step_loop.h"
 #include "common/learn/strategy/synchronous/mirrored_variable_store.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 #include "common/learn/strategy/synchronous/replica_step.h"
@@ -35,7 +35,9 @@ namespace muster {
 // current step, without an error on the others.
 //
 // Not thread-safe.
-class SynchronousStepLoop final : public StepLoop {
+class SynchronousStepLoop final : public StepLoop,
+                                  public SeekableLoop,
+                                  public StoppableLoop {
  public:
   struct Options {
     // Threads per operation of one replica.
@@ -66,13 +68,14 @@ class SynchronousStepLoop final : public StepLoop {
       const Options& options);
 
   absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
-  bool StopWhen(std::function<bool()> is_to_stop) override {
-    is_to_stop_ = std::move(is_to_stop);
-    return true;
-  }
+  SeekableLoop* seekable() override { return this; }
+  StoppableLoop* stoppable() override { return this; }
+
   StepPosition position() const override { return position_; }
   absl::Status Seek(const StepPosition& position) override;
-  absl::StatusOr<bool> AgreeToStop(bool wants_stop) override;
+  void StopWhen(std::function<bool()> is_to_stop) override {
+    is_to_stop_ = std::move(is_to_stop);
+  }
 
  private:
   struct Replica {

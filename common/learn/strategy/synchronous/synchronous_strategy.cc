@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/learn/strategy/synchronous/broadcast_bytes.h"
 #include "common/learn/strategy/synchronous/synchronous_step_loop.h"
 
 namespace muster {
@@ -56,6 +55,13 @@ absl::Status SynchronousStrategy::CheckOptions(const ReplicaGroup& group,
         "deterministic_micro_batches is ", micro_batch_count, " and there are ",
         group.size(), " replicas; every one needs a micro-batch"));
   }
+  if (micro_batch_count != 0 && options.cross_device_ops != nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cross_device_ops is ", options.cross_device_ops->name(),
+        " and deterministic_micro_batches is ", micro_batch_count,
+        "; micro-batches are summed in a fixed order of their own: set only "
+        "one of the two"));
+  }
   if (options.shares_variables && group.worker_count() > 1) {
     return absl::InvalidArgumentError(
         "several workers cannot share one copy of the variables");
@@ -70,7 +76,9 @@ SynchronousStrategy::SynchronousStrategy(std::unique_ptr<ReplicaGroup> group,
       options_(std::move(options)),
       group_(std::move(group)),
       variables_(group_.get(), options_.shares_variables,
-                 options_.communication.timeout) {}
+                 options_.communication.timeout),
+      agreement_(group_.get(), options_.communication.timeout,
+                 options_.shared_seed) {}
 
 absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStrategy::CreateLoop(
     const Graph& step, const Dataset& dataset, LoopKind kind) {
@@ -82,13 +90,6 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStrategy::CreateLoop(
        .overlaps_communication = options_.overlaps_communication,
        .deterministic_micro_batches = options_.deterministic_micro_batches,
        .note_activity = options_.note_activity});
-}
-
-absl::StatusOr<std::string> SynchronousStrategy::FromChief(
-    absl::string_view what, std::string bytes) {
-  return BroadcastBytes(
-      group_.get(), {.name = what, .timeout = options_.communication.timeout},
-      std::move(bytes));
 }
 
 }  // namespace muster

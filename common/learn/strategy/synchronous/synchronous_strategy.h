@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,6 +17,7 @@
 #include "common/learn/strategy/replica/cross_device_ops.h"
 #include "common/learn/strategy/replica/replica_operations.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/strategy/synchronous/group_agreement.h"
 #include "common/learn/strategy/synchronous/mirrored_variable_store.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 
@@ -55,15 +57,19 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
     // As SynchronousStepLoop::Options.
     std::function<void(const char* activity, uint64_t step)> note_activity =
         nullptr;
+    // As WorkerAgreement.
+    std::optional<uint64_t> shared_seed = std::nullopt;
     // How custom loops reduce the values of one process between steps; null:
-    // ReductionToOneDevice().
+    // ReductionToOneDevice(). The group's communicators use it for gradients:
+    // see MakeLocalReplicas().
     std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
   };
 
   // Checks the options for this worker's replicas.
   //   kInvalidArgument  an option is out of range; there are more replicas than
-  //                     micro-batches; variables are shared and there are
-  //                     several workers
+  //                     micro-batches; both micro-batches and cross-device ops
+  //                     are given; variables are shared and there are several
+  //                     workers
   //   kUnimplemented    NCCL
   static absl::Status CheckOptions(const ReplicaGroup& group,
                                    const Options& options);
@@ -80,8 +86,10 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
                                                        const Dataset& dataset,
                                                        LoopKind kind) override;
 
-  absl::StatusOr<std::string> FromChief(absl::string_view what,
-                                        std::string bytes) override;
+  const WorkerAgreement& agreement() const override { return agreement_; }
+  // The loss of a process ends the group.
+  TrainingRecovery* recovery() override { return nullptr; }
+  StrategyReport Report() const override { return {}; }
 
   ReplicaGroup& group() { return *group_; }
   const Options& options() const { return options_; }
@@ -90,6 +98,7 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
   const Options options_;
   const std::unique_ptr<ReplicaGroup> group_;
   MirroredVariableStore variables_;
+  const GroupAgreement agreement_;
 };
 
 }  // namespace muster

@@ -87,7 +87,7 @@ absl::StatusOr<uint64_t> SeedOf(const proto::TrainingJob& job,
   ASSIGN_OR_RETURN(const std::optional<uint64_t> before,
                    SeedToGoOnWith(job, strategy));
   if (before.has_value()) return *before;
-  const std::optional<uint64_t> shared = strategy.shared_seed();
+  const std::optional<uint64_t> shared = strategy.agreement().shared_seed();
   return shared.has_value() ? *shared : RandomIdentity();
 }
 

@@ -4,10 +4,12 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/disk.h"
+#include "common/learn/strategy/chief_result.h"
 #include "common/learn/train/checkpoints/backup_and_restore.h"
 
 namespace muster {
@@ -20,20 +22,25 @@ absl::StatusOr<std::optional<uint64_t>> SeedToGoOnWith(
     }
   }
   if (backup_dir.empty()) return std::nullopt;
-  absl::StatusOr<std::optional<uint64_t>> seed = std::optional<uint64_t>();
-  if (strategy.is_chief()) seed = BackedUpSeed(Disk::Real(), backup_dir);
-  // What the others need to know in words: a number, nothing, or "?".
-  std::string words = "?";
-  if (seed.ok()) words = seed->has_value() ? absl::StrCat(**seed) : "";
+  // A number, or nothing without a backup.
+  absl::StatusOr<std::string> found = std::string();
+  if (strategy.is_chief()) {
+    const absl::StatusOr<std::optional<uint64_t>> seed =
+        BackedUpSeed(Disk::Real(), backup_dir);
+    if (!seed.ok()) {
+      found = seed.status();
+    } else if (seed->has_value()) {
+      found = absl::StrCat(**seed);
+    }
+  }
   ASSIGN_OR_RETURN(
-      words, strategy.FromChief("the seed to go on with", std::move(words)));
-  RETURN_IF_ERROR(seed.status());
-  if (words.empty()) return std::nullopt;
-  uint64_t number = 0;
-  if (absl::SimpleAtoi(words, &number)) return number;
-  return absl::DataLossError(
-      absl::StrCat("the chief cannot read the backup in ", backup_dir,
-                   "; its log says why"));
+      const std::string number,
+      ResultFromChief(strategy.agreement(), "the seed to go on with", found));
+  if (number.empty()) return std::nullopt;
+  uint64_t seed = 0;
+  if (absl::SimpleAtoi(number, &seed)) return seed;
+  return absl::InternalError(
+      absl::StrCat("the chief's seed is \"", number, "\"; expected a number"));
 }
 
 }  // namespace muster

@@ -9,8 +9,8 @@
 #include "absl/time/time.h"
 #include "common/core/tensor/buffer.h"
 #include "common/net/collectives/shm/file_descriptor.h"
-#include "common/net/collectives/shm/peer_links.h"
 #include "common/net/collectives/shm/peer_memory.h"
+#include "common/net/collectives/shm/rank_sockets.h"
 #include "common/net/collectives/shm/shared_segment.h"
 
 namespace muster::internal {

@@ -13,9 +13,9 @@
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/shm/control_block.h"
 #include "common/net/collectives/shm/group_options.h"
-#include "common/net/collectives/shm/peer_links.h"
 #include "common/net/collectives/shm/peer_memory.h"
 #include "common/net/collectives/shm/rank_barrier.h"
+#include "common/net/collectives/shm/rank_sockets.h"
 
 namespace muster::internal {
 

@@ -1,4 +1,4 @@
-#include "common/net/collectives/shm/peer_links.h"
+#include "common/net/collectives/shm/rank_sockets.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>

@@ -1,5 +1,5 @@
-#ifndef COMMON_NET_COLLECTIVES_SHM_PEER_LINKS_H_
-#define COMMON_NET_COLLECTIVES_SHM_PEER_LINKS_H_
+#ifndef COMMON_NET_COLLECTIVES_SHM_RANK_SOCKETS_H_
+#define COMMON_NET_COLLECTIVES_SHM_RANK_SOCKETS_H_
 
 #include <sys/types.h>
 
@@ -73,4 +73,4 @@ void Interrupt(const FileDescriptor& interrupt);
 
 }  // namespace muster::internal
 
-#endif  // COMMON_NET_COLLECTIVES_SHM_PEER_LINKS_H_
+#endif  // COMMON_NET_COLLECTIVES_SHM_RANK_SOCKETS_H_

@@ -1,0 +1,112 @@
+#ifndef COMMON_COMPUTE_VARIABLES_VARIABLE_SESSION_H_
+#define COMMON_COMPUTE_VARIABLES_VARIABLE_SESSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/compute/ops/gradient_clipping.h"
+#include "common/core/tensor/tensor.h"
+
+namespace muster {
+
+// How one update changes a variable.
+enum class UpdateKind {
+  kAssign,
+  kAssignAdd,
+  kAssignSub,
+  // Rows named by indices; rows that repeat are applied one after another.
+  kScatterUpdate,
+  kScatterAdd,
+  kScatterSub,
+  // Through the optimizer; rows that repeat are summed first.
+  kApplyGradient,
+  kApplySparseGradient,
+};
+
+// What a step does to one variable: known when the step is compiled, so that a
+// store can fetch ahead and pack its messages.
+struct VariableUse {
+  // One update that every run of the step makes.
+  struct PlannedUpdate {
+    int position = 0;  // Among the updates of all variables, in their order.
+    UpdateKind kind = UpdateKind::kAssign;
+    GradientClipping clipping = {};  // Of gradients.
+    // The step reads the variable after it.
+    bool is_read_later = false;
+  };
+
+  std::string name;
+  bool is_read = false;      // As a whole.
+  bool is_gathered = false;  // By rows.
+  bool is_updated = false;
+  // In their order. Filled for compiled steps only.
+  std::vector<PlannedUpdate> updates = {};
+};
+
+// The access of one compiled step to its variables. A variable is named by its
+// position in the uses with which the session was opened.
+//
+// A step is Begin() or BeginPart(), then reads and updates in program order,
+// then Commit(). A read sees the updates made before it in the same step.
+//
+// A session that wraps another one forwards every call.
+//
+// Not thread-safe.
+class VariableSession {
+ public:
+  virtual ~VariableSession() = default;
+
+  // Begins part 0 of a step.
+  absl::Status Begin(uint64_t step_id) { return BeginPart(step_id, 0); }
+
+  // Begins one of several steps that share an id and run one after another.
+  // `step_id` identifies the step in all attempts: a second attempt makes the
+  // same parts under the same id, and a store that can be asked twice applies
+  // each update once. 0: the step is never retried.
+  virtual absl::Status BeginPart(uint64_t step_id, int part) = 0;
+
+  // Returns the whole value. It may share memory with the store: release it
+  // before Commit().
+  virtual absl::StatusOr<Tensor> Read(int variable) = 0;
+
+  // rows[i] = variable[indices[i]]. `indices` is int32 or int64 of any shape,
+  // `rows` has type [indices..., row...].
+  //   kInvalidArgument  an index is out of range
+  virtual absl::Status Gather(int variable, const Tensor& indices,
+                              Tensor* rows) = 0;
+
+  // `indices` is invalid for the kinds that take none. The caller changes
+  // neither tensor until Commit() returns.
+  virtual absl::Status Update(int variable, UpdateKind kind,
+                              const Tensor& value, const Tensor& indices) = 0;
+
+  // Declares that the gradients of this step are means over `weight` examples:
+  // finite, at least 0, called before the first gradient. Synchronous replicas
+  // apply the mean over the examples of all of them. A session that takes the
+  // gradients of one replica applies them as they are.
+  virtual absl::Status SetLossDenominator(double weight) = 0;
+
+  // When this returns OK, every update of the step has been applied.
+  virtual absl::Status Commit() = 0;
+};
+
+// Opens sessions: all that an executor needs of a variable store. Thread-safe;
+// sessions are not.
+class VariableSessionFactory {
+ public:
+  virtual ~VariableSessionFactory() = default;
+
+  // The session must not outlive the factory.
+  //   kNotFound  a use names an unknown variable
+  virtual absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
+      absl::Span<const VariableUse> uses) = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_VARIABLES_VARIABLE_SESSION_H_

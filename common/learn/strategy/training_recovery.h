@@ -1,0 +1,54 @@
+#ifndef COMMON_LEARN_STRATEGY_TRAINING_RECOVERY_H_
+#define COMMON_LEARN_STRATEGY_TRAINING_RECOVERY_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+// An earlier state of training, restored after a loss.
+struct Rollback {
+  // The checkpoint from which variables were restored; empty: they have their
+  // initial values.
+  std::string checkpoint;
+  // Steps that had succeeded and are undone.
+  int64_t undone_step_count = 0;
+  // The result of SetProgressSource()'s function for that state; empty if there
+  // was none, because training had not begun.
+  std::string progress;
+};
+
+// Training whose variables can be lost with another process, and are then
+// restored from a checkpoint while this process keeps running.
+//
+// Thread-safe.
+class TrainingRecovery {
+ public:
+  virtual ~TrainingRecovery() = default;
+
+  // Sets the function that returns the progress of training. It is called for
+  // each checkpoint, on the thread that makes it. Null: none.
+  virtual void SetProgressSource(std::function<std::string()> source) = 0;
+
+  // Sets the function that saves training before a process with variables that
+  // is preempted exits. It is called between two steps, on the thread that runs
+  // them. Null: none.
+  virtual void SetPreemptionSaver(std::function<absl::Status()> save) = 0;
+
+  // Call it after a step, a read or a save has failed with `status`. Returns
+  // whether training was rolled back in the meantime; blocks until a rollback
+  // in progress is complete. The caller resets its progress to the returned
+  // state, and its loops continue from there.
+  //   kDeadlineExceeded  the lost task does not return
+  virtual absl::StatusOr<std::optional<Rollback>> AwaitRollback(
+      const absl::Status& status) = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_TRAINING_RECOVERY_H_

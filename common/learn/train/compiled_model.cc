@@ -1,0 +1,211 @@
+#include "common/learn/train/compiled_model.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/optimizers/complete_optimizer.h"
+#include "common/compute/optimizers/learning_rate.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/learn/strategy/replica/strategy_scope.h"
+#include "common/learn/train/compiled_outputs.h"
+#include "common/learn/train/random_seed.h"
+#include "common/learn/train/step_forward.h"
+#include "common/learn/train/step_graphs.h"
+#include "proto/optimizer.pb.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+
+CompiledModel::CompiledModel(LayerPtr layer) : layer_(std::move(layer)) {
+  // A whole model's weights are named by its layers: "dense/kernel". A single
+  // layer names its own.
+  const bool has_layers = !layer_->layers().empty();
+  layer_->SetPath(has_layers               ? ""
+                  : layer_->name().empty() ? ToSnakeCase(layer_->kind())
+                                           : layer_->name());
+  // So that a summary has shapes. Mistakes are found again by Build().
+  const std::vector<TensorType> inputs = layer_->input_types();
+  if (!inputs.empty()) TraceForward(layer_, inputs).IgnoreError();
+}
+
+absl::Status CompiledModel::Compile(Strategy& strategy,
+                                    CompileOptions options) {
+  if (built_ && strategy_ != &strategy) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the model's weights live with strategy \"",
+        std::string(strategy_->name()), "\"; they cannot move to another"));
+  }
+  Strategy* const in_scope = StrategyInScope();
+  if (in_scope != nullptr && in_scope != &strategy) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a model cannot be compiled with strategy \"",
+        std::string(strategy.name()), "\" in the scope of strategy \"",
+        std::string(in_scope->name()), "\""));
+  }
+  if (options.steps_per_execution < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Compile: steps_per_execution must be at least 1, got ",
+                     options.steps_per_execution));
+  }
+  const bool has_optimizer =
+      options.optimizer.rule_case() != proto::Optimizer::RULE_NOT_SET;
+  if (has_optimizer) {
+    RETURN_IF_ERROR(strategy.variables().SetOptimizer(options.optimizer));
+  }
+  strategy_ = &strategy;
+  options_ = std::move(options);
+  seed_ = options_.seed.value_or(RandomSeed());
+  const std::vector<TensorType> inputs = layer_->input_types();
+  if (inputs.empty()) return absl::OkStatus();
+  const absl::Status built = Build(inputs);
+  // Some layers have to see data first (Normalization).
+  return absl::IsFailedPrecondition(built) ? absl::OkStatus() : built;
+}
+
+absl::Status CompiledModel::Build(absl::Span<const TensorType> inputs) {
+  RETURN_IF_ERROR(CheckCompiled());
+  if (built_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Graph forward, TraceForward(layer_, inputs));
+
+  for (const Weight& weight : weights()) {
+    proto::VariableSpec spec = weight.spec();
+    if (spec.initializer().seed() == 0) {
+      spec.mutable_initializer()->set_seed(FoldIn(seed_, weight.name()));
+    }
+    RETURN_IF_ERROR(strategy_->variables().Create(spec));
+  }
+  built_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status CompiledModel::CheckCompiled() const {
+  if (strategy_ != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the model is not compiled: call Compile() first");
+}
+
+absl::Status CompiledModel::CheckBuilt(absl::string_view what) const {
+  RETURN_IF_ERROR(CheckCompiled());
+  if (built_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      what, ": the model has no weights yet; Build() it, or give it data"));
+}
+
+absl::Status CompiledModel::CheckHasOptimizer() const {
+  RETURN_IF_ERROR(CheckCompiled());
+  if (options_.optimizer.rule_case() != proto::Optimizer::RULE_NOT_SET) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      "the model was compiled without an optimizer");
+}
+
+absl::Status CompiledModel::BuildFor(const Dataset& data) {
+  RETURN_IF_ERROR(CheckCompiled());
+  RETURN_IF_ERROR(data.status());
+  return BuildFor(data.element_types());
+}
+
+absl::Status CompiledModel::BuildFor(absl::Span<const TensorType> types) {
+  RETURN_IF_ERROR(CheckCompiled());
+  if (types.size() < InputCount(*layer_)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model has ", InputCount(*layer_),
+        " inputs, the data's elements have ", types.size(), " components"));
+  }
+  return Build(types.subspan(0, InputCount(*layer_)));
+}
+
+absl::StatusOr<StepParts> CompiledModel::Parts(
+    bool training, const ClassWeights& class_weight) const {
+  const proto::Optimizer& optimizer = options_.optimizer;
+  StepParts parts{
+      .layer = layer_,
+      .seed = seed_,
+      .clipping = {.clipvalue = optimizer.clipvalue(),
+                   .clipnorm = optimizer.clipnorm(),
+                   .global_clipnorm = optimizer.global_clipnorm()},
+      .custom_step = training ? options_.train_step : options_.test_step};
+  if (parts.custom_step == nullptr) {
+    ASSIGN_OR_RETURN(parts.outputs, CompileOutputs(*layer_, options_));
+  }
+  if (class_weight.empty()) return parts;
+  if (parts.outputs.size() != 1) {
+    return absl::InvalidArgumentError(
+        parts.outputs.empty()
+            ? "class_weight is of no use to a train step of one's own"
+            : "class_weight is for models with one output; give sample weights "
+              "instead");
+  }
+  parts.class_weights = class_weight;
+  return parts;
+}
+
+absl::StatusOr<std::vector<Tensor>> CompiledModel::GetWeights() const {
+  RETURN_IF_ERROR(CheckCompiled());
+  std::vector<Tensor> values;
+  for (const Weight& weight : weights()) {
+    ASSIGN_OR_RETURN(Tensor value, strategy_->variables().Read(weight.name()));
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+absl::Status CompiledModel::SetWeights(absl::Span<const Tensor> values) {
+  RETURN_IF_ERROR(CheckCompiled());
+  const std::vector<Weight> all = weights();
+  if (values.size() != all.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model has ", all.size(), " weights, got ", values.size(),
+        " values", built_ ? "" : "; it is not built yet"));
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    RETURN_IF_ERROR(strategy_->variables().Assign(all[i].name(), values[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> CompiledModel::iterations() const {
+  RETURN_IF_ERROR(CheckCompiled());
+  if (!built_) return 0;
+  // Not every step has a gradient for every weight. One that has taken all of
+  // them has taken the most.
+  std::vector<std::string> names;
+  for (const Weight& weight : weights()) names.push_back(weight.name());
+  ASSIGN_OR_RETURN(const std::vector<int64_t> counts,
+                   strategy_->variables().UpdateCounts(names));
+  const auto most = std::max_element(counts.begin(), counts.end());
+  return most == counts.end() ? 0 : *most;
+}
+
+absl::StatusOr<double> CompiledModel::learning_rate() const {
+  RETURN_IF_ERROR(CheckHasOptimizer());
+  const proto::Optimizer& optimizer = options_.optimizer;
+  if (const auto number = ConstantLearningRate(optimizer); number.has_value()) {
+    return *number;
+  }
+  ASSIGN_OR_RETURN(const LearningRate schedule,
+                   LearningRate::Create(optimizer.learning_rate_schedule()));
+  ASSIGN_OR_RETURN(const int64_t step, iterations());
+  return schedule.At(step);
+}
+
+absl::Status CompiledModel::SetLearningRate(double learning_rate) {
+  RETURN_IF_ERROR(CheckHasOptimizer());
+  if (!ConstantLearningRate(options_.optimizer).has_value()) {
+    return absl::FailedPreconditionError(
+        "the optimizer's learning rate is a schedule and cannot be set; give "
+        "it a number to set it while training");
+  }
+  proto::Optimizer changed = options_.optimizer;
+  SetConstantLearningRate(learning_rate, &changed);
+  RETURN_IF_ERROR(strategy_->variables().SetOptimizer(changed));
+  options_.optimizer = std::move(changed);
+  return absl::OkStatus();
+}
+
+}  // namespace muster

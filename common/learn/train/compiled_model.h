@@ -1,0 +1,78 @@
+#ifndef COMMON_LEARN_TRAIN_COMPILED_MODEL_H_
+#define COMMON_LEARN_TRAIN_COMPILED_MODEL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/weight.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/class_weights.h"
+#include "common/learn/train/fit_options.h"
+#include "common/learn/train/step_parts.h"
+
+namespace muster {
+
+// The layers of a Model, with the strategy that holds their weights and the
+// options of training: all that the loops and the checkpoints of a Model need
+// to know of it.
+//
+// Methods that Model has, too, do what it documents. Not thread-safe.
+class CompiledModel {
+ public:
+  explicit CompiledModel(LayerPtr layer);
+
+  CompiledModel(const CompiledModel&) = delete;
+  CompiledModel& operator=(const CompiledModel&) = delete;
+
+  // `strategy` is borrowed.
+  absl::Status Compile(Strategy& strategy, CompileOptions options);
+  absl::Status Build(absl::Span<const TensorType> inputs);
+  // Builds for elements of these types, of which the first are the inputs.
+  //   kInvalidArgument  there are fewer components than inputs
+  absl::Status BuildFor(absl::Span<const TensorType> types);
+  absl::Status BuildFor(const Dataset& data);
+
+  //   kFailedPrecondition  not compiled
+  absl::Status CheckCompiled() const;
+  //   kFailedPrecondition  not compiled, or not built; `what` needs it
+  absl::Status CheckBuilt(absl::string_view what) const;
+  //   kFailedPrecondition  not compiled, or without an optimizer
+  absl::Status CheckHasOptimizer() const;
+
+  // What a step of Fit(), or of Evaluate(), consists of.
+  //   kInvalidArgument  losses, metrics or class weights do not fit the outputs
+  absl::StatusOr<StepParts> Parts(bool training,
+                                  const ClassWeights& class_weight = {}) const;
+
+  absl::StatusOr<std::vector<Tensor>> GetWeights() const;
+  absl::Status SetWeights(absl::Span<const Tensor> values);
+  absl::StatusOr<int64_t> iterations() const;
+  absl::StatusOr<double> learning_rate() const;
+  absl::Status SetLearningRate(double learning_rate);
+
+  const LayerPtr& layer() const { return layer_; }
+  std::vector<Weight> weights() const { return layer_->weights(); }
+  Strategy* strategy() const { return strategy_; }  // Null until compiled.
+  const CompileOptions& options() const { return options_; }
+  // That of the options, or RandomSeed() at the time of Compile().
+  uint64_t seed() const { return seed_; }
+
+ private:
+  const LayerPtr layer_;
+  Strategy* strategy_ = nullptr;
+  CompileOptions options_;
+  uint64_t seed_ = 0;
+  bool built_ = false;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_COMPILED_MODEL_H_

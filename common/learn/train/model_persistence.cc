@@ -1,0 +1,155 @@
+#include "common/learn/train/model_persistence.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/compute/optimizers/complete_optimizer.h"
+#include "common/core/base/log.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/io/checkpoint/disk.h"
+#include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "common/learn/nn/weight.h"
+#include "common/learn/strategy/chief_result.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/checkpoints/keras_objects.h"
+#include "common/learn/train/checkpoints/training_checkpoint.h"
+#include "common/net/process/version.h"
+#include "proto/optimizer.pb.h"
+
+namespace muster {
+namespace {
+
+// As Model::FindCheckpoint()'s.
+constexpr char kDefaultCheckpointName[] = "ckpt";
+
+std::string FingerprintOf(const std::vector<Weight>& weights) {
+  uint64_t fingerprint = 0;
+  for (const Weight& weight : weights) {
+    fingerprint = FoldIn(fingerprint, weight.name());
+    fingerprint =
+        FoldIn(fingerprint, weight.spec().shape().SerializeAsString());
+    fingerprint = FoldIn(fingerprint, weight.spec().dtype());
+  }
+  return absl::StrFormat("%016x", fingerprint);
+}
+
+absl::StatusOr<std::string> ReadSerializedState(const std::string& prefix) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
+                   TensorBundleReader::Open(Disk::Real(), prefix));
+  ASSIGN_OR_RETURN(const proto::TrainingState state,
+                   ReadTrainingState(*reader));
+  return state.SerializeAsString();
+}
+
+}  // namespace
+
+proto::TrainingState ModelPersistence::State() const {
+  proto::TrainingState state;
+  if (control_->progress != nullptr) state = control_->progress->State();
+  state.set_seed(model_->seed());
+  *state.mutable_optimizer() = model_->options().optimizer;
+  state.set_model_fingerprint(FingerprintOf(model_->weights()));
+  state.set_muster_version(std::string(kVersion));
+  return state;
+}
+
+absl::StatusOr<std::unique_ptr<TrainingSnapshot>>
+ModelPersistence::TakeSnapshot() {
+  RETURN_IF_ERROR(model_->CheckBuilt("saving"));
+  return TrainingSnapshot::Take(model_->strategy()->variables(), State(),
+                                KerasObjectsOf(*model_->layer()));
+}
+
+absl::StatusOr<std::unique_ptr<TrainingSnapshot>>
+ModelPersistence::TakeWeightsSnapshot() {
+  RETURN_IF_ERROR(model_->CheckBuilt("saving"));
+  return TrainingSnapshot::TakeWeights(model_->strategy()->variables(),
+                                       KerasObjectsOf(*model_->layer()));
+}
+
+absl::Status ModelPersistence::WriteOnChief(TrainingSnapshot* snapshot,
+                                            const std::string& prefix) {
+  if (!model_->strategy()->is_chief()) return absl::OkStatus();
+  return snapshot->WriteTo(Disk::Real(), prefix);
+}
+
+absl::Status ModelPersistence::SaveCheckpoint(const std::string& prefix) {
+  ASSIGN_OR_RETURN(const auto snapshot, TakeSnapshot());
+  return WriteOnChief(snapshot.get(), prefix);
+}
+
+absl::Status ModelPersistence::SaveWeights(const std::string& prefix) {
+  ASSIGN_OR_RETURN(const auto snapshot, TakeWeightsSnapshot());
+  return WriteOnChief(snapshot.get(), prefix);
+}
+
+absl::StatusOr<std::string> ModelPersistence::FindCheckpoint(
+    const std::string& path, const std::string& checkpoint_name) {
+  RETURN_IF_ERROR(model_->CheckCompiled());
+  const Strategy& strategy = *model_->strategy();
+  absl::StatusOr<std::string> found = std::string();
+  if (strategy.is_chief()) {
+    found = muster::FindCheckpoint(Disk::Real(), path, checkpoint_name);
+  }
+  return ResultFromChief(strategy.agreement(), "which checkpoint there is",
+                         found);
+}
+
+absl::Status ModelPersistence::LoadWeights(const std::string& path) {
+  RETURN_IF_ERROR(model_->CheckBuilt("loading weights"));
+  ASSIGN_OR_RETURN(const std::string prefix,
+                   FindCheckpoint(path, kDefaultCheckpointName));
+  return model_->strategy()->variables().Restore(prefix, /*values_only=*/true);
+}
+
+absl::StatusOr<proto::TrainingState> ModelPersistence::ReadState(
+    const std::string& prefix) {
+  const Strategy& strategy = *model_->strategy();
+  absl::StatusOr<std::string> read = std::string();
+  if (strategy.is_chief()) read = ReadSerializedState(prefix);
+  ASSIGN_OR_RETURN(
+      const std::string serialized,
+      ResultFromChief(strategy.agreement(), "where training stood", read));
+  proto::TrainingState state;
+  if (!state.ParseFromString(serialized)) {
+    return absl::InternalError("the chief's state of training is damaged");
+  }
+  return state;
+}
+
+absl::StatusOr<proto::TrainingState> ModelPersistence::RestoreCheckpoint(
+    const std::string& path) {
+  RETURN_IF_ERROR(model_->CheckBuilt("restoring"));
+  ASSIGN_OR_RETURN(const std::string prefix,
+                   FindCheckpoint(path, kDefaultCheckpointName));
+  ASSIGN_OR_RETURN(proto::TrainingState state, ReadState(prefix));
+  RETURN_IF_ERROR(
+      model_->strategy()->variables().Restore(prefix, /*values_only=*/false));
+  const proto::Optimizer& optimizer = model_->options().optimizer;
+  const OptimizerKind* const saved = FindOptimizerKind(state.optimizer());
+  const OptimizerKind* const own = FindOptimizerKind(optimizer);
+  const std::optional<double> rate = ConstantLearningRate(state.optimizer());
+  if (saved != nullptr && own != nullptr &&
+      saved->rule_name != own->rule_name) {
+    LOG(WARNING) << prefix << " was saved with another optimizer; this one "
+                 << "starts without the state that was saved with the weights";
+  } else if (rate.has_value() && ConstantLearningRate(optimizer).has_value()) {
+    // Callbacks may have lowered it.
+    RETURN_IF_ERROR(model_->SetLearningRate(*rate));
+  }
+  if (state.model_fingerprint() != FingerprintOf(model_->weights())) {
+    LOG(WARNING) << prefix << " holds more than this model's weights";
+  }
+  return state;
+}
+
+}  // namespace muster

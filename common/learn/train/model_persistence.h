@@ -1,0 +1,46 @@
+#ifndef COMMON_LEARN_TRAIN_MODEL_PERSISTENCE_H_
+#define COMMON_LEARN_TRAIN_MODEL_PERSISTENCE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/learn/train/checkpoints/training_checkpoint.h"
+#include "common/learn/train/compiled_model.h"
+#include "common/learn/train/training_control.h"
+#include "proto/training_state.pb.h"
+
+namespace muster {
+
+// Saves and restores a model and its training. Methods do what Model documents
+// for those of the same names. Not thread-safe.
+class ModelPersistence {
+ public:
+  // Both are borrowed.
+  ModelPersistence(CompiledModel* model, const TrainingControl* control)
+      : model_(model), control_(control) {}
+
+  absl::Status SaveCheckpoint(const std::string& prefix);
+  absl::StatusOr<proto::TrainingState> RestoreCheckpoint(
+      const std::string& path);
+  absl::Status SaveWeights(const std::string& prefix);
+  absl::Status LoadWeights(const std::string& path);
+  absl::StatusOr<std::string> FindCheckpoint(
+      const std::string& path, const std::string& checkpoint_name);
+  absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeSnapshot();
+  absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeWeightsSnapshot();
+
+ private:
+  proto::TrainingState State() const;
+  absl::StatusOr<proto::TrainingState> ReadState(const std::string& prefix);
+  absl::Status WriteOnChief(TrainingSnapshot* snapshot,
+                            const std::string& prefix);
+
+  CompiledModel* const model_;
+  const TrainingControl* const control_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_MODEL_PERSISTENCE_H_

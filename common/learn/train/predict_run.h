@@ -1,0 +1,22 @@
+#ifndef COMMON_LEARN_TRAIN_PREDICT_RUN_H_
+#define COMMON_LEARN_TRAIN_PREDICT_RUN_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/train/compiled_model.h"
+
+namespace muster {
+
+// Returns each output of `model`, which is built, for all of `data`, in its
+// order. Labels are ignored.
+//   kInvalidArgument  the data has no batches, or never ends
+//   others            of data and strategy
+absl::StatusOr<std::vector<Tensor>> PredictAll(const CompiledModel& model,
+                                               const Dataset& data);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_PREDICT_RUN_H_

@@ -1,0 +1,18 @@
+#ifndef COMMON_LEARN_TRAIN_TRAINING_CONTROL_H_
+#define COMMON_LEARN_TRAIN_TRAINING_CONTROL_H_
+
+#include "common/learn/train/checkpoints/training_progress.h"
+
+namespace muster {
+
+// What a call of Fit() and the callbacks that it calls tell each other through
+// their model. Not thread-safe.
+struct TrainingControl {
+  // A callback requests that training stops after the current step.
+  bool stops = false;
+  TrainingProgress* progress = nullptr;  // Borrowed; null unless Fit() runs.
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_TRAINING_CONTROL_H_
