@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/graph/graph_codec.h"
 #include "common/compute/graph/op_registry.h"
@@ -344,6 +345,25 @@ TEST_F(ClosureDispatcherTest, ACoordinatorThatWithdrawsLeavesItsWorkersFree) {
   const std::unique_ptr<MissingTasks> missing = MakeMissing();
   const auto second = MakeDispatcher({}, "another", missing.get());
   EXPECT_OK(missing->Await(Soon(), Ignore));
+}
+
+TEST_F(ClosureDispatcherTest, AWorkerThatIsAboutToAcceptIsLetGoToo) {
+  coordinator_grace_ = absl::Hours(1);
+  StartWorkers(1);
+  for (int round = 0; round < 20; ++round) {
+    const std::unique_ptr<MissingTasks> missing = MakeMissing();
+    const auto dispatcher =
+        MakeDispatcher({}, absl::StrCat("job ", round), missing.get());
+    // Its acceptance is on the way.
+    const absl::Time deadline = Clock::Real()->Now() + absl::Seconds(10);
+    while (!workers_[0]->service()->has_coordinator()) {
+      ASSERT_LT(Clock::Real()->Now(), deadline) << missing->Describe();
+      std::this_thread::yield();
+    }
+    dispatcher->Withdraw("another has the cluster", Soon());
+  }
+  StartDispatcher();
+  EXPECT_OK(missing_->Await(Soon(), Ignore));
 }
 
 TEST_F(ClosureDispatcherTest, AWorkerIsKeptForACoordinatorThatBrokeOff) {
