@@ -89,6 +89,16 @@ class ClosureDispatcherTest : public testing::Test {
         Clock::Real());
   }
 
+  // Blocks until worker 0 has a coordinator, or has none.
+  bool AwaitCoordinator(bool has_coordinator) const {
+    const absl::Time deadline = Clock::Real()->Now() + absl::Seconds(10);
+    while (workers_[0]->service()->has_coordinator() != has_coordinator) {
+      if (Clock::Real()->Now() > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
   // Returns its only argument.
   uint32_t AddEcho() {
     GraphBuilder builder(&ops_, "echo");
@@ -355,11 +365,7 @@ TEST_F(ClosureDispatcherTest, AWorkerThatIsAboutToAcceptIsLetGoToo) {
     const auto dispatcher =
         MakeDispatcher({}, absl::StrCat("job ", round), missing.get());
     // Its acceptance is on the way.
-    const absl::Time deadline = Clock::Real()->Now() + absl::Seconds(10);
-    while (!workers_[0]->service()->has_coordinator()) {
-      ASSERT_LT(Clock::Real()->Now(), deadline) << missing->Describe();
-      std::this_thread::yield();
-    }
+    ASSERT_TRUE(AwaitCoordinator(true)) << missing->Describe();
     dispatcher->Withdraw("another has the cluster", Soon());
   }
   StartDispatcher();
@@ -372,6 +378,7 @@ TEST_F(ClosureDispatcherTest, AWorkerIsKeptForACoordinatorThatBrokeOff) {
   StartDispatcher();
   ASSERT_OK(missing_->Await(Soon(), Ignore));
   dispatcher_.reset();
+  ASSERT_TRUE(AwaitCoordinator(false));
   const std::unique_ptr<MissingTasks> missing = MakeMissing();
   const auto second = MakeDispatcher({}, "another", missing.get());
   EXPECT_THAT(
