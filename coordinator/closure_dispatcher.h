@@ -158,8 +158,8 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   absl::Status EndJob(const proto::JobEnd& end, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Lets the workers that are there go to another coordinator. Does not wait
-  // for the others.
+  // Lets the workers go to another coordinator: those that are there, and those
+  // that are about to accept a session. Does not wait for the others.
   void Withdraw(absl::string_view reason, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -235,12 +235,6 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
                                      WorkerLane* lane)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendCommand(Command* command) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends `end` to every open worker, and blocks until `are_told` holds and the
-  // workers that were told have closed their sessions, and so have read
-  // everything.
-  void TellEnd(const proto::JobEnd& end,
-               bool (ClosureDispatcher::*are_told)() const, absl::Time deadline)
-      ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until `condition` holds. Returns false at the deadline.
   bool Await(bool (ClosureDispatcher::*condition)() const, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -264,12 +258,6 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   }
   bool AllLanesEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return ended_lane_count_ == worker_count();
-  }
-  bool AllOpenLanesEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return std::none_of(lanes_.begin(), lanes_.end(),
-                        [](const WorkerLane& lane) {
-                          return lane.state == WorkerLane::State::kOpen;
-                        });
   }
 
   const Options options_;

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/graph/graph_codec.h"
 #include "common/compute/graph/op_registry.h"
@@ -86,6 +87,16 @@ class ClosureDispatcherTest : public testing::Test {
         options, std::move(channels),
         [](const absl::Status&) { return FailureVerdict::kFailure; }, missing,
         Clock::Real());
+  }
+
+  // Blocks until worker 0 has a coordinator, or has none.
+  bool AwaitCoordinator(bool has_coordinator) const {
+    const absl::Time deadline = Clock::Real()->Now() + absl::Seconds(10);
+    while (workers_[0]->service()->has_coordinator() != has_coordinator) {
+      if (Clock::Real()->Now() > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
   }
 
   // Returns its only argument.
@@ -347,12 +358,28 @@ TEST_F(ClosureDispatcherTest, ACoordinatorThatWithdrawsLeavesItsWorkersFree) {
   EXPECT_OK(missing->Await(Soon(), Ignore));
 }
 
+TEST_F(ClosureDispatcherTest, AWorkerThatIsAboutToAcceptIsLetGoToo) {
+  coordinator_grace_ = absl::Hours(1);
+  StartWorkers(1);
+  for (int round = 0; round < 20; ++round) {
+    const std::unique_ptr<MissingTasks> missing = MakeMissing();
+    const auto dispatcher =
+        MakeDispatcher({}, absl::StrCat("job ", round), missing.get());
+    // Its acceptance is on the way.
+    ASSERT_TRUE(AwaitCoordinator(true)) << missing->Describe();
+    dispatcher->Withdraw("another has the cluster", Soon());
+  }
+  StartDispatcher();
+  EXPECT_OK(missing_->Await(Soon(), Ignore));
+}
+
 TEST_F(ClosureDispatcherTest, AWorkerIsKeptForACoordinatorThatBrokeOff) {
   coordinator_grace_ = absl::Hours(1);
   StartWorkers(1);
   StartDispatcher();
   ASSERT_OK(missing_->Await(Soon(), Ignore));
   dispatcher_.reset();
+  ASSERT_TRUE(AwaitCoordinator(false));
   const std::unique_ptr<MissingTasks> missing = MakeMissing();
   const auto second = MakeDispatcher({}, "another", missing.get());
   EXPECT_THAT(

@@ -377,36 +377,36 @@ absl::StatusOr<WorkerService::JobEnd> WorkerService::AwaitJobEnd(
     const WaitOptions& options,
     const std::function<void(absl::string_view)>& report) {
   CoordinatorWait wait(options.coordinator, clock_->Now());
-  absl::MutexLock lock(&mutex_);
+  absl::Time next_look = absl::InfinitePast();
   while (true) {
-    if (job_end_.has_value()) return *job_end_;
-    if (stopping_) return absl::CancelledError("this worker was stopped");
-    if (!disagreement_.ok()) {
-      return WithExitCode(disagreement_, ExitCode::kUsage);
+    absl::StatusOr<std::string> line;
+    {
+      absl::MutexLock lock(&mutex_);
+      clock_->AwaitWithDeadline(
+          &mutex_, absl::Condition(this, &WorkerService::HasChanged),
+          next_look);
+      if (job_end_.has_value()) return *job_end_;
+      if (stopping_) return absl::CancelledError("this worker was stopped");
+      if (!disagreement_.ok()) {
+        return WithExitCode(disagreement_, ExitCode::kUsage);
+      }
+      changed_ = false;
+      const bool is_alone = current_ == nullptr;
+      if (is_alone && is_deserted_ && options.exit_when_coordinator_lost) {
+        return WithExitCode(
+            absl::UnavailableError(absl::StrCat("the coordinator is lost: ",
+                                                lost_reason_.message())),
+            ExitCode::kRestartMe);
+      }
+      line = wait.Look(is_alone, lost_count_, clock_->Now());
+      if (!line.ok()) {
+        return lost_count_ == 0
+                   ? line.status()
+                   : WithExitCode(line.status(), ExitCode::kRestartMe);
+      }
     }
-    changed_ = false;
-    const bool is_alone = current_ == nullptr;
-    if (is_alone && is_deserted_ && options.exit_when_coordinator_lost) {
-      return WithExitCode(
-          absl::UnavailableError(absl::StrCat("the coordinator is lost: ",
-                                              lost_reason_.message())),
-          ExitCode::kRestartMe);
-    }
-    const absl::StatusOr<std::string> line =
-        wait.Look(is_alone, lost_count_, clock_->Now());
-    if (!line.ok()) {
-      return lost_count_ == 0
-                 ? line.status()
-                 : WithExitCode(line.status(), ExitCode::kRestartMe);
-    }
-    if (!line->empty()) {
-      mutex_.Unlock();
-      report(*line);
-      mutex_.Lock();
-    }
-    clock_->AwaitWithDeadline(&mutex_,
-                              absl::Condition(this, &WorkerService::HasChanged),
-                              wait.next_look());
+    if (!line->empty()) report(*line);
+    next_look = wait.next_look();
   }
 }
 

@@ -19,6 +19,7 @@ class MonotonicClock final : public Clock {
   bool AwaitWithDeadline(absl::Mutex* mutex, const absl::Condition& condition,
                          absl::Time deadline) override
       ABSL_SHARED_LOCKS_REQUIRED(mutex) {
+    if (deadline <= Now()) return condition.Eval();
     if (deadline == absl::InfiniteFuture()) {
       mutex->Await(condition);
       return true;

@@ -221,7 +221,8 @@ Rows SpeedRows(const RunSummary& summary) {
   Rows rows = {{"steps", absl::StrCat(history.step_count)},
                {"examples", absl::StrCat(history.example_count)},
                {"training", Seconds(history.train_seconds)},
-               {"in total", Seconds(summary.total_seconds)}};
+               {"in total",
+                Seconds(history.earlier_train_seconds + summary.run_seconds)}};
   if (history.train_seconds > 0) {
     rows.push_back({"examples per second",
                     absl::StrFormat("%.0f", history.example_count /

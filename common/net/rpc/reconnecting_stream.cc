@@ -51,6 +51,7 @@ void ReconnectingStream::Stop() {
   {
     absl::MutexLock lock(&mutex_);
     is_stopping_ = true;
+    is_open_ = false;
     CancelSoon(std::move(stream_));
     CancelSoon(std::move(replaced_stream_));
     streams = std::exchange(streams_to_cancel_, {});

@@ -163,6 +163,28 @@ class ReconnectingStreamTest : public testing::Test {
   absl::Duration Wait() { return Advance() - clock_.Now(); }
   FakeStream& last() { return *channel_->streams.back(); }
 
+  // Stops while another thread dials. `while_dialling` runs before Stop().
+  void StopWhileDialling(std::function<void(FakeStream*)> while_dialling) {
+    Advance();
+    last().Receive("welcome");
+    absl::Notification is_dialling, may_return;
+    // Stop() cancels it, so the dial goes on when Stop() is under way.
+    last().on_cancel = [&] { may_return.Notify(); };
+    stream_->Renew(1);
+    bool has_returned = false;
+    channel_->while_dialling = [&](FakeStream* stream) {
+      while_dialling(stream);
+      is_dialling.Notify();
+      may_return.WaitForNotification();
+      has_returned = true;
+    };
+    std::thread dialler([&] { Advance(); });
+    is_dialling.WaitForNotification();
+    stream_->Stop();
+    EXPECT_TRUE(has_returned);
+    dialler.join();
+  }
+
   SimulatedClock clock_;
   Recorder recorder_;
   TickLoop loop_;  // Not started: the tests take its turns.
@@ -324,27 +346,19 @@ TEST_F(ReconnectingStreamTest, FinishHalfClosesTheLastSession) {
 }
 
 TEST_F(ReconnectingStreamTest, StopWaitsForTheDialAndCancelsWhatItBrings) {
-  Advance();
-  last().Receive("welcome");
-  // Stop() cancels it, so the dial goes on when Stop() is under way.
-  absl::Notification is_dialling, may_return;
-  last().on_cancel = [&] { may_return.Notify(); };
-  stream_->Renew(1);
-  bool has_returned = false;
-  channel_->while_dialling = [&](FakeStream*) {
-    is_dialling.Notify();
-    may_return.WaitForNotification();
-    has_returned = true;
-  };
-  std::thread dialler([&] { Advance(); });
-  is_dialling.WaitForNotification();
-  stream_->Stop();
-  EXPECT_TRUE(has_returned);
+  StopWhileDialling([](FakeStream*) {});
   EXPECT_TRUE(last().is_cancelled);
   EXPECT_THAT(last().sent, IsEmpty());
-  dialler.join();
   EXPECT_THAT(recorder_.lines(),
               ElementsAre("dial 1", "message 1 welcome", "dial 2"));
+}
+
+TEST_F(ReconnectingStreamTest, StopWaitsForADialWhoseStreamHasEnded) {
+  StopWhileDialling([](FakeStream* stream) {
+    stream->End(absl::UnavailableError("refused"));
+  });
+  EXPECT_THAT(recorder_.lines(), ElementsAre("dial 1", "message 1 welcome",
+                                             "dial 2", "end 2 refused"));
 }
 
 TEST_F(ReconnectingStreamTest, StopWaitsForTheCallbackThatRuns) {
@@ -368,6 +382,7 @@ TEST_F(ReconnectingStreamTest, StopWaitsForTheCallbackThatRuns) {
   stream_->Stop();
   EXPECT_TRUE(has_returned);
   EXPECT_TRUE(stream.is_cancelled);
+  EXPECT_TRUE(stream_->AwaitClosed(clock_.Now()));
   transport.join();
   EXPECT_THAT(recorder_.lines(), ElementsAre("dial 1", "message 1 slow"));
 }

@@ -36,20 +36,22 @@ absl::Status CollectiveThread::Drain() {
 }
 
 void CollectiveThread::RunLoop() {
-  mutex_.Lock();
-  while (true) {
-    mutex_.Await(absl::Condition(this, &CollectiveThread::HasWorkOrStopping));
-    if (stopping_) break;
-    const int item = items_[done_count_];
-    mutex_.Unlock();
-    absl::Status status = work_(item);
-    mutex_.Lock();
-    ++done_count_;
-    if (status.ok()) continue;
-    status_ = std::move(status);
-    submitted_count_ = done_count_;
-  }
-  mutex_.Unlock();
+  while (const std::optional<int> item = AwaitItem()) FinishItem(work_(*item));
+}
+
+std::optional<int> CollectiveThread::AwaitItem() {
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(this, &CollectiveThread::HasWorkOrStopping));
+  if (stopping_) return std::nullopt;
+  return items_[done_count_];
+}
+
+void CollectiveThread::FinishItem(absl::Status status) {
+  absl::MutexLock lock(&mutex_);
+  ++done_count_;
+  if (status.ok()) return;
+  status_ = std::move(status);
+  submitted_count_ = done_count_;
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 #define COMMON_LEARN_STRATEGY_SYNCHRONOUS_COLLECTIVE_THREAD_H_
 
 #include <functional>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -37,6 +38,9 @@ class CollectiveThread {
 
  private:
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // nullopt when stopping.
+  std::optional<int> AwaitItem() ABSL_LOCKS_EXCLUDED(mutex_);
+  void FinishItem(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasWorkOrStopping() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return stopping_ || done_count_ < submitted_count_;
   }

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -21,11 +20,11 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
+#include "common/io/checkpoint/disk.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/adapt.h"
-#include "common/learn/train/atomic_file.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/evaluator/checkpoint_evaluator.h"
 #include "common/learn/train/evaluator/train_and_evaluate.h"
@@ -40,6 +39,7 @@
 #include "common/learn/train/non_finite.h"
 #include "common/learn/train/output_folders.h"
 #include "common/learn/train/progress_bar.h"
+#include "common/learn/train/report_page.h"
 #include "common/learn/train/run_summary.h"
 #include "common/learn/train/weights_hash.h"
 #include "proto/training_job.pb.h"
@@ -122,8 +122,7 @@ absl::Status Test(Model& model, const Dataset& data,
 // Called by all processes that train in sync; the chief writes.
 absl::Status SaveFinalWeights(Model& model, const RunJobOptions& options,
                               std::ostream& output, RunSummary* summary) {
-  const std::string prefix =
-      (std::filesystem::path(options.run_dir) / "final_weights").string();
+  const std::string prefix = JoinPath(options.run_dir, "final_weights");
   RETURN_IF_ERROR(model.SaveWeights(prefix));
   summary->final_weights = prefix;
   if (options.verbose != Verbosity::kSilent) {
@@ -132,13 +131,15 @@ absl::Status SaveFinalWeights(Model& model, const RunJobOptions& options,
   return absl::OkStatus();
 }
 
+// In the folder of the run, which OutputFolders has made.
 absl::Status WriteSummary(const RunSummary& summary,
                           const RunJobOptions& options, std::ostream& output) {
-  const std::string path =
-      (std::filesystem::path(options.run_dir) / "summary.json").string();
-  RETURN_IF_ERROR(WriteFileAtomically(path, ToJson(summary)));
+  const std::string json = JoinPath(options.run_dir, "summary.json");
+  const std::string page = JoinPath(options.run_dir, "report.html");
+  RETURN_IF_ERROR(ReplaceFile(Disk::Real(), json, ToJson(summary)));
+  RETURN_IF_ERROR(ReplaceFile(Disk::Real(), page, ToHtml(summary)));
   if (options.verbose != Verbosity::kSilent) {
-    output << "Summary: " << path << std::endl;
+    output << "Summary: " << json << "\nReport: " << page << std::endl;
   }
   return absl::OkStatus();
 }

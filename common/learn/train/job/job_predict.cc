@@ -21,12 +21,12 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
+#include "common/io/checkpoint/disk.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/adapt.h"
-#include "common/learn/train/atomic_file.h"
 #include "common/learn/train/job/job_data.h"
 #include "common/learn/train/job/job_fit.h"
 #include "common/learn/train/model.h"
@@ -263,7 +263,7 @@ absl::Status PredictJob(ResolvedJob resolved,
                    LoadModel(resolved, data, options.weights, *strategy));
   PredictionTable table(OutputNames(*resolved.layer()), options.with_classes);
   RETURN_IF_ERROR(PredictBatches(model, data, options, &table));
-  RETURN_IF_ERROR(WriteFileAtomically(options.output_file, table.text()));
+  RETURN_IF_ERROR(ReplaceFile(Disk::Real(), options.output_file, table.text()));
   if (options.verbose != Verbosity::kSilent) {
     std::ostream& output =
         options.output == nullptr ? std::cout : *options.output;

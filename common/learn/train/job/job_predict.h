@@ -32,7 +32,7 @@ struct PredictJobOptions {
 // as the layer that gives it: "dense_2", or "dense_2_0", "dense_2_1", ... where
 // it has several values; "dense_2_class" with `with_classes`.
 //
-// The file is there when it is complete, as WriteFileAtomically().
+// The file is there when it is complete, as ReplaceFile().
 //   kInvalidArgument  there are no data to predict for, they never end, or they
 //                     do not fit the model or the weights; or the folder of the
 //                     file cannot be written to
