@@ -2,8 +2,10 @@
 #include <signal.h>
 
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -153,6 +155,43 @@ TEST_F(SynchronousTest, RejectsAWorkerWithAnotherJobAndShowsTheDifference) {
     EXPECT_THAT(process(task).output(), HasSubstr("epochs: 7"));
     EXPECT_THAT(process(task).output(), HasSubstr("epochs: 30"));
   }
+}
+
+// Writes the job of the tests with two more lines at its top.
+std::string WriteCommented(
+    const std::vector<std::pair<std::string, std::string>>& changes) {
+  std::ifstream file("examples/digits/digits.job");
+  const std::string text((std::istreambuf_iterator<char>(file)),
+                         std::istreambuf_iterator<char>());
+  const std::string path = testing::TempDir() + "/commented.job";
+  std::ofstream(path) << "# Another comment.\n\n"
+                      << absl::StrReplaceAll(text, changes);
+  return path;
+}
+
+TEST_F(SynchronousTest, TheSameJobWithOtherCommentsTrainsTogether) {
+  cluster_->set_epochs(2);
+  ASSERT_OK(cluster_->Start(kWorker0, {"--startup_timeout=20s"}));
+  cluster_->set_job(WriteCommented({{"batch_size: 32", "batch_size:  32"}}));
+  ASSERT_OK(cluster_->Start(kWorker1, {"--startup_timeout=20s", "--set",
+                                       "data_dir=examples/data/digits"}));
+  ExpectEndsWith(kWorker0, 0);
+  ExpectEndsWith(kWorker1, 0);
+}
+
+TEST_F(SynchronousTest, ADifferenceNamesTheLineOfTheWorkersOwnFile) {
+  ASSERT_OK(cluster_->Start(kWorker0, {"--startup_timeout=20s"}));
+  cluster_->set_job(WriteCommented({{"batch_size: 32", "batch_size: 16"}}));
+  ASSERT_OK(cluster_->Start(kWorker1, {"--startup_timeout=20s", "--set",
+                                       "data_dir=examples/data/digits"}));
+  ExpectEndsWith(kWorker0, 2);
+  ExpectEndsWith(kWorker1, 2);
+  EXPECT_THAT(process(kWorker0).output(),
+              HasSubstr("job file, line 27, is \"batch_size: 16\" there and "
+                        "\"batch_size: 32\" here"));
+  EXPECT_THAT(process(kWorker1).output(),
+              HasSubstr("job file, line 29, is \"batch_size: 32\" there and "
+                        "\"batch_size: 16\" here"));
 }
 
 TEST_F(SynchronousTest, SurvivorsOfAKilledWorkerAskToBeRestarted) {

@@ -221,7 +221,7 @@ absl::Status PredictBatches(Model& model, const Dataset& data,
   std::optional<int64_t> batch_count;
   if (cardinality >= 0) batch_count = cardinality;
   ProgressBar progress({.target = batch_count,
-                        .verbosity = ResolveVerbosity(options.verbose),
+                        .verbosity = ResolveVerbosity(options.verbose, true),
                         .output = options.output});
   ASSIGN_OR_RETURN(const std::unique_ptr<DatasetIterator> iterator,
                    data.MakeIterator());
