@@ -1,16 +1,27 @@
 #!/usr/bin/env bash
-# The installed executables run, find each other, and have no symbols.
+# The installed executables run, find each other, and have no symbols. Their
+# manual pages are there, and bash completes their flags.
 set -euo pipefail
 
 prefix=$TEST_TMPDIR/a\ prefix
 deploy/install/install --prefix="$prefix"
 for name in coordinator launch ps worker; do
   "$prefix/bin/$name" --version | grep "^$name "
+  grep "^\.TH ${name^^} 1 " "$prefix/share/man/man1/muster-$name.1"
   if readelf --sections --wide "$prefix/bin/$name" | grep -q ' \.symtab '; then
     echo "$name is not stripped" >&2
     exit 1
   fi
 done
+
+completed=$(
+  source "$prefix/share/muster/completion.bash"
+  COMP_WORDS=(launch --log_m) COMP_CWORD=1
+  compopt() { :; }
+  _muster_launch
+  echo "${COMPREPLY[@]}"
+)
+[[ $completed == --log_megabytes= ]]
 
 cat >"$TEST_TMPDIR/line.job" <<'JOB'
 model { sequential { layers { dense { units: 1 } } } }
@@ -27,4 +38,8 @@ test -s "$TEST_TMPDIR/run/summary.json"
 status=0
 deploy/install/install --prefx=/nowhere 2>"$TEST_TMPDIR/message" || status=$?
 grep "unknown argument --prefx=/nowhere" "$TEST_TMPDIR/message"
+((status == 2))
+status=0
+deploy/install/install 2>"$TEST_TMPDIR/message" || status=$?
+grep "prefix is missing" "$TEST_TMPDIR/message"
 ((status == 2))

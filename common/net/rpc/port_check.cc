@@ -102,6 +102,9 @@ std::string CommandOf(const fs::path& process) {
   std::string command((std::istreambuf_iterator<char>(file)), {});
   std::replace(command.begin(), command.end(), '\0', ' ');
   absl::StripTrailingAsciiWhitespace(&command);
+  // Without the folders of the executable.
+  const size_t slash = command.rfind('/', command.find(' '));
+  if (slash != std::string::npos) command.erase(0, slash + 1);
   if (command.size() > kCommandBytesMax) {
     command.resize(kCommandBytesMax);
     absl::StrAppend(&command, "...");
