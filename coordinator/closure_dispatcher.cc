@@ -294,6 +294,7 @@ ClosureDispatcher::Counters ClosureDispatcher::counters() const {
 Message ClosureDispatcher::OnDial(int worker, uint64_t session) {
   proto::WorkerCommand command;
   proto::SessionOpening* const opening = command.mutable_opening();
+  opening->set_version(options_.version);
   *opening->mutable_cluster() = EncodeCluster(options_.cluster);
   opening->set_worker_index(tasks_[worker].index);
   opening->set_coordinator(options_.coordinator);

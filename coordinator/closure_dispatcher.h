@@ -20,6 +20,7 @@
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/missing_tasks.h"
 #include "common/net/cluster/task_id.h"
+#include "common/net/process/version.h"
 #include "common/net/rpc/backoff.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/message.h"
@@ -48,6 +49,8 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
  public:
   struct Options {
     ClusterSpec cluster;
+    // A worker of another version refuses.
+    std::string version = std::string(kVersion);
     // How workers' messages name this process: "chief 0 on host h0, process
     // 4711".
     std::string coordinator;

@@ -74,6 +74,7 @@ Message ServerWatch::OnDial(int server, uint64_t session) {
   absl::MutexLock lock(&mutex_);
   servers_[server].session = session;
   proto::WatchRequest request = CoordinatorRequest(/*may_end=*/false);
+  request.set_version(options_.version);
   *request.mutable_cluster() = EncodeCluster(options_.cluster);
   return ToMessage(request);
 }

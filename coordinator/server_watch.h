@@ -14,6 +14,7 @@
 #include "common/core/base/clock.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/missing_tasks.h"
+#include "common/net/process/version.h"
 #include "common/net/rpc/backoff.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/message.h"
@@ -37,6 +38,8 @@ class ServerWatch : private ReconnectingStream::Listener {
   struct Options {
     // Sent to the servers; one with another cluster ends the start-up.
     ClusterSpec cluster;
+    // A server of another version refuses.
+    std::string version = std::string(kVersion);
     absl::Duration ask_interval = absl::Milliseconds(500);
     // A server that gives no answer for this long is lost.
     absl::Duration silence_timeout = absl::Seconds(5);

@@ -9,6 +9,7 @@
 #include "common/core/base/status_matchers.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/task_id.h"
+#include "common/net/process/version.h"
 #include "common/net/rpc/network.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,8 +28,10 @@ ClusterSpec ClusterWithWorker(const std::string& address) {
       .value();
 }
 
-// What a start-up comes to with one server that is told `there`.
-absl::Status Meet(const ClusterSpec& here, const ClusterSpec& there) {
+// Returns the result of a start-up with one server that is told `there`, by a
+// coordinator of `version`.
+absl::Status Meet(const ClusterSpec& here, const ClusterSpec& there,
+                  const std::string& version = std::string(kVersion)) {
   ParameterServer::Options server_options;
   server_options.self = {"ps", 0, 7};
   server_options.address = "127.0.0.1:0";
@@ -45,6 +48,7 @@ absl::Status Meet(const ClusterSpec& here, const ClusterSpec& there) {
   MissingTasks missing(here, here.Tasks(TaskType::kPs), Clock::Real());
   ServerWatch::Options options;
   options.cluster = here;
+  options.version = version;
   const ServerWatch watch(
       options, std::move(channels), [] {}, &missing, Clock::Real());
   return missing.Await(Clock::Real()->Now() + absl::Minutes(1),
@@ -61,6 +65,15 @@ TEST(ServerWatchTest, AServerOfAnotherClusterRefusesAndSaysWhereTheyDiffer) {
       StatusIs(absl::StatusCode::kFailedPrecondition,
                AllOf(HasSubstr("disagree about the cluster: worker is "
                                "[\"h1:2222\"] there and [\"h1:2223\"] here"),
+                     HasSubstr("ps 0"))));
+}
+
+TEST(ServerWatchTest, AServerOfAnotherVersionRefuses) {
+  EXPECT_THAT(
+      Meet(ClusterWithWorker("h1:2222"), ClusterWithWorker("h1:2222"), "9.9.9"),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               AllOf(HasSubstr("the coordinator runs Muster 9.9.9 and this "
+                               "task Muster 0.1.0"),
                      HasSubstr("ps 0"))));
 }
 

@@ -13,6 +13,7 @@
 #include "common/net/cluster/cluster_differences.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/cluster/task_methods.h"
+#include "common/net/process/version.h"
 #include "proto/task.pb.h"
 #include "ps/client/methods.h"
 #include "ps/shared_tensors.h"
@@ -224,7 +225,9 @@ void ParameterService::LetGo() {
 
 absl::Status ParameterService::CheckCluster(
     const proto::WatchRequest& request) const {
-  if (!request.has_cluster() || cluster_.empty()) return absl::OkStatus();
+  if (!request.has_cluster()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckVersionsAgree("the coordinator", request.version()));
+  if (cluster_.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const ClusterSpec there, DecodeCluster(request.cluster()));
   return CheckClustersAgree(TaskId{TaskType::kChief, 0}, there, cluster_);
 }

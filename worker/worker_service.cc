@@ -12,6 +12,7 @@
 #include "common/net/cluster/task_id.h"
 #include "common/net/cluster/task_methods.h"
 #include "common/net/process/exit_code.h"
+#include "common/net/process/version.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/message.h"
@@ -151,6 +152,12 @@ class WorkerService::Conversation final
 
   absl::Status CheckOpening(const proto::SessionOpening& opening) const {
     const Options& options = service_->options_;
+    // The code for errors that a retry cannot fix.
+    if (const absl::Status agreed =
+            CheckVersionsAgree("the coordinator", opening.version());
+        !agreed.ok()) {
+      return absl::InvalidArgumentError(agreed.message());
+    }
     if (opening.worker_index() != options.self.task_index) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the coordinator expects worker ", opening.worker_index(),
