@@ -1,16 +1,25 @@
 #!/usr/bin/env bash
-# Checks that a workspace of its own can use Muster as an external repository:
-# builds examples/own_project there, and runs what it has built.
+# Checks that a separate workspace can use Muster as an external repository:
+# builds examples/own_project there, and runs the program.
 #
-#   bazel/build_own_project.sh [BAZEL OPTIONS]
+#   bazel/build_own_project.sh [--quick] [BAZEL OPTIONS]
 #
-# Bazel compiles an external repository under other names, so nothing is shared
-# with Muster's own build, but what was compiled here before is not compiled
-# again. The server ends soon after, to give its memory back.
+# Bazel compiles an external repository under other names, so it shares nothing
+# with Muster's own build: the first run compiles the whole library again.
+# --quick resolves all targets, and generates and compiles one message; it takes a
+# few seconds.
 set -euo pipefail
 cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/../examples/own_project"
 
-bazel --max_idle_secs=5 build --disk_cache="$HOME/.cache/muster/bazel" "$@" //:train
+# The server ends soon after, to free its memory.
+build=(bazel --max_idle_secs=5 build --disk_cache="$HOME/.cache/muster/bazel")
+if [[ ${1:-} == --quick ]]; then
+  "${build[@]}" "${@:2}" --nobuild //:train
+  "${build[@]}" "${@:2}" @muster//proto:task
+  exit
+fi
+
+"${build[@]}" "$@" //:train
 output=$(env -u TF_CONFIG bazel-bin/train | tee /dev/stderr | tail -n 1)
 if ! awk '/^y = / { found = ($3 - 3) ^ 2 < 0.01 && ($6 - 1) ^ 2 < 0.01 }
           END { exit !found }' <<<"$output"; then
