@@ -17,8 +17,6 @@
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/dense.h"
-#include "common/learn/nn/embedding.h"
-#include "common/learn/nn/flatten.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
@@ -46,9 +44,6 @@ double NumberOr0(const nlohmann::json& json) {
 }
 
 proto::Optimizer OptimizerOf(const nlohmann::json& config) {
-  if (config.at("class_name") == "Adam") {
-    return Adam({.learning_rate = config.at("learning_rate").get<double>()});
-  }
   return Sgd({.learning_rate = config.at("learning_rate").get<double>(),
               .momentum = config.at("momentum")},
              {.clipnorm = NumberOr0(config.at("clipnorm")),
@@ -97,12 +92,6 @@ CompileOptions ClassifierOptions(const nlohmann::json& config) {
   return options;
 }
 
-Model WordPrices() {
-  return Sequential({Input({2}, {.dtype = DType::kInt32}),
-                     Embedding(8, 3, {.dense_updates = true, .name = "words"}),
-                     Flatten(), Dense(1, {.name = "price"})});
-}
-
 Model TwoOutputs() {
   const LayerOutput a = Input({3}, {.name = "a"});
   const LayerOutput b = Input({2}, {.name = "b"});
@@ -124,20 +113,15 @@ TEST_P(TrainingGoldenTest, MatchesKeras) {
   const GoldenCase& golden = GetParam();
   const nlohmann::json& config = golden.config;
   const bool has_two_outputs = golden.inputs.count("x_1") > 0;
-  const bool has_words = golden.inputs.count("words/embeddings") > 0;
-  Model model = has_two_outputs ? TwoOutputs()
-                : has_words     ? WordPrices()
-                                : Classifier(config);
-  CompileOptions options = has_two_outputs ? TwoOutputsOptions()
-                           : has_words
-                               ? CompileOptions{.loss = MeanSquaredError()}
-                               : ClassifierOptions(config);
+  Model model = has_two_outputs ? TwoOutputs() : Classifier(config);
+  CompileOptions options =
+      has_two_outputs ? TwoOutputsOptions() : ClassifierOptions(config);
   options.optimizer = OptimizerOf(config.at("optimizer"));
   if (config.contains("loss_weights")) {
     options.loss_weights = config.at("loss_weights").get<std::vector<double>>();
   }
   ASSERT_OK(model.Compile(options));
-  ASSERT_OK(has_two_outputs || has_words
+  ASSERT_OK(has_two_outputs
                 ? absl::OkStatus()
                 : model.Build({DType::kFloat32, {Shape::kUnknown, 3}}));
 

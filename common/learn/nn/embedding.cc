@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/comparison.h"
-#include "common/compute/ops/index_ops.h"
 #include "common/compute/ops/shape_ops.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -25,15 +24,13 @@ EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
       output_dim_(output_dim),
       initializer_(options.embeddings_initializer),
       regularizer_(options.embeddings_regularizer),
-      mask_zero_(options.mask_zero),
-      dense_updates_(options.dense_updates) {}
+      mask_zero_(options.mask_zero) {}
 
 void EmbeddingLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.VisitPositive("input_dim", input_dim_);
   visitor.VisitPositive("output_dim", output_dim_);
   visitor.VisitWeight("embeddings", initializer_, regularizer_);
   visitor.Visit("mask_zero", mask_zero_);
-  visitor.Visit({"dense_updates", ""}, dense_updates_);
 }
 
 void EmbeddingLayer::Build(const Shape&) {
@@ -55,8 +52,7 @@ Value EmbeddingLayer::Call(Value x, const CallContext& context) {
       x.dtype() == DType::kInt32 || x.dtype() == DType::kInt64;
   // Keras accepts ids of any dtype. Ids read from files are often floats.
   if (!is_index) x = Cast(x, DType::kInt64);
-  const Value rows =
-      dense_updates_ ? Gather(embeddings_, x) : embeddings_.Rows(x);
+  const Value rows = embeddings_.Rows(x);
   if (mask_zero_) context.masks->Set(rows, NotEqual(x, 0));
   return rows;
 }

@@ -13,30 +13,25 @@ namespace muster {
 
 struct EmbeddingOptions {
   proto::Initializer embeddings_initializer = RandomUniform();
-  // A penalty on the whole table. Each step then reads and updates all rows.
+  // Of the whole table, which each step then goes through.
   Regularizer embeddings_regularizer = {};
-  // If true, id 0 is padding. The layer sets a mask, which recurrent layers,
-  // attention, losses and metrics use (see Masks).
+  // Id 0 is padding, which recurrent layers and attention pass over, and which
+  // counts in no loss and no metric of an output that it reaches (Masks).
   bool mask_zero = false;
-  // If true, each step reads and updates the whole table, as Keras 3 does.
-  bool dense_updates = false;
   std::string name = "";
 };
 
-//   y[...] = embeddings[ids[...]]
+// y[...] = embeddings[ids[...]]. An id outside of [0, input_dim) fails the
+// step. Ids of another dtype are converted to int64.
 //
-// Input: ids [...]; dtypes other than int32 and int64 are converted to int64.
-// Output [..., output_dim]. Weights: embeddings [input_dim, output_dim].
+// Input [...] of ids, output [..., output_dim].
+// Weights: embeddings [input_dim, output_dim].
 //
-// An id outside [0, input_dim) fails the step.
-//
-// Only the rows that occur in a batch are read and updated, so the table can be
-// larger than the memory of one machine. Optimizers with slots therefore differ
-// from Keras 3: rows that do not occur keep their values and slots. In Keras
-// their gradient is 0, their momentum decays, and the remaining momentum
-// updates them. With `dense_updates` the layer does as Keras, and the cost of a
-// step is proportional to the table. SGD without momentum gives the same result
-// in both.
+// Reads and updates only the rows that occur in a batch, so the table may be
+// larger than one machine. Optimizers with slots then differ from Keras 3: rows
+// that do not occur keep their values and slots, where Keras takes their
+// gradient for 0, lets their momentum decay and moves them by what is left of
+// it. SGD without momentum comes to the same either way.
 //
 // Source: keras.layers.Embedding.
 class EmbeddingLayer : public Layer {
@@ -47,7 +42,7 @@ class EmbeddingLayer : public Layer {
   void VisitConfig(ConfigVisitor& visitor) override;
 
  protected:
-  // Ids may be floats, which lose digits when cast to 16 bits.
+  // Ids may be floats, and would lose digits.
   Precision precision() const override { return Precision::kFloat32; }
   void Build(const Shape& input) override;
   Value Call(Value x, const CallContext& context) override;
@@ -58,7 +53,6 @@ class EmbeddingLayer : public Layer {
   proto::Initializer initializer_;
   Regularizer regularizer_;
   bool mask_zero_;
-  bool dense_updates_;
   Weight embeddings_;
 };
 

@@ -40,11 +40,6 @@ def cases():
         "saturated_softmax_one_hot",
         {"activation": "softmax", "one_hot": True, "class_weight": [[0, 0.25], [2, 3.0]]},
     )
-    for name, optimizer in (
-        ("embedding_momentum", keras.optimizers.SGD(0.5, momentum=0.9)),
-        ("embedding_adam", keras.optimizers.Adam(0.05)),
-    ):
-        yield _embedding(name, optimizer)
     yield _two_outputs()
 
 
@@ -101,23 +96,6 @@ def _classifier(name, config):
         if "class_weight" in config
         else None,
     )
-
-
-def _embedding(name, optimizer):
-    """Ids of which each batch lacks some: the rows of those move on, too."""
-    rng = seeded(702)
-    model = keras.Sequential(
-        [
-            keras.Input((2,), dtype="int32"),
-            keras.layers.Embedding(8, 3, name="words"),
-            keras.layers.Flatten(),
-            keras.layers.Dense(1, name="price"),
-        ]
-    )
-    model.compile(optimizer, keras.losses.MeanSquaredError())
-    x = np.int32([[0, 1], [1, 2], [0, 2], [2, 1], [3, 4], [4, 5], [5, 3], [0, 5]])
-    data = {"x": x, "y": normal(rng, len(x), 1)}
-    return _trained(name, {"optimizer": keras_config(optimizer)}, model, data, rng)
 
 
 def _two_outputs():
