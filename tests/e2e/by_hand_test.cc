@@ -220,9 +220,9 @@ TEST_F(ByHandTest, AllExecutablesExplainHowToFixATypoInTfConfig) {
 
 TEST_F(ByHandTest, AnExecutableRejectsTheRoleOfAnother) {
   EXPECT_THAT(RejectionMessage("ps/ps", cluster_->TfConfig(kWorker0)),
-              HasSubstr("TF_CONFIG makes this task worker 0"));
+              HasSubstr("TF_CONFIG declares this task as worker 0"));
   EXPECT_THAT(RejectionMessage("worker/worker", cluster_->TfConfig(kPs0)),
-              HasSubstr("TF_CONFIG makes this task ps 0"));
+              HasSubstr("TF_CONFIG declares this task as ps 0"));
   EXPECT_THAT(
       RejectionMessage("coordinator/coordinator", cluster_->TfConfig(kPs0)),
       HasSubstr("TF_CONFIG makes this task ps 0"));

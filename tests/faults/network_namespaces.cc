@@ -121,14 +121,14 @@ absl::Status NetworkNamespaces::ResetConnections(int host) {
 }
 
 absl::Status NetworkNamespaces::LimitRate(int host, int bits_per_second) {
-  return Run(absl::StrCat("tc -n ", HostName(host),
+  return Run(absl::StrCat("/usr/sbin/tc -n ", HostName(host),
                           " qdisc add dev eth0 root tbf rate ", bits_per_second,
                           "bit burst 32kbit latency 400ms"));
 }
 
 absl::Status NetworkNamespaces::RemoveLimit(int host) {
-  return Run(
-      absl::StrCat("tc -n ", HostName(host), " qdisc delete dev eth0 root"));
+  return Run(absl::StrCat("/usr/sbin/tc -n ", HostName(host),
+                          " qdisc delete dev eth0 root"));
 }
 
 }  // namespace muster

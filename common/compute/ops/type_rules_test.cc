@@ -138,7 +138,7 @@ void AddUnary(std::vector<TypeCase>* cases) {
   cases->push_back({"Cast",
                     {{F, {2}}},
                     {{"dtype", DType::kString}},
-                    "! numbers cannot become string"});
+                    "! numbers cannot be converted to string"});
 }
 
 void AddMatMulAndReductions(std::vector<TypeCase>* cases) {
@@ -178,7 +178,7 @@ void AddMatMulAndReductions(std::vector<TypeCase>* cases) {
   for (const char* op : {"ArgMax", "ArgMin"}) {
     cases->push_back({op, {{F, {2, -1, 4}}}, Axis(-1), "int64[2,?]"});
     cases->push_back({op, {{F, {2, 3}}}, Axis(2), "! is out of range"});
-    cases->push_back({op, {{F, {2, 0}}}, Axis(1), "! has no elements"});
+    cases->push_back({op, {{F, {2, 0}}}, Axis(1), "! is empty"});
   }
   cases->push_back({"CountAlong", {{F, {2, -1}}}, Axes({1}), "float32[]"});
   cases->push_back({"CountAlong", {{F, {2}}}, Axes({1}), "! is out of range"});

@@ -288,7 +288,7 @@ TEST_F(NetworkTest, ATakenAddressIsRefused) {
   options.address = server_->address();
   EXPECT_THAT(Network::Grpc()->Listen(options, &service_, &admission_check_),
               StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr("taken by another process")));
+                       HasSubstr(" is taken by process ")));
   options.address = "nonsense";
   EXPECT_THAT(Network::Grpc()->Listen(options, &service_, &admission_check_),
               StatusIs(absl::StatusCode::kInvalidArgument));

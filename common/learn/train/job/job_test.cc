@@ -111,8 +111,10 @@ TEST_F(JobTest, TrainsTestsAndWritesWhatItCameTo) {
   EXPECT_THAT(
       output_.str(),
       AllOf(StartsWith("Epoch 1/6\n15/15 - "), HasSubstr("\nTest - loss: "),
-            EndsWith(absl::StrCat("\nFinal weights: ", weights,
-                                  "\nSummary: ", path, "\n"))));
+            EndsWith(
+                absl::StrCat("\nFinal weights: ", weights, "\nSummary: ", path,
+                             "\nReport: ", Path("run/report.html"), "\n"))));
+  EXPECT_TRUE(std::filesystem::exists(Path("run/report.html")));
   std::ifstream file(path);
   const nlohmann::json json = nlohmann::json::parse(file);
   EXPECT_EQ(json.at("job"), "test.job");
