@@ -1,13 +1,15 @@
-// A library to preload. In a process with it, every wait until a time of the
-// realtime clock takes an hour longer, as it does when the clock is set back by
-// an hour during the wait. Abseil makes its futex calls through syscall() of
-// the C library.
+// A library to preload. Once the file exists that SET_BACK_CLOCK_FILE names,
+// every wait of the process until a time of the realtime clock takes an hour
+// longer, as it does when the clock is set back by an hour during the wait.
+// Abseil makes its futex calls through syscall() of the C library.
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cstdarg>
+#include <cstdlib>
 
 extern "C" long syscall(long number, ...) noexcept {
   va_list list;
@@ -16,8 +18,10 @@ extern "C" long syscall(long number, ...) noexcept {
   for (long& argument : arguments) argument = va_arg(list, long);
   va_end(list);
   timespec later;
+  static const char* const file = std::getenv("SET_BACK_CLOCK_FILE");
   if (number == SYS_futex && arguments[3] != 0 &&
-      (arguments[1] & FUTEX_CLOCK_REALTIME) != 0) {
+      (arguments[1] & FUTEX_CLOCK_REALTIME) != 0 && file != nullptr &&
+      access(file, F_OK) == 0) {
     later = *reinterpret_cast<const timespec*>(arguments[3]);
     later.tv_sec += 3600;
     arguments[3] = reinterpret_cast<long>(&later);
