@@ -284,11 +284,19 @@ void ClosureDispatcher::Renew(WorkerLane* lane) {
 
 ClosureDispatcher::Counters ClosureDispatcher::counters() const {
   absl::MutexLock lock(&mutex_);
-  return {.finished_count = queue_.finished_count(),
-          .requeued_count = queue_.requeued_count(),
-          .lost_count = lost_count_,
-          .recovered_count = recovered_count_,
-          .busy = busy_};
+  Counters counters = {.finished_count = queue_.finished_count(),
+                       .requeued_count = queue_.requeued_count(),
+                       .lost_count = lost_count_,
+                       .recovered_count = recovered_count_};
+  for (const FunctionRecord& function : functions_) {
+    counters.busy += function.step_durations->total();
+  }
+  return counters;
+}
+
+DurationHistogram ClosureDispatcher::StepDurations(uint32_t function_id) const {
+  absl::MutexLock lock(&mutex_);
+  return *functions_[function_id].step_durations;
 }
 
 Message ClosureDispatcher::OnDial(int worker, uint64_t session) {
@@ -344,8 +352,7 @@ absl::Status ClosureDispatcher::TakeIn(const proto::WorkerReport& report,
     lane->trouble.clear();
     lane->trouble_count = 0;
   }
-  busy_ += absl::Nanoseconds(report.busy_ns());
-  return absl::OkStatus();
+  return AddStepDurations(report, &functions_);
 }
 
 void ClosureDispatcher::Accept(WorkerLane* lane,

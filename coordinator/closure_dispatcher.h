@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/duration_histogram.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/missing_tasks.h"
@@ -178,6 +179,11 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   };
   Counters counters() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // How long the steps of a function took on the workers. For steps shorter
+  // than a worker's report interval, the mean of those in one report.
+  DurationHistogram StepDurations(uint32_t function_id) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   int worker_count() const { return static_cast<int>(streams_.size()); }
   // 0 while never met.
   uint64_t worker_incarnation(int worker) const ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -288,7 +294,6 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   bool is_suspended_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   int ended_lane_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Duration busy_ ABSL_GUARDED_BY(mutex_);
   int64_t lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t recovered_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };

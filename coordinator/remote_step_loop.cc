@@ -161,6 +161,10 @@ void RemoteStepLoop::GroupSteps(int steps_per_start) {
   steps_per_closure_ = std::clamp<int>(steps_per_start, 1, kStepsPerClosureMax);
 }
 
+std::optional<DurationHistogram> RemoteStepLoop::StepDurations() const {
+  return connection_->dispatcher().StepDurations(work_.function_id);
+}
+
 absl::Status RemoteStepLoop::OpenIterators() {
   // The end of a pass is counted here, and workers just go on.
   Dataset dataset = pass_step_count_ >= 0 ? dataset_.Repeat() : dataset_;

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "absl/types/span.h"
 #include "common/compute/graph/graph.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/duration_histogram.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/step_loop.h"
@@ -68,6 +70,8 @@ class RemoteStepLoop final : public StepLoop,
   }
   // A closure then runs that many steps: its cost is paid once for all of them,
   // and they finish, or are retried, together.
+  std::optional<DurationHistogram> StepDurations() const override;
+
   void GroupSteps(int steps_per_start) override;
 
  private:

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -32,6 +33,11 @@ absl::Status TakeReport(const proto::WorkerReport& report,
                         const WorkerLane& lane, const FailureJudge& judge,
                         const std::shared_ptr<ReleaseList>& releases,
                         ClosureQueue* queue, absl::Status* trouble);
+
+// Adds what the report says of the durations of steps to their functions.
+//   kInvalidArgument  a function is unknown, or an entry is of no steps
+absl::Status AddStepDurations(const proto::WorkerReport& report,
+                              std::vector<FunctionRecord>* functions);
 
 }  // namespace muster
 

@@ -2,6 +2,7 @@
 #define COORDINATOR_WORKER_LANE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/core/base/duration_histogram.h"
 #include "coordinator/closure_queue.h"
 #include "proto/worker.pb.h"
 
@@ -19,6 +21,9 @@ struct FunctionRecord {
   uint64_t fingerprint = 0;
   std::string serialized_graph;
   std::string name;
+  // How long its steps took on the workers.
+  std::unique_ptr<DurationHistogram> step_durations =
+      std::make_unique<DurationHistogram>();
 };
 
 // An input pipeline as it is sent to workers: one definition for all, or one

@@ -49,6 +49,18 @@ void AddFinished(uint64_t id, proto::WorkerReport* report) {
   range->set_count(1);
 }
 
+void AddTime(uint32_t function_id, int64_t step_count, absl::Duration busy,
+             proto::WorkerReport* report) {
+  proto::FunctionTime* time = nullptr;
+  for (proto::FunctionTime& other : *report->mutable_function_times()) {
+    if (other.function_id() == function_id) time = &other;
+  }
+  if (time == nullptr) time = report->add_function_times();
+  time->set_function_id(function_id);
+  time->set_step_count(time->step_count() + step_count);
+  time->set_busy_ns(time->busy_ns() + absl::ToInt64Nanoseconds(busy));
+}
+
 }  // namespace
 
 WorkerSession::WorkerSession(const Options& options,
@@ -275,7 +287,10 @@ void WorkerSession::RunOne(StepRunner* runner, const Run& closure,
     absl::MutexLock lock(&mutex_);
     if (stopping_) return;
     Record(closure, status, results);
-    outbox_.busy += now - started;
+    if (status.ok()) {
+      AddTime(closure.function_id, closure.steps_per_closure, now - started,
+              &outbox_.report);
+    }
     if (ReportIsDue(closure.function_id, now)) outbox = TakeOutbox(now);
   }
   Send(std::move(outbox));
@@ -356,7 +371,6 @@ WorkerSession::Outbox WorkerSession::TakeOutbox(absl::Time now) {
 
 void WorkerSession::Send(Outbox outbox) {
   if (outbox.entry_count == 0) return;
-  outbox.report.set_busy_ns(absl::ToInt64Nanoseconds(outbox.busy));
   send_(Message{outbox.report.SerializeAsString(), std::move(outbox.tensors)});
 }
 

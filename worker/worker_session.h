@@ -103,7 +103,6 @@ class WorkerSession {
     proto::WorkerReport report;
     std::vector<Tensor> tensors;
     int64_t entry_count = 0;
-    absl::Duration busy;
   };
 
   absl::Status AcceptLocked(const proto::WorkerCommand& command,

@@ -112,7 +112,13 @@ TEST_F(WorkerSessionTest, ReportsManyClosuresInFewMessages) {
   ASSERT_OK(session_->Accept(command, {small_}));
   const proto::WorkerReport report = reports_.Await(5000);
   EXPECT_EQ(report.results_size(), 0);
-  EXPECT_GT(report.busy_ns(), 0);
+  int64_t step_count = 0;
+  for (const proto::FunctionTime& time : report.function_times()) {
+    EXPECT_EQ(time.function_id(), kEcho);
+    EXPECT_GT(time.busy_ns(), 0);
+    step_count += time.step_count();
+  }
+  EXPECT_EQ(step_count, 5000);
   EXPECT_LT(reports_.message_count(), 2500);
 }
 

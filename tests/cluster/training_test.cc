@@ -9,8 +9,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/compute/ops/ops.h"
 #include "common/compute/optimizers/optimizers.h"
+#include "common/core/base/duration_histogram.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
@@ -34,6 +36,7 @@
 #include "common/learn/train/history.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
+#include "common/net/rpc/fault_point.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/parameter_server_strategy.h"
 #include "gmock/gmock.h"
@@ -147,6 +150,30 @@ TEST_F(TrainingTest, RunsStepsPerExecutionInOneClosure) {
   EXPECT_EQ(Finished(*strategy) - before, 6);  // 8 + 8 + 4 steps, twice.
   EXPECT_THAT(recorder.steps, ::testing::ElementsAre(7, 15, 19, 7, 15, 19));
   EXPECT_EQ(history.history.at("steps").back(), 1);
+}
+
+TEST_F(TrainingTest, StepDurationsAreThoseOnTheWorkers) {
+  TestCluster cluster(1, 1);
+  const auto strategy = Connect(cluster);
+  Model model = Counter();
+  ASSERT_OK(model.Compile(*strategy, CounterOptions(1)));
+  constexpr absl::Duration kDelay = absl::Milliseconds(200);
+  SetFaults({{.point = "worker.before_report",
+              .occurrence = 3,
+              .action = FaultAction::kDelay,
+              .delay = kDelay}});
+  FitOptions fit = Quiet();
+  fit.steps_per_epoch = 8;
+  const absl::StatusOr<History> history =
+      model.Fit(Data().Batch(4).Repeat(), fit);
+  SetFaults({});
+  ASSERT_OK(history.status());
+  const DurationHistogram& durations = history->step_durations;
+  // The first step counts too: its worker knows when it began.
+  EXPECT_EQ(durations.count(), 8);
+  EXPECT_GT(durations.Percentile(1), absl::Microseconds(1));
+  EXPECT_LT(durations.Percentile(50), kDelay);
+  EXPECT_GT(durations.total(), kDelay);
 }
 
 TEST_F(TrainingTest, StepsOfAnExecutionCountOnceWhileWorkersDie) {

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/core/base/duration_histogram.h"
 #include "common/core/tensor/tensor.h"
 
 namespace muster {
@@ -89,6 +91,12 @@ class StepLoop {
   // in a different order from that in which they were started.
   virtual absl::StatusOr<Outcome> Run(int64_t step_count_max,
                                       OnStep on_step) = 0;
+
+  // How long steps took in the processes that ran them, if steps are run in
+  // other processes.
+  virtual std::optional<DurationHistogram> StepDurations() const {
+    return std::nullopt;
+  }
 
   // What this loop can do beyond that; null: it cannot. Owned by the loop.
   virtual SeekableLoop* seekable() { return nullptr; }

@@ -167,6 +167,9 @@ absl::StatusOr<History> FitRun::Run() {
   }
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnTrainEnd, *model_, logs_));
+  if (auto durations = loop_->StepDurations()) {
+    history_.step_durations = *durations;
+  }
   if (options_.fail_on_non_finite && history_.first_non_finite.has_value()) {
     return NonFiniteError(*history_.first_non_finite);
   }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/learn/train/duration_histogram.h"
+#include "common/core/base/duration_histogram.h"
 #include "common/learn/train/non_finite.h"
 
 namespace muster {
@@ -32,7 +32,9 @@ struct History {
   double train_seconds = 0;
   // The part of train_seconds that earlier processes spent.
   double earlier_train_seconds = 0;
-  // Time from one finished step to the next, without the first of all.
+  // How long steps took. Where they run in this process, the time from one
+  // finished step to the next, without the first of all; otherwise the time
+  // that they took on the workers.
   DurationHistogram step_durations;
 };
 

@@ -1,4 +1,4 @@
-#include "common/learn/train/duration_histogram.h"
+#include "common/core/base/duration_histogram.h"
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
@@ -15,6 +15,16 @@ TEST(DurationHistogramTest, KnowsPercentilesWithinOnePercent) {
                 10 * percent, 0.11 * percent)
         << percent;
   }
+}
+
+TEST(DurationHistogramTest, CountsADurationThatIsAddedSeveralTimes) {
+  DurationHistogram histogram;
+  histogram.Add(absl::Milliseconds(1), 3);
+  histogram.Add(absl::Seconds(1));
+  EXPECT_EQ(histogram.count(), 4);
+  EXPECT_EQ(histogram.total(), absl::Milliseconds(1003));
+  EXPECT_LT(histogram.Percentile(75), absl::Milliseconds(2));
+  EXPECT_GT(histogram.Percentile(76), absl::Milliseconds(900));
 }
 
 TEST(DurationHistogramTest, PutsWhatIsTooShortOrTooLongAtTheEnds) {

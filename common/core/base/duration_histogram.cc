@@ -1,4 +1,4 @@
-#include "common/learn/train/duration_histogram.h"
+#include "common/core/base/duration_histogram.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,13 +14,14 @@ constexpr double kGrowth = 1.02;
 
 }  // namespace
 
-void DurationHistogram::Add(absl::Duration duration) {
+void DurationHistogram::Add(absl::Duration duration, int64_t count) {
   const double seconds =
       std::max(absl::ToDoubleSeconds(duration), kLeastSeconds);
   const double bucket = std::log(seconds / kLeastSeconds) / std::log(kGrowth);
-  ++buckets_[std::min<int64_t>(std::llround(std::min(bucket, 1e6)),
-                               kBucketCount - 1)];
-  ++count_;
+  buckets_[std::min<int64_t>(std::llround(std::min(bucket, 1e6)),
+                             kBucketCount - 1)] += count;
+  count_ += count;
+  total_ += duration * count;
 }
 
 absl::Duration DurationHistogram::Percentile(double percent) const {

@@ -1,5 +1,5 @@
-#ifndef COMMON_LEARN_TRAIN_DURATION_HISTOGRAM_H_
-#define COMMON_LEARN_TRAIN_DURATION_HISTOGRAM_H_
+#ifndef COMMON_CORE_BASE_DURATION_HISTOGRAM_H_
+#define COMMON_CORE_BASE_DURATION_HISTOGRAM_H_
 
 #include <array>
 #include <cstdint>
@@ -13,9 +13,11 @@ namespace muster {
 // lies outside counts as the end it lies behind. Not thread-safe.
 class DurationHistogram {
  public:
-  void Add(absl::Duration duration);
+  // Adds `duration` `count` times.
+  void Add(absl::Duration duration, int64_t count = 1);
 
   int64_t count() const { return count_; }
+  absl::Duration total() const { return total_; }
   // The duration that `percent` of them do not exceed; zero when empty.
   absl::Duration Percentile(double percent) const;
 
@@ -24,8 +26,9 @@ class DurationHistogram {
 
   std::array<int64_t, kBucketCount> buckets_{};
   int64_t count_ = 0;
+  absl::Duration total_;
 };
 
 }  // namespace muster
 
-#endif  // COMMON_LEARN_TRAIN_DURATION_HISTOGRAM_H_
+#endif  // COMMON_CORE_BASE_DURATION_HISTOGRAM_H_
