@@ -44,7 +44,7 @@ ParameterServerStrategy::Create(Task& task,
   });
   LoopOptions loops;
   loops.train.prefetch_batch_count = options.prefetch_batch_count;
-  loops.fed.batches_ahead_min = 2 * connection->dispatcher().worker_count() *
+  loops.dispatched.batches_ahead_min = 2 * connection->dispatcher().worker_count() *
                                 std::max(1, options.closures_in_flight);
   loops.evaluates_on_coordinator = options.evaluates_on_coordinator;
   return std::make_unique<ParameterServerStrategy>(std::move(connection), loops,
@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<StepLoop>> ParameterServerStrategy::CreateLoop(
   }
   if (kind == LoopKind::kTrainOnBatch || !loops_.evaluates_on_coordinator) {
     return DispatchedStepLoop::Create(connection_, step, dataset, kind,
-                                      loops_.fed, clock_);
+                                      loops_.dispatched, clock_);
   }
   return LocalStepLoop::Create(step, dataset, &connection_->variables(),
                                {.prefetch_batch_count = 2});

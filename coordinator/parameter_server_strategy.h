@@ -71,7 +71,7 @@ class ParameterServerStrategy final : public Strategy {
 
   struct LoopOptions {
     RemoteStepLoop::Options train;
-    DispatchedStepLoop::Options fed;
+    DispatchedStepLoop::Options dispatched;
     bool evaluates_on_coordinator = false;
   };
   // Over a connection that is open.

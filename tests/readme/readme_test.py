@@ -19,7 +19,7 @@ DEFINED_FLAG = re.compile(r"ABSL_FLAG\(\s*[^\n]+?,\s*(\w+),")
 PATH = re.compile(r"`([\w./]+/[\w.]*)`|bazel-bin/([\w/]+)")
 
 # Flags of other programs that README.md names, and flags without ABSL_FLAG.
-OTHER_FLAGS = {"config", "help", "logdir", "set"}
+OTHER_FLAGS = {"config", "flagfile", "help", "logdir", "set"}
 
 
 def read(path):
@@ -51,7 +51,8 @@ def defined_flags():
             if name.endswith(".cc") and not name.endswith("_test.cc"):
                 flags.update(DEFINED_FLAG.findall(
                     read(os.path.join(folder, name))))
-    flags.update(FLAG.findall(read("quickstart.sh")))
+    for script in ["quickstart.sh", "deploy/install/install.sh"]:
+        flags.update(FLAG.findall(read(script)))
     return flags
 
 
