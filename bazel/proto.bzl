@@ -46,3 +46,49 @@ def cc_proto(name, deps = [], grpc = False, visibility = None):
         visibility = visibility,
         deps = deps + ["@protobuf"] + (["@grpc//:grpc++"] if grpc else []),
     )
+
+def cc_proto_schema(name, proto, constant, visibility = None):
+    """A C++ library with the descriptors of a .proto file, comments included.
+
+    Args:
+      name: the library; its header is `name`.h.
+      proto: the .proto file without its suffix.
+      constant: the name of the array of bytes, a FileDescriptorSet; the constant
+        with `Size` behind it is their number.
+      visibility: as for any rule.
+    """
+    repository = native.repository_name()[1:]
+    tree = "external/" + repository if repository else "."
+    native.genrule(
+        name = name + "_set",
+        srcs = [":" + proto + "_proto"],
+        outs = [name + ".binpb"],
+        cmd = "/usr/bin/protoc -I%s --include_imports --include_source_info " % tree +
+              "--descriptor_set_out=$@ %s/%s.proto" % (native.package_name(), proto),
+    )
+    native.genrule(
+        name = name + "_generated",
+        srcs = [":" + name + ".binpb"],
+        outs = [name + ".h", name + ".cc"],
+        cmd = """
+          {{ echo '#pragma once'
+             echo '#include <cstddef>'
+             echo 'namespace muster {{'
+             echo 'extern const unsigned char {constant}[];'
+             echo 'extern const size_t {constant}Size;'
+             echo '}}'; }} > $(location {name}.h)
+          {{ grep -v '#pragma' $(location {name}.h)
+             echo 'namespace muster {{'
+             echo 'const unsigned char {constant}[] = {{'
+             od -An -v -tx1 $< | sed 's/ \\(..\\)/0x\\1,/g'
+             echo '}};'
+             echo 'const size_t {constant}Size = sizeof({constant});'
+             echo '}}'; }} > $(location {name}.cc)
+        """.format(name = name, constant = constant),
+    )
+    native.cc_library(
+        name = name,
+        srcs = [name + ".cc"],
+        hdrs = [name + ".h"],
+        visibility = visibility,
+    )

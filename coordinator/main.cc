@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/train/job/job_predict.h"
+#include "common/learn/train/job/job_reference.h"
 #include "common/learn/train/job/job_task.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/net/cluster/task_id.h"
@@ -61,6 +62,7 @@ muster::ProgramInfo Program() {
       .topics = std::move(topics),
       .flags_of_others =
           muster::FlagsOfOtherTasks(muster::FlagUsers::kCoordinator),
+      .explain = muster::ExplainJobField,
       .settings = std::nullopt,
   };
 }

@@ -44,8 +44,9 @@ ParameterServerStrategy::Create(Task& task,
   });
   LoopOptions loops;
   loops.train.prefetch_batch_count = options.prefetch_batch_count;
-  loops.dispatched.batches_ahead_min = 2 * connection->dispatcher().worker_count() *
-                                std::max(1, options.closures_in_flight);
+  loops.dispatched.batches_ahead_min = 2 *
+                                       connection->dispatcher().worker_count() *
+                                       std::max(1, options.closures_in_flight);
   loops.evaluates_on_coordinator = options.evaluates_on_coordinator;
   return std::make_unique<ParameterServerStrategy>(std::move(connection), loops,
                                                    Clock::Real());

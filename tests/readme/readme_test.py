@@ -19,7 +19,7 @@ DEFINED_FLAG = re.compile(r"ABSL_FLAG\(\s*[^\n]+?,\s*(\w+),")
 PATH = re.compile(r"`([\w./]+/[\w.]*)`|bazel-bin/([\w/]+)")
 
 # Flags of other programs that README.md names, and flags without ABSL_FLAG.
-OTHER_FLAGS = {"config", "flagfile", "help", "logdir", "set"}
+OTHER_FLAGS = {"config", "explain", "flagfile", "help", "logdir", "set"}
 
 
 def read(path):

@@ -97,6 +97,10 @@ class Parser {
       line_.version = true;
       return absl::OkStatus();
     }
+    if (name == "explain" && program_.explain != nullptr) {
+      line_.explain = value.value_or("");
+      return absl::OkStatus();
+    }
     if (name == "set") {
       ASSIGN_OR_RETURN(const std::string setting, ValueOf(argument, value));
       return AddSetting(setting);
@@ -223,6 +227,7 @@ class Parser {
   absl::Status UnknownFlag(absl::string_view name) const {
     const std::vector<std::string> builtin = BuiltinFlagNames();
     std::vector<absl::string_view> candidates(builtin.begin(), builtin.end());
+    if (program_.explain != nullptr) candidates.push_back("explain");
     for (const auto& [known, flag] : flags_) candidates.push_back(known);
     return absl::InvalidArgumentError(
         absl::StrCat(program_.name, " has no flag --", name.substr(0, 64),

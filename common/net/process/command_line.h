@@ -17,8 +17,9 @@ enum class HelpFormat { kText, kMan, kBash };
 
 // The flags themselves are absl flags and hold their values; this is the rest.
 struct CommandLine {
-  std::optional<HelpFormat> help;  // --help, --help=man, --help=bash
-  bool version = false;            // --version
+  std::optional<HelpFormat> help;      // --help, --help=man, --help=bash
+  bool version = false;                // --version
+  std::optional<std::string> explain;  // --explain, --explain=NAME
 
   // Every --set name=value, a later one wins; and the defaults of settings that
   // the program declares.

@@ -123,6 +123,22 @@ TEST_F(CommandLineTest, HelpAndVersionAreAskedFor) {
                        "--help=html: --help, --help=man or --help=bash"));
 }
 
+TEST_F(CommandLineTest, AProgramThatCanExplainHasAFlagForIt) {
+  EXPECT_THAT(Parse({"--explain"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("tester has no flag --explain")));
+  ProgramInfo program = program_;
+  program.explain = [](absl::string_view name) { return std::string(name); };
+  ASSERT_OK_AND_ASSIGN(CommandLine line,
+                       ParseArguments(program, {"--explain"}));
+  EXPECT_EQ(line.explain, "");
+  ASSERT_OK_AND_ASSIGN(line, ParseArguments(program, {"--explain=dense"}));
+  EXPECT_EQ(line.explain, "dense");
+  EXPECT_THAT(ParseArguments(program, {"--explane"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("did you mean \"explain\"?")));
+}
+
 TEST_F(CommandLineTest, DeclaredSettingsHaveDefaultsAndOthersAreRefused) {
   ProgramInfo program = program_;
   program.settings = {{"data_dir", "", "Where the data is."},

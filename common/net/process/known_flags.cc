@@ -28,24 +28,32 @@ FlagDescription Describe(const std::string& name,
 }
 
 TopicDescription BuiltinFlags(const ProgramInfo& program) {
-  return {.title = "The command line",
-          .flags = {{.name = "set",
-                     .text = program.settings.has_value()
-                                 ? "name=value: gives one of the settings "
-                                   "above a value. May be repeated."
-                                 : "name=value: fills ${name} in the job file. "
-                                   "May be repeated.",
-                     .takes_value = true},
-                    {.name = "flagfile",
-                     .text = "Reads flags from this file, one on each line. "
-                             "Empty lines and lines that begin with # are "
-                             "skipped. Flags further right win.",
-                     .takes_value = true},
-                    {.name = "help",
-                     .text = "Prints this text. --help=man prints a manual "
-                             "page, --help=bash commands that let bash "
-                             "complete the flags."},
-                    {.name = "version", .text = "Prints the version."}}};
+  TopicDescription topic = {
+      .title = "The command line",
+      .flags = {{.name = "set",
+                 .text = program.settings.has_value()
+                             ? "name=value: gives one of the settings "
+                               "above a value. May be repeated."
+                             : "name=value: fills ${name} in the job file. "
+                               "May be repeated.",
+                 .takes_value = true},
+                {.name = "flagfile",
+                 .text = "Reads flags from this file, one on each line. "
+                         "Empty lines and lines that begin with # are "
+                         "skipped. Flags further right win.",
+                 .takes_value = true},
+                {.name = "help",
+                 .text = "Prints this text. --help=man prints a manual "
+                         "page, --help=bash commands that let bash "
+                         "complete the flags."},
+                {.name = "version", .text = "Prints the version."}}};
+  if (program.explain != nullptr) {
+    topic.flags.push_back(
+        {.name = "explain",
+         .text = "Prints the fields of a job file; --explain=NAME those of "
+                 "this name, as --explain=dense."});
+  }
+  return topic;
 }
 
 }  // namespace

@@ -37,6 +37,12 @@ std::variant<TaskOptions, ExitCode> StartProgram(
     std::cout << program.name << " " << std::string(kVersion) << std::endl;
     return ExitCode::kOk;
   }
+  if (line->explain.has_value()) {
+    const absl::StatusOr<std::string> text = program.explain(*line->explain);
+    if (!text.ok()) return Complain(program, text.status());
+    std::cout << *text << std::flush;
+    return ExitCode::kOk;
+  }
   absl::StatusOr<TaskOptions> options = ResolveTaskOptions(*line);
   if (!options.ok()) return Complain(program, options.status());
   if (CheckConfigWanted()) {

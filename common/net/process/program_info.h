@@ -1,9 +1,13 @@
 #ifndef COMMON_NET_PROCESS_PROGRAM_INFO_H_
 #define COMMON_NET_PROCESS_PROGRAM_INFO_H_
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace muster {
 
@@ -33,6 +37,11 @@ struct ProgramInfo {
   // Flags that are accepted without effect and not shown, so that all tasks of
   // a cluster can be given the same flags.
   std::vector<std::string> flags_of_others;
+
+  // Returns what --explain (with an empty name) and --explain=NAME print in
+  // place of running. Null: the program has no such flag.
+  std::function<absl::StatusOr<std::string>(absl::string_view name)> explain =
+      nullptr;
 
   // The settings that the program declares. Unset if a job file declares them;
   // then every --set is accepted here.

@@ -51,6 +51,17 @@ absl::StatusOr<Dataset> BuildCsv(const JobData::Csv& csv, DType label_type) {
         "csv.delimiter must be one character, got \"", csv.delimiter(), "\""));
   }
   if (!csv.delimiter().empty()) options.delimiter = csv.delimiter()[0];
+  for (const JobData::Csv::Column& column : csv.columns()) {
+    if (column.name() == csv.label()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("csv.columns has the label \"", csv.label(),
+                       "\"; expected features only"));
+    }
+    options.columns.push_back({.name = column.name()});
+    if (column.has_default_value()) {
+      options.columns.back().default_value = column.default_value();
+    }
+  }
   return CsvFiles({csv.path().begin(), csv.path().end()}, options);
 }
 

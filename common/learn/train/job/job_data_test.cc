@@ -107,6 +107,38 @@ TEST_F(JobDataTest, CsvTakesAPathSeveralOrAPattern) {
               StatusIs(kInvalid, HasSubstr("train: csv.path is missing")));
 }
 
+TEST_F(JobDataTest, CsvTakesSomeColumnsAndDefaultsForEmptyCells) {
+  const std::string path =
+      Write("table.csv", "age,name,fare,y\n22,Ann,7.5,1\n,Bob,8,2\n");
+  const auto csv = [&](const std::string& columns) {
+    return absl::StrCat("csv { path: '", path, "' label: 'y' ", columns, " }");
+  };
+  ASSERT_OK_AND_ASSIGN(
+      const Dataset dataset,
+      Build(csv("columns { name: 'fare' } "
+                "columns { name: 'age' default_value: '30' }")));
+  ASSERT_OK_AND_ASSIGN(const auto iterator, dataset.MakeIterator());
+  Element element;
+  ASSERT_OK_AND_ASSIGN(const bool more, iterator->Next(&element));
+  ASSERT_TRUE(more);
+  EXPECT_THAT(element[0].flat<float>(), ElementsAre(7.5, 22, 8, 30));
+  EXPECT_THAT(element[1].flat<int64_t>(), ElementsAre(1, 2));
+
+  const auto error_of = [&](const std::string& columns) -> std::string {
+    const absl::StatusOr<Dataset> built = Build(csv(columns));
+    if (!built.ok()) return std::string(built.status().message());
+    const auto opened = built->MakeIterator();
+    if (!opened.ok()) return std::string(opened.status().message());
+    return std::string((*opened)->Next(&element).status().message());
+  };
+  EXPECT_THAT(error_of("columns { name: 'age' }"),
+              HasSubstr("column \"age\" is empty and has no default"));
+  EXPECT_THAT(error_of("columns { name: 'height' }"),
+              HasSubstr("no column \"height\"; there are age, name, fare, y"));
+  EXPECT_THAT(error_of("columns { name: 'y' }"),
+              HasSubstr("csv.columns has the label \"y\""));
+}
+
 TEST_F(JobDataTest, IdxTakesPairsOfFiles) {
   const auto idx = [](const std::string& values) {
     return std::string("\0\0\x8\x1\0\0\0", 7) +

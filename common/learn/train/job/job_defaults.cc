@@ -1,0 +1,192 @@
+#include "common/learn/train/job/job_defaults.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/compute/optimizers/learning_rate_schedules.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/initializers.h"
+#include "common/learn/nn/layers.h"
+#include "common/learn/nn/losses.h"
+#include "common/learn/nn/metrics.h"
+#include "common/learn/nn/regularizers.h"
+#include "common/learn/train/callbacks/callbacks.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/text_format.h"
+#include "proto/job_callback.pb.h"
+#include "proto/job_layer.pb.h"
+#include "proto/training_job.pb.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+struct Defaults {
+  std::map<std::string, JobDefault> by_field;
+  // The names of initializers, by their serialized defaults.
+  std::map<std::string, std::string> initializers;
+};
+
+// Records the values that it is shown, which are the defaults.
+class DefaultCollector final : public ConfigVisitor {
+ public:
+  DefaultCollector(const Descriptor& message, Defaults* defaults)
+      : message_(message), defaults_(*defaults) {}
+
+  using ConfigVisitor::Visit;
+  void Visit(ConfigName name, bool& value) override {
+    Add(name, value ? "true" : "false");
+  }
+  void Visit(ConfigName name, int64_t& value) override {
+    Add(name, absl::StrCat(value));
+  }
+  void Visit(ConfigName name, double& value) override {
+    Add(name, absl::StrCat(value));
+  }
+  void Visit(ConfigName name, uint64_t& seed) override {
+    Add(name, seed == 0 ? "none" : absl::StrCat(seed));
+  }
+  void Visit(ConfigName name, std::string& value) override {
+    Add(name, value.empty() ? "none" : absl::StrCat("\"", value, "\""));
+  }
+  void Visit(ConfigName name, std::vector<int64_t>& values) override {
+    Add(name, List(values));
+  }
+  void Visit(ConfigName name, std::vector<double>& values) override {
+    Add(name, List(values));
+  }
+  void Visit(ConfigName name, proto::Initializer& value) override {
+    const auto found = defaults_.initializers.find(value.SerializeAsString());
+    if (found != defaults_.initializers.end()) Add(name, found->second);
+  }
+  void Visit(ConfigName name, Regularizer& value) override {
+    if (!value) Add(name, "none");
+  }
+  void VisitChoice(ConfigName name, int& index,
+                   absl::Span<const absl::string_view> names) override {
+    Add(name, absl::AsciiStrToUpper(names[index]));
+  }
+  void VisitPairs(ConfigName name, std::vector<int64_t>& values) override {
+    Add(name, List(values));
+  }
+  bool IsPresent(ConfigName name, bool is_set) override {
+    if (!is_set) Add(name, "none");
+    return is_set;
+  }
+  // What has no default is refused for the value that stands in its place.
+  void Refuse(ConfigName name, absl::string_view) override {
+    if (JobDefault* const found = Find(name)) *found = {.is_required = true};
+  }
+
+ private:
+  template <typename T>
+  static std::string List(const std::vector<T>& values) {
+    if (values.empty()) return "none";
+    return absl::StrCat("[", absl::StrJoin(values, ", "), "]");
+  }
+
+  void Add(ConfigName name, std::string text) {
+    JobDefault* const found = Find(name);
+    if (found != nullptr && found->text.empty()) found->text = std::move(text);
+  }
+
+  // Null if job files have no such field.
+  JobDefault* Find(ConfigName name) {
+    const FieldDescriptor* const field =
+        message_.FindFieldByName(std::string(name.job));
+    return field == nullptr ? nullptr : &defaults_.by_field[field->full_name()];
+  }
+
+  const Descriptor& message_;
+  Defaults& defaults_;
+};
+
+// Visits the kinds of a table, whose names are fields of `schema`.
+template <typename Kinds, typename Visit>
+void AddKinds(const Kinds& kinds, const Descriptor& schema, Visit visit,
+              Defaults* defaults) {
+  for (const auto& kind : kinds) {
+    const FieldDescriptor* const field =
+        schema.FindFieldByName(std::string(kind.name));
+    if (field == nullptr) continue;
+    DefaultCollector collector(*field->message_type(), defaults);
+    visit(kind, collector);
+  }
+}
+
+// Adds the fields of a message that holds the defaults, and those of the
+// messages in it.
+void AddMessage(const Message& message, Defaults* defaults) {
+  std::vector<const FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  for (const FieldDescriptor* const field : fields) {
+    if (field->is_repeated()) continue;
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      AddMessage(message.GetReflection()->GetMessage(message, field), defaults);
+      continue;
+    }
+    JobDefault& found = defaults->by_field[field->full_name()];
+    if (!found.text.empty()) continue;
+    google::protobuf::TextFormat::PrintFieldValueToString(message, field, -1,
+                                                          &found.text);
+  }
+}
+
+}  // namespace
+
+std::map<std::string, JobDefault> JobDefaults() {
+  Defaults defaults;
+  const auto make = [](const auto& kind, ConfigVisitor& visitor) {
+    kind.make(visitor);
+  };
+  AddKinds(
+      kInitializerKinds, *proto::JobInitializer::descriptor(),
+      [&](const InitializerKind& kind, ConfigVisitor& visitor) {
+        defaults.initializers.emplace(kind.make(visitor).SerializeAsString(),
+                                      kind.name);
+      },
+      &defaults);
+  AddKinds(
+      kLayerKinds, *proto::JobLayer::descriptor(),
+      [](const LayerKind& kind, ConfigVisitor& visitor) {
+        kind.make()->VisitConfig(visitor);
+      },
+      &defaults);
+  AddKinds(kRegularizerKinds, *proto::JobRegularizer::descriptor(), make,
+           &defaults);
+  AddKinds(kLossKinds, *proto::JobLoss::descriptor(), make, &defaults);
+  AddKinds(kMetricKinds, *proto::JobMetric::descriptor(), make, &defaults);
+  AddKinds(
+      kCallbackKinds, *proto::JobCallback::descriptor(),
+      [](const CallbackKind& kind, ConfigVisitor& visitor) {
+        // One without its required options is refused.
+        kind.make(visitor, /*output=*/nullptr).status().IgnoreError();
+      },
+      &defaults);
+  for (const OptimizerKind* const kind : kOptimizerKinds) {
+    proto::Optimizer optimizer = kind->defaults();
+    // The default of weight decay differs from rule to rule.
+    optimizer.clear_weight_decay();
+    AddMessage(optimizer, &defaults);
+  }
+  for (const ScheduleKind& kind : ScheduleKinds()) {
+    AddMessage(kind.defaults(), &defaults);
+  }
+  return std::move(defaults.by_field);
+}
+
+}  // namespace muster

@@ -1,0 +1,7 @@
+// Prints docs/job_reference.md.
+
+#include <iostream>
+
+#include "common/learn/train/job/job_reference.h"
+
+int main() { std::cout << muster::JobReferencePage(); }
