@@ -15,13 +15,13 @@
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/peers/group_error.h"
-#include "common/net/collectives/peers/group_transport.h"
+#include "common/net/collectives/transports/group_plan.h"
+#include "common/net/collectives/transports/transport.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/preemption_notice.h"
 #include "common/net/process/task_options.h"
 #include "common/net/process/version.h"
 #include "common/net/rpc/identity.h"
-#include "proto/peer_group.pb.h"
 
 namespace muster {
 namespace {
@@ -59,9 +59,10 @@ PeerGroup::Options GroupOptions(
   group.listen_address = flags.listen_address;
   group.replicas_per_task = replicas_per_task;
   group.digest = DigestOf(task, options);
-  group.shared_memory = flags.shared_memory;
-  group.raw_sockets = flags.raw_sockets;
+  group.transports.shared_memory = flags.shared_memory;
+  group.transports.raw_sockets = flags.raw_sockets;
   group.implementation = options.communication.implementation;
+  group.implementation_is_required = true;
   group.startup_timeout = flags.startup_timeout;
   // Silence is detected a few heartbeats after the timeout.
   group.heartbeat_interval = flags.peer_timeout / 12;
@@ -178,7 +179,7 @@ MultiWorkerMirroredStrategy::Create(
                    ReplicasOf(peers, replica_count));
   Options general = GeneralOptions(settings);
   general.overlaps_communication =
-      peers->plan().transport.kind() != proto::TransportPlan::SHARED_MEMORY;
+      peers->plan().transport->leaves_processor_idle();
   general.shared_seed = FoldIn(peers->plan().token, kSeedTag);
   general.note_activity = [peers](const char* activity, uint64_t step) {
     peers->NoteActivity(activity, step);

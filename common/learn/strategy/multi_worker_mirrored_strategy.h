@@ -58,7 +58,7 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
   //   kDeadlineExceeded    names the missing workers, and why they are missing
   //   kFailedPrecondition  a worker disagrees about cluster, job or settings,
   //                        or another process claims the same task
-  //   kUnimplemented       NCCL was requested, which is not supported
+  //   kUnimplemented       no transport has the requested implementation: NCCL
   static absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>> Create(
       Task& task, const MultiWorkerMirroredStrategyOptions& options = {});
 

@@ -1,5 +1,6 @@
 #include "common/net/collectives/conformance/backend.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -52,9 +53,16 @@ absl::StatusOr<RankGroup> MakeRanks(
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const absl::Status& status : statuses) {
-    if (!status.ok()) return status;
+  // A rank that waited in vain says less than the one that did not come.
+  const auto failed = [](const absl::Status& status) { return !status.ok(); };
+  const auto failed_early = [](const absl::Status& status) {
+    return !status.ok() && !absl::IsDeadlineExceeded(status);
+  };
+  auto cause = std::find_if(statuses.begin(), statuses.end(), failed_early);
+  if (cause == statuses.end()) {
+    cause = std::find_if(statuses.begin(), statuses.end(), failed);
   }
+  if (cause != statuses.end()) return *cause;
   return group;
 }
 

@@ -37,6 +37,11 @@ struct CommunicatorBackend {
   // those only that it waits for, directly or through others.
   bool hears_everybody = true;
 
+  // Whether errors number all ranks as the group does. Otherwise an error from
+  // within a host may count that host's ranks from 0, and then says which ranks
+  // of the group these are.
+  bool numbers_ranks_of_group = true;
+
   friend void PrintTo(const CommunicatorBackend& backend, std::ostream* out) {
     *out << backend.name;
   }

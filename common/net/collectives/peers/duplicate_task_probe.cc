@@ -9,6 +9,7 @@
 #include "common/net/collectives/peers/group_error.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/message.h"
+#include "proto/peer_group.pb.h"
 
 namespace muster {
 namespace {

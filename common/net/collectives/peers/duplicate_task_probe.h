@@ -14,9 +14,13 @@
 #include "common/net/cluster/task_id.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/service.h"
-#include "proto/peer_group.pb.h"
 
 namespace muster {
+
+namespace proto {
+class IdentifyRequest;
+class IdentifyResponse;
+}  // namespace proto
 
 // "worker 1 (localhost:20001, incarnation 6f1c...)".
 std::string DescribeProcess(TaskId task, absl::string_view address,

@@ -10,7 +10,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/collectives/peers/group_error.h"
-#include "common/net/collectives/peers/transport_choice.h"
+#include "common/net/collectives/transports/transports.h"
 #include "common/net/rpc/status_detail.h"
 
 namespace muster {
@@ -105,6 +105,11 @@ absl::StatusOr<FormedGroup> Formation::Lead(
     }
     const std::optional<GroupPlan> plan = MakePlan();
     if (!plan.has_value()) continue;  // Somebody has just left again.
+    if (plan->transport == nullptr) {
+      return GiveUp(*plan, absl::FailedPreconditionError(absl::StrCat(
+                               "no transport can connect the group: ",
+                               plan->transport_reason)));
+    }
     Attempt attempt = LeadAttempt(*plan, deadline, report);
     switch (attempt.outcome) {
       case Attempt::Outcome::kFormed:
@@ -118,20 +123,27 @@ absl::StatusOr<FormedGroup> Formation::Lead(
       case Attempt::Outcome::kTransportFailed:
         break;
     }
-    const std::string transport = DescribeTransport(plan->transport);
-    const bool is_last =
-        plan->transport.kind() == proto::TransportPlan::MESSAGES &&
-        !plan->transport.raw_sockets();
-    if (is_last || clock_->Now() >= deadline) {
-      proto::PeerMessage failure = Stamped(*plan);
-      *failure.mutable_failure() = EncodeFailure(attempt.status, true);
-      SendToAll(failure);
-      return attempt.status;
+    const std::string transport = plan->transport->name();
+    failures_[transport] =
+        absl::StrCat("it could not connect: ", attempt.status.message());
+    if (Choose().transport == nullptr || clock_->Now() >= deadline) {
+      return GiveUp(*plan, attempt.status);
     }
     LOG(WARNING) << transport << " cannot be used, which will cost speed: "
                  << attempt.status.message();
-    unusable_.insert(transport);
   }
+}
+
+TransportChoice Formation::Choose() const {
+  return ChooseTransport(options_.implementation, offers_,
+                         options_.replicas_per_task, failures_);
+}
+
+absl::Status Formation::GiveUp(const GroupPlan& plan, const absl::Status& why) {
+  proto::PeerMessage failure = Stamped(plan);
+  *failure.mutable_failure() = EncodeFailure(why, true);
+  SendToAll(failure);
+  return why;
 }
 
 std::optional<GroupPlan> Formation::MakePlan() {
@@ -140,7 +152,7 @@ std::optional<GroupPlan> Formation::MakePlan() {
   plan.token = RandomIdentity();
   plan.self = links_->rank();
   plan.replicas_per_task = options_.replicas_per_task;
-  std::vector<proto::TransportOffer> offers;
+  offers_.clear();
   for (int rank = 0; rank < links_->task_count(); ++rank) {
     const std::optional<proto::PeerHello> hello = links_->hello(rank);
     if (!hello.has_value()) return std::nullopt;
@@ -149,19 +161,18 @@ std::optional<GroupPlan> Formation::MakePlan() {
                                          task.index, hello->incarnation()},
                             .address = options_.cluster.Address(task).value(),
                             .host = hello->transports().host()});
-    offers.push_back(hello->transports());
+    offers_.push_back(hello->transports());
   }
-  for (const proto::TransportPlan& transport :
-       RankTransports(offers, options_.replicas_per_task)) {
-    plan.transport = transport;
-    if (!unusable_.contains(DescribeTransport(transport))) break;
-  }
+  TransportChoice choice = Choose();
+  plan.transport = choice.transport;
+  plan.transport_reason = std::move(choice.reason);
   return plan;
 }
 
 proto::PeerMessage Formation::Proposal(const GroupPlan& plan) const {
   proto::PeerMessage proposal = Stamped(plan);
-  *proposal.mutable_proposal()->mutable_plan() = plan.transport;
+  proposal.mutable_proposal()->set_transport(plan.transport->name());
+  proposal.mutable_proposal()->set_transport_reason(plan.transport_reason);
   for (int rank = 0; rank < links_->task_count(); ++rank) {
     const GroupPlan::Member& member = plan.members[rank];
     auto* const described = proposal.mutable_proposal()->add_members();
@@ -313,10 +324,11 @@ Formation::Attempt Formation::FollowProposal(
   std::optional<proto::PeerMessage> command =
       NextCommandOf(*plan, deadline, report, &attempt);
   if (!command.has_value() || !command->has_connect()) return attempt;
+  const std::vector<proto::ReplicaEndpoint> all(
+      command->connect().endpoints().begin(),
+      command->connect().endpoints().end());
   auto communicators = transport_->Connect(
-      {command->connect().endpoints().begin(),
-       command->connect().endpoints().end()},
-      std::min(deadline, clock_->Now() + options_.connect_timeout));
+      all, std::min(deadline, clock_->Now() + options_.connect_timeout));
   attempt = answer(proto::FormReply::CONNECTED, communicators.status());
   if (!communicators.ok()) return attempt;
   command = NextCommandOf(*plan, deadline, report, &attempt);
@@ -330,7 +342,13 @@ absl::StatusOr<GroupPlan> Formation::PlanOf(
   GroupPlan plan;
   plan.generation = proposal.generation();
   plan.token = proposal.token();
-  plan.transport = proposal.proposal().plan();
+  plan.transport = FindTransport(proposal.proposal().transport());
+  if (plan.transport == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the leader chose the transport \"", proposal.proposal().transport(),
+        "\", which this version does not have"));
+  }
+  plan.transport_reason = proposal.proposal().transport_reason();
   plan.self = links_->rank();
   plan.replicas_per_task = options_.replicas_per_task;
   if (proposal.proposal().members_size() != links_->task_count()) {

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -18,9 +18,12 @@
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/net/cluster/missing_tasks.h"
+#include "common/net/collectives/communication_implementation.h"
 #include "common/net/collectives/communicator.h"
-#include "common/net/collectives/peers/group_transport.h"
 #include "common/net/collectives/peers/peer_links.h"
+#include "common/net/collectives/transports/group_plan.h"
+#include "common/net/collectives/transports/group_transport.h"
+#include "common/net/collectives/transports/transport_choice.h"
 #include "proto/peer_group.pb.h"
 
 namespace muster {
@@ -50,6 +53,9 @@ class Formation {
   struct Options {
     ClusterSpec cluster;
     int replicas_per_task = 1;
+    // Which transports the leader may choose.
+    CommunicationImplementation implementation =
+        CommunicationImplementation::kAuto;
     absl::Duration report_interval = absl::Seconds(5);
     // One transport's attempt to connect everyone.
     absl::Duration connect_timeout = absl::Seconds(10);
@@ -98,6 +104,10 @@ class Formation {
   absl::StatusOr<FormedGroup> Lead(
       absl::Time deadline, absl::FunctionRef<void(absl::string_view)> report);
   std::optional<GroupPlan> MakePlan();
+  // Of the transports that have not failed.
+  TransportChoice Choose() const;
+  // Tells the others why there will be no group, and returns it.
+  absl::Status GiveUp(const GroupPlan& plan, const absl::Status& why);
   Attempt LeadAttempt(const GroupPlan& plan, absl::Time deadline,
                       absl::FunctionRef<void(absl::string_view)> report);
   proto::PeerMessage Proposal(const GroupPlan& plan) const;
@@ -144,8 +154,11 @@ class Formation {
   Clock* const clock_;
   const absl::Time started_;
   MissingTasks missing_;
-  uint64_t generation_;             // Used by Run() only.
-  std::set<std::string> unusable_;  // Transports that failed. Run() only.
+  // The leader's, used by Run() only: the last attempt's generation, what the
+  // tasks offer, and why transports that were tried could not be used, by name.
+  uint64_t generation_;
+  std::vector<proto::TransportOffer> offers_;
+  std::map<std::string, std::string> failures_;
 
   absl::Mutex mutex_;
   std::vector<bool> present_ ABSL_GUARDED_BY(mutex_);

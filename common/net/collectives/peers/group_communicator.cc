@@ -9,7 +9,7 @@ namespace muster {
 
 GroupCommunicator::GroupCommunicator(std::unique_ptr<Communicator> communicator,
                                      Explain explain)
-    : communicator_(std::move(communicator)), explain_(std::move(explain)) {}
+    : explain_(std::move(explain)), communicator_(std::move(communicator)) {}
 
 absl::StatusOr<std::shared_ptr<Buffer>> GroupCommunicator::Allocate(
     size_t size_bytes, const CollectiveCall& call) {

@@ -51,8 +51,9 @@ class GroupCommunicator final : public Communicator {
                          const CollectiveCall& call,
                          const absl::Status& status) const;
 
-  const std::unique_ptr<Communicator> communicator_;
+  // May keep alive what the communicator needs.
   const Explain explain_;
+  const std::unique_ptr<Communicator> communicator_;
 };
 
 }  // namespace muster

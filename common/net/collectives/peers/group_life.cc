@@ -11,6 +11,7 @@
 #include "common/net/cluster/task_id.h"
 #include "common/net/collectives/peers/group_error.h"
 #include "common/net/rpc/status_detail.h"
+#include "proto/peer_group.pb.h"
 #include "proto/rpc.pb.h"
 
 namespace muster {

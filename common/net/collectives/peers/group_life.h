@@ -13,11 +13,15 @@
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/net/collectives/communicator.h"
-#include "common/net/collectives/peers/group_transport.h"
 #include "common/net/collectives/peers/peer_links.h"
-#include "proto/peer_group.pb.h"
+#include "common/net/collectives/transports/group_plan.h"
 
 namespace muster {
+
+namespace proto {
+class FailureNotice;
+class PeerMessage;
+}  // namespace proto
 
 // How a group ends: with the first cause that any task meets, told to all, or
 // by everyone arriving at the end.

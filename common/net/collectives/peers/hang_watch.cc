@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/peer_group.pb.h"
 
 namespace muster {
 namespace {

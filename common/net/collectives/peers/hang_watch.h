@@ -16,9 +16,13 @@
 #include "common/net/collectives/peers/group_life.h"
 #include "common/net/collectives/peers/hang_report.h"
 #include "common/net/collectives/peers/peer_links.h"
-#include "proto/peer_group.pb.h"
 
 namespace muster {
+
+namespace proto {
+class PeerMessage;
+class ProgressReport;
+}  // namespace proto
 
 // Notices collectives that do not end, asks the peers where they are, and says
 // so, again after every interval.

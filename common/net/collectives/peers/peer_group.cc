@@ -9,7 +9,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/net/collectives/peers/admission.h"
 #include "common/net/collectives/peers/hang_report.h"
-#include "common/net/collectives/peers/transport_choice.h"
+#include "common/net/collectives/transports/transports.h"
 
 namespace muster {
 namespace {
@@ -20,9 +20,6 @@ constexpr absl::Duration kServerGrace = absl::Milliseconds(500);
 // Of ranks that an error may be about.
 constexpr int kNamedRanksMax = 8;
 
-constexpr char kWhyNoNccl[] =
-    "NCCL needs a GPU for every replica, and the replicas are CPUs";
-
 std::string Count(int count, absl::string_view noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
@@ -32,13 +29,11 @@ std::string Count(int count, absl::string_view noun) {
 absl::StatusOr<std::unique_ptr<PeerGroup>> PeerGroup::Join(
     const Options& options, Network* network, Clock* clock) {
   RETURN_IF_ERROR(CheckOptions(options));
-  Options checked = options;
-  if (checked.host.empty()) checked.host = OwnHostName();
+  ASSIGN_OR_RETURN(Options checked, WithImplementation(options));
   if (checked.report == nullptr) {
     checked.report = [](absl::string_view line) { LOG(INFO) << line; };
   }
   std::unique_ptr<PeerGroup> group(new PeerGroup(checked, network, clock));
-  RETURN_IF_ERROR(group->ChooseImplementation());
   const absl::Status formed = group->Form();
   if (!formed.ok()) {
     absl::MutexLock lock(&group->mutex_);
@@ -84,9 +79,7 @@ PeerLinks::Options PeerGroup::LinkOptions(const Options& options) {
   links.self.cluster = options.config.cluster;
   links.self.replicas_per_task = options.replicas_per_task;
   links.self.digest = options.digest;
-  links.self.transports.set_host(options.host);
-  links.self.transports.set_shared_memory(options.shared_memory);
-  links.self.transports.set_raw_sockets(options.raw_sockets);
+  links.self.transports = OfferTransports(options.transports);
   links.health.heartbeat_interval = options.heartbeat_interval;
   links.health.heartbeat_timeout = options.heartbeat_timeout;
   links.occupied_timeout = 2 * options.heartbeat_timeout;
@@ -106,6 +99,7 @@ PeerGroup::PeerGroup(const Options& options, Network* network, Clock* clock)
       formation_(
           {.cluster = options.config.cluster,
            .replicas_per_task = options.replicas_per_task,
+           .implementation = options.implementation,
            .report_interval = options.report_interval,
            .connect_timeout = options.connect_timeout},
           &links_, &transport_,
@@ -130,22 +124,15 @@ PeerGroup::~PeerGroup() {
   if (server_ != nullptr) server_->Shutdown(kServerGrace);
 }
 
-absl::Status PeerGroup::ChooseImplementation() {
-  switch (options_.implementation) {
-    case CommunicationImplementation::kRing:
-      break;
-    case CommunicationImplementation::kAuto:
-      implementation_note_ = absl::StrCat(" (AUTO: ", kWhyNoNccl, ")");
-      break;
-    case CommunicationImplementation::kNccl:
-      if (options_.implementation_is_required) {
-        return absl::UnimplementedError(
-            absl::StrCat("NCCL was asked for: ", kWhyNoNccl));
-      }
-      LOG(WARNING) << "NCCL was asked for, but RING is used: " << kWhyNoNccl;
-      break;
-  }
-  return absl::OkStatus();
+absl::StatusOr<PeerGroup::Options> PeerGroup::WithImplementation(
+    const Options& options) {
+  const absl::Status status = CheckImplementation(options.implementation);
+  if (status.ok()) return options;
+  if (options.implementation_is_required) return status;
+  LOG(WARNING) << "RING is used: " << status.message();
+  Options ring = options;
+  ring.implementation = CommunicationImplementation::kRing;
+  return ring;
 }
 
 absl::Status PeerGroup::Form() {
@@ -164,7 +151,7 @@ absl::Status PeerGroup::Form() {
                    formation_.Run(clock_->Now() + options_.startup_timeout,
                                   options_.report));
   Adopt(std::move(group));
-  options_.report(absl::StrCat(Describe(), implementation_note_));
+  options_.report(absl::StrCat(Describe(), " (", plan_.transport_reason, ")"));
   return absl::OkStatus();
 }
 
@@ -193,9 +180,10 @@ std::string PeerGroup::Describe() const {
   std::vector<std::string> tasks;
   if (chief_count > 0) tasks.push_back("chief");
   if (worker_count > 0) tasks.push_back(Count(worker_count, "worker"));
-  return absl::StrCat(absl::StrJoin(tasks, " and "), ", ",
-                      Count(replica_count(), "replica"), "; RING over ",
-                      DescribeTransport(plan_.transport));
+  return absl::StrCat(
+      absl::StrJoin(tasks, " and "), ", ", Count(replica_count(), "replica"),
+      "; ", CommunicationImplementationName(plan_.transport->implementation()),
+      " over ", plan_.transport->name());
 }
 
 absl::Status PeerGroup::Leave(const absl::Status& status,

@@ -21,10 +21,12 @@
 #include "common/net/collectives/peers/group_communicator.h"
 #include "common/net/collectives/peers/group_error.h"
 #include "common/net/collectives/peers/group_life.h"
-#include "common/net/collectives/peers/group_transport.h"
 #include "common/net/collectives/peers/hang_watch.h"
 #include "common/net/collectives/peers/job_digest.h"
 #include "common/net/collectives/peers/peer_links.h"
+#include "common/net/collectives/transports/group_plan.h"
+#include "common/net/collectives/transports/group_transport.h"
+#include "common/net/collectives/transports/transport.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
 #include "common/net/rpc/service.h"
@@ -63,15 +65,14 @@ class PeerGroup : private PeerLinks::Listener {
     int replicas_per_task = 1;
     JobDigest digest;
 
-    // Ways that bytes may take. gRPC always may.
-    bool shared_memory = true;
-    bool raw_sockets = true;
-    // Tasks that name the same one share memory; empty: this machine's.
-    std::string host;
+    // What transports may use; gRPC always may be.
+    TransportSettings transports;
 
+    // Selects transports. The leader's counts.
     CommunicationImplementation implementation =
         CommunicationImplementation::kAuto;
-    // NCCL where it cannot be used is an error, and not a warning.
+    // An implementation without transports is an error. Otherwise a warning is
+    // logged, and RING is used.
     bool implementation_is_required = false;
 
     absl::Duration startup_timeout = absl::Minutes(10);
@@ -96,7 +97,8 @@ class PeerGroup : private PeerLinks::Listener {
   //   kFailedPrecondition  a task disagrees (GroupErrorKind::kDisagreement), or
   //                        another process has this one's place
   //                        (kDuplicateTask)
-  //   kUnimplemented       NCCL is required, and there is none
+  //   kUnimplemented       the implementation is required, and no transport
+  //                        has it
   //   kDeadlineExceeded    names who is missing, and why
   static absl::StatusOr<std::unique_ptr<PeerGroup>> Join(const Options& options,
                                                          Network* network,
@@ -156,7 +158,8 @@ class PeerGroup : private PeerLinks::Listener {
   static PeerLinks::Options LinkOptions(const Options& options);
   absl::Status Form();
   void Adopt(FormedGroup group);
-  absl::Status ChooseImplementation();
+  // `options` with an implementation that has transports.
+  static absl::StatusOr<Options> WithImplementation(const Options& options);
   absl::Status Explain(absl::string_view attempted,
                        const CollectiveProgress& progress,
                        const absl::Status& status);
@@ -179,7 +182,6 @@ class PeerGroup : private PeerLinks::Listener {
   GroupTransport transport_;
   Formation formation_;
   GroupPlan plan_;  // Constant after Join(), as is the rest.
-  std::string implementation_note_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::unique_ptr<Server> server_;
 

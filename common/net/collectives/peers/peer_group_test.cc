@@ -88,11 +88,11 @@ TEST_P(TransportTest, IsChosenAndReduces) {
   std::vector<PeerGroup::Options> all = AllOptions();
   for (size_t i = 0; i < all.size(); ++i) {
     all[i].replicas_per_task = param.replicas_per_task;
-    if (!param.hosts.empty()) all[i].host = param.hosts[i];
+    if (!param.hosts.empty()) all[i].transports.host = param.hosts[i];
   }
   // One task's word is enough.
-  all.back().shared_memory = param.shared_memory;
-  all.back().raw_sockets = param.raw_sockets;
+  all.back().transports.shared_memory = param.shared_memory;
+  all.back().transports.raw_sockets = param.raw_sockets;
   const Groups groups = JoinAll(all);
   ASSERT_EQ(groups.size(), all.size());
   EXPECT_THAT(groups[0]->Describe(), HasSubstr(param.description));
@@ -162,8 +162,8 @@ TEST_F(PeerGroupTest, WhenNoTransportCanBeUsedAllTasksSayWhy) {
   std::vector<PeerGroup::Options> all = AllOptions();
   for (auto& options : all) {
     options.connect_timeout = absl::Milliseconds(100);
-    options.shared_memory = false;
-    options.raw_sockets = false;
+    options.transports.shared_memory = false;
+    options.transports.raw_sockets = false;
   }
   SetFaults({{.point = "peers.connect", .action = FaultAction::kFail}});
   const auto results = TryJoinAll(all);

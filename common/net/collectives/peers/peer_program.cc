@@ -51,8 +51,8 @@ absl::Status Run(int index, const std::string& transport,
   options.identity = {"worker", index, RandomIdentity()};
   options.listen_address = addresses[index];
   options.startup_timeout = absl::Seconds(60);
-  options.shared_memory = transport == "shm";
-  options.raw_sockets = transport != "grpc";
+  options.transports.shared_memory = transport == "shm";
+  options.transports.raw_sockets = transport != "grpc";
   ASSIGN_OR_RETURN(const std::unique_ptr<PeerGroup> group,
                    PeerGroup::Join(options, Network::Grpc(), Clock::Real()));
   return group->Leave(Train(*group), absl::Seconds(60));

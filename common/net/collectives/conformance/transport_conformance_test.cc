@@ -1,0 +1,156 @@
+// Runs the suite over every transport, connected as tasks connect: each rank is
+// a task with a server of its own. All are in this process.
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/collectives/conformance/backend.h"
+#include "common/net/collectives/peers/group_communicator.h"
+#include "common/net/collectives/transports/group_plan.h"
+#include "common/net/collectives/transports/group_transport.h"
+#include "common/net/collectives/transports/transports.h"
+#include "common/net/rpc/identity.h"
+#include "common/net/rpc/network.h"
+#include "common/net/rpc/service.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/peer_group.pb.h"
+
+namespace muster {
+namespace {
+
+// How the suite tries a transport. A transport may have several.
+struct TransportCase {
+  const Transport* transport;
+  const char* name;  // As in CommunicatorBackend.
+  // Ranks are placed on made-up hosts, this many on each.
+  int ranks_per_host;
+  // As CommunicatorBackend's hears_everybody and numbers_ranks_of_group.
+  bool is_composed = false;
+};
+
+// Groups stay small, because each rank has a server with threads of its own.
+constexpr int kSizeMax = 5;
+
+constexpr TransportCase kCases[] = {
+    {&kSharedMemoryTransport, "SharedMemory", kSizeMax},
+    {&kRawSocketTransport, "RawSocketsOfOneHost", kSizeMax},
+    {&kRawSocketTransport, "RawSockets", 1},
+    {&kRpcTransport, "Rpc", 1},
+    {&kSharedMemoryAndRawSockets, "SharedMemoryAndRawSockets", 2, true},
+    {&kSharedMemoryAndRpc, "SharedMemoryAndRpc", 2, true},
+};
+
+std::string HostOf(const TransportCase& tried, int rank) {
+  return absl::StrCat("host", rank / tried.ranks_per_host);
+}
+
+struct Task {
+  explicit Task(int rank)
+      : identity{"worker", rank, static_cast<uint64_t>(1000 + rank)},
+        admission_check(identity),
+        transport(identity, Network::Grpc()) {
+    transport.AddTo(&service);
+  }
+
+  const TaskIdentity identity;
+  AdmissionCheck admission_check;
+  Service service;
+  GroupTransport transport;
+  std::unique_ptr<Server> server;
+};
+
+using Tasks = std::vector<std::unique_ptr<Task>>;
+
+absl::StatusOr<std::shared_ptr<Tasks>> StartTasks(int size) {
+  auto tasks = std::make_shared<Tasks>();
+  for (int rank = 0; rank < size; ++rank) {
+    Task& task = *tasks->emplace_back(std::make_unique<Task>(rank));
+    ASSIGN_OR_RETURN(task.server, Network::Grpc()->Listen(
+                                      {.address = "127.0.0.1:0"}, &task.service,
+                                      &task.admission_check));
+  }
+  return tasks;
+}
+
+GroupPlan PlanOf(const TransportCase& tried, const Tasks& tasks) {
+  GroupPlan plan;
+  plan.generation = 5;
+  plan.token = 0x7465737473;
+  plan.transport = tried.transport;
+  for (size_t rank = 0; rank < tasks.size(); ++rank) {
+    plan.members.push_back({.identity = tasks[rank]->identity,
+                            .address = tasks[rank]->server->address(),
+                            .host = HostOf(tried, static_cast<int>(rank))});
+  }
+  return plan;
+}
+
+absl::StatusOr<RankGroup> MakeGroup(const TransportCase& tried, int size) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Tasks> tasks, StartTasks(size));
+  GroupPlan plan = PlanOf(tried, *tasks);
+  std::vector<proto::ReplicaEndpoint> endpoints;
+  for (int rank = 0; rank < size; ++rank) {
+    plan.self = rank;
+    ASSIGN_OR_RETURN(const auto own, (*tasks)[rank]->transport.Prepare(plan));
+    endpoints.insert(endpoints.end(), own.begin(), own.end());
+  }
+  const absl::Time deadline = Clock::Real()->Now() + absl::Seconds(60);
+  return MakeRanks(
+      size, [&](int rank) -> absl::StatusOr<std::unique_ptr<Communicator>> {
+        ASSIGN_OR_RETURN(auto communicators, (*tasks)[rank]->transport.Connect(
+                                                 endpoints, deadline));
+        // Communicators need the servers of all tasks.
+        return std::make_unique<GroupCommunicator>(
+            std::move(communicators[0]),
+            [tasks](absl::string_view, const CollectiveProgress&,
+                    const absl::Status& status) { return status; });
+      });
+}
+
+std::vector<BackendRegistration> RegisterAll() {
+  std::vector<BackendRegistration> registrations;
+  for (const TransportCase& tried : kCases) {
+    registrations.emplace_back(CommunicatorBackend{
+        tried.name, [tried](int size) { return MakeGroup(tried, size); },
+        kSizeMax, !tried.is_composed, !tried.is_composed});
+  }
+  return registrations;
+}
+
+const std::vector<BackendRegistration> kRegistrations = RegisterAll();
+
+TEST(TransportConformanceTest, EveryTransportIsTried) {
+  for (const Transport* const transport : kTransports) {
+    EXPECT_THAT(kCases, testing::Contains(testing::Field(
+                            &TransportCase::transport, transport)))
+        << "\"" << transport->name()
+        << "\" is in kTransports, but the suite does not try it: add it to "
+           "kCases in "
+        << __FILE__;
+  }
+}
+
+TEST(TransportConformanceTest, TransportsFitTheRanksOfTheirCases) {
+  for (const TransportCase& tried : kCases) {
+    std::vector<proto::TransportOffer> offers(kSizeMax);
+    std::vector<RankOffer> by_rank;
+    for (int rank = 0; rank < kSizeMax; ++rank) {
+      offers[rank] = OfferTransports({.host = HostOf(tried, rank)});
+      by_rank.push_back({rank, &offers[rank]});
+    }
+    const TransportFit fit = tried.transport->Fit(by_rank);
+    EXPECT_TRUE(fit.fits) << tried.name << ": " << fit.reason;
+  }
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,137 @@
+#ifndef COMMON_NET_COLLECTIVES_TRANSPORTS_TRANSPORT_H_
+#define COMMON_NET_COLLECTIVES_TRANSPORTS_TRANSPORT_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/net/collectives/communication_implementation.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/transports/group_plan.h"
+#include "common/net/rpc/identity.h"
+
+namespace muster {
+
+class Network;
+class RpcLaneAcceptor;
+namespace proto {
+class ReplicaEndpoint;
+class TransportOffer;
+}  // namespace proto
+
+// A transport moves the bytes of a synchronous group. A group uses one, which
+// its leader chooses; the tasks then connect in two steps, between which they
+// exchange what the others need to reach them:
+//
+//   each task     Offer()    what it has for each transport, in its hello
+//   leader        Fit()      whether a transport can serve the ranks, and why
+//                            or why not
+//   each replica  Prepare()  opens an endpoint: addresses, tokens, ids
+//   each replica  Connect()  gets everyone's endpoints, returns a Communicator
+//
+// kTransports (transports.h) lists all of them, best first. docs/extending.md
+// says how to add one.
+
+// What a task lets its transports use.
+struct TransportSettings {
+  // Tasks with the same host name can share memory. Empty: this machine's.
+  std::string host;
+  bool shared_memory = true;
+  bool raw_sockets = true;
+};
+
+// What the task of a rank offers. `offer` is borrowed.
+struct RankOffer {
+  int rank = 0;
+  const proto::TransportOffer* offer = nullptr;
+};
+
+// Whether a transport can serve ranks. `reason` is a clause in either case: it
+// completes "AUTO chose NAME because ..." or "NAME was left out: ...".
+struct TransportFit {
+  bool fits = false;
+  std::string reason;
+};
+
+// What a task lends to its transports. Pointers are borrowed and outlive the
+// communicators.
+struct TransportContext {
+  TaskIdentity self;
+  Network* network = nullptr;
+  // The lanes that others open at this task's server.
+  RpcLaneAcceptor* rpc_lanes = nullptr;
+};
+
+// The ranks that are to be connected, as one of them sees it: all ranks of a
+// plan, or some, where transports are composed. In the new communicator, a rank
+// is its position in `ranks`.
+struct TransportRanks {
+  int self = 0;
+  std::vector<int> ranks;
+
+  int size() const { return static_cast<int>(ranks.size()); }
+  // The position of `rank`; size() if it is none of these.
+  int IndexOf(int rank) const;
+  bool contains(int rank) const { return IndexOf(rank) < size(); }
+};
+
+// A rank's side of a transport that is prepared. Not thread-safe. Outlives the
+// communicator that it returned.
+class TransportEndpoint {
+ public:
+  virtual ~TransportEndpoint() = default;
+
+  // Connects with the other ranks, which do the same at about the same time.
+  // `endpoints` has those of all ranks of the plan, by rank. Called once.
+  //   kDeadlineExceeded  names the ranks that have not come
+  //   and what the transport returns for endpoints that cannot be reached
+  virtual absl::StatusOr<std::unique_ptr<Communicator>> Connect(
+      absl::Span<const proto::ReplicaEndpoint> endpoints,
+      absl::Time deadline) = 0;
+};
+
+// Stateless and thread-safe: what belongs to a group is in its endpoints.
+class Transport {
+ public:
+  // What is logged, and how the leader names its choice to the others: unique.
+  // "raw sockets".
+  virtual std::string name() const = 0;
+
+  // Which implementation a user asks for to get this transport.
+  virtual CommunicationImplementation implementation() const {
+    return CommunicationImplementation::kRing;
+  }
+
+  // Whether collectives leave processor time to others while bytes are under
+  // way, so that computing meanwhile makes a step shorter.
+  virtual bool leaves_processor_idle() const = 0;
+
+  // Writes what this task has for this transport into the transport's own
+  // fields of `offer`. Leaves them unset where the task has nothing.
+  virtual void Offer(const TransportSettings& settings,
+                     proto::TransportOffer* offer) const = 0;
+
+  // Whether ranks with these offers can be connected. A pure function.
+  virtual TransportFit Fit(absl::Span<const RankOffer> offers) const = 0;
+
+  // Opens the endpoint of `ranks.self` and writes what the others need to reach
+  // it into the transport's own fields of `endpoint`. `plan` is borrowed and
+  // outlives the endpoint.
+  //   kUnavailable, kResourceExhausted  the system has no socket
+  //   kInvalidArgument  the address of this task is not one of this machine
+  virtual absl::StatusOr<std::unique_ptr<TransportEndpoint>> Prepare(
+      const TransportContext& context, const GroupPlan& plan,
+      TransportRanks ranks, proto::ReplicaEndpoint* endpoint) const = 0;
+
+ protected:
+  // Transports are constants, which nobody owns.
+  constexpr Transport() = default;
+  ~Transport() = default;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_TRANSPORTS_TRANSPORT_H_
