@@ -98,7 +98,7 @@ Loss SparseCategoricalCrossentropy(
 // A kind of loss. The table has all of them, for those who make losses from
 // what a file says.
 struct LossKind {
-  // Keras' name, and the case of JobLoss.kind (proto/training_job.proto).
+  // Keras' name, and the case of JobLoss.kind (proto/job_loss.proto).
   absl::string_view name;
   absl::string_view keras_class;  // keras.losses.<keras_class>
   // Of labels that come from a file which does not say their type.
