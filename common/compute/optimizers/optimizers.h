@@ -1,11 +1,14 @@
 #ifndef COMMON_COMPUTE_OPTIMIZERS_OPTIMIZERS_H_
 #define COMMON_COMPUTE_OPTIMIZERS_OPTIMIZERS_H_
 
+#include "common/compute/optimizers/adadelta.h"
 #include "common/compute/optimizers/adagrad.h"
 #include "common/compute/optimizers/adam.h"
+#include "common/compute/optimizers/adamax.h"
 #include "common/compute/optimizers/ftrl.h"
 #include "common/compute/optimizers/learning_rate_schedules.h"
 #include "common/compute/optimizers/lion.h"
+#include "common/compute/optimizers/nadam.h"
 #include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizer_options.h"
 #include "common/compute/optimizers/rmsprop.h"
@@ -27,8 +30,8 @@ namespace muster {
 // The table of all optimizers. To add one, include its header above and add its
 // kind here; see docs/extending.md.
 inline constexpr const OptimizerKind* kOptimizerKinds[] = {
-    &kSgdKind,     &kAdamKind, &kAdamWKind, &kAdagradKind,
-    &kRmsPropKind, &kFtrlKind, &kLionKind,
+    &kSgdKind,  &kAdamKind, &kAdamWKind, &kAdagradKind, &kRmsPropKind,
+    &kFtrlKind, &kLionKind, &kNadamKind, &kAdamaxKind,  &kAdadeltaKind,
 };
 
 }  // namespace muster

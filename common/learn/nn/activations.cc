@@ -12,6 +12,9 @@ namespace {
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
 constexpr double kSeluScale = 1.0507009873554804934193349852946;
 
+// The threshold of hard_shrink and soft_shrink.
+constexpr double kShrinkage = 0.5;
+
 }  // namespace
 
 Value Activate(Activation activation, Value x) {
@@ -50,6 +53,28 @@ Value Activate(Activation activation, Value x) {
       return Relu6(x + 3.0) / 6.0;
     case Activation::kExponential:
       return Exp(x);
+    case Activation::kMish:
+      return x * Tanh(Softplus(x));
+    case Activation::kCelu:
+      return Elu(x);
+    case Activation::kHardSilu:
+      return x * (Relu6(x + 3.0) / 6.0);
+    case Activation::kHardTanh:
+      return Minimum(Maximum(x, -1.0), 1.0);
+    case Activation::kHardShrink:
+      return Select(Abs(x) > kShrinkage, x, ZerosLike(x));
+    case Activation::kSoftShrink:
+      return Relu(x - kShrinkage) - Relu(-x - kShrinkage);
+    case Activation::kTanhShrink:
+      return x - Tanh(x);
+    case Activation::kLogSigmoid:
+      return -Softplus(-x);
+    case Activation::kSquareplus:
+      return (x + Sqrt(Square(x) + 4.0)) * 0.5;
+    case Activation::kSparsePlus:
+      return Select(x < 1.0, 0.25 * Square(Relu(x + 1.0)), x);
+    case Activation::kSparseSigmoid:
+      return Select(x >= 1.0, OnesLike(x), 0.5 * Relu(x + 1.0));
   }
   return x;
 }
@@ -90,6 +115,28 @@ absl::string_view ActivationName(Activation activation) {
       return "hard_sigmoid";
     case Activation::kExponential:
       return "exponential";
+    case Activation::kMish:
+      return "mish";
+    case Activation::kCelu:
+      return "celu";
+    case Activation::kHardSilu:
+      return "hard_silu";
+    case Activation::kHardTanh:
+      return "hard_tanh";
+    case Activation::kHardShrink:
+      return "hard_shrink";
+    case Activation::kSoftShrink:
+      return "soft_shrink";
+    case Activation::kTanhShrink:
+      return "tanh_shrink";
+    case Activation::kLogSigmoid:
+      return "log_sigmoid";
+    case Activation::kSquareplus:
+      return "squareplus";
+    case Activation::kSparsePlus:
+      return "sparse_plus";
+    case Activation::kSparseSigmoid:
+      return "sparse_sigmoid";
   }
   return "";
 }

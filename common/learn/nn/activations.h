@@ -25,6 +25,17 @@ enum class Activation {
   kLeakyRelu,  // Slope 0.2 below zero.
   kHardSigmoid,
   kExponential,
+  kMish,
+  kCelu,      // With alpha 1, where it is elu.
+  kHardSilu,  // Also known as hard_swish.
+  kHardTanh,
+  kHardShrink,  // Threshold 0.5, as kSoftShrink.
+  kSoftShrink,
+  kTanhShrink,
+  kLogSigmoid,
+  kSquareplus,  // With b = 4.
+  kSparsePlus,
+  kSparseSigmoid,
 };
 
 Value Activate(Activation activation, Value x);

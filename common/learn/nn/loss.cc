@@ -75,20 +75,22 @@ Value Loss::operator()(Value y_true, Value y_pred, Value sample_weight,
   return WithCount(y_true, y_pred, sample_weight, mask).loss;
 }
 
+Loss::Examples Loss::OfExamples(Value y_true, Value y_pred) const {
+  if (!ignored_class_.has_value()) {
+    return {per_example_(y_true, y_pred), internal::NoWeights()};
+  }
+  y_true = AlignSparseLabels(y_true, y_pred);
+  const Value is_ignored = Equal(y_true, static_cast<double>(*ignored_class_));
+  // The ignored label may be no class at all.
+  y_true = Select(is_ignored, ZerosLike(y_true), y_true);
+  return {per_example_(y_true, y_pred), LogicalNot(is_ignored)};
+}
+
 Loss::Counted Loss::WithCount(Value y_true, Value y_pred, Value sample_weight,
                               Value mask) const {
-  y_pred = internal::AtLeastFloat32(y_pred);
-  Value has_label;
-  if (ignored_class_.has_value()) {
-    y_true = AlignSparseLabels(y_true, y_pred);
-    const Value is_ignored =
-        Equal(y_true, static_cast<double>(*ignored_class_));
-    // The ignored label may be no class at all.
-    y_true = Select(is_ignored, ZerosLike(y_true), y_true);
-    has_label = LogicalNot(is_ignored);
-  }
-
-  Value values = per_example_(y_true, y_pred);
+  const auto [losses, has_label] =
+      OfExamples(y_true, internal::AtLeastFloat32(y_pred));
+  Value values = losses;
   if (!values.ok()) return {values, values};
   if (!MaskFits(name_, mask, values)) {
     return {values.builder()->ValueOf(NodeOutput()), Value()};

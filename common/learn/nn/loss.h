@@ -73,10 +73,14 @@ class Loss {
   Counted WithCount(Value y_true, Value y_pred, Value sample_weight,
                     Value mask) const;
 
-  // Before weights and reduction.
-  Value ValuesOfExamples(Value y_true, Value y_pred) const {
-    return per_example_(y_true, y_pred);
-  }
+  // The losses of examples before weights and reduction.
+  struct Examples {
+    Value losses;
+    // bool: false for examples with the ignored class, whose losses are those
+    // of class 0. Belongs to no graph if no class is ignored.
+    Value has_label;
+  };
+  Examples OfExamples(Value y_true, Value y_pred) const;
 
   // The same loss, but examples with this label count for nothing.
   Loss IgnoringClass(int64_t ignored_class) const;

@@ -1,16 +1,14 @@
 #include "common/learn/nn/losses.h"
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
 #include "common/core/base/log.h"
 #include "common/core/tensor/dtype.h"
-#include "common/core/tensor/shape.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/loss.h"
+#include "common/learn/nn/loss_options.h"
 #include "common/learn/nn/sample_weights.h"
 
 namespace muster {
@@ -18,28 +16,9 @@ namespace {
 
 using internal::AlignLabels;
 using internal::AlignSparseLabels;
-
-// Keras' keras.config.epsilon(): probabilities stay this far from 0 and 1.
-constexpr double kEpsilon = 1e-7;
-
-// In the order of Reduction.
-constexpr absl::string_view kReductionNames[] = {"sum_over_batch_size", "sum",
-                                                 "none"};
-
-Value ClipProbabilities(Value x) {
-  return Minimum(Maximum(x, kEpsilon), 1 - kEpsilon);
-}
-
-// Whether the predictions have a known number of classes; reports if not.
-bool HasClasses(Value y_pred, absl::string_view loss) {
-  if (!y_pred.ok()) return false;
-  const Shape& shape = y_pred.shape();
-  if (shape.rank() > 0 && shape.dims().back() != Shape::kUnknown) return true;
-  y_pred.builder()->ReportError(absl::InvalidArgumentError(
-      absl::StrCat(loss, ": expected predictions [batch, classes], got ",
-                   y_pred.type().ToString())));
-  return false;
-}
+using internal::ClipProbabilities;
+using internal::HasClasses;
+using internal::MeanOfFeatures;
 
 // What the activation `op` computed `y_pred` from; of no graph where `y_pred`
 // comes from elsewhere. Looks through conversions between floating types.
@@ -75,41 +54,75 @@ Value LogitsOf(Value y_pred, bool from_logits, absl::string_view op,
   return from_logits ? y_pred : Value();
 }
 
-// Means over the features; predictions without any are their own mean.
-Value MeanOfFeatures(Value x) {
-  return x.ok() && x.shape().rank() > 1 ? Mean(x, {-1}) : x;
+// Elementwise; `logits` belongs to no graph where there are none.
+Value BinaryCrossentropies(Value y_true, Value y_pred, Value logits) {
+  if (logits.ok()) return SigmoidCrossEntropy(logits, y_true);
+  y_pred = ClipProbabilities(y_pred);
+  return -(y_true * Log(y_pred) + (1.0 - y_true) * Log(1.0 - y_pred));
+}
+
+Value SmoothBinaryLabels(Value labels, double smoothing) {
+  return smoothing > 0 ? labels * (1 - smoothing) + 0.5 * smoothing : labels;
+}
+
+// `y_pred` has a known number of classes.
+Value SmoothCategoricalLabels(Value labels, Value y_pred, double smoothing) {
+  if (smoothing <= 0) return labels;
+  const double class_count = static_cast<double>(y_pred.shape().dims().back());
+  return labels * (1 - smoothing) + smoothing / class_count;
+}
+
+// Probabilities that sum to 1, away from 0 and 1.
+Value NormalizeProbabilities(Value y_pred) {
+  return ClipProbabilities(y_pred / Sum(y_pred, {-1}, {.keep_dims = true}));
 }
 
 Value BinaryCrossentropyOf(Value y_true, Value y_pred,
                            const CrossentropyOptions& options) {
-  y_true = AlignLabels(y_true, y_pred);
-  if (options.label_smoothing > 0) {
-    y_true =
-        y_true * (1 - options.label_smoothing) + 0.5 * options.label_smoothing;
-  }
+  y_true =
+      SmoothBinaryLabels(AlignLabels(y_true, y_pred), options.label_smoothing);
   const Value logits =
       LogitsOf(y_pred, options.from_logits, "Sigmoid", "binary_crossentropy");
-  if (logits.ok()) return MeanOfFeatures(SigmoidCrossEntropy(logits, y_true));
-  y_pred = ClipProbabilities(y_pred);
-  return MeanOfFeatures(
-      -(y_true * Log(y_pred) + (1.0 - y_true) * Log(1.0 - y_pred)));
+  return MeanOfFeatures(BinaryCrossentropies(y_true, y_pred, logits));
+}
+
+Value BinaryFocalCrossentropyOf(Value y_true, Value y_pred,
+                                const BinaryFocalOptions& options) {
+  y_true =
+      SmoothBinaryLabels(AlignLabels(y_true, y_pred), options.label_smoothing);
+  const Value logits = LogitsOf(y_pred, options.from_logits, "Sigmoid",
+                                "binary_focal_crossentropy");
+  if (options.from_logits) y_pred = Sigmoid(y_pred);
+  const Value p = y_true * y_pred + (1.0 - y_true) * (1.0 - y_pred);
+  Value losses = Pow(1.0 - p, options.gamma) *
+                 BinaryCrossentropies(y_true, y_pred, logits);
+  if (options.apply_class_balancing) {
+    losses = losses *
+             (y_true * options.alpha + (1.0 - y_true) * (1 - options.alpha));
+  }
+  return MeanOfFeatures(losses);
 }
 
 Value CategoricalCrossentropyOf(Value y_true, Value y_pred,
                                 const CrossentropyOptions& options) {
   if (!HasClasses(y_pred, "categorical_crossentropy")) return Value();
-  y_true = AlignLabels(y_true, y_pred);
-  if (options.label_smoothing > 0) {
-    const double class_count =
-        static_cast<double>(y_pred.shape().dims().back());
-    y_true = y_true * (1 - options.label_smoothing) +
-             options.label_smoothing / class_count;
-  }
+  y_true = SmoothCategoricalLabels(AlignLabels(y_true, y_pred), y_pred,
+                                   options.label_smoothing);
   const Value logits = LogitsOf(y_pred, options.from_logits, "Softmax",
                                 "categorical_crossentropy");
   if (logits.ok()) return SoftmaxCrossEntropy(logits, y_true);
-  y_pred = y_pred / Sum(y_pred, {-1}, {.keep_dims = true});
-  return -Sum(y_true * Log(ClipProbabilities(y_pred)), {-1});
+  return -Sum(y_true * Log(NormalizeProbabilities(y_pred)), {-1});
+}
+
+Value CategoricalFocalCrossentropyOf(Value y_true, Value y_pred,
+                                     const CategoricalFocalOptions& options) {
+  if (!HasClasses(y_pred, "categorical_focal_crossentropy")) return Value();
+  y_true = SmoothCategoricalLabels(AlignLabels(y_true, y_pred), y_pred,
+                                   options.label_smoothing);
+  if (options.from_logits) y_pred = Softmax(y_pred);
+  const Value p = NormalizeProbabilities(y_pred);
+  const Value weights = Pow(1.0 - p, options.gamma) * options.alpha;
+  return -Sum(weights * y_true * Log(p), {-1});
 }
 
 Value SparseCrossentropyOf(Value y_true, Value y_pred, bool from_logits) {
@@ -124,39 +137,33 @@ Value SparseCrossentropyOf(Value y_true, Value y_pred, bool from_logits) {
 
 }  // namespace
 
-void LossOptions::VisitConfig(ConfigVisitor& visitor) {
-  visitor.Visit("reduction", reduction, kReductionNames);
-}
-
 void CrossentropyOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("from_logits", from_logits);
   visitor.Visit("label_smoothing", label_smoothing);
-  visitor.Visit("reduction", reduction, kReductionNames);
+  internal::VisitReduction(visitor, reduction);
 }
 
 void SparseCrossentropyOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("from_logits", from_logits);
   visitor.Visit("ignore_class", ignore_class);
-  visitor.Visit("reduction", reduction, kReductionNames);
+  internal::VisitReduction(visitor, reduction);
 }
 
-Loss MeanSquaredError(const LossOptions& options) {
-  return Loss(
-      "mean_squared_error",
-      [](Value y_true, Value y_pred) {
-        return MeanOfFeatures(
-            SquaredDifference(y_pred, AlignLabels(y_true, y_pred)));
-      },
-      options.reduction);
+void BinaryFocalOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("apply_class_balancing", apply_class_balancing);
+  visitor.Visit("alpha", alpha);
+  visitor.Visit("gamma", gamma);
+  visitor.Visit("from_logits", from_logits);
+  visitor.Visit("label_smoothing", label_smoothing);
+  internal::VisitReduction(visitor, reduction);
 }
 
-Loss MeanAbsoluteError(const LossOptions& options) {
-  return Loss(
-      "mean_absolute_error",
-      [](Value y_true, Value y_pred) {
-        return MeanOfFeatures(Abs(y_pred - AlignLabels(y_true, y_pred)));
-      },
-      options.reduction);
+void CategoricalFocalOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("alpha", alpha);
+  visitor.Visit("gamma", gamma);
+  visitor.Visit("from_logits", from_logits);
+  visitor.Visit("label_smoothing", label_smoothing);
+  internal::VisitReduction(visitor, reduction);
 }
 
 Loss BinaryCrossentropy(const CrossentropyOptions& options) {
@@ -173,6 +180,24 @@ Loss CategoricalCrossentropy(const CrossentropyOptions& options) {
       "categorical_crossentropy",
       [options](Value y_true, Value y_pred) {
         return CategoricalCrossentropyOf(y_true, y_pred, options);
+      },
+      options.reduction);
+}
+
+Loss BinaryFocalCrossentropy(const BinaryFocalOptions& options) {
+  return Loss(
+      "binary_focal_crossentropy",
+      [options](Value y_true, Value y_pred) {
+        return BinaryFocalCrossentropyOf(y_true, y_pred, options);
+      },
+      options.reduction);
+}
+
+Loss CategoricalFocalCrossentropy(const CategoricalFocalOptions& options) {
+  return Loss(
+      "categorical_focal_crossentropy",
+      [options](Value y_true, Value y_pred) {
+        return CategoricalFocalCrossentropyOf(y_true, y_pred, options);
       },
       options.reduction);
 }

@@ -6,8 +6,11 @@
 
 #include "absl/strings/string_view.h"
 #include "common/core/tensor/dtype.h"
+#include "common/learn/nn/classification_losses.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/loss.h"
+#include "common/learn/nn/loss_options.h"
+#include "common/learn/nn/regression_losses.h"
 
 // Keras' losses, with Keras' names, defaults and numerics. Each is also a
 // metric: its mean.
@@ -30,16 +33,6 @@
 // activation's input, and a warning is logged.
 namespace muster {
 
-struct LossOptions {
-  Reduction reduction = Reduction::kSumOverBatchSize;
-
-  void VisitConfig(ConfigVisitor& visitor);
-};
-
-// Means over the last axis.
-Loss MeanSquaredError(const LossOptions& options = {});
-Loss MeanAbsoluteError(const LossOptions& options = {});
-
 struct CrossentropyOptions {
   // Predictions are logits, and not probabilities.
   bool from_logits = false;
@@ -57,6 +50,38 @@ Loss BinaryCrossentropy(const CrossentropyOptions& options = {});
 // One-hot labels [..., classes].
 Loss CategoricalCrossentropy(const CrossentropyOptions& options = {});
 
+struct BinaryFocalOptions {
+  // Weighs labels 1 by alpha and labels 0 by 1 - alpha.
+  bool apply_class_balancing = false;
+  double alpha = 0.25;
+  double gamma = 2;
+  bool from_logits = false;
+  double label_smoothing = 0;
+  Reduction reduction = Reduction::kSumOverBatchSize;
+
+  void VisitConfig(ConfigVisitor& visitor);
+};
+
+// The crossentropy times (1 - p)^gamma, where p is the probability that the
+// prediction gives to the label. Labels and shapes as BinaryCrossentropy().
+// Source: Lin et al., arXiv:1708.02002.
+Loss BinaryFocalCrossentropy(const BinaryFocalOptions& options = {});
+
+struct CategoricalFocalOptions {
+  double alpha = 0.25;
+  double gamma = 2;
+  bool from_logits = false;
+  double label_smoothing = 0;
+  Reduction reduction = Reduction::kSumOverBatchSize;
+
+  void VisitConfig(ConfigVisitor& visitor);
+};
+
+// -sum(alpha * (1 - p)^gamma * y * log(p)) over the classes, where the
+// probabilities p sum to 1 and are clipped even if they come from a softmax.
+// One-hot labels [..., classes].
+Loss CategoricalFocalCrossentropy(const CategoricalFocalOptions& options = {});
+
 struct SparseCrossentropyOptions {
   bool from_logits = false;
   // Examples with this label count for nothing.
@@ -73,7 +98,7 @@ Loss SparseCategoricalCrossentropy(
 // A kind of loss. The table has all of them, for those who make losses from
 // what a file says.
 struct LossKind {
-  // Keras' name, and the case of JobLoss.kind (proto/training_job.proto).
+  // Keras' name, and the case of JobLoss.kind (proto/job_loss.proto).
   absl::string_view name;
   absl::string_view keras_class;  // keras.losses.<keras_class>
   // Of labels that come from a file which does not say their type.
@@ -94,6 +119,37 @@ inline constexpr LossKind kLossKinds[] = {
      DType::kInt64,
      MakeConfigured<Loss, SparseCrossentropyOptions,
                     SparseCategoricalCrossentropy>},
+    {"binary_focal_crossentropy", "BinaryFocalCrossentropy", DType::kFloat32,
+     MakeConfigured<Loss, BinaryFocalOptions, BinaryFocalCrossentropy>},
+    {"categorical_focal_crossentropy", "CategoricalFocalCrossentropy",
+     DType::kFloat32,
+     MakeConfigured<Loss, CategoricalFocalOptions,
+                    CategoricalFocalCrossentropy>},
+    {"mean_absolute_percentage_error", "MeanAbsolutePercentageError",
+     DType::kFloat32,
+     MakeConfigured<Loss, LossOptions, MeanAbsolutePercentageError>},
+    {"mean_squared_logarithmic_error", "MeanSquaredLogarithmicError",
+     DType::kFloat32,
+     MakeConfigured<Loss, LossOptions, MeanSquaredLogarithmicError>},
+    {"huber", "Huber", DType::kFloat32,
+     MakeConfigured<Loss, HuberOptions, Huber>},
+    {"log_cosh", "LogCosh", DType::kFloat32,
+     MakeConfigured<Loss, LossOptions, LogCosh>},
+    {"cosine_similarity", "CosineSimilarity", DType::kFloat32,
+     MakeConfigured<Loss, CosineSimilarityOptions, CosineSimilarity>},
+    {"poisson", "Poisson", DType::kFloat32,
+     MakeConfigured<Loss, LossOptions, Poisson>},
+    {"hinge", "Hinge", DType::kFloat32,
+     MakeConfigured<Loss, LossOptions, Hinge>},
+    {"squared_hinge", "SquaredHinge", DType::kFloat32,
+     MakeConfigured<Loss, LossOptions, SquaredHinge>},
+    {"categorical_hinge", "CategoricalHinge", DType::kFloat32,
+     MakeConfigured<Loss, LossOptions, CategoricalHinge>},
+    {"kl_divergence", "KLDivergence", DType::kFloat32,
+     MakeConfigured<Loss, LossOptions, KLDivergence>},
+    {"dice", "Dice", DType::kFloat32, MakeConfigured<Loss, DiceOptions, Dice>},
+    {"tversky", "Tversky", DType::kFloat32,
+     MakeConfigured<Loss, TverskyOptions, Tversky>},
 };
 
 }  // namespace muster

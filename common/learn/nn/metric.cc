@@ -29,8 +29,11 @@ Metric::Metric(const Loss& loss)
     : Metric(
           loss.name(),
           [loss](Value y_true, Value y_pred, Value sample_weight) {
-            return MeanStatistics(loss.ValuesOfExamples(y_true, y_pred),
-                                  sample_weight);
+            const auto [losses, has_label] = loss.OfExamples(y_true, y_pred);
+            if (HasWeights(has_label)) {
+              sample_weight = internal::MaskWeights(sample_weight, has_label);
+            }
+            return MeanStatistics(losses, sample_weight);
           },
           MeanResult) {}
 

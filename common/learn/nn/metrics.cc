@@ -8,6 +8,7 @@
 #include "common/compute/ops/ops.h"
 #include "common/core/tensor/dtype.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/losses.h"
 #include "common/learn/nn/metric.h"
 #include "common/learn/nn/sample_weights.h"
 
@@ -54,6 +55,32 @@ void AucOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("curve", curve, kCurves);
   visitor.Visit("summation_method", summation_method, kSummations);
   visitor.Visit("from_logits", from_logits);
+}
+
+void CrossentropyMetricOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("from_logits", from_logits);
+  visitor.Visit("label_smoothing", label_smoothing);
+}
+
+void SparseCrossentropyMetricOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("from_logits", from_logits);
+  visitor.Visit("ignore_class", ignore_class);
+}
+
+Metric BinaryCrossentropyMetric(const CrossentropyMetricOptions& options) {
+  return BinaryCrossentropy({.from_logits = options.from_logits,
+                             .label_smoothing = options.label_smoothing});
+}
+
+Metric CategoricalCrossentropyMetric(const CrossentropyMetricOptions& options) {
+  return CategoricalCrossentropy({.from_logits = options.from_logits,
+                                  .label_smoothing = options.label_smoothing});
+}
+
+Metric SparseCategoricalCrossentropyMetric(
+    const SparseCrossentropyMetricOptions& options) {
+  return SparseCategoricalCrossentropy({.from_logits = options.from_logits,
+                                        .ignore_class = options.ignore_class});
 }
 
 Metric MeanOfPredictions(absl::string_view name) {

@@ -2,15 +2,19 @@
 #define COMMON_LEARN_NN_METRICS_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/strings/string_view.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/confusion_metrics.h"
+#include "common/learn/nn/iou_metrics.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metric.h"
+#include "common/learn/nn/regression_metrics.h"
 
 // Keras' metrics, with Keras' names, defaults and numerics. Losses are metrics
-// too: MeanSquaredError(), MeanAbsoluteError(), ... All of them leave padding
-// out, but Auc(), which in Keras does not heed masks either.
+// too: MeanSquaredError(), Hinge(), ... They leave padding out, unless they say
+// that masks do not count. These, and Auc(), ignore masks in Keras too.
 namespace muster {
 
 // The weighted mean of the predictions; labels do not matter. Equivalent to:
@@ -61,9 +65,30 @@ struct AucOptions {
 // 0 to 1.
 Metric Auc(const AucOptions& options = {});
 
+// The options of crossentropies as metrics, which reduce nothing.
+struct CrossentropyMetricOptions {
+  bool from_logits = false;
+  double label_smoothing = 0;
+
+  void VisitConfig(ConfigVisitor& visitor);
+};
+struct SparseCrossentropyMetricOptions {
+  bool from_logits = false;
+  // Labels that do not count. Keras divides by the number of all labels where
+  // there are no sample weights; here the mean is over the others either way.
+  std::optional<int64_t> ignore_class = std::nullopt;
+
+  void VisitConfig(ConfigVisitor& visitor);
+};
+Metric BinaryCrossentropyMetric(const CrossentropyMetricOptions& options = {});
+Metric CategoricalCrossentropyMetric(
+    const CrossentropyMetricOptions& options = {});
+Metric SparseCategoricalCrossentropyMetric(
+    const SparseCrossentropyMetricOptions& options = {});
+
 // A kind of metric. The table has all that a file can name.
 struct MetricKind {
-  // The case of JobMetric.kind (proto/training_job.proto).
+  // The case of JobMetric.kind (proto/job_loss.proto).
   absl::string_view name;
   absl::string_view keras_class;  // keras.metrics.<keras_class>
   Metric (*make)(ConfigVisitor& visitor);
@@ -85,6 +110,66 @@ inline constexpr MetricKind kMetricKinds[] = {
      [](ConfigVisitor&) { return Metric(MeanSquaredError()); }},
     {"mean_absolute_error", "MeanAbsoluteError",
      [](ConfigVisitor&) { return Metric(MeanAbsoluteError()); }},
+    {"mean_absolute_percentage_error", "MeanAbsolutePercentageError",
+     [](ConfigVisitor&) { return Metric(MeanAbsolutePercentageError()); }},
+    {"mean_squared_logarithmic_error", "MeanSquaredLogarithmicError",
+     [](ConfigVisitor&) { return Metric(MeanSquaredLogarithmicError()); }},
+    {"poisson", "Poisson", [](ConfigVisitor&) { return Metric(Poisson()); }},
+    {"kl_divergence", "KLDivergence",
+     [](ConfigVisitor&) { return Metric(KLDivergence()); }},
+    {"hinge", "Hinge", [](ConfigVisitor&) { return Metric(Hinge()); }},
+    {"squared_hinge", "SquaredHinge",
+     [](ConfigVisitor&) { return Metric(SquaredHinge()); }},
+    {"categorical_hinge", "CategoricalHinge",
+     [](ConfigVisitor&) { return Metric(CategoricalHinge()); }},
+    {"logcosh", "LogCoshError", [](ConfigVisitor&) { return LogCoshError(); }},
+    {"root_mean_squared_error", "RootMeanSquaredError",
+     [](ConfigVisitor&) { return RootMeanSquaredError(); }},
+    {"cosine_similarity", "CosineSimilarity",
+     MakeConfigured<Metric, CosineSimilarityMetricOptions,
+                    CosineSimilarityMetric>},
+    {"r2_score", "R2Score", MakeConfigured<Metric, R2ScoreOptions, R2Score>},
+    {"binary_crossentropy", "BinaryCrossentropy",
+     MakeConfigured<Metric, CrossentropyMetricOptions,
+                    BinaryCrossentropyMetric>},
+    {"categorical_crossentropy", "CategoricalCrossentropy",
+     MakeConfigured<Metric, CrossentropyMetricOptions,
+                    CategoricalCrossentropyMetric>},
+    {"sparse_categorical_crossentropy", "SparseCategoricalCrossentropy",
+     MakeConfigured<Metric, SparseCrossentropyMetricOptions,
+                    SparseCategoricalCrossentropyMetric>},
+    {"true_positives", "TruePositives",
+     MakeConfigured<Metric, ConfusionCountOptions, TruePositives>},
+    {"true_negatives", "TrueNegatives",
+     MakeConfigured<Metric, ConfusionCountOptions, TrueNegatives>},
+    {"false_positives", "FalsePositives",
+     MakeConfigured<Metric, ConfusionCountOptions, FalsePositives>},
+    {"false_negatives", "FalseNegatives",
+     MakeConfigured<Metric, ConfusionCountOptions, FalseNegatives>},
+    {"precision", "Precision",
+     MakeConfigured<Metric, PrecisionOptions, Precision>},
+    {"recall", "Recall", MakeConfigured<Metric, PrecisionOptions, Recall>},
+    {"sensitivity_at_specificity", "SensitivityAtSpecificity",
+     MakeConfigured<Metric, SensitivityAtSpecificityOptions,
+                    SensitivityAtSpecificity>},
+    {"specificity_at_sensitivity", "SpecificityAtSensitivity",
+     MakeConfigured<Metric, SpecificityAtSensitivityOptions,
+                    SpecificityAtSensitivity>},
+    {"precision_at_recall", "PrecisionAtRecall",
+     MakeConfigured<Metric, PrecisionAtRecallOptions, PrecisionAtRecall>},
+    {"recall_at_precision", "RecallAtPrecision",
+     MakeConfigured<Metric, RecallAtPrecisionOptions, RecallAtPrecision>},
+    {"f1_score", "F1Score", MakeConfigured<Metric, F1ScoreOptions, F1Score>},
+    {"fbeta_score", "FBetaScore",
+     MakeConfigured<Metric, FBetaScoreOptions, FBetaScore>},
+    {"io_u", "IoU", MakeConfigured<Metric, IoUOptions, IoU>},
+    {"mean_io_u", "MeanIoU", MakeConfigured<Metric, MeanIoUOptions, MeanIoU>},
+    {"binary_io_u", "BinaryIoU",
+     MakeConfigured<Metric, BinaryIoUOptions, BinaryIoU>},
+    {"one_hot_io_u", "OneHotIoU",
+     MakeConfigured<Metric, OneHotIoUOptions, OneHotIoU>},
+    {"one_hot_mean_io_u", "OneHotMeanIoU",
+     MakeConfigured<Metric, OneHotMeanIoUOptions, OneHotMeanIoU>},
 };
 
 }  // namespace muster

@@ -27,6 +27,9 @@ def cases():
     yield from _ignored_class(rng)
     yield from _extremes(rng)
     yield from _saturated()
+    yield from _errors()
+    yield from _classes()
+    yield from _focal()
 
 
 def _regression(rng):
@@ -153,6 +156,129 @@ def _saturated():
     yield _run(f"{name}.from_logits", mistaken, sparse, logits, activation="softmax")
 
 
+def _errors():
+    """Losses of numbers; their own generator leaves the older cases as they are."""
+    rng = seeded(210)
+    k = keras.losses
+
+    def positive(rng, *shape):
+        return uniform(rng, *shape, low=0.1, high=3.0)
+
+    losses = (
+        (k.MeanAbsolutePercentageError, {}, normal),
+        (k.MeanSquaredLogarithmicError, {}, positive),
+        (k.Huber, {}, normal),
+        (k.Huber, {"delta": 0.4}, normal),
+        (k.LogCosh, {}, normal),
+        (k.CosineSimilarity, {}, normal),
+        (k.CosineSimilarity, {"axis": 1}, normal),
+        (k.Poisson, {}, positive),
+    )
+    yield from _plain(rng, losses, (BATCH, 3))
+    yield _run(
+        "CosineSimilarity.rank_3",
+        k.CosineSimilarity(axis=1),
+        normal(rng, BATCH, 2, 3),
+        normal(rng, BATCH, 2, 3),
+        arguments={"axis": 1},
+    )
+    large = np.float32([[-900, 0, 900], [1e-9, -1, 40]])
+    zeros = np.zeros_like(large)
+    yield _run("LogCosh.large", k.LogCosh(), zeros, large)
+    yield _run("MeanAbsolutePercentageError.zero_labels",
+               k.MeanAbsolutePercentageError(), zeros, large)  # fmt: skip
+    yield _run("MeanSquaredLogarithmicError.negative",
+               k.MeanSquaredLogarithmicError(), large, -large)  # fmt: skip
+
+
+def _classes():
+    """Margins, divergence and overlap."""
+    rng = seeded(211)
+    k = keras.losses
+
+    def one_hot(rng, *shape):
+        return np.eye(shape[-1], dtype=np.float32)[rng.integers(0, shape[-1], shape[:-1])]
+
+    def signs(rng, *shape):
+        return 2 * rng.integers(0, 2, shape).astype(np.float32) - 1
+
+    def probabilities(rng, *shape):
+        return tf.nn.softmax(normal(rng, *shape)).numpy().round(3)
+
+    shape = (BATCH, CLASSES)
+    yield from _plain(rng, ((k.Hinge, {}, signs), (k.SquaredHinge, {}, signs)), shape, normal)
+    zero_or_one = (
+        (k.Hinge, {}, one_hot),
+        (k.SquaredHinge, {}, one_hot),
+        (k.CategoricalHinge, {}, one_hot),
+    )
+    yield from _plain(rng, zero_or_one, shape, normal, "zero_or_one")
+    yield from _plain(rng, ((k.KLDivergence, {}, probabilities),), shape)
+    yield from _plain(rng, ((k.KLDivergence, {}, one_hot),), shape, probabilities, "one_hot")
+    overlaps = (
+        (k.Dice, {}, one_hot),
+        (k.Dice, {"axis": [1, 2]}, one_hot),
+        (k.Tversky, {}, one_hot),
+        (k.Tversky, {"alpha": 0.2, "beta": 0.7, "axis": [1, 2]}, one_hot),
+    )
+    yield from _plain(rng, overlaps, (BATCH, 2, CLASSES), probabilities)
+    yield _run(
+        "Dice.of_pixels",
+        k.Dice(axis=[-1]),
+        one_hot(rng, BATCH, 2, CLASSES),
+        probabilities(rng, BATCH, 2, CLASSES),
+    )
+
+
+def _plain(rng, losses, shape, predictions=None, trait=None):
+    for (loss, arguments, labels), weighted in itertools.product(losses, (False, True)):
+        for reduction in REDUCTIONS[:: 2 - weighted]:
+            traits = [f"{key}={value}" for key, value in arguments.items()]
+            traits += [f"rank_{len(shape)}", trait] if trait else [f"rank_{len(shape)}"]
+            yield _run(
+                ".".join([_name(loss, reduction, weighted=weighted)] + traits),
+                loss(reduction=reduction, **arguments),
+                labels(rng, *shape),
+                (predictions or labels)(rng, *shape),
+                _weights(rng, weighted),
+                arguments=arguments,
+            )
+
+
+def _focal():
+    rng = seeded(212)
+    k = keras.losses
+    variations = (
+        {},
+        {"gamma": 1.5, "alpha": 0.6},
+        {"label_smoothing": 0.1},
+    )
+    for arguments, from_logits, weighted in itertools.product(
+        variations, (False, True), (False, True)
+    ):
+        traits = [f"{key}={value}" for key, value in arguments.items()]
+        for loss, draw, more in (
+            (k.BinaryFocalCrossentropy, _binary, {}),
+            (k.BinaryFocalCrossentropy, _binary, {"apply_class_balancing": True}),
+            (k.CategoricalFocalCrossentropy, _one_hot, {}),
+        ):
+            name = _name(loss, "mean", logits=from_logits, weighted=weighted, balanced=more)
+            yield _run(
+                ".".join([name] + traits),
+                loss(from_logits=from_logits, **arguments, **more),
+                *draw(rng, from_logits),
+                _weights(rng, weighted),
+            )
+    logits = np.float32([[20, -10, 0, 7], [-5, 30, 2, -8], [-1, 0, 2, 1]])
+    one_hot = np.eye(CLASSES, dtype=np.float32)[[1, 2, 0]]
+    for loss, activation in (
+        (k.BinaryFocalCrossentropy, "sigmoid"),
+        (k.CategoricalFocalCrossentropy, "softmax"),
+    ):
+        name = f"{loss.__name__}.saturated"
+        yield _run(name, loss(), one_hot, logits, activation=activation)
+
+
 def _binary(rng, from_logits):
     labels = rng.integers(0, 2, (BATCH, 3)).astype(np.float32)
     if from_logits:
@@ -183,7 +309,8 @@ def _name(loss, reduction, **traits):
     )
 
 
-def _run(name, loss, y_true, y_pred, weight=None, activation=None):
+def _run(name, loss, y_true, y_pred, weight=None, activation=None, arguments=None):
+    """`arguments`: those that Keras leaves out of the loss's config."""
     prediction = tf.constant(y_pred)
     with tf.GradientTape() as tape:
         tape.watch(prediction)
@@ -196,7 +323,9 @@ def _run(name, loss, y_true, y_pred, weight=None, activation=None):
         inputs["sample_weight"] = weight
     return case(
         name,
-        keras_config(loss) | ({"activation": activation} if activation else {}),
+        keras_config(loss)
+        | (arguments or {})
+        | ({"activation": activation} if activation else {}),
         inputs,
         {"value": value.numpy(), "grad_y_pred": gradient.numpy()},
     )

@@ -32,6 +32,11 @@ def cases():
     yield from _auc()
     yield _ties()
     yield _accuracy_over_steps()
+    yield from _errors()
+    yield from _crossentropies()
+    yield from _confusion()
+    yield from _f_scores()
+    yield from _intersections()
 
 
 def _auc():
@@ -92,12 +97,134 @@ def _accuracy_over_steps():
     )
 
 
+def _errors():
+    m = keras.metrics
+    for metric in (
+        m.MeanAbsolutePercentageError,
+        m.RootMeanSquaredError,
+        m.LogCoshError,
+        m.CosineSimilarity,
+        m.Hinge,
+        m.SquaredHinge,
+        m.R2Score,
+    ):
+        yield from _both_weightings(metric, _regression, CURVE_BATCH_SIZES)
+    yield from _both_weightings(
+        m.R2Score,
+        _regression,
+        CURVE_BATCH_SIZES,
+        class_aggregation="variance_weighted_average",
+        num_regressors=3,
+    )
+    # The first batch has too few labels for the adjustment.
+    yield from _both_weightings(m.R2Score, _regression, num_regressors=9)
+    for metric in (m.MeanSquaredLogarithmicError, m.Poisson):
+        yield from _both_weightings(metric, _counts)
+
+
+def _crossentropies():
+    m = keras.metrics
+    for metric, draw in (
+        (m.KLDivergence, _one_hot),
+        (m.CategoricalHinge, _one_hot),
+        (m.BinaryCrossentropy, _binary),
+        (m.CategoricalCrossentropy, _one_hot),
+        (m.SparseCategoricalCrossentropy, _sparse),
+    ):
+        yield from _both_weightings(metric, draw)
+    yield from _both_weightings(
+        m.BinaryCrossentropy, _logit_scores, from_logits=True, label_smoothing=0.1
+    )
+    # Without weights, Keras divides by the number of all labels.
+    yield list(_both_weightings(m.SparseCategoricalCrossentropy, _sparse, ignore_class=2))[1]
+
+
+def _confusion():
+    m = keras.metrics
+    for metric in (m.TruePositives, m.TrueNegatives, m.FalsePositives, m.FalseNegatives):
+        yield from _both_weightings(metric, _scores)
+        yield from _both_weightings(metric, _scores, thresholds=0.3)
+    for metric in (m.Precision, m.Recall):
+        yield from _both_weightings(metric, _scores)
+        yield from _both_weightings(metric, _scores, thresholds=0.7)
+        for arguments in (
+            {"top_k": 2},
+            {"class_id": 3},
+            {"top_k": 3, "class_id": 1},
+            {"top_k": 4, "thresholds": 0.1},
+        ):
+            yield from _both_weightings(metric, _one_hot, CURVE_BATCH_SIZES, **arguments)
+        yield _run(
+            f"{metric.__name__}.ties",
+            metric(top_k=2),
+            [{"y_true": np.eye(4, dtype=np.float32), "y_pred": np.ones((4, 4), np.float32)}],
+        )
+    for metric, bound in (
+        (m.SensitivityAtSpecificity, 0.6),
+        (m.SpecificityAtSensitivity, 0.7),
+        (m.PrecisionAtRecall, 0.5),
+        (m.RecallAtPrecision, 0.8),
+    ):
+
+        def made(metric=metric, bound=bound, **arguments):
+            return metric(bound, **arguments)
+
+        made.__name__ = metric.__name__
+        for arguments in ({}, {"num_thresholds": 1}, {"num_thresholds": 11}):
+            yield from _both_weightings(made, _scores, CURVE_BATCH_SIZES, **arguments)
+        yield from _both_weightings(made, _one_hot, CURVE_BATCH_SIZES, class_id=2)
+
+
+def _f_scores():
+    m = keras.metrics
+    for average in ("micro", "macro", "weighted"):
+        yield from _both_weightings(m.F1Score, _one_hot, average=average)
+        yield from _both_weightings(
+            m.FBetaScore, _one_hot, CURVE_BATCH_SIZES, average=average, beta=2.0, threshold=0.2
+        )
+
+
+def _intersections():
+    """Counts as floats: Keras' default, integers, cuts weights to integers."""
+    m = keras.metrics
+    classes = {"num_classes": CLASSES, "dtype": "float32"}
+    targets = {"target_class_ids": [1, 4]}
+    for metric, draw, arguments in (
+        (m.IoU, _segments, classes | targets),
+        (m.IoU, _segments, classes | targets | {"ignore_class": 4}),
+        (m.IoU, _one_hot, classes | targets | {"sparse_y_true": False, "sparse_y_pred": False}),
+        (m.MeanIoU, _segments, classes),
+        (m.MeanIoU, _segments, {"num_classes": 5, "dtype": "float32"}),
+        (m.MeanIoU, _sparse, classes | {"sparse_y_pred": False}),
+        (m.BinaryIoU, _binary, {"dtype": "float32"}),
+        (m.BinaryIoU, _binary, {"target_class_ids": [0], "threshold": 0.3, "dtype": "float32"}),
+        (m.OneHotIoU, _one_hot, classes | targets),
+        (m.OneHotMeanIoU, _one_hot, classes),
+        (m.OneHotMeanIoU, _one_hot, classes | {"ignore_class": 0}),
+    ):
+        yield from _both_weightings(metric, draw, **arguments)
+
+
 def _values(rng, size):
     return {"values": normal(rng, size)}
 
 
 def _regression(rng, size):
     return {"y_true": normal(rng, size, 2), "y_pred": normal(rng, size, 2)}
+
+
+def _counts(rng, size):
+    return {
+        "y_true": rng.integers(0, 5, (size, 2)).astype(np.float32),
+        "y_pred": uniform(rng, size, 2, low=0.1, high=4.0),
+    }
+
+
+def _segments(rng, size):
+    return {
+        "y_true": rng.integers(0, CLASSES, size, dtype=np.int32),
+        "y_pred": rng.integers(0, CLASSES, size).astype(np.float32),
+    }
 
 
 def _binary(rng, size):

@@ -68,6 +68,18 @@ def _optimizers():
             ),
         ),
         ("lion", o.Lion()),
+        ("nadam", o.Nadam()),
+        (
+            "nadam_arguments",
+            o.Nadam(0.02, beta_1=0.8, beta_2=0.95, epsilon=1e-4, weight_decay=0.05),
+        ),
+        ("adamax", o.Adamax()),
+        (
+            "adamax_arguments",
+            o.Adamax(0.02, beta_1=0.8, beta_2=0.95, epsilon=1e-4, weight_decay=0.05),
+        ),
+        ("adadelta", o.Adadelta()),
+        ("adadelta_arguments", o.Adadelta(0.5, rho=0.8, epsilon=1e-4, weight_decay=0.05)),
         ("lion_arguments", o.Lion(0.02, beta_1=0.7, beta_2=0.9, weight_decay=0.05)),
     ]
 

@@ -1,0 +1,155 @@
+#include "common/compute/optimizers/nadam.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/attributes.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/optimizers/argument_checks.h"
+#include "common/compute/optimizers/fused_rule.h"
+#include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "common/core/base/multiversion.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::string_view kRuleName = "nadam";
+
+template <typename T>
+struct NadamCoefficients {
+  T rate;
+  T weight_decay;
+  T one_minus_beta_1;
+  T one_minus_beta_2;
+  T momentum_share;
+  T gradient_share;
+  T velocity_correction;
+  T epsilon;
+};
+
+template <typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void NadamLoop(
+    const NadamCoefficients<T>& coefficients, const UpdateArrays<T>& arrays) {
+  const NadamCoefficients<T> c = coefficients;
+  const T* __restrict gradient = arrays.gradient;
+  T* __restrict variable = arrays.variable;
+  T* __restrict momentum = arrays.slots[0];
+  T* __restrict velocity = arrays.slots[1];
+  for (int64_t i = 0; i < arrays.count; ++i) {
+    const T g = gradient[i];
+    const T m = momentum[i] + (g - momentum[i]) * c.one_minus_beta_1;
+    const T v = velocity[i] + (g * g - velocity[i]) * c.one_minus_beta_2;
+    const T w = variable[i] - variable[i] * c.weight_decay * c.rate;
+    momentum[i] = m;
+    velocity[i] = v;
+    const T direction = c.momentum_share * m + c.gradient_share * g;
+    variable[i] = w - direction * c.rate /
+                          (std::sqrt(v / c.velocity_correction) + c.epsilon);
+  }
+}
+
+MUSTER_MULTIVERSION void ApplyNadam(
+    const NadamCoefficients<float>& coefficients,
+    const UpdateArrays<float>& arrays) {
+  NadamLoop(coefficients, arrays);
+}
+MUSTER_MULTIVERSION void ApplyNadam(
+    const NadamCoefficients<double>& coefficients,
+    const UpdateArrays<double>& arrays) {
+  NadamLoop(coefficients, arrays);
+}
+
+constexpr double kDecay = 0.96;
+
+// beta_1 * (1 - 0.96^t / 2)
+double MomentumAt(double beta_1, int64_t t) {
+  return beta_1 * (1 - 0.5 * std::pow(kDecay, static_cast<double>(t)));
+}
+
+// MomentumAt(1) * ... * MomentumAt(t), in a bounded time.
+double MomentumProduct(double beta_1, int64_t t) {
+  // 0.96^1000 / 2 is lost in 1 - 0.96^t / 2.
+  constexpr int64_t kTermCountMax = 1000;
+  double product = std::pow(beta_1, static_cast<double>(t));
+  double decay = 1;
+  for (int64_t i = 1; i <= std::min(t, kTermCountMax); ++i) {
+    decay *= kDecay;
+    product *= 1 - 0.5 * decay;
+  }
+  return product;
+}
+
+struct NadamMath {
+  proto::Optimizer::Nadam nadam;
+  double weight_decay;
+
+  template <typename T>
+  NadamCoefficients<T> At(int64_t step, float learning_rate) const {
+    const int64_t t = step + 1;
+    const double beta_1 = nadam.beta_1();
+    const double product = MomentumProduct(beta_1, t);
+    const double now = MomentumAt(beta_1, t);
+    const double next = MomentumAt(beta_1, t + 1);
+    // In the precision of the variable, as in Keras: 1 - beta_2^t cancels.
+    const T power_2 =
+        std::pow(static_cast<T>(nadam.beta_2()), static_cast<T>(t));
+    return {.rate = static_cast<T>(learning_rate),
+            .weight_decay = static_cast<T>(weight_decay),
+            .one_minus_beta_1 = static_cast<T>(1 - beta_1),
+            .one_minus_beta_2 = 1 - static_cast<T>(nadam.beta_2()),
+            .momentum_share = static_cast<T>(next / (1 - product * next)),
+            .gradient_share = static_cast<T>((1 - now) / (1 - product)),
+            .velocity_correction = 1 - power_2,
+            .epsilon = static_cast<T>(nadam.epsilon())};
+  }
+  template <typename T>
+  static void Apply(const NadamCoefficients<T>& coefficients,
+                    const UpdateArrays<T>& arrays) {
+    ApplyNadam(coefficients, arrays);
+  }
+};
+
+absl::StatusOr<std::unique_ptr<UpdateRule>> MakeNadam(
+    const proto::Optimizer& optimizer, LearningRate learning_rate) {
+  const proto::Optimizer::Nadam& nadam = optimizer.nadam();
+  // At 1, the running means would not change, and the bias correction would
+  // divide by 0.
+  constexpr double kBetaMax = 1 - 1e-7;
+  RETURN_IF_ERROR(CheckInRange("beta_1", nadam.beta_1(), 0, kBetaMax));
+  RETURN_IF_ERROR(CheckInRange("beta_2", nadam.beta_2(), 0, kBetaMax));
+  RETURN_IF_ERROR(CheckNotNegative("epsilon", nadam.epsilon()));
+  return std::make_unique<FusedRule<NadamMath>>(
+      kRuleName, std::move(learning_rate),
+      std::vector<SlotSpec>{{.name = "momentum"}, {.name = "velocity"}},
+      NadamMath{.nadam = nadam, .weight_decay = optimizer.weight_decay()});
+}
+
+}  // namespace
+
+proto::Optimizer Nadam(const NadamOptions& options,
+                       const OptimizerOptions& shared) {
+  proto::Optimizer optimizer = WithOptions(shared);
+  auto* const nadam = optimizer.mutable_nadam();
+  SetLearningRate(options.learning_rate, nadam, &optimizer);
+  nadam->set_beta_1(options.beta_1);
+  nadam->set_beta_2(options.beta_2);
+  nadam->set_epsilon(options.epsilon);
+  return optimizer;
+}
+
+const OptimizerKind kNadamKind = {
+    .rule_case = proto::Optimizer::kNadam,
+    .rule_name = kRuleName,
+    .keras_class = "Nadam",
+    .defaults = [] { return Nadam(); },
+    .make_rule = MakeNadam,
+};
+
+}  // namespace muster

@@ -1,0 +1,482 @@
+#include "common/learn/nn/confusion_metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/ops.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/loss_options.h"
+#include "common/learn/nn/metric.h"
+#include "common/learn/nn/sample_weights.h"
+
+namespace muster {
+namespace {
+
+using internal::kEpsilon;
+
+// Below all predictions, as in Keras.
+constexpr double kLowest = -1e10;
+
+double DivideNoNan(double a, double b) { return b == 0 ? 0 : a / b; }
+
+Value Refuse(Value value, absl::string_view metric, absl::string_view why) {
+  if (value.ok()) {
+    value.builder()->ReportError(
+        absl::InvalidArgumentError(absl::StrCat(metric, ": ", why)));
+  }
+  return Value();
+}
+
+// Where the confusion matrix is taken.
+struct Thresholds {
+  // A prediction is positive if scale * prediction is greater.
+  std::vector<float> values;
+  double scale = 1;
+  // Predictions are clipped to [0, 1] first.
+  bool clips = false;
+  std::optional<int64_t> top_k;
+  std::optional<int64_t> class_id;
+
+  static Thresholds At(double value) {
+    Thresholds thresholds;
+    thresholds.values = {static_cast<float>(value)};
+    return thresholds;
+  }
+  // i / (count - 1). Predictions are multiplied by count - 1 in place of
+  // dividing i, because Keras rounds so.
+  static Thresholds Even(int64_t count) {
+    if (count == 1) return At(0.5);
+    Thresholds thresholds;
+    thresholds.values.resize(std::max<int64_t>(count, 0));
+    std::iota(thresholds.values.begin(), thresholds.values.end(), 0.f);
+    thresholds.scale = static_cast<double>(count - 1);
+    thresholds.clips = true;
+    return thresholds;
+  }
+};
+
+// Returns what is wrong with the options for predictions of this type; empty if
+// nothing is.
+std::string WhatIsWrong(const Thresholds& thresholds, const TensorType& type) {
+  const int64_t class_count =
+      type.shape.rank() > 1 ? type.shape.dims().back() : Shape::kUnknown;
+  if (thresholds.values.empty()) return "num_thresholds must be at least 1";
+  const auto in_classes = [&](const char* name, int64_t value, int64_t low,
+                              int64_t high) -> std::string {
+    if (class_count != Shape::kUnknown && value >= low && value <= high) {
+      return "";
+    }
+    return absl::StrCat(name, " is ", value, "; expected ", low,
+                        " or more, up to the number of classes, for "
+                        "predictions [batch, classes], got ",
+                        type.ToString());
+  };
+  if (thresholds.top_k.has_value()) {
+    const std::string wrong =
+        in_classes("top_k", *thresholds.top_k, 1, class_count);
+    if (!wrong.empty()) return wrong;
+  }
+  if (!thresholds.class_id.has_value()) return "";
+  return in_classes("class_id", *thresholds.class_id, 0, class_count - 1);
+}
+
+// `x` at the `k` greatest places of the last axis, kLowest elsewhere.
+Value KeepTopK(Value x, int64_t k) {
+  const int64_t class_count = x.shape().dims().back();
+  Value rest = x;
+  Value kept = ZerosLike(x);
+  for (int64_t i = 0; i < k; ++i) {
+    const Value greatest = OneHot(ArgMax(rest, -1), class_count);
+    kept = kept + greatest;
+    rest = rest + greatest * -1e30;
+  }
+  return x * kept + (1.0 - kept) * kLowest;
+}
+
+Value ClassOf(Value x, int64_t class_id) {
+  const int rank = x.shape().rank();
+  std::vector<int64_t> begin(rank, 0);
+  std::vector<int64_t> size(rank, -1);
+  begin.back() = class_id;
+  size.back() = 1;
+  return Slice(x, begin, size);
+}
+
+// The weight of true positives, false positives, false negatives and true
+// negatives at each threshold, after one another.
+Value ConfusionOf(absl::string_view metric, Value y_true, Value y_pred,
+                  Value sample_weight, const Thresholds& thresholds) {
+  if (!y_true.ok() || !y_pred.ok()) return Value();
+  const std::string wrong = WhatIsWrong(thresholds, y_pred.type());
+  if (!wrong.empty()) return Refuse(y_pred, metric, wrong);
+  if (y_pred.dtype() != DType::kFloat32) {
+    y_pred = Cast(y_pred, DType::kFloat32);
+  }
+  y_true = internal::AlignLabels(y_true, y_pred);
+  if (thresholds.top_k.has_value()) {
+    y_pred = KeepTopK(y_pred, *thresholds.top_k);
+  }
+  if (thresholds.class_id.has_value()) {
+    y_true = ClassOf(y_true, *thresholds.class_id);
+    y_pred = ClassOf(y_pred, *thresholds.class_id);
+  }
+  if (thresholds.clips) y_pred = Minimum(Maximum(y_pred, 0.0), 1.0);
+
+  Value positive = Cast(NotEqual(y_true, 0.0), DType::kFloat32);
+  Value negative = 1.0 - positive;
+  if (internal::HasWeights(sample_weight)) {
+    const Value weights = internal::AlignWeights(sample_weight, positive);
+    positive = positive * weights;
+    negative = negative * weights;
+  }
+  const int64_t count = static_cast<int64_t>(thresholds.values.size());
+  const Value row = y_pred.builder()->Constant(
+      Tensor::FromSpan<float>(Shape({1, count}), thresholds.values));
+  const Value above =
+      Cast(Reshape(y_pred * thresholds.scale, {-1, 1}) > row, DType::kFloat32);
+  const Value below = 1.0 - above;
+  const Value labels =
+      Stack({Reshape(positive, {-1}), Reshape(negative, {-1})}, 0);
+  // [2, thresholds] each: of positive labels, and of negative ones.
+  return Concat({MatMul(labels, above), MatMul(labels, below)}, 0);
+}
+
+// The confusion matrix at one threshold.
+struct Confusion {
+  double true_positives, false_positives, false_negatives, true_negatives;
+
+  double precision() const {
+    return DivideNoNan(true_positives, true_positives + false_positives);
+  }
+  double recall() const {
+    return DivideNoNan(true_positives, true_positives + false_negatives);
+  }
+  double specificity() const {
+    return DivideNoNan(true_negatives, true_negatives + false_positives);
+  }
+};
+
+Confusion ConfusionAt(absl::Span<const double> statistics, size_t threshold) {
+  const size_t count = statistics.size() / 4;
+  return {.true_positives = statistics[threshold],
+          .false_positives = statistics[count + threshold],
+          .false_negatives = statistics[2 * count + threshold],
+          .true_negatives = statistics[3 * count + threshold]};
+}
+
+Metric OfConfusion(absl::string_view name, Thresholds thresholds,
+                   Metric::Result result) {
+  return Metric(
+             name,
+             [name = std::string(name), thresholds](Value y_true, Value y_pred,
+                                                    Value sample_weight) {
+               return ConfusionOf(name, y_true, y_pred, sample_weight,
+                                  thresholds);
+             },
+             std::move(result))
+      .IgnoringMasks();
+}
+
+Metric AtOneThreshold(absl::string_view name, const Thresholds& thresholds,
+                      double (*result)(const Confusion&)) {
+  return OfConfusion(name, thresholds,
+                     [result](absl::Span<const double> statistics) {
+                       return result(ConfusionAt(statistics, 0));
+                     });
+}
+
+Thresholds ForCount(const ConfusionCountOptions& options) {
+  return Thresholds::At(options.thresholds.value_or(0.5));
+}
+
+Thresholds ForPrecision(const PrecisionOptions& options) {
+  Thresholds thresholds = Thresholds::At(
+      options.thresholds.value_or(options.top_k.has_value() ? kLowest : 0.5));
+  thresholds.top_k = options.top_k;
+  thresholds.class_id = options.class_id;
+  return thresholds;
+}
+
+using Rate = double (Confusion::*)() const;
+
+// The greatest `wanted` where `bounded` is at least `bound`.
+Metric GreatestWhere(absl::string_view name, Rate wanted, Rate bounded,
+                     const std::optional<double>& bound, int64_t num_thresholds,
+                     const std::optional<int64_t>& class_id) {
+  // Without a valid bound there are no thresholds, which is reported.
+  Thresholds thresholds = Thresholds::Even(num_thresholds);
+  thresholds.class_id = class_id;
+  const double least = bound.value_or(-1);
+  const auto statistics = [=, name = std::string(name)](
+                              Value y_true, Value y_pred, Value sample_weight) {
+    if (least >= 0 && least <= 1) {
+      return ConfusionOf(name, y_true, y_pred, sample_weight, thresholds);
+    }
+    return Refuse(y_pred, name,
+                  bound.has_value()
+                      ? absl::StrCat("the bound is ", *bound,
+                                     ", expected a number in [0, 1]")
+                      : "the bound is missing, expected a number in [0, 1]");
+  };
+  const auto result = [=](absl::Span<const double> statistics) {
+    double greatest = 0;
+    for (size_t i = 0; i < statistics.size() / 4; ++i) {
+      const Confusion confusion = ConfusionAt(statistics, i);
+      if ((confusion.*bounded)() < least) continue;
+      greatest = std::max(greatest, (confusion.*wanted)());
+    }
+    return greatest;
+  };
+  return Metric(name, statistics, result).IgnoringMasks();
+}
+
+template <typename Options>
+void VisitAtThreshold(ConfigVisitor& visitor, const char* bound_name,
+                      std::optional<double>& bound, Options& options) {
+  double value = bound.value_or(0);
+  if (visitor.IsPresent(bound_name, bound.has_value())) {
+    visitor.Visit(bound_name, value);
+    bound = value;
+    if (value < 0 || value > 1) {
+      visitor.Refuse(bound_name,
+                     absl::StrCat("must be in [0, 1], got ", value));
+    }
+  } else {
+    visitor.Refuse(bound_name, "is missing; expected a number in [0, 1]");
+  }
+  visitor.VisitPositive("num_thresholds", options.num_thresholds);
+  visitor.Visit("class_id", options.class_id);
+}
+
+void VisitFScore(ConfigVisitor& visitor, std::optional<FScoreAverage>& average,
+                 std::optional<double>& threshold) {
+  // In the order of FScoreAverage.
+  static constexpr absl::string_view kAverages[] = {"micro", "macro",
+                                                    "weighted"};
+  if (visitor.IsPresent("average", average.has_value())) {
+    FScoreAverage value = average.value_or(FScoreAverage::kMacro);
+    visitor.Visit("average", value, kAverages);
+    average = value;
+  } else {
+    visitor.Refuse("average",
+                   "is missing; expected micro, macro or weighted, because a "
+                   "metric is one number");
+  }
+  visitor.Visit("threshold", threshold);
+  if (threshold.has_value() && (*threshold <= 0 || *threshold > 1)) {
+    visitor.Refuse("threshold",
+                   absl::StrCat("must be in (0, 1], got ", *threshold));
+  }
+}
+
+// [4 * classes]: true positives, false positives, false negatives and labels of
+// each class.
+Value ClassCountsOf(absl::string_view metric, Value y_true, Value y_pred,
+                    Value sample_weight, const FBetaScoreOptions& options) {
+  if (!y_true.ok() || !y_pred.ok()) return Value();
+  if (!options.average.has_value()) {
+    return Refuse(y_pred, metric,
+                  "average is missing; expected kMicro, kMacro or kWeighted, "
+                  "because a metric is one number");
+  }
+  if (y_pred.shape().rank() != 2 ||
+      y_pred.shape().dims().back() == Shape::kUnknown ||
+      y_true.shape().rank() != 2) {
+    return Refuse(y_pred, metric,
+                  absl::StrCat("expected labels and predictions [batch, "
+                               "classes], got ",
+                               y_true.type().ToString(), " and ",
+                               y_pred.type().ToString()));
+  }
+  y_pred = Cast(y_pred, DType::kFloat32);
+  y_true = Cast(y_true, DType::kFloat32);
+  const Value is_positive =
+      options.threshold.has_value()
+          ? y_pred > *options.threshold
+          : LogicalAnd(y_pred >= Max(y_pred, {-1}, {.keep_dims = true}),
+                       Abs(y_pred) > 1e-9);
+  const Value positive = Cast(is_positive, DType::kFloat32);
+  const auto sum = [&](Value x) {
+    if (internal::HasWeights(sample_weight)) {
+      x = x * internal::AlignWeights(sample_weight, x);
+    }
+    return Sum(x, {0});
+  };
+  return Concat({sum(positive * y_true), sum(positive * (1.0 - y_true)),
+                 sum((1.0 - positive) * y_true), sum(y_true)},
+                0);
+}
+
+double FScoreOf(const Confusion& counts, double beta) {
+  const double tp = counts.true_positives;
+  const double precision = tp / (tp + counts.false_positives + kEpsilon);
+  const double recall = tp / (tp + counts.false_negatives + kEpsilon);
+  return (1 + beta * beta) * precision * recall /
+         (beta * beta * precision + recall + kEpsilon);
+}
+
+double FScoreResult(absl::Span<const double> statistics, FScoreAverage average,
+                    double beta) {
+  const size_t class_count = statistics.size() / 4;
+  Confusion all = {};
+  double score_sum = 0;
+  double weighted_sum = 0;
+  double label_count = 0;
+  for (size_t i = 0; i < class_count; ++i) {
+    const Confusion counts = ConfusionAt(statistics, i);
+    const double labels = statistics[3 * class_count + i];
+    const double score = FScoreOf(counts, beta);
+    score_sum += score;
+    weighted_sum += score * labels;
+    label_count += labels;
+    all.true_positives += counts.true_positives;
+    all.false_positives += counts.false_positives;
+    all.false_negatives += counts.false_negatives;
+  }
+  switch (average) {
+    case FScoreAverage::kMicro:
+      return FScoreOf(all, beta);
+    case FScoreAverage::kMacro:
+      return score_sum / static_cast<double>(class_count);
+    case FScoreAverage::kWeighted:
+      return weighted_sum / (label_count + kEpsilon);
+  }
+  return 0;
+}
+
+Metric FScore(absl::string_view name, const FBetaScoreOptions& options) {
+  return Metric(
+             name,
+             [name = std::string(name), options](Value y_true, Value y_pred,
+                                                 Value sample_weight) {
+               return ClassCountsOf(name, y_true, y_pred, sample_weight,
+                                    options);
+             },
+             [average = options.average.value_or(FScoreAverage::kMacro),
+              beta = options.beta](absl::Span<const double> statistics) {
+               return FScoreResult(statistics, average, beta);
+             })
+      .IgnoringMasks();
+}
+
+}  // namespace
+
+void ConfusionCountOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("thresholds", thresholds);
+}
+
+void PrecisionOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("thresholds", thresholds);
+  visitor.Visit("top_k", top_k);
+  visitor.Visit("class_id", class_id);
+}
+
+void SensitivityAtSpecificityOptions::VisitConfig(ConfigVisitor& visitor) {
+  VisitAtThreshold(visitor, "specificity", specificity, *this);
+}
+
+void SpecificityAtSensitivityOptions::VisitConfig(ConfigVisitor& visitor) {
+  VisitAtThreshold(visitor, "sensitivity", sensitivity, *this);
+}
+
+void PrecisionAtRecallOptions::VisitConfig(ConfigVisitor& visitor) {
+  VisitAtThreshold(visitor, "recall", recall, *this);
+}
+
+void RecallAtPrecisionOptions::VisitConfig(ConfigVisitor& visitor) {
+  VisitAtThreshold(visitor, "precision", precision, *this);
+}
+
+void F1ScoreOptions::VisitConfig(ConfigVisitor& visitor) {
+  VisitFScore(visitor, average, threshold);
+}
+
+void FBetaScoreOptions::VisitConfig(ConfigVisitor& visitor) {
+  VisitFScore(visitor, average, threshold);
+  visitor.Visit("beta", beta);
+  if (beta <= 0) {
+    visitor.Refuse("beta", absl::StrCat("must be more than 0, got ", beta));
+  }
+}
+
+Metric TruePositives(const ConfusionCountOptions& options) {
+  return AtOneThreshold("true_positives", ForCount(options),
+                        [](const Confusion& c) { return c.true_positives; });
+}
+
+Metric TrueNegatives(const ConfusionCountOptions& options) {
+  return AtOneThreshold("true_negatives", ForCount(options),
+                        [](const Confusion& c) { return c.true_negatives; });
+}
+
+Metric FalsePositives(const ConfusionCountOptions& options) {
+  return AtOneThreshold("false_positives", ForCount(options),
+                        [](const Confusion& c) { return c.false_positives; });
+}
+
+Metric FalseNegatives(const ConfusionCountOptions& options) {
+  return AtOneThreshold("false_negatives", ForCount(options),
+                        [](const Confusion& c) { return c.false_negatives; });
+}
+
+Metric Precision(const PrecisionOptions& options) {
+  return AtOneThreshold("precision", ForPrecision(options),
+                        [](const Confusion& c) { return c.precision(); });
+}
+
+Metric Recall(const PrecisionOptions& options) {
+  return AtOneThreshold("recall", ForPrecision(options),
+                        [](const Confusion& c) { return c.recall(); });
+}
+
+Metric SensitivityAtSpecificity(
+    const SensitivityAtSpecificityOptions& options) {
+  return GreatestWhere("sensitivity_at_specificity", &Confusion::recall,
+                       &Confusion::specificity, options.specificity,
+                       options.num_thresholds, options.class_id);
+}
+
+Metric SpecificityAtSensitivity(
+    const SpecificityAtSensitivityOptions& options) {
+  return GreatestWhere("specificity_at_sensitivity", &Confusion::specificity,
+                       &Confusion::recall, options.sensitivity,
+                       options.num_thresholds, options.class_id);
+}
+
+Metric PrecisionAtRecall(const PrecisionAtRecallOptions& options) {
+  return GreatestWhere("precision_at_recall", &Confusion::precision,
+                       &Confusion::recall, options.recall,
+                       options.num_thresholds, options.class_id);
+}
+
+Metric RecallAtPrecision(const RecallAtPrecisionOptions& options) {
+  return GreatestWhere("recall_at_precision", &Confusion::recall,
+                       &Confusion::precision, options.precision,
+                       options.num_thresholds, options.class_id);
+}
+
+Metric F1Score(const F1ScoreOptions& options) {
+  return FScore("f1_score",
+                {.average = options.average, .threshold = options.threshold});
+}
+
+Metric FBetaScore(const FBetaScoreOptions& options) {
+  return FScore("fbeta_score", options);
+}
+
+}  // namespace muster

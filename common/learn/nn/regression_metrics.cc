@@ -1,0 +1,136 @@
+#include "common/learn/nn/regression_metrics.h"
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/ops.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/metric.h"
+#include "common/learn/nn/regression_losses.h"
+#include "common/learn/nn/sample_weights.h"
+
+namespace muster {
+namespace {
+
+bool HasColumns(Value y_true, Value y_pred) {
+  if (!y_true.ok() || !y_pred.ok()) return false;
+  if (y_true.shape().rank() == 2 && y_pred.shape().rank() == 2 &&
+      y_pred.shape().dims()[1] != Shape::kUnknown) {
+    return true;
+  }
+  y_pred.builder()->ReportError(absl::InvalidArgumentError(absl::StrCat(
+      "r2_score: expected labels and predictions [batch, columns] with a known "
+      "number of columns, got ",
+      y_true.type().ToString(), " and ", y_pred.type().ToString())));
+  return false;
+}
+
+// {labels, their squares, squared errors, weights} of each column, then the
+// number of labels.
+Value R2Statistics(Value y_true, Value y_pred, Value sample_weight) {
+  if (!HasColumns(y_true, y_pred)) return Value();
+  y_pred = Cast(y_pred, DType::kFloat32);
+  y_true = Cast(y_true, DType::kFloat32);
+  Value weights = OnesLike(y_true);
+  if (internal::HasWeights(sample_weight)) {
+    weights =
+        BroadcastLike(internal::AlignWeights(sample_weight, y_true), y_true);
+  }
+  const auto sum = [&](Value x) { return Sum(x * weights, {0}); };
+  return Concat(
+      {sum(y_true), sum(Square(y_true)), sum(SquaredDifference(y_true, y_pred)),
+       Sum(weights, {0}), Reshape(CountAlong(y_true, {0, 1}), {1})},
+      0);
+}
+
+double R2Result(absl::Span<const double> statistics,
+                const R2ScoreOptions& options) {
+  const size_t columns = (statistics.size() - 1) / 4;
+  const double label_count = statistics.back();
+  if (label_count == 0) return 0;
+  double score_sum = 0;
+  double weighted_sum = 0;
+  double variance_sum = 0;
+  for (size_t i = 0; i < columns; ++i) {
+    const double sum = statistics[i];
+    const double count = statistics[3 * columns + i];
+    const double variance = statistics[columns + i] - sum * sum / count;
+    double score = 1 - statistics[2 * columns + i] / variance;
+    if (std::isinf(score)) score = 0;
+    score_sum += score;
+    weighted_sum += score * variance;
+    variance_sum += variance;
+  }
+  const double score =
+      options.class_aggregation == R2Aggregation::kUniformAverage
+          ? score_sum / static_cast<double>(columns)
+          : weighted_sum / variance_sum;
+  const double regressors = static_cast<double>(options.num_regressors);
+  if (regressors == 0 || regressors >= label_count - 1) return score;
+  return 1 - (1 - score) * (label_count - 1) / (label_count - regressors - 1);
+}
+
+}  // namespace
+
+void CosineSimilarityMetricOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("axis", axis);
+}
+
+void R2ScoreOptions::VisitConfig(ConfigVisitor& visitor) {
+  // In the order of R2Aggregation.
+  static constexpr absl::string_view kNames[] = {"uniform_average",
+                                                 "variance_weighted_average"};
+  visitor.Visit("class_aggregation", class_aggregation, kNames);
+  visitor.Visit("num_regressors", num_regressors);
+  if (num_regressors < 0) {
+    visitor.Refuse("num_regressors",
+                   absl::StrCat("must be at least 0, got ", num_regressors));
+  }
+}
+
+Metric RootMeanSquaredError() {
+  return Metric(
+             "root_mean_squared_error",
+             [](Value y_true, Value y_pred, Value sample_weight) {
+               return MeanStatistics(
+                   SquaredDifference(y_pred,
+                                     internal::AlignLabels(y_true, y_pred)),
+                   sample_weight);
+             },
+             [](absl::Span<const double> statistics) {
+               return std::sqrt(MeanResult(statistics));
+             })
+      .IgnoringMasks();
+}
+
+Metric LogCoshError() { return Metric(LogCosh()).Named("logcosh"); }
+
+Metric CosineSimilarityMetric(const CosineSimilarityMetricOptions& options) {
+  const Metric opposite = CosineSimilarity({.axis = options.axis});
+  return Metric(
+      opposite.name(),
+      [opposite](Value y_true, Value y_pred, Value sample_weight) {
+        return opposite.StatisticsOf(y_true, y_pred, sample_weight);
+      },
+      [](absl::Span<const double> statistics) {
+        return -MeanResult(statistics);
+      });
+}
+
+Metric R2Score(const R2ScoreOptions& options) {
+  return Metric("r2_score", R2Statistics,
+                [options](absl::Span<const double> statistics) {
+                  return R2Result(statistics, options);
+                })
+      .IgnoringMasks();
+}
+
+}  // namespace muster
