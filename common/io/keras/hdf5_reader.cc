@@ -70,6 +70,7 @@ class LibraryReader : public Hdf5Reader {
     file_.Reset();
   }
 
+  const std::string& name() const override { return name_; }
   absl::StatusOr<std::vector<std::string>> List(
       absl::string_view group) const override;
   bool Contains(absl::string_view path) const override {

@@ -36,6 +36,9 @@ class Hdf5Reader {
 
   virtual ~Hdf5Reader() = default;
 
+  // How errors call the file.
+  virtual const std::string& name() const = 0;
+
   // Returns the names in a group, in ascending order.
   //   kNotFound  there is no such group
   virtual absl::StatusOr<std::vector<std::string>> List(

@@ -142,39 +142,43 @@ void SparseCrossentropyOptions::VisitConfig(ConfigVisitor& visitor) {
 
 Loss MeanSquaredError(const LossOptions& options) {
   return Loss(
-      "mean_squared_error",
-      [](Value y_true, Value y_pred) {
-        return MeanOfFeatures(
-            SquaredDifference(y_pred, AlignLabels(y_true, y_pred)));
-      },
-      options.reduction);
+             "mean_squared_error",
+             [](Value y_true, Value y_pred) {
+               return MeanOfFeatures(
+                   SquaredDifference(y_pred, AlignLabels(y_true, y_pred)));
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 Loss MeanAbsoluteError(const LossOptions& options) {
   return Loss(
-      "mean_absolute_error",
-      [](Value y_true, Value y_pred) {
-        return MeanOfFeatures(Abs(y_pred - AlignLabels(y_true, y_pred)));
-      },
-      options.reduction);
+             "mean_absolute_error",
+             [](Value y_true, Value y_pred) {
+               return MeanOfFeatures(Abs(y_pred - AlignLabels(y_true, y_pred)));
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 Loss BinaryCrossentropy(const CrossentropyOptions& options) {
   return Loss(
-      "binary_crossentropy",
-      [options](Value y_true, Value y_pred) {
-        return BinaryCrossentropyOf(y_true, y_pred, options);
-      },
-      options.reduction);
+             "binary_crossentropy",
+             [options](Value y_true, Value y_pred) {
+               return BinaryCrossentropyOf(y_true, y_pred, options);
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 Loss CategoricalCrossentropy(const CrossentropyOptions& options) {
   return Loss(
-      "categorical_crossentropy",
-      [options](Value y_true, Value y_pred) {
-        return CategoricalCrossentropyOf(y_true, y_pred, options);
-      },
-      options.reduction);
+             "categorical_crossentropy",
+             [options](Value y_true, Value y_pred) {
+               return CategoricalCrossentropyOf(y_true, y_pred, options);
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 Loss SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options) {
@@ -184,9 +188,10 @@ Loss SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options) {
         return SparseCrossentropyOf(y_true, y_pred, from_logits);
       },
       options.reduction);
-  return options.ignore_class.has_value()
-             ? loss.IgnoringClass(*options.ignore_class)
-             : loss;
+  return (options.ignore_class.has_value()
+              ? loss.IgnoringClass(*options.ignore_class)
+              : loss)
+      .WithOptions(options);
 }
 
 }  // namespace muster

@@ -20,6 +20,10 @@ using internal::AlignSparseLabels;
 // Which predictions are right: bool or 0 and 1, one for each label.
 using Matches = std::function<Value(Value y_true, Value y_pred)>;
 
+struct NoOptions {
+  void VisitConfig(ConfigVisitor&) {}
+};
+
 Metric MeanOfMatches(absl::string_view name, Matches matches) {
   return Metric(
       name,
@@ -67,32 +71,39 @@ Metric MeanOfPredictions(absl::string_view name) {
 
 Metric BinaryAccuracy(const BinaryAccuracyOptions& options) {
   const double threshold = options.threshold;
-  return MeanOfMatches(
-      "binary_accuracy", [threshold](Value y_true, Value y_pred) {
-        y_true = AlignLabels(y_true, y_pred);
-        return Equal(y_true, Cast(y_pred > threshold, y_true.dtype()));
-      });
+  return MeanOfMatches("binary_accuracy",
+                       [threshold](Value y_true, Value y_pred) {
+                         y_true = AlignLabels(y_true, y_pred);
+                         return Equal(y_true,
+                                      Cast(y_pred > threshold, y_true.dtype()));
+                       })
+      .WithOptions(options);
 }
 
 Metric CategoricalAccuracy() {
-  return MeanOfMatches("categorical_accuracy", [](Value y_true, Value y_pred) {
-    return Equal(ArgMax(y_true, -1), ArgMax(y_pred, -1));
-  });
+  return MeanOfMatches("categorical_accuracy",
+                       [](Value y_true, Value y_pred) {
+                         return Equal(ArgMax(y_true, -1), ArgMax(y_pred, -1));
+                       })
+      .WithOptions(NoOptions());
 }
 
 Metric SparseCategoricalAccuracy() {
-  return MeanOfMatches(
-      "sparse_categorical_accuracy", [](Value y_true, Value y_pred) {
-        const Value labels = AlignSparseLabels(y_true, y_pred);
-        return Equal(Cast(labels, DType::kInt64), ArgMax(y_pred, -1));
-      });
+  return MeanOfMatches("sparse_categorical_accuracy",
+                       [](Value y_true, Value y_pred) {
+                         const Value labels = AlignSparseLabels(y_true, y_pred);
+                         return Equal(Cast(labels, DType::kInt64),
+                                      ArgMax(y_pred, -1));
+                       })
+      .WithOptions(NoOptions());
 }
 
 Metric TopKCategoricalAccuracy(const TopKOptions& options) {
   return MeanOfMatches("top_k_categorical_accuracy",
                        [k = options.k](Value y_true, Value y_pred) {
                          return IsInTopK(ArgMax(y_true, -1), y_pred, k);
-                       });
+                       })
+      .WithOptions(options);
 }
 
 Metric SparseTopKCategoricalAccuracy(const TopKOptions& options) {
@@ -100,7 +111,8 @@ Metric SparseTopKCategoricalAccuracy(const TopKOptions& options) {
                        [k = options.k](Value y_true, Value y_pred) {
                          return IsInTopK(AlignSparseLabels(y_true, y_pred),
                                          y_pred, k);
-                       });
+                       })
+      .WithOptions(options);
 }
 
 }  // namespace muster
