@@ -54,6 +54,7 @@
 #include "common/learn/train/evaluator/train_and_evaluate.h"
 #include "common/learn/train/history.h"
 #include "common/learn/train/job/job.h"
+#include "common/learn/train/load_model.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/random_seed.h"
 #include "common/net/process/task.h"

@@ -6,12 +6,14 @@ _OF_MUSTER = [
     "benchmark",
     "googletest",
     "grpc",
+    "hdf5",
     "jpeg",
     "nlohmann_json",
     "onednn",
     "openssl",
     "png",
     "protobuf",
+    "zip",
     "zlib",
     # Bazel 4.2.3 looks for these two on the network. They are stand-ins, and
     # third_party/README.md says why.

@@ -13,8 +13,9 @@ packages=(
   iproute2 util-linux
   # What is linked.
   libabsl-dev libbenchmark-dev libdnnl-dev libgmock-dev libgrpc++-dev
-  libgtest-dev libjpeg62-turbo-dev libpng-dev libprotobuf-dev libssl-dev
-  nlohmann-json3-dev protobuf-compiler protobuf-compiler-grpc zlib1g-dev
+  libgtest-dev libhdf5-dev libjpeg62-turbo-dev libpng-dev libprotobuf-dev
+  libssl-dev libzip-dev nlohmann-json3-dev protobuf-compiler
+  protobuf-compiler-grpc zlib1g-dev
 )
 
 missing=()

@@ -47,6 +47,7 @@ from cases import (
     image_layers,
     images,
     job_layers,
+    keras_files,
     layers,
     losses,
     masks,
@@ -83,6 +84,7 @@ SOURCES = {
         arrays,
         callbacks,
         masks,
+        keras_files,
     )
 }
 DATA = pathlib.Path(__file__).parent / "data"

@@ -134,7 +134,8 @@ Metric Auc(const AucOptions& options) {
                    internal::CountsFromBuckets(buckets), options.curve,
                    options.summation_method);
              })
-      .IgnoringMasks();
+      .IgnoringMasks()
+      .WithOptions(options);
 }
 
 }  // namespace muster

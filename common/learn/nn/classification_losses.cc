@@ -51,71 +51,81 @@ void TverskyOptions::VisitConfig(ConfigVisitor& visitor) {
 
 Loss Hinge(const LossOptions& options) {
   return Loss(
-      "hinge",
-      [](Value y_true, Value y_pred) {
-        return MeanOfFeatures(MarginsMissed(y_true, y_pred));
-      },
-      options.reduction);
+             "hinge",
+             [](Value y_true, Value y_pred) {
+               return MeanOfFeatures(MarginsMissed(y_true, y_pred));
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 Loss SquaredHinge(const LossOptions& options) {
   return Loss(
-      "squared_hinge",
-      [](Value y_true, Value y_pred) {
-        return MeanOfFeatures(Square(MarginsMissed(y_true, y_pred)));
-      },
-      options.reduction);
+             "squared_hinge",
+             [](Value y_true, Value y_pred) {
+               return MeanOfFeatures(Square(MarginsMissed(y_true, y_pred)));
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 Loss CategoricalHinge(const LossOptions& options) {
   return Loss(
-      "categorical_hinge",
-      [](Value y_true, Value y_pred) {
-        y_true = AlignLabels(y_true, y_pred);
-        const Value right = Sum(y_true * y_pred, {-1});
-        const Value wrong = Max((1.0 - y_true) * y_pred, {-1});
-        return Maximum(wrong - right + 1.0, 0.0);
-      },
-      options.reduction);
+             "categorical_hinge",
+             [](Value y_true, Value y_pred) {
+               y_true = AlignLabels(y_true, y_pred);
+               const Value right = Sum(y_true * y_pred, {-1});
+               const Value wrong = Max((1.0 - y_true) * y_pred, {-1});
+               return Maximum(wrong - right + 1.0, 0.0);
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 Loss KLDivergence(const LossOptions& options) {
   return Loss(
-      "kl_divergence",
-      [](Value y_true, Value y_pred) {
-        const auto clip = [](Value x) {
-          return Minimum(Maximum(x, kEpsilon), 1.0);
-        };
-        const Value labels = clip(AlignLabels(y_true, y_pred));
-        return Sum(labels * Log(labels / clip(y_pred)), {-1});
-      },
-      options.reduction);
+             "kl_divergence",
+             [](Value y_true, Value y_pred) {
+               const auto clip = [](Value x) {
+                 return Minimum(Maximum(x, kEpsilon), 1.0);
+               };
+               const Value labels = clip(AlignLabels(y_true, y_pred));
+               return Sum(labels * Log(labels / clip(y_pred)), {-1});
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 Loss Dice(const DiceOptions& options) {
   return Loss(
-      "dice",
-      [axes = options.axis](Value y_true, Value y_pred) {
-        y_true = AlignLabels(y_true, y_pred);
-        const Value total = SumOver(y_true, axes) + SumOver(y_pred, axes);
-        return 1.0 - 2.0 * SumOver(y_true * y_pred, axes) / (total + kEpsilon);
-      },
-      options.reduction);
+             "dice",
+             [axes = options.axis](Value y_true, Value y_pred) {
+               y_true = AlignLabels(y_true, y_pred);
+               const Value total =
+                   SumOver(y_true, axes) + SumOver(y_pred, axes);
+               return 1.0 -
+                      2.0 * SumOver(y_true * y_pred, axes) / (total + kEpsilon);
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 Loss Tversky(const TverskyOptions& options) {
   return Loss(
-      "tversky",
-      [options](Value y_true, Value y_pred) {
-        y_true = AlignLabels(y_true, y_pred);
-        const auto sum = [&](Value x) { return SumOver(x, options.axis); };
-        const Value overlap = sum(y_true * y_pred);
-        const Value missed = sum(y_true * (1.0 - y_pred));
-        const Value invented = sum((1.0 - y_true) * y_pred);
-        return 1.0 - overlap / (overlap + missed * options.alpha +
-                                invented * options.beta + kEpsilon);
-      },
-      options.reduction);
+             "tversky",
+             [options](Value y_true, Value y_pred) {
+               y_true = AlignLabels(y_true, y_pred);
+               const auto sum = [&](Value x) {
+                 return SumOver(x, options.axis);
+               };
+               const Value overlap = sum(y_true * y_pred);
+               const Value missed = sum(y_true * (1.0 - y_pred));
+               const Value invented = sum((1.0 - y_true) * y_pred);
+               return 1.0 - overlap / (overlap + missed * options.alpha +
+                                       invented * options.beta + kEpsilon);
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 }  // namespace muster

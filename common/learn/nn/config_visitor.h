@@ -105,6 +105,11 @@ class ConfigVisitor {
                    Regularizer& regularizer);
 };
 
+// The options of what has none.
+struct NoOptions {
+  void VisitConfig(ConfigVisitor&) {}
+};
+
 // Returns make(options), where `options` are the defaults with what the visitor
 // has set. For the tables of kinds: kLossKinds, kMetricKinds,
 // kInitializerKinds.

@@ -416,67 +416,78 @@ void FBetaScoreOptions::VisitConfig(ConfigVisitor& visitor) {
 
 Metric TruePositives(const ConfusionCountOptions& options) {
   return AtOneThreshold("true_positives", ForCount(options),
-                        [](const Confusion& c) { return c.true_positives; });
+                        [](const Confusion& c) { return c.true_positives; })
+      .WithOptions(options);
 }
 
 Metric TrueNegatives(const ConfusionCountOptions& options) {
   return AtOneThreshold("true_negatives", ForCount(options),
-                        [](const Confusion& c) { return c.true_negatives; });
+                        [](const Confusion& c) { return c.true_negatives; })
+      .WithOptions(options);
 }
 
 Metric FalsePositives(const ConfusionCountOptions& options) {
   return AtOneThreshold("false_positives", ForCount(options),
-                        [](const Confusion& c) { return c.false_positives; });
+                        [](const Confusion& c) { return c.false_positives; })
+      .WithOptions(options);
 }
 
 Metric FalseNegatives(const ConfusionCountOptions& options) {
   return AtOneThreshold("false_negatives", ForCount(options),
-                        [](const Confusion& c) { return c.false_negatives; });
+                        [](const Confusion& c) { return c.false_negatives; })
+      .WithOptions(options);
 }
 
 Metric Precision(const PrecisionOptions& options) {
   return AtOneThreshold("precision", ForPrecision(options),
-                        [](const Confusion& c) { return c.precision(); });
+                        [](const Confusion& c) { return c.precision(); })
+      .WithOptions(options);
 }
 
 Metric Recall(const PrecisionOptions& options) {
   return AtOneThreshold("recall", ForPrecision(options),
-                        [](const Confusion& c) { return c.recall(); });
+                        [](const Confusion& c) { return c.recall(); })
+      .WithOptions(options);
 }
 
 Metric SensitivityAtSpecificity(
     const SensitivityAtSpecificityOptions& options) {
   return GreatestWhere("sensitivity_at_specificity", &Confusion::recall,
                        &Confusion::specificity, options.specificity,
-                       options.num_thresholds, options.class_id);
+                       options.num_thresholds, options.class_id)
+      .WithOptions(options);
 }
 
 Metric SpecificityAtSensitivity(
     const SpecificityAtSensitivityOptions& options) {
   return GreatestWhere("specificity_at_sensitivity", &Confusion::specificity,
                        &Confusion::recall, options.sensitivity,
-                       options.num_thresholds, options.class_id);
+                       options.num_thresholds, options.class_id)
+      .WithOptions(options);
 }
 
 Metric PrecisionAtRecall(const PrecisionAtRecallOptions& options) {
   return GreatestWhere("precision_at_recall", &Confusion::precision,
                        &Confusion::recall, options.recall,
-                       options.num_thresholds, options.class_id);
+                       options.num_thresholds, options.class_id)
+      .WithOptions(options);
 }
 
 Metric RecallAtPrecision(const RecallAtPrecisionOptions& options) {
   return GreatestWhere("recall_at_precision", &Confusion::recall,
                        &Confusion::precision, options.precision,
-                       options.num_thresholds, options.class_id);
+                       options.num_thresholds, options.class_id)
+      .WithOptions(options);
 }
 
 Metric F1Score(const F1ScoreOptions& options) {
   return FScore("f1_score",
-                {.average = options.average, .threshold = options.threshold});
+                {.average = options.average, .threshold = options.threshold})
+      .WithOptions(options);
 }
 
 Metric FBetaScore(const FBetaScoreOptions& options) {
-  return FScore("fbeta_score", options);
+  return FScore("fbeta_score", options).WithOptions(options);
 }
 
 }  // namespace muster

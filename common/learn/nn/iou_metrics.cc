@@ -163,7 +163,9 @@ void OneHotMeanIoUOptions::VisitConfig(ConfigVisitor& visitor) {
   VisitClasses(visitor, *this);
 }
 
-Metric IoU(const IoUOptions& options) { return Make("io_u", options); }
+Metric IoU(const IoUOptions& options) {
+  return Make("io_u", options).WithOptions(options);
+}
 
 Metric MeanIoU(const MeanIoUOptions& options) {
   return Make("mean_io_u", {.num_classes = options.num_classes,
@@ -171,7 +173,8 @@ Metric MeanIoU(const MeanIoUOptions& options) {
                             .ignore_class = options.ignore_class,
                             .sparse_y_true = options.sparse_y_true,
                             .sparse_y_pred = options.sparse_y_pred,
-                            .axis = options.axis});
+                            .axis = options.axis})
+      .WithOptions(options);
 }
 
 Metric BinaryIoU(const BinaryIoUOptions& options) {
@@ -190,7 +193,8 @@ Metric BinaryIoU(const BinaryIoUOptions& options) {
              [metric](absl::Span<const double> matrix) {
                return metric.ResultOf(matrix);
              })
-      .IgnoringMasks();
+      .IgnoringMasks()
+      .WithOptions(options);
 }
 
 Metric OneHotIoU(const OneHotIoUOptions& options) {
@@ -199,7 +203,8 @@ Metric OneHotIoU(const OneHotIoUOptions& options) {
                                .ignore_class = options.ignore_class,
                                .sparse_y_true = false,
                                .sparse_y_pred = options.sparse_y_pred,
-                               .axis = options.axis});
+                               .axis = options.axis})
+      .WithOptions(options);
 }
 
 Metric OneHotMeanIoU(const OneHotMeanIoUOptions& options) {
@@ -209,7 +214,8 @@ Metric OneHotMeanIoU(const OneHotMeanIoUOptions& options) {
                .ignore_class = options.ignore_class,
                .sparse_y_true = false,
                .sparse_y_pred = options.sparse_y_pred,
-               .axis = options.axis});
+               .axis = options.axis})
+      .WithOptions(options);
 }
 
 }  // namespace muster

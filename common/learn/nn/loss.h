@@ -5,11 +5,14 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 #include "common/compute/graph/graph_builder.h"
 
 namespace muster {
+
+class ConfigVisitor;
 
 // How the losses of examples become one number. Equivalent to: the `reduction`
 // of keras.losses.
@@ -85,11 +88,29 @@ class Loss {
   // The same loss, but examples with this label count for nothing.
   Loss IgnoringClass(int64_t ignored_class) const;
 
+  // The same loss, which remembers the options that it was made of: a struct
+  // with a VisitConfig(). Only such losses can be written to files of Keras.
+  template <typename Options>
+  Loss WithOptions(Options options) const {
+    Loss loss = *this;
+    loss.visit_options_ =
+        [options = std::move(options)](ConfigVisitor& visitor) mutable {
+          options.VisitConfig(visitor);
+        };
+    return loss;
+  }
+  // Passes the options to a visitor, which must not change them. Empty unless
+  // the loss remembers them.
+  const std::function<void(ConfigVisitor&)>& visit_options() const {
+    return visit_options_;
+  }
+
  private:
   std::string name_;
   PerExample per_example_;
   Reduction reduction_ = Reduction::kSumOverBatchSize;
   std::optional<int64_t> ignored_class_;
+  std::function<void(ConfigVisitor&)> visit_options_;
 };
 
 }  // namespace muster

@@ -168,38 +168,42 @@ void CategoricalFocalOptions::VisitConfig(ConfigVisitor& visitor) {
 
 Loss BinaryCrossentropy(const CrossentropyOptions& options) {
   return Loss(
-      "binary_crossentropy",
-      [options](Value y_true, Value y_pred) {
-        return BinaryCrossentropyOf(y_true, y_pred, options);
-      },
-      options.reduction);
+             "binary_crossentropy",
+             [options](Value y_true, Value y_pred) {
+               return BinaryCrossentropyOf(y_true, y_pred, options);
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 Loss CategoricalCrossentropy(const CrossentropyOptions& options) {
   return Loss(
-      "categorical_crossentropy",
-      [options](Value y_true, Value y_pred) {
-        return CategoricalCrossentropyOf(y_true, y_pred, options);
-      },
-      options.reduction);
+             "categorical_crossentropy",
+             [options](Value y_true, Value y_pred) {
+               return CategoricalCrossentropyOf(y_true, y_pred, options);
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 Loss BinaryFocalCrossentropy(const BinaryFocalOptions& options) {
   return Loss(
-      "binary_focal_crossentropy",
-      [options](Value y_true, Value y_pred) {
-        return BinaryFocalCrossentropyOf(y_true, y_pred, options);
-      },
-      options.reduction);
+             "binary_focal_crossentropy",
+             [options](Value y_true, Value y_pred) {
+               return BinaryFocalCrossentropyOf(y_true, y_pred, options);
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 Loss CategoricalFocalCrossentropy(const CategoricalFocalOptions& options) {
   return Loss(
-      "categorical_focal_crossentropy",
-      [options](Value y_true, Value y_pred) {
-        return CategoricalFocalCrossentropyOf(y_true, y_pred, options);
-      },
-      options.reduction);
+             "categorical_focal_crossentropy",
+             [options](Value y_true, Value y_pred) {
+               return CategoricalFocalCrossentropyOf(y_true, y_pred, options);
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 Loss SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options) {
@@ -209,9 +213,10 @@ Loss SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options) {
         return SparseCrossentropyOf(y_true, y_pred, from_logits);
       },
       options.reduction);
-  return options.ignore_class.has_value()
-             ? loss.IgnoringClass(*options.ignore_class)
-             : loss;
+  return (options.ignore_class.has_value()
+              ? loss.IgnoringClass(*options.ignore_class)
+              : loss)
+      .WithOptions(options);
 }
 
 }  // namespace muster

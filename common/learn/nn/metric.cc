@@ -23,7 +23,8 @@ using internal::NoWeights;
 Metric::Metric(absl::string_view name, Statistics statistics, Result result)
     : name_(name),
       statistics_(std::move(statistics)),
-      result_(std::move(result)) {}
+      result_(std::move(result)),
+      kind_(name) {}
 
 Metric::Metric(const Loss& loss)
     : Metric(
@@ -35,7 +36,9 @@ Metric::Metric(const Loss& loss)
             }
             return MeanStatistics(losses, sample_weight);
           },
-          MeanResult) {}
+          MeanResult) {
+  visit_options_ = loss.visit_options();
+}
 
 Metric Metric::Named(absl::string_view name) const {
   Metric metric = *this;

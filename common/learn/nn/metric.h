@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -31,9 +32,25 @@ class Metric {
   Metric(const Loss& loss);  // NOLINT: a loss is a metric.
 
   const std::string& name() const { return name_; }
+  // The name that the metric was made with, which Named() does not change.
+  const std::string& kind() const { return kind_; }
   Metric Named(absl::string_view name) const;
   // The same metric, but padding counts like everything else.
   Metric IgnoringMasks() const;
+  // As Loss::WithOptions().
+  template <typename Options>
+  Metric WithOptions(Options options) const {
+    Metric metric = *this;
+    metric.visit_options_ =
+        [options = std::move(options)](ConfigVisitor& visitor) mutable {
+          options.VisitConfig(visitor);
+        };
+    return metric;
+  }
+  // As Loss::visit_options().
+  const std::function<void(ConfigVisitor&)>& visit_options() const {
+    return visit_options_;
+  }
 
   // A mask, as Masks has it, is a weight of 0 for padding: the function is
   // handed it as such, or multiplied into the weights that there are. Weights
@@ -52,6 +69,8 @@ class Metric {
   Statistics statistics_;
   Result result_;
   bool heeds_masks_ = true;
+  std::string kind_;
+  std::function<void(ConfigVisitor&)> visit_options_;
 };
 
 // Statistics and result of a weighted mean: {sum, count}.

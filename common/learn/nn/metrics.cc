@@ -69,57 +69,68 @@ void SparseCrossentropyMetricOptions::VisitConfig(ConfigVisitor& visitor) {
 
 Metric BinaryCrossentropyMetric(const CrossentropyMetricOptions& options) {
   return BinaryCrossentropy({.from_logits = options.from_logits,
-                             .label_smoothing = options.label_smoothing});
+                             .label_smoothing = options.label_smoothing})
+      .WithOptions(options);
 }
 
 Metric CategoricalCrossentropyMetric(const CrossentropyMetricOptions& options) {
   return CategoricalCrossentropy({.from_logits = options.from_logits,
-                                  .label_smoothing = options.label_smoothing});
+                                  .label_smoothing = options.label_smoothing})
+      .WithOptions(options);
 }
 
 Metric SparseCategoricalCrossentropyMetric(
     const SparseCrossentropyMetricOptions& options) {
   return SparseCategoricalCrossentropy({.from_logits = options.from_logits,
-                                        .ignore_class = options.ignore_class});
+                                        .ignore_class = options.ignore_class})
+      .WithOptions(options);
 }
 
 Metric MeanOfPredictions(absl::string_view name) {
   return Metric(
-      name,
-      [](Value, Value y_pred, Value sample_weight) {
-        return MeanStatistics(y_pred, sample_weight);
-      },
-      MeanResult);
+             name,
+             [](Value, Value y_pred, Value sample_weight) {
+               return MeanStatistics(y_pred, sample_weight);
+             },
+             MeanResult)
+      .WithOptions(NoOptions());
 }
 
 Metric BinaryAccuracy(const BinaryAccuracyOptions& options) {
   const double threshold = options.threshold;
-  return MeanOfMatches(
-      "binary_accuracy", [threshold](Value y_true, Value y_pred) {
-        y_true = AlignLabels(y_true, y_pred);
-        return Equal(y_true, Cast(y_pred > threshold, y_true.dtype()));
-      });
+  return MeanOfMatches("binary_accuracy",
+                       [threshold](Value y_true, Value y_pred) {
+                         y_true = AlignLabels(y_true, y_pred);
+                         return Equal(y_true,
+                                      Cast(y_pred > threshold, y_true.dtype()));
+                       })
+      .WithOptions(options);
 }
 
 Metric CategoricalAccuracy() {
-  return MeanOfMatches("categorical_accuracy", [](Value y_true, Value y_pred) {
-    return Equal(ArgMax(y_true, -1), ArgMax(y_pred, -1));
-  });
+  return MeanOfMatches("categorical_accuracy",
+                       [](Value y_true, Value y_pred) {
+                         return Equal(ArgMax(y_true, -1), ArgMax(y_pred, -1));
+                       })
+      .WithOptions(NoOptions());
 }
 
 Metric SparseCategoricalAccuracy() {
-  return MeanOfMatches(
-      "sparse_categorical_accuracy", [](Value y_true, Value y_pred) {
-        const Value labels = AlignSparseLabels(y_true, y_pred);
-        return Equal(Cast(labels, DType::kInt64), ArgMax(y_pred, -1));
-      });
+  return MeanOfMatches("sparse_categorical_accuracy",
+                       [](Value y_true, Value y_pred) {
+                         const Value labels = AlignSparseLabels(y_true, y_pred);
+                         return Equal(Cast(labels, DType::kInt64),
+                                      ArgMax(y_pred, -1));
+                       })
+      .WithOptions(NoOptions());
 }
 
 Metric TopKCategoricalAccuracy(const TopKOptions& options) {
   return MeanOfMatches("top_k_categorical_accuracy",
                        [k = options.k](Value y_true, Value y_pred) {
                          return IsInTopK(ArgMax(y_true, -1), y_pred, k);
-                       });
+                       })
+      .WithOptions(options);
 }
 
 Metric SparseTopKCategoricalAccuracy(const TopKOptions& options) {
@@ -127,7 +138,8 @@ Metric SparseTopKCategoricalAccuracy(const TopKOptions& options) {
                        [k = options.k](Value y_true, Value y_pred) {
                          return IsInTopK(AlignSparseLabels(y_true, y_pred),
                                          y_pred, k);
-                       });
+                       })
+      .WithOptions(options);
 }
 
 }  // namespace muster

@@ -58,21 +58,24 @@ Loss MeanSquaredError(const LossOptions& options) {
   return MeanOfErrors("mean_squared_error", options.reduction,
                       [](Value y_true, Value y_pred) {
                         return SquaredDifference(y_pred, y_true);
-                      });
+                      })
+      .WithOptions(options);
 }
 
 Loss MeanAbsoluteError(const LossOptions& options) {
   return MeanOfErrors(
-      "mean_absolute_error", options.reduction,
-      [](Value y_true, Value y_pred) { return Abs(y_pred - y_true); });
+             "mean_absolute_error", options.reduction,
+             [](Value y_true, Value y_pred) { return Abs(y_pred - y_true); })
+      .WithOptions(options);
 }
 
 Loss MeanAbsolutePercentageError(const LossOptions& options) {
-  return MeanOfErrors(
-      "mean_absolute_percentage_error", options.reduction,
-      [](Value y_true, Value y_pred) {
-        return 100.0 * Abs((y_true - y_pred) / Maximum(Abs(y_true), kEpsilon));
-      });
+  return MeanOfErrors("mean_absolute_percentage_error", options.reduction,
+                      [](Value y_true, Value y_pred) {
+                        return 100.0 * Abs((y_true - y_pred) /
+                                           Maximum(Abs(y_true), kEpsilon));
+                      })
+      .WithOptions(options);
 }
 
 Loss MeanSquaredLogarithmicError(const LossOptions& options) {
@@ -81,7 +84,8 @@ Loss MeanSquaredLogarithmicError(const LossOptions& options) {
                         return SquaredDifference(
                             Log(Maximum(y_pred, kEpsilon) + 1.0),
                             Log(Maximum(y_true, kEpsilon) + 1.0));
-                      });
+                      })
+      .WithOptions(options);
 }
 
 Loss Huber(const HuberOptions& options) {
@@ -91,7 +95,8 @@ Loss Huber(const HuberOptions& options) {
                         const Value size = Abs(error);
                         return Select(size <= delta, 0.5 * Square(error),
                                       delta * size - 0.5 * delta * delta);
-                      });
+                      })
+      .WithOptions(options);
 }
 
 Loss LogCosh(const LossOptions& options) {
@@ -99,26 +104,30 @@ Loss LogCosh(const LossOptions& options) {
                       [](Value y_true, Value y_pred) {
                         const Value error = y_pred - y_true;
                         return error + Softplus(error * -2.0) - std::log(2.0);
-                      });
+                      })
+      .WithOptions(options);
 }
 
 Loss CosineSimilarity(const CosineSimilarityOptions& options) {
   return Loss(
-      "cosine_similarity",
-      [axis = options.axis](Value y_true, Value y_pred) {
-        if (!IsAxisOfFeatures(axis, y_pred)) return Value();
-        return -Sum(internal::NormalizeL2(AlignLabels(y_true, y_pred), axis) *
-                        internal::NormalizeL2(y_pred, axis),
-                    {axis});
-      },
-      options.reduction);
+             "cosine_similarity",
+             [axis = options.axis](Value y_true, Value y_pred) {
+               if (!IsAxisOfFeatures(axis, y_pred)) return Value();
+               return -Sum(
+                   internal::NormalizeL2(AlignLabels(y_true, y_pred), axis) *
+                       internal::NormalizeL2(y_pred, axis),
+                   {axis});
+             },
+             options.reduction)
+      .WithOptions(options);
 }
 
 Loss Poisson(const LossOptions& options) {
   return MeanOfErrors("poisson", options.reduction,
                       [](Value y_true, Value y_pred) {
                         return y_pred - y_true * Log(y_pred + kEpsilon);
-                      });
+                      })
+      .WithOptions(options);
 }
 
 }  // namespace muster

@@ -108,21 +108,25 @@ Metric RootMeanSquaredError() {
              [](absl::Span<const double> statistics) {
                return std::sqrt(MeanResult(statistics));
              })
-      .IgnoringMasks();
+      .IgnoringMasks()
+      .WithOptions(NoOptions());
 }
 
-Metric LogCoshError() { return Metric(LogCosh()).Named("logcosh"); }
+Metric LogCoshError() {
+  return Metric(LogCosh()).Named("logcosh").WithOptions(NoOptions());
+}
 
 Metric CosineSimilarityMetric(const CosineSimilarityMetricOptions& options) {
   const Metric opposite = CosineSimilarity({.axis = options.axis});
   return Metric(
-      opposite.name(),
-      [opposite](Value y_true, Value y_pred, Value sample_weight) {
-        return opposite.StatisticsOf(y_true, y_pred, sample_weight);
-      },
-      [](absl::Span<const double> statistics) {
-        return -MeanResult(statistics);
-      });
+             opposite.name(),
+             [opposite](Value y_true, Value y_pred, Value sample_weight) {
+               return opposite.StatisticsOf(y_true, y_pred, sample_weight);
+             },
+             [](absl::Span<const double> statistics) {
+               return -MeanResult(statistics);
+             })
+      .WithOptions(options);
 }
 
 Metric R2Score(const R2ScoreOptions& options) {
@@ -130,7 +134,8 @@ Metric R2Score(const R2ScoreOptions& options) {
                 [options](absl::Span<const double> statistics) {
                   return R2Result(statistics, options);
                 })
-      .IgnoringMasks();
+      .IgnoringMasks()
+      .WithOptions(options);
 }
 
 }  // namespace muster

@@ -78,6 +78,7 @@ absl::Status CompiledModel::Build(absl::Span<const TensorType> inputs) {
     }
     RETURN_IF_ERROR(strategy_->variables().Create(spec));
   }
+  input_types_.assign(inputs.begin(), inputs.end());
   built_ = true;
   return absl::OkStatus();
 }

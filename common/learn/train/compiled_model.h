@@ -60,6 +60,8 @@ class CompiledModel {
 
   const LayerPtr& layer() const { return layer_; }
   std::vector<Weight> weights() const { return layer_->weights(); }
+  // The types of the inputs that the model was built for; empty until then.
+  const std::vector<TensorType>& input_types() const { return input_types_; }
   Strategy* strategy() const { return strategy_; }  // Null until compiled.
   const CompileOptions& options() const { return options_; }
   // That of the options, or RandomSeed() at the time of Compile().
@@ -71,6 +73,7 @@ class CompiledModel {
   CompileOptions options_;
   uint64_t seed_ = 0;
   bool built_ = false;
+  std::vector<TensorType> input_types_;
 };
 
 }  // namespace muster

@@ -136,6 +136,16 @@ absl::Status Model::SetWeights(absl::Span<const Tensor> values) {
   return compiled_->SetWeights(values);
 }
 
+absl::Status Model::Save(const std::string& path) {
+  return persistence_->Save(path);
+}
+
+absl::Status Model::RestoreFromKeras(const std::string& path,
+                                     const Hdf5Reader& weights,
+                                     bool values_only) {
+  return persistence_->RestoreFromKeras(path, weights, values_only);
+}
+
 absl::Status Model::SaveCheckpoint(const std::string& prefix) {
   return persistence_->SaveCheckpoint(prefix);
 }

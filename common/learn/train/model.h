@@ -29,6 +29,7 @@ namespace muster {
 
 class BatchSteps;
 class CompiledModel;
+class Hdf5Reader;
 class ModelPersistence;
 struct TrainingControl;
 
@@ -161,9 +162,31 @@ class Model {
   //   kDataLoss         damaged; names file and offset
   absl::StatusOr<proto::TrainingState> RestoreCheckpoint(
       const std::string& path);
-  // The values of the weights alone.
+  // The values of the weights alone. A name that ends in ".weights.h5" is a
+  // file of Keras 3, which both read and write; LoadWeights() also takes them
+  // from a
+  // ".keras" file. docs/keras.md says what of it is supported.
+  //   kUnimplemented  a file of Keras, and the model is neither Sequential nor
+  //                   functional
   absl::Status SaveWeights(const std::string& prefix);
   absl::Status LoadWeights(const std::string& path);
+
+  // Writes a ".keras" file of Keras 3: the layers, the weights, and what the
+  // model was compiled with, optimizer state included. LoadModel()
+  // (load_model.h) and keras.models.load_model() make the model of it, and
+  // training goes on where it stopped. Called like SaveCheckpoint().
+  //   kInvalidArgument    the name does not end in ".keras"
+  //   kUnimplemented      the model is neither Sequential nor functional
+  //   kFailedPrecondition, kResourceExhausted, others
+  //                       as SaveCheckpoint()
+  //
+  // Equivalent to: keras.Model.save.
+  absl::Status Save(const std::string& path);
+
+  // For LoadModel(): replaces the state of the model by that in `weights`, of
+  // the file `path`. `values_only`: without the optimizer's.
+  absl::Status RestoreFromKeras(const std::string& path,
+                                const Hdf5Reader& weights, bool values_only);
 
   // The prefix that a path means to the chief; see training_checkpoint.h.
   absl::StatusOr<std::string> FindCheckpoint(

@@ -1,12 +1,17 @@
 #include "common/learn/train/model_persistence.h"
 
+#include <unistd.h>
+
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -17,11 +22,15 @@
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "common/io/keras/hdf5_reader.h"
+#include "common/io/keras/keras_archive.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/chief_result.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/checkpoints/keras_objects.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
+#include "common/learn/train/keras/keras_model_file.h"
+#include "common/learn/train/keras/keras_weights.h"
 #include "common/net/process/version.h"
 #include "proto/optimizer.pb.h"
 
@@ -48,6 +57,15 @@ absl::StatusOr<std::string> ReadSerializedState(const std::string& prefix) {
   ASSIGN_OR_RETURN(const proto::TrainingState state,
                    ReadTrainingState(*reader));
   return state.SerializeAsString();
+}
+
+// For a folder that cannot be written to. Parameter servers find it on this
+// machine only.
+std::string InTemporaryFolder(const std::string& path) {
+  std::error_code error;
+  const std::string folder = std::filesystem::temp_directory_path(error);
+  return JoinPath(folder,
+                  absl::StrCat("muster-", getpid(), "-", BaseName(path)));
 }
 
 }  // namespace
@@ -88,8 +106,82 @@ absl::Status ModelPersistence::SaveCheckpoint(const std::string& prefix) {
 }
 
 absl::Status ModelPersistence::SaveWeights(const std::string& prefix) {
+  const KerasFileKind kind = KerasFileKindOf(prefix);
+  if (kind == KerasFileKind::kArchive) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        prefix,
+        " is a whole model, which Save() writes; weights alone are a "
+        "*.weights.h5, or a TensorFlow checkpoint of any other name"));
+  }
   ASSIGN_OR_RETURN(const auto snapshot, TakeWeightsSnapshot());
+  if (kind == KerasFileKind::kWeights) {
+    if (!model_->strategy()->is_chief()) return absl::OkStatus();
+    return WriteKerasWeights(Disk::Real(), prefix, *model_->layer(),
+                             snapshot.get());
+  }
   return WriteOnChief(snapshot.get(), prefix);
+}
+
+absl::Status ModelPersistence::Save(const std::string& path) {
+  if (KerasFileKindOf(path) != KerasFileKind::kArchive) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        ": Save() writes files whose names end in .keras; SaveWeights() "
+        "and SaveCheckpoint() write others"));
+  }
+  ASSIGN_OR_RETURN(const auto snapshot, TakeSnapshot());
+  if (!model_->strategy()->is_chief()) return absl::OkStatus();
+  return WriteKerasModel(Disk::Real(), path,
+                         {.layers = *model_->layer(),
+                          .options = model_->options(),
+                          .inputs = model_->input_types()},
+                         snapshot.get());
+}
+
+absl::Status ModelPersistence::RestoreOnAll(
+    const std::string& path, bool values_only,
+    absl::FunctionRef<absl::Status(const std::string& prefix)> convert) {
+  const Strategy& strategy = *model_->strategy();
+  std::optional<IntermediateCheckpoint> checkpoint;
+  absl::StatusOr<std::string> prefix = std::string();
+  if (strategy.is_chief()) {
+    checkpoint.emplace(Disk::Real(), path);
+    absl::Status status = convert(checkpoint->prefix());
+    if (absl::IsPermissionDenied(status)) {
+      checkpoint.emplace(Disk::Real(), InTemporaryFolder(path));
+      status = convert(checkpoint->prefix());
+    }
+    prefix = checkpoint->prefix();
+    if (!status.ok()) prefix = status;
+  }
+  ASSIGN_OR_RETURN(const std::string agreed,
+                   ResultFromChief(strategy.agreement(),
+                                   "what is in the file of Keras", prefix));
+  return model_->strategy()->variables().Restore(agreed, values_only);
+}
+
+absl::Status ModelPersistence::RestoreFromKeras(const std::string& path,
+                                                const Hdf5Reader& weights,
+                                                bool values_only) {
+  RETURN_IF_ERROR(model_->CheckBuilt("loading"));
+  return RestoreOnAll(path, values_only, [&](const std::string& prefix) {
+    return WriteCheckpointFromKeras(
+        weights, *model_->layer(),
+        values_only ? nullptr : &model_->options().optimizer,
+        model_->strategy()->variables(), Disk::Real(), prefix);
+  });
+}
+
+absl::Status ModelPersistence::LoadKerasWeights(const std::string& path) {
+  return RestoreOnAll(
+      path, /*values_only=*/true,
+      [&](const std::string& prefix) -> absl::Status {
+        ASSIGN_OR_RETURN(const std::unique_ptr<Hdf5Reader> weights,
+                         OpenKerasWeights(Disk::Real(), path));
+        return WriteCheckpointFromKeras(
+            *weights, *model_->layer(), /*optimizer=*/nullptr,
+            model_->strategy()->variables(), Disk::Real(), prefix);
+      });
 }
 
 absl::StatusOr<std::string> ModelPersistence::FindCheckpoint(
@@ -106,6 +198,9 @@ absl::StatusOr<std::string> ModelPersistence::FindCheckpoint(
 
 absl::Status ModelPersistence::LoadWeights(const std::string& path) {
   RETURN_IF_ERROR(model_->CheckBuilt("loading weights"));
+  if (KerasFileKindOf(path) != KerasFileKind::kNone) {
+    return LoadKerasWeights(path);
+  }
   ASSIGN_OR_RETURN(const std::string prefix,
                    FindCheckpoint(path, kDefaultCheckpointName));
   return model_->strategy()->variables().Restore(prefix, /*values_only=*/true);

@@ -4,8 +4,10 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/io/keras/hdf5_reader.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/compiled_model.h"
 #include "common/learn/train/training_control.h"
@@ -26,6 +28,9 @@ class ModelPersistence {
       const std::string& path);
   absl::Status SaveWeights(const std::string& prefix);
   absl::Status LoadWeights(const std::string& path);
+  absl::Status Save(const std::string& path);
+  absl::Status RestoreFromKeras(const std::string& path,
+                                const Hdf5Reader& weights, bool values_only);
   absl::StatusOr<std::string> FindCheckpoint(
       const std::string& path, const std::string& checkpoint_name);
   absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TakeSnapshot();
@@ -34,6 +39,12 @@ class ModelPersistence {
  private:
   proto::TrainingState State() const;
   absl::StatusOr<proto::TrainingState> ReadState(const std::string& prefix);
+  // Restores from the checkpoint that `convert` makes of a file of Keras. The
+  // chief converts.
+  absl::Status RestoreOnAll(
+      const std::string& path, bool values_only,
+      absl::FunctionRef<absl::Status(const std::string& prefix)> convert);
+  absl::Status LoadKerasWeights(const std::string& path);
   absl::Status WriteOnChief(TrainingSnapshot* snapshot,
                             const std::string& prefix);
 

@@ -12,8 +12,8 @@
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/strategy.h"
-#include "common/learn/train/callbacks/keras_model_json.h"
 #include "common/learn/train/callbacks/weight_summaries.h"
+#include "common/learn/train/keras/keras_model_json.h"
 #include "common/learn/train/model.h"
 
 namespace muster {

@@ -87,10 +87,11 @@ absl::Status CheckNoOtherFormat(Disk* disk, const std::string& path) {
   if (magic != kHdf5 && magic != kZip) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       path,
-      magic == kZip ? " is an archive of Keras (.keras)"
-                    : " is an HDF5 file, as of Keras' save_weights()",
-      "; expected the prefix of a TensorFlow checkpoint. Load it in Keras and "
-      "save it with tf.train.Checkpoint(model=model).write(prefix)"));
+      magic == kZip
+          ? " is an archive of Keras; LoadModel() takes it"
+          : " is an HDF5 file of Keras; LoadWeights() takes it if its "
+            "name ends in .weights.h5",
+      ". Expected the prefix of a TensorFlow checkpoint"));
 }
 
 // Where the learning rate is a number, that; a schedule is in TrainingState.

@@ -1,4 +1,4 @@
-#include "common/learn/train/callbacks/keras_model_json.h"
+#include "common/learn/train/keras/keras_model_json.h"
 
 #include <string>
 #include <vector>

@@ -1,16 +1,21 @@
-#include "common/learn/train/callbacks/keras_model_json.h"
+#include "common/learn/train/keras/keras_model_json.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/nn/attention/multi_head_attention.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/weight.h"
-#include "common/learn/train/callbacks/keras_layer_config.h"
+#include "common/learn/train/keras/keras_layer_config.h"
 #include "nlohmann/json.hpp"
 
 namespace muster {
@@ -44,6 +49,14 @@ Json ShapeOf(const TensorType& type) {
   return shape;
 }
 
+// As of the layer's last call; empty before any.
+Json ShapeOf(const LayerOutput& output) {
+  const std::vector<Shape>& shapes = output.call()->layer->output_shapes();
+  const size_t index = output.index();
+  return index < shapes.size() ? ShapeOf({DType::kInvalid, shapes[index]})
+                               : Json::array();
+}
+
 Json InputLayer(const std::string& name, const TensorType& type) {
   return {{"module", "keras.layers"},
           {"class_name", "InputLayer"},
@@ -54,9 +67,11 @@ Json InputLayer(const std::string& name, const TensorType& type) {
           {"registered_name", nullptr}};
 }
 
-Json SequentialJson(const Layer& model) {
+// `inputs` are those of a model that does not say them itself.
+Json SequentialJson(const Layer& model, absl::Span<const TensorType> inputs) {
   Json layers = Json::array();
-  const std::vector<TensorType> inputs = model.input_types();
+  const std::vector<TensorType> own_inputs = model.input_types();
+  if (!own_inputs.empty()) inputs = own_inputs;
   if (!inputs.empty()) {
     layers.push_back(InputLayer("input_layer", inputs.front()));
   }
@@ -65,7 +80,7 @@ Json SequentialJson(const Layer& model) {
           {"class_name", kSequential},
           {"config",
            {{"name", model.name().empty() ? "sequential" : model.name()},
-            {"trainable", true},
+            {"trainable", model.trainable()},
             {"dtype", Policy(DTypeOf(model))},
             {"layers", std::move(layers)}}},
           {"registered_name", nullptr}};
@@ -80,8 +95,14 @@ Json HistoryOf(const LayerOutput& output) {
 Json TensorOf(const LayerOutput& output) {
   return {{"class_name", "__keras_tensor__"},
           {"config",
-           {{"dtype", DTypeOf(*output.call()->layer)},
+           {{"shape", ShapeOf(output)},
+            {"dtype", DTypeOf(*output.call()->layer)},
             {"keras_history", HistoryOf(output)}}}};
+}
+
+// Merging layers take a list of tensors. Others take them one by one.
+bool TakesList(const Layer& layer) {
+  return dynamic_cast<const MultiHeadAttentionLayer*>(&layer) == nullptr;
 }
 
 Json InboundNode(const LayerCall& call) {
@@ -89,9 +110,19 @@ Json InboundNode(const LayerCall& call) {
   for (const LayerOutput& input : call.inputs) {
     tensors.push_back(TensorOf(input));
   }
+  Json keywords = KerasCallArguments(*call.layer);
+  if (keywords.erase("takes_attention_mask") > 0) {
+    keywords["attention_mask"] = tensors.back();
+    tensors.erase(tensors.size() - 1);
+  }
+  if (call.training.has_value()) keywords["training"] = *call.training;
   Json args = Json::array();
-  args.push_back(tensors.size() == 1 ? tensors.front() : tensors);
-  return {{"args", std::move(args)}, {"kwargs", Json::object()}};
+  if (TakesList(*call.layer)) {
+    args.push_back(tensors.size() == 1 ? tensors.front() : tensors);
+  } else {
+    args = std::move(tensors);
+  }
+  return {{"args", std::move(args)}, {"kwargs", std::move(keywords)}};
 }
 
 // A single one is not put in a list, as in Keras.
@@ -127,7 +158,7 @@ Json FunctionalJson(const FunctionalLayer& model) {
           {"class_name", "Functional"},
           {"config",
            {{"name", model.name().empty() ? "functional" : model.name()},
-            {"trainable", true},
+            {"trainable", model.trainable()},
             {"layers", std::move(layers)},
             {"input_layers", HistoriesOf(model.inputs())},
             {"output_layers", HistoriesOf(model.outputs())}}},
@@ -137,7 +168,7 @@ Json FunctionalJson(const FunctionalLayer& model) {
 Json ToJson(Layer& layer) {
   const auto* const functional = dynamic_cast<FunctionalLayer*>(&layer);
   if (functional != nullptr) return FunctionalJson(*functional);
-  if (layer.kind() == kSequential) return SequentialJson(layer);
+  if (layer.kind() == kSequential) return SequentialJson(layer, {});
   const std::vector<TensorType> inputs = layer.input_types();
   if (layer.kind() == "InputLayer" && !inputs.empty()) {
     return InputLayer(layer.name(), inputs.front());
@@ -147,13 +178,20 @@ Json ToJson(Layer& layer) {
 
 }  // namespace
 
-std::optional<std::string> KerasModelJson(const Layer& model) {
+std::optional<Json> KerasModelConfig(const Layer& model,
+                                     absl::Span<const TensorType> inputs) {
   const auto* const functional = dynamic_cast<const FunctionalLayer*>(&model);
   if (functional != nullptr && functional->status().ok()) {
-    return FunctionalJson(*functional).dump();
+    return FunctionalJson(*functional);
   }
-  if (model.kind() == kSequential) return SequentialJson(model).dump();
+  if (model.kind() == kSequential) return SequentialJson(model, inputs);
   return std::nullopt;
+}
+
+std::optional<std::string> KerasModelJson(const Layer& model) {
+  const std::optional<Json> config = KerasModelConfig(model, {});
+  if (!config.has_value()) return std::nullopt;
+  return config->dump();
 }
 
 }  // namespace muster

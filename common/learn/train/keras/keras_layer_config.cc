@@ -1,6 +1,7 @@
-#include "common/learn/train/callbacks/keras_layer_config.h"
+#include "common/learn/train/keras/keras_layer_config.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -162,6 +163,23 @@ class KerasConfigWriter : public ConfigVisitor {
   Json& config_;
 };
 
+// Adds those that are no part of the config.
+class CallArgumentsWriter : public KerasConfigWriter {
+ public:
+  // `arguments` are borrowed.
+  explicit CallArgumentsWriter(Json* arguments)
+      : KerasConfigWriter(&config_), arguments_(*arguments) {}
+
+  using KerasConfigWriter::Visit;
+  void Visit(ConfigName name, bool& value) override {
+    if (name.keras.empty() && value) arguments_[std::string(name.job)] = true;
+  }
+
+ private:
+  Json config_;
+  Json& arguments_;
+};
+
 }  // namespace
 
 Json KerasLayerConfig(Layer& layer) {
@@ -173,6 +191,20 @@ Json KerasLayerConfig(Layer& layer) {
   KerasConfigWriter writer(&config);
   layer.VisitConfig(writer);
   return Object("keras.layers", layer.kind(), std::move(config));
+}
+
+Json KerasConfigOf(const std::function<void(ConfigVisitor&)>& visit) {
+  Json config = Json::object();
+  KerasConfigWriter writer(&config);
+  visit(writer);
+  return config;
+}
+
+Json KerasCallArguments(Layer& layer) {
+  Json arguments = Json::object();
+  CallArgumentsWriter writer(&arguments);
+  layer.VisitConfig(writer);
+  return arguments;
 }
 
 }  // namespace muster

@@ -1,0 +1,85 @@
+#include "common/io/keras/hdf5_library.h"
+
+#include <cstddef>
+#include <string>
+
+#include "absl/synchronization/mutex.h"
+#include "common/core/tensor/dtype.h"
+#include "hdf5.h"
+
+namespace muster::internal {
+namespace {
+
+// By how much the memory of a file grows.
+constexpr size_t kIncrementBytes = 1 << 20;
+
+absl::Mutex& LibraryMutex() {
+  static auto& kMutex = *new absl::Mutex();
+  return kMutex;
+}
+
+herr_t KeepFirst(unsigned, const H5E_error2_t* error, void* text) {
+  auto& kept = *static_cast<std::string*>(text);
+  if (kept.empty() && error->desc != nullptr) kept = error->desc;
+  return 0;
+}
+
+// IEEE 754 half precision, which the library has no name for.
+hid_t Float16Type() {
+  static const hid_t kType = [] {
+    const hid_t type = H5Tcopy(H5T_IEEE_F32LE);
+    H5Tset_fields(type, 15, 10, 5, 0, 10);
+    H5Tset_size(type, 2);
+    H5Tset_ebias(type, 15);
+    return type;
+  }();
+  return kType;
+}
+
+}  // namespace
+
+Hdf5Lock::Hdf5Lock() : lock_(&LibraryMutex()) {
+  static const bool kIsSetUp = [] {
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    H5PLset_loading_state(0);
+    return true;
+  }();
+  static_cast<void>(kIsSetUp);
+}
+
+std::string Hdf5Error() {
+  std::string text;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, KeepFirst, &text);
+  return text.empty() ? "unknown error" : text;
+}
+
+Hdf5Id InMemoryAccess() {
+  Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_fapl_core(access.get(), kIncrementBytes, /*backing_store=*/0);
+  return access;
+}
+
+hid_t NativeHdf5Type(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return H5T_NATIVE_FLOAT;
+    case DType::kFloat64:
+      return H5T_NATIVE_DOUBLE;
+    case DType::kFloat16:
+      return Float16Type();
+    case DType::kInt32:
+      return H5T_NATIVE_INT32;
+    case DType::kInt64:
+      return H5T_NATIVE_INT64;
+    case DType::kUint8:
+      return H5T_NATIVE_UINT8;
+    case DType::kBool:
+    case DType::kBfloat16:
+    case DType::kString:
+    case DType::kInvalid:
+      break;
+  }
+  return H5I_INVALID_HID;
+}
+
+}  // namespace muster::internal

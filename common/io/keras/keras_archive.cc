@@ -1,0 +1,80 @@
+#include "common/io/keras/keras_archive.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/core/base/status_macros.h"
+#include "common/io/checkpoint/disk.h"
+#include "common/io/keras/zip_archive.h"
+
+namespace muster {
+namespace {
+
+constexpr char kMetadata[] = "metadata.json";
+constexpr char kConfig[] = "config.json";
+constexpr char kWeights[] = "model.weights.h5";
+
+constexpr int64_t kFileSizeBytesMax = int64_t{64} << 30;
+constexpr int64_t kConfigSizeBytesMax = int64_t{64} << 20;
+
+// The release whose files these are.
+constexpr char kKerasVersion[] = "3.15.1";
+
+constexpr absl::string_view kHdf5Magic = "\x89HDF";
+constexpr absl::string_view kZipMagic = "PK\x03\x04";
+
+}  // namespace
+
+absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
+                                              absl::string_view path) {
+  ASSIGN_OR_RETURN(const std::string bytes,
+                   ReadFile(disk, path, kFileSizeBytesMax));
+  if (absl::StartsWith(bytes, kHdf5Magic)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        " is an HDF5 file, the format of Keras 2; load it in Keras and save it "
+        "with model.save(\"model.keras\")"));
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<ZipReader> zip,
+                   ZipReader::Open(path, bytes));
+  KerasArchive archive;
+  ASSIGN_OR_RETURN(archive.config, zip->Read(kConfig, kConfigSizeBytesMax));
+  ASSIGN_OR_RETURN(archive.weights, zip->Read(kWeights, kFileSizeBytesMax));
+  return archive;
+}
+
+absl::Status WriteKerasArchive(Disk* disk, absl::string_view path,
+                               const KerasArchive& archive, absl::Time time) {
+  const std::string metadata = absl::StrCat(
+      "{\"keras_version\": \"", kKerasVersion, "\", \"date_saved\": \"",
+      absl::FormatTime("%Y-%m-%d@%H:%M:%S", time, absl::UTCTimeZone()), "\"}");
+  ASSIGN_OR_RETURN(const std::string bytes,
+                   ZipArchiveOf({{kMetadata, metadata},
+                                 {kConfig, archive.config},
+                                 {kWeights, archive.weights}},
+                                time));
+  return ReplaceFile(disk, path, bytes);
+}
+
+absl::StatusOr<std::string> ReadKerasWeights(Disk* disk,
+                                             absl::string_view path) {
+  ASSIGN_OR_RETURN(std::string bytes, ReadFile(disk, path, kFileSizeBytesMax));
+  if (!absl::StartsWith(bytes, kZipMagic)) return bytes;
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, " is an archive of a whole model; rename it to *.keras"));
+}
+
+KerasFileKind KerasFileKindOf(absl::string_view path) {
+  if (absl::EndsWith(path, ".keras")) return KerasFileKind::kArchive;
+  if (absl::EndsWith(path, ".weights.h5")) return KerasFileKind::kWeights;
+  return KerasFileKind::kNone;
+}
+
+}  // namespace muster

@@ -1,0 +1,50 @@
+#ifndef COMMON_IO_KERAS_KERAS_ARCHIVE_H_
+#define COMMON_IO_KERAS_KERAS_ARCHIVE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/io/checkpoint/disk.h"
+
+namespace muster {
+
+// The content of a model file of Keras 3 ("model.keras"): a zip archive of
+// metadata.json, config.json and model.weights.h5.
+struct KerasArchive {
+  std::string config;  // JSON: the layers, and what the model is compiled with.
+  std::string weights;  // HDF5: the layers' variables, and the optimizer's.
+};
+
+// The files are not trusted: see Hdf5Reader and ZipReader.
+//   kNotFound         no such file
+//   kInvalidArgument  a file of another format; names the way to convert it
+//   kDataLoss         damaged, or not written by Keras 3
+//   others            of the disk
+absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
+                                              absl::string_view path);
+
+// Replaces the file atomically. `time` is the time of saving in the metadata.
+//   kResourceExhausted  no memory, or the disk is full; what was there stays
+//   others              of the disk
+absl::Status WriteKerasArchive(Disk* disk, absl::string_view path,
+                               const KerasArchive& archive, absl::Time time);
+
+// Reads a whole file of weights (".weights.h5").
+//   as ReadKerasArchive()
+absl::StatusOr<std::string> ReadKerasWeights(Disk* disk,
+                                             absl::string_view path);
+
+// What the name of a file says about its format.
+enum class KerasFileKind {
+  kNone,     // No file of Keras.
+  kArchive,  // "*.keras"
+  kWeights,  // "*.weights.h5"
+};
+KerasFileKind KerasFileKindOf(absl::string_view path);
+
+}  // namespace muster
+
+#endif  // COMMON_IO_KERAS_KERAS_ARCHIVE_H_

@@ -1,0 +1,105 @@
+#include "common/learn/train/keras/keras_compile_config.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/core/base/status_matchers.h"
+#include "common/learn/nn/dense.h"
+#include "common/learn/nn/input.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/losses.h"
+#include "common/learn/nn/metrics.h"
+#include "common/learn/nn/sequential.h"
+#include "common/learn/train/fit_options.h"
+#include "common/learn/train/keras/keras_argument_reader.h"
+#include "common/learn/train/keras/keras_object.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+LayerPtr OneOutput() {
+  LayerPtr model = Sequential({Input({4}), Dense(3)}, {.name = "y"});
+  model->SetPath("");
+  return model;
+}
+
+absl::StatusOr<std::optional<CompileOptions>> Read(const std::string& config) {
+  return CompileOptionsFromKeras({{"compile_config", KerasJson::parse(config)}},
+                                 *OneOutput());
+}
+
+TEST(KerasCompileConfigTest, EveryLossAndMetricHasAForm) {
+  const KerasJson defaults = KerasJson::object();
+  for (const LossKind& kind : kLossKinds) {
+    KerasArgumentReader reader("test", defaults);
+    EXPECT_OK(KerasCompileConfig({.loss = kind.make(reader)}).status())
+        << kind.name << " does not remember its options: WithOptions()";
+  }
+  for (const MetricKind& kind : kMetricKinds) {
+    KerasArgumentReader reader("test", defaults);
+    EXPECT_OK(KerasCompileConfig({.metrics = {kind.make(reader)}}).status())
+        << kind.name << " does not remember its options: WithOptions()";
+  }
+}
+
+TEST(KerasCompileConfigTest, ReadsWhatItWrites) {
+  ASSERT_OK_AND_ASSIGN(
+      const KerasJson written,
+      KerasCompileConfig(
+          {.loss = BinaryCrossentropy({.label_smoothing = 0.25}),
+           .metrics = {Auc({.num_thresholds = 20}).Named("area")},
+           .steps_per_execution = 3}));
+  EXPECT_EQ(written["loss"]["config"]["label_smoothing"], 0.25);
+  ASSERT_OK_AND_ASSIGN(const std::optional<CompileOptions> read,
+                       Read(written.dump()));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->loss.name(), "binary_crossentropy");
+  ASSERT_EQ(read->metrics.size(), 1u);
+  EXPECT_EQ(read->metrics[0].name(), "area");
+  EXPECT_EQ(read->metrics[0].kind(), "auc");
+  EXPECT_EQ(read->steps_per_execution, 3);
+  EXPECT_THAT(KerasCompileConfig(*read), IsOkAndHolds(written));
+}
+
+TEST(KerasCompileConfigTest, KnowsShortNames) {
+  ASSERT_OK_AND_ASSIGN(const std::optional<CompileOptions> read,
+                       Read(R"({"optimizer": "rmsprop", "loss": "mse",
+               "metrics": ["mae", "accuracy"]})"));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_TRUE(read->optimizer.has_rmsprop());
+  EXPECT_EQ(read->loss.name(), "mean_squared_error");
+  ASSERT_EQ(read->metrics.size(), 2u);
+  EXPECT_EQ(read->metrics[0].name(), "mae");
+  EXPECT_EQ(read->metrics[0].kind(), "mean_absolute_error");
+  EXPECT_EQ(read->metrics[1].name(), "accuracy");
+  EXPECT_EQ(read->metrics[1].kind(), "categorical_accuracy");
+}
+
+TEST(KerasCompileConfigTest, NamesWhatMusterDoesNotHave) {
+  EXPECT_THAT(Read(R"({"loss": "mean_squared_eror"})"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("no loss mean_squared_eror")));
+  EXPECT_THAT(Read(R"({"loss": {"z": "mse"}})"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("there is no output z; the model's outputs")));
+  const Loss own("own", [](Value, Value y_pred) { return y_pred; });
+  EXPECT_THAT(
+      KerasCompileConfig({.loss = own}),
+      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("loss own")));
+}
+
+TEST(KerasCompileConfigTest, IsEmptyForModelsThatWereNotCompiled) {
+  ASSERT_OK_AND_ASSIGN(const auto read, Read("{}"));
+  EXPECT_FALSE(read.has_value());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,125 @@
+#include "common/learn/train/keras/keras_model_file.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/io/checkpoint/disk.h"
+#include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "common/io/keras/hdf5_reader.h"
+#include "common/io/keras/keras_archive.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/train/checkpoints/training_checkpoint.h"
+#include "common/learn/train/fit_options.h"
+#include "common/learn/train/keras/keras_compile_config.h"
+#include "common/learn/train/keras/keras_model_json.h"
+#include "common/learn/train/keras/keras_object.h"
+#include "common/learn/train/keras/keras_weights.h"
+#include "proto/optimizer.pb.h"
+
+namespace muster {
+namespace {
+
+// The types of inputs of any batch size.
+std::vector<TensorType> OfAnyBatch(std::vector<TensorType> types) {
+  for (TensorType& type : types) {
+    if (type.shape.rank() == 0) continue;
+    std::vector<int64_t> dims(type.shape.dims().begin(),
+                              type.shape.dims().end());
+    dims.front() = Shape::kUnknown;
+    type.shape = Shape(dims);
+  }
+  return types;
+}
+
+absl::StatusOr<std::string> WeightsFrom(Disk* disk, const std::string& path,
+                                        const Layer& layers,
+                                        const proto::Optimizer* optimizer,
+                                        TrainingSnapshot* snapshot) {
+  const IntermediateCheckpoint checkpoint(disk, path);
+  RETURN_IF_ERROR(snapshot->WriteTo(disk, checkpoint.prefix()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
+                   TensorBundleReader::Open(disk, checkpoint.prefix()));
+  return KerasWeightsOf(*reader, layers, optimizer);
+}
+
+}  // namespace
+
+IntermediateCheckpoint::IntermediateCheckpoint(Disk* disk,
+                                               absl::string_view path)
+    : disk_(disk), prefix_(absl::StrCat(path, ".converting")) {}
+
+IntermediateCheckpoint::~IntermediateCheckpoint() {
+  const std::string folder(FolderOf(prefix_));
+  const absl::StatusOr<std::vector<std::string>> names = disk_->List(folder);
+  if (!names.ok()) return;
+  const std::string start = absl::StrCat(BaseName(prefix_), ".");
+  for (const std::string& name : *names) {
+    if (!absl::StartsWith(name, start)) continue;
+    const absl::Status removed = disk_->Remove(JoinPath(folder, name));
+    if (!removed.ok() && !absl::IsNotFound(removed)) LOG(WARNING) << removed;
+  }
+}
+
+absl::Status WriteKerasModel(Disk* disk, const std::string& path,
+                             const KerasModelParts& parts,
+                             TrainingSnapshot* snapshot) {
+  std::optional<KerasJson> config =
+      KerasModelConfig(parts.layers, OfAnyBatch(parts.inputs));
+  if (!config.has_value()) {
+    return absl::UnimplementedError(absl::StrCat(
+        path,
+        ": files of Keras are for Sequential and functional models; this "
+        "is a ",
+        parts.layers.kind(), ". SaveCheckpoint() saves any model"));
+  }
+  const proto::Optimizer& optimizer = parts.options.optimizer;
+  const bool has_optimizer =
+      optimizer.rule_case() != proto::Optimizer::RULE_NOT_SET;
+  if (has_optimizer) {
+    absl::StatusOr<KerasJson> compiled = KerasCompileConfig(parts.options);
+    if (compiled.ok()) {
+      (*config)["compile_config"] = *std::move(compiled);
+    } else {
+      LOG(WARNING) << path << " has no compile settings: "
+                   << compiled.status().message();
+    }
+  }
+  KerasArchive archive{.config = config->dump()};
+  ASSIGN_OR_RETURN(archive.weights,
+                   WeightsFrom(disk, path, parts.layers,
+                               has_optimizer ? &optimizer : nullptr, snapshot));
+  return WriteKerasArchive(disk, path, archive, absl::Now());
+}
+
+absl::Status WriteKerasWeights(Disk* disk, const std::string& path,
+                               const Layer& layers,
+                               TrainingSnapshot* snapshot) {
+  ASSIGN_OR_RETURN(const std::string bytes,
+                   WeightsFrom(disk, path, layers, nullptr, snapshot));
+  return ReplaceFile(disk, path, bytes);
+}
+
+absl::StatusOr<std::unique_ptr<Hdf5Reader>> OpenKerasWeights(
+    Disk* disk, const std::string& path) {
+  if (KerasFileKindOf(path) == KerasFileKind::kArchive) {
+    ASSIGN_OR_RETURN(const KerasArchive archive, ReadKerasArchive(disk, path));
+    return Hdf5Reader::Open(path, archive.weights);
+  }
+  ASSIGN_OR_RETURN(const std::string bytes, ReadKerasWeights(disk, path));
+  return Hdf5Reader::Open(path, bytes);
+}
+
+}  // namespace muster

@@ -1,0 +1,466 @@
+#include "common/learn/train/keras/keras_model_reader.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/learn/nn/dtype_policy.h"
+#include "common/learn/nn/functional.h"
+#include "common/learn/nn/input.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/layers.h"
+#include "common/learn/nn/sequential.h"
+#include "common/learn/train/keras/keras_argument_reader.h"
+#include "common/learn/train/keras/keras_object.h"
+
+namespace muster {
+namespace {
+
+// Models inside models.
+constexpr int kDepthMax = 32;
+
+constexpr char kInputLayer[] = "InputLayer";
+
+bool IsFunctional(absl::string_view class_name) {
+  return class_name == "Functional" || class_name == "Model";
+}
+
+absl::Status BadStructure(absl::string_view place, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(place, ": ", what));
+}
+
+// {layer, call of the layer, output of the call}.
+struct History {
+  std::string layer;
+  size_t call = 0;
+  size_t output = 0;
+};
+
+bool IsHistory(const KerasJson& json) {
+  return json.is_array() && json.size() >= 3 && json[0].is_string() &&
+         json[1].is_number_unsigned() && json[2].is_number_unsigned();
+}
+
+History HistoryFrom(const KerasJson& json) {
+  return {json[0].get<std::string>(), json[1].get<size_t>(),
+          json[2].get<size_t>()};
+}
+
+// One history, or a list or dictionary of some. Keras orders dictionaries by
+// their keys.
+absl::StatusOr<std::vector<History>> HistoriesFrom(absl::string_view place,
+                                                   const KerasJson& json) {
+  if (IsHistory(json)) return std::vector<History>{HistoryFrom(json)};
+  std::vector<std::pair<std::string, KerasJson>> entries;
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items())
+      entries.emplace_back(key, value);
+    std::sort(entries.begin(), entries.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+  } else if (json.is_array()) {
+    for (const KerasJson& value : json) entries.emplace_back("", value);
+  }
+  std::vector<History> histories;
+  for (const auto& [key, value] : entries) {
+    if (!IsHistory(value)) {
+      return BadStructure(place, "expected [layer, call, output]");
+    }
+    histories.push_back(HistoryFrom(value));
+  }
+  if (histories.empty()) return BadStructure(place, "names no layer");
+  return histories;
+}
+
+// A call of a layer, as an entry of inbound_nodes describes it.
+struct Node {
+  std::vector<History> inputs;
+  std::optional<bool> training;
+  // Arguments that are neither inputs nor null: {"use_causal_mask": true}.
+  KerasJson arguments = KerasJson::object();
+};
+
+// Appends the symbolic tensors in `json`, at any depth of lists.
+void CollectTensors(const KerasJson& json, std::vector<History>* inputs) {
+  if (json.is_array()) {
+    for (const KerasJson& entry : json) CollectTensors(entry, inputs);
+    return;
+  }
+  const KerasJson& config = FindMember(json, "config");
+  const KerasJson& history = FindMember(config, "keras_history");
+  if (IsHistory(history)) inputs->push_back(HistoryFrom(history));
+}
+
+// Inputs that a program may pass by name, in the order in which Muster's layers
+// take them.
+constexpr absl::string_view kNamedInputs[] = {"value", "key", "initial_state",
+                                              "mask", "attention_mask"};
+
+absl::Status AddKeywords(absl::string_view place, const KerasJson& keywords,
+                         Node* node) {
+  for (const absl::string_view name : kNamedInputs) {
+    const size_t count = node->inputs.size();
+    CollectTensors(FindMember(keywords, name), &node->inputs);
+    if (node->inputs.size() > count && name == "attention_mask") {
+      node->arguments["takes_attention_mask"] = true;
+    }
+  }
+  for (const auto& [name, value] : keywords.items()) {
+    if (value.is_null()) continue;
+    if (name == "training" && value.is_boolean()) {
+      node->training = value.get<bool>();
+      continue;
+    }
+    std::vector<History> inputs;
+    CollectTensors(value, &inputs);
+    if (inputs.empty()) {
+      node->arguments[name] = value;
+    } else if (std::count(std::begin(kNamedInputs), std::end(kNamedInputs),
+                          name) == 0) {
+      return BadStructure(place,
+                          absl::StrCat("is called with a tensor as ", name,
+                                       ", which Muster's layer does not take"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Node> NodeFrom(absl::string_view place, const KerasJson& json) {
+  Node node;
+  const KerasJson& args = FindMember(json, "args");
+  if (!args.is_array()) {
+    return BadStructure(place, "inbound_nodes are not those of Keras 3");
+  }
+  CollectTensors(args, &node.inputs);
+  RETURN_IF_ERROR(AddKeywords(place, FindMember(json, "kwargs"), &node));
+  if (node.inputs.empty()) return BadStructure(place, "is called on nothing");
+  return node;
+}
+
+absl::Status CheckName(absl::string_view place, absl::string_view name) {
+  if (name.find('/') == absl::string_view::npos) return absl::OkStatus();
+  return BadStructure(place, "its name must not have a \"/\"");
+}
+
+class ModelReader {
+ public:
+  explicit ModelReader(std::string place, int depth)
+      : place_(std::move(place)), depth_(depth) {}
+
+  absl::StatusOr<LayerPtr> Read(const KerasObject& model);
+
+ private:
+  absl::StatusOr<LayerPtr> ReadSequential(const KerasJson& config);
+  absl::StatusOr<LayerPtr> ReadFunctional(const KerasJson& config);
+
+  // `arguments` are those with which the layer is called.
+  absl::StatusOr<LayerPtr> ReadLayer(const KerasJson& json,
+                                     const KerasJson& arguments);
+  absl::StatusOr<LayerOutput> ReadInput(absl::string_view place,
+                                        const KerasJson& config);
+
+  // Adds the layer of an entry of a functional model, and what calls it.
+  absl::Status AddEntry(const KerasJson& entry);
+  absl::Status ConnectAll();
+  // Calls the layer, if all its inputs are there. Returns whether they are.
+  absl::StatusOr<bool> Connect(const std::string& name, const Node& node);
+  absl::StatusOr<LayerOutputs> OutputsOf(absl::string_view what,
+                                         const KerasJson& json);
+  // Null if the output is not there yet.
+  const LayerOutput* FindOutput(const History& history) const;
+
+  const std::string place_;
+  const int depth_;
+
+  // Of a functional model.
+  struct Entry {
+    LayerPtr layer;  // Null for an input.
+    std::vector<Node> nodes;
+    size_t connected_count = 0;
+    std::vector<LayerOutputs> calls;
+  };
+  std::vector<std::string> names_;  // In the order of the file.
+  absl::flat_hash_map<std::string, Entry> entries_;
+};
+
+absl::StatusOr<LayerPtr> ModelReader::Read(const KerasObject& model) {
+  if (depth_ > kDepthMax) {
+    return BadStructure(
+        place_, absl::StrCat("is inside more than ", kDepthMax, " models"));
+  }
+  absl::StatusOr<LayerPtr> read = model.class_name == "Sequential"
+                                      ? ReadSequential(model.config)
+                                      : ReadFunctional(model.config);
+  RETURN_IF_ERROR(read.status());
+  if (FindMember(model.config, "trainable") == false) {
+    (*read)->set_trainable(false);
+  }
+  return read;
+}
+
+absl::StatusOr<LayerOutput> ModelReader::ReadInput(absl::string_view place,
+                                                   const KerasJson& config) {
+  const KerasJson& batch_shape = FindMember(config, "batch_shape").is_array()
+                                     ? FindMember(config, "batch_shape")
+                                     : FindMember(config, "batch_input_shape");
+  if (!batch_shape.is_array() || batch_shape.empty()) {
+    return BadStructure(place, "has no batch_shape");
+  }
+  for (const char* const option : {"sparse", "ragged", "optional"}) {
+    if (FindMember(config, option) == true) {
+      return BadStructure(place,
+                          absl::StrCat("Muster has no ", option, " inputs"));
+    }
+  }
+  std::vector<int64_t> extents;
+  for (const KerasJson& extent : batch_shape) {
+    if (!extent.is_null() && !extent.is_number_unsigned()) {
+      return BadStructure(place, "batch_shape must consist of integers");
+    }
+    extents.push_back(extent.is_null() ? Shape::kUnknown
+                                       : extent.get<int64_t>());
+  }
+  extents.erase(extents.begin());
+  absl::StatusOr<Shape> shape = Shape::Create(extents, /*allow_unknown=*/true);
+  if (!shape.ok()) return BadStructure(place, shape.status().message());
+  InputLayerOptions options{.name = TextMember(config, "name")};
+  if (const std::string dtype = TextMember(config, "dtype"); !dtype.empty()) {
+    const absl::StatusOr<DType> parsed = ParseDType(dtype);
+    if (!parsed.ok()) return BadStructure(place, parsed.status().message());
+    options.dtype = *parsed;
+  }
+  return Input(*shape, options);
+}
+
+absl::StatusOr<LayerPtr> ModelReader::ReadSequential(const KerasJson& config) {
+  const KerasJson& entries = FindMember(config, "layers");
+  if (!entries.is_array()) return BadStructure(place_, "has no layers");
+  std::vector<LayerPtr> layers;
+  for (const KerasJson& entry : entries) {
+    if (TextMember(entry, "class_name") == kInputLayer) {
+      ASSIGN_OR_RETURN(const LayerOutput input,
+                       ReadInput(absl::StrCat(place_, ", its input"),
+                                 FindMember(entry, "config")));
+      layers.push_back(input);
+      continue;
+    }
+    ASSIGN_OR_RETURN(LayerPtr layer, ReadLayer(entry, KerasJson::object()));
+    layers.push_back(std::move(layer));
+  }
+  return Sequential(layers, {.name = TextMember(config, "name")});
+}
+
+absl::StatusOr<LayerPtr> ModelReader::ReadFunctional(const KerasJson& config) {
+  const KerasJson& entries = FindMember(config, "layers");
+  if (!entries.is_array()) return BadStructure(place_, "has no layers");
+  for (const KerasJson& entry : entries) RETURN_IF_ERROR(AddEntry(entry));
+  RETURN_IF_ERROR(ConnectAll());
+  ASSIGN_OR_RETURN(
+      LayerOutputs inputs,
+      OutputsOf("input_layers", FindMember(config, "input_layers")));
+  ASSIGN_OR_RETURN(
+      LayerOutputs outputs,
+      OutputsOf("output_layers", FindMember(config, "output_layers")));
+  const LayerPtrTo<FunctionalLayer> model =
+      Functional(std::move(inputs), std::move(outputs),
+                 {.name = TextMember(config, "name")});
+  if (!model->status().ok()) {
+    return BadStructure(place_, model->status().message());
+  }
+  return LayerPtr(model);
+}
+
+absl::Status ModelReader::AddEntry(const KerasJson& entry) {
+  const KerasJson& config = FindMember(entry, "config");
+  std::string name = TextMember(entry, "name");
+  if (name.empty()) name = TextMember(config, "name");
+  const std::string place = absl::StrCat(place_, ", layer ", name);
+  Entry added;
+  if (TextMember(entry, "class_name") == kInputLayer) {
+    ASSIGN_OR_RETURN(LayerOutput input, ReadInput(place, config));
+    added.calls.push_back(std::move(input));
+  } else {
+    KerasJson arguments = KerasJson::object();
+    const KerasJson& nodes = FindMember(entry, "inbound_nodes");
+    for (const KerasJson& json : nodes) {
+      ASSIGN_OR_RETURN(Node node, NodeFrom(place, json));
+      if (!added.nodes.empty() && node.arguments != arguments) {
+        return BadStructure(place, "is called with different arguments");
+      }
+      arguments = node.arguments;
+      added.nodes.push_back(std::move(node));
+    }
+    ASSIGN_OR_RETURN(added.layer, ReadLayer(entry, arguments));
+  }
+  if (!entries_.emplace(name, std::move(added)).second) {
+    return BadStructure(place, "there are two layers of this name");
+  }
+  names_.push_back(std::move(name));
+  return absl::OkStatus();
+}
+
+absl::Status ModelReader::ConnectAll() {
+  // The file may list a layer before those whose outputs it takes.
+  bool is_complete = false;
+  while (!is_complete) {
+    is_complete = true;
+    bool has_progress = false;
+    const std::string* blocked = nullptr;
+    for (const std::string& name : names_) {
+      Entry& entry = entries_[name];
+      while (entry.connected_count < entry.nodes.size()) {
+        ASSIGN_OR_RETURN(const bool is_connected,
+                         Connect(name, entry.nodes[entry.connected_count]));
+        if (!is_connected) break;
+        ++entry.connected_count;
+        has_progress = true;
+      }
+      if (entry.connected_count == entry.nodes.size()) continue;
+      is_complete = false;
+      blocked = &name;
+    }
+    if (!is_complete && !has_progress) {
+      return BadStructure(
+          absl::StrCat(place_, ", layer ", *blocked),
+          "its inputs are outputs of no layer, or depend on its own output");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ModelReader::Connect(const std::string& name,
+                                          const Node& node) {
+  LayerOutputs inputs;
+  for (const History& history : node.inputs) {
+    const LayerOutput* const output = FindOutput(history);
+    if (output == nullptr) return false;
+    inputs.push_back(*output);
+  }
+  Entry& entry = entries_[name];
+  CallContext context;
+  if (node.training.has_value()) context.training = *node.training;
+  entry.calls.push_back(
+      internal::CallOnOutputs(entry.layer, std::move(inputs),
+                              node.training.has_value() ? &context : nullptr));
+  return true;
+}
+
+const LayerOutput* ModelReader::FindOutput(const History& history) const {
+  const auto found = entries_.find(history.layer);
+  if (found == entries_.end()) return nullptr;
+  const std::vector<LayerOutputs>& calls = found->second.calls;
+  if (history.call >= calls.size()) return nullptr;
+  const LayerOutputs& outputs = calls[history.call];
+  return history.output < outputs.size() ? &outputs[history.output] : nullptr;
+}
+
+absl::StatusOr<LayerOutputs> ModelReader::OutputsOf(absl::string_view what,
+                                                    const KerasJson& json) {
+  const std::string place = absl::StrCat(place_, ", ", what);
+  ASSIGN_OR_RETURN(const std::vector<History> histories,
+                   HistoriesFrom(place, json));
+  LayerOutputs outputs;
+  for (const History& history : histories) {
+    const LayerOutput* const output = FindOutput(history);
+    if (output == nullptr) {
+      return BadStructure(
+          place,
+          absl::StrCat("there is no output ", history.output, " of call ",
+                       history.call, " of layer ", history.layer));
+    }
+    outputs.push_back(*output);
+  }
+  return outputs;
+}
+
+const LayerKind* FindLayerKind(absl::string_view class_name) {
+  // The class is what a layer of the kind says of itself.
+  static const auto& kKinds = *[] {
+    auto* const kinds = new absl::flat_hash_map<std::string, const LayerKind*>;
+    for (const LayerKind& kind : kLayerKinds) {
+      kinds->emplace(kind.make()->kind(), &kind);
+    }
+    return kinds;
+  }();
+  const auto found = kKinds.find(class_name);
+  return found == kKinds.end() ? nullptr : found->second;
+}
+
+absl::Status UnknownLayer(absl::string_view place,
+                          absl::string_view class_name) {
+  std::vector<std::string> classes;
+  for (const LayerKind& kind : kLayerKinds) {
+    classes.push_back(kind.make()->kind());
+  }
+  return UnknownKerasName(place, "layer", class_name,
+                          {classes.begin(), classes.end()});
+}
+
+// "mixed_bfloat16", or an object that has the name in its config.
+absl::StatusOr<DTypePolicy> PolicyFrom(absl::string_view place,
+                                       const KerasJson& dtype) {
+  if (dtype.is_null()) return CurrentDTypePolicy();
+  const std::string name =
+      dtype.is_string() ? dtype.get<std::string>()
+                        : TextMember(FindMember(dtype, "config"), "name");
+  const absl::StatusOr<DTypePolicy> policy = ParseDTypePolicy(name);
+  if (!policy.ok()) return BadStructure(place, policy.status().message());
+  return policy;
+}
+
+absl::StatusOr<LayerPtr> ModelReader::ReadLayer(const KerasJson& json,
+                                                const KerasJson& arguments) {
+  const std::string name = TextMember(FindMember(json, "config"), "name");
+  const std::string place = absl::StrCat(place_, ", layer ", name, " (",
+                                         TextMember(json, "class_name"), ")");
+  ASSIGN_OR_RETURN(KerasObject object, ParseKerasObject(place, json));
+  RETURN_IF_ERROR(CheckName(place, name));
+  if (object.class_name == "Sequential" || IsFunctional(object.class_name)) {
+    return ModelReader(absl::StrCat(place_, ", model ", name), depth_ + 1)
+        .Read(object);
+  }
+  const LayerKind* const kind = FindLayerKind(object.class_name);
+  if (kind == nullptr) return UnknownLayer(place, object.class_name);
+  LayerPtr layer = kind->make();
+  layer->set_name(name);
+  ASSIGN_OR_RETURN(const DTypePolicy policy,
+                   PolicyFrom(place, FindMember(object.config, "dtype")));
+  layer->set_dtype_policy(policy);
+  object.config.update(arguments);
+  KerasArgumentReader reader(place, object.config);
+  layer->VisitConfig(reader);
+  RETURN_IF_ERROR(reader.Finish());
+  if (FindMember(object.config, "trainable") == false) {
+    layer->set_trainable(false);
+  }
+  return layer;
+}
+
+}  // namespace
+
+absl::StatusOr<LayerPtr> LayersFromKeras(const KerasJson& model) {
+  ASSIGN_OR_RETURN(const KerasObject object, ParseKerasObject("model", model));
+  if (object.class_name != "Sequential" && !IsFunctional(object.class_name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model is a ", object.class_name,
+                     "; only Sequential and functional models have their "
+                     "layers in the file"));
+  }
+  return ModelReader(absl::StrCat("model ", TextMember(object.config, "name")),
+                     1)
+      .Read(object);
+}
+
+}  // namespace muster

@@ -1,0 +1,76 @@
+#ifndef COMMON_LEARN_TRAIN_KERAS_KERAS_VARIABLES_H_
+#define COMMON_LEARN_TRAIN_KERAS_KERAS_VARIABLES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/core/tensor/tensor.h"
+#include "common/io/keras/hdf5_reader.h"
+#include "common/learn/nn/layer.h"
+#include "proto/optimizer.pb.h"
+
+namespace muster {
+
+// An array of a file of weights and the variable whose state it is.
+struct KerasVariable {
+  std::string variable;
+  std::string path;  // In the file: "layers/dense/vars/0".
+  TensorType type;
+};
+
+// A layer of the file: a group whose child "vars" has the arrays.
+struct KerasGroup {
+  std::string path;  // "layers/dense"
+  // The name of Keras' object, which "vars" has as the attribute "name".
+  std::string name;
+  std::vector<KerasVariable> variables;
+  // Keras may leave them out, or add an array with the number of examples seen:
+  // statistics of the data that can be part of the config instead.
+  bool is_adapted = false;
+};
+
+// Where files of Keras 3 have the weights of a built model. Groups are numbered
+// for each class, in the order of the layers: "dense", "dense_1". A layer that
+// is used in several places has one group, at the first of them.
+//   kUnimplemented  the model is neither Sequential nor functional
+absl::StatusOr<std::vector<KerasGroup>> KerasGroupsOf(const Layer& model);
+
+// What the optimizer keeps for one variable.
+struct KerasSlot {
+  std::string variable;
+  std::string slot;
+  std::string path;  // "optimizer/vars/2"
+  TensorType type;
+  double initial_value = 0;
+};
+
+struct KerasOptimizerLayout {
+  std::string iterations_path;
+  // Empty if the learning rate is a schedule, which has no variable.
+  std::string learning_rate_path;
+  std::vector<KerasSlot> slots;
+
+  size_t array_count() const {
+    return 1 + (learning_rate_path.empty() ? 0 : 1) + slots.size();
+  }
+};
+
+// Where files of Keras 3 have the state of the optimizer, of which it keeps
+// slots for each trainable weight of the model.
+//   kInvalidArgument  `optimizer` is invalid
+absl::StatusOr<KerasOptimizerLayout> KerasOptimizerLayoutOf(
+    const Layer& model, const proto::Optimizer& optimizer);
+
+inline constexpr char kKerasOptimizerGroup[] = "optimizer/vars";
+
+// Passes the mean and variance that the file has for Normalization layers which
+// Keras adapted to data to those layers. To be called before the model is
+// built.
+//   kInvalidArgument  they are not numbers for each feature
+absl::Status AdoptKerasStatistics(const Layer& model, const Hdf5Reader& file);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_KERAS_KERAS_VARIABLES_H_

@@ -1,0 +1,52 @@
+#ifndef COMMON_LEARN_TRAIN_KERAS_KERAS_WEIGHTS_H_
+#define COMMON_LEARN_TRAIN_KERAS_KERAS_WEIGHTS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/variables/variable_store.h"
+#include "common/io/checkpoint/disk.h"
+#include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "common/io/keras/hdf5_reader.h"
+#include "common/learn/nn/layer.h"
+#include "proto/optimizer.pb.h"
+
+namespace muster {
+
+// Conversion between checkpoints and the weights of Keras' files. Variables are
+// saved and restored through checkpoints wherever they are, in this process, on
+// replicas or on parameter servers; files of Keras are made of those, and those
+// of them.
+
+// Returns the bytes of a file with the weights of a built model. With an
+// optimizer, the file has its state, too.
+//   kNotFound         the checkpoint lacks a weight
+//   kInvalidArgument  a weight has a type that Keras' files do not have
+//   kUnimplemented    the model is neither Sequential nor functional
+//   others            of the checkpoint
+absl::StatusOr<std::string> KerasWeightsOf(const TensorBundleReader& checkpoint,
+                                           const Layer& model,
+                                           const proto::Optimizer* optimizer);
+
+// Writes the checkpoint `prefix` with the state of every variable of the store:
+// what the file has for the weights of the model, and what is there now for
+// others. With an optimizer, the file must have its state.
+//   kNotFound         the file lacks a weight; names it and its path
+//   kInvalidArgument  the file has a weight of another type, or more weights
+//                     than a layer of the model, or the state of another
+//                     optimizer
+//   others            of the file, the store and the disk
+absl::Status WriteCheckpointFromKeras(const Hdf5Reader& file,
+                                      const Layer& model,
+                                      const proto::Optimizer* optimizer,
+                                      VariableStore& variables, Disk* disk,
+                                      absl::string_view prefix);
+
+// Returns true if the file has the state of an optimizer that has trained.
+bool HasOptimizerState(const Hdf5Reader& file);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_KERAS_KERAS_WEIGHTS_H_

@@ -1,0 +1,45 @@
+#ifndef COMMON_LEARN_TRAIN_LOAD_MODEL_H_
+#define COMMON_LEARN_TRAIN_LOAD_MODEL_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/model.h"
+
+namespace muster {
+
+struct LoadModelOptions {
+  // Compiles the model as it was when it was saved, if it was, and restores the
+  // optimizer's state: Fit() then goes on where training stopped. Otherwise the
+  // model is for Predict() until it is compiled again.
+  bool compile = true;
+};
+
+// Loads a model that Keras 3 or Model::Save() wrote to a .keras file: its
+// layers, its weights, and what it was compiled with.
+//
+//   ASSIGN_OR_RETURN(Model model, LoadModel("model.keras"));
+//   ASSIGN_OR_RETURN(Tensor y, model.Predict({x}));
+//
+// The weights are made with the strategy in whose scope this thread is, or else
+// with a default strategy of the model's own. Where replicas train in sync, all
+// processes load the same file. docs/keras.md lists what is supported.
+//
+// The file is not trusted; see common/io/keras/keras_archive.h.
+//   kNotFound         no such file, or it lacks a weight
+//   kInvalidArgument  a layer, an argument, an optimizer, a loss or a metric
+//                     that Muster does not have; names it and its place
+//   kDataLoss         damaged, or not a .keras file
+//   others            of the disk and of the strategy
+//
+// Equivalent to: keras.models.load_model.
+absl::StatusOr<Model> LoadModel(const std::string& path,
+                                const LoadModelOptions& options = {});
+// `strategy` is borrowed.
+absl::StatusOr<Model> LoadModel(Strategy& strategy, const std::string& path,
+                                const LoadModelOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_LOAD_MODEL_H_
