@@ -4,6 +4,7 @@
 #include <grpcpp/server_builder.h>
 #include <malloc.h>
 
+#include <cstdlib>
 #include <limits>
 #include <memory>
 
@@ -57,6 +58,9 @@ class GrpcNetwork final : public Network {
 Network* Network::Grpc() {
   static auto* network = [] {
     KeepFreedMemory();
+    // gRPC's own resolver asks the DNS server for names that /etc/hosts knows,
+    // and waits a minute for one that does not answer.
+    setenv("GRPC_DNS_RESOLVER", "native", /*overwrite=*/0);
     // The last user of gRPC would shut it down, and wait up to ten seconds for
     // one of its threads.
     grpc_init();
