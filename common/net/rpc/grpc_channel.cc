@@ -20,8 +20,10 @@
 #include "absl/time/clock.h"
 #include "common/core/base/clock.h"
 #include "common/net/rpc/grpc_convert.h"
+#include "common/net/rpc/grpc_identity.h"
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/peer.h"
+#include "proto/rpc.pb.h"
 
 namespace muster {
 namespace {
@@ -73,7 +75,9 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
 
   void Start(grpc::GenericStub* stub, const Message& request,
              const CallOptions& options) {
-    request_ = ToByteBuffer(EncodeMessage(peer_->SignRequest(), request));
+    const proto::RequestIdentity identity = peer_->SignRequest();
+    AddIdentity(identity, &context_);
+    request_ = ToByteBuffer(EncodeMessage(identity, request));
     context_.set_deadline(absl::ToChronoTime(absl::Now() + options.timeout));
     context_.set_wait_for_ready(options.wait_for_ready);
     made_.Give();
@@ -242,6 +246,7 @@ class ClientStream final : public Stream {
 std::shared_ptr<ClientStream> ClientReactor::Start(grpc::GenericStub* stub) {
   auto stream = std::make_shared<ClientStream>(peer_, this);
   stream_ = stream;
+  AddIdentity(peer_->SignRequest(), &context_);
   stub->PrepareBidiStreamingCall(&context_, method_, grpc::StubOptions(), this);
   made_.Give();
   AddHold();
@@ -281,11 +286,14 @@ void ClientReactor::OnDone(const grpc::Status& status) {
 
 class GrpcChannel final : public Channel {
  public:
-  explicit GrpcChannel(const ChannelOptions& options)
+  GrpcChannel(const ChannelOptions& options, const TlsContext* tls)
       : peer_(std::make_shared<Peer>(options)),
-        stub_(grpc::CreateCustomChannel(options.address,
-                                        grpc::InsecureChannelCredentials(),
-                                        MakeArguments(options))) {}
+        stub_(grpc::CreateCustomChannel(
+            options.address,
+            tls == nullptr ? grpc::InsecureChannelCredentials()
+                           : tls->ChannelCredentials(options.peer_task_type,
+                                                     options.peer_task_index),
+            MakeArguments(options))) {}
 
   std::string peer() const override { return peer_->name(); }
   void SetTargetIncarnation(uint64_t incarnation) override {
@@ -317,8 +325,9 @@ class GrpcChannel final : public Channel {
 
 }  // namespace
 
-std::unique_ptr<Channel> MakeGrpcChannel(const ChannelOptions& options) {
-  return std::make_unique<GrpcChannel>(options);
+std::unique_ptr<Channel> MakeGrpcChannel(const ChannelOptions& options,
+                                         const TlsContext* tls) {
+  return std::make_unique<GrpcChannel>(options, tls);
 }
 
 }  // namespace muster
