@@ -287,7 +287,7 @@ void ClientReactor::OnDone(const grpc::Status& status) {
 class GrpcChannel final : public Channel {
  public:
   GrpcChannel(const ChannelOptions& options, const TlsContext* tls)
-      : peer_(std::make_shared<Peer>(options)),
+      : peer_(std::make_shared<Peer>(options, tls != nullptr)),
         stub_(grpc::CreateCustomChannel(
             options.address,
             tls == nullptr ? grpc::InsecureChannelCredentials()

@@ -97,7 +97,10 @@ Network* Network::Grpc() {
     setenv("GRPC_DNS_RESOLVER", "native", /*overwrite=*/0);
     // The last user of gRPC would shut it down, and wait up to ten seconds for
     // one of its threads.
-    gpr_set_log_function(LogOfGrpc);
+    // Who sets it wants to see everything.
+    if (std::getenv("GRPC_VERBOSITY") == nullptr) {
+      gpr_set_log_function(LogOfGrpc);
+    }
     grpc_init();
     // Debian builds Abseil with its checks on: every lock that is taken while
     // another is held is looked up in a graph of all locks.
