@@ -9,6 +9,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/net/cluster/name_lookup.h"
 #include "common/net/cluster/task_methods.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/message.h"
@@ -99,7 +100,8 @@ ClusterConnection::ClusterConnection(const Options& options, Network* network,
       network_(network),
       clock_(clock),
       job_id_(absl::StrCat(absl::Hex(RandomIdentity(), absl::kZeroPad16))),
-      missing_(options.cluster, WorkersAndServers(options.cluster), clock),
+      missing_(options.cluster, WorkersAndServers(options.cluster), clock,
+               {.names = NameLookup::OfSystem()}),
       held_(options.cluster.task_count(TaskType::kPs)) {}
 
 ClusterConnection::~ClusterConnection() {

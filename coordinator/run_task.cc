@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/log.h"
@@ -15,6 +16,7 @@
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/program.h"
+#include "common/net/process/task_network.h"
 #include "common/net/process/train_task.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
@@ -77,14 +79,15 @@ int RunTask(const ProgramInfo& program, int argc, char** argv,
       .task_index = task.index,
       .incarnation = RandomIdentity()};
   if (!options.config.IsAlone()) SetLogPrefix(task.ToString());
+  const absl::StatusOr<Network*> network = MakeTaskNetwork(options);
+  if (!network.ok()) return FinishProgram(program, network.status());
   if (!Serves(options.config)) {
     return FinishProgram(program,
-                         TrainTask(options, identity, Network::Grpc(), train));
+                         TrainTask(options, identity, *network, train));
   }
-  const absl::Status status =
-      task.type == TaskType::kPs
-          ? ServeParameters(options, identity, Network::Grpc())
-          : ServeWorker(options, identity, Network::Grpc());
+  const absl::Status status = task.type == TaskType::kPs
+                                  ? ServeParameters(options, identity, *network)
+                                  : ServeWorker(options, identity, *network);
   return FinishProgram(program, status);
 }
 

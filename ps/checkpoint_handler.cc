@@ -78,8 +78,8 @@ absl::StatusOr<std::string> CheckpointRoots::Resolve(
   ASSIGN_OR_RETURN(const std::string folder,
                    Canonical(std::string(FolderOf(prefix))));
   std::string resolved = JoinPath(folder, parts.back());
-  if (folders.empty()) return resolved;
-  for (const std::string& allowed : folders) {
+  if (!folders.has_value()) return resolved;
+  for (const std::string& allowed : *folders) {
     ASSIGN_OR_RETURN(const std::string root, Canonical(allowed));
     if (IsWithin(folder, root)) return resolved;
   }
@@ -87,7 +87,8 @@ absl::StatusOr<std::string> CheckpointRoots::Resolve(
       prefix,
       " is outside of the folders in which this server reads and writes "
       "checkpoints (",
-      absl::StrJoin(folders, ", "), "); start it with --checkpoint_root"));
+      folders->empty() ? "none" : absl::StrJoin(*folders, ", "),
+      "); start it with --checkpoint_root=FOLDER"));
 }
 
 CheckpointHandler::CheckpointHandler(const Options& options,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,8 @@ namespace muster {
 // The folders in which this process reads and writes checkpoints on behalf of
 // remote callers.
 struct CheckpointRoots {
-  // Absolute paths. Empty: all folders are allowed.
-  std::vector<std::string> folders;
+  // Absolute paths. Absent: all folders are allowed.
+  std::optional<std::vector<std::string>> folders;
 
   // Returns `prefix` with the symbolic links of its folder resolved.
   //   kInvalidArgument   `prefix` is not an absolute path, contains "." or

@@ -387,7 +387,7 @@ TEST_F(CheckpointTest, FullDiskFailsTheSaveButNotTraining) {
 }
 
 TEST_F(CheckpointTest, RejectsHostilePrefixes) {
-  CheckpointRoots roots{.folders = {folder_}};
+  CheckpointRoots roots{.folders = std::vector<std::string>{folder_}};
   std::filesystem::create_directory_symlink("/", folder_ + "/link");
   for (const std::string& prefix :
        {std::string("ckpt-1"), std::string(), folder_ + "/../ckpt-1",

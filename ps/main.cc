@@ -10,9 +10,9 @@
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/program.h"
 #include "common/net/process/program_info.h"
+#include "common/net/process/task_network.h"
 #include "common/net/process/task_options.h"
 #include "common/net/rpc/identity.h"
-#include "common/net/rpc/network.h"
 #include "ps/serve_parameters.h"
 
 namespace {
@@ -61,11 +61,13 @@ int main(int argc, char** argv) {
   const auto& options = std::get<muster::TaskOptions>(start);
   const muster::TaskId task = options.config.task;
   muster::SetLogPrefix(task.ToString());
+  const auto network = muster::MakeTaskNetwork(options);
+  if (!network.ok()) return muster::FinishProgram(program, network.status());
   return muster::FinishProgram(
       program,
       muster::ServeParameters(options,
                               {.task_type = "ps",
                                .task_index = task.index,
                                .incarnation = muster::RandomIdentity()},
-                              muster::Network::Grpc()));
+                              *network));
 }

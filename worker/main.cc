@@ -19,10 +19,10 @@
 #include "common/net/process/program.h"
 #include "common/net/process/program_info.h"
 #include "common/net/process/task.h"
+#include "common/net/process/task_network.h"
 #include "common/net/process/task_options.h"
 #include "common/net/process/train_task.h"
 #include "common/net/rpc/identity.h"
-#include "common/net/rpc/network.h"
 #include "worker/serve_worker.h"
 
 namespace {
@@ -110,9 +110,10 @@ int main(int argc, char** argv) {
       .task_index = task.index,
       .incarnation = muster::RandomIdentity()};
   if (!options.config.IsAlone()) muster::SetLogPrefix(task.ToString());
-  muster::Network* const network = muster::Network::Grpc();
+  const auto network = muster::MakeTaskNetwork(options);
+  if (!network.ok()) return muster::FinishProgram(program, network.status());
   return muster::FinishProgram(
       program, Serves(options.config)
-                   ? muster::ServeWorker(options, identity, network)
-                   : muster::TrainTask(options, identity, network, train));
+                   ? muster::ServeWorker(options, identity, *network)
+                   : muster::TrainTask(options, identity, *network, train));
 }

@@ -8,6 +8,7 @@
 #include "common/compute/kernels/cpu/cpu_kernels.h"
 #include "common/compute/ops/builtin_ops.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/confined_files.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/coordinator_wait.h"
@@ -54,6 +55,7 @@ absl::Status AwaitEnd(const TaskOptions& options, WorkerService* worker,
 
 absl::Status ServeWorker(const TaskOptions& options,
                          const TaskIdentity& identity, Network* network) {
+  if (options.data_roots.has_value()) ConfineReads(*options.data_roots);
   ShutdownSignals signals({.grace_period = options.grace_period});
   const AdmissionCheck admission_check(identity);
   const ClusterSpec& cluster = options.config.cluster;

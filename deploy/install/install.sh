@@ -4,7 +4,7 @@
 #
 #   bazel run //:install -- --prefix=DIR
 #
-#   DIR/bin                           coordinator, launch, ps, worker
+#   DIR/bin                           coordinator, launch, musterctl, ps, worker
 #   DIR/share/man/man1                muster-launch.1, ...: man muster-launch
 #   DIR/share/muster/completion.bash  completes their flags: source it in ~/.bashrc
 #
@@ -33,7 +33,8 @@ if [[ -z $prefix ]]; then
   exit 2
 fi
 
-executables=(coordinator/coordinator deploy/launch/launch ps/ps worker/worker)
+executables=(coordinator/coordinator deploy/launch/launch deploy/musterctl/musterctl ps/ps
+  worker/worker)
 prefix=$(cd "${BUILD_WORKING_DIRECTORY:-$PWD}" && realpath -m -- "$prefix")
 mkdir -p -- "$prefix/bin" "$prefix/share/man/man1" "$prefix/share/muster"
 install --strip --mode=755 -t "$prefix/bin" -- "${executables[@]}"

@@ -5,7 +5,7 @@ set -euo pipefail
 
 prefix=$TEST_TMPDIR/a\ prefix
 deploy/install/install --prefix="$prefix"
-for name in coordinator launch ps worker; do
+for name in coordinator launch musterctl ps worker; do
   "$prefix/bin/$name" --version | grep "^$name "
   grep "^\.TH ${name^^} 1 " "$prefix/share/man/man1/muster-$name.1"
   if readelf --sections --wide "$prefix/bin/$name" | grep -q ' \.symtab '; then

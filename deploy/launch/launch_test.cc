@@ -286,5 +286,23 @@ TEST_F(LaunchTest, OnATerminalTheChiefDrawsItsOwnProgress) {
   EXPECT_THAT((*script)->output(), HasSubstr("bar\rdone on a terminal"));
 }
 
+TEST_F(LaunchTest, WithTlsEveryTaskGetsACertificateThatOnlyItsUserReads) {
+  auto launch = Launch({"--workers=1", "--ps=0", "--tls=auto"},
+                       "for file in $MUSTER_TLS_CERT $MUSTER_TLS_KEY "
+                       "$MUSTER_TLS_CA; do stat -c 'mode %a' $file; done;"
+                       "openssl x509 -in $MUSTER_TLS_CERT -noout -ext "
+                       "subjectAltName;"
+                       "openssl verify -CAfile $MUSTER_TLS_CA $MUSTER_TLS_CERT;"
+                       "ls -d $(dirname $MUSTER_TLS_KEY)/ca.key");
+  ExitCode(*launch);
+  const std::string output = launch->output();
+  EXPECT_THAT(output,
+              AllOf(HasSubstr("mode 600"), HasSubstr("/worker/0"),
+                    HasSubstr("worker-0.pem: OK"), HasSubstr("No such file")));
+  EXPECT_THAT(output, Not(HasSubstr("mode 644")));
+  EXPECT_EQ(std::filesystem::status(run_dir_ + "/tls").permissions(),
+            std::filesystem::perms::owner_all);
+}
+
 }  // namespace
 }  // namespace muster

@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "absl/flags/declare.h"
@@ -20,7 +19,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/core/base/available_cpus.h"
+#include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/net/cluster/task_id.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/help.h"
@@ -30,6 +32,9 @@
 #include "common/net/process/resource_failure.h"
 #include "common/net/process/shutdown_signals.h"
 #include "common/net/process/version.h"
+#include "common/net/rpc/certificate_authority.h"
+#include "common/net/rpc/spiffe_id.h"
+#include "common/net/rpc/tls_context.h"
 #include "deploy/launch/executable_finder.h"
 #include "deploy/launch/launcher.h"
 #include "deploy/launch/task_plan.h"
@@ -54,6 +59,9 @@ ABSL_FLAG(
     int, log_megabytes, 256,
     "A task's log that grows beyond this is moved to NAME.log.1, in place "
     "of an earlier one; 0 for no bound.");
+ABSL_FLAG(std::string, tls, "no",
+          "\"auto\" lets the tasks speak TLS, with certificates that are drawn "
+          "for this run and lie in tls/ of its --run_dir.");
 ABSL_FLAG(int, cores, 0,
           "Cores to divide among the tasks; 0 takes this machine's.");
 ABSL_FLAG(std::string, bin_dir, "",
@@ -68,6 +76,8 @@ namespace muster {
 namespace {
 
 constexpr absl::string_view kAnyNumberOfTimes = "always";
+// Longer than any run, since nobody replaces them.
+constexpr absl::Duration kCertificateValidity = absl::Hours(10 * 365 * 24);
 
 // Told to every task when they are not at their defaults.
 constexpr absl::string_view kPassedOn[] = {"seed",
@@ -102,7 +112,8 @@ const ProgramInfo& Program() {
                   {"restart", "startup_timeout", "grace_period",
                    "on_coordinator_loss", "coordinator_timeout", "peer_timeout",
                    "hang_report_interval"}},
-                 {"How tensors are sent", {"shared_memory", "raw_sockets"}}},
+                 {"How tensors are sent",
+                  {"tls", "shared_memory", "raw_sockets"}}},
       .settings = std::nullopt};
   return *program;
 }
@@ -159,8 +170,7 @@ absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
   plan.with_evaluator = absl::GetFlag(FLAGS_evaluator);
   plan.core_count = absl::GetFlag(FLAGS_cores);
   if (plan.core_count <= 0) {
-    plan.core_count =
-        std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    plan.core_count = AvailableCpus();
   }
   plan.job_file = absl::GetFlag(FLAGS_job);
   plan.settings = line.settings;
@@ -204,6 +214,41 @@ absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
   return plan;
 }
 
+// Gives every task a certificate of a CA that exists only meanwhile.
+absl::Status ProtectTasks(const std::string& run_dir,
+                          std::vector<TaskPlan>* tasks) {
+  const std::string mode = absl::GetFlag(FLAGS_tls);
+  if (mode == "no") return absl::OkStatus();
+  if (mode != "auto") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tls=", mode, ": \"auto\" or \"no\""));
+  }
+  const std::filesystem::path folder = std::filesystem::path(run_dir) / "tls";
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error) {
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all,
+                                 error);
+  }
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot make ", folder.string(), ": ", error.message()));
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<CertificateAuthority> authority,
+                   CertificateAuthority::Create(kCertificateValidity));
+  const std::string job = absl::StrCat(absl::Hex(RandomIdentity()));
+  for (TaskPlan& task : *tasks) {
+    const SpiffeId id = {job, std::string(TaskTypeName(task.task.type)),
+                         task.task.index};
+    ASSIGN_OR_RETURN(const TlsFiles files,
+                     WriteTaskFiles(*authority, id, folder.string()));
+    task.environment["MUSTER_TLS_CERT"] = files.certificate;
+    task.environment["MUSTER_TLS_KEY"] = files.key;
+    task.environment["MUSTER_TLS_CA"] = files.ca;
+  }
+  return absl::OkStatus();
+}
+
 // What a chief started by hand has to be told.
 void PrintChiefsConfig(const std::vector<TaskPlan>& tasks) {
   const std::string config = tasks.front().environment.at("TF_CONFIG");
@@ -236,6 +281,7 @@ absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
                      return FindExecutable(name, OwnPath(),
                                            absl::GetFlag(FLAGS_bin_dir));
                    }));
+  RETURN_IF_ERROR(ProtectTasks(plan.run_dir, &tasks));
   if (plan.ps_count > 0 && !plan.with_chief) PrintChiefsConfig(tasks);
 
   const bool on_terminal = isatty(STDOUT_FILENO) == 1;

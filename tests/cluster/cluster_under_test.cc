@@ -78,6 +78,10 @@ absl::StatusOr<ProcessUnderTest*> ClusterUnderTest::Start(
   arguments.push_back(program_.empty() ? ExecutableFor(task.type) : program_);
   arguments.push_back(absl::StrCat("--run_dir=", run_dir_));
   arguments.push_back("--threads=1");
+  // Its network exists for the test only.
+  if (prefixes_.contains(task)) {
+    arguments.insert(arguments.end(), {"--insecure", "--data_root=/"});
+  }
   if (program_.empty() && Trains(task)) {
     arguments.push_back(absl::StrCat("--job=", job_));
     arguments.push_back("--set");

@@ -20,13 +20,16 @@ namespace muster {
 namespace {
 
 constexpr char kFolder[] = "/run/netns";
+constexpr char kHostsFile[] = "/run/hosts";
+constexpr char kResolverFile[] = "/run/resolv.conf";
 // A hardware address that no interface has.
 constexpr absl::string_view kNobody = "02:00:00:00:00:fe";
 
 std::string HostName(int host) { return absl::StrCat("host", host); }
 
-absl::Status WriteFile(const char* path, absl::string_view text) {
-  const int file = open(path, O_WRONLY | O_CLOEXEC);
+absl::Status WriteFile(const char* path, absl::string_view text,
+                       int flags = 0) {
+  const int file = open(path, O_WRONLY | O_CLOEXEC | flags, 0644);
   if (file < 0) return absl::ErrnoToStatus(errno, path);
   const bool is_written = write(file, text.data(), text.size()) ==
                           static_cast<ssize_t>(text.size());
@@ -67,6 +70,14 @@ absl::Status NetworkNamespaces::Enter() {
       mount("none", "/run", "tmpfs", 0, nullptr) != 0 ||
       mkdir(kFolder, 0755) != 0) {
     return absl::ErrnoToStatus(errno, "cannot make a folder for namespaces");
+  }
+  for (const auto& [file, path] :
+       {std::pair(kHostsFile, "/etc/hosts"),
+        std::pair(kResolverFile, "/etc/resolv.conf")}) {
+    RETURN_IF_ERROR(WriteFile(file, "", O_CREAT));
+    if (mount(file, path, nullptr, MS_BIND, nullptr) != 0) {
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot replace ", path));
+    }
   }
   return absl::OkStatus();
 }
@@ -124,6 +135,23 @@ absl::Status NetworkNamespaces::LimitRate(int host, int bits_per_second) {
   return Run(absl::StrCat("/usr/sbin/tc -n ", HostName(host),
                           " qdisc add dev eth0 root tbf rate ", bits_per_second,
                           "bit burst 32kbit latency 400ms"));
+}
+
+absl::Status NetworkNamespaces::SetNames(
+    const std::map<std::string, int>& host_of_name) {
+  std::string text = "127.0.0.1 localhost\n";
+  for (const auto& [name, host] : host_of_name) {
+    absl::StrAppend(&text, address(host), " ", name, "\n");
+  }
+  return WriteFile(kHostsFile, text, O_TRUNC);
+}
+
+absl::Status NetworkNamespaces::SetSilentNameServer(int host) {
+  for (int from = 0; from < host_count_; ++from) {
+    if (from != host) RETURN_IF_ERROR(Drop(from, host));
+  }
+  return WriteFile(kResolverFile,
+                   absl::StrCat("nameserver ", address(host), "\n"), O_TRUNC);
 }
 
 absl::Status NetworkNamespaces::RemoveLimit(int host) {

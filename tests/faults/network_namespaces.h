@@ -1,6 +1,7 @@
 #ifndef TESTS_FAULTS_NETWORK_NAMESPACES_H_
 #define TESTS_FAULTS_NETWORK_NAMESPACES_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,13 @@ class NetworkNamespaces {
   absl::Status LimitRate(int host, int bits_per_second);
   // Ends LimitRate().
   absl::Status RemoveLimit(int host);
+
+  // Lets processes of all hosts know these names by /etc/hosts, in place of
+  // those set before.
+  absl::Status SetNames(const std::map<std::string, int>& host_of_name);
+  // Lets processes of all hosts ask `host` for other names: a DNS server that
+  // never answers, since packets to it are dropped.
+  absl::Status SetSilentNameServer(int host);
 
  private:
   explicit NetworkNamespaces(int host_count) : host_count_(host_count) {}

@@ -1,6 +1,5 @@
 #include "common/dataset/files/input_file.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -11,6 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/core/base/confined_files.h"
+#include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -39,8 +40,7 @@ absl::Status OpenError(const std::string& path, int error) {
 absl::StatusOr<std::unique_ptr<InputFile>> InputFile::Open(
     absl::string_view path) {
   std::string name(path);
-  // Avoids waiting for a writer if this is a pipe.
-  const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  ASSIGN_OR_RETURN(const int descriptor, OpenToRead(name));
   if (descriptor < 0) return OpenError(name, errno);
   struct stat status;
   if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {

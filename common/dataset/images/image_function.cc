@@ -1,6 +1,5 @@
 #include "common/dataset/images/image_function.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/core/base/confined_files.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -26,8 +26,7 @@ namespace {
 
 // Reads the whole file into reused memory.
 absl::Status ReadImageFile(const std::string& path, std::string* content) {
-  // Avoids waiting for a writer if this is a pipe.
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  ASSIGN_OR_RETURN(const int descriptor, OpenToRead(path));
   if (descriptor < 0) return absl::ErrnoToStatus(errno, "cannot be opened");
   const absl::Cleanup closer = [descriptor] { close(descriptor); };
   struct stat status;

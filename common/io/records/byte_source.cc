@@ -1,6 +1,5 @@
 #include "common/io/records/byte_source.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/core/base/confined_files.h"
+#include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {
@@ -84,8 +85,7 @@ class StringSource final : public ByteSource {
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenFileSource(
     absl::string_view path) {
   std::string name(path);
-  // Avoids waiting for a writer if this is a pipe.
-  const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  ASSIGN_OR_RETURN(const int descriptor, OpenToRead(name));
   if (descriptor < 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", name));
   }

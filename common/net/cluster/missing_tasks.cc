@@ -29,6 +29,8 @@ MissingTasks::MissingTasks(const ClusterSpec& cluster,
     Peer& peer = peers_[task];
     peer.address = cluster.Address(task).value_or("address unknown");
     peer.reason = "no answer yet";
+    // Starts the lookup that the first report tells of.
+    if (options_.names != nullptr) options_.names->Trouble(peer.address);
   }
   missing_count_ = static_cast<int>(peers_.size());
 }
@@ -113,8 +115,11 @@ std::string MissingTasks::DescribeLocked(int named_tasks_max) const {
       absl::StrAppend(&text, " and ", missing_count_ - named_count, " more");
       break;
     }
+    const std::string name_trouble =
+        options_.names == nullptr ? "" : options_.names->Trouble(peer.address);
     absl::StrAppend(&text, named_count == 0 ? "" : ", ", task.ToString(), " (",
-                    peer.address, ": ", peer.reason, ")");
+                    peer.address, ": ",
+                    name_trouble.empty() ? peer.reason : name_trouble, ")");
     ++named_count;
   }
   return text;

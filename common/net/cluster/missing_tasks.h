@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/net/cluster/cluster_spec.h"
+#include "common/net/cluster/name_lookup.h"
 #include "common/net/cluster/task_id.h"
 
 namespace muster {
@@ -37,6 +38,9 @@ class MissingTasks {
     // The maximum number of tasks named in a line; the rest are counted. The
     // error at the deadline names all.
     int named_tasks_max = 8;
+    // Asked what keeps the names of missing tasks from being resolved, which
+    // then replaces the reason. Borrowed; null to ask nobody.
+    NameLookup* names = nullptr;
   };
 
   // All of `tasks` are missing at first. `clock` is borrowed and must outlive

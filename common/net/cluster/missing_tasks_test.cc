@@ -4,6 +4,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -106,6 +108,26 @@ TEST_F(MissingTasksTest, FailureEndsTheWaitAndTheFirstIsKept) {
   missing_.Fail(absl::CancelledError("shutdown"));
   EXPECT_THAT(missing_.Await(absl::InfiniteFuture(), [](absl::string_view) {}),
               StatusIs(absl::StatusCode::kFailedPrecondition, "disagree"));
+}
+
+TEST_F(MissingTasksTest, SaysThatItWaitsForANameRatherThanAProcess) {
+  absl::Mutex mutex;
+  absl::MutexLock lock(&mutex);
+  NameLookup names(
+      [](const std::string&) { return "Name or service not known"; },
+      Clock::Real());
+  const ClusterSpec cluster =
+      *ClusterSpec::FromLists({{TaskType::kPs, {"h1:1"}}});
+  MissingTasks missing(cluster, cluster.Members(), &clock_, {.names = &names});
+  const auto is_named = [&missing] {
+    return missing.Describe() ==
+           "ps 0 (h1:1: the name h1 is not known: Name or service not known)";
+  };
+  const absl::Time give_up = Clock::Real()->Now() + absl::Seconds(30);
+  while (!is_named() && Clock::Real()->Now() < give_up) {
+    mutex.AwaitWithTimeout(absl::Condition(&is_named), absl::Milliseconds(1));
+  }
+  EXPECT_TRUE(is_named()) << missing.Describe();
 }
 
 TEST_F(MissingTasksTest, CountsTheRestOfALongList) {

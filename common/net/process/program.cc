@@ -8,6 +8,7 @@
 #include "common/net/process/help.h"
 #include "common/net/process/resource_failure.h"
 #include "common/net/process/shutdown_signals.h"
+#include "common/net/process/task_network.h"
 #include "common/net/process/version.h"
 
 namespace muster {
@@ -49,6 +50,9 @@ std::variant<TaskOptions, ExitCode> StartProgram(
     std::cout << DescribeCluster(options->config) << std::flush;
   }
   if (absl::Status status = check(*options); !status.ok()) {
+    return Complain(program, status);
+  }
+  if (absl::Status status = CheckTransportIsProtected(*options); !status.ok()) {
     return Complain(program, status);
   }
   if (CheckConfigWanted()) return ExitCode::kOk;

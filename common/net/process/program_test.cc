@@ -49,7 +49,7 @@ TEST_F(ProgramTest, QuestionsAreAnsweredOnStandardOutput) {
   testing::internal::CaptureStdout();
   EXPECT_EQ(std::get<ExitCode>(
                 Start({"--check_config", "--ps_hosts=p:1", "--worker_hosts=w:1",
-                       "--job_name=ps", "--task_index=0"})),
+                       "--job_name=ps", "--task_index=0", "--insecure"})),
             ExitCode::kOk);
   EXPECT_THAT(testing::internal::GetCapturedStdout(),
               HasSubstr("ps 0         p:1  <- this task"));

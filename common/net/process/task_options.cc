@@ -4,13 +4,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/optional.h"
+#include "common/core/base/available_cpus.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/address.h"
 #include "common/net/cluster/host_flags.h"
@@ -24,8 +24,10 @@ ABSL_FLAG(std::string, run_dir, "",
 ABSL_FLAG(absl::optional<uint64_t>, seed, absl::nullopt,
           "Makes initial weights, shuffles and dropout repeatable. By default "
           "the job file's, or drawn at random and printed.");
-ABSL_FLAG(int, threads, 0,
-          "Threads that compute in this process; 0 takes one for each core.");
+ABSL_FLAG(
+    int, threads, 0,
+    "Threads that compute in this process; 0 takes one for each core that "
+    "its control group and affinity allow.");
 ABSL_FLAG(bool, check_config, false,
           "Reads TF_CONFIG and the flags, prints the cluster they describe and "
           "leaves: with status 0 if it makes sense, 2 if not.");
@@ -45,6 +47,17 @@ ABSL_FLAG(std::string, bind_address, "",
           "The host:port to listen on, where that is not this task's entry in "
           "the cluster. By default every interface at that entry's port, or "
           "only this machine's own where the entry says localhost.");
+ABSL_FLAG(std::string, tls_cert, "",
+          "This task's certificate in PEM, whose URI is "
+          "spiffe://muster/JOB/ROLE/INDEX. With --tls_key and --tls_ca, tasks "
+          "speak TLS 1.3 and accept only each other. Read again when it "
+          "changes.");
+ABSL_FLAG(std::string, tls_key, "", "The private key of --tls_cert in PEM.");
+ABSL_FLAG(std::string, tls_ca, "",
+          "The certificate in PEM of who signs those of the job's tasks.");
+ABSL_FLAG(bool, insecure, false,
+          "Lets tasks on several machines talk in plaintext and take work from "
+          "whoever reaches their ports.");
 ABSL_FLAG(absl::Duration, startup_timeout, absl::Minutes(10),
           "How long to wait for the other tasks at the start, and for a new "
           "coordinator with --on_coordinator_loss=wait.");
@@ -57,7 +70,14 @@ ABSL_FLAG(
     std::string, checkpoint_root, "",
     "Folders, separated by commas, in which a parameter server writes and "
     "reads checkpoints when its coordinator asks; \"/\" for anywhere. "
-    "Unless given: its working directory and its --run_dir.");
+    "Unless given: its --run_dir, what --set and its arguments name, and in a "
+    "cluster of one machine its working directory.");
+ABSL_FLAG(
+    std::string, data_root, "",
+    "Folders, separated by commas, below which a worker opens the files that "
+    "its coordinator's input pipelines name; \"/\" for anywhere. Unless given: "
+    "its --run_dir and what --set and its arguments name; in a cluster of one "
+    "machine, anywhere.");
 ABSL_FLAG(absl::Duration, server_return_timeout, absl::Seconds(60),
           "How long the coordinator waits for a parameter server that is lost "
           "to be started again, before it gives the job up; 0 for not at all.");
@@ -70,7 +90,8 @@ ABSL_FLAG(bool, shared_memory, true,
           "those who use them.");
 ABSL_FLAG(bool, raw_sockets, true,
           "Lets workers that train in sync speak over sockets of their own, "
-          "beside gRPC. Turn both off, and everything goes over gRPC.");
+          "beside gRPC. Turn both off, and everything goes over gRPC. Off "
+          "with TLS.");
 ABSL_FLAG(absl::Duration, peer_timeout, absl::Seconds(3),
           "A worker that trains in sync with this one and is silent for this "
           "long is gone.");
@@ -103,6 +124,7 @@ struct TaskFlag {
 
 constexpr absl::string_view kTraining = "What to train";
 constexpr absl::string_view kCluster = "The cluster";
+constexpr absl::string_view kSecurity = "Security";
 constexpr absl::string_view kWaiting = "Waiting and giving up";
 constexpr absl::string_view kRecovery = "Lost parameter servers";
 constexpr absl::string_view kTransport = "How tensors are sent";
@@ -121,6 +143,12 @@ constexpr TaskFlag kTaskFlags[] = {
     {kCluster, "worker_hosts", kAll},
     {kCluster, "ps_hosts", kAll},
     {kCluster, "bind_address", kAll},
+    {kSecurity, "tls_cert", kAll},
+    {kSecurity, "tls_key", kAll},
+    {kSecurity, "tls_ca", kAll},
+    {kSecurity, "insecure", kAll},
+    {kSecurity, "data_root", kWorker},
+    {kSecurity, "checkpoint_root", kServer},
     {kWaiting, "startup_timeout", kAll},
     {kWaiting, "grace_period", kAll},
     {kWaiting, "on_coordinator_loss", kServing},
@@ -128,7 +156,6 @@ constexpr TaskFlag kTaskFlags[] = {
     {kWaiting, "peer_timeout", kTrainer},
     {kWaiting, "hang_report_interval", kTrainer},
     {kWaiting, "evaluator_timeout", kTrainer},
-    {kRecovery, "checkpoint_root", kServer},
     {kRecovery, "server_return_timeout", kCoordinator},
     {kRecovery, "max_recoveries", kCoordinator},
     {kTransport, "shared_memory", kAll},
@@ -172,28 +199,86 @@ absl::StatusOr<int> ResolveThreadCount() {
         "--threads=", wanted, ": 0 (all cores) to ", kThreadCountMax));
   }
   if (wanted > 0) return wanted;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return AvailableCpus();
 }
 
-absl::StatusOr<std::vector<std::string>> ResolveCheckpointRoots() {
-  const std::string text = absl::GetFlag(FLAGS_checkpoint_root);
-  std::vector<std::string> given = absl::StrSplit(text, ',', absl::SkipEmpty());
-  if (given.empty()) {
-    given.push_back(".");
-    const std::string run_dir = absl::GetFlag(FLAGS_run_dir);
-    if (!run_dir.empty()) given.push_back(run_dir);
-  }
-  for (std::string& folder : given) {
+absl::StatusOr<std::vector<std::string>> MakeAbsolute(
+    absl::string_view flag, std::vector<std::string> folders) {
+  for (std::string& folder : folders) {
     std::error_code error;
     const std::filesystem::path path =
         std::filesystem::absolute(folder, error).lexically_normal();
     if (error) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--checkpoint_root=", folder, ": ", error.message()));
+          absl::StrCat("--", flag, "=", folder, ": ", error.message()));
     }
     folder = path.string();
   }
-  return given;
+  return folders;
+}
+
+std::vector<std::string> Folders(const absl::Flag<std::string>& flag) {
+  return absl::StrSplit(absl::GetFlag(flag), ',', absl::SkipEmpty());
+}
+
+// The run's folder, and what exists of what the command line names.
+std::vector<std::string> NamedFolders(const CommandLine& line) {
+  std::vector<std::string> named;
+  const std::string run_dir = absl::GetFlag(FLAGS_run_dir);
+  if (!run_dir.empty()) named.push_back(run_dir);
+  const auto add = [&named](const std::string& text) {
+    std::error_code error;
+    if (std::filesystem::is_directory(text, error)) named.push_back(text);
+  };
+  for (const auto& [name, value] : line.settings) add(value);
+  for (const std::string& argument : line.arguments) add(argument);
+  return named;
+}
+
+absl::Status ResolveRoots(const CommandLine& line, TaskOptions* options) {
+  const bool is_remote = !options->remote_address.empty();
+  std::vector<std::string> checkpoints = Folders(FLAGS_checkpoint_root);
+  if (checkpoints.empty()) {
+    checkpoints = NamedFolders(line);
+    if (!is_remote) checkpoints.push_back(".");
+  }
+  ASSIGN_OR_RETURN(options->checkpoint_roots,
+                   MakeAbsolute("checkpoint_root", std::move(checkpoints)));
+  std::vector<std::string> data = Folders(FLAGS_data_root);
+  if (data.empty() && !is_remote) return absl::OkStatus();
+  if (data.empty()) data = NamedFolders(line);
+  ASSIGN_OR_RETURN(options->data_roots,
+                   MakeAbsolute("data_root", std::move(data)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TlsFiles> ResolveTls() {
+  const TlsFiles files = {.certificate = absl::GetFlag(FLAGS_tls_cert),
+                          .key = absl::GetFlag(FLAGS_tls_key),
+                          .ca = absl::GetFlag(FLAGS_tls_ca)};
+  const bool is_whole =
+      !files.certificate.empty() && !files.key.empty() && !files.ca.empty();
+  if (files.empty() || is_whole) return files;
+  return absl::InvalidArgumentError(
+      "--tls_cert, --tls_key and --tls_ca go together: give all three, or none "
+      "for plaintext");
+}
+
+// The first address that is not of this machine only; an evaluator talks to
+// nobody.
+std::string RemoteAddress(const ClusterConfig& config,
+                          const std::string& listen_address) {
+  if (config.IsAlone() || config.task.type == TaskType::kEvaluator) return "";
+  std::vector<std::string> addresses;
+  for (const TaskId task : config.cluster.Members()) {
+    addresses.push_back(config.cluster.Address(task).value_or(""));
+  }
+  addresses.push_back(listen_address);
+  for (const std::string& address : addresses) {
+    const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+    if (parsed.ok() && !IsLoopbackHost(parsed->host)) return address;
+  }
+  return "";
 }
 
 absl::StatusOr<OnCoordinatorLoss> ResolveOnCoordinatorLoss() {
@@ -267,6 +352,11 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   ASSIGN_OR_RETURN(options.thread_count, ResolveThreadCount());
   ASSIGN_OR_RETURN(options.listen_address,
                    ResolveListenAddress(options.config));
+  options.remote_address =
+      RemoteAddress(options.config, options.listen_address);
+  ASSIGN_OR_RETURN(options.tls, ResolveTls());
+  options.insecure = absl::GetFlag(FLAGS_insecure);
+  RETURN_IF_ERROR(ResolveRoots(line, &options));
   ASSIGN_OR_RETURN(
       options.startup_timeout,
       Positive("startup_timeout", absl::GetFlag(FLAGS_startup_timeout)));
@@ -274,11 +364,11 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   ASSIGN_OR_RETURN(options.coordinator_timeout,
                    Positive("coordinator_timeout",
                             absl::GetFlag(FLAGS_coordinator_timeout)));
-  ASSIGN_OR_RETURN(options.checkpoint_roots, ResolveCheckpointRoots());
   options.server_return_timeout = absl::GetFlag(FLAGS_server_return_timeout);
   options.recovery_count_max = absl::GetFlag(FLAGS_max_recoveries);
   options.shared_memory = absl::GetFlag(FLAGS_shared_memory);
-  options.raw_sockets = absl::GetFlag(FLAGS_raw_sockets);
+  // Raw sockets are not encrypted.
+  options.raw_sockets = absl::GetFlag(FLAGS_raw_sockets) && options.tls.empty();
   ASSIGN_OR_RETURN(options.peer_timeout,
                    Positive("peer_timeout", absl::GetFlag(FLAGS_peer_timeout)));
   ASSIGN_OR_RETURN(options.hang_report_interval,

@@ -12,6 +12,7 @@
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/program_info.h"
+#include "common/net/rpc/tls_context.h"
 
 namespace muster {
 
@@ -38,6 +39,12 @@ struct TaskOptions {
   // Where to listen, "host:port"; empty for a task that nobody dials.
   std::string listen_address;
 
+  // An address of the cluster, or to listen on, that other machines can reach;
+  // empty for a task that talks to its own machine only, or to nobody.
+  std::string remote_address;
+  TlsFiles tls;           // Empty: plaintext.
+  bool insecure = false;  // Plaintext may cross the network.
+
   // Within which all peers must be there.
   absl::Duration startup_timeout;
   OnCoordinatorLoss on_coordinator_loss = OnCoordinatorLoss::kExit;
@@ -47,6 +54,9 @@ struct TaskOptions {
   // Absolute folders in which a parameter server writes and reads checkpoints
   // when it is asked to.
   std::vector<std::string> checkpoint_roots;
+  // Absolute folders below which a worker opens the files that its
+  // coordinator's input pipelines name; all files if absent.
+  std::optional<std::vector<std::string>> data_roots;
   // How long a coordinator waits for a lost parameter server to come back; zero
   // for not at all.
   absl::Duration server_return_timeout = absl::Seconds(60);

@@ -1,6 +1,8 @@
 #include "common/net/process/task_options.h"
 
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +16,10 @@
 namespace muster {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Optional;
 
 constexpr char kTfConfig[] = R"({"cluster":{"worker":["a:1","b:2"]},)"
                              R"("task":{"type":"worker","index":1}})";
@@ -74,6 +79,53 @@ TEST_F(TaskOptionsTest, ListensOnEveryInterfaceUnlessTheClusterIsLocal) {
             "localhost:7");
   EXPECT_EQ(ListenAddress(kTfConfig, {"--bind_address=10.0.0.1:3"}),
             "10.0.0.1:3");
+}
+
+TEST_F(TaskOptionsTest, KnowsWhetherOtherMachinesTakePart) {
+  ASSERT_OK_AND_ASSIGN(TaskOptions options, Resolve({}));
+  EXPECT_EQ(options.remote_address, "");
+  const std::string local =
+      R"({"cluster":{"ps":["localhost:7"],"worker":["127.0.0.1:8"]},)"
+      R"("task":{"type":"ps","index":0}})";
+  ASSERT_OK_AND_ASSIGN(options, Resolve({"--tf_config=" + local}));
+  EXPECT_EQ(options.remote_address, "");
+  ASSERT_OK_AND_ASSIGN(options, Resolve({"--bind_address=[::]:7"}));
+  EXPECT_EQ(options.remote_address, "[::]:7");
+  ASSERT_OK_AND_ASSIGN(
+      options,
+      Resolve({"--bind_address=", std::string("--tf_config=") + kTfConfig}));
+  EXPECT_EQ(options.remote_address, "a:1");
+}
+
+TEST_F(TaskOptionsTest, TheFilesOfTlsGoTogether) {
+  EXPECT_THAT(
+      Resolve({"--tls_cert=a.pem", "--tls_ca=ca.pem"}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--tls_key")));
+  ASSERT_OK_AND_ASSIGN(const TaskOptions options, Resolve({"--tls_key=a.key"}));
+  EXPECT_EQ(options.tls.certificate, "a.pem");
+  EXPECT_EQ(options.tls.key, "a.key");
+  EXPECT_FALSE(options.raw_sockets);
+}
+
+TEST_F(TaskOptionsTest, FilesAreConfinedWhereOtherMachinesTakePart) {
+  const std::string folder = testing::TempDir();
+  const auto normal = [](const std::string& path) {
+    return std::filesystem::absolute(path).lexically_normal().string();
+  };
+  ASSERT_OK_AND_ASSIGN(TaskOptions options, Resolve({"--run_dir=/run/of/it"}));
+  EXPECT_FALSE(options.data_roots.has_value());
+  EXPECT_THAT(options.checkpoint_roots, ElementsAre("/run/of/it", normal(".")));
+  const std::string remote = std::string("--tf_config=") + kTfConfig;
+  ASSERT_OK_AND_ASSIGN(options,
+                       Resolve({remote, "--set", "data_dir=" + folder}));
+  EXPECT_THAT(options.data_roots,
+              Optional(ElementsAre("/run/of/it", normal(folder))));
+  EXPECT_THAT(options.checkpoint_roots,
+              ElementsAre("/run/of/it", normal(folder)));
+  ASSERT_OK_AND_ASSIGN(options,
+                       Resolve({remote, "--data_root=/a,/b", "--run_dir="}));
+  EXPECT_THAT(options.data_roots, Optional(ElementsAre("/a", "/b")));
+  EXPECT_THAT(options.checkpoint_roots, IsEmpty());
 }
 
 TEST_F(TaskOptionsTest, SaysWhichFlagIsOutOfRange) {

@@ -20,8 +20,10 @@
 #include "absl/time/clock.h"
 #include "common/core/base/clock.h"
 #include "common/net/rpc/grpc_convert.h"
+#include "common/net/rpc/grpc_identity.h"
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/peer.h"
+#include "proto/rpc.pb.h"
 
 namespace muster {
 namespace {
@@ -38,6 +40,9 @@ grpc::ChannelArguments MakeArguments(const ChannelOptions& options) {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);
+  // A peer that comes back may have another address. gRPC resolves a name again
+  // only when this much time has passed, by default 30 s.
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 500);
   // Retries are ours: we know what is idempotent.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -70,7 +75,9 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
 
   void Start(grpc::GenericStub* stub, const Message& request,
              const CallOptions& options) {
-    request_ = ToByteBuffer(EncodeMessage(peer_->SignRequest(), request));
+    const proto::RequestIdentity identity = peer_->SignRequest();
+    AddIdentity(identity, &context_);
+    request_ = ToByteBuffer(EncodeMessage(identity, request));
     context_.set_deadline(absl::ToChronoTime(absl::Now() + options.timeout));
     context_.set_wait_for_ready(options.wait_for_ready);
     made_.Give();
@@ -239,6 +246,7 @@ class ClientStream final : public Stream {
 std::shared_ptr<ClientStream> ClientReactor::Start(grpc::GenericStub* stub) {
   auto stream = std::make_shared<ClientStream>(peer_, this);
   stream_ = stream;
+  AddIdentity(peer_->SignRequest(), &context_);
   stub->PrepareBidiStreamingCall(&context_, method_, grpc::StubOptions(), this);
   made_.Give();
   AddHold();
@@ -278,11 +286,14 @@ void ClientReactor::OnDone(const grpc::Status& status) {
 
 class GrpcChannel final : public Channel {
  public:
-  explicit GrpcChannel(const ChannelOptions& options)
-      : peer_(std::make_shared<Peer>(options)),
-        stub_(grpc::CreateCustomChannel(options.address,
-                                        grpc::InsecureChannelCredentials(),
-                                        MakeArguments(options))) {}
+  GrpcChannel(const ChannelOptions& options, const TlsContext* tls)
+      : peer_(std::make_shared<Peer>(options, tls != nullptr)),
+        stub_(grpc::CreateCustomChannel(
+            options.address,
+            tls == nullptr ? grpc::InsecureChannelCredentials()
+                           : tls->ChannelCredentials(options.peer_task_type,
+                                                     options.peer_task_index),
+            MakeArguments(options))) {}
 
   std::string peer() const override { return peer_->name(); }
   void SetTargetIncarnation(uint64_t incarnation) override {
@@ -314,8 +325,9 @@ class GrpcChannel final : public Channel {
 
 }  // namespace
 
-std::unique_ptr<Channel> MakeGrpcChannel(const ChannelOptions& options) {
-  return std::make_unique<GrpcChannel>(options);
+std::unique_ptr<Channel> MakeGrpcChannel(const ChannelOptions& options,
+                                         const TlsContext* tls) {
+  return std::make_unique<GrpcChannel>(options, tls);
 }
 
 }  // namespace muster

@@ -5,11 +5,14 @@
 
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/network.h"
+#include "common/net/rpc/tls_context.h"
 
 namespace muster {
 
-// As Network::Connect(), over gRPC.
-std::unique_ptr<Channel> MakeGrpcChannel(const ChannelOptions& options);
+// As Network::Connect(), over gRPC. `tls` is borrowed for the call; null for
+// plaintext.
+std::unique_ptr<Channel> MakeGrpcChannel(const ChannelOptions& options,
+                                         const TlsContext* tls);
 
 }  // namespace muster
 

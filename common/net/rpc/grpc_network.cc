@@ -1,16 +1,22 @@
 #include <grpc/grpc.h>
+#include <grpc/support/log.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <malloc.h>
 
+#include <cstdlib>
 #include <limits>
 #include <memory>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/net/rpc/bounded_log.h"
 #include "common/net/rpc/grpc_channel.h"
 #include "common/net/rpc/grpc_server.h"
 #include "common/net/rpc/network.h"
+#include "common/net/rpc/tls_network.h"
 
 namespace muster {
 namespace {
@@ -37,10 +43,10 @@ class GrpcNetwork final : public Network {
   absl::StatusOr<std::unique_ptr<Server>> Listen(
       const ServerOptions& options, const Service* service,
       const AdmissionCheck* admission_check) override {
-    return StartGrpcServer(options, service, admission_check);
+    return StartGrpcServer(options, service, admission_check, /*tls=*/nullptr);
   }
   std::unique_ptr<Channel> Connect(const ChannelOptions& options) override {
-    return MakeGrpcChannel(options);
+    return MakeGrpcChannel(options, /*tls=*/nullptr);
   }
 
  private:
@@ -52,13 +58,49 @@ class GrpcNetwork final : public Network {
   std::unique_ptr<grpc::Server> idle_server_;
 };
 
+class TlsNetwork final : public Network {
+ public:
+  explicit TlsNetwork(std::unique_ptr<TlsContext> tls) : tls_(std::move(tls)) {}
+
+  absl::StatusOr<std::unique_ptr<Server>> Listen(
+      const ServerOptions& options, const Service* service,
+      const AdmissionCheck* admission_check) override {
+    return StartGrpcServer(options, service, admission_check, tls_.get());
+  }
+  std::unique_ptr<Channel> Connect(const ChannelOptions& options) override {
+    return MakeGrpcChannel(options, tls_.get());
+  }
+
+ private:
+  const std::unique_ptr<TlsContext> tls_;
+};
+
+// gRPC reports every handshake that fails, and strangers can let many fail.
+void LogOfGrpc(gpr_log_func_args* line) {
+  static auto* const log = new BoundedLog;
+  log->Write(absl::StrCat("gRPC: ", line->message));
+}
+
 }  // namespace
+
+std::unique_ptr<Network> MakeTlsNetwork(std::unique_ptr<TlsContext> tls) {
+  // What all networks of this process need.
+  Network::Grpc();
+  return std::make_unique<TlsNetwork>(std::move(tls));
+}
 
 Network* Network::Grpc() {
   static auto* network = [] {
     KeepFreedMemory();
+    // gRPC's own resolver asks the DNS server for names that /etc/hosts knows,
+    // and waits a minute for one that does not answer.
+    setenv("GRPC_DNS_RESOLVER", "native", /*overwrite=*/0);
     // The last user of gRPC would shut it down, and wait up to ten seconds for
     // one of its threads.
+    // Who sets it wants to see everything.
+    if (std::getenv("GRPC_VERBOSITY") == nullptr) {
+      gpr_set_log_function(LogOfGrpc);
+    }
     grpc_init();
     // Debian builds Abseil with its checks on: every lock that is taken while
     // another is held is looked up in a graph of all locks.

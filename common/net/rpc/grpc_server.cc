@@ -1,6 +1,7 @@
 #include "common/net/rpc/grpc_server.h"
 
 #include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -17,12 +18,18 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "common/core/base/available_memory.h"
 #include "common/core/base/status_macros.h"
+#include "common/net/rpc/bounded_log.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/grpc_convert.h"
+#include "common/net/rpc/grpc_identity.h"
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/message.h"
+#include "common/net/rpc/method_access.h"
 #include "common/net/rpc/port_check.h"
+#include "common/net/rpc/spiffe_id.h"
+#include "proto/rpc.pb.h"
 
 namespace muster {
 namespace {
@@ -42,14 +49,68 @@ proto::RequestIdentity OwnIdentity(const AdmissionCheck& admission_check) {
   return identity;
 }
 
-absl::StatusOr<ReceivedMessage> LetIn(const grpc::ByteBuffer& buffer,
-                                      const AdmissionCheck& admission_check) {
-  RETURN_IF_ERROR(FaultPoint("rpc.admission_check"));
-  ASSIGN_OR_RETURN(ReceivedMessage message,
-                   ReceivedMessage::Parse(FromByteBuffer(buffer)));
-  RETURN_IF_ERROR(admission_check.Check(message.identity()));
-  return message;
-}
+// Streams on one connection: a peer has a few for each of its replicas. Its
+// further calls wait at the peer.
+constexpr int kStreamCountMax = 1024;
+// Of what has arrived and is not handled yet, as a part of this process'
+// memory.
+constexpr size_t kMemoryDivisor = 2;
+constexpr size_t kMemoryBytesMin = size_t{1} << 30;
+// A connection that says nothing is not kept while it is being set up.
+constexpr absl::Duration kHandshakeTimeout = absl::Seconds(20);
+
+// What every call of a server is checked against.
+struct CallAdmission {
+  const AdmissionCheck& admission_check;
+  const TlsContext* tls;
+  BoundedLog refusals;
+
+  // Before any of the call's messages is read. Returns the caller's task name.
+  //   kUnauthenticated   TLS vouches for no task of this job, or for another
+  //                      than the call names
+  //   kPermissionDenied  the caller's role may not call the method
+  //   as AdmissionCheck::Check()
+  absl::StatusOr<std::string> AdmitCall(
+      const grpc::GenericCallbackServerContext& context) const {
+    const proto::RequestIdentity identity = IdentityOf(context);
+    if (tls != nullptr) {
+      const absl::StatusOr<SpiffeId> caller = CertifiedCaller(context);
+      if (!caller.ok() || caller->job != tls->self().job ||
+          caller->TaskName() != identity.caller_task()) {
+        return absl::UnauthenticatedError(absl::StrCat(
+            "the call is in the name of \"", identity.caller_task(),
+            "\", and the caller's certificate is not"));
+      }
+      if (!MayCall(caller->role, context.method())) {
+        return absl::PermissionDeniedError(absl::StrCat(
+            caller->TaskName(), " may not call ", context.method()));
+      }
+    }
+    RETURN_IF_ERROR(admission_check.Check(identity));
+    return identity.caller_task();
+  }
+
+  absl::StatusOr<ReceivedMessage> AdmitMessage(
+      const grpc::ByteBuffer& buffer, absl::string_view caller_task) const {
+    RETURN_IF_ERROR(FaultPoint("rpc.admission_check"));
+    ASSIGN_OR_RETURN(ReceivedMessage message,
+                     ReceivedMessage::Parse(FromByteBuffer(buffer)));
+    if (message.identity().caller_task() != caller_task) {
+      return absl::PermissionDeniedError(
+          "the message names another caller than the call did");
+    }
+    RETURN_IF_ERROR(admission_check.Check(message.identity()));
+    return message;
+  }
+
+  // A request for an earlier process is usual after a restart, and no news.
+  void NoteRefusal(const grpc::GenericCallbackServerContext& context,
+                   const absl::Status& why) {
+    if (absl::IsFailedPrecondition(why)) return;
+    refusals.Write(absl::StrCat("refused ", context.peer(), ", ",
+                                context.method(), ": ", why.message()));
+  }
+};
 
 class RefusingReactor final : public grpc::ServerGenericBidiReactor {
  public:
@@ -64,8 +125,12 @@ class RefusingReactor final : public grpc::ServerGenericBidiReactor {
 class UnaryReactor final : public grpc::ServerGenericBidiReactor {
  public:
   UnaryReactor(const Service::UnaryHandler* handler,
-               const AdmissionCheck* admission_check, HandOver* ended)
-      : handler_(handler), admission_check_(admission_check), ended_(ended) {
+               const CallAdmission* admission, std::string caller_task,
+               HandOver* ended)
+      : handler_(handler),
+        admission_(admission),
+        caller_task_(std::move(caller_task)),
+        ended_(ended) {
     made_.Give();
     StartRead(&request_);
   }
@@ -77,7 +142,7 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
       return;
     }
     absl::StatusOr<ReceivedMessage> message =
-        LetIn(request_, *admission_check_);
+        admission_->AdmitMessage(request_, caller_task_);
     // The message holds on to the parts that are used.
     request_.Clear();
     if (!message.ok()) {
@@ -105,14 +170,15 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
       Finish(ToGrpcStatus(response.status()));
       return;
     }
-    response_ =
-        ToByteBuffer(EncodeMessage(OwnIdentity(*admission_check_), *response));
+    response_ = ToByteBuffer(
+        EncodeMessage(OwnIdentity(admission_->admission_check), *response));
     response_given_.Give();
     StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
   }
 
   const Service::UnaryHandler* const handler_;
-  const AdmissionCheck* const admission_check_;
+  const CallAdmission* const admission_;
+  const std::string caller_task_;
   HandOver* const ended_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
@@ -240,11 +306,13 @@ class ServerStream final : public Stream {
 class StreamReactor final : public grpc::ServerGenericBidiReactor {
  public:
   StreamReactor(const Service::StreamHandler& handler,
-                const AdmissionCheck* admission_check, HandOver* ended,
-                grpc::GenericCallbackServerContext* context)
-      : admission_check_(admission_check),
+                const CallAdmission* admission, std::string caller_task,
+                HandOver* ended, grpc::GenericCallbackServerContext* context)
+      : admission_(admission),
+        caller_task_(std::move(caller_task)),
         ended_(ended),
-        stream_(std::make_shared<ServerStream>(admission_check, this, context)),
+        stream_(std::make_shared<ServerStream>(&admission->admission_check,
+                                               this, context)),
         observer_(handler(stream_)) {
     made_.Give();
     StartRead(&incoming_);
@@ -257,7 +325,7 @@ class StreamReactor final : public grpc::ServerGenericBidiReactor {
       return;
     }
     absl::StatusOr<ReceivedMessage> message =
-        LetIn(incoming_, *admission_check_);
+        admission_->AdmitMessage(incoming_, caller_task_);
     incoming_.Clear();
     if (!message.ok()) {
       stream_->Finish(message.status());
@@ -284,7 +352,8 @@ class StreamReactor final : public grpc::ServerGenericBidiReactor {
   }
 
  private:
-  const AdmissionCheck* const admission_check_;
+  const CallAdmission* const admission_;
+  const std::string caller_task_;
   HandOver* const ended_;
   const std::shared_ptr<ServerStream> stream_;
   const std::shared_ptr<StreamObserver> observer_;
@@ -294,20 +363,31 @@ class StreamReactor final : public grpc::ServerGenericBidiReactor {
 
 class Dispatcher final : public grpc::CallbackGenericService {
  public:
-  Dispatcher(const Service* service, const AdmissionCheck* admission_check)
-      : service_(service), admission_check_(admission_check) {}
+  Dispatcher(const Service* service, const AdmissionCheck* admission_check,
+             const TlsContext* tls)
+      : service_(service), admission_{*admission_check, tls, {}} {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     const absl::string_view method = context->method();
-    if (const auto* unary = service_->FindUnary(method)) {
-      return new UnaryReactor(unary, admission_check_, &ended_);
+    const Service::UnaryHandler* const unary = service_->FindUnary(method);
+    const Service::StreamHandler* const stream = service_->FindStream(method);
+    absl::StatusOr<std::string> caller_task = admission_.AdmitCall(*context);
+    if (caller_task.ok() && unary == nullptr && stream == nullptr) {
+      caller_task = absl::UnimplementedError(
+          absl::StrCat(admission_.admission_check.self().ToString(),
+                       " has no method ", method));
     }
-    if (const auto* stream = service_->FindStream(method)) {
-      return new StreamReactor(*stream, admission_check_, &ended_, context);
+    if (!caller_task.ok()) {
+      admission_.NoteRefusal(*context, caller_task.status());
+      return new RefusingReactor(caller_task.status());
     }
-    return new RefusingReactor(absl::UnimplementedError(absl::StrCat(
-        admission_check_->self().ToString(), " has no method ", method)));
+    if (unary != nullptr) {
+      return new UnaryReactor(unary, &admission_, *std::move(caller_task),
+                              &ended_);
+    }
+    return new StreamReactor(*stream, &admission_, *std::move(caller_task),
+                             &ended_, context);
   }
 
   // From all calls that have ended, to who has waited for them.
@@ -315,14 +395,15 @@ class Dispatcher final : public grpc::CallbackGenericService {
 
  private:
   const Service* const service_;
-  const AdmissionCheck* const admission_check_;
+  CallAdmission admission_;
   HandOver ended_;
 };
 
 class GrpcServer final : public Server {
  public:
-  GrpcServer(const Service* service, const AdmissionCheck* admission_check)
-      : dispatcher_(service, admission_check) {}
+  GrpcServer(const Service* service, const AdmissionCheck* admission_check,
+             const TlsContext* tls)
+      : tls_(tls), dispatcher_(service, admission_check, tls) {}
   ~GrpcServer() override { Shutdown(absl::ZeroDuration()); }
 
   absl::Status Start(const ServerOptions& options) {
@@ -330,11 +411,22 @@ class GrpcServer final : public Server {
     int port = 0;
     const int message_bytes_max = static_cast<int>(std::min<size_t>(
         options.message_bytes_max, std::numeric_limits<int>::max()));
-    builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(),
+    builder.AddListeningPort(options.address,
+                             tls_ == nullptr ? grpc::InsecureServerCredentials()
+                                             : tls_->ServerCredentials(),
                              &port);
     builder.RegisterCallbackGenericService(&dispatcher_);
     builder.SetMaxReceiveMessageSize(message_bytes_max);
     builder.SetMaxSendMessageSize(-1);
+    grpc::ResourceQuota quota;
+    quota.Resize(
+        std::max(AvailableMemoryBytes() / kMemoryDivisor, kMemoryBytesMin));
+    builder.SetResourceQuota(quota);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                               kStreamCountMax);
+    builder.AddChannelArgument(
+        GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+        static_cast<int>(absl::ToInt64Milliseconds(kHandshakeTimeout)));
     // A client whose machine is gone says nothing more, and nothing breaks.
     const int keepalive_ms =
         static_cast<int>(absl::ToInt64Milliseconds(kKeepalive));
@@ -378,6 +470,7 @@ class GrpcServer final : public Server {
   }
 
  private:
+  const TlsContext* const tls_;
   Dispatcher dispatcher_;
   std::string address_;
   absl::Mutex shutdown_mutex_;
@@ -388,13 +481,13 @@ class GrpcServer final : public Server {
 
 absl::StatusOr<std::unique_ptr<Server>> StartGrpcServer(
     const ServerOptions& options, const Service* service,
-    const AdmissionCheck* admission_check) {
+    const AdmissionCheck* admission_check, const TlsContext* tls) {
   if (!absl::StrContains(options.address, ":")) {
     return absl::InvalidArgumentError(absl::StrCat(
         "\"", options.address, "\" is no address; expected host:port"));
   }
   RETURN_IF_ERROR(CheckPortIsFree(options.address));
-  auto server = std::make_unique<GrpcServer>(service, admission_check);
+  auto server = std::make_unique<GrpcServer>(service, admission_check, tls);
   RETURN_IF_ERROR(server->Start(options));
   return server;
 }

@@ -8,13 +8,15 @@
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
 #include "common/net/rpc/service.h"
+#include "common/net/rpc/tls_context.h"
 
 namespace muster {
 
-// As Network::Listen(), over gRPC.
+// As Network::Listen(), over gRPC. `tls` is borrowed and outlives the server;
+// null for plaintext.
 absl::StatusOr<std::unique_ptr<Server>> StartGrpcServer(
     const ServerOptions& options, const Service* service,
-    const AdmissionCheck* admission_check);
+    const AdmissionCheck* admission_check, const TlsContext* tls);
 
 }  // namespace muster
 

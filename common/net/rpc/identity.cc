@@ -22,9 +22,8 @@ absl::Status AdmissionCheck::AdoptJob(absl::string_view job_id) {
   if (job_id_.empty()) job_id_ = std::string(job_id);
   if (job_id_ != job_id) {
     return Refuse(absl::FailedPreconditionError(absl::StrCat(
-        self_.ToString(), " already works for job ", job_id_,
-        " and cannot join job ", job_id,
-        "; stop that job first, or give this one servers of its own")));
+        self_.ToString(), " already works for another job and cannot join job ",
+        job_id, "; stop that job first, or give this one servers of its own")));
   }
   return absl::OkStatus();
 }
@@ -42,30 +41,29 @@ std::string AdmissionCheck::job_id() const {
 absl::Status AdmissionCheck::Check(
     const proto::RequestIdentity& identity) const {
   absl::ReaderMutexLock lock(&mutex_);
+  if (!job_id_.empty() && identity.job_id() != job_id_) {
+    return Refuse(absl::PermissionDeniedError(absl::StrCat(
+        self_.ToString(), " works for another job; ", identity.caller_task(),
+        " asked on behalf of ",
+        identity.job_id().empty() ? std::string("no job")
+                                  : absl::StrCat("job ", identity.job_id()))));
+  }
   if (identity.target_incarnation() != 0 &&
       identity.target_incarnation() != self_.incarnation) {
     return Refuse(absl::FailedPreconditionError(absl::StrCat(
         "the request is meant for ", self_.ToString(), " incarnation ",
         IncarnationString(identity.target_incarnation()),
-        ", but this is incarnation ", IncarnationString(self_.incarnation),
-        ": the process was restarted and what it held is gone")));
-  }
-  if (!job_id_.empty() && identity.job_id() != job_id_) {
-    return Refuse(absl::PermissionDeniedError(absl::StrCat(
-        self_.ToString(), " works for job ", job_id_, "; ",
-        identity.caller_task(), " asked on behalf of ",
-        identity.job_id().empty() ? std::string("no job")
-                                  : absl::StrCat("job ", identity.job_id()))));
+        ", which has ended: the process was restarted and what it held is "
+        "gone")));
   }
   return absl::OkStatus();
 }
 
 absl::Status AdmissionCheck::Refuse(absl::Status status) const {
+  // Nothing that the caller does not know already: it may be anybody.
   proto::TaskFailure failure;
-  failure.set_job_id(job_id_);
   failure.set_task_type(self_.task_type);
   failure.set_task_index(self_.task_index);
-  failure.set_incarnation(self_.incarnation);
   return WithTaskFailure(std::move(status), failure);
 }
 

@@ -29,6 +29,9 @@ std::string IncarnationString(uint64_t incarnation);
 // Decides whether a request is admitted: it must belong to the job that this
 // process works for, and be meant for this incarnation of the process.
 //
+// A refusal goes to anybody who can connect. It names this task, and neither
+// its job nor its incarnation: who knows them is let in.
+//
 // Thread-safe.
 class AdmissionCheck {
  public:
@@ -51,8 +54,7 @@ class AdmissionCheck {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Status Refuse(absl::Status status) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status Refuse(absl::Status status) const;
 
   const TaskIdentity self_;
   mutable absl::Mutex mutex_;

@@ -13,7 +13,9 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 proto::RequestIdentity Request(const std::string& job_id,
                                uint64_t target_incarnation) {
@@ -42,16 +44,32 @@ TEST_F(AdmissionCheckTest, AfterAJobOnlyItsOwn) {
   const absl::Status status = admission_check_.Check(Request("b", 33));
   EXPECT_THAT(status,
               StatusIs(absl::StatusCode::kPermissionDenied,
-                       HasSubstr("ps 3 works for job a; worker 2 asked on "
-                                 "behalf of job b")));
+                       HasSubstr("ps 3 works for another job; worker 2 asked "
+                                 "on behalf of job b")));
   EXPECT_EQ(GetTaskFailure(status)->task_index(), 3);
   EXPECT_THAT(admission_check_.Check(Request("", 33)),
               StatusIs(absl::StatusCode::kPermissionDenied));
   EXPECT_THAT(admission_check_.AdoptJob("b"),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("already works for job a")));
+                       HasSubstr("already works for another job")));
   admission_check_.ReleaseJob();
   EXPECT_OK(admission_check_.AdoptJob("b"));
+}
+
+TEST_F(AdmissionCheckTest, ARefusalRevealsNeitherJobNorIncarnation) {
+  ASSERT_OK(admission_check_.AdoptJob("a-secret"));
+  for (const absl::Status& refusal :
+       {admission_check_.Check(Request("b", 0)),
+        admission_check_.Check(Request("b", 34)),
+        admission_check_.Check(Request("a-secret", 34)),
+        admission_check_.AdoptJob("b")}) {
+    ASSERT_FALSE(refusal.ok());
+    EXPECT_THAT(std::string(refusal.message()),
+                AllOf(Not(HasSubstr("a-secret")),
+                      Not(HasSubstr(IncarnationString(33)))));
+    EXPECT_EQ(GetTaskFailure(refusal)->job_id(), "");
+    EXPECT_EQ(GetTaskFailure(refusal)->incarnation(), 0);
+  }
 }
 
 TEST_F(AdmissionCheckTest, AnEarlierProcessIsNotMistakenForThisOne) {

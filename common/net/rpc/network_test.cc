@@ -223,7 +223,7 @@ TEST_F(NetworkTest, AForeignJobIsTurnedAway) {
   ASSERT_OK(admission_check_.AdoptJob("another"));
   EXPECT_THAT(channel_->CallAndWait("/test/Drop", {}, {}),
               StatusIs(absl::StatusCode::kPermissionDenied,
-                       HasSubstr("works for job another; worker 0 asked on "
+                       HasSubstr("works for another job; worker 0 asked on "
                                  "behalf of job job")));
   channel_->SetJobId("another");
   EXPECT_THAT(channel_->CallAndWait("/test/Drop", {}, {}),
@@ -236,7 +236,7 @@ TEST_F(NetworkTest, ARequestForAnEarlierProcessIsTurnedAway) {
       channel_->CallAndWait("/test/Drop", {}, {}).status();
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
                                HasSubstr("was restarted")));
-  EXPECT_EQ(GetTaskFailure(status)->incarnation(), 77);
+  EXPECT_EQ(GetTaskFailure(status)->task_index(), 1);
 }
 
 TEST_F(NetworkTest, StreamsKeepOrderAndEndBothWays) {

@@ -5,12 +5,13 @@
 
 namespace muster {
 
-Peer::Peer(const ChannelOptions& options)
+Peer::Peer(const ChannelOptions& options, bool has_tls)
     : task_type_(options.peer_task_type),
       task_index_(options.peer_task_index),
       address_(options.address),
       name_(absl::StrCat(options.peer_task_type, " ", options.peer_task_index,
                          " (", options.address, ")")),
+      has_tls_(has_tls),
       caller_(options.caller),
       caller_name_(options.caller.ToString()),
       target_incarnation_(options.target_incarnation),
@@ -55,6 +56,11 @@ absl::Status Peer::Dress(const absl::Status& status,
         absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(1))), ": ");
   }
   absl::StrAppend(&message, status.message());
+  if (has_tls_ && status.message() == "socket closed") {
+    absl::StrAppend(&message,
+                    "; if it still runs, it does not accept this task's "
+                    "certificate, and its log says why");
+  }
   absl::Status dressed(status.code(), message);
   status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
     dressed.SetPayload(url, payload);

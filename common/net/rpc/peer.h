@@ -19,7 +19,9 @@ namespace muster {
 // dresses errors. Thread-safe.
 class Peer {
  public:
-  explicit Peer(const ChannelOptions& options);
+  // `has_tls`: the connection is refused, without a reason, to those whose
+  // certificate the peer does not accept.
+  Peer(const ChannelOptions& options, bool has_tls);
 
   const std::string& name() const { return name_; }  // As Channel::peer().
   void SetTargetIncarnation(uint64_t incarnation) {
@@ -42,6 +44,7 @@ class Peer {
   const int task_index_;
   const std::string address_;
   const std::string name_;
+  const bool has_tls_;
   const TaskIdentity caller_;
   const std::string caller_name_;
   std::atomic<uint64_t> target_incarnation_;

@@ -214,8 +214,21 @@ absl::Status ReadAll(int fd, void* data, size_t size_bytes,
   return absl::OkStatus();
 }
 
+// Whether a Unix socket's other end is a process of this user.
+bool IsOfThisUser(int fd) {
+  ucred credentials = {};
+  socklen_t size_bytes = sizeof(credentials);
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size_bytes) ==
+             0 &&
+         credentials.uid == geteuid();
+}
+
+bool IsUnixAddress(absl::string_view address) {
+  return absl::StartsWith(address, "unix:");
+}
+
 std::string TransportOf(absl::string_view address) {
-  return absl::StartsWith(address, "unix:") ? "raw Unix socket" : "raw TCP";
+  return IsUnixAddress(address) ? "raw Unix socket" : "raw TCP";
 }
 
 // The ranks that connect, as they come.
@@ -263,6 +276,9 @@ class Acceptance {
       Socket socket(accept4(listening_fd_, nullptr, nullptr,
                             SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (socket.fd() < 0) return;
+      if (IsUnixAddress(listener_.address()) && !IsOfThisUser(socket.fd())) {
+        continue;
+      }
       if (undecided_.size() >= kUndecidedCountMax) {
         undecided_.erase(undecided_.begin());
       }
@@ -377,6 +393,9 @@ absl::StatusOr<Socket> Open(absl::string_view address, absl::string_view token,
                             absl::Time deadline) {
   ASSIGN_OR_RETURN(const SocketAddress parsed, ParseLaneAddress(address));
   ASSIGN_OR_RETURN(Socket socket, ConnectTo(parsed, deadline));
+  if (IsUnixAddress(address) && !IsOfThisUser(socket.fd())) {
+    return absl::PermissionDeniedError("a process of another user listens");
+  }
   Hello hello;
   hello.rank = rank;
   hello.generation = generation;

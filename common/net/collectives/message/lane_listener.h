@@ -29,7 +29,7 @@ class LaneListener {
       absl::string_view host);
 
   // Listens on an abstract Unix socket: for ranks of one host and one network
-  // namespace.
+  // namespace, and of processes of one user.
   static absl::StatusOr<std::unique_ptr<LaneListener>> ListenUnix();
 
   ~LaneListener();
@@ -61,7 +61,8 @@ class LaneListener {
 
 // Connects to a listener as `rank`.
 //   kInvalidArgument     `address` is none
-//   kPermissionDenied    the listener does not know the token
+//   kPermissionDenied    the listener does not know the token, or is a process
+//                        of another user
 //   kFailedPrecondition  the listener is at another generation, or does not
 //                        wait for this rank
 //   kUnavailable         nobody listens there

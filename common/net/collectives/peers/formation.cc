@@ -9,6 +9,7 @@
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/cluster_codec.h"
+#include "common/net/cluster/name_lookup.h"
 #include "common/net/collectives/peers/group_error.h"
 #include "common/net/collectives/transports/transports.h"
 #include "common/net/rpc/status_detail.h"
@@ -39,7 +40,8 @@ Formation::Formation(const Options& options, PeerLinks* links,
       clock_(clock),
       started_(clock->Now()),
       missing_(options.cluster, OtherTasks(*links), clock,
-               {.report_interval = options.report_interval}),
+               {.report_interval = options.report_interval,
+                .names = NameLookup::OfSystem()}),
       generation_(options.last_generation),
       present_(links->task_count()),
       missing_count_(links->task_count() - 1),

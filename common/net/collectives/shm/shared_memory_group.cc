@@ -9,10 +9,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/core/base/available_cpus.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
-#include "common/net/collectives/shm/available_cpus.h"
 #include "common/net/collectives/shm/control_block.h"
 #include "common/net/collectives/shm/process_memory.h"
 #include "common/net/collectives/shm/rank_barrier.h"
@@ -143,7 +143,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectSharedMemoryGroup(
   }
   auto barrier = std::make_unique<RankBarrier>(
       options.rank, std::move(blocks),
-      WaitPolicy::For(options.size, internal::AvailableCpus()));
+      WaitPolicy::For(options.size, AvailableCpus()));
   auto watch = std::make_unique<PeerWatch>(
       &owned->links,
       [barrier = barrier.get()](int rank, absl::string_view reason) {
@@ -170,7 +170,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> CreateLocalGroup(
     owned->push_back(std::make_unique<ControlBlock>());
     blocks.push_back(owned->back().get());
   }
-  const WaitPolicy policy = WaitPolicy::For(size, internal::AvailableCpus());
+  const WaitPolicy policy = WaitPolicy::For(size, AvailableCpus());
   std::vector<std::unique_ptr<Communicator>> group;
   for (int rank = 0; rank < size; ++rank) {
     group.push_back(std::make_unique<SharedMemoryCommunicator>(

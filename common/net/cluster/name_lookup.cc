@@ -1,0 +1,89 @@
+#include "common/net/cluster/name_lookup.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/net/cluster/address.h"
+
+namespace muster {
+namespace {
+
+// As often as channels resolve the name of a peer that is away.
+constexpr absl::Duration kLookupInterval = absl::Milliseconds(500);
+// A resolver that answers does so within this time.
+constexpr absl::Duration kPatience = absl::Seconds(1);
+
+bool IsIpAddress(const std::string& host) {
+  in6_addr parsed;
+  return inet_pton(AF_INET, host.c_str(), &parsed) == 1 ||
+         inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &parsed) ==
+             1;
+}
+
+std::string ResolveWithSystem(const std::string& host) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (error != 0) return gai_strerror(error);
+  freeaddrinfo(found);
+  return "";
+}
+
+}  // namespace
+
+NameLookup::NameLookup(Resolve resolve, Clock* clock)
+    : resolve_(std::move(resolve)),
+      clock_(clock),
+      state_(std::make_shared<State>()) {}
+
+NameLookup* NameLookup::OfSystem() {
+  static auto* const lookup = new NameLookup(ResolveWithSystem, Clock::Real());
+  return lookup;
+}
+
+std::string NameLookup::Trouble(absl::string_view address) {
+  const auto parsed = ParseHostPort(address);
+  if (!parsed.ok() || IsIpAddress(parsed->host)) return "";
+  const std::string& host = parsed->host;
+  const absl::Time now = clock_->Now();
+  bool is_due = false;
+  std::string trouble;
+  {
+    absl::MutexLock lock(&state_->mutex);
+    const auto [it, is_new] = state_->lookups.try_emplace(host);
+    Lookup& lookup = it->second;
+    const bool is_running = !is_new && lookup.end == absl::InfiniteFuture();
+    if (is_running && now - lookup.start >= kPatience) {
+      trouble =
+          absl::StrCat("the name ", host, " is still being looked up, after ",
+                       absl::ToInt64Seconds(now - lookup.start), " s");
+    } else if (!lookup.error.empty()) {
+      trouble =
+          absl::StrCat("the name ", host, " is not known: ", lookup.error);
+    }
+    is_due = is_new || (!is_running && now - lookup.end >= kLookupInterval);
+    if (is_due) {
+      lookup.start = now;
+      lookup.end = absl::InfiniteFuture();
+    }
+  }
+  if (is_due) {
+    std::thread([state = state_, resolve = resolve_, clock = clock_, host] {
+      std::string error = resolve(host);
+      absl::MutexLock lock(&state->mutex);
+      Lookup& lookup = state->lookups[host];
+      lookup.error = std::move(error);
+      lookup.end = clock->Now();
+    }).detach();
+  }
+  return trouble;
+}
+
+}  // namespace muster

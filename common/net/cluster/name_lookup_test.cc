@@ -1,0 +1,81 @@
+#include "common/net/cluster/name_lookup.h"
+
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+class NameLookupTest : public testing::Test {
+ protected:
+  // What the resolver says once it is let go.
+  std::string Resolve() {
+    absl::MutexLock lock(&mutex_);
+    ++running_count_;
+    mutex_.Await(absl::Condition(&may_answer_));
+    --running_count_;
+    return answer_;
+  }
+  void LetAnswer(const std::string& answer) {
+    absl::MutexLock lock(&mutex_);
+    answer_ = answer;
+    may_answer_ = true;
+    mutex_.Await(absl::Condition(
+        +[](int* count) { return *count == 0; }, &running_count_));
+  }
+  void AwaitRunning() {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(
+        +[](int* count) { return *count == 1; }, &running_count_));
+  }
+  // The lookup's thread stores the answer after Resolve() has returned.
+  std::string AwaitTrouble(bool is_wanted) {
+    std::string trouble;
+    do {
+      clock_.Advance(absl::Seconds(1));
+      trouble = lookup_.Trouble("h1:2222");
+    } while (trouble.empty() == is_wanted ||
+             trouble.find("still") != std::string::npos);
+    return trouble;
+  }
+
+  absl::Mutex mutex_;
+  int running_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool may_answer_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string answer_ ABSL_GUARDED_BY(mutex_);
+  SimulatedClock clock_;
+  NameLookup lookup_{[this](const std::string&) { return Resolve(); }, &clock_};
+};
+
+TEST_F(NameLookupTest, ASilentResolverIsNamedWithTheTimeItHasTaken) {
+  EXPECT_EQ(lookup_.Trouble("h1:2222"), "");
+  AwaitRunning();
+  clock_.Advance(absl::Seconds(4));
+  EXPECT_EQ(lookup_.Trouble("h1:2222"),
+            "the name h1 is still being looked up, after 4 s");
+  LetAnswer("");
+}
+
+TEST_F(NameLookupTest, AnUnknownNameIsLookedUpAgainUntilItIsKnown) {
+  EXPECT_EQ(lookup_.Trouble("h1:2222"), "");
+  AwaitRunning();
+  LetAnswer("Name or service not known");
+  EXPECT_EQ(AwaitTrouble(true),
+            "the name h1 is not known: Name or service not known");
+  LetAnswer("");
+  EXPECT_EQ(AwaitTrouble(false), "");
+}
+
+TEST_F(NameLookupTest, AnAddressNeedsNoLookup) {
+  for (const char* address : {"10.0.0.7:2222", "[fd00::1]:2222", "nonsense"}) {
+    EXPECT_EQ(lookup_.Trouble(address), "");
+  }
+  absl::MutexLock lock(&mutex_);
+  EXPECT_EQ(running_count_, 0);
+}
+
+}  // namespace
+}  // namespace muster

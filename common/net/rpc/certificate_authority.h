@@ -1,0 +1,73 @@
+#ifndef COMMON_NET_RPC_CERTIFICATE_AUTHORITY_H_
+#define COMMON_NET_RPC_CERTIFICATE_AUTHORITY_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/net/rpc/spiffe_id.h"
+#include "common/net/rpc/tls_context.h"
+
+namespace muster {
+
+// Signs the certificates of a job's tasks (TlsContext). Keys are of ECDSA
+// P-256. The CA signs tasks only: it cannot sign another CA.
+//
+// Not thread-safe.
+class CertificateAuthority {
+ public:
+  // Draws a new key. Everything that it signs is valid from five minutes ago,
+  // for clocks that differ, until `validity` from now.
+  //   kInvalidArgument  `validity` is not above zero
+  //   kInternal         OpenSSL fails
+  static absl::StatusOr<std::unique_ptr<CertificateAuthority>> Create(
+      absl::Duration validity);
+
+  // One created before, from its PEM texts.
+  //   kInvalidArgument  the texts hold no certificate and key that fit
+  static absl::StatusOr<std::unique_ptr<CertificateAuthority>> FromPem(
+      const std::string& certificate, const std::string& key,
+      absl::Duration validity);
+
+  ~CertificateAuthority();
+  CertificateAuthority(const CertificateAuthority&) = delete;
+  CertificateAuthority& operator=(const CertificateAuthority&) = delete;
+
+  struct Pem {
+    std::string certificate;
+    std::string key;
+  };
+
+  // Its own certificate and key.
+  absl::StatusOr<Pem> Export() const;
+
+  // Draws a key for `task` and signs its certificate.
+  //   kInvalidArgument  the job's name cannot be part of a SpiffeId
+  absl::StatusOr<Pem> Issue(const SpiffeId& task) const;
+
+ private:
+  struct Parts;
+  explicit CertificateAuthority(std::unique_ptr<Parts> parts);
+
+  const std::unique_ptr<Parts> parts_;
+};
+
+// Replaces `path` by a file with this content that only its owner may read, in
+// one step: a reader sees the old content or the new one.
+//   kPermissionDenied, kNotFound, ...  as the system says
+absl::Status WritePrivateFile(const std::string& path,
+                              absl::string_view content);
+
+// Issues a certificate for `task` and writes it with its key and the CA's
+// certificate to `folder`: "worker-1.pem", "worker-1.key", "ca.pem". Returns
+// the paths.
+absl::StatusOr<TlsFiles> WriteTaskFiles(const CertificateAuthority& authority,
+                                        const SpiffeId& task,
+                                        const std::string& folder);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_RPC_CERTIFICATE_AUTHORITY_H_

@@ -1,0 +1,53 @@
+#include "common/net/rpc/grpc_identity.h"
+
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/security/auth_context.h>
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace muster {
+namespace {
+
+// gRPC sends the values of keys that end so as bytes.
+constexpr char kIdentityKey[] = "muster-identity-bin";
+
+}  // namespace
+
+void AddIdentity(const proto::RequestIdentity& identity,
+                 grpc::ClientContext* context) {
+  context->AddMetadata(kIdentityKey, identity.SerializeAsString());
+}
+
+proto::RequestIdentity IdentityOf(
+    const grpc::GenericCallbackServerContext& context) {
+  proto::RequestIdentity identity;
+  const auto found = context.client_metadata().find(kIdentityKey);
+  if (found != context.client_metadata().end() &&
+      !identity.ParseFromArray(found->second.data(),
+                               static_cast<int>(found->second.size()))) {
+    identity.Clear();
+  }
+  return identity;
+}
+
+absl::StatusOr<SpiffeId> CertifiedCaller(
+    const grpc::GenericCallbackServerContext& context) {
+  const std::shared_ptr<const grpc::AuthContext> authentication =
+      context.auth_context();
+  if (authentication != nullptr && authentication->IsPeerAuthenticated()) {
+    const std::vector<grpc::string_ref> ids =
+        authentication->FindPropertyValues(GRPC_PEER_SPIFFE_ID_PROPERTY_NAME);
+    if (ids.size() == 1) {
+      return ParseSpiffeId(
+          absl::string_view(ids.front().data(), ids.front().size()));
+    }
+  }
+  return absl::UnauthenticatedError(
+      "the connection has no certificate that names one task");
+}
+
+}  // namespace muster

@@ -1,0 +1,29 @@
+#ifndef COMMON_NET_RPC_GRPC_IDENTITY_H_
+#define COMMON_NET_RPC_GRPC_IDENTITY_H_
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/generic/async_generic_service.h>
+
+#include "absl/status/statusor.h"
+#include "common/net/rpc/spiffe_id.h"
+#include "proto/rpc.pb.h"
+
+// Who calls, as a server sees it before it reads a message.
+namespace muster {
+
+// Sends `identity` ahead of the call's messages, among its metadata.
+void AddIdentity(const proto::RequestIdentity& identity,
+                 grpc::ClientContext* context);
+
+// What the caller says of itself; empty if it says nothing.
+proto::RequestIdentity IdentityOf(
+    const grpc::GenericCallbackServerContext& context);
+
+// The task in the certificate with which the connection was made.
+//   kUnauthenticated  the connection has no certificate that names one task
+absl::StatusOr<SpiffeId> CertifiedCaller(
+    const grpc::GenericCallbackServerContext& context);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_RPC_GRPC_IDENTITY_H_

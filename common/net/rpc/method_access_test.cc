@@ -1,0 +1,54 @@
+#include "common/net/rpc/method_access.h"
+
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+struct Row {
+  const char* method;
+  bool chief;
+  bool worker;
+};
+
+// Every cell, written out: a change of the table must be a change here.
+constexpr Row kRows[] = {
+    {"/muster.Collectives/OpenLane", true, true},
+    {"/muster.ParameterServer/Create", true, false},
+    {"/muster.ParameterServer/Describe", true, true},
+    {"/muster.ParameterServer/Exchange", true, true},
+    {"/muster.ParameterServer/Freeze", true, false},
+    {"/muster.ParameterServer/Restore", true, false},
+    {"/muster.ParameterServer/RollBack", true, false},
+    {"/muster.ParameterServer/Save", true, false},
+    {"/muster.ParameterServer/SetOptimizer", true, false},
+    {"/muster.ParameterServer/Share", true, true},
+    {"/muster.ParameterServer/Watch", true, false},
+    {"/muster.PeerGroup/Converse", true, true},
+    {"/muster.PeerGroup/Identify", true, true},
+    {"/muster.Task/End", true, false},
+    {"/muster.Worker/FetchResult", true, false},
+    {"/muster.Worker/Session", true, false},
+};
+
+TEST(MethodAccessTest, EveryCellOfTheTable) {
+  for (const Row& row : kRows) {
+    EXPECT_EQ(MayCall("chief", row.method), row.chief) << row.method;
+    EXPECT_EQ(MayCall("worker", row.method), row.worker) << row.method;
+    for (const char* role : {"ps", "evaluator", "", "Chief", "root"}) {
+      EXPECT_FALSE(MayCall(role, row.method)) << role << " " << row.method;
+    }
+  }
+}
+
+TEST(MethodAccessTest, AMethodThatTheTableDoesNotListIsRefused) {
+  for (const char* method :
+       {"", "/muster.ParameterServer/Dump", "/muster.ParameterServer/",
+        "muster.ParameterServer/Exchange", "/muster.Task/End/"}) {
+    EXPECT_FALSE(MayCall("chief", method)) << method;
+    EXPECT_FALSE(MayCall("worker", method)) << method;
+  }
+}
+
+}  // namespace
+}  // namespace muster

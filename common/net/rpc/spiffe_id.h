@@ -1,0 +1,34 @@
+#ifndef COMMON_NET_RPC_SPIFFE_ID_H_
+#define COMMON_NET_RPC_SPIFFE_ID_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace muster {
+
+// The task that a certificate is issued to, as the URI among its subject
+// alternative names: "spiffe://muster/JOB/ROLE/INDEX". The form is that of
+// https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE-ID.md.
+struct SpiffeId {
+  std::string job;   // Letters, digits, ".", "-" and "_"; at most 128.
+  std::string role;  // As TF_CONFIG spells it: chief, worker, ps, evaluator.
+  int index = 0;
+
+  std::string ToString() const;  // "spiffe://muster/mnist/worker/1"
+  std::string TaskName() const;  // "worker 1", as TaskIdentity::ToString().
+
+  bool operator==(const SpiffeId&) const = default;
+};
+
+//   kInvalidArgument  `uri` is of another trust domain, or has another form;
+//                     the message says which form is expected
+absl::StatusOr<SpiffeId> ParseSpiffeId(absl::string_view uri);
+
+// Whether `name` can be the job of a SpiffeId.
+bool IsJobName(absl::string_view name);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_RPC_SPIFFE_ID_H_

@@ -1,0 +1,236 @@
+#include "common/net/rpc/tls_context.h"
+
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+using grpc::experimental::ExternalCertificateVerifier;
+
+constexpr unsigned kRefreshIntervalSeconds = 1;
+
+template <typename T, void (*Free)(T*)>
+struct Freer {
+  void operator()(T* object) const { Free(object); }
+};
+using Certificate = std::unique_ptr<X509, Freer<X509, X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY, EVP_PKEY_free>>;
+using Bio = std::unique_ptr<BIO, Freer<BIO, BIO_free_all>>;
+using Store = std::unique_ptr<X509_STORE, Freer<X509_STORE, X509_STORE_free>>;
+using StoreContext =
+    std::unique_ptr<X509_STORE_CTX, Freer<X509_STORE_CTX, X509_STORE_CTX_free>>;
+using Names =
+    std::unique_ptr<GENERAL_NAMES, Freer<GENERAL_NAMES, GENERAL_NAMES_free>>;
+
+absl::StatusOr<std::string> ReadFile(const std::string& path,
+                                     absl::string_view flag) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file.is_open() || !(text << file.rdbuf())) {
+    return absl::NotFoundError(
+        absl::StrCat(flag, ": cannot read ", path.empty() ? "\"\"" : path));
+  }
+  return text.str();
+}
+
+Bio Reader(const std::string& text) {
+  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+
+absl::StatusOr<Certificate> ParseCertificate(const std::string& pem,
+                                             absl::string_view what) {
+  Certificate certificate(
+      PEM_read_bio_X509(Reader(pem).get(), nullptr, nullptr, nullptr));
+  if (certificate == nullptr) {
+    ERR_clear_error();
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " holds no certificate in PEM"));
+  }
+  return certificate;
+}
+
+absl::StatusOr<Key> ParseKey(const std::string& pem, absl::string_view what) {
+  // Never asks for a password on the terminal.
+  const auto no_password = [](char*, int, int, void*) { return -1; };
+  Key key(PEM_read_bio_PrivateKey(Reader(pem).get(), nullptr, no_password,
+                                  nullptr));
+  if (key == nullptr) {
+    ERR_clear_error();
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " holds no unencrypted private key in PEM"));
+  }
+  return key;
+}
+
+absl::StatusOr<SpiffeId> TaskOf(X509* certificate) {
+  const Names names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  const int count = names == nullptr ? 0 : sk_GENERAL_NAME_num(names.get());
+  for (int i = 0; i < count; ++i) {
+    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_URI) continue;
+    const ASN1_IA5STRING* const uri = name->d.uniformResourceIdentifier;
+    return ParseSpiffeId(absl::string_view(
+        reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)),
+        static_cast<size_t>(ASN1_STRING_length(uri))));
+  }
+  return absl::InvalidArgumentError(
+      "it names no task: it has no URI among its subject alternative names; "
+      "expected spiffe://muster/JOB/ROLE/INDEX");
+}
+
+absl::Status CheckSignedBy(X509* ca, X509* certificate) {
+  const Store store(X509_STORE_new());
+  X509_STORE_add_cert(store.get(), ca);
+  const StoreContext context(X509_STORE_CTX_new());
+  X509_STORE_CTX_init(context.get(), store.get(), certificate, nullptr);
+  if (X509_verify_cert(context.get()) == 1) return absl::OkStatus();
+  ERR_clear_error();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "it is not valid under --tls_ca: ",
+      X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get()))));
+}
+
+absl::StatusOr<SpiffeId> CheckFiles(const TlsFiles& files) {
+  ASSIGN_OR_RETURN(const std::string certificate_pem,
+                   ReadFile(files.certificate, "--tls_cert"));
+  ASSIGN_OR_RETURN(const std::string key_pem, ReadFile(files.key, "--tls_key"));
+  ASSIGN_OR_RETURN(const std::string ca_pem, ReadFile(files.ca, "--tls_ca"));
+  ASSIGN_OR_RETURN(const Certificate certificate,
+                   ParseCertificate(certificate_pem, "--tls_cert"));
+  ASSIGN_OR_RETURN(const Key key, ParseKey(key_pem, "--tls_key"));
+  ASSIGN_OR_RETURN(const Certificate ca, ParseCertificate(ca_pem, "--tls_ca"));
+  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
+    ERR_clear_error();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--tls_key: ", files.key, " is not the key of ", files.certificate));
+  }
+  absl::StatusOr<SpiffeId> task = TaskOf(certificate.get());
+  absl::Status status = task.status();
+  // A chain of intermediate certificates is left to the handshake.
+  const bool is_chain = absl::StrContains(
+      certificate_pem.substr(certificate_pem.find("END")), "BEGIN CERTIFICATE");
+  if (status.ok() && !is_chain) {
+    status = CheckSignedBy(ca.get(), certificate.get());
+  }
+  if (status.ok()) return task;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--tls_cert: ", files.certificate, ": ", status.message()));
+}
+
+// Accepts certificates of the job's tasks; on the client's side, of one task.
+// OpenSSL has verified the chain before.
+class TaskVerifier final : public ExternalCertificateVerifier {
+ public:
+  TaskVerifier(std::string job, std::optional<SpiffeId> expected)
+      : job_(std::move(job)), expected_(std::move(expected)) {}
+
+  bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
+              std::function<void(grpc::Status)>,
+              grpc::Status* status) override {
+    const std::vector<grpc::string_ref> names = request->uri_names();
+    *status = grpc::Status::OK;
+    if (names.size() != 1) {
+      *status = Refusal("the certificate has no SPIFFE id, or several");
+      return true;
+    }
+    const auto id = ParseSpiffeId(
+        absl::string_view(names.front().data(), names.front().size()));
+    if (!id.ok() || id->job != job_) {
+      *status = Refusal("the certificate is of another job");
+    } else if (expected_.has_value() && *id != *expected_) {
+      *status =
+          Refusal(absl::StrCat("the certificate is that of ", id->TaskName(),
+                               " and not of ", expected_->TaskName()));
+    }
+    return true;
+  }
+  void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {
+  }
+
+ private:
+  static grpc::Status Refusal(const std::string& message) {
+    return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, message);
+  }
+
+  const std::string job_;
+  const std::optional<SpiffeId> expected_;
+};
+
+// This version of gRPC cannot be told to leave TLS 1.2 out. It uses these
+// ciphers for TLS 1.2 only, and they need a shared key, which nobody sets: so
+// no handshake of TLS 1.2 can succeed.
+void DisableTls12() {
+  setenv("GRPC_SSL_CIPHER_SUITES", "PSK-AES256-GCM-SHA384", /*overwrite=*/1);
+}
+
+void Configure(const std::shared_ptr<
+                   grpc::experimental::CertificateProviderInterface>& provider,
+               const std::string& job, std::optional<SpiffeId> expected,
+               grpc::experimental::TlsCredentialsOptions* options) {
+  options->set_certificate_provider(provider);
+  options->watch_root_certs();
+  options->watch_identity_key_cert_pairs();
+  options->set_check_call_host(false);
+  options->set_certificate_verifier(
+      ExternalCertificateVerifier::Create<TaskVerifier>(job,
+                                                        std::move(expected)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TlsContext>> TlsContext::Load(
+    const TlsFiles& files) {
+  ASSIGN_OR_RETURN(SpiffeId self, CheckFiles(files));
+  DisableTls12();
+  return std::unique_ptr<TlsContext>(new TlsContext(files, std::move(self)));
+}
+
+TlsContext::TlsContext(const TlsFiles& files, SpiffeId self)
+    : self_(std::move(self)),
+      provider_(
+          std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+              files.key, files.certificate, files.ca,
+              kRefreshIntervalSeconds)) {}
+
+TlsContext::~TlsContext() = default;
+
+std::shared_ptr<grpc::ServerCredentials> TlsContext::ServerCredentials() const {
+  grpc::experimental::TlsServerCredentialsOptions options(provider_);
+  Configure(provider_, self_.job, std::nullopt, &options);
+  options.set_cert_request_type(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> TlsContext::ChannelCredentials(
+    absl::string_view peer_role, int peer_index) const {
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  Configure(provider_, self_.job,
+            SpiffeId{self_.job, std::string(peer_role), peer_index}, &options);
+  options.set_verify_server_certs(true);
+  return grpc::experimental::TlsCredentials(options);
+}
+
+}  // namespace muster
