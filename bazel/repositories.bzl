@@ -4,6 +4,7 @@ _OF_MUSTER = [
     # Debian's libraries, one repository each, so that labels read as upstream's do.
     "absl",
     "benchmark",
+    "civetweb",
     "googletest",
     "grpc",
     "jpeg",
@@ -11,6 +12,7 @@ _OF_MUSTER = [
     "onednn",
     "openssl",
     "png",
+    "prometheus_cpp",
     "protobuf",
     "zlib",
     # Bazel 4.2.3 looks for these two on the network. They are stand-ins, and
