@@ -16,7 +16,7 @@ using Cells = std::map<MetricLabels, std::unique_ptr<Cell>>;
 
 struct Family {
   std::string help;
-  MetricKind kind = MetricKind::kGauge;
+  CellKind kind = CellKind::kGauge;
   Cells<Counter> counters;
   Cells<Gauge> gauges;
   Cells<DurationMetric> durations;
@@ -38,8 +38,8 @@ Registry& OfProcess() {
 }
 
 template <typename Cell>
-Cell* GetCell(const MetricInfo& info, const MetricLabels& labels,
-              MetricKind kind, Cells<Cell> Family::*cells) {
+Cell* GetCell(const MetricInfo& info, const MetricLabels& labels, CellKind kind,
+              Cells<Cell> Family::*cells) {
   Registry& registry = OfProcess();
   absl::MutexLock lock(&registry.mutex);
   const auto [it, is_new] =
@@ -62,15 +62,15 @@ class Collector final : public MetricSink {
 
   void AddCounter(const MetricInfo& info, double value,
                   MetricLabels labels) override {
-    Add(info, MetricKind::kCounter, value, std::move(labels));
+    Add(info, CellKind::kCounter, value, std::move(labels));
   }
   void AddGauge(const MetricInfo& info, double value,
                 MetricLabels labels) override {
-    Add(info, MetricKind::kGauge, value, std::move(labels));
+    Add(info, CellKind::kGauge, value, std::move(labels));
   }
 
  private:
-  void Add(const MetricInfo& info, MetricKind kind, double value,
+  void Add(const MetricInfo& info, CellKind kind, double value,
            MetricLabels labels) {
     MetricFamily& family = (*families_)[std::string(info.name)];
     if (family.name.empty()) {
@@ -154,16 +154,16 @@ std::array<int64_t, DurationMetric::kBoundCount + 1> DurationMetric::counts()
 }
 
 Counter* GetCounter(const MetricInfo& info, const MetricLabels& labels) {
-  return GetCell(info, labels, MetricKind::kCounter, &Family::counters);
+  return GetCell(info, labels, CellKind::kCounter, &Family::counters);
 }
 
 Gauge* GetGauge(const MetricInfo& info, const MetricLabels& labels) {
-  return GetCell(info, labels, MetricKind::kGauge, &Family::gauges);
+  return GetCell(info, labels, CellKind::kGauge, &Family::gauges);
 }
 
 DurationMetric* GetDurationMetric(const MetricInfo& info,
                                   const MetricLabels& labels) {
-  return GetCell(info, labels, MetricKind::kDuration, &Family::durations);
+  return GetCell(info, labels, CellKind::kDuration, &Family::durations);
 }
 
 std::vector<MetricFamily> ReadMetrics() {

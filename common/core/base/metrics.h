@@ -84,7 +84,7 @@ Gauge* GetGauge(const MetricInfo& info, const MetricLabels& labels = {});
 DurationMetric* GetDurationMetric(const MetricInfo& info,
                                   const MetricLabels& labels = {});
 
-enum class MetricKind { kCounter, kGauge, kDuration };
+enum class CellKind { kCounter, kGauge, kDuration };
 
 // All series of one name at one moment.
 struct MetricFamily {
@@ -98,7 +98,7 @@ struct MetricFamily {
 
   std::string name;
   std::string help;
-  MetricKind kind = MetricKind::kGauge;
+  CellKind kind = CellKind::kGauge;
   std::vector<Sample> samples;
 };
 

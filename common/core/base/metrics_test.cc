@@ -37,7 +37,7 @@ TEST(MetricsTest, CountsFromManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   const MetricFamily family = Read(kInfo.name);
-  EXPECT_EQ(family.kind, MetricKind::kCounter);
+  EXPECT_EQ(family.kind, CellKind::kCounter);
   EXPECT_EQ(family.help, "A test.");
   ASSERT_EQ(family.samples.size(), 1);
   EXPECT_EQ(family.samples[0].value, 4000);
