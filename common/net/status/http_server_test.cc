@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "common/core/base/status_matchers.h"
 #include "common/net/status/testing/http_client.h"
 #include "gmock/gmock.h"
@@ -204,14 +206,14 @@ TEST(HttpServerTest, ATricklingClientIsDisconnected) {
   absl::StatusOr<RawConnection> connection = RawConnection::Open(server->url());
   ASSERT_OK(connection);
   ASSERT_TRUE(connection->Send("GET /hello HTTP/1.1\r\nA: "));
-  std::atomic<bool> ends = false;
+  absl::Notification ends;
   std::thread trickle([&] {
-    while (!ends && connection->Send("a")) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    while (!ends.WaitForNotificationWithTimeout(absl::Milliseconds(20)) &&
+           connection->Send("a")) {
     }
   });
   EXPECT_OK(connection->ReadAll());
-  ends = true;
+  ends.Notify();
   trickle.join();
 }
 
