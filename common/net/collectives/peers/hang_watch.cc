@@ -15,7 +15,8 @@ constexpr absl::Duration kAnswerTimeout = absl::Milliseconds(500);
 
 // A share is that of about so much time.
 constexpr absl::Duration kRecent = absl::Seconds(10);
-constexpr absl::Duration kSampledMax = absl::Seconds(1);
+// Between two heartbeats less time passes.
+constexpr absl::Duration kSampledMax = absl::Seconds(10);
 
 }  // namespace
 
@@ -97,7 +98,7 @@ void HangWatch::OnMessage(int rank, const proto::PeerMessage& message) {
 
 void HangWatch::SampleWaits() {
   const absl::Time now = clock_->Now();
-  // A process that was itself stopped has waited for nobody.
+  // A process that was itself stopped has not waited for anybody meanwhile.
   const absl::Duration passed =
       std::clamp(now - last_sample_, absl::ZeroDuration(), kSampledMax);
   last_sample_ = now;
