@@ -181,8 +181,9 @@ void ClusterConnection::AddStatus(StatusReport* report) const {
   if (told_of_changes_ != nullptr) {
     report->readiness.push_back(absl::OkStatus());
   } else {
-    report->readiness.push_back(
-        absl::UnavailableError(absl::StrCat("waiting for ", missing)));
+    report->readiness.push_back(absl::UnavailableError(
+        missing.empty() ? "connecting to the parameter servers"
+                        : absl::StrCat("waiting for ", missing)));
   }
 }
 
