@@ -159,10 +159,13 @@ TEST_F(TaskOptionsTest, StatusPagesForOtherMachinesNeedAToken) {
   EXPECT_THAT(Resolve({"--status_port=65536"}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("expected 0 to 65535")));
+}
+
+TEST_F(TaskOptionsTest, RefusesUnknownLogOptions) {
   EXPECT_THAT(Resolve({"--log_format=xml"}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("json")));
   EXPECT_THAT(
-      Resolve({"--log_severity=debug"}).status(),
+      Resolve({"--log_format=text", "--log_severity=debug"}).status(),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("warning")));
 }
 
