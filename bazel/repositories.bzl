@@ -4,6 +4,7 @@ _OF_MUSTER = [
     # Debian's libraries, one repository each, so that labels read as upstream's do.
     "absl",
     "benchmark",
+    "civetweb",
     "googletest",
     "grpc",
     "hdf5",
@@ -12,6 +13,7 @@ _OF_MUSTER = [
     "onednn",
     "openssl",
     "png",
+    "prometheus_cpp",
     "protobuf",
     "zip",
     "zlib",

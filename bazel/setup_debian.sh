@@ -12,9 +12,10 @@ packages=(
   # The networks of the fault tests.
   iproute2 util-linux
   # What is linked.
-  libabsl-dev libbenchmark-dev libdnnl-dev libgmock-dev libgrpc++-dev
-  libgtest-dev libhdf5-dev libjpeg62-turbo-dev libpng-dev libprotobuf-dev
-  libssl-dev libzip-dev nlohmann-json3-dev protobuf-compiler
+  libabsl-dev libbenchmark-dev libcivetweb-dev libdnnl-dev libgmock-dev
+  libgrpc++-dev libgtest-dev libhdf5-dev libjpeg62-turbo-dev libpng-dev
+  libprotobuf-dev libssl-dev libzip-dev nlohmann-json3-dev prometheus-cpp-dev
+  protobuf-compiler
   protobuf-compiler-grpc zlib1g-dev
 )
 

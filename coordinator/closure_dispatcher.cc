@@ -51,6 +51,7 @@ ClosureDispatcher::ClosureDispatcher(
   ReconnectingStream::Listener* const listener = this;
   for (size_t i = 0; i < channels.size(); ++i) {
     lanes_[i].worker = static_cast<int>(i);
+    lanes_[i].state_since = clock_->Now();
     streams_.push_back(std::make_unique<ReconnectingStream>(
         ReconnectingStream::Options{.method = std::string(kWorkerSessionMethod),
                                     .peer = static_cast<int>(i),
@@ -287,7 +288,9 @@ ClosureDispatcher::Counters ClosureDispatcher::counters() const {
   Counters counters = {.finished_count = queue_.finished_count(),
                        .requeued_count = queue_.requeued_count(),
                        .lost_count = lost_count_,
-                       .recovered_count = recovered_count_};
+                       .recovered_count = recovered_count_,
+                       .queued_count = queue_.queued_count(),
+                       .in_flight_count = queue_.in_flight_count()};
   for (const FunctionRecord& function : functions_) {
     counters.busy += function.step_durations->total();
   }
@@ -352,6 +355,10 @@ absl::Status ClosureDispatcher::TakeIn(const proto::WorkerReport& report,
     lane->trouble.clear();
     lane->trouble_count = 0;
   }
+  lane->done_count += report.results_size();
+  for (const proto::ClosureRange& range : report.finished()) {
+    lane->done_count += range.count();
+  }
   return AddStepDurations(report, &functions_);
 }
 
@@ -361,6 +368,7 @@ void ClosureDispatcher::Accept(WorkerLane* lane,
   ReconnectingStream& stream = *streams_[lane->worker];
   stream.MarkEstablished(lane->session);
   lane->state = WorkerLane::State::kOpen;
+  lane->state_since = clock_->Now();
   lane->incarnation = acceptance.incarnation();
   lane->fingerprints_there.insert(acceptance.fingerprints().begin(),
                                   acceptance.fingerprints().end());
@@ -432,6 +440,7 @@ void ClosureDispatcher::NoteLoss(WorkerLane* lane) {
       IncarnationString(lane->incarnation), ", is lost: ", lane->last_error));
   queue_.WorkerLost(lane->worker, lost);
   ++lost_count_;
+  lane->state_since = clock_->Now();
   const bool others_are_open =
       std::any_of(lanes_.begin(), lanes_.end(), [lane](const auto& other) {
         return &other != lane && other.state == WorkerLane::State::kOpen;
@@ -533,6 +542,7 @@ std::optional<ClosureDispatcher::Command> ClosureDispatcher::PlanCommand(
   if (job_end_.has_value()) {
     *plan.command.mutable_job_end() = *job_end_;
     lane->state = WorkerLane::State::kEnded;
+    lane->state_since = turn.now;
     ++ended_lane_count_;
     streams_[worker]->StopDialling();
     has_content = true;
@@ -561,30 +571,6 @@ void ClosureDispatcher::SendCommand(Command* command) {
   if (!sent.ok() && !absl::IsUnavailable(sent)) {
     stream.End(command->session, sent);
   }
-}
-
-std::string ClosureDispatcher::DescribeLocked() const {
-  std::string text = queue_.Describe();
-  for (const WorkerLane& lane : lanes_) {
-    const std::string& why =
-        lane.last_error.empty() ? lane.trouble : lane.last_error;
-    if (why.empty()) continue;
-    absl::StrAppend(&text, "; ", channel(lane.worker).peer(), ": ", why);
-  }
-  return text;
-}
-
-std::string ClosureDispatcher::Describe() const {
-  absl::MutexLock lock(&mutex_);
-  return DescribeLocked();
-}
-
-absl::Status ClosureDispatcher::TimedOut(absl::string_view what,
-                                         absl::Duration waited) const {
-  return absl::DeadlineExceededError(absl::StrCat(
-      what, " has waited ",
-      absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(1))), ": ",
-      DescribeLocked()));
 }
 
 }  // namespace muster

@@ -27,6 +27,7 @@
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/reconnecting_stream.h"
 #include "common/net/rpc/tick_loop.h"
+#include "common/net/status/status_report.h"
 #include "coordinator/closure_ids.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/release_list.h"
@@ -167,6 +168,9 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   void Withdraw(absl::string_view reason, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Adds the queue and a TaskStatus for each worker.
+  void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Who holds what, and who is lost, in one line.
   std::string Describe() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -176,6 +180,8 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
     int64_t lost_count = 0;       // Sessions that ended badly.
     int64_t recovered_count = 0;  // Workers that came back.
     absl::Duration busy;          // Time that workers spent in closures.
+    int64_t queued_count = 0;     // Now.
+    int64_t in_flight_count = 0;  // Now.
   };
   Counters counters() const ABSL_LOCKS_EXCLUDED(mutex_);
 

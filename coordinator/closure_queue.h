@@ -167,6 +167,10 @@ class ClosureQueue {
   int64_t finished_count() const { return finished_count_; }
   // Closures that returned to the queue because their worker was lost.
   int64_t requeued_count() const { return requeued_count_; }
+  // The mean time of the worker's recent closures; zero if unknown.
+  absl::Duration closure_time(int worker) const {
+    return lanes_[worker].window.closure_time();
+  }
   int window_size(int worker) const { return lanes_[worker].window.size(); }
   // The estimated time for the closures that the worker holds; zero if unknown.
   absl::Duration backlog(int worker) const {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/core/base/log.h"
+#include "common/core/base/metrics.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/name_lookup.h"
@@ -27,6 +28,27 @@ constexpr absl::Duration kEndTimeout = absl::Seconds(3);
 // Of tasks that may not have started yet.
 constexpr absl::Duration kEndAtStartTimeout = absl::Seconds(10);
 constexpr absl::Duration kDescribeTimeout = absl::Seconds(5);
+
+constexpr MetricInfo kQueued = {"muster_closures_queued",
+                                "Closures that wait for a worker."};
+constexpr MetricInfo kInFlight = {"muster_closures_in_flight",
+                                  "Closures that workers hold."};
+constexpr MetricInfo kDone = {"muster_closures_done_total",
+                              "Closures that have finished."};
+constexpr MetricInfo kRetried = {
+    "muster_closures_retried_total",
+    "Closures that were queued again because their worker was lost."};
+constexpr MetricInfo kBusySeconds = {"muster_closures_busy_seconds_total",
+                                     "Time that workers spent in closures."};
+constexpr MetricInfo kLost = {"muster_peers_lost_total",
+                              "How often a task was lost."};
+constexpr MetricInfo kReturned = {"muster_peers_returned_total",
+                                  "How often a lost task came back."};
+constexpr MetricInfo kConnected = {
+    "muster_peer_connected", "1 if the task is connected to this one, else 0."};
+constexpr MetricInfo kRollbacks = {
+    "muster_rollbacks_total",
+    "How often training was rolled back after a parameter server was lost."};
 
 std::string HostName() {
   char name[HOST_NAME_MAX + 1] = {};
@@ -71,6 +93,12 @@ absl::StatusOr<std::shared_ptr<ClusterConnection>> ClusterConnection::Open(
       new ClusterConnection(options, network, clock));
   connection->StartDispatcher();
   connection->StartWatch();
+  connection->metrics_source_ = std::make_unique<MetricSource>(
+      [raw = connection.get()](MetricSink* sink) { raw->AddMetrics(sink); });
+  connection->status_source_ = std::make_unique<StatusSource>(
+      [raw = connection.get()](StatusReport* report) {
+        raw->AddStatus(report);
+      });
   if (const absl::Status status = connection->missing_.Await(
           clock->Now() + options.startup_timeout, report);
       !status.ok()) {
@@ -109,12 +137,56 @@ ClusterConnection::~ClusterConnection() {
     absl::MutexLock lock(&mutex_);
     told_of_changes_ = nullptr;
   }
+  status_source_ = nullptr;
+  metrics_source_ = nullptr;
   // Recovery calls all the others, and dispatchers ask who is lost.
   store_ = nullptr;
   recovery_ = nullptr;
   variables_ = nullptr;
   dispatcher_ = nullptr;
   watch_ = nullptr;
+}
+
+void ClusterConnection::AddMetrics(MetricSink* sink) const {
+  const ClosureDispatcher::Counters closures = dispatcher_->counters();
+  const ServerWatch::Counters servers = watch_->counters();
+  sink->AddGauge(kQueued, static_cast<double>(closures.queued_count));
+  sink->AddGauge(kInFlight, static_cast<double>(closures.in_flight_count));
+  sink->AddCounter(kDone, static_cast<double>(closures.finished_count));
+  sink->AddCounter(kRetried, static_cast<double>(closures.requeued_count));
+  sink->AddCounter(kBusySeconds, absl::ToDoubleSeconds(closures.busy));
+  const auto add = [sink](const char* role, int64_t lost, int64_t returned) {
+    sink->AddCounter(kLost, static_cast<double>(lost), {{"peer_role", role}});
+    sink->AddCounter(kReturned, static_cast<double>(returned),
+                     {{"peer_role", role}});
+  };
+  add("worker", closures.lost_count, closures.recovered_count);
+  add("ps", servers.lost_count, servers.returned_count);
+  StatusReport report;
+  dispatcher_->AddStatus(&report);
+  watch_->AddStatus(&report);
+  for (const TaskStatus& task : report.tasks) {
+    const bool is_connected = task.state == TaskStatus::State::kConnected;
+    sink->AddGauge(kConnected, is_connected ? 1 : 0, {{"peer", task.task}});
+  }
+  absl::MutexLock lock(&mutex_);
+  if (told_of_changes_ == nullptr) return;
+  sink->AddCounter(kRollbacks,
+                   static_cast<double>(told_of_changes_->recovery_count()));
+}
+
+void ClusterConnection::AddStatus(StatusReport* report) const {
+  dispatcher_->AddStatus(report);
+  watch_->AddStatus(report);
+  const std::string missing = missing_.Describe();
+  absl::MutexLock lock(&mutex_);
+  if (told_of_changes_ != nullptr) {
+    report->readiness.push_back(absl::OkStatus());
+  } else {
+    report->readiness.push_back(absl::UnavailableError(
+        missing.empty() ? "connecting to the parameter servers"
+                        : absl::StrCat("waiting for ", missing)));
+  }
 }
 
 ChannelOptions ClusterConnection::ChannelTo(TaskId task) const {

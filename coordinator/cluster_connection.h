@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/metrics.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/missing_tasks.h"
 #include "common/net/cluster/task_id.h"
@@ -22,6 +23,7 @@
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
+#include "common/net/status/status_report.h"
 #include "coordinator/closure_dispatcher.h"
 #include "coordinator/recoverable_store.h"
 #include "coordinator/report_intake.h"
@@ -108,6 +110,8 @@ class ClusterConnection {
  private:
   ClusterConnection(const Options& options, Network* network, Clock* clock);
 
+  void AddMetrics(MetricSink* sink) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
   ChannelOptions ChannelTo(TaskId task) const;
   // Tells `tasks` of any role to exit, and logs those that cannot be reached.
   void EndTasks(const std::vector<TaskId>& tasks, ExitCode exit_code,
@@ -139,6 +143,10 @@ class ClusterConnection {
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   // By server: "3 shards (1.2 MiB): dense/kernel/part_0, ...".
   std::vector<std::string> held_ ABSL_GUARDED_BY(mutex_);
+
+  // While the members that they read exist.
+  std::unique_ptr<const MetricSource> metrics_source_;
+  std::unique_ptr<const StatusSource> status_source_;
 };
 
 }  // namespace muster

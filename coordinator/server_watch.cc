@@ -37,10 +37,12 @@ ServerWatch::ServerWatch(const Options& options,
     : options_(options),
       on_change_(std::move(on_change)),
       missing_(missing),
+      clock_(clock),
       loop_(
           options.ask_interval,
           [this](const TickLoop::Turn& turn) { return TakeTurn(turn); }, clock),
       servers_(channels.size()) {
+  for (Server& server : servers_) server.state_since = clock_->Now();
   for (auto& channel : channels) {
     ReconnectingStream::Listener* const listener = this;
     streams_.push_back(std::make_unique<ReconnectingStream>(
@@ -95,8 +97,10 @@ void ServerWatch::OnMessage(int server, uint64_t session,
 bool ServerWatch::Update(int index, const proto::WatchEvent& event) {
   Server& server = servers_[index];
   const uint64_t incarnation = event.incarnation();
+  server.activity = event.activity();
   if (server.incarnation == 0) {
     server.incarnation = incarnation;
+    server.state_since = clock_->Now();
     missing_->MarkPresent({TaskType::kPs, index});
     return false;
   }
@@ -118,6 +122,8 @@ bool ServerWatch::Update(int index, const proto::WatchEvent& event) {
   server.incarnation = incarnation;
   if (end_expected_) return false;
   if (!was_there) {
+    ++counters_.returned_count;
+    server.state_since = clock_->Now();
     LOG(INFO) << channel(index).peer() << " is there, incarnation "
               << IncarnationString(incarnation);
   }
@@ -133,6 +139,37 @@ std::vector<ServerWatch::State> ServerWatch::states() const {
                       .is_ending = server.is_ending && !server.may_end});
   }
   return states;
+}
+
+void ServerWatch::AddStatus(StatusReport* report) const {
+  const absl::Time now = clock_->Now();
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    const Server& server = servers_[i];
+    const TaskId id = {TaskType::kPs, static_cast<int>(i)};
+    TaskStatus& task = report->tasks.emplace_back();
+    task.task = id.ToString();
+    task.address = options_.cluster.Address(id).value_or("");
+    task.incarnation = server.incarnation;
+    task.in_state = now - server.state_since;
+    if (server.incarnation == 0) {
+      task.problem = server.last_error;
+      continue;
+    }
+    task.state = !server.lost.ok() ? TaskStatus::State::kLost
+                 : end_expected_   ? TaskStatus::State::kEnded
+                                   : TaskStatus::State::kConnected;
+    task.problem = std::string(server.lost.message());
+    task.update_count = server.activity.update_count();
+    task.bytes_received = server.activity.bytes_received();
+    task.bytes_sent = server.activity.bytes_sent();
+    task.variable_bytes = server.activity.variable_bytes();
+  }
+}
+
+ServerWatch::Counters ServerWatch::counters() const {
+  absl::MutexLock lock(&mutex_);
+  return counters_;
 }
 
 void ServerWatch::LetGo(int index) {
@@ -211,6 +248,8 @@ bool ServerWatch::LoseSilentServers() {
 
 void ServerWatch::Lose(int index, const absl::Status& why) {
   Server& server = servers_[index];
+  server.state_since = clock_->Now();
+  if (!end_expected_) ++counters_.lost_count;
   proto::TaskFailure failure;
   failure.set_task_type("ps");
   failure.set_task_index(index);

@@ -20,6 +20,7 @@
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/reconnecting_stream.h"
 #include "common/net/rpc/tick_loop.h"
+#include "common/net/status/status_report.h"
 #include "proto/parameter_server.pb.h"
 
 namespace muster {
@@ -80,6 +81,15 @@ class ServerWatch : private ReconnectingStream::Listener {
   // By server.
   std::vector<State> states() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Adds a TaskStatus for each server.
+  void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  struct Counters {
+    int64_t lost_count = 0;
+    int64_t returned_count = 0;
+  };
+  Counters counters() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // A server that is ending need not wait for this process any longer, and is
   // lost from now on.
   void LetGo(int server) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -95,6 +105,8 @@ class ServerWatch : private ReconnectingStream::Listener {
     bool is_ending = false;  // This incarnation has said so.
     bool may_end = false;    // LetGo() was called for this incarnation.
     std::string last_error;  // Why the last session ended.
+    absl::Time state_since;  // Of whether it is lost.
+    proto::ServerActivity activity;
   };
 
   Message OnDial(int server, uint64_t session) override
@@ -117,6 +129,7 @@ class ServerWatch : private ReconnectingStream::Listener {
   const Options options_;
   const OnChange on_change_;
   MissingTasks* const missing_;
+  Clock* const clock_;
 
   TickLoop loop_;
   // By server. Constant after construction.
@@ -125,6 +138,7 @@ class ServerWatch : private ReconnectingStream::Listener {
   mutable absl::Mutex mutex_;
   std::vector<Server> servers_ ABSL_GUARDED_BY(mutex_);
   bool end_expected_ ABSL_GUARDED_BY(mutex_) = false;
+  Counters counters_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

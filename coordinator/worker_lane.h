@@ -48,6 +48,8 @@ struct WorkerLane {
 
   int worker = 0;
   State state = State::kClosed;
+  absl::Time state_since;  // Of whether a session is open.
+  int64_t done_count = 0;  // Closures that the worker has finished.
   // The current session of the worker's stream; 0 for none.
   uint64_t session = 0;
   absl::Time opening_deadline;

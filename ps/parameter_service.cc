@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/log.h"
+#include "common/core/base/metrics.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/cluster_differences.h"
@@ -19,6 +20,39 @@
 #include "ps/shared_tensors.h"
 
 namespace muster {
+namespace {
+
+constexpr MetricInfo kExchanges = {"muster_exchanges_total",
+                                   "Exchanges that this server received."};
+constexpr MetricInfo kUpdates = {
+    "muster_updates_total", "Exchanges that changed variables of this server."};
+constexpr MetricInfo kRepeats = {
+    "muster_duplicate_updates_dropped_total",
+    "Updates that had been applied before and were not applied again."};
+constexpr MetricInfo kBytesReceived = {
+    "muster_tensor_bytes_received_total",
+    "Bytes of tensors in exchanges that this server received, over any "
+    "transport."};
+constexpr MetricInfo kBytesSent = {
+    "muster_tensor_bytes_sent_total",
+    "Bytes of tensors in this server's answers, over any transport."};
+constexpr MetricInfo kVariableBytes = {
+    "muster_variable_bytes", "Variables of this server, without slots."};
+constexpr MetricInfo kVariables = {"muster_variables",
+                                   "Shards of variables on this server."};
+constexpr MetricInfo kExchangeSeconds = {
+    "muster_exchange_seconds",
+    "Time in which this server processes an exchange."};
+
+void SetActivity(const ParameterShard& shard, proto::ServerActivity* activity) {
+  const ParameterShard::Activity of_shard = shard.activity();
+  activity->set_update_count(of_shard.update_count);
+  activity->set_bytes_received(of_shard.bytes_received);
+  activity->set_bytes_sent(of_shard.bytes_sent);
+  activity->set_variable_bytes(of_shard.variable_bytes);
+}
+
+}  // namespace
 
 // One open Watch stream. It breaks for the client when this process dies, and
 // for this process when the client does.
@@ -48,6 +82,7 @@ class ParameterService::Watcher final : public StreamObserver {
     proto::WatchEvent event;
     event.set_incarnation(service_->admission_check_.self().incarnation);
     event.set_is_ending(service_->is_ending());
+    SetActivity(service_->shard_, event.mutable_activity());
     const absl::Status sent =
         stream_->Send(Message{event.SerializeAsString(), {}});
     if (!sent.ok()) stream_->Finish(sent);
@@ -68,11 +103,14 @@ ParameterService::ParameterService(
     ClusterSpec cluster, const SegmentIntake::Options& segments,
     const CheckpointHandler::Options& checkpoints)
     : cluster_(std::move(cluster)),
+      start_(Clock::Real()->Now()),
       admission_check_(std::move(self)),
       shard_(options),
       segments_(segments),
       create_pool_("ps_create", 1),
-      checkpoints_(checkpoints, &admission_check_, &shard_) {
+      checkpoints_(checkpoints, &admission_check_, &shard_),
+      metrics_([this](MetricSink* sink) { AddMetrics(sink); }),
+      status_([this](StatusReport* report) { AddStatus(report); }) {
   const auto add = [this](absl::string_view method,
                           void (ParameterService::*handle)(ReceivedMessage,
                                                            Responder)) {
@@ -94,6 +132,36 @@ ParameterService::ParameterService(
 }
 
 ParameterService::~ParameterService() = default;
+
+void ParameterService::AddMetrics(MetricSink* sink) const {
+  const ParameterShard::Activity activity = shard_.activity();
+  sink->AddCounter(kExchanges, static_cast<double>(activity.exchange_count));
+  sink->AddCounter(kUpdates, static_cast<double>(activity.update_count));
+  sink->AddCounter(kRepeats, static_cast<double>(activity.repeat_count));
+  sink->AddCounter(kBytesReceived,
+                   static_cast<double>(activity.bytes_received));
+  sink->AddCounter(kBytesSent, static_cast<double>(activity.bytes_sent));
+  sink->AddGauge(kVariableBytes, static_cast<double>(activity.variable_bytes));
+  sink->AddGauge(kVariables, static_cast<double>(activity.variable_count));
+}
+
+void ParameterService::AddStatus(StatusReport* report) const {
+  const ParameterShard::Activity activity = shard_.activity();
+  TaskStatus self = {.task = admission_check_.self().ToString(),
+                     .state = TaskStatus::State::kConnected,
+                     .in_state = Clock::Real()->Now() - start_,
+                     .incarnation = admission_check_.self().incarnation,
+                     .update_count = activity.update_count,
+                     .bytes_received = activity.bytes_received,
+                     .bytes_sent = activity.bytes_sent,
+                     .variable_bytes = activity.variable_bytes};
+  absl::MutexLock lock(&mutex_);
+  report->readiness.push_back(
+      coordinator_count_ > 0
+          ? absl::OkStatus()
+          : absl::UnavailableError("no coordinator is connected"));
+  report->tasks.push_back(std::move(self));
+}
 
 void ParameterService::HandleDescribe(ReceivedMessage, Responder responder) {
   proto::DescribeResponse response = shard_.Describe();
@@ -136,7 +204,11 @@ absl::StatusOr<Message> ParameterService::SetOptimizer(
 
 void ParameterService::HandleExchange(ReceivedMessage message,
                                       Responder responder) {
-  responder.Respond(Exchange(message));
+  static DurationMetric* const seconds = GetDurationMetric(kExchangeSeconds);
+  const absl::Time start = Clock::Real()->Now();
+  absl::StatusOr<Message> answer = Exchange(message);
+  seconds->Observe(Clock::Real()->Now() - start);
+  responder.Respond(std::move(answer));
 }
 
 absl::StatusOr<Message> ParameterService::Exchange(

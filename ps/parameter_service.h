@@ -9,12 +9,14 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/core/base/metrics.h"
 #include "common/core/base/thread_pool.h"
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/coordinator_wait.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/service.h"
+#include "common/net/status/status_report.h"
 #include "proto/parameter_server.pb.h"
 #include "ps/checkpoint_handler.h"
 #include "ps/parameter_shard.h"
@@ -80,6 +82,8 @@ class ParameterService {
  private:
   class Watcher;
 
+  void AddMetrics(MetricSink* sink) const;
+  void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleDescribe(ReceivedMessage message, Responder responder);
   void HandleCreate(ReceivedMessage message, Responder responder);
   void HandleExchange(ReceivedMessage message, Responder responder);
@@ -99,12 +103,13 @@ class ParameterService {
   void CoordinatorWent() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const ClusterSpec cluster_;
+  const absl::Time start_;
   AdmissionCheck admission_check_;
   ParameterShard shard_;
   SegmentIntake segments_;
   Service service_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;  // BeginEnd() was called.
   bool is_ended_ ABSL_GUARDED_BY(mutex_) = false;
   Outcome outcome_ ABSL_GUARDED_BY(mutex_);
@@ -113,9 +118,12 @@ class ParameterService {
   int lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
 
   // Initial values take long to compute; exchanges continue meanwhile. Declared
-  // last, so that it stops first.
+  // after what it uses, so that it stops first.
   ThreadPool create_pool_;
   CheckpointHandler checkpoints_;
+
+  const MetricSource metrics_;
+  const StatusSource status_;
 };
 
 }  // namespace muster

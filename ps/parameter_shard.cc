@@ -428,7 +428,9 @@ void ParameterShard::Answer(const proto::ExchangeRequest& request,
                             proto::ExchangeResponse* response,
                             absl::Span<const AnswerPlace> places,
                             std::vector<Tensor>* answers) {
+  size_t sent_bytes = 0;
   const auto place_for = [&](size_t answer, const TensorType& type) {
+    sent_bytes += type.shape.element_count() * SizeOf(type.dtype);
     if (!places.empty() && places[answer].data != nullptr) {
       return places[answer].data;
     }
@@ -454,7 +456,10 @@ void ParameterShard::Answer(const proto::ExchangeRequest& request,
     response->add_pull_versions(version);
     // Copied during the update, and no other update has ended since: the copy
     // is complete for this version.
-    if (pull.copy != nullptr && version == pull.version_before + 1) continue;
+    if (pull.copy != nullptr && version == pull.version_before + 1) {
+      sent_bytes += variable->size_bytes();
+      continue;
+    }
     if (version == request.pull_held_versions(static_cast<int>(i))) continue;
     uint8_t* const value = place_for(place, variable->type());
     size_bytes += variable->size_bytes();
@@ -465,6 +470,8 @@ void ParameterShard::Answer(const proto::ExchangeRequest& request,
   ForEach(work.size(), size_bytes, [&](int64_t w) {
     work[w].variable->CopyStripe(work[w].stripe, work[w].value);
   });
+  bytes_sent_.fetch_add(static_cast<int64_t>(sent_bytes),
+                        std::memory_order_relaxed);
 }
 
 absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
@@ -482,11 +489,18 @@ absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
                      generation_, "; the caller's result is discarded"));
   }
   ASSIGN_OR_RETURN(Exchanging exchanging, Check(request, tensors, places));
+  int64_t received_bytes = 0;
+  for (const ReceivedTensor& tensor : tensors) {
+    received_bytes += static_cast<int64_t>(tensor.size_bytes());
+  }
+  bytes_received_.fetch_add(received_bytes, std::memory_order_relaxed);
   ledger_.AdvanceLowWaterMark(request.low_water_mark());
   if (!exchanging.updates.empty()) {
     RETURN_IF_ERROR(FaultPoint("ps.before_apply"));
     ASSIGN_OR_RETURN(const bool is_first, ledger_.Claim(id));
     response->set_was_repeat(!is_first);
+    (is_first ? update_count_ : repeat_count_)
+        .fetch_add(1, std::memory_order_relaxed);
     if (is_first) {
       PlanCopies(places, &exchanging);
       ApplyUpdates(&exchanging);
@@ -496,6 +510,19 @@ absl::Status ParameterShard::Exchange(const proto::ExchangeRequest& request,
   }
   Answer(request, exchanging, response, places, answers);
   return absl::OkStatus();
+}
+
+ParameterShard::Activity ParameterShard::activity() const {
+  Activity activity = {
+      .exchange_count = exchange_count(),
+      .update_count = update_count_.load(std::memory_order_relaxed),
+      .repeat_count = repeat_count_.load(std::memory_order_relaxed),
+      .bytes_received = bytes_received_.load(std::memory_order_relaxed),
+      .bytes_sent = bytes_sent_.load(std::memory_order_relaxed)};
+  absl::ReaderMutexLock lock(&mutex_);
+  activity.variable_bytes = static_cast<int64_t>(value_bytes_);
+  activity.variable_count = static_cast<int64_t>(handles_.size());
+  return activity;
 }
 
 proto::DescribeResponse ParameterShard::Describe() const {

@@ -100,6 +100,20 @@ class ParameterShard {
                         absl::Span<const AnswerPlace> places = {})
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What this shard has done since it was created, and what it holds.
+  struct Activity {
+    int64_t exchange_count = 0;
+    int64_t update_count = 0;  // Exchanges that changed variables.
+    int64_t repeat_count = 0;  // Updates that had been applied before.
+    // Tensors of exchanges, over any transport.
+    int64_t bytes_received = 0;
+    int64_t bytes_sent = 0;
+    // Without optimizer slots.
+    int64_t variable_bytes = 0;
+    int64_t variable_count = 0;
+  };
+  Activity activity() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Returns the number of exchanges received so far.
   int64_t exchange_count() const {
     return exchange_count_.load(std::memory_order_relaxed);
@@ -187,6 +201,10 @@ class ParameterShard {
   const Options options_;
   const std::shared_ptr<AsideBudget> aside_;
   std::atomic<int64_t> exchange_count_{0};
+  std::atomic<int64_t> update_count_{0};
+  std::atomic<int64_t> repeat_count_{0};
+  std::atomic<int64_t> bytes_received_{0};
+  std::atomic<int64_t> bytes_sent_{0};
   ThreadPool pool_;
   PushLedger ledger_;
 

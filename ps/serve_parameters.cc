@@ -1,14 +1,16 @@
 #include "ps/serve_parameters.h"
 
-#include <iostream>
 #include <memory>
 
 #include "common/core/base/log.h"
+#include "common/core/base/log_format.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/coordinator_wait.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/shutdown_signals.h"
 #include "common/net/process/start_line.h"
+#include "common/net/process/status_service.h"
+#include "common/net/status/http_server.h"
 #include "ps/parameter_server.h"
 #include "ps/parameter_service.h"
 
@@ -71,11 +73,13 @@ absl::Status ServeParameters(const TaskOptions& options,
   server_options.coordinator_grace = options.coordinator_timeout;
   ASSIGN_OR_RETURN(const std::unique_ptr<ParameterServer> server,
                    ParameterServer::Start(network, server_options));
-  std::cerr << StartLine({.config = options.config,
+  WriteLogLine(LogSeverity::kInfo,
+               StartLine({.config = options.config,
                           .address = server->address(),
                           .incarnation = Incarnation(identity.incarnation),
-                          .seed = options.seed})
-            << std::endl;
+                          .seed = options.seed}));
+  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> pages,
+                   ServeStatusPages(options, identity));
   signals.SetHandler([&server](int) { server->BeginEnd(); });
   const absl::Status status = AwaitEnd(options, server.get(), &signals);
   signals.SetHandler(nullptr);

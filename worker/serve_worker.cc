@@ -1,6 +1,5 @@
 #include "worker/serve_worker.h"
 
-#include <iostream>
 #include <memory>
 #include <string>
 
@@ -10,12 +9,15 @@
 #include "common/core/base/clock.h"
 #include "common/core/base/confined_files.h"
 #include "common/core/base/log.h"
+#include "common/core/base/log_format.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/coordinator_wait.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/shutdown_signals.h"
 #include "common/net/process/start_line.h"
+#include "common/net/process/status_service.h"
 #include "common/net/rpc/service.h"
+#include "common/net/status/http_server.h"
 #include "worker/remote_session_variables.h"
 #include "worker/worker_service.h"
 
@@ -77,11 +79,13 @@ absl::Status ServeWorker(const TaskOptions& options,
   ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                    network->Listen({.address = options.listen_address},
                                    &methods, &admission_check));
-  std::cerr << StartLine({.config = options.config,
+  WriteLogLine(LogSeverity::kInfo,
+               StartLine({.config = options.config,
                           .address = server->address(),
                           .incarnation = Incarnation(identity.incarnation),
-                          .seed = options.seed})
-            << std::endl;
+                          .seed = options.seed}));
+  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> pages,
+                   ServeStatusPages(options, identity));
   signals.SetHandler([&worker](int) { worker.Stop(); });
   const absl::Status status = AwaitEnd(options, &worker, &signals);
   signals.SetHandler(nullptr);

@@ -205,7 +205,9 @@ WorkerService::WorkerService(const Options& options, const OpRegistry* ops,
       variables_(std::move(variables)),
       clock_(clock),
       graphs_(ops),
-      ticker_([this] { TickLoop(); }) {}
+      changed_at_(clock->Now()),
+      ticker_([this] { TickLoop(); }),
+      status_([this](StatusReport* report) { AddStatus(report); }) {}
 
 WorkerService::~WorkerService() {
   Stop();
@@ -246,6 +248,7 @@ absl::Status WorkerService::Enter(std::shared_ptr<Conversation> conversation,
     replaced = std::exchange(current_, std::move(conversation));
     if (replaced != nullptr) dead_.push_back(replaced);
     changed_ = true;
+    changed_at_ = clock_->Now();
   }
   if (replaced != nullptr) replaced->Cancel();
   return absl::OkStatus();
@@ -274,6 +277,7 @@ void WorkerService::Leave(Conversation* conversation, const absl::Status& why) {
   dead_.push_back(std::move(current_));
   current_ = nullptr;
   changed_ = true;
+  changed_at_ = clock_->Now();
   if (job_end_.has_value() || !owner_.has_value()) return;
   ++lost_count_;
   lost_reason_ = why;
@@ -425,6 +429,26 @@ void WorkerService::Stop() {
     conversation = current_;
   }
   if (conversation != nullptr) conversation->Cancel();
+}
+
+void WorkerService::AddStatus(StatusReport* report) const {
+  TaskStatus coordinator = {.task = "chief"};
+  absl::MutexLock lock(&mutex_);
+  if (current_ != nullptr) {
+    coordinator.state = TaskStatus::State::kConnected;
+    report->readiness.push_back(absl::OkStatus());
+  } else {
+    if (job_end_.has_value()) {
+      coordinator.state = TaskStatus::State::kEnded;
+    } else if (lost_count_ > 0) {
+      coordinator.state = TaskStatus::State::kLost;
+    }
+    coordinator.problem = std::string(lost_reason_.message());
+    report->readiness.push_back(
+        absl::UnavailableError("no coordinator is connected"));
+  }
+  coordinator.in_state = clock_->Now() - changed_at_;
+  report->tasks.push_back(std::move(coordinator));
 }
 
 bool WorkerService::has_coordinator() const {

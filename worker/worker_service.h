@@ -23,6 +23,7 @@
 #include "common/net/cluster/coordinator_wait.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/service.h"
+#include "common/net/status/status_report.h"
 #include "worker/graph_cache.h"
 #include "worker/session_variables.h"
 #include "worker/worker_session.h"
@@ -142,6 +143,7 @@ class WorkerService {
   // Sends heartbeats, and joins the threads of ended conversations, which may
   // block.
   void TickLoop() ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasChanged() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return stopping_ || job_end_.has_value() || changed_;
   }
@@ -162,6 +164,7 @@ class WorkerService {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // A coordinator connected or disconnected since AwaitJobEnd() last checked.
   bool changed_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time changed_at_ ABSL_GUARDED_BY(mutex_);  // As above.
   std::optional<Owner> owner_ ABSL_GUARDED_BY(mutex_);
   // How often a coordinator disconnected, and why the last time.
   int lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -172,6 +175,7 @@ class WorkerService {
   std::optional<JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);
 
   std::thread ticker_;  // Constant after construction.
+  const StatusSource status_;
 };
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/core/base/metrics.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/rpc/fault_point.h"
@@ -20,6 +21,13 @@ namespace {
 constexpr int64_t kReportEntriesMax = 1024;
 
 constexpr size_t kDefinitionCountMax = 1 << 16;
+
+constexpr MetricInfo kClosureSeconds = {
+    "muster_closure_seconds", "Time in which this worker runs a closure."};
+constexpr MetricInfo kWorkerSteps = {"muster_worker_steps_total",
+                                     "Steps that this worker has run."};
+constexpr MetricInfo kClosureFailures = {
+    "muster_closure_failures_total", "Closures that failed on this worker."};
 
 size_t SizeBytes(absl::Span<const Tensor> tensors) {
   size_t size_bytes = 0;
@@ -71,6 +79,9 @@ WorkerSession::WorkerSession(const Options& options,
       graphs_(graphs),
       clock_(clock),
       send_(std::move(send)),
+      closure_seconds_(GetDurationMetric(kClosureSeconds)),
+      steps_(GetCounter(kWorkerSteps)),
+      failures_(GetCounter(kClosureFailures)),
       last_report_(clock->Now()) {
   for (int i = 0; i < options_.runner_count; ++i) {
     runners_.emplace_back([this] { RunLoop(); });
@@ -282,6 +293,12 @@ void WorkerSession::RunOne(StepRunner* runner, const Run& closure,
   if (status.ok()) status = RunSteps(runner, closure, *step, results);
   if (status.ok()) status = FaultPoint("worker.before_report");
   const absl::Time now = clock_->Now();
+  closure_seconds_->Observe(now - started);
+  if (status.ok()) {
+    steps_->Add(closure.steps_per_closure);
+  } else {
+    failures_->Add();
+  }
   Outbox outbox;
   {
     absl::MutexLock lock(&mutex_);

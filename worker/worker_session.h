@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/metrics.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/message.h"
 #include "proto/worker.pb.h"
@@ -141,6 +142,9 @@ class WorkerSession {
   GraphCache* const graphs_;
   Clock* const clock_;
   const SendReport send_;
+  DurationMetric* const closure_seconds_;
+  Counter* const steps_;
+  Counter* const failures_;
 
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/log.h"
+#include "common/core/base/metrics.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/bundle_files.h"
 #include "common/io/checkpoint/disk.h"
@@ -21,6 +22,11 @@
 
 namespace muster {
 namespace {
+
+constexpr MetricInfo kRoundTrip = {
+    "muster_exchange_round_trip_seconds",
+    "Time from sending an exchange to a parameter server to its answer. A push "
+    "may also pull."};
 
 bool IsUnreachable(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable;
@@ -179,6 +185,11 @@ ServerGroup::ServerGroup(Network* network, const Options& options)
   for (const ChannelOptions& server : options.servers) {
     servers_.push_back(network->Connect(server));
     lanes_.push_back(MakeChannelLane(servers_.back().get()));
+    const std::string index = absl::StrCat(server.peer_task_index);
+    pull_seconds_.push_back(
+        GetDurationMetric(kRoundTrip, {{"kind", "pull"}, {"server", index}}));
+    push_seconds_.push_back(
+        GetDurationMetric(kRoundTrip, {{"kind", "push"}, {"server", index}}));
     watch_channels_.push_back(network->Connect(server));
   }
 }
@@ -294,14 +305,20 @@ absl::Status ServerGroup::Exchange(std::vector<ServerExchange>* exchanges) {
         window->Start([this, exchange, attempt, window,
                        done = std::move(done)]() mutable {
           exchange->attempt_count = attempt;
+          DurationMetric* const seconds =
+              exchange->request.update_handles_size() > 0
+                  ? push_seconds_[exchange->server]
+                  : pull_seconds_[exchange->server];
+          const absl::Time start = Clock::Real()->Now();
           lanes_[exchange->server]->StartExchange(
               {.request = &exchange->request,
                .tensors = &exchange->tensors,
                .slots = &exchange->slots,
                .timeout = timeout_,
                .may_share_memory = attempt == 1},
-              [exchange, window, done = std::move(done)](
+              [exchange, window, seconds, start, done = std::move(done)](
                   absl::StatusOr<LaneAnswer> answer) mutable {
+                seconds->Observe(Clock::Real()->Now() - start);
                 window->Finish();
                 if (answer.ok()) exchange->answer = *std::move(answer);
                 done(answer.status());

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/core/base/metrics.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/network.h"
@@ -171,6 +172,9 @@ class ServerGroup {
   std::vector<std::unique_ptr<Channel>> servers_;  // Bulk.
   std::unique_ptr<SegmentOffer> offer_;            // Null until there is one.
   std::vector<std::unique_ptr<ServerLane>> lanes_;
+  // Of exchanges, by server: those that only read, and those that update.
+  std::vector<DurationMetric*> pull_seconds_;
+  std::vector<DurationMetric*> push_seconds_;
   // Watches share no connection with bulk, so that they are heard at once.
   std::vector<std::unique_ptr<Channel>> watch_channels_;
   std::vector<std::shared_ptr<Watcher>> watchers_;

@@ -3,29 +3,40 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <deque>
+#include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/core/base/log_format.h"
 
 namespace muster {
 namespace {
 
-struct Prefix {
+// A longer message is kept in part for ReadRecentProblems().
+constexpr size_t kKeptMessageBytesMax = 2000;
+
+struct Sink {
   absl::Mutex mutex;
-  std::string text ABSL_GUARDED_BY(mutex);
+  std::string task ABSL_GUARDED_BY(mutex);
+  std::deque<LogRecord> problems ABSL_GUARDED_BY(mutex);
+  int64_t warning_count ABSL_GUARDED_BY(mutex) = 0;
+  int64_t error_count ABSL_GUARDED_BY(mutex) = 0;
 };
 
 // Never destroyed: threads may log while the process ends.
-Prefix& GlobalPrefix() {
-  static Prefix* const prefix = new Prefix;
-  return *prefix;
+Sink& GlobalSink() {
+  static Sink* const sink = new Sink;
+  return *sink;
 }
 
 std::atomic<LogSeverity> minimum_severity{LogSeverity::kInfo};
+std::atomic<LogFormat> format{LogFormat::kText};
 
 absl::string_view BaseName(absl::string_view path) {
   const size_t slash = path.rfind('/');
@@ -40,16 +51,118 @@ void WriteAll(absl::string_view text) {
   }
 }
 
+// The length of the UTF-8 sequence at the beginning of `text`; 0 if it is none.
+size_t SequenceLength(absl::string_view text) {
+  const auto byte = [text](size_t i) -> unsigned {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  const size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates, and what lies beyond Unicode.
+  const bool is_invalid =
+      (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
+      (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F);
+  return is_invalid ? 0 : length;
+}
+
+std::string JsonString(absl::string_view text) {
+  std::string json = "\"";
+  while (!text.empty()) {
+    const size_t length = SequenceLength(text);
+    const char first = text[0];
+    if (length == 0) {
+      json.append("\\ufffd");
+    } else if (first == '"' || first == '\\') {
+      json.append({'\\', first});
+    } else if (first == '\n') {
+      json.append("\\n");
+    } else if (static_cast<unsigned char>(first) < 0x20 || first == 0x7F) {
+      absl::StrAppendFormat(&json, "\\u%04x", static_cast<unsigned>(first));
+    } else {
+      json.append(text.data(), length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  json.push_back('"');
+  return json;
+}
+
+absl::string_view NameOf(LogSeverity severity) {
+  switch (severity) {
+    case LogSeverity::kInfo:
+      return "INFO";
+    case LogSeverity::kWarning:
+      return "WARNING";
+    case LogSeverity::kError:
+      break;
+  }
+  return "ERROR";
+}
+
+std::string JsonLine(LogSeverity severity, absl::Time time,
+                     absl::string_view task, absl::string_view source,
+                     absl::string_view message) {
+  return absl::StrCat(
+      "{\"time\":\"",
+      absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone()),
+      "\",\"severity\":\"", NameOf(severity), "\",\"task\":", JsonString(task),
+      source.empty() ? "" : absl::StrCat(",\"source\":", JsonString(source)),
+      ",\"message\":", JsonString(message), "}\n");
+}
+
+// Keeps a warning or an error. Returns the name of the task.
+std::string Record(LogSeverity severity, absl::Time time,
+                   absl::string_view message) {
+  Sink& sink = GlobalSink();
+  absl::MutexLock lock(&sink.mutex);
+  if (severity != LogSeverity::kInfo) {
+    ++(severity == LogSeverity::kError ? sink.error_count : sink.warning_count);
+    sink.problems.push_back(
+        {.time = time,
+         .severity = severity,
+         .message = std::string(message.substr(0, kKeptMessageBytesMax))});
+    if (sink.problems.size() > RecentProblems::kRecordsMax) {
+      sink.problems.pop_front();
+    }
+  }
+  return sink.task;
+}
+
 }  // namespace
 
 void SetLogPrefix(absl::string_view prefix) {
-  Prefix& global = GlobalPrefix();
-  absl::MutexLock lock(&global.mutex);
-  global.text = prefix.empty() ? "" : absl::StrCat(prefix, ": ");
+  Sink& sink = GlobalSink();
+  absl::MutexLock lock(&sink.mutex);
+  sink.task = std::string(prefix);
 }
 
 void SetMinimumLogSeverity(LogSeverity severity) {
   minimum_severity.store(severity, std::memory_order_relaxed);
+}
+
+void SetLogFormat(LogFormat new_format) {
+  format.store(new_format, std::memory_order_relaxed);
+}
+
+void WriteLogLine(LogSeverity severity, absl::string_view message) {
+  const absl::Time now = absl::Now();
+  const std::string task = Record(severity, now, message);
+  WriteAll(format.load(std::memory_order_relaxed) == LogFormat::kJson
+               ? JsonLine(severity, now, task, "", message)
+               : absl::StrCat(message, "\n"));
+}
+
+RecentProblems ReadRecentProblems() {
+  Sink& sink = GlobalSink();
+  absl::MutexLock lock(&sink.mutex);
+  return {.records = {sink.problems.begin(), sink.problems.end()},
+          .warning_count = sink.warning_count,
+          .error_count = sink.error_count};
 }
 
 namespace internal {
@@ -58,22 +171,23 @@ LogLine::LogLine(LogSeverity severity, const char* file, int line)
     : severity_(severity), file_(file), line_(line) {}
 
 LogLine::~LogLine() {
+  const absl::Time now = absl::Now();
+  const std::string message = stream_.str();
+  const std::string task = Record(severity_, now, message);
   if (severity_ < minimum_severity.load(std::memory_order_relaxed)) return;
-  std::string prefix;
-  {
-    Prefix& global = GlobalPrefix();
-    absl::MutexLock lock(&global.mutex);
-    prefix = global.text;
+  const std::string source = severity_ == LogSeverity::kError
+                                 ? absl::StrCat(BaseName(file_), ":", line_)
+                                 : "";
+  if (format.load(std::memory_order_relaxed) == LogFormat::kJson) {
+    WriteAll(JsonLine(severity_, now, task, source, message));
+    return;
   }
   const char letter = "IWE"[static_cast<int>(severity_)];
-  const std::string source =
-      severity_ == LogSeverity::kError
-          ? absl::StrCat(" ", BaseName(file_), ":", line_)
-          : "";
   WriteAll(absl::StrCat(
       std::string(1, letter),
-      absl::FormatTime("%m%d %H:%M:%E3S", absl::Now(), absl::LocalTimeZone()),
-      source, "] ", prefix, stream_.str(), "\n"));
+      absl::FormatTime("%m%d %H:%M:%E3S", now, absl::LocalTimeZone()),
+      source.empty() ? "" : " ", source, "] ", task, task.empty() ? "" : ": ",
+      message, "\n"));
 }
 
 }  // namespace internal

@@ -121,7 +121,8 @@ FitRun::FitRun(Model* model, const CompiledModel& compiled,
       verbosity_(ResolveVerbosity(options.verbose, strategy_.is_chief())),
       steps_per_execution_(compiled.options().steps_per_execution),
       sums_(StepResults()),
-      epoch_(options.initial_epoch) {
+      epoch_(options.initial_epoch),
+      monitor_(options.epochs, options.clock) {
   control_->progress = this;
 }
 
@@ -376,6 +377,7 @@ absl::StatusOr<bool> FitRun::RunEpoch(int epoch) {
     shown.emplace_back(absl::StrCat("val_", name), value);
   }
   for (const auto& [name, value] : logs_) CheckFinite(name, value);
+  monitor_.EndEpoch(logs_);
   bar.Finish(epoch_steps_, shown);
   for (Callback* callback : options_.callbacks) {
     RETURN_IF_ERROR(callback->AddEpochLogs(*model_, &logs_));
@@ -414,6 +416,7 @@ absl::Status FitRun::TrainSteps(ProgressBar* bar) {
   RETURN_IF_ERROR(BeginSteps());
   const absl::Time start = options_.clock->Now();
   epoch_start_ = start;
+  monitor_.BeginEpoch(epoch_, plan_.steps_expected);
   last_step_end_ = start;
   RETURN_IF_ERROR(AnnounceStep());
   const int64_t steps_max =
@@ -490,6 +493,11 @@ absl::Status FitRun::EndGroup(ProgressBar* bar) {
       history_.step_durations.Add((now - last_step_end_) / group_steps_);
     }
   }
+  monitor_.OnSteps({.count = group_steps_,
+                    .duration = (now - last_step_end_) / group_steps_,
+                    .end = now,
+                    .step_in_epoch = epoch_steps_},
+                   sums_);
   last_step_end_ = now;
   group_steps_ = 0;
 

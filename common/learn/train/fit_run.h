@@ -21,6 +21,7 @@
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
 #include "common/learn/train/training_control.h"
+#include "common/learn/train/training_monitor.h"
 #include "proto/training_state.pb.h"
 
 namespace muster {
@@ -105,6 +106,7 @@ class FitRun final : public TrainingProgress {
   // Set until the epoch in which training goes on has begun.
   std::optional<proto::TrainingState> go_on_from_;
   absl::Time last_step_end_;
+  TrainingMonitor monitor_;
 };
 
 }  // namespace muster

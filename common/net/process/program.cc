@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "common/core/base/log.h"
+#include "common/core/base/log_format.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/help.h"
 #include "common/net/process/resource_failure.h"
@@ -56,6 +59,8 @@ std::variant<TaskOptions, ExitCode> StartProgram(
     return Complain(program, status);
   }
   if (CheckConfigWanted()) return ExitCode::kOk;
+  SetLogFormat(options->log_format);
+  SetMinimumLogSeverity(options->log_severity);
   // A thread that takes them would end the process by the system's default.
   ShutdownSignals::HoldBack();
   return *std::move(options);
@@ -63,8 +68,8 @@ std::variant<TaskOptions, ExitCode> StartProgram(
 
 int FinishProgram(const ProgramInfo& program, const absl::Status& status) {
   if (!status.ok()) {
-    std::cerr << program.name << ": " << std::string(status.message())
-              << std::endl;
+    WriteLogLine(LogSeverity::kError,
+                 absl::StrCat(program.name, ": ", status.message()));
   }
   return static_cast<int>(ExitCodeOf(status));
 }

@@ -101,6 +101,25 @@ ABSL_FLAG(absl::Duration, hang_report_interval, absl::Seconds(30),
 ABSL_FLAG(absl::Duration, evaluator_timeout, absl::Hours(7 * 24),
           "How long an evaluator waits for a checkpoint, or for the end of "
           "training, before it gives up; \"inf\" for ever.");
+ABSL_FLAG(int, status_port, -1,
+          "Serves the status page, /status.json, /metrics, /livez and /readyz "
+          "on this port; 0 selects a free one and prints it. By default none "
+          "are served.");
+ABSL_FLAG(std::string, status_host, "localhost",
+          "The address of the status pages: \"localhost\", or an IP address of "
+          "this machine. Addresses that other machines reach require "
+          "--status_token_file.");
+ABSL_FLAG(std::string, status_token_file, "",
+          "A file with the token that clients of the status pages must send "
+          "as \"Authorization: Bearer TOKEN\".");
+ABSL_FLAG(std::string, status_job, "",
+          "The value of the label muster_job of all metrics. By default the "
+          "name of the job file, if there is one.");
+ABSL_FLAG(std::string, log_format, "text",
+          "\"text\", or \"json\" for one JSON object a line.");
+ABSL_FLAG(std::string, log_severity, "info",
+          "The least severe lines to log: \"info\", \"warning\" or "
+          "\"error\".");
 ABSL_FLAG(absl::Duration, grace_period, absl::Seconds(10),
           "How long an orderly end may take after SIGTERM.");
 
@@ -127,6 +146,7 @@ constexpr absl::string_view kCluster = "The cluster";
 constexpr absl::string_view kSecurity = "Security";
 constexpr absl::string_view kWaiting = "Waiting and giving up";
 constexpr absl::string_view kRecovery = "Lost parameter servers";
+constexpr absl::string_view kObservation = "Status pages and logs";
 constexpr absl::string_view kTransport = "How tensors are sent";
 
 // In the order of --help.
@@ -158,6 +178,12 @@ constexpr TaskFlag kTaskFlags[] = {
     {kWaiting, "evaluator_timeout", kTrainer},
     {kRecovery, "server_return_timeout", kCoordinator},
     {kRecovery, "max_recoveries", kCoordinator},
+    {kObservation, "status_port", kAll},
+    {kObservation, "status_host", kAll},
+    {kObservation, "status_token_file", kAll},
+    {kObservation, "status_job", kAll},
+    {kObservation, "log_format", kAll},
+    {kObservation, "log_severity", kAll},
     {kTransport, "shared_memory", kAll},
     {kTransport, "raw_sockets", kTrainer},
 };
@@ -316,6 +342,50 @@ absl::StatusOr<std::string> ResolveListenAddress(const ClusterConfig& config) {
   return HostPort{"::", address.port}.ToString();
 }
 
+absl::StatusOr<TaskOptions::StatusPages> ResolveStatusPages(
+    const std::string& job_file) {
+  TaskOptions::StatusPages pages;
+  if (const int port = absl::GetFlag(FLAGS_status_port); port != -1) {
+    if (port < 0 || port > 65535) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--status_port=", port, ": expected 0 to 65535, or -1 for none"));
+    }
+    pages.port = port;
+  }
+  pages.host = absl::GetFlag(FLAGS_status_host);
+  pages.token_file = absl::GetFlag(FLAGS_status_token_file);
+  if (pages.port.has_value() && !IsLoopbackHost(pages.host) &&
+      pages.token_file.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--status_host=", pages.host,
+        ": other machines can reach this address, so --status_token_file is "
+        "required"));
+  }
+  pages.job_label = absl::GetFlag(FLAGS_status_job);
+  if (pages.job_label.empty()) {
+    pages.job_label = std::filesystem::path(job_file).stem().string();
+  }
+  return pages;
+}
+
+absl::StatusOr<LogFormat> ResolveLogFormat() {
+  const std::string format = absl::GetFlag(FLAGS_log_format);
+  if (format == "text") return LogFormat::kText;
+  if (format == "json") return LogFormat::kJson;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--log_format=", format, ": expected \"text\" or \"json\""));
+}
+
+absl::StatusOr<LogSeverity> ResolveLogSeverity() {
+  const std::string severity = absl::GetFlag(FLAGS_log_severity);
+  if (severity == "info") return LogSeverity::kInfo;
+  if (severity == "warning") return LogSeverity::kWarning;
+  if (severity == "error") return LogSeverity::kError;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--log_severity=", severity,
+                   ": expected \"info\", \"warning\" or \"error\""));
+}
+
 }  // namespace
 
 std::vector<FlagTopic> TaskFlags(FlagUsers users) {
@@ -377,6 +447,9 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   ASSIGN_OR_RETURN(
       options.evaluator_timeout,
       Positive("evaluator_timeout", absl::GetFlag(FLAGS_evaluator_timeout)));
+  ASSIGN_OR_RETURN(options.status, ResolveStatusPages(options.job_file));
+  ASSIGN_OR_RETURN(options.log_format, ResolveLogFormat());
+  ASSIGN_OR_RETURN(options.log_severity, ResolveLogSeverity());
   ASSIGN_OR_RETURN(options.grace_period,
                    Positive("grace_period", absl::GetFlag(FLAGS_grace_period)));
   options.arguments = line.arguments;

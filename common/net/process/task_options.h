@@ -9,6 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/core/base/log.h"
+#include "common/core/base/log_format.h"
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/program_info.h"
@@ -73,6 +75,18 @@ struct TaskOptions {
 
   // How long an evaluator waits for a checkpoint or the end of training.
   absl::Duration evaluator_timeout = absl::Hours(7 * 24);
+
+  // The status pages.
+  struct StatusPages {
+    std::optional<int> port;  // Unset: none are served. 0: a free port.
+    std::string host;         // "localhost", or an IP address.
+    std::string token_file;   // Empty: no token.
+    std::string job_label;    // Of metrics; empty for none.
+  };
+  StatusPages status;
+
+  LogFormat log_format = LogFormat::kText;
+  LogSeverity log_severity = LogSeverity::kInfo;
 
   // For an orderly end after SIGTERM.
   absl::Duration grace_period;

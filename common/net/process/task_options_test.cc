@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/flags/reflection.h"
+#include "common/core/base/log.h"
+#include "common/core/base/log_format.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
 #include "common/net/process/program_info.h"
@@ -176,6 +178,46 @@ TEST_F(TaskOptionsTest, SettingsAndTheSeedAreTaken) {
   EXPECT_THAT(options.settings,
               testing::ElementsAre(testing::Pair("data_dir", "/data")));
   EXPECT_EQ(options.seed, 7u);
+}
+
+TEST_F(TaskOptionsTest, StatusPagesAreOffByDefault) {
+  ASSERT_OK_AND_ASSIGN(const TaskOptions options, Resolve({}));
+  EXPECT_EQ(options.status.port, std::nullopt);
+  EXPECT_EQ(options.log_format, LogFormat::kText);
+}
+
+TEST_F(TaskOptionsTest, StatusPagesAreNamedAfterTheJobFile) {
+  ASSERT_OK_AND_ASSIGN(const TaskOptions options,
+                       Resolve({"--status_port=0", "--job=jobs/digits.job",
+                                "--log_format=json", "--log_severity=error"}));
+  EXPECT_EQ(options.status.port, 0);
+  EXPECT_EQ(options.status.host, "localhost");
+  EXPECT_EQ(options.status.job_label, "digits");
+  EXPECT_EQ(options.log_format, LogFormat::kJson);
+  EXPECT_EQ(options.log_severity, LogSeverity::kError);
+  ASSERT_OK_AND_ASSIGN(const TaskOptions named,
+                       Resolve({"--job=digits.job", "--status_job=mine"}));
+  EXPECT_EQ(named.status.job_label, "mine");
+}
+
+TEST_F(TaskOptionsTest, StatusPagesForOtherMachinesNeedAToken) {
+  EXPECT_THAT(Resolve({"--status_port=9090", "--status_host=0.0.0.0"}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--status_token_file is required")));
+  EXPECT_OK(Resolve({"--status_port=9090", "--status_host=0.0.0.0",
+                     "--status_token_file=token"})
+                .status());
+  EXPECT_THAT(Resolve({"--status_port=65536"}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("expected 0 to 65535")));
+}
+
+TEST_F(TaskOptionsTest, RefusesUnknownLogOptions) {
+  EXPECT_THAT(Resolve({"--log_format=xml"}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("json")));
+  EXPECT_THAT(
+      Resolve({"--log_format=text", "--log_severity=debug"}).status(),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("warning")));
 }
 
 }  // namespace

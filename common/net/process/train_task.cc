@@ -4,19 +4,23 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <iostream>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/log.h"
+#include "common/core/base/log_format.h"
 #include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
 #include "common/net/cluster/incarnation.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/preemption_notice.h"
 #include "common/net/process/shutdown_signals.h"
 #include "common/net/process/start_line.h"
+#include "common/net/process/status_service.h"
+#include "common/net/status/http_server.h"
 
 namespace muster {
 namespace {
@@ -46,10 +50,12 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
   // its summary says which.
   const std::optional<uint64_t> shown =
       options.job_file.empty() ? seed : options.seed;
-  std::cerr << StartLine({.config = options.config,
+  WriteLogLine(LogSeverity::kInfo,
+               StartLine({.config = options.config,
                           .incarnation = Incarnation(identity.incarnation),
-                          .seed = shown})
-            << std::endl;
+                          .seed = shown}));
+  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> pages,
+                   ServeStatusPages(options, identity));
   Task task(std::move(options), identity, seed, network);
   signals.SetHandler([&](int signal) {
     // Training ends by itself when it has saved.

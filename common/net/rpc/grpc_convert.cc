@@ -9,12 +9,20 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/core/base/metrics.h"
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/status_detail.h"
 #include "proto/rpc.pb.h"
 
 namespace muster {
 namespace {
+
+constexpr MetricInfo kBytesSent = {
+    "muster_rpc_bytes_sent_total",
+    "Bytes of messages that were given to gRPC to be sent."};
+constexpr MetricInfo kBytesReceived = {
+    "muster_rpc_bytes_received_total",
+    "Bytes of messages that were received over gRPC."};
 
 // A status travels in HTTP/2 headers, which are small.
 constexpr size_t kStatusMessageBytesMax = 2000;
@@ -43,9 +51,12 @@ struct HeldOwner {
 }  // namespace
 
 grpc::ByteBuffer ToByteBuffer(std::vector<MessageSlice> slices) {
+  static Counter* const bytes_sent = GetCounter(kBytesSent);
   std::vector<grpc::Slice> parts;
   parts.reserve(slices.size());
+  size_t size_bytes = 0;
   for (MessageSlice& slice : slices) {
+    size_bytes += slice.size_bytes;
     auto* held = new HeldOwner{.owner = std::move(slice.owner)};
     held->hand_over.Give();
     parts.emplace_back(
@@ -57,10 +68,12 @@ grpc::ByteBuffer ToByteBuffer(std::vector<MessageSlice> slices) {
         },
         held);
   }
+  bytes_sent->Add(static_cast<int64_t>(size_bytes));
   return grpc::ByteBuffer(parts.data(), parts.size());
 }
 
 std::vector<MessageSlice> FromByteBuffer(const grpc::ByteBuffer& buffer) {
+  static Counter* const bytes_received = GetCounter(kBytesReceived);
   auto owner = std::make_shared<std::vector<grpc::Slice>>();
   if (!buffer.Valid() || !buffer.Dump(owner.get()).ok()) return {};
   std::vector<MessageSlice> slices;
@@ -68,6 +81,7 @@ std::vector<MessageSlice> FromByteBuffer(const grpc::ByteBuffer& buffer) {
   for (const grpc::Slice& part : *owner) {
     slices.push_back({part.begin(), part.size(), owner});
   }
+  bytes_received->Add(static_cast<int64_t>(buffer.Length()));
   return slices;
 }
 

@@ -3,9 +3,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/core/base/metrics.h"
 #include "common/net/rpc/status_detail.h"
 
 namespace muster {
+namespace {
+
+constexpr MetricInfo kRefused = {
+    "muster_requests_refused_total",
+    "Requests of another job, or for an earlier process of this task."};
+
+}  // namespace
 
 std::string TaskIdentity::ToString() const {
   return absl::StrCat(task_type, " ", task_index);
@@ -60,6 +68,11 @@ absl::Status AdmissionCheck::Check(
 }
 
 absl::Status AdmissionCheck::Refuse(absl::Status status) const {
+  static Counter* const other_jobs =
+      GetCounter(kRefused, {{"cause", "other_job"}});
+  static Counter* const stale =
+      GetCounter(kRefused, {{"cause", "stale_incarnation"}});
+  (absl::IsPermissionDenied(status) ? other_jobs : stale)->Add();
   // Nothing that the caller does not know already: it may be anybody.
   proto::TaskFailure failure;
   failure.set_task_type(self_.task_type);

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/core/base/log.h"
+#include "common/core/base/metrics.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
@@ -12,9 +14,25 @@ namespace {
 
 constexpr absl::Duration kReportInterval = absl::Seconds(5);
 
+constexpr MetricInfo kWriteSeconds = {
+    "muster_checkpoint_seconds", "Time to write and publish a checkpoint."};
+constexpr MetricInfo kFailures = {"muster_checkpoint_failures_total",
+                                  "Checkpoints that could not be written."};
+constexpr MetricInfo kNewest = {
+    "muster_checkpoint_last_timestamp_seconds",
+    "When the newest checkpoint was published, in seconds since the Unix "
+    "epoch; 0 before the first."};
+
 }  // namespace
 
-BackgroundWriter::BackgroundWriter(Options options) : options_(options) {}
+BackgroundWriter::BackgroundWriter(Options options)
+    : options_(options),
+      source_([this](StatusReport* report) { AddStatus(report); }) {
+  // These exist before the first write.
+  GetDurationMetric(kWriteSeconds);
+  GetCounter(kFailures);
+  GetGauge(kNewest);
+}
 
 BackgroundWriter::~BackgroundWriter() {
   if (thread_.joinable()) thread_.join();
@@ -31,6 +49,7 @@ bool BackgroundWriter::Start(std::string what,
     }
     is_busy_ = true;
     what_ = std::move(what);
+    start_ = options_.clock->Now();
   }
   if (thread_.joinable()) thread_.join();
   thread_ = std::thread([this, write = std::move(write)] { Finish(write()); });
@@ -44,6 +63,7 @@ absl::Status BackgroundWriter::Run(std::string what,
     absl::MutexLock lock(&mutex_);
     if (is_busy_) return before;
     what_ = std::move(what);
+    start_ = options_.clock->Now();
   }
   const absl::Status status = write();
   Finish(status);
@@ -54,11 +74,30 @@ void BackgroundWriter::Finish(const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
   if (!status.ok()) {
     ++failure_count_;
+    GetCounter(kFailures)->Add();
     LOG(WARNING) << what_ << " could not be written, and training goes on; "
                  << "what was saved before is kept: " << status.message();
   }
+  if (status.ok()) {
+    const absl::Duration duration = options_.clock->Now() - start_;
+    const absl::Time now = absl::Now();
+    GetDurationMetric(kWriteSeconds)->Observe(duration);
+    GetGauge(kNewest)->Set(absl::ToDoubleSeconds(now - absl::UnixEpoch()));
+    const int64_t count = newest_.has_value() ? newest_->count : 0;
+    newest_ = {
+        .name = what_, .time = now, .duration = duration, .count = count + 1};
+  }
   status_ = status;
   is_busy_ = false;
+}
+
+void BackgroundWriter::AddStatus(StatusReport* report) const {
+  absl::MutexLock lock(&mutex_);
+  report->checkpoint_failure_count += failure_count_;
+  const bool is_newest =
+      newest_.has_value() && (!report->checkpoint.has_value() ||
+                              report->checkpoint->time < newest_->time);
+  if (is_newest) report->checkpoint = newest_;
 }
 
 absl::Status BackgroundWriter::Await() {

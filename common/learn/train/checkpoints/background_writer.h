@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -11,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
+#include "common/net/status/status_report.h"
 
 namespace muster {
 
@@ -56,6 +58,7 @@ class BackgroundWriter {
  private:
   bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !is_busy_; }
   void Finish(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   std::thread thread_;
@@ -64,6 +67,9 @@ class BackgroundWriter {
   std::string what_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);  // Of the last write.
   int64_t failure_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time start_ ABSL_GUARDED_BY(mutex_);
+  std::optional<CheckpointStatus> newest_ ABSL_GUARDED_BY(mutex_);
+  const StatusSource source_;  // Reads the members above.
 };
 
 }  // namespace muster

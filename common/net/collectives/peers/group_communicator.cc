@@ -4,12 +4,39 @@
 
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/metrics.h"
 
 namespace muster {
+namespace {
+
+constexpr MetricInfo kSeconds = {
+    "muster_collective_seconds",
+    "Time of a collective, waiting for other ranks included."};
+constexpr MetricInfo kBytes = {"muster_collective_bytes_total",
+                               "Bytes of the tensors in collectives."};
+
+DurationMetric* SecondsOf(const char* operation) {
+  return GetDurationMetric(kSeconds, {{"operation", operation}});
+}
+
+int64_t SizeBytes(const TensorSpan& span) {
+  return static_cast<int64_t>(span.size_bytes());
+}
+
+}  // namespace
 
 GroupCommunicator::GroupCommunicator(std::unique_ptr<Communicator> communicator,
                                      Explain explain)
-    : explain_(std::move(explain)), communicator_(std::move(communicator)) {}
+    : explain_(std::move(explain)),
+      communicator_(std::move(communicator)),
+      bytes_(GetCounter(kBytes)),
+      all_reduce_seconds_(SecondsOf("all_reduce")),
+      reduce_scatter_seconds_(SecondsOf("reduce_scatter")),
+      all_gather_seconds_(SecondsOf("all_gather")),
+      broadcast_seconds_(SecondsOf("broadcast")),
+      barrier_seconds_(SecondsOf("barrier")) {}
 
 absl::StatusOr<std::shared_ptr<Buffer>> GroupCommunicator::Allocate(
     size_t size_bytes, const CollectiveCall& call) {
@@ -20,32 +47,35 @@ absl::StatusOr<std::shared_ptr<Buffer>> GroupCommunicator::Allocate(
 
 absl::Status GroupCommunicator::AllReduce(ReduceOp op, TensorSpan buffer,
                                           const CollectiveCall& call) {
-  return Explained("all-reduce", call,
-                   communicator_->AllReduce(op, buffer, call));
+  return Measured("all-reduce", all_reduce_seconds_, call, SizeBytes(buffer),
+                  [&] { return communicator_->AllReduce(op, buffer, call); });
 }
 
 absl::Status GroupCommunicator::ReduceScatter(ReduceOp op, TensorSpan buffer,
                                               const CollectiveCall& call) {
-  return Explained("reduce-scatter", call,
-                   communicator_->ReduceScatter(op, buffer, call));
+  return Measured(
+      "reduce-scatter", reduce_scatter_seconds_, call, SizeBytes(buffer),
+      [&] { return communicator_->ReduceScatter(op, buffer, call); });
 }
 
 absl::Status GroupCommunicator::AllGather(
     TensorSpan input, absl::Span<const int64_t> element_counts,
     TensorSpan output, const CollectiveCall& call) {
-  return Explained(
-      "all-gather", call,
-      communicator_->AllGather(input, element_counts, output, call));
+  return Measured(
+      "all-gather", all_gather_seconds_, call, SizeBytes(output), [&] {
+        return communicator_->AllGather(input, element_counts, output, call);
+      });
 }
 
 absl::Status GroupCommunicator::Broadcast(TensorSpan buffer, int root,
                                           const CollectiveCall& call) {
-  return Explained("broadcast", call,
-                   communicator_->Broadcast(buffer, root, call));
+  return Measured("broadcast", broadcast_seconds_, call, SizeBytes(buffer),
+                  [&] { return communicator_->Broadcast(buffer, root, call); });
 }
 
 absl::Status GroupCommunicator::Barrier(const CollectiveCall& call) {
-  return Explained("barrier", call, communicator_->Barrier(call));
+  return Measured("barrier", barrier_seconds_, call, 0,
+                  [&] { return communicator_->Barrier(call); });
 }
 
 void GroupCommunicator::Abort(absl::Status status) {
@@ -54,6 +84,16 @@ void GroupCommunicator::Abort(absl::Status status) {
 
 CollectiveProgress GroupCommunicator::Progress() const {
   return communicator_->Progress();
+}
+
+absl::Status GroupCommunicator::Measured(
+    const char* operation, DurationMetric* seconds, const CollectiveCall& call,
+    int64_t size_bytes, absl::FunctionRef<absl::Status()> run) const {
+  const absl::Time start = Clock::Real()->Now();
+  const absl::Status status = run();
+  seconds->Observe(Clock::Real()->Now() - start);
+  bytes_->Add(size_bytes);
+  return Explained(operation, call, status);
 }
 
 absl::Status GroupCommunicator::Explained(absl::string_view operation,

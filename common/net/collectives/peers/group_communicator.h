@@ -1,13 +1,16 @@
 #ifndef COMMON_NET_COLLECTIVES_PEERS_GROUP_COMMUNICATOR_H_
 #define COMMON_NET_COLLECTIVES_PEERS_GROUP_COMMUNICATOR_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/core/base/metrics.h"
 #include "common/net/collectives/communicator.h"
 
 namespace muster {
@@ -47,6 +50,10 @@ class GroupCommunicator final : public Communicator {
   CollectiveProgress Progress() const override;
 
  private:
+  // Runs and measures one collective of `size_bytes`.
+  absl::Status Measured(const char* operation, DurationMetric* seconds,
+                        const CollectiveCall& call, int64_t size_bytes,
+                        absl::FunctionRef<absl::Status()> run) const;
   absl::Status Explained(absl::string_view operation,
                          const CollectiveCall& call,
                          const absl::Status& status) const;
@@ -54,6 +61,12 @@ class GroupCommunicator final : public Communicator {
   // May keep alive what the communicator needs.
   const Explain explain_;
   const std::unique_ptr<Communicator> communicator_;
+  Counter* const bytes_;
+  DurationMetric* const all_reduce_seconds_;
+  DurationMetric* const reduce_scatter_seconds_;
+  DurationMetric* const all_gather_seconds_;
+  DurationMetric* const broadcast_seconds_;
+  DurationMetric* const barrier_seconds_;
 };
 
 }  // namespace muster

@@ -1,8 +1,11 @@
 #include "common/net/collectives/peers/hang_watch.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/peer_group.pb.h"
 
 namespace muster {
@@ -10,6 +13,11 @@ namespace {
 
 // A peer that is stopped gives no answer.
 constexpr absl::Duration kAnswerTimeout = absl::Milliseconds(500);
+
+// A share is that of about so much time.
+constexpr absl::Duration kRecent = absl::Seconds(10);
+// Between two heartbeats less time passes.
+constexpr absl::Duration kSampledMax = absl::Seconds(10);
 
 }  // namespace
 
@@ -50,6 +58,7 @@ absl::Status HangWatch::CheckNobodyAwaitedHasLeft(absl::Duration patience) {
 std::string HangWatch::OnTick() {
   {
     absl::MutexLock lock(&mutex_);
+    SampleWaits();
     if (overdue_.has_value()) {
       if (answer_count_ < links_->task_count() - 1 &&
           clock_->Now() < answers_until_) {
@@ -86,6 +95,53 @@ void HangWatch::OnMessage(int rank, const proto::PeerMessage& message) {
   if (!overdue_.has_value() || answers_[rank].report.has_value()) return;
   answers_[rank].report = message.progress_report();
   ++answer_count_;
+}
+
+void HangWatch::SampleWaits() {
+  const absl::Time now = clock_->Now();
+  // A process that was itself stopped has not waited for anybody meanwhile.
+  const absl::Duration passed =
+      std::clamp(now - last_sample_, absl::ZeroDuration(), kSampledMax);
+  last_sample_ = now;
+  waited_.resize(links_->task_count());
+  std::vector<bool> is_awaited(waited_.size());
+  for (const Watched& watched : watched_) {
+    const CollectiveProgress progress = watched.communicator->Progress();
+    if (!progress.is_running) continue;
+    for (const int rank : progress.missing_ranks) {
+      const size_t task = rank / replicas_per_task_;
+      if (task < is_awaited.size()) is_awaited[task] = true;
+    }
+  }
+  const double weight = passed / (passed + kRecent);
+  for (size_t task = 0; task < waited_.size(); ++task) {
+    if (is_awaited[task]) waited_[task].total += passed;
+    waited_[task].recent_share +=
+        weight * ((is_awaited[task] ? 1 : 0) - waited_[task].recent_share);
+  }
+}
+
+std::vector<HangWatch::Waited> HangWatch::AddWaits(StatusReport* report) const {
+  absl::MutexLock lock(&mutex_);
+  for (const Watched& watched : watched_) {
+    const CollectiveProgress progress = watched.communicator->Progress();
+    if (!progress.is_running || progress.missing_ranks.empty()) continue;
+    std::set<std::string> awaited;
+    for (const int rank : progress.missing_ranks) {
+      const int task = rank / replicas_per_task_;
+      if (task >= 0 && task < links_->task_count()) {
+        awaited.insert(links_->task(task).ToString());
+      }
+    }
+    report->waits.push_back(
+        {.waiter = links_->task(links_->rank()).ToString(),
+         .awaited = absl::StrJoin(awaited, ", "),
+         .what = progress.name.empty()
+                     ? progress.operation
+                     : absl::StrCat(progress.operation, " of ", progress.name),
+         .elapsed = progress.elapsed});
+  }
+  return waited_;
 }
 
 std::vector<PeerProgress> HangWatch::TaskNames() const {

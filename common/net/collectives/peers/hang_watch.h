@@ -16,6 +16,7 @@
 #include "common/net/collectives/peers/group_life.h"
 #include "common/net/collectives/peers/hang_report.h"
 #include "common/net/collectives/peers/peer_links.h"
+#include "common/net/status/status_report.h"
 
 namespace muster {
 
@@ -57,6 +58,15 @@ class HangWatch {
   void OnMessage(int rank, const proto::PeerMessage& message)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Adds the collectives that wait for others, and returns for how long this
+  // task has waited for each, by rank of the task. Both are sampled at ticks.
+  struct Waited {
+    absl::Duration total;
+    double recent_share = 0;  // 0 to 1.
+  };
+  std::vector<Waited> AddWaits(StatusReport* report) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // "worker 0", ... without reports: names for DescribeRank().
   std::vector<PeerProgress> TaskNames() const;
 
@@ -67,6 +77,7 @@ class HangWatch {
     int report_count = 0;  // About that collective.
   };
 
+  void SampleWaits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   proto::ProgressReport OwnReport() ABSL_LOCKS_EXCLUDED(mutex_);
   // A collective that is due for a report.
   std::optional<CollectiveProgress> FindOverdue()
@@ -80,13 +91,15 @@ class HangWatch {
   std::atomic<const char*> activity_{nullptr};
   std::atomic<uint64_t> step_{0};
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::vector<Watched> watched_ ABSL_GUARDED_BY(mutex_);
   // While the peers are being asked: what for, and until when.
   std::optional<CollectiveProgress> overdue_ ABSL_GUARDED_BY(mutex_);
   absl::Time answers_until_ ABSL_GUARDED_BY(mutex_);
   std::vector<PeerProgress> answers_ ABSL_GUARDED_BY(mutex_);
   int answer_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Waited> waited_ ABSL_GUARDED_BY(mutex_);  // By rank of the task.
+  absl::Time last_sample_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
 };
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/core/base/log.h"
+#include "common/core/base/metrics.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/collectives/peers/admission.h"
 #include "common/net/collectives/peers/hang_report.h"
@@ -19,6 +20,15 @@ constexpr absl::Duration kServerGrace = absl::Milliseconds(500);
 
 // Of ranks that an error may be about.
 constexpr int kNamedRanksMax = 8;
+
+constexpr MetricInfo kLost = {"muster_peers_lost_total",
+                              "How often a task was lost."};
+constexpr MetricInfo kConnected = {
+    "muster_peer_connected", "1 if the task is connected to this one, else 0."};
+constexpr MetricInfo kStragglerSeconds = {
+    "muster_straggler_seconds_total",
+    "Time for which collectives of this task have waited for another task, "
+    "sampled at heartbeats."};
 
 std::string Count(int count, absl::string_view noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
@@ -103,7 +113,10 @@ PeerGroup::PeerGroup(const Options& options, Network* network, Clock* clock)
            .report_interval = options.report_interval,
            .connect_timeout = options.connect_timeout},
           &links_, &transport_,
-          [this](const GroupPlan& plan) { life_.Begin(plan); }, clock) {}
+          [this](const GroupPlan& plan) { life_.Begin(plan); }, clock),
+      states_(links_.task_count(), {.since = clock->Now()}),
+      metrics_source_([this](MetricSink* sink) { AddMetrics(sink); }),
+      status_source_([this](StatusReport* report) { AddStatus(report); }) {}
 
 PeerGroup::~PeerGroup() {
   bool has_left = false;
@@ -151,6 +164,10 @@ absl::Status PeerGroup::Form() {
                    formation_.Run(clock_->Now() + options_.startup_timeout,
                                   options_.report));
   Adopt(std::move(group));
+  {
+    absl::MutexLock lock(&mutex_);
+    is_formed_ = true;
+  }
   options_.report(absl::StrCat(Describe(), " (", plan_.transport_reason, ")"));
   return absl::OkStatus();
 }
@@ -231,17 +248,98 @@ absl::Status PeerGroup::Explain(absl::string_view attempted,
   return own;
 }
 
+void PeerGroup::SetState(int rank, TaskStatus::State state,
+                         absl::string_view problem) {
+  absl::MutexLock lock(&mutex_);
+  PeerState& peer = states_[rank];
+  // What is lost stays lost: no other process is accepted in its place.
+  if (peer.state == TaskStatus::State::kLost) return;
+  if (peer.state != state) peer.since = clock_->Now();
+  if (state == TaskStatus::State::kLost) ++lost_count_;
+  peer.state = state;
+  peer.problem = std::string(problem);
+}
+
+void PeerGroup::AddMetrics(MetricSink* sink) const {
+  StatusReport ignored;
+  const std::vector<HangWatch::Waited> waited = hangs_.AddWaits(&ignored);
+  absl::MutexLock lock(&mutex_);
+  sink->AddCounter(kLost, static_cast<double>(lost_count_),
+                   {{"peer_role", "worker"}});
+  for (int rank = 0; rank < task_count(); ++rank) {
+    if (rank == task_rank()) continue;
+    const MetricLabels labels = {{"peer", links_.task(rank).ToString()}};
+    const bool is_connected =
+        states_[rank].state == TaskStatus::State::kConnected;
+    sink->AddGauge(kConnected, is_connected ? 1 : 0, labels);
+    const bool is_sampled = rank < static_cast<int>(waited.size());
+    sink->AddCounter(kStragglerSeconds,
+                     is_sampled ? absl::ToDoubleSeconds(waited[rank].total) : 0,
+                     labels);
+  }
+}
+
+void PeerGroup::AddStatus(StatusReport* report) const {
+  const std::vector<HangWatch::Waited> waited = hangs_.AddWaits(report);
+  std::vector<TaskStatus> tasks(task_count());
+  for (int rank = 0; rank < task_count(); ++rank) {
+    tasks[rank].task = links_.task(rank).ToString();
+    const auto hello = links_.hello(rank);
+    if (!hello.has_value()) continue;
+    tasks[rank].address = hello->address();
+    tasks[rank].incarnation = hello->incarnation();
+  }
+  const absl::Status cause = life_.cause();
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::string> missing;
+  for (int rank = 0; rank < task_count(); ++rank) {
+    TaskStatus& task = tasks[rank];
+    const PeerState& peer = states_[rank];
+    const bool is_self = rank == task_rank();
+    task.state = is_self ? TaskStatus::State::kConnected : peer.state;
+    task.in_state = clock_->Now() - peer.since;
+    task.problem = peer.problem;
+    if (!is_self && is_formed_ && rank < static_cast<int>(waited.size())) {
+      task.waited_share = waited[rank].recent_share;
+    }
+    if (task.state != TaskStatus::State::kConnected) {
+      missing.push_back(task.task);
+    }
+    report->tasks.push_back(std::move(task));
+  }
+  report->readiness.push_back(
+      !cause.ok()  ? cause
+      : is_formed_ ? absl::OkStatus()
+                   : absl::UnavailableError(absl::StrCat(
+                         "waiting for ", missing.empty()
+                                             ? "the group to form"
+                                             : absl::StrJoin(missing, ", "))));
+}
+
 void PeerGroup::OnPresent(int rank) {
+  SetState(rank, TaskStatus::State::kConnected, "");
   formation_.OnPresent(rank);
   life_.OnBack(rank);
 }
 
 void PeerGroup::OnMissing(int rank, absl::string_view reason) {
+  bool has_left = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    // While the group trains, only a peer that has left goes missing.
+    has_left = is_formed_;
+  }
+  if (has_left) {
+    SetState(rank, TaskStatus::State::kEnded, "");
+  } else {
+    SetState(rank, TaskStatus::State::kConnecting, reason);
+  }
   formation_.OnMissing(rank, reason);
   life_.OnGone(rank);
 }
 
 void PeerGroup::OnLost(int rank, const absl::Status& why) {
+  SetState(rank, TaskStatus::State::kLost, why.message());
   life_.OnLost(rank, why);
 }
 

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/metrics.h"
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/collectives/communication_implementation.h"
 #include "common/net/collectives/communicator.h"
@@ -30,6 +31,7 @@
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
 #include "common/net/rpc/service.h"
+#include "common/net/status/status_report.h"
 
 namespace muster {
 
@@ -164,6 +166,16 @@ class PeerGroup : private PeerLinks::Listener {
                        const CollectiveProgress& progress,
                        const absl::Status& status);
 
+  struct PeerState {
+    TaskStatus::State state = TaskStatus::State::kConnecting;
+    absl::Time since;
+    std::string problem;
+  };
+  void SetState(int rank, TaskStatus::State state, absl::string_view problem)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddMetrics(MetricSink* sink) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   void OnPresent(int rank) override;
   void OnMissing(int rank, absl::string_view reason) override;
   void OnLost(int rank, const absl::Status& why) override;
@@ -185,8 +197,15 @@ class PeerGroup : private PeerLinks::Listener {
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::unique_ptr<Server> server_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   bool has_left_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_formed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<PeerState> states_ ABSL_GUARDED_BY(mutex_);  // By rank.
+  int64_t lost_count_ ABSL_GUARDED_BY(mutex_) = 0;
+
+  // Read all of the above.
+  const MetricSource metrics_source_;
+  const StatusSource status_source_;
 };
 
 }  // namespace muster

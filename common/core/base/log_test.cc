@@ -1,0 +1,96 @@
+#include "common/core/base/log.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/core/base/log_format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+class LogTest : public testing::Test {
+ protected:
+  ~LogTest() override {
+    SetLogPrefix("");
+    SetLogFormat(LogFormat::kText);
+    SetMinimumLogSeverity(LogSeverity::kInfo);
+  }
+
+  template <typename Write>
+  static std::string Output(Write write) {
+    testing::internal::CaptureStderr();
+    write();
+    return testing::internal::GetCapturedStderr();
+  }
+};
+
+TEST_F(LogTest, WritesText) {
+  SetLogPrefix("worker 1");
+  EXPECT_THAT(Output([] { LOG(WARNING) << "ps " << 0 << " is lost"; }),
+              MatchesRegex("W[0-9]{4} [0-9:.]+\\] worker 1: ps 0 is lost\n"));
+  EXPECT_THAT(Output([] { LOG(ERROR) << "stop"; }),
+              MatchesRegex("E[0-9]{4} [0-9:.]+ log_test.cc:[0-9]+\\] "
+                           "worker 1: stop\n"));
+}
+
+TEST_F(LogTest, WritesJson) {
+  SetLogPrefix("worker 1");
+  SetLogFormat(LogFormat::kJson);
+  EXPECT_THAT(
+      Output([] { LOG(WARNING) << "ps 0 is lost"; }),
+      MatchesRegex("\\{\"time\":\"[0-9]{4}-[0-9-]+T[0-9:]+\\.[0-9]{3}Z\","
+                   "\"severity\":\"WARNING\",\"task\":\"worker 1\","
+                   "\"message\":\"ps 0 is lost\"\\}\n"));
+  EXPECT_THAT(Output([] { LOG(ERROR) << "stop"; }),
+              HasSubstr(",\"source\":\"log_test.cc:"));
+}
+
+TEST_F(LogTest, EscapesJson) {
+  SetLogFormat(LogFormat::kJson);
+  const auto message = [](absl::string_view text) {
+    const std::string line = Output([text] { LOG(INFO) << text; });
+    const std::string key = "\"message\":";
+    return line.substr(line.find(key) + key.size());
+  };
+  EXPECT_EQ(message("a \"b\" \\ c"), "\"a \\\"b\\\" \\\\ c\"}\n");
+  EXPECT_EQ(message("one\ntwo\t\x01\x7f"),
+            "\"one\\ntwo\\u0009\\u0001\\u007f\"}\n");
+  EXPECT_EQ(message("\xC3\xBC \xE2\x82\xAC \xF0\x9F\x98\x80"),
+            "\"\xC3\xBC \xE2\x82\xAC \xF0\x9F\x98\x80\"}\n");
+  // Not UTF-8: a lone byte, an overlong slash, a surrogate, an end in between.
+  EXPECT_EQ(message("\xFF"), "\"\\ufffd\"}\n");
+  EXPECT_EQ(message("\xC0\xAF"), "\"\\ufffd\\ufffd\"}\n");
+  EXPECT_EQ(message("\xED\xA0\x80"), "\"\\ufffd\\ufffd\\ufffd\"}\n");
+  EXPECT_EQ(message("\xE2\x82"), "\"\\ufffd\\ufffd\"}\n");
+}
+
+TEST_F(LogTest, DropsLinesBelowTheMinimum) {
+  SetMinimumLogSeverity(LogSeverity::kError);
+  EXPECT_EQ(Output([] { LOG(WARNING) << "dropped"; }), "");
+  EXPECT_THAT(Output([] { LOG(ERROR) << "kept"; }), HasSubstr("kept"));
+  EXPECT_EQ(Output([] { WriteLogLine(LogSeverity::kInfo, "first line"); }),
+            "first line\n");
+}
+
+TEST_F(LogTest, KeepsTheLatestProblems) {
+  const RecentProblems before = ReadRecentProblems();
+  Output([] {
+    LOG(INFO) << "no problem";
+    LOG(ERROR) << "an error";
+    for (int i = 0; i < 60; ++i) LOG(WARNING) << "warning " << i;
+  });
+  const RecentProblems after = ReadRecentProblems();
+  EXPECT_EQ(after.error_count, before.error_count + 1);
+  EXPECT_EQ(after.warning_count, before.warning_count + 60);
+  ASSERT_EQ(after.records.size(), RecentProblems::kRecordsMax);
+  EXPECT_EQ(after.records.back().message, "warning 59");
+  EXPECT_EQ(after.records.front().message, "warning 10");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,133 @@
+#include "common/learn/train/training_monitor.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kSampleInterval = absl::Milliseconds(500);
+constexpr absl::Duration kRateWindow = absl::Seconds(10);
+
+constexpr MetricInfo kSteps = {"muster_steps_total",
+                               "Training steps of the job that have ended."};
+constexpr MetricInfo kExamples = {
+    "muster_examples_total",
+    "Examples of these steps, those of all replicas together."};
+constexpr MetricInfo kStepSeconds = {
+    "muster_step_seconds",
+    "Time from the end of one training step to the end of the next."};
+constexpr MetricInfo kEpoch = {"muster_epoch",
+                               "The number of the current epoch, from 1."};
+constexpr MetricInfo kValue = {
+    "muster_training_value",
+    "The loss and each metric, as the mean of the epoch so far; values of "
+    "validation begin with val_."};
+
+}  // namespace
+
+TrainingMonitor::TrainingMonitor(int epoch_count, Clock* clock)
+    : clock_(clock),
+      steps_(GetCounter(kSteps)),
+      examples_(GetCounter(kExamples)),
+      step_seconds_(GetDurationMetric(kStepSeconds)),
+      epoch_gauge_(GetGauge(kEpoch)),
+      point_interval_(kSampleInterval),
+      source_([this](StatusReport* report) { AddStatus(report); }) {
+  absl::MutexLock lock(&mutex_);
+  status_.epoch_count = epoch_count;
+}
+
+void TrainingMonitor::BeginEpoch(int epoch,
+                                 std::optional<int64_t> steps_expected) {
+  epoch_gauge_->Set(epoch + 1);
+  epoch_.store(epoch + 1, std::memory_order_relaxed);
+  steps_per_epoch_.store(steps_expected.value_or(-1),
+                         std::memory_order_relaxed);
+  step_in_epoch_.store(0, std::memory_order_relaxed);
+  epoch_example_count_ = 0;
+}
+
+void TrainingMonitor::OnSteps(const Steps& steps, const MetricSums& sums) {
+  const int64_t example_count = sums.example_count() - epoch_example_count_;
+  epoch_example_count_ += example_count;
+  steps_->Add(steps.count);
+  examples_->Add(example_count);
+  for (int64_t i = 0; i < steps.count; ++i) {
+    step_seconds_->Observe(steps.duration);
+  }
+  step_count_.fetch_add(steps.count, std::memory_order_relaxed);
+  example_count_.fetch_add(example_count, std::memory_order_relaxed);
+  step_in_epoch_.store(steps.step_in_epoch, std::memory_order_relaxed);
+  if (steps.end < next_sample_) return;
+  next_sample_ = steps.end + kSampleInterval;
+  Sample(steps.end, sums.Values());
+}
+
+void TrainingMonitor::EndEpoch(const Logs& logs) {
+  Sample(clock_->Now(), logs);
+}
+
+void TrainingMonitor::Sample(absl::Time now, const Logs& values) {
+  for (const auto& [name, value] : values) {
+    GetGauge(kValue, {{"name", name}})->Set(value);
+  }
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [name, value] : values) status_.values[name] = value;
+  marks_.push_back(
+      {.time = now,
+       .step_count = step_count_.load(std::memory_order_relaxed),
+       .example_count = example_count_.load(std::memory_order_relaxed)});
+  while (marks_.size() > 2 && now - marks_[1].time >= kRateWindow) {
+    marks_.pop_front();
+  }
+  AddPoint(values);
+}
+
+void TrainingMonitor::AddPoint(const Logs& values) {
+  std::vector<TrainingStatus::Point>& series = status_.series;
+  const absl::Time now = absl::Now();
+  const bool is_due =
+      series.empty() || now - series.back().time >= point_interval_;
+  if (!is_due) return;
+  series.push_back({.time = now,
+                    .step = step_count_.load(std::memory_order_relaxed),
+                    .values = values});
+  if (series.size() < kPointsMax) return;
+  // Keeps the whole course of training, at half the resolution.
+  for (size_t i = 0; 2 * i < series.size(); ++i) series[i] = series[2 * i];
+  series.resize(series.size() / 2);
+  point_interval_ *= 2;
+}
+
+void TrainingMonitor::AddStatus(StatusReport* report) const {
+  report->readiness.push_back(absl::OkStatus());
+  absl::MutexLock lock(&mutex_);
+  TrainingStatus status = status_;
+  status.epoch = epoch_.load(std::memory_order_relaxed);
+  status.step_count = step_count_.load(std::memory_order_relaxed);
+  status.example_count = example_count_.load(std::memory_order_relaxed);
+  status.step_in_epoch = step_in_epoch_.load(std::memory_order_relaxed);
+  const int64_t steps = steps_per_epoch_.load(std::memory_order_relaxed);
+  if (steps >= 0) status.steps_per_epoch = steps;
+  // Up to now, so that training that stands still is seen to.
+  const double seconds =
+      marks_.empty()
+          ? 0
+          : absl::ToDoubleSeconds(clock_->Now() - marks_.front().time);
+  if (seconds > 0) {
+    status.steps_per_second =
+        static_cast<double>(status.step_count - marks_.front().step_count) /
+        seconds;
+    status.examples_per_second =
+        static_cast<double>(status.example_count -
+                            marks_.front().example_count) /
+        seconds;
+  }
+  report->training = std::move(status);
+}
+
+}  // namespace muster

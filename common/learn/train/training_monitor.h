@@ -1,0 +1,88 @@
+#ifndef COMMON_LEARN_TRAIN_TRAINING_MONITOR_H_
+#define COMMON_LEARN_TRAIN_TRAINING_MONITOR_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/metrics.h"
+#include "common/learn/train/history.h"
+#include "common/learn/train/metric_sums.h"
+#include "common/net/status/status_report.h"
+
+namespace muster {
+
+// Publishes the progress of one Fit() to /metrics and to the status page.
+// Between samples, which are half a second or more apart, a step costs a few
+// relaxed atomic operations.
+//
+// Not thread-safe, except that pages can be read at any time.
+class TrainingMonitor {
+ public:
+  // Of earlier times a sample is kept: at most this many points.
+  static constexpr size_t kPointsMax = 240;
+
+  // `clock` is borrowed.
+  TrainingMonitor(int epoch_count, Clock* clock);
+
+  // `epoch` counts from 0.
+  void BeginEpoch(int epoch, std::optional<int64_t> steps_expected);
+
+  // Steps that ended together.
+  struct Steps {
+    int64_t count = 1;
+    absl::Duration duration;  // Of one step.
+    absl::Time end;
+    int64_t step_in_epoch = 0;  // After them.
+  };
+  // `sums` has the results of the epoch so far.
+  void OnSteps(const Steps& steps, const MetricSums& sums)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // `logs` has the values of the epoch, those of validation among them.
+  void EndEpoch(const Logs& logs) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // The progress at one moment, from which rates are computed.
+  struct Mark {
+    absl::Time time;
+    int64_t step_count = 0;
+    int64_t example_count = 0;
+  };
+
+  void Sample(absl::Time now, const Logs& values) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddPoint(const Logs& values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Clock* const clock_;
+  Counter* const steps_;
+  Counter* const examples_;
+  DurationMetric* const step_seconds_;
+  Gauge* const epoch_gauge_;
+  int64_t epoch_example_count_ = 0;  // Counted of this epoch.
+  absl::Time next_sample_ = absl::InfinitePast();
+
+  mutable absl::Mutex mutex_;
+  TrainingStatus status_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Mark> marks_ ABSL_GUARDED_BY(mutex_);  // The last few seconds.
+  absl::Duration point_interval_ ABSL_GUARDED_BY(mutex_);
+
+  // Of this Fit(). Written by the thread that trains.
+  std::atomic<int> epoch_{0};
+  std::atomic<int64_t> step_count_{0};
+  std::atomic<int64_t> example_count_{0};
+  std::atomic<int64_t> step_in_epoch_{0};
+  std::atomic<int64_t> steps_per_epoch_{-1};  // -1: unknown.
+
+  const StatusSource source_;  // Reads the members above.
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_TRAINING_MONITOR_H_

@@ -1,0 +1,95 @@
+#include "common/learn/train/training_monitor.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/metrics.h"
+#include "common/core/base/status_matchers.h"
+#include "common/learn/train/metric_sums.h"
+#include "common/learn/train/step_results.h"
+#include "common/net/status/status_report.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+
+// Sums of an epoch in which `example_count` examples had a loss of 0.5.
+MetricSums Sums(double example_count) {
+  MetricSums sums({.losses = {"loss"}, .metrics = {}});
+  EXPECT_OK(sums.Restore({{0.5 * example_count, example_count}}));
+  return sums;
+}
+
+class TrainingMonitorTest : public testing::Test {
+ protected:
+  // Ends one step of 32 examples after `duration`.
+  void Step(TrainingMonitor* monitor, absl::Duration duration) {
+    clock_.Advance(duration);
+    ++step_;
+    monitor->OnSteps({.count = 1,
+                      .duration = duration,
+                      .end = clock_.Now(),
+                      .step_in_epoch = step_},
+                     Sums(32.0 * static_cast<double>(step_)));
+  }
+
+  SimulatedClock clock_;
+  int64_t step_ = 0;
+};
+
+TEST_F(TrainingMonitorTest, CountsStepsAndExamples) {
+  Counter* const steps = GetCounter({"muster_steps_total", ""});
+  Counter* const examples = GetCounter({"muster_examples_total", ""});
+  const int64_t steps_before = steps->value();
+  const int64_t examples_before = examples->value();
+  TrainingMonitor monitor(5, &clock_);
+  monitor.BeginEpoch(0, 3);
+  for (int i = 0; i < 3; ++i) Step(&monitor, absl::Milliseconds(10));
+  // The sums begin again with an epoch.
+  step_ = 0;
+  monitor.BeginEpoch(1, 3);
+  Step(&monitor, absl::Milliseconds(10));
+  EXPECT_EQ(steps->value() - steps_before, 4);
+  EXPECT_EQ(examples->value() - examples_before, 4 * 32);
+}
+
+TEST_F(TrainingMonitorTest, ReportsProgress) {
+  EXPECT_FALSE(ReadStatus().training.has_value());
+  auto monitor = std::make_unique<TrainingMonitor>(5, &clock_);
+  monitor->BeginEpoch(1, std::nullopt);
+  for (int i = 0; i < 40; ++i) Step(monitor.get(), absl::Milliseconds(100));
+  const StatusReport report = ReadStatus();
+  EXPECT_OK(Readiness(report));
+  ASSERT_TRUE(report.training.has_value());
+  const TrainingStatus& training = *report.training;
+  EXPECT_EQ(training.epoch, 2);
+  EXPECT_EQ(training.epoch_count, 5);
+  EXPECT_EQ(training.step_in_epoch, 40);
+  EXPECT_EQ(training.steps_per_epoch, std::nullopt);
+  EXPECT_EQ(training.example_count, 40 * 32);
+  EXPECT_NEAR(training.steps_per_second, 10, 0.01);
+  EXPECT_NEAR(training.examples_per_second, 320, 0.5);
+  EXPECT_THAT(training.values, ElementsAre(Pair("loss", 0.5)));
+  // The rate of training that stands still falls.
+  clock_.Advance(absl::Seconds(60));
+  EXPECT_LT(ReadStatus().training->steps_per_second, 1);
+
+  monitor->EndEpoch({{"loss", 0.4}, {"val_loss", 0.6}});
+  EXPECT_THAT(ReadStatus().training->values,
+              ElementsAre(Pair("loss", 0.4), Pair("val_loss", 0.6)));
+  EXPECT_EQ(
+      GetGauge({"muster_training_value", ""}, {{"name", "val_loss"}})->value(),
+      0.6);
+  monitor = nullptr;
+  EXPECT_FALSE(ReadStatus().training.has_value());
+}
+
+}  // namespace
+}  // namespace muster

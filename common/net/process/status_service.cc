@@ -1,0 +1,85 @@
+#include "common/net/process/status_service.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/core/base/log.h"
+#include "common/core/base/log_format.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/cluster/address.h"
+#include "common/net/process/exit_code.h"
+#include "common/net/process/version.h"
+#include "common/net/status/status_pages.h"
+
+namespace muster {
+namespace {
+
+// Shorter ones can be guessed.
+constexpr size_t kTokenBytesMin = 16;
+
+absl::StatusOr<std::string> ReadToken(const std::string& path) {
+  if (path.empty()) return "";
+  std::ifstream file(path);
+  if (!file) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--status_token_file=", path,
+                     ": cannot be read: ", std::strerror(errno)));
+  }
+  const std::string text((std::istreambuf_iterator<char>(file)),
+                         std::istreambuf_iterator<char>());
+  std::string token(absl::StripAsciiWhitespace(text));
+  if (token.size() < kTokenBytesMin) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--status_token_file=", path, ": the token has ",
+                     token.size(), " characters; expected at least ",
+                     kTokenBytesMin, ", as in: openssl rand -hex 32 > ", path));
+  }
+  return token;
+}
+
+std::string OwnHost() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, HOST_NAME_MAX) == 0 ? name : "";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpServer>> ServeStatusPages(
+    const TaskOptions& options, const TaskIdentity& identity) {
+  if (!options.status.port.has_value()) return nullptr;
+  absl::StatusOr<std::string> token = ReadToken(options.status.token_file);
+  if (!token.ok()) return WithExitCode(token.status(), ExitCode::kUsage);
+  const ClusterConfig& config = options.config;
+  HttpServer::Options server = {.host = options.status.host,
+                                .port = *options.status.port,
+                                .token = *std::move(token)};
+  ProcessStatus self = {.version = std::string(kVersion),
+                        .job = options.status.job_label,
+                        .role = identity.task_type,
+                        .index = identity.task_index,
+                        .incarnation = identity.incarnation,
+                        .host = OwnHost()};
+  server.names.push_back(self.host);
+  if (config.cluster.Has(config.task)) {
+    ASSIGN_OR_RETURN(self.address, config.cluster.Address(config.task));
+    const absl::StatusOr<HostPort> own = ParseHostPort(self.address);
+    if (own.ok()) server.names.push_back(own->host);
+  }
+  self.task = config.IsAlone() ? "this process" : config.task.ToString();
+  ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> pages,
+                   HttpServer::Start(server, StatusPages(std::move(self))));
+  WriteLogLine(LogSeverity::kInfo, absl::StrCat("status page: ", pages->url()));
+  return pages;
+}
+
+}  // namespace muster

@@ -1,0 +1,103 @@
+#ifndef COMMON_NET_STATUS_HTTP_SERVER_H_
+#define COMMON_NET_STATUS_HTTP_SERVER_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace muster {
+
+struct HttpResponse {
+  int status_code = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body;
+};
+
+// A page of an HttpServer.
+struct HttpPage {
+  // Called for each request, on a thread of the server. Several calls may run
+  // at the same time.
+  std::function<HttpResponse()> read;
+  // True if the page needs no token. It must not contain anything private.
+  bool is_public = false;
+};
+
+// Serves read-only pages over HTTP/1.1, for people, probes and scrapers.
+//
+// What a client can send or occupy is bounded: the size of a request, the time
+// to send it and to read the answer, and the number of connections. Only GET
+// and HEAD of a known path are answered. Each request must name this server in
+// its Host header, so that a web page of another origin cannot read the pages
+// through a name that it resolves to this address (DNS rebinding). Answers
+// carry headers that forbid browsers to cache, frame, or load anything else.
+//
+//   400  the request is malformed, too large, or has no Host header
+//   401  the page requires the token ("Authorization: Bearer TOKEN")
+//   403  the Host header names another server
+//   404  no such page
+//   405  the method is not GET or HEAD
+//   408  the request took too long
+//   413  the request has a body
+//
+// Thread-safe.
+class HttpServer {
+ public:
+  struct Options {
+    // "localhost", or an IP address of this machine; "0.0.0.0" or "::" for all
+    // of them.
+    std::string host = "localhost";
+    int port = 0;  // 0 selects a free port.
+    // If not empty, pages that are not public require it. Required if `host` is
+    // not a loopback address.
+    std::string token;
+    // Names that requests may address the server by, in addition to IP
+    // addresses, "localhost" and `host`.
+    std::vector<std::string> names;
+    // Requests that are processed at the same time. As many again may wait.
+    int connection_count_max = 8;
+    // For a request to arrive, and again for its answer to be taken.
+    absl::Duration timeout = absl::Seconds(5);
+    int request_bytes_max = 8 * 1024;
+  };
+
+  // Answers requests until the destructor runs. `pages` are by path: "/",
+  // "/metrics".
+  //   kInvalidArgument  `host` is not an IP address, the port is out of range,
+  //                     or a token is required and missing
+  //   kUnavailable      the address is in use or not this machine's
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
+      const Options& options, std::map<std::string, HttpPage> pages);
+
+  // Waits for requests in progress.
+  ~HttpServer();
+
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  // "http://localhost:41233/", with the port that was selected.
+  const std::string& url() const { return url_; }
+
+ private:
+  class Implementation;
+
+  HttpServer(std::unique_ptr<Implementation> implementation, std::string url);
+
+  const std::unique_ptr<Implementation> implementation_;
+  const std::string url_;
+};
+
+// True if `host_header` ("localhost:8080", "[::1]:80") is an address by which a
+// server on `host` may be reached: on a loopback address another loopback
+// address, elsewhere any IP address; "localhost", `host`, or one of `names`.
+bool IsOwnHost(absl::string_view host_header, absl::string_view host,
+               const std::vector<std::string>& names);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_STATUS_HTTP_SERVER_H_

@@ -1,0 +1,35 @@
+#ifndef COMMON_NET_STATUS_STATUS_JSON_H_
+#define COMMON_NET_STATUS_STATUS_JSON_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/core/base/log_format.h"
+#include "common/net/status/status_report.h"
+
+namespace muster {
+
+// Who a process is: constant while it runs.
+struct ProcessStatus {
+  std::string version;  // Of Muster.
+  std::string job;      // The label muster_job; may be empty.
+  std::string task;     // "worker 1"
+  std::string role;     // "worker"
+  int index = 0;
+  uint64_t incarnation = 0;
+  std::string address;  // In the cluster; may be empty.
+  std::string host;
+  int64_t process_id = 0;
+  absl::Time start;
+};
+
+// Returns /status.json. Times are in seconds since the Unix epoch, durations in
+// seconds. Fields that are unknown are absent; numbers that JSON cannot express
+// are null. docs/formats.md describes the fields.
+std::string StatusJson(const ProcessStatus& process, const StatusReport& report,
+                       const RecentProblems& problems, absl::Time now);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_STATUS_STATUS_JSON_H_

@@ -1,0 +1,139 @@
+#ifndef COMMON_NET_STATUS_STATUS_REPORT_H_
+#define COMMON_NET_STATUS_STATUS_REPORT_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace muster {
+
+// What this process knows of another task.
+struct TaskStatus {
+  enum class State {
+    kConnecting,  // Not connected yet.
+    kConnected,
+    kLost,   // It was connected. It may come back.
+    kEnded,  // It has left, or was told that the job is over.
+  };
+
+  std::string task;  // "worker 1"
+  std::string address;
+  State state = State::kConnecting;
+  absl::Duration in_state;   // Time since `state` last changed.
+  uint64_t incarnation = 0;  // 0 if unknown.
+  // Why it is not connected, or what keeps it from working; else empty.
+  std::string problem;
+
+  // Of workers that run closures.
+  std::optional<int64_t> closures_in_flight;
+  std::optional<int64_t> closures_done;
+  // The mean time of its recent closures; zero if unknown.
+  std::optional<absl::Duration> closure_time;
+
+  // Of parameter servers.
+  std::optional<int64_t> update_count;
+  std::optional<int64_t> bytes_received;
+  std::optional<int64_t> bytes_sent;
+  std::optional<int64_t> variable_bytes;
+
+  // Of synchronous tasks: the recent share of time, 0 to 1, for which this
+  // process waited for it.
+  std::optional<double> waited_share;
+
+  // Set by MarkStragglers().
+  bool is_straggler = false;
+};
+
+// A wait that is going on.
+struct WaitStatus {
+  std::string waiter;   // "worker 0"
+  std::string awaited;  // "worker 1, worker 2"
+  std::string what;     // "all-reduce of dense/kernel"
+  absl::Duration elapsed;
+};
+
+struct QueueStatus {
+  int64_t queued_count = 0;
+  int64_t in_flight_count = 0;
+  int64_t done_count = 0;
+  int64_t retried_count = 0;
+};
+
+struct TrainingStatus {
+  // One moment of training.
+  struct Point {
+    absl::Time time;
+    int64_t step = 0;
+    std::map<std::string, double> values;  // {"loss", 0.3}
+  };
+
+  int epoch = 0;  // From 1.
+  int epoch_count = 0;
+  int64_t step_in_epoch = 0;
+  std::optional<int64_t> steps_per_epoch;
+  int64_t step_count = 0;
+  int64_t example_count = 0;
+  // Of the last few seconds; 0 if unknown.
+  double steps_per_second = 0;
+  double examples_per_second = 0;
+  // The newest values, and a sample of earlier ones.
+  std::map<std::string, double> values;
+  std::vector<Point> series;
+};
+
+struct CheckpointStatus {
+  std::string name;  // Of the newest one: "checkpoint run/ckpt-3".
+  absl::Time time;
+  absl::Duration duration;
+  int64_t count = 0;
+};
+
+// The state of this process at one moment, as its parts report it.
+struct StatusReport {
+  // The process is ready if there is an entry and all are OK. The others say
+  // what is missing.
+  std::vector<absl::Status> readiness;
+  std::optional<TrainingStatus> training;
+  std::optional<QueueStatus> queue;
+  std::vector<TaskStatus> tasks;
+  std::vector<WaitStatus> waits;
+  std::optional<CheckpointStatus> checkpoint;
+  int64_t checkpoint_failure_count = 0;
+};
+
+// Contributes to the reports of this process for as long as it lives. `add` is
+// called on any thread, by one at a time. It may take locks that are not held
+// while a source is destroyed, and must not create or destroy sources.
+class StatusSource {
+ public:
+  explicit StatusSource(std::function<void(StatusReport*)> add);
+  ~StatusSource();
+
+  StatusSource(const StatusSource&) = delete;
+  StatusSource& operator=(const StatusSource&) = delete;
+
+ private:
+  const std::function<void(StatusReport*)> add_;
+};
+
+// Asks all sources. Stragglers are marked. Thread-safe.
+StatusReport ReadStatus();
+
+// OK, or what the process waits for before it takes part in a job.
+//   kUnavailable  not ready
+absl::Status Readiness(const StatusReport& report);
+
+// Marks connected tasks that slow down the others: workers whose closures take
+// more than twice as long as the median worker's, and synchronous tasks for
+// which this process waits more than 30% of the time.
+void MarkStragglers(std::vector<TaskStatus>* tasks);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_STATUS_STATUS_REPORT_H_

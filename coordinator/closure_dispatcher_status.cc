@@ -1,0 +1,75 @@
+// What a dispatcher reports about its queue and its workers.
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/net/status/status_report.h"
+#include "coordinator/closure_dispatcher.h"
+#include "coordinator/worker_lane.h"
+
+namespace muster {
+
+void ClosureDispatcher::AddStatus(StatusReport* report) const {
+  absl::MutexLock lock(&mutex_);
+  const absl::Time now = clock_->Now();
+  report->queue = QueueStatus{.queued_count = queue_.queued_count(),
+                              .in_flight_count = queue_.in_flight_count(),
+                              .done_count = queue_.finished_count(),
+                              .retried_count = queue_.requeued_count()};
+  for (const WorkerLane& lane : lanes_) {
+    TaskStatus& task = report->tasks.emplace_back();
+    task.task = tasks_[lane.worker].ToString();
+    task.address = options_.cluster.Address(tasks_[lane.worker]).value_or("");
+    task.incarnation = lane.incarnation;
+    task.in_state = now - lane.state_since;
+    task.problem = lane.last_error.empty() ? lane.trouble : lane.last_error;
+    task.closures_in_flight = queue_.in_flight_count(lane.worker);
+    task.closures_done = lane.done_count;
+    task.closure_time = queue_.closure_time(lane.worker);
+    switch (lane.state) {
+      case WorkerLane::State::kOpen:
+        task.state = TaskStatus::State::kConnected;
+        break;
+      case WorkerLane::State::kEnded:
+        task.state = TaskStatus::State::kEnded;
+        break;
+      case WorkerLane::State::kClosed:
+      case WorkerLane::State::kOpening:
+        // While a session is replaced on purpose, the worker is not lost.
+        task.state = lane.is_renewed ? TaskStatus::State::kConnected
+                     : lane.sessions_open_count == 0
+                         ? TaskStatus::State::kConnecting
+                         : TaskStatus::State::kLost;
+        break;
+    }
+  }
+}
+
+std::string ClosureDispatcher::DescribeLocked() const {
+  std::string text = queue_.Describe();
+  for (const WorkerLane& lane : lanes_) {
+    const std::string& why =
+        lane.last_error.empty() ? lane.trouble : lane.last_error;
+    if (why.empty()) continue;
+    absl::StrAppend(&text, "; ", channel(lane.worker).peer(), ": ", why);
+  }
+  return text;
+}
+
+std::string ClosureDispatcher::Describe() const {
+  absl::MutexLock lock(&mutex_);
+  return DescribeLocked();
+}
+
+absl::Status ClosureDispatcher::TimedOut(absl::string_view what,
+                                         absl::Duration waited) const {
+  return absl::DeadlineExceededError(absl::StrCat(
+      what, " has waited ",
+      absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(1))), ": ",
+      DescribeLocked()));
+}
+
+}  // namespace muster
