@@ -200,7 +200,7 @@ TEST(Hdf5Test, SurvivesDamage) {
   for (size_t size = 0; size < whole.size(); size += 37) {
     EXPECT_FALSE(Hdf5Reader::Open("x.h5", whole.substr(0, size)).ok()) << size;
   }
-  for (size_t i = 0; i < whole.size(); ++i) {
+  for (size_t i = 0; i < whole.size(); i += 7) {
     std::string damaged = whole;
     damaged[i] = static_cast<char>(damaged[i] ^ 0xff);
     ReadAll(damaged);
