@@ -16,7 +16,7 @@
 // https://keras.io/api/metrics/segmentation_metrics/
 //
 // Different from Keras, whose counts are integers unless it is given a dtype:
-// fractional sample weights count as they are, and are not cut to integers.
+// fractional sample weights are not truncated to integers.
 namespace muster {
 
 // Options that the metrics share. `axis` has the classes of labels and
