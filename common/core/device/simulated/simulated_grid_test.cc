@@ -6,20 +6,16 @@
 #include <thread>  // NOLINT
 #include <vector>
 
-#include "absl/types/span.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/device/kernel_image.h"
 #include "common/core/device/launch_shape.h"
+#include "common/core/device/simulated/grid_test_kernels_image.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace muster {
-namespace simulated {
-
-absl::Span<const SimulatedKernel> KernelsOf_grid_test_kernels();
-
-}  // namespace simulated
-
 namespace {
 
 using testing::AllOf;
@@ -28,11 +24,11 @@ using testing::HasSubstr;
 
 const SimulatedKernel& Find(absl::string_view name) {
   for (const SimulatedKernel& kernel :
-       simulated::KernelsOf_grid_test_kernels()) {
+       internal::grid_test_kernels_image().simulated) {
     if (kernel.name == name) return kernel;
   }
   ADD_FAILURE() << "no kernel " << name;
-  return simulated::KernelsOf_grid_test_kernels()[0];
+  return internal::grid_test_kernels_image().simulated[0];
 }
 
 LaunchShape Line(uint32_t blocks, uint32_t threads, uint32_t shared_bytes = 0) {
