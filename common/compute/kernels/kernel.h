@@ -17,6 +17,8 @@
 
 namespace muster {
 
+class Stream;
+
 // An op with everything known but the data. Plans consist of specs. Equivalent
 // to: a cuDNN descriptor, a oneDNN primitive_desc.
 struct KernelSpec {
@@ -42,8 +44,13 @@ struct KernelArguments {
   // The position of the first row of this step's batch in the global batch.
   int64_t example_offset = 0;
   // scratch_bytes() bytes, aligned to a cache line. The contents are lost
-  // between runs.
+  // between runs. In the memory of the device if there is a stream.
   absl::Span<uint8_t> scratch;
+  // Null: the kernel runs on the host, on host memory, and is done when Run()
+  // returns. Otherwise operands are in the memory of the stream's device, Run()
+  // enqueues the work and returns, and the operands stay valid until it is
+  // done.
+  Stream* stream = nullptr;
 };
 
 // Computes outputs from inputs, without side effects. Created once for a plan
