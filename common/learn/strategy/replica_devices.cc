@@ -1,0 +1,43 @@
+#include "common/learn/strategy/replica_devices.h"
+
+#include "common/compute/kernels/cpu/cpu_kernels.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/compute/ops/builtin_ops.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/device/device_set.h"
+
+namespace muster {
+namespace {
+
+const KernelRegistry& KernelsOf(Device* device) {
+  if (device == nullptr) return CpuKernels();
+  static const auto* const none = new KernelRegistry;
+  return *none;
+}
+
+}  // namespace
+
+absl::StatusOr<ReplicaDevices> FindReplicaDevices(
+    absl::Span<const LogicalDevice> devices) {
+  ReplicaDevices found;
+  for (const LogicalDevice& device : devices) {
+    found.push_back(nullptr);
+    if (device.kind != kGpuKind) continue;
+    ASSIGN_OR_RETURN(found.back(),
+                     DeviceSet::OfProcess().FindDevice(device.index));
+  }
+  return found;
+}
+
+absl::StatusOr<std::unique_ptr<Executable>> CompileReplicaStep(
+    const Graph& step, VariableSessionFactory* variables,
+    const ReplicaDevices& devices, int replica, ExecutableOptions options) {
+  Device* const device =
+      replica < static_cast<int>(devices.size()) ? devices[replica] : nullptr;
+  options.device = device;
+  options.host_kernels = &CpuKernels();
+  return Executable::Compile(step, BuiltinOps(), KernelsOf(device), variables,
+                             options);
+}
+
+}  // namespace muster
