@@ -9,13 +9,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/functions/elements.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/float16.h"
 #include "common/core/tensor/tensor.h"
 
 // Building blocks of the reference kernels: the types in which elements are
-// computed, wrapping integers, and kernels made from a function.
+// computed, and kernels made from a function.
 namespace muster::internal {
 
 template <typename T>
@@ -45,36 +46,6 @@ T Narrow(From value) {
     return T(static_cast<float>(value));
   } else {
     return static_cast<T>(value);
-  }
-}
-
-// Signed overflow is undefined behaviour in C++, which data must not be able to
-// trigger.
-template <typename C>
-C WrappingAdd(C a, C b) {
-  if constexpr (std::is_integral_v<C>) {
-    using U = std::make_unsigned_t<C>;
-    return static_cast<C>(static_cast<U>(a) + static_cast<U>(b));
-  } else {
-    return a + b;
-  }
-}
-template <typename C>
-C WrappingSub(C a, C b) {
-  if constexpr (std::is_integral_v<C>) {
-    using U = std::make_unsigned_t<C>;
-    return static_cast<C>(static_cast<U>(a) - static_cast<U>(b));
-  } else {
-    return a - b;
-  }
-}
-template <typename C>
-C WrappingMul(C a, C b) {
-  if constexpr (std::is_integral_v<C>) {
-    using U = std::make_unsigned_t<C>;
-    return static_cast<C>(static_cast<U>(a) * static_cast<U>(b));
-  } else {
-    return a * b;
   }
 }
 

@@ -103,6 +103,7 @@ void Invoke(void** arguments) {
 #define __global__
 #define __device__ inline
 #define __forceinline__ inline
+#define __grid_constant__
 #define __constant__ static const
 #define __shared__ static thread_local
 #define __launch_bounds__(...)
