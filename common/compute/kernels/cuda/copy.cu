@@ -33,7 +33,7 @@ __device__ int64_t CheckedIndex(const DeviceElements& indices, int64_t i,
                                 int64_t bound, FaultRecord* fault) {
   const int64_t index = LoadElement<int64_t>(indices, i);
   if (index >= 0 && index < bound) return index;
-  ReportFault(fault, FaultCode::kIndexOutOfRange, i, index);
+  ReportFault(fault, FaultCode::kIndexOutOfRange, i, index, bound);
   return -1;
 }
 

@@ -130,6 +130,7 @@ struct FaultRecord {
   int32_t code;  // A FaultCode.
   int64_t element;
   int64_t value;
+  int64_t bound;  // Of indices and labels: values lie in [0, bound).
 };
 
 }  // namespace muster::internal

@@ -9,11 +9,12 @@ namespace muster::internal {
 
 // Records a data error. Only the first thread of all that calls it writes.
 __device__ void ReportFault(FaultRecord* fault, FaultCode code, int64_t element,
-                            int64_t value) {
+                            int64_t value, int64_t bound) {
   if (atomicCAS(&fault->code, static_cast<int32_t>(FaultCode::kNone),
                 static_cast<int32_t>(code)) == 0) {
     fault->element = element;
     fault->value = value;
+    fault->bound = bound;
   }
 }
 

@@ -189,25 +189,29 @@ struct ConvParameters {
 
 enum class Pooling : uint8_t { kMax, kAverage };
 
-// Forward: a thread for each output of the window, which takes `values` at the
-// maximum of `x`, or the mean of x. Gradient: a thread for each element of x,
-// which adds the gradients of the windows that chose it.
+// Forward: a thread for each window, which takes `values` at the maximum of x,
+// or the mean of x. Gradient: a thread for each element of x, which adds
+// `values`, the gradient of y, of the windows that it determines.
 struct PoolParameters {
   int64_t count;
   int64_t channels;
   DeviceWindow height, width;
   Pooling pooling;
   DeviceElements x;
-  DeviceElements values;  // Of kMax; the gradient of y in gradients.
+  DeviceElements values;
   DeviceElements to;
 };
 
 // --- batch_norm.cu ---
 
-// Rows of channels. Moments: a block for each channel, of kThreads, which
-// writes mean and variance, or in the gradient the sums that dx needs.
+// Rows of channels. `channel_values` is scratch: two numbers for each channel,
+// which the kernels over channels write and those over elements read.
+//
+// Kernels over channels have blocks of (kBlockChannels, kLanes) threads: the
+// lanes of a channel share its rows.
 struct BatchNormParameters {
-  static constexpr int kThreads = 256;
+  static constexpr int kBlockChannels = 32;
+  static constexpr int kLanes = 8;
 
   int64_t rows, channels;
   double epsilon;
@@ -215,7 +219,7 @@ struct BatchNormParameters {
   DeviceElements scale, offset, mean, variance;  // Of channels.
   DeviceElements to;                             // y or dx.
   DeviceElements scale_gradient, offset_gradient;
-  double* sums;  // Scratch: two for each channel.
+  double* channel_values;
 };
 
 }  // namespace muster::internal

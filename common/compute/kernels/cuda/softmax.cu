@@ -73,7 +73,7 @@ __device__ int64_t LabelOf(const RowParameters& p, int64_t row) {
   const int64_t label = LoadElement<int64_t>(p.labels, row);
   if (label >= 0 && label < p.classes) return label;
   if (threadIdx.x == 0) {
-    ReportFault(p.fault, FaultCode::kLabelOutOfRange, row, label);
+    ReportFault(p.fault, FaultCode::kLabelOutOfRange, row, label, p.classes);
   }
   return -1;
 }

@@ -30,7 +30,7 @@ __device__ C ApplyBinary(const Tape& tape, int64_t position, Function function,
     ReportFault(tape.fault,
                 kIsSame<Function, functions::Pow> ? FaultCode::kNegativeExponent
                                                   : FaultCode::kDivisionByZero,
-                position, 0);
+                position, 0, 0);
     return C(0);
   }
   return static_cast<C>(function(a, b));

@@ -57,10 +57,6 @@ KernelOr MakeKernel(
     std::function<absl::Status(const KernelArguments& arguments)> run,
     uint32_t shared_inputs = 0);
 
-// Returns the bits of the inputs whose elements have the number and size of
-// those of output 0. For kernels that process all elements in order.
-uint32_t ElementwiseSharing(const KernelSpec& spec);
-
 absl::Status UnsupportedTypes(const KernelSpec& spec);
 
 // Calls visitor.operator()<T>() -> KernelOr for a number or bool dtype that
