@@ -17,7 +17,7 @@
 
 namespace muster {
 
-class Stream;
+class DeviceStream;
 
 // An op with everything known but the data. Plans consist of specs. Equivalent
 // to: a cuDNN descriptor, a oneDNN primitive_desc.
@@ -50,7 +50,7 @@ struct KernelArguments {
   // returns. Otherwise operands are in the memory of the stream's device, Run()
   // enqueues the work and returns, and the operands stay valid until it is
   // done.
-  Stream* stream = nullptr;
+  DeviceStream* stream = nullptr;
 };
 
 // Computes outputs from inputs, without side effects. Created once for a plan

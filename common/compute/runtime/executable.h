@@ -22,7 +22,7 @@ namespace muster {
 
 class Device;
 class Plan;
-class Stream;
+class DeviceStream;
 
 struct ExecutableOptions {
   // Threads per kernel, including the calling thread.
@@ -120,7 +120,7 @@ class Executable {
   const KernelRegistry& kernels_;
   const ExecutableOptions options_;
   std::vector<VariableUse> uses_;
-  std::unique_ptr<Stream> stream_;            // Null on the host.
+  std::unique_ptr<DeviceStream> stream_;            // Null on the host.
   std::unique_ptr<VariableSession> session_;  // Null without variables.
   // Null if the types of this replica's own arguments are sufficient.
   std::unique_ptr<ReplicaShapes> replica_shapes_;

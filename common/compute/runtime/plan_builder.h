@@ -13,10 +13,10 @@
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/kernels/kernel.h"
-#include "common/core/base/arena_planner.h"
 #include "common/compute/runtime/plan.h"
 #include "common/compute/runtime/replica_link.h"
 #include "common/compute/variables/variable_session.h"
+#include "common/core/base/arena_planner.h"
 #include "common/core/tensor/tensor.h"
 
 namespace muster {

@@ -110,13 +110,14 @@ Device::~Device() {
   (void)api.cuDevicePrimaryCtxRelease_v2(description_.ordinal);
 }
 
-absl::StatusOr<std::unique_ptr<Stream>> Device::CreateStream() {
+absl::StatusOr<std::unique_ptr<DeviceStream>> Device::CreateStream() {
   ASSIGN_OR_RETURN(std::unique_ptr<Event> drained, CreateEvent());
   driver::StreamHandle* handle = nullptr;
   RETURN_IF_ERROR(context_->Call("cuStreamCreateWithPriority",
                                  context_->api().cuStreamCreateWithPriority,
                                  &handle, driver::kStreamNonBlocking, 0));
-  return std::make_unique<Stream>(context_.get(), handle, std::move(drained));
+  return std::make_unique<DeviceStream>(context_.get(), handle,
+                                        std::move(drained));
 }
 
 absl::StatusOr<std::unique_ptr<Event>> Device::CreateEvent() {

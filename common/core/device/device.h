@@ -72,7 +72,7 @@ class Device {
   DeviceMemory& memory() { return *memory_; }
   PinnedMemory& pinned_memory() { return *pinned_memory_; }
 
-  absl::StatusOr<std::unique_ptr<Stream>> CreateStream();
+  absl::StatusOr<std::unique_ptr<DeviceStream>> CreateStream();
   absl::StatusOr<std::unique_ptr<Event>> CreateEvent();
 
   // Returns the kernel with this name, as `extern "C"` declares it. Loads the

@@ -120,9 +120,9 @@ absl::StatusOr<std::shared_ptr<Buffer>> DeviceMemory::Allocate(
                        .device = static_cast<int16_t>(context_.ordinal())});
 }
 
-void DeviceMemory::NoteUse(const Buffer& buffer, Stream* stream) {
+void DeviceMemory::NoteUse(const Buffer& buffer, DeviceStream* stream) {
   const absl::MutexLock lock(&mutex_);
-  std::vector<Stream*>& streams = blocks_.at(buffer.data()).streams;
+  std::vector<DeviceStream*>& streams = blocks_.at(buffer.data()).streams;
   if (std::find(streams.begin(), streams.end(), stream) == streams.end()) {
     streams.push_back(stream);
   }
@@ -170,7 +170,7 @@ void DeviceMemory::Free(uint8_t* data) {
   const absl::MutexLock lock(&mutex_);
   const auto found = blocks_.find(data);
   FreedBlock freed{.place = found->second.place};
-  for (Stream* stream : found->second.streams) {
+  for (DeviceStream* stream : found->second.streams) {
     driver::EventHandle* handle = nullptr;
     absl::Status status =
         context_.Call("cuEventCreate", context_.api().cuEventCreate, &handle,

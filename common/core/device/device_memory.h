@@ -80,7 +80,7 @@ class DeviceMemory {
 
   // Work that is on `stream` when `buffer` is freed may use it. `buffer` is of
   // this memory, and is freed before the stream ends.
-  void NoteUse(const Buffer& buffer, Stream* stream);
+  void NoteUse(const Buffer& buffer, DeviceStream* stream);
 
   MemoryReport report() const;
   void ResetPeak();
@@ -90,7 +90,7 @@ class DeviceMemory {
     ArenaPlanner::Block place;
     std::string tag;
     size_t size_bytes = 0;
-    std::vector<Stream*> streams;
+    std::vector<DeviceStream*> streams;
   };
   // A freed block, and the end of the work that uses it.
   struct FreedBlock {

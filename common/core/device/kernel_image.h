@@ -16,6 +16,8 @@ struct SimulatedKernel {
   // Runs one thread. `arguments` holds the address of each argument, as
   // cuLaunchKernel() takes them.
   void (*invoke)(void** arguments);
+  // The size of each argument. A launch copies them: the kernel runs later.
+  absl::Span<const uint32_t> argument_bytes;
 };
 
 // The kernels of one .cu file in all forms in which a device can load them.

@@ -46,34 +46,34 @@ absl::StatusOr<bool> Event::IsReached() const {
   return context_.ToStatus(result, "cuEventQuery");
 }
 
-Stream::~Stream() {
+DeviceStream::~DeviceStream() {
   // Memory that the work uses may be freed next. The driver answers at once
   // when the device is lost.
   (void)context_.TryCall(context_.api().cuStreamSynchronize, handle_);
   (void)context_.TryCall(context_.api().cuStreamDestroy_v2, handle_);
 }
 
-absl::Status Stream::Copy(const void* from, void* to, size_t size_bytes) {
+absl::Status DeviceStream::Copy(const void* from, void* to, size_t size_bytes) {
   if (size_bytes == 0) return absl::OkStatus();
   return context_.Call("cuMemcpyAsync", context_.api().cuMemcpyAsync,
                        AddressOf(to), AddressOf(from), size_bytes, handle_);
 }
 
-absl::Status Stream::Copy(const Tensor& from, Tensor* to) {
+absl::Status DeviceStream::Copy(const Tensor& from, Tensor* to) {
   MUSTER_CHECK(from.dtype() == to->dtype() && from.shape() == to->shape());
   MUSTER_CHECK(from.dtype() != DType::kString);
   return Copy(from.address(), to->address(), from.size_bytes());
 }
 
-absl::Status Stream::Fill(void* to, uint8_t byte, size_t size_bytes) {
+absl::Status DeviceStream::Fill(void* to, uint8_t byte, size_t size_bytes) {
   if (size_bytes == 0) return absl::OkStatus();
   return context_.Call("cuMemsetD8Async", context_.api().cuMemsetD8Async,
                        AddressOf(to), byte, size_bytes, handle_);
 }
 
-absl::Status Stream::Launch(const KernelFunction& kernel,
-                            const LaunchShape& shape,
-                            absl::Span<void* const> arguments) {
+absl::Status DeviceStream::Launch(const KernelFunction& kernel,
+                                  const LaunchShape& shape,
+                                  absl::Span<void* const> arguments) {
   return context_.Call(kernel.name(), context_.api().cuLaunchKernel,
                        kernel.handle(), shape.grid[0], shape.grid[1],
                        shape.grid[2], shape.block[0], shape.block[1],
@@ -81,12 +81,12 @@ absl::Status Stream::Launch(const KernelFunction& kernel,
                        const_cast<void**>(arguments.data()), nullptr);
 }
 
-absl::Status Stream::Record(Event* event) {
+absl::Status DeviceStream::Record(Event* event) {
   return context_.Call("cuEventRecord", context_.api().cuEventRecord,
                        event->handle(), handle_);
 }
 
-absl::Status Stream::Wait(const Event& event) {
+absl::Status DeviceStream::Wait(const Event& event) {
   return context_.Call("cuStreamWaitEvent", context_.api().cuStreamWaitEvent,
                        handle_, event.handle(), 0u);
 }
@@ -110,12 +110,12 @@ absl::Status AwaitEvent(DeviceContext* context, const Event& event,
   }
 }
 
-absl::Status Stream::Await(const Event& event, absl::Time deadline,
-                           absl::string_view what) {
+absl::Status DeviceStream::Await(const Event& event, absl::Time deadline,
+                                 absl::string_view what) {
   return AwaitEvent(&context_, event, deadline, what);
 }
 
-absl::Status Stream::Drain(absl::Time deadline, absl::string_view what) {
+absl::Status DeviceStream::Drain(absl::Time deadline, absl::string_view what) {
   RETURN_IF_ERROR(Record(drained_.get()));
   return Await(*drained_, deadline, what);
 }

@@ -33,8 +33,8 @@ class KernelFunction {
   const char* name_ = "";
 };
 
-// A point in the work of a stream, set by Stream::Record(). Before the first
-// Record() it counts as reached. Made by Device::CreateEvent().
+// A point in the work of a stream, set by DeviceStream::Record(). Before the
+// first Record() it counts as reached. Made by Device::CreateEvent().
 //
 // Thread-safe. Equivalent to: CUevent.
 class Event {
@@ -72,15 +72,15 @@ absl::Status AwaitEvent(DeviceContext* context, const Event& event,
 //
 // Errors of all functions are those of DeviceContext::Call().
 // Equivalent to: CUstream, se::Stream.
-class Stream {
+class DeviceStream {
  public:
-  Stream(DeviceContext* context, driver::StreamHandle* handle,
-         std::unique_ptr<Event> drained)
+  DeviceStream(DeviceContext* context, driver::StreamHandle* handle,
+               std::unique_ptr<Event> drained)
       : context_(*context), handle_(handle), drained_(std::move(drained)) {}
   // Waits for the work.
-  ~Stream();
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
+  ~DeviceStream();
+  DeviceStream(const DeviceStream&) = delete;
+  DeviceStream& operator=(const DeviceStream&) = delete;
 
   // Copies between any two places. Pinned host memory and device memory must
   // stay unchanged, and must not be read, until the copy is done. From pageable

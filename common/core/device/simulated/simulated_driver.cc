@@ -1,19 +1,20 @@
 #include "common/core/device/simulated/simulated_driver.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/synchronization/mutex.h"
 #include "common/core/base/check.h"
 #include "common/core/base/log.h"
 #include "common/core/device/kernel_image.h"
 #include "common/core/device/launch_shape.h"
+#include "common/core/device/simulated/handles.h"
+#include "common/core/device/simulated/launch_arguments.h"
 #include "common/core/device/simulated/simulated_grid.h"
 #include "common/core/device/simulated/simulated_memory.h"
 
@@ -45,6 +46,8 @@ using driver::KernelHandle;
 using driver::LibraryHandle;
 using driver::Result;
 using driver::StreamHandle;
+using simulated::Handles;
+using simulated::LaunchArguments;
 using simulated::SimulatedMemory;
 
 namespace {
@@ -62,65 +65,6 @@ std::atomic<uint64_t> last_machine_id = 0;
 // The context that is current on this thread, and the machine that made it.
 thread_local const ContextHandle* current_context = nullptr;
 thread_local uint64_t current_machine_id = 0;
-
-// Handles that a program holds: a pointer that is not among them is invalid.
-template <typename T>
-class Handles {
- public:
-  T* Add(T value) {
-    const absl::MutexLock lock(&mutex_);
-    return handles_.emplace(new T(std::move(value))).first->get();
-  }
-  bool Contains(const T* handle) const {
-    const absl::MutexLock lock(&mutex_);
-    return Find(handle) != handles_.end();
-  }
-  bool Remove(const T* handle) {
-    const absl::MutexLock lock(&mutex_);
-    const auto found = Find(handle);
-    if (found == handles_.end()) return false;
-    handles_.erase(found);
-    return true;
-  }
-
- private:
-  using Set = std::set<std::unique_ptr<T>>;
-
-  typename Set::const_iterator Find(const T* handle) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return std::find_if(
-        handles_.begin(), handles_.end(),
-        [&](const auto& owned) { return owned.get() == handle; });
-  }
-
-  mutable absl::Mutex mutex_;
-  Set handles_ ABSL_GUARDED_BY(mutex_);
-};
-
-// The arguments of a launch, copied when it is enqueued.
-class LaunchArguments {
- public:
-  LaunchArguments(absl::Span<const uint32_t> sizes, void** arguments) {
-    size_t count = 0;
-    for (const uint32_t size : sizes) count += Units(size);
-    storage_.resize(count);
-    auto* to = storage_.data();
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      std::memcpy(to, arguments[i], sizes[i]);
-      pointers_.push_back(to);
-      to += Units(sizes[i]);
-    }
-  }
-  void** pointers() { return pointers_.data(); }
-
- private:
-  static size_t Units(uint32_t size) {
-    return (size + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t);
-  }
-
-  std::vector<std::max_align_t> storage_;
-  std::vector<void*> pointers_;
-};
 
 }  // namespace
 
@@ -148,8 +92,11 @@ class SimulatedMachine::State {
         return result;
       }
     }
+    // Questions about GPUs have answers also when one is lost.
     const int device = current_device();
-    return device < 0 ? driver::kSuccess : streams_.error(device);
+    return device < 0 || absl::StartsWith(function, "cuDevice")
+               ? driver::kSuccess
+               : streams_.error(device);
   }
 
   void Fail(absl::string_view function, Result result, int after,
@@ -344,7 +291,7 @@ const char* ErrorName(Result result) {
   }
 }
 
-void SetDeviceFunctions(driver::DriverApi* api) {
+void SetDriverFunctions(driver::DriverApi* api) {
   api->cuInit = [](unsigned) -> Result {
     MUSTER_ENTER("cuInit");
     return driver::kSuccess;
@@ -361,6 +308,9 @@ void SetDeviceFunctions(driver::DriverApi* api) {
     *text = "of a simulated GPU";
     return driver::kSuccess;
   };
+}
+
+void SetDeviceFunctions(driver::DriverApi* api) {
   api->cuDeviceGetCount = [](int* count) -> Result {
     MUSTER_ENTER("cuDeviceGetCount");
     *count = machine->options_.device_count;
@@ -596,6 +546,7 @@ void SetWorkFunctions(driver::DriverApi* api) {
 
 driver::DriverApi MakeDriver() {
   driver::DriverApi api;
+  SetDriverFunctions(&api);
   SetDeviceFunctions(&api);
   SetMemoryFunctions(&api);
   SetStreamFunctions(&api);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <array>
 #include <utility>
 
 #include "absl/types/span.h"
@@ -98,6 +99,15 @@ void Invoke(void** arguments) {
   InvokeWith<kKernel>(kKernel, arguments, decltype(IndicesOf(kKernel))());
 }
 
+template <typename... Arguments>
+constexpr std::array<uint32_t, sizeof...(Arguments)> SizesOf(
+    void (*)(Arguments...)) {
+  return {uint32_t{sizeof(Arguments)}...};
+}
+
+template <auto kKernel>
+inline constexpr auto kArgumentBytes = SizesOf(kKernel);
+
 }  // namespace muster::simulated
 
 #define __global__
@@ -156,10 +166,13 @@ T atomicCAS(T* address, T expected, T value) {
   return expected;
 }
 
-#define MUSTER_PLAIN_KERNEL(kernel) \
-  { #kernel, false, ::muster::simulated::Invoke < &kernel> }
-#define MUSTER_BARRIER_KERNEL(kernel) \
-  { #kernel, true, ::muster::simulated::Invoke < &kernel> }
+// clang-format off
+#define MUSTER_SIMULATED_KERNEL(kernel, has_barriers)       \
+  { #kernel, has_barriers, ::muster::simulated::Invoke<&kernel>, \
+    ::muster::simulated::kArgumentBytes<&kernel> }
+// clang-format on
+#define MUSTER_PLAIN_KERNEL(kernel) MUSTER_SIMULATED_KERNEL(kernel, false)
+#define MUSTER_BARRIER_KERNEL(kernel) MUSTER_SIMULATED_KERNEL(kernel, true)
 #define MUSTER_SIMULATED_KERNELS(name, ...)                                \
   namespace muster::simulated {                                            \
   ::absl::Span<const ::muster::SimulatedKernel> KernelsOf_##name() {       \
