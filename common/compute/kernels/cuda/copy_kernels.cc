@@ -63,17 +63,18 @@ KernelOr MakeSame(const KernelSpec& spec, const KernelTarget& target) {
                    FindFunction(target, copy_image(), "copy_words"));
   const StridedIndex dense = DenseIndex(spec.inputs[0].shape);
   const CopyParameters same = ParametersOf(dense, dense, dtype);
-  return MakeDeviceKernel(
-      target,
-      [=](const DeviceRun& run) -> absl::Status {
-        CopyParameters parameters = same;
-        parameters.from = run.input(0).data;
-        parameters.to = run.output(0).data;
-        if (parameters.from == parameters.to) return absl::OkStatus();
-        return run.Launch(function, ThreadForEach(parameters.count),
-                          parameters);
-      },
-      /*shared_inputs=*/1);
+  return MakeDeviceKernel(target,
+                          [=](const DeviceRun& run) -> absl::Status {
+                            CopyParameters parameters = same;
+                            parameters.from = run.input(0).data;
+                            parameters.to = run.output(0).data;
+                            if (parameters.from == parameters.to)
+                              return absl::OkStatus();
+                            return run.Launch(function,
+                                              ThreadForEach(parameters.count),
+                                              parameters);
+                          },
+                          {.shared_inputs = 1});
 }
 
 // Pad and PadLike.
@@ -121,19 +122,23 @@ KernelOr MakeGather(const KernelSpec& spec, const KernelTarget& target) {
   ASSIGN_OR_RETURN(const DeviceFunction function,
                    FindFunction(target, copy_image(), "gather_words"));
   const IndexedAxis axis(spec, spec.inputs[0].shape);
-  return MakeDeviceKernel(target, [=](const DeviceRun& run) {
-    const GatherParameters parameters = {
-        .count = axis.outer * axis.index_count * axis.inner,
-        .from = run.input(0).data,
-        .to = run.output(0).data,
-        .word_bytes = WordBytes(dtype),
-        .indices = run.input(1),
-        .index_count = axis.index_count,
-        .bound = axis.bound,
-        .inner = axis.inner,
-        .fault = run.fault};
-    return run.Launch(function, ThreadForEach(parameters.count), parameters);
-  });
+  return MakeDeviceKernel(
+      target,
+      [=](const DeviceRun& run) {
+        const GatherParameters parameters = {
+            .count = axis.outer * axis.index_count * axis.inner,
+            .from = run.input(0).data,
+            .to = run.output(0).data,
+            .word_bytes = WordBytes(dtype),
+            .indices = run.input(1),
+            .index_count = axis.index_count,
+            .bound = axis.bound,
+            .inner = axis.inner,
+            .fault = run.fault};
+        return run.Launch(function, ThreadForEach(parameters.count),
+                          parameters);
+      },
+      {.has_data_errors = true});
 }
 
 KernelOr MakeScatterRowsLike(const KernelSpec& spec,
@@ -149,19 +154,23 @@ KernelOr MakeScatterRowsLike(const KernelSpec& spec,
       FindFunction(target, copy_image(),
                    IsFloating(dtype) ? "scatter_float" : "scatter_integer"));
   const IndexedAxis axis(spec, spec.outputs[0].shape);
-  return MakeDeviceKernel(target, [=](const DeviceRun& run) -> absl::Status {
-    RETURN_IF_ERROR(clear(run));
-    const ScatterParameters parameters = {
-        .count = axis.outer * axis.index_count * axis.inner,
-        .from = run.input(0),
-        .to = run.output(0),
-        .indices = run.input(1),
-        .index_count = axis.index_count,
-        .bound = axis.bound,
-        .inner = axis.inner,
-        .fault = run.fault};
-    return run.Launch(function, ThreadForEach(parameters.count), parameters);
-  });
+  return MakeDeviceKernel(
+      target,
+      [=](const DeviceRun& run) -> absl::Status {
+        RETURN_IF_ERROR(clear(run));
+        const ScatterParameters parameters = {
+            .count = axis.outer * axis.index_count * axis.inner,
+            .from = run.input(0),
+            .to = run.output(0),
+            .indices = run.input(1),
+            .index_count = axis.index_count,
+            .bound = axis.bound,
+            .inner = axis.inner,
+            .fault = run.fault};
+        return run.Launch(function, ThreadForEach(parameters.count),
+                          parameters);
+      },
+      {.has_data_errors = true});
 }
 
 KernelOr MakeOneHot(const KernelSpec& spec, const KernelTarget& target) {
@@ -176,16 +185,19 @@ KernelOr MakeOneHot(const KernelSpec& spec, const KernelTarget& target) {
   const double on_value = attributes.GetOr<double>("on_value", 1);
   const double off_value = attributes.GetOr<double>("off_value", 0);
   const int64_t count = spec.outputs[0].shape.element_count();
-  return MakeDeviceKernel(target, [=](const DeviceRun& run) {
-    const OneHotParameters parameters = {.count = count,
-                                         .indices = run.input(0),
-                                         .to = run.output(0),
-                                         .depth = depth,
-                                         .on_value = on_value,
-                                         .off_value = off_value,
-                                         .fault = run.fault};
-    return run.Launch(function, ThreadForEach(count), parameters);
-  });
+  return MakeDeviceKernel(
+      target,
+      [=](const DeviceRun& run) {
+        const OneHotParameters parameters = {.count = count,
+                                             .indices = run.input(0),
+                                             .to = run.output(0),
+                                             .depth = depth,
+                                             .on_value = on_value,
+                                             .off_value = off_value,
+                                             .fault = run.fault};
+        return run.Launch(function, ThreadForEach(count), parameters);
+      },
+      {.has_data_errors = true});
 }
 
 KernelOr MakeInTopK(const KernelSpec& spec, const KernelTarget& target) {

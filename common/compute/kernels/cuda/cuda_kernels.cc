@@ -20,6 +20,10 @@ KernelRegistry KernelsOf(const internal::KernelTarget& target) {
 
 }  // namespace
 
+KernelRegistry CudaKernels(Device* device) {
+  return KernelsOf({.device = device});
+}
+
 KernelRegistry SimulatedCudaKernels(uint64_t seed) {
   return KernelsOf({.simulated_seed = seed});
 }

@@ -41,6 +41,14 @@ TapeFunction FormOf(const KernelSpec& spec, TapeFunction function) {
   return function;
 }
 
+// True if the function is not defined for all integers.
+bool MayFail(TapeFunction function, DType dtype) {
+  return IsInteger(dtype) &&
+         (function == TapeFunction::kDiv ||
+          function == TapeFunction::kFloorDiv ||
+          function == TapeFunction::kMod || function == TapeFunction::kPow);
+}
+
 KernelOr MakeTapeOfOne(const KernelSpec& spec, const KernelTarget& target,
                        const OpFunction& op) {
   const DType dtype = spec.inputs[op.typed_input].dtype;
@@ -73,7 +81,8 @@ KernelOr MakeTapeOfOne(const KernelSpec& spec, const KernelTarget& target,
         }
         return run.Launch(function, ThreadForEach(tape.count), tape);
       },
-      ElementwiseSharing(spec));
+      {.shared_inputs = ElementwiseSharing(spec),
+       .has_data_errors = MayFail(op.function, dtype)});
 }
 
 void Register(KernelRegistry* registry, const KernelTarget& target,
@@ -88,7 +97,8 @@ KernelOr MakeFill(const KernelSpec& spec, const KernelTarget& target,
                   double value) {
   if (spec.outputs[0].dtype == DType::kString) return Unsupported(spec);
   ASSIGN_OR_RETURN(auto fill, Filling(target, spec, value));
-  return MakeDeviceKernel(target, std::move(fill), ElementwiseSharing(spec));
+  return MakeDeviceKernel(target, std::move(fill),
+                          {.shared_inputs = ElementwiseSharing(spec)});
 }
 
 }  // namespace

@@ -165,7 +165,7 @@ KernelOr MakeBatchNorm(const KernelSpec& spec, const KernelTarget& target) {
                           ThreadForEach(parameters.rows * parameters.channels),
                           parameters);
       },
-      /*shared_inputs=*/0, ScratchBytes(given));
+      {.scratch_bytes = ScratchBytes(given)});
 }
 
 KernelOr MakeBatchNormGrad(const KernelSpec& spec, const KernelTarget& target) {
@@ -194,7 +194,7 @@ KernelOr MakeBatchNormGrad(const KernelSpec& spec, const KernelTarget& target) {
                           ThreadForEach(parameters.rows * parameters.channels),
                           parameters);
       },
-      /*shared_inputs=*/0, ScratchBytes(given));
+      {.scratch_bytes = ScratchBytes(given)});
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/device/pinned_memory.h"
 #include "common/core/device/simulated/simulated_grid.h"
+#include "common/core/tensor/buffer.h"
 
 namespace muster::internal {
 namespace {
@@ -33,31 +35,38 @@ static_assert(static_cast<int>(ElementType::kFloat16) ==
 class DeviceKernel : public Kernel {
  public:
   DeviceKernel(std::function<absl::Status(const DeviceRun&)> run,
-               uint32_t shared_inputs, size_t scratch_bytes)
-      : run_(std::move(run)),
-        shared_inputs_(shared_inputs),
-        scratch_bytes_(scratch_bytes) {}
+               const DeviceKernelOptions& options,
+               std::shared_ptr<Buffer> fault)
+      : run_(std::move(run)), options_(options), fault_(std::move(fault)) {
+    if (fault_ != nullptr) *record() = FaultRecord();
+  }
 
   absl::Status Run(const KernelArguments& arguments) override {
-    RETURN_IF_ERROR(run_({arguments, &fault_}));
-    return DataError();
+    RETURN_IF_ERROR(run_({arguments, record()}));
+    return arguments.stream == nullptr ? DataError() : absl::OkStatus();
   }
 
   absl::Status DataError() override {
-    return DataErrorOf(std::exchange(fault_, FaultRecord()));
+    if (fault_ == nullptr) return absl::OkStatus();
+    return DataErrorOf(std::exchange(*record(), FaultRecord()));
   }
 
-  size_t scratch_bytes() const override { return scratch_bytes_; }
+  size_t scratch_bytes() const override { return options_.scratch_bytes; }
 
   bool MayShareOutputWithInput(int input) const override {
-    return input >= 0 && input < 32 && (shared_inputs_ >> input & 1) != 0;
+    return input >= 0 && input < 32 &&
+           (options_.shared_inputs >> input & 1) != 0;
   }
 
  private:
+  FaultRecord* record() const {
+    return fault_ == nullptr ? nullptr
+                             : reinterpret_cast<FaultRecord*>(fault_->data());
+  }
+
   const std::function<absl::Status(const DeviceRun&)> run_;
-  const uint32_t shared_inputs_;
-  const size_t scratch_bytes_;
-  FaultRecord fault_ = {};
+  const DeviceKernelOptions options_;
+  const std::shared_ptr<Buffer> fault_;  // A FaultRecord, or null.
 };
 
 }  // namespace
@@ -65,9 +74,15 @@ class DeviceKernel : public Kernel {
 absl::StatusOr<DeviceFunction> FindFunction(const KernelTarget& target,
                                             const KernelImage& image,
                                             absl::string_view name) {
+  if (target.device != nullptr) {
+    ASSIGN_OR_RETURN(const KernelFunction function,
+                     target.device->FindKernel(image, name));
+    return DeviceFunction{.function = function};
+  }
   for (const SimulatedKernel& kernel : image.simulated) {
     if (kernel.name == name)
-      return DeviceFunction{&kernel, target.simulated_seed};
+      return DeviceFunction{.simulated = &kernel,
+                            .simulated_seed = target.simulated_seed};
   }
   return absl::NotFoundError(
       absl::StrCat("the image ", image.name, " has no kernel ", name,
@@ -86,17 +101,29 @@ DeviceElements DeviceRun::output(size_t i) const {
 
 absl::Status DeviceRun::LaunchAt(const DeviceFunction& function,
                                  const LaunchShape& shape,
-                                 void** addresses) const {
+                                 absl::Span<void* const> addresses) const {
   if (shape.grid[0] == 0 || shape.grid[1] == 0) return absl::OkStatus();
-  return RunSimulatedGrid(*function.simulated, shape, addresses,
+  if (arguments.stream != nullptr) {
+    return arguments.stream->Launch(function.function, shape, addresses);
+  }
+  MUSTER_CHECK(function.simulated != nullptr);
+  return RunSimulatedGrid(*function.simulated, shape,
+                          const_cast<void**>(addresses.data()),
                           function.simulated_seed);
 }
 
-KernelOr MakeDeviceKernel(const KernelTarget&,
+KernelOr MakeDeviceKernel(const KernelTarget& target,
                           std::function<absl::Status(const DeviceRun& run)> run,
-                          uint32_t shared_inputs, size_t scratch_bytes) {
-  return std::make_unique<DeviceKernel>(std::move(run), shared_inputs,
-                                        scratch_bytes);
+                          const DeviceKernelOptions& options) {
+  std::shared_ptr<Buffer> fault;
+  if (options.has_data_errors && target.device != nullptr) {
+    ASSIGN_OR_RETURN(
+        fault, target.device->pinned_memory().Allocate(sizeof(FaultRecord)));
+  } else if (options.has_data_errors) {
+    fault = Buffer::Allocate(sizeof(FaultRecord));
+  }
+  return std::make_unique<DeviceKernel>(std::move(run), options,
+                                        std::move(fault));
 }
 
 LaunchShape ThreadForEach(int64_t count) {

@@ -9,11 +9,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/compute/kernels/cuda/device_elements.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/kernels/strided_index.h"
+#include "common/core/device/device.h"
 #include "common/core/device/kernel_image.h"
 #include "common/core/device/launch_shape.h"
+#include "common/core/device/stream.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 
@@ -23,18 +26,23 @@ namespace muster::internal {
 
 using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
 
-// Where kernels run: in the simulated grid, on memory of this process.
+// Where kernels run.
 struct KernelTarget {
-  uint64_t simulated_seed = 0;  // As RunSimulatedGrid() takes it.
+  // Borrowed. Null: in the simulated grid, on memory of this process, and done
+  // when Run() returns.
+  Device* device = nullptr;
+  uint64_t simulated_seed = 0;  // Without a device.
 };
 
 // A kernel of an image, ready to be launched.
 struct DeviceFunction {
+  KernelFunction function;  // With a device.
   const SimulatedKernel* simulated = nullptr;
   uint64_t simulated_seed = 0;
 };
 
 //   kNotFound  the image has no such kernel
+//   others     as Device::FindKernel()
 absl::StatusOr<DeviceFunction> FindFunction(const KernelTarget& target,
                                             const KernelImage& image,
                                             absl::string_view name);
@@ -42,14 +50,14 @@ absl::StatusOr<DeviceFunction> FindFunction(const KernelTarget& target,
 // One run of a kernel.
 struct DeviceRun {
   const KernelArguments& arguments;
-  FaultRecord* fault;
+  FaultRecord* fault;  // Memory of the host that devices reach.
 
   // Launches `function` with its one parameter, of the type that
   // kernel_parameters.h declares. Does nothing if the grid is empty.
   template <typename Parameter>
   absl::Status Launch(const DeviceFunction& function, const LaunchShape& shape,
                       Parameter parameter) const {
-    void* addresses[] = {&parameter};
+    void* const addresses[] = {&parameter};
     return LaunchAt(function, shape, addresses);
   }
 
@@ -58,14 +66,23 @@ struct DeviceRun {
 
  private:
   absl::Status LaunchAt(const DeviceFunction& function,
-                        const LaunchShape& shape, void** addresses) const;
+                        const LaunchShape& shape,
+                        absl::Span<void* const> addresses) const;
+};
+
+struct DeviceKernelOptions {
+  // A bit for each input whose memory output 0 may share.
+  uint32_t shared_inputs = 0;
+  size_t scratch_bytes = 0;
+  // True if DeviceRun::fault is needed; it is null otherwise.
+  bool has_data_errors = false;
 };
 
 // Makes a kernel from a function that launches device functions.
-// `shared_inputs` has a bit for each input whose memory output 0 may share.
+//   others  as PinnedMemory::Allocate(), for the fault record
 KernelOr MakeDeviceKernel(const KernelTarget& target,
                           std::function<absl::Status(const DeviceRun& run)> run,
-                          uint32_t shared_inputs = 0, size_t scratch_bytes = 0);
+                          const DeviceKernelOptions& options = {});
 
 // The shape of a launch of one thread for each of `count` elements.
 LaunchShape ThreadForEach(int64_t count);

@@ -43,7 +43,7 @@ KernelOr MakeSeed(const KernelSpec& spec, const KernelTarget& target) {
             .data = is_step_seed ? run.arguments.step_seed : data};
         return run.Launch(function, LaunchShape(), parameters);
       },
-      ElementwiseSharing(spec));
+      {.shared_inputs = ElementwiseSharing(spec)});
 }
 
 }  // namespace

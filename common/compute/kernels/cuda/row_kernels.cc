@@ -46,7 +46,8 @@ KernelOr MakeRows(const KernelSpec& spec, const KernelTarget& target,
         return run.Launch(function, shape, parameters);
       },
       // Each thread reads its elements for the last time before it writes them.
-      is_softmax ? ElementwiseSharing(spec) : 0);
+      {.shared_inputs = is_softmax ? ElementwiseSharing(spec) : 0,
+       .has_data_errors = is_sparse});
 }
 
 }  // namespace
