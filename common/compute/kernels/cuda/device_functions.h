@@ -5,6 +5,15 @@
 #include "common/core/device/device_language.h"
 
 // Functions of device code, for .cu files only.
+
+// Before a loop over an array of a thread: unrolled, the array lies in
+// registers.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define MUSTER_UNROLL _Pragma("unroll")
+#else
+#define MUSTER_UNROLL
+#endif
+
 namespace muster::internal {
 
 // Records a data error. Only the first thread of all that calls it writes.

@@ -88,8 +88,11 @@ __device__ void MultiplyTile(const MatMulParameters& p) {
   for (int64_t inner = 0; inner < p.inner; inner += kDepth) {
     LoadTiles(p, first_row, first_column, inner, a_begin, b_begin, &tiles);
     __syncthreads();
+    MUSTER_UNROLL
     for (int k = 0; k < kDepth; ++k) {
+      MUSTER_UNROLL
       for (int i = 0; i < kEach; ++i) {
+        MUSTER_UNROLL
         for (int j = 0; j < kEach; ++j) {
           sums[i][j] =
               WrappingAdd(sums[i][j], WrappingMul(tiles.a[k][y + i * kSide],
@@ -99,7 +102,9 @@ __device__ void MultiplyTile(const MatMulParameters& p) {
     }
     __syncthreads();
   }
+  MUSTER_UNROLL
   for (int i = 0; i < kEach; ++i) {
+    MUSTER_UNROLL
     for (int j = 0; j < kEach; ++j) {
       const int64_t row = first_row + y + i * kSide;
       const int64_t column = first_column + x + j * kSide;
