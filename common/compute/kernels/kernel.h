@@ -65,6 +65,11 @@ class Kernel {
   //                     expected
   virtual absl::Status Run(const KernelArguments& arguments) = 0;
 
+  // Returns the data error that the last Run() with a stream found, as Run()
+  // returns it on the host; OK if there was none. Called after the work of that
+  // run is done, at most once.
+  virtual absl::Status DataError() { return absl::OkStatus(); }
+
   // The memory that a run needs besides its operands.
   virtual size_t scratch_bytes() const { return 0; }
 
@@ -76,6 +81,11 @@ class Kernel {
     return false;
   }
 };
+
+// Returns the bits of the inputs whose elements have the number and size of
+// those of output 0: what a kernel that processes all elements in order may
+// share with it.
+uint32_t ElementwiseSharing(const KernelSpec& spec);
 
 // The kernels of one device. Filled once, then constant and therefore
 // thread-safe.

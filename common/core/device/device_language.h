@@ -1,7 +1,7 @@
 #ifndef COMMON_CORE_DEVICE_DEVICE_LANGUAGE_H_
 #define COMMON_CORE_DEVICE_DEVICE_LANGUAGE_H_
 
-#include "common/core/device/host_device.h"
+#include "common/core/base/host_device.h"
 
 // What a .cu file includes first. nvcc and NVRTC know the language of device
 // kernels; for other compilers, the simulated GPU declares the part of it that

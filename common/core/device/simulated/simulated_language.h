@@ -113,6 +113,7 @@ inline constexpr auto kArgumentBytes = SizesOf(kKernel);
 #define __global__
 #define __device__ inline
 #define __forceinline__ inline
+#define __grid_constant__
 #define __constant__ static const
 #define __shared__ static thread_local
 #define __launch_bounds__(...)

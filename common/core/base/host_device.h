@@ -1,5 +1,5 @@
-#ifndef COMMON_CORE_DEVICE_HOST_DEVICE_H_
-#define COMMON_CORE_DEVICE_HOST_DEVICE_H_
+#ifndef COMMON_CORE_BASE_HOST_DEVICE_H_
+#define COMMON_CORE_BASE_HOST_DEVICE_H_
 
 // For headers whose functions run on the host and in device kernels. Such
 // headers include no standard C++ header: NVRTC has none. Integers of fixed
@@ -27,4 +27,14 @@ typedef unsigned long uint64_t;
 #define MUSTER_HOST_DEVICE
 #endif
 
-#endif  // COMMON_CORE_DEVICE_HOST_DEVICE_H_
+namespace muster {
+
+// std::bit_cast, for kernels too.
+template <typename To, typename From>
+MUSTER_HOST_DEVICE inline To BitCast(const From& from) {
+  return __builtin_bit_cast(To, from);
+}
+
+}  // namespace muster
+
+#endif  // COMMON_CORE_BASE_HOST_DEVICE_H_
