@@ -80,6 +80,7 @@ absl::Status Plan::Run(absl::Span<const Tensor> arguments,
   // Also after an error: work that goes on uses memory of the caller and of the
   // plan.
   status.Update(AwaitDevice());
+  if (stream_ != nullptr) status.Update(FindDataError());
   if (status.ok()) FinishResults(results);
   ReleaseBorrowed();
   return status;
@@ -100,6 +101,17 @@ absl::Status Plan::RunSteps(const RunOptions& options,
     for (Tensor* tensor : step.releases) *tensor = Tensor();
   }
   return absl::OkStatus();
+}
+
+absl::Status Plan::FindDataError() {
+  absl::Status first;
+  // All are asked: what a kernel has found is not an error of the next run.
+  for (const Step& step : steps_) {
+    if (step.kernel == nullptr || step.stream == nullptr) continue;
+    const absl::Status status = step.kernel->DataError();
+    if (!status.ok()) first.Update(Dress(step.description, status));
+  }
+  return first;
 }
 
 absl::Status Plan::AwaitDevice() {

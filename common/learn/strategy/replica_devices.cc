@@ -1,6 +1,9 @@
 #include "common/learn/strategy/replica_devices.h"
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
 #include "common/compute/kernels/cpu/cpu_kernels.h"
+#include "common/compute/kernels/cuda/cuda_kernels.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/ops/builtin_ops.h"
 #include "common/core/base/status_macros.h"
@@ -9,10 +12,18 @@
 namespace muster {
 namespace {
 
+// The kernels of a device of the process, which live as long as it.
 const KernelRegistry& KernelsOf(Device* device) {
   if (device == nullptr) return CpuKernels();
-  static const auto* const none = new KernelRegistry;
-  return *none;
+  static absl::Mutex mutex;
+  static auto* const registries =
+      new absl::flat_hash_map<Device*, std::unique_ptr<KernelRegistry>>;
+  const absl::MutexLock lock(&mutex);
+  std::unique_ptr<KernelRegistry>& kernels = (*registries)[device];
+  if (kernels == nullptr) {
+    kernels = std::make_unique<KernelRegistry>(CudaKernels(device));
+  }
+  return *kernels;
 }
 
 }  // namespace
