@@ -31,7 +31,7 @@ struct TensorType {
 //
 // The memory is the host's, or that of a device (place()). Everything that
 // reads or writes elements on the host terminates the process if the memory is
-// a device's: Stream::Copy() moves elements between places.
+// a device's: DeviceStream::Copy() moves elements between places.
 //
 // Thread-compatible; the reference count is thread-safe.
 class Tensor {
