@@ -1,5 +1,7 @@
 """The repositories that Muster's BUILD files name."""
 
+load("//third_party/cuda:find_cuda.bzl", "find_cuda")
+
 _OF_MUSTER = [
     # Debian's libraries, one repository each, so that labels read as upstream's do.
     "absl",
@@ -42,3 +44,5 @@ def muster_repositories(path = "."):
             name = "rules_" + name,
             path = "/usr/share/bazel/rules/" + name,
         )
+    # The one thing that is looked for on this machine: builds work without it.
+    find_cuda(name = "cuda")

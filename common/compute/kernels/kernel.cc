@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/core/base/check.h"
+#include "common/core/tensor/dtype.h"
 
 namespace muster {
 namespace {
@@ -18,6 +19,17 @@ std::string DescribeTypes(absl::Span<const TensorType> types) {
 }
 
 }  // namespace
+
+uint32_t ElementwiseSharing(const KernelSpec& spec) {
+  uint32_t shared_inputs = 0;
+  for (size_t i = 0; i < spec.inputs.size() && i < 32; ++i) {
+    if (spec.inputs[i].shape == spec.outputs[0].shape &&
+        SizeOf(spec.inputs[i].dtype) == SizeOf(spec.outputs[0].dtype)) {
+      shared_inputs |= uint32_t{1} << i;
+    }
+  }
+  return shared_inputs;
+}
 
 void KernelRegistry::Register(absl::string_view op, Factory factory) {
   MUSTER_CHECK(factory != nullptr);

@@ -17,6 +17,8 @@
 
 namespace muster {
 
+class DeviceStream;
+
 // An op with everything known but the data. Plans consist of specs. Equivalent
 // to: a cuDNN descriptor, a oneDNN primitive_desc.
 struct KernelSpec {
@@ -42,8 +44,13 @@ struct KernelArguments {
   // The position of the first row of this step's batch in the global batch.
   int64_t example_offset = 0;
   // scratch_bytes() bytes, aligned to a cache line. The contents are lost
-  // between runs.
+  // between runs. In the memory of the device if there is a stream.
   absl::Span<uint8_t> scratch;
+  // Null: the kernel runs on the host, on host memory, and is done when Run()
+  // returns. Otherwise operands are in the memory of the stream's device, Run()
+  // enqueues the work and returns, and the operands stay valid until it is
+  // done.
+  DeviceStream* stream = nullptr;
 };
 
 // Computes outputs from inputs, without side effects. Created once for a plan
@@ -58,6 +65,11 @@ class Kernel {
   //                     expected
   virtual absl::Status Run(const KernelArguments& arguments) = 0;
 
+  // Returns the data error that the last Run() with a stream found, as Run()
+  // returns it on the host; OK if there was none. Called after the work of that
+  // run is done, at most once.
+  virtual absl::Status DataError() { return absl::OkStatus(); }
+
   // The memory that a run needs besides its operands.
   virtual size_t scratch_bytes() const { return 0; }
 
@@ -69,6 +81,11 @@ class Kernel {
     return false;
   }
 };
+
+// Returns the bits of the inputs whose elements have the number and size of
+// those of output 0: what a kernel that processes all elements in order may
+// share with it.
+uint32_t ElementwiseSharing(const KernelSpec& spec);
 
 // The kernels of one device. Filled once, then constant and therefore
 // thread-safe.

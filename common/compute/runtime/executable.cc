@@ -10,13 +10,17 @@
 #include "common/compute/runtime/graph_rewrites.h"
 #include "common/compute/runtime/image_fusion.h"
 #include "common/compute/runtime/matmul_fusion.h"
+#include "common/compute/runtime/placement.h"
 #include "common/compute/runtime/plan.h"
 #include "common/compute/runtime/plan_builder.h"
 #include "common/compute/runtime/replica_ops.h"
 #include "common/compute/runtime/typed_graph.h"
 #include "common/compute/runtime/variable_ops.h"
+#include "common/compute/variables/device_session_over_host.h"
 #include "common/core/base/available_memory.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/device/device.h"
+#include "common/core/device/stream.h"
 
 namespace muster {
 namespace {
@@ -31,6 +35,11 @@ absl::Status CheckOptions(const ExecutableOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat(
         "plan_count_max is ", options.plan_count_max, " and plan_bytes_max is ",
         options.plan_bytes_max, "; expected at least 1 and at least 0"));
+  }
+  if (options.device != nullptr && options.host_kernels == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a step on ", options.device->name(),
+        " needs host_kernels, for constants and for soft placement"));
   }
   return absl::OkStatus();
 }
@@ -57,6 +66,9 @@ absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
     executable->replica_shapes_ = std::make_unique<ReplicaShapes>(
         executable->graph_, options.replica_link);
   }
+  if (options.device != nullptr) {
+    ASSIGN_OR_RETURN(executable->stream_, options.device->CreateStream());
+  }
   if (executable->uses_.empty()) return executable;
   if (variables == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -65,6 +77,11 @@ absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
   }
   ASSIGN_OR_RETURN(executable->session_,
                    variables->OpenSession(executable->uses_));
+  if (options.device != nullptr) {
+    executable->session_ =
+        DeviceSessionOverHost(std::move(executable->session_), options.device,
+                              executable->stream_.get());
+  }
   return executable;
 }
 
@@ -140,17 +157,32 @@ absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
   };
   FuseMatMulBias(&typed, is_supported);
   FuseImageOps(&typed, is_supported);
+  PlacedGraph placed{.graph = DropDeadNodes(typed, ops_), .places = {}};
+  if (options_.device != nullptr) {
+    ASSIGN_OR_RETURN(
+        placed,
+        PlaceNodes(placed.graph,
+                   {.ops = ops_,
+                    .device_kernels = kernels_,
+                    .intra_op_thread_count = options_.intra_op_thread_count,
+                    .soft_placement = options_.soft_placement,
+                    .device_name = options_.device->name()}));
+  }
   return PlanBuilder::Build(
-      DropDeadNodes(typed, ops_),
+      placed.graph,
       {.ops = ops_,
        .kernels = kernels_,
+       .host_kernels =
+           options_.device == nullptr ? kernels_ : *options_.host_kernels,
        .intra_op_thread_count = options_.intra_op_thread_count,
        .uses = uses_,
        .link = options_.replica_link,
-       .bytes_max =
-           options_.plan_bytes_max > 0
-               ? options_.plan_bytes_max
-               : static_cast<int64_t>(AvailableMemoryBytes() / 10 * 9)});
+       .bytes_max = options_.plan_bytes_max > 0
+                        ? options_.plan_bytes_max
+                        : static_cast<int64_t>(AvailableMemoryBytes() / 10 * 9),
+       .device = options_.device,
+       .stream = stream_.get(),
+       .places = placed.places});
 }
 
 }  // namespace muster

@@ -20,7 +20,9 @@
 
 namespace muster {
 
+class Device;
 class Plan;
+class DeviceStream;
 
 struct ExecutableOptions {
   // Threads per kernel, including the calling thread.
@@ -35,6 +37,18 @@ struct ExecutableOptions {
   // The other replicas of the step, which all run this graph; borrowed, and
   // outlives the executable. Null: the step runs on a single replica.
   ReplicaLink* replica_link = nullptr;
+  // The device that runs the step; borrowed, and outlives the executable. Null:
+  // the host.
+  Device* device = nullptr;
+  // With a device: computes constants, and what the device has no kernel for.
+  // Borrowed; not null.
+  const KernelRegistry* host_kernels = nullptr;
+  // With a device: an operation without a device kernel runs on the host, and
+  // its operands are copied to the host and back. Logged once for each op. If
+  // false, the operation is an error.
+  //
+  // Equivalent to: tf.config.set_soft_device_placement.
+  bool soft_placement = true;
 };
 
 // A graph prepared to run on one device. The first run with new argument shapes
@@ -59,7 +73,8 @@ class Executable {
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
-  // Runs one step. `results` gets one tensor for each result of the graph. The
+  // Runs one step. Arguments and results are on the host, also if a device
+  // computes. `results` gets one tensor for each result of the graph. The
   // caller owns their content: later runs do not write to it, unless the caller
   // passes a tensor again as its sole owner, in which case its memory is
   // reused.
@@ -70,7 +85,9 @@ class Executable {
   //                      the data does not fit an operation (an index out of
   //                      range); names the node and its op
   //   kUnimplemented     the device has no kernel for a node
-  //   kResourceExhausted the step needs more than plan_bytes_max
+  //   kResourceExhausted the step needs more than plan_bytes_max, or more
+  //                      memory than the device has left
+  //   kDeadlineExceeded  the device did not finish the step in time
   //   any                from the variable store, and from the replica link
   absl::Status Run(absl::Span<const Tensor> arguments,
                    const RunOptions& options, std::vector<Tensor>* results);
@@ -103,6 +120,7 @@ class Executable {
   const KernelRegistry& kernels_;
   const ExecutableOptions options_;
   std::vector<VariableUse> uses_;
+  std::unique_ptr<DeviceStream> stream_;      // Null on the host.
   std::unique_ptr<VariableSession> session_;  // Null without variables.
   // Null if the types of this replica's own arguments are sufficient.
   std::unique_ptr<ReplicaShapes> replica_shapes_;

@@ -9,11 +9,16 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 
 namespace muster {
 namespace {
+
+// A step that takes longer is hanging.
+constexpr absl::Duration kStepTimeout = absl::Minutes(10);
 
 absl::Status Dress(absl::string_view description, const absl::Status& status) {
   absl::Status dressed(status.code(),
@@ -71,16 +76,48 @@ absl::Status Plan::Run(absl::Span<const Tensor> arguments,
     if (argument_slots_[i] >= 0) slots_[argument_slots_[i]] = arguments[i];
   }
   PrepareResults(results);
+  absl::Status status = RunSteps(options, session);
+  // Also after an error: work that goes on uses memory of the caller and of the
+  // plan.
+  status.Update(AwaitDevice());
+  if (stream_ != nullptr) status.Update(FindDataError());
+  if (status.ok()) FinishResults(results);
+  ReleaseBorrowed();
+  return status;
+}
+
+absl::Status Plan::RunSteps(const RunOptions& options,
+                            VariableSession* session) {
+  bool has_copies = false;  // Enqueued, and perhaps not done.
   for (Step& step : steps_) {
-    if (absl::Status status = RunStep(step, options, session); !status.ok()) {
-      ReleaseBorrowed();
-      return Dress(step.description, status);
+    absl::Status status;
+    if (step.needs_copies && has_copies) {
+      status = AwaitDevice();
+      has_copies = false;
     }
+    if (status.ok()) status = RunStep(step, options, session);
+    if (!status.ok()) return Dress(step.description, status);
+    has_copies = has_copies || step.stream != nullptr;
     for (Tensor* tensor : step.releases) *tensor = Tensor();
   }
-  FinishResults(results);
-  ReleaseBorrowed();
   return absl::OkStatus();
+}
+
+absl::Status Plan::FindDataError() {
+  absl::Status first;
+  // All are asked: what a kernel has found is not an error of the next run.
+  for (const Step& step : steps_) {
+    if (step.kernel == nullptr || step.stream == nullptr) continue;
+    const absl::Status status = step.kernel->DataError();
+    if (!status.ok()) first.Update(Dress(step.description, status));
+  }
+  return first;
+}
+
+absl::Status Plan::AwaitDevice() {
+  if (stream_ == nullptr) return absl::OkStatus();
+  return stream_->Drain(Clock::Real()->Now() + kStepTimeout,
+                        absl::StrCat("a step of graph \"", graph_name_, "\""));
 }
 
 absl::Status Plan::RunStep(Step& step, const RunOptions& options,
@@ -91,7 +128,8 @@ absl::Status Plan::RunStep(Step& step, const RunOptions& options,
                                .outputs = step.outputs,
                                .step_seed = options.step_seed,
                                .example_offset = options.example_offset,
-                               .scratch = step.scratch});
+                               .scratch = step.scratch,
+                               .stream = step.stream});
     case StepKind::kView:
       *step.outputs[0] = step.inputs[0]->Reshaped(step.type.shape);
       return absl::OkStatus();
@@ -99,16 +137,8 @@ absl::Status Plan::RunStep(Step& step, const RunOptions& options,
       ASSIGN_OR_RETURN(*step.outputs[0], session->Read(step.variable));
       return CheckType(*step.outputs[0], step.type);
     }
-    case StepKind::kGather: {
-      // The store may put memory of its own in the place of ours, where others
-      // have been told to look.
-      Tensor& planned = *step.outputs[0];
-      Tensor rows = planned;
-      RETURN_IF_ERROR(session->Gather(step.variable, *step.inputs[0], &rows));
-      RETURN_IF_ERROR(CheckType(rows, step.type));
-      if (rows.raw_data() != planned.raw_data()) CopyElements(rows, &planned);
-      return absl::OkStatus();
-    }
+    case StepKind::kGather:
+      return GatherRows(step, session);
     case StepKind::kUpdate:
       return session->Update(step.variable, step.update_kind, *step.inputs[0],
                              *step.inputs[1]);
@@ -122,6 +152,19 @@ absl::Status Plan::RunStep(Step& step, const RunOptions& options,
     }
   }
   return absl::InternalError("no such kind of step");
+}
+
+absl::Status Plan::GatherRows(Step& step, VariableSession* session) {
+  // The store may put memory of its own in the place of ours, where others have
+  // been told to look.
+  Tensor& planned = *step.outputs[0];
+  Tensor rows = planned;
+  RETURN_IF_ERROR(session->Gather(step.variable, *step.inputs[0], &rows));
+  RETURN_IF_ERROR(CheckType(rows, step.type));
+  if (rows.address() == planned.address()) return absl::OkStatus();
+  if (!planned.is_on_host()) return stream_->Copy(rows, &planned);
+  CopyElements(rows, &planned);
+  return absl::OkStatus();
 }
 
 void Plan::PrepareResults(std::vector<Tensor>* results) {

@@ -12,6 +12,7 @@
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/runtime/run_options.h"
 #include "common/compute/variables/variable_session.h"
+#include "common/core/device/stream.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/tensor.h"
 
@@ -32,12 +33,12 @@ class Plan {
 
   // Runs between Begin() and Commit() of `session`, which may be null if no
   // step needs it. The arguments must fit. See Executable::Run() for results
-  // and errors.
+  // and errors. When it returns, the device has done all of its work.
   absl::Status Run(absl::Span<const Tensor> arguments,
                    const RunOptions& options, VariableSession* session,
                    std::vector<Tensor>* results);
 
-  // The content of the arena, in addition to results.
+  // The content of the arenas, in addition to results.
   size_t arena_bytes() const { return arena_bytes_; }
   int step_count() const { return static_cast<int>(steps_.size()); }
 
@@ -51,7 +52,11 @@ class Plan {
     Kernel* kernel = nullptr;
     int variable = -1;  // Position in the session's uses.
     UpdateKind update_kind = UpdateKind::kAssign;
-    absl::Span<uint8_t> scratch;  // Of the kernel, in the arena.
+    // The stream of a kernel on a device; null on the host.
+    DeviceStream* stream = nullptr;
+    // The host reads an input: copies from the device must be done.
+    bool needs_copies = false;
+    absl::Span<uint8_t> scratch;  // Of the kernel, in an arena.
     TensorType type;              // Of a view, or of a variable's value.
     absl::InlinedVector<const Tensor*, 4> inputs;  // Into slots_.
     absl::InlinedVector<Tensor*, 2> outputs;       // Into slots_.
@@ -75,8 +80,15 @@ class Plan {
 
   Plan() = default;
 
+  absl::Status RunSteps(const RunOptions& options, VariableSession* session);
   absl::Status RunStep(Step& step, const RunOptions& options,
                        VariableSession* session);
+  absl::Status GatherRows(Step& step, VariableSession* session);
+  // Waits until the device has done what is enqueued.
+  absl::Status AwaitDevice();
+  // Returns the first error in the data that a kernel found on the device.
+  // Nothing is enqueued.
+  absl::Status FindDataError();
   void PrepareResults(std::vector<Tensor>* results);
   void FinishResults(std::vector<Tensor>* results);
   void ReleaseBorrowed();
@@ -90,8 +102,11 @@ class Plan {
   std::vector<Result> results_;
   // Slots that refer to memory of a caller or a store during a run.
   std::vector<int> borrowed_slots_;
-  std::shared_ptr<Buffer> arena_;
+  std::shared_ptr<Buffer> arena_;  // On the host.
+  std::shared_ptr<Buffer> device_arena_;
   size_t arena_bytes_ = 0;
+  DeviceStream* stream_ = nullptr;  // Null without a device.
+  std::string graph_name_;
 };
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/compute/runtime/copy_kernel.h"
 #include "common/compute/runtime/graph_rewrites.h"
 #include "common/compute/runtime/replica_ops.h"
 #include "common/compute/runtime/typed_graph.h"
@@ -17,22 +18,12 @@
 namespace muster {
 namespace {
 
-// Constants computed while planning stay in memory; larger ones are cheaper to
-// compute again than to keep.
-constexpr size_t kFoldedBytesMax = 64 << 10;
-
 size_t SizeBytes(const TensorType& type) {
   return type.shape.element_count() * SizeOf(type.dtype);
 }
 
 std::string Describe(const Node& node) {
   return absl::StrCat(node.op, " \"", node.name, "\"");
-}
-
-// Whether a node gives the same whenever its inputs are the same.
-bool ReadsInputsOnly(const OpSchema& schema, const Node& node) {
-  return schema.reads == OpReads::kInputsOnly ||
-         (schema.reads == OpReads::kBatchRows && node.inputs.size() == 1);
 }
 
 }  // namespace
@@ -44,12 +35,14 @@ absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build(
   RETURN_IF_ERROR(builder.ChooseKernels());
   builder.FindLastUses();
   builder.LayOutArena();
-  if (builder.arena_.size_bytes() > static_cast<size_t>(options.bytes_max)) {
+  const size_t arena_bytes =
+      std::max(builder.arena_.size_bytes(), builder.device_arena_.size_bytes());
+  if (arena_bytes > static_cast<size_t>(options.bytes_max)) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "graph \"", typed_graph.name, "\" needs ", builder.arena_.size_bytes(),
+        "graph \"", typed_graph.name, "\" needs ", arena_bytes,
         " bytes for its values; ", "the limit is ", options.bytes_max));
   }
-  builder.FillStaticSlots();
+  RETURN_IF_ERROR(builder.FillStaticSlots());
   RETURN_IF_ERROR(builder.MakeSteps());
   builder.MakeResults();
   return std::move(builder.plan_);
@@ -62,7 +55,11 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Options& options)
     schemas_.push_back(&options_.ops.FindOrPlain(node.op));
     first_slots_.push_back(slot_count);
     slot_count += static_cast<int>(node.outputs.size());
+    nodes_of_slots_.resize(slot_count,
+                           static_cast<int>(first_slots_.size()) - 1);
   }
+  plan_->stream_ = options_.stream;
+  plan_->graph_name_ = graph_.name;
   kernels_.resize(graph_.nodes.size(), nullptr);
   scratch_blocks_.resize(graph_.nodes.size());
   roots_.resize(slot_count);
@@ -121,7 +118,11 @@ absl::Status PlanBuilder::ChooseKernels() {
     }
     kernels_[i] = kernel->get();
     plan_->kernels_.push_back(*std::move(kernel));
-    FoldConstant(i);
+    if (IsOnDevice(i)) {
+      RETURN_IF_ERROR(UploadConstant(i));
+    } else {
+      FoldConstant(i);
+    }
   }
   return absl::OkStatus();
 }
@@ -145,7 +146,7 @@ void PlanBuilder::FindStorage(int node_index) {
       }
     } else if (node.op == kReadVariableOp) {
       storages_[slot] = Storage::kVariable;
-    } else if (is_result_[slot]) {
+    } else if (is_result_[slot] && node.op != kCopyToHostOp) {
       storages_[slot] = Storage::kResult;
     } else if (node.outputs[i].dtype == DType::kString) {
       storages_[slot] = Storage::kOwn;
@@ -157,16 +158,46 @@ absl::StatusOr<std::unique_ptr<Kernel>> PlanBuilder::MakeKernel(
     int node_index) const {
   const Node& node = graph_.nodes[node_index];
   const OpSchema& schema = *schemas_[node_index];
+  if (IsCopy(node)) return std::make_unique<CopyKernel>();
   const KernelSpec spec = SpecOf(graph_, node, schema);
   if (options_.link != nullptr && schema.reads == OpReads::kReplicas) {
     return MakeReplicaKernel(spec, node.name, options_.link);
   }
-  return options_.kernels.Create(spec, options_.intra_op_thread_count);
+  const KernelRegistry& kernels =
+      IsOnDevice(node_index) ? options_.kernels : options_.host_kernels;
+  return kernels.Create(spec, options_.intra_op_thread_count);
+}
+
+// Constants are copied to the device once.
+absl::Status PlanBuilder::UploadConstant(int node_index) {
+  const Node& node = graph_.nodes[node_index];
+  if (node.op != kCopyToDeviceOp ||
+      storages_[RootOf(node.inputs[0])] != Storage::kConstant) {
+    return absl::OkStatus();
+  }
+  const Tensor& constant = plan_->slots_[SlotOf(node.inputs[0])];
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<Buffer> buffer,
+      AllocateOnDevice(constant.size_bytes(), "constant of graph"));
+  const int slot = first_slots_[node_index];
+  Tensor& uploaded = plan_->slots_[slot];
+  uploaded = Tensor(constant.dtype(), constant.shape(), std::move(buffer));
+  storages_[slot] = Storage::kConstant;
+  return options_.stream->Copy(constant, &uploaded);
+}
+
+absl::StatusOr<std::shared_ptr<Buffer>> PlanBuilder::AllocateOnDevice(
+    size_t size_bytes, absl::string_view what) const {
+  DeviceMemory& memory = options_.device->memory();
+  ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer,
+                   memory.Allocate(size_bytes, {what, graph_.name}));
+  memory.NoteUse(*buffer, options_.stream);
+  return buffer;
 }
 
 void PlanBuilder::FoldConstant(int node_index) {
   const Node& node = graph_.nodes[node_index];
-  if (!ReadsInputsOnly(*schemas_[node_index], node)) return;
+  if (IsCopy(node) || !ReadsInputsOnly(*schemas_[node_index], node)) return;
   std::vector<const Tensor*> inputs;
   for (const NodeOutput& input : node.inputs) {
     if (storages_[RootOf(input)] != Storage::kConstant) return;
@@ -211,11 +242,13 @@ void PlanBuilder::FindLastUses() {
     if (IsFolded(i)) continue;
     // A view is a use when its own readers are.
     if (schemas_[i]->is_view) continue;
-    const bool is_update = schemas_[i]->effect == OpEffect::kUpdateVariable;
+    // The session may look at an update's tensors until it has committed, and
+    // the device at the source of a copy until it has done the step.
+    const bool is_late = schemas_[i]->effect == OpEffect::kUpdateVariable ||
+                         node.op == kCopyToDeviceOp;
     for (const NodeOutput& input : node.inputs) {
-      // The session may look at an update's tensors until it has committed.
       int& last_use = last_uses_[RootOf(input)];
-      last_use = is_update ? end : std::max(last_use, i);
+      last_use = is_late ? end : std::max(last_use, i);
     }
   }
   for (const NodeOutput& result : graph_.results) {
@@ -234,17 +267,18 @@ void PlanBuilder::LayOutArena() {
       const int slot = first_slots_[i] + k;
       if (storages_[slot] != Storage::kArena) continue;
       if (k > 0 || !ReuseInputBlock(i)) {
-        blocks_[slot] = arena_.Allocate(SizeBytes(node.outputs[k]));
+        blocks_[slot] = ArenaOf(i).Allocate(SizeBytes(node.outputs[k]));
       }
       dying_roots[last_uses_[slot] == kNever ? i : last_uses_[slot]].push_back(
           slot);
     }
     if (kernels_[i] != nullptr && kernels_[i]->scratch_bytes() > 0) {
-      scratch_blocks_[i] = arena_.Allocate(kernels_[i]->scratch_bytes());
-      arena_.Free(scratch_blocks_[i]);
+      scratch_blocks_[i] = ArenaOf(i).Allocate(kernels_[i]->scratch_bytes());
+      ArenaOf(i).Free(scratch_blocks_[i]);
     }
     for (const int root : dying_roots[i]) {
-      if (!is_block_taken_over_[root]) arena_.Free(blocks_[root]);
+      if (is_block_taken_over_[root]) continue;
+      ArenaOf(nodes_of_slots_[root]).Free(blocks_[root]);
     }
   }
 }
@@ -259,6 +293,7 @@ bool PlanBuilder::ReuseInputBlock(int node_index) {
       return RootOf(input) == root;
     };
     if (storages_[root] != Storage::kArena || last_uses_[root] != node_index ||
+        IsOnDevice(nodes_of_slots_[root]) != IsOnDevice(node_index) ||
         SizeBytes(graph_.TypeOf(node.inputs[i])) !=
             SizeBytes(node.outputs[0]) ||
         // Another input would see what is being written.
@@ -273,9 +308,22 @@ bool PlanBuilder::ReuseInputBlock(int node_index) {
   return false;
 }
 
-void PlanBuilder::FillStaticSlots() {
-  plan_->arena_ = Buffer::Allocate(arena_.size_bytes());
-  plan_->arena_bytes_ = arena_.size_bytes();
+absl::Status PlanBuilder::AllocateArenas() {
+  plan_->arena_bytes_ = arena_.size_bytes() + device_arena_.size_bytes();
+  if (options_.device == nullptr) {
+    plan_->arena_ = Buffer::Allocate(arena_.size_bytes());
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(plan_->arena_, options_.device->pinned_memory().Allocate(
+                                      arena_.size_bytes()));
+  ASSIGN_OR_RETURN(
+      plan_->device_arena_,
+      AllocateOnDevice(device_arena_.size_bytes(), "arena of graph"));
+  return absl::OkStatus();
+}
+
+absl::Status PlanBuilder::FillStaticSlots() {
+  RETURN_IF_ERROR(AllocateArenas());
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     const Node& node = graph_.nodes[i];
     for (size_t k = 0; k < node.outputs.size(); ++k) {
@@ -286,13 +334,26 @@ void PlanBuilder::FillStaticSlots() {
       if (roots_[slot] != slot) {
         value = plan_->slots_[SlotOf(node.inputs[0])].Reshaped(type.shape);
       } else if (storages_[slot] == Storage::kArena) {
-        value = Tensor(type.dtype, type.shape, plan_->arena_,
-                       blocks_[slot].offset_bytes);
+        const int node_index = static_cast<int>(i);
+        value = Tensor(
+            type.dtype, type.shape,
+            IsOnDevice(node_index) ? plan_->device_arena_ : plan_->arena_,
+            blocks_[slot].offset_bytes);
       } else {
         value = Tensor(type.dtype, type.shape);
       }
     }
   }
+  return absl::OkStatus();
+}
+
+// Whether the host reads a value when the node runs: kernels of the host, and
+// sessions.
+bool PlanBuilder::ReadsHost(const Node& node) const {
+  if (node.op == kCopyToDeviceOp) return false;
+  return std::any_of(
+      node.inputs.begin(), node.inputs.end(),
+      [this](const NodeOutput& input) { return !IsOnDevice(input.node); });
 }
 
 absl::Status PlanBuilder::MakeSteps() {
@@ -331,13 +392,16 @@ absl::Status PlanBuilder::MakeSteps() {
       step.type = node.outputs[0];
     } else if (kernels_[i] != nullptr && !IsFolded(i)) {
       step.kernel = kernels_[i];
+      if (IsOnDevice(i) || IsCopy(node)) step.stream = options_.stream;
       if (const size_t bytes = kernels_[i]->scratch_bytes(); bytes > 0) {
-        step.scratch = {plan_->arena_->data() + scratch_blocks_[i].offset_bytes,
-                        bytes};
+        const Buffer& arena =
+            IsOnDevice(i) ? *plan_->device_arena_ : *plan_->arena_;
+        step.scratch = {arena.data() + scratch_blocks_[i].offset_bytes, bytes};
       }
     } else {
       continue;
     }
+    step.needs_copies = ReadsHost(node);
     step_of_node[i] = static_cast<int>(plan_->steps_.size());
     plan_->steps_.push_back(std::move(step));
   }

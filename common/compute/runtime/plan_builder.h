@@ -13,10 +13,14 @@
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/kernels/kernel.h"
-#include "common/compute/runtime/arena_planner.h"
+#include "common/compute/runtime/placement.h"
 #include "common/compute/runtime/plan.h"
 #include "common/compute/runtime/replica_link.h"
 #include "common/compute/variables/variable_session.h"
+#include "common/core/base/arena_planner.h"
+#include "common/core/device/device.h"
+#include "common/core/device/device_memory.h"
+#include "common/core/device/stream.h"
 #include "common/core/tensor/tensor.h"
 
 namespace muster {
@@ -28,17 +32,25 @@ class PlanBuilder {
  public:
   struct Options {
     const OpRegistry& ops;
-    const KernelRegistry& kernels;
+    const KernelRegistry& kernels;       // Of the device, if there is one.
+    const KernelRegistry& host_kernels;  // Without a device: the same.
     int intra_op_thread_count = 1;
     absl::Span<const VariableUse> uses;  // As the session knows them.
     ReplicaLink* link = nullptr;         // Null: the step runs alone.
-    int64_t bytes_max = 0;
+    int64_t bytes_max = 0;               // Of each arena.
+    // The device of the step, and its stream; borrowed, and outlive the plan.
+    // Null on the host.
+    Device* device = nullptr;
+    DeviceStream* stream = nullptr;
+    // With a device: of the nodes of the graph, from PlaceNodes().
+    absl::Span<const NodePlace> places;
   };
 
   // `typed_graph` and `options` are borrowed for the call; kernels and the
   // memory of constants outlive the plan.
   //   kUnimplemented      the device has no kernel for a node
-  //   kResourceExhausted  the values need more than bytes_max
+  //   kResourceExhausted  the values need more than bytes_max, or more than the
+  //                       device has left
   static absl::StatusOr<std::unique_ptr<Plan>> Build(const Graph& typed_graph,
                                                      const Options& options);
 
@@ -59,11 +71,15 @@ class PlanBuilder {
   absl::Status ChooseKernels();
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(int node) const;
   void FoldConstant(int node);
+  absl::Status UploadConstant(int node);
+  absl::StatusOr<std::shared_ptr<Buffer>> AllocateOnDevice(
+      size_t size_bytes, absl::string_view what) const;
+  absl::Status AllocateArenas();
   void FindStorage(int node);
   void FindLastUses();
   void LayOutArena();
   bool ReuseInputBlock(int node);
-  void FillStaticSlots();
+  absl::Status FillStaticSlots();
   absl::Status MakeSteps();
   absl::Status MakeVariableStep(int node, Plan::Step* step);
   void MakeResults();
@@ -78,6 +94,18 @@ class PlanBuilder {
            storages_[root] == Storage::kOwn;
   }
   bool IsFolded(int node) const;
+  bool IsOnDevice(int node) const {
+    return !options_.places.empty() &&
+           options_.places[node] == NodePlace::kDevice;
+  }
+  bool ReadsHost(const Node& node) const;
+  bool IsCopy(const Node& node) const {
+    return node.op == kCopyToDeviceOp || node.op == kCopyToHostOp;
+  }
+  // The arena of a node's outputs and scratch.
+  ArenaPlanner& ArenaOf(int node) {
+    return IsOnDevice(node) ? device_arena_ : arena_;
+  }
 
   static constexpr int kNever = -1;
 
@@ -97,7 +125,9 @@ class PlanBuilder {
   std::vector<int> last_uses_;     // Of roots: a node, or the node count.
   std::vector<ArenaPlanner::Block> blocks_;  // Of roots in the arena.
   std::vector<bool> is_block_taken_over_;
+  std::vector<int> nodes_of_slots_;
   ArenaPlanner arena_;
+  ArenaPlanner device_arena_{DeviceMemory::kAlignmentBytes};
 };
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "common/core/base/philox.h"
 
 // Random numbers that are a pure function of a key and a position.
 //
@@ -24,7 +25,7 @@ uint64_t FoldIn(uint64_t key, uint64_t data);
 uint64_t FoldIn(uint64_t key, absl::string_view data);
 
 // Uniform in [0, 1), with 24 random bits.
-inline float UnitFloat(uint32_t bits) { return (bits >> 8) * 0x1.0p-24f; }
+inline float UnitFloat(uint32_t bits) { return UniformOf(bits); }
 
 // Two independent standard normal numbers (Box-Muller).
 std::array<float, 2> UnitNormals(uint32_t bits0, uint32_t bits1);

@@ -28,13 +28,14 @@ std::shared_ptr<Buffer> Buffer::Allocate(size_t size_bytes) {
   // Only a hint: the code works without large pages.
   if (WantsLargePages(size_bytes)) madvise(data, size_bytes, MADV_HUGEPAGE);
   return std::shared_ptr<Buffer>(
-      new Buffer(static_cast<uint8_t*>(data), size_bytes, nullptr));
+      new Buffer(static_cast<uint8_t*>(data), size_bytes, nullptr, Place()));
 }
 
 std::shared_ptr<Buffer> Buffer::Wrap(void* data, size_t size_bytes,
-                                     std::function<void()> release) {
-  return std::shared_ptr<Buffer>(
-      new Buffer(static_cast<uint8_t*>(data), size_bytes, std::move(release)));
+                                     std::function<void()> release,
+                                     Place place) {
+  return std::shared_ptr<Buffer>(new Buffer(
+      static_cast<uint8_t*>(data), size_bytes, std::move(release), place));
 }
 
 Buffer::~Buffer() {

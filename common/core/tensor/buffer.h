@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
+
+#include "common/core/tensor/place.h"
 
 namespace muster {
 
@@ -23,23 +26,31 @@ class Buffer {
   static std::shared_ptr<Buffer> Allocate(size_t size_bytes);
 
   // Wraps memory of another owner. `release` runs when the last reference is
-  // dropped.
+  // dropped. `place` is where the memory lies; `data` is its address there.
   static std::shared_ptr<Buffer> Wrap(void* data, size_t size_bytes,
-                                      std::function<void()> release);
+                                      std::function<void()> release,
+                                      Place place = {});
 
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
+  // The address at place(). Only device work may use that of a device.
   uint8_t* data() const { return data_; }
   size_t size_bytes() const { return size_bytes_; }
+  Place place() const { return place_; }
 
  private:
-  Buffer(uint8_t* data, size_t size_bytes, std::function<void()> release)
-      : data_(data), size_bytes_(size_bytes), release_(std::move(release)) {}
+  Buffer(uint8_t* data, size_t size_bytes, std::function<void()> release,
+         Place place)
+      : data_(data),
+        size_bytes_(size_bytes),
+        place_(place),
+        release_(std::move(release)) {}
 
   uint8_t* const data_;
   const size_t size_bytes_;
+  const Place place_;
   const std::function<void()> release_;  // Null when allocated here.
 };
 

@@ -89,6 +89,7 @@ Tensor::Tensor(DType dtype, Shape shape)
 Tensor::Tensor(DType dtype, Shape shape, std::shared_ptr<Buffer> buffer,
                size_t offset_bytes)
     : dtype_(dtype),
+      is_on_host_(buffer->place().is_host()),
       shape_(std::move(shape)),
       element_count_(shape_.element_count()),
       buffer_(std::move(buffer)),
@@ -148,6 +149,7 @@ Tensor Tensor::SliceRows(int64_t begin, int64_t end) const {
 
 Tensor Tensor::Clone() const {
   if (!IsValid()) return {};
+  MUSTER_CHECK(is_on_host_);
   Tensor copy(dtype_, shape_);
   if (dtype_ == DType::kString) {
     const auto strings = flat<std::string>();
@@ -161,6 +163,7 @@ Tensor Tensor::Clone() const {
 
 std::string Tensor::DebugString() const {
   if (!IsValid()) return "invalid tensor";
+  if (!is_on_host_) return type().ToString() + " on a device";
   constexpr int64_t kElementsMax = 16;
   std::string text = absl::StrCat(type().ToString(), " {");
   for (int64_t i = 0; i < std::min(element_count_, kElementsMax); ++i) {
@@ -175,7 +178,9 @@ std::string Tensor::DebugString() const {
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
-  if (!tensor.IsValid()) return out << "invalid tensor";
+  if (!tensor.IsValid() || !tensor.is_on_host()) {
+    return out << tensor.DebugString();
+  }
   out << tensor.type().ToString() << " ";
   PrintDimension(out, tensor, /*dim=*/0, /*first_element=*/0,
                  tensor.element_count());

@@ -12,6 +12,7 @@
 #include "common/core/base/check.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
+#include "common/core/tensor/place.h"
 #include "common/core/tensor/shape.h"
 
 namespace muster {
@@ -27,6 +28,10 @@ struct TensorType {
 
 // A dense, row-major array. Copies share the memory: a Tensor is a handle. Call
 // Clone() before writing if another handle may read the memory.
+//
+// The memory is the host's, or that of a device (place()). Everything that
+// reads or writes elements on the host terminates the process if the memory is
+// a device's: DeviceStream::Copy() moves elements between places.
 //
 // Thread-compatible; the reference count is thread-safe.
 class Tensor {
@@ -66,19 +71,33 @@ class Tensor {
   int64_t element_count() const { return element_count_; }
   size_t size_bytes() const { return element_count_ * SizeOf(dtype_); }
 
-  const uint8_t* raw_data() const { return data_; }
-  uint8_t* mutable_raw_data() { return data_; }
+  Place place() const {
+    return buffer_ == nullptr ? Place() : buffer_->place();
+  }
+  bool is_on_host() const { return is_on_host_; }
+  // The address of element 0 at place(), for device work. Null if there is no
+  // memory.
+  uint8_t* address() const { return data_; }
+
+  const uint8_t* raw_data() const {
+    MUSTER_CHECK(is_on_host_);
+    return data_;
+  }
+  uint8_t* mutable_raw_data() {
+    MUSTER_CHECK(is_on_host_);
+    return data_;
+  }
 
   // T must be the C++ type of dtype().
   template <typename T>
   absl::Span<const T> flat() const {
-    MUSTER_CHECK(dtype_ == DTypeOf<T>());
+    MUSTER_CHECK(dtype_ == DTypeOf<T>() && is_on_host_);
     return absl::MakeConstSpan(reinterpret_cast<const T*>(data_),
                                element_count_);
   }
   template <typename T>
   absl::Span<T> mutable_flat() {
-    MUSTER_CHECK(dtype_ == DTypeOf<T>());
+    MUSTER_CHECK(dtype_ == DTypeOf<T>() && is_on_host_);
     return absl::MakeSpan(reinterpret_cast<T*>(data_), element_count_);
   }
   // The only element.
@@ -94,7 +113,7 @@ class Tensor {
   Tensor Reshaped(Shape shape) const;
   // Rows [begin, end) of the outermost dimension; shares the memory.
   Tensor SliceRows(int64_t begin, int64_t end) const;
-  Tensor Clone() const;
+  Tensor Clone() const;  // Of elements on the host.
 
   // True if no other handle refers to the memory. In that case, everything that
   // other threads did through dropped handles happened before.
@@ -108,11 +127,13 @@ class Tensor {
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
 
   // "float32[2,2] {1, 2, 3, 4}", truncated after a few elements: for errors and
-  // for graphs in text form.
+  // for graphs in text form. Of a device's memory: "float32[2,2] on a device".
   std::string DebugString() const;
 
  private:
   DType dtype_ = DType::kInvalid;
+  bool is_on_host_ =
+      true;  // Kept here to be checked without a look at buffer_.
   Shape shape_;
   int64_t element_count_ = 0;
   std::shared_ptr<Buffer> buffer_;

@@ -4,10 +4,13 @@
 #include <limits>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/attributes.h"
+#include "common/core/tensor/buffer.h"
 #include "common/core/tensor/float16.h"
+#include "common/core/tensor/place.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -51,6 +54,37 @@ std::string Printed(const Tensor& tensor) {
   std::ostringstream out;
   out << tensor;
   return out.str();
+}
+
+Tensor TensorAt(Place place, std::vector<float>* memory) {
+  return Tensor(DType::kFloat32, {static_cast<int64_t>(memory->size())},
+                Buffer::Wrap(
+                    memory->data(), memory->size() * sizeof(float),
+                    /*release=*/[] {}, place));
+}
+
+TEST(TensorTest, PinnedMemoryIsMemoryOfTheHost) {
+  std::vector<float> memory = {1, 2};
+  const Tensor pinned = TensorAt({.kind = PlaceKind::kPinnedHost}, &memory);
+  EXPECT_TRUE(pinned.is_on_host());
+  EXPECT_THAT(pinned.flat<float>(), ElementsAre(1, 2));
+}
+
+TEST(TensorDeathTest, HostAccessToMemoryOfADeviceTerminates) {
+  std::vector<float> memory = {1, 2};
+  Tensor tensor = TensorAt({.kind = PlaceKind::kDevice, .device = 3}, &memory);
+  EXPECT_EQ(tensor.place().device, 3);
+  EXPECT_EQ(tensor.address(), reinterpret_cast<uint8_t*>(memory.data()));
+  EXPECT_EQ(tensor.DebugString(), "float32[2] on a device");
+  EXPECT_EQ(tensor.SliceRows(1, 2).address() - tensor.address(), 4);
+  EXPECT_DEATH(tensor.raw_data(), "check failed: is_on_host_");
+  EXPECT_DEATH(tensor.mutable_raw_data(), "is_on_host_");
+  EXPECT_DEATH(tensor.flat<float>(), "is_on_host_");
+  EXPECT_DEATH(tensor.SliceRows(1, 2).scalar<float>(), "is_on_host_");
+  EXPECT_DEATH(tensor.Reshaped({1, 2}).mutable_flat<float>(), "is_on_host_");
+  EXPECT_DEATH(tensor.ElementAsDouble(0), "is_on_host_");
+  EXPECT_DEATH(tensor.Clone(), "is_on_host_");
+  EXPECT_DEATH(BitwiseEqual(tensor, tensor), "is_on_host_");
 }
 
 TEST(TensorTest, PrintsAsNumPyDoes) {

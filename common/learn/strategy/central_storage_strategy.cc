@@ -3,8 +3,11 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/strategy/logical_devices.h"
+#include "common/learn/strategy/replica_devices.h"
 #include "common/learn/strategy/synchronous/local_replicas.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 
@@ -17,7 +20,14 @@ CentralStorageStrategy::Create(const CentralStorageStrategyOptions& options) {
       const std::vector<LogicalDevice> devices,
       ParseDevices(options.compute_devices.empty() ? all
                                                    : options.compute_devices));
-  RETURN_IF_ERROR(ParseDevice(options.parameter_device).status());
+  ASSIGN_OR_RETURN(const LogicalDevice parameter_device,
+                   ParseDevice(options.parameter_device));
+  if (parameter_device.kind != kCpuKind) {
+    return absl::UnimplementedError(absl::StrCat(
+        "parameter_device is \"", options.parameter_device,
+        "\"; central storage keeps variables on the host: expected \"cpu:0\""));
+  }
+  ASSIGN_OR_RETURN(ReplicaDevices replica_devices, FindReplicaDevices(devices));
   const int replica_count = static_cast<int>(devices.size());
   ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> group,
                    MakeLocalReplicas(replica_count));
@@ -28,6 +38,7 @@ CentralStorageStrategy::Create(const CentralStorageStrategyOptions& options) {
       .input = options.input,
       .intra_op_thread_count =
           ThreadsPerReplica(options.thread_count, replica_count),
+      .devices = std::move(replica_devices),
       .deterministic_micro_batches = options.deterministic_micro_batches};
   RETURN_IF_ERROR(CheckOptions(*group, general));
   return absl::WrapUnique(

@@ -27,22 +27,23 @@ absl::StatusOr<LogicalDevice> ParseDevice(absl::string_view name) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(rest, absl::MaxSplits(':', 1));
   LogicalDevice device{.kind = std::string(parts.first)};
-  if (device.kind == "gpu" || device.kind == "tpu") {
+  if (device.kind == "tpu") {
     return absl::UnimplementedError(
         absl::StrCat("device \"", name,
-                     "\": this build computes on CPUs only; expected "
-                     "for example \"cpu:0\""));
+                     "\": there is no support for TPUs; expected "
+                     "for example \"cpu:0\" or \"gpu:0\""));
   }
   const bool has_index = absl::StrContains(rest, ':');
   const bool is_number =
       !has_index || absl::SimpleAtoi(parts.second, &device.index);
-  if (device.kind == "cpu" && is_number && device.index >= 0 &&
-      device.index < kLogicalCpusMax) {
+  if ((device.kind == kCpuKind || device.kind == kGpuKind) && is_number &&
+      device.index >= 0 && device.index < kLogicalDevicesMax) {
     return device;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "device \"", name,
-      "\": expected \"cpu:0\" to \"cpu:", kLogicalCpusMax - 1, "\""));
+  return absl::InvalidArgumentError(
+      absl::StrCat("device \"", name,
+                   "\": expected \"cpu:0\" to \"cpu:", kLogicalDevicesMax - 1,
+                   "\", or \"gpu:0\" to \"gpu:", kLogicalDevicesMax - 1, "\""));
 }
 
 absl::StatusOr<std::vector<LogicalDevice>> ParseDevices(

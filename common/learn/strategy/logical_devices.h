@@ -9,21 +9,26 @@
 
 namespace muster {
 
-// The device of a replica: "cpu:0". All logical CPUs of a strategy share the
-// cores of the machine, so programs for many replicas run on any machine.
+inline constexpr absl::string_view kCpuKind = "cpu";
+inline constexpr absl::string_view kGpuKind = "gpu";
+
+// The device of a replica: "cpu:0" or "gpu:0". All logical CPUs of a strategy
+// share the cores of the machine, so programs for many replicas run on any
+// machine. Logical GPUs are those of DeviceSet.
 struct LogicalDevice {
-  std::string kind;  // "cpu".
+  std::string kind;  // kCpuKind or kGpuKind.
   int index = 0;
 
   std::string ToString() const;
   bool operator==(const LogicalDevice&) const = default;
 };
 
-inline constexpr int kLogicalCpusMax = 64;
+inline constexpr int kLogicalDevicesMax = 64;  // Of each kind.
 
-// Parses "cpu:1", "/cpu:1", "/device:CPU:1" and "cpu", which is "cpu:0".
-//   kInvalidArgument  not such a name, or a number above kLogicalCpusMax - 1
-//   kUnimplemented    a kind of device that this build does not support
+// Parses "gpu:1", "/gpu:1", "/device:GPU:1" and "gpu", which is "gpu:0". Does
+// not look whether there is such a GPU.
+//   kInvalidArgument  not such a name, or a number above kLogicalDevicesMax - 1
+//   kUnimplemented    a TPU
 absl::StatusOr<LogicalDevice> ParseDevice(absl::string_view name);
 
 //   kInvalidArgument  also: the list is empty, or contains a device twice

@@ -5,6 +5,7 @@
 #include "absl/memory/memory.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/strategy/logical_devices.h"
+#include "common/learn/strategy/replica_devices.h"
 #include "common/learn/strategy/synchronous/local_replicas.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 
@@ -16,6 +17,7 @@ absl::StatusOr<std::unique_ptr<MirroredStrategy>> MirroredStrategy::Create(
   ASSIGN_OR_RETURN(
       const std::vector<LogicalDevice> devices,
       ParseDevices(options.devices.empty() ? all : options.devices));
+  ASSIGN_OR_RETURN(ReplicaDevices replica_devices, FindReplicaDevices(devices));
   const int replica_count = static_cast<int>(devices.size());
   ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> group,
                    MakeLocalReplicas(replica_count, options.cross_device_ops));
@@ -25,6 +27,7 @@ absl::StatusOr<std::unique_ptr<MirroredStrategy>> MirroredStrategy::Create(
       .input = options.input,
       .intra_op_thread_count =
           ThreadsPerReplica(options.thread_count, replica_count),
+      .devices = std::move(replica_devices),
       .deterministic_micro_batches = options.deterministic_micro_batches,
       .cross_device_ops = options.cross_device_ops};
   RETURN_IF_ERROR(CheckOptions(*group, general));

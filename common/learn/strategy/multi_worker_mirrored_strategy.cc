@@ -10,6 +10,7 @@
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/strategy/logical_devices.h"
+#include "common/learn/strategy/replica_devices.h"
 #include "common/learn/strategy/synchronous/local_replicas.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 #include "common/net/cluster/cluster_config.h"
@@ -135,6 +136,13 @@ std::vector<std::string> DevicesOf(
   return options.devices;
 }
 
+absl::StatusOr<ReplicaDevices> FindDevices(
+    const MultiWorkerMirroredStrategyOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<LogicalDevice> devices,
+                   ParseDevices(DevicesOf(options)));
+  return FindReplicaDevices(devices);
+}
+
 int ReplicaCountOf(const MultiWorkerMirroredStrategyOptions& options) {
   return static_cast<int>(DevicesOf(options).size());
 }
@@ -171,13 +179,14 @@ MultiWorkerMirroredStrategy::Create(
   }
   if (config.IsAlone()) return CreateAlone(settings);
 
-  RETURN_IF_ERROR(ParseDevices(DevicesOf(settings)).status());
+  ASSIGN_OR_RETURN(ReplicaDevices devices, FindDevices(settings));
   const int replica_count = ReplicaCountOf(settings);
   ASSIGN_OR_RETURN(const std::shared_ptr<PeerGroup> peers,
                    JoinGroup(task, settings, replica_count));
   ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> replicas,
                    ReplicasOf(peers, replica_count));
   Options general = GeneralOptions(settings);
+  general.devices = std::move(devices);
   general.overlaps_communication =
       peers->plan().transport->leaves_processor_idle();
   general.shared_seed = FoldIn(peers->plan().token, kSeedTag);
@@ -192,10 +201,11 @@ MultiWorkerMirroredStrategy::Create(
 absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
 MultiWorkerMirroredStrategy::CreateAlone(
     const MultiWorkerMirroredStrategyOptions& options) {
-  RETURN_IF_ERROR(ParseDevices(DevicesOf(options)).status());
+  ASSIGN_OR_RETURN(ReplicaDevices devices, FindDevices(options));
   ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> replicas,
                    MakeLocalReplicas(ReplicaCountOf(options)));
   Options general = GeneralOptions(options);
+  general.devices = std::move(devices);
   RETURN_IF_ERROR(CheckOptions(*replicas, general));
   return absl::WrapUnique(new MultiWorkerMirroredStrategy(
       nullptr, std::move(replicas), std::move(general)));

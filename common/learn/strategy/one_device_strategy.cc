@@ -5,6 +5,7 @@
 #include "absl/memory/memory.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/strategy/logical_devices.h"
+#include "common/learn/strategy/replica_devices.h"
 #include "common/learn/strategy/synchronous/local_replicas.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 
@@ -12,12 +13,14 @@ namespace muster {
 
 absl::StatusOr<std::unique_ptr<OneDeviceStrategy>> OneDeviceStrategy::Create(
     const OneDeviceStrategyOptions& options) {
-  RETURN_IF_ERROR(ParseDevice(options.device).status());
+  ASSIGN_OR_RETURN(const LogicalDevice device, ParseDevice(options.device));
+  ASSIGN_OR_RETURN(ReplicaDevices devices, FindReplicaDevices({device}));
   ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> group, MakeLocalReplicas(1));
   Options general{
       .name = "one_device",
       .input = options.input,
       .intra_op_thread_count = ThreadsPerReplica(options.thread_count, 1),
+      .devices = std::move(devices),
       .deterministic_micro_batches = options.deterministic_micro_batches};
   RETURN_IF_ERROR(CheckOptions(*group, general));
   return absl::WrapUnique(

@@ -11,7 +11,7 @@
 namespace muster {
 
 struct OneDeviceStrategyOptions {
-  std::string device = "cpu:0";
+  std::string device = "cpu:0";  // Or "gpu:0".
   // As MirroredStrategyOptions.
   int thread_count = 0;
   InputOptions input = {};
@@ -26,6 +26,7 @@ class OneDeviceStrategy final : public SynchronousStrategy {
  public:
   //   kInvalidArgument, kUnimplemented  as ParseDevice(), and as
   //                                     SynchronousStrategy::CheckOptions()
+  //   kUnavailable                      as FindReplicaDevices()
   static absl::StatusOr<std::unique_ptr<OneDeviceStrategy>> Create(
       const OneDeviceStrategyOptions& options = {});
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/log.h"
 #include "common/core/base/log_format.h"
+#include "common/core/device/device_set.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/help.h"
 #include "common/net/process/resource_failure.h"
@@ -51,6 +52,11 @@ std::variant<TaskOptions, ExitCode> StartProgram(
   if (!options.ok()) return Complain(program, options.status());
   if (CheckConfigWanted()) {
     std::cout << DescribeCluster(options->config) << std::flush;
+  }
+  if (options->simulated_gpu_count > 0) {
+    const absl::Status status = DeviceSet::OfProcess().UseSimulatedDevices(
+        options->simulated_gpu_count);
+    if (!status.ok()) return Complain(program, status);
   }
   if (absl::Status status = check(*options); !status.ok()) {
     return Complain(program, status);

@@ -28,6 +28,9 @@ ABSL_FLAG(
     int, threads, 0,
     "Threads that compute in this process; 0 takes one for each core that "
     "its control group and affinity allow.");
+ABSL_FLAG(int, gpu_simulated, 0,
+          "Computes on this many simulated GPUs, gpu:0 and on, in place of "
+          "those of the machine: to test programs without a GPU. Slow.");
 ABSL_FLAG(bool, check_config, false,
           "Reads TF_CONFIG and the flags, prints the cluster they describe and "
           "leaves: with status 0 if it makes sense, 2 if not.");
@@ -155,6 +158,7 @@ constexpr TaskFlag kTaskFlags[] = {
     {kTraining, "run_dir", kAll},
     {kTraining, "seed", kTrainer},
     {kTraining, "threads", kAll},
+    {kTraining, "gpu_simulated", kTrainer},
     {kCluster, "check_config", kAll},
     {kCluster, "tf_config", kAll},
     {kCluster, "job_name", kAll},
@@ -420,6 +424,13 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
     options.seed = *seed;
   }
   ASSIGN_OR_RETURN(options.thread_count, ResolveThreadCount());
+  options.simulated_gpu_count = absl::GetFlag(FLAGS_gpu_simulated);
+  if (options.simulated_gpu_count < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--gpu_simulated=", options.simulated_gpu_count,
+                     ": expected a number of GPUs, or 0 for those of the "
+                     "machine"));
+  }
   ASSIGN_OR_RETURN(options.listen_address,
                    ResolveListenAddress(options.config));
   options.remote_address =

@@ -37,6 +37,8 @@ struct TaskOptions {
 
   std::optional<uint64_t> seed;
   int thread_count = 1;  // At least 1.
+  // GPUs to simulate; 0: the process uses those of the machine.
+  int simulated_gpu_count = 0;
 
   // Where to listen, "host:port"; empty for a task that nobody dials.
   std::string listen_address;

@@ -137,7 +137,8 @@ TEST_F(TaskOptionsTest, SaysWhichFlagIsOutOfRange) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(words)));
   };
   refuses({"--threads=-1"}, "--threads=-1");
-  refuses({"--threads=0", "--startup_timeout=0s"}, "--startup_timeout=0");
+  refuses({"--gpu_simulated=-1", "--threads=0"}, "--gpu_simulated=-1");
+  refuses({"--gpu_simulated=0", "--startup_timeout=0s"}, "--startup_timeout=0");
   refuses({"--startup_timeout=5s", "--on_coordinator_loss=weep"},
           "--on_coordinator_loss=weep: \"exit\" or \"wait\"");
   refuses({"--on_coordinator_loss=exit", "--tf_config={"},

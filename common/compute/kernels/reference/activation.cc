@@ -1,3 +1,5 @@
+#include "common/compute/kernels/functions/activation.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -6,15 +8,6 @@
 
 namespace muster::internal {
 namespace {
-
-constexpr double kSqrtHalf = 0.70710678118654752440;
-constexpr double kSqrtTwoOverPi = 0.79788456080286535588;
-constexpr double kInvSqrtTwoPi = 0.39894228040143267794;
-constexpr double kGeluCubic = 0.044715;
-
-double AlphaOf(const KernelSpec& spec) {
-  return spec.attributes.GetOr<double>("alpha", 0);
-}
 
 // bind(spec) -> function(x) -> y
 template <Supported kSupported, typename Bind>
@@ -68,101 +61,55 @@ auto Plain(Function function) {
   return [function](const KernelSpec&) { return function; };
 }
 
-template <typename C>
-C LogisticFunction(C x) {
-  // exp() of a positive argument may overflow.
-  const C e = std::exp(-std::abs(x));
-  return (x >= 0 ? C{1} : e) / (1 + e);
+// For functions of the attribute alpha.
+template <typename Function>
+Function WithAlpha(const KernelSpec& spec) {
+  return {spec.attributes.GetOr<double>("alpha", 0)};
 }
 
-double GeluTanhArgument(double x) {
-  return kSqrtTwoOverPi * (x + kGeluCubic * x * x * x);
+// For functions with an exact and an approximate form, which are computed in
+// double precision.
+template <typename Exact, typename Approximate>
+auto InDouble(const KernelSpec& spec) {
+  const bool is_approximate = spec.attributes.GetOr("approximate", false);
+  return [is_approximate](auto... operands) {
+    return is_approximate ? Approximate()(static_cast<double>(operands)...)
+                          : Exact()(static_cast<double>(operands)...);
+  };
 }
 
-double GeluFunction(double x, bool approximate) {
-  if (approximate) return 0.5 * x * (1 + std::tanh(GeluTanhArgument(x)));
-  return 0.5 * x * std::erfc(-x * kSqrtHalf);
-}
-
-double GeluDerivative(double x, bool approximate) {
-  if (!approximate) {
-    return 0.5 * std::erfc(-x * kSqrtHalf) +
-           x * kInvSqrtTwoPi * std::exp(-0.5 * x * x);
-  }
-  const double t = std::tanh(GeluTanhArgument(x));
-  const double slope = kSqrtTwoOverPi * (1 + 3 * kGeluCubic * x * x);
-  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope;
-}
-
-void RegisterRectifiers(KernelRegistry* registry) {
+void RegisterFunctions(KernelRegistry* registry) {
   constexpr Supported kNumber = Supported::kNumber;
   constexpr Supported kFloating = Supported::kFloating;
-  RegisterActivation<kNumber>(registry, "Relu", Plain([](auto x) {
-                                return x < 0 ? decltype(x){0} : x;
-                              }));
-  RegisterGradient<kNumber>(registry, "ReluGrad", Plain([](auto g, auto x) {
-                              return x > 0 ? g : decltype(g){0};
-                            }));
-  RegisterActivation<kNumber>(registry, "Relu6", Plain([](auto x) {
-                                using C = decltype(x);
-                                return x < 0 ? C{0} : x > 6 ? C{6} : x;
-                              }));
-  RegisterGradient<kNumber>(registry, "Relu6Grad", Plain([](auto g, auto x) {
-                              return x > 0 && x < 6 ? g : decltype(g){0};
-                            }));
-  RegisterActivation<kFloating>(
-      registry, "LeakyRelu", [](const KernelSpec& spec) {
-        return [alpha = AlphaOf(spec)](auto x) {
-          return x > 0 ? x : static_cast<decltype(x)>(alpha) * x;
-        };
-      });
+#define MUSTER_REGISTER(name) \
+  RegisterActivation<kNumber>(registry, #name, Plain(functions::name()));
+  MUSTER_RECTIFIER_FUNCTIONS(MUSTER_REGISTER)
+#undef MUSTER_REGISTER
+#define MUSTER_REGISTER(name) \
+  RegisterGradient<kNumber>(registry, #name, Plain(functions::name()));
+  MUSTER_RECTIFIER_GRADIENTS(MUSTER_REGISTER)
+#undef MUSTER_REGISTER
+#define MUSTER_REGISTER(name) \
+  RegisterActivation<kFloating>(registry, #name, WithAlpha<functions::name>);
+  MUSTER_ALPHA_FUNCTIONS(MUSTER_REGISTER)
+#undef MUSTER_REGISTER
+#define MUSTER_REGISTER(name) \
+  RegisterGradient<kFloating>(registry, #name, WithAlpha<functions::name>);
+  MUSTER_ALPHA_GRADIENTS(MUSTER_REGISTER)
+#undef MUSTER_REGISTER
+#define MUSTER_REGISTER(name) \
+  RegisterActivation<kFloating>(registry, #name, Plain(functions::name()));
+  MUSTER_SMOOTH_FUNCTIONS(MUSTER_REGISTER)
+#undef MUSTER_REGISTER
+#define MUSTER_REGISTER(name) \
+  RegisterGradient<kFloating>(registry, #name, Plain(functions::name()));
+  MUSTER_SMOOTH_GRADIENTS(MUSTER_REGISTER)
+#undef MUSTER_REGISTER
+  RegisterActivation<kFloating>(registry, "Gelu",
+                                InDouble<functions::Gelu, functions::GeluTanh>);
   RegisterGradient<kFloating>(
-      registry, "LeakyReluGrad", [](const KernelSpec& spec) {
-        return [alpha = AlphaOf(spec)](auto g, auto x) {
-          return x > 0 ? g : static_cast<decltype(g)>(alpha) * g;
-        };
-      });
-  RegisterActivation<kFloating>(registry, "Elu", [](const KernelSpec& spec) {
-    return [alpha = AlphaOf(spec)](auto x) {
-      return x < 0 ? static_cast<decltype(x)>(alpha) * std::expm1(x) : x;
-    };
-  });
-  RegisterGradient<kFloating>(registry, "EluGrad", [](const KernelSpec& spec) {
-    return [alpha = AlphaOf(spec)](auto g, auto x) {
-      return x < 0 ? g * static_cast<decltype(g)>(alpha) * std::exp(x) : g;
-    };
-  });
-}
-
-void RegisterSmooth(KernelRegistry* registry) {
-  constexpr Supported kFloating = Supported::kFloating;
-  RegisterActivation<kFloating>(
-      registry, "Sigmoid", Plain([](auto x) { return LogisticFunction(x); }));
-  RegisterGradient<kFloating>(
-      registry, "SigmoidGrad",
-      Plain([](auto g, auto y) { return g * y * (1 - y); }));
-  RegisterActivation<kFloating>(registry, "Tanh",
-                                Plain([](auto x) { return std::tanh(x); }));
-  RegisterGradient<kFloating>(registry, "TanhGrad", Plain([](auto g, auto y) {
-                                return g * (1 - y * y);
-                              }));
-  RegisterActivation<kFloating>(registry, "Softplus", Plain([](auto x) {
-                                  return (x > 0 ? x : 0) +
-                                         std::log1p(std::exp(-std::abs(x)));
-                                }));
-  RegisterActivation<kFloating>(registry, "Softsign", Plain([](auto x) {
-                                  return x / (1 + std::abs(x));
-                                }));
-  RegisterActivation<kFloating>(registry, "Gelu", [](const KernelSpec& spec) {
-    const bool approximate = spec.attributes.GetOr("approximate", false);
-    return [approximate](auto x) { return GeluFunction(x, approximate); };
-  });
-  RegisterGradient<kFloating>(registry, "GeluGrad", [](const KernelSpec& spec) {
-    const bool approximate = spec.attributes.GetOr("approximate", false);
-    return [approximate](auto g, auto x) {
-      return g * GeluDerivative(x, approximate);
-    };
-  });
+      registry, "GeluGrad",
+      InDouble<functions::GeluGrad, functions::GeluTanhGrad>);
 }
 
 // Softmax over the last axis, or its logarithm.
@@ -199,8 +146,7 @@ KernelOr MakeSoftmax(const KernelSpec& spec) {
 }  // namespace
 
 void RegisterActivationKernels(KernelRegistry* registry) {
-  RegisterRectifiers(registry);
-  RegisterSmooth(registry);
+  RegisterFunctions(registry);
   RegisterReference(registry, "Softmax", MakeSoftmax<false>);
   RegisterReference(registry, "LogSoftmax", MakeSoftmax<true>);
 }

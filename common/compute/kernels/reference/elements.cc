@@ -31,17 +31,6 @@ KernelOr MakeKernel(std::function<absl::Status(const KernelArguments&)> run,
   return std::make_unique<FunctionKernel>(std::move(run), shared_inputs);
 }
 
-uint32_t ElementwiseSharing(const KernelSpec& spec) {
-  uint32_t shared_inputs = 0;
-  for (size_t i = 0; i < spec.inputs.size() && i < 32; ++i) {
-    if (spec.inputs[i].shape == spec.outputs[0].shape &&
-        SizeOf(spec.inputs[i].dtype) == SizeOf(spec.outputs[0].dtype)) {
-      shared_inputs |= uint32_t{1} << i;
-    }
-  }
-  return shared_inputs;
-}
-
 absl::Status UnsupportedTypes(const KernelSpec& spec) {
   return absl::UnimplementedError(
       absl::StrCat("the reference kernel of ", spec.op, " does not support ",

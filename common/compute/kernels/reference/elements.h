@@ -9,13 +9,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/functions/elements.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/float16.h"
 #include "common/core/tensor/tensor.h"
 
 // Building blocks of the reference kernels: the types in which elements are
-// computed, wrapping integers, and kernels made from a function.
+// computed, and kernels made from a function.
 namespace muster::internal {
 
 template <typename T>
@@ -48,36 +49,6 @@ T Narrow(From value) {
   }
 }
 
-// Signed overflow is undefined behaviour in C++, which data must not be able to
-// trigger.
-template <typename C>
-C WrappingAdd(C a, C b) {
-  if constexpr (std::is_integral_v<C>) {
-    using U = std::make_unsigned_t<C>;
-    return static_cast<C>(static_cast<U>(a) + static_cast<U>(b));
-  } else {
-    return a + b;
-  }
-}
-template <typename C>
-C WrappingSub(C a, C b) {
-  if constexpr (std::is_integral_v<C>) {
-    using U = std::make_unsigned_t<C>;
-    return static_cast<C>(static_cast<U>(a) - static_cast<U>(b));
-  } else {
-    return a - b;
-  }
-}
-template <typename C>
-C WrappingMul(C a, C b) {
-  if constexpr (std::is_integral_v<C>) {
-    using U = std::make_unsigned_t<C>;
-    return static_cast<C>(static_cast<U>(a) * static_cast<U>(b));
-  } else {
-    return a * b;
-  }
-}
-
 using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
 
 // Makes a kernel from a function. `shared_inputs` has a bit for each input
@@ -85,10 +56,6 @@ using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
 KernelOr MakeKernel(
     std::function<absl::Status(const KernelArguments& arguments)> run,
     uint32_t shared_inputs = 0);
-
-// Returns the bits of the inputs whose elements have the number and size of
-// those of output 0. For kernels that process all elements in order.
-uint32_t ElementwiseSharing(const KernelSpec& spec);
 
 absl::Status UnsupportedTypes(const KernelSpec& spec);
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/compute/kernels/functions/activation.h"
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register.h"
 #include "common/core/base/status_macros.h"
@@ -146,12 +147,9 @@ KernelOr MakeSigmoidCrossEntropy(const KernelSpec& spec) {
           const auto labels = arguments.inputs[1]->flat<T>();
           const auto loss = arguments.outputs[0]->mutable_flat<T>();
           for (size_t i = 0; i < loss.size(); ++i) {
-            // -z log(sigmoid(x)) - (1 - z) log(1 - sigmoid(x)), rearranged so
-            // that exponentials do not overflow.
-            const double x = Widen(logits[i]);
-            const double z = Widen(labels[i]);
-            loss[i] = Narrow<T>(std::max(x, 0.0) - x * z +
-                                std::log1p(std::exp(-std::abs(x))));
+            loss[i] = Narrow<T>(functions::SigmoidCrossEntropy()(
+                static_cast<double>(Widen(logits[i])),
+                static_cast<double>(Widen(labels[i]))));
           }
           return absl::OkStatus();
         },

@@ -1,6 +1,6 @@
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register.h"
-#include "common/compute/kernels/reference/strided_index.h"
+#include "common/compute/kernels/strided_index.h"
 
 namespace muster::internal {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register.h"
-#include "common/compute/kernels/reference/strided_index.h"
+#include "common/compute/kernels/strided_index.h"
 
 namespace muster::internal {
 namespace {
@@ -72,18 +72,6 @@ KernelOr MakeMean(const KernelSpec& spec) {
     });
   };
   return VisitSupported<Supported::kNumber>(spec.inputs[0].dtype, spec, make);
-}
-
-// Returns the axes of `shape` along which `like` is broadcast to it.
-std::vector<int64_t> BroadcastAxes(const Shape& like, const Shape& shape) {
-  std::vector<int64_t> axes;
-  const int offset = shape.rank() - like.rank();
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const bool is_broadcast =
-        axis < offset || (like.dim(axis - offset) == 1 && shape.dim(axis) != 1);
-    if (is_broadcast) axes.push_back(axis);
-  }
-  return axes;
 }
 
 KernelOr MakeSumLike(const KernelSpec& spec) {

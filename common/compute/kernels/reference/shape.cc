@@ -2,7 +2,8 @@
 
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register.h"
-#include "common/compute/kernels/reference/strided_index.h"
+#include "common/compute/kernels/strided_index.h"
+#include "common/compute/kernels/view_copies.h"
 
 namespace muster::internal {
 namespace {
@@ -33,36 +34,17 @@ void Copy(const Tensor& from, const StridedIndex& from_index, Tensor* to,
   }
 }
 
-// Returns the index of a box of shape `part` at position `begin` in a tensor of
-// shape `whole`.
-StridedIndex BoxIndex(const Shape& part, const Shape& whole,
-                      absl::Span<const int64_t> begin) {
-  const std::vector<int64_t> strides = RowMajorStrides(whole);
-  int64_t offset = 0;
-  for (int axis = 0; axis < whole.rank(); ++axis) {
-    offset += begin[axis] * strides[axis];
-  }
-  return StridedIndex(part.dims(), strides, offset);
-}
-
-int64_t AxisOf(const KernelSpec& spec, int rank) {
-  const int64_t axis = spec.attributes.GetOr<int64_t>("axis", 0);
-  return axis < 0 ? axis + rank : axis;
-}
-
-std::vector<int64_t> ListOf(const KernelSpec& spec, absl::string_view name) {
-  return spec.attributes.GetOr<std::vector<int64_t>>(name, {});
-}
-
-// Makes a kernel whose output consists of the elements of input 0 at
-// `input_index`.
-KernelOr MakeView(const KernelSpec& spec, StridedIndex input_index) {
+// Makes a kernel of one of ViewOps().
+KernelOr MakeView(const KernelSpec& spec) {
   if (spec.inputs[0].dtype == DType::kString) return UnsupportedTypes(spec);
-  const StridedIndex output_index = DenseIndex(spec.outputs[0].shape);
-  return MakeKernel([=](const KernelArguments& arguments) {
-    Copy(*arguments.inputs[0], input_index, arguments.outputs[0], output_index);
-    return absl::OkStatus();
-  });
+  return MakeKernel(
+      [copies = ViewCopiesOf(spec)](const KernelArguments& arguments) {
+        for (const ViewCopy& copy : copies) {
+          Copy(*arguments.inputs[copy.input], copy.from,
+               arguments.outputs[copy.output], copy.to);
+        }
+        return absl::OkStatus();
+      });
 }
 
 // Makes a kernel that copies input 0.
@@ -96,34 +78,13 @@ KernelOr MakeFill(const KernelSpec& spec) {
                                                   make);
 }
 
-KernelOr MakeBroadcast(const KernelSpec& spec) {
-  return MakeView(spec,
-                  BroadcastIndex(spec.inputs[0].shape, spec.outputs[0].shape));
-}
-
-KernelOr MakeTranspose(const KernelSpec& spec) {
-  const Shape& input = spec.inputs[0].shape;
-  const std::vector<int64_t> input_strides = RowMajorStrides(input);
-  std::vector<int64_t> strides;
-  for (const int64_t axis : ListOf(spec, "permutation")) {
-    strides.push_back(input_strides[axis < 0 ? axis + input.rank() : axis]);
-  }
-  return MakeView(spec, StridedIndex(spec.outputs[0].shape.dims(), strides));
-}
-
-// Slice and SliceLike.
-KernelOr MakeSlice(const KernelSpec& spec) {
-  return MakeView(spec, BoxIndex(spec.outputs[0].shape, spec.inputs[0].shape,
-                                 ListOf(spec, "begin")));
-}
-
-// Makes a kernel whose output is `value` except for a box with the elements of
-// input 0.
-KernelOr MakePadded(const KernelSpec& spec, std::vector<int64_t> begin,
-                    double value) {
+// Pad and PadLike.
+KernelOr MakePad(const KernelSpec& spec) {
+  const double value = spec.attributes.GetOr<double>("value", 0);
   const Shape& input = spec.inputs[0].shape;
   const StridedIndex input_index = DenseIndex(input);
-  const StridedIndex box = BoxIndex(input, spec.outputs[0].shape, begin);
+  const StridedIndex box =
+      BoxIndex(input, spec.outputs[0].shape, PadBegin(spec));
   const auto make = [&]<typename T>() {
     return MakeKernel([=](const KernelArguments& arguments) {
       for (T& element : arguments.outputs[0]->mutable_flat<T>()) {
@@ -137,94 +98,6 @@ KernelOr MakePadded(const KernelSpec& spec, std::vector<int64_t> begin,
                                                   make);
 }
 
-KernelOr MakePad(const KernelSpec& spec) {
-  const std::vector<int64_t> paddings = ListOf(spec, "paddings");
-  std::vector<int64_t> begin;
-  for (size_t i = 0; i < paddings.size(); i += 2) begin.push_back(paddings[i]);
-  return MakePadded(spec, std::move(begin),
-                    spec.attributes.GetOr<double>("value", 0));
-}
-
-KernelOr MakePadLike(const KernelSpec& spec) {
-  return MakePadded(spec, ListOf(spec, "begin"), 0);
-}
-
-// Returns the indices of `parts` joined along `axis` in `whole`.
-std::vector<StridedIndex> PartIndices(absl::Span<const TensorType> parts,
-                                      const Shape& whole, int64_t axis) {
-  std::vector<StridedIndex> indices;
-  std::vector<int64_t> begin(whole.rank(), 0);
-  for (const TensorType& part : parts) {
-    indices.push_back(BoxIndex(part.shape, whole, begin));
-    begin[axis] += part.shape.dim(static_cast<int>(axis));
-  }
-  return indices;
-}
-
-std::vector<StridedIndex> DenseIndices(absl::Span<const TensorType> parts) {
-  std::vector<StridedIndex> indices;
-  for (const TensorType& part : parts) {
-    indices.push_back(DenseIndex(part.shape));
-  }
-  return indices;
-}
-
-// Returns the types of stacked parts, with an axis of extent 1.
-std::vector<TensorType> WithAxis(absl::Span<const TensorType> parts,
-                                 int64_t axis) {
-  std::vector<TensorType> expanded(parts.begin(), parts.end());
-  for (TensorType& part : expanded) {
-    part.shape.InsertDim(static_cast<int>(axis), 1);
-  }
-  return expanded;
-}
-
-KernelOr MakeJoin(const KernelSpec& spec, absl::Span<const TensorType> parts,
-                  int64_t axis) {
-  if (spec.inputs[0].dtype == DType::kString) return UnsupportedTypes(spec);
-  return MakeKernel([inputs = DenseIndices(parts),
-                     output = PartIndices(parts, spec.outputs[0].shape, axis)](
-                        const KernelArguments& arguments) {
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      Copy(*arguments.inputs[i], inputs[i], arguments.outputs[0], output[i]);
-    }
-    return absl::OkStatus();
-  });
-}
-
-KernelOr MakeCut(const KernelSpec& spec, absl::Span<const TensorType> parts,
-                 int64_t axis) {
-  if (spec.inputs[0].dtype == DType::kString) return UnsupportedTypes(spec);
-  return MakeKernel([input = PartIndices(parts, spec.inputs[0].shape, axis),
-                     outputs = DenseIndices(parts)](
-                        const KernelArguments& arguments) {
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      Copy(*arguments.inputs[0], input[i], arguments.outputs[i], outputs[i]);
-    }
-    return absl::OkStatus();
-  });
-}
-
-KernelOr MakeConcat(const KernelSpec& spec) {
-  return MakeJoin(spec, spec.inputs,
-                  AxisOf(spec, spec.outputs[0].shape.rank()));
-}
-
-KernelOr MakeStack(const KernelSpec& spec) {
-  const int64_t axis = AxisOf(spec, spec.outputs[0].shape.rank());
-  return MakeJoin(spec, WithAxis(spec.inputs, axis), axis);
-}
-
-// Split and SplitLike.
-KernelOr MakeSplit(const KernelSpec& spec) {
-  return MakeCut(spec, spec.outputs, AxisOf(spec, spec.inputs[0].shape.rank()));
-}
-
-KernelOr MakeUnstack(const KernelSpec& spec) {
-  const int64_t axis = AxisOf(spec, spec.inputs[0].shape.rank());
-  return MakeCut(spec, WithAxis(spec.outputs, axis), axis);
-}
-
 }  // namespace
 
 void RegisterShapeKernels(KernelRegistry* registry) {
@@ -234,18 +107,11 @@ void RegisterShapeKernels(KernelRegistry* registry) {
   }
   RegisterReference(registry, "ZerosLike", MakeFill<0>);
   RegisterReference(registry, "OnesLike", MakeFill<1>);
-  RegisterReference(registry, "BroadcastTo", MakeBroadcast);
-  RegisterReference(registry, "BroadcastLike", MakeBroadcast);
-  RegisterReference(registry, "Transpose", MakeTranspose);
-  RegisterReference(registry, "Slice", MakeSlice);
-  RegisterReference(registry, "SliceLike", MakeSlice);
+  for (const absl::string_view op : ViewOps()) {
+    RegisterReference(registry, op, MakeView);
+  }
   RegisterReference(registry, "Pad", MakePad);
-  RegisterReference(registry, "PadLike", MakePadLike);
-  RegisterReference(registry, "Concat", MakeConcat);
-  RegisterReference(registry, "Stack", MakeStack);
-  RegisterReference(registry, "Split", MakeSplit);
-  RegisterReference(registry, "SplitLike", MakeSplit);
-  RegisterReference(registry, "Unstack", MakeUnstack);
+  RegisterReference(registry, "PadLike", MakePad);
 }
 
 }  // namespace muster::internal

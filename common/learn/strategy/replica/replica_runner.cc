@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/compute/kernels/cpu/cpu_kernels.h"
-#include "common/compute/ops/builtin_ops.h"
 #include "common/compute/runtime/run_options.h"
 #include "common/core/base/status_macros.h"
 
@@ -107,12 +105,11 @@ absl::StatusOr<ReplicaRunner::Replica> ReplicaRunner::CompileReplica(
            .overlaps = options_.overlaps_communication,
            .leaves = {},
            .result_types = {}}));
-  ASSIGN_OR_RETURN(
-      made.executable,
-      Executable::Compile(
-          graph, BuiltinOps(), CpuKernels(), made.step->variables(),
-          {.intra_op_thread_count = options_.intra_op_thread_count,
-           .replica_link = made.step->link()}));
+  ASSIGN_OR_RETURN(made.executable,
+                   CompileReplicaStep(
+                       graph, made.step->variables(), options_.devices, replica,
+                       {.intra_op_thread_count = options_.intra_op_thread_count,
+                        .replica_link = made.step->link()}));
   return made;
 }
 

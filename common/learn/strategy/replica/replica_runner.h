@@ -17,6 +17,7 @@
 #include "common/learn/strategy/input/replica_batch.h"
 #include "common/learn/strategy/replica/distributed_values.h"
 #include "common/learn/strategy/replica/step_function.h"
+#include "common/learn/strategy/replica_devices.h"
 #include "common/learn/strategy/synchronous/mirrored_variable_store.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 #include "common/learn/strategy/synchronous/replica_step.h"
@@ -32,6 +33,7 @@ class ReplicaRunner {
  public:
   struct Options {
     int intra_op_thread_count = 1;
+    ReplicaDevices devices = {};
     CommunicationOptions communication;
     bool overlaps_communication = false;
     // The number of compiled functions that are kept; the least recently used

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/compute/graph/op_registry.h"
-#include "common/compute/kernels/cpu/cpu_kernels.h"
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/runtime/run_options.h"
 #include "common/core/base/status_macros.h"
@@ -139,12 +138,11 @@ absl::Status SynchronousStepLoop::AddReplica(const Graph& step, int replica,
     options.result_types = ResultTypes(step);
   }
   ASSIGN_OR_RETURN(added.step, ReplicaStep::Create(std::move(options)));
-  ASSIGN_OR_RETURN(
-      added.executable,
-      Executable::Compile(
-          step, BuiltinOps(), CpuKernels(), added.step->variables(),
-          {.intra_op_thread_count = options_.intra_op_thread_count,
-           .replica_link = added.step->link()}));
+  ASSIGN_OR_RETURN(added.executable,
+                   CompileReplicaStep(
+                       step, added.step->variables(), options_.devices, replica,
+                       {.intra_op_thread_count = options_.intra_op_thread_count,
+                        .replica_link = added.step->link()}));
   must_run_ = added.step->MustRun() || FindReplicaOp(step) != nullptr;
   replicas_.push_back(std::move(added));
   return absl::OkStatus();

@@ -14,6 +14,7 @@
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/communication_options.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
+#include "common/learn/strategy/replica_devices.h"
 #include "common/learn/strategy/step_loop.h"
 #include "common/learn/strategy/synchronous/mirrored_variable_store.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
@@ -42,6 +43,7 @@ class SynchronousStepLoop final : public StepLoop,
   struct Options {
     // Threads per operation of one replica.
     int intra_op_thread_count = 1;
+    ReplicaDevices devices = {};
     InputOptions input = {};
     CommunicationOptions communication = {};
     // As PackExchange::Options.

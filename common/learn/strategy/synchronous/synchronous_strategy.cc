@@ -19,6 +19,7 @@ int ThreadsPerOperation(const SynchronousStrategy::Options& options) {
 ReplicaOperations::Options OperationsOf(
     const SynchronousStrategy::Options& options) {
   return {.runner = {.intra_op_thread_count = ThreadsPerOperation(options),
+                     .devices = options.devices,
                      .communication = options.communication,
                      .overlaps_communication = options.overlaps_communication},
           .input = options.input,
@@ -87,6 +88,7 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStrategy::CreateLoop(
   return SynchronousStepLoop::Create(
       step, dataset, kind, group_.get(), &variables_,
       {.intra_op_thread_count = ThreadsPerOperation(options_),
+       .devices = options_.devices,
        .input = options_.input,
        .communication = options_.communication,
        .overlaps_communication = options_.overlaps_communication,

@@ -16,6 +16,7 @@
 #include "common/learn/strategy/input/distributed_dataset.h"
 #include "common/learn/strategy/replica/cross_device_ops.h"
 #include "common/learn/strategy/replica/replica_operations.h"
+#include "common/learn/strategy/replica_devices.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/strategy/synchronous/group_agreement.h"
 #include "common/learn/strategy/synchronous/mirrored_variable_store.h"
@@ -49,6 +50,9 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
     InputOptions input = {};
     // Threads per operation of one replica. At least 1.
     int intra_op_thread_count = 1;
+    // Where the replicas of this process compute. Variables and the exchange of
+    // gradients are on the host.
+    ReplicaDevices devices = {};
     // The number of parts into which each global batch is divided, whatever the
     // number of replicas, so that the weights are bit-identical for up to this
     // many replicas. One operation then uses one thread. 0: one part per

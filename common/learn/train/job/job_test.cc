@@ -390,8 +390,8 @@ TEST_F(JobTest, DeterministicReplicasHaveTheHashOfOne) {
 
 TEST(JobStrategyTest, ErrorsNameTheField) {
   EXPECT_THAT(
-      ValidateJob(JobWith("mirrored { devices: 'gpu:0' }")),
-      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("\"gpu:0\"")));
+      ValidateJob(JobWith("mirrored { devices: 'tpu:0' }")),
+      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("\"tpu:0\"")));
   EXPECT_THAT(
       ValidateJob(JobWith("mirrored { devices: 'a' }")),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("device \"a\"")));

@@ -1,4 +1,4 @@
-#include "common/compute/kernels/reference/strided_index.h"
+#include "common/compute/kernels/strided_index.h"
 
 #include <algorithm>
 
@@ -26,6 +26,27 @@ StridedIndex BroadcastIndex(const Shape& from, const Shape& to) {
     if (from.dim(axis) != 1) strides[axis + offset] = from_strides[axis];
   }
   return StridedIndex(to.dims(), strides);
+}
+
+StridedIndex BoxIndex(const Shape& part, const Shape& whole,
+                      absl::Span<const int64_t> begin) {
+  const std::vector<int64_t> strides = RowMajorStrides(whole);
+  int64_t offset = 0;
+  for (int axis = 0; axis < whole.rank(); ++axis) {
+    offset += begin[axis] * strides[axis];
+  }
+  return StridedIndex(part.dims(), strides, offset);
+}
+
+std::vector<int64_t> BroadcastAxes(const Shape& like, const Shape& shape) {
+  std::vector<int64_t> axes;
+  const int offset = shape.rank() - like.rank();
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const bool is_broadcast =
+        axis < offset || (like.dim(axis - offset) == 1 && shape.dim(axis) != 1);
+    if (is_broadcast) axes.push_back(axis);
+  }
+  return axes;
 }
 
 ReductionIndex::ReductionIndex(const Shape& shape,

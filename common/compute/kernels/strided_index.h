@@ -1,5 +1,5 @@
-#ifndef COMMON_COMPUTE_KERNELS_REFERENCE_STRIDED_INDEX_H_
-#define COMMON_COMPUTE_KERNELS_REFERENCE_STRIDED_INDEX_H_
+#ifndef COMMON_COMPUTE_KERNELS_STRIDED_INDEX_H_
+#define COMMON_COMPUTE_KERNELS_STRIDED_INDEX_H_
 
 #include <cstdint>
 #include <vector>
@@ -36,6 +36,10 @@ class StridedIndex {
     return count;
   }
 
+  absl::Span<const int64_t> extents() const { return extents_; }
+  absl::Span<const int64_t> strides() const { return strides_; }
+  int64_t offset() const { return offset_; }
+
  private:
   std::vector<int64_t> extents_;
   std::vector<int64_t> strides_;
@@ -50,6 +54,14 @@ StridedIndex DenseIndex(const Shape& shape);
 // Returns the index of `from` broadcast to shape `to`.
 StridedIndex BroadcastIndex(const Shape& from, const Shape& to);
 
+// Returns the index of a box of shape `part` at position `begin` in a tensor of
+// shape `whole`.
+StridedIndex BoxIndex(const Shape& part, const Shape& whole,
+                      absl::Span<const int64_t> begin);
+
+// Returns the axes of `shape` along which `like` is broadcast to it.
+std::vector<int64_t> BroadcastAxes(const Shape& like, const Shape& shape);
+
 // The index of a reduction of a tensor of shape `shape`: result i is computed
 // from the elements kept(i) + reduced(j) for all j.
 struct ReductionIndex {
@@ -61,4 +73,4 @@ struct ReductionIndex {
 
 }  // namespace muster::internal
 
-#endif  // COMMON_COMPUTE_KERNELS_REFERENCE_STRIDED_INDEX_H_
+#endif  // COMMON_COMPUTE_KERNELS_STRIDED_INDEX_H_

@@ -1,5 +1,5 @@
-#ifndef COMMON_COMPUTE_RUNTIME_ARENA_PLANNER_H_
-#define COMMON_COMPUTE_RUNTIME_ARENA_PLANNER_H_
+#ifndef COMMON_CORE_BASE_ARENA_PLANNER_H_
+#define COMMON_CORE_BASE_ARENA_PLANNER_H_
 
 #include <cstddef>
 #include <map>
@@ -13,13 +13,16 @@ namespace muster {
 // Pure arithmetic; owns no memory.
 class ArenaPlanner {
  public:
-  // Blocks begin at cache lines.
-  static constexpr size_t kAlignmentBytes = 64;
+  static constexpr size_t kCacheLineBytes = 64;
 
   struct Block {
     size_t offset_bytes = 0;
     size_t size_bytes = 0;  // Rounded up.
   };
+
+  // Offsets and sizes of blocks are multiples of `alignment_bytes`.
+  explicit ArenaPlanner(size_t alignment_bytes = kCacheLineBytes)
+      : alignment_bytes_(alignment_bytes) {}
 
   // Returns the smallest gap that is large enough, otherwise the end.
   Block Allocate(size_t size_bytes);
@@ -34,6 +37,7 @@ class ArenaPlanner {
   void AddHole(size_t offset_bytes, size_t size_bytes);
   void RemoveHole(size_t offset_bytes);
 
+  const size_t alignment_bytes_;
   std::map<size_t, size_t> holes_;  // Size by offset; no two touch.
   std::set<std::pair<size_t, size_t>> holes_by_size_;  // (size, offset)
   size_t size_bytes_ = 0;
@@ -41,4 +45,4 @@ class ArenaPlanner {
 
 }  // namespace muster
 
-#endif  // COMMON_COMPUTE_RUNTIME_ARENA_PLANNER_H_
+#endif  // COMMON_CORE_BASE_ARENA_PLANNER_H_

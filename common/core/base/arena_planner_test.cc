@@ -1,4 +1,4 @@
-#include "common/compute/runtime/arena_planner.h"
+#include "common/core/base/arena_planner.h"
 
 #include <utility>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "common/compute/runtime/arena_planner.h"
+#include "common/core/base/arena_planner.h"
 
 #include <algorithm>
 #include <iterator>
@@ -6,9 +6,9 @@
 namespace muster {
 
 ArenaPlanner::Block ArenaPlanner::Allocate(size_t size_bytes) {
-  const size_t line_count =
-      (size_bytes + kAlignmentBytes - 1) / kAlignmentBytes;
-  const size_t rounded = std::max<size_t>(1, line_count) * kAlignmentBytes;
+  const size_t unit_count =
+      (size_bytes + alignment_bytes_ - 1) / alignment_bytes_;
+  const size_t rounded = std::max<size_t>(1, unit_count) * alignment_bytes_;
   const auto best = holes_by_size_.lower_bound({rounded, 0});
   if (best != holes_by_size_.end()) {
     const auto [hole_bytes, offset] = *best;

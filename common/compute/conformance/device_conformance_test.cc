@@ -1,0 +1,147 @@
+// Compares the device kernels, compiled for the host and run by the simulated
+// grid, with the reference kernels.
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/conformance/kernel_cases.h"
+#include "common/compute/conformance/kernel_comparison.h"
+#include "common/compute/graph/op_registry.h"
+#include "common/compute/kernels/cuda/cuda_kernels.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/compute/kernels/reference/reference_kernels.h"
+#include "common/compute/ops/builtin_ops.h"
+#include "common/compute/ops/testing/op_cases.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/attributes.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/tensor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+constexpr DType kF32 = DType::kFloat32;
+
+// Ops without a device kernel. The list can only become shorter: the test below
+// fails if one of them has a kernel, or if another has none.
+const std::set<std::string>& OpsWithoutKernel() {
+  static const auto* const kOps = new std::set<std::string>{
+      "ImageTransform", "ImageTransformGrad", "ResizeImage", "ResizeImageGrad"};
+  return *kOps;
+}
+
+TEST(DeviceConformanceTest, KernelsMatchTheReferenceInAnyOrderOfThreads) {
+  for (const uint64_t seed : {0, 1}) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    const KernelRegistry kernels = SimulatedCudaKernels(seed);
+    for (const OpCase& c : AllKernelCases()) {
+      if (!OpsWithoutKernel().contains(c.op)) ExpectConforms(kernels, c);
+    }
+  }
+}
+
+TEST(DeviceConformanceTest, OnlyTheListedOpsHaveNoKernel) {
+  std::set<std::string> without;
+  for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
+    if (schema->has_kernel()) without.insert(schema->name);
+  }
+  for (const std::string& op : SimulatedCudaKernels().ops()) without.erase(op);
+  EXPECT_EQ(without, OpsWithoutKernel());
+}
+
+// Returns the error of an op on the device.
+absl::Status RunDeviceOp(const std::string& op, const Attributes& attributes,
+                         const std::vector<Tensor>& inputs) {
+  const auto spec = SpecOf(op, attributes, inputs);
+  if (!spec.ok()) return spec.status();
+  const auto kernel = SimulatedCudaKernels().Create(*spec, 1);
+  if (!kernel.ok()) return kernel.status();
+  Tensor output(spec->outputs[0].dtype, spec->outputs[0].shape);
+  Tensor* const pointer = &output;
+  const absl::Status status =
+      (*kernel)->Run({.inputs = Pointers(inputs), .outputs = {&pointer, 1}});
+  // An error does not stay.
+  EXPECT_OK((*kernel)->DataError());
+  return status;
+}
+
+TEST(DeviceConformanceTest, ReportsDataErrorsInTheWordsOfTheHost) {
+  const auto is_invalid = [](const std::string& message) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, message);
+  };
+  const Tensor rows = Tensor::Zeros(kF32, {3, 2});
+  const Tensor indices = Tensor::FromValues<int64_t>({2}, {0, 1LL << 40});
+  const Tensor labels = Tensor::FromValues<int32_t>({3}, {0, -1, 1});
+  const std::string index_message =
+      "index 1099511627776 at element 1 is not in [0, 3)";
+  EXPECT_THAT(RunDeviceOp("Gather", {}, {rows, indices}),
+              is_invalid(index_message));
+  EXPECT_THAT(RunDeviceOp("ScatterRowsLike", {},
+                          {Tensor::Zeros(kF32, {2, 2}), indices, rows}),
+              is_invalid(index_message));
+  EXPECT_THAT(RunDeviceOp("OneHot", {{"depth", int64_t{3}}, {"dtype", kF32}},
+                          {indices}),
+              is_invalid(index_message));
+  const std::string label_message =
+      "label -1 at element 1 is not in [0, 2), the range of the logits";
+  EXPECT_THAT(RunDeviceOp("SparseSoftmaxCrossEntropy", {}, {rows, labels}),
+              is_invalid(label_message));
+  EXPECT_THAT(RunDeviceOp("SparseSoftmaxCrossEntropyGrad", {},
+                          {rows, labels, Tensor::Zeros(kF32, {3})}),
+              is_invalid(label_message));
+  const Tensor ones = Tensor::FromValues<int32_t>({2}, {1, 1});
+  EXPECT_THAT(
+      RunDeviceOp("Div", {}, {ones, Tensor::FromValues<int32_t>({2}, {1, 0})}),
+      is_invalid("integer division by zero, at element 1"));
+  EXPECT_THAT(
+      RunDeviceOp("Pow", {}, {ones, Tensor::FromValues<int32_t>({2}, {1, -1})}),
+      is_invalid(
+          "an integer to the power of a negative integer, at element 1"));
+}
+
+// NaN and infinity must be propagated, because they reveal divergence.
+TEST(DeviceConformanceTest, PropagatesSpecialValues) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const KernelRegistry kernels = SimulatedCudaKernels(/*seed=*/3);
+  const Tensor x = Tensor::FromValues<float>(
+      {2, 4}, {kNan, kInf, -kInf, -0.0f, 1.0f, kNan, 3e38f, 1e-40f});
+  const auto expect_same = [&](const std::string& op,
+                               const Attributes& attributes,
+                               const std::vector<Tensor>& inputs) {
+    SCOPED_TRACE(op);
+    ASSERT_OK_AND_ASSIGN(const KernelSpec spec, SpecOf(op, attributes, inputs));
+    ASSERT_OK_AND_ASSIGN(const auto reference,
+                         ReferenceKernels().Create(spec, 1));
+    ASSERT_OK_AND_ASSIGN(const auto kernel, kernels.Create(spec, 1));
+    ExpectClose(RunKernel(kernel.get(), spec, inputs)[0],
+                RunKernel(reference.get(), spec, inputs)[0]);
+  };
+  for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
+    if (!schema->is_elementwise) continue;
+    for (const OpCase& one : ElementwiseCases(*schema, kF32, {x.shape()})) {
+      expect_same(one.op, one.attributes, {x});
+    }
+    for (const OpCase& one :
+         ElementwiseCases(*schema, kF32, {x.shape(), x.shape()})) {
+      expect_same(one.op, one.attributes, {x, x});
+    }
+  }
+  for (const char* op : {"Softmax", "LogSoftmax", "Max", "Min", "Sum", "Mean",
+                         "ArgMax", "ArgMin"}) {
+    expect_same(op, {{"axes", std::vector<int64_t>{1}}, {"axis", int64_t{1}}},
+                {x});
+  }
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,129 @@
+// Moves elements without computing: copies between layouts, indexing, one-hot.
+
+#include "common/compute/kernels/cuda/device_functions.h"
+#include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/core/device/device_language.h"
+
+namespace muster::internal {
+namespace {
+
+__device__ void CopyWord(const void* from, int64_t from_index, void* to,
+                         int64_t to_index, int word_bytes) {
+  switch (word_bytes) {
+    case 1:
+      static_cast<uint8_t*>(to)[to_index] =
+          static_cast<const uint8_t*>(from)[from_index];
+      return;
+    case 2:
+      static_cast<uint16_t*>(to)[to_index] =
+          static_cast<const uint16_t*>(from)[from_index];
+      return;
+    case 4:
+      static_cast<uint32_t*>(to)[to_index] =
+          static_cast<const uint32_t*>(from)[from_index];
+      return;
+    default:
+      static_cast<uint64_t*>(to)[to_index] =
+          static_cast<const uint64_t*>(from)[from_index];
+  }
+}
+
+// Returns indices[i], or -1 after reporting that it is not in [0, bound).
+__device__ int64_t CheckedIndex(const DeviceElements& indices, int64_t i,
+                                int64_t bound, FaultRecord* fault) {
+  const int64_t index = LoadElement<int64_t>(indices, i);
+  if (index >= 0 && index < bound) return index;
+  ReportFault(fault, FaultCode::kIndexOutOfRange, i, index, bound);
+  return -1;
+}
+
+template <typename C>
+__device__ void ScatterRow(const ScatterParameters& p) {
+  const int64_t thread = GlobalThread();
+  if (thread >= p.count) return;
+  const int64_t k = thread % p.inner;
+  const int64_t i = thread / p.inner % p.index_count;
+  const int64_t outer = thread / p.inner / p.index_count;
+  const int64_t index = CheckedIndex(p.indices, i, p.bound, p.fault);
+  if (index < 0) return;
+  for (int64_t j = 0; j < i; ++j) {
+    if (LoadElement<int64_t>(p.indices, j) == index) return;
+  }
+  const int64_t begin = outer * p.index_count;
+  C sum = C(0);
+  for (int64_t j = i; j < p.index_count; ++j) {
+    if (LoadElement<int64_t>(p.indices, j) != index) continue;
+    sum = WrappingAdd(sum, LoadElement<C>(p.from, (begin + j) * p.inner + k));
+  }
+  StoreElement(p.to, (outer * p.bound + index) * p.inner + k, sum);
+}
+
+}  // namespace
+}  // namespace muster::internal
+
+using namespace muster::internal;  // NOLINT
+
+extern "C" __global__ void copy_words(
+    const __grid_constant__ CopyParameters p) {
+  const int64_t i = GlobalThread();
+  if (i >= p.count) return;
+  CopyWord(p.from, p.from_layout(i), p.to, p.to_layout(i), p.word_bytes);
+}
+
+extern "C" __global__ void gather_words(
+    const __grid_constant__ GatherParameters p) {
+  const int64_t thread = GlobalThread();
+  if (thread >= p.count) return;
+  const int64_t k = thread % p.inner;
+  const int64_t i = thread / p.inner % p.index_count;
+  const int64_t outer = thread / p.inner / p.index_count;
+  const int64_t index = CheckedIndex(p.indices, i, p.bound, p.fault);
+  if (index < 0) return;
+  CopyWord(p.from, (outer * p.bound + index) * p.inner + k, p.to, thread,
+           p.word_bytes);
+}
+
+extern "C" __global__ void scatter_float(
+    const __grid_constant__ ScatterParameters p) {
+  ScatterRow<double>(p);
+}
+
+extern "C" __global__ void scatter_integer(
+    const __grid_constant__ ScatterParameters p) {
+  ScatterRow<int64_t>(p);
+}
+
+extern "C" __global__ void one_hot(const __grid_constant__ OneHotParameters p) {
+  const int64_t thread = GlobalThread();
+  if (thread >= p.count) return;
+  const int64_t index =
+      CheckedIndex(p.indices, thread / p.depth, p.depth, p.fault);
+  StoreElement(p.to, thread,
+               index == thread % p.depth ? p.on_value : p.off_value);
+}
+
+// True if fewer than k elements of a row are greater than its target.
+extern "C" __global__ void in_top_k(
+    const __grid_constant__ InTopKParameters p) {
+  const int64_t row = GlobalThread();
+  if (row >= p.count) return;
+  const int64_t target = LoadElement<int64_t>(p.targets, row);
+  p.out[row] = false;
+  if (target < 0 || target >= p.classes) return;
+  const double wanted =
+      LoadElement<double>(p.predictions, row * p.classes + target);
+  int64_t greater_count = 0;
+  for (int64_t c = 0; c < p.classes; ++c) {
+    const double x = LoadElement<double>(p.predictions, row * p.classes + c);
+    if (x - x != 0) return;  // Not finite.
+    greater_count += x > wanted;
+  }
+  p.out[row] = greater_count < p.k;
+}
+
+MUSTER_SIMULATED_KERNELS(copy, MUSTER_PLAIN_KERNEL(copy_words),
+                         MUSTER_PLAIN_KERNEL(gather_words),
+                         MUSTER_PLAIN_KERNEL(scatter_float),
+                         MUSTER_PLAIN_KERNEL(scatter_integer),
+                         MUSTER_PLAIN_KERNEL(one_hot),
+                         MUSTER_PLAIN_KERNEL(in_top_k))

@@ -1,0 +1,37 @@
+#ifndef COMMON_COMPUTE_KERNELS_CUDA_DEVICE_FUNCTIONS_H_
+#define COMMON_COMPUTE_KERNELS_CUDA_DEVICE_FUNCTIONS_H_
+
+#include "common/compute/kernels/cuda/device_elements.h"
+#include "common/core/device/device_language.h"
+
+// Functions of device code, for .cu files only.
+
+// Before a loop over an array of a thread: unrolled, the array lies in
+// registers.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define MUSTER_UNROLL _Pragma("unroll")
+#else
+#define MUSTER_UNROLL
+#endif
+
+namespace muster::internal {
+
+// Records a data error. Only the first thread of all that calls it writes.
+__device__ void ReportFault(FaultRecord* fault, FaultCode code, int64_t element,
+                            int64_t value, int64_t bound) {
+  if (atomicCAS(&fault->code, static_cast<int32_t>(FaultCode::kNone),
+                static_cast<int32_t>(code)) == 0) {
+    fault->element = element;
+    fault->value = value;
+    fault->bound = bound;
+  }
+}
+
+// The number of this thread among those of all blocks along x.
+__device__ int64_t GlobalThread() {
+  return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+
+}  // namespace muster::internal
+
+#endif  // COMMON_COMPUTE_KERNELS_CUDA_DEVICE_FUNCTIONS_H_

@@ -1,0 +1,227 @@
+#ifndef COMMON_COMPUTE_KERNELS_CUDA_KERNEL_PARAMETERS_H_
+#define COMMON_COMPUTE_KERNELS_CUDA_KERNEL_PARAMETERS_H_
+
+#include "common/compute/kernels/cuda/device_elements.h"
+
+// The parameter of each kernel, one struct by value: host and device code
+// cannot disagree about the number, order or types of parameters.
+//
+// A kernel computes `count` elements, one in each thread, unless its struct
+// says otherwise. Addresses are those of the device.
+namespace muster::internal {
+
+// --- copy.cu ---
+
+// to[to_layout(i)] = from[from_layout(i)], for words of word_bytes.
+struct CopyParameters {
+  int64_t count;
+  const void* from;
+  void* to;
+  int32_t word_bytes;  // 1, 2, 4 or 8.
+  DeviceLayout from_layout;
+  DeviceLayout to_layout;
+};
+
+// Viewed as [outer, index_count, inner] from [outer, bound, inner].
+struct GatherParameters {
+  int64_t count;
+  const void* from;
+  void* to;
+  int32_t word_bytes;
+  DeviceElements indices;
+  int64_t index_count, bound, inner;
+  FaultRecord* fault;
+};
+
+// Viewed as the transposed GatherParameters. Thread (o, i, k) adds what has the
+// same index as i, if no earlier index is the same: `to` is zero before.
+struct ScatterParameters {
+  int64_t count;  // outer * index_count * inner.
+  DeviceElements from;
+  DeviceElements to;
+  DeviceElements indices;
+  int64_t index_count, bound, inner;
+  FaultRecord* fault;
+};
+
+struct OneHotParameters {
+  int64_t count;  // Indices times depth.
+  DeviceElements indices;
+  DeviceElements to;
+  int64_t depth;
+  double on_value, off_value;
+  FaultRecord* fault;
+};
+
+struct InTopKParameters {
+  int64_t count;  // Rows.
+  DeviceElements predictions;
+  DeviceElements targets;
+  bool* out;
+  int64_t classes, k;
+};
+
+// --- reduce.cu ---
+
+enum class Reduction : uint8_t { kSum, kProd, kMax, kMin, kMean };
+
+// Blocks of (results, lanes) threads: lane y of result x combines elements y,
+// y + lanes, ... of its group; then the lanes are combined in pairs. The order
+// does not depend on the device.
+struct ReduceParameters {
+  static constexpr int kThreadsMax = 1024;
+
+  int64_t count;        // Results.
+  int64_t group_count;  // Elements of each.
+  DeviceElements from;
+  DeviceElements to;
+  Reduction reduction;
+  double initial_float;
+  int64_t initial_integer;
+  DeviceLayout kept;
+  DeviceLayout reduced;
+};
+
+struct ArgParameters {
+  int64_t count;
+  int64_t group_count;
+  DeviceElements from;
+  int64_t* to;
+  bool is_max;
+  DeviceLayout kept;
+  DeviceLayout reduced;
+};
+
+// A thread for each group.
+struct ProdOfOthersParameters {
+  int64_t count;  // Groups.
+  int64_t group_count;
+  DeviceElements from;
+  DeviceElements to;
+  DeviceLayout kept;
+  DeviceLayout reduced;
+};
+
+// --- softmax.cu ---
+
+enum class RowFunction : uint8_t {
+  kSoftmax,
+  kLogSoftmax,
+  kCrossEntropy,  // `to` has one element for each row.
+  kCrossEntropyGrad,
+  kSparseCrossEntropy,  // As kCrossEntropy; labels are integers.
+  kSparseCrossEntropyGrad,
+};
+
+// A block for each row, of kThreadsMax threads or fewer: a power of 2.
+struct RowParameters {
+  static constexpr int kThreadsMax = 256;
+
+  int64_t classes;
+  RowFunction function;
+  DeviceElements logits;
+  DeviceElements labels;    // Of cross-entropies.
+  DeviceElements gradient;  // Of their gradients: one element for each row.
+  DeviceElements to;
+  FaultRecord* fault;
+};
+
+// --- matmul.cu ---
+
+// y = activation(a b + bias) for each matrix of a batch. Blocks of kThreads
+// compute tiles of kTile x kTile; blockIdx.y is the matrix.
+struct MatMulParameters {
+  static constexpr int kTile = 64;
+  static constexpr int kThreads = 256;
+
+  enum class Activation : uint8_t {
+    kNone,
+    kRelu,
+    kRelu6,
+    kTanh,
+    kSigmoid,
+    kGelu,
+    kGeluTanh
+  };
+
+  int64_t rows, columns, inner;
+  int64_t tile_columns;  // Tiles along a row: blockIdx.x counts tiles.
+  DeviceElements a, b, y;
+  int64_t a_row_stride, a_column_stride, b_row_stride, b_column_stride;
+  DeviceLayout a_batch, b_batch;  // In matrices.
+  DeviceElements bias;            // No data: none.
+  Activation activation;
+};
+
+// --- random.cu ---
+
+enum class Distribution : uint8_t { kUniform, kNormal, kTruncatedNormal };
+
+struct RandomParameters {
+  int64_t count;
+  DeviceElements to;
+  const int64_t* seed;  // Two words.
+  uint64_t first;       // Position of element 0 in the stream.
+  Distribution distribution;
+};
+
+// to = {FoldIn(from[0], data), from[1]}, or {data, 0} if `from` is null.
+struct SeedParameters {
+  const int64_t* from;
+  int64_t* to;
+  uint64_t data;
+};
+
+// --- convolution.cu, pool.cu ---
+
+struct DeviceWindow {
+  int64_t input_extent, output_extent, window_extent;
+  int64_t stride, dilation, padding_before;
+};
+
+// As ConvGeometry. x * kernel = y; one of the three is the result.
+struct ConvParameters {
+  int64_t count;  // Elements of the result.
+  int64_t batch, input_channels, output_channels, group_inputs, group_outputs;
+  DeviceWindow height, width;
+  DeviceElements x, kernel, y;
+};
+
+enum class Pooling : uint8_t { kMax, kAverage };
+
+// Forward: a thread for each window, which takes `values` at the maximum of x,
+// or the mean of x. Gradient: a thread for each element of x, which adds
+// `values`, the gradient of y, of the windows that it determines.
+struct PoolParameters {
+  int64_t count;
+  int64_t channels;
+  DeviceWindow height, width;
+  Pooling pooling;
+  DeviceElements x;
+  DeviceElements values;
+  DeviceElements to;
+};
+
+// --- batch_norm.cu ---
+
+// Rows of channels. `channel_values` is scratch: two numbers for each channel,
+// which the kernels over channels write and those over elements read.
+//
+// Kernels over channels have blocks of (kBlockChannels, kLanes) threads: the
+// lanes of a channel share its rows.
+struct BatchNormParameters {
+  static constexpr int kBlockChannels = 32;
+  static constexpr int kLanes = 8;
+
+  int64_t rows, channels;
+  double epsilon;
+  DeviceElements x, gradient;                    // `gradient` is dy.
+  DeviceElements scale, offset, mean, variance;  // Of channels.
+  DeviceElements to;                             // y or dx.
+  DeviceElements scale_gradient, offset_gradient;
+  double* channel_values;
+};
+
+}  // namespace muster::internal
+
+#endif  // COMMON_COMPUTE_KERNELS_CUDA_KERNEL_PARAMETERS_H_

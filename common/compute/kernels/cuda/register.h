@@ -1,0 +1,28 @@
+#ifndef COMMON_COMPUTE_KERNELS_CUDA_REGISTER_H_
+#define COMMON_COMPUTE_KERNELS_CUDA_REGISTER_H_
+
+#include "common/compute/kernels/cuda/launch.h"
+#include "common/compute/kernels/kernel.h"
+
+// Registration of the families of device kernels.
+namespace muster::internal {
+
+void RegisterCopyKernels(KernelRegistry* registry, const KernelTarget& target);
+void RegisterElementwiseKernels(KernelRegistry* registry,
+                                const KernelTarget& target);
+void RegisterImageKernels(KernelRegistry* registry, const KernelTarget& target);
+void RegisterMatMulKernels(KernelRegistry* registry,
+                           const KernelTarget& target);
+void RegisterRandomKernels(KernelRegistry* registry,
+                           const KernelTarget& target);
+void RegisterReductionKernels(KernelRegistry* registry,
+                              const KernelTarget& target);
+void RegisterRowKernels(KernelRegistry* registry, const KernelTarget& target);
+
+// Sets all elements of output 0 to `value`.
+absl::StatusOr<std::function<absl::Status(const DeviceRun&)>> Filling(
+    const KernelTarget& target, const KernelSpec& spec, double value);
+
+}  // namespace muster::internal
+
+#endif  // COMMON_COMPUTE_KERNELS_CUDA_REGISTER_H_

@@ -1,0 +1,3 @@
+#!/usr/bin/env bash
+# Runs the Python test given on the files given.
+exec python3 -B "$@"

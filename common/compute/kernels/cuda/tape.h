@@ -1,0 +1,86 @@
+#ifndef COMMON_COMPUTE_KERNELS_CUDA_TAPE_H_
+#define COMMON_COMPUTE_KERNELS_CUDA_TAPE_H_
+
+#include "common/compute/kernels/cuda/device_elements.h"
+#include "common/compute/kernels/functions/activation.h"
+#include "common/compute/kernels/functions/binary.h"
+#include "common/compute/kernels/functions/unary.h"
+
+// A tape is a short program that computes one element of an elementwise op, or
+// of several that follow each other. Kernels interpret it: three of them, for
+// float, double and int64, replace one for each op and type.
+namespace muster::internal {
+
+// By the number of operands. Each has the name of a struct of functions/.
+#define MUSTER_TAPE_UNARY(F)       \
+  MUSTER_UNARY_NUMBER_FUNCTIONS(F) \
+  MUSTER_RECTIFIER_FUNCTIONS(F)    \
+  F(LogicalNot)
+#define MUSTER_TAPE_UNARY_FLOAT(F) \
+  MUSTER_UNARY_FLOAT_FUNCTIONS(F)  \
+  MUSTER_FLOAT_TEST_FUNCTIONS(F)   \
+  MUSTER_SMOOTH_FUNCTIONS(F)       \
+  MUSTER_GELU_FUNCTIONS(F)
+#define MUSTER_TAPE_BINARY(F)  \
+  MUSTER_BINARY_FUNCTIONS(F)   \
+  MUSTER_EQUALITY_FUNCTIONS(F) \
+  MUSTER_ORDER_FUNCTIONS(F)    \
+  MUSTER_LOGIC_FUNCTIONS(F)    \
+  MUSTER_RECTIFIER_GRADIENTS(F)
+#define MUSTER_TAPE_BINARY_FLOAT(F) \
+  MUSTER_SMOOTH_GRADIENTS(F)        \
+  MUSTER_GELU_GRADIENTS(F)          \
+  F(SigmoidCrossEntropy)
+
+enum class TapeFunction : uint8_t {
+#define MUSTER_ENUMERATOR(name) k##name,
+  MUSTER_TAPE_UNARY(MUSTER_ENUMERATOR)
+      MUSTER_TAPE_UNARY_FLOAT(MUSTER_ENUMERATOR)
+          MUSTER_ALPHA_FUNCTIONS(MUSTER_ENUMERATOR)
+              MUSTER_TAPE_BINARY(MUSTER_ENUMERATOR)
+                  MUSTER_TAPE_BINARY_FLOAT(MUSTER_ENUMERATOR)
+                      MUSTER_ALPHA_GRADIENTS(MUSTER_ENUMERATOR)
+#undef MUSTER_ENUMERATOR
+  // Returns its operand: Cast, and filling.
+  kCopy,
+  // Sources: condition, value if true, value if false.
+  kSelect,
+};
+
+struct Tape {
+  static constexpr int kThreads = 256;
+  static constexpr int kOperandsMax = 6;
+  static constexpr int kInstructionsMax = 16;
+  static constexpr int kTemporariesMax = 4;
+
+  // What an instruction reads: an operand by its number, or one of these.
+  static constexpr uint8_t kImmediate = 64;    // The instruction's parameter.
+  static constexpr uint8_t kAccumulator = 65;  // The last result.
+  static constexpr uint8_t kTemporary = 128;   // Temporary 0, and so on.
+
+  struct Operand {
+    DeviceElements elements;
+    DeviceLayout layout;  // Of the output's positions.
+  };
+
+  // accumulator = function(sources); sources that the function does not have
+  // are kImmediate. Then temporaries[kept] = accumulator if
+  // `kept` is not negative.
+  struct Instruction {
+    TapeFunction function;
+    uint8_t sources[3];
+    int8_t kept;
+    double parameter;  // alpha, or the value of kImmediate.
+  };
+
+  int64_t count;  // Elements of the output.
+  DeviceElements output;
+  FaultRecord* fault;
+  int32_t instruction_count;
+  Operand operands[kOperandsMax];
+  Instruction instructions[kInstructionsMax];
+};
+
+}  // namespace muster::internal
+
+#endif  // COMMON_COMPUTE_KERNELS_CUDA_TAPE_H_

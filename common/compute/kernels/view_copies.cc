@@ -1,0 +1,116 @@
+#include "common/compute/kernels/view_copies.h"
+
+#include <utility>
+
+#include "common/core/tensor/attributes.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+
+namespace muster::internal {
+namespace {
+
+int64_t AxisOf(const KernelSpec& spec, int rank) {
+  const int64_t axis = spec.attributes.GetOr<int64_t>("axis", 0);
+  return axis < 0 ? axis + rank : axis;
+}
+
+std::vector<int64_t> ListOf(const KernelSpec& spec, absl::string_view name) {
+  return spec.attributes.GetOr<std::vector<int64_t>>(name, {});
+}
+
+StridedIndex TransposedIndex(const KernelSpec& spec) {
+  const Shape& input = spec.inputs[0].shape;
+  const std::vector<int64_t> input_strides = RowMajorStrides(input);
+  std::vector<int64_t> strides;
+  for (const int64_t axis : ListOf(spec, "permutation")) {
+    strides.push_back(input_strides[axis < 0 ? axis + input.rank() : axis]);
+  }
+  return StridedIndex(spec.outputs[0].shape.dims(), strides);
+}
+
+// Returns the indices of `parts` joined along `axis` in `whole`.
+std::vector<StridedIndex> PartIndices(absl::Span<const TensorType> parts,
+                                      const Shape& whole, int64_t axis) {
+  std::vector<StridedIndex> indices;
+  std::vector<int64_t> begin(whole.rank(), 0);
+  for (const TensorType& part : parts) {
+    indices.push_back(BoxIndex(part.shape, whole, begin));
+    begin[axis] += part.shape.dim(static_cast<int>(axis));
+  }
+  return indices;
+}
+
+// Returns the types of stacked parts, with an axis of extent 1.
+std::vector<TensorType> WithAxis(absl::Span<const TensorType> parts,
+                                 int64_t axis) {
+  std::vector<TensorType> expanded(parts.begin(), parts.end());
+  for (TensorType& part : expanded) {
+    part.shape.InsertDim(static_cast<int>(axis), 1);
+  }
+  return expanded;
+}
+
+std::vector<ViewCopy> Join(absl::Span<const TensorType> parts,
+                           const Shape& whole, int64_t axis) {
+  std::vector<ViewCopy> copies;
+  for (StridedIndex& index : PartIndices(parts, whole, axis)) {
+    const int part = static_cast<int>(copies.size());
+    copies.push_back(
+        {part, 0, DenseIndex(parts[part].shape), std::move(index)});
+  }
+  return copies;
+}
+
+std::vector<ViewCopy> Cut(absl::Span<const TensorType> parts,
+                          const Shape& whole, int64_t axis) {
+  std::vector<ViewCopy> copies;
+  for (StridedIndex& index : PartIndices(parts, whole, axis)) {
+    const int part = static_cast<int>(copies.size());
+    copies.push_back(
+        {0, part, std::move(index), DenseIndex(parts[part].shape)});
+  }
+  return copies;
+}
+
+}  // namespace
+
+absl::Span<const absl::string_view> ViewOps() {
+  static constexpr absl::string_view kOps[] = {
+      "BroadcastTo", "BroadcastLike", "Transpose", "Slice",     "SliceLike",
+      "Concat",      "Stack",         "Split",     "SplitLike", "Unstack"};
+  return kOps;
+}
+
+std::vector<ViewCopy> ViewCopiesOf(const KernelSpec& spec) {
+  const Shape& input = spec.inputs[0].shape;
+  const Shape& output = spec.outputs[0].shape;
+  if (spec.op == "Concat") {
+    return Join(spec.inputs, output, AxisOf(spec, output.rank()));
+  }
+  if (spec.op == "Stack") {
+    const int64_t axis = AxisOf(spec, output.rank());
+    return Join(WithAxis(spec.inputs, axis), output, axis);
+  }
+  if (spec.op == "Split" || spec.op == "SplitLike") {
+    return Cut(spec.outputs, input, AxisOf(spec, input.rank()));
+  }
+  if (spec.op == "Unstack") {
+    const int64_t axis = AxisOf(spec, input.rank());
+    return Cut(WithAxis(spec.outputs, axis), input, axis);
+  }
+  StridedIndex from = spec.op == "Transpose" ? TransposedIndex(spec)
+                      : spec.op == "Slice" || spec.op == "SliceLike"
+                          ? BoxIndex(output, input, ListOf(spec, "begin"))
+                          : BroadcastIndex(input, output);
+  return {{0, 0, std::move(from), DenseIndex(output)}};
+}
+
+std::vector<int64_t> PadBegin(const KernelSpec& spec) {
+  if (spec.op == "PadLike") return ListOf(spec, "begin");
+  const std::vector<int64_t> paddings = ListOf(spec, "paddings");
+  std::vector<int64_t> begin;
+  for (size_t i = 0; i < paddings.size(); i += 2) begin.push_back(paddings[i]);
+  return begin;
+}
+
+}  // namespace muster::internal

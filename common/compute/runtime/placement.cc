@@ -1,0 +1,159 @@
+#include "common/compute/runtime/placement.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/compute/runtime/typed_graph.h"
+#include "common/compute/runtime/variable_ops.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+
+namespace muster {
+namespace {
+
+void LogSoftPlacement(const std::string& op, const std::string& device) {
+  static absl::Mutex mutex;
+  static auto* const logged = new std::set<std::pair<std::string, std::string>>;
+  {
+    const absl::MutexLock lock(&mutex);
+    if (!logged->emplace(op, device).second) return;
+  }
+  LOG(INFO) << device << " has no kernel for " << op
+            << ": it runs on the host, with copies of its operands";
+}
+
+class Placer {
+ public:
+  Placer(const Graph& graph, const PlacementOptions& options)
+      : graph_(graph), options_(options) {}
+
+  absl::StatusOr<PlacedGraph> Place() {
+    placed_.graph.name = graph_.name;
+    for (const Node& node : graph_.nodes) RETURN_IF_ERROR(PlaceNode(node));
+    for (const int parameter : graph_.parameters) {
+      placed_.graph.parameters.push_back(positions_[parameter]);
+    }
+    for (const NodeOutput& result : graph_.results) {
+      placed_.graph.results.push_back(ValueAt(result, NodePlace::kHost));
+    }
+    return std::move(placed_);
+  }
+
+ private:
+  absl::Status PlaceNode(const Node& node) {
+    const OpSchema& schema = options_.ops.FindOrPlain(node.op);
+    const bool is_constant = IsConstant(schema, node);
+    ASSIGN_OR_RETURN(const NodePlace place,
+                     ChoosePlace(schema, node, is_constant));
+    Node placed = node;
+    for (NodeOutput& input : placed.inputs) {
+      // A session reads values of both places.
+      input = schema.uses_variable() || schema.is_view
+                  ? NodeOutput{positions_[input.node], input.output}
+                  : ValueAt(input, place);
+    }
+    for (int& input : placed.control_inputs) input = positions_[input];
+    positions_.push_back(Append(std::move(placed), place));
+    is_constant_.push_back(is_constant);
+    return absl::OkStatus();
+  }
+
+  // Whether the plan knows the value before it runs.
+  bool IsConstant(const OpSchema& schema, const Node& node) const {
+    if (node.op == kConstantOp) return true;
+    if (node.inputs.empty() && !schema.has_kernel()) return false;
+    for (const NodeOutput& input : node.inputs) {
+      if (!is_constant_[input.node]) return false;
+    }
+    if (schema.is_view) return true;
+    size_t output_bytes = 0;
+    for (const TensorType& type : node.outputs) {
+      output_bytes += type.shape.element_count() * SizeOf(type.dtype);
+    }
+    return schema.has_kernel() && ReadsInputsOnly(schema, node) &&
+           output_bytes <= kFoldedBytesMax;
+  }
+
+  absl::StatusOr<NodePlace> ChoosePlace(const OpSchema& schema,
+                                        const Node& node,
+                                        bool is_constant) const {
+    if (schema.is_view) {
+      return placed_.places[positions_[node.inputs[0].node]];
+    }
+    if (schema.uses_variable()) return NodePlace::kDevice;
+    if (is_constant || !schema.has_kernel() ||
+        schema.reads == OpReads::kReplicas) {
+      return NodePlace::kHost;
+    }
+    const absl::Status supported = options_.device_kernels
+                                       .Create(SpecOf(graph_, node, schema),
+                                               options_.intra_op_thread_count)
+                                       .status();
+    if (supported.ok()) return NodePlace::kDevice;
+    if (!absl::IsUnimplemented(supported) || !options_.soft_placement) {
+      return absl::Status(
+          supported.code(),
+          absl::StrCat(node.op, " \"", node.name, "\" on ",
+                       options_.device_name, ": ", supported.message(),
+                       absl::IsUnimplemented(supported)
+                           ? "; soft placement would run it on the host"
+                           : ""));
+    }
+    LogSoftPlacement(node.op, options_.device_name);
+    return NodePlace::kHost;
+  }
+
+  int Append(Node node, NodePlace place) {
+    placed_.graph.nodes.push_back(std::move(node));
+    placed_.places.push_back(place);
+    return static_cast<int>(placed_.places.size()) - 1;
+  }
+
+  // The value of the unplaced graph, as it lies at `place`.
+  NodeOutput ValueAt(NodeOutput value, NodePlace place) {
+    const NodeOutput source{positions_[value.node], value.output};
+    if (placed_.places[source.node] == place) return source;
+    const auto [copy, is_new] =
+        copies_.try_emplace({source.node, source.output}, NodeOutput());
+    if (!is_new) return copy->second;
+    const bool is_to_host = place == NodePlace::kHost;
+    const Node& node = placed_.graph.nodes[source.node];
+    Node made{.op = std::string(is_to_host ? kCopyToHostOp : kCopyToDeviceOp),
+              .name = absl::StrCat(node.name, "/output_", source.output,
+                                   is_to_host ? "/on_host" : "/on_device"),
+              .inputs = {source},
+              .control_inputs = {},
+              .attributes = {},
+              .outputs = {node.outputs[source.output]}};
+    copy->second = {Append(std::move(made), place), 0};
+    return copy->second;
+  }
+
+  const Graph& graph_;
+  const PlacementOptions& options_;
+  PlacedGraph placed_;
+  // By node of the unplaced graph.
+  std::vector<int> positions_;
+  std::vector<bool> is_constant_;
+  std::map<std::pair<int, int>, NodeOutput> copies_;  // By placed value.
+};
+
+}  // namespace
+
+bool ReadsInputsOnly(const OpSchema& schema, const Node& node) {
+  return schema.reads == OpReads::kInputsOnly ||
+         (schema.reads == OpReads::kBatchRows && node.inputs.size() == 1);
+}
+
+absl::StatusOr<PlacedGraph> PlaceNodes(const Graph& typed_graph,
+                                       const PlacementOptions& options) {
+  return Placer(typed_graph, options).Place();
+}
+
+}  // namespace muster

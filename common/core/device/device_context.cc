@@ -1,0 +1,55 @@
+#include "common/core/device/device_context.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+namespace {
+
+// After these, the driver answers every call of the process with the same.
+bool LosesDevice(driver::Result result) {
+  switch (result) {
+    case driver::kDeviceUnavailable:
+    case driver::kEccUncorrectable:
+    case driver::kIllegalAddress:
+    case driver::kLaunchTimeout:
+    case driver::kAssert:
+    case driver::kHardwareStackError:
+    case driver::kMisalignedAddress:
+    case driver::kLaunchFailed:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+absl::Status DeviceContext::ToStatus(driver::Result result,
+                                     absl::string_view function) {
+  const char* error = nullptr;
+  const char* text = nullptr;
+  api_.cuGetErrorName(result, &error);
+  api_.cuGetErrorString(result, &text);
+  const std::string message = absl::StrCat(
+      name_, ": ", function, " failed: ", error == nullptr ? "error" : error,
+      " (", result, ")", text == nullptr ? "" : ", ",
+      text == nullptr ? "" : text);
+  if (result == driver::kOutOfMemory) {
+    return absl::ResourceExhaustedError(message);
+  }
+  if (!LosesDevice(result)) return absl::InternalError(message);
+  absl::Status lost = absl::UnavailableError(absl::StrCat(
+      message, "; this process cannot use the device again: restart it"));
+  lost.SetPayload(kDeviceLostUrl, absl::Cord(name_));
+  const absl::MutexLock lock(&mutex_);
+  if (health_.ok()) health_ = lost;
+  return health_;
+}
+
+absl::Status DeviceContext::health() const {
+  const absl::MutexLock lock(&mutex_);
+  return health_;
+}
+
+}  // namespace muster

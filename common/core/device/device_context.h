@@ -1,0 +1,74 @@
+#ifndef COMMON_CORE_DEVICE_DEVICE_CONTEXT_H_
+#define COMMON_CORE_DEVICE_DEVICE_CONTEXT_H_
+
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "common/core/device/driver_api.h"
+
+namespace muster {
+
+// The payload of errors after which this process cannot use the device again.
+// Its content is the device's name.
+inline constexpr char kDeviceLostUrl[] = "muster/DeviceLost";
+
+// Calls of the driver for one device, with errors as statuses. Shared by the
+// classes of this room. Thread-safe.
+class DeviceContext {
+ public:
+  // `api` and `context` are borrowed.
+  DeviceContext(const driver::DriverApi* api, driver::ContextHandle* context,
+                int ordinal, std::string name)
+      : api_(*api),
+        context_(context),
+        ordinal_(ordinal),
+        name_(std::move(name)) {}
+
+  const driver::DriverApi& api() const { return api_; }
+  int ordinal() const { return ordinal_; }
+  const std::string& name() const { return name_; }
+
+  // Calls a function in the device's context: Call("cuMemUnmap",
+  // api().cuMemUnmap, address, size).
+  //   kResourceExhausted  no memory
+  //   kUnavailable        the device is lost, with the payload kDeviceLostUrl
+  //   kInternal           any other error of the driver
+  // All name the device, the function and the driver's error.
+  template <typename... Parameters, typename... Arguments>
+  absl::Status Call(absl::string_view function,
+                    driver::Result (*pointer)(Parameters...),
+                    Arguments... arguments) {
+    driver::Result result = api_.cuCtxSetCurrent(context_);
+    if (result == driver::kSuccess) result = pointer(arguments...);
+    if (result == driver::kSuccess) return absl::OkStatus();
+    return ToStatus(result, function);
+  }
+
+  // The same without a conversion of the error.
+  template <typename... Parameters, typename... Arguments>
+  driver::Result TryCall(driver::Result (*pointer)(Parameters...),
+                         Arguments... arguments) {
+    const driver::Result result = api_.cuCtxSetCurrent(context_);
+    return result == driver::kSuccess ? pointer(arguments...) : result;
+  }
+
+  absl::Status ToStatus(driver::Result result, absl::string_view function);
+
+  // OK, or why the device is lost.
+  absl::Status health() const;
+
+ private:
+  const driver::DriverApi& api_;
+  driver::ContextHandle* const context_;
+  const int ordinal_;
+  const std::string name_;
+  mutable absl::Mutex mutex_;
+  absl::Status health_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // COMMON_CORE_DEVICE_DEVICE_CONTEXT_H_

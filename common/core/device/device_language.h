@@ -1,0 +1,32 @@
+#ifndef COMMON_CORE_DEVICE_DEVICE_LANGUAGE_H_
+#define COMMON_CORE_DEVICE_DEVICE_LANGUAGE_H_
+
+#include "common/core/base/host_device.h"
+
+// What a .cu file includes first. nvcc and NVRTC know the language of device
+// kernels; for other compilers, the simulated GPU declares the part of it that
+// kernels may use.
+//
+// A .cu file holds kernels declared `extern "C" __global__ void`, no host code
+// and no standard C++ header. It ends with the list of its kernels:
+//
+//   MUSTER_SIMULATED_KERNELS(NAME, MUSTER_PLAIN_KERNEL(scale),
+//                            MUSTER_BARRIER_KERNEL(row_sum))
+//
+// where NAME is that of its device_kernels() rule. A barrier kernel uses
+// __syncthreads, shuffles or votes; a plain kernel does not.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+
+#define MUSTER_SIMULATED_KERNELS(...)
+
+// Returns the block's memory that LaunchShape::shared_bytes asks for.
+__device__ inline void* DynamicSharedMemory() {
+  extern __shared__ unsigned long long dynamic_shared_memory[];
+  return dynamic_shared_memory;
+}
+
+#else
+#include "common/core/device/simulated/simulated_language.h"
+#endif
+
+#endif  // COMMON_CORE_DEVICE_DEVICE_LANGUAGE_H_

@@ -1,0 +1,124 @@
+#ifndef COMMON_CORE_DEVICE_DEVICE_SET_H_
+#define COMMON_CORE_DEVICE_DEVICE_SET_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "common/core/device/device.h"
+#include "common/core/device/device_memory.h"
+#include "common/core/device/driver_api.h"
+#include "common/core/device/simulated/simulated_driver.h"
+
+namespace muster {
+
+struct LogicalDeviceOptions {
+  // 0: all memory of the physical device, which then has no other logical one.
+  size_t memory_limit_bytes = 0;
+};
+
+// The GPUs of a process: which physical ones it uses, into which logical ones
+// they are divided, and how their memory grows. Settings come first: the first
+// FindDevice() fixes them.
+//
+// By default all physical devices are visible, each is one logical device, and
+// memory grows as it is needed. (TensorFlow takes all memory at once;
+// SetMemoryGrowth(index, false) does so here.)
+//
+// Thread-safe. Equivalent to: tf.config.
+class DeviceSet {
+ public:
+  // Returns the driver, or why there is none.
+  using FindDriver = std::function<absl::StatusOr<const driver::DriverApi*>()>;
+
+  // The devices of this process. Uses the machine's GPUs, unless
+  // UseSimulatedDevices() comes first. Lives as long as the process.
+  static DeviceSet& OfProcess();
+
+  // `find_driver` is called at the first need.
+  explicit DeviceSet(FindDriver find_driver)
+      : find_driver_(std::move(find_driver)) {}
+  ~DeviceSet();
+  DeviceSet(const DeviceSet&) = delete;
+  DeviceSet& operator=(const DeviceSet&) = delete;
+
+  // Puts `count` simulated GPUs in the place of those of the machine.
+  //   kInvalidArgument     count is less than 1
+  //   kFailedPrecondition  the driver is in use
+  absl::Status UseSimulatedDevices(int count);
+
+  // Returns the GPUs that the driver has, visible or not.
+  //   kUnavailable  there is none; says why
+  absl::StatusOr<std::vector<DeviceDescription>> ListPhysicalDevices();
+
+  // The setters name physical devices by their position in that list. Errors of
+  // each:
+  //   kInvalidArgument     no such physical device
+  //   kFailedPrecondition  a device is in use: settings come first
+  //   kUnavailable         as ListPhysicalDevices()
+
+  // Logical devices are made of these, in this order.
+  //   kInvalidArgument  also: a device is named twice
+  absl::Status SetVisibleDevices(absl::Span<const int> physical_indices);
+  absl::Status SetMemoryGrowth(int physical_index, bool grows);
+  // Divides a physical device.
+  //   kInvalidArgument  also: no devices, one of several has no limit, or the
+  //                     sum of the limits exceeds the memory of the device
+  absl::Status SetLogicalDevices(
+      int physical_index, absl::Span<const LogicalDeviceOptions> devices);
+
+  // Returns the number of logical devices.
+  //   kUnavailable  as ListPhysicalDevices()
+  absl::StatusOr<int> CountLogicalDevices();
+
+  // Returns "gpu:<index>", which lives as long as the set.
+  //   kInvalidArgument  no such logical device; says how many there are
+  //   kUnavailable      as ListPhysicalDevices()
+  //   others            as Device::Create()
+  absl::StatusOr<Device*> FindDevice(int index);
+
+  // As FindDevice().
+  absl::StatusOr<MemoryReport> GetMemoryInfo(int index);
+  absl::Status ResetPeakMemory(int index);
+
+ private:
+  struct Physical {
+    DeviceDescription description;
+    bool grows = true;
+    std::vector<LogicalDeviceOptions> logical = {{}};
+  };
+  struct Logical {
+    int physical_index = 0;
+    LogicalDeviceOptions options;
+    std::unique_ptr<Device> device;  // Null before its first use.
+  };
+
+  // Asks the driver once.
+  absl::Status Discover() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Physical*> FindPhysical(int index)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckNotInUse() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  std::vector<Logical> MakeLogical() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  const FindDriver find_driver_;
+  absl::Mutex mutex_;
+  std::unique_ptr<SimulatedMachine> machine_ ABSL_GUARDED_BY(mutex_);
+  bool is_discovered_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status discovery_ ABSL_GUARDED_BY(mutex_);
+  const driver::DriverApi* api_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::vector<Physical> physical_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int> visible_ ABSL_GUARDED_BY(mutex_);  // Physical indices.
+  bool is_in_use_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<Logical> logical_ ABSL_GUARDED_BY(mutex_);  // When in use.
+};
+
+}  // namespace muster
+
+#endif  // COMMON_CORE_DEVICE_DEVICE_SET_H_

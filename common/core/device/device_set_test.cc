@@ -1,0 +1,113 @@
+#include "common/core/device/device_set.h"
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/device/real_driver.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+absl::StatusOr<const driver::DriverApi*> NoDriver() {
+  return absl::UnavailableError("no NVIDIA driver");
+}
+
+class DeviceSetTest : public ::testing::Test {
+ protected:
+  DeviceSetTest() { EXPECT_OK(devices_.UseSimulatedDevices(2)); }
+
+  DeviceSet devices_{NoDriver};
+};
+
+TEST(DeviceSetWithoutDriverTest, SaysWhyThereIsNoGpu) {
+  DeviceSet devices(NoDriver);
+  const auto says_why =
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no NVIDIA driver"));
+  EXPECT_THAT(devices.ListPhysicalDevices(), says_why);
+  EXPECT_THAT(devices.CountLogicalDevices(), says_why);
+  EXPECT_THAT(devices.FindDevice(0), says_why);
+  EXPECT_THAT(devices.SetMemoryGrowth(0, true), says_why);
+}
+
+TEST(RealDriverTest, IsThereOrSaysInOneSentenceWhyNot) {
+  const auto driver = RealDriver();
+  if (driver.ok()) {
+    EXPECT_FALSE((*driver)->is_simulated);
+    return;
+  }
+  EXPECT_THAT(driver, StatusIs(absl::StatusCode::kUnavailable,
+                               HasSubstr("libcuda.so.1")));
+}
+
+TEST_F(DeviceSetTest, EachPhysicalDeviceIsALogicalOne) {
+  EXPECT_THAT(devices_.ListPhysicalDevices(), IsOkAndHolds(SizeIs(2)));
+  EXPECT_THAT(devices_.CountLogicalDevices(), IsOkAndHolds(2));
+  ASSERT_OK_AND_ASSIGN(Device* const device, devices_.FindDevice(1));
+  EXPECT_EQ(device->name(), "gpu:1");
+  EXPECT_EQ(device->description().ordinal, 1);
+  EXPECT_THAT(devices_.FindDevice(1), IsOkAndHolds(device));
+  EXPECT_THAT(devices_.FindDevice(2),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("gpu:2"), HasSubstr("2 GPUs"))));
+}
+
+TEST_F(DeviceSetTest, VisibleDevicesKeepTheirOrder) {
+  EXPECT_OK(devices_.SetVisibleDevices({1}));
+  EXPECT_THAT(devices_.CountLogicalDevices(), IsOkAndHolds(1));
+  ASSERT_OK_AND_ASSIGN(Device* const device, devices_.FindDevice(0));
+  EXPECT_EQ(device->description().ordinal, 1);
+}
+
+TEST_F(DeviceSetTest, LogicalDevicesShareAPhysicalOne) {
+  EXPECT_OK(devices_.SetLogicalDevices(
+      0, {{.memory_limit_bytes = 4 << 20}, {.memory_limit_bytes = 8 << 20}}));
+  EXPECT_THAT(devices_.CountLogicalDevices(), IsOkAndHolds(3));
+  ASSERT_OK_AND_ASSIGN(Device* const device, devices_.FindDevice(1));
+  EXPECT_EQ(device->description().ordinal, 0);
+  ASSERT_OK_AND_ASSIGN(const MemoryReport report, devices_.GetMemoryInfo(1));
+  EXPECT_EQ(report.limit_bytes, 8 << 20);
+  EXPECT_EQ(report.mapped_bytes, 0);
+  EXPECT_OK(device->memory().Allocate(1000, {"block", "a"}));
+  EXPECT_OK(devices_.ResetPeakMemory(1));
+}
+
+TEST_F(DeviceSetTest, MemoryThatDoesNotGrowIsMappedAtOnce) {
+  EXPECT_OK(devices_.SetLogicalDevices(0, {{.memory_limit_bytes = 4 << 20}}));
+  EXPECT_OK(devices_.SetMemoryGrowth(0, false));
+  ASSERT_OK_AND_ASSIGN(const MemoryReport report, devices_.GetMemoryInfo(0));
+  EXPECT_EQ(report.mapped_bytes, 4 << 20);
+}
+
+TEST_F(DeviceSetTest, ImpossibleSettingsAreRefused) {
+  const auto is_refused = StatusIs(absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(devices_.SetVisibleDevices({2}), is_refused);
+  EXPECT_THAT(devices_.SetVisibleDevices({1, 1}), is_refused);
+  EXPECT_THAT(devices_.SetMemoryGrowth(-1, true), is_refused);
+  EXPECT_THAT(devices_.SetLogicalDevices(0, {}), is_refused);
+  EXPECT_THAT(devices_.SetLogicalDevices(0, {{}, {}}), is_refused);
+  EXPECT_THAT(
+      devices_.SetLogicalDevices(0, {{.memory_limit_bytes = size_t{1} << 40}}),
+      is_refused);
+  EXPECT_THAT(DeviceSet(NoDriver).UseSimulatedDevices(0), is_refused);
+}
+
+TEST_F(DeviceSetTest, SettingsComeBeforeTheFirstUse) {
+  EXPECT_OK(devices_.FindDevice(0));
+  const auto is_too_late =
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("in use"));
+  EXPECT_THAT(devices_.SetVisibleDevices({0}), is_too_late);
+  EXPECT_THAT(devices_.SetMemoryGrowth(0, false), is_too_late);
+  EXPECT_THAT(devices_.SetLogicalDevices(0, {{}}), is_too_late);
+  EXPECT_THAT(devices_.UseSimulatedDevices(1), is_too_late);
+}
+
+}  // namespace
+}  // namespace muster

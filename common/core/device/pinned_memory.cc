@@ -1,0 +1,50 @@
+#include "common/core/device/pinned_memory.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "common/core/base/status_macros.h"
+#include "common/core/device/device_context.h"
+#include "common/core/device/driver_api.h"
+#include "common/core/tensor/place.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kBlockBytesMin = 4096;
+
+}  // namespace
+
+PinnedMemory::~PinnedMemory() {
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [size_bytes, data] : free_) {
+    (void)context_.TryCall(context_.api().cuMemFreeHost, data);
+  }
+}
+
+absl::StatusOr<std::shared_ptr<Buffer>> PinnedMemory::Allocate(
+    size_t size_bytes) {
+  const size_t block_bytes =
+      std::bit_ceil(std::max(size_bytes, kBlockBytesMin));
+  void* data = nullptr;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (const auto found = free_.find(block_bytes); found != free_.end()) {
+      data = found->second;
+      free_.erase(found);
+    }
+  }
+  if (data == nullptr) {
+    RETURN_IF_ERROR(context_.Call("cuMemHostAlloc",
+                                  context_.api().cuMemHostAlloc, &data,
+                                  block_bytes, driver::kHostAllocPortable));
+  }
+  return Buffer::Wrap(data, size_bytes,
+                      [this, data, block_bytes] {
+                        const absl::MutexLock lock(&mutex_);
+                        free_.emplace(block_bytes, data);
+                      },
+                      {.kind = PlaceKind::kPinnedHost});
+}
+
+}  // namespace muster

@@ -1,0 +1,43 @@
+#ifndef COMMON_CORE_DEVICE_PINNED_MEMORY_H_
+#define COMMON_CORE_DEVICE_PINNED_MEMORY_H_
+
+#include <cstddef>
+#include <map>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/core/tensor/buffer.h"
+
+namespace muster {
+
+class DeviceContext;
+
+// Memory of the host that a device reads and writes by itself, so that copies
+// do not block the host. Pinning takes milliseconds: freed memory is kept and
+// handed out again.
+//
+// Thread-safe. Outlives its buffers.
+class PinnedMemory {
+ public:
+  explicit PinnedMemory(DeviceContext* context) : context_(*context) {}
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  // Allocates uninitialized memory. The caller drops it only after the work
+  // that uses it.
+  //   others  as DeviceContext::Call()
+  absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t size_bytes);
+
+ private:
+  DeviceContext& context_;
+  absl::Mutex mutex_;
+  // Free blocks by size, which is a power of two.
+  std::multimap<size_t, void*> free_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // COMMON_CORE_DEVICE_PINNED_MEMORY_H_

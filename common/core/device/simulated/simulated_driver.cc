@@ -1,0 +1,581 @@
+#include "common/core/device/simulated/simulated_driver.h"
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
+#include "absl/synchronization/mutex.h"
+#include "common/core/base/check.h"
+#include "common/core/base/log.h"
+#include "common/core/device/kernel_image.h"
+#include "common/core/device/launch_shape.h"
+#include "common/core/device/simulated/handles.h"
+#include "common/core/device/simulated/launch_arguments.h"
+#include "common/core/device/simulated/simulated_grid.h"
+#include "common/core/device/simulated/simulated_memory.h"
+
+namespace muster {
+
+// What the handles of a simulated driver are.
+namespace driver {
+struct ContextHandle {
+  int device = 0;
+};
+struct StreamHandle {
+  simulated::StreamState* stream;
+};
+struct EventHandle {
+  std::shared_ptr<simulated::EventState> state;
+};
+struct LibraryHandle {
+  const KernelImage* image;
+};
+struct KernelHandle {
+  const SimulatedKernel* kernel;
+};
+}  // namespace driver
+
+using driver::Address;
+using driver::ContextHandle;
+using driver::EventHandle;
+using driver::KernelHandle;
+using driver::LibraryHandle;
+using driver::Result;
+using driver::StreamHandle;
+using simulated::Handles;
+using simulated::LaunchArguments;
+using simulated::SimulatedMemory;
+
+namespace {
+
+constexpr int kDriverVersion = 13000;
+// An H100's.
+constexpr int kMultiprocessorCount = 132;
+constexpr int kL2CacheBytes = 50 << 20;
+constexpr int kThreadsPerBlockMax = 1024;
+constexpr unsigned kSharedBytesMax = 227 << 10;
+
+std::atomic<SimulatedMachine::State*> the_machine = nullptr;
+std::atomic<uint64_t> last_machine_id = 0;
+
+// The context that is current on this thread, and the machine that made it.
+thread_local const ContextHandle* current_context = nullptr;
+thread_local uint64_t current_machine_id = 0;
+
+}  // namespace
+
+class SimulatedMachine::State {
+ public:
+  explicit State(const Options& options)
+      : options_(options),
+        id_(++last_machine_id),
+        memory_(options.device_count, options.memory_bytes,
+                options.order == simulated::Order::kAtWait),
+        streams_(&memory_, options.device_count, options.order, options.seed),
+        contexts_(options.device_count) {
+    for (int i = 0; i < options.device_count; ++i) contexts_[i].device = i;
+  }
+
+  // Counts the call. Returns the error that it is to return, or kSuccess.
+  Result Enter(const char* function) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      ++counts_[function];
+      const auto fault = faults_.find(function);
+      if (fault != faults_.end() && fault->second.after-- <= 0) {
+        const Result result = fault->second.result;
+        if (!fault->second.is_sticky) faults_.erase(fault);
+        return result;
+      }
+    }
+    // Questions about GPUs have answers also when one is lost.
+    const int device = current_device();
+    return device < 0 || absl::StartsWith(function, "cuDevice")
+               ? driver::kSuccess
+               : streams_.error(device);
+  }
+
+  void Fail(absl::string_view function, Result result, int after,
+            bool is_sticky) {
+    const absl::MutexLock lock(&mutex_);
+    faults_[std::string(function)] = {result, after, is_sticky};
+  }
+
+  std::map<std::string, int64_t> counts() const {
+    const absl::MutexLock lock(&mutex_);
+    return counts_;
+  }
+
+  // -1 if no context of this machine is current on this thread.
+  int current_device() const {
+    return current_context == nullptr || current_machine_id != id_
+               ? -1
+               : current_context->device;
+  }
+
+  bool HasDevice(int device) const {
+    return device >= 0 && device < options_.device_count;
+  }
+
+  Result SetCurrent(ContextHandle* context) {
+    const bool is_ours = context >= contexts_.data() &&
+                         context < contexts_.data() + contexts_.size();
+    if (context != nullptr && !is_ours) return driver::kInvalidContext;
+    current_context = context;
+    current_machine_id = id_;
+    return driver::kSuccess;
+  }
+
+  Result Attribute(driver::DeviceAttribute attribute, int* value) const {
+    switch (attribute) {
+      case driver::DeviceAttribute::kMultiprocessorCount:
+        *value = kMultiprocessorCount;
+        return driver::kSuccess;
+      case driver::DeviceAttribute::kL2CacheBytes:
+        *value = kL2CacheBytes;
+        return driver::kSuccess;
+      case driver::DeviceAttribute::kComputeCapabilityMajor:
+        *value = 9;
+        return driver::kSuccess;
+      case driver::DeviceAttribute::kComputeCapabilityMinor:
+        *value = 0;
+        return driver::kSuccess;
+    }
+    return driver::kInvalidValue;
+  }
+
+  Result Copy(Address to, Address from, size_t size_bytes,
+              StreamHandle* stream);
+  Result Fill(Address to, uint8_t byte, size_t size_bytes,
+              StreamHandle* stream);
+  Result Launch(const KernelHandle* kernel, const LaunchShape& shape,
+                StreamHandle* stream, void** arguments);
+
+  const Options options_;
+  const uint64_t id_;
+  SimulatedMemory memory_;
+  simulated::SimulatedStreams streams_;
+  std::vector<ContextHandle> contexts_;  // By device.
+  Handles<StreamHandle> stream_handles_;
+  Handles<EventHandle> event_handles_;
+  Handles<LibraryHandle> library_handles_;
+  Handles<KernelHandle> kernel_handles_;
+
+ private:
+  struct Fault {
+    Result result;
+    int after;
+    bool is_sticky;
+  };
+
+  bool IsUsable(Address address, size_t size_bytes) const {
+    return memory_.KindAt(address) != SimulatedMemory::Kind::kDevice ||
+           memory_.IsAccessible(address, size_bytes);
+  }
+
+  mutable absl::Mutex mutex_;
+  std::map<std::string, int64_t> counts_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Fault> faults_ ABSL_GUARDED_BY(mutex_);
+};
+
+Result SimulatedMachine::State::Copy(Address to, Address from,
+                                     size_t size_bytes, StreamHandle* stream) {
+  if (!IsUsable(to, size_bytes) || !IsUsable(from, size_bytes)) {
+    return driver::kInvalidValue;
+  }
+  auto* const destination = reinterpret_cast<void*>(to);
+  const auto* source = reinterpret_cast<const uint8_t*>(from);
+  // The driver reads pageable memory before it returns.
+  std::shared_ptr<std::vector<uint8_t>> staged;
+  if (memory_.KindAt(from) == SimulatedMemory::Kind::kPageable) {
+    staged =
+        std::make_shared<std::vector<uint8_t>>(source, source + size_bytes);
+    source = staged->data();
+  }
+  streams_.Enqueue(stream->stream, [destination, source, size_bytes, staged] {
+    std::memmove(destination, source, size_bytes);
+    return driver::kSuccess;
+  });
+  // And has written pageable memory when it returns.
+  return memory_.KindAt(to) == SimulatedMemory::Kind::kPageable
+             ? streams_.Drain(stream->stream)
+             : driver::kSuccess;
+}
+
+Result SimulatedMachine::State::Fill(Address to, uint8_t byte,
+                                     size_t size_bytes, StreamHandle* stream) {
+  if (!IsUsable(to, size_bytes)) return driver::kInvalidValue;
+  streams_.Enqueue(stream->stream, [to, byte, size_bytes] {
+    std::memset(reinterpret_cast<void*>(to), byte, size_bytes);
+    return driver::kSuccess;
+  });
+  return driver::kSuccess;
+}
+
+Result SimulatedMachine::State::Launch(const KernelHandle* kernel,
+                                       const LaunchShape& shape,
+                                       StreamHandle* stream, void** arguments) {
+  uint64_t threads = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (shape.grid[i] == 0 || shape.block[i] == 0) return driver::kInvalidValue;
+    threads *= shape.block[i];
+  }
+  if (threads > kThreadsPerBlockMax || shape.shared_bytes > kSharedBytesMax) {
+    return driver::kInvalidValue;
+  }
+  const SimulatedKernel* const code = kernel->kernel;
+  auto copied =
+      std::make_shared<LaunchArguments>(code->argument_bytes, arguments);
+  streams_.Enqueue(stream->stream, [this, code, shape, copied] {
+    const absl::Status status =
+        RunSimulatedGrid(*code, shape, copied->pointers(), options_.seed);
+    if (status.ok()) return driver::kSuccess;
+    LOG(ERROR) << "simulated GPU: kernel " << code->name
+               << " failed: " << status.message();
+    return driver::kLaunchFailed;
+  });
+  return driver::kSuccess;
+}
+
+namespace {
+
+// What a function of the driver does; `machine` and its arguments are known.
+#define MUSTER_ENTER(function)                            \
+  SimulatedMachine::State* const machine = the_machine;   \
+  if (machine == nullptr) return driver::kNotInitialized; \
+  if (const Result entered = machine->Enter(function);    \
+      entered != driver::kSuccess) {                      \
+    return entered;                                       \
+  }
+#define MUSTER_REQUIRE(condition, otherwise) \
+  if (!(condition)) return driver::otherwise
+
+const char* ErrorName(Result result) {
+  switch (result) {
+    case driver::kSuccess:
+      return "CUDA_SUCCESS";
+    case driver::kInvalidValue:
+      return "CUDA_ERROR_INVALID_VALUE";
+    case driver::kOutOfMemory:
+      return "CUDA_ERROR_OUT_OF_MEMORY";
+    case driver::kNotInitialized:
+      return "CUDA_ERROR_NOT_INITIALIZED";
+    case driver::kNoDevice:
+      return "CUDA_ERROR_NO_DEVICE";
+    case driver::kInvalidDevice:
+      return "CUDA_ERROR_INVALID_DEVICE";
+    case driver::kInvalidImage:
+      return "CUDA_ERROR_INVALID_IMAGE";
+    case driver::kInvalidContext:
+      return "CUDA_ERROR_INVALID_CONTEXT";
+    case driver::kNoBinaryForGpu:
+      return "CUDA_ERROR_NO_BINARY_FOR_GPU";
+    case driver::kEccUncorrectable:
+      return "CUDA_ERROR_ECC_UNCORRECTABLE";
+    case driver::kInvalidHandle:
+      return "CUDA_ERROR_INVALID_HANDLE";
+    case driver::kNotFound:
+      return "CUDA_ERROR_NOT_FOUND";
+    case driver::kNotReady:
+      return "CUDA_ERROR_NOT_READY";
+    case driver::kIllegalAddress:
+      return "CUDA_ERROR_ILLEGAL_ADDRESS";
+    case driver::kLaunchFailed:
+      return "CUDA_ERROR_LAUNCH_FAILED";
+    default:
+      return "CUDA_ERROR_UNKNOWN";
+  }
+}
+
+void SetDriverFunctions(driver::DriverApi* api) {
+  api->cuInit = [](unsigned) -> Result {
+    MUSTER_ENTER("cuInit");
+    return driver::kSuccess;
+  };
+  api->cuDriverGetVersion = [](int* version) -> Result {
+    *version = kDriverVersion;
+    return driver::kSuccess;
+  };
+  api->cuGetErrorName = [](Result result, const char** name) -> Result {
+    *name = ErrorName(result);
+    return driver::kSuccess;
+  };
+  api->cuGetErrorString = [](Result, const char** text) -> Result {
+    *text = "of a simulated GPU";
+    return driver::kSuccess;
+  };
+}
+
+void SetDeviceFunctions(driver::DriverApi* api) {
+  api->cuDeviceGetCount = [](int* count) -> Result {
+    MUSTER_ENTER("cuDeviceGetCount");
+    *count = machine->options_.device_count;
+    return driver::kSuccess;
+  };
+  api->cuDeviceGet = [](int* device, int ordinal) -> Result {
+    MUSTER_ENTER("cuDeviceGet");
+    MUSTER_REQUIRE(machine->HasDevice(ordinal), kInvalidDevice);
+    *device = ordinal;
+    return driver::kSuccess;
+  };
+  api->cuDeviceGetName = [](char* name, int size, int device) -> Result {
+    MUSTER_ENTER("cuDeviceGetName");
+    MUSTER_REQUIRE(machine->HasDevice(device), kInvalidDevice);
+    MUSTER_REQUIRE(size > 0, kInvalidValue);
+    std::strncpy(name, "simulated GPU", size - 1);
+    name[size - 1] = '\0';
+    return driver::kSuccess;
+  };
+  api->cuDeviceGetUuid_v2 = [](driver::Uuid* uuid, int device) -> Result {
+    MUSTER_ENTER("cuDeviceGetUuid_v2");
+    MUSTER_REQUIRE(machine->HasDevice(device), kInvalidDevice);
+    *uuid = {};
+    uuid->bytes[15] = static_cast<uint8_t>(device);
+    return driver::kSuccess;
+  };
+  api->cuDeviceGetAttribute = [](int* value, driver::DeviceAttribute attribute,
+                                 int device) -> Result {
+    MUSTER_ENTER("cuDeviceGetAttribute");
+    MUSTER_REQUIRE(machine->HasDevice(device), kInvalidDevice);
+    return machine->Attribute(attribute, value);
+  };
+  api->cuDeviceTotalMem_v2 = [](size_t* size_bytes, int device) -> Result {
+    MUSTER_ENTER("cuDeviceTotalMem_v2");
+    MUSTER_REQUIRE(machine->HasDevice(device), kInvalidDevice);
+    *size_bytes = machine->options_.memory_bytes;
+    return driver::kSuccess;
+  };
+  api->cuDevicePrimaryCtxRetain = [](ContextHandle** context,
+                                     int device) -> Result {
+    MUSTER_ENTER("cuDevicePrimaryCtxRetain");
+    MUSTER_REQUIRE(machine->HasDevice(device), kInvalidDevice);
+    *context = &machine->contexts_[device];
+    return driver::kSuccess;
+  };
+  api->cuDevicePrimaryCtxRelease_v2 = [](int device) -> Result {
+    MUSTER_ENTER("cuDevicePrimaryCtxRelease_v2");
+    MUSTER_REQUIRE(machine->HasDevice(device), kInvalidDevice);
+    return driver::kSuccess;
+  };
+  api->cuCtxSetCurrent = [](ContextHandle* context) -> Result {
+    SimulatedMachine::State* const machine = the_machine;
+    MUSTER_REQUIRE(machine != nullptr, kNotInitialized);
+    return machine->SetCurrent(context);
+  };
+}
+
+void SetMemoryFunctions(driver::DriverApi* api) {
+  api->cuMemGetInfo_v2 = [](size_t* free_bytes, size_t* total_bytes) -> Result {
+    MUSTER_ENTER("cuMemGetInfo_v2");
+    const int device = machine->current_device();
+    MUSTER_REQUIRE(device >= 0, kInvalidContext);
+    *free_bytes = machine->memory_.FreeBytes(device);
+    *total_bytes = machine->options_.memory_bytes;
+    return driver::kSuccess;
+  };
+  api->cuMemGetAllocationGranularity = [](size_t* size_bytes,
+                                          const driver::AllocationProperties*,
+                                          int) -> Result {
+    MUSTER_ENTER("cuMemGetAllocationGranularity");
+    *size_bytes = SimulatedMemory::kGranularityBytes;
+    return driver::kSuccess;
+  };
+  api->cuMemAddressReserve = [](Address* address, size_t size_bytes, size_t,
+                                Address, uint64_t) -> Result {
+    MUSTER_ENTER("cuMemAddressReserve");
+    return machine->memory_.Reserve(size_bytes, address);
+  };
+  api->cuMemAddressFree = [](Address address, size_t size_bytes) -> Result {
+    MUSTER_ENTER("cuMemAddressFree");
+    return machine->memory_.FreeReserved(address, size_bytes);
+  };
+  api->cuMemCreate = [](uint64_t* handle, size_t size_bytes,
+                        const driver::AllocationProperties* properties,
+                        uint64_t) -> Result {
+    MUSTER_ENTER("cuMemCreate");
+    return machine->memory_.Create(properties->location.id, size_bytes, handle);
+  };
+  api->cuMemRelease = [](uint64_t handle) -> Result {
+    MUSTER_ENTER("cuMemRelease");
+    return machine->memory_.Release(handle);
+  };
+  api->cuMemMap = [](Address address, size_t size_bytes, size_t offset_bytes,
+                     uint64_t handle, uint64_t) -> Result {
+    MUSTER_ENTER("cuMemMap");
+    MUSTER_REQUIRE(offset_bytes == 0, kInvalidValue);
+    return machine->memory_.Map(address, size_bytes, handle);
+  };
+  api->cuMemUnmap = [](Address address, size_t size_bytes) -> Result {
+    MUSTER_ENTER("cuMemUnmap");
+    return machine->memory_.Unmap(address, size_bytes);
+  };
+  api->cuMemSetAccess = [](Address address, size_t size_bytes,
+                           const driver::AccessDescription*, size_t) -> Result {
+    MUSTER_ENTER("cuMemSetAccess");
+    return machine->memory_.SetAccess(address, size_bytes);
+  };
+  api->cuMemHostAlloc = [](void** data, size_t size_bytes, unsigned) -> Result {
+    MUSTER_ENTER("cuMemHostAlloc");
+    return machine->memory_.AllocateHost(size_bytes, data);
+  };
+  api->cuMemFreeHost = [](void* data) -> Result {
+    MUSTER_ENTER("cuMemFreeHost");
+    return machine->memory_.FreeHost(data);
+  };
+}
+
+void SetStreamFunctions(driver::DriverApi* api) {
+  api->cuStreamCreateWithPriority = [](StreamHandle** stream, unsigned,
+                                       int) -> Result {
+    MUSTER_ENTER("cuStreamCreateWithPriority");
+    const int device = machine->current_device();
+    MUSTER_REQUIRE(device >= 0, kInvalidContext);
+    *stream =
+        machine->stream_handles_.Add({machine->streams_.AddStream(device)});
+    return driver::kSuccess;
+  };
+  api->cuStreamDestroy_v2 = [](StreamHandle* stream) -> Result {
+    MUSTER_ENTER("cuStreamDestroy_v2");
+    MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
+    const Result result = machine->streams_.RemoveStream(stream->stream);
+    machine->stream_handles_.Remove(stream);
+    return result;
+  };
+  api->cuStreamSynchronize = [](StreamHandle* stream) -> Result {
+    MUSTER_ENTER("cuStreamSynchronize");
+    MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
+    return machine->streams_.Drain(stream->stream);
+  };
+  api->cuStreamWaitEvent = [](StreamHandle* stream, EventHandle* event,
+                              unsigned) -> Result {
+    MUSTER_ENTER("cuStreamWaitEvent");
+    MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
+    MUSTER_REQUIRE(machine->event_handles_.Contains(event), kInvalidHandle);
+    machine->streams_.Wait(stream->stream, event->state);
+    return driver::kSuccess;
+  };
+  api->cuEventCreate = [](EventHandle** event, unsigned) -> Result {
+    MUSTER_ENTER("cuEventCreate");
+    *event = machine->event_handles_.Add(
+        {std::make_shared<simulated::EventState>()});
+    return driver::kSuccess;
+  };
+  api->cuEventDestroy_v2 = [](EventHandle* event) -> Result {
+    MUSTER_ENTER("cuEventDestroy_v2");
+    MUSTER_REQUIRE(machine->event_handles_.Remove(event), kInvalidHandle);
+    return driver::kSuccess;
+  };
+  api->cuEventRecord = [](EventHandle* event, StreamHandle* stream) -> Result {
+    MUSTER_ENTER("cuEventRecord");
+    MUSTER_REQUIRE(machine->event_handles_.Contains(event), kInvalidHandle);
+    MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
+    machine->streams_.Record(stream->stream, event->state);
+    return driver::kSuccess;
+  };
+  api->cuEventQuery = [](EventHandle* event) -> Result {
+    MUSTER_ENTER("cuEventQuery");
+    MUSTER_REQUIRE(machine->event_handles_.Contains(event), kInvalidHandle);
+    const Result result = machine->streams_.Query(event->state.get());
+    if (result != driver::kSuccess) return result;
+    const int device = machine->current_device();
+    return device < 0 ? driver::kSuccess : machine->streams_.error(device);
+  };
+}
+
+void SetWorkFunctions(driver::DriverApi* api) {
+  api->cuMemcpyAsync = [](Address to, Address from, size_t size_bytes,
+                          StreamHandle* stream) -> Result {
+    MUSTER_ENTER("cuMemcpyAsync");
+    MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
+    return machine->Copy(to, from, size_bytes, stream);
+  };
+  api->cuMemsetD8Async = [](Address to, uint8_t byte, size_t size_bytes,
+                            StreamHandle* stream) -> Result {
+    MUSTER_ENTER("cuMemsetD8Async");
+    MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
+    return machine->Fill(to, byte, size_bytes, stream);
+  };
+  api->cuLibraryLoadData = [](LibraryHandle** library, const void* code, int*,
+                              void**, unsigned, int*, void**,
+                              unsigned) -> Result {
+    MUSTER_ENTER("cuLibraryLoadData");
+    const auto* const image = static_cast<const KernelImage*>(code);
+    MUSTER_REQUIRE(image != nullptr, kInvalidValue);
+    MUSTER_REQUIRE(!image->simulated.empty(), kNoBinaryForGpu);
+    *library = machine->library_handles_.Add({image});
+    return driver::kSuccess;
+  };
+  api->cuLibraryUnload = [](LibraryHandle* library) -> Result {
+    MUSTER_ENTER("cuLibraryUnload");
+    MUSTER_REQUIRE(machine->library_handles_.Remove(library), kInvalidHandle);
+    return driver::kSuccess;
+  };
+  api->cuLibraryGetKernel = [](KernelHandle** kernel, LibraryHandle* library,
+                               const char* name) -> Result {
+    MUSTER_ENTER("cuLibraryGetKernel");
+    MUSTER_REQUIRE(machine->library_handles_.Contains(library), kInvalidHandle);
+    for (const SimulatedKernel& candidate : library->image->simulated) {
+      if (std::strcmp(candidate.name, name) != 0) continue;
+      *kernel = machine->kernel_handles_.Add({&candidate});
+      return driver::kSuccess;
+    }
+    return driver::kNotFound;
+  };
+  api->cuLaunchKernel = [](KernelHandle* kernel, unsigned grid_x,
+                           unsigned grid_y, unsigned grid_z, unsigned block_x,
+                           unsigned block_y, unsigned block_z,
+                           unsigned shared_bytes, StreamHandle* stream,
+                           void** arguments, void**) -> Result {
+    MUSTER_ENTER("cuLaunchKernel");
+    MUSTER_REQUIRE(machine->kernel_handles_.Contains(kernel), kInvalidHandle);
+    MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
+    return machine->Launch(kernel,
+                           {.grid = {grid_x, grid_y, grid_z},
+                            .block = {block_x, block_y, block_z},
+                            .shared_bytes = shared_bytes},
+                           stream, arguments);
+  };
+}
+
+#undef MUSTER_ENTER
+#undef MUSTER_REQUIRE
+
+driver::DriverApi MakeDriver() {
+  driver::DriverApi api;
+  SetDriverFunctions(&api);
+  SetDeviceFunctions(&api);
+  SetMemoryFunctions(&api);
+  SetStreamFunctions(&api);
+  SetWorkFunctions(&api);
+  api.is_simulated = true;
+  return api;
+}
+
+}  // namespace
+
+SimulatedMachine::SimulatedMachine(const Options& options)
+    : state_(std::make_unique<State>(options)) {
+  MUSTER_CHECK(the_machine.exchange(state_.get()) == nullptr);
+}
+
+SimulatedMachine::~SimulatedMachine() { the_machine = nullptr; }
+
+const driver::DriverApi& SimulatedMachine::driver() const {
+  static const driver::DriverApi api = MakeDriver();
+  return api;
+}
+
+void SimulatedMachine::Fail(absl::string_view function, Result result,
+                            int after, bool is_sticky) {
+  state_->Fail(function, result, after, is_sticky);
+}
+
+std::map<std::string, int64_t> SimulatedMachine::counts() const {
+  return state_->counts();
+}
+
+}  // namespace muster

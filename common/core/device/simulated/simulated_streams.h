@@ -1,0 +1,108 @@
+#ifndef COMMON_CORE_DEVICE_SIMULATED_SIMULATED_STREAMS_H_
+#define COMMON_CORE_DEVICE_SIMULATED_SIMULATED_STREAMS_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/synchronization/mutex.h"
+#include "common/core/device/driver_api.h"
+#include "common/core/device/simulated/simulated_memory.h"
+
+namespace muster::simulated {
+
+// When the work of streams runs.
+enum class Order {
+  // While the host waits for work, on the waiting thread; a seed selects the
+  // stream that goes on. Work is delayed as long as possible, and every run is
+  // the same: a result that is read too early is still NaN, and a buffer that
+  // is
+  // reused too early has changed.
+  kAtWait,
+  // On a thread for each stream.
+  kThreads,
+};
+
+struct EventState {
+  // Guarded by the mutex of the streams.
+  uint64_t recorded_count = 0;
+  uint64_t reached_count = 0;
+  bool was_queried = false;  // Since it was recorded.
+};
+
+// A stream, as an operation of another kind than these is a function.
+struct StreamState {
+  struct Operation {
+    std::function<driver::Result()> work;  // Empty for the kinds below.
+    std::shared_ptr<EventState> record;    // Sets the event.
+    std::shared_ptr<EventState> wait;      // Waits until `count` is reached.
+    uint64_t count = 0;
+  };
+
+  int device = 0;
+  // Guarded by the mutex of the streams.
+  std::deque<Operation> operations;
+  bool is_running = false;
+  bool is_ending = false;
+  std::thread thread;  // Of Order::kThreads.
+};
+
+// The streams of a simulated machine, and the order in which their work runs.
+// The results of functions are the driver's. Thread-safe.
+class SimulatedStreams {
+ public:
+  // `memory` is borrowed.
+  SimulatedStreams(SimulatedMemory* memory, int device_count, Order order,
+                   uint64_t seed);
+  ~SimulatedStreams();
+  SimulatedStreams(const SimulatedStreams&) = delete;
+  SimulatedStreams& operator=(const SimulatedStreams&) = delete;
+
+  StreamState* AddStream(int device);
+  // Runs what is left of its work, as the driver does.
+  driver::Result RemoveStream(StreamState* stream);
+  bool IsStream(const StreamState* stream) const;
+
+  // Work that fails makes every later call for its device fail.
+  void Enqueue(StreamState* stream, std::function<driver::Result()> work);
+  void Record(StreamState* stream, std::shared_ptr<EventState> event);
+  void Wait(StreamState* stream, std::shared_ptr<EventState> event);
+
+  // Blocks until the work of the stream is done.
+  driver::Result Drain(StreamState* stream);
+  // kNotReady, or kSuccess if the event is reached. With Order::kAtWait, the
+  // second query that finds it not reached waits: polling is waiting.
+  driver::Result Query(EventState* event);
+
+  // The error that every call for a device returns, or kSuccess.
+  driver::Result error(int device) const;
+  void set_error(int device, driver::Result error);
+
+ private:
+  bool IsReady(const StreamState& stream) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void RunOne(StreamState* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Blocks until `is_done`; with Order::kAtWait runs work meanwhile.
+  void RunUntil(absl::FunctionRef<bool()> is_done)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunThread(StreamState* stream);
+  bool IsEmpty(const StreamState& stream) const {
+    return stream.operations.empty() && !stream.is_running;
+  }
+
+  SimulatedMemory& memory_;
+  const Order order_;
+  mutable absl::Mutex mutex_;
+  uint64_t random_state_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<StreamState>> streams_ ABSL_GUARDED_BY(mutex_);
+  std::vector<driver::Result> errors_ ABSL_GUARDED_BY(mutex_);  // By device.
+};
+
+}  // namespace muster::simulated
+
+#endif  // COMMON_CORE_DEVICE_SIMULATED_SIMULATED_STREAMS_H_

@@ -1,0 +1,123 @@
+#include "common/core/device/stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/core/base/check.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/device/device_context.h"
+
+namespace muster {
+namespace {
+
+// Most waits of a training step end within this time.
+constexpr absl::Duration kSpinTime = absl::Microseconds(50);
+constexpr absl::Duration kPauseMin = absl::Microseconds(20);
+constexpr absl::Duration kPauseMax = absl::Milliseconds(1);
+
+void Pause(absl::Duration duration) {
+  static absl::Mutex mutex;
+  const bool never = false;
+  const absl::MutexLock lock(&mutex);
+  Clock::Real()->AwaitWithDeadline(&mutex, absl::Condition(&never),
+                                   Clock::Real()->Now() + duration);
+}
+
+driver::Address AddressOf(const void* pointer) {
+  return reinterpret_cast<driver::Address>(pointer);
+}
+
+}  // namespace
+
+Event::~Event() {
+  // There is nobody to tell, and nothing to lose.
+  (void)context_.TryCall(context_.api().cuEventDestroy_v2, handle_);
+}
+
+absl::StatusOr<bool> Event::IsReached() const {
+  const driver::Result result =
+      context_.TryCall(context_.api().cuEventQuery, handle_);
+  if (result == driver::kSuccess) return true;
+  if (result == driver::kNotReady) return false;
+  return context_.ToStatus(result, "cuEventQuery");
+}
+
+DeviceStream::~DeviceStream() {
+  // Memory that the work uses may be freed next. The driver answers at once
+  // when the device is lost.
+  (void)context_.TryCall(context_.api().cuStreamSynchronize, handle_);
+  (void)context_.TryCall(context_.api().cuStreamDestroy_v2, handle_);
+}
+
+absl::Status DeviceStream::Copy(const void* from, void* to, size_t size_bytes) {
+  if (size_bytes == 0) return absl::OkStatus();
+  return context_.Call("cuMemcpyAsync", context_.api().cuMemcpyAsync,
+                       AddressOf(to), AddressOf(from), size_bytes, handle_);
+}
+
+absl::Status DeviceStream::Copy(const Tensor& from, Tensor* to) {
+  MUSTER_CHECK(from.dtype() == to->dtype() && from.shape() == to->shape());
+  MUSTER_CHECK(from.dtype() != DType::kString);
+  return Copy(from.address(), to->address(), from.size_bytes());
+}
+
+absl::Status DeviceStream::Fill(void* to, uint8_t byte, size_t size_bytes) {
+  if (size_bytes == 0) return absl::OkStatus();
+  return context_.Call("cuMemsetD8Async", context_.api().cuMemsetD8Async,
+                       AddressOf(to), byte, size_bytes, handle_);
+}
+
+absl::Status DeviceStream::Launch(const KernelFunction& kernel,
+                                  const LaunchShape& shape,
+                                  absl::Span<void* const> arguments) {
+  return context_.Call(kernel.name(), context_.api().cuLaunchKernel,
+                       kernel.handle(), shape.grid[0], shape.grid[1],
+                       shape.grid[2], shape.block[0], shape.block[1],
+                       shape.block[2], shape.shared_bytes, handle_,
+                       const_cast<void**>(arguments.data()), nullptr);
+}
+
+absl::Status DeviceStream::Record(Event* event) {
+  return context_.Call("cuEventRecord", context_.api().cuEventRecord,
+                       event->handle(), handle_);
+}
+
+absl::Status DeviceStream::Wait(const Event& event) {
+  return context_.Call("cuStreamWaitEvent", context_.api().cuStreamWaitEvent,
+                       handle_, event.handle(), 0u);
+}
+
+absl::Status AwaitEvent(DeviceContext* context, const Event& event,
+                        absl::Time deadline, absl::string_view what) {
+  const absl::Time start = Clock::Real()->Now();
+  absl::Duration pause = kPauseMin;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool is_reached, event.IsReached());
+    if (is_reached) return absl::OkStatus();
+    const absl::Time now = Clock::Real()->Now();
+    if (now >= deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat(context->name(), " has not finished ", what, " after ",
+                       absl::FormatDuration(now - start)));
+    }
+    if (now - start < kSpinTime) continue;
+    Pause(std::min(pause, deadline - now));
+    pause = std::min(2 * pause, kPauseMax);
+  }
+}
+
+absl::Status DeviceStream::Await(const Event& event, absl::Time deadline,
+                                 absl::string_view what) {
+  return AwaitEvent(&context_, event, deadline, what);
+}
+
+absl::Status DeviceStream::Drain(absl::Time deadline, absl::string_view what) {
+  RETURN_IF_ERROR(Record(drained_.get()));
+  return Await(*drained_, deadline, what);
+}
+
+}  // namespace muster

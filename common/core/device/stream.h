@@ -1,0 +1,125 @@
+#ifndef COMMON_CORE_DEVICE_STREAM_H_
+#define COMMON_CORE_DEVICE_STREAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/core/device/driver_api.h"
+#include "common/core/device/launch_shape.h"
+#include "common/core/tensor/tensor.h"
+
+namespace muster {
+
+class DeviceContext;
+
+// A kernel that a device has loaded: Device::FindKernel(). A value, cheap to
+// copy; valid as long as the device.
+class KernelFunction {
+ public:
+  KernelFunction() = default;  // Invalid.
+  KernelFunction(driver::KernelHandle* handle, const char* name)
+      : handle_(handle), name_(name) {}
+
+  driver::KernelHandle* handle() const { return handle_; }
+  const char* name() const { return name_; }
+
+ private:
+  driver::KernelHandle* handle_ = nullptr;
+  const char* name_ = "";
+};
+
+// A point in the work of a stream, set by DeviceStream::Record(). Before the
+// first Record() it counts as reached. Made by Device::CreateEvent().
+//
+// Thread-safe. Equivalent to: CUevent.
+class Event {
+ public:
+  Event(DeviceContext* context, driver::EventHandle* handle)
+      : context_(*context), handle_(handle) {}
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  // Returns whether the work before the last Record() is done. Does not block.
+  // Polling ends in true, or in the error of the work.
+  absl::StatusOr<bool> IsReached() const;
+
+  driver::EventHandle* handle() const { return handle_; }
+
+ private:
+  DeviceContext& context_;
+  driver::EventHandle* const handle_;
+};
+
+// Blocks until `event` is reached. `what` names the work, for errors. The
+// deadline is a time of Clock::Real().
+//   kDeadlineExceeded  not reached in time; names the device and `what`
+//   others             as DeviceContext::Call(): the work has failed
+absl::Status AwaitEvent(DeviceContext* context, const Event& event,
+                        absl::Time deadline, absl::string_view what);
+
+// Work of a device, done in the order in which it is enqueued. Streams of one
+// device run at the same time; Record() and Wait() order them. All functions
+// but Await() and Drain() return before the work is done. An error of the work
+// is reported by a later call of any stream of the device.
+//
+// Made by Device::CreateStream(). The device outlives it. Not thread-safe.
+//
+// Errors of all functions are those of DeviceContext::Call().
+// Equivalent to: CUstream, se::Stream.
+class DeviceStream {
+ public:
+  DeviceStream(DeviceContext* context, driver::StreamHandle* handle,
+               std::unique_ptr<Event> drained)
+      : context_(*context), handle_(handle), drained_(std::move(drained)) {}
+  // Waits for the work.
+  ~DeviceStream();
+  DeviceStream(const DeviceStream&) = delete;
+  DeviceStream& operator=(const DeviceStream&) = delete;
+
+  // Copies between any two places. Pinned host memory and device memory must
+  // stay unchanged, and must not be read, until the copy is done. From pageable
+  // memory of the host, the call returns when the bytes have been read; into
+  // it, when they have been written.
+  absl::Status Copy(const void* from, void* to, size_t size_bytes);
+  // Copies elements. `to` has the type of `from`; neither is of strings.
+  absl::Status Copy(const Tensor& from, Tensor* to);
+
+  absl::Status Fill(void* to, uint8_t byte, size_t size_bytes);
+
+  // Runs a kernel. `arguments` holds the address of each argument; they are
+  // read before the call returns.
+  absl::Status Launch(const KernelFunction& kernel, const LaunchShape& shape,
+                      absl::Span<void* const> arguments);
+
+  // Sets `event` to this point of the work.
+  absl::Status Record(Event* event);
+
+  // Later work of this stream begins after `event`, as it was last recorded.
+  // The host does not wait.
+  absl::Status Wait(const Event& event);
+
+  // As AwaitEvent().
+  absl::Status Await(const Event& event, absl::Time deadline,
+                     absl::string_view what);
+
+  // Blocks until all work that is enqueued here is done.
+  // As AwaitEvent().
+  absl::Status Drain(absl::Time deadline, absl::string_view what);
+
+  DeviceContext& context() const { return context_; }
+
+ private:
+  DeviceContext& context_;
+  driver::StreamHandle* const handle_;
+  const std::unique_ptr<Event> drained_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_CORE_DEVICE_STREAM_H_
