@@ -19,6 +19,7 @@
 #include "common/compute/kernels/reference/reference_kernels.h"
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/ops/testing/op_cases.h"
+#include "common/core/base/random.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
@@ -140,6 +141,50 @@ TEST(DeviceConformanceTest, PropagatesSpecialValues) {
                          "ArgMax", "ArgMin"}) {
     expect_same(op, {{"axes", std::vector<int64_t>{1}}, {"axis", int64_t{1}}},
                 {x});
+  }
+}
+
+// The fusion of the runtime: a matrix product, a bias row and an activation.
+TEST(DeviceConformanceTest, FusedProductsMatchTheirParts) {
+  RandomStream random(3);
+  const std::vector<Tensor> inputs = {
+      RandomTensor({kF32, {33, 40}, -1, 1}, &random),
+      RandomTensor({kF32, {40, 70}, -1, 1}, &random),
+      RandomTensor({kF32, {70}, -1, 1}, &random)};
+  const TensorType type = {kF32, {33, 70}};
+  const KernelRegistry device = SimulatedCudaKernels(/*seed=*/2);
+  const auto run = [&](const KernelRegistry& kernels, const KernelSpec& spec,
+                       const std::vector<Tensor>& operands) {
+    const auto kernel = kernels.Create(spec, 1);
+    EXPECT_OK(kernel);
+    return RunKernel(kernel->get(), spec, operands)[0];
+  };
+  const Tensor product =
+      run(ReferenceKernels(),
+          {"MatMul", {}, {inputs[0].type(), inputs[1].type()}, {type}},
+          {inputs[0], inputs[1]});
+  const Tensor sum =
+      run(ReferenceKernels(), {"Add", {}, {type, inputs[2].type()}, {type}},
+          {product, inputs[2]});
+  for (const std::string activation :
+       {"", "Relu", "Relu6", "Tanh", "Sigmoid", "Gelu", "GeluTanh"}) {
+    SCOPED_TRACE(activation);
+    const bool is_approximate = activation == "GeluTanh";
+    const Tensor wanted = activation.empty()
+                              ? sum
+                              : run(ReferenceKernels(),
+                                    {is_approximate ? "Gelu" : activation,
+                                     {{"approximate", is_approximate}},
+                                     {type},
+                                     {type}},
+                                    {sum});
+    ExpectClose(run(device,
+                    {"FusedMatMulBias",
+                     {{"activation", activation}},
+                     {inputs[0].type(), inputs[1].type(), inputs[2].type()},
+                     {type}},
+                    inputs),
+                wanted);
   }
 }
 

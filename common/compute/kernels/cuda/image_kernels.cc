@@ -73,7 +73,7 @@ KernelOr MakeConv(const KernelSpec& spec, const KernelTarget& target) {
 
 // An op of pooling: which tensors are the images and the values.
 struct PoolOp {
-  Pooling pooling;
+  PoolKind pooling;
   bool is_gradient;
   int x_input;  // -1: the images are the output, and are not read.
   int values_input;
@@ -214,11 +214,11 @@ void RegisterImageKernels(KernelRegistry* registry,
           return MakePool(spec, where, pool_op);
         });
   };
-  pool("MaxPool2D", {Pooling::kMax, false, 0, 0});
-  pool("MaxPool2DSelect", {Pooling::kMax, false, 1, 0});
-  pool("MaxPool2DGrad", {Pooling::kMax, true, 1, 0});
-  pool("AveragePool2D", {Pooling::kAverage, false, 0, 0});
-  pool("AveragePool2DGrad", {Pooling::kAverage, true, -1, 0});
+  pool("MaxPool2D", {PoolKind::kMax, false, 0, 0});
+  pool("MaxPool2DSelect", {PoolKind::kMax, false, 1, 0});
+  pool("MaxPool2DGrad", {PoolKind::kMax, true, 1, 0});
+  pool("AveragePool2D", {PoolKind::kAverage, false, 0, 0});
+  pool("AveragePool2DGrad", {PoolKind::kAverage, true, -1, 0});
   RegisterDevice(registry, target, "BatchNormTraining", MakeBatchNorm);
   RegisterDevice(registry, target, "BatchNormInference", MakeBatchNorm);
   RegisterDevice(registry, target, "BatchNormTrainingGrad", MakeBatchNormGrad);

@@ -63,7 +63,7 @@ struct InTopKParameters {
 
 // --- reduce.cu ---
 
-enum class Reduction : uint8_t { kSum, kProd, kMax, kMin, kMean };
+enum class ReduceKind : uint8_t { kSum, kProd, kMax, kMin, kMean };
 
 // Blocks of (results, lanes) threads: lane y of result x combines elements y,
 // y + lanes, ... of its group; then the lanes are combined in pairs. The order
@@ -75,7 +75,7 @@ struct ReduceParameters {
   int64_t group_count;  // Elements of each.
   DeviceElements from;
   DeviceElements to;
-  Reduction reduction;
+  ReduceKind reduction;
   double initial_float;
   int64_t initial_integer;
   DeviceLayout kept;
@@ -187,7 +187,7 @@ struct ConvParameters {
   DeviceElements x, kernel, y;
 };
 
-enum class Pooling : uint8_t { kMax, kAverage };
+enum class PoolKind : uint8_t { kMax, kAverage };
 
 // Forward: a thread for each window, which takes `values` at the maximum of x,
 // or the mean of x. Gradient: a thread for each element of x, which adds
@@ -196,7 +196,7 @@ struct PoolParameters {
   int64_t count;
   int64_t channels;
   DeviceWindow height, width;
-  Pooling pooling;
+  PoolKind pooling;
   DeviceElements x;
   DeviceElements values;
   DeviceElements to;

@@ -85,7 +85,7 @@ extern "C" __global__ void pool_forward(
   const Range rows = RangeOf(p.height, rest % p.height.output_extent);
   const int64_t n = rest / p.height.output_extent;
   StoreElement(p.to, thread,
-               p.pooling == Pooling::kAverage
+               p.pooling == PoolKind::kAverage
                    ? MeanOf(p, n, rows, columns, c)
                    : LoadElement<double>(
                          p.values, PositionOfMax(p, n, rows, columns, c)));
@@ -110,7 +110,7 @@ extern "C" __global__ void pool_gradient(
           p.values, ((n * p.height.output_extent + oh) * p.width.output_extent +
                      ow) * p.channels +
                         c);
-      if (p.pooling == Pooling::kAverage) {
+      if (p.pooling == PoolKind::kAverage) {
         sum += gradient / static_cast<double>((rows.end - rows.begin) *
                                               (columns.end - columns.begin));
       } else if (PositionOfMax(p, n, rows, columns, c) == thread) {

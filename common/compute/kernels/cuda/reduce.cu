@@ -8,17 +8,17 @@ namespace muster::internal {
 namespace {
 
 template <typename C>
-__device__ C Combine(Reduction reduction, C a, C b) {
+__device__ C Combine(ReduceKind reduction, C a, C b) {
   switch (reduction) {
-    case Reduction::kProd:
+    case ReduceKind::kProd:
       return WrappingMul(a, b);
     // IsNanNumber: NaN if any element is NaN.
-    case Reduction::kMax:
+    case ReduceKind::kMax:
       return b > a || IsNanNumber(b) ? b : a;
-    case Reduction::kMin:
+    case ReduceKind::kMin:
       return b < a || IsNanNumber(b) ? b : a;
-    case Reduction::kSum:
-    case Reduction::kMean:
+    case ReduceKind::kSum:
+    case ReduceKind::kMean:
       break;
   }
   return WrappingAdd(a, b);
@@ -49,7 +49,7 @@ __device__ void Reduce(const ReduceParameters& p, C initial) {
   }
   if (threadIdx.y != 0 || result >= p.count) return;
   combined = own[0];
-  if (p.reduction == Reduction::kMean) {
+  if (p.reduction == ReduceKind::kMean) {
     combined = combined / static_cast<C>(p.group_count);
   }
   StoreElement(p.to, result, combined);

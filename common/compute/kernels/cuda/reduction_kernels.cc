@@ -23,22 +23,22 @@ bool IsNumber(DType dtype) { return IsFloating(dtype) || IsInteger(dtype); }
 // Sets what the reduction of no elements is.
 void SetInitial(DType dtype, ReduceParameters* parameters) {
   const auto lowest_and_highest = [&]<typename T>() {
-    parameters->initial_integer = parameters->reduction == Reduction::kMax
+    parameters->initial_integer = parameters->reduction == ReduceKind::kMax
                                       ? std::numeric_limits<T>::lowest()
                                       : std::numeric_limits<T>::max();
   };
   switch (parameters->reduction) {
-    case Reduction::kSum:
-    case Reduction::kMean:
+    case ReduceKind::kSum:
+    case ReduceKind::kMean:
       return;
-    case Reduction::kProd:
+    case ReduceKind::kProd:
       parameters->initial_float = 1;
       parameters->initial_integer = 1;
       return;
-    case Reduction::kMax:
-    case Reduction::kMin:
+    case ReduceKind::kMax:
+    case ReduceKind::kMin:
       parameters->initial_float =
-          parameters->reduction == Reduction::kMax ? -kInfinity : kInfinity;
+          parameters->reduction == ReduceKind::kMax ? -kInfinity : kInfinity;
       if (dtype == DType::kInt32) {
         lowest_and_highest.operator()<int32_t>();
       } else if (dtype == DType::kInt64) {
@@ -49,13 +49,14 @@ void SetInitial(DType dtype, ReduceParameters* parameters) {
   }
 }
 
-// Lanes read neighbouring memory: they are the elements of a group where these
-// lie side by side, and the results otherwise.
+// Neighbouring threads read neighbouring memory: they share a group where its
+// elements lie side by side, and otherwise have neighbouring results.
 LaunchShape ShapeOf(const ReduceParameters& parameters) {
+  constexpr int64_t kWarp = 32;
   const DeviceLayout& reduced = parameters.reduced;
-  const bool is_row =
-      reduced.rank == 0 || reduced.strides[reduced.rank - 1] == 1;
-  const int64_t lanes_max = is_row ? 256 : 32;
+  const bool is_row = parameters.group_count >= kWarp && reduced.rank > 0 &&
+                      reduced.strides[reduced.rank - 1] == 1;
+  const int64_t lanes_max = is_row ? 256 : kWarp;
   LaunchShape shape;
   shape.block[0] = is_row ? 1 : 32;
   while (shape.block[1] < lanes_max &&
@@ -68,7 +69,7 @@ LaunchShape ShapeOf(const ReduceParameters& parameters) {
 }
 
 KernelOr MakeReduce(const KernelSpec& spec, const KernelTarget& target,
-                    Reduction reduction, const std::vector<int64_t>& axes) {
+                    ReduceKind reduction, const std::vector<int64_t>& axes) {
   const DType dtype = spec.inputs[0].dtype;
   if (!IsNumber(dtype)) return Unsupported(spec);
   ASSIGN_OR_RETURN(
@@ -83,7 +84,7 @@ KernelOr MakeReduce(const KernelSpec& spec, const KernelTarget& target,
   parameters.kept = DeviceLayoutOf(index.kept);
   parameters.reduced = DeviceLayoutOf(index.reduced);
   SetInitial(dtype, &parameters);
-  const bool is_undefined = reduction == Reduction::kMean &&
+  const bool is_undefined = reduction == ReduceKind::kMean &&
                             !IsFloating(dtype) && parameters.group_count == 0 &&
                             parameters.count > 0;
   return MakeDeviceKernel(
@@ -101,7 +102,7 @@ KernelOr MakeReduce(const KernelSpec& spec, const KernelTarget& target,
 }
 
 KernelOr MakeSumLike(const KernelSpec& spec, const KernelTarget& target) {
-  return MakeReduce(spec, target, Reduction::kSum,
+  return MakeReduce(spec, target, ReduceKind::kSum,
                     BroadcastAxes(spec.outputs[0].shape, spec.inputs[0].shape));
 }
 
@@ -160,18 +161,18 @@ KernelOr MakeCountAlong(const KernelSpec& spec, const KernelTarget& target) {
 
 void RegisterReductionKernels(KernelRegistry* registry,
                               const KernelTarget& target) {
-  const auto add = [&](absl::string_view op, Reduction reduction) {
+  const auto add = [&](absl::string_view op, ReduceKind reduction) {
     RegisterDevice(
         registry, target, op,
         [reduction](const KernelSpec& spec, const KernelTarget& where) {
           return MakeReduce(spec, where, reduction, AxesOf(spec));
         });
   };
-  add("Sum", Reduction::kSum);
-  add("Prod", Reduction::kProd);
-  add("Max", Reduction::kMax);
-  add("Min", Reduction::kMin);
-  add("Mean", Reduction::kMean);
+  add("Sum", ReduceKind::kSum);
+  add("Prod", ReduceKind::kProd);
+  add("Max", ReduceKind::kMax);
+  add("Min", ReduceKind::kMin);
+  add("Mean", ReduceKind::kMean);
   RegisterDevice(registry, target, "SumLike", MakeSumLike);
   RegisterDevice(registry, target, "ArgMax", MakeArg);
   RegisterDevice(registry, target, "ArgMin", MakeArg);

@@ -161,8 +161,11 @@ struct GeluTanhGrad {
   template <typename C>
   MUSTER_HOST_DEVICE C operator()(C g, C x) const {
     const C t = TanhOfGelu(x);
+    const C rest = 1 - t * t;
+    // Where tanh is flat, the square of x may overflow.
+    if (rest == 0) return g * (C(0.5) * (1 + t));
     const C slope = C(kSqrtTwoOverPi) * (1 + C(3 * kGeluCubic) * x * x);
-    return g * (C(0.5) * (1 + t) + C(0.5) * x * (1 - t * t) * slope);
+    return g * (C(0.5) * (1 + t) + C(0.5) * x * rest * slope);
   }
 };
 
