@@ -7,9 +7,11 @@
 #include "common/learn/nn/attention/multi_head_attention.h"
 #include "common/learn/nn/batch_normalization.h"
 #include "common/learn/nn/convolution.h"
+#include "common/learn/nn/cropping.h"
 #include "common/learn/nn/dense.h"
 #include "common/learn/nn/depthwise_convolution.h"
 #include "common/learn/nn/dropout.h"
+#include "common/learn/nn/elu.h"
 #include "common/learn/nn/embedding.h"
 #include "common/learn/nn/flatten.h"
 #include "common/learn/nn/group_normalization.h"
@@ -19,12 +21,17 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/layer_normalization.h"
 #include "common/learn/nn/leaky_relu.h"
+#include "common/learn/nn/masking.h"
 #include "common/learn/nn/merge.h"
+#include "common/learn/nn/noise.h"
 #include "common/learn/nn/normalization.h"
 #include "common/learn/nn/pooling.h"
+#include "common/learn/nn/pooling_1d.h"
 #include "common/learn/nn/recurrent/recurrent.h"
 #include "common/learn/nn/relu.h"
 #include "common/learn/nn/reshape.h"
+#include "common/learn/nn/rms_normalization.h"
+#include "common/learn/nn/up_sampling.h"
 #include "common/learn/nn/zero_padding.h"
 
 // The headers of all layers, and a table of their kinds for readers of job
@@ -43,24 +50,36 @@ struct LayerKind {
 inline constexpr LayerKind kLayerKinds[] = {
     {"activation", [] { return Activate(Activation::kLinear); }},
     {"add", [] { return Add(); }},
+    {"alpha_dropout", [] { return AlphaDropout(0); }},
     {"average", [] { return Average(); }},
+    {"average_pooling1d", [] { return AveragePooling1D(); }},
     {"average_pooling2d", [] { return AveragePooling2D(); }},
     {"batch_normalization", [] { return BatchNormalization(); }},
     {"concatenate", [] { return Concatenate(); }},
     {"conv1d", [] { return Conv1D(0, 0); }},
     {"conv2d", [] { return Conv2D(0, 0); }},
+    {"cropping1d", [] { return Cropping1D(); }},
+    {"cropping2d", [] { return Cropping2D(); }},
     {"dense", [] { return Dense(0); }},
     {"depthwise_conv2d", [] { return DepthwiseConv2D(0); }},
     {"dropout", [] { return Dropout(0); }},
+    {"elu", [] { return ELU(); }},
     {"embedding", [] { return Embedding(0, 0); }},
     {"flatten", [] { return Flatten(); }},
+    {"gaussian_dropout", [] { return GaussianDropout(0); }},
+    {"gaussian_noise", [] { return GaussianNoise(0); }},
+    {"global_average_pooling1d", [] { return GlobalAveragePooling1D(); }},
     {"global_average_pooling2d", [] { return GlobalAveragePooling2D(); }},
+    {"global_max_pooling1d", [] { return GlobalMaxPooling1D(); }},
     {"global_max_pooling2d", [] { return GlobalMaxPooling2D(); }},
     {"group_normalization", [] { return GroupNormalization(); }},
     {"gru", [] { return GRU(0); }},
+    {"identity", [] { return Identity(); }},
     {"layer_normalization", [] { return LayerNormalization(); }},
     {"leaky_relu", [] { return LeakyReLU(); }},
     {"lstm", [] { return LSTM(0); }},
+    {"masking", [] { return Masking(); }},
+    {"max_pooling1d", [] { return MaxPooling1D(); }},
     {"max_pooling2d", [] { return MaxPooling2D(); }},
     {"maximum", [] { return Maximum(); }},
     {"minimum", [] { return Minimum(); }},
@@ -73,12 +92,21 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"random_rotation", [] { return RandomRotation(0); }},
     {"random_zoom", [] { return RandomZoom(0); }},
     {"relu", [] { return ReLU(); }},
+    {"repeat_vector", [] { return RepeatVector(0); }},
     {"rescaling", [] { return Rescaling(1); }},
     {"reshape", [] { return Reshape({}); }},
     {"resizing", [] { return Resizing(0, 0); }},
+    {"rms_normalization", [] { return RMSNormalization(); }},
     {"separable_conv2d", [] { return SeparableConv2D(0, 0); }},
     {"simple_rnn", [] { return SimpleRNN(0); }},
+    {"spatial_dropout1d", [] { return SpatialDropout1D(0); }},
+    {"spatial_dropout2d", [] { return SpatialDropout2D(0); }},
+    {"spatial_dropout3d", [] { return SpatialDropout3D(0); }},
     {"subtract", [] { return Subtract(); }},
+    {"unit_normalization", [] { return UnitNormalization(); }},
+    {"up_sampling1d", [] { return UpSampling1D(); }},
+    {"up_sampling2d", [] { return UpSampling2D(); }},
+    {"zero_padding1d", [] { return ZeroPadding1D(); }},
     {"zero_padding2d", [] { return ZeroPadding2D(); }},
 };
 

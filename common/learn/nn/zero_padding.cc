@@ -15,25 +15,29 @@
 
 namespace muster {
 
-void ZeroPadding2DLayer::VisitConfig(ConfigVisitor& visitor) {
-  const auto& [height, width] = padding_;
-  std::vector<int64_t> margins = {height[0], height[1], width[0], width[1]};
-  visitor.VisitPairs("padding", margins);
-  if (margins.size() == 1) {
-    padding_ = Margins2D(margins[0]);
-  } else if (margins.size() == 2) {
-    padding_ = Margins2D(margins[0], margins[1]);
-  } else if (margins.size() == 4) {
+void VisitMargins2D(ConfigVisitor& visitor, ConfigName name,
+                    Margins2D& margins) {
+  const auto& [height, width] = margins;
+  std::vector<int64_t> all = {height[0], height[1], width[0], width[1]};
+  visitor.VisitPairs(name, all);
+  if (all.size() == 1) {
+    margins = Margins2D(all[0]);
+  } else if (all.size() == 2) {
+    margins = Margins2D(all[0], all[1]);
+  } else if (all.size() == 4) {
     using Pair = std::array<int64_t, 2>;
-    padding_ =
-        Margins2D(Pair{margins[0], margins[1]}, Pair{margins[2], margins[3]});
+    margins = Margins2D(Pair{all[0], all[1]}, Pair{all[2], all[3]});
   } else {
     visitor.Refuse(
-        "padding",
+        name,
         absl::StrCat("must be one number for all sides, two for height and "
                      "width, or four for top, bottom, left and right, got ",
-                     margins.size()));
+                     all.size()));
   }
+}
+
+void ZeroPadding2DLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitMargins2D(visitor, "padding", padding_);
 }
 
 Value ZeroPadding2DLayer::Call(Value x, const CallContext&) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
@@ -21,6 +22,11 @@ struct Margins2D {
   std::array<int64_t, 2> height;
   std::array<int64_t, 2> width;
 };
+
+// Visits margins, which are one number for all sides, two for height and width,
+// or four for top, bottom, left and right.
+void VisitMargins2D(ConfigVisitor& visitor, ConfigName name,
+                    Margins2D& margins);
 
 struct ZeroPadding2DOptions {
   std::string name = "";

@@ -22,6 +22,7 @@ def cases():
     for job, layer in _configurations():
         yield case(job.split()[0], _config(job, layer), {}, {})
     yield from _group_normalization(seeded(440))
+    yield from _plain_layers(seeded(441))
 
 
 def _configurations():
@@ -131,6 +132,29 @@ def _configurations():
         L.MultiHeadAttention(2, 3, output_shape=4, dropout=0.5),
     )
     yield "group_normalization {}", L.GroupNormalization()
+    yield "elu { alpha: 0.5 }", L.ELU(alpha=0.5)
+    yield "identity {}", L.Identity()
+    yield "masking { mask_value: 0.5 }", L.Masking(mask_value=0.5)
+    yield "rms_normalization { axis: 1 epsilon: 0.5 }", L.RMSNormalization(axis=1, epsilon=0.5)
+    yield "unit_normalization { axis: [1, 2] }", L.UnitNormalization(axis=[1, 2])
+    yield "gaussian_noise { stddev: 0.5 seed: 3 }", L.GaussianNoise(0.5, seed=3)
+    yield "gaussian_dropout { rate: 0.5 seed: 3 }", L.GaussianDropout(0.5, seed=3)
+    yield "alpha_dropout { rate: 0.5 seed: 3 }", L.AlphaDropout(0.5, seed=3)
+    for spatial in (L.SpatialDropout1D, L.SpatialDropout2D, L.SpatialDropout3D):
+        kind = spatial.__name__.replace("SpatialDropout", "spatial_dropout").lower()
+        yield f"{kind} {{ rate: 0.5 seed: 3 }}", spatial(0.5, seed=3)
+    yield "max_pooling1d { pool_size: 3 strides: 1 padding: SAME }", L.MaxPooling1D(
+        3, strides=1, padding="same"
+    )
+    yield "average_pooling1d { pool_size: 3 }", L.AveragePooling1D(3)
+    yield "global_max_pooling1d {}", L.GlobalMaxPooling1D()
+    yield "global_average_pooling1d { keepdims: true }", L.GlobalAveragePooling1D(keepdims=True)
+    yield "repeat_vector { n: 3 }", L.RepeatVector(3)
+    yield "up_sampling1d { size: 3 }", L.UpSampling1D(3)
+    yield "up_sampling2d { size: [3, 2] }", L.UpSampling2D((3, 2))
+    yield "zero_padding1d { padding: [1, 2] }", L.ZeroPadding1D((1, 2))
+    yield "cropping1d { cropping: [1, 2] }", L.Cropping1D((1, 2))
+    yield "cropping2d { cropping: [0, 1, 2, 3] }", L.Cropping2D(((0, 1), (2, 3)))
 
 
 def _group_normalization(rng):
@@ -159,11 +183,52 @@ def _group_normalization(rng):
         )
 
 
+def _plain_layers(rng):
+    """Layers whose numbers depend on nothing but the input and the weights."""
+    sequence = (2, 7, 3)
+    image = (2, 5, 6, 3)
+    for job, layer, shape in (
+        ("elu {}", L.ELU(), sequence),
+        ("elu { alpha: 0.5 }", L.ELU(alpha=0.5), sequence),
+        ("identity {}", L.Identity(), sequence),
+        ("rms_normalization {}", L.RMSNormalization(), sequence),
+        ("rms_normalization { axis: 3 epsilon: 0.5 }",
+         L.RMSNormalization(axis=3, epsilon=0.5), image),
+        ("unit_normalization {}", L.UnitNormalization(), sequence),
+        ("unit_normalization { axis: [1, 2] }", L.UnitNormalization(axis=[1, 2]), image),
+        ("max_pooling1d {}", L.MaxPooling1D(), sequence),
+        ("max_pooling1d { pool_size: 3 strides: 1 padding: SAME }",
+         L.MaxPooling1D(3, strides=1, padding="same"), sequence),
+        ("average_pooling1d {}", L.AveragePooling1D(2), sequence),
+        ("average_pooling1d { pool_size: 3 strides: 2 padding: SAME }",
+         L.AveragePooling1D(3, strides=2, padding="same"), sequence),
+        ("global_max_pooling1d {}", L.GlobalMaxPooling1D(), sequence),
+        ("global_max_pooling1d { keepdims: true }",
+         L.GlobalMaxPooling1D(keepdims=True), sequence),
+        ("global_average_pooling1d {}", L.GlobalAveragePooling1D(), sequence),
+        ("repeat_vector { n: 3 }", L.RepeatVector(3), (2, 4)),
+        ("up_sampling1d {}", L.UpSampling1D(), sequence),
+        ("up_sampling2d { size: [3, 2] }", L.UpSampling2D((3, 2)), image),
+        ("zero_padding1d {}", L.ZeroPadding1D(), sequence),
+        ("zero_padding1d { padding: [0, 2] }", L.ZeroPadding1D((0, 2)), sequence),
+        ("cropping1d {}", L.Cropping1D(), sequence),
+        ("cropping1d { cropping: [0, 2] }", L.Cropping1D((0, 2)), sequence),
+        ("cropping2d { cropping: 0 }", L.Cropping2D(0), image),
+        ("cropping2d { cropping: [0, 1, 2, 3] }", L.Cropping2D(((0, 1), (2, 3))), image),
+    ):  # fmt: skip
+        yield _run(f"{job} of rank {len(shape)}", job, layer, normal(rng, *shape), rng)
+
+
 def _config(job, layer):
     text = json.dumps(keras.saving.serialize_keras_object(layer))
     config = json.loads(text)
     # Keras numbers names across the process.
     config["config"]["name"] = "layer"
+    dtype = config["config"].get("dtype")
+    if isinstance(dtype, str):
+        # Some layers write the name of the policy in place of the policy.
+        policy = keras.saving.serialize_keras_object(keras.DTypePolicy(dtype))
+        config["config"]["dtype"] = policy
     return {"job": job, "keras": config}
 
 

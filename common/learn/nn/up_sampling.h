@@ -1,0 +1,80 @@
+#ifndef COMMON_LEARN_NN_UP_SAMPLING_H_
+#define COMMON_LEARN_NN_UP_SAMPLING_H_
+
+#include <cstdint>
+#include <string>
+
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/window.h"
+
+// Layers that repeat elements. All extents except the batch must be known. No
+// weights.
+namespace muster {
+
+struct UpSamplingOptions {
+  std::string name = "";
+};
+
+// Input [batch, features], output [batch, n, features].
+//
+// Source: keras.layers.RepeatVector.
+class RepeatVectorLayer : public Layer {
+ public:
+  RepeatVectorLayer(int64_t n, const UpSamplingOptions& options)
+      : Layer(options.name), n_(n) {}
+
+  void VisitConfig(ConfigVisitor& visitor) override;
+
+ protected:
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  int64_t n_;
+};
+
+// Repeats each step `size` times: input [batch, time, channels], output
+// [batch, size * time, channels].
+//
+// Source: keras.layers.UpSampling1D.
+class UpSampling1DLayer : public Layer {
+ public:
+  UpSampling1DLayer(int64_t size, const UpSamplingOptions& options)
+      : Layer(options.name), size_(size) {}
+
+  void VisitConfig(ConfigVisitor& visitor) override;
+
+ protected:
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  int64_t size_;
+};
+
+// Repeats rows and columns of images, which is interpolation "nearest" of
+// Keras; other interpolations are refused, and Resizing has a bilinear one.
+// Input [batch, height, width, channels], output [batch, size.height * height,
+// size.width * width, channels].
+//
+// Source: keras.layers.UpSampling2D.
+class UpSampling2DLayer : public Layer {
+ public:
+  UpSampling2DLayer(Size2D size, const UpSamplingOptions& options)
+      : Layer(options.name), size_(size) {}
+
+  void VisitConfig(ConfigVisitor& visitor) override;
+
+ protected:
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  Size2D size_;
+};
+
+// Equivalent to: the functions of the same names in keras.layers.
+LayerPtr RepeatVector(int64_t n, const UpSamplingOptions& options = {});
+LayerPtr UpSampling1D(int64_t size = 2, const UpSamplingOptions& options = {});
+LayerPtr UpSampling2D(Size2D size = 2, const UpSamplingOptions& options = {});
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_NN_UP_SAMPLING_H_
