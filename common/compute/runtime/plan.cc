@@ -92,7 +92,10 @@ absl::Status Plan::RunSteps(const RunOptions& options,
   for (Step& step : steps_) {
     absl::Status status;
     if (step.needs_copies && has_copies) {
+      // Variables must not take updates from a step with invalid data.
       status = AwaitDevice();
+      status.Update(FindDataError());
+      if (!status.ok()) return status;
       has_copies = false;
     }
     if (status.ok()) status = RunStep(step, options, session);

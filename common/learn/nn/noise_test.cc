@@ -41,8 +41,7 @@ struct Moments {
 Moments MomentsOf(const Tensor &x) {
   Moments moments;
   const double count = static_cast<double>(x.element_count());
-  for (const float value : x.flat<float>())
-    moments.mean += value / count;
+  for (const float value : x.flat<float>()) moments.mean += value / count;
   for (const float value : x.flat<float>()) {
     moments.variance += std::pow(value - moments.mean, 2) / count;
   }
@@ -99,10 +98,8 @@ TEST(NoiseTest, SpatialDropoutDropsWholeChannels) {
         return y.flat<float>()[(example * kTimes + time) * kChannels + channel];
       };
       EXPECT_TRUE(at(0) == 0 || at(0) == 4) << at(0);
-      for (int64_t time = 1; time < kTimes; ++time)
-        EXPECT_EQ(at(time), at(0));
-      if (at(0) == 0)
-        ++dropped_count;
+      for (int64_t time = 1; time < kTimes; ++time) EXPECT_EQ(at(time), at(0));
+      if (at(0) == 0) ++dropped_count;
     }
   }
   // 50 of 200 are expected.
@@ -147,5 +144,5 @@ TEST(MaskingTest, AverageIsOverPositionsThatAreNotPadding) {
   EXPECT_THAT(results[1].flat<float>(), ElementsAre(2, 5.5, 5, 6));
 }
 
-} // namespace
-} // namespace muster
+}  // namespace
+}  // namespace muster

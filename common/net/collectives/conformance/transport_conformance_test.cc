@@ -60,6 +60,10 @@ struct Task {
         transport(identity, Network::Grpc()) {
     transport.AddTo(&service);
   }
+  // As tasks end: streams that their peers have closed may finish.
+  ~Task() {
+    if (server != nullptr) server->Shutdown(absl::Milliseconds(500));
+  }
 
   const TaskIdentity identity;
   AdmissionCheck admission_check;
