@@ -23,18 +23,18 @@ namespace muster {
 namespace {
 
 // Where a rank is.
-struct Place {
+struct RankPlace {
   int host = 0;
   int local = 0;  // The how-manieth of its host.
 };
 
 // The place of each rank.
 //   kInvalidArgument  a rank has none, or two
-absl::StatusOr<std::vector<Place>> FindPlaces(
+absl::StatusOr<std::vector<RankPlace>> FindPlaces(
     const std::vector<std::vector<int>>& hosts) {
   size_t size = 0;
   for (const auto& ranks : hosts) size += ranks.size();
-  std::vector<Place> places(size, {-1, -1});
+  std::vector<RankPlace> places(size, {-1, -1});
   for (size_t host = 0; host < hosts.size(); ++host) {
     for (size_t local = 0; local < hosts[host].size(); ++local) {
       const int rank = hosts[host][local];
@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<Place>> FindPlaces(
 
 class TwoLevelCommunicator final : public Communicator {
  public:
-  TwoLevelCommunicator(TwoLevelGroup group, std::vector<Place> places)
+  TwoLevelCommunicator(TwoLevelGroup group, std::vector<RankPlace> places)
       : group_(std::move(group)),
         places_(std::move(places)),
         self_(places_[group_.rank]),
@@ -136,8 +136,8 @@ class TwoLevelCommunicator final : public Communicator {
   absl::Status Across(const absl::Status& status) const;
 
   const TwoLevelGroup group_;
-  const std::vector<Place> places_;  // By rank.
-  const Place self_;
+  const std::vector<RankPlace> places_;  // By rank.
+  const RankPlace self_;
   const bool is_even_;
 
   // Of the call under way. Used by the calling thread only.
@@ -263,7 +263,7 @@ absl::Status TwoLevelCommunicator::DoAllGather(
 
 absl::Status TwoLevelCommunicator::DoBroadcast(TensorSpan buffer, int root) {
   MUSTER_CHECK(root >= 0 && root < size());
-  const Place source = places_[root];
+  const RankPlace source = places_[root];
   const int carrier = is_even_ ? source.local : 0;
   const bool is_source_host = self_.host == source.host;
   if (is_source_host && carrier != source.local) {
@@ -347,12 +347,12 @@ absl::Status CheckLevel(const Communicator* communicator,
 
 absl::StatusOr<std::unique_ptr<Communicator>> MakeTwoLevelCommunicator(
     TwoLevelGroup group) {
-  ASSIGN_OR_RETURN(std::vector<Place> places, FindPlaces(group.hosts));
+  ASSIGN_OR_RETURN(std::vector<RankPlace> places, FindPlaces(group.hosts));
   if (group.rank < 0 || group.rank >= static_cast<int>(places.size())) {
     return absl::InvalidArgumentError(
         absl::StrCat("rank ", group.rank, " is on none of the hosts"));
   }
-  const Place self = places[group.rank];
+  const RankPlace self = places[group.rank];
   const size_t local_count = group.hosts[self.host].size();
   RETURN_IF_ERROR(CheckLevel(group.local.get(), "local", self.local,
                              static_cast<int>(local_count)));
