@@ -18,14 +18,14 @@ namespace muster {
 namespace {
 
 // The position of a shard's rows in the whole variable.
-struct Place {
+struct ShardPlace {
   TensorType full;
   TensorSlice slice;
 };
 
-Place PlaceOf(const ShardVariable& variable) {
+ShardPlace PlaceOf(const ShardVariable& variable) {
   const proto::ShardSpec& spec = variable.spec();
-  Place place;
+  ShardPlace place;
   place.full.dtype = variable.type().dtype;
   // Validated when the shard was created.
   place.full.shape =
@@ -41,7 +41,7 @@ absl::Status WriteVariable(const FrozenShard::Variable& entry,
                            TensorBundleWriter* writer, SavePace* pace) {
   ShardVariable& variable = *entry.variable;
   const std::string& name = variable.spec().variable().name();
-  const Place place = PlaceOf(variable);
+  const ShardPlace place = PlaceOf(variable);
   // An empty shard has no slice; the other shards cover the variable.
   if (variable.row_count() == 0 && !place.slice.IsWhole(place.full.shape)) {
     return absl::OkStatus();
@@ -107,7 +107,7 @@ absl::Status ReadVariable(
                                    absl::Span<const uint8_t> bytes)>
         sink) {
   const std::string& name = variable.spec().variable().name();
-  const Place place = PlaceOf(variable);
+  const ShardPlace place = PlaceOf(variable);
   for (int array = 0; array <= static_cast<int>(slots.size()); ++array) {
     std::string key;
     if (array == 0) {
