@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "common/compute/ops/activation.h"
+#include "common/compute/ops/ops.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 
