@@ -1,8 +1,10 @@
 #include "common/io/keras/hdf5_library.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/core/tensor/dtype.h"
 #include "hdf5.h"
@@ -57,6 +59,11 @@ Hdf5Id InMemoryAccess() {
   Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_core(access.get(), kIncrementBytes, /*backing_store=*/0);
   return access;
+}
+
+std::string NextInMemoryName() {
+  static int64_t last_number = 0;
+  return absl::StrCat("memory-", ++last_number);
 }
 
 hid_t NativeHdf5Type(DType dtype) {

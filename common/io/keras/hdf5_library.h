@@ -57,6 +57,10 @@ std::string Hdf5Error();
 // A file that is in memory only. Call with Hdf5Lock held.
 Hdf5Id InMemoryAccess();
 
+// A name that no other file in memory has. The library takes files of one name
+// that are open at the same time for one file. Call with Hdf5Lock held.
+std::string NextInMemoryName();
+
 // The library's type for the elements of a tensor in memory; negative for types
 // that files of Keras do not have.
 hid_t NativeHdf5Type(DType dtype);

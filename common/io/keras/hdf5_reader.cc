@@ -229,7 +229,9 @@ absl::StatusOr<std::unique_ptr<Hdf5Reader>> Hdf5Reader::Open(
     return absl::ResourceExhaustedError(
         absl::StrCat(name, ": no memory for ", bytes.size(), " bytes"));
   }
-  Hdf5Id file(H5Fopen("memory", H5F_ACC_RDONLY, access.get()), H5Fclose);
+  Hdf5Id file(H5Fopen(internal::NextInMemoryName().c_str(), H5F_ACC_RDONLY,
+                      access.get()),
+              H5Fclose);
   if (!file.ok()) {
     return absl::DataLossError(
         absl::StrCat(name, " is no HDF5 file: ", Hdf5Error()));

@@ -55,6 +55,18 @@ TEST(Hdf5Test, ReadsWhatItWrites) {
   EXPECT_FALSE(reader->Contains("layers/lstm"));
 }
 
+TEST(Hdf5Test, SeveralFilesAreOpenAtTheSameTime) {
+  ASSERT_OK_AND_ASSIGN(const auto first, Hdf5Reader::Open("x.h5", SmallFile()));
+  ASSERT_OK_AND_ASSIGN(const auto writer, Hdf5Writer::Create());
+  ASSERT_OK(writer->Add("count", Tensor::Scalar<int64_t>(int64_t{8})));
+  ASSERT_OK_AND_ASSIGN(const std::string bytes, writer->Finish());
+  ASSERT_OK_AND_ASSIGN(const auto second, Hdf5Reader::Open("y.h5", bytes));
+  EXPECT_TRUE(first->Contains("optimizer/vars/0"));
+  EXPECT_FALSE(second->Contains("optimizer/vars/0"));
+  ASSERT_OK_AND_ASSIGN(const Tensor count, second->Read("count"));
+  EXPECT_EQ(count.scalar<int64_t>(), 8);
+}
+
 TEST(Hdf5Test, KeepsEveryTypeAndEmptyArrays) {
   const std::vector<Tensor> tensors = {
       Tensor::FromValues<double>({2}, {0.1, -1e300}),

@@ -149,7 +149,8 @@ absl::StatusOr<std::unique_ptr<Hdf5Writer>> Hdf5Writer::Create() {
   const Hdf5Id access = internal::InMemoryAccess();
   const Hdf5Id creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_obj_track_times(creation.get(), false);
-  Hdf5Id file(H5Fcreate("memory", H5F_ACC_TRUNC, creation.get(), access.get()),
+  Hdf5Id file(H5Fcreate(internal::NextInMemoryName().c_str(), H5F_ACC_TRUNC,
+                        creation.get(), access.get()),
               H5Fclose);
   if (!file.ok()) return Failure("the root");
   return std::make_unique<LibraryWriter>(std::move(file));

@@ -8,10 +8,13 @@
 #include "absl/strings/str_format.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/keras/keras_archive.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/layer.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/callbacks/message.h"
 #include "common/learn/train/checkpoints/file_name_pattern.h"
+#include "common/learn/train/keras/keras_model_json.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/output_folders.h"
 
@@ -20,6 +23,24 @@ namespace {
 
 absl::Status Refuse(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("ModelCheckpoint: ", what));
+}
+
+// As Keras: the suffix says what is in the file.
+absl::Status CheckSuffix(const ModelCheckpointOptions& options) {
+  const KerasFileKind kind = KerasFileKindOf(options.filepath);
+  if (kind == KerasFileKind::kArchive && options.save_weights_only) {
+    return Refuse(absl::StrCat(
+        "filepath ", options.filepath,
+        " is a whole model, and save_weights_only is true; weights alone are a "
+        "*.weights.h5"));
+  }
+  if (kind == KerasFileKind::kWeights && !options.save_weights_only) {
+    return Refuse(absl::StrCat(
+        "filepath ", options.filepath,
+        " has weights only, and save_weights_only is false; a whole model is a "
+        "*.keras"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -52,6 +73,7 @@ absl::Status ModelCheckpoint::CheckOptions(
   if (options.filepath.empty() == options.directory.empty()) {
     return Refuse("give it filepath or directory, and not both");
   }
+  RETURN_IF_ERROR(CheckSuffix(options));
   if (options.save_freq.has_value() && *options.save_freq < 1) {
     return Refuse(absl::StrCat("save_freq is ", *options.save_freq,
                                "; expected at least 1"));
@@ -70,6 +92,14 @@ absl::Status ModelCheckpoint::CheckOptions(
 
 absl::Status ModelCheckpoint::OnTrainBegin(Model& model) {
   RETURN_IF_ERROR(CheckOptions(options_));
+  if (KerasFileKindOf(options_.filepath) != KerasFileKind::kNone &&
+      !KerasModelJson(*model.layer()).has_value()) {
+    return absl::UnimplementedError(absl::StrCat(
+        "ModelCheckpoint: filepath ", options_.filepath,
+        " is a file of Keras, which is for Sequential and functional models; "
+        "this is a ",
+        model.layer()->kind(), ". Other names are TensorFlow checkpoints"));
+  }
   if (options_.save_best_only) {
     ASSIGN_OR_RETURN(
         monitor_,
@@ -153,11 +183,26 @@ absl::Status ModelCheckpoint::Save(Model& model, int64_t batch,
                                    const Logs& logs) {
   ASSIGN_OR_RETURN(const std::string where, NameOf(batch, logs));
   if (!IsDue(model, logs, where)) return absl::OkStatus();
+  if (KerasFileKindOf(options_.filepath) != KerasFileKind::kNone) {
+    SaveKerasFile(model, where);
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<TrainingSnapshot> snapshot,
                    options_.save_weights_only ? model.TakeWeightsSnapshot()
                                               : model.TakeSnapshot());
   if (model.strategy()->is_chief()) Write(std::move(snapshot), where);
   return absl::OkStatus();
+}
+
+void ModelCheckpoint::SaveKerasFile(Model& model, const std::string& path) {
+  // The writer logs and counts failures. All processes take part in saving.
+  writer_
+      .Run(path,
+           [&] {
+             return options_.save_weights_only ? model.SaveWeights(path)
+                                               : model.Save(path);
+           })
+      .IgnoreError();
 }
 
 void ModelCheckpoint::Write(std::unique_ptr<TrainingSnapshot> snapshot,

@@ -22,7 +22,9 @@
 namespace muster {
 
 struct ModelCheckpointOptions {
-  // The prefix of each checkpoint; a pattern for FormatFileName().
+  // The prefix of each checkpoint; a pattern for FormatFileName(). A name that
+  // ends in ".keras", or with save_weights_only in ".weights.h5", is a file of
+  // Keras.
   std::string filepath = "";
   // Alternative to `filepath`: a folder with checkpoints ckpt-1, ckpt-2, ...
   // and the file `checkpoint`, which lists them.
@@ -44,7 +46,8 @@ struct ModelCheckpointOptions {
   // Number of steps between saves; unset: saves after each epoch.
   std::optional<int64_t> save_freq = std::nullopt;
   std::ostream* output = nullptr;  // Borrowed; null: standard output.
-  Disk* disk = nullptr;            // Borrowed; null: the local disk.
+  // Borrowed; null: the local disk, on which files of Keras always are.
+  Disk* disk = nullptr;
 
   void VisitConfig(ConfigVisitor& visitor);
 };
@@ -57,15 +60,22 @@ struct ModelCheckpointOptions {
 // of an epoch waits for the previous one to complete. A save within an epoch is
 // skipped if the previous one is still running.
 //
-// Equivalent to: keras.callbacks.ModelCheckpoint, except that the files are
-// TensorFlow checkpoints. With `directory`: tf.train.CheckpointManager.
+// Files of Keras are written before training continues, as Model::Save() and
+// Model::SaveWeights() write them. docs/keras.md says what is in them.
+//
+// Equivalent to: keras.callbacks.ModelCheckpoint, except that files with other
+// names are TensorFlow checkpoints. With `directory`:
+// tf.train.CheckpointManager.
 class ModelCheckpoint final : public Callback {
  public:
   explicit ModelCheckpoint(ModelCheckpointOptions options);
 
-  //   kInvalidArgument  an option is invalid; the message names it
+  //   kInvalidArgument  an option is invalid; the message names it. Or the
+  //                     suffix of filepath contradicts save_weights_only
   static absl::Status CheckOptions(const ModelCheckpointOptions& options);
 
+  //   kUnimplemented  files of Keras, and the model is neither Sequential nor
+  //                   functional
   absl::Status OnTrainBegin(Model& model) override;
   absl::Status OnEpochBegin(Model& model, int epoch) override;
   absl::Status OnTrainBatchEnd(Model& model, int64_t step,
@@ -84,6 +94,7 @@ class ModelCheckpoint final : public Callback {
  private:
   bool IsDue(Model& model, const Logs& logs, const std::string& where);
   absl::Status Save(Model& model, int64_t batch, const Logs& logs);
+  void SaveKerasFile(Model& model, const std::string& path);
   void Write(std::unique_ptr<TrainingSnapshot> snapshot,
              const std::string& where);
   absl::StatusOr<std::string> NameOf(int64_t batch, const Logs& logs) const;

@@ -24,6 +24,7 @@
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/train/callbacks/monitor.h"
+#include "common/learn/train/load_model.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
 #include "gmock/gmock.h"
@@ -154,6 +155,40 @@ TEST_F(ModelCheckpointTest, WeightsAloneComeWithoutTheRest) {
   EXPECT_EQ(weights[0].flat<float>()[0], 0.25f);
 }
 
+TEST_F(ModelCheckpointTest, TheBestModelIsAFileOfKeras) {
+  ASSERT_OK(Fit({.filepath = Path("{epoch:02d}.keras"),
+                 .monitor = "loss",
+                 .mode = MonitorMode::kMax,
+                 .save_best_only = true},
+                2));
+  EXPECT_FALSE(std::filesystem::exists(Path("02.keras")));
+  ASSERT_OK_AND_ASSIGN(Model loaded, LoadModel(Path("01.keras")));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> weights, loaded.GetWeights());
+  EXPECT_EQ(weights[0].flat<float>()[0], 0.25f);
+  // Compiled, and with the optimizer's state.
+  EXPECT_THAT(loaded.learning_rate(), IsOkAndHolds(0.25));
+  EXPECT_THAT(loaded.iterations(), IsOkAndHolds(2));
+}
+
+TEST_F(ModelCheckpointTest, WeightsAloneAreAFileOfKeras) {
+  ASSERT_OK(Fit({.filepath = Path("w.weights.h5"),
+                 .save_weights_only = true,
+                 .save_freq = 3},
+                2));
+  ASSERT_OK(model_.SetWeights({Tensor::Full(DType::kFloat32, {1, 1}, 9)}));
+  ASSERT_OK(model_.LoadWeights(Path("w.weights.h5")));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> weights, model_.GetWeights());
+  EXPECT_EQ(weights[0].flat<float>()[0], 0.125f);
+  EXPECT_FALSE(std::filesystem::exists(Path("w.weights.h5.index")));
+}
+
+TEST_F(ModelCheckpointTest, AFileOfKerasThatCannotBeWrittenDoesNotEndTraining) {
+  // A folder is in its place.
+  ASSERT_TRUE(std::filesystem::create_directories(Path("m.keras/full")));
+  EXPECT_OK(Fit({.filepath = Path("m.keras")}, 2));
+  EXPECT_TRUE(std::filesystem::is_directory(Path("m.keras/full")));
+}
+
 TEST_F(ModelCheckpointTest, FullDiskDoesNotEndTraining) {
   SimulatedDisk disk;
   ASSERT_OK(Fit({.directory = "run", .disk = &disk}, 1));
@@ -185,7 +220,10 @@ TEST_F(ModelCheckpointTest, OptionsAreChecked) {
   refused({.filepath = "a", .directory = "b"}, "not both");
   refused({.filepath = "a", .save_freq = 0}, "save_freq");
   refused({.directory = "a", .max_to_keep = 0}, "max_to_keep");
+  refused({.filepath = "a.keras", .save_weights_only = true}, "*.weights.h5");
+  refused({.filepath = "a.weights.h5"}, "*.keras");
   EXPECT_OK(ModelCheckpoint::CheckOptions({.filepath = "a"}));
+  EXPECT_OK(ModelCheckpoint::CheckOptions({.filepath = "{epoch}.keras"}));
 }
 
 }  // namespace

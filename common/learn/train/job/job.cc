@@ -33,6 +33,7 @@
 #include "common/learn/train/job/job_checkpoints.h"
 #include "common/learn/train/job/job_evaluator.h"
 #include "common/learn/train/job/job_fit.h"
+#include "common/learn/train/job/job_keras_file.h"
 #include "common/learn/train/job/local_strategies.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/model.h"
@@ -101,6 +102,14 @@ void KeepNonFinite(const std::string& name, double value, History* history) {
       .step = history->step_count};
 }
 
+// Those of the file of Keras, if the job's model is one.
+absl::Status RestoreFirstWeights(const ResolvedJob& resolved,
+                                 const RunJobOptions& options, Model* model) {
+  const JobKerasFile* const file = resolved.keras_file();
+  if (file == nullptr) return absl::OkStatus();
+  return RestoreFromJobKerasFile(*file, options.run_dir, model);
+}
+
 // Says how the model does on the test data, and keeps it in the summary.
 absl::Status Test(Model& model, const Dataset& data,
                   const RunJobOptions& options, std::ostream& output,
@@ -120,14 +129,18 @@ absl::Status Test(Model& model, const Dataset& data,
 }
 
 // Called by all processes that train in sync; the chief writes.
-absl::Status SaveFinalWeights(Model& model, const RunJobOptions& options,
-                              std::ostream& output, RunSummary* summary) {
+absl::Status SaveFinal(Model& model, bool is_from_keras,
+                       const RunJobOptions& options, std::ostream& output,
+                       RunSummary* summary) {
+  const bool speaks = options.verbose != Verbosity::kSilent;
   const std::string prefix = JoinPath(options.run_dir, "final_weights");
   RETURN_IF_ERROR(model.SaveWeights(prefix));
   summary->final_weights = prefix;
-  if (options.verbose != Verbosity::kSilent) {
-    output << "Final weights: " << prefix << std::endl;
-  }
+  if (speaks) output << "Final weights: " << prefix << std::endl;
+  if (!is_from_keras) return absl::OkStatus();
+  const std::string path = JoinPath(options.run_dir, "final_model.keras");
+  RETURN_IF_ERROR(model.Save(path));
+  if (speaks) output << "Final model: " << path << std::endl;
   return absl::OkStatus();
 }
 
@@ -189,11 +202,12 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
                      .seed = seed};
 
   ASSIGN_OR_RETURN(CompileOptions compile_options,
-                   BuildJobCompileOptions(job, summary.seed));
+                   resolved.BuildCompileOptions(summary.seed));
   ASSIGN_OR_RETURN(const JobDatasets datasets, resolved.Datasets(summary.seed));
   Model model(resolved.layer());
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
   RETURN_IF_ERROR(AdaptNormalization(resolved.layer(), datasets.train));
+  RETURN_IF_ERROR(RestoreFirstWeights(resolved, options, &model));
   FitOptions fit = BuildFitOptions(job, datasets, options);
   fit.callbacks = borrowed_callbacks;
   // Such a run fails too, but with its summary written.
@@ -213,7 +227,8 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
   // The summary is written all the same.
   absl::Status saved;
   if (!job.has_save_final_weights() || job.save_final_weights()) {
-    saved = SaveFinalWeights(model, options, output, &summary);
+    saved = SaveFinal(model, resolved.keras_file() != nullptr, options, output,
+                      &summary);
   }
   summary.report = strategy->Report();
   summary.run_seconds = absl::ToDoubleSeconds(Clock::Real()->Now() - start);
@@ -249,7 +264,7 @@ absl::Status EvaluateJob(ResolvedJob resolved, const RunJobOptions& options) {
         "`validation_split` or `test`");
   }
   ASSIGN_OR_RETURN(CompileOptions compile_options,
-                   BuildJobCompileOptions(job, seed));
+                   resolved.BuildCompileOptions(seed));
   Model model(resolved.layer());
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
   RETURN_IF_ERROR(AdaptNormalization(resolved.layer(), datasets.train));

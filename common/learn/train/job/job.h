@@ -55,9 +55,10 @@ struct RunJobOptions {
 // Trains, evaluates on the test data if there is some, saves the weights as the
 // checkpoint `run_dir`/final_weights (unless the job has save_final_weights:
 // false; Model::LoadWeights() reads it), writes `run_dir`/summary.json, and
-// says where these are in its last lines. Of processes that train in sync the
-// chief alone speaks and writes. A strategy may lose and regain tasks
-// meanwhile; what comes out of here is final.
+// says where these are in its last lines. A model that came from a file of
+// Keras is also saved as one, `run_dir`/final_model.keras, with the weights. Of
+// processes that train in sync the chief alone speaks and writes. A strategy
+// may lose and regain tasks meanwhile; what comes out of here is final.
 //
 // In one process the same job and seed give the same weights, to the bit.
 //   kInvalidArgument  a folder that the run writes to cannot be written to;

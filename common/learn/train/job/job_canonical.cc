@@ -5,7 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "proto/training_job.pb.h"
@@ -103,6 +107,16 @@ CanonicalJob CanonicalForm(const proto::TrainingJob& job,
   CanonicalJob canonical = std::move(writer).Finish();
   if (locations == nullptr) canonical.lines.clear();
   return canonical;
+}
+
+void SetCanonicalValue(absl::string_view path, absl::string_view value,
+                       CanonicalJob* job) {
+  const std::string start = absl::StrCat(path, ": ");
+  std::vector<std::string> lines = absl::StrSplit(job->text, '\n');
+  for (std::string& line : lines) {
+    if (absl::StartsWith(line, start)) line = absl::StrCat(start, value);
+  }
+  job->text = absl::StrJoin(lines, "\n");
 }
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "google/protobuf/text_format.h"
 
 namespace muster {
@@ -33,6 +34,11 @@ struct CanonicalJob {
 CanonicalJob CanonicalForm(
     const proto::TrainingJob& job,
     const google::protobuf::TextFormat::ParseInfoTree* locations);
+
+// Replaces the value of the field whose line begins with "`path`: ". Changes
+// nothing if the job has no such field.
+void SetCanonicalValue(absl::string_view path, absl::string_view value,
+                       CanonicalJob* job);
 
 }  // namespace muster
 

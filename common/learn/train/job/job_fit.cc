@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/job/job_training.h"
 #include "common/learn/train/validation_split.h"
+#include "proto/optimizer.pb.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
@@ -50,14 +52,30 @@ ClassWeights ClassWeightsOf(const proto::TrainingJob& job) {
 }  // namespace
 
 absl::StatusOr<CompileOptions> BuildJobCompileOptions(
-    const proto::TrainingJob& job, uint64_t seed) {
-  CompileOptions options{.seed = seed};
-  RETURN_IF_ERROR(CheckJobOptimizer(job.optimizer()));
-  options.optimizer = job.optimizer();
-  ASSIGN_OR_RETURN(options.loss, BuildJobLoss(job.loss()));
-  ASSIGN_OR_RETURN(options.metrics, BuildJobMetrics("metrics", job.metrics()));
-  ASSIGN_OR_RETURN(options.weighted_metrics,
-                   BuildJobMetrics("weighted_metrics", job.weighted_metrics()));
+    const proto::TrainingJob& job, uint64_t seed, CompileOptions defaults) {
+  CompileOptions options = std::move(defaults);
+  options.seed = seed;
+  if (job.has_optimizer() ||
+      options.optimizer.rule_case() == proto::Optimizer::RULE_NOT_SET) {
+    RETURN_IF_ERROR(CheckJobOptimizer(job.optimizer()));
+    options.optimizer = job.optimizer();
+  }
+  if (job.has_loss() || (!options.loss && options.losses.empty())) {
+    ASSIGN_OR_RETURN(options.loss, BuildJobLoss(job.loss()));
+    options.losses.clear();
+    options.loss_weights.clear();
+  }
+  if (!job.metrics().empty()) {
+    ASSIGN_OR_RETURN(options.metrics,
+                     BuildJobMetrics("metrics", job.metrics()));
+    options.output_metrics.clear();
+  }
+  if (!job.weighted_metrics().empty()) {
+    ASSIGN_OR_RETURN(
+        options.weighted_metrics,
+        BuildJobMetrics("weighted_metrics", job.weighted_metrics()));
+    options.weighted_output_metrics.clear();
+  }
   if (job.has_steps_per_execution()) {
     RETURN_IF_ERROR(
         ExpectAtLeast("steps_per_execution", 1, job.steps_per_execution()));

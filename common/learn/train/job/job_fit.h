@@ -10,11 +10,12 @@
 
 namespace muster {
 
-// What a job file says to Compile(). Strategy, data and layers are others'
-// business.
+// Returns what a job says to Compile(). Optimizer, loss, metrics, weighted
+// metrics and steps_per_execution that the job leaves out are those of
+// `defaults`.
 //   kInvalidArgument  something is missing or out of range; names the field
 absl::StatusOr<CompileOptions> BuildJobCompileOptions(
-    const proto::TrainingJob& job, uint64_t seed);
+    const proto::TrainingJob& job, uint64_t seed, CompileOptions defaults = {});
 
 // What it says to Fit(), but for the validation data. The job is valid.
 FitOptions BuildJobFitOptions(const proto::TrainingJob& job);

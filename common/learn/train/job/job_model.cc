@@ -63,6 +63,11 @@ absl::StatusOr<LayerPtr> BuildJobModel(const proto::JobModel& model) {
   if (model.has_functional()) {
     return BuildJobFunctionalModel(model.functional(), BuildLayerWithOptions);
   }
+  if (model.has_keras()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model.keras: ", model.keras(),
+                     " is a whole model; it cannot be a layer of another"));
+  }
   if (model.has_application()) return BuildJobApplication(model.application());
   if (model.sequential().layers().empty()) {
     return absl::InvalidArgumentError(

@@ -8,8 +8,9 @@
 namespace muster {
 
 // The layers that a job file describes.
-//   kInvalidArgument  no model, no layers, or a layer that says too little;
-//                     names the field
+//   kInvalidArgument  no model, no layers, a layer that says too little, or a
+//                     file of Keras, which ReadJobKerasFile() reads; names the
+//                     field
 absl::StatusOr<LayerPtr> BuildJobModel(const proto::JobModel& model);
 
 }  // namespace muster

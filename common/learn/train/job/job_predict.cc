@@ -27,8 +27,8 @@
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/adapt.h"
+#include "common/learn/train/fit_options.h"
 #include "common/learn/train/job/job_data.h"
-#include "common/learn/train/job/job_fit.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/output_folders.h"
 #include "proto/training_job.pb.h"
@@ -187,7 +187,7 @@ absl::StatusOr<Model> LoadModel(const ResolvedJob& resolved,
                                 Strategy& strategy) {
   Model model(resolved.layer());
   ASSIGN_OR_RETURN(CompileOptions compile_options,
-                   BuildJobCompileOptions(resolved.job(), /*seed=*/0));
+                   resolved.BuildCompileOptions(/*seed=*/0));
   RETURN_IF_ERROR(model.Compile(strategy, std::move(compile_options)));
   // Makes the weights of the right shapes. LoadWeights() replaces the values.
   RETURN_IF_ERROR(AdaptNormalization(resolved.layer(), data.Take(1)));

@@ -43,9 +43,9 @@ struct Placeholder {
 
 // The fields whose strings name files or a folder.
 constexpr absl::string_view kPathFields[] = {
-    "path",       "images",       "labels",        "directory", "features",
-    "cache_file", "filename",     "log_dir",       "filepath",  "backup_dir",
-    "default",    "recovery_dir", "checkpoint_dir"};
+    "path",       "images",       "labels",         "directory", "features",
+    "cache_file", "filename",     "log_dir",        "filepath",  "backup_dir",
+    "default",    "recovery_dir", "checkpoint_dir", "keras"};
 
 std::string Position(absl::string_view file, int line, int column) {
   return absl::StrCat(file, ":", line + 1, ":", column + 1, ": ");

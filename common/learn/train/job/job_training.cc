@@ -45,9 +45,11 @@ absl::StatusOr<Loss> BuildJobLoss(const proto::JobLoss& job) {
       absl::StrCat("loss: ", loss.status().message()));
 }
 
-DType JobLabelType(const proto::JobLoss& job) {
-  const LossKind* const kind = FindKind(kLossKinds, job);
-  return kind == nullptr ? DType::kFloat32 : kind->label_type;
+DType LabelTypeOf(const Loss& loss) {
+  for (const LossKind& kind : kLossKinds) {
+    if (kind.name == loss.name()) return kind.label_type;
+  }
+  return DType::kFloat32;
 }
 
 absl::StatusOr<std::vector<Metric>> BuildJobMetrics(

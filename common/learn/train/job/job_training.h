@@ -25,7 +25,7 @@ absl::StatusOr<Loss> BuildJobLoss(const proto::JobLoss& loss);
 
 // The type that labels have in a file that does not say it (csv): that which
 // the loss compares.
-DType JobLabelType(const proto::JobLoss& loss);
+DType LabelTypeOf(const Loss& loss);
 
 // `field` is what the job calls the list.
 absl::StatusOr<std::vector<Metric>> BuildJobMetrics(

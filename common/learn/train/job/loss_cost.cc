@@ -1,6 +1,7 @@
 #include "common/learn/train/job/loss_cost.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/io/keras/keras_archive.h"
 #include "proto/job_callback.pb.h"
 
 namespace muster {
@@ -21,7 +22,11 @@ const BackupAndRestore* FindBackup(const proto::TrainingJob& job) {
 
 bool WritesCheckpoints(const proto::TrainingJob& job) {
   for (const proto::JobCallback& callback : job.callbacks()) {
-    if (callback.has_model_checkpoint()) return true;
+    const bool is_checkpoint =
+        callback.has_model_checkpoint() &&
+        KerasFileKindOf(callback.model_checkpoint().filepath()) ==
+            KerasFileKind::kNone;
+    if (is_checkpoint) return true;
   }
   return FindBackup(job) != nullptr;
 }
@@ -51,10 +56,19 @@ std::string ServerLossCost(const proto::TrainingJob& job,
     return "a lost parameter server ends the job (--server_return_timeout=0; "
            "launch --restart waits for it)";
   }
+  const auto& strategy = job.strategy().parameter_server();
+  const bool can_go_on = !strategy.recovery_dir().empty() ||
+                         WritesCheckpoints(job) || !job.model().has_keras();
+  if (!can_go_on) {
+    return absl::StrCat(
+        "a lost parameter server ends the job: the first "
+        "weights come from ",
+        job.model().keras(),
+        ", and nothing writes checkpoints (set recovery_dir)");
+  }
   std::string cost =
       absl::StrCat("a lost parameter server that is back within ",
                    absl::FormatDuration(return_timeout), " costs ");
-  const auto& strategy = job.strategy().parameter_server();
   if (!strategy.recovery_dir().empty()) {
     const double seconds = strategy.has_recovery_interval_seconds()
                                ? strategy.recovery_interval_seconds()

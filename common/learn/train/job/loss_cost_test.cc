@@ -51,6 +51,21 @@ TEST(LossCostTest, ABackupIsNamedWithItsFrequency) {
               HasSubstr("written every 10 steps (save_freq)"));
 }
 
+TEST(LossCostTest, WeightsOfAKerasFileNeedCheckpoints) {
+  const std::string model = "model { keras: \"m.keras\" }";
+  EXPECT_THAT(Describe(model, kServers),
+              HasSubstr("a lost parameter server ends the job: the first "
+                        "weights come from m.keras"));
+  EXPECT_THAT(Describe(model + "callbacks { model_checkpoint { filepath: "
+                               "\"b.keras\" } }",
+                       kServers),
+              HasSubstr("ends the job"));
+  EXPECT_THAT(Describe(model + "callbacks { model_checkpoint { filepath: "
+                               "\"b\" } }",
+                       kServers),
+              HasSubstr("the steps since the newest checkpoint"));
+}
+
 TEST(LossCostTest, ALostServerCostsWhatItsSettingsSay) {
   EXPECT_THAT(Describe("", kServers, absl::ZeroDuration()),
               HasSubstr("a lost parameter server ends the job "

@@ -22,11 +22,13 @@
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/train/fit_options.h"
 #include "common/learn/train/job/job_callbacks.h"
 #include "common/learn/train/job/job_canonical.h"
 #include "common/learn/train/job/job_data.h"
 #include "common/learn/train/job/job_evaluator.h"
 #include "common/learn/train/job/job_fit.h"
+#include "common/learn/train/job/job_keras_file.h"
 #include "common/learn/train/job/job_model.h"
 #include "common/learn/train/job/job_text.h"
 #include "common/learn/train/job/job_training.h"
@@ -77,9 +79,9 @@ absl::Status ExpectAtLeastOne(absl::string_view field, int64_t value) {
       absl::StrCat(field, " must be at least 1, got ", value));
 }
 
-// All checks but those of the model, which is checked by building it.
+// All checks but those of the model, which is checked by building it, and of
+// what it is compiled with.
 absl::Status CheckAroundModel(const proto::TrainingJob& job) {
-  RETURN_IF_ERROR(BuildJobCompileOptions(job, /*seed=*/0).status());
   RETURN_IF_ERROR(BuildJobInput(job.input()).status());
   RETURN_IF_ERROR(BuildJobCallbacks(job).status());
   if (job.has_evaluator()) {
@@ -104,8 +106,8 @@ struct JobSources {
   std::optional<JobSource> test;
 };
 
-absl::StatusOr<JobSources> OpenSources(const proto::TrainingJob& job) {
-  const DType label_type = JobLabelType(job.loss());
+absl::StatusOr<JobSources> OpenSources(const proto::TrainingJob& job,
+                                       DType label_type) {
   ASSIGN_OR_RETURN(JobSource train,
                    JobSource::Open(job.train(), "train", label_type,
                                    job.validation_split()));
@@ -130,6 +132,7 @@ struct ResolvedJob::State {
   std::string run_dir;
   CanonicalJob agreed;
   LayerPtr layer;
+  std::optional<JobKerasFile> keras_file;
   std::optional<JobSources> sources;
 };
 
@@ -155,7 +158,7 @@ absl::StatusOr<ResolvedJob> ResolvedJob::FromFile(const std::string& path,
   }
   resolved->state_->file = path;
   resolved->state_->run_dir = run_dir;
-  resolved->state_->agreed = std::move(read.agreed);
+  resolved->SetAgreed(std::move(read.agreed));
   return resolved;
 }
 
@@ -163,10 +166,26 @@ absl::StatusOr<ResolvedJob> ResolvedJob::FromProto(
     const proto::TrainingJob& job) {
   auto state = std::make_unique<State>();
   state->job = job;
-  ASSIGN_OR_RETURN(state->layer, BuildModelOf(job));
+  if (job.model().has_keras()) {
+    ASSIGN_OR_RETURN(state->keras_file, ReadJobKerasFile(job));
+    state->layer = state->keras_file->model.layers;
+  } else {
+    ASSIGN_OR_RETURN(state->layer, BuildModelOf(job));
+  }
+  ResolvedJob resolved(std::move(state));
+  RETURN_IF_ERROR(resolved.BuildCompileOptions(/*seed=*/0).status());
   RETURN_IF_ERROR(CheckAroundModel(job));
-  state->agreed = CanonicalForm(job, /*locations=*/nullptr);
-  return ResolvedJob(std::move(state));
+  resolved.SetAgreed(CanonicalForm(job, /*locations=*/nullptr));
+  return resolved;
+}
+
+void ResolvedJob::SetAgreed(CanonicalJob agreed) {
+  state_->agreed = std::move(agreed);
+  if (state_->keras_file.has_value()) {
+    SetCanonicalValue("model.keras",
+                      absl::StrCat("sha256:", state_->keras_file->sha256),
+                      &state_->agreed);
+  }
 }
 
 const proto::TrainingJob& ResolvedJob::job() const { return state_->job; }
@@ -174,6 +193,16 @@ const std::string& ResolvedJob::file() const { return state_->file; }
 const std::string& ResolvedJob::run_dir() const { return state_->run_dir; }
 const CanonicalJob& ResolvedJob::agreed() const { return state_->agreed; }
 const LayerPtr& ResolvedJob::layer() const { return state_->layer; }
+const JobKerasFile* ResolvedJob::keras_file() const {
+  return state_->keras_file.has_value() ? &*state_->keras_file : nullptr;
+}
+
+absl::StatusOr<CompileOptions> ResolvedJob::BuildCompileOptions(
+    uint64_t seed) const {
+  const JobKerasFile* const file = keras_file();
+  return BuildJobCompileOptions(
+      state_->job, seed, file == nullptr ? CompileOptions() : file->settings);
+}
 
 int64_t ResolvedJob::batch_size() const {
   return state_->job.has_batch_size() ? state_->job.batch_size() : kBatchSize;
@@ -181,7 +210,11 @@ int64_t ResolvedJob::batch_size() const {
 
 absl::Status ResolvedJob::OpenData() {
   if (state_->sources.has_value()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(state_->sources, OpenSources(state_->job));
+  ASSIGN_OR_RETURN(const CompileOptions options,
+                   BuildCompileOptions(/*seed=*/0));
+  const DType label_type = LabelTypeOf(
+      options.losses.empty() ? options.loss : options.losses.front());
+  ASSIGN_OR_RETURN(state_->sources, OpenSources(state_->job, label_type));
   // Stages that no data can pass through are found too.
   return Datasets(/*seed=*/0).status();
 }

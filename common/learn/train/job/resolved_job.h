@@ -10,7 +10,9 @@
 #include "absl/status/statusor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/train/fit_options.h"
 #include "common/learn/train/job/job_canonical.h"
+#include "common/learn/train/job/job_keras_file.h"
 #include "common/learn/train/job/job_settings.h"
 
 namespace muster {
@@ -38,13 +40,16 @@ class ResolvedJob {
   // ${run_dir} stands for.
   //   kInvalidArgument  the file is empty or invalid; begins with "file:" or
   //                     "file:line:column:" and names the field
-  //   kNotFound         there is no such file
+  //   kNotFound         there is no such file, or not the file of Keras that is
+  //                     its model
+  //   others            as ReadJobKerasFile()
   static absl::StatusOr<ResolvedJob> FromFile(const std::string& path,
                                               const JobSettings& settings = {},
                                               const std::string& run_dir = "");
 
   // The same for a job that comes from no file.
   //   kInvalidArgument  the job is invalid; names the field
+  //   others            as ReadJobKerasFile()
   static absl::StatusOr<ResolvedJob> FromProto(const proto::TrainingJob& job);
 
   ~ResolvedJob();
@@ -54,10 +59,16 @@ class ResolvedJob {
   const proto::TrainingJob& job() const;
   const std::string& file() const;     // Empty if it comes from no file.
   const std::string& run_dir() const;  // Where results go.
-  // What synchronous workers must have in common.
+  // What synchronous workers must have in common. For a file of Keras, its
+  // SHA-256 in place of its name.
   const CanonicalJob& agreed() const;
   // The layers. A model of them can be compiled once.
   const LayerPtr& layer() const;
+  // The file of Keras that is the job's model; null if it is not one.
+  const JobKerasFile* keras_file() const;
+  // What the job says to Compile(), with the settings of its file of Keras for
+  // what it leaves out.
+  absl::StatusOr<CompileOptions> BuildCompileOptions(uint64_t seed) const;
 
   int64_t batch_size() const;  // Global.
 
@@ -73,6 +84,7 @@ class ResolvedJob {
  private:
   struct State;
   explicit ResolvedJob(std::unique_ptr<State> state);
+  void SetAgreed(CanonicalJob agreed);
 
   std::unique_ptr<State> state_;
 };

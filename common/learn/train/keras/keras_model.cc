@@ -1,0 +1,43 @@
+#include "common/learn/train/keras/keras_model.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/core/base/status_macros.h"
+#include "common/io/checkpoint/disk.h"
+#include "common/io/keras/hdf5_reader.h"
+#include "common/io/keras/keras_archive.h"
+#include "common/learn/train/keras/keras_model_reader.h"
+#include "common/learn/train/keras/keras_object.h"
+#include "common/learn/train/keras/keras_variables.h"
+
+namespace muster {
+
+absl::StatusOr<KerasModel> ReadKerasModel(Disk* disk, const std::string& path) {
+  ASSIGN_OR_RETURN(const KerasArchive archive, ReadKerasArchive(disk, path));
+  KerasModel model;
+  model.config =
+      KerasJson::parse(archive.config, nullptr, /*allow_exceptions=*/false);
+  if (model.config.is_discarded()) {
+    return absl::DataLossError(absl::StrCat(path, ": config.json is no JSON"));
+  }
+  absl::StatusOr<LayerPtr> layers = LayersFromKeras(model.config);
+  if (!layers.ok()) {
+    return absl::Status(layers.status().code(),
+                        absl::StrCat(path, ": ", layers.status().message()));
+  }
+  model.layers = *std::move(layers);
+  ASSIGN_OR_RETURN(model.weights, Hdf5Reader::Open(path, archive.weights));
+  RETURN_IF_ERROR(AdoptKerasStatistics(*model.layers, *model.weights));
+  if (model.layers->input_types().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        ": the model has no input layer, so that its weights have no "
+        "shapes; build it in Keras before it is saved"));
+  }
+  return model;
+}
+
+}  // namespace muster

@@ -1,0 +1,36 @@
+#ifndef COMMON_LEARN_TRAIN_KERAS_KERAS_MODEL_H_
+#define COMMON_LEARN_TRAIN_KERAS_KERAS_MODEL_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/io/checkpoint/disk.h"
+#include "common/io/keras/hdf5_reader.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/train/keras/keras_object.h"
+
+namespace muster {
+
+// The content of a .keras file.
+struct KerasModel {
+  // The model's JSON, from which CompileOptionsFromKeras() reads what the model
+  // was compiled with.
+  KerasJson config;
+  // With their input types, so that compiling a model of them builds it.
+  LayerPtr layers;
+  // For Model::RestoreFromKeras().
+  std::unique_ptr<Hdf5Reader> weights;
+};
+
+// Reads a .keras file. All errors name it.
+//   kNotFound         no such file
+//   kInvalidArgument  a layer or an argument that Muster does not have, or a
+//                     model without an input layer
+//   kDataLoss         damaged, or not a .keras file
+//   others            of the disk
+absl::StatusOr<KerasModel> ReadKerasModel(Disk* disk, const std::string& path);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_KERAS_KERAS_MODEL_H_
