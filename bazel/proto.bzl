@@ -51,7 +51,7 @@ def cc_proto_schema(name, proto, constant, visibility = None):
     """A C++ library with the descriptors of a .proto file, comments included.
 
     Args:
-      name: the library; its header is `name`.h.
+      name: the library; its header `name`.h declares the constants.
       proto: the .proto file without its suffix.
       constant: the name of the array of bytes, a FileDescriptorSet; the constant
         with `Size` behind it is their number.
@@ -69,22 +69,16 @@ def cc_proto_schema(name, proto, constant, visibility = None):
     native.genrule(
         name = name + "_generated",
         srcs = [":" + name + ".binpb"],
-        outs = [name + ".h", name + ".cc"],
+        outs = [name + ".cc"],
         cmd = """
-          {{ echo '#pragma once'
-             echo '#include <cstddef>'
-             echo 'namespace muster {{'
-             echo 'extern const unsigned char {constant}[];'
-             echo 'extern const size_t {constant}Size;'
-             echo '}}'; }} > $(location {name}.h)
-          {{ grep -v '#pragma' $(location {name}.h)
+          {{ echo '#include "{package}/{name}.h"'
              echo 'namespace muster {{'
              echo 'const unsigned char {constant}[] = {{'
              od -An -v -tx1 $< | sed 's/ \\(..\\)/0x\\1,/g'
              echo '}};'
              echo 'const size_t {constant}Size = sizeof({constant});'
-             echo '}}'; }} > $(location {name}.cc)
-        """.format(name = name, constant = constant),
+             echo '}}'; }} > $@
+        """.format(package = native.package_name(), name = name, constant = constant),
     )
     native.cc_library(
         name = name,

@@ -112,7 +112,10 @@ struct GeluTanhGradFunction {
   MUSTER_INLINE float operator()(float gradient, float x) const {
     const float t = VectorTanh(kSqrtTwoOverPi * (x + kGeluCubic * x * x * x));
     const float inner = kSqrtTwoOverPi * (1 + 3 * kGeluCubic * x * x);
-    return gradient * 0.5f * (1 + t + x * (1 - t * t) * inner);
+    const float rest = 1 - t * t;
+    // Where tanh is flat, the square of x may overflow.
+    const float bell = rest == 0 ? 0 : x * rest * inner;
+    return gradient * 0.5f * (1 + t + bell);
   }
 };
 
