@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/attributes.h"
+#include "absl/base/const_init.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "common/core/device/simulated/fiber.h"
 #include "common/core/device/simulated/simulated_language.h"
 
@@ -378,6 +381,9 @@ uint64_t ExchangeInWarp(const WarpOperation& operation, Site site) {
 absl::Status RunSimulatedGrid(const SimulatedKernel& kernel,
                               const LaunchShape& shape, void** arguments,
                               uint64_t seed) {
+  // They share the __shared__ variables of kernels.
+  ABSL_CONST_INIT static absl::Mutex one_grid_at_a_time(absl::kConstInit);
+  absl::MutexLock lock(&one_grid_at_a_time);
   simulated::Grid grid(kernel, shape, arguments, seed);
   simulated::grid = &grid;
   absl::Status status = grid.Run();

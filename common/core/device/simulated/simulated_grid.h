@@ -25,7 +25,8 @@ namespace muster {
 //                        wait where: "deadlock: 40 of 256 threads at a barrier"
 // After an error the kernel's output is undefined.
 //
-// Thread-safe. Each calling thread keeps the stacks of its largest block.
+// Thread-safe; one grid runs at a time. Each calling thread keeps the stacks of
+// its largest block.
 absl::Status RunSimulatedGrid(const SimulatedKernel& kernel,
                               const LaunchShape& shape, void** arguments,
                               uint64_t seed);

@@ -115,7 +115,9 @@ inline constexpr auto kArgumentBytes = SizesOf(kKernel);
 #define __forceinline__ inline
 #define __grid_constant__
 #define __constant__ static const
-#define __shared__ static thread_local
+// One copy in a process: grids run one after the other. Not thread_local, which
+// would take this memory from the stack of every thread of the process.
+#define __shared__ static
 #define __launch_bounds__(...)
 
 #define threadIdx (::muster::simulated::coordinates.thread)
