@@ -113,7 +113,7 @@ void HangWatch::SampleWaits() {
       if (task < is_awaited.size()) is_awaited[task] = true;
     }
   }
-  const double weight = passed / (passed + kRecent);
+  const double weight = absl::FDivDuration(passed, passed + kRecent);
   for (size_t task = 0; task < waited_.size(); ++task) {
     if (is_awaited[task]) waited_[task].total += passed;
     waited_[task].recent_share +=
