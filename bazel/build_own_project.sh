@@ -12,6 +12,7 @@ set -euo pipefail
 cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/../examples/own_project"
 
 # The server ends soon after, to free its memory.
+../../bazel/refresh_toolchain.sh --max_idle_secs=5
 build=(bazel --max_idle_secs=5 build --disk_cache="$HOME/.cache/muster/bazel")
 if [[ ${1:-} == --quick ]]; then
   "${build[@]}" "${@:2}" --nobuild //:train

@@ -24,25 +24,31 @@ for package in "${packages[@]}"; do
   state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
   [[ $state == installed ]] || missing+=("$package")
 done
-((${#missing[@]})) || exit 0
-
-if ! grep -q '^VERSION_ID="12"' /etc/os-release 2>/dev/null; then
-  echo "This is not Debian 12, whose packages the build is made for. Missing:" \
-    "${missing[*]}" >&2
-  exit 1
-fi
-as_root=()
-if ((EUID != 0)); then
-  if ! command -v sudo >/dev/null; then
-    echo "Run as root, or install sudo: these are missing: ${missing[*]}" >&2
-    exit 1
+install_missing() {
+  if ! grep -q '^VERSION_ID="12"' /etc/os-release 2>/dev/null; then
+    echo "This is not Debian 12, whose packages the build is made for." \
+      "Missing: ${missing[*]}" >&2
+    return 1
   fi
-  as_root=(sudo)
-fi
-echo "Installing: ${missing[*]}" >&2
-install() {
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+  local as_root=()
+  if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null; then
+      echo "Run as root, or install sudo: these are missing:" \
+        "${missing[*]}" >&2
+      return 1
+    fi
+    as_root=(sudo)
+  fi
+  echo "Installing: ${missing[*]}" >&2
+  local install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get
+    install -y -qq --no-install-recommends "${missing[@]}")
+  # The lists may be there and new enough already; fetching them takes a network.
+  "${install[@]}" >&2 ||
+    { "${as_root[@]}" apt-get update -qq >&2 && "${install[@]}" >&2; }
 }
-# The lists may be there and new enough already; fetching them takes a network.
-install || { "${as_root[@]}" apt-get update -qq >&2 && install; }
+
+if ((${#missing[@]})); then
+  install_missing || exit 1
+fi
+cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+bazel/refresh_toolchain.sh
