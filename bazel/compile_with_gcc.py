@@ -4,7 +4,8 @@
     bazel/compile_with_gcc.py [FOLDER ...]     all folders if none is named
 
 The sources of a folder are compiled as one unit, because most of the time goes
-into headers that they share; so are its tests. Where two files of a folder use
+into headers that they share; so are its tests. Device code is compiled as the
+simulated GPU runs it, a file each. Where two files of a folder use
 one name for different things, each file is compiled alone. A unit that compiled
 before and whose files have not changed since is skipped. The last line is
 "N units compile with gcc, N do not".
@@ -20,6 +21,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+
+import embed_device_code
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path.home() / ".cache" / "muster" / "gcc"
@@ -42,7 +45,7 @@ UNIT_OPTIONS = [
 
 def sources_by_unit(folders):
     """Units as (name, files): a folder's sources, and a folder's tests."""
-    listed = subprocess.run(["git", "ls-files", "*.cc"], cwd=ROOT, check=True,
+    listed = subprocess.run(["git", "ls-files", "*.cc", "*.cu"], cwd=ROOT, check=True,
                             capture_output=True, text=True).stdout.split()
     units = {}
     for path in listed:
@@ -53,15 +56,22 @@ def sources_by_unit(folders):
         if folders and not any(f"{folder}/".startswith(f"{f.rstrip('/')}/")
                                for f in folders):
             continue
-        # A program has a main() of its own.
-        is_program = "\nint main(" in (ROOT / path).read_text()
-        kind = path if is_program else "tests" if path.endswith("_test.cc") else "sources"
+        # A program has a main() of its own, and a device kernel's file its macros.
+        is_alone = path.endswith(".cu") or "\nint main(" in (ROOT / path).read_text()
+        kind = path if is_alone else "tests" if path.endswith("_test.cc") else "sources"
         units.setdefault((folder, kind), []).append(path)
     return [(folder if kind == "sources" else f"{folder} ({kind})", files)
             for (folder, kind), files in sorted(units.items())]
 
 
-def generate_messages(out):
+def generate_headers(out):
+    listed = subprocess.run(["git", "ls-files", "*.cu"], cwd=ROOT, check=True,
+                            capture_output=True, text=True).stdout.split()
+    for path in map(pathlib.PurePath, listed):
+        folder = pathlib.Path(out) / path.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        embed_device_code.write(folder / f"{path.stem}_image.h",
+                                embed_device_code.header(path.stem))
     for proto in sorted(ROOT.glob("proto/*.proto")):
         subprocess.run(["protoc", "-I.", f"--cpp_out={out}", f"--grpc_out={out}",
                         "--plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin",
@@ -125,7 +135,7 @@ def main():
     units.sort(key=lambda unit: -len(unit[1]))
     with tempfile.TemporaryDirectory() as generated, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        generate_messages(generated)
+        generate_headers(generated)
         complaints = list(pool.map(lambda unit: compile_unit(unit, generated), units))
     failed = [text for text in complaints if text]
     sys.stderr.write("".join(failed))
