@@ -6,7 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "common/compute/variables/initializer.h"
+#include "common/compute/variables/initial_value.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor_codec.h"

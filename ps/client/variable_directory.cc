@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/compute/variables/initializer.h"
+#include "common/compute/variables/initial_value.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "common/net/rpc/status_detail.h"

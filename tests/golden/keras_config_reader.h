@@ -35,7 +35,7 @@ class KerasConfigReader : public ConfigVisitor {
   void Visit(ConfigName name, std::vector<double>& values) override {
     Read(name, values);
   }
-  void Visit(ConfigName name, proto::Initializer&) override {
+  void Visit(ConfigName name, Initializer&) override {
     MUSTER_CHECK(!IsPresent(name, false));
   }
   void Visit(ConfigName name, Regularizer&) override {

@@ -1,33 +1,29 @@
 #ifndef COMMON_COMPUTE_VARIABLES_INITIALIZER_H_
 #define COMMON_COMPUTE_VARIABLES_INITIALIZER_H_
 
-#include <cstdint>
-
-#include "absl/status/status.h"
-#include "common/core/tensor/tensor.h"
-#include "proto/variable.pb.h"
+#include <memory>
 
 namespace muster {
 
-// The first value of a variable. Each element is a pure function of the
-// initializer with its seed and of the element's position in the whole
-// variable: shards fill just their own rows, in any number, and hold what the
-// unsharded variable would.
+namespace proto {
+class Initializer;
+}  // namespace proto
 
-// Whether `spec` describes a variable that can be made: a name, a known dtype
-// of numbers, a fully known shape, and an initializer that suits them. A spec
-// with no initializer starts at zero.
-//   kInvalidArgument  names the variable and what is wrong with it
-absl::Status ValidateVariableSpec(const proto::VariableSpec& spec);
+// How the first value of a variable is chosen. The functions in
+// common/learn/nn/initializers.h make them. A value: cheap to copy, immutable.
+//
+// Equivalent to: keras.initializers.Initializer.
+class Initializer {
+ public:
+  Initializer();  // Zeros.
+  explicit Initializer(const proto::Initializer& definition);
 
-// Fills `slice` with rows [row_begin, row_end) of the variable's outermost
-// dimension. A scalar has one row, and its slice is a scalar. An invalid
-// `slice` is allocated; a valid one has the type of those rows.
-//   kInvalidArgument  the spec makes no sense, the rows are not in the
-//                     variable, or `slice` has another type
-absl::Status FillInitialValue(const proto::VariableSpec& spec,
-                              int64_t row_begin, int64_t row_end,
-                              Tensor* slice);
+  // What is sent to the process that creates the variable.
+  const proto::Initializer& definition() const { return *definition_; }
+
+ private:
+  std::shared_ptr<const proto::Initializer> definition_;
+};
 
 }  // namespace muster
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "common/compute/variables/initializer.h"
+#include "common/compute/variables/initial_value.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"

@@ -3,10 +3,10 @@
 
 #include <string>
 
+#include "common/compute/variables/initializer.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/regularizers.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 
@@ -16,12 +16,12 @@ struct BatchNormalizationOptions {
   double epsilon = 1e-3;
   bool center = true;  // Adds beta.
   bool scale = true;   // Multiplies by gamma.
-  proto::Initializer beta_initializer = Zeros();
-  proto::Initializer gamma_initializer = Ones();
+  Initializer beta_initializer = Zeros();
+  Initializer gamma_initializer = Ones();
   Regularizer beta_regularizer = {};
   Regularizer gamma_regularizer = {};
-  proto::Initializer moving_mean_initializer = Zeros();
-  proto::Initializer moving_variance_initializer = Ones();
+  Initializer moving_mean_initializer = Zeros();
+  Initializer moving_variance_initializer = Ones();
   // If true, the statistics are those of the global batch, over all replicas
   // that train in sync. Otherwise each replica normalizes with the statistics
   // of its own batch.

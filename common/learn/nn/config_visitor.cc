@@ -59,7 +59,7 @@ void ConfigVisitor::VisitRequired(ConfigName name, double& value) {
 }
 
 void ConfigVisitor::VisitWeight(absl::string_view weight,
-                                proto::Initializer& initializer,
+                                Initializer& initializer,
                                 Regularizer& regularizer) {
   Visit(absl::StrCat(weight, "_initializer"), initializer);
   Visit(absl::StrCat(weight, "_regularizer"), regularizer);

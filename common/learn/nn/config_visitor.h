@@ -15,9 +15,7 @@ namespace muster {
 
 class Regularizer;
 
-namespace proto {
 class Initializer;
-}  // namespace proto
 
 // The name of a hyperparameter in job files (proto/job_layer.proto) and in
 // Keras' config. Empty if the hyperparameter does not exist there.
@@ -59,7 +57,7 @@ class ConfigVisitor {
   // An empty list is Keras' None.
   virtual void Visit(ConfigName name, std::vector<int64_t>& values) = 0;
   virtual void Visit(ConfigName name, std::vector<double>& values) = 0;
-  virtual void Visit(ConfigName name, proto::Initializer& value) = 0;
+  virtual void Visit(ConfigName name, Initializer& value) = 0;
   virtual void Visit(ConfigName name, Regularizer& value) = 0;
   // `index` is a position in `names`, which are spelled as in Keras.
   virtual void VisitChoice(ConfigName name, int& index,
@@ -101,7 +99,7 @@ class ConfigVisitor {
   // Refuses an absent value; for hyperparameters without a default in Keras.
   void VisitRequired(ConfigName name, double& value);
   // "<weight>_initializer" and "<weight>_regularizer".
-  void VisitWeight(absl::string_view weight, proto::Initializer& initializer,
+  void VisitWeight(absl::string_view weight, Initializer& initializer,
                    Regularizer& regularizer);
 };
 

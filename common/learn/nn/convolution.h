@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "common/compute/variables/initializer.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/window.h"
-#include "proto/variable.pb.h"
 
 // Convolutions of images [batch, height, width, channels] and sequences [batch,
 // steps, channels] with trained kernels. Integers are converted to float32.
@@ -24,8 +24,8 @@ struct Conv2DLayerOptions {
   int64_t groups = 1;
   Activation activation = Activation::kLinear;
   bool use_bias = true;
-  proto::Initializer kernel_initializer = GlorotUniform();
-  proto::Initializer bias_initializer = Zeros();
+  Initializer kernel_initializer = GlorotUniform();
+  Initializer bias_initializer = Zeros();
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
   std::string name = "";
@@ -74,8 +74,8 @@ struct Conv1DLayerOptions {
   int64_t groups = 1;
   Activation activation = Activation::kLinear;
   bool use_bias = true;
-  proto::Initializer kernel_initializer = GlorotUniform();
-  proto::Initializer bias_initializer = Zeros();
+  Initializer kernel_initializer = GlorotUniform();
+  Initializer bias_initializer = Zeros();
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
   std::string name = "";

@@ -4,19 +4,19 @@
 #include <cstdint>
 #include <string>
 
+#include "common/compute/variables/initializer.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/regularizers.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 
 struct DenseOptions {
   Activation activation = Activation::kLinear;
   bool use_bias = true;
-  proto::Initializer kernel_initializer = GlorotUniform();
-  proto::Initializer bias_initializer = Zeros();
+  Initializer kernel_initializer = GlorotUniform();
+  Initializer bias_initializer = Zeros();
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
   std::string name = "";

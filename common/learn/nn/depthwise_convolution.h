@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "common/compute/variables/initializer.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/window.h"
-#include "proto/variable.pb.h"
 
 // Depthwise convolutions of images [batch, height, width, channels]: each
 // channel has its own kernels. Integers are converted to float32.
@@ -23,8 +23,8 @@ struct DepthwiseConv2DLayerOptions {
   Size2D dilation_rate = 1;
   Activation activation = Activation::kLinear;
   bool use_bias = true;
-  proto::Initializer depthwise_initializer = GlorotUniform();
-  proto::Initializer bias_initializer = Zeros();
+  Initializer depthwise_initializer = GlorotUniform();
+  Initializer bias_initializer = Zeros();
   Regularizer depthwise_regularizer = {};
   Regularizer bias_regularizer = {};
   std::string name = "";
@@ -67,9 +67,9 @@ struct SeparableConv2DLayerOptions {
   int64_t depth_multiplier = 1;
   Activation activation = Activation::kLinear;
   bool use_bias = true;
-  proto::Initializer depthwise_initializer = GlorotUniform();
-  proto::Initializer pointwise_initializer = GlorotUniform();
-  proto::Initializer bias_initializer = Zeros();
+  Initializer depthwise_initializer = GlorotUniform();
+  Initializer pointwise_initializer = GlorotUniform();
+  Initializer bias_initializer = Zeros();
   Regularizer depthwise_regularizer = {};
   Regularizer pointwise_regularizer = {};
   Regularizer bias_regularizer = {};

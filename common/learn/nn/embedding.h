@@ -4,15 +4,15 @@
 #include <cstdint>
 #include <string>
 
+#include "common/compute/variables/initializer.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/regularizers.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 
 struct EmbeddingOptions {
-  proto::Initializer embeddings_initializer = RandomUniform();
+  Initializer embeddings_initializer = RandomUniform();
   // Of the whole table, which each step then goes through.
   Regularizer embeddings_regularizer = {};
   // Id 0 is padding, which recurrent layers and attention pass over, and which
@@ -50,7 +50,7 @@ class EmbeddingLayer : public Layer {
  private:
   int64_t input_dim_;
   int64_t output_dim_;
-  proto::Initializer initializer_;
+  Initializer initializer_;
   Regularizer regularizer_;
   bool mask_zero_;
   Weight embeddings_;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "common/compute/variables/initializer.h"
 #include "common/core/tensor/tensor.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "common/learn/nn/config_visitor.h"
@@ -12,13 +13,37 @@ namespace {
 
 using Scaling = proto::Initializer::VarianceScaling;
 
-proto::Initializer Normal(const RandomNormalOptions& options, bool truncated) {
-  proto::Initializer initializer;
-  initializer.set_seed(options.seed);
-  initializer.mutable_normal()->set_mean(options.mean);
-  initializer.mutable_normal()->set_standard_deviation(options.stddev);
-  initializer.mutable_normal()->set_truncated(truncated);
-  return initializer;
+Scaling::Mode ModeOf(FanMode mode) {
+  switch (mode) {
+    case FanMode::kFanIn:
+      return Scaling::FAN_IN;
+    case FanMode::kFanOut:
+      return Scaling::FAN_OUT;
+    case FanMode::kFanAverage:
+      return Scaling::FAN_AVG;
+  }
+  return Scaling::FAN_IN;
+}
+
+Scaling::Distribution DistributionOf(ScalingDistribution distribution) {
+  switch (distribution) {
+    case ScalingDistribution::kTruncatedNormal:
+      return Scaling::TRUNCATED_NORMAL;
+    case ScalingDistribution::kUntruncatedNormal:
+      return Scaling::UNTRUNCATED_NORMAL;
+    case ScalingDistribution::kUniform:
+      return Scaling::UNIFORM;
+  }
+  return Scaling::TRUNCATED_NORMAL;
+}
+
+Initializer Normal(const RandomNormalOptions& options, bool truncated) {
+  proto::Initializer definition;
+  definition.set_seed(options.seed);
+  definition.mutable_normal()->set_mean(options.mean);
+  definition.mutable_normal()->set_standard_deviation(options.stddev);
+  definition.mutable_normal()->set_truncated(truncated);
+  return Initializer(definition);
 }
 
 }  // namespace
@@ -56,79 +81,81 @@ void OrthogonalOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("seed", seed);
 }
 
-proto::Initializer Zeros() { return Constant(0); }
-proto::Initializer Ones() { return Constant(1); }
+Initializer Zeros() { return Constant(0); }
+Initializer Ones() { return Constant(1); }
 
-proto::Initializer Constant(double value) {
-  proto::Initializer initializer;
-  initializer.mutable_constant()->set_value(value);
-  return initializer;
+Initializer Constant(double value) {
+  proto::Initializer definition;
+  definition.mutable_constant()->set_value(value);
+  return Initializer(definition);
 }
 
-proto::Initializer FixedValue(const Tensor& value) {
-  proto::Initializer initializer;
-  *initializer.mutable_value() = EncodeTensor(value);
-  return initializer;
+Initializer FixedValue(const Tensor& value) {
+  proto::Initializer definition;
+  *definition.mutable_value() = EncodeTensor(value);
+  return Initializer(definition);
 }
 
-proto::Initializer RandomUniform(const RandomUniformOptions& options) {
-  proto::Initializer initializer;
-  initializer.set_seed(options.seed);
-  initializer.mutable_uniform()->set_minimum(options.minval);
-  initializer.mutable_uniform()->set_maximum(options.maxval);
-  return initializer;
+Initializer RandomUniform(const RandomUniformOptions& options) {
+  proto::Initializer definition;
+  definition.set_seed(options.seed);
+  definition.mutable_uniform()->set_minimum(options.minval);
+  definition.mutable_uniform()->set_maximum(options.maxval);
+  return Initializer(definition);
 }
 
-proto::Initializer RandomNormal(const RandomNormalOptions& options) {
+Initializer RandomNormal(const RandomNormalOptions& options) {
   return Normal(options, /*truncated=*/false);
 }
 
-proto::Initializer TruncatedNormal(const RandomNormalOptions& options) {
+Initializer TruncatedNormal(const RandomNormalOptions& options) {
   return Normal(options, /*truncated=*/true);
 }
 
-proto::Initializer VarianceScaling(const VarianceScalingOptions& options) {
-  proto::Initializer initializer;
-  initializer.set_seed(options.seed);
-  Scaling& scaling = *initializer.mutable_variance_scaling();
+Initializer VarianceScaling(const VarianceScalingOptions& options) {
+  proto::Initializer definition;
+  definition.set_seed(options.seed);
+  Scaling& scaling = *definition.mutable_variance_scaling();
   scaling.set_scale(options.scale);
-  scaling.set_mode(options.mode);
-  scaling.set_distribution(options.distribution);
-  return initializer;
+  scaling.set_mode(ModeOf(options.mode));
+  scaling.set_distribution(DistributionOf(options.distribution));
+  return Initializer(definition);
 }
 
-proto::Initializer GlorotUniform(uint64_t seed) {
-  return VarianceScaling({.mode = Scaling::FAN_AVG,
-                          .distribution = Scaling::UNIFORM,
+Initializer GlorotUniform(uint64_t seed) {
+  return VarianceScaling({.mode = FanMode::kFanAverage,
+                          .distribution = ScalingDistribution::kUniform,
                           .seed = seed});
 }
 
-proto::Initializer GlorotNormal(uint64_t seed) {
-  return VarianceScaling({.mode = Scaling::FAN_AVG, .seed = seed});
+Initializer GlorotNormal(uint64_t seed) {
+  return VarianceScaling({.mode = FanMode::kFanAverage, .seed = seed});
 }
 
-proto::Initializer HeUniform(uint64_t seed) {
-  return VarianceScaling(
-      {.scale = 2, .distribution = Scaling::UNIFORM, .seed = seed});
+Initializer HeUniform(uint64_t seed) {
+  return VarianceScaling({.scale = 2,
+                          .distribution = ScalingDistribution::kUniform,
+                          .seed = seed});
 }
 
-proto::Initializer HeNormal(uint64_t seed) {
+Initializer HeNormal(uint64_t seed) {
   return VarianceScaling({.scale = 2, .seed = seed});
 }
 
-proto::Initializer LecunUniform(uint64_t seed) {
-  return VarianceScaling({.distribution = Scaling::UNIFORM, .seed = seed});
+Initializer LecunUniform(uint64_t seed) {
+  return VarianceScaling(
+      {.distribution = ScalingDistribution::kUniform, .seed = seed});
 }
 
-proto::Initializer LecunNormal(uint64_t seed) {
+Initializer LecunNormal(uint64_t seed) {
   return VarianceScaling({.seed = seed});
 }
 
-proto::Initializer Orthogonal(const OrthogonalOptions& options) {
-  proto::Initializer initializer;
-  initializer.set_seed(options.seed);
-  initializer.mutable_orthogonal()->set_gain(options.gain);
-  return initializer;
+Initializer Orthogonal(const OrthogonalOptions& options) {
+  proto::Initializer definition;
+  definition.set_seed(options.seed);
+  definition.mutable_orthogonal()->set_gain(options.gain);
+  return Initializer(definition);
 }
 
 }  // namespace muster

@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "common/compute/variables/initializer.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/config_visitor.h"
-#include "proto/variable.pb.h"
 
 // Keras' initializers, with Keras' defaults. A seed of 0 means that the seed is
 // derived from the seed of the model and the name of the weight.
@@ -14,11 +14,11 @@
 // Source: keras.initializers.
 namespace muster {
 
-proto::Initializer Zeros();
-proto::Initializer Ones();
-proto::Initializer Constant(double value);
+Initializer Zeros();
+Initializer Ones();
+Initializer Constant(double value);
 // Initializes the weight with a copy of `value`, regardless of the seed.
-proto::Initializer FixedValue(const Tensor& value);
+Initializer FixedValue(const Tensor& value);
 
 // Uniform in [minval, maxval).
 struct RandomUniformOptions {
@@ -28,7 +28,7 @@ struct RandomUniformOptions {
 
   void VisitConfig(ConfigVisitor& visitor);
 };
-proto::Initializer RandomUniform(const RandomUniformOptions& options = {});
+Initializer RandomUniform(const RandomUniformOptions& options = {});
 
 // Normal with this mean and standard deviation.
 struct RandomNormalOptions {
@@ -38,36 +38,40 @@ struct RandomNormalOptions {
 
   void VisitConfig(ConfigVisitor& visitor);
 };
-proto::Initializer RandomNormal(const RandomNormalOptions& options = {});
+Initializer RandomNormal(const RandomNormalOptions& options = {});
 // Values further than two standard deviations from the mean are drawn again.
-proto::Initializer TruncatedNormal(const RandomNormalOptions& options = {});
+Initializer TruncatedNormal(const RandomNormalOptions& options = {});
 
 // Samples with mean 0 and variance scale / max(1, n), where n is the fan-in of
 // the weight, its fan-out, or the mean of both. Fan-in and fan-out are the last
 // two extents, each times the product of the others. The uniform distribution
 // is over [-limit, limit) with limit = sqrt(3 * variance).
+enum class FanMode { kFanIn, kFanOut, kFanAverage };
+enum class ScalingDistribution {
+  kTruncatedNormal,
+  kUntruncatedNormal,
+  kUniform
+};
 struct VarianceScalingOptions {
   double scale = 1;
-  proto::Initializer::VarianceScaling::Mode mode =
-      proto::Initializer::VarianceScaling::FAN_IN;
-  proto::Initializer::VarianceScaling::Distribution distribution =
-      proto::Initializer::VarianceScaling::TRUNCATED_NORMAL;
+  FanMode mode = FanMode::kFanIn;
+  ScalingDistribution distribution = ScalingDistribution::kTruncatedNormal;
   uint64_t seed = 0;
 };
-proto::Initializer VarianceScaling(const VarianceScalingOptions& options = {});
+Initializer VarianceScaling(const VarianceScalingOptions& options = {});
 
 // Scale 1, mean of fan-in and fan-out. Source: Glorot and Bengio,
 // "Understanding the difficulty of training deep feedforward neural networks",
 // 2010.
-proto::Initializer GlorotUniform(uint64_t seed = 0);
-proto::Initializer GlorotNormal(uint64_t seed = 0);
+Initializer GlorotUniform(uint64_t seed = 0);
+Initializer GlorotNormal(uint64_t seed = 0);
 // Scale 2, fan-in. Source: He et al., "Delving Deep into Rectifiers", 2015
 // (arXiv:1502.01852).
-proto::Initializer HeUniform(uint64_t seed = 0);
-proto::Initializer HeNormal(uint64_t seed = 0);
+Initializer HeUniform(uint64_t seed = 0);
+Initializer HeNormal(uint64_t seed = 0);
 // Scale 1, fan-in. Source: LeCun et al., "Efficient BackProp", 1998.
-proto::Initializer LecunUniform(uint64_t seed = 0);
-proto::Initializer LecunNormal(uint64_t seed = 0);
+Initializer LecunUniform(uint64_t seed = 0);
+Initializer LecunNormal(uint64_t seed = 0);
 
 // An orthogonal matrix times `gain`: the rows are orthogonal, or the columns if
 // there are fewer. All axes but the last count as rows. Source: Saxe et al.,
@@ -78,13 +82,13 @@ struct OrthogonalOptions {
 
   void VisitConfig(ConfigVisitor& visitor);
 };
-proto::Initializer Orthogonal(const OrthogonalOptions& options = {});
+Initializer Orthogonal(const OrthogonalOptions& options = {});
 
 // A kind of initializer. The table has all that a file can name.
 struct InitializerKind {
   // The case of JobInitializer.kind (proto/job_layer.proto).
   absl::string_view name;
-  proto::Initializer (*make)(ConfigVisitor& visitor);
+  Initializer (*make)(ConfigVisitor& visitor);
 };
 
 namespace internal {
@@ -98,11 +102,11 @@ inline constexpr InitializerKind kInitializerKinds[] = {
     {"constant",
      [](ConfigVisitor& v) { return Constant(internal::VisitedValue(v)); }},
     {"random_uniform",
-     MakeConfigured<proto::Initializer, RandomUniformOptions, RandomUniform>},
+     MakeConfigured<Initializer, RandomUniformOptions, RandomUniform>},
     {"random_normal",
-     MakeConfigured<proto::Initializer, RandomNormalOptions, RandomNormal>},
+     MakeConfigured<Initializer, RandomNormalOptions, RandomNormal>},
     {"truncated_normal",
-     MakeConfigured<proto::Initializer, RandomNormalOptions, TruncatedNormal>},
+     MakeConfigured<Initializer, RandomNormalOptions, TruncatedNormal>},
     {"glorot_uniform",
      [](ConfigVisitor& v) { return GlorotUniform(internal::VisitedSeed(v)); }},
     {"glorot_normal",
@@ -115,8 +119,7 @@ inline constexpr InitializerKind kInitializerKinds[] = {
      [](ConfigVisitor& v) { return LecunUniform(internal::VisitedSeed(v)); }},
     {"lecun_normal",
      [](ConfigVisitor& v) { return LecunNormal(internal::VisitedSeed(v)); }},
-    {"orthogonal",
-     MakeConfigured<proto::Initializer, OrthogonalOptions, Orthogonal>},
+    {"orthogonal", MakeConfigured<Initializer, OrthogonalOptions, Orthogonal>},
 };
 
 }  // namespace muster

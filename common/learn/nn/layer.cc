@@ -23,6 +23,7 @@
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/shape_ops.h"
+#include "common/compute/variables/initializer.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor_codec.h"
@@ -288,14 +289,15 @@ bool Layer::LendWeights(absl::string_view scope, Value input) {
 }
 
 Weight Layer::AddWeight(absl::string_view name, const Shape& shape,
-                        const proto::Initializer& initializer,
+                        const Initializer& initializer,
                         const WeightOptions& options) {
   auto state = std::make_shared<Weight::State>();
-  proto::VariableSpec& spec = state->spec;
+  state->spec = std::make_shared<proto::VariableSpec>();
+  proto::VariableSpec& spec = *state->spec;
   spec.set_name(JoinPath(path_.empty() ? name_ : path_, name));
   spec.set_dtype(EncodeDType(options.dtype));
   *spec.mutable_shape() = EncodeShape(shape);
-  *spec.mutable_initializer() = initializer;
+  *spec.mutable_initializer() = initializer.definition();
   spec.set_trainable(options.trainable);
   spec.set_aggregation(options.aggregation);
   state->regularizer = options.regularizer;

@@ -18,11 +18,15 @@
 #include "common/learn/nn/masks.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/weight.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 
+namespace proto {
+enum VariableAggregation : int;
+}  // namespace proto
+
 class ConfigVisitor;
+class Initializer;
 
 // How a layer is called.
 struct CallContext {
@@ -42,7 +46,7 @@ struct WeightOptions {
   DType dtype = DType::kFloat32;
   // How the updates of replicas that train in sync are aggregated. Required for
   // weights that Call() updates.
-  proto::VariableAggregation aggregation = proto::AGGREGATION_NONE;
+  proto::VariableAggregation aggregation = {};  // AGGREGATION_NONE.
   // The penalty that training adds to the loss for the weight.
   Regularizer regularizer = {};
 };
@@ -183,7 +187,7 @@ class Layer {
   // Creates a weight. May only be called from Build(). `shape` must be fully
   // known.
   Weight AddWeight(absl::string_view name, const Shape& shape,
-                   const proto::Initializer& initializer,
+                   const Initializer& initializer,
                    const WeightOptions& options = {});
 
   // Adds a layer that Call() uses, and returns it. Layers of the same name are

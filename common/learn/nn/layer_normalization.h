@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "common/compute/variables/initializer.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/regularizers.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 
@@ -19,8 +19,8 @@ struct LayerNormalizationOptions {
   double epsilon = 1e-3;  // Added to the variance.
   bool center = true;     // Adds beta.
   bool scale = true;      // Multiplies by gamma.
-  proto::Initializer beta_initializer = Zeros();
-  proto::Initializer gamma_initializer = Ones();
+  Initializer beta_initializer = Zeros();
+  Initializer gamma_initializer = Ones();
   Regularizer beta_regularizer = {};
   Regularizer gamma_regularizer = {};
   std::string name = "";

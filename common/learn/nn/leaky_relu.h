@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "common/compute/variables/initializer.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
-#include "proto/variable.pb.h"
 
 // Rectifiers with a slope below zero.
 namespace muster {
@@ -43,7 +43,7 @@ class LeakyReLULayer : public Layer {
 LayerPtr LeakyReLU(const LeakyReLUOptions& options = {});
 
 struct PReLUOptions {
-  proto::Initializer alpha_initializer = Zeros();
+  Initializer alpha_initializer = Zeros();
   // Axes along which all positions share one slope; {1, 2} for images.
   std::vector<int64_t> shared_axes = {};
   std::string name = "";

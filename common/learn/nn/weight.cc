@@ -1,11 +1,13 @@
 #include "common/learn/nn/weight.h"
 
+#include <string>
 #include <vector>
 
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/shape_ops.h"
 #include "common/compute/ops/variable_ops.h"
 #include "common/core/tensor/dtype.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 
@@ -35,6 +37,15 @@ void Weight::AssignAdd(Value value) const {
 
 void Weight::AssignSub(Value value) const {
   if (state_ != nullptr) AssignSubVariable(state_->handle, value);
+}
+
+bool Weight::trainable() const {
+  return state_->spec->trainable() && !state_->is_frozen;
+}
+
+void Weight::Rename(const std::string& name) const {
+  state_->spec->set_name(name);
+  state_->handle.name = name;
 }
 
 std::vector<Weight> TrainableOf(const std::vector<Weight>& weights) {

@@ -9,9 +9,12 @@
 #include "common/compute/ops/variable_ops.h"
 #include "common/core/tensor/dtype.h"
 #include "common/learn/nn/regularizers.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
+
+namespace proto {
+class VariableSpec;
+}  // namespace proto
 
 // A variable of a layer. In the layer's Call() it converts to its value:
 //
@@ -38,23 +41,21 @@ class Weight {
   void AssignSub(Value value) const;
 
   // For example "dense/kernel". Final when the layer is part of a model.
-  const std::string& name() const { return state_->spec.name(); }
+  const std::string& name() const { return state_->handle.name; }
   // True if gradients update the variable: it was created trainable, and its
   // layer is not frozen (Layer::set_trainable()).
-  bool trainable() const {
-    return state_->spec.trainable() && !state_->is_frozen;
-  }
+  bool trainable() const;
   // The penalty that training adds to the loss; empty if there is none.
   const Regularizer& regularizer() const { return state_->regularizer; }
   // How the variable is created. An initializer without a seed still has to be
   // given one.
-  const proto::VariableSpec& spec() const { return state_->spec; }
+  const proto::VariableSpec& spec() const { return *state_->spec; }
   const VariableHandle& handle() const { return state_->handle; }
 
  private:
   friend class Layer;
   struct State {
-    proto::VariableSpec spec;
+    std::shared_ptr<proto::VariableSpec> spec;  // Never null.
     VariableHandle handle;
     bool is_frozen = false;
     GraphBuilder* builder = nullptr;  // Borrowed while the layer is called.
@@ -64,10 +65,7 @@ class Weight {
   };
   explicit Weight(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-  void Rename(const std::string& name) const {
-    state_->spec.set_name(name);
-    state_->handle.name = name;
-  }
+  void Rename(const std::string& name) const;
 
   // Casts to the dtype in which the layer computes.
   Value AsComputed(Value value) const;

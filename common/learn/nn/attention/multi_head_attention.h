@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/compute/variables/initializer.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/masks.h"
 #include "common/learn/nn/regularizers.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 
@@ -27,8 +27,8 @@ struct MultiHeadAttentionOptions {
   // If true, the scores [batch, heads, time, source time] are the second
   // output.
   bool return_attention_scores = false;
-  proto::Initializer kernel_initializer = GlorotUniform();
-  proto::Initializer bias_initializer = Zeros();
+  Initializer kernel_initializer = GlorotUniform();
+  Initializer bias_initializer = Zeros();
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
   uint64_t seed = 0;  // Of dropout; 0: derived from the model's.

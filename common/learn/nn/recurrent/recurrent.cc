@@ -102,9 +102,11 @@ void LSTMLayer::Build(const Shape& input) {
   }
 }
 
-proto::Initializer LSTMLayer::BiasInitializer() const {
-  const proto::Initializer& others = options_.bias_initializer;
-  if (!options_.unit_forget_bias || !others.has_constant()) return others;
+Initializer LSTMLayer::BiasInitializer() const {
+  const proto::Initializer& others = options_.bias_initializer.definition();
+  if (!options_.unit_forget_bias || !others.has_constant()) {
+    return options_.bias_initializer;
+  }
   const int64_t units = AtLeastZero(this->units());
   Tensor bias(DType::kFloat32, {4 * units});
   const auto values = bias.mutable_flat<float>();
@@ -116,7 +118,7 @@ proto::Initializer LSTMLayer::BiasInitializer() const {
 
 Value LSTMLayer::Project(Value rows) {
   if (options_.use_bias && options_.unit_forget_bias &&
-      !options_.bias_initializer.has_constant()) {
+      !options_.bias_initializer.definition().has_constant()) {
     rows.builder()->ReportError(absl::InvalidArgumentError(
         "LSTM: unit_forget_bias needs a bias_initializer that is a constant"));
     return Value();

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "common/compute/variables/initializer.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/recurrent/recurrent_layer.h"
 #include "common/learn/nn/regularizers.h"
-#include "proto/variable.pb.h"
 
 // Keras' recurrent layers, with Keras' defaults, weight names and gate orders.
 // Inputs, outputs and masks are those of RecurrentLayer.
@@ -18,9 +18,9 @@ namespace muster {
 struct SimpleRNNOptions {
   Activation activation = Activation::kTanh;
   bool use_bias = true;
-  proto::Initializer kernel_initializer = GlorotUniform();
-  proto::Initializer recurrent_initializer = Orthogonal();
-  proto::Initializer bias_initializer = Zeros();
+  Initializer kernel_initializer = GlorotUniform();
+  Initializer recurrent_initializer = Orthogonal();
+  Initializer bias_initializer = Zeros();
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};
@@ -61,9 +61,9 @@ struct LSTMOptions {
   Activation activation = Activation::kTanh;
   Activation recurrent_activation = Activation::kSigmoid;
   bool use_bias = true;
-  proto::Initializer kernel_initializer = GlorotUniform();
-  proto::Initializer recurrent_initializer = Orthogonal();
-  proto::Initializer bias_initializer = Zeros();
+  Initializer kernel_initializer = GlorotUniform();
+  Initializer recurrent_initializer = Orthogonal();
+  Initializer bias_initializer = Zeros();
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};
@@ -101,7 +101,7 @@ class LSTMLayer : public RecurrentLayer {
 
  private:
   // Returns the initializer of the bias with the forget gate's part set to 1.
-  proto::Initializer BiasInitializer() const;
+  Initializer BiasInitializer() const;
 
   LSTMOptions options_;
   Weight kernel_;            // [features, 4 units]
@@ -117,9 +117,9 @@ struct GRUOptions {
   Activation activation = Activation::kTanh;
   Activation recurrent_activation = Activation::kSigmoid;
   bool use_bias = true;
-  proto::Initializer kernel_initializer = GlorotUniform();
-  proto::Initializer recurrent_initializer = Orthogonal();
-  proto::Initializer bias_initializer = Zeros();
+  Initializer kernel_initializer = GlorotUniform();
+  Initializer recurrent_initializer = Orthogonal();
+  Initializer bias_initializer = Zeros();
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};

@@ -26,6 +26,7 @@
 #include "common/learn/nn/weight.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {

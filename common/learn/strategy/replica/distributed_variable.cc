@@ -99,7 +99,7 @@ absl::StatusOr<DistributedVariable> CreateVariable(
   spec.set_name(std::string(name));
   spec.set_dtype(EncodeDType(options.dtype));
   *spec.mutable_shape() = EncodeShape(shape);
-  *spec.mutable_initializer() = options.initializer;
+  *spec.mutable_initializer() = options.initializer.definition();
   spec.set_trainable(options.trainable.value_or(!is_on_read));
   spec.set_synchronization(Encode(options.synchronization));
   ASSIGN_OR_RETURN(const proto::VariableAggregation aggregation,

@@ -9,12 +9,12 @@
 #include "absl/strings/string_view.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/variable_ops.h"
+#include "common/compute/variables/initializer.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/strategy.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 
@@ -46,7 +46,7 @@ struct VariableOptions {
   VariableSynchronization synchronization = VariableSynchronization::kAuto;
   VariableAggregation aggregation = VariableAggregation::kNone;
   DType dtype = DType::kFloat32;
-  proto::Initializer initializer = {};  // Zeros.
+  Initializer initializer;
 };
 
 // A variable of a strategy, for custom loops. In a step function it is the

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/variables/initializer.h"
 #include "common/core/base/check.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/initializers.h"
@@ -20,7 +21,6 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/reflection.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {
@@ -95,10 +95,10 @@ void JobConfigReader::Visit(ConfigName name, std::vector<double>& values) {
   values.assign(given.begin(), given.end());
 }
 
-void JobConfigReader::Visit(ConfigName name, proto::Initializer& value) {
+void JobConfigReader::Visit(ConfigName name, Initializer& value) {
   const Message* const given = FindMessage(name);
   if (given == nullptr || KindOf(*given) == nullptr) return;
-  absl::StatusOr<proto::Initializer> made = MakeOfKind<proto::Initializer>(
+  absl::StatusOr<Initializer> made = MakeOfKind<Initializer>(
       kInitializerKinds, *given, "glorot_uniform {}",
       [](const InitializerKind& kind, ConfigVisitor& visitor) {
         return kind.make(visitor);

@@ -17,7 +17,6 @@
 #include "common/learn/nn/regularizers.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 
@@ -42,7 +41,7 @@ class JobConfigReader : public ConfigVisitor {
   void Visit(ConfigName name, std::string& value) override;
   void Visit(ConfigName name, std::vector<int64_t>& values) override;
   void Visit(ConfigName name, std::vector<double>& values) override;
-  void Visit(ConfigName name, proto::Initializer& value) override;
+  void Visit(ConfigName name, Initializer& value) override;
   void Visit(ConfigName name, Regularizer& value) override;
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override;

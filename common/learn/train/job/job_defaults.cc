@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "common/compute/optimizers/learning_rate_schedules.h"
 #include "common/compute/optimizers/optimizers.h"
+#include "common/compute/variables/initializer.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/layers.h"
@@ -69,8 +70,9 @@ class DefaultCollector final : public ConfigVisitor {
   void Visit(ConfigName name, std::vector<double>& values) override {
     Add(name, List(values));
   }
-  void Visit(ConfigName name, proto::Initializer& value) override {
-    const auto found = defaults_.initializers.find(value.SerializeAsString());
+  void Visit(ConfigName name, Initializer& value) override {
+    const auto found =
+        defaults_.initializers.find(value.definition().SerializeAsString());
     if (found != defaults_.initializers.end()) Add(name, found->second);
   }
   void Visit(ConfigName name, Regularizer& value) override {
@@ -156,8 +158,8 @@ std::map<std::string, JobDefault> JobDefaults() {
   AddKinds(
       kInitializerKinds, *proto::JobInitializer::descriptor(),
       [&](const InitializerKind& kind, ConfigVisitor& visitor) {
-        defaults.initializers.emplace(kind.make(visitor).SerializeAsString(),
-                                      kind.name);
+        defaults.initializers.emplace(
+            kind.make(visitor).definition().SerializeAsString(), kind.name);
       },
       &defaults);
   AddKinds(

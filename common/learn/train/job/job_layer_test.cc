@@ -20,6 +20,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "proto/job_layer.pb.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {

@@ -12,13 +12,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/variables/initializer.h"
 #include "common/core/base/did_you_mean.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/initializers.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/train/keras/keras_object.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {
@@ -75,7 +75,7 @@ const KerasJson& Single(const KerasJson& value) {
   return value.is_array() && value.size() == 1 ? value.front() : value;
 }
 
-proto::Initializer ScalingFrom(ConfigVisitor& visitor) {
+Initializer ScalingFrom(ConfigVisitor& visitor) {
   static constexpr absl::string_view kModes[] = {"fan_in", "fan_out",
                                                  "fan_avg"};
   static constexpr absl::string_view kDistributions[] = {
@@ -88,11 +88,11 @@ proto::Initializer ScalingFrom(ConfigVisitor& visitor) {
   return VarianceScaling(options);
 }
 
-absl::StatusOr<proto::Initializer> InitializerFrom(absl::string_view place,
-                                                   const KerasJson& json) {
+absl::StatusOr<Initializer> InitializerFrom(absl::string_view place,
+                                            const KerasJson& json) {
   ASSIGN_OR_RETURN(const KerasObject object, ParseKerasObject(place, json));
   KerasArgumentReader reader(place, object.config);
-  proto::Initializer made;
+  Initializer made;
   if (CanonicalKerasName(object.class_name) == "variancescaling") {
     made = ScalingFrom(reader);
   } else {
@@ -212,10 +212,10 @@ void KerasArgumentReader::Visit(ConfigName name, std::vector<double>& values) {
   values = std::move(read);
 }
 
-void KerasArgumentReader::Visit(ConfigName name, proto::Initializer& value) {
+void KerasArgumentReader::Visit(ConfigName name, Initializer& value) {
   const KerasJson& given = Find(name);
   if (given.is_null()) return;
-  absl::StatusOr<proto::Initializer> made =
+  absl::StatusOr<Initializer> made =
       InitializerFrom(absl::StrCat(place_, ": ", name.keras), given);
   if (made.ok()) {
     value = *std::move(made);

@@ -12,7 +12,6 @@
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/train/keras/keras_object.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 
@@ -37,7 +36,7 @@ class KerasArgumentReader : public ConfigVisitor {
   void Visit(ConfigName name, std::string& value) override;
   void Visit(ConfigName name, std::vector<int64_t>& values) override;
   void Visit(ConfigName name, std::vector<double>& values) override;
-  void Visit(ConfigName name, proto::Initializer& value) override;
+  void Visit(ConfigName name, Initializer& value) override;
   void Visit(ConfigName name, Regularizer& value) override;
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override;

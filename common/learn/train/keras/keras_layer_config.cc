@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/variables/initializer.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/layer.h"
@@ -131,8 +132,8 @@ class KerasConfigWriter : public ConfigVisitor {
   void Visit(ConfigName name, std::vector<double>& values) override {
     Add(name, values.empty() ? Json(nullptr) : Json(values));
   }
-  void Visit(ConfigName name, proto::Initializer& value) override {
-    Add(name, ToJson(value));
+  void Visit(ConfigName name, Initializer& value) override {
+    Add(name, ToJson(value.definition()));
   }
   void Visit(ConfigName name, Regularizer& value) override {
     Add(name, ToJson(value));

@@ -28,6 +28,7 @@
 #include "common/learn/train/keras/keras_argument_reader.h"
 #include "common/learn/train/keras/keras_object.h"
 #include "proto/optimizer.pb.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {

@@ -1,4 +1,4 @@
-#include "common/compute/variables/initializer.h"
+#include "common/compute/variables/initial_value.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,372 @@
+#include "common/compute/variables/initial_value.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/variables/orthogonal.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor_codec.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+using proto::Initializer;
+
+// Standard deviation of a standard normal cut off at two.
+constexpr double kTruncatedDeviation = 0.87962566103423978;
+// More than any machine has; what it excludes would overflow sizes in bytes.
+constexpr int64_t kVariableBytesMax = int64_t{1} << 48;
+constexpr int kLanes = 4;  // Numbers of one Philox block.
+
+absl::Status SpecError(const proto::VariableSpec& spec,
+                       absl::string_view message) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("variable \"", spec.name(), "\": ", message));
+}
+
+// A distribution with its parameters worked out.
+struct Draw {
+  enum class Kind {
+    kConstant,
+    kUniform,
+    kNormal,
+    kTruncatedNormal,
+    kOrthogonal
+  };
+  Kind kind = Kind::kConstant;
+  double offset = 0;  // The constant, the minimum or the mean.
+  double scale = 0;   // The width, the standard deviation or the gain.
+};
+
+struct Fans {
+  double in = 1;
+  double out = 1;
+};
+
+// Keras' compute_fans: the last two extents are inputs and outputs, the others
+// a receptive field.
+Fans ComputeFans(const Shape& shape) {
+  if (shape.rank() == 0) return {};
+  if (shape.rank() == 1) {
+    const double units = static_cast<double>(shape.dim(0));
+    return {units, units};
+  }
+  const int rank = shape.rank();
+  const double field =
+      static_cast<double>(shape.ElementCountInRange(0, rank - 2));
+  return {field * static_cast<double>(shape.dim(rank - 2)),
+          field * static_cast<double>(shape.dim(rank - 1))};
+}
+
+absl::StatusOr<Draw> ScaledDraw(const Initializer::VarianceScaling& scaling,
+                                const Shape& shape) {
+  if (!(std::isfinite(scaling.scale()) && scaling.scale() > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variance scaling: scale is ", scaling.scale(),
+                     "; expected a finite number above 0"));
+  }
+  const Fans fans = ComputeFans(shape);
+  double fan;
+  switch (scaling.mode()) {
+    case Initializer::VarianceScaling::FAN_IN:
+      fan = fans.in;
+      break;
+    case Initializer::VarianceScaling::FAN_OUT:
+      fan = fans.out;
+      break;
+    case Initializer::VarianceScaling::FAN_AVG:
+      fan = (fans.in + fans.out) / 2;
+      break;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("variance scaling: unknown mode ", scaling.mode()));
+  }
+  const double variance = scaling.scale() / std::max(1.0, fan);
+  switch (scaling.distribution()) {
+    case Initializer::VarianceScaling::TRUNCATED_NORMAL:
+      return Draw{Draw::Kind::kTruncatedNormal, 0,
+                  std::sqrt(variance) / kTruncatedDeviation};
+    case Initializer::VarianceScaling::UNTRUNCATED_NORMAL:
+      return Draw{Draw::Kind::kNormal, 0, std::sqrt(variance)};
+    case Initializer::VarianceScaling::UNIFORM: {
+      const double limit = std::sqrt(3 * variance);
+      return Draw{Draw::Kind::kUniform, -limit, 2 * limit};
+    }
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(
+          "variance scaling: unknown distribution ", scaling.distribution()));
+  }
+}
+
+// `initializer` is of any kind but `value`.
+absl::StatusOr<Draw> ResolveDraw(const Initializer& initializer,
+                                 const Shape& shape) {
+  switch (initializer.kind_case()) {
+    case Initializer::kConstant:
+      return Draw{Draw::Kind::kConstant, initializer.constant().value(), 0};
+    case Initializer::kUniform: {
+      const double minimum = initializer.uniform().minimum();
+      const double maximum = initializer.uniform().maximum();
+      if (!(std::isfinite(minimum) && std::isfinite(maximum) &&
+            minimum <= maximum)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("uniform: minimum is ", minimum, " and maximum ",
+                         maximum, "; expected finite numbers in order"));
+      }
+      return Draw{Draw::Kind::kUniform, minimum, maximum - minimum};
+    }
+    case Initializer::kNormal: {
+      const Initializer::Normal& normal = initializer.normal();
+      if (!(std::isfinite(normal.mean()) &&
+            std::isfinite(normal.standard_deviation()) &&
+            normal.standard_deviation() >= 0)) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "normal: mean is ", normal.mean(), " and standard_deviation ",
+            normal.standard_deviation(),
+            "; expected finite numbers, the latter not negative"));
+      }
+      return Draw{normal.truncated() ? Draw::Kind::kTruncatedNormal
+                                     : Draw::Kind::kNormal,
+                  normal.mean(), normal.standard_deviation()};
+    }
+    case Initializer::kVarianceScaling:
+      return ScaledDraw(initializer.variance_scaling(), shape);
+    case Initializer::kOrthogonal:
+      RETURN_IF_ERROR(CheckOrthogonal(shape, initializer.orthogonal().gain()));
+      return Draw{Draw::Kind::kOrthogonal, 0, initializer.orthogonal().gain()};
+    case Initializer::kValue:
+    case Initializer::KIND_NOT_SET:
+      break;
+  }
+  return Draw{};
+}
+
+// Converting a number that does not fit into an integer is undefined, so this
+// comes first.
+absl::Status CheckDrawSuits(const Draw& draw, DType dtype) {
+  if (IsFloating(dtype)) return absl::OkStatus();
+  if (draw.kind != Draw::Kind::kConstant) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "random values need a floating dtype; this is ", DTypeName(dtype)));
+  }
+  const bool fits = VisitNumber(dtype, [&]<typename T>() {
+    if constexpr (std::is_same_v<T, bool>) {
+      return draw.offset == 0 || draw.offset == 1;
+    } else if constexpr (std::is_integral_v<T>) {
+      // The maximum of int64 rounds up to 2^63, which does not fit.
+      return draw.offset == std::trunc(draw.offset) &&
+             draw.offset >=
+                 static_cast<double>(std::numeric_limits<T>::min()) &&
+             draw.offset < std::ldexp(1.0, std::numeric_limits<T>::digits);
+    } else {
+      return true;
+    }
+  });
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("constant ", draw.offset, " is no ", DTypeName(dtype)));
+}
+
+struct ResolvedSpec {
+  TensorType type;
+  Draw draw;
+  Tensor value;  // Valid when the initializer is a value.
+};
+
+absl::StatusOr<ResolvedSpec> Resolve(const proto::VariableSpec& spec) {
+  ResolvedSpec resolved;
+  ASSIGN_OR_RETURN(resolved.type.dtype, DecodeDType(spec.dtype()));
+  if (resolved.type.dtype == DType::kString) {
+    return absl::InvalidArgumentError("dtype is string; expected numbers");
+  }
+  ASSIGN_OR_RETURN(resolved.type.shape, DecodeShape(spec.shape(), false));
+  const int64_t element_bytes =
+      static_cast<int64_t>(SizeOf(resolved.type.dtype));
+  if (resolved.type.shape.element_count() > kVariableBytesMax / element_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(resolved.type.ToString(), " is larger than ",
+                     kVariableBytesMax, " bytes"));
+  }
+  if (!spec.initializer().has_value()) {
+    ASSIGN_OR_RETURN(resolved.draw,
+                     ResolveDraw(spec.initializer(), resolved.type.shape));
+    RETURN_IF_ERROR(CheckDrawSuits(resolved.draw, resolved.type.dtype));
+    return resolved;
+  }
+  ASSIGN_OR_RETURN(resolved.value, DecodeTensor(spec.initializer().value()));
+  if (resolved.value.type() != resolved.type) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the initial value is ", resolved.value.type().ToString(),
+                     "; expected ", resolved.type.ToString()));
+  }
+  return resolved;
+}
+
+std::array<float, kLanes> UniformBlock(uint64_t key, uint64_t block) {
+  const std::array<uint32_t, 4> words = Philox(key, block);
+  return {UnitFloat(words[0]), UnitFloat(words[1]), UnitFloat(words[2]),
+          UnitFloat(words[3])};
+}
+
+std::array<float, kLanes> NormalBlock(uint64_t key, uint64_t block,
+                                      uint64_t attempt = 0) {
+  const std::array<uint32_t, 4> words = Philox(key, block, attempt);
+  const std::array<float, 2> first = UnitNormals(words[0], words[1]);
+  const std::array<float, 2> second = UnitNormals(words[2], words[3]);
+  return {first[0], first[1], second[0], second[1]};
+}
+
+std::array<float, kLanes> TruncatedBlock(uint64_t key, uint64_t block) {
+  std::array<float, kLanes> numbers = NormalBlock(key, block);
+  // A lane is redrawn from its own place in the next attempt's block, so it
+  // does not matter who else was.
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (uint64_t attempt = 1; std::abs(numbers[lane]) > 2; ++attempt) {
+      numbers[lane] = NormalBlock(key, block, attempt)[lane];
+    }
+  }
+  return numbers;
+}
+
+std::array<float, kLanes> DrawBlock(Draw::Kind kind, uint64_t key,
+                                    uint64_t block) {
+  switch (kind) {
+    case Draw::Kind::kUniform:
+      return UniformBlock(key, block);
+    case Draw::Kind::kNormal:
+      return NormalBlock(key, block);
+    case Draw::Kind::kTruncatedNormal:
+      return TruncatedBlock(key, block);
+    case Draw::Kind::kConstant:
+    case Draw::Kind::kOrthogonal:
+      break;
+  }
+  return {};
+}
+
+// Elements [begin, begin + count) of the whole variable.
+template <typename T>
+void FillRandom(const Draw& draw, uint64_t key, int64_t begin, int64_t count,
+                T* out) {
+  using Number = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const Number offset = static_cast<Number>(draw.offset);
+  const Number scale = static_cast<Number>(draw.scale);
+  for (int64_t i = 0; i < count;) {
+    const int64_t position = begin + i;
+    const int lane = static_cast<int>(position % kLanes);
+    const int lanes =
+        static_cast<int>(std::min<int64_t>(kLanes - lane, count - i));
+    const auto numbers = DrawBlock(draw.kind, key, position / kLanes);
+    for (int j = 0; j < lanes; ++j) {
+      out[i + j] = static_cast<T>(offset + scale * Number{numbers[lane + j]});
+    }
+    i += lanes;
+  }
+}
+
+void FillDraw(const Draw& draw, uint64_t key, int64_t begin, Tensor* slice) {
+  if (draw.kind == Draw::Kind::kConstant) {
+    VisitNumber(slice->dtype(), [&]<typename T>() {
+      const auto flat = slice->mutable_flat<T>();
+      if constexpr (std::is_arithmetic_v<T>) {
+        std::fill(flat.begin(), flat.end(), static_cast<T>(draw.offset));
+      } else {
+        std::fill(flat.begin(), flat.end(), T(static_cast<float>(draw.offset)));
+      }
+    });
+    return;
+  }
+  VisitNumber(slice->dtype(), [&]<typename T>() {
+    if constexpr (!std::is_integral_v<T>) {
+      FillRandom(draw, key, begin, slice->element_count(),
+                 slice->mutable_flat<T>().data());
+    }
+  });
+}
+
+absl::Status FillOrthogonal(const Draw& draw, uint64_t key, int64_t begin,
+                            const Shape& whole, Tensor* slice) {
+  ASSIGN_OR_RETURN(const std::vector<float> values,
+                   OrthogonalValues(whole, draw.scale, key));
+  VisitNumber(slice->dtype(), [&]<typename T>() {
+    if constexpr (!std::is_integral_v<T>) {
+      T* const out = slice->mutable_flat<T>().data();
+      for (int64_t i = 0; i < slice->element_count(); ++i) {
+        out[i] = static_cast<T>(values[begin + i]);
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
+absl::Status CheckRows(const Shape& shape, int64_t row_begin, int64_t row_end) {
+  const int64_t rows = shape.rank() == 0 ? 1 : shape.dim(0);
+  if (0 <= row_begin && row_begin <= row_end && row_end <= rows) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("rows ", row_begin, " to ", row_end, " are not within its ",
+                   rows, " rows"));
+}
+
+absl::Status Fill(const proto::VariableSpec& spec, int64_t row_begin,
+                  int64_t row_end, Tensor* slice) {
+  ASSIGN_OR_RETURN(const ResolvedSpec resolved, Resolve(spec));
+  TensorType type = resolved.type;
+  RETURN_IF_ERROR(CheckRows(type.shape, row_begin, row_end));
+  int64_t begin = 0;
+  if (type.shape.rank() > 0) {
+    begin = row_begin * type.shape.ElementCountInRange(1, type.shape.rank());
+    type.shape.set_dim(0, row_end - row_begin);
+  }
+  if (!slice->IsValid()) *slice = Tensor(type.dtype, type.shape);
+  if (slice->type() != type) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the slice to fill is ", slice->type().ToString(),
+                     "; expected ", type.ToString()));
+  }
+  if (slice->element_count() == 0) return absl::OkStatus();
+  if (resolved.value.IsValid()) {
+    std::memcpy(slice->mutable_raw_data(),
+                resolved.value.raw_data() + begin * SizeOf(type.dtype),
+                slice->size_bytes());
+  } else if (resolved.draw.kind == Draw::Kind::kOrthogonal) {
+    RETURN_IF_ERROR(FillOrthogonal(resolved.draw, spec.initializer().seed(),
+                                   begin, resolved.type.shape, slice));
+  } else {
+    FillDraw(resolved.draw, spec.initializer().seed(), begin, slice);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateVariableSpec(const proto::VariableSpec& spec) {
+  if (spec.name().empty()) {
+    return absl::InvalidArgumentError("a variable has no name");
+  }
+  const absl::Status status = Resolve(spec).status();
+  return status.ok() ? status : SpecError(spec, status.message());
+}
+
+absl::Status FillInitialValue(const proto::VariableSpec& spec,
+                              int64_t row_begin, int64_t row_end,
+                              Tensor* slice) {
+  const absl::Status status = Fill(spec, row_begin, row_end, slice);
+  return status.ok() ? status : SpecError(spec, status.message());
+}
+
+}  // namespace muster

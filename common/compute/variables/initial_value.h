@@ -1,0 +1,37 @@
+#ifndef COMMON_COMPUTE_VARIABLES_INITIAL_VALUE_H_
+#define COMMON_COMPUTE_VARIABLES_INITIAL_VALUE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "common/core/tensor/tensor.h"
+
+namespace muster {
+
+namespace proto {
+class VariableSpec;
+}  // namespace proto
+
+// The first value of a variable. Each element is a pure function of the
+// initializer with its seed and of the element's position in the whole
+// variable: shards fill just their own rows, in any number, and hold what the
+// unsharded variable would.
+
+// Whether `spec` describes a variable that can be made: a name, a known dtype
+// of numbers, a fully known shape, and an initializer that suits them. A spec
+// with no initializer starts at zero.
+//   kInvalidArgument  names the variable and what is wrong with it
+absl::Status ValidateVariableSpec(const proto::VariableSpec& spec);
+
+// Fills `slice` with rows [row_begin, row_end) of the variable's outermost
+// dimension. A scalar has one row, and its slice is a scalar. An invalid
+// `slice` is allocated; a valid one has the type of those rows.
+//   kInvalidArgument  the spec makes no sense, the rows are not in the
+//                     variable, or `slice` has another type
+absl::Status FillInitialValue(const proto::VariableSpec& spec,
+                              int64_t row_begin, int64_t row_end,
+                              Tensor* slice);
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_VARIABLES_INITIAL_VALUE_H_
