@@ -26,7 +26,7 @@ namespace muster {
 // is rolled back, Run() fails.
 //
 // Not thread-safe.
-class DispatchedStepLoop final : public StepLoop, private CutParticipant {
+class DispatchedStepLoop final : public StepLoop, private SnapshotParticipant {
  public:
   struct Options {
     // Batches that are drawn before they are sent.
@@ -64,7 +64,7 @@ class DispatchedStepLoop final : public StepLoop, private CutParticipant {
   absl::StatusOr<bool> AddBatch();
   void Forget();
 
-  std::shared_ptr<const void> OnCut() override { return nullptr; }
+  std::shared_ptr<const void> OnSnapshot() override { return nullptr; }
   void OnRollback(const void*) override { Forget(); }
 
   const std::shared_ptr<ClusterConnection> connection_;

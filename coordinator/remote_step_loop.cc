@@ -130,8 +130,8 @@ absl::Status RemoteStepLoop::HandOverKept(int64_t step_count_max,
   return absl::OkStatus();
 }
 
-std::shared_ptr<const void> RemoteStepLoop::OnCut() {
-  auto state = std::make_shared<CutState>();
+std::shared_ptr<const void> RemoteStepLoop::OnSnapshot() {
+  auto state = std::make_shared<SnapshotState>();
   state->kept = kept_;
   for (const ScheduledSteps::Results& results : scheduled_.Finished()) {
     const size_t tensors_per_step = results.tensors.size() / results.step_count;
@@ -151,10 +151,10 @@ void RemoteStepLoop::OnRollback(const void* state) {
   kept_.clear();
   steps_into_pass_ = 0;
   if (state == nullptr) return;
-  const auto* const cut = static_cast<const CutState*>(state);
-  kept_ = cut->kept;
+  const auto* const snapshot = static_cast<const SnapshotState*>(state);
+  kept_ = snapshot->kept;
   steps_into_pass_ =
-      cut->steps_into_pass + static_cast<int64_t>(cut->kept.size());
+      snapshot->steps_into_pass + static_cast<int64_t>(snapshot->kept.size());
 }
 
 void RemoteStepLoop::GroupSteps(int steps_per_start) {

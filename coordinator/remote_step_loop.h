@@ -39,7 +39,7 @@ namespace muster {
 class RemoteStepLoop final : public StepLoop,
                              public StoppableLoop,
                              public GroupingLoop,
-                             private CutParticipant {
+                             private SnapshotParticipant {
  public:
   struct Options {
     // Steps scheduled before their results have been taken.
@@ -90,12 +90,12 @@ class RemoteStepLoop final : public StepLoop,
   absl::Status HandOverKept(int64_t step_count_max, OnStep on_step,
                             Outcome* outcome);
 
-  // What had been handed over at a cut, and what had not.
-  struct CutState {
+  // What had been handed over at a snapshot, and what had not.
+  struct SnapshotState {
     int64_t steps_into_pass = 0;  // Of those handed over.
     std::deque<std::vector<Tensor>> kept;
   };
-  std::shared_ptr<const void> OnCut() override;
+  std::shared_ptr<const void> OnSnapshot() override;
   void OnRollback(const void* state) override;
 
   const std::shared_ptr<ClusterConnection> connection_;

@@ -14,8 +14,8 @@
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/status_detail.h"
-#include "ps/client/cut_name.h"
-#include "ps/client/frozen_cut.h"
+#include "ps/client/frozen_snapshot.h"
+#include "ps/client/snapshot_id_name.h"
 
 namespace muster {
 namespace {
@@ -29,18 +29,18 @@ constexpr absl::Duration kNoticeTime = absl::Seconds(10);
 constexpr absl::Duration kSettleTimeout = absl::Minutes(30);
 
 // 0 where the checkpoint does not say.
-absl::StatusOr<uint64_t> ReadCutId(absl::string_view prefix) {
+absl::StatusOr<uint64_t> ReadSnapshotId(absl::string_view prefix) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
                    TensorBundleReader::Open(Disk::Real(), prefix));
-  if (reader->Find(kCutName) == nullptr) return 0;
-  ASSIGN_OR_RETURN(const Tensor id, reader->Read(kCutName));
+  if (reader->Find(kSnapshotIdName) == nullptr) return 0;
+  ASSIGN_OR_RETURN(const Tensor id, reader->Read(kSnapshotIdName));
   if (id.dtype() != DType::kInt64 || id.element_count() != 1) return 0;
   return static_cast<uint64_t>(id.scalar<int64_t>());
 }
 
-std::string DescribeCut(const TrainingCut& cut) {
-  return cut.prefix.empty() ? "the first values of all variables"
-                            : absl::StrCat("checkpoint ", cut.prefix);
+std::string DescribeSnapshot(const TrainingSnapshot& snapshot) {
+  return snapshot.prefix.empty() ? "the first values of all variables"
+                                 : absl::StrCat("checkpoint ", snapshot.prefix);
 }
 
 // Whether another checkpoint may do where this one did not.
@@ -68,17 +68,18 @@ absl::Status WithFailureOf(const absl::Status& status,
 
 }  // namespace
 
-// What was frozen, with the cut that it becomes once it is written.
-class ServerRecovery::Snapshot final : public VariableSnapshot {
+// A frozen state of the servers, and the snapshot that it is once it is
+// written.
+class ServerRecovery::UnsavedSnapshot final : public VariableSnapshot {
  public:
-  Snapshot(ServerRecovery* recovery, TrainingCut cut, uint64_t generation,
-           FrozenCut frozen)
+  UnsavedSnapshot(ServerRecovery* recovery, TrainingSnapshot snapshot,
+                  uint64_t generation, FrozenSnapshot frozen)
       : recovery_(recovery),
-        cut_(std::move(cut)),
+        snapshot_(std::move(snapshot)),
         generation_(generation),
         frozen_(std::move(frozen)) {}
 
-  const TrainingCut& cut() const { return cut_; }
+  const TrainingSnapshot& snapshot() const { return snapshot_; }
   uint64_t generation() const { return generation_; }
   const std::vector<Entry>& entries() const override {
     return frozen_.entries();
@@ -93,9 +94,9 @@ class ServerRecovery::Snapshot final : public VariableSnapshot {
 
  private:
   ServerRecovery* const recovery_;
-  const TrainingCut cut_;
+  const TrainingSnapshot snapshot_;
   const uint64_t generation_;
-  const FrozenCut frozen_;
+  const FrozenSnapshot frozen_;
 };
 
 ServerRecovery::ServerRecovery(const Options& options, Parts parts)
@@ -132,16 +133,16 @@ bool ServerRecovery::IsHolder(int server, uint64_t incarnation) const {
          holders_[server] == incarnation;
 }
 
-// ---- Cuts.
+// ---- Snapshots.
 
 absl::StatusOr<std::unique_ptr<VariableSnapshot>>
 ServerRecovery::TakeSnapshot() {
-  TrainingCut cut;
-  cut.id = RandomIdentity();
+  TrainingSnapshot snapshot;
+  snapshot.id = RandomIdentity();
   RETURN_IF_ERROR(
       parts_.dispatcher->Drain(parts_.clock->Now() + options_.drain_timeout));
   std::function<std::string()> progress;
-  std::map<uint64_t, CutParticipant*> loops;
+  std::map<uint64_t, SnapshotParticipant*> loops;
   uint64_t generation = 0;
   {
     absl::MutexLock lock(&mutex_);
@@ -149,10 +150,10 @@ ServerRecovery::TakeSnapshot() {
     loops = loops_;
     generation = generation_;
   }
-  cut.succeeded = parts_.dispatcher->succeeded();
-  if (progress) cut.progress = progress();
-  for (const auto& [id, loop] : loops) cut.loops[id] = loop->OnCut();
-  absl::StatusOr<FrozenCut> frozen = parts_.variables->Freeze(cut.id);
+  snapshot.succeeded = parts_.dispatcher->succeeded();
+  if (progress) snapshot.progress = progress();
+  for (const auto& [id, loop] : loops) snapshot.loops[id] = loop->OnSnapshot();
+  absl::StatusOr<FrozenSnapshot> frozen = parts_.variables->Freeze(snapshot.id);
   parts_.dispatcher->Undrain();
   RETURN_IF_ERROR(frozen.status());
   absl::MutexLock lock(&mutex_);
@@ -160,34 +161,34 @@ ServerRecovery::TakeSnapshot() {
     return absl::AbortedError(
         "training was rolled back while its state was frozen");
   }
-  return std::make_unique<Snapshot>(this, std::move(cut), generation,
-                                    *std::move(frozen));
+  return std::make_unique<UnsavedSnapshot>(this, std::move(snapshot),
+                                           generation, *std::move(frozen));
 }
 
-absl::Status ServerRecovery::Written(const Snapshot& snapshot,
+absl::Status ServerRecovery::Written(const UnsavedSnapshot& unsaved,
                                      absl::string_view prefix) {
-  TrainingCut cut = snapshot.cut();
-  cut.prefix = std::string(prefix);
+  TrainingSnapshot snapshot = unsaved.snapshot();
+  snapshot.prefix = std::string(prefix);
   // What it holds is of a time that is undone, or is about to be.
   absl::MutexLock lock(&mutex_);
-  if (is_recovering_ || snapshot.generation() != generation_) {
+  if (is_recovering_ || unsaved.generation() != generation_) {
     return absl::AbortedError(absl::StrCat("training was rolled back while ",
                                            prefix, " was written"));
   }
-  cuts_.Add(std::move(cut));
+  snapshots_.Add(std::move(snapshot));
   return absl::OkStatus();
 }
 
 absl::Status ServerRecovery::Restore(absl::string_view prefix,
                                      bool values_only) {
-  cuts_.DropFirstValues();
+  snapshots_.DropFirstValues();
   RETURN_IF_ERROR(parts_.variables->Restore(prefix, values_only));
   if (values_only) return absl::OkStatus();
-  TrainingCut cut;
-  ASSIGN_OR_RETURN(cut.id, ReadCutId(prefix));
-  cut.prefix = std::string(prefix);
-  cut.succeeded = parts_.dispatcher->succeeded();
-  cuts_.Add(std::move(cut));
+  TrainingSnapshot snapshot;
+  ASSIGN_OR_RETURN(snapshot.id, ReadSnapshotId(prefix));
+  snapshot.prefix = std::string(prefix);
+  snapshot.succeeded = parts_.dispatcher->succeeded();
+  snapshots_.Add(std::move(snapshot));
   return absl::OkStatus();
 }
 
@@ -205,7 +206,7 @@ void ServerRecovery::SaveToCheckpointDir(bool is_awaited) {
   if (is_awaited) writer_.Await().IgnoreError();  // It has told the log.
   const absl::Time now = parts_.clock->Now();
   const bool is_due = is_awaited
-                          ? !cuts_.HoldsAll(parts_.dispatcher->succeeded())
+                          ? !snapshots_.HoldsAll(parts_.dispatcher->succeeded())
                           : now >= last_save_ + options_.checkpoint_interval &&
                                 !writer_.is_busy();
   if (!is_due) return;
@@ -288,7 +289,7 @@ void ServerRecovery::SetProgressSource(std::function<std::string()> source) {
   progress_source_ = std::move(source);
 }
 
-uint64_t ServerRecovery::AddLoop(CutParticipant* loop) {
+uint64_t ServerRecovery::AddLoop(SnapshotParticipant* loop) {
   absl::MutexLock lock(&mutex_);
   loops_[next_loop_id_] = loop;
   return next_loop_id_++;
@@ -313,7 +314,7 @@ void ServerRecovery::SetHandler(Handler handler) {
 absl::StatusOr<std::optional<Rollback>> ServerRecovery::AwaitRollback(
     const absl::Status& status) {
   Pending pending;
-  std::map<uint64_t, CutParticipant*> loops;
+  std::map<uint64_t, SnapshotParticipant*> loops;
   if (parts_.dispatcher->is_aborted()) return std::optional<Rollback>();
   {
     absl::MutexLock lock(&mutex_);
@@ -337,13 +338,13 @@ absl::StatusOr<std::optional<Rollback>> ServerRecovery::AwaitRollback(
   parts_.dispatcher->Join(parts_.clock->Now() + options_.drain_timeout)
       .IgnoreError();
   for (const auto& [id, loop] : loops) {
-    const auto state = pending.cut.loops.find(id);
-    loop->OnRollback(state == pending.cut.loops.end() ? nullptr
-                                                      : state->second.get());
+    const auto state = pending.snapshot.loops.find(id);
+    loop->OnRollback(
+        state == pending.snapshot.loops.end() ? nullptr : state->second.get());
   }
   return Rollback{.checkpoint = pending.report.checkpoint,
                   .undone_step_count = pending.report.undone_count,
-                  .progress = pending.cut.progress};
+                  .progress = pending.snapshot.progress};
 }
 
 void ServerRecovery::RunLoop() {
@@ -423,13 +424,13 @@ void ServerRecovery::Recover() {
                         : absl::StrCat("; the last try ended with: ",
                                        last_try.message()))));
     }
-    const absl::StatusOr<TrainingCut> cut = RollServersBack(returned);
-    if (cut.ok()) {
-      Announce(*cut, returned);
+    const absl::StatusOr<TrainingSnapshot> snapshot = RollServersBack(returned);
+    if (snapshot.ok()) {
+      Announce(*snapshot, returned);
       return;
     }
-    if (IsOfTheCheckpoint(cut.status())) return GiveUp(cut.status());
-    last_try = cut.status();
+    if (IsOfTheCheckpoint(snapshot.status())) return GiveUp(snapshot.status());
+    last_try = snapshot.status();
     LOG(WARNING) << "the recovery begins again: " << last_try.message();
     absl::MutexLock lock(&mutex_);
     parts_.clock->AwaitWithDeadline(
@@ -485,24 +486,24 @@ bool ServerRecovery::AwaitServers() {
   }
 }
 
-absl::StatusOr<TrainingCut> ServerRecovery::RollServersBack(
+absl::StatusOr<TrainingSnapshot> ServerRecovery::RollServersBack(
     const std::vector<RemoteVariableStore::ReturnedServer>& returned) {
   absl::Status first;
-  for (const TrainingCut& cut : cuts_.List()) {
+  for (const TrainingSnapshot& snapshot : snapshots_.List()) {
     absl::Status status;
-    if (!cut.prefix.empty()) {
-      const absl::StatusOr<uint64_t> id = ReadCutId(cut.prefix);
+    if (!snapshot.prefix.empty()) {
+      const absl::StatusOr<uint64_t> id = ReadSnapshotId(snapshot.prefix);
       status = id.status();
-      if (status.ok() && cut.id != 0 && *id != cut.id) {
+      if (status.ok() && snapshot.id != 0 && *id != snapshot.id) {
         status = absl::NotFoundError(absl::StrCat(
-            cut.prefix, " has not been published, or was replaced since"));
+            snapshot.prefix, " has not been published, or was replaced since"));
       }
     }
-    if (status.ok()) status = RollServersBackTo(cut, returned);
-    if (status.ok()) return cut;
+    if (status.ok()) status = RollServersBackTo(snapshot, returned);
+    if (status.ok()) return snapshot;
     if (!IsOfTheCheckpoint(status)) return status;
-    LOG(WARNING) << "training cannot be rolled back to " << DescribeCut(cut)
-                 << ": " << status.message();
+    LOG(WARNING) << "training cannot be rolled back to "
+                 << DescribeSnapshot(snapshot) << ": " << status.message();
     if (first.ok()) first = status;
   }
   return absl::NotFoundError(absl::StrCat(
@@ -512,7 +513,7 @@ absl::StatusOr<TrainingCut> ServerRecovery::RollServersBack(
 }
 
 absl::Status ServerRecovery::RollServersBackTo(
-    const TrainingCut& cut,
+    const TrainingSnapshot& snapshot,
     const std::vector<RemoteVariableStore::ReturnedServer>& returned) {
   uint64_t generation = 0;
   {
@@ -521,21 +522,22 @@ absl::Status ServerRecovery::RollServersBackTo(
   }
   RETURN_IF_ERROR(parts_.variables->BringBack(
       returned, generation, parts_.dispatcher->low_water_mark(),
-      /*starts_over=*/cut.prefix.empty()));
-  if (cut.prefix.empty()) return absl::OkStatus();
-  return parts_.variables->Restore(cut.prefix, /*values_only=*/false);
+      /*starts_over=*/snapshot.prefix.empty()));
+  if (snapshot.prefix.empty()) return absl::OkStatus();
+  return parts_.variables->Restore(snapshot.prefix, /*values_only=*/false);
 }
 
 void ServerRecovery::Announce(
-    const TrainingCut& cut,
+    const TrainingSnapshot& snapshot,
     const std::vector<RemoteVariableStore::ReturnedServer>& returned) {
   parts_.variables->ForgetValues();
-  cuts_.DropAfter(cut);
-  RollbackReport report{.checkpoint = cut.prefix, .servers = NamesOf(returned)};
-  const std::string what =
-      absl::StrCat("training was rolled back to ", DescribeCut(cut), " after ",
-                   absl::StrJoin(report.servers, ", "), " came back empty");
-  ClosureDispatcher::RollbackWork work{.kept = cut.succeeded};
+  snapshots_.DropAfter(snapshot);
+  RollbackReport report{.checkpoint = snapshot.prefix,
+                        .servers = NamesOf(returned)};
+  const std::string what = absl::StrCat(
+      "training was rolled back to ", DescribeSnapshot(snapshot), " after ",
+      absl::StrJoin(report.servers, ", "), " came back empty");
+  ClosureDispatcher::RollbackWork work{.kept = snapshot.succeeded};
   Handler handler;
   {
     absl::MutexLock lock(&mutex_);
@@ -563,7 +565,7 @@ void ServerRecovery::Announce(
     handler(report);
   } else {
     absl::MutexLock lock(&mutex_);
-    pending_ = Pending{cut, std::move(report)};
+    pending_ = Pending{snapshot, std::move(report)};
   }
   parts_.dispatcher->Resume();
 }

@@ -25,7 +25,7 @@
 #include "coordinator/closure_dispatcher.h"
 #include "coordinator/closure_ids.h"
 #include "coordinator/server_watch.h"
-#include "coordinator/training_cut.h"
+#include "coordinator/training_snapshot.h"
 #include "ps/client/remote_variable_store.h"
 
 namespace muster {
@@ -33,10 +33,10 @@ namespace muster {
 // A loop over closures that saves its state with each snapshot and restores it
 // after a rollback. Called on the thread that takes the snapshot or that runs
 // AwaitRollback().
-class CutParticipant {
+class SnapshotParticipant {
  public:
-  virtual ~CutParticipant() = default;
-  virtual std::shared_ptr<const void> OnCut() = 0;
+  virtual ~SnapshotParticipant() = default;
+  virtual std::shared_ptr<const void> OnSnapshot() = 0;
   // Null: the loop had not started at that snapshot.
   virtual void OnRollback(const void* state) = 0;
 };
@@ -113,7 +113,7 @@ class ServerRecovery final : public TrainingRecovery {
   // state.
   absl::Status Restore(absl::string_view prefix, bool values_only);
   // Records that variables were changed other than by closures.
-  void NoteAssigned() { cuts_.DropFirstValues(); }
+  void NoteAssigned() { snapshots_.DropFirstValues(); }
 
   // Saves to checkpoint_dir if its interval has passed, while steps continue.
   // With `at_once`, or if a server is waiting to end, saves if training has
@@ -128,7 +128,7 @@ class ServerRecovery final : public TrainingRecovery {
   void SetPreemptionSaver(std::function<absl::Status()> save) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   // `loop` is borrowed until RemoveLoop().
-  uint64_t AddLoop(CutParticipant* loop) ABSL_LOCKS_EXCLUDED(mutex_);
+  uint64_t AddLoop(SnapshotParticipant* loop) ABSL_LOCKS_EXCLUDED(mutex_);
   void RemoveLoop(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // ---- Rollbacks.
@@ -145,10 +145,10 @@ class ServerRecovery final : public TrainingRecovery {
       const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  class Snapshot;
+  class UnsavedSnapshot;
 
   struct Pending {
-    TrainingCut cut;
+    TrainingSnapshot snapshot;
     RollbackReport report;
   };
 
@@ -173,21 +173,21 @@ class ServerRecovery final : public TrainingRecovery {
   bool HasTrouble() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Rolls the servers back to the newest possible snapshot.
   //   kNotFound  there is no snapshot to roll back to
-  absl::StatusOr<TrainingCut> RollServersBack(
+  absl::StatusOr<TrainingSnapshot> RollServersBack(
       const std::vector<RemoteVariableStore::ReturnedServer>& returned)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RollServersBackTo(
-      const TrainingCut& cut,
+      const TrainingSnapshot& snapshot,
       const std::vector<RemoteVariableStore::ReturnedServer>& returned)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Announce(
-      const TrainingCut& cut,
+      const TrainingSnapshot& snapshot,
       const std::vector<RemoteVariableStore::ReturnedServer>& returned)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveUp(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Records that the snapshot has been published as `prefix`.
   //   kAborted  training was rolled back after the snapshot
-  absl::Status Written(const Snapshot& snapshot, absl::string_view prefix)
+  absl::Status Written(const UnsavedSnapshot& unsaved, absl::string_view prefix)
       ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::string> NamesOf(
       const std::vector<RemoteVariableStore::ReturnedServer>& servers) const;
@@ -204,7 +204,7 @@ class ServerRecovery final : public TrainingRecovery {
 
   const Options options_;
   const Parts parts_;
-  TrainingCuts cuts_;
+  TrainingSnapshots snapshots_;
 
   mutable absl::Mutex mutex_;
   bool has_changed_ ABSL_GUARDED_BY(mutex_) = false;
@@ -218,7 +218,7 @@ class ServerRecovery final : public TrainingRecovery {
   std::vector<uint64_t> holders_ ABSL_GUARDED_BY(mutex_);
   std::function<std::string()> progress_source_ ABSL_GUARDED_BY(mutex_);
   std::function<absl::Status()> preemption_saver_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint64_t, CutParticipant*> loops_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, SnapshotParticipant*> loops_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_loop_id_ ABSL_GUARDED_BY(mutex_) = 1;
   Handler handler_ ABSL_GUARDED_BY(mutex_);
   std::optional<Pending> pending_ ABSL_GUARDED_BY(mutex_);

@@ -20,8 +20,8 @@
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/checkpoint/tensor_bundle_writer.h"
 #include "common/net/rpc/fault_point.h"
-#include "ps/client/cut_name.h"
 #include "ps/client/methods.h"
+#include "ps/client/snapshot_id_name.h"
 #include "ps/save_pace.h"
 #include "ps/shard_checkpoint.h"
 
@@ -130,11 +130,11 @@ absl::StatusOr<Message> CheckpointHandler::Freeze(
     const ReceivedMessage& message) {
   ASSIGN_OR_RETURN(const auto request,
                    message.ParseBody<proto::FreezeRequest>());
-  for (const uint64_t cut_id : request.dropped_cut_ids()) {
-    TakeFrozen(cut_id).IgnoreError();  // It may have been saved already.
+  for (const uint64_t snapshot_id : request.dropped_snapshot_ids()) {
+    TakeFrozen(snapshot_id).IgnoreError();  // It may have been saved already.
   }
   ASSIGN_OR_RETURN(std::unique_ptr<FrozenShard> frozen,
-                   shard_->Freeze(request.cut_id()));
+                   shard_->Freeze(request.snapshot_id()));
   proto::FreezeResponse response;
   for (const FrozenShard::Variable& entry : frozen->variables) {
     const proto::ShardSpec& spec = entry.variable->spec();
@@ -158,15 +158,15 @@ absl::StatusOr<Message> CheckpointHandler::Freeze(
 }
 
 absl::StatusOr<std::unique_ptr<FrozenShard>> CheckpointHandler::TakeFrozen(
-    uint64_t cut_id) {
-  if (cut_id == 0) return shard_->Freeze(0);
+    uint64_t snapshot_id) {
+  if (snapshot_id == 0) return shard_->Freeze(0);
   absl::MutexLock lock(&mutex_);
   const auto found = std::find_if(
       frozen_.begin(), frozen_.end(),
-      [&](const auto& frozen) { return frozen->cut_id == cut_id; });
+      [&](const auto& frozen) { return frozen->snapshot_id == snapshot_id; });
   if (found == frozen_.end()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "snapshot ", IncarnationString(cut_id),
+        "snapshot ", IncarnationString(snapshot_id),
         " does not exist: it was saved already, the server was restarted, or ",
         kFrozenMax, " newer snapshots replaced it"));
   }
@@ -179,7 +179,7 @@ absl::StatusOr<Message> CheckpointHandler::Save(
     const ReceivedMessage& message) {
   ASSIGN_OR_RETURN(const auto request, message.ParseBody<proto::SaveRequest>());
   ASSIGN_OR_RETURN(const std::unique_ptr<FrozenShard> frozen,
-                   TakeFrozen(request.cut_id()));
+                   TakeFrozen(request.snapshot_id()));
   ASSIGN_OR_RETURN(const std::string prefix, roots_.Resolve(request.prefix()));
   const BundleShard place = {.index = request.shard_index(),
                              .count = request.shard_count()};
@@ -189,10 +189,10 @@ absl::StatusOr<Message> CheckpointHandler::Save(
     RETURN_IF_ERROR(FaultPoint("ps.while_saving"));
     SavePace pace([this] { return shard_->exchange_count(); });
     RETURN_IF_ERROR(WriteFrozenShard(*frozen, writer.get(), &pace));
-    if (place.index == 0 && frozen->cut_id != 0) {
+    if (place.index == 0 && frozen->snapshot_id != 0) {
       RETURN_IF_ERROR(writer->Add(
-          kCutName,
-          Tensor::Scalar<int64_t>(static_cast<int64_t>(frozen->cut_id))));
+          kSnapshotIdName,
+          Tensor::Scalar<int64_t>(static_cast<int64_t>(frozen->snapshot_id))));
     }
     return writer->Finish();
   };

@@ -70,7 +70,7 @@ class CheckpointHandler {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Message> Restore(const ReceivedMessage& message);
   absl::StatusOr<Message> RollBack(const ReceivedMessage& message);
-  absl::StatusOr<std::unique_ptr<FrozenShard>> TakeFrozen(uint64_t cut_id)
+  absl::StatusOr<std::unique_ptr<FrozenShard>> TakeFrozen(uint64_t snapshot_id)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds this task and its host to the message of an error. The same path can
   // be a different folder on another machine.

@@ -122,7 +122,7 @@ class ParameterShard {
   // Takes a snapshot of all variables. It holds whole exchanges only. Earlier
   // snapshots stay valid.
   //   kFailedPrecondition  a restore is in progress
-  absl::StatusOr<std::unique_ptr<FrozenShard>> Freeze(uint64_t cut_id)
+  absl::StatusOr<std::unique_ptr<FrozenShard>> Freeze(uint64_t snapshot_id)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Call VerifyStored() and RestoreVariables() for all variables. No training

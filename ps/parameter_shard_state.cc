@@ -5,9 +5,9 @@
 namespace muster {
 
 absl::StatusOr<std::unique_ptr<FrozenShard>> ParameterShard::Freeze(
-    uint64_t cut_id) {
+    uint64_t snapshot_id) {
   auto frozen = std::make_unique<FrozenShard>();
-  frozen->cut_id = cut_id;
+  frozen->snapshot_id = snapshot_id;
   // No exchange is in progress, because each holds this lock until it ends.
   absl::MutexLock lock(&mutex_);
   if (restore_count_ > 0) {

@@ -30,7 +30,7 @@ struct FrozenShard {
     for (const Variable& entry : variables) entry.frozen.rows->GiveUp();
   }
 
-  uint64_t cut_id = 0;
+  uint64_t snapshot_id = 0;
   std::vector<Variable> variables;
 };
 

@@ -80,7 +80,7 @@ void ExchangeBatch::Close(int server) {
   closed_expected_.push_back(std::exchange(open_expected_[server], {}));
 }
 
-void ExchangeBatch::Cut() {
+void ExchangeBatch::AllowSplit() {
   for (size_t server = 0; server < open_.size(); ++server) {
     if (open_[server].size_bytes >= kMessageBytes) {
       Close(static_cast<int>(server));

@@ -31,9 +31,9 @@ struct StepMarks {
 // thread-safe.
 class ExchangeBatch {
  public:
-  // What is larger goes in several messages, cut where Cut() allows: then the
-  // values of one come back while the gradients of the next go out, and the
-  // server works meanwhile. Counted are both ways together.
+  // What is larger goes in several messages, split where AllowSplit() allows:
+  // then the values of one come back while the gradients of the next go out,
+  // and the server works meanwhile. Counted are both ways together.
   static constexpr size_t kMessageBytes = size_t{32} << 20;
 
   // Borrows both. `*exchange_index` is where the step's numbering of messages
@@ -58,7 +58,7 @@ class ExchangeBatch {
 
   // What was added so far and what follows have no variable in common, so their
   // order does not matter.
-  void Cut();
+  void AllowSplit();
 
   // As ServerGroup::Exchange().
   //   kInternal  a server's answer does not fit the question

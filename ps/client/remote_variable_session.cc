@@ -209,22 +209,22 @@ absl::Status RemoteVariableSession::AddPending(
     pending_bytes += update.value.size_bytes();
     updated.insert(update.variable);
   }
-  const bool may_cut = updated.size() == pending.size() &&
-                       pending_bytes > ExchangeBatch::kMessageBytes / 2;
+  const bool may_split = updated.size() == pending.size() &&
+                         pending_bytes > ExchangeBatch::kMessageBytes / 2;
   for (const Pending& update : pending) {
     RETURN_IF_ERROR(AddUpdate(update, batch));
-    if (!may_cut) continue;
+    if (!may_split) continue;
     const auto pull = std::find(pulls.begin(), pulls.end(),
                                 entries_[update.variable].variable);
     if (pull != pulls.end()) {
       batch->AddPull(*pull);
       pulls.erase(pull);
     }
-    batch->Cut();
+    batch->AllowSplit();
   }
   for (RemoteVariable* variable : pulls) {
     batch->AddPull(variable);
-    if (may_cut) batch->Cut();
+    if (may_split) batch->AllowSplit();
   }
   return absl::OkStatus();
 }

@@ -41,18 +41,20 @@ void Raise(std::atomic<uint64_t>* mark, uint64_t value) {
 
 class RemoteSnapshot final : public VariableSnapshot {
  public:
-  RemoteSnapshot(RemoteVariableStore* store, FrozenCut cut)
-      : store_(store), cut_(std::move(cut)) {}
+  RemoteSnapshot(RemoteVariableStore* store, FrozenSnapshot snapshot)
+      : store_(store), snapshot_(std::move(snapshot)) {}
 
-  const std::vector<Entry>& entries() const override { return cut_.entries(); }
+  const std::vector<Entry>& entries() const override {
+    return snapshot_.entries();
+  }
   absl::Status WriteShards(Disk*, absl::string_view prefix,
                            int shard_count) override {
-    return store_->SaveFrozen(prefix, shard_count, cut_);
+    return store_->SaveFrozen(prefix, shard_count, snapshot_);
   }
 
  private:
   RemoteVariableStore* const store_;
-  const FrozenCut cut_;
+  const FrozenSnapshot snapshot_;
 };
 
 // Servers run in other folders.
@@ -163,18 +165,19 @@ absl::StatusOr<std::vector<int64_t>> RemoteVariableStore::UpdateCounts(
 
 absl::StatusOr<std::unique_ptr<VariableSnapshot>>
 RemoteVariableStore::TakeSnapshot() {
-  ASSIGN_OR_RETURN(FrozenCut cut, Freeze(RandomIdentity()));
-  return std::make_unique<RemoteSnapshot>(this, std::move(cut));
+  ASSIGN_OR_RETURN(FrozenSnapshot snapshot, Freeze(RandomIdentity()));
+  return std::make_unique<RemoteSnapshot>(this, std::move(snapshot));
 }
 
-absl::StatusOr<FrozenCut> RemoteVariableStore::Freeze(uint64_t cut_id) {
-  const std::vector<uint64_t> dropped = dropped_cuts_->Take();
+absl::StatusOr<FrozenSnapshot> RemoteVariableStore::Freeze(
+    uint64_t snapshot_id) {
+  const std::vector<uint64_t> dropped = dropped_snapshots_->Take();
   const absl::StatusOr<std::vector<proto::FreezeResponse>> frozen =
-      servers_.Freeze(cut_id, dropped);
+      servers_.Freeze(snapshot_id, dropped);
   if (!frozen.ok()) {
     // Some servers may have frozen it.
-    dropped_cuts_->Add({cut_id});
-    dropped_cuts_->Add(dropped);
+    dropped_snapshots_->Add({snapshot_id});
+    dropped_snapshots_->Add(dropped);
     return frozen.status();
   }
   absl::flat_hash_map<std::string, VariableSnapshot::Entry> found;
@@ -186,30 +189,30 @@ absl::StatusOr<FrozenCut> RemoteVariableStore::Freeze(uint64_t cut_id) {
       entry.update_count = variable.update_count();
     }
   }
-  FrozenCut::Entries entries;
+  FrozenSnapshot::Entries entries;
   for (const RemoteVariable* variable : directory_.variables()) {
     const auto entry = found.find(variable->name());
     if (entry != found.end()) entries.push_back(std::move(entry->second));
   }
-  return FrozenCut(cut_id, std::move(entries), dropped_cuts_);
+  return FrozenSnapshot(snapshot_id, std::move(entries), dropped_snapshots_);
 }
 
 absl::Status RemoteVariableStore::SaveFrozen(absl::string_view prefix,
                                              int shard_count,
-                                             const FrozenCut& cut) {
+                                             const FrozenSnapshot& snapshot) {
   if (shard_count < servers_.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a checkpoint of ", shard_count, " shards has no room for ",
         "those of ", servers_.size(), " parameter servers"));
   }
   ASSIGN_OR_RETURN(const std::string path, AbsolutePrefix(prefix));
-  return servers_.Save(path, shard_count, cut.id());
+  return servers_.Save(path, shard_count, snapshot.id());
 }
 
 absl::Status RemoteVariableStore::SaveShards(absl::string_view prefix,
                                              int shard_count) {
-  ASSIGN_OR_RETURN(const FrozenCut cut, Freeze(RandomIdentity()));
-  return SaveFrozen(prefix, shard_count, cut);
+  ASSIGN_OR_RETURN(const FrozenSnapshot snapshot, Freeze(RandomIdentity()));
+  return SaveFrozen(prefix, shard_count, snapshot);
 }
 
 absl::Status RemoteVariableStore::Restore(absl::string_view prefix,

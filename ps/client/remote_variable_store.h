@@ -21,7 +21,7 @@
 #include "proto/optimizer.pb.h"
 #include "proto/variable.pb.h"
 #include "ps/client/exchange_batch.h"
-#include "ps/client/frozen_cut.h"
+#include "ps/client/frozen_snapshot.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
 #include "ps/client/server_group.h"
@@ -105,10 +105,10 @@ class RemoteVariableStore final : public VariableStore {
   absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
 
   // TakeSnapshot() under a name of the caller's: random, not 0.
-  absl::StatusOr<FrozenCut> Freeze(uint64_t cut_id);
-  // Once for each cut.
+  absl::StatusOr<FrozenSnapshot> Freeze(uint64_t snapshot_id);
+  // Once for each snapshot.
   absl::Status SaveFrozen(absl::string_view prefix, int shard_count,
-                          const FrozenCut& cut);
+                          const FrozenSnapshot& snapshot);
 
   // ---- After the loss of servers. Nobody uses the store meanwhile, except
   // that exchanges may come and fail.
@@ -156,8 +156,8 @@ class RemoteVariableStore final : public VariableStore {
   ServerGroup servers_;
   VariableDirectory directory_;
   StepMarks marks_;
-  const std::shared_ptr<DroppedCuts> dropped_cuts_ =
-      std::make_shared<DroppedCuts>();
+  const std::shared_ptr<DroppedSnapshots> dropped_snapshots_ =
+      std::make_shared<DroppedSnapshots>();
 
   absl::Mutex optimizer_mutex_;
   // As SetOptimizer() said last.

@@ -352,16 +352,16 @@ absl::Status ServerGroup::SetOptimizer(const proto::Optimizer& optimizer) {
 }
 
 absl::StatusOr<std::vector<proto::FreezeResponse>> ServerGroup::Freeze(
-    uint64_t cut_id, absl::Span<const uint64_t> dropped_cut_ids) {
+    uint64_t snapshot_id, absl::Span<const uint64_t> dropped_snapshot_ids) {
   proto::FreezeRequest request;
-  request.set_cut_id(cut_id);
-  request.mutable_dropped_cut_ids()->Assign(dropped_cut_ids.begin(),
-                                            dropped_cut_ids.end());
+  request.set_snapshot_id(snapshot_id);
+  request.mutable_dropped_snapshot_ids()->Assign(dropped_snapshot_ids.begin(),
+                                                 dropped_snapshot_ids.end());
   return AskEach<proto::FreezeResponse>(kFreezeMethod, request, timeout_);
 }
 
 absl::Status ServerGroup::Save(absl::string_view prefix, int shard_count,
-                               uint64_t cut_id) {
+                               uint64_t snapshot_id) {
   std::vector<int> all(size());
   std::iota(all.begin(), all.end(), 0);
   std::vector<std::string> bodies;
@@ -370,14 +370,15 @@ absl::Status ServerGroup::Save(absl::string_view prefix, int shard_count,
     request.set_prefix(std::string(prefix));
     request.set_shard_index(server);
     request.set_shard_count(shard_count);
-    request.set_cut_id(cut_id);
+    request.set_snapshot_id(snapshot_id);
     bodies.push_back(request.SerializeAsString());
   }
   // What was frozen is gone after the first attempt.
-  ASSIGN_OR_RETURN(const std::vector<proto::SaveResponse> responses,
-                   AskAll<proto::SaveResponse>(kSaveMethod, all, bodies,
-                                               {.timeout = checkpoint_timeout_,
-                                                .is_repeatable = cut_id == 0}));
+  ASSIGN_OR_RETURN(
+      const std::vector<proto::SaveResponse> responses,
+      AskAll<proto::SaveResponse>(
+          kSaveMethod, all, bodies,
+          {.timeout = checkpoint_timeout_, .is_repeatable = snapshot_id == 0}));
   for (const int server : all) {
     const std::string path = PartDataPath(prefix, server, shard_count);
     const auto data = Disk::Real()->Open(path);

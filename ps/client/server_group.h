@@ -107,11 +107,12 @@ class ServerGroup {
   // see the messages in proto/parameter_server.proto. Prefixes are absolute.
 
   absl::StatusOr<std::vector<proto::FreezeResponse>> Freeze(
-      uint64_t cut_id, absl::Span<const uint64_t> dropped_cut_ids);
+      uint64_t snapshot_id, absl::Span<const uint64_t> dropped_snapshot_ids);
 
   // Server i writes shard i of `shard_count`.
   //   kFailedPrecondition  a server wrote where this process does not see it
-  absl::Status Save(absl::string_view prefix, int shard_count, uint64_t cut_id);
+  absl::Status Save(absl::string_view prefix, int shard_count,
+                    uint64_t snapshot_id);
 
   absl::Status Restore(absl::string_view prefix, bool values_only,
                        bool only_verifies);

@@ -61,8 +61,8 @@ std::vector<ViewCopy> Join(absl::Span<const TensorType> parts,
   return copies;
 }
 
-std::vector<ViewCopy> Cut(absl::Span<const TensorType> parts,
-                          const Shape& whole, int64_t axis) {
+std::vector<ViewCopy> Split(absl::Span<const TensorType> parts,
+                            const Shape& whole, int64_t axis) {
   std::vector<ViewCopy> copies;
   for (StridedIndex& index : PartIndices(parts, whole, axis)) {
     const int part = static_cast<int>(copies.size());
@@ -92,11 +92,11 @@ std::vector<ViewCopy> ViewCopiesOf(const KernelSpec& spec) {
     return Join(WithAxis(spec.inputs, axis), output, axis);
   }
   if (spec.op == "Split" || spec.op == "SplitLike") {
-    return Cut(spec.outputs, input, AxisOf(spec, input.rank()));
+    return Split(spec.outputs, input, AxisOf(spec, input.rank()));
   }
   if (spec.op == "Unstack") {
     const int64_t axis = AxisOf(spec, input.rank());
-    return Cut(WithAxis(spec.outputs, axis), input, axis);
+    return Split(WithAxis(spec.outputs, axis), input, axis);
   }
   StridedIndex from = spec.op == "Transpose" ? TransposedIndex(spec)
                       : spec.op == "Slice" || spec.op == "SliceLike"

@@ -51,7 +51,7 @@ struct Operand {
 
   // Restricts the operand to [begin, end) of an axis. No effect on a broadcast
   // axis.
-  void Cut(int axis, int64_t begin, int64_t end) {
+  void Slice(int axis, int64_t begin, int64_t end) {
     if (dims[axis] == 1) return;
     dims[axis] = end - begin;
     offset += begin * strides[axis];
@@ -90,10 +90,10 @@ struct Product {
     Product part = *this;
     const bool is_row = axis == rank() - 2;
     const bool is_column = axis == rank() - 1;
-    if (!is_column) part.a.Cut(axis, begin, end);
-    if (!is_row) part.b.Cut(axis, begin, end);
-    if (part.bias && is_column) part.bias->Cut(axis, begin, end);
-    part.out.Cut(axis, begin, end);
+    if (!is_column) part.a.Slice(axis, begin, end);
+    if (!is_row) part.b.Slice(axis, begin, end);
+    if (part.bias && is_column) part.bias->Slice(axis, begin, end);
+    part.out.Slice(axis, begin, end);
     return part;
   }
 };

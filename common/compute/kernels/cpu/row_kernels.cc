@@ -165,9 +165,9 @@ class JoinKernel : public Kernel {
 };
 
 // Split, SplitLike and Unstack: the reverse.
-class CutKernel : public Kernel {
+class SplitKernel : public Kernel {
  public:
-  CutKernel(const KernelSpec& spec, int64_t outer) : outer_(outer) {
+  SplitKernel(const KernelSpec& spec, int64_t outer) : outer_(outer) {
     for (const TensorType& part : spec.outputs) {
       piece_bytes_.push_back(PieceBytes(part, outer));
     }
@@ -244,7 +244,7 @@ void RegisterCpuRowKernels(KernelRegistry* registry) {
   }
   for (const char* op : {"Split", "SplitLike", "Unstack"}) {
     registry->Register(op, [](const KernelSpec& spec, int) {
-      return MakeParts<CutKernel>(spec, spec.inputs[0]);
+      return MakeParts<SplitKernel>(spec, spec.inputs[0]);
     });
   }
 }

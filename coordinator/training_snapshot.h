@@ -1,5 +1,5 @@
-#ifndef COORDINATOR_TRAINING_CUT_H_
-#define COORDINATOR_TRAINING_CUT_H_
+#ifndef COORDINATOR_TRAINING_SNAPSHOT_H_
+#define COORDINATOR_TRAINING_SNAPSHOT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace muster {
 
 // A snapshot of training between two steps, and the checkpoint with its
 // variables.
-struct TrainingCut {
+struct TrainingSnapshot {
   // Also stored in the checkpoint, to distinguish it from another checkpoint of
   // the same name. 0 if unknown.
   uint64_t id = 0;
@@ -34,22 +34,22 @@ struct TrainingCut {
 
 // The latest snapshots of a job, to which training can be rolled back.
 // Thread-safe.
-class TrainingCuts {
+class TrainingSnapshots {
  public:
   // Keeps the newest `count_max` snapshots.
-  explicit TrainingCuts(size_t count_max = 16) : count_max_(count_max) {}
+  explicit TrainingSnapshots(size_t count_max = 16) : count_max_(count_max) {}
 
   // Adds the newest snapshot.
-  void Add(TrainingCut cut) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Add(TrainingSnapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Removes the initial values, because variables were assigned.
   void DropFirstValues() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Removes the snapshots after the given one, which a rollback has undone.
-  void DropAfter(const TrainingCut& cut) ABSL_LOCKS_EXCLUDED(mutex_);
+  void DropAfter(const TrainingSnapshot& snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns all snapshots, newest first.
-  std::vector<TrainingCut> List() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<TrainingSnapshot> List() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // True if the newest snapshot includes exactly the closures `succeeded`.
   bool HoldsAll(const ClosureIds& succeeded) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -58,9 +58,10 @@ class TrainingCuts {
   const size_t count_max_;
   mutable absl::Mutex mutex_;
   // Oldest first. Initially the variables' initial values.
-  std::vector<TrainingCut> cuts_ ABSL_GUARDED_BY(mutex_) = {TrainingCut()};
+  std::vector<TrainingSnapshot> snapshots_ ABSL_GUARDED_BY(mutex_) = {
+      TrainingSnapshot()};
 };
 
 }  // namespace muster
 
-#endif  // COORDINATOR_TRAINING_CUT_H_
+#endif  // COORDINATOR_TRAINING_SNAPSHOT_H_

@@ -1,5 +1,5 @@
-#ifndef PS_CLIENT_FROZEN_CUT_H_
-#define PS_CLIENT_FROZEN_CUT_H_
+#ifndef PS_CLIENT_FROZEN_SNAPSHOT_H_
+#define PS_CLIENT_FROZEN_SNAPSHOT_H_
 
 #include <cstdint>
 #include <memory>
@@ -13,37 +13,40 @@
 
 namespace muster {
 
-// Cuts that nobody will save any more. Servers are told with the next freeze,
-// and let go of those that they still keep. Thread-safe.
-class DroppedCuts {
+// Snapshots that will not be saved any more. The next freeze tells the servers,
+// which release them. Thread-safe.
+class DroppedSnapshots {
  public:
-  void Add(absl::Span<const uint64_t> cut_ids) ABSL_LOCKS_EXCLUDED(mutex_) {
+  void Add(absl::Span<const uint64_t> snapshot_ids)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    cut_ids_.insert(cut_ids_.end(), cut_ids.begin(), cut_ids.end());
+    snapshot_ids_.insert(snapshot_ids_.end(), snapshot_ids.begin(),
+                         snapshot_ids.end());
   }
   std::vector<uint64_t> Take() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    return std::exchange(cut_ids_, {});
+    return std::exchange(snapshot_ids_, {});
   }
 
  private:
   absl::Mutex mutex_;
-  std::vector<uint64_t> cut_ids_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> snapshot_ids_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The state of all servers between two exchanges, which they keep under this
 // name until it is saved or this object is gone.
-class FrozenCut {
+class FrozenSnapshot {
  public:
   using Entries = std::vector<VariableSnapshot::Entry>;
 
-  FrozenCut(uint64_t id, Entries entries, std::shared_ptr<DroppedCuts> dropped)
+  FrozenSnapshot(uint64_t id, Entries entries,
+                 std::shared_ptr<DroppedSnapshots> dropped)
       : id_(id), entries_(std::move(entries)), dropped_(std::move(dropped)) {}
-  ~FrozenCut() {
+  ~FrozenSnapshot() {
     if (dropped_ != nullptr) dropped_->Add({id_});
   }
-  FrozenCut(FrozenCut&&) = default;  // Leaves nothing to be dropped.
-  FrozenCut& operator=(FrozenCut&&) = delete;
+  FrozenSnapshot(FrozenSnapshot&&) = default;  // Leaves nothing to be dropped.
+  FrozenSnapshot& operator=(FrozenSnapshot&&) = delete;
 
   uint64_t id() const { return id_; }
   // What variables there are.
@@ -52,9 +55,9 @@ class FrozenCut {
  private:
   uint64_t id_;
   Entries entries_;
-  std::shared_ptr<DroppedCuts> dropped_;
+  std::shared_ptr<DroppedSnapshots> dropped_;
 };
 
 }  // namespace muster
 
-#endif  // PS_CLIENT_FROZEN_CUT_H_
+#endif  // PS_CLIENT_FROZEN_SNAPSHOT_H_
