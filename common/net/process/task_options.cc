@@ -329,6 +329,8 @@ absl::StatusOr<TlsFiles> ResolveTls(TaskId task) {
           "--tls_dir stands for --tls_cert, --tls_key and --tls_ca; give "
           "either the folder or the files");
     }
+    // It talks to no other task, and has no certificate.
+    if (task.type == TaskType::kEvaluator) return files;
     return TlsFilesIn(folder, TaskTypeName(task.type), task.index);
   }
   const bool is_whole =

@@ -211,6 +211,10 @@ TEST_F(TaskOptionsTest, ATlsFolderHasTheFilesOfEveryTask) {
   EXPECT_EQ(options.tls.key, "certs/worker-1.key");
   EXPECT_EQ(options.tls.ca, "certs/ca.pem");
   EXPECT_FALSE(options.raw_sockets);
+  ASSERT_OK_AND_ASSIGN(
+      const TaskOptions evaluator,
+      Resolve({R"(--tf_config={"task":{"type":"evaluator","index":0}})"}));
+  EXPECT_TRUE(evaluator.tls.empty());
   EXPECT_THAT(Resolve({"--tls_cert=a.pem"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("either the folder or the files")));
