@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "deploy/launch/engine_job.h"
+#include "deploy/launch/executable_finder.h"
 #include "deploy/launch/kubernetes_manifests.h"
 #include "deploy/launch/slurm_script.h"
 
@@ -84,7 +85,17 @@ absl::StatusOr<std::string> MakeSlurmScript(ClusterPlan plan,
         std::filesystem::absolute(plan.program.front()).string();
   }
   SlurmScriptOptions options;
-  options.bin_dir = std::filesystem::absolute(settings.bin_dir).string();
+  if (settings.bin_dir.empty()) {
+    options.launch = OwnPath();
+    if (settings.tls) {
+      ASSIGN_OR_RETURN(options.musterctl,
+                       FindExecutable("musterctl", OwnPath(), ""));
+    }
+  } else {
+    const auto bin_dir = std::filesystem::absolute(settings.bin_dir);
+    options.launch = bin_dir / "launch";
+    options.musterctl = bin_dir / "musterctl";
+  }
   options.restart_count_max =
       settings.restart_count_max.value_or(options.restart_count_max);
   ASSIGN_OR_RETURN(const EngineJob job,

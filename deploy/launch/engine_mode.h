@@ -22,14 +22,17 @@ std::vector<std::string> EngineFlags();
 struct EngineSettings {
   bool tls = false;
   std::optional<int> restart_count_max;  // Unset: the engine's default.
-  std::string bin_dir;                   // Of Muster's executables.
+  // --bin_dir: where Muster's executables lie on the nodes. Empty: where those
+  // of this machine do.
+  std::string bin_dir;
 };
 
 // Returns the batch script or the manifests that run `plan`, as the flags say.
 // Relative paths in `plan` count from the working directory.
 //
 //   kInvalidArgument  both flags are set, neither TLS nor --insecure is, the
-//                     job file cannot be read, or a flag makes no sense
+//                     job file cannot be read, or a flag is invalid
+//   kNotFound         musterctl is missing, which makes certificates
 absl::StatusOr<std::string> EngineText(ClusterPlan plan,
                                        const EngineSettings& settings);
 

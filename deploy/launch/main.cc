@@ -257,9 +257,6 @@ absl::StatusOr<int> PrintForEngine(const CommandLine &line) {
   ASSIGN_OR_RETURN(settings.tls, TlsWanted());
   ASSIGN_OR_RETURN(settings.restart_count_max, RestartCountMax());
   settings.bin_dir = absl::GetFlag(FLAGS_bin_dir);
-  if (settings.bin_dir.empty()) {
-    settings.bin_dir = std::filesystem::path(OwnPath()).parent_path().string();
-  }
   ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(line));
   plan.run_dir = absl::GetFlag(FLAGS_run_dir);
   ASSIGN_OR_RETURN(const std::string text,

@@ -74,21 +74,19 @@ std::string Exports(const EngineJob& job) {
   return text;
 }
 
-std::string Certificates(const EngineJob& job, const std::string& bin_dir) {
+std::string Certificates(const EngineJob& job, const std::string& musterctl) {
   if (!job.tls) return "";
   return absl::StrCat(
-      ShellWord(absl::StrCat(bin_dir, "/musterctl")),
+      ShellWord(musterctl),
       " gen-certs --job_id=\"slurm-$SLURM_JOB_ID\" \\\n"
       "  --chiefs=",
       job.plan.with_chief ? 1 : 0, " --workers=", job.plan.worker_count,
       " --ps=", job.plan.ps_count, " --out=\"$MUSTER_TLS_DIR\"\n");
 }
 
-std::string Command(const EngineJob& job, const std::string& bin_dir) {
-  const std::string executable = job.plan.program.empty()
-                                     ? absl::StrCat(bin_dir, "/launch")
-                                     : job.plan.program.front();
-  std::string command = ShellWord(executable);
+std::string Command(const EngineJob& job, const std::string& launch) {
+  std::string command =
+      ShellWord(job.plan.program.empty() ? launch : job.plan.program.front());
   for (const std::string& argument :
        EngineTaskArguments(job.plan, job.plan.job_file)) {
     absl::StrAppend(&command, " ", ShellWord(argument));
@@ -117,10 +115,10 @@ std::string SlurmScript(const EngineJob& job,
                            {"$TASKS", absl::StrCat(TasksOf(job.plan).size())},
                            {"$GRACE", absl::StrCat(kGraceSeconds)}}),
       Exports(job), "mkdir -p \"$MUSTER_RUN_DIR\"\n",
-      Certificates(job, options.bin_dir),
+      Certificates(job, options.musterctl),
       absl::StrReplaceAll(
           kLoop, {{"$RESTARTS", absl::StrCat(options.restart_count_max)},
-                  {"$COMMAND", Command(job, options.bin_dir)}}));
+                  {"$COMMAND", Command(job, options.launch)}}));
 }
 
 }  // namespace muster

@@ -8,7 +8,9 @@
 namespace muster {
 
 struct SlurmScriptOptions {
-  std::string bin_dir;  // Of Muster's executables on the nodes; absolute.
+  // Paths on the nodes; absolute.
+  std::string launch;
+  std::string musterctl;
   // How often srun is started again after a lost task.
   int restart_count_max = 10;
 };

@@ -29,13 +29,18 @@ class SlurmScriptTest : public testing::Test {
     job_.plan.run_dir = run_dir_;
   }
 
+  static SlurmScriptOptions Options() {
+    return {.launch = "/opt/muster/bin/launch",
+            .musterctl = "/opt/muster/bin/musterctl",
+            .restart_count_max = 2};
+  }
+
   // Runs the script with an srun that is `body`, in which $attempt counts.
   // Returns its status.
   int Run(const std::string& body) {
     const std::string path = testing::TempDir() + "/script";
     std::ofstream(path) << "srun() { " << body << "; }\n"
-                        << SlurmScript(job_, {.bin_dir = "/opt/muster/bin",
-                                              .restart_count_max = 2});
+                        << SlurmScript(job_, Options());
     absl::StatusOr<std::unique_ptr<ProcessUnderTest>> bash =
         ProcessUnderTest::Start({"bash", path}, {{"SLURM_JOB_ID", "7"}});
     EXPECT_OK(bash);
@@ -52,7 +57,7 @@ class SlurmScriptTest : public testing::Test {
 };
 
 TEST_F(SlurmScriptTest, AsksForATaskOfEachRoleAndASignalBeforeTheEnd) {
-  const std::string script = SlurmScript(job_, {.bin_dir = "/opt/muster/bin"});
+  const std::string script = SlurmScript(job_, Options());
   EXPECT_THAT(script, AllOf(HasSubstr("#SBATCH --ntasks=5\n"),
                             HasSubstr("#SBATCH --job-name=digits\n"),
                             HasSubstr("#SBATCH --signal=TERM@60\n"),
@@ -105,7 +110,7 @@ TEST_F(SlurmScriptTest, AJobThatIsDoneIsNotRepeatedForALostWorker) {
 
 TEST_F(SlurmScriptTest, WithTlsEachRunHasCertificates) {
   job_.tls = true;
-  const std::string script = SlurmScript(job_, {.bin_dir = "/opt/muster/bin"});
+  const std::string script = SlurmScript(job_, Options());
   EXPECT_THAT(script,
               AllOf(HasSubstr("/opt/muster/bin/musterctl gen-certs "
                               "--job_id=\"slurm-$SLURM_JOB_ID\""),
@@ -116,7 +121,7 @@ TEST_F(SlurmScriptTest, WithTlsEachRunHasCertificates) {
 
 TEST_F(SlurmScriptTest, WithoutARunFolderEveryJobHasItsOwn) {
   job_.plan.run_dir.clear();
-  EXPECT_THAT(SlurmScript(job_, {.bin_dir = "/opt/muster/bin"}),
+  EXPECT_THAT(SlurmScript(job_, Options()),
               HasSubstr("export MUSTER_RUN_DIR=\"$SLURM_SUBMIT_DIR\"/runs/"
                         "\"$SLURM_JOB_ID\"\n"));
 }

@@ -26,7 +26,7 @@ bool IsInSlurmStep(EnvironmentLookup environment);
 //
 // Equivalent to: tf.distribute.cluster_resolver.SlurmClusterResolver.
 //
-//   kInvalidArgument  a variable is not set or makes no sense, `roles` has
+//   kInvalidArgument  a variable is not set or is invalid, `roles` has
 //                     another number of tasks than the step, or the step places
 //                     its tasks in another order than block by block; the
 //                     message names the variable, its value and what was
