@@ -11,6 +11,8 @@ packages=(
   clang-format-14 git
   # The networks of the fault tests.
   iproute2 util-linux
+  # The Slurm of tests/engines.
+  munge slurm-client slurmctld slurmd
   # What is linked.
   libabsl-dev libbenchmark-dev libcivetweb-dev libdnnl-dev libgmock-dev
   libgrpc++-dev libgtest-dev libhdf5-dev libjpeg62-turbo-dev libpng-dev

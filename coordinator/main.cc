@@ -111,8 +111,9 @@ absl::Status CheckTask(const muster::TaskOptions& options) {
   const TaskType type = options.config.task.type;
   if (type != TaskType::kChief && !options.config.IsAlone()) {
     return absl::InvalidArgumentError(
-        "this is the coordinator's executable, and TF_CONFIG makes this task " +
-        options.config.task.ToString() + "; start worker or ps in its place");
+        "this is the coordinator's executable, and " + options.config.source +
+        " makes this task " + options.config.task.ToString() +
+        "; start worker or ps in its place");
   }
   return absl::OkStatus();
 }

@@ -39,13 +39,12 @@ absl::Status CheckIsServer(const muster::TaskOptions& options) {
   if (options.config.source.empty()) {
     return absl::InvalidArgumentError(
         "TF_CONFIG is not set. A parameter server must be a task of a cluster: "
-        "export TF_CONFIG, or pass --tf_config");
+        "export TF_CONFIG, pass --tf_config, or start it with srun");
   }
   if (options.config.task.type != TaskType::kPs) {
     return absl::InvalidArgumentError(
-        "this executable runs tasks of type ps, but TF_CONFIG declares this "
-        "task as " +
-        options.config.task.ToString());
+        "this executable runs tasks of type ps, but " + options.config.source +
+        " declares this task as " + options.config.task.ToString());
   }
   return muster::CheckParameterServerCluster(options.config);
 }

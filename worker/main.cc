@@ -71,9 +71,8 @@ absl::Status CheckTask(const muster::TaskOptions& options) {
                          (type == TaskType::kChief && !Serves(config));
   if (!has_place) {
     return absl::InvalidArgumentError(
-        "this executable runs workers and evaluators, but TF_CONFIG declares "
-        "this task as " +
-        config.task.ToString());
+        "this executable runs workers and evaluators, but " + config.source +
+        " declares this task as " + config.task.ToString());
   }
   if (Serves(config)) return muster::CheckParameterServerCluster(config);
   if (config.IsAlone()) return absl::OkStatus();

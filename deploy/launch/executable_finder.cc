@@ -23,7 +23,8 @@ absl::StatusOr<std::string> FindExecutable(absl::string_view name,
   } else {
     const std::filesystem::path here =
         std::filesystem::path(own_path).parent_path();
-    places = {here / file, here / ".." / ".." / file / file};
+    places = {here / file, here / ".." / ".." / file / file,
+              here / ".." / file / file};
   }
   for (const std::filesystem::path& place : places) {
     std::error_code error;

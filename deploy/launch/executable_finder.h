@@ -10,7 +10,7 @@ namespace muster {
 
 // Where the stock executable `name` lies: in `bin_dir` if that is not empty, or
 // else beside `own_path`, or where the build puts it as seen from there
-// (deploy/launch/launch and worker/worker).
+// (deploy/launch/launch, worker/worker and deploy/musterctl/musterctl).
 //
 //   kNotFound   lists the places looked at, and how to build what is missing
 absl::StatusOr<std::string> FindExecutable(absl::string_view name,

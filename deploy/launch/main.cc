@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/declare.h"
@@ -31,12 +33,15 @@
 #include "common/net/process/program_info.h"
 #include "common/net/process/resource_failure.h"
 #include "common/net/process/shutdown_signals.h"
+#include "common/net/process/task_options.h"
 #include "common/net/process/version.h"
 #include "common/net/rpc/certificate_authority.h"
 #include "common/net/rpc/spiffe_id.h"
 #include "common/net/rpc/tls_context.h"
+#include "deploy/launch/engine_mode.h"
 #include "deploy/launch/executable_finder.h"
 #include "deploy/launch/launcher.h"
+#include "deploy/launch/role_executable.h"
 #include "deploy/launch/task_plan.h"
 
 ABSL_FLAG(int, workers, 2, "How many workers.");
@@ -51,23 +56,29 @@ ABSL_FLAG(bool, evaluator, false,
 ABSL_FLAG(std::string, program, "",
           "Your own executable, started in every role with the arguments "
           "after \"--\". By default Muster's own executables run --job.");
-ABSL_FLAG(std::string, restart, "no",
+ABSL_FLAG(std::string, restart, "",
           "Starts tasks again that were lost, all but the chief: alone for any "
           "number of times, =N for at most N times each. A task that keeps "
-          "ending right after its start is given up.");
+          "ending right after its start is given up. With --slurm: how often "
+          "all tasks are started again, by default 10 times.");
 ABSL_FLAG(
     int, log_megabytes, 256,
     "A task's log that grows beyond this is moved to NAME.log.1, in place "
     "of an earlier one; 0 for no bound.");
 ABSL_FLAG(std::string, tls, "no",
           "\"auto\" lets the tasks speak TLS, with certificates that are drawn "
-          "for this run and lie in tls/ of its --run_dir.");
+          "for this run and lie in tls/ of its --run_dir, or with --kubernetes "
+          "in the Secret NAME-tls.");
 ABSL_FLAG(int, cores, 0,
           "Cores to divide among the tasks; 0 takes this machine's.");
 ABSL_FLAG(std::string, bin_dir, "",
           "Where coordinator, worker and ps lie. By default beside launch, or "
           "in the build tree around it.");
 
+ABSL_FLAG(bool, task, false,
+          "Becomes the executable of this task's role, coordinator, worker or "
+          "ps, with all other flags: one command line for srun and for pods. "
+          "The role is read as --cluster_resolver says.");
 ABSL_DECLARE_FLAG(std::string, job);
 ABSL_DECLARE_FLAG(std::string, run_dir);
 ABSL_DECLARE_FLAG(absl::Duration, grace_period);
@@ -81,6 +92,8 @@ constexpr absl::Duration kCertificateValidity = absl::Hours(10 * 365 * 24);
 
 // Told to every task when they are not at their defaults.
 constexpr absl::string_view kPassedOn[] = {"seed",
+                                           "data_root",
+                                           "checkpoint_root",
                                            "startup_timeout",
                                            "on_coordinator_loss",
                                            "coordinator_timeout",
@@ -90,8 +103,8 @@ constexpr absl::string_view kPassedOn[] = {"seed",
                                            "hang_report_interval",
                                            "grace_period"};
 
-const ProgramInfo& Program() {
-  static const ProgramInfo* const program = new ProgramInfo{
+const ProgramInfo &Program() {
+  static const ProgramInfo *const program = new ProgramInfo{
       .name = "launch",
       .summary =
           "starts a training cluster on this machine, one real process for "
@@ -99,7 +112,10 @@ const ProgramInfo& Program() {
           "their names, and ends with the job's status.",
       .usage =
           "launch --job=FILE [flags]\n"
-          "       launch --program=BINARY [flags] -- [arguments]",
+          "       launch --program=BINARY [flags] -- [arguments]\n"
+          "       launch --slurm --job=FILE [flags] > FILE.sbatch\n"
+          "       launch --kubernetes --image=IMAGE --job=FILE [flags]\n"
+          "       launch --task [flags of the task]",
       .examples =
           "  launch --workers=2 --ps=2 --job=examples/digits/digits.job\n"
           "  launch --workers=4 --ps=0 --job=mnist.job --set data_dir=/data\n"
@@ -113,16 +129,29 @@ const ProgramInfo& Program() {
                    "on_coordinator_loss", "coordinator_timeout", "peer_timeout",
                    "hang_report_interval"}},
                  {"How tensors are sent",
-                  {"tls", "shared_memory", "raw_sockets"}}},
+                  {"tls", "shared_memory", "raw_sockets"}},
+                 {"Slurm and Kubernetes", EngineFlags()}},
       .settings = std::nullopt};
+  return *program;
+}
+
+// `launch --task` accepts what the tasks accept.
+const ProgramInfo &TaskProgram() {
+  static const ProgramInfo *const program = [] {
+    auto *const info = new ProgramInfo(Program());
+    info->topics = TaskFlags(FlagUsers::kAny);
+    info->topics.push_back(
+        {.title = "Slurm and Kubernetes", .flags = {"task", "bin_dir"}});
+    return info;
+  }();
   return *program;
 }
 
 // --restart alone is --restart=always; a flag of Abseil's takes the next
 // argument instead.
-std::vector<std::string> WithRestartSpeltOut(int argc, char** argv) {
+std::vector<std::string> WithRestartSpeltOut(int argc, char **argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  for (std::string& argument : arguments) {
+  for (std::string &argument : arguments) {
     if (argument == "--") break;
     if (argument == "--restart") {
       argument = absl::StrCat("--restart=", kAnyNumberOfTimes);
@@ -131,8 +160,10 @@ std::vector<std::string> WithRestartSpeltOut(int argc, char** argv) {
   return arguments;
 }
 
-absl::StatusOr<int> RestartCountMax() {
+// Unset if the flag is not.
+absl::StatusOr<std::optional<int>> RestartCountMax() {
   const std::string text = absl::GetFlag(FLAGS_restart);
+  if (text.empty()) return std::nullopt;
   if (text == "no") return 0;
   if (text == kAnyNumberOfTimes) return std::numeric_limits<int>::max();
   int count = 0;
@@ -160,7 +191,7 @@ absl::StatusOr<std::string> MakeRunDir() {
   return path.string();
 }
 
-absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
+absl::StatusOr<ClusterPlan> MakePlan(const CommandLine &line) {
   ClusterPlan plan;
   plan.worker_count = absl::GetFlag(FLAGS_workers);
   plan.ps_count = absl::GetFlag(FLAGS_ps);
@@ -188,7 +219,7 @@ absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
         "is no --program"));
   }
   if (!program.empty() && !line.settings.empty()) {
-    const auto& [name, value] = *line.settings.begin();
+    const auto &[name, value] = *line.settings.begin();
     return absl::InvalidArgumentError(
         absl::StrCat("--set ", name, "=", value,
                      " is for a job file; hand it to the program "
@@ -205,24 +236,40 @@ absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
         absl::StrCat("--job: cannot read ", plan.job_file));
   }
   for (absl::string_view name : kPassedOn) {
-    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    const absl::CommandLineFlag *flag = absl::FindCommandLineFlag(name);
     if (flag->CurrentValue() == flag->DefaultValue()) continue;
     plan.environment[absl::StrCat("MUSTER_", absl::AsciiStrToUpper(name))] =
         flag->CurrentValue();
   }
-  ASSIGN_OR_RETURN(plan.run_dir, MakeRunDir());
   return plan;
 }
 
-// Gives every task a certificate of a CA that exists only meanwhile.
-absl::Status ProtectTasks(const std::string& run_dir,
-                          std::vector<TaskPlan>* tasks) {
+absl::StatusOr<bool> TlsWanted() {
   const std::string mode = absl::GetFlag(FLAGS_tls);
-  if (mode == "no") return absl::OkStatus();
-  if (mode != "auto") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--tls=", mode, ": \"auto\" or \"no\""));
-  }
+  if (mode == "no" || mode == "auto") return mode == "auto";
+  return absl::InvalidArgumentError(
+      absl::StrCat("--tls=", mode, ": \"auto\" or \"no\""));
+}
+
+// --slurm and --kubernetes.
+absl::StatusOr<int> PrintForEngine(const CommandLine &line) {
+  EngineSettings settings;
+  ASSIGN_OR_RETURN(settings.tls, TlsWanted());
+  ASSIGN_OR_RETURN(settings.restart_count_max, RestartCountMax());
+  settings.bin_dir = absl::GetFlag(FLAGS_bin_dir);
+  ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(line));
+  plan.run_dir = absl::GetFlag(FLAGS_run_dir);
+  ASSIGN_OR_RETURN(const std::string text,
+                   EngineText(std::move(plan), settings));
+  std::cout << text << std::flush;
+  return 0;
+}
+
+// Gives every task a certificate of a CA that exists only meanwhile.
+absl::Status ProtectTasks(const std::string &run_dir,
+                          std::vector<TaskPlan> *tasks) {
+  ASSIGN_OR_RETURN(const bool is_wanted, TlsWanted());
+  if (!is_wanted) return absl::OkStatus();
   const std::filesystem::path folder = std::filesystem::path(run_dir) / "tls";
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -237,7 +284,7 @@ absl::Status ProtectTasks(const std::string& run_dir,
   ASSIGN_OR_RETURN(const std::unique_ptr<CertificateAuthority> authority,
                    CertificateAuthority::Create(kCertificateValidity));
   const std::string job = absl::StrCat(absl::Hex(RandomIdentity()));
-  for (TaskPlan& task : *tasks) {
+  for (TaskPlan &task : *tasks) {
     const SpiffeId id = {job, std::string(TaskTypeName(task.task.type)),
                          task.task.index};
     ASSIGN_OR_RETURN(const TlsFiles files,
@@ -250,21 +297,23 @@ absl::Status ProtectTasks(const std::string& run_dir,
 }
 
 // What a chief started by hand has to be told.
-void PrintChiefsConfig(const std::vector<TaskPlan>& tasks) {
+void PrintChiefsConfig(const std::vector<TaskPlan> &tasks) {
   const std::string config = tasks.front().environment.at("TF_CONFIG");
   const std::string cluster = config.substr(0, config.find(",\"task\":"));
   std::cerr << "start the chief with\nTF_CONFIG='" << cluster
             << ",\"task\":{\"type\":\"chief\",\"index\":0}}'" << std::endl;
 }
 
-absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
-  ASSIGN_OR_RETURN(const int restart_count_max, RestartCountMax());
+absl::StatusOr<int> Launch(const CommandLine &line, ShutdownSignals *signals) {
+  ASSIGN_OR_RETURN(const std::optional<int> restarts, RestartCountMax());
+  const int restart_count_max = restarts.value_or(0);
   if (absl::GetFlag(FLAGS_log_megabytes) < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--log_megabytes=", absl::GetFlag(FLAGS_log_megabytes),
                      ": 0 (no bound) or more"));
   }
   ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(line));
+  ASSIGN_OR_RETURN(plan.run_dir, MakeRunDir());
   // A server that nobody starts again is not waited for.
   if (restart_count_max == 0 &&
       getenv("MUSTER_SERVER_RETURN_TIMEOUT") == nullptr) {
@@ -309,16 +358,33 @@ absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   return exit_code;
 }
 
-int Complain(const absl::Status& status) {
+int Complain(const absl::Status &status) {
   FinishProgram(Program(), status);
   std::cerr << "Try: launch --help" << std::endl;
   return static_cast<int>(ExitCode::kUsage);
 }
 
-int Main(int argc, char** argv) {
+// Does not return if all is well: this process becomes the executable.
+absl::Status BecomeTask(const CommandLine &line,
+                        const std::vector<std::string> &arguments) {
+  ASSIGN_OR_RETURN(const TaskOptions options, ResolveTaskOptions(line));
+  ASSIGN_OR_RETURN(std::string executable,
+                   FindExecutable(ExecutableOfTask(options.config), OwnPath(),
+                                  absl::GetFlag(FLAGS_bin_dir)));
+  std::vector<std::string> words = ArgumentsOfTask(arguments);
+  std::vector<char *> argv = {executable.data()};
+  for (std::string &word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execv(executable.c_str(), argv.data());
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot start ", executable));
+}
+
+int Main(int argc, char **argv) {
   ReportResourceFailures(Program().name);
+  const std::vector<std::string> arguments = WithRestartSpeltOut(argc, argv);
+  const bool is_task = IsTaskMode(arguments);
   const absl::StatusOr<CommandLine> line =
-      ParseArguments(Program(), WithRestartSpeltOut(argc, argv));
+      ParseArguments(is_task ? TaskProgram() : Program(), arguments);
   if (!line.ok()) return Complain(line.status());
   if (line->help.has_value()) {
     std::cout << Help(Program(), *line->help) << std::flush;
@@ -327,6 +393,11 @@ int Main(int argc, char** argv) {
   if (line->version) {
     std::cout << "launch " << std::string(kVersion) << std::endl;
     return 0;
+  }
+  if (is_task) return Complain(BecomeTask(*line, arguments));
+  if (EngineModeWanted()) {
+    const absl::StatusOr<int> printed = PrintForEngine(*line);
+    return printed.ok() ? *printed : Complain(printed.status());
   }
   // Its own grace lies over that of the tasks, whom it has to see off.
   ShutdownSignals signals(
@@ -339,4 +410,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace muster
 
-int main(int argc, char** argv) { return muster::Main(argc, argv); }
+int main(int argc, char **argv) { return muster::Main(argc, argv); }

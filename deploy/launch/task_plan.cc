@@ -11,26 +11,6 @@ namespace {
 
 constexpr int kTaskCountMax = 1000;
 
-absl::Status CheckPlan(const ClusterPlan& plan) {
-  for (const auto& [name, count] : {std::pair("--workers", plan.worker_count),
-                                    std::pair("--ps", plan.ps_count)}) {
-    if (count < 0 || count > kTaskCountMax) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, "=", count, ": 0 to ", kTaskCountMax));
-    }
-  }
-  if (plan.ps_count > 0 && plan.worker_count == 0) {
-    return absl::InvalidArgumentError(
-        "parameter servers need workers to serve: add --workers=1, or take "
-        "--ps=0 to train in one process");
-  }
-  if (TasksOf(plan).empty()) {
-    return absl::InvalidArgumentError(
-        "nothing to start: add --workers=1 or --chief");
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<ClusterSpec> MakeCluster(const std::vector<TaskId>& tasks,
                                         const std::vector<int>& ports) {
   std::map<TaskType, JobSpec> jobs;
@@ -87,6 +67,26 @@ int ThreadCountFor(TaskId task, const ClusterPlan& plan) {
   if (task.type == TaskType::kChief && !chief_computes) computing = 0;
   if (task.type == TaskType::kEvaluator || computing == 0) return 1;
   return std::max(1, plan.core_count / computing);
+}
+
+absl::Status CheckPlan(const ClusterPlan& plan) {
+  for (const auto& [name, count] : {std::pair("--workers", plan.worker_count),
+                                    std::pair("--ps", plan.ps_count)}) {
+    if (count < 0 || count > kTaskCountMax) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, "=", count, ": 0 to ", kTaskCountMax));
+    }
+  }
+  if (plan.ps_count > 0 && plan.worker_count == 0) {
+    return absl::InvalidArgumentError(
+        "parameter servers need workers to serve: add --workers=1, or take "
+        "--ps=0 to train in one process");
+  }
+  if (TasksOf(plan).empty()) {
+    return absl::InvalidArgumentError(
+        "nothing to start: add --workers=1 or --chief");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<TaskPlan>> PlanTasks(

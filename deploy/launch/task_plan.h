@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/net/cluster/cluster_spec.h"
@@ -54,11 +55,14 @@ std::string ExecutableFor(TaskId task, const ClusterPlan& plan);
 // others share the cores; at least one each.
 int ThreadCountFor(TaskId task, const ClusterPlan& plan);
 
+// Checks the numbers of tasks.
+//   kInvalidArgument   no task at all, too many, or servers without a worker
+absl::Status CheckPlan(const ClusterPlan& plan);
+
 // `ports` has one for every task of TasksOf(), in that order; they are of this
 // machine. `find_executable` gives the path of a stock executable by name.
 //
-//   kInvalidArgument   no task at all, or servers without a worker
-//   as find_executable
+//   as CheckPlan() and find_executable
 absl::StatusOr<std::vector<TaskPlan>> PlanTasks(
     const ClusterPlan& plan, const std::vector<int>& ports,
     absl::FunctionRef<absl::StatusOr<std::string>(absl::string_view name)>

@@ -1,5 +1,8 @@
 #include "common/net/process/task_options.h"
 
+#include <limits.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -13,8 +16,8 @@
 #include "common/core/base/available_cpus.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/address.h"
-#include "common/net/cluster/host_flags.h"
-#include "common/net/cluster/tf_config.h"
+#include "common/net/cluster/cluster_resolver.h"
+#include "common/net/cluster/task_id.h"
 
 ABSL_FLAG(std::string, job, "",
           "The job file: model, data, optimizer, epochs.");
@@ -46,6 +49,21 @@ ABSL_FLAG(std::string, worker_hosts, "",
           "The workers' host:port,host:port,...");
 ABSL_FLAG(std::string, ps_hosts, "",
           "The parameter servers' host:port,host:port,...");
+ABSL_FLAG(std::string, cluster_resolver, "auto",
+          "Where the cluster is read: \"tf_config\", \"slurm\" (the variables "
+          "of srun), \"kubernetes\" (the pod's host name), or \"auto\": "
+          "TF_CONFIG if it is set, then Slurm in a step of srun, then "
+          "Kubernetes in a pod with --cluster_tasks.");
+ABSL_FLAG(std::string, cluster_tasks, "",
+          "How many tasks each role has, as in chief=1,ps=1,worker=2, for "
+          "Slurm and Kubernetes. Slurm's ranks take the roles in this order; "
+          "by default all are workers.");
+ABSL_FLAG(int, port_base, 8888,
+          "The port of a task that Slurm or Kubernetes places. With Slurm, "
+          "further tasks of the same host have the next ports.");
+ABSL_FLAG(std::string, kubernetes_service, "",
+          "The headless Service that gives the pods their names. By default "
+          "NAME, where the host name is NAME-ROLE-INDEX.");
 ABSL_FLAG(std::string, bind_address, "",
           "The host:port to listen on, where that is not this task's entry in "
           "the cluster. By default every interface at that entry's port, or "
@@ -58,6 +76,10 @@ ABSL_FLAG(std::string, tls_cert, "",
 ABSL_FLAG(std::string, tls_key, "", "The private key of --tls_cert in PEM.");
 ABSL_FLAG(std::string, tls_ca, "",
           "The certificate in PEM of who signs those of the job's tasks.");
+ABSL_FLAG(std::string, tls_dir, "",
+          "A folder with this task's ROLE-INDEX.pem and ROLE-INDEX.key and "
+          "with ca.pem, as `musterctl gen-certs` makes it. Stands for "
+          "--tls_cert, --tls_key and --tls_ca, and is the same for all tasks.");
 ABSL_FLAG(bool, insecure, false,
           "Lets tasks on several machines talk in plaintext and take work from "
           "whoever reaches their ports.");
@@ -166,10 +188,15 @@ constexpr TaskFlag kTaskFlags[] = {
     {kCluster, "chief_hosts", kAll},
     {kCluster, "worker_hosts", kAll},
     {kCluster, "ps_hosts", kAll},
+    {kCluster, "cluster_resolver", kAll},
+    {kCluster, "cluster_tasks", kAll},
+    {kCluster, "port_base", kAll},
+    {kCluster, "kubernetes_service", kAll},
     {kCluster, "bind_address", kAll},
     {kSecurity, "tls_cert", kAll},
     {kSecurity, "tls_key", kAll},
     {kSecurity, "tls_ca", kAll},
+    {kSecurity, "tls_dir", kAll},
     {kSecurity, "insecure", kAll},
     {kSecurity, "data_root", kWorker},
     {kSecurity, "checkpoint_root", kServer},
@@ -206,20 +233,29 @@ int BitsOf(FlagUsers users) {
   return kAll;
 }
 
-absl::StatusOr<ClusterConfig> ResolveCluster() {
-  HostFlags hosts;
-  hosts.job_name = absl::GetFlag(FLAGS_job_name);
+// The name of this machine; empty if it has none.
+std::string OwnHostName() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, HOST_NAME_MAX) == 0 ? name : "";
+}
+
+absl::StatusOr<ClusterConfig> ResolveClusterConfig() {
+  ClusterSources sources;
+  sources.hosts.job_name = absl::GetFlag(FLAGS_job_name);
   if (const int index = absl::GetFlag(FLAGS_task_index); index != -1) {
-    hosts.task_index = index;
+    sources.hosts.task_index = index;
   }
-  hosts.chief_hosts = absl::GetFlag(FLAGS_chief_hosts);
-  hosts.worker_hosts = absl::GetFlag(FLAGS_worker_hosts);
-  hosts.ps_hosts = absl::GetFlag(FLAGS_ps_hosts);
-  if (hosts.any()) return ParseHostFlags(hosts);
-  const std::string tf_config = absl::GetFlag(FLAGS_tf_config);
-  if (!tf_config.empty()) return ParseTfConfig(tf_config, "--tf_config");
-  const char* const environment = std::getenv("TF_CONFIG");
-  return ParseTfConfig(environment == nullptr ? "" : environment, "TF_CONFIG");
+  sources.hosts.chief_hosts = absl::GetFlag(FLAGS_chief_hosts);
+  sources.hosts.worker_hosts = absl::GetFlag(FLAGS_worker_hosts);
+  sources.hosts.ps_hosts = absl::GetFlag(FLAGS_ps_hosts);
+  sources.tf_config = absl::GetFlag(FLAGS_tf_config);
+  sources.resolver = absl::GetFlag(FLAGS_cluster_resolver);
+  sources.cluster_tasks = absl::GetFlag(FLAGS_cluster_tasks);
+  sources.port_base = absl::GetFlag(FLAGS_port_base);
+  sources.kubernetes_service = absl::GetFlag(FLAGS_kubernetes_service);
+  sources.host_name = OwnHostName();
+  return ResolveCluster(
+      sources, [](const char* name) -> const char* { return getenv(name); });
 }
 
 absl::StatusOr<int> ResolveThreadCount() {
@@ -282,10 +318,21 @@ absl::Status ResolveRoots(const CommandLine& line, TaskOptions* options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TlsFiles> ResolveTls() {
-  const TlsFiles files = {.certificate = absl::GetFlag(FLAGS_tls_cert),
-                          .key = absl::GetFlag(FLAGS_tls_key),
-                          .ca = absl::GetFlag(FLAGS_tls_ca)};
+absl::StatusOr<TlsFiles> ResolveTls(TaskId task) {
+  TlsFiles files = {.certificate = absl::GetFlag(FLAGS_tls_cert),
+                    .key = absl::GetFlag(FLAGS_tls_key),
+                    .ca = absl::GetFlag(FLAGS_tls_ca)};
+  if (const std::string folder = absl::GetFlag(FLAGS_tls_dir);
+      !folder.empty()) {
+    if (!files.empty()) {
+      return absl::InvalidArgumentError(
+          "--tls_dir stands for --tls_cert, --tls_key and --tls_ca; give "
+          "either the folder or the files");
+    }
+    // It talks to no other task, and has no certificate.
+    if (task.type == TaskType::kEvaluator) return files;
+    return TlsFilesIn(folder, TaskTypeName(task.type), task.index);
+  }
   const bool is_whole =
       !files.certificate.empty() && !files.key.empty() && !files.ca.empty();
   if (files.empty() || is_whole) return files;
@@ -416,7 +463,7 @@ std::vector<std::string> FlagsOfOtherTasks(FlagUsers users) {
 
 absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   TaskOptions options;
-  ASSIGN_OR_RETURN(options.config, ResolveCluster());
+  ASSIGN_OR_RETURN(options.config, ResolveClusterConfig());
   options.job_file = absl::GetFlag(FLAGS_job);
   options.settings = line.settings;
   options.run_dir = absl::GetFlag(FLAGS_run_dir);
@@ -435,7 +482,7 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
                    ResolveListenAddress(options.config));
   options.remote_address =
       RemoteAddress(options.config, options.listen_address);
-  ASSIGN_OR_RETURN(options.tls, ResolveTls());
+  ASSIGN_OR_RETURN(options.tls, ResolveTls(options.config.task));
   options.insecure = absl::GetFlag(FLAGS_insecure);
   RETURN_IF_ERROR(ResolveRoots(line, &options));
   ASSIGN_OR_RETURN(

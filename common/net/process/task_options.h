@@ -111,9 +111,8 @@ std::vector<FlagTopic> TaskFlags(FlagUsers users);
 // The flags that only tasks of other roles use.
 std::vector<std::string> FlagsOfOtherTasks(FlagUsers users);
 
-// From the flags set by ParseArguments(), and from TF_CONFIG. The flags
-// --job_name, --task_index and the lists of hosts go before --tf_config, which
-// goes before the environment.
+// Returns the options of the flags set by ParseArguments(), and the cluster as
+// ResolveCluster() finds it in the flags and the environment.
 //
 //   kInvalidArgument   the cluster makes no sense, or a flag is out of range
 absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line);

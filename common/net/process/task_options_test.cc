@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "common/core/base/log_format.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
+#include "common/net/cluster/task_id.h"
 #include "common/net/process/program_info.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -199,6 +201,48 @@ TEST_F(TaskOptionsTest, StatusPagesAreNamedAfterTheJobFile) {
   ASSERT_OK_AND_ASSIGN(const TaskOptions named,
                        Resolve({"--job=digits.job", "--status_job=mine"}));
   EXPECT_EQ(named.status.job_label, "mine");
+}
+
+TEST_F(TaskOptionsTest, ATlsFolderHasTheFilesOfEveryTask) {
+  ASSERT_OK_AND_ASSIGN(
+      const TaskOptions options,
+      Resolve({std::string("--tf_config=") + kTfConfig, "--tls_dir=certs"}));
+  EXPECT_EQ(options.tls.certificate, "certs/worker-1.pem");
+  EXPECT_EQ(options.tls.key, "certs/worker-1.key");
+  EXPECT_EQ(options.tls.ca, "certs/ca.pem");
+  EXPECT_FALSE(options.raw_sockets);
+  ASSERT_OK_AND_ASSIGN(
+      const TaskOptions evaluator,
+      Resolve({R"(--tf_config={"task":{"type":"evaluator","index":0}})"}));
+  EXPECT_TRUE(evaluator.tls.empty());
+  EXPECT_THAT(Resolve({"--tls_cert=a.pem"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("either the folder or the files")));
+}
+
+TEST_F(TaskOptionsTest, SlurmAndKubernetesGiveTheCluster) {
+  const std::map<std::string, std::string> step = {
+      {"SLURM_STEP_NODELIST", "node[0-1]"},
+      {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"},
+      {"SLURM_STEP_NUM_TASKS", "4"},
+      {"SLURM_PROCID", "3"}};
+  for (const auto& [name, value] : step) {
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+  const absl::StatusOr<TaskOptions> options =
+      Resolve({"--cluster_tasks=chief=1,ps=1,worker=2", "--port_base=2222"});
+  const absl::StatusOr<TaskOptions> of_kubernetes =
+      Resolve({"--cluster_resolver=kubernetes", "--cluster_tasks=worker=1"});
+  for (const auto& [name, value] : step) unsetenv(name.c_str());
+  ASSERT_OK(options);
+  EXPECT_EQ(options->config.task, (TaskId{TaskType::kWorker, 1}));
+  EXPECT_EQ(options->config.cluster.ToString(),
+            R"({"chief":["node0:2222"],"worker":["node1:2222","node1:2223"],)"
+            R"("ps":["node0:2223"]})");
+  EXPECT_EQ(options->listen_address, "[::]:2223");
+  EXPECT_EQ(options->remote_address, "node0:2222");
+  EXPECT_THAT(of_kubernetes, StatusIs(absl::StatusCode::kInvalidArgument,
+                                      HasSubstr("expected NAME-ROLE-INDEX")));
 }
 
 TEST_F(TaskOptionsTest, StatusPagesForOtherMachinesNeedAToken) {

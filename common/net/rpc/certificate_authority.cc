@@ -239,11 +239,7 @@ absl::StatusOr<TlsFiles> WriteTaskFiles(const CertificateAuthority& authority,
   ASSIGN_OR_RETURN(const CertificateAuthority::Pem own, authority.Export());
   ASSIGN_OR_RETURN(const CertificateAuthority::Pem issued,
                    authority.Issue(task));
-  const std::string base =
-      absl::StrCat(folder, "/", task.role, "-", task.index);
-  const TlsFiles files = {.certificate = base + ".pem",
-                          .key = base + ".key",
-                          .ca = folder + "/ca.pem"};
+  const TlsFiles files = TlsFilesIn(folder, task.role, task.index);
   RETURN_IF_ERROR(WritePrivateFile(files.key, issued.key));
   RETURN_IF_ERROR(WritePrivateFile(files.certificate, issued.certificate));
   RETURN_IF_ERROR(WritePrivateFile(files.ca, own.certificate));

@@ -200,6 +200,14 @@ void Configure(const std::shared_ptr<
 
 }  // namespace
 
+TlsFiles TlsFilesIn(const std::string& folder, absl::string_view role,
+                    int index) {
+  const std::string base = absl::StrCat(folder, "/", role, "-", index);
+  return {.certificate = base + ".pem",
+          .key = base + ".key",
+          .ca = folder + "/ca.pem"};
+}
+
 absl::StatusOr<std::unique_ptr<TlsContext>> TlsContext::Load(
     const TlsFiles& files) {
   ASSIGN_OR_RETURN(SpiffeId self, CheckFiles(files));

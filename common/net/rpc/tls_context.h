@@ -29,6 +29,11 @@ struct TlsFiles {
   }
 };
 
+// Returns the paths of a task's files in a folder that holds those of many
+// tasks: "worker-1.pem", "worker-1.key", "ca.pem".
+TlsFiles TlsFilesIn(const std::string& folder, absl::string_view role,
+                    int index);
+
 // Mutual TLS between the tasks of a job. Both ends show a certificate of the
 // job's CA that names a task (SpiffeId). Host names play no part, since a task
 // may move to another host. TLS 1.3 only.

@@ -1,0 +1,205 @@
+#include "common/net/cluster/slurm_cluster.h"
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "common/core/base/status_macros.h"
+#include "common/net/cluster/address.h"
+#include "common/net/cluster/hostlist.h"
+
+namespace muster {
+namespace {
+
+constexpr char kNodes[] = "SLURM_STEP_NODELIST";
+constexpr char kTasksPerNode[] = "SLURM_STEP_TASKS_PER_NODE";
+constexpr char kTaskCount[] = "SLURM_STEP_NUM_TASKS";
+constexpr char kRank[] = "SLURM_PROCID";
+constexpr char kNodeIndex[] = "SLURM_NODEID";
+constexpr char kLocalIndex[] = "SLURM_LOCALID";
+
+// Where a rank runs.
+struct Place {
+  int node_index = 0;
+  int local_index = 0;  // Among the ranks of that node.
+};
+
+template <typename... Parts>
+absl::Status Invalid(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+absl::StatusOr<std::string> Text(const char* name,
+                                 EnvironmentLookup environment) {
+  const char* const value = environment(name);
+  if (value != nullptr && *value != '\0') return std::string(value);
+  return Invalid(name,
+                 " is not set; start every task with srun, which sets it");
+}
+
+absl::Status NotANumber(absl::string_view name, absl::string_view value,
+                        absl::string_view expected) {
+  return Invalid(name, " is \"", absl::CHexEscape(value.substr(0, 64)),
+                 "\"; expected ", expected);
+}
+
+absl::StatusOr<int> Number(const char* name, EnvironmentLookup environment) {
+  ASSIGN_OR_RETURN(const std::string value, Text(name, environment));
+  int number = 0;
+  if (absl::SimpleAtoi(value, &number) && number >= 0 &&
+      number <= kClusterTasksMax) {
+    return number;
+  }
+  return NotANumber(name, value,
+                    absl::StrCat("a number from 0 to ", kClusterTasksMax));
+}
+
+// Parses "2(x3),1" into {2, 2, 2, 1}.
+absl::StatusOr<std::vector<int>> ParseTasksPerNode(absl::string_view text) {
+  std::vector<int> counts;
+  for (absl::string_view entry : absl::StrSplit(text, ',')) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(entry, absl::MaxSplits("(x", 1));
+    const bool is_repeated = parts.first.size() != entry.size();
+    absl::string_view repetitions = parts.second;
+    int count = 0;
+    int repeated = 1;
+    const bool is_number =
+        absl::SimpleAtoi(parts.first, &count) && count > 0 &&
+        count <= kClusterTasksMax &&
+        (!is_repeated || (absl::ConsumeSuffix(&repetitions, ")") &&
+                          absl::SimpleAtoi(repetitions, &repeated) &&
+                          repeated > 0 && repeated <= kClusterTasksMax));
+    if (!is_number || counts.size() + static_cast<size_t>(repeated) >
+                          static_cast<size_t>(kClusterTasksMax)) {
+      return NotANumber(kTasksPerNode, text,
+                        "tasks of each node, as in 2(x3),1");
+    }
+    counts.insert(counts.end(), repeated, count);
+  }
+  return counts;
+}
+
+// Returns the place of each rank, where ranks fill one node after the other.
+absl::StatusOr<std::vector<Place>> PlacesOfRanks(
+    size_t node_count, EnvironmentLookup environment) {
+  ASSIGN_OR_RETURN(const std::string text, Text(kTasksPerNode, environment));
+  ASSIGN_OR_RETURN(const std::vector<int> counts, ParseTasksPerNode(text));
+  if (counts.size() != node_count) {
+    return Invalid(kTasksPerNode, " is \"", text, "\", which is ",
+                   counts.size(), " nodes, but ", kNodes, " has ", node_count);
+  }
+  ASSIGN_OR_RETURN(const int task_count, Number(kTaskCount, environment));
+  std::vector<Place> places;
+  for (size_t node = 0; node < counts.size(); ++node) {
+    if (places.size() + static_cast<size_t>(counts[node]) >
+        static_cast<size_t>(kClusterTasksMax)) {
+      return Invalid(kTasksPerNode, " is \"", text, "\"; expected at most ",
+                     kClusterTasksMax, " tasks");
+    }
+    for (int local = 0; local < counts[node]; ++local) {
+      places.push_back({static_cast<int>(node), local});
+    }
+  }
+  if (places.size() != static_cast<size_t>(task_count)) {
+    return Invalid(kTaskCount, " is ", task_count, ", but ", kTasksPerNode,
+                   " \"", text, "\" adds up to ", places.size());
+  }
+  return places;
+}
+
+// Checks the place of this rank against the one that Slurm reports.
+absl::Status CheckPlace(const Place& place, int rank,
+                        EnvironmentLookup environment) {
+  for (const auto& [name, expected] :
+       {std::pair(kNodeIndex, place.node_index),
+        std::pair(kLocalIndex, place.local_index)}) {
+    if (environment(name) == nullptr) continue;
+    ASSIGN_OR_RETURN(const int actual, Number(name, environment));
+    if (actual == expected) continue;
+    return Invalid(name, " is ", actual, " for ", kRank, "=", rank,
+                   "; expected ", expected,
+                   " because tasks fill one node after the other. Start them "
+                   "with srun --distribution=block");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> AddressesOfRanks(
+    int port_base, const std::vector<Place>& places,
+    const std::vector<std::string>& nodes) {
+  std::vector<std::string> addresses;
+  for (const Place& place : places) {
+    const HostPort address = {nodes[static_cast<size_t>(place.node_index)],
+                              port_base + place.local_index};
+    if (address.port > 65535) {
+      return Invalid("--port_base=", port_base, " leaves no port for task ",
+                     place.local_index, " of ", address.host,
+                     "; choose a lower one");
+    }
+    addresses.push_back(address.ToString());
+  }
+  return addresses;
+}
+
+absl::StatusOr<ClusterConfig> Resolve(RoleCounts roles, int port_base,
+                                      EnvironmentLookup environment) {
+  ASSIGN_OR_RETURN(const std::string list, Text(kNodes, environment));
+  absl::StatusOr<std::vector<std::string>> nodes = ExpandHostlist(list);
+  if (!nodes.ok()) return Invalid(kNodes, ": ", nodes.status().message());
+  ASSIGN_OR_RETURN(const std::vector<Place> places,
+                   PlacesOfRanks(nodes->size(), environment));
+  const int rank_count = static_cast<int>(places.size());
+  ASSIGN_OR_RETURN(const int rank, Number(kRank, environment));
+  if (rank >= rank_count) {
+    return Invalid(kRank, " is ", rank, ", but ", kTaskCount, " is ",
+                   rank_count);
+  }
+  RETURN_IF_ERROR(
+      CheckPlace(places[static_cast<size_t>(rank)], rank, environment));
+  if (roles.empty() && rank_count == 1) return ClusterConfig();
+  if (roles.empty()) roles = {{TaskType::kWorker, rank_count}};
+  if (TotalCount(roles) != rank_count) {
+    return Invalid(
+        kTaskCount, " is ", rank_count,
+        ", but --cluster_tasks=", ToString(roles), " has ", TotalCount(roles),
+        " tasks; start as many with srun --ntasks=", TotalCount(roles));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
+                   AddressesOfRanks(port_base, places, *nodes));
+  ClusterConfig config;
+  std::map<TaskType, std::vector<std::string>> lists;
+  int next_rank = 0;
+  for (const RoleCount& role : roles) {
+    for (int index = 0; index < role.count; ++index, ++next_rank) {
+      if (next_rank == rank) config.task = {role.type, index};
+      lists[role.type].push_back(addresses[static_cast<size_t>(next_rank)]);
+    }
+  }
+  ASSIGN_OR_RETURN(config.cluster, ClusterSpec::FromLists(lists));
+  return config;
+}
+
+}  // namespace
+
+bool IsInSlurmStep(EnvironmentLookup environment) {
+  return environment(kTaskCount) != nullptr && environment(kRank) != nullptr;
+}
+
+absl::StatusOr<ClusterConfig> ResolveSlurmCluster(
+    const RoleCounts& roles, int port_base, EnvironmentLookup environment) {
+  absl::StatusOr<ClusterConfig> config = Resolve(roles, port_base, environment);
+  if (!config.ok()) return Invalid("Slurm: ", config.status().message());
+  config->source = "Slurm's SLURM_STEP_NODELIST and SLURM_PROCID";
+  return config;
+}
+
+}  // namespace muster

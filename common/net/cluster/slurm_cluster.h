@@ -1,0 +1,39 @@
+#ifndef COMMON_NET_CLUSTER_SLURM_CLUSTER_H_
+#define COMMON_NET_CLUSTER_SLURM_CLUSTER_H_
+
+#include "absl/status/statusor.h"
+#include "common/net/cluster/cluster_config.h"
+#include "common/net/cluster/environment_lookup.h"
+#include "common/net/cluster/role_counts.h"
+
+namespace muster {
+
+// True in a process that srun(1) has started.
+bool IsInSlurmStep(EnvironmentLookup environment);
+
+// Derives the cluster and this process's task from what srun(1) sets:
+//
+//   SLURM_STEP_NODELIST        "node[0-3]": the hosts
+//   SLURM_STEP_TASKS_PER_NODE  "2(x3),1": how many tasks each host has
+//   SLURM_STEP_NUM_TASKS       "7": their sum
+//   SLURM_PROCID               "4": the rank of this process
+//   SLURM_NODEID, SLURM_LOCALID  "2", "0": the host of this process and its
+//                                place there, where they are set
+//
+// Ranks take the roles in the order of `roles`: with ps=1,worker=2 rank 0 is
+// ps 0. Without roles every rank is a worker, and a single rank runs alone. The
+// k-th task of a host has the port `port_base` + k.
+//
+// Equivalent to: tf.distribute.cluster_resolver.SlurmClusterResolver.
+//
+//   kInvalidArgument  a variable is not set or is invalid, `roles` has
+//                     another number of tasks than the step, or the step places
+//                     its tasks in another order than block by block; the
+//                     message names the variable, its value and what was
+//                     expected
+absl::StatusOr<ClusterConfig> ResolveSlurmCluster(
+    const RoleCounts& roles, int port_base, EnvironmentLookup environment);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_CLUSTER_SLURM_CLUSTER_H_

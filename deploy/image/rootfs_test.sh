@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# The executables run in their root file system, with nothing around it.
+set -euo pipefail
+
+rootfs=$TEST_TMPDIR/rootfs
+deploy/image/rootfs "--out=$rootfs"
+
+inside() { unshare --map-root-user chroot "$rootfs" "$@"; }
+if ! unshare --map-root-user true; then
+  echo "skipped: this process may not make a user namespace" >&2
+  exit 0
+fi
+for executable in coordinator launch musterctl ps worker; do
+  inside "/usr/bin/$executable" --version | grep "^$executable "
+done
+# Without /proc, launch cannot know where it lies itself.
+inside /usr/bin/launch --task --bin_dir=/usr/bin --check_config \
+  --tf_config='{"cluster":{"ps":["localhost:1"],"worker":["localhost:2"]},
+                "task":{"type":"ps","index":0}}' | grep "ps 0 .*this task"
+
+# Symbols are gone, and nothing has privileges.
+if readelf --section-headers "$rootfs/usr/bin/worker" | grep '\.symtab'; then exit 1; fi
+test -z "$(find "$rootfs" -perm /6000)"
+
+status=0
+deploy/image/rootfs "--out=$rootfs" 2>message || status=$?
+((status == 2))
+grep "exists" message

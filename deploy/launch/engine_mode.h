@@ -1,0 +1,41 @@
+#ifndef DEPLOY_LAUNCH_ENGINE_MODE_H_
+#define DEPLOY_LAUNCH_ENGINE_MODE_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "deploy/launch/task_plan.h"
+
+namespace muster {
+
+// `launch --slurm` and `launch --kubernetes`: their flags, and what they print.
+
+// True if one of the flags is set.
+bool EngineModeWanted();
+
+// The names of the flags, in the order of --help.
+std::vector<std::string> EngineFlags();
+
+// What launch's other flags say.
+struct EngineSettings {
+  bool tls = false;
+  std::optional<int> restart_count_max;  // Unset: the engine's default.
+  // --bin_dir: where Muster's executables lie on the nodes. Empty: where those
+  // of this machine do.
+  std::string bin_dir;
+};
+
+// Returns the batch script or the manifests that run `plan`, as the flags say.
+// Relative paths in `plan` count from the working directory.
+//
+//   kInvalidArgument  both flags are set, neither TLS nor --insecure is, the
+//                     job file cannot be read, or a flag is invalid
+//   kNotFound         musterctl is missing, which makes certificates
+absl::StatusOr<std::string> EngineText(ClusterPlan plan,
+                                       const EngineSettings& settings);
+
+}  // namespace muster
+
+#endif  // DEPLOY_LAUNCH_ENGINE_MODE_H_

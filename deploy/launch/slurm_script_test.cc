@@ -1,0 +1,130 @@
+// The script runs under bash, with a shell function in the place of srun.
+#include "deploy/launch/slurm_script.h"
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "common/core/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cluster/process_under_test.h"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class SlurmScriptTest : public testing::Test {
+ protected:
+  SlurmScriptTest()
+      : run_dir_(
+            testing::TempDir() + "/it's " +
+            testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    job_.name = "digits";
+    job_.plan.job_file = "/jobs/digits.job";
+    job_.plan.run_dir = run_dir_;
+  }
+
+  static SlurmScriptOptions Options() {
+    return {.launch = "/opt/muster/bin/launch",
+            .musterctl = "/opt/muster/bin/musterctl",
+            .restart_count_max = 2};
+  }
+
+  // Runs the script with an srun that is `body`, in which $attempt counts.
+  // Returns its status.
+  int Run(const std::string& body) {
+    const std::string path = testing::TempDir() + "/script";
+    std::ofstream(path) << "srun() { " << body << "; }\n"
+                        << SlurmScript(job_, Options());
+    absl::StatusOr<std::unique_ptr<ProcessUnderTest>> bash =
+        ProcessUnderTest::Start({"bash", path}, {{"SLURM_JOB_ID", "7"}});
+    EXPECT_OK(bash);
+    if (!bash.ok()) return -1;
+    const absl::StatusOr<ProcessEnd> end = (*bash)->AwaitEnd();
+    EXPECT_OK(end);
+    output_ = (*bash)->output();
+    return end.ok() ? end->ShellCode() : -1;
+  }
+
+  const std::string run_dir_;
+  std::string output_;
+  EngineJob job_;
+};
+
+TEST_F(SlurmScriptTest, AsksForATaskOfEachRoleAndASignalBeforeTheEnd) {
+  const std::string script = SlurmScript(job_, Options());
+  EXPECT_THAT(script, AllOf(HasSubstr("#SBATCH --ntasks=5\n"),
+                            HasSubstr("#SBATCH --job-name=digits\n"),
+                            HasSubstr("#SBATCH --signal=TERM@60\n"),
+                            HasSubstr("#SBATCH --distribution=block\n"),
+                            HasSubstr("MUSTER_INSECURE=true"),
+                            Not(HasSubstr("$NAME"))));
+}
+
+TEST_F(SlurmScriptTest, TasksGetTheirClusterAndTheCommand) {
+  job_.plan.settings = {{"text", "it's $HOME"}};
+  job_.plan.environment = {{"MUSTER_SEED", "7"}};
+  EXPECT_EQ(Run("printf '<%s>' \"$@\"; env | grep MUSTER_ | sort"), 0);
+  EXPECT_THAT(
+      output_,
+      AllOf(HasSubstr("</opt/muster/bin/launch><--task>"
+                      "<--job=/jobs/digits.job><--set><text=it's $HOME>"),
+            HasSubstr("MUSTER_CLUSTER_RESOLVER=slurm"),
+            HasSubstr("MUSTER_CLUSTER_TASKS=chief=1,ps=2,worker=2"),
+            HasSubstr("MUSTER_RUN_DIR=" + run_dir_ + "\n"),
+            HasSubstr("MUSTER_SEED=7"),
+            HasSubstr("MUSTER_SERVER_RETURN_TIMEOUT=0")));
+}
+
+TEST_F(SlurmScriptTest, LostTasksAreStartedAgain) {
+  EXPECT_EQ(Run("((attempt < 1)) && return 137; "
+                "((attempt < 2)) && return 138; echo done"),
+            0);
+  EXPECT_THAT(output_, AllOf(HasSubstr("attempt 0: srun ended with 137"),
+                             HasSubstr("attempt 1: srun ended with 138"),
+                             HasSubstr("done")));
+}
+
+TEST_F(SlurmScriptTest, AttemptsAreBounded) {
+  EXPECT_EQ(Run("echo again; return 138"), 138);
+  EXPECT_THAT(output_,
+              AllOf(HasSubstr("attempt 2"), Not(HasSubstr("attempt 3"))));
+}
+
+TEST_F(SlurmScriptTest, OtherStatusesEndTheJob) {
+  for (const int status : {1, 2, 143}) {
+    EXPECT_EQ(Run("return " + std::to_string(status)), status);
+    EXPECT_THAT(output_, Not(HasSubstr("attempt")));
+  }
+}
+
+TEST_F(SlurmScriptTest, AJobThatIsDoneIsNotRepeatedForALostWorker) {
+  EXPECT_EQ(Run("touch \"$MUSTER_RUN_DIR/summary.json\"; return 137"), 0);
+  EXPECT_THAT(output_, Not(HasSubstr("attempt")));
+}
+
+TEST_F(SlurmScriptTest, WithTlsEachRunHasCertificates) {
+  job_.tls = true;
+  const std::string script = SlurmScript(job_, Options());
+  EXPECT_THAT(script,
+              AllOf(HasSubstr("/opt/muster/bin/musterctl gen-certs "
+                              "--job_id=\"slurm-$SLURM_JOB_ID\""),
+                    HasSubstr("--chiefs=1 --workers=2 --ps=2"),
+                    HasSubstr("export MUSTER_TLS_DIR=\"$MUSTER_RUN_DIR\"/tls"),
+                    Not(HasSubstr("INSECURE"))));
+}
+
+TEST_F(SlurmScriptTest, WithoutARunFolderEveryJobHasItsOwn) {
+  job_.plan.run_dir.clear();
+  EXPECT_THAT(SlurmScript(job_, Options()),
+              HasSubstr("export MUSTER_RUN_DIR=\"$SLURM_SUBMIT_DIR\"/runs/"
+                        "\"$SLURM_JOB_ID\"\n"));
+}
+
+}  // namespace
+}  // namespace muster

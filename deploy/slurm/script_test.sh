@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# digits.sbatch is what `launch --slurm` prints, and bash can read it.
+set -euo pipefail
+
+# The command of docs/slurm.md, with paths of a cluster.
+root=$(pwd -P)
+deploy/launch/launch --slurm --workers=2 --ps=1 --tls=auto --bin_dir=/nfs/muster/bin \
+  --job=examples/digits/digits.job --set data_dir=/nfs/digits |
+  sed "s#--job=$root/#--job=/nfs/#" >"$TEST_TMPDIR/printed"
+diff "$TEST_TMPDIR/printed" deploy/slurm/digits.sbatch
+bash -n deploy/slurm/digits.sbatch
