@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/types/optional.h"
 #include "common/core/base/available_cpus.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
@@ -37,8 +39,25 @@
 #include "common/net/rpc/tls_context.h"
 #include "deploy/launch/executable_finder.h"
 #include "deploy/launch/launcher.h"
+#include "deploy/launch/model_job.h"
 #include "deploy/launch/task_plan.h"
 
+ABSL_FLAG(std::string, model, "",
+          "A compiled model of Keras, FILE.keras, trained on --train without a "
+          "job file. The job file is written into --run_dir.");
+ABSL_FLAG(std::string, train, "",
+          "The training data of --model: FILE.csv with a header, or FILE.npy "
+          "with a row of features for each example.");
+ABSL_FLAG(std::string, label, "",
+          "The labels of --train: a column of the CSV file, by default "
+          "\"label\", or a .npy file.");
+ABSL_FLAG(std::string, validation, "", "The validation data, as --train.");
+ABSL_FLAG(std::string, validation_label, "",
+          "The .npy file with the labels of --validation.");
+ABSL_FLAG(absl::optional<int64_t>, epochs, absl::nullopt,
+          "How often --model is trained on all examples; 1 by default.");
+ABSL_FLAG(absl::optional<int64_t>, batch_size, absl::nullopt,
+          "Examples of one step of --model; 32 by default.");
 ABSL_FLAG(int, workers, 2, "How many workers.");
 ABSL_FLAG(int, ps, 2,
           "How many parameter servers. With 0 the workers train "
@@ -99,13 +118,18 @@ const ProgramInfo& Program() {
           "their names, and ends with the job's status.",
       .usage =
           "launch --job=FILE [flags]\n"
+          "       launch --model=FILE.keras --train=FILE.csv [flags]\n"
           "       launch --program=BINARY [flags] -- [arguments]",
       .examples =
           "  launch --workers=2 --ps=2 --job=examples/digits/digits.job\n"
           "  launch --workers=4 --ps=0 --job=mnist.job --set data_dir=/data\n"
+          "  launch --workers=2 --ps=1 --model=model.keras --train=train.csv\n"
           "  launch --workers=2 --ps=1 --restart --program=./train -- --fast\n",
       .topics = {{"What to train",
                   {"job", "program", "run_dir", "log_megabytes", "seed"}},
+                 {"A model of Keras without a job file",
+                  {"model", "train", "label", "validation", "validation_label",
+                   "epochs", "batch_size"}},
                  {"The cluster",
                   {"workers", "ps", "chief", "evaluator", "cores", "bin_dir"}},
                  {"Waiting and giving up",
@@ -160,6 +184,67 @@ absl::StatusOr<std::string> MakeRunDir() {
   return path.string();
 }
 
+// Flags that only --model reads.
+absl::Status ExpectNoModelFlags() {
+  for (absl::string_view name : {"train", "label", "validation",
+                                 "validation_label", "epochs", "batch_size"}) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    if (flag->CurrentValue() == flag->DefaultValue()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name,
+                     " is for --model; a job file or a program has "
+                     "its own"));
+  }
+  return absl::OkStatus();
+}
+
+// Exactly one of --job, --program and --model says what to train.
+absl::Status CheckWhatToTrain() {
+  std::vector<std::string> given;
+  for (absl::string_view name : {"job", "program", "model"}) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    if (!flag->CurrentValue().empty())
+      given.push_back(absl::StrCat("--", name));
+  }
+  if (given.empty()) {
+    return absl::InvalidArgumentError(
+        "nothing to train: give --job=FILE, --model=FILE.keras or "
+        "--program=BINARY");
+  }
+  if (given.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(given[0], " and ", given[1], " exclude each other"));
+  }
+  return given[0] == "--model" ? absl::OkStatus() : ExpectNoModelFlags();
+}
+
+ModelJob ModelJobOfFlags() {
+  ModelJob job = {.model = absl::GetFlag(FLAGS_model),
+                  .train = absl::GetFlag(FLAGS_train),
+                  .label = absl::GetFlag(FLAGS_label),
+                  .validation = absl::GetFlag(FLAGS_validation),
+                  .validation_label = absl::GetFlag(FLAGS_validation_label)};
+  const absl::optional<int64_t> epochs = absl::GetFlag(FLAGS_epochs);
+  if (epochs.has_value()) job.epochs = *epochs;
+  const absl::optional<int64_t> batch_size = absl::GetFlag(FLAGS_batch_size);
+  if (batch_size.has_value()) job.batch_size = *batch_size;
+  return job;
+}
+
+// Writes the job file of --model into the run's folder. Returns its path.
+absl::StatusOr<std::string> WriteModelJob(const std::string& text,
+                                          const std::string& run_dir) {
+  const std::string path = absl::StrCat(run_dir, "/model.job");
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) {
+    return absl::UnavailableError(absl::StrCat("cannot write ", path));
+  }
+  std::cerr << "launch: the job file is " << path << std::endl;
+  return path;
+}
+
 absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
   ClusterPlan plan;
   plan.worker_count = absl::GetFlag(FLAGS_workers);
@@ -174,12 +259,11 @@ absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
   }
   plan.job_file = absl::GetFlag(FLAGS_job);
   plan.settings = line.settings;
+  RETURN_IF_ERROR(CheckWhatToTrain());
   const std::string program = absl::GetFlag(FLAGS_program);
-  if (program.empty() == plan.job_file.empty()) {
-    return absl::InvalidArgumentError(
-        program.empty() ? "nothing to train: give --job=FILE or "
-                          "--program=BINARY"
-                        : "--job and --program exclude each other");
+  std::optional<std::string> model_job;
+  if (!absl::GetFlag(FLAGS_model).empty()) {
+    ASSIGN_OR_RETURN(model_job, MakeModelJob(ModelJobOfFlags()));
   }
   if (program.empty() && !line.arguments.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -211,6 +295,9 @@ absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
         flag->CurrentValue();
   }
   ASSIGN_OR_RETURN(plan.run_dir, MakeRunDir());
+  if (model_job.has_value()) {
+    ASSIGN_OR_RETURN(plan.job_file, WriteModelJob(*model_job, plan.run_dir));
+  }
   return plan;
 }
 
