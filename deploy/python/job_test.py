@@ -93,6 +93,7 @@ class JobTest(unittest.TestCase):
                 ("both validation_split and", {"validation_split": 0.1,
                                                "validation": validation}),
                 ("needs validation_data", {"validation_steps": 1}),
+                ("need batch_size", {"steps_per_epoch": 1}),
                 ("shuffle='batch'", {"shuffle": "batch"}),
                 ("of 16 examples", {"validation_batch_size": 16, "batch_size": 8})):
             with self.assertRaisesRegex(ValueError, message):

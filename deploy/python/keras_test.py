@@ -131,6 +131,11 @@ class FitTest(unittest.TestCase):
             expected.fit(x, y, epochs=3, initial_epoch=2, shuffle=False, verbose=0)
             .history["loss"], atol=TOLERANCE)
 
+    def test_steps_of_an_epoch(self):
+        x, y = data()
+        self.compare(classifier, x, y, batch_size=32, epochs=2, steps_per_epoch=3,
+                     validation_data=(x, y), validation_steps=2, validation_freq=[2])
+
     def test_asynchronous_workers_learn(self):
         x, _ = data()
         y = (x.sum(1) > 0).astype("float32")
@@ -256,10 +261,13 @@ class FitTest(unittest.TestCase):
 
     def test_mistakes_are_found_before_training(self):
         x, y = data()
+        own_steps = type("OwnSteps", (keras.Sequential,), {})(binary().layers)
+        own_steps.compile("sgd", "mse")
         not_compiled = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(1)])
         own = type("Own", (keras.callbacks.Callback,), {})()
         for message, model, options in (
                 ("not compiled", not_compiled, {}),
+                ("is a OwnSteps, whose Python code", own_steps, {}),
                 ("callback Own is not supported", binary(), {"callbacks": [own]}),
                 ("LearningRateScheduler is not supported", binary(),
                  {"callbacks": [keras.callbacks.LearningRateScheduler(lambda epoch: 0.1)]}),
@@ -277,9 +285,8 @@ class FitTest(unittest.TestCase):
             self.muster_fit(model, x, y, run_dir=run_dir)
         self.assertEqual(caught.exception.exit_code, 2)
         self.assertEqual(caught.exception.log_dir, os.path.join(run_dir, "logs"))
-        self.muster_fit(binary(), x, y % 2, run_dir=self.path("done"))
-        with self.assertRaisesRegex(muster.MusterError, "results of a run that is over"):
-            self.muster_fit(binary(), x, y % 2, run_dir=self.path("done"))
+        with self.assertRaisesRegex(ValueError, "is not empty"):
+            self.muster_fit(binary(), x, y % 2, run_dir=run_dir)
 
     def test_a_written_job_trains_elsewhere(self):
         x, y = data()

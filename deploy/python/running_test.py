@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ class RunningTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
+        self.environ = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(
+            os.path.abspath(running.__file__)))}
 
     def write(self, name, text):
         path = os.path.join(self.folder, name)
@@ -60,6 +63,29 @@ class RunningTest(unittest.TestCase):
                          "--job: cannot read a.job")
         self.assertEqual(running.failure_message("/none", []), "launch ended with an error")
 
+    def test_a_terminal_is_lent_to_the_command(self):
+        caller = self.write("caller.py", textwrap.dedent("""\
+            import sys
+            from muster import errors, running
+            try:
+                running.run_launch(["/bin/sh", "-c", sys.argv[1]], ".")
+            except errors.MusterError as error:
+                print(error, error.exit_code)
+            """))
+        controller, terminal = pty.openpty()
+        script = "test -t 1 && echo on a terminal; echo 'launch: no job' >&2; exit 2"
+        process = subprocess.Popen([sys.executable, "-B", caller, script], stdout=terminal,
+                                   stderr=subprocess.PIPE, env=self.environ, text=True)
+        os.close(terminal)
+        shown = b""
+        with contextlib.suppress(OSError):  # How a terminal ends.
+            while chunk := os.read(controller, 1024):
+                shown += chunk
+        os.close(controller)
+        self.assertEqual(process.communicate()[1], "launch: no job\n")
+        self.assertEqual(shown.decode().splitlines(),
+                         ["on a terminal", "no job (exit status 2) 2"])
+
     def test_an_interrupt_is_passed_on_and_waited_for(self):
         # The script interrupts this process when it is ready, and ends when it has been
         # interrupted itself.
@@ -76,9 +102,7 @@ class RunningTest(unittest.TestCase):
                   "kill -INT $PPID; wait $child")
         output = subprocess.run(
             [sys.executable, "-B", os.path.join(self.folder, "caller.py"), script],
-            env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(
-                os.path.abspath(running.__file__)))},
-            stdout=subprocess.PIPE, timeout=60, check=True, text=True,
+            env=self.environ, stdout=subprocess.PIPE, timeout=60, check=True, text=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)).stdout
         self.assertEqual(output, "ended in order\ninterrupted\n")
 

@@ -17,6 +17,10 @@ _FINAL_MODEL = "final_model.keras"
 
 def _prepare_model(model, x):
     """Builds what Keras' fit() would build."""
+    kind = type(model)
+    if kind.__module__.split(".")[0] != "keras":
+        raise ValueError(f"the model is a {kind.__name__}, whose Python code cannot run in the "
+                         "cluster; expected a Sequential or functional model of Keras")
     if not getattr(model, "compiled", False):
         raise ValueError("the model is not compiled; call model.compile() first")
     if not model.built:
@@ -57,6 +61,13 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments):
     return job, step_count(arguments, train, batch_size_of(arguments, train, validation))
 
 
+def _new_folder(run_dir):
+    folder = os.path.abspath(run_dir)
+    if os.path.isdir(folder) and os.listdir(folder):
+        raise ValueError(f"run_dir={folder} is not empty; each run needs a new folder")
+    return folder
+
+
 def _command(launch, job, arguments):
     return [launch, f"--job={job}", f"--workers={arguments.workers}", f"--ps={arguments.ps}"]
 
@@ -94,6 +105,8 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         several inputs or outputs; paths of .npy files; the path of a .csv file and the
         name of its label column. Or, without y: a tf.data.Dataset, a PyDataset or an
         iterable of batches, which is read to its end before training.
+      verbose: 0 shows nothing; other values, a bar on a terminal and a line for each
+        epoch elsewhere.
       shuffle: True shuffles arrays anew in each epoch. Batches stay as they are.
       strategy: "parameter_server", "multi_worker_mirrored", "mirrored",
         "central_storage", "one_device" or "default"; or {name: fields of the job file},
@@ -122,7 +135,7 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         validation_freq, strategy, workers, ps, seed)
     launch = find_launch()
     is_temporary = run_dir is None
-    folder = tempfile.mkdtemp(prefix="muster-") if is_temporary else os.path.abspath(run_dir)
+    folder = tempfile.mkdtemp(prefix="muster-") if is_temporary else _new_folder(run_dir)
     remove = is_temporary
     try:
         job, steps = _write(folder, model, x, y, sample_weight, validation_data, arguments)

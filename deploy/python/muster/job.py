@@ -97,6 +97,10 @@ def batch_size_of(arguments, train, validation):
     """
     if train.batch_size is not None and arguments.batch_size is not None:
         raise ValueError("batch_size cannot be given for data that comes in batches")
+    counts_steps = arguments.steps_per_epoch is not None or arguments.validation_steps is not None
+    if counts_steps and train.batch_size is None and arguments.batch_size is None:
+        # Keras would derive one size for training and another for validation.
+        raise ValueError("steps_per_epoch and validation_steps need batch_size")
     batch_size = train.batch_size or arguments.batch_size or 32
     other = validation.batch_size if validation is not None else None
     other = other or arguments.validation_batch_size or batch_size
