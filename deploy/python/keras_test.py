@@ -273,7 +273,8 @@ class FitTest(unittest.TestCase):
                  {"callbacks": [keras.callbacks.LearningRateScheduler(lambda epoch: 0.1)]}),
                 ("needs workers", binary(), {"ps": 1})):
             with self.subTest(message), self.assertRaisesRegex(ValueError, message):
-                muster.fit(model, x, y, **options)
+                muster.fit(model, x, y, run_dir=self.path("run"), **options)
+            self.assertFalse(os.path.exists(self.path("run/data")))
 
     def test_failures_have_the_tasks_message(self):
         x, y = data()

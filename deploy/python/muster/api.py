@@ -8,7 +8,7 @@ import tempfile
 from muster.errors import MusterError
 from muster.executables import find_launch
 from muster.history import read_history
-from muster.job import LAST_EPOCH, Arguments, batch_size_of, job_fields, step_count
+from muster.job import LAST_EPOCH, Arguments, batch_size_of, check, job_fields, step_count
 from muster.job_text import job_text
 from muster.running import run_launch
 
@@ -46,6 +46,7 @@ def _write(folder, model, x, y, sample_weight, validation_data, arguments):
     """Writes model, data and job file. Returns (path of the job file, steps of an epoch)."""
     from muster.data import Schema, write_data  # Needs NumPy; the rest does not.
 
+    check(arguments)
     _prepare_model(model, x)
     schema = Schema.of(model)
     os.makedirs(folder, exist_ok=True)

@@ -82,6 +82,17 @@ def strategy_fields(arguments):
     return strategy
 
 
+def check(arguments):
+    """Finds mistakes before data is written.
+
+    Raises:
+      ValueError: an argument is not supported, whatever the data; names it.
+    """
+    strategy_fields(arguments)
+    for callback in arguments.callbacks or []:
+        translate(callback)
+
+
 def _check_validation(arguments, validation):
     if arguments.validation_split and validation is not None:
         raise ValueError("got both validation_split and validation_data; expected one of them")
