@@ -245,7 +245,15 @@ TEST_F(LaunchTest, MistakesOfItsOwnAreSaidPlainly) {
     EXPECT_EQ(ExitCode(**launch), 2);
     return (*launch)->output();
   };
-  EXPECT_THAT(complaint({}), HasSubstr("give --job=FILE or --program=BINARY"));
+  EXPECT_THAT(
+      complaint({}),
+      HasSubstr("give --job=FILE, --model=FILE.keras or --program=BINARY"));
+  EXPECT_THAT(complaint({"--model=m.keras", "--job=a.job"}),
+              HasSubstr("--job and --model exclude each other"));
+  EXPECT_THAT(complaint({"--job=a.job", "--epochs=3"}),
+              HasSubstr("--epochs is for --model"));
+  EXPECT_THAT(complaint({"--model=m.keras", "--train=t.txt"}),
+              HasSubstr("ends in .csv or .npy"));
   EXPECT_THAT(complaint({"--wrokers=2"}),
               HasSubstr("did you mean \"workers\""));
   EXPECT_THAT(complaint({"a.job"}), HasSubstr("did you mean --job=a.job?"));

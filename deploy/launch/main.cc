@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/types/optional.h"
 #include "common/core/base/available_cpus.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
@@ -41,9 +43,26 @@
 #include "deploy/launch/engine_mode.h"
 #include "deploy/launch/executable_finder.h"
 #include "deploy/launch/launcher.h"
+#include "deploy/launch/model_job.h"
 #include "deploy/launch/role_executable.h"
 #include "deploy/launch/task_plan.h"
 
+ABSL_FLAG(std::string, model, "",
+          "A compiled model of Keras, FILE.keras, trained on --train without a "
+          "job file. The job file is written into --run_dir.");
+ABSL_FLAG(std::string, train, "",
+          "The training data of --model: FILE.csv with a header, or FILE.npy "
+          "with a row of features for each example.");
+ABSL_FLAG(std::string, label, "",
+          "The labels of --train: a column of the CSV file, by default "
+          "\"label\", or a .npy file.");
+ABSL_FLAG(std::string, validation, "", "The validation data, as --train.");
+ABSL_FLAG(std::string, validation_label, "",
+          "The .npy file with the labels of --validation.");
+ABSL_FLAG(absl::optional<int64_t>, epochs, absl::nullopt,
+          "How often --model is trained on all examples; 1 by default.");
+ABSL_FLAG(absl::optional<int64_t>, batch_size, absl::nullopt,
+          "Examples of one step of --model; 32 by default.");
 ABSL_FLAG(int, workers, 2, "How many workers.");
 ABSL_FLAG(int, ps, 2,
           "How many parameter servers. With 0 the workers train "
@@ -103,8 +122,8 @@ constexpr absl::string_view kPassedOn[] = {"seed",
                                            "hang_report_interval",
                                            "grace_period"};
 
-const ProgramInfo &Program() {
-  static const ProgramInfo *const program = new ProgramInfo{
+const ProgramInfo& Program() {
+  static const ProgramInfo* const program = new ProgramInfo{
       .name = "launch",
       .summary =
           "starts a training cluster on this machine, one real process for "
@@ -112,6 +131,7 @@ const ProgramInfo &Program() {
           "their names, and ends with the job's status.",
       .usage =
           "launch --job=FILE [flags]\n"
+          "       launch --model=FILE.keras --train=FILE.csv [flags]\n"
           "       launch --program=BINARY [flags] -- [arguments]\n"
           "       launch --slurm --job=FILE [flags] > FILE.sbatch\n"
           "       launch --kubernetes --image=IMAGE --job=FILE [flags]\n"
@@ -119,9 +139,13 @@ const ProgramInfo &Program() {
       .examples =
           "  launch --workers=2 --ps=2 --job=examples/digits/digits.job\n"
           "  launch --workers=4 --ps=0 --job=mnist.job --set data_dir=/data\n"
+          "  launch --workers=2 --ps=1 --model=model.keras --train=train.csv\n"
           "  launch --workers=2 --ps=1 --restart --program=./train -- --fast\n",
       .topics = {{"What to train",
                   {"job", "program", "run_dir", "log_megabytes", "seed"}},
+                 {"A model of Keras without a job file",
+                  {"model", "train", "label", "validation", "validation_label",
+                   "epochs", "batch_size"}},
                  {"The cluster",
                   {"workers", "ps", "chief", "evaluator", "cores", "bin_dir"}},
                  {"Waiting and giving up",
@@ -136,9 +160,9 @@ const ProgramInfo &Program() {
 }
 
 // `launch --task` accepts what the tasks accept.
-const ProgramInfo &TaskProgram() {
-  static const ProgramInfo *const program = [] {
-    auto *const info = new ProgramInfo(Program());
+const ProgramInfo& TaskProgram() {
+  static const ProgramInfo* const program = [] {
+    auto* const info = new ProgramInfo(Program());
     info->topics = TaskFlags(FlagUsers::kAny);
     info->topics.push_back(
         {.title = "Slurm and Kubernetes", .flags = {"task", "bin_dir"}});
@@ -149,9 +173,9 @@ const ProgramInfo &TaskProgram() {
 
 // --restart alone is --restart=always; a flag of Abseil's takes the next
 // argument instead.
-std::vector<std::string> WithRestartSpeltOut(int argc, char **argv) {
+std::vector<std::string> WithRestartSpeltOut(int argc, char** argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  for (std::string &argument : arguments) {
+  for (std::string& argument : arguments) {
     if (argument == "--") break;
     if (argument == "--restart") {
       argument = absl::StrCat("--restart=", kAnyNumberOfTimes);
@@ -191,7 +215,68 @@ absl::StatusOr<std::string> MakeRunDir() {
   return path.string();
 }
 
-absl::StatusOr<ClusterPlan> MakePlan(const CommandLine &line) {
+// Flags that only --model reads.
+absl::Status ExpectNoModelFlags() {
+  for (absl::string_view name : {"train", "label", "validation",
+                                 "validation_label", "epochs", "batch_size"}) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    if (flag->CurrentValue() == flag->DefaultValue()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name,
+                     " is for --model; a job file or a program has "
+                     "its own"));
+  }
+  return absl::OkStatus();
+}
+
+// Exactly one of --job, --program and --model says what to train.
+absl::Status CheckWhatToTrain() {
+  std::vector<std::string> given;
+  for (absl::string_view name : {"job", "program", "model"}) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    if (!flag->CurrentValue().empty())
+      given.push_back(absl::StrCat("--", name));
+  }
+  if (given.empty()) {
+    return absl::InvalidArgumentError(
+        "nothing to train: give --job=FILE, --model=FILE.keras or "
+        "--program=BINARY");
+  }
+  if (given.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(given[0], " and ", given[1], " exclude each other"));
+  }
+  return given[0] == "--model" ? absl::OkStatus() : ExpectNoModelFlags();
+}
+
+ModelJob ModelJobOfFlags() {
+  ModelJob job = {.model = absl::GetFlag(FLAGS_model),
+                  .train = absl::GetFlag(FLAGS_train),
+                  .label = absl::GetFlag(FLAGS_label),
+                  .validation = absl::GetFlag(FLAGS_validation),
+                  .validation_label = absl::GetFlag(FLAGS_validation_label)};
+  const absl::optional<int64_t> epochs = absl::GetFlag(FLAGS_epochs);
+  if (epochs.has_value()) job.epochs = *epochs;
+  const absl::optional<int64_t> batch_size = absl::GetFlag(FLAGS_batch_size);
+  if (batch_size.has_value()) job.batch_size = *batch_size;
+  return job;
+}
+
+// Writes the job file of --model into the run's folder. Returns its path.
+absl::StatusOr<std::string> WriteModelJob(const std::string& text,
+                                          const std::string& run_dir) {
+  const std::string path = absl::StrCat(run_dir, "/model.job");
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) {
+    return absl::UnavailableError(absl::StrCat("cannot write ", path));
+  }
+  std::cerr << "launch: the job file is " << path << std::endl;
+  return path;
+}
+
+absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
   ClusterPlan plan;
   plan.worker_count = absl::GetFlag(FLAGS_workers);
   plan.ps_count = absl::GetFlag(FLAGS_ps);
@@ -205,13 +290,8 @@ absl::StatusOr<ClusterPlan> MakePlan(const CommandLine &line) {
   }
   plan.job_file = absl::GetFlag(FLAGS_job);
   plan.settings = line.settings;
+  RETURN_IF_ERROR(CheckWhatToTrain());
   const std::string program = absl::GetFlag(FLAGS_program);
-  if (program.empty() == plan.job_file.empty()) {
-    return absl::InvalidArgumentError(
-        program.empty() ? "nothing to train: give --job=FILE or "
-                          "--program=BINARY"
-                        : "--job and --program exclude each other");
-  }
   if (program.empty() && !line.arguments.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "\"", line.arguments.front(),
@@ -219,7 +299,7 @@ absl::StatusOr<ClusterPlan> MakePlan(const CommandLine &line) {
         "is no --program"));
   }
   if (!program.empty() && !line.settings.empty()) {
-    const auto &[name, value] = *line.settings.begin();
+    const auto& [name, value] = *line.settings.begin();
     return absl::InvalidArgumentError(
         absl::StrCat("--set ", name, "=", value,
                      " is for a job file; hand it to the program "
@@ -236,7 +316,7 @@ absl::StatusOr<ClusterPlan> MakePlan(const CommandLine &line) {
         absl::StrCat("--job: cannot read ", plan.job_file));
   }
   for (absl::string_view name : kPassedOn) {
-    const absl::CommandLineFlag *flag = absl::FindCommandLineFlag(name);
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
     if (flag->CurrentValue() == flag->DefaultValue()) continue;
     plan.environment[absl::StrCat("MUSTER_", absl::AsciiStrToUpper(name))] =
         flag->CurrentValue();
@@ -252,12 +332,17 @@ absl::StatusOr<bool> TlsWanted() {
 }
 
 // --slurm and --kubernetes.
-absl::StatusOr<int> PrintForEngine(const CommandLine &line) {
+absl::StatusOr<int> PrintForEngine(const CommandLine& line) {
   EngineSettings settings;
   ASSIGN_OR_RETURN(settings.tls, TlsWanted());
   ASSIGN_OR_RETURN(settings.restart_count_max, RestartCountMax());
   settings.bin_dir = absl::GetFlag(FLAGS_bin_dir);
   ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(line));
+  if (!absl::GetFlag(FLAGS_model).empty()) {
+    return absl::InvalidArgumentError(
+        "--model: --slurm and --kubernetes need a job file; give --job=FILE "
+        "with model { keras: \"FILE.keras\" }");
+  }
   plan.run_dir = absl::GetFlag(FLAGS_run_dir);
   ASSIGN_OR_RETURN(const std::string text,
                    EngineText(std::move(plan), settings));
@@ -266,8 +351,8 @@ absl::StatusOr<int> PrintForEngine(const CommandLine &line) {
 }
 
 // Gives every task a certificate of a CA that exists only meanwhile.
-absl::Status ProtectTasks(const std::string &run_dir,
-                          std::vector<TaskPlan> *tasks) {
+absl::Status ProtectTasks(const std::string& run_dir,
+                          std::vector<TaskPlan>* tasks) {
   ASSIGN_OR_RETURN(const bool is_wanted, TlsWanted());
   if (!is_wanted) return absl::OkStatus();
   const std::filesystem::path folder = std::filesystem::path(run_dir) / "tls";
@@ -284,7 +369,7 @@ absl::Status ProtectTasks(const std::string &run_dir,
   ASSIGN_OR_RETURN(const std::unique_ptr<CertificateAuthority> authority,
                    CertificateAuthority::Create(kCertificateValidity));
   const std::string job = absl::StrCat(absl::Hex(RandomIdentity()));
-  for (TaskPlan &task : *tasks) {
+  for (TaskPlan& task : *tasks) {
     const SpiffeId id = {job, std::string(TaskTypeName(task.task.type)),
                          task.task.index};
     ASSIGN_OR_RETURN(const TlsFiles files,
@@ -297,14 +382,14 @@ absl::Status ProtectTasks(const std::string &run_dir,
 }
 
 // What a chief started by hand has to be told.
-void PrintChiefsConfig(const std::vector<TaskPlan> &tasks) {
+void PrintChiefsConfig(const std::vector<TaskPlan>& tasks) {
   const std::string config = tasks.front().environment.at("TF_CONFIG");
   const std::string cluster = config.substr(0, config.find(",\"task\":"));
   std::cerr << "start the chief with\nTF_CONFIG='" << cluster
             << ",\"task\":{\"type\":\"chief\",\"index\":0}}'" << std::endl;
 }
 
-absl::StatusOr<int> Launch(const CommandLine &line, ShutdownSignals *signals) {
+absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   ASSIGN_OR_RETURN(const std::optional<int> restarts, RestartCountMax());
   const int restart_count_max = restarts.value_or(0);
   if (absl::GetFlag(FLAGS_log_megabytes) < 0) {
@@ -313,7 +398,14 @@ absl::StatusOr<int> Launch(const CommandLine &line, ShutdownSignals *signals) {
                      ": 0 (no bound) or more"));
   }
   ASSIGN_OR_RETURN(ClusterPlan plan, MakePlan(line));
+  std::optional<std::string> model_job;
+  if (!absl::GetFlag(FLAGS_model).empty()) {
+    ASSIGN_OR_RETURN(model_job, MakeModelJob(ModelJobOfFlags()));
+  }
   ASSIGN_OR_RETURN(plan.run_dir, MakeRunDir());
+  if (model_job.has_value()) {
+    ASSIGN_OR_RETURN(plan.job_file, WriteModelJob(*model_job, plan.run_dir));
+  }
   // A server that nobody starts again is not waited for.
   if (restart_count_max == 0 &&
       getenv("MUSTER_SERVER_RETURN_TIMEOUT") == nullptr) {
@@ -358,28 +450,28 @@ absl::StatusOr<int> Launch(const CommandLine &line, ShutdownSignals *signals) {
   return exit_code;
 }
 
-int Complain(const absl::Status &status) {
+int Complain(const absl::Status& status) {
   FinishProgram(Program(), status);
   std::cerr << "Try: launch --help" << std::endl;
   return static_cast<int>(ExitCode::kUsage);
 }
 
 // Does not return if all is well: this process becomes the executable.
-absl::Status BecomeTask(const CommandLine &line,
-                        const std::vector<std::string> &arguments) {
+absl::Status BecomeTask(const CommandLine& line,
+                        const std::vector<std::string>& arguments) {
   ASSIGN_OR_RETURN(const TaskOptions options, ResolveTaskOptions(line));
   ASSIGN_OR_RETURN(std::string executable,
                    FindExecutable(ExecutableOfTask(options.config), OwnPath(),
                                   absl::GetFlag(FLAGS_bin_dir)));
   std::vector<std::string> words = ArgumentsOfTask(arguments);
-  std::vector<char *> argv = {executable.data()};
-  for (std::string &word : words) argv.push_back(word.data());
+  std::vector<char*> argv = {executable.data()};
+  for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   execv(executable.c_str(), argv.data());
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot start ", executable));
 }
 
-int Main(int argc, char **argv) {
+int Main(int argc, char** argv) {
   ReportResourceFailures(Program().name);
   const std::vector<std::string> arguments = WithRestartSpeltOut(argc, argv);
   const bool is_task = IsTaskMode(arguments);
@@ -410,4 +502,4 @@ int Main(int argc, char **argv) {
 }  // namespace
 }  // namespace muster
 
-int main(int argc, char **argv) { return muster::Main(argc, argv); }
+int main(int argc, char** argv) { return muster::Main(argc, argv); }

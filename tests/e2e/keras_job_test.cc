@@ -22,6 +22,8 @@
 namespace muster {
 namespace {
 
+using ::testing::HasSubstr;
+
 // Compiled with Adam and sparse_categorical_crossentropy; has trained.
 constexpr char kMlp[] = "tests/golden/keras_files/mlp.keras";
 
@@ -111,6 +113,31 @@ TEST_F(KerasJobTest, SynchronousWorkersTrainAsOneProcessDoes) {
   EXPECT_LT(LargestDifference(three, one), 1e-4);
   ASSERT_OK_AND_ASSIGN(const Model before, LoadModel(kMlp));
   EXPECT_GT(LargestDifference(one, before), 1e-3);
+}
+
+TEST_F(KerasJobTest, LaunchTrainsAModelWithoutAJobFile) {
+  const std::string train = (folder_ / "train.csv").string();
+  std::ofstream csv(train);
+  csv << "a,b,c,d,kind\n";
+  for (int i = 0; i < 50; ++i) csv << i % 7 << ",1,0,2," << i % 3 << "\n";
+  csv.close();
+  const std::string run_dir = (folder_ / "run").string();
+  ASSERT_OK_AND_ASSIGN(
+      const auto launch,
+      ProcessUnderTest::Start(
+          {"deploy/launch/launch", "--workers=0", "--ps=0", "--cores=1",
+           absl::StrCat("--model=", (folder_ / "model.keras").string()),
+           absl::StrCat("--train=", train), "--label=kind", "--epochs=3",
+           "--batch_size=20", absl::StrCat("--run_dir=", run_dir)}));
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, launch->AwaitEnd());
+  EXPECT_EQ(end.ShellCode(), 0) << launch->output();
+  EXPECT_THAT(launch->output(),
+              HasSubstr(absl::StrCat("the job file is ", run_dir)));
+  ASSERT_OK_AND_ASSIGN(const Model before, LoadModel(kMlp));
+  ASSERT_OK_AND_ASSIGN(const int64_t step_count, before.iterations());
+  ASSERT_OK_AND_ASSIGN(const Model trained,
+                       LoadModel(run_dir + "/final_model.keras"));
+  EXPECT_THAT(trained.iterations(), IsOkAndHolds(step_count + 3 * 3));
 }
 
 }  // namespace

@@ -89,6 +89,62 @@ absl::StatusOr<FeatureSpec> BuildFeature(const Feature& feature) {
   return spec;
 }
 
+// An array of the job, and the field that names its files.
+struct NamedArray {
+  std::string field;
+  Dataset rows;
+};
+
+using Paths = google::protobuf::RepeatedPtrField<std::string>;
+
+absl::StatusOr<NamedArray> OpenNpy(std::string field, const Paths& paths,
+                                   const NpyOptions& options) {
+  if (paths.empty()) return Missing(field);
+  Dataset rows = NpyDataset({paths.begin(), paths.end()}, options);
+  RETURN_IF_ERROR(rows.status());
+  return NamedArray{std::move(field), std::move(rows)};
+}
+
+// Whole numbers are class numbers, which losses take as int64.
+absl::StatusOr<NamedArray> OpenNpyLabels(const std::string& field,
+                                         const Paths& paths,
+                                         NpyOptions options) {
+  ASSIGN_OR_RETURN(NamedArray labels, OpenNpy(field, paths, options));
+  if (!IsInteger(labels.rows.element_types()[0].dtype)) return labels;
+  options.dtype = DType::kInt64;
+  return OpenNpy(field, paths, options);
+}
+
+absl::StatusOr<std::vector<NamedArray>> NpyFeatures(const JobData::Npy& npy) {
+  NpyOptions options = {.scale = npy.scale(),
+                        .order = BuildFileOrder(npy.order())};
+  std::vector<NamedArray> arrays;
+  ASSIGN_OR_RETURN(arrays.emplace_back(),
+                   OpenNpy("npy.features", npy.features(), options));
+  options.scale = 0;
+  for (int i = 0; i < npy.more_features_size(); ++i) {
+    ASSIGN_OR_RETURN(arrays.emplace_back(),
+                     OpenNpy(absl::StrCat("npy.more_features[", i, "]"),
+                             npy.more_features(i).path(), options));
+  }
+  return arrays;
+}
+
+// Elements with a row of each array.
+absl::StatusOr<Dataset> ZipArrays(const std::vector<NamedArray>& arrays) {
+  std::vector<Dataset> columns;
+  const int64_t row_count = arrays.front().rows.Cardinality();
+  for (const NamedArray& array : arrays) {
+    if (array.rows.Cardinality() != row_count) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          arrays.front().field, " have ", row_count, " rows and ", array.field,
+          " ", array.rows.Cardinality(), "; expected as many in each"));
+    }
+    columns.push_back(array.rows);
+  }
+  return columns.size() == 1 ? columns.front() : Dataset::Zip(columns);
+}
+
 }  // namespace
 
 InterleaveOptions BuildFileOrder(const JobData::FileOrder& order) {
@@ -162,31 +218,26 @@ absl::StatusOr<Dataset> BuildTfRecord(const JobData::TfRecord& record) {
 }
 
 absl::StatusOr<Dataset> BuildNpyFeatures(const JobData::Npy& npy) {
-  if (npy.features().empty()) return Missing("npy.features");
-  Dataset features =
-      NpyDataset({npy.features().begin(), npy.features().end()},
-                 {.scale = npy.scale(), .order = BuildFileOrder(npy.order())});
-  RETURN_IF_ERROR(features.status());
-  return features;
+  ASSIGN_OR_RETURN(const std::vector<NamedArray> features, NpyFeatures(npy));
+  return ZipArrays(features);
 }
 
 absl::StatusOr<Dataset> BuildNpy(const JobData::Npy& npy) {
-  if (npy.labels().empty()) return Missing("npy.labels");
-  ASSIGN_OR_RETURN(const Dataset features, BuildNpyFeatures(npy));
-  const InterleaveOptions order = BuildFileOrder(npy.order());
-  const std::vector<std::string> paths = {npy.labels().begin(),
-                                          npy.labels().end()};
-  Dataset labels = NpyDataset(paths, {.order = order});
-  if (labels.status().ok() && IsInteger(labels.element_types()[0].dtype)) {
-    labels = NpyDataset(paths, {.dtype = DType::kInt64, .order = order});
+  ASSIGN_OR_RETURN(std::vector<NamedArray> arrays, NpyFeatures(npy));
+  const NpyOptions options = {.order = BuildFileOrder(npy.order())};
+  ASSIGN_OR_RETURN(arrays.emplace_back(),
+                   OpenNpyLabels("npy.labels", npy.labels(), options));
+  for (int i = 0; i < npy.more_labels_size(); ++i) {
+    ASSIGN_OR_RETURN(arrays.emplace_back(),
+                     OpenNpyLabels(absl::StrCat("npy.more_labels[", i, "]"),
+                                   npy.more_labels(i).path(), options));
   }
-  RETURN_IF_ERROR(labels.status());
-  if (features.Cardinality() != labels.Cardinality()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "npy.features have ", features.Cardinality(), " rows and npy.labels ",
-        labels.Cardinality(), "; expected a label for each"));
+  for (int i = 0; i < npy.sample_weights_size(); ++i) {
+    ASSIGN_OR_RETURN(arrays.emplace_back(),
+                     OpenNpy(absl::StrCat("npy.sample_weights[", i, "]"),
+                             npy.sample_weights(i).path(), options));
   }
-  return Dataset::Zip({features, labels});
+  return ZipArrays(arrays);
 }
 
 }  // namespace muster

@@ -20,8 +20,10 @@ absl::StatusOr<std::function<Dataset(uint64_t seed)>> BuildImageFolder(
 
 absl::StatusOr<Dataset> BuildTfRecord(const proto::JobData::TfRecord& record);
 
+// {x..., y..., sample weights...}.
+//   kInvalidArgument  also: arrays with different numbers of rows
 absl::StatusOr<Dataset> BuildNpy(const proto::JobData::Npy& npy);
-// Without labels.
+// {x...}.
 absl::StatusOr<Dataset> BuildNpyFeatures(const proto::JobData::Npy& npy);
 
 InterleaveOptions BuildFileOrder(const proto::JobData::FileOrder& order);

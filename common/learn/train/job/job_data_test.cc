@@ -354,6 +354,26 @@ TEST_F(JobDataTest, ArraysComeFromNumPy) {
   EXPECT_THAT(Build(absl::StrCat("npy { features: '", x, "' labels: '",
                                  write("job_z.npy", "\1"), "' }")),
               StatusIs(kInvalid, HasSubstr("have 3 rows and npy.labels 1")));
+  const auto several = Build(
+      absl::StrCat("npy { features: '", x, "' scale: 0.5 labels: '", y,
+                   "' more_features { path: '", y, "' } more_labels { path: '",
+                   x, "' } sample_weights { path: '", x, "' } }"));
+  ASSERT_OK(several);
+  ASSERT_OK_AND_ASSIGN(const auto iterator, several->MakeIterator());
+  Element element;
+  EXPECT_THAT(iterator->Next(&element), IsOkAndHolds(true));
+  std::vector<double> firsts;
+  for (const Tensor& component : element) {
+    firsts.push_back(component.ElementAsDouble(0));
+  }
+  EXPECT_THAT(firsts, ElementsAre(0.5, 4, 4, 1, 1));
+  EXPECT_THAT(Build(absl::StrCat("npy { features: '", x, "' labels: '", y,
+                                 "' sample_weights { path: '",
+                                 write("job_w.npy", "\1"), "' } }")),
+              StatusIs(kInvalid, HasSubstr("npy.sample_weights[0] 1")));
+  EXPECT_THAT(Build(absl::StrCat("npy { features: '", x, "' labels: '", y,
+                                 "' more_features {} }")),
+              StatusIs(kInvalid, HasSubstr("npy.more_features[0] is missing")));
 }
 
 }  // namespace

@@ -109,6 +109,8 @@ absl::StatusOr<JobKerasFile> ReadJobKerasFile(const proto::TrainingJob& job) {
   JobKerasFile file{.path = job.model().keras()};
   ASSIGN_OR_RETURN(file.model, ReadKerasModel(Disk::Real(), file.path));
   ASSIGN_OR_RETURN(file.sha256, HashOfFile(file.path));
+  // Calls the layers: the shapes of their outputs say what "accuracy" is.
+  const Model model(file.model.layers);
   ASSIGN_OR_RETURN(file.settings, SettingsOf(job, file.model));
   return file;
 }

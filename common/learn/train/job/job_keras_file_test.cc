@@ -10,9 +10,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/tensor.h"
+#include "common/io/checkpoint/disk.h"
+#include "common/io/keras/keras_archive.h"
+#include "common/learn/nn/dense.h"
+#include "common/learn/nn/input.h"
+#include "common/learn/nn/losses.h"
 #include "common/learn/nn/metric.h"
+#include "common/learn/nn/sequential.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/job/job.h"
 #include "common/learn/train/job/resolved_job.h"
@@ -22,6 +30,7 @@
 #include "common/learn/train/run_summary.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 namespace muster {
 namespace {
@@ -150,6 +159,26 @@ TEST_F(JobKerasFileTest, TheJobsOwnSettingsReplaceThoseOfTheFile) {
   EXPECT_EQ(other_metrics.loss.name(), "sparse_categorical_crossentropy");
   EXPECT_THAT(NamesOf(other_metrics.metrics),
               ElementsAre("sparse_categorical_accuracy"));
+}
+
+// Keras' Sequential models have no shapes until they are called.
+TEST_F(JobKerasFileTest, AccuracyOfOneOutputIsBinary) {
+  Model model = Sequential({Input({4}), Dense(1)});
+  ASSERT_OK(model.Compile({.optimizer = Adam(), .loss = BinaryCrossentropy()}));
+  ASSERT_OK(model.Save(Path("binary.keras")));
+  ASSERT_OK_AND_ASSIGN(KerasArchive archive,
+                       ReadKerasArchive(Disk::Real(), Path("binary.keras")));
+  nlohmann::json config = nlohmann::json::parse(archive.config);
+  config["compile_config"]["metrics"] = {"accuracy"};
+  archive.config = config.dump();
+  ASSERT_OK(WriteKerasArchive(Disk::Real(), Path("binary.keras"), archive,
+                              absl::Now()));
+  ASSERT_OK_AND_ASSIGN(const ResolvedJob job,
+                       Resolve(JobOf(Path("binary.keras"))));
+  ASSERT_OK_AND_ASSIGN(const CompileOptions options,
+                       job.BuildCompileOptions(/*seed=*/0));
+  ASSERT_EQ(options.metrics.size(), 1u);
+  EXPECT_EQ(options.metrics[0].kind(), "binary_accuracy");
 }
 
 TEST_F(JobKerasFileTest, WeightsAreTheFilesUnderAnotherOptimizer) {

@@ -52,6 +52,12 @@ absl::Status ReadInstead(const std::string& file, JobData* data) {
       data->mutable_idx()->add_images(file);
       return absl::OkStatus();
     case JobData::kNpy:
+      if (data->npy().more_features_size() > 0) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "--predict_data=", file, " is one file, and the model takes ",
+            data->npy().more_features_size() + 1,
+            " arrays; describe all of them in the job's predict_data"));
+      }
       data->mutable_npy()->clear_features();
       data->mutable_npy()->add_features(file);
       return absl::OkStatus();

@@ -1,0 +1,36 @@
+#ifndef DEPLOY_LAUNCH_MODEL_JOB_H_
+#define DEPLOY_LAUNCH_MODEL_JOB_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+// What `launch --model` trains, without a job file.
+struct ModelJob {
+  std::string model;  // "model.keras", compiled in Keras.
+  // "train.csv", or the features in "x.npy".
+  std::string train;
+  // CSV: the name of the column; empty: "label". NumPy: the file of labels.
+  std::string label = {};
+  std::string validation = {};  // As `train`; empty: none.
+  // NumPy: the file of labels. CSV: empty, because `label` has the name.
+  std::string validation_label = {};
+  // Unset: the defaults of job files.
+  std::optional<int64_t> epochs = std::nullopt;
+  std::optional<int64_t> batch_size = std::nullopt;
+};
+
+// Returns the job file that trains the model. Its paths are absolute, so it can
+// lie in any folder. The training data is shuffled, as in Keras.
+//
+//   kInvalidArgument  a file has another suffix, or a flag is missing or does
+//                     not fit the others; names the flag
+absl::StatusOr<std::string> MakeModelJob(const ModelJob& job);
+
+}  // namespace muster
+
+#endif  // DEPLOY_LAUNCH_MODEL_JOB_H_

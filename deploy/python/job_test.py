@@ -1,0 +1,150 @@
+"""Arguments and callbacks as job files. Needs neither Keras nor NumPy."""
+
+import unittest
+
+from muster import callbacks, job, job_text
+from muster.job_text import Word
+
+
+def keras_callback(kind, **attributes):
+    """An object that looks like a callback of Keras."""
+    made = type(kind, (), {"__module__": "keras.src.callbacks"})()
+    made.__dict__.update(attributes)
+    return made
+
+
+def text_of(train=None, validation=None, **arguments):
+    train = train or job.Data({"npy": {"features": "x.npy", "labels": "y.npy"}}, 100)
+    return job_text.job_text(job.job_fields(job.Arguments(**arguments), train, validation))
+
+
+class JobTextTest(unittest.TestCase):
+
+    def test_values(self):
+        self.assertEqual(
+            job_text.job_text({"a": 1, "b": 0.5, "c": True, "d": 'x"\\\n', "e": Word("MIN"),
+                               "f": None, "g": {"h": [1, 2], "i": {}}, "j": [{"k": 1}, {}],
+                               "l": float("inf")}),
+            'a: 1\nb: 0.5\nc: true\nd: "x\\"\\\\\\n"\ne: MIN\n'
+            "g {\n  h: 1\n  h: 2\n  i {}\n}\nj {\n  k: 1\n}\nj {}\nl: inf\n")
+
+    def test_variables_stand_at_the_start_only(self):
+        self.assertEqual(job_text.quoted("${run_dir}/a"), '"${run_dir}/a"')
+        with self.assertRaisesRegex(ValueError, "contains"):
+            job_text.quoted("/a/${b}")
+
+    def test_other_values_are_refused(self):
+        with self.assertRaisesRegex(TypeError, "no object"):
+            job_text.job_text({"a": object()})
+
+
+class JobTest(unittest.TestCase):
+
+    def test_defaults(self):
+        text = text_of()
+        self.assertIn('model {\n  keras: "${job_dir}/model.keras"\n}', text)
+        self.assertIn("shuffle {\n    buffer: 100\n  }", text)
+        self.assertIn("batch_size: 32\nepochs: 1\n", text)
+        for absent in ("strategy", "validation", "seed", "class_weight", "steps_per_epoch",
+                       "repeat", "initial_epoch"):
+            self.assertNotIn(absent, text)
+
+    def test_arguments(self):
+        text = text_of(
+            validation=job.Data({"npy": {"features": "v.npy", "labels": "w.npy"}}, 10),
+            batch_size=8, epochs=5, initial_epoch=2, shuffle=False, class_weight={0: 1, 1: 2.5},
+            steps_per_epoch=3, validation_steps=1, validation_freq=[1, 3], seed=7)
+        for expected in ("batch_size: 8\nepochs: 5\ninitial_epoch: 2\nsteps_per_epoch: 3\n"
+                         "validation_steps: 1\nvalidation_freq: 1\nvalidation_freq: 3\n",
+                         "class_weight {\n  key: 1\n  value: 2.5\n}", "repeat: true", "seed: 7\n",
+                         'validation {\n  npy {\n    features: "v.npy"'):
+            self.assertIn(expected, text)
+        self.assertNotIn("shuffle", text)
+
+    def test_strategies(self):
+        self.assertIn("strategy {\n  parameter_server {}\n}",
+                      text_of(strategy="parameter_server", workers=2, ps=1))
+        self.assertIn('mirrored {\n    devices: "cpu:0"\n    devices: "cpu:1"\n  }',
+                      text_of(strategy={"mirrored": {"devices": ["cpu:0", "cpu:1"]}}))
+        for message, arguments in (
+                ("got workers=2 and ps=0", {"strategy": "parameter_server", "workers": 2}),
+                ("has no parameter servers", {"strategy": "multi_worker_mirrored", "workers": 1,
+                                              "ps": 1}),
+                ("is of one process", {"strategy": "mirrored", "workers": 2}),
+                ("expected one of default", {"strategy": "horovod"}),
+                ("needs workers", {"ps": 1}),
+                ("at least 0", {"workers": -1})):
+            with self.assertRaisesRegex(ValueError, message):
+                text_of(**arguments)
+
+    def test_batches_have_their_size(self):
+        train = job.Data({"npy": {}}, 100, batch_size=20)
+        text = text_of(train)
+        self.assertIn("batch_size: 20\n", text)
+        self.assertNotIn("shuffle", text)
+        with self.assertRaisesRegex(ValueError, "batch_size cannot be given"):
+            text_of(train, batch_size=20)
+        with self.assertRaisesRegex(ValueError, "batches of 20 examples and training of 8"):
+            text_of(validation=train, batch_size=8)
+
+    def test_what_does_not_fit_together(self):
+        validation = job.Data({"npy": {}}, 10)
+        for message, arguments in (
+                ("both validation_split and", {"validation_split": 0.1,
+                                               "validation": validation}),
+                ("needs validation_data", {"validation_steps": 1}),
+                ("need batch_size", {"steps_per_epoch": 1}),
+                ("shuffle='batch'", {"shuffle": "batch"}),
+                ("of 16 examples", {"validation_batch_size": 16, "batch_size": 8})):
+            with self.assertRaisesRegex(ValueError, message):
+                text_of(**arguments)
+
+    def test_steps(self):
+        train = job.Data({}, 100)
+        self.assertEqual(job.step_count(job.Arguments(), train, 32), 4)
+        self.assertEqual(job.step_count(job.Arguments(validation_split=0.2), train, 32), 3)
+        self.assertEqual(job.step_count(job.Arguments(steps_per_epoch=9), train, 32), 9)
+
+
+class CallbacksTest(unittest.TestCase):
+
+    def test_attributes_are_translated(self):
+        stopping = keras_callback(
+            "EarlyStopping", monitor="val_loss", min_delta=-0.5, patience=3, verbose=0, mode="min",
+            baseline=None, restore_best_weights=True, start_from_epoch=1)
+        self.assertEqual(
+            callbacks.translate(stopping),
+            {"early_stopping": {"monitor": "val_loss", "min_delta": 0.5, "patience": 3,
+                                "verbose": 0, "mode": "MIN", "baseline": None,
+                                "restore_best_weights": True, "start_from_epoch": 1}})
+        text = text_of(callbacks=[stopping])
+        self.assertIn("mode: MIN\n    restore_best_weights: true\n", text)
+        logger = keras_callback("CSVLogger", filename="/a/log.csv", sep=";", append=True)
+        self.assertEqual(callbacks.translate(logger)["csv_logger"]["separator"], ";")
+
+    def test_checkpoints(self):
+        attributes = {"filepath": "/a/w-{epoch:02d}.keras", "monitor": "loss", "mode": "auto",
+                      "verbose": 0, "save_best_only": True, "save_weights_only": False,
+                      "save_freq": "epoch", "best": 0.5}
+        fields = callbacks.translate(keras_callback("ModelCheckpoint", **attributes))
+        self.assertEqual(fields["model_checkpoint"]["initial_value_threshold"], 0.5)
+        self.assertIsNone(fields["model_checkpoint"]["save_freq"])
+        attributes["filepath"] = "/a/w.h5"
+        with self.assertRaisesRegex(ValueError, "ends in .keras or .weights.h5"):
+            callbacks.translate(keras_callback("ModelCheckpoint", **attributes))
+
+    def test_others_are_refused_by_name(self):
+        for kind in ("LearningRateScheduler", "LambdaCallback"):
+            with self.assertRaisesRegex(ValueError, f"callback {kind} is not supported"):
+                callbacks.translate(keras_callback(kind))
+        # A subclass may do anything.
+        own = type("EarlyStopping", (), {"__module__": "__main__"})()
+        with self.assertRaisesRegex(ValueError, "its Python code cannot run"):
+            callbacks.translate(own)
+        with self.assertRaisesRegex(ValueError, "double_checkpoint"):
+            callbacks.translate(keras_callback(
+                "BackupAndRestore", double_checkpoint=True))
+
+
+if __name__ == "__main__":
+    unittest.main()

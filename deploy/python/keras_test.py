@@ -1,0 +1,355 @@
+"""muster.fit() beside Keras' own. MUSTER_KERAS_PYTHON names a Python with Keras."""
+
+import contextlib
+import glob
+import io
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+try:
+    import keras
+    import numpy as np
+except ModuleNotFoundError as error:
+    print(f"{error}: the test is skipped. Set MUSTER_KERAS_PYTHON to a Python with Keras.")
+    raise SystemExit(0)
+
+import muster
+from muster import executables
+
+TOLERANCE = 1e-4
+ROWS = 200
+FEATURES = 8
+
+
+def data(seed=0):
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(ROWS, FEATURES)).astype("float32")
+    return x, (np.abs(x).sum(1) * 2).astype("int64") % 3
+
+
+def classifier(optimizer="adam", **compile_options):
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([
+        keras.Input((FEATURES,)),
+        keras.layers.Dense(16, activation="relu"),
+        keras.layers.BatchNormalization(),
+        keras.layers.Dense(3, activation="softmax"),
+    ])
+    compile_options.setdefault("metrics", ["accuracy"])
+    model.compile(optimizer, "sparse_categorical_crossentropy", **compile_options)
+    return model
+
+
+def binary(optimizer="sgd"):
+    keras.utils.set_random_seed(2)
+    model = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(8, activation="tanh"),
+                              keras.layers.Dense(1, activation="sigmoid")])
+    model.compile(optimizer, "binary_crossentropy", metrics=["accuracy"])
+    return model
+
+
+def two_by_two():
+    keras.utils.set_random_seed(3)
+    left, right = keras.Input((FEATURES,), name="left"), keras.Input((2,), name="right")
+    both = keras.layers.Concatenate()([left, right])
+    hidden = keras.layers.Dense(8, activation="relu")(both)
+    model = keras.Model([left, right], [keras.layers.Dense(1, name="size")(hidden),
+                                        keras.layers.Dense(3, name="kind")(hidden)])
+    model.compile("sgd", {"size": "mse",
+                          "kind": keras.losses.SparseCategoricalCrossentropy(from_logits=True)})
+    return model
+
+
+class FitTest(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def muster_fit(self, model, *arguments, **options):
+        """Returns the history, and keeps what fit() prints."""
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            history = muster.fit(model, *arguments, **options)
+        self.output = output.getvalue()
+        return history
+
+    def compare(self, make_model, *arguments, cluster=None, tolerance=TOLERANCE, **options):
+        """Trains a model in both. Returns it as Keras and as Muster trained it."""
+        expected_model, model = make_model(), make_model()
+        options.setdefault("shuffle", False)
+        expected = expected_model.fit(*arguments, verbose=0, **options)
+        found = self.muster_fit(model, *arguments, **options, **(cluster or {}))
+        self.assertEqual(set(found.history), set(expected.history))
+        for name, values in expected.history.items():
+            np.testing.assert_allclose(found.history[name], values, atol=tolerance, err_msg=name)
+        self.assertEqual(found.epoch, expected.epoch)
+        self.assertEqual((found.params["epochs"], found.params["steps"]),
+                         (expected.params["epochs"], expected.params["steps"]))
+        self.assertIs(model.history, found)
+        for one, other in zip(model.get_weights(), expected_model.get_weights()):
+            np.testing.assert_allclose(one, other, atol=tolerance)
+        return expected_model, model
+
+    def test_clusters_train_as_keras_does(self):
+        x, y = data()
+        validation = data(seed=1)
+        for cluster in (
+                {}, {"workers": 2}, {"strategy": "multi_worker_mirrored", "workers": 2},
+                {"strategy": {"mirrored": {"devices": ["cpu:0", "cpu:1"]}}},
+                {"strategy": "one_device"}, {"strategy": "default"},
+                {"strategy": {"central_storage": {"compute_devices": ["cpu:0", "cpu:1"]}}},
+                # One worker, one step at a time: nothing is asynchronous.
+                {"strategy": {"parameter_server": {"steps_in_flight_per_worker": 1}},
+                 "workers": 1, "ps": 2}):
+            with self.subTest(cluster=cluster):
+                # The replicas of a layer that normalizes batches see parts of them.
+                self.compare(binary, x, y % 2, batch_size=32, epochs=3, cluster=cluster,
+                             validation_data=(validation[0], validation[1] % 2))
+
+    def test_training_goes_on_with_the_optimizers_state(self):
+        x, y = data()
+        expected, model = self.compare(classifier, x, y, epochs=2, validation_split=0.25)
+        self.assertEqual(int(model.optimizer.iterations), int(expected.optimizer.iterations))
+        for one, other in zip(model.optimizer.variables, expected.optimizer.variables):
+            np.testing.assert_allclose(one.numpy(), other.numpy(), atol=TOLERANCE)
+        history = self.muster_fit(model, x, y, epochs=3, initial_epoch=2, shuffle=False)
+        np.testing.assert_allclose(
+            history.history["loss"],
+            expected.fit(x, y, epochs=3, initial_epoch=2, shuffle=False, verbose=0)
+            .history["loss"], atol=TOLERANCE)
+
+    def test_steps_of_an_epoch(self):
+        x, y = data()
+        self.compare(classifier, x, y, batch_size=32, epochs=2, steps_per_epoch=3,
+                     validation_data=(x, y), validation_steps=2, validation_freq=[2])
+
+    def test_asynchronous_workers_learn(self):
+        x, _ = data()
+        y = (x.sum(1) > 0).astype("float32")
+        model = binary(keras.optimizers.Adam(0.01))
+        history = self.muster_fit(model, x, y, epochs=15, workers=2, ps=2, seed=1,
+                                  strategy="parameter_server")
+        self.assertGreater(history.history["accuracy"][-1], 0.9)
+        loss, accuracy = model.evaluate(x, y, verbose=0)
+        self.assertGreater(accuracy, 0.9)
+        self.assertLess(loss, history.history["loss"][0])
+
+    def test_weights_of_examples_and_classes(self):
+        x, y = data()
+        weights = np.linspace(0, 2, ROWS)
+        self.compare(classifier, x, y, epochs=2, sample_weight=weights)
+        self.compare(classifier, x, y, epochs=2, class_weight={0: 2.0, 2: 0.5})
+        self.compare(classifier, x, y, epochs=2, validation_data=(x, y, weights))
+
+    def test_several_inputs_and_outputs(self):
+        x, y = data()
+        inputs = {"left": x, "right": x[:, :2]}
+        # Batches of one size: Keras on TensorFlow averages the loss of one output over
+        # batches, whatever their size.
+        self.compare(two_by_two, inputs, {"size": x.sum(1), "kind": y}, batch_size=40, epochs=2,
+                     validation_split=0.2)
+        self.compare(two_by_two, [x, x[:, :2]], [x.sum(1), y], batch_size=40, epochs=2,
+                     cluster={"workers": 2})
+
+    def test_batches(self):
+        x, y = data()
+
+        class Batches(keras.utils.PyDataset):
+
+            def __len__(self):
+                return 4
+
+            def __getitem__(self, index):
+                rows = slice(index * 60, (index + 1) * 60)
+                return x[rows], y[rows]
+
+        expected = classifier().fit(x, y, batch_size=60, shuffle=False, verbose=0, epochs=2)
+        sources = [Batches(), iter([Batches()[index] for index in range(4)])]
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+
+            sources.append(tf.data.Dataset.from_tensor_slices((x, y)).batch(60))
+        for source in sources:
+            history = self.muster_fit(classifier(), source, epochs=2)
+            np.testing.assert_allclose(history.history["loss"], expected.history["loss"],
+                                       atol=TOLERANCE)
+
+    def test_files(self):
+        x, y = data()
+        np.save(self.path("x.npy"), x)
+        np.save(self.path("y.npy"), y)
+        with open(self.path("train.csv"), "w", encoding="utf-8") as file:
+            file.write(",".join(f"f{i}" for i in range(FEATURES)) + ",kind\n")
+            for row, label in zip(x, y):
+                file.write(",".join(map(str, row)) + f",{label}\n")
+        expected = classifier().fit(x, y, shuffle=False, verbose=0).history["loss"]
+        for files in ((self.path("x.npy"), self.path("y.npy")),
+                      (self.path("train.csv"), "kind")):
+            found = self.muster_fit(classifier(), *files, shuffle=False)
+            np.testing.assert_allclose(found.history["loss"], expected, atol=TOLERANCE)
+            self.assertEqual(found.params["steps"], 7)
+
+    def test_callbacks(self):
+        x, y = data()
+
+        def callbacks(name):
+            return [
+                keras.callbacks.EarlyStopping(monitor="val_loss", patience=3,
+                                              restore_best_weights=True),
+                keras.callbacks.ReduceLROnPlateau(monitor="val_loss", patience=1, factor=0.5,
+                                                  cooldown=1),
+                keras.callbacks.CSVLogger(self.path(name + ".csv")),
+                keras.callbacks.ModelCheckpoint(self.path(name + ".keras"), monitor="val_loss",
+                                                save_best_only=True),
+                keras.callbacks.TerminateOnNaN(),
+                keras.callbacks.BackupAndRestore(self.path(name + "_backup")),
+            ]
+
+        options = {"epochs": 20, "shuffle": False, "validation_split": 0.5}
+        expected_model = classifier("rmsprop")
+        expected = expected_model.fit(x, y, verbose=0, callbacks=callbacks("keras"), **options)
+        model = classifier("rmsprop")
+        # Keras needs TensorFlow and TensorBoard for this one.
+        board = keras.callbacks.TensorBoard(self.path("logs"))
+        found = self.muster_fit(model, x, y, callbacks=callbacks("muster") + [board], **options)
+        self.assertLess(len(expected.epoch), 20)
+        self.assertEqual(found.epoch, expected.epoch)
+        self.assertEqual(set(found.history), set(expected.history))
+        np.testing.assert_allclose(found.history["learning_rate"],
+                                   expected.history["learning_rate"], rtol=1e-5)
+        np.testing.assert_allclose(found.history["val_loss"], expected.history["val_loss"],
+                                   atol=1e-3)
+        np.testing.assert_allclose(float(model.optimizer.learning_rate),
+                                   float(expected_model.optimizer.learning_rate), rtol=1e-5)
+        self.assertEqual(self.columns("muster.csv"), self.columns("keras.csv"))
+        best = keras.models.load_model(self.path("muster.keras"))
+        self.assertAlmostEqual(best.evaluate(x[100:], y[100:], verbose=0)[0],
+                               min(found.history["val_loss"]), delta=1e-3)
+        self.assertTrue(glob.glob(self.path("logs/train/*tfevents*")))
+
+    def columns(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        return lines[0], len(lines)
+
+    def test_shuffling_depends_on_the_seed(self):
+        x, y = data()
+        losses = [self.muster_fit(classifier(), x, y, seed=seed).history["loss"][0]
+                  for seed in (1, 1, 2)]
+        self.assertEqual(losses[0], losses[1])
+        self.assertNotEqual(losses[0], losses[2])
+
+    def test_progress_is_shown_unless_silent(self):
+        x, y = data()
+        self.muster_fit(binary(), x, y % 2, epochs=2)
+        self.assertIn("Epoch 2/2", self.output)
+        self.muster_fit(binary(), x, y % 2, verbose=0)
+        self.assertEqual(self.output, "")
+
+    def test_mistakes_are_found_before_training(self):
+        x, y = data()
+        own_steps = type("OwnSteps", (keras.Sequential,), {})(binary().layers)
+        own_steps.compile("sgd", "mse")
+        not_compiled = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(1)])
+        own = type("Own", (keras.callbacks.Callback,), {})()
+        for message, model, options in (
+                ("not compiled", not_compiled, {}),
+                ("is a OwnSteps, whose Python code", own_steps, {}),
+                ("callback Own is not supported", binary(), {"callbacks": [own]}),
+                ("LearningRateScheduler is not supported", binary(),
+                 {"callbacks": [keras.callbacks.LearningRateScheduler(lambda epoch: 0.1)]}),
+                ("needs workers", binary(), {"ps": 1})):
+            with self.subTest(message), self.assertRaisesRegex(ValueError, message):
+                muster.fit(model, x, y, run_dir=self.path("run"), **options)
+            self.assertFalse(os.path.exists(self.path("run/data")))
+
+    def test_failures_have_the_tasks_message(self):
+        x, y = data()
+        model = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Lambda(abs),
+                                  keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        run_dir = self.path("run")
+        with self.assertRaisesRegex(muster.MusterError, "Lambda") as caught:
+            self.muster_fit(model, x, y, run_dir=run_dir)
+        self.assertEqual(caught.exception.exit_code, 2)
+        self.assertEqual(caught.exception.log_dir, os.path.join(run_dir, "logs"))
+        with self.assertRaisesRegex(ValueError, "is not empty"):
+            self.muster_fit(binary(), x, y % 2, run_dir=run_dir)
+
+    def test_a_written_job_trains_elsewhere(self):
+        x, y = data()
+        model = binary()
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            job = muster.write_job(model, x, y % 2, folder=self.path("job"), epochs=2, workers=2)
+        self.assertEqual(output.getvalue(), f"launch --job={job} --workers=2 --ps=0\n")
+        moved = self.path("moved")
+        os.rename(self.path("job"), moved)
+        subprocess.run([executables.find_launch(), f"--job={moved}/model.job", "--workers=0",
+                        "--ps=0", f"--run_dir={self.path('run')}"], check=True,
+                       capture_output=True)
+        trained = keras.models.load_model(self.path("run/final_model.keras"))
+        self.assertEqual(int(trained.optimizer.iterations), 14)
+
+
+INTERRUPTED = """
+import sys
+import numpy as np
+import keras_test
+import muster
+x, y = keras_test.data()
+model = keras_test.binary()
+before = model.get_weights()[0].copy()
+try:
+    muster.fit(model, x, y % 2, epochs=1_000_000, run_dir=sys.argv[1], workers=1, ps=1)
+except KeyboardInterrupt:
+    changed = np.abs(model.get_weights()[0] - before).max() > 0
+    print("interrupted", changed, int(model.optimizer.iterations) > 0, flush=True)
+"""
+
+
+class InterruptTest(unittest.TestCase):
+
+    def test_ctrl_c_ends_the_cluster_and_keeps_the_weights(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run_dir = os.path.join(folder, "run")
+            process = subprocess.Popen(
+                [sys.executable, "-B", "-c", textwrap.dedent(INTERRUPTED), run_dir],
+                env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.abspath(__file__))},
+                stdout=subprocess.PIPE, text=True, start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+            for line in process.stdout:
+                if "Epoch 3/" in line:
+                    break
+            process.send_signal(signal.SIGINT)
+            rest = process.communicate()[0]
+            self.assertEqual(process.returncode, 0, rest)
+            self.assertIn("interrupted True True\n", rest)
+            self.assertEqual(self.tasks_of(run_dir), [])
+
+    def tasks_of(self, run_dir):
+        """The processes whose environment or command line names the folder."""
+        found = []
+        for path in glob.glob("/proc/[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                with open(path, "rb") as file:
+                    if os.fsencode(run_dir) in file.read():
+                        found.append(path)
+        return found
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,36 @@
+"""Finds the executables of Muster."""
+
+import os
+import shutil
+
+_PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__))
+
+
+def find_launch(environ=None, package_dir=_PACKAGE_DIR):
+    """Returns the path of `launch`, which finds the other executables itself.
+
+    Looks in $MUSTER_BIN (an installation's bin, or bazel-bin), then in the package,
+    where wheels have them, then in $PATH.
+
+    Raises:
+      FileNotFoundError: it is in none of them; names the places.
+    """
+    environ = os.environ if environ is None else environ
+    places = []
+    folder = environ.get("MUSTER_BIN")
+    if folder:
+        places += [os.path.join(folder, "launch"),
+                   os.path.join(folder, "deploy", "launch", "launch")]
+    else:
+        places.append(os.path.join(package_dir, "bin", "launch"))
+    for place in places:
+        if os.path.isfile(place) and os.access(place, os.X_OK):
+            return os.path.abspath(place)
+    if not folder:
+        found = shutil.which("launch", path=environ.get("PATH", ""))
+        if found:
+            return os.path.abspath(found)
+        places.append("$PATH")
+    raise FileNotFoundError(
+        f"no executable launch in {' or '.join(places)}; install the wheel, or set MUSTER_BIN "
+        "to the folder of Muster's executables, such as bazel-bin")

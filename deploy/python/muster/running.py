@@ -1,0 +1,149 @@
+"""Runs `launch`: shows what it writes, and passes interrupts on."""
+
+import collections
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+from muster.errors import MusterError
+
+_KEPT_LINE_COUNT = 50
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_parent(prctl):
+    # SIGTERM ends the cluster in order.
+    prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _writes_to_terminal():
+    """Whether sys.stdout is file descriptor 1, and that is a terminal."""
+    try:
+        return sys.stdout.fileno() == 1 and os.isatty(1)
+    except (AttributeError, OSError, ValueError):
+        return False  # Notebooks replace it.
+
+
+def _start(command, silent):
+    """Returns the process and where what it writes to its pipe is shown, or None.
+
+    It is in a process group of its own: Ctrl-C on the terminal reaches this process
+    alone, which then ends the cluster in order.
+    """
+    prctl = ctypes.CDLL(None).prctl
+    draws_bar = not silent and _writes_to_terminal()
+    sys.stdout.flush()
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=None if draws_bar else subprocess.PIPE,
+        stderr=subprocess.PIPE if draws_bar else subprocess.STDOUT, start_new_session=True,
+        preexec_fn=lambda: _end_with_parent(prctl))
+    if draws_bar:
+        return process, process.stderr, sys.stderr
+    return process, process.stdout, None if silent else sys.stdout
+
+
+def _show(pipe, shown, kept):
+    for line in pipe:
+        text = line.decode("utf-8", "replace")
+        kept.append(text.rstrip("\n"))
+        if shown is not None:
+            shown.write(text)
+            shown.flush()
+
+
+def _last_error(log_path):
+    """Returns the last error in a task's log, which may have several lines, or None."""
+    try:
+        with open(log_path, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    for index in range(len(lines) - 1, -1, -1):
+        match = re.match(r"(?:coordinator|worker|ps): (.*)", lines[index])
+        if match:
+            return "\n".join([match.group(1)] + lines[index + 1:])
+    return None
+
+
+def failure_message(log_dir, lines):
+    """Returns why a run failed: the error of the task that `launch` names.
+
+    Args:
+      log_dir: of the run; need not exist.
+      lines: the last lines that `launch` wrote.
+    """
+    for line in reversed(lines):
+        verdict = re.search(r"launch\s*\| the job has failed: (.*)", line)
+        if verdict:
+            task = re.match(r"[a-z]+(?: \d+)?", verdict.group(1)).group()
+            name = "chief" if task == "chief" else task.replace(" ", "-")
+            error = _last_error(os.path.join(log_dir, name + ".log"))
+            return f"{task}: {error}" if error else verdict.group(1)
+        usage = re.match(r"launch: (.*)", line)
+        if usage:
+            return usage.group(1)
+    return lines[-1] if lines else "launch ended with an error"
+
+
+class _Interrupts:
+    """Passes SIGINT on to a process instead of raising KeyboardInterrupt.
+
+    Does so in the main thread only, because Python handles signals in no other.
+    """
+
+    def __init__(self):
+        self.happened = False
+        self._process = None
+        self._former = None
+
+    def __enter__(self):
+        is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        if threading.current_thread() is threading.main_thread() and not is_ignored:
+            self._former = signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(self, *_):
+        if self._former is not None:
+            signal.signal(signal.SIGINT, self._former)
+
+    def pass_on_to(self, process):
+        self._process = process
+        if self.happened:
+            process.send_signal(signal.SIGINT)
+
+    def _on_signal(self, *_):
+        self.happened = True
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+
+
+def run_launch(command, run_dir, silent=False):
+    """Runs `command` until it ends, and shows what it writes.
+
+    Raises:
+      KeyboardInterrupt: SIGINT came, was passed on, and the command has ended.
+      MusterError: it ended with an error; has the message of the task that failed.
+    """
+    kept = collections.deque(maxlen=_KEPT_LINE_COUNT)
+    with _Interrupts() as interrupts:
+        process, pipe, shown = _start(command, silent)
+        try:
+            interrupts.pass_on_to(process)
+            _show(pipe, shown, kept)
+            process.wait()
+        finally:
+            # Where what it writes cannot be shown, for example.
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+            pipe.close()
+    if interrupts.happened:
+        raise KeyboardInterrupt
+    if process.returncode != 0:
+        log_dir = os.path.join(run_dir, "logs")
+        raise MusterError(failure_message(log_dir, kept), process.returncode,
+                          log_dir if os.path.isdir(log_dir) else None)
