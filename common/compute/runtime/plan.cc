@@ -42,6 +42,13 @@ absl::Status CheckType(const Tensor& value, const TensorType& wanted) {
                    ", but the store gives ", value.type().ToString()));
 }
 
+absl::StatusOr<double> WeightOf(const Tensor& scalar) {
+  const double weight = scalar.scalar<float>();
+  if (std::isfinite(weight) && weight >= 0) return weight;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the gradients cannot be means over ", weight, " examples"));
+}
+
 // Gives `tensor` memory that is its own.
 void MakeOwn(const TensorType& type, Tensor* tensor) {
   if (!HasType(*tensor, type) || !tensor->IsSoleOwner()) {
@@ -81,6 +88,7 @@ absl::Status Plan::Run(absl::Span<const Tensor> arguments,
   // plan.
   status.Update(AwaitDevice());
   if (stream_ != nullptr) status.Update(FindDataError());
+  if (status.ok()) status = CheckWeights(session);
   if (status.ok()) FinishResults(results);
   ReleaseBorrowed();
   return status;
@@ -91,6 +99,10 @@ absl::Status Plan::RunSteps(const RunOptions& options,
   bool has_copies = false;  // Enqueued, and perhaps not done.
   for (Step& step : steps_) {
     absl::Status status;
+    // Checked when the device has done the step.
+    if (step.kind == StepKind::kWeigh && !session->needs_loss_denominator()) {
+      continue;
+    }
     if (step.needs_copies && has_copies) {
       // Variables must not take updates from a step with invalid data.
       status = AwaitDevice();
@@ -146,15 +158,23 @@ absl::Status Plan::RunStep(Step& step, const RunOptions& options,
       return session->Update(step.variable, step.update_kind, *step.inputs[0],
                              *step.inputs[1]);
     case StepKind::kWeigh: {
-      const double weight = step.inputs[0]->scalar<float>();
-      if (!std::isfinite(weight) || weight < 0) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "the gradients cannot be means over ", weight, " examples"));
-      }
+      ASSIGN_OR_RETURN(const double weight, WeightOf(*step.inputs[0]));
       return session->SetLossDenominator(weight);
     }
   }
   return absl::InternalError("no such kind of step");
+}
+
+absl::Status Plan::CheckWeights(const VariableSession* session) const {
+  if (session == nullptr || session->needs_loss_denominator()) {
+    return absl::OkStatus();
+  }
+  for (const Step& step : steps_) {
+    if (step.kind != StepKind::kWeigh) continue;
+    const absl::Status status = WeightOf(*step.inputs[0]).status();
+    if (!status.ok()) return Dress(step.description, status);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Plan::GatherRows(Step& step, VariableSession* session) {

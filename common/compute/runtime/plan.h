@@ -83,6 +83,8 @@ class Plan {
   absl::Status RunSteps(const RunOptions& options, VariableSession* session);
   absl::Status RunStep(Step& step, const RunOptions& options,
                        VariableSession* session);
+  // Checks the weights that RunSteps() did not wait for.
+  absl::Status CheckWeights(const VariableSession* session) const;
   absl::Status GatherRows(Step& step, VariableSession* session);
   // Waits until the device has done what is enqueued.
   absl::Status AwaitDevice();

@@ -242,9 +242,11 @@ void PlanBuilder::FindLastUses() {
     if (IsFolded(i)) continue;
     // A view is a use when its own readers are.
     if (schemas_[i]->is_view) continue;
-    // The session may look at an update's tensors until it has committed, and
-    // the device at the source of a copy until it has done the step.
+    // The session may look at an update's tensors until it has committed, the
+    // plan at the weight of gradients until the device has done the step, and
+    // the device at the source of a copy until then.
     const bool is_late = schemas_[i]->effect == OpEffect::kUpdateVariable ||
+                         schemas_[i]->effect == OpEffect::kDescribeStep ||
                          node.op == kCopyToDeviceOp;
     for (const NodeOutput& input : node.inputs) {
       int& last_use = last_uses_[RootOf(input)];
