@@ -87,7 +87,7 @@ absl::Status Plan::Run(absl::Span<const Tensor> arguments,
   // Also after an error: work that goes on uses memory of the caller and of the
   // plan.
   status.Update(AwaitDevice());
-  if (stream_ != nullptr) status.Update(FindDataError());
+  if (stream_ != nullptr) status.Update(FindDataError(session));
   if (status.ok()) status = CheckWeights(session);
   if (status.ok()) FinishResults(results);
   ReleaseBorrowed();
@@ -106,7 +106,7 @@ absl::Status Plan::RunSteps(const RunOptions& options,
     if (step.needs_copies && has_copies) {
       // Variables must not take updates from a step with invalid data.
       status = AwaitDevice();
-      status.Update(FindDataError());
+      status.Update(FindDataError(session));
       if (!status.ok()) return status;
       has_copies = false;
     }
@@ -118,12 +118,18 @@ absl::Status Plan::RunSteps(const RunOptions& options,
   return absl::OkStatus();
 }
 
-absl::Status Plan::FindDataError() {
+absl::Status Plan::FindDataError(VariableSession* session) {
   absl::Status first;
+  int call = 0;  // Of the session.
   // All are asked: what a kernel has found is not an error of the next run.
   for (const Step& step : steps_) {
-    if (step.kernel == nullptr || step.stream == nullptr) continue;
-    const absl::Status status = step.kernel->DataError();
+    absl::Status status;
+    if (step.kernel != nullptr && step.stream != nullptr) {
+      status = step.kernel->DataError();
+    } else if (step.kind == StepKind::kGather ||
+               step.kind == StepKind::kUpdate) {
+      status = session->DataError(call++);
+    }
     if (!status.ok()) first.Update(Dress(step.description, status));
   }
   return first;

@@ -10,6 +10,7 @@
 #include "common/compute/kernels/cuda/kernel_parameters.h"
 #include "common/compute/kernels/cuda/update_image.h"
 #include "common/compute/ops/gradient_clipping.h"
+#include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/launch_shape.h"
 
@@ -190,7 +191,7 @@ void DeviceUpdate::AddGradient(const UpdateRule& rule, const uint8_t* gradient,
   std::memset(static_cast<void*>(&item), 0, sizeof(item));
   item.variable = variable->value.address();
   item.gradient = gradient;
-  static_assert(UpdateRule::kSlotCountMax >= UpdateItem::kSlotsMax);
+  MUSTER_CHECK(rule.slots().size() <= size_t{UpdateItem::kSlotsMax});
   for (size_t i = 0; i < rule.slots().size(); ++i) {
     item.slots[i] = variable->slots[i].value.address();
   }

@@ -27,51 +27,55 @@ namespace {
 constexpr absl::Duration kStepTimeout = absl::Minutes(10);
 
 // The data errors that the kernels of one step find, in memory that the device
-// writes.
+// writes. Each call of a session has a place.
 class StepFaults {
  public:
-  // Returns a clear record for a use of `variable`.
+  void Clear() { calls_.clear(); }
+
+  // Adds a call that has no errors.
+  void AddNone() { calls_.push_back({}); }
+
+  // Adds a call about rows of `variable`, and returns its clear record.
   //   as PinnedMemory::Allocate()
   absl::StatusOr<internal::FaultRecord*> Add(Device* device, int variable) {
-    const size_t block = variables_.size() / kRecordsPerBlock;
-    if (block == blocks_.size()) {
+    const size_t place = calls_.size();
+    if (place / kRecordsPerBlock >= blocks_.size()) {
       ASSIGN_OR_RETURN(std::shared_ptr<Buffer> memory,
                        device->pinned_memory().Allocate(
                            kRecordsPerBlock * sizeof(internal::FaultRecord)));
       blocks_.push_back(std::move(memory));
     }
-    internal::FaultRecord* const record = RecordAt(variables_.size());
+    auto* const record = reinterpret_cast<internal::FaultRecord*>(
+                             blocks_[place / kRecordsPerBlock]->data()) +
+                         place % kRecordsPerBlock;
     *record = internal::FaultRecord();
-    variables_.push_back(variable);
+    calls_.push_back({variable, record});
     return record;
   }
 
-  bool empty() const { return variables_.empty(); }
-  void Clear() { variables_.clear(); }
+  int call_count() const { return static_cast<int>(calls_.size()); }
+  bool IsUnread() const {
+    return std::any_of(calls_.begin(), calls_.end(),
+                       [](const Call& call) { return call.record != nullptr; });
+  }
 
-  // Calls visit(variable, record) for the first error, if there is one.
-  template <typename Visit>
-  void VisitFirst(Visit visit) const {
-    for (size_t i = 0; i < variables_.size(); ++i) {
-      const internal::FaultRecord& record = *RecordAt(i);
-      if (record.code == 0) continue;
-      visit(variables_[i], record);
-      return;
-    }
+  // Returns the record of a call, and forgets it; null if there is none.
+  const internal::FaultRecord* Take(int call, int* variable) {
+    *variable = calls_[call].variable;
+    return std::exchange(calls_[call].record, nullptr);
   }
 
  private:
   static constexpr size_t kRecordsPerBlock =
       4096 / sizeof(internal::FaultRecord);
 
-  internal::FaultRecord* RecordAt(size_t i) const {
-    return reinterpret_cast<internal::FaultRecord*>(
-               blocks_[i / kRecordsPerBlock]->data()) +
-           i % kRecordsPerBlock;
-  }
+  struct Call {
+    int variable = -1;
+    internal::FaultRecord* record = nullptr;
+  };
 
   std::vector<std::shared_ptr<Buffer>> blocks_;
-  std::vector<int> variables_;  // By record.
+  std::vector<Call> calls_;
 };
 
 }  // namespace
@@ -92,6 +96,7 @@ class DeviceVariableStore::Session final : public VariableSession {
   // One replica: its means are applied as they are.
   absl::Status SetLossDenominator(double) override { return absl::OkStatus(); }
   bool needs_loss_denominator() const override { return false; }
+  absl::Status DataError(int call) override;
   absl::Status Commit() override;
 
  private:
@@ -122,6 +127,7 @@ class DeviceVariableStore::Session final : public VariableSession {
   absl::Status ToDevice(DeviceScratch* memory, Tensor* tensor);
   absl::Status PrepareRows(const DeviceVariable& variable,
                            PendingUpdate* update);
+  // Waits for the device if somebody has not asked for all data errors.
   absl::Status CheckFaults();
   // Applies the updates of a variable before the step reads it.
   absl::Status ApplyBeforeRead(int variable);
@@ -235,7 +241,11 @@ absl::Status DeviceVariableStore::Session::Update(int variable, UpdateKind kind,
   RETURN_IF_ERROR(ToDevice(&update.value_memory, &update.value));
   RETURN_IF_ERROR(ToDevice(&update.indices_memory, &update.indices));
   update.gradient = update.value.address();
-  if (TakesIndices(kind)) RETURN_IF_ERROR(PrepareRows(found, &update));
+  if (TakesIndices(kind)) {
+    RETURN_IF_ERROR(PrepareRows(found, &update));
+  } else {
+    faults_.AddNone();
+  }
   ++pending_count_;
   return absl::OkStatus();
 }
@@ -258,18 +268,25 @@ absl::Status DeviceVariableStore::Session::PrepareRows(
   return device_update_.SumRows(variable, update->value, update->rows, sums);
 }
 
+absl::Status DeviceVariableStore::Session::DataError(int call) {
+  if (call >= faults_.call_count()) return absl::OkStatus();
+  int variable = -1;
+  const internal::FaultRecord* const fault = faults_.Take(call, &variable);
+  if (fault == nullptr || fault->code == 0) return absl::OkStatus();
+  const DeviceVariable& found = Find(variable);
+  return IndexOutOfRange({found.spec.name(), found.type}, fault->value,
+                         fault->element);
+}
+
 absl::Status DeviceVariableStore::Session::CheckFaults() {
-  if (faults_.empty()) return absl::OkStatus();
+  if (!faults_.IsUnread()) return absl::OkStatus();
   RETURN_IF_ERROR(stream_.Drain(Clock::Real()->Now() + kStepTimeout,
                                 "the indices of a step"));
-  absl::Status status;
-  faults_.VisitFirst([&](int variable, const internal::FaultRecord& fault) {
-    const DeviceVariable& found = Find(variable);
-    status = IndexOutOfRange({found.spec.name(), found.type}, fault.value,
-                             fault.element);
-  });
-  faults_.Clear();
-  return status;
+  absl::Status first;
+  for (int call = 0; call < faults_.call_count(); ++call) {
+    first.Update(DataError(call));
+  }
+  return first;
 }
 
 absl::Status DeviceVariableStore::Session::ApplyBeforeRead(int variable) {

@@ -29,10 +29,10 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/core/tensor/tensor_codec.h"
-#include "proto/optimizer.pb.h"
-#include "proto/variable.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/optimizer.pb.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {
@@ -48,7 +48,7 @@ struct Change {
 };
 
 class DeviceVariableStoreTest : public ::testing::TestWithParam<uint64_t> {
-protected:
+ protected:
   DeviceVariableStoreTest() : machine_({.seed = GetParam()}) {
     auto device = Device::Create(
         &machine_.driver(),
@@ -71,8 +71,7 @@ protected:
     *spec.mutable_shape() = EncodeShape(shape);
     *spec.mutable_initializer()->mutable_value() =
         EncodeTensor(Random(dtype, shape));
-    for (ReplicaVariables *store : stores())
-      ASSERT_OK(store->Create(spec));
+    for (ReplicaVariables *store : stores()) ASSERT_OK(store->Create(spec));
     uses_.push_back({.name = name, .is_read = true, .is_updated = true});
   }
 
@@ -109,8 +108,7 @@ protected:
   uint64_t Next(uint64_t bound) { return FoldIn(GetParam(), ++draw_) % bound; }
 
   absl::StatusOr<Tensor> OnDevice(const Tensor &tensor) {
-    if (!tensor.IsValid())
-      return tensor;
+    if (!tensor.IsValid()) return tensor;
     ASSIGN_OR_RETURN(
         std::shared_ptr<Buffer> buffer,
         device_->memory().Allocate(tensor.size_bytes(), {"operand", "test"}));
@@ -217,26 +215,32 @@ protected:
 INSTANTIATE_TEST_SUITE_P(Seeds, DeviceVariableStoreTest,
                          ::testing::Values(1, 2));
 
+// Each optimizer with its defaults, and with every function that it has.
 std::vector<proto::Optimizer> AllRules() {
   const OptimizerOptions decay = {.weight_decay = 0.01};
-  return {Sgd({.learning_rate = 0.1}),
-          Sgd({.learning_rate = 0.1}, decay),
-          Sgd({.learning_rate = 0.1, .momentum = 0.9}, decay),
-          Sgd({.learning_rate = 0.1, .momentum = 0.9, .nesterov = true}),
-          Adam({.learning_rate = 0.1}),
-          Adam({.learning_rate = 0.1, .amsgrad = true}),
-          AdamW({.learning_rate = 0.1}),
-          RmsProp({.learning_rate = 0.1}, decay),
-          RmsProp({.learning_rate = 0.1, .momentum = 0.5}),
-          RmsProp({.learning_rate = 0.1, .centered = true}),
-          RmsProp({.learning_rate = 0.1, .momentum = 0.5, .centered = true}),
-          Adagrad({.learning_rate = 0.1}, decay),
-          Adadelta({.learning_rate = 0.5}, decay),
-          Adamax({.learning_rate = 0.1}, decay),
-          Nadam({.learning_rate = 0.1}, decay),
-          Lion({.learning_rate = 0.1}, decay),
-          Ftrl({.learning_rate = 0.1, .l1_regularization_strength = 0.01}),
-          Ftrl({.learning_rate = 0.1, .learning_rate_power = -0.7}, decay)};
+  std::vector<proto::Optimizer> rules = {
+      Sgd({.learning_rate = 0.1}),
+      Sgd({.learning_rate = 0.1}, decay),
+      Sgd({.learning_rate = 0.1, .momentum = 0.9}, decay),
+      Sgd({.learning_rate = 0.1, .momentum = 0.9, .nesterov = true}),
+      Adam({.learning_rate = 0.1}),
+      Adam({.learning_rate = 0.1, .amsgrad = true}),
+      AdamW({.learning_rate = 0.1}),
+      RmsProp({.learning_rate = 0.1}, decay),
+      RmsProp({.learning_rate = 0.1, .momentum = 0.5}),
+      RmsProp({.learning_rate = 0.1, .centered = true}),
+      RmsProp({.learning_rate = 0.1, .momentum = 0.5, .centered = true}),
+      Adagrad({.learning_rate = 0.1}, decay),
+      Adadelta({.learning_rate = 0.5}, decay),
+      Adamax({.learning_rate = 0.1}, decay),
+      Nadam({.learning_rate = 0.1}, decay),
+      Lion({.learning_rate = 0.1}, decay),
+      Ftrl({.learning_rate = 0.1, .l1_regularization_strength = 0.01}),
+      Ftrl({.learning_rate = 0.1, .learning_rate_power = -0.7}, decay)};
+  for (const OptimizerKind *kind : kOptimizerKinds) {
+    rules.push_back(kind->defaults());
+  }
+  return rules;
 }
 
 class EachRuleTest : public DeviceVariableStoreTest {};
@@ -260,16 +264,14 @@ TEST_P(EachRuleTest, GivesTheBitsOfTheHost) {
       RunBoth(changes);
     }
     ExpectSameStates();
-    if (HasFailure())
-      return;
+    if (HasFailure()) return;
   }
 }
 
 TEST_P(DeviceVariableStoreTest, ClipsValues) {
   CreateThree();
   SetOptimizer(Adam({.learning_rate = 0.1}), {.clipvalue = 0.25});
-  for (int step = 0; step < 3; ++step)
-    RunBoth(ThreeGradients());
+  for (int step = 0; step < 3; ++step) RunBoth(ThreeGradients());
   ExpectSameStates();
 }
 
@@ -289,8 +291,7 @@ TEST_P(DeviceVariableStoreTest, ClipsNorms) {
 TEST_P(DeviceVariableStoreTest, ClipsTheGlobalNorm) {
   CreateThree();
   SetOptimizer(Sgd({.learning_rate = 0.1}), {.global_clipnorm = 2});
-  for (int step = 0; step < 3; ++step)
-    RunBoth(ThreeGradients());
+  for (int step = 0; step < 3; ++step) RunBoth(ThreeGradients());
   ExpectSameStates(1e-6);
   // One gradient that is not finite makes all updates NaN.
   std::vector<Change> changes = ThreeGradients();
@@ -321,8 +322,7 @@ TEST_P(DeviceVariableStoreTest, AssignsAddsAndSubtracts) {
     }
     ++variable;
   }
-  for (int step = 0; step < 2; ++step)
-    RunBoth(changes);
+  for (int step = 0; step < 2; ++step) RunBoth(changes);
   ExpectSameStates();
 }
 
@@ -472,17 +472,15 @@ TEST_P(DeviceVariableStoreTest, SteadyStepIsOneLaunchForEachDType) {
   const auto before = machine_.counts();
   ASSERT_OK(run());
   auto counts = machine_.counts();
-  for (const auto &[function, count] : before)
-    counts[function] -= count;
+  for (const auto &[function, count] : before) counts[function] -= count;
   std::erase_if(counts, [](const auto &entry) { return entry.second == 0; });
-  EXPECT_EQ(counts["cuLaunchKernel"], 2); // float32, float64
+  EXPECT_EQ(counts["cuLaunchKernel"], 2);  // float32, float64
   EXPECT_EQ(counts["cuEventRecord"], 1);
   int64_t call_count = 0;
   for (const auto &[function, count] : counts) {
-    if (function != "cuCtxSetCurrent")
-      call_count += count;
+    if (function != "cuCtxSetCurrent") call_count += count;
   }
-  EXPECT_EQ(call_count, 3); // No copy, no allocation, no wait.
+  EXPECT_EQ(call_count, 3);  // No copy, no allocation, no wait.
 }
 
 TEST_P(DeviceVariableStoreTest, SessionsOfSeveralStreamsAndOfTheHostInTurn) {
@@ -513,5 +511,5 @@ TEST_P(DeviceVariableStoreTest, SessionsOfSeveralStreamsAndOfTheHostInTurn) {
   ExpectSameStates();
 }
 
-} // namespace
-} // namespace muster
+}  // namespace
+}  // namespace muster

@@ -95,6 +95,15 @@ class VariableSession {
   // need not wait for the weight, and does not call it.
   virtual bool needs_loss_denominator() const { return true; }
 
+  // Returns the error in the indices of the `call`-th Gather() or Update()
+  // since BeginPart(), from 0, if that did not return it: a device finds it
+  // later. OK if there is none, or no such call. Called when the device has
+  // done the work.
+  virtual absl::Status DataError(int call) {
+    (void)call;
+    return absl::OkStatus();
+  }
+
   // When this returns OK, every update of the step has been applied.
   virtual absl::Status Commit() = 0;
 };
