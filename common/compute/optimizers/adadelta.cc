@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/attributes.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/functions/update.h"
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
@@ -21,50 +21,21 @@ namespace {
 
 constexpr absl::string_view kRuleName = "adadelta";
 
-template <typename T>
-struct AdadeltaCoefficients {
-  T rate;
-  T weight_decay;
-  T rho;
-  T one_minus_rho;
-  T epsilon;
-};
-
-template <typename T>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AdadeltaLoop(
-    const AdadeltaCoefficients<T>& coefficients,
-    const UpdateArrays<T>& arrays) {
-  const AdadeltaCoefficients<T> c = coefficients;
-  const T* __restrict gradient = arrays.gradient;
-  T* __restrict variable = arrays.variable;
-  T* __restrict gradients = arrays.slots[0];
-  T* __restrict deltas = arrays.slots[1];
-  for (int64_t i = 0; i < arrays.count; ++i) {
-    const T g = gradient[i];
-    const T a = c.rho * gradients[i] + c.one_minus_rho * (g * g);
-    const T b = deltas[i];
-    const T delta = -(std::sqrt(b + c.epsilon) * g / std::sqrt(a + c.epsilon));
-    const T w = variable[i] - variable[i] * c.weight_decay * c.rate;
-    gradients[i] = a;
-    deltas[i] = c.rho * b + c.one_minus_rho * (delta * delta);
-    variable[i] = w + c.rate * delta;
-  }
-}
-
 MUSTER_MULTIVERSION void ApplyAdadelta(
     const AdadeltaCoefficients<float>& coefficients,
     const UpdateArrays<float>& arrays) {
-  AdadeltaLoop(coefficients, arrays);
+  UpdateEach<AdadeltaUpdate>(coefficients, arrays);
 }
 MUSTER_MULTIVERSION void ApplyAdadelta(
     const AdadeltaCoefficients<double>& coefficients,
     const UpdateArrays<double>& arrays) {
-  AdadeltaLoop(coefficients, arrays);
+  UpdateEach<AdadeltaUpdate>(coefficients, arrays);
 }
 
 struct AdadeltaMath {
   proto::Optimizer::Adadelta adadelta;
   double weight_decay;
+  absl::string_view function() const { return "adadelta"; }
 
   template <typename T>
   AdadeltaCoefficients<T> At(int64_t, float learning_rate) const {

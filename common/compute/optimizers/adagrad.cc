@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/attributes.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/functions/update.h"
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
@@ -21,43 +21,21 @@ namespace {
 
 constexpr absl::string_view kRuleName = "adagrad";
 
-template <typename T>
-struct AdagradCoefficients {
-  T rate;
-  T weight_decay;
-  T epsilon;
-};
-
-template <typename T>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AdagradLoop(
-    const AdagradCoefficients<T>& coefficients, const UpdateArrays<T>& arrays) {
-  const auto [rate, weight_decay, epsilon] = coefficients;
-  const T* __restrict gradient = arrays.gradient;
-  T* __restrict variable = arrays.variable;
-  T* __restrict accumulator = arrays.slots[0];
-  for (int64_t i = 0; i < arrays.count; ++i) {
-    const T g = gradient[i];
-    const T a = accumulator[i] + g * g;
-    const T w = variable[i] - variable[i] * weight_decay * rate;
-    accumulator[i] = a;
-    variable[i] = w - rate * g / std::sqrt(a + epsilon);
-  }
-}
-
 MUSTER_MULTIVERSION void ApplyAdagrad(
     const AdagradCoefficients<float>& coefficients,
     const UpdateArrays<float>& arrays) {
-  AdagradLoop(coefficients, arrays);
+  UpdateEach<AdagradUpdate>(coefficients, arrays);
 }
 MUSTER_MULTIVERSION void ApplyAdagrad(
     const AdagradCoefficients<double>& coefficients,
     const UpdateArrays<double>& arrays) {
-  AdagradLoop(coefficients, arrays);
+  UpdateEach<AdagradUpdate>(coefficients, arrays);
 }
 
 struct AdagradMath {
   double epsilon;
   double weight_decay;
+  absl::string_view function() const { return "adagrad"; }
 
   template <typename T>
   AdagradCoefficients<T> At(int64_t, float learning_rate) const {

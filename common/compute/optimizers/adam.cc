@@ -9,6 +9,7 @@
 #include "absl/base/attributes.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/functions/update.h"
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
@@ -22,48 +23,12 @@ namespace {
 constexpr absl::string_view kRuleName = "adam";
 
 template <typename T>
-struct AdamCoefficients {
-  T rate;
-  T weight_decay;
-  T alpha;
-  T one_minus_beta_1;
-  T one_minus_beta_2;
-  T epsilon;
-  bool amsgrad;
-};
-
-template <typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AdamLoop(
     const AdamCoefficients<T>& coefficients, const UpdateArrays<T>& arrays) {
-  const auto [rate, weight_decay, alpha, one_minus_beta_1, one_minus_beta_2,
-              epsilon, amsgrad] = coefficients;
-  const T* __restrict gradient = arrays.gradient;
-  T* __restrict variable = arrays.variable;
-  T* __restrict momentum = arrays.slots[0];
-  T* __restrict velocity = arrays.slots[1];
-  if (!amsgrad) {
-    for (int64_t i = 0; i < arrays.count; ++i) {
-      const T g = gradient[i];
-      const T m = momentum[i] + (g - momentum[i]) * one_minus_beta_1;
-      const T v = velocity[i] + (g * g - velocity[i]) * one_minus_beta_2;
-      const T w = variable[i] - variable[i] * weight_decay * rate;
-      momentum[i] = m;
-      velocity[i] = v;
-      variable[i] = w - m * alpha / (std::sqrt(v) + epsilon);
-    }
-    return;
-  }
-  T* __restrict velocity_hat = arrays.slots[2];
-  for (int64_t i = 0; i < arrays.count; ++i) {
-    const T g = gradient[i];
-    const T m = momentum[i] + (g - momentum[i]) * one_minus_beta_1;
-    const T v = velocity[i] + (g * g - velocity[i]) * one_minus_beta_2;
-    const T v_hat = velocity_hat[i] > v ? velocity_hat[i] : v;
-    const T w = variable[i] - variable[i] * weight_decay * rate;
-    momentum[i] = m;
-    velocity[i] = v;
-    velocity_hat[i] = v_hat;
-    variable[i] = w - m * alpha / (std::sqrt(v_hat) + epsilon);
+  if (coefficients.amsgrad) {
+    UpdateEach<AdamUpdate<true>>(coefficients, arrays);
+  } else {
+    UpdateEach<AdamUpdate<false>>(coefficients, arrays);
   }
 }
 
@@ -79,6 +44,9 @@ MUSTER_MULTIVERSION void ApplyAdam(const AdamCoefficients<double>& coefficients,
 struct AdamMath {
   proto::Optimizer::Adam adam;
   double weight_decay;
+  absl::string_view function() const {
+    return adam.amsgrad() ? "adam_amsgrad" : "adam";
+  }
 
   // The powers are computed in the precision of the variable, as in Keras. The
   // rounding of beta_2 is visible because 1 - beta_2^t cancels.

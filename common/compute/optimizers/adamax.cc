@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/attributes.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/functions/update.h"
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
@@ -21,52 +21,21 @@ namespace {
 
 constexpr absl::string_view kRuleName = "adamax";
 
-template <typename T>
-struct AdamaxCoefficients {
-  T rate;
-  T weight_decay;
-  T one_minus_beta_1;
-  T beta_2;
-  T correction;
-  T epsilon;
-};
-
-template <typename T>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AdamaxLoop(
-    const AdamaxCoefficients<T>& coefficients, const UpdateArrays<T>& arrays) {
-  const AdamaxCoefficients<T> c = coefficients;
-  const T* __restrict gradient = arrays.gradient;
-  T* __restrict variable = arrays.variable;
-  T* __restrict momentum = arrays.slots[0];
-  T* __restrict norm = arrays.slots[1];
-  for (int64_t i = 0; i < arrays.count; ++i) {
-    const T g = gradient[i];
-    const T m = momentum[i] + (g - momentum[i]) * c.one_minus_beta_1;
-    const T decayed = c.beta_2 * norm[i];
-    const T size = std::abs(g);
-    // A NaN is neither greater nor less: it must not be passed over.
-    const T u = decayed > size ? decayed : size;
-    const T w = variable[i] - variable[i] * c.weight_decay * c.rate;
-    momentum[i] = m;
-    norm[i] = u;
-    variable[i] = w - c.rate * m / (c.correction * (u + c.epsilon));
-  }
-}
-
 MUSTER_MULTIVERSION void ApplyAdamax(
     const AdamaxCoefficients<float>& coefficients,
     const UpdateArrays<float>& arrays) {
-  AdamaxLoop(coefficients, arrays);
+  UpdateEach<AdamaxUpdate>(coefficients, arrays);
 }
 MUSTER_MULTIVERSION void ApplyAdamax(
     const AdamaxCoefficients<double>& coefficients,
     const UpdateArrays<double>& arrays) {
-  AdamaxLoop(coefficients, arrays);
+  UpdateEach<AdamaxUpdate>(coefficients, arrays);
 }
 
 struct AdamaxMath {
   proto::Optimizer::Adamax adamax;
   double weight_decay;
+  absl::string_view function() const { return "adamax"; }
 
   template <typename T>
   AdamaxCoefficients<T> At(int64_t step, float learning_rate) const {

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/functions/update.h"
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
@@ -24,65 +25,30 @@ namespace {
 constexpr absl::string_view kRuleName = "ftrl";
 
 template <typename T>
-struct FtrlCoefficients {
-  T rate;
-  T weight_decay;
-  T exponent;  // -learning_rate_power
-  T l1;
-  T twice_l2;  // Includes the term of beta.
-  T twice_l2_shrinkage;
-};
-
-// The default exponent is a square root, which is vectorized; pow() is not.
-template <bool kSquareRoot, typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void FtrlLoop(
-    const FtrlCoefficients<T>& c, const UpdateArrays<T>& arrays) {
-  const T* __restrict gradient = arrays.gradient;
-  T* __restrict variable = arrays.variable;
-  T* __restrict accumulator = arrays.slots[0];
-  T* __restrict linear = arrays.slots[1];
-  for (int64_t i = 0; i < arrays.count; ++i) {
-    const T g = gradient[i];
-    const T w = variable[i] - variable[i] * c.weight_decay * c.rate;
-    const T old_sum = accumulator[i];
-    const T new_sum = old_sum + g * g;
-    const T old_power =
-        kSquareRoot ? std::sqrt(old_sum) : std::pow(old_sum, c.exponent);
-    const T new_power =
-        kSquareRoot ? std::sqrt(new_sum) : std::pow(new_sum, c.exponent);
-    const T z = linear[i] + ((g + c.twice_l2_shrinkage * w) -
-                             (new_power - old_power) / c.rate * w);
-    const T above = z > -c.l1 ? z : -c.l1;
-    const T clipped = above < c.l1 ? above : c.l1;
-    accumulator[i] = new_sum;
-    linear[i] = z;
-    variable[i] = (clipped - z) / (new_power / c.rate + c.twice_l2);
-  }
-}
-
-template <typename T>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void FtrlLoops(
     const FtrlCoefficients<T>& coefficients, const UpdateArrays<T>& arrays) {
-  const FtrlCoefficients<T> c = coefficients;
-  if (c.exponent == T{0.5}) {
-    FtrlLoop<true>(c, arrays);
+  if (coefficients.exponent == T{0.5}) {
+    UpdateEach<FtrlUpdate<true>>(coefficients, arrays);
   } else {
-    FtrlLoop<false>(c, arrays);
+    UpdateEach<FtrlUpdate<false>>(coefficients, arrays);
   }
 }
 
 MUSTER_MULTIVERSION void ApplyFtrl(const FtrlCoefficients<float>& coefficients,
                                    const UpdateArrays<float>& arrays) {
-  FtrlLoops(coefficients, arrays);
+  FtrlLoop(coefficients, arrays);
 }
 MUSTER_MULTIVERSION void ApplyFtrl(const FtrlCoefficients<double>& coefficients,
                                    const UpdateArrays<double>& arrays) {
-  FtrlLoops(coefficients, arrays);
+  FtrlLoop(coefficients, arrays);
 }
 
 struct FtrlMath {
   proto::Optimizer::Ftrl ftrl;
   double weight_decay;
+  absl::string_view function() const {
+    return ftrl.learning_rate_power() == -0.5 ? "ftrl" : "ftrl_power";
+  }
 
   template <typename T>
   FtrlCoefficients<T> At(int64_t, float learning_rate) const {

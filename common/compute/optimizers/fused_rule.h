@@ -3,13 +3,17 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/kernels/functions/update.h"
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/update_rule.h"
+#include "common/core/tensor/dtype.h"
 
 namespace muster {
 
@@ -22,8 +26,38 @@ struct UpdateArrays {
   T* const* slots;
 };
 
+// Applies `Function`, one of common/compute/kernels/functions/update.h, to each
+// element. Inlined always: see MUSTER_MULTIVERSION.
+template <typename Function, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void UpdateEach(
+    const typename Function::template Coefficients<T>& coefficients,
+    const UpdateArrays<T>& arrays) {
+  constexpr int kSlotCount = Function::kSlotCount;
+  static_assert(kSlotCount <= 3);
+  const auto c = coefficients;
+  // Names, not an array, so that each is known not to overlap the others.
+  const T* __restrict gradient = arrays.gradient;
+  T* __restrict variable = arrays.variable;
+  T* __restrict slot_0 = kSlotCount > 0 ? arrays.slots[0] : nullptr;
+  T* __restrict slot_1 = kSlotCount > 1 ? arrays.slots[1] : nullptr;
+  T* __restrict slot_2 = kSlotCount > 2 ? arrays.slots[2] : nullptr;
+  for (int64_t i = 0; i < arrays.count; ++i) {
+    T slots[3];
+    if constexpr (kSlotCount > 0) slots[0] = slot_0[i];
+    if constexpr (kSlotCount > 1) slots[1] = slot_1[i];
+    if constexpr (kSlotCount > 2) slots[2] = slot_2[i];
+    variable[i] =
+        Function::template Apply<T>(c, gradient[i], variable[i], slots);
+    if constexpr (kSlotCount > 0) slot_0[i] = slots[0];
+    if constexpr (kSlotCount > 1) slot_1[i] = slots[1];
+    if constexpr (kSlotCount > 2) slot_2[i] = slots[2];
+  }
+}
+
 // Implements UpdateRule for the arithmetic in `Math`:
 //
+//   // Returns UpdateForm::function.
+//   absl::string_view function() const;
 //   // Returns what is the same for all elements. T is float or double.
 //   template <typename T>
 //   Coefficients<T> At(int64_t step, float learning_rate) const;
@@ -43,6 +77,10 @@ class FusedRule final : public UpdateRule {
   absl::Span<const SlotSpec> slots() const override { return slots_; }
   double LearningRate(int64_t step) const override {
     return learning_rate_.At(step);
+  }
+  UpdateForm FormAt(int64_t step, DType dtype) const override {
+    return dtype == DType::kFloat64 ? FormOf<double>(step)
+                                    : FormOf<float>(step);
   }
 
   void Apply(int64_t step, int64_t count, const float* gradient,
@@ -67,6 +105,16 @@ class FusedRule final : public UpdateRule {
   }
 
  private:
+  template <typename T>
+  UpdateForm FormOf(int64_t step) const {
+    const auto coefficients =
+        math_.template At<T>(step, learning_rate_.At(step));
+    static_assert(sizeof(coefficients) <= kUpdateCoefficientBytes);
+    UpdateForm form{.function = math_.function()};
+    std::memcpy(form.coefficients, &coefficients, sizeof(coefficients));
+    return form;
+  }
+
   template <typename T>
   void ApplyAll(int64_t step, const UpdateArrays<T>& arrays) const {
     Math::Apply(math_.template At<T>(step, learning_rate_.At(step)), arrays);

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/attributes.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/functions/update.h"
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
@@ -21,48 +21,20 @@ namespace {
 
 constexpr absl::string_view kRuleName = "lion";
 
-template <typename T>
-struct LionCoefficients {
-  T rate;
-  T weight_decay;
-  T beta_1;
-  T beta_2;
-  T one_minus_beta_1;
-  T one_minus_beta_2;
-};
-
-template <typename T>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void LionLoop(
-    const LionCoefficients<T>& coefficients, const UpdateArrays<T>& arrays) {
-  const LionCoefficients<T> c = coefficients;
-  const T* __restrict gradient = arrays.gradient;
-  T* __restrict variable = arrays.variable;
-  T* __restrict momentum = arrays.slots[0];
-  for (int64_t i = 0; i < arrays.count; ++i) {
-    const T g = gradient[i];
-    const T m = momentum[i];
-    const T w = variable[i] - variable[i] * c.weight_decay * c.rate;
-    const T direction = m * c.beta_1 + g * c.one_minus_beta_1;
-    // Propagates NaN, which has no sign.
-    const T sign = direction > 0 ? T{1} : direction < 0 ? T{-1} : direction;
-    momentum[i] = m * c.beta_2 + g * c.one_minus_beta_2;
-    variable[i] = w - c.rate * sign;
-  }
-}
-
 MUSTER_MULTIVERSION void ApplyLion(const LionCoefficients<float>& coefficients,
                                    const UpdateArrays<float>& arrays) {
-  LionLoop(coefficients, arrays);
+  UpdateEach<LionUpdate>(coefficients, arrays);
 }
 MUSTER_MULTIVERSION void ApplyLion(const LionCoefficients<double>& coefficients,
                                    const UpdateArrays<double>& arrays) {
-  LionLoop(coefficients, arrays);
+  UpdateEach<LionUpdate>(coefficients, arrays);
 }
 
 struct LionMath {
   double beta_1;
   double beta_2;
   double weight_decay;
+  absl::string_view function() const { return "lion"; }
 
   template <typename T>
   LionCoefficients<T> At(int64_t, float learning_rate) const {

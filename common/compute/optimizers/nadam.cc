@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/attributes.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/functions/update.h"
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
@@ -22,48 +22,15 @@ namespace {
 
 constexpr absl::string_view kRuleName = "nadam";
 
-template <typename T>
-struct NadamCoefficients {
-  T rate;
-  T weight_decay;
-  T one_minus_beta_1;
-  T one_minus_beta_2;
-  T momentum_share;
-  T gradient_share;
-  T velocity_correction;
-  T epsilon;
-};
-
-template <typename T>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void NadamLoop(
-    const NadamCoefficients<T>& coefficients, const UpdateArrays<T>& arrays) {
-  const NadamCoefficients<T> c = coefficients;
-  const T* __restrict gradient = arrays.gradient;
-  T* __restrict variable = arrays.variable;
-  T* __restrict momentum = arrays.slots[0];
-  T* __restrict velocity = arrays.slots[1];
-  for (int64_t i = 0; i < arrays.count; ++i) {
-    const T g = gradient[i];
-    const T m = momentum[i] + (g - momentum[i]) * c.one_minus_beta_1;
-    const T v = velocity[i] + (g * g - velocity[i]) * c.one_minus_beta_2;
-    const T w = variable[i] - variable[i] * c.weight_decay * c.rate;
-    momentum[i] = m;
-    velocity[i] = v;
-    const T direction = c.momentum_share * m + c.gradient_share * g;
-    variable[i] = w - direction * c.rate /
-                          (std::sqrt(v / c.velocity_correction) + c.epsilon);
-  }
-}
-
 MUSTER_MULTIVERSION void ApplyNadam(
     const NadamCoefficients<float>& coefficients,
     const UpdateArrays<float>& arrays) {
-  NadamLoop(coefficients, arrays);
+  UpdateEach<NadamUpdate>(coefficients, arrays);
 }
 MUSTER_MULTIVERSION void ApplyNadam(
     const NadamCoefficients<double>& coefficients,
     const UpdateArrays<double>& arrays) {
-  NadamLoop(coefficients, arrays);
+  UpdateEach<NadamUpdate>(coefficients, arrays);
 }
 
 constexpr double kDecay = 0.96;
@@ -89,6 +56,7 @@ double MomentumProduct(double beta_1, int64_t t) {
 struct NadamMath {
   proto::Optimizer::Nadam nadam;
   double weight_decay;
+  absl::string_view function() const { return "nadam"; }
 
   template <typename T>
   NadamCoefficients<T> At(int64_t step, float learning_rate) const {

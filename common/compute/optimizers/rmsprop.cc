@@ -9,6 +9,7 @@
 #include "absl/base/attributes.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/functions/update.h"
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
@@ -22,75 +23,42 @@ namespace {
 constexpr absl::string_view kRuleName = "rmsprop";
 
 template <typename T>
-struct RmsPropCoefficients {
-  T rate;
-  T weight_decay;
-  T rho;
-  T one_minus_rho;
-  T momentum;
-  T epsilon;
-  bool centered;
-};
-
-template <bool kCentered, bool kMomentum, typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void RmsPropLoop(
     const RmsPropCoefficients<T>& c, const UpdateArrays<T>& arrays) {
-  const T* __restrict gradient = arrays.gradient;
-  T* __restrict variable = arrays.variable;
-  T* __restrict velocity = arrays.slots[0];
-  T* __restrict momentum = kMomentum ? arrays.slots[1] : nullptr;
-  T* __restrict average = kCentered ? arrays.slots[kMomentum ? 2 : 1] : nullptr;
-  for (int64_t i = 0; i < arrays.count; ++i) {
-    const T g = gradient[i];
-    const T v = c.rho * velocity[i] + c.one_minus_rho * (g * g);
-    const T w = variable[i] - variable[i] * c.weight_decay * c.rate;
-    velocity[i] = v;
-    T denominator = v + c.epsilon;
-    if constexpr (kCentered) {
-      const T mean = c.rho * average[i] + c.one_minus_rho * g;
-      average[i] = mean;
-      denominator = v - mean * mean + c.epsilon;
-    }
-    T change = c.rate * g / std::sqrt(denominator);
-    if constexpr (kMomentum) {
-      change = c.momentum * momentum[i] + change;
-      momentum[i] = change;
-    }
-    variable[i] = w - change;
-  }
-}
-
-template <typename T>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void RmsPropLoops(
-    const RmsPropCoefficients<T>& coefficients, const UpdateArrays<T>& arrays) {
-  const RmsPropCoefficients<T> c = coefficients;
   if (c.centered) {
     if (c.momentum > 0) {
-      RmsPropLoop<true, true>(c, arrays);
+      UpdateEach<RmsPropUpdate<true, true>>(c, arrays);
     } else {
-      RmsPropLoop<true, false>(c, arrays);
+      UpdateEach<RmsPropUpdate<true, false>>(c, arrays);
     }
   } else if (c.momentum > 0) {
-    RmsPropLoop<false, true>(c, arrays);
+    UpdateEach<RmsPropUpdate<false, true>>(c, arrays);
   } else {
-    RmsPropLoop<false, false>(c, arrays);
+    UpdateEach<RmsPropUpdate<false, false>>(c, arrays);
   }
 }
 
 MUSTER_MULTIVERSION void ApplyRmsProp(
     const RmsPropCoefficients<float>& coefficients,
     const UpdateArrays<float>& arrays) {
-  RmsPropLoops(coefficients, arrays);
+  RmsPropLoop(coefficients, arrays);
 }
 MUSTER_MULTIVERSION void ApplyRmsProp(
     const RmsPropCoefficients<double>& coefficients,
     const UpdateArrays<double>& arrays) {
-  RmsPropLoops(coefficients, arrays);
+  RmsPropLoop(coefficients, arrays);
 }
 
 struct RmsPropMath {
   proto::Optimizer::RmsProp rmsprop;
   double weight_decay;
+  absl::string_view function() const {
+    const bool has_momentum = rmsprop.momentum() > 0;
+    if (rmsprop.centered()) {
+      return has_momentum ? "rmsprop_centered_momentum" : "rmsprop_centered";
+    }
+    return has_momentum ? "rmsprop_momentum" : "rmsprop";
+  }
 
   template <typename T>
   RmsPropCoefficients<T> At(int64_t, float learning_rate) const {

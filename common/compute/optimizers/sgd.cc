@@ -8,6 +8,7 @@
 #include "absl/base/attributes.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/functions/update.h"
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
@@ -21,33 +22,12 @@ namespace {
 constexpr absl::string_view kRuleName = "sgd";
 
 template <typename T>
-struct SgdCoefficients {
-  T rate;
-  T weight_decay;
-  T momentum;
-  bool nesterov;
-};
-
-template <typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SgdLoop(
     const SgdCoefficients<T>& coefficients, const UpdateArrays<T>& arrays) {
-  const auto [rate, weight_decay, momentum, nesterov] = coefficients;
-  const T* __restrict gradient = arrays.gradient;
-  T* __restrict variable = arrays.variable;
-  if (momentum == 0) {
-    for (int64_t i = 0; i < arrays.count; ++i) {
-      const T w = variable[i] - variable[i] * weight_decay * rate;
-      variable[i] = w - gradient[i] * rate;
-    }
-    return;
-  }
-  T* __restrict slot = arrays.slots[0];
-  for (int64_t i = 0; i < arrays.count; ++i) {
-    const T step = gradient[i] * rate;
-    const T m = slot[i] * momentum - step;
-    const T w = variable[i] - variable[i] * weight_decay * rate;
-    slot[i] = m;
-    variable[i] = w + (nesterov ? m * momentum - step : m);
+  if (coefficients.momentum == 0) {
+    UpdateEach<SgdUpdate<false>>(coefficients, arrays);
+  } else {
+    UpdateEach<SgdUpdate<true>>(coefficients, arrays);
   }
 }
 
@@ -64,6 +44,9 @@ struct SgdMath {
   double momentum;
   bool nesterov;
   double weight_decay;
+  absl::string_view function() const {
+    return momentum == 0 ? "sgd" : "sgd_momentum";
+  }
 
   template <typename T>
   SgdCoefficients<T> At(int64_t, float learning_rate) const {

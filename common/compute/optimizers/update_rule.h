@@ -9,6 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/kernels/functions/update.h"
+#include "common/core/tensor/dtype.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {
@@ -18,6 +20,13 @@ namespace muster {
 struct SlotSpec {
   std::string name;  // Keras' name: "momentum", "velocity", "accumulator", ...
   double initial_value = 0;
+};
+
+// One update of a rule as a device makes it: a function of
+// common/compute/kernels/functions/update.h by its name, and its coefficients.
+struct UpdateForm {
+  absl::string_view function;  // A literal.
+  alignas(8) uint8_t coefficients[kUpdateCoefficientBytes] = {};
 };
 
 // Applies a gradient to a variable. Names, defaults and numerics are those of
@@ -52,6 +61,9 @@ class UpdateRule {
 
   // Returns the learning rate at `step`.
   virtual double LearningRate(int64_t step) const = 0;
+
+  // Returns what Apply() computes for elements of `dtype`, float32 or float64.
+  virtual UpdateForm FormAt(int64_t step, DType dtype) const = 0;
 
   // Updates `count` elements. `step` is the number of updates of the variable
   // before this one. slots[i] belongs to slots()[i]. The arrays must not

@@ -50,6 +50,19 @@ std::vector<TensorType> TypesOf(absl::Span<const Tensor> tensors) {
   return types;
 }
 
+// Without a device: a session of the host.
+absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
+    VariableSessionFactory* variables, absl::Span<const VariableUse> uses,
+    Device* device, DeviceStream* stream) {
+  if (device == nullptr) return variables->OpenSession(uses);
+  ASSIGN_OR_RETURN(std::unique_ptr<VariableSession> on_device,
+                   variables->OpenDeviceSession(uses, device, stream));
+  if (on_device != nullptr) return on_device;
+  ASSIGN_OR_RETURN(std::unique_ptr<VariableSession> on_host,
+                   variables->OpenSession(uses));
+  return DeviceSessionOverHost(std::move(on_host), device, stream);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
@@ -76,12 +89,8 @@ absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
         executable->uses_[0].name, "\", but there is no variable store"));
   }
   ASSIGN_OR_RETURN(executable->session_,
-                   variables->OpenSession(executable->uses_));
-  if (options.device != nullptr) {
-    executable->session_ =
-        DeviceSessionOverHost(std::move(executable->session_), options.device,
-                              executable->stream_.get());
-  }
+                   OpenSession(variables, executable->uses_, options.device,
+                               executable->stream_.get()));
   return executable;
 }
 

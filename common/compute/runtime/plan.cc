@@ -42,6 +42,13 @@ absl::Status CheckType(const Tensor& value, const TensorType& wanted) {
                    ", but the store gives ", value.type().ToString()));
 }
 
+absl::StatusOr<double> WeightOf(const Tensor& scalar) {
+  const double weight = scalar.scalar<float>();
+  if (std::isfinite(weight) && weight >= 0) return weight;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the gradients cannot be means over ", weight, " examples"));
+}
+
 // Gives `tensor` memory that is its own.
 void MakeOwn(const TensorType& type, Tensor* tensor) {
   if (!HasType(*tensor, type) || !tensor->IsSoleOwner()) {
@@ -80,7 +87,8 @@ absl::Status Plan::Run(absl::Span<const Tensor> arguments,
   // Also after an error: work that goes on uses memory of the caller and of the
   // plan.
   status.Update(AwaitDevice());
-  if (stream_ != nullptr) status.Update(FindDataError());
+  if (stream_ != nullptr) status.Update(FindDataError(session));
+  if (status.ok()) status = CheckWeights(session);
   if (status.ok()) FinishResults(results);
   ReleaseBorrowed();
   return status;
@@ -91,10 +99,14 @@ absl::Status Plan::RunSteps(const RunOptions& options,
   bool has_copies = false;  // Enqueued, and perhaps not done.
   for (Step& step : steps_) {
     absl::Status status;
+    // Checked when the device has done the step.
+    if (step.kind == StepKind::kWeigh && !session->needs_loss_denominator()) {
+      continue;
+    }
     if (step.needs_copies && has_copies) {
       // Variables must not take updates from a step with invalid data.
       status = AwaitDevice();
-      status.Update(FindDataError());
+      status.Update(FindDataError(session));
       if (!status.ok()) return status;
       has_copies = false;
     }
@@ -106,12 +118,18 @@ absl::Status Plan::RunSteps(const RunOptions& options,
   return absl::OkStatus();
 }
 
-absl::Status Plan::FindDataError() {
+absl::Status Plan::FindDataError(VariableSession* session) {
   absl::Status first;
+  int call = 0;  // Of the session.
   // All are asked: what a kernel has found is not an error of the next run.
   for (const Step& step : steps_) {
-    if (step.kernel == nullptr || step.stream == nullptr) continue;
-    const absl::Status status = step.kernel->DataError();
+    absl::Status status;
+    if (step.kernel != nullptr && step.stream != nullptr) {
+      status = step.kernel->DataError();
+    } else if (step.kind == StepKind::kGather ||
+               step.kind == StepKind::kUpdate) {
+      status = session->DataError(call++);
+    }
     if (!status.ok()) first.Update(Dress(step.description, status));
   }
   return first;
@@ -146,15 +164,23 @@ absl::Status Plan::RunStep(Step& step, const RunOptions& options,
       return session->Update(step.variable, step.update_kind, *step.inputs[0],
                              *step.inputs[1]);
     case StepKind::kWeigh: {
-      const double weight = step.inputs[0]->scalar<float>();
-      if (!std::isfinite(weight) || weight < 0) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "the gradients cannot be means over ", weight, " examples"));
-      }
+      ASSIGN_OR_RETURN(const double weight, WeightOf(*step.inputs[0]));
       return session->SetLossDenominator(weight);
     }
   }
   return absl::InternalError("no such kind of step");
+}
+
+absl::Status Plan::CheckWeights(const VariableSession* session) const {
+  if (session == nullptr || session->needs_loss_denominator()) {
+    return absl::OkStatus();
+  }
+  for (const Step& step : steps_) {
+    if (step.kind != StepKind::kWeigh) continue;
+    const absl::Status status = WeightOf(*step.inputs[0]).status();
+    if (!status.ok()) return Dress(step.description, status);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Plan::GatherRows(Step& step, VariableSession* session) {

@@ -83,12 +83,14 @@ class Plan {
   absl::Status RunSteps(const RunOptions& options, VariableSession* session);
   absl::Status RunStep(Step& step, const RunOptions& options,
                        VariableSession* session);
+  // Checks the weights that RunSteps() did not wait for.
+  absl::Status CheckWeights(const VariableSession* session) const;
   absl::Status GatherRows(Step& step, VariableSession* session);
   // Waits until the device has done what is enqueued.
   absl::Status AwaitDevice();
-  // Returns the first error in the data that a kernel found on the device.
+  // Returns the first error in the data that a step found on the device.
   // Nothing is enqueued.
-  absl::Status FindDataError();
+  absl::Status FindDataError(VariableSession* session);
   void PrepareResults(std::vector<Tensor>* results);
   void FinishResults(std::vector<Tensor>* results);
   void ReleaseBorrowed();

@@ -242,9 +242,11 @@ void PlanBuilder::FindLastUses() {
     if (IsFolded(i)) continue;
     // A view is a use when its own readers are.
     if (schemas_[i]->is_view) continue;
-    // The session may look at an update's tensors until it has committed, and
-    // the device at the source of a copy until it has done the step.
+    // The session may look at an update's tensors until it has committed, the
+    // plan at the weight of gradients until the device has done the step, and
+    // the device at the source of a copy until then.
     const bool is_late = schemas_[i]->effect == OpEffect::kUpdateVariable ||
+                         schemas_[i]->effect == OpEffect::kDescribeStep ||
                          node.op == kCopyToDeviceOp;
     for (const NodeOutput& input : node.inputs) {
       int& last_use = last_uses_[RootOf(input)];
@@ -347,13 +349,15 @@ absl::Status PlanBuilder::FillStaticSlots() {
   return absl::OkStatus();
 }
 
-// Whether the host reads a value when the node runs: kernels of the host, and
-// sessions.
-bool PlanBuilder::ReadsHost(const Node& node) const {
+// Whether the host reads a copy from the device when the node runs: kernels of
+// the host, and sessions.
+bool PlanBuilder::ReadsCopies(const Node& node) const {
   if (node.op == kCopyToDeviceOp) return false;
-  return std::any_of(
-      node.inputs.begin(), node.inputs.end(),
-      [this](const NodeOutput& input) { return !IsOnDevice(input.node); });
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [this](const NodeOutput& input) {
+                       const int source = nodes_of_slots_[RootOf(input)];
+                       return graph_.nodes[source].op == kCopyToHostOp;
+                     });
 }
 
 absl::Status PlanBuilder::MakeSteps() {
@@ -401,7 +405,7 @@ absl::Status PlanBuilder::MakeSteps() {
     } else {
       continue;
     }
-    step.needs_copies = ReadsHost(node);
+    step.needs_copies = ReadsCopies(node);
     step_of_node[i] = static_cast<int>(plan_->steps_.size());
     plan_->steps_.push_back(std::move(step));
   }

@@ -98,7 +98,7 @@ class PlanBuilder {
     return !options_.places.empty() &&
            options_.places[node] == NodePlace::kDevice;
   }
-  bool ReadsHost(const Node& node) const;
+  bool ReadsCopies(const Node& node) const;
   bool IsCopy(const Node& node) const {
     return node.op == kCopyToDeviceOp || node.op == kCopyToHostOp;
   }

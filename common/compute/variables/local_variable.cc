@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/compute/variables/initial_value.h"
+#include "common/compute/variables/optimizer_slots.h"
+#include "common/compute/variables/update_checks.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
@@ -60,17 +62,6 @@ Arithmetic ArithmeticOf(UpdateKind kind) {
     default:
       return Arithmetic::kReplace;
   }
-}
-
-bool TakesIndices(UpdateKind kind) {
-  return kind == UpdateKind::kScatterUpdate ||
-         kind == UpdateKind::kScatterAdd || kind == UpdateKind::kScatterSub ||
-         kind == UpdateKind::kApplySparseGradient;
-}
-
-bool IsGradient(UpdateKind kind) {
-  return kind == UpdateKind::kApplyGradient ||
-         kind == UpdateKind::kApplySparseGradient;
 }
 
 // Calls visit(position, index) for each.
@@ -148,11 +139,6 @@ absl::Status LocalVariable::Assign(const Tensor& value) {
 }
 
 absl::Status LocalVariable::CheckIndices(const Tensor& indices) const {
-  if (type_.shape.rank() == 0) return Error("it is a scalar and has no rows");
-  if (indices.dtype() != DType::kInt32 && indices.dtype() != DType::kInt64) {
-    return Error(absl::StrCat("indices are ", DTypeName(indices.dtype()),
-                              "; expected int32 or int64"));
-  }
   const uint64_t rows = static_cast<uint64_t>(row_count());
   int64_t bad_position = -1;
   int64_t bad_index = 0;
@@ -163,41 +149,15 @@ absl::Status LocalVariable::CheckIndices(const Tensor& indices) const {
     }
   });
   if (bad_position < 0) return absl::OkStatus();
-  return Error(absl::StrCat("index ", bad_index, " at position ", bad_position,
-                            " is out of range; it has rows 0 to ",
-                            row_count() - 1));
-}
-
-absl::Status LocalVariable::CheckRows(const Tensor& value,
-                                      const Tensor& indices) const {
-  RETURN_IF_ERROR(CheckIndices(indices));
-  const absl::Span<const int64_t> dims = value.shape().dims();
-  const absl::Span<const int64_t> leading = indices.shape().dims();
-  const absl::Span<const int64_t> row = type_.shape.dims().subspan(1);
-  if (value.dtype() == type_.dtype &&
-      dims.size() == leading.size() + row.size() &&
-      dims.subspan(0, leading.size()) == leading &&
-      dims.subspan(leading.size()) == row) {
-    return absl::OkStatus();
-  }
-  return Error(absl::StrCat("rows are ", value.type().ToString(),
-                            " for indices ", indices.type().ToString(),
-                            "; the variable is ", type_.ToString()));
+  return IndexOutOfRange({spec_.name(), type_}, bad_index, bad_position);
 }
 
 absl::Status LocalVariable::Gather(const Tensor& indices, Tensor* rows) const {
+  RETURN_IF_ERROR(CheckIndexType({spec_.name(), type_}, indices.dtype()));
   RETURN_IF_ERROR(CheckIndices(indices));
-  bool fits =
-      rows->IsValid() && rows->dtype() == type_.dtype &&
-      rows->element_count() == indices.element_count() * row_elements() &&
-      rows->shape().rank() == indices.shape().rank() + type_.shape.rank() - 1;
-  if (fits) fits = CheckRows(*rows, indices).ok();
-  if (!fits) {
-    Shape shape = indices.shape();
-    for (const int64_t extent : type_.shape.dims().subspan(1)) {
-      shape.AddDim(extent);
-    }
-    *rows = Tensor(type_.dtype, std::move(shape));
+  if (!rows->IsValid() || rows->dtype() != type_.dtype ||
+      !HasShapeOfRows(type_, indices.shape(), rows->shape())) {
+    *rows = Tensor(type_.dtype, ShapeOfRows(type_, indices.shape()));
   }
   const size_t row_bytes = row_elements() * SizeOf(type_.dtype);
   if (row_bytes == 0) return absl::OkStatus();
@@ -208,34 +168,6 @@ absl::Status LocalVariable::Gather(const Tensor& indices, Tensor* rows) const {
     std::memcpy(out + position * row_bytes, in + index * row_bytes, row_bytes);
   });
   return absl::OkStatus();
-}
-
-absl::Status LocalVariable::CheckUpdate(UpdateKind kind, const Tensor& value,
-                                        const Tensor& indices,
-                                        const UpdateRule* rule) const {
-  if (IsGradient(kind)) {
-    if (type_.dtype != DType::kFloat32 && type_.dtype != DType::kFloat64) {
-      return Error(absl::StrCat("it is ", DTypeName(type_.dtype),
-                                "; only float32 and float64 take gradients"));
-    }
-    if (rule == nullptr) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("variable \"", spec_.name(),
-                       "\": a gradient came before an optimizer; call "
-                       "SetOptimizer() first"));
-    }
-  }
-  if (type_.dtype == DType::kBool &&
-      ArithmeticOf(kind) != Arithmetic::kReplace) {
-    return Error("it is bool and cannot be added to");
-  }
-  if (TakesIndices(kind)) return CheckRows(value, indices);
-  if (value.dtype() == type_.dtype && value.shape() == type_.shape) {
-    return absl::OkStatus();
-  }
-  return Error(absl::StrCat(IsGradient(kind) ? "the gradient is " : "value is ",
-                            value.IsValid() ? value.type().ToString() : "none",
-                            "; expected ", type_.ToString()));
 }
 
 void LocalVariable::MakeWritable(bool keep_content) {
@@ -250,19 +182,9 @@ void LocalVariable::MakeWritable(bool keep_content) {
 
 void LocalVariable::MakeSlots(const std::shared_ptr<const UpdateRule>& rule) {
   if (slots_rule_ == rule) return;
-  for (size_t i = 0; i < rule->slots().size(); ++i) {
-    const SlotSpec& wanted = rule->slots()[i];
-    const auto found = std::find_if(
-        slots_.begin() + i, slots_.end(),
-        [&](const Slot& slot) { return slot.name == wanted.name; });
-    if (found != slots_.end()) {
-      std::rotate(slots_.begin() + i, found, found + 1);
-    } else {
-      slots_.insert(slots_.begin() + i,
-                    Slot{wanted.name, Tensor::Full(type_.dtype, type_.shape,
-                                                   wanted.initial_value)});
-    }
-  }
+  ArrangeSlots(*rule, &slots_, [&](const SlotSpec& slot) {
+    return Tensor::Full(type_.dtype, type_.shape, slot.initial_value);
+  });
   slots_rule_ = rule;
 }
 
@@ -300,7 +222,9 @@ void LocalVariable::ApplySparseGradient(const UpdateRule& rule,
 absl::Status LocalVariable::Update(
     UpdateKind kind, const Tensor& value, const Tensor& indices,
     const std::shared_ptr<const UpdateRule>& rule, RowSums* row_sums) {
-  RETURN_IF_ERROR(CheckUpdate(kind, value, indices, rule.get()));
+  RETURN_IF_ERROR(CheckUpdate({spec_.name(), type_}, kind, value, indices,
+                              /*has_rule=*/rule != nullptr));
+  if (TakesIndices(kind)) RETURN_IF_ERROR(CheckIndices(indices));
   if (kind == UpdateKind::kApplySparseGradient) {
     row_sums->Compute(indices, value);
   }

@@ -80,9 +80,6 @@ class LocalVariable {
   int64_t row_count() const;
   int64_t row_elements() const;
   absl::Status CheckIndices(const Tensor& indices) const;
-  absl::Status CheckRows(const Tensor& value, const Tensor& indices) const;
-  absl::Status CheckUpdate(UpdateKind kind, const Tensor& value,
-                           const Tensor& indices, const UpdateRule* rule) const;
   absl::Status CheckState(int64_t update_count,
                           const std::vector<Slot>& slots) const;
   absl::Status Error(absl::string_view message) const;

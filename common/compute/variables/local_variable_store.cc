@@ -5,12 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/compute/variables/clipping_session.h"
 #include "common/compute/variables/row_sums.h"
-#include "common/compute/variables/state_snapshot.h"
-#include "common/compute/variables/variable_state.h"
+#include "common/compute/variables/update_checks.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/tensor/tensor_codec.h"
-#include "common/io/checkpoint/disk.h"
 
 namespace muster {
 
@@ -110,11 +107,7 @@ absl::Status LocalVariableStore::SetOptimizer(
   ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule,
                    UpdateRule::Create(optimizer));
   absl::MutexLock lock(&mutex_);
-  if (rule_ != nullptr && rule_->name() != rule->name()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the optimizer is ", rule_->name(), " and cannot become ", rule->name(),
-        "; make the variables anew to change the rule"));
-  }
+  RETURN_IF_ERROR(CheckSameRule(rule_.get(), *rule));
   rule_ = std::move(rule);
   return absl::OkStatus();
 }
@@ -130,59 +123,22 @@ absl::StatusOr<std::vector<int64_t>> LocalVariableStore::UpdateCounts(
   return counts;
 }
 
-std::vector<LocalVariable*> LocalVariableStore::All() const {
-  absl::ReaderMutexLock lock(&mutex_);
-  std::vector<LocalVariable*> all;
-  all.reserve(variables_.size());
-  for (const auto& variable : variables_) all.push_back(variable.get());
-  return all;
+absl::StatusOr<ReplicaVariables::Description> LocalVariableStore::Describe(
+    absl::string_view name) const {
+  ASSIGN_OR_RETURN(const LocalVariable* variable, Find(name));
+  return Description{.spec = variable->spec(), .type = variable->type()};
 }
 
-absl::StatusOr<std::unique_ptr<VariableSnapshot>>
-LocalVariableStore::TakeSnapshot() {
-  auto snapshot = std::make_unique<StateSnapshot>();
-  for (const LocalVariable* variable : All()) {
-    snapshot->Add(VariableRows::All(variable->spec().name(), variable->type()),
-                  variable->ReadState());
-  }
-  return snapshot;
+absl::StatusOr<VariableState> LocalVariableStore::ReadState(
+    absl::string_view name) {
+  ASSIGN_OR_RETURN(const LocalVariable* variable, Find(name));
+  return variable->ReadState();
 }
 
-absl::Status LocalVariableStore::SaveShards(absl::string_view prefix,
-                                            int shard_count) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<VariableSnapshot> snapshot,
-                   TakeSnapshot());
-  return snapshot->WriteShards(Disk::Real(), prefix, shard_count);
-}
-
-absl::Status LocalVariableStore::Restore(absl::string_view prefix,
-                                         bool values_only) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleReader> reader,
-                   TensorBundleReader::Open(Disk::Real(), prefix));
-  return RestoreFrom(*reader, values_only);
-}
-
-absl::Status LocalVariableStore::RestoreFrom(const TensorBundleReader& reader,
-                                             bool values_only) {
-  const std::vector<LocalVariable*> variables = All();
-  std::vector<VariableRows> rows;
-  for (const LocalVariable* variable : variables) {
-    rows.push_back(
-        VariableRows::All(variable->spec().name(), variable->type()));
-  }
-  RETURN_IF_ERROR(CheckVariables(reader, rows));
-  // All is read before anything changes: the files may be damaged.
-  std::vector<VariableState> states;
-  for (const VariableRows& variable : rows) {
-    ASSIGN_OR_RETURN(VariableState state,
-                     ReadVariableState(reader, variable, values_only));
-    states.push_back(std::move(state));
-  }
-  for (size_t i = 0; i < variables.size(); ++i) {
-    RETURN_IF_ERROR(values_only ? variables[i]->Assign(states[i].value)
-                                : variables[i]->Restore(std::move(states[i])));
-  }
-  return absl::OkStatus();
+absl::Status LocalVariableStore::RestoreState(absl::string_view name,
+                                              VariableState state) {
+  ASSIGN_OR_RETURN(LocalVariable * variable, Find(name));
+  return variable->Restore(std::move(state));
 }
 
 absl::StatusOr<std::unique_ptr<VariableSession>>

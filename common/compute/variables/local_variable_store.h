@@ -15,9 +15,9 @@
 #include "absl/types/span.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/compute/variables/local_variable.h"
-#include "common/compute/variables/variable_store.h"
+#include "common/compute/variables/replica_variables.h"
+#include "common/compute/variables/variable_state.h"
 #include "common/core/tensor/tensor.h"
-#include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "proto/optimizer.pb.h"
 #include "proto/variable.pb.h"
 
@@ -30,7 +30,7 @@ namespace muster {
 // may interleave; each single update is atomic. A step that repeats allocates
 // nothing, provided that reads are let go before Commit() as the interface
 // asks.
-class LocalVariableStore final : public VariableStore {
+class LocalVariableStore final : public ReplicaVariables {
  public:
   LocalVariableStore() = default;
 
@@ -48,13 +48,10 @@ class LocalVariableStore final : public VariableStore {
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
       absl::Span<const std::string> names) override;
 
-  int checkpoint_shard_count() const override { return 1; }
-  // Writes one shard, of one moment if no steps run.
-  absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
-  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
-  absl::Status Restore(absl::string_view prefix, bool values_only) override;
-  // As Restore().
-  absl::Status RestoreFrom(const TensorBundleReader& reader, bool values_only);
+  absl::StatusOr<Description> Describe(absl::string_view name) const override;
+  absl::StatusOr<VariableState> ReadState(absl::string_view name) override;
+  absl::Status RestoreState(absl::string_view name,
+                            VariableState state) override;
 
   // Sessions must not outlive the store.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
@@ -68,7 +65,6 @@ class LocalVariableStore final : public VariableStore {
  private:
   class Session;
 
-  std::vector<LocalVariable*> All() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<const UpdateRule> rule() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable absl::Mutex mutex_;

@@ -91,9 +91,25 @@ class VariableSession {
   // gradients of one replica applies them as they are.
   virtual absl::Status SetLossDenominator(double weight) = 0;
 
+  // False: SetLossDenominator() changes nothing, so that a step on a device
+  // need not wait for the weight, and does not call it.
+  virtual bool needs_loss_denominator() const { return true; }
+
+  // Returns the error in the indices of the `call`-th Gather() or Update()
+  // since BeginPart(), from 0, if that did not return it: a device finds it
+  // later. OK if there is none, or no such call. Called when the device has
+  // done the work.
+  virtual absl::Status DataError(int call) {
+    (void)call;
+    return absl::OkStatus();
+  }
+
   // When this returns OK, every update of the step has been applied.
   virtual absl::Status Commit() = 0;
 };
+
+class Device;
+class DeviceStream;
 
 // Opens sessions: all that an executor needs of a variable store. Thread-safe;
 // sessions are not.
@@ -105,6 +121,19 @@ class VariableSessionFactory {
   //   kNotFound  a use names an unknown variable
   virtual absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) = 0;
+
+  // Opens a session for steps on `stream` of `device` if the variables are in
+  // the memory of that device: its values are there, and it takes values and
+  // indices of both places. Commit() returns before the device has applied the
+  // updates. Null: the variables are elsewhere; DeviceSessionOverHost() makes a
+  // session of OpenSession() for the device. As OpenSession(); `stream`
+  // outlives the session.
+  virtual absl::StatusOr<std::unique_ptr<VariableSession>> OpenDeviceSession(
+      absl::Span<const VariableUse> uses, Device* device,
+      DeviceStream* stream) {
+    (void)uses, (void)device, (void)stream;
+    return std::unique_ptr<VariableSession>();
+  }
 };
 
 }  // namespace muster

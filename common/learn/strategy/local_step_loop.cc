@@ -1,9 +1,8 @@
 #include "common/learn/strategy/local_step_loop.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/compute/kernels/cpu/cpu_kernels.h"
-#include "common/compute/ops/builtin_ops.h"
 #include "common/core/base/status_macros.h"
+#include "common/learn/strategy/replica_devices.h"
 
 namespace muster {
 
@@ -13,8 +12,8 @@ absl::StatusOr<std::unique_ptr<StepLoop>> LocalStepLoop::Create(
   RETURN_IF_ERROR(dataset.status());
   ASSIGN_OR_RETURN(
       std::unique_ptr<Executable> executable,
-      Executable::Compile(step, BuiltinOps(), CpuKernels(), variables,
-                          {.intra_op_thread_count = options.thread_count}));
+      CompileReplicaStep(step, variables, {options.device}, /*replica=*/0,
+                         {.intra_op_thread_count = options.thread_count}));
   return std::unique_ptr<StepLoop>(
       new LocalStepLoop(std::move(executable),
                         options.prefetch_batch_count > 0

@@ -12,6 +12,7 @@
 #include "common/compute/graph/graph.h"
 #include "common/compute/runtime/executable.h"
 #include "common/compute/variables/variable_session.h"
+#include "common/core/device/device.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/step_loop.h"
@@ -27,6 +28,8 @@ class LocalStepLoop final : public StepLoop,
                             public StoppableLoop {
  public:
   struct Options {
+    // The GPU that computes; borrowed. Null: the host.
+    Device* device = nullptr;
     // Threads per operation.
     int thread_count = 1;
     // Batches prepared ahead of the step; 0: none, and no thread for it.

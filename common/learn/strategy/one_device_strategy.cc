@@ -7,6 +7,7 @@
 #include "common/learn/strategy/logical_devices.h"
 #include "common/learn/strategy/replica_devices.h"
 #include "common/learn/strategy/synchronous/local_replicas.h"
+#include "common/learn/strategy/synchronous/mirrored_variable_store.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 
 namespace muster {
@@ -23,8 +24,10 @@ absl::StatusOr<std::unique_ptr<OneDeviceStrategy>> OneDeviceStrategy::Create(
       .devices = std::move(devices),
       .deterministic_micro_batches = options.deterministic_micro_batches};
   RETURN_IF_ERROR(CheckOptions(*group, general));
-  return absl::WrapUnique(
-      new OneDeviceStrategy(std::move(group), std::move(general)));
+  ASSIGN_OR_RETURN(MirroredVariableStore::Copies variables,
+                   MakeVariables(*group, general));
+  return absl::WrapUnique(new OneDeviceStrategy(
+      std::move(group), std::move(general), std::move(variables)));
 }
 
 }  // namespace muster

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
@@ -21,10 +22,19 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/batch_normalization.h"
+#include "common/learn/nn/convolution.h"
 #include "common/learn/nn/dense.h"
+#include "common/learn/nn/dropout.h"
+#include "common/learn/nn/embedding.h"
+#include "common/learn/nn/flatten.h"
+#include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metrics.h"
+#include "common/learn/nn/relu.h"
+#include "common/learn/nn/reshape.h"
 #include "common/learn/nn/sequential.h"
+#include "common/learn/strategy/default_strategy.h"
 #include "common/learn/strategy/mirrored_strategy.h"
 #include "common/learn/strategy/one_device_strategy.h"
 #include "common/learn/strategy/strategy.h"
@@ -33,18 +43,20 @@
 #include "common/learn/train/progress_bar.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kFeatures = 6;
+constexpr int64_t kFeatures = 36;
+constexpr int64_t kWords = 12;  // Of the embedding.
 constexpr int64_t kClasses = 3;
 constexpr int64_t kBatch = 16;
 // Four full batches and one of five: two plans.
 constexpr int64_t kExamples = 4 * kBatch + 5;
-constexpr int kEpochs = 3;
+constexpr int kEpochs = 20;  // 100 steps.
 
 // Settings of the process: before any test.
 class TwoSimulatedGpus : public ::testing::Environment {
@@ -53,55 +65,101 @@ class TwoSimulatedGpus : public ::testing::Environment {
     ASSERT_OK(DeviceSet::OfProcess().UseSimulatedDevices(2));
   }
 };
-const auto* const kGpus =
+const auto *const kGpus =
     ::testing::AddGlobalTestEnvironment(new TwoSimulatedGpus);
 
-Dataset Batches() {
-  Tensor x(DType::kFloat32, {kExamples, kFeatures});
+enum class Kind { kMlp, kConvolution, kEmbedding };
+
+Dataset Batches(Kind kind) {
+  const bool is_words = kind == Kind::kEmbedding;
+  Tensor x(is_words ? DType::kInt64 : DType::kFloat32, {kExamples, kFeatures});
   Tensor y(DType::kInt64, {kExamples});
   for (int64_t i = 0; i < x.element_count(); ++i) {
-    x.mutable_flat<float>()[i] =
-        static_cast<float>(FoldIn(1, i) % 2001) / 1000 - 1;
+    const uint64_t draw = FoldIn(1, i);
+    if (is_words) {
+      x.mutable_flat<int64_t>()[i] = static_cast<int64_t>(draw % kWords);
+    } else {
+      x.mutable_flat<float>()[i] = static_cast<float>(draw % 2001) / 1000 - 1;
+    }
   }
   for (int64_t i = 0; i < kExamples; ++i) {
-    y.mutable_flat<int64_t>()[i] = x.flat<float>()[i * kFeatures] < 0 ? 0 : 2;
+    const double first = x.ElementAsDouble(i * kFeatures);
+    y.mutable_flat<int64_t>()[i] = first < (is_words ? kWords / 2 : 0) ? 0 : 2;
   }
   return Dataset::FromTensorSlices({x, y}).Batch(kBatch);
 }
+
+LayerPtr MakeLayers(Kind kind) {
+  switch (kind) {
+    case Kind::kMlp:
+      return Sequential({Dense(16, {.activation = Activation::kRelu}),
+                         Dense(8, {.activation = Activation::kTanh}),
+                         Dense(kClasses)});
+    case Kind::kConvolution:
+      return Sequential({Reshape({6, 6, 1}), Conv2D(4, 3),
+                         BatchNormalization({.momentum = 0.9}), ReLU(),
+                         Dropout(0.25), Flatten(), Dense(kClasses)});
+    case Kind::kEmbedding:
+      return Sequential({Embedding(kWords, 5), Flatten(), Dense(kClasses)});
+  }
+  return nullptr;
+}
+
+TensorType InputType(Kind kind) {
+  return {kind == Kind::kEmbedding ? DType::kInt64 : DType::kFloat32,
+          {Shape::kUnknown, kFeatures}};
+}
+
+struct TrainOptions {
+  Kind kind = Kind::kMlp;
+  proto::Optimizer optimizer = Adam({.learning_rate = 0.01});
+  int epochs = kEpochs;
+  // Checkpoints before and after training; empty: none.
+  std::string restored = "";
+  std::string saved = "";
+};
 
 struct Trained {
   std::vector<Tensor> weights;
   History history;
 };
 
-absl::StatusOr<Trained> Train(Strategy& strategy) {
-  Model model = Sequential({Dense(16, {.activation = Activation::kRelu}),
-                            Dense(8, {.activation = Activation::kTanh}),
-                            Dense(kClasses)});
+absl::StatusOr<Trained> Train(Strategy &strategy,
+                              const TrainOptions &options = {}) {
+  Model model = MakeLayers(options.kind);
   RETURN_IF_ERROR(model.Compile(
-      strategy, {.optimizer = Adam({.learning_rate = 0.01}),
+      strategy, {.optimizer = options.optimizer,
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                  .metrics = {SparseCategoricalAccuracy()},
                  .seed = 17}));
+  const Dataset data = Batches(options.kind);
+  if (!options.restored.empty()) {
+    RETURN_IF_ERROR(model.Build(InputType(options.kind)));
+    RETURN_IF_ERROR(model.RestoreCheckpoint(options.restored).status());
+  }
   Trained trained;
-  ASSIGN_OR_RETURN(
-      trained.history,
-      model.Fit(Batches(), {.epochs = kEpochs, .verbose = Verbosity::kSilent}));
+  ASSIGN_OR_RETURN(trained.history,
+                   model.Fit(data, {.epochs = options.epochs,
+                                    .verbose = Verbosity::kSilent}));
+  if (!options.saved.empty()) {
+    RETURN_IF_ERROR(model.SaveCheckpoint(options.saved));
+  }
   ASSIGN_OR_RETURN(const std::vector<Tensor> weights, model.GetWeights());
-  for (const Tensor& weight : weights) {
+  for (const Tensor &weight : weights) {
     trained.weights.push_back(weight.Clone());
   }
   return trained;
 }
 
-absl::StatusOr<Trained> TrainOn(const std::string& device) {
+absl::StatusOr<Trained> TrainOn(const std::string &device,
+                                const TrainOptions &options = {}) {
   ASSIGN_OR_RETURN(
       const auto strategy,
       OneDeviceStrategy::Create({.device = device, .thread_count = 1}));
-  return Train(*strategy);
+  return Train(*strategy, options);
 }
 
-void ExpectNear(const Trained& got, const Trained& wanted) {
+void ExpectNear(const Trained &got, const Trained &wanted) {
   ASSERT_EQ(got.weights.size(), wanted.weights.size());
   for (size_t i = 0; i < got.weights.size(); ++i) {
     ASSERT_EQ(got.weights[i].type(), wanted.weights[i].type());
@@ -129,6 +187,101 @@ TEST(DeviceTrainingTest, TwoGpusTrainAsOne) {
                            {.devices = {"gpu:0", "gpu:1"}, .thread_count = 1}));
   ASSERT_OK_AND_ASSIGN(const Trained two, Train(*strategy));
   ExpectNear(two, one);
+}
+
+class EachModelTest : public ::testing::TestWithParam<Kind> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, EachModelTest,
+                         ::testing::Values(Kind::kMlp, Kind::kConvolution,
+                                           Kind::kEmbedding));
+
+TEST_P(EachModelTest, GpuGivesTheWeightsOfTheCpu) {
+  const TrainOptions options = {
+      .kind = GetParam(),
+      .optimizer = Sgd({.learning_rate = 0.02, .momentum = 0.9})};
+  ASSERT_OK_AND_ASSIGN(const Trained on_cpu, TrainOn("cpu:0", options));
+  ASSERT_OK_AND_ASSIGN(const Trained on_gpu, TrainOn("gpu:0", options));
+  ExpectNear(on_gpu, on_cpu);
+}
+
+TEST_P(EachModelTest, CheckpointsMoveBetweenCpuAndGpu) {
+  const TrainOptions whole = {.kind = GetParam(),
+                              .optimizer = Adagrad({.learning_rate = 0.02})};
+  TrainOptions first = whole;
+  first.epochs = 5;
+  TrainOptions second = first;
+  for (const auto &[from, to] :
+       {std::pair("cpu:0", "gpu:0"), std::pair("gpu:0", "cpu:0")}) {
+    first.saved = second.restored = absl::StrCat(
+        testing::TempDir(), "/", from, "-", static_cast<int>(GetParam()));
+    ASSERT_OK(TrainOn(from, first));
+    ASSERT_OK_AND_ASSIGN(const Trained moved, TrainOn(to, second));
+    ASSERT_OK_AND_ASSIGN(const Trained stayed, TrainOn(from, second));
+    ExpectNear(moved, stayed);
+  }
+}
+
+TEST(DeviceTrainingTest, EachOptimizerTrainsAsOnTheCpu) {
+  const OptimizerOptions decay = {.weight_decay = 0.01};
+  const proto::Optimizer optimizers[] = {
+      Sgd({.learning_rate = 0.02}, decay),
+      Sgd({.learning_rate = 0.02, .momentum = 0.9, .nesterov = true}),
+      AdamW({.learning_rate = 0.002}),
+      Adam({.learning_rate = 0.002, .amsgrad = true}, {.clipnorm = 0.1}),
+      Adamax({.learning_rate = 0.002}),
+      Nadam({.learning_rate = 0.002}),
+      RmsProp({.learning_rate = 0.002}, {.clipvalue = 0.01}),
+      Adagrad({.learning_rate = 0.02}, {.global_clipnorm = 0.1}),
+      Adadelta({.learning_rate = 0.5}),
+      Lion({.learning_rate = 0.0005}, decay),
+      Ftrl({.learning_rate = 0.02})};
+  for (const proto::Optimizer &optimizer : optimizers) {
+    SCOPED_TRACE(optimizer.ShortDebugString());
+    const TrainOptions options = {.optimizer = optimizer, .epochs = 5};
+    ASSERT_OK_AND_ASSIGN(const Trained on_cpu, TrainOn("cpu:0", options));
+    ASSERT_OK_AND_ASSIGN(const Trained on_gpu, TrainOn("gpu:0", options));
+    ExpectNear(on_gpu, on_cpu);
+  }
+}
+
+TEST(DeviceTrainingTest, DefaultStrategyUsesTheFirstGpu) {
+  ASSERT_OK(DeviceSet::OfProcess().ResetPeakMemory(0));
+  ASSERT_OK_AND_ASSIGN(const MemoryReport before,
+                       DeviceSet::OfProcess().GetMemoryInfo(0));
+  ASSERT_OK_AND_ASSIGN(const auto strategy,
+                       DefaultStrategy::Create({.thread_count = 1}));
+  ASSERT_OK_AND_ASSIGN(const Trained by_default, Train(*strategy));
+  ASSERT_OK_AND_ASSIGN(const MemoryReport after,
+                       DeviceSet::OfProcess().GetMemoryInfo(0));
+  EXPECT_GT(after.peak_bytes, before.current_bytes);
+  ASSERT_OK_AND_ASSIGN(const Trained on_cpu, TrainOn("cpu:0"));
+  ExpectNear(by_default, on_cpu);
+}
+
+TEST(DeviceTrainingTest, DataErrorsHaveTheTextOfTheCpu) {
+  Tensor x = Tensor::Zeros(DType::kInt64, {kBatch, kFeatures});
+  x.mutable_flat<int64_t>()[7] = kWords;
+  const Dataset wrong_word =
+      Dataset::FromTensorSlices({x, Tensor::Zeros(DType::kInt64, {kBatch})})
+          .Batch(kBatch);
+  const Dataset wrong_label =
+      Dataset::FromTensorSlices(
+          {Tensor::Zeros(DType::kInt64, {kBatch, kFeatures}),
+           Tensor::Full(DType::kInt64, {kBatch}, kClasses)})
+          .Batch(kBatch);
+  for (const Dataset &data : {wrong_word, wrong_label}) {
+    absl::Status errors[2];
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_OK_AND_ASSIGN(
+          const auto strategy,
+          OneDeviceStrategy::Create({.device = i == 0 ? "cpu:0" : "gpu:0"}));
+      Model model = MakeLayers(Kind::kEmbedding);
+      ASSERT_OK(model.Compile(*strategy, {.loss = SparseCategoricalCrossentropy(
+                                              {.from_logits = true})}));
+      errors[i] = model.Fit(data, {.verbose = Verbosity::kSilent}).status();
+      EXPECT_FALSE(errors[i].ok());
+    }
+    EXPECT_EQ(errors[1], errors[0]);
+  }
 }
 
 TEST(DeviceTrainingTest, GpuThatIsNotThereIsNamed) {

@@ -79,8 +79,7 @@ constexpr char kCallOutside[] = "call it outside";
 
 ReplicaOperations::ReplicaOperations(ReplicaGroup* group,
                                      MirroredVariableStore* mirrored,
-                                     LocalVariableStore* single,
-                                     Options options)
+                                     ReplicaVariables* single, Options options)
     : group_(group),
       options_(std::move(options)),
       runner_(group, mirrored, single, options_.runner) {

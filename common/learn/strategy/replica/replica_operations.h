@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/compute/variables/replica_variables.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
@@ -55,7 +56,7 @@ class ReplicaOperations {
 
   // As ReplicaRunner.
   ReplicaOperations(ReplicaGroup* group, MirroredVariableStore* mirrored,
-                    LocalVariableStore* single, Options options);
+                    ReplicaVariables* single, Options options);
 
   ReplicaOperations(const ReplicaOperations&) = delete;
   ReplicaOperations& operator=(const ReplicaOperations&) = delete;

@@ -10,7 +10,7 @@ namespace muster {
 
 ReplicaRunner::ReplicaRunner(ReplicaGroup* group,
                              MirroredVariableStore* mirrored,
-                             LocalVariableStore* single, const Options& options)
+                             ReplicaVariables* single, const Options& options)
     : group_(group),
       mirrored_(mirrored),
       single_(single),

@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "common/compute/runtime/executable.h"
+#include "common/compute/variables/replica_variables.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/communication_options.h"
 #include "common/learn/strategy/input/replica_batch.h"
@@ -53,7 +54,7 @@ class ReplicaRunner {
   // All are borrowed. `single` holds the variables of the only replica if
   // `mirrored` is null.
   ReplicaRunner(ReplicaGroup* group, MirroredVariableStore* mirrored,
-                LocalVariableStore* single, const Options& options);
+                ReplicaVariables* single, const Options& options);
 
   // Returns the results of the function, each by replica.
   //   as StepFunction::TraceFor(), Executable and ReplicaStep; after an error
@@ -86,7 +87,7 @@ class ReplicaRunner {
 
   ReplicaGroup* const group_;
   MirroredVariableStore* const mirrored_;
-  LocalVariableStore* const single_;
+  ReplicaVariables* const single_;
   const Options options_;
 
   absl::Mutex mutex_;

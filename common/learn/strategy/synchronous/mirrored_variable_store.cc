@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "common/compute/variables/local_variable.h"
+#include "common/compute/variables/local_variable_store.h"
 #include "common/compute/variables/state_snapshot.h"
 #include "common/compute/variables/variable_state.h"
 #include "common/core/base/status_macros.h"
@@ -85,10 +85,14 @@ class MirroredVariableStore::Session final : public VariableSession {
 
 MirroredVariableStore::MirroredVariableStore(ReplicaGroup* group,
                                              bool shares_variables,
-                                             absl::Duration timeout)
-    : group_(group), shares_variables_(shares_variables), timeout_(timeout) {
-  const int copy_count = shares_variables ? 1 : group->local_count();
-  for (int i = 0; i < copy_count; ++i) {
+                                             absl::Duration timeout,
+                                             Copies copies)
+    : group_(group),
+      shares_variables_(shares_variables),
+      timeout_(timeout),
+      copies_(std::move(copies)) {
+  const size_t copy_count = shares_variables ? 1 : group->local_count();
+  while (copies_.size() < copy_count) {
     copies_.push_back(std::make_unique<LocalVariableStore>());
   }
 }
@@ -105,11 +109,11 @@ std::vector<proto::VariableSpec> MirroredVariableStore::List() const {
 }
 
 absl::StatusOr<Tensor> MirroredVariableStore::Read(absl::string_view name) {
-  ASSIGN_OR_RETURN(const LocalVariable* variable, copies_[0]->Find(name));
+  ASSIGN_OR_RETURN(const ReplicaVariables::Description variable,
+                   copies_[0]->Describe(name));
   const bool is_aggregated =
-      IsSynchronizedOnRead(variable->spec()) && !shares_variables_;
-  return is_aggregated ? Aggregate(variable->spec())
-                       : absl::StatusOr<Tensor>(variable->Read());
+      IsSynchronizedOnRead(variable.spec) && !shares_variables_;
+  return is_aggregated ? Aggregate(variable.spec) : copies_[0]->Read(name);
 }
 
 absl::StatusOr<Tensor> MirroredVariableStore::Aggregate(
@@ -155,10 +159,11 @@ Tensor MirroredVariableStore::ShareOf(const proto::VariableSpec& spec,
 
 absl::Status MirroredVariableStore::Assign(absl::string_view name,
                                            const Tensor& value) {
-  ASSIGN_OR_RETURN(const LocalVariable* variable, copies_[0]->Find(name));
+  ASSIGN_OR_RETURN(const ReplicaVariables::Description variable,
+                   copies_[0]->Describe(name));
   if (group_->worker_count() > 1) is_dirty_ = true;
-  const Tensor share = value.IsValid() && value.type() == variable->type()
-                           ? ShareOf(variable->spec(), value)
+  const Tensor share = value.IsValid() && value.type() == variable.type
+                           ? ShareOf(variable.spec, value)
                            : value;
   for (const auto& copy : copies_) RETURN_IF_ERROR(copy->Assign(name, share));
   return absl::OkStatus();
@@ -181,13 +186,13 @@ absl::StatusOr<std::unique_ptr<VariableSnapshot>>
 MirroredVariableStore::TakeSnapshot() {
   auto snapshot = std::make_unique<StateSnapshot>();
   for (const proto::VariableSpec& spec : List()) {
-    ASSIGN_OR_RETURN(const LocalVariable* variable,
-                     copies_[0]->Find(spec.name()));
-    VariableState state = variable->ReadState();
+    ASSIGN_OR_RETURN(const ReplicaVariables::Description variable,
+                     copies_[0]->Describe(spec.name()));
+    ASSIGN_OR_RETURN(VariableState state, copies_[0]->ReadState(spec.name()));
     if (IsSynchronizedOnRead(spec)) {
       ASSIGN_OR_RETURN(state.value, Read(spec.name()));
     }
-    snapshot->Add(VariableRows::All(spec.name(), variable->type()),
+    snapshot->Add(VariableRows::All(spec.name(), variable.type),
                   std::move(state));
   }
   return snapshot;
@@ -221,12 +226,10 @@ absl::Status MirroredVariableStore::RestoreFrom(
     const TensorBundleReader& reader, bool values_only) {
   RETURN_IF_ERROR(copies_[0]->RestoreFrom(reader, values_only));
   for (const proto::VariableSpec& spec : List()) {
-    ASSIGN_OR_RETURN(LocalVariable* const first, copies_[0]->Find(spec.name()));
-    VariableState state = first->ReadState();
+    ASSIGN_OR_RETURN(VariableState state, copies_[0]->ReadState(spec.name()));
     state.value = ShareOf(spec, state.value);
     for (const auto& copy : copies_) {
-      ASSIGN_OR_RETURN(LocalVariable* const variable, copy->Find(spec.name()));
-      RETURN_IF_ERROR(variable->Restore(state));
+      RETURN_IF_ERROR(copy->RestoreState(spec.name(), state));
     }
   }
   return absl::OkStatus();
@@ -277,43 +280,46 @@ absl::Status MirroredVariableStore::BroadcastVariables(
     int replica, bool includes_on_read, Communicator& communicator) {
   for (const proto::VariableSpec& spec : List()) {
     if (IsSynchronizedOnRead(spec) && !includes_on_read) continue;
-    ASSIGN_OR_RETURN(LocalVariable* const variable,
-                     copy(replica).Find(spec.name()));
-    Tensor value = variable->Read().Clone();
-    RETURN_IF_ERROR(communicator.Broadcast(
-        SpanOf(value), /*root=*/0, {.name = spec.name(), .timeout = timeout_}));
-    if (communicator.rank() != 0) RETURN_IF_ERROR(variable->Assign(value));
-    RETURN_IF_ERROR(BroadcastSlots(*variable, communicator));
+    ASSIGN_OR_RETURN(const ReplicaVariables::Description variable,
+                     copy(replica).Describe(spec.name()));
+    ASSIGN_OR_RETURN(VariableState state, copy(replica).ReadState(spec.name()));
+    RETURN_IF_ERROR(BroadcastState(variable, communicator, &state));
+    if (communicator.rank() == 0) continue;
+    RETURN_IF_ERROR(copy(replica).RestoreState(spec.name(), std::move(state)));
   }
   return absl::OkStatus();
 }
 
-absl::Status MirroredVariableStore::BroadcastSlots(LocalVariable& variable,
-                                                   Communicator& communicator) {
-  const CollectiveCall call{.name = variable.spec().name(),
-                            .timeout = timeout_};
-  std::vector<LocalVariable::Slot> slots = variable.ReadSlots();
+absl::Status MirroredVariableStore::BroadcastState(
+    const ReplicaVariables::Description& variable, Communicator& communicator,
+    VariableState* state) {
+  const bool is_root = communicator.rank() == 0;
+  const CollectiveCall call{.name = variable.spec.name(), .timeout = timeout_};
   std::vector<std::string> slot_names;
-  for (const LocalVariable::Slot& slot : slots) slot_names.push_back(slot.name);
+  for (const VariableState::Slot& slot : state->slots) {
+    slot_names.push_back(slot.name);
+  }
   std::string names = absl::StrJoin(slot_names, "\n");
-  int64_t head[] = {variable.update_count(),
-                    static_cast<int64_t>(names.size())};
+  int64_t head[] = {state->update_count, static_cast<int64_t>(names.size())};
   RETURN_IF_ERROR(communicator.Broadcast({DType::kInt64, 2, head}, 0, call));
   names.resize(head[1]);
   RETURN_IF_ERROR(
       communicator.Broadcast({DType::kUint8, head[1], names.data()}, 0, call));
+  // The memory of a state may be that of the variable.
+  state->value = state->value.Clone();
+  RETURN_IF_ERROR(communicator.Broadcast(SpanOf(state->value), 0, call));
   const std::vector<std::string> wanted_names =
       absl::StrSplit(names, '\n', absl::SkipEmpty());
-  std::vector<LocalVariable::Slot> wanted;
+  std::vector<VariableState::Slot> wanted;
   for (size_t i = 0; i < wanted_names.size(); ++i) {
-    Tensor value = communicator.rank() == 0
-                       ? slots[i].value.Clone()
-                       : Tensor(variable.type().dtype, variable.type().shape);
+    Tensor value = is_root ? state->slots[i].value.Clone()
+                           : Tensor(variable.type.dtype, variable.type.shape);
     RETURN_IF_ERROR(communicator.Broadcast(SpanOf(value), 0, call));
     wanted.push_back({wanted_names[i], std::move(value)});
   }
-  if (communicator.rank() == 0) return absl::OkStatus();
-  return variable.Restore(head[0], std::move(wanted));
+  state->update_count = head[0];
+  state->slots = std::move(wanted);
+  return absl::OkStatus();
 }
 
 }  // namespace muster

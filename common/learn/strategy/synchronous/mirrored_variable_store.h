@@ -12,7 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/compute/variables/local_variable_store.h"
+#include "common/compute/variables/replica_variables.h"
+#include "common/compute/variables/variable_state.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
@@ -41,9 +42,13 @@ namespace muster {
 // Thread-safe, as long as collectives on several workers have the same order.
 class MirroredVariableStore final : public VariableStore {
  public:
-  // `group` is borrowed.
+  // The copies of the replicas of this process; one if they share it.
+  using Copies = std::vector<std::unique_ptr<ReplicaVariables>>;
+
+  // `group` is borrowed. `copies` are empty stores; none: they are made on the
+  // host.
   MirroredVariableStore(ReplicaGroup* group, bool shares_variables,
-                        absl::Duration timeout);
+                        absl::Duration timeout, Copies copies = {});
 
   // In addition to VariableStore's errors:
   //   kInvalidArgument  the variable is trainable and synchronized on reading,
@@ -72,7 +77,7 @@ class MirroredVariableStore final : public VariableStore {
       absl::Span<const VariableUse> uses) override;
 
   // A replica's copy.
-  LocalVariableStore& copy(int replica) const {
+  ReplicaVariables& copy(int replica) const {
     return *copies_[shares_variables() ? 0 : replica];
   }
   bool shares_variables() const { return shares_variables_; }
@@ -93,8 +98,8 @@ class MirroredVariableStore final : public VariableStore {
   absl::Status Broadcast(bool includes_on_read);
   absl::Status BroadcastVariables(int replica, bool includes_on_read,
                                   Communicator& communicator);
-  absl::Status BroadcastSlots(LocalVariable& variable,
-                              Communicator& communicator);
+  absl::Status BroadcastState(const ReplicaVariables::Description& variable,
+                              Communicator& communicator, VariableState* state);
   // The part of `value` that each copy of a variable holds: all of it, or its
   // share.
   Tensor ShareOf(const proto::VariableSpec& spec, const Tensor& value) const;
@@ -103,7 +108,7 @@ class MirroredVariableStore final : public VariableStore {
   ReplicaGroup* const group_;
   const bool shares_variables_;
   const absl::Duration timeout_;
-  std::vector<std::unique_ptr<LocalVariableStore>> copies_;
+  Copies copies_;
   std::atomic<bool> is_dirty_{false};
 };
 

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/compute/variables/local_variable.h"
+#include "common/compute/variables/variable_state.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/tensor.h"
@@ -166,17 +166,19 @@ TEST(WorkersVariableStoreTest, AllGetTheVariablesOfRankZero) {
       const auto slot = [](float value) {
         return Tensor::FromValues<float>({2}, {value, value});
       };
-      ASSERT_OK_AND_ASSIGN(LocalVariable* const v, store.copy(0).Find("v"));
-      ASSERT_OK(
-          v->Restore(5, {{"momentum", slot(0.5f)}, {"velocity", slot(0.25f)}}));
+      ASSERT_OK(store.copy(0).RestoreState(
+          "v", {.value = Pair(0, 0),
+                .slots = {{"momentum", slot(0.5f)}, {"velocity", slot(0.25f)}},
+                .update_count = 5}));
     }
     ASSERT_OK(store.Synchronize());
     EXPECT_THAT(Flat(store.Read("v").value()), ElementsAre(0, 0));
     EXPECT_THAT(Flat(store.Read("other").value()), ElementsAre(7, 7));
     EXPECT_EQ(store.UpdateCount("v").value(), 5);
     EXPECT_EQ(store.UpdateCount("other").value(), 0);
-    ASSERT_OK_AND_ASSIGN(LocalVariable* const v, store.copy(0).Find("v"));
-    const std::vector<LocalVariable::Slot> slots = v->ReadSlots();
+    ASSERT_OK_AND_ASSIGN(const VariableState state,
+                         store.copy(0).ReadState("v"));
+    const std::vector<VariableState::Slot>& slots = state.slots;
     ASSERT_EQ(slots.size(), 2u);
     EXPECT_EQ(slots[1].name, "velocity");
     EXPECT_THAT(Flat(slots[1].value), ElementsAre(0.25f, 0.25f));
@@ -197,8 +199,10 @@ TEST(WorkersVariableStoreTest, OnlyTheFirstNeedsTheCheckpoint) {
     ASSERT_OK(store.Create(Spec("v", 1)));
     ASSERT_OK(store.Create(OnRead("seen", proto::AGGREGATION_SUM)));
     ASSERT_OK(store.copy(0).Assign("seen", Pair(worker + 1, 1)));
-    ASSERT_OK_AND_ASSIGN(LocalVariable* const v, store.copy(0).Find("v"));
-    ASSERT_OK(v->Restore(5, {{"momentum", Pair(2, 3)}}));
+    ASSERT_OK(
+        store.copy(0).RestoreState("v", {.value = Pair(1, 1),
+                                         .slots = {{"momentum", Pair(2, 3)}},
+                                         .update_count = 5}));
     ASSERT_OK(store.SaveShards(prefix, 1));
     if (worker == 0) {
       ASSERT_OK(PublishTensorBundle(Disk::Real(), prefix, 1));
@@ -212,9 +216,10 @@ TEST(WorkersVariableStoreTest, OnlyTheFirstNeedsTheCheckpoint) {
     EXPECT_THAT(Flat(store.Read("v").value()), ElementsAre(1, 1));
     EXPECT_THAT(Flat(store.Read("seen").value()), ElementsAre(3, 2));
     EXPECT_EQ(store.UpdateCount("v").value(), 5);
-    ASSERT_OK_AND_ASSIGN(LocalVariable* const v, store.copy(0).Find("v"));
-    ASSERT_EQ(v->ReadSlots().size(), 1u);
-    EXPECT_THAT(Flat(v->ReadSlots()[0].value), ElementsAre(2, 3));
+    ASSERT_OK_AND_ASSIGN(const VariableState state,
+                         store.copy(0).ReadState("v"));
+    ASSERT_EQ(state.slots.size(), 1u);
+    EXPECT_THAT(Flat(state.slots[0].value), ElementsAre(2, 3));
     // A read error on the first worker is returned on all.
     EXPECT_THAT(store.Restore(worker == 0 ? nowhere : prefix, false),
                 StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));

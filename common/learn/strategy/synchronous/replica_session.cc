@@ -6,7 +6,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "common/compute/variables/local_variable.h"
+#include "common/compute/variables/replica_variables.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/learn/strategy/synchronous/scale_elements.h"
@@ -33,9 +33,9 @@ absl::Status ReplicaSession::PlanUpdates(absl::Span<const VariableUse> uses) {
   for (const VariableUse& use : uses) update_count += use.updates.size();
   planned_.resize(update_count);
   for (size_t i = 0; i < uses.size(); ++i) {
-    ASSIGN_OR_RETURN(const LocalVariable* variable,
-                     options_.variables->Find(uses[i].name));
-    variables_.push_back({.name = uses[i].name, .type = variable->type()});
+    ASSIGN_OR_RETURN(const ReplicaVariables::Description variable,
+                     options_.variables->Describe(uses[i].name));
+    variables_.push_back({.name = uses[i].name, .type = variable.type});
     for (const VariableUse::PlannedUpdate& update : uses[i].updates) {
       RETURN_IF_ERROR(PlanUpdate(uses[i], static_cast<int>(i), update.kind,
                                  &planned_[update.position]));
@@ -85,9 +85,9 @@ absl::Status ReplicaSession::PlanUpdate(const VariableUse& use, int variable,
 absl::Status ReplicaSession::PlanAssignment(const VariableUse& use,
                                             UpdateKind kind, Planned* planned) {
   const TensorType& type = variables_[planned->variable].type;
-  ASSIGN_OR_RETURN(const LocalVariable* found,
-                   options_.variables->Find(use.name));
-  const proto::VariableSpec& spec = found->spec();
+  ASSIGN_OR_RETURN(const ReplicaVariables::Description found,
+                   options_.variables->Describe(use.name));
+  const proto::VariableSpec& spec = found.spec;
   if (spec.synchronization() == proto::SYNCHRONIZATION_ON_READ) {
     return absl::OkStatus();
   }

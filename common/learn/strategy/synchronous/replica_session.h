@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/compute/variables/local_variable_store.h"
+#include "common/compute/variables/replica_variables.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/synchronous/aggregated_update.h"
@@ -32,8 +32,8 @@ namespace muster {
 class ReplicaSession final : public VariableSession {
  public:
   struct Options {
-    Communicator* communicator = nullptr;     // Borrowed.
-    LocalVariableStore* variables = nullptr;  // Borrowed.
+    Communicator* communicator = nullptr;   // Borrowed.
+    ReplicaVariables* variables = nullptr;  // Borrowed.
     bool shares_variables = false;
     bool applies_updates = true;
     absl::Duration timeout = absl::Seconds(300);
@@ -48,7 +48,7 @@ class ReplicaSession final : public VariableSession {
     bool has_data = false;
   };
 
-  // As LocalVariableStore::OpenSession() and ReplicaStep::variables().
+  // As ReplicaVariables::OpenSession() and ReplicaStep::variables().
   static absl::StatusOr<std::unique_ptr<ReplicaSession>> Open(
       const Options& options, absl::Span<const VariableUse> uses);
 

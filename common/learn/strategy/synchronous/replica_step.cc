@@ -73,6 +73,14 @@ class ReplicaStep::Sessions final : public VariableSessionFactory {
     return session;
   }
 
+  // The gradients of several replicas are combined on the host.
+  absl::StatusOr<std::unique_ptr<VariableSession>> OpenDeviceSession(
+      absl::Span<const VariableUse> uses, Device* device,
+      DeviceStream* stream) override {
+    if (!step_->IsAlone()) return nullptr;
+    return step_->options_.variables->OpenDeviceSession(uses, device, stream);
+  }
+
  private:
   ReplicaStep* const step_;
 };

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/compute/runtime/replica_link.h"
-#include "common/compute/variables/local_variable_store.h"
+#include "common/compute/variables/replica_variables.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/synchronous/pack_exchange.h"
@@ -44,8 +44,8 @@ class ReplicaSession;
 class ReplicaStep {
  public:
   struct Options {
-    Communicator* communicator = nullptr;     // Borrowed.
-    LocalVariableStore* variables = nullptr;  // Borrowed: this replica's copy.
+    Communicator* communicator = nullptr;   // Borrowed.
+    ReplicaVariables* variables = nullptr;  // Borrowed: this replica's copy.
     // All replicas use the same store, and one of them updates it.
     bool shares_variables = false;
     bool applies_updates = true;

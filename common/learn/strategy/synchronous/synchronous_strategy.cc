@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/compute/variables/device_variable_store.h"
+#include "common/core/base/status_macros.h"
 #include "common/learn/strategy/synchronous/synchronous_step_loop.h"
 
 namespace muster {
@@ -72,14 +74,29 @@ absl::Status SynchronousStrategy::CheckOptions(const ReplicaGroup& group,
   return absl::OkStatus();
 }
 
-SynchronousStrategy::SynchronousStrategy(std::unique_ptr<ReplicaGroup> group,
-                                         Options options)
+absl::StatusOr<MirroredVariableStore::Copies>
+SynchronousStrategy::MakeVariables(const ReplicaGroup& group,
+                                   const Options& options) {
+  MirroredVariableStore::Copies copies;
+  const bool is_on_gpu = group.size() == 1 && !options.devices.empty() &&
+                         options.devices[0] != nullptr &&
+                         options.deterministic_micro_batches == 0;
+  if (!is_on_gpu) return copies;
+  ASSIGN_OR_RETURN(std::unique_ptr<DeviceVariableStore> on_gpu,
+                   DeviceVariableStore::Create(options.devices[0]));
+  copies.push_back(std::move(on_gpu));
+  return copies;
+}
+
+SynchronousStrategy::SynchronousStrategy(
+    std::unique_ptr<ReplicaGroup> group, Options options,
+    MirroredVariableStore::Copies variables)
     : ReplicaOperations(group.get(), &variables_, /*single=*/nullptr,
                         OperationsOf(options)),
       options_(std::move(options)),
       group_(std::move(group)),
       variables_(group_.get(), options_.shares_variables,
-                 options_.communication.timeout),
+                 options_.communication.timeout, std::move(variables)),
       agreement_(group_.get(), options_.communication.timeout,
                  options_.shared_seed) {}
 

@@ -50,8 +50,7 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
     InputOptions input = {};
     // Threads per operation of one replica. At least 1.
     int intra_op_thread_count = 1;
-    // Where the replicas of this process compute. Variables and the exchange of
-    // gradients are on the host.
+    // Where the replicas of this process compute. See MakeVariables().
     ReplicaDevices devices = {};
     // The number of parts into which each global batch is divided, whatever the
     // number of replicas, so that the weights are bit-identical for up to this
@@ -78,8 +77,17 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
   static absl::Status CheckOptions(const ReplicaGroup& group,
                                    const Options& options);
 
-  // The options have passed CheckOptions().
-  SynchronousStrategy(std::unique_ptr<ReplicaGroup> group, Options options);
+  // Makes the variables of the replicas: in the memory of the GPU if there is
+  // one replica. Those of several replicas are on the host, where gradients
+  // are exchanged.
+  //   errors  of the device
+  static absl::StatusOr<MirroredVariableStore::Copies> MakeVariables(
+      const ReplicaGroup& group, const Options& options);
+
+  // The options have passed CheckOptions(). `variables` are of
+  // MakeVariables(); none: on the host.
+  SynchronousStrategy(std::unique_ptr<ReplicaGroup> group, Options options,
+                      MirroredVariableStore::Copies variables = {});
 
   absl::string_view name() const override { return options_.name; }
   int num_replicas_in_sync() const override { return group_->size(); }

@@ -1,0 +1,262 @@
+// Changes variables: update rules of optimizers, assignments, and what they
+// need: sums of rows, and norms of gradients.
+
+#include "common/compute/kernels/cuda/device_functions.h"
+#include "common/compute/kernels/cuda/update_parameters.h"
+#include "common/compute/kernels/functions/update.h"
+#include "common/core/device/device_language.h"
+
+namespace muster::internal {
+namespace {
+
+// As the host adds them: in the type of the elements.
+template <typename T>
+__device__ void SumRow(const SumRowsParameters& p) {
+  const int64_t thread = GlobalThread();
+  if (thread >= p.count) return;
+  const int64_t k = thread % p.row_elements;
+  const int64_t i = thread / p.row_elements;
+  const T* const from = static_cast<const T*>(p.from);
+  T sum = T(0);
+  if (p.links[i].is_first) {
+    sum = from[thread];
+    for (int64_t j = p.links[i].next; j >= 0; j = p.links[j].next) {
+      sum += from[j * p.row_elements + k];
+    }
+  }
+  static_cast<T*>(p.to)[thread] = sum;
+}
+
+template <typename C>
+__device__ void ChangeElement(const ChangeParameters& p, int64_t value,
+                              int64_t element) {
+  const C operand = LoadElement<C>(p.values, value);
+  if (p.change == ChangeKind::kReplace) {
+    StoreElement(p.variable, element, operand);
+    return;
+  }
+  const C old = LoadElement<C>(p.variable, element);
+  StoreElement(p.variable, element,
+               p.change == ChangeKind::kAdd ? WrappingAdd(old, operand)
+                                            : WrappingSub(old, operand));
+}
+
+template <typename C>
+__device__ void Change(const ChangeParameters& p) {
+  const int64_t thread = GlobalThread();
+  if (thread >= p.count) return;
+  if (p.links == nullptr) {
+    ChangeElement<C>(p, thread, thread);
+    return;
+  }
+  const int64_t k = thread % p.row_elements;
+  const int64_t i = thread / p.row_elements;
+  if (!p.links[i].is_first) return;
+  const int64_t row = LoadElement<int64_t>(p.indices, i);
+  for (int64_t j = i; j >= 0; j = p.links[j].next) {
+    ChangeElement<C>(p, j * p.row_elements + k, row * p.row_elements + k);
+  }
+}
+
+template <typename T>
+__device__ T Clipped(const UpdateItem& item, const double* factors,
+                     int64_t index, T g) {
+  if (item.clip == ClipKind::kValue) {
+    const T bound = static_cast<T>(item.clip_limit);
+    return g > bound ? bound : g < -bound ? -bound : g;
+  }
+  if (item.clip == ClipKind::kNone) return g;
+  return g * static_cast<T>(factors[index]);
+}
+
+template <typename Function, typename T>
+__device__ void UpdateElement(
+    const typename Function::template Coefficients<T>& c,
+    const UpdateItem& item, T g, int64_t element) {
+  T slots[UpdateItem::kSlotsMax];
+  MUSTER_UNROLL
+  for (int s = 0; s < Function::kSlotCount; ++s) {
+    slots[s] = static_cast<const T*>(item.slots[s])[element];
+  }
+  T* const variable = static_cast<T*>(item.variable) + element;
+  *variable = Function::template Apply<T>(c, g, *variable, slots);
+  MUSTER_UNROLL
+  for (int s = 0; s < Function::kSlotCount; ++s) {
+    static_cast<T*>(item.slots[s])[element] = slots[s];
+  }
+}
+
+template <typename Function, typename T>
+__device__ void Update(const UpdateParameters& p) {
+  using Coefficients = typename Function::template Coefficients<T>;
+  const Coefficients& c =
+      *reinterpret_cast<const Coefficients*>(p.coefficients);
+  const int64_t block = blockIdx.x;
+  int64_t index = 0;
+  for (int64_t end = p.item_count; end - index > 1;) {
+    const int64_t middle = (index + end) / 2;
+    (p.items[middle].first_block <= block ? index : end) = middle;
+  }
+  const UpdateItem& item = p.items[index];
+  const int64_t begin =
+      (block - item.first_block) * UpdateParameters::kElementsPerBlock;
+  const T* const gradient = static_cast<const T*>(item.gradient);
+  for (int64_t i = threadIdx.x; i < UpdateParameters::kElementsPerBlock;
+       i += UpdateParameters::kThreads) {
+    const int64_t at = begin + i;
+    if (at >= item.count) return;
+    int64_t element = at;
+    if (item.links != nullptr) {
+      const int64_t position = at / item.row_elements;
+      if (!item.links[position].is_first) continue;
+      element =
+          LoadElement<int64_t>(item.indices, position) * item.row_elements +
+          at % item.row_elements;
+    }
+    UpdateElement<Function>(
+        c, item, Clipped(item, p.factors, index, gradient[at]), element);
+  }
+}
+
+// Adds the threads' sums in pairs. Every thread of the block calls it.
+__device__ double BlockSum(double sum) {
+  __shared__ double sums[SquaresParameters::kThreads];
+  sums[threadIdx.x] = sum;
+  for (uint32_t half = SquaresParameters::kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+  __syncthreads();
+  return sums[0];
+}
+
+__device__ bool HasNorm(const UpdateItem& item) {
+  return item.clip == ClipKind::kNorm || item.clip == ClipKind::kGlobalNorm;
+}
+
+// By what a gradient of this norm is multiplied, as the host clips. A global
+// norm that is not finite makes all gradients NaN.
+__device__ double FactorOf(const UpdateItem& item, double norm) {
+  if (norm <= item.clip_limit) return 1;
+  const double factor = item.clip_limit / norm;
+  return item.clip == ClipKind::kGlobalNorm && norm - norm != 0 ? norm - norm
+                                                                : factor;
+}
+
+}  // namespace
+}  // namespace muster::internal
+
+using namespace muster::internal;  // NOLINT
+
+extern "C" __global__ void link_rows(
+    const __grid_constant__ LinkRowsParameters p) {
+  const int64_t i = GlobalThread();
+  if (i >= p.count) return;
+  const int64_t index = LoadElement<int64_t>(p.indices, i);
+  RowLink link = {0, -1};
+  if (index < 0 || index >= p.bound) {
+    ReportFault(p.fault, FaultCode::kIndexOutOfRange, i, index, p.bound);
+    p.links[i] = link;
+    return;
+  }
+  link.is_first = 1;
+  for (int64_t j = 0; j < i; ++j) {
+    if (LoadElement<int64_t>(p.indices, j) != index) continue;
+    link.is_first = 0;
+    break;
+  }
+  for (int64_t j = i + 1; j < p.count; ++j) {
+    if (LoadElement<int64_t>(p.indices, j) != index) continue;
+    link.next = static_cast<int32_t>(j);
+    break;
+  }
+  p.links[i] = link;
+}
+
+extern "C" __global__ void sum_rows_float(
+    const __grid_constant__ SumRowsParameters p) {
+  SumRow<float>(p);
+}
+
+extern "C" __global__ void sum_rows_double(
+    const __grid_constant__ SumRowsParameters p) {
+  SumRow<double>(p);
+}
+
+extern "C" __global__ void change_float(
+    const __grid_constant__ ChangeParameters p) {
+  Change<double>(p);
+}
+
+extern "C" __global__ void change_integer(
+    const __grid_constant__ ChangeParameters p) {
+  Change<int64_t>(p);
+}
+
+extern "C" __global__ void sum_squares(
+    const __grid_constant__ SquaresParameters p) {
+  const UpdateItem& item = p.items[blockIdx.y];
+  double sum = 0;
+  if (HasNorm(item)) {
+    const DeviceElements gradient = {const_cast<void*>(item.gradient),
+                                     item.type};
+    const int64_t stride = int64_t{SquaresParameters::kBlocksPerItem} *
+                           SquaresParameters::kThreads;
+    for (int64_t i = GlobalThread(); i < item.count; i += stride) {
+      const double g = LoadElement<double>(gradient, i);
+      sum += g * g;
+    }
+  }
+  sum = BlockSum(sum);
+  if (threadIdx.x == 0) {
+    p.partials[int64_t{blockIdx.y} * SquaresParameters::kBlocksPerItem +
+               blockIdx.x] = sum;
+  }
+}
+
+extern "C" __global__ void clip_factors(
+    const __grid_constant__ ClipFactorsParameters p) {
+  // Of all items that share one norm.
+  double total = 0;
+  for (int64_t i = threadIdx.x; i < p.item_count;
+       i += ClipFactorsParameters::kThreads) {
+    const UpdateItem& item = p.items[i];
+    double sum = 0;
+    for (int b = 0; b < SquaresParameters::kBlocksPerItem; ++b) {
+      sum += p.partials[i * SquaresParameters::kBlocksPerItem + b];
+    }
+    if (item.clip == ClipKind::kGlobalNorm) total += sum;
+    if (item.clip == ClipKind::kNorm) p.factors[i] = FactorOf(item, sqrt(sum));
+  }
+  const double norm = sqrt(BlockSum(total));
+  for (int64_t i = threadIdx.x; i < p.item_count;
+       i += ClipFactorsParameters::kThreads) {
+    if (p.items[i].clip == ClipKind::kGlobalNorm) {
+      p.factors[i] = FactorOf(p.items[i], norm);
+    }
+  }
+}
+
+// update_NAME_float and update_NAME_double.
+#define MUSTER_UPDATE_KERNELS(name, ...)             \
+  extern "C" __global__ void update_##name##_float(  \
+      const __grid_constant__ UpdateParameters p) {  \
+    Update<muster::__VA_ARGS__, float>(p);           \
+  }                                                  \
+  extern "C" __global__ void update_##name##_double( \
+      const __grid_constant__ UpdateParameters p) {  \
+    Update<muster::__VA_ARGS__, double>(p);          \
+  }
+MUSTER_UPDATE_FUNCTIONS(MUSTER_UPDATE_KERNELS)
+
+#define MUSTER_LIST_KERNELS(name, ...)          \
+  , MUSTER_PLAIN_KERNEL(update_##name##_float), \
+      MUSTER_PLAIN_KERNEL(update_##name##_double)
+MUSTER_SIMULATED_KERNELS(update, MUSTER_PLAIN_KERNEL(link_rows),
+                         MUSTER_PLAIN_KERNEL(sum_rows_float),
+                         MUSTER_PLAIN_KERNEL(sum_rows_double),
+                         MUSTER_PLAIN_KERNEL(change_float),
+                         MUSTER_PLAIN_KERNEL(change_integer),
+                         MUSTER_BARRIER_KERNEL(sum_squares),
+                         MUSTER_BARRIER_KERNEL(clip_factors)
+                             MUSTER_UPDATE_FUNCTIONS(MUSTER_LIST_KERNELS))

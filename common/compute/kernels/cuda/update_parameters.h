@@ -1,0 +1,109 @@
+#ifndef COMMON_COMPUTE_KERNELS_CUDA_UPDATE_PARAMETERS_H_
+#define COMMON_COMPUTE_KERNELS_CUDA_UPDATE_PARAMETERS_H_
+
+#include "common/compute/kernels/cuda/device_elements.h"
+#include "common/compute/kernels/functions/update.h"
+#include "common/core/base/host_device.h"
+
+// The parameters of the kernels of update.cu, which change variables. As in
+// kernel_parameters.h, a kernel has one parameter; addresses are the device's.
+namespace muster::internal {
+
+// What is to be known of a position of an array of row indices.
+struct RowLink {
+  int32_t is_first;  // 1: no earlier position has the same index.
+  int32_t next;      // The next position with the same index; -1: none.
+};
+
+// Fills links[i] for each index. One that is not in [0, bound) is reported, and
+// has is_first = 0.
+struct LinkRowsParameters {
+  int64_t count;
+  DeviceElements indices;
+  int64_t bound;
+  RowLink* links;
+  FaultRecord* fault;
+};
+
+// Adds rows of the same index in the order of their positions: to[i] is the sum
+// if position i is the first, and 0 otherwise. A thread for each element.
+struct SumRowsParameters {
+  int64_t count;  // Positions times row_elements.
+  int64_t row_elements;
+  const void* from;
+  void* to;
+  const RowLink* links;
+};
+
+enum class ChangeKind : int32_t { kReplace, kAdd, kSubtract };
+
+// variable[i] = / += / -= values[i]; with `links` the rows that the indices
+// name, those of the same index in the order of their positions.
+struct ChangeParameters {
+  int64_t count;  // Of values.
+  ChangeKind change;
+  DeviceElements values;
+  DeviceElements variable;
+  int64_t row_elements;
+  DeviceElements indices;
+  const RowLink* links;  // Null: the whole variable.
+};
+
+// How a gradient is limited before it is applied.
+enum class ClipKind : int32_t { kNone, kValue, kNorm, kGlobalNorm };
+
+// A variable that takes a gradient.
+struct UpdateItem {
+  static constexpr int kSlotsMax = 3;
+
+  void* variable;
+  const void* gradient;
+  void* slots[kSlotsMax];
+  int64_t count;        // Of gradient.
+  int64_t first_block;  // Of the launch that updates it.
+  // Of some rows, from SumRowsParameters; null links: of the whole variable.
+  const RowLink* links;
+  DeviceElements indices;
+  int64_t row_elements;
+  ElementType type;  // kFloat32 or kFloat64.
+  ClipKind clip;
+  double clip_limit;
+};
+
+// partials[item * kBlocksPerItem + b] is a part of the sum of squares of the
+// gradient. A grid of (kBlocksPerItem, items) blocks of kThreads threads. The
+// order of the sum depends on the number of elements only.
+struct SquaresParameters {
+  static constexpr int kBlocksPerItem = 64;
+  static constexpr int kThreads = 256;
+
+  const UpdateItem* items;
+  double* partials;
+};
+
+// factors[item] = by what the gradient is multiplied. One block of kThreads.
+struct ClipFactorsParameters {
+  static constexpr int kThreads = 256;
+
+  const UpdateItem* items;
+  int64_t item_count;
+  const double* partials;
+  double* factors;
+};
+
+// Applies an update rule to all items, which have one type. Block b updates the
+// elements from (b - first_block) * kElementsPerBlock of the last item whose
+// first_block is not above b.
+struct UpdateParameters {
+  static constexpr int kThreads = 256;
+  static constexpr int kElementsPerBlock = 1024;
+
+  const UpdateItem* items;
+  int64_t item_count;
+  const double* factors;  // Of the items; null if no norm is limited.
+  alignas(8) uint8_t coefficients[kUpdateCoefficientBytes];
+};
+
+}  // namespace muster::internal
+
+#endif  // COMMON_COMPUTE_KERNELS_CUDA_UPDATE_PARAMETERS_H_

@@ -1,0 +1,332 @@
+#ifndef COMMON_COMPUTE_KERNELS_FUNCTIONS_UPDATE_H_
+#define COMMON_COMPUTE_KERNELS_FUNCTIONS_UPDATE_H_
+
+#include "common/core/base/host_device.h"
+
+// The arithmetic of optimizers for one element: what the update rules of the
+// host and the device kernels that update variables have in common.
+//
+// A function is a struct
+//
+//   static constexpr int kSlotCount;             // Slots of the rule.
+//   template <typename T> using Coefficients;    // The same for all elements.
+//   // Returns the new value of `w`, whose gradient is `g`, and updates slots.
+//   template <typename T>
+//   static T Apply(const Coefficients<T>& c, T g, T w, T* slots);
+//
+// T is float or double. Coefficients are trivially copyable and at most
+// kUpdateCoefficientBytes large.
+//
+// Inlined always: the host compiles its loops for several vector widths.
+#define MUSTER_UPDATE_FUNCTION \
+  MUSTER_HOST_DEVICE __attribute__((always_inline)) static inline
+
+namespace muster {
+
+inline constexpr int kUpdateCoefficientBytes = 64;
+
+template <typename T>
+struct SgdCoefficients {
+  T rate;
+  T weight_decay;
+  T momentum;
+  bool nesterov;
+};
+
+// Slots: the momentum, if there is one.
+template <bool kMomentum>
+struct SgdUpdate {
+  static constexpr int kSlotCount = kMomentum ? 1 : 0;
+  template <typename T>
+  using Coefficients = SgdCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const SgdCoefficients<T>& c, T g, T w,
+                                 [[maybe_unused]] T* slots) {
+    const T decayed = w - w * c.weight_decay * c.rate;
+    const T step = g * c.rate;
+    if constexpr (!kMomentum) {
+      return decayed - step;
+    } else {
+      const T m = slots[0] * c.momentum - step;
+      slots[0] = m;
+      return decayed + (c.nesterov ? m * c.momentum - step : m);
+    }
+  }
+};
+
+template <typename T>
+struct AdamCoefficients {
+  T rate;
+  T weight_decay;
+  T alpha;
+  T one_minus_beta_1;
+  T one_minus_beta_2;
+  T epsilon;
+  bool amsgrad;
+};
+
+// Slots: momentum, velocity; with AMSGrad the largest velocity.
+template <bool kAmsgrad>
+struct AdamUpdate {
+  static constexpr int kSlotCount = kAmsgrad ? 3 : 2;
+  template <typename T>
+  using Coefficients = AdamCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const AdamCoefficients<T>& c, T g, T w,
+                                 T* slots) {
+    const T m = slots[0] + (g - slots[0]) * c.one_minus_beta_1;
+    const T v = slots[1] + (g * g - slots[1]) * c.one_minus_beta_2;
+    const T decayed = w - w * c.weight_decay * c.rate;
+    slots[0] = m;
+    slots[1] = v;
+    T size = v;
+    if constexpr (kAmsgrad) {
+      size = slots[2] > v ? slots[2] : v;
+      slots[2] = size;
+    }
+    return decayed - m * c.alpha / (sqrt(size) + c.epsilon);
+  }
+};
+
+template <typename T>
+struct RmsPropCoefficients {
+  T rate;
+  T weight_decay;
+  T rho;
+  T one_minus_rho;
+  T momentum;
+  T epsilon;
+  bool centered;
+};
+
+// Slots: velocity; the momentum and the mean gradient, if they are used.
+template <bool kCentered, bool kMomentum>
+struct RmsPropUpdate {
+  static constexpr int kSlotCount = 1 + kMomentum + kCentered;
+  template <typename T>
+  using Coefficients = RmsPropCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const RmsPropCoefficients<T>& c, T g, T w,
+                                 T* slots) {
+    const T v = c.rho * slots[0] + c.one_minus_rho * (g * g);
+    const T decayed = w - w * c.weight_decay * c.rate;
+    slots[0] = v;
+    T denominator = v + c.epsilon;
+    if constexpr (kCentered) {
+      constexpr int kAverage = kMomentum ? 2 : 1;
+      const T mean = c.rho * slots[kAverage] + c.one_minus_rho * g;
+      slots[kAverage] = mean;
+      denominator = v - mean * mean + c.epsilon;
+    }
+    T change = c.rate * g / sqrt(denominator);
+    if constexpr (kMomentum) {
+      change = c.momentum * slots[1] + change;
+      slots[1] = change;
+    }
+    return decayed - change;
+  }
+};
+
+template <typename T>
+struct AdagradCoefficients {
+  T rate;
+  T weight_decay;
+  T epsilon;
+};
+
+// Slot: the accumulator.
+struct AdagradUpdate {
+  static constexpr int kSlotCount = 1;
+  template <typename T>
+  using Coefficients = AdagradCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const AdagradCoefficients<T>& c, T g, T w,
+                                 T* slots) {
+    const T a = slots[0] + g * g;
+    const T decayed = w - w * c.weight_decay * c.rate;
+    slots[0] = a;
+    return decayed - c.rate * g / sqrt(a + c.epsilon);
+  }
+};
+
+template <typename T>
+struct AdadeltaCoefficients {
+  T rate;
+  T weight_decay;
+  T rho;
+  T one_minus_rho;
+  T epsilon;
+};
+
+// Slots: accumulated gradients, accumulated changes.
+struct AdadeltaUpdate {
+  static constexpr int kSlotCount = 2;
+  template <typename T>
+  using Coefficients = AdadeltaCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const AdadeltaCoefficients<T>& c, T g, T w,
+                                 T* slots) {
+    const T a = c.rho * slots[0] + c.one_minus_rho * (g * g);
+    const T b = slots[1];
+    const T delta = -(sqrt(b + c.epsilon) * g / sqrt(a + c.epsilon));
+    const T decayed = w - w * c.weight_decay * c.rate;
+    slots[0] = a;
+    slots[1] = c.rho * b + c.one_minus_rho * (delta * delta);
+    return decayed + c.rate * delta;
+  }
+};
+
+template <typename T>
+struct AdamaxCoefficients {
+  T rate;
+  T weight_decay;
+  T one_minus_beta_1;
+  T beta_2;
+  T correction;
+  T epsilon;
+};
+
+// Slots: momentum, norm.
+struct AdamaxUpdate {
+  static constexpr int kSlotCount = 2;
+  template <typename T>
+  using Coefficients = AdamaxCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const AdamaxCoefficients<T>& c, T g, T w,
+                                 T* slots) {
+    const T m = slots[0] + (g - slots[0]) * c.one_minus_beta_1;
+    const T decayed_norm = c.beta_2 * slots[1];
+    const T size = fabs(g);
+    // A NaN is neither greater nor less: it must not be passed over.
+    const T u = decayed_norm > size ? decayed_norm : size;
+    const T decayed = w - w * c.weight_decay * c.rate;
+    slots[0] = m;
+    slots[1] = u;
+    return decayed - c.rate * m / (c.correction * (u + c.epsilon));
+  }
+};
+
+template <typename T>
+struct NadamCoefficients {
+  T rate;
+  T weight_decay;
+  T one_minus_beta_1;
+  T one_minus_beta_2;
+  T momentum_share;
+  T gradient_share;
+  T velocity_correction;
+  T epsilon;
+};
+
+// Slots: momentum, velocity.
+struct NadamUpdate {
+  static constexpr int kSlotCount = 2;
+  template <typename T>
+  using Coefficients = NadamCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const NadamCoefficients<T>& c, T g, T w,
+                                 T* slots) {
+    const T m = slots[0] + (g - slots[0]) * c.one_minus_beta_1;
+    const T v = slots[1] + (g * g - slots[1]) * c.one_minus_beta_2;
+    const T decayed = w - w * c.weight_decay * c.rate;
+    slots[0] = m;
+    slots[1] = v;
+    const T direction = c.momentum_share * m + c.gradient_share * g;
+    return decayed -
+           direction * c.rate / (sqrt(v / c.velocity_correction) + c.epsilon);
+  }
+};
+
+template <typename T>
+struct LionCoefficients {
+  T rate;
+  T weight_decay;
+  T beta_1;
+  T beta_2;
+  T one_minus_beta_1;
+  T one_minus_beta_2;
+};
+
+// Slot: the momentum.
+struct LionUpdate {
+  static constexpr int kSlotCount = 1;
+  template <typename T>
+  using Coefficients = LionCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const LionCoefficients<T>& c, T g, T w,
+                                 T* slots) {
+    const T m = slots[0];
+    const T decayed = w - w * c.weight_decay * c.rate;
+    const T direction = m * c.beta_1 + g * c.one_minus_beta_1;
+    // Propagates NaN, which has no sign.
+    const T sign = direction > 0 ? T(1) : direction < 0 ? T(-1) : direction;
+    slots[0] = m * c.beta_2 + g * c.one_minus_beta_2;
+    return decayed - c.rate * sign;
+  }
+};
+
+template <typename T>
+struct FtrlCoefficients {
+  T rate;
+  T weight_decay;
+  T exponent;  // -learning_rate_power
+  T l1;
+  T twice_l2;  // Includes the term of beta.
+  T twice_l2_shrinkage;
+};
+
+// Slots: accumulator, linear. The default exponent is a square root, which is
+// vectorized; pow() is not.
+template <bool kSquareRoot>
+struct FtrlUpdate {
+  static constexpr int kSlotCount = 2;
+  template <typename T>
+  using Coefficients = FtrlCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const FtrlCoefficients<T>& c, T g, T w,
+                                 T* slots) {
+    const T decayed = w - w * c.weight_decay * c.rate;
+    const T old_sum = slots[0];
+    const T new_sum = old_sum + g * g;
+    const T old_power = kSquareRoot ? sqrt(old_sum) : pow(old_sum, c.exponent);
+    const T new_power = kSquareRoot ? sqrt(new_sum) : pow(new_sum, c.exponent);
+    const T z = slots[1] + ((g + c.twice_l2_shrinkage * decayed) -
+                            (new_power - old_power) / c.rate * decayed);
+    const T above = z > -c.l1 ? z : -c.l1;
+    const T clipped = above < c.l1 ? above : c.l1;
+    slots[0] = new_sum;
+    slots[1] = z;
+    return (clipped - z) / (new_power / c.rate + c.twice_l2);
+  }
+};
+
+// The functions by the names of their device kernels: F(name, function...).
+#define MUSTER_UPDATE_FUNCTIONS(F)                        \
+  F(sgd, SgdUpdate<false>)                                \
+  F(sgd_momentum, SgdUpdate<true>)                        \
+  F(adam, AdamUpdate<false>)                              \
+  F(adam_amsgrad, AdamUpdate<true>)                       \
+  F(rmsprop, RmsPropUpdate<false, false>)                 \
+  F(rmsprop_momentum, RmsPropUpdate<false, true>)         \
+  F(rmsprop_centered, RmsPropUpdate<true, false>)         \
+  F(rmsprop_centered_momentum, RmsPropUpdate<true, true>) \
+  F(adagrad, AdagradUpdate)                               \
+  F(adadelta, AdadeltaUpdate)                             \
+  F(adamax, AdamaxUpdate)                                 \
+  F(nadam, NadamUpdate)                                   \
+  F(lion, LionUpdate)                                     \
+  F(ftrl, FtrlUpdate<true>)                               \
+  F(ftrl_power, FtrlUpdate<false>)
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_KERNELS_FUNCTIONS_UPDATE_H_

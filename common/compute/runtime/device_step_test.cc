@@ -1,0 +1,248 @@
+// Training steps on a GPU whose variables are in its memory: what the host
+// asks of the driver, and which errors it reports. On simulated GPUs.
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/compute/autodiff/gradients.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/kernels/cpu/cpu_kernels.h"
+#include "common/compute/kernels/cuda/cuda_kernels.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/compute/ops/ops.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/compute/runtime/executable.h"
+#include "common/compute/variables/device_variable_store.h"
+#include "common/compute/variables/local_variable_store.h"
+#include "common/compute/variables/replica_variables.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/device/device.h"
+#include "common/core/device/simulated/simulated_driver.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/core/tensor/tensor_codec.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kWords = 7;
+constexpr int64_t kLength = 4;
+constexpr int64_t kWidth = 3;
+constexpr int64_t kClasses = 5;
+constexpr int64_t kRows = 6;
+
+const std::vector<VariableHandle> &Variables() {
+  static const auto *const kVariables = new std::vector<VariableHandle>{
+      {"table", {DType::kFloat32, {kWords, kWidth}}},
+      {"w", {DType::kFloat32, {kLength * kWidth, kClasses}}},
+      {"b", {DType::kFloat32, {kClasses}}}};
+  return *kVariables;
+}
+
+// A dense layer, on rows of a table or, without one, on numbers.
+Graph TraceStep(bool has_table) {
+  GraphBuilder builder(&BuiltinOps(), "step");
+  const Value x =
+      builder.Parameter("x", {has_table ? DType::kInt64 : DType::kFloat32,
+                              {kRows, has_table ? kLength : kLength * kWidth}});
+  const Value labels = builder.Parameter("labels", {DType::kInt64, {kRows}});
+  const auto &variables = Variables();
+  const Value features = has_table ? Reshape(GatherVariable(variables[0], x),
+                                             {kRows, kLength * kWidth})
+                                   : x;
+  const Value logits = MatMul(features, ReadVariable(builder, variables[1])) +
+                       ReadVariable(builder, variables[2]);
+  const Value loss = Mean(SparseSoftmaxCrossEntropy(logits, labels));
+  std::vector<std::string> names;
+  for (size_t i = has_table ? 0 : 1; i < variables.size(); ++i) {
+    names.push_back(variables[i].name);
+  }
+  const auto gradients = VariableGradients(loss, names);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const VariableHandle &variable =
+        variables[variables.size() - names.size() + i];
+    if (gradients[i].sparse.has_value()) {
+      ApplySparseGradient(variable, gradients[i].sparse->values,
+                          gradients[i].sparse->indices);
+    } else {
+      ApplyGradient(variable, gradients[i].dense);
+    }
+  }
+  builder.AddResult(loss);
+  auto graph = std::move(builder).Build();
+  EXPECT_OK(graph);
+  return *std::move(graph);
+}
+
+std::vector<Tensor> Batch(bool has_table) {
+  Tensor labels(DType::kInt64, {kRows});
+  for (int64_t i = 0; i < kRows; ++i) {
+    labels.mutable_flat<int64_t>()[i] = i % kClasses;
+  }
+  if (has_table) {
+    Tensor words(DType::kInt64, {kRows, kLength});
+    for (int64_t i = 0; i < words.element_count(); ++i) {
+      words.mutable_flat<int64_t>()[i] =
+          static_cast<int64_t>(FoldIn(5, i) % kWords);
+    }
+    return {words, labels};
+  }
+  Tensor x(DType::kFloat32, {kRows, kLength * kWidth});
+  for (int64_t i = 0; i < x.element_count(); ++i) {
+    x.mutable_flat<float>()[i] =
+        static_cast<float>(FoldIn(6, i) % 2001) / 1000 - 1;
+  }
+  return {x, labels};
+}
+
+class DeviceStepTest : public ::testing::TestWithParam<uint64_t> {
+ protected:
+  DeviceStepTest() : machine_({.seed = GetParam()}) {
+    auto device = Device::Create(
+        &machine_.driver(),
+        {.memory = {.limit_bytes = 8 << 20, .piece_bytes = 1 << 20}});
+    EXPECT_OK(device);
+    device_ = *std::move(device);
+    kernels_ = CudaKernels(device_.get());
+    auto store = DeviceVariableStore::Create(device_.get());
+    EXPECT_OK(store);
+    on_device_ = *std::move(store);
+    for (ReplicaVariables *variables :
+         {static_cast<ReplicaVariables *>(&on_host_),
+          static_cast<ReplicaVariables *>(on_device_.get())}) {
+      EXPECT_OK(variables->SetOptimizer(Adam({.learning_rate = 0.01})));
+      for (const VariableHandle &variable : Variables()) {
+        Tensor value(DType::kFloat32, variable.type.shape);
+        for (int64_t i = 0; i < value.element_count(); ++i) {
+          value.mutable_flat<float>()[i] =
+              static_cast<float>(FoldIn(9, i) % 2001) / 1000 - 1;
+        }
+        proto::VariableSpec spec;
+        spec.set_name(variable.name);
+        spec.set_dtype(proto::DT_FLOAT);
+        *spec.mutable_shape() = EncodeShape(variable.type.shape);
+        *spec.mutable_initializer()->mutable_value() = EncodeTensor(value);
+        EXPECT_OK(variables->Create(spec));
+      }
+    }
+  }
+
+  absl::StatusOr<std::unique_ptr<Executable>> CompileOnDevice(bool has_table) {
+    return Executable::Compile(
+        TraceStep(has_table), BuiltinOps(), kernels_, on_device_.get(),
+        {.device = device_.get(), .host_kernels = &CpuKernels()});
+  }
+  absl::StatusOr<std::unique_ptr<Executable>> CompileOnHost(bool has_table) {
+    return Executable::Compile(TraceStep(has_table), BuiltinOps(), CpuKernels(),
+                               &on_host_);
+  }
+
+  // The calls of the driver that steady steps make, by function.
+  std::map<std::string, int64_t> CallsOfSteadyStep(bool has_table) {
+    auto executable = CompileOnDevice(has_table);
+    EXPECT_OK(executable);
+    const std::vector<Tensor> arguments = Batch(has_table);
+    std::vector<Tensor> results;
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_OK((*executable)->Run(arguments, {}, &results));
+    }
+    const auto before = machine_.counts();
+    EXPECT_OK((*executable)->Run(arguments, {}, &results));
+    auto calls = machine_.counts();
+    for (const auto &[function, count] : before) calls[function] -= count;
+    return calls;
+  }
+
+  void ExpectSameVariables(double tolerance) {
+    for (const VariableHandle &variable : Variables()) {
+      ASSERT_OK_AND_ASSIGN(const Tensor a, on_device_->Read(variable.name));
+      ASSERT_OK_AND_ASSIGN(const Tensor b, on_host_.Read(variable.name));
+      for (int64_t i = 0; i < a.element_count(); ++i) {
+        ASSERT_NEAR(a.ElementAsDouble(i), b.ElementAsDouble(i), tolerance)
+            << variable.name << ", element " << i;
+      }
+    }
+  }
+
+  SimulatedMachine machine_;
+  std::unique_ptr<Device> device_;
+  KernelRegistry kernels_;
+  LocalVariableStore on_host_;
+  std::unique_ptr<DeviceVariableStore> on_device_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Seeds, DeviceStepTest, ::testing::Values(1, 2));
+
+TEST_P(DeviceStepTest, SteadyStepCopiesItsArgumentsAndResultsOnly) {
+  auto calls = CallsOfSteadyStep(/*has_table=*/false);
+  for (const char *function :
+       {"cuMemCreate", "cuMemHostAlloc", "cuEventCreate", "cuStreamCreate",
+        "cuStreamSynchronize", "cuEventSynchronize", "cuCtxSynchronize"}) {
+    EXPECT_EQ(calls[function], 0) << function;
+  }
+  // Two arguments, and the loss. Neither variables nor gradients.
+  EXPECT_EQ(calls["cuMemcpyAsync"], 3);
+  // The end of the step, for which the host waits to read the loss, and the end
+  // of the updates, for which it does not wait.
+  EXPECT_EQ(calls["cuEventRecord"], 2);
+}
+
+TEST_P(DeviceStepTest, SteadyStepWithATableCopiesNoMore) {
+  auto calls = CallsOfSteadyStep(/*has_table=*/true);
+  for (const char *function :
+       {"cuMemCreate", "cuMemHostAlloc", "cuEventCreate", "cuStreamCreate"}) {
+    EXPECT_EQ(calls[function], 0) << function;
+  }
+  EXPECT_EQ(calls["cuMemcpyAsync"], 3);
+  EXPECT_EQ(calls["cuEventRecord"], 2);
+}
+
+TEST_P(DeviceStepTest, StepsGiveTheVariablesOfTheHost) {
+  for (const bool has_table : {false, true}) {
+    ASSERT_OK_AND_ASSIGN(const auto on_device, CompileOnDevice(has_table));
+    ASSERT_OK_AND_ASSIGN(const auto on_host, CompileOnHost(has_table));
+    std::vector<Tensor> results;
+    std::vector<Tensor> wanted;
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_OK(on_device->Run(Batch(has_table), {}, &results));
+      ASSERT_OK(on_host->Run(Batch(has_table), {}, &wanted));
+      EXPECT_NEAR(results[0].scalar<float>(), wanted[0].scalar<float>(), 1e-5);
+    }
+    ExpectSameVariables(1e-5);
+  }
+}
+
+TEST_P(DeviceStepTest, DataErrorsHaveTheTextOfTheHostAndChangeNothing) {
+  ASSERT_OK_AND_ASSIGN(const auto on_device, CompileOnDevice(true));
+  ASSERT_OK_AND_ASSIGN(const auto on_host, CompileOnHost(true));
+  std::vector<Tensor> results;
+  std::vector<Tensor> wrong_word = Batch(true);
+  wrong_word[0].mutable_flat<int64_t>()[5] = -1;
+  std::vector<Tensor> wrong_label = Batch(true);
+  wrong_label[1].mutable_flat<int64_t>()[2] = kClasses;
+  for (const std::vector<Tensor> &arguments : {wrong_word, wrong_label}) {
+    const absl::Status expected = on_host->Run(arguments, {}, &results);
+    EXPECT_FALSE(expected.ok());
+    EXPECT_EQ(on_device->Run(arguments, {}, &results), expected);
+    ExpectSameVariables(0);
+    EXPECT_EQ(on_device_->UpdateCount("w").value(), 0);
+  }
+  ASSERT_OK(on_device->Run(Batch(true), {}, &results));
+  ASSERT_OK(on_host->Run(Batch(true), {}, &results));
+  ExpectSameVariables(1e-6);
+}
+
+}  // namespace
+}  // namespace muster

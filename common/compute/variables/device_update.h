@@ -1,0 +1,108 @@
+#ifndef COMMON_COMPUTE_VARIABLES_DEVICE_UPDATE_H_
+#define COMMON_COMPUTE_VARIABLES_DEVICE_UPDATE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/kernels/cuda/update_parameters.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "common/compute/variables/device_variable.h"
+#include "common/compute/variables/variable_session.h"
+#include "common/core/device/device.h"
+#include "common/core/device/stream.h"
+#include "common/core/tensor/buffer.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/tensor.h"
+
+namespace muster {
+
+// Memory of a device for the work of one stream. Grows, and is kept from step
+// to step.
+class DeviceScratch {
+ public:
+  // Returns at least `size_bytes` bytes. What was there is lost.
+  //   as DeviceMemory::Allocate()
+  absl::StatusOr<uint8_t*> Get(Device* device, DeviceStream* stream,
+                               size_t size_bytes);
+
+ private:
+  std::shared_ptr<Buffer> buffer_;
+};
+
+// Rows that an update or a gather names by indices, on the device.
+struct DeviceRows {
+  internal::DeviceElements indices = {};
+  const internal::RowLink* links = nullptr;
+};
+
+// Enqueues what changes variables, on one stream. Errors are those of the
+// device. Not thread-safe.
+class DeviceUpdate {
+ public:
+  DeviceUpdate(Device* device, DeviceStream* stream)
+      : device_(*device), stream_(*stream) {}
+
+  // rows[i] = variable[indices[i]]; reports an index that is out of range.
+  absl::Status Gather(const DeviceVariable& variable, const Tensor& indices,
+                      internal::FaultRecord* fault, Tensor* rows);
+
+  // Prepares the use of rows by the functions below. `links` is memory for one
+  // RowLink for each index.
+  absl::Status LinkRows(const DeviceVariable& variable, const Tensor& indices,
+                        uint8_t* links, internal::FaultRecord* fault,
+                        DeviceRows* rows);
+
+  // Adds rows that repeat, into `sums`, which has the size of `gradient`.
+  absl::Status SumRows(const DeviceVariable& variable, const Tensor& gradient,
+                       const DeviceRows& rows, uint8_t* sums);
+
+  // Assigns to, adds to or subtracts from the variable, which is writable;
+  // `rows` is empty if all of it.
+  absl::Status Change(UpdateKind kind, const Tensor& value,
+                      const DeviceRows& rows, DeviceVariable* variable);
+
+  // Adds a gradient to those that Apply() applies. The variable is writable and
+  // has the slots of the rule; its count is raised. `count` elements at
+  // `gradient`: of the whole variable, or the sums of `rows`.
+  void AddGradient(const UpdateRule& rule, const uint8_t* gradient,
+                   int64_t count, const DeviceRows& rows,
+                   const GradientClipping& clipping, DeviceVariable* variable);
+  // Applies them: one launch for all of one dtype and one update count.
+  absl::Status Apply();
+
+ private:
+  struct Group {
+    DType dtype = DType::kInvalid;
+    int64_t step = 0;
+    UpdateForm form;
+    std::vector<internal::UpdateItem> items;
+    int64_t block_count = 0;
+  };
+
+  template <typename Parameter>
+  absl::Status Launch(const KernelImage& image, absl::string_view kernel,
+                      const LaunchShape& shape, Parameter parameter);
+  absl::StatusOr<const internal::UpdateItem*> UploadItems();
+  // Null if no gradient is limited by a norm.
+  absl::StatusOr<const double*> ClipFactors(const internal::UpdateItem* items);
+
+  Device& device_;
+  DeviceStream& stream_;
+  // Of the next Apply(); the vectors keep their memory.
+  std::vector<Group> groups_;
+  size_t group_count_ = 0;
+  // The items of all groups, as they are on the device.
+  std::vector<internal::UpdateItem> items_;
+  std::vector<internal::UpdateItem> uploaded_items_;
+  DeviceScratch device_items_;
+  DeviceScratch norms_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_VARIABLES_DEVICE_UPDATE_H_

@@ -1,0 +1,449 @@
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/compute/kernels/cuda/device_elements.h"
+#include "common/compute/ops/gradient_clipping.h"
+#include "common/compute/variables/device_update.h"
+#include "common/compute/variables/device_variable.h"
+#include "common/compute/variables/device_variable_store.h"
+#include "common/compute/variables/update_checks.h"
+#include "common/compute/variables/variable_session.h"
+#include "common/core/base/check.h"
+#include "common/core/base/clock.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/device/device_memory.h"
+#include "common/core/device/pinned_memory.h"
+#include "common/core/tensor/buffer.h"
+
+namespace muster {
+namespace {
+
+// A step that takes longer is hanging.
+constexpr absl::Duration kStepTimeout = absl::Minutes(10);
+
+// The data errors that the kernels of one step find, in memory that the device
+// writes. Each call of a session has a place.
+class StepFaults {
+ public:
+  void Clear() { calls_.clear(); }
+
+  // Adds a call that has no errors.
+  void AddNone() { calls_.push_back({}); }
+
+  // Adds a call about rows of `variable`, and returns its clear record.
+  //   as PinnedMemory::Allocate()
+  absl::StatusOr<internal::FaultRecord*> Add(Device* device, int variable) {
+    const size_t place = calls_.size();
+    if (place / kRecordsPerBlock >= blocks_.size()) {
+      ASSIGN_OR_RETURN(std::shared_ptr<Buffer> memory,
+                       device->pinned_memory().Allocate(
+                           kRecordsPerBlock * sizeof(internal::FaultRecord)));
+      blocks_.push_back(std::move(memory));
+    }
+    auto* const record = reinterpret_cast<internal::FaultRecord*>(
+                             blocks_[place / kRecordsPerBlock]->data()) +
+                         place % kRecordsPerBlock;
+    *record = internal::FaultRecord();
+    calls_.push_back({variable, record});
+    return record;
+  }
+
+  int call_count() const { return static_cast<int>(calls_.size()); }
+  bool IsUnread() const {
+    return std::any_of(calls_.begin(), calls_.end(),
+                       [](const Call& call) { return call.record != nullptr; });
+  }
+
+  // Returns the record of a call, and forgets it; null if there is none.
+  const internal::FaultRecord* Take(int call, int* variable) {
+    *variable = calls_[call].variable;
+    return std::exchange(calls_[call].record, nullptr);
+  }
+
+ private:
+  static constexpr size_t kRecordsPerBlock =
+      4096 / sizeof(internal::FaultRecord);
+
+  struct Call {
+    int variable = -1;
+    internal::FaultRecord* record = nullptr;
+  };
+
+  std::vector<std::shared_ptr<Buffer>> blocks_;
+  std::vector<Call> calls_;
+};
+
+}  // namespace
+
+// Keeps updates until the step commits, or reads the variable again.
+class DeviceVariableStore::Session final : public VariableSession {
+ public:
+  Session(DeviceVariableStore* store, DeviceStream* stream,
+          std::vector<DeviceVariable*> variables,
+          absl::Span<const VariableUse> uses);
+
+  absl::Status BeginPart(uint64_t, int) override;
+  absl::StatusOr<Tensor> Read(int variable) override;
+  absl::Status Gather(int variable, const Tensor& indices,
+                      Tensor* rows) override;
+  absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
+                      const Tensor& indices) override;
+  // One replica: its means are applied as they are.
+  absl::Status SetLossDenominator(double) override { return absl::OkStatus(); }
+  bool needs_loss_denominator() const override { return false; }
+  absl::Status DataError(int call) override;
+  absl::Status Commit() override;
+
+ private:
+  // Kept from step to step for its memory.
+  struct PendingUpdate {
+    int variable = -1;
+    UpdateKind kind = UpdateKind::kAssign;
+    bool is_applied = false;
+    Tensor value;
+    Tensor indices;
+    const uint8_t* gradient = nullptr;
+    DeviceRows rows;
+    DeviceScratch value_memory;
+    DeviceScratch indices_memory;
+    DeviceScratch links_memory;
+    DeviceScratch sums_memory;
+  };
+
+  DeviceVariable& Find(int variable) const {
+    MUSTER_CHECK(variable >= 0 &&
+                 variable < static_cast<int>(variables_.size()));
+    return *variables_[variable];
+  }
+  absl::Span<PendingUpdate> pending() {
+    return absl::MakeSpan(updates_).subspan(0, pending_count_);
+  }
+  // Replaces a tensor of the host by one of the device, in `memory`.
+  absl::Status ToDevice(DeviceScratch* memory, Tensor* tensor);
+  absl::Status PrepareRows(const DeviceVariable& variable,
+                           PendingUpdate* update);
+  // Waits for the device if somebody has not asked for all data errors.
+  absl::Status CheckFaults();
+  // Applies the updates of a variable before the step reads it.
+  absl::Status ApplyBeforeRead(int variable);
+  // Applies the updates of `variable`, or of all if it is negative.
+  absl::Status Apply(int variable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex_);
+  absl::Status ApplyOne(PendingUpdate* update)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex_);
+
+  DeviceVariableStore& store_;
+  DeviceStream& stream_;
+  const std::vector<DeviceVariable*> variables_;
+  std::vector<GradientClipping> clipping_;  // By variable.
+  DeviceUpdate device_update_;
+  std::shared_ptr<const UpdateRule> rule_;  // Null before Begin().
+  std::vector<PendingUpdate> updates_;
+  size_t pending_count_ = 0;
+  // Variables whose gradients device_update_ has and has not applied.
+  std::vector<const DeviceVariable*> updated_;
+  // Values that the step reads: nobody changes them while they are here.
+  std::vector<Tensor> reads_;
+  StepFaults faults_;
+};
+
+DeviceVariableStore::Session::Session(DeviceVariableStore* store,
+                                      DeviceStream* stream,
+                                      std::vector<DeviceVariable*> variables,
+                                      absl::Span<const VariableUse> uses)
+    : store_(*store),
+      stream_(*stream),
+      variables_(std::move(variables)),
+      device_update_(&store->device_, stream) {
+  double global_clipnorm = 0;
+  for (const VariableUse& use : uses) {
+    GradientClipping& clipping = clipping_.emplace_back();
+    for (const VariableUse::PlannedUpdate& update : use.updates) {
+      if (!IsGradient(update.kind)) continue;
+      clipping = update.clipping;
+      global_clipnorm =
+          std::max(global_clipnorm, update.clipping.global_clipnorm);
+    }
+  }
+  for (GradientClipping& clipping : clipping_) {
+    if (clipping.global_clipnorm > 0)
+      clipping.global_clipnorm = global_clipnorm;
+  }
+}
+
+absl::Status DeviceVariableStore::Session::BeginPart(uint64_t, int) {
+  pending_count_ = 0;
+  faults_.Clear();
+  reads_.clear();
+  const absl::MutexLock lock(&store_.mutex_);
+  rule_ = store_.rule_;
+  return store_.BeginUse(&stream_);
+}
+
+absl::StatusOr<Tensor> DeviceVariableStore::Session::Read(int variable) {
+  RETURN_IF_ERROR(ApplyBeforeRead(variable));
+  const absl::MutexLock lock(&store_.mutex_);
+  reads_.push_back(Find(variable).value);
+  return reads_.back();
+}
+
+absl::Status DeviceVariableStore::Session::Gather(int variable,
+                                                  const Tensor& indices,
+                                                  Tensor* rows) {
+  const DeviceVariable& found = Find(variable);
+  RETURN_IF_ERROR(
+      CheckIndexType({found.spec.name(), found.type}, indices.dtype()));
+  if (rows->dtype() != found.type.dtype ||
+      !HasShapeOfRows(found.type, indices.shape(), rows->shape())) {
+    // Told by the caller, who knows what it expects.
+    *rows = Tensor(found.type.dtype, ShapeOfRows(found.type, indices.shape()));
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(ApplyBeforeRead(variable));
+  ASSIGN_OR_RETURN(internal::FaultRecord* const fault,
+                   faults_.Add(&store_.device_, variable));
+  const absl::MutexLock lock(&store_.mutex_);
+  reads_.push_back(found.value);
+  return device_update_.Gather(found, indices, fault, rows);
+}
+
+absl::Status DeviceVariableStore::Session::ToDevice(DeviceScratch* memory,
+                                                    Tensor* tensor) {
+  if (!tensor->IsValid() || !tensor->is_on_host()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(uint8_t* const to, memory->Get(&store_.device_, &stream_,
+                                                  tensor->size_bytes()));
+  RETURN_IF_ERROR(stream_.Copy(tensor->address(), to, tensor->size_bytes()));
+  // The session's memory, which outlives the work.
+  *tensor = Tensor(tensor->dtype(), tensor->shape(),
+                   Buffer::Wrap(to, tensor->size_bytes(), [] {},
+                                {.kind = PlaceKind::kDevice}));
+  return absl::OkStatus();
+}
+
+absl::Status DeviceVariableStore::Session::Update(int variable, UpdateKind kind,
+                                                  const Tensor& value,
+                                                  const Tensor& indices) {
+  const DeviceVariable& found = Find(variable);
+  RETURN_IF_ERROR(CheckUpdate({found.spec.name(), found.type}, kind, value,
+                              indices, /*has_rule=*/rule_ != nullptr));
+  if (pending_count_ == updates_.size()) updates_.emplace_back();
+  PendingUpdate& update = updates_[pending_count_];
+  update.variable = variable;
+  update.kind = kind;
+  update.is_applied = false;
+  update.value = value;
+  update.indices = indices;
+  update.rows = {};
+  RETURN_IF_ERROR(ToDevice(&update.value_memory, &update.value));
+  RETURN_IF_ERROR(ToDevice(&update.indices_memory, &update.indices));
+  update.gradient = update.value.address();
+  if (TakesIndices(kind)) {
+    RETURN_IF_ERROR(PrepareRows(found, &update));
+  } else {
+    faults_.AddNone();
+  }
+  ++pending_count_;
+  return absl::OkStatus();
+}
+
+absl::Status DeviceVariableStore::Session::PrepareRows(
+    const DeviceVariable& variable, PendingUpdate* update) {
+  ASSIGN_OR_RETURN(internal::FaultRecord* const fault,
+                   faults_.Add(&store_.device_, update->variable));
+  ASSIGN_OR_RETURN(uint8_t* const links,
+                   update->links_memory.Get(&store_.device_, &stream_,
+                                            update->indices.element_count() *
+                                                sizeof(internal::RowLink)));
+  RETURN_IF_ERROR(device_update_.LinkRows(variable, update->indices, links,
+                                          fault, &update->rows));
+  if (update->kind != UpdateKind::kApplySparseGradient) return absl::OkStatus();
+  ASSIGN_OR_RETURN(uint8_t* const sums,
+                   update->sums_memory.Get(&store_.device_, &stream_,
+                                           update->value.size_bytes()));
+  update->gradient = sums;
+  return device_update_.SumRows(variable, update->value, update->rows, sums);
+}
+
+absl::Status DeviceVariableStore::Session::DataError(int call) {
+  if (call >= faults_.call_count()) return absl::OkStatus();
+  int variable = -1;
+  const internal::FaultRecord* const fault = faults_.Take(call, &variable);
+  if (fault == nullptr || fault->code == 0) return absl::OkStatus();
+  const DeviceVariable& found = Find(variable);
+  return IndexOutOfRange({found.spec.name(), found.type}, fault->value,
+                         fault->element);
+}
+
+absl::Status DeviceVariableStore::Session::CheckFaults() {
+  if (!faults_.IsUnread()) return absl::OkStatus();
+  RETURN_IF_ERROR(stream_.Drain(Clock::Real()->Now() + kStepTimeout,
+                                "the indices of a step"));
+  absl::Status first;
+  for (int call = 0; call < faults_.call_count(); ++call) {
+    first.Update(DataError(call));
+  }
+  return first;
+}
+
+absl::Status DeviceVariableStore::Session::ApplyBeforeRead(int variable) {
+  const bool is_pending = std::any_of(
+      pending().begin(), pending().end(), [&](const PendingUpdate& update) {
+        return update.variable == variable && !update.is_applied;
+      });
+  if (!is_pending) return absl::OkStatus();
+  if (clipping_[variable].global_clipnorm > 0) {
+    return absl::UnimplementedError(absl::StrCat(
+        "variable \"", Find(variable).spec.name(),
+        "\": the step reads it after applying its gradient; with "
+        "global_clipnorm gradients are applied when the step ends"));
+  }
+  RETURN_IF_ERROR(CheckFaults());
+  const absl::MutexLock lock(&store_.mutex_);
+  RETURN_IF_ERROR(store_.BeginUse(&stream_));
+  RETURN_IF_ERROR(Apply(variable));
+  return store_.EndUse(&stream_);
+}
+
+absl::Status DeviceVariableStore::Session::Apply(int variable) {
+  updated_.clear();
+  for (PendingUpdate& update : pending()) {
+    if (update.is_applied) continue;
+    if (variable >= 0 && update.variable != variable) continue;
+    RETURN_IF_ERROR(ApplyOne(&update));
+  }
+  return device_update_.Apply();
+}
+
+absl::Status DeviceVariableStore::Session::ApplyOne(PendingUpdate* update) {
+  DeviceVariable& variable = Find(update->variable);
+  // Updates of one variable stay in order.
+  if (std::find(updated_.begin(), updated_.end(), &variable) !=
+      updated_.end()) {
+    RETURN_IF_ERROR(device_update_.Apply());
+    updated_.clear();
+  }
+  RETURN_IF_ERROR(MakeWritable(&store_.device_, &stream_, &variable));
+  update->is_applied = true;
+  if (!IsGradient(update->kind)) {
+    return device_update_.Change(update->kind, update->value, update->rows,
+                                 &variable);
+  }
+  RETURN_IF_ERROR(MakeSlots(&store_.device_, &stream_, rule_, &variable));
+  updated_.push_back(&variable);
+  device_update_.AddGradient(*rule_, update->gradient,
+                             update->value.element_count(), update->rows,
+                             clipping_[update->variable], &variable);
+  return absl::OkStatus();
+}
+
+absl::Status DeviceVariableStore::Session::Commit() {
+  RETURN_IF_ERROR(CheckFaults());
+  const absl::MutexLock lock(&store_.mutex_);
+  reads_.clear();
+  RETURN_IF_ERROR(store_.BeginUse(&stream_));
+  RETURN_IF_ERROR(Apply(/*variable=*/-1));
+  // Memory of the caller's, who may want it back.
+  for (PendingUpdate& update : pending()) {
+    update.value = Tensor();
+    update.indices = Tensor();
+  }
+  pending_count_ = 0;
+  return store_.EndUse(&stream_);
+}
+
+// A step on the host: a step on a stream of its own, whose values are copied.
+class DeviceVariableStore::HostSession final : public VariableSession {
+ public:
+  HostSession(Device* device, std::unique_ptr<DeviceStream> stream,
+              std::unique_ptr<VariableSession> on_device)
+      : device_(*device),
+        stream_(std::move(stream)),
+        on_device_(std::move(on_device)) {}
+
+  absl::Status BeginPart(uint64_t step_id, int part) override {
+    return on_device_->BeginPart(step_id, part);
+  }
+  absl::StatusOr<Tensor> Read(int variable) override {
+    ASSIGN_OR_RETURN(const Tensor value, on_device_->Read(variable));
+    Tensor on_host(value.dtype(), value.shape());
+    RETURN_IF_ERROR(CopyToHost(value, &on_host));
+    return on_host;
+  }
+  absl::Status Gather(int variable, const Tensor& indices,
+                      Tensor* rows) override;
+  absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
+                      const Tensor& indices) override {
+    return on_device_->Update(variable, kind, value, indices);
+  }
+  absl::Status SetLossDenominator(double weight) override {
+    return on_device_->SetLossDenominator(weight);
+  }
+  absl::Status Commit() override {
+    RETURN_IF_ERROR(on_device_->Commit());
+    return Await();
+  }
+
+ private:
+  absl::Status Await() {
+    return stream_->Drain(Clock::Real()->Now() + kStepTimeout,
+                          "a step of the host");
+  }
+  absl::Status CopyToHost(const Tensor& from, Tensor* to) {
+    RETURN_IF_ERROR(stream_->Copy(from, to));
+    return Await();
+  }
+  absl::StatusOr<Tensor> OnDevice(const TensorType& type) {
+    ASSIGN_OR_RETURN(Tensor tensor,
+                     AllocateOnDevice(&device_, type, "rows of variable", ""));
+    return tensor;
+  }
+
+  Device& device_;
+  const std::unique_ptr<DeviceStream> stream_;
+  const std::unique_ptr<VariableSession> on_device_;  // On stream_.
+};
+
+absl::Status DeviceVariableStore::HostSession::Gather(int variable,
+                                                      const Tensor& indices,
+                                                      Tensor* rows) {
+  ASSIGN_OR_RETURN(Tensor indices_on_device, OnDevice(indices.type()));
+  RETURN_IF_ERROR(stream_->Copy(indices, &indices_on_device));
+  ASSIGN_OR_RETURN(Tensor rows_on_device, OnDevice(rows->type()));
+  RETURN_IF_ERROR(
+      on_device_->Gather(variable, indices_on_device, &rows_on_device));
+  if (rows_on_device.type() != rows->type()) {
+    *rows = rows_on_device;  // Told by the caller, who knows what it expects.
+    return absl::OkStatus();
+  }
+  return CopyToHost(rows_on_device, rows);
+}
+
+absl::StatusOr<std::unique_ptr<VariableSession>>
+DeviceVariableStore::OpenDeviceSession(absl::Span<const VariableUse> uses,
+                                       Device* device, DeviceStream* stream) {
+  if (device != &device_) return nullptr;
+  const absl::MutexLock lock(&mutex_);
+  std::vector<DeviceVariable*> variables;
+  variables.reserve(uses.size());
+  for (const VariableUse& use : uses) {
+    ASSIGN_OR_RETURN(DeviceVariable * variable, Find(use.name));
+    variables.push_back(variable);
+  }
+  return std::make_unique<Session>(this, stream, std::move(variables), uses);
+}
+
+absl::StatusOr<std::unique_ptr<VariableSession>>
+DeviceVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
+  ASSIGN_OR_RETURN(std::unique_ptr<DeviceStream> stream,
+                   device_.CreateStream());
+  ASSIGN_OR_RETURN(std::unique_ptr<VariableSession> session,
+                   OpenDeviceSession(uses, &device_, stream.get()));
+  return std::make_unique<HostSession>(&device_, std::move(stream),
+                                       std::move(session));
+}
+
+}  // namespace muster

@@ -1,0 +1,35 @@
+#ifndef COMMON_COMPUTE_VARIABLES_OPTIMIZER_SLOTS_H_
+#define COMMON_COMPUTE_VARIABLES_OPTIMIZER_SLOTS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "common/compute/optimizers/update_rule.h"
+#include "common/compute/variables/variable_state.h"
+
+namespace muster {
+
+// Lets `slots` begin with the slots of `rule`, in its order. One that is
+// missing is made by `make`, a Tensor(const SlotSpec&). Others follow, and stay
+// for a rule that needs them.
+template <typename Make>
+void ArrangeSlots(const UpdateRule& rule,
+                  std::vector<VariableState::Slot>* slots, Make make) {
+  for (size_t i = 0; i < rule.slots().size(); ++i) {
+    const SlotSpec& wanted = rule.slots()[i];
+    const auto found = std::find_if(slots->begin() + i, slots->end(),
+                                    [&](const VariableState::Slot& slot) {
+                                      return slot.name == wanted.name;
+                                    });
+    if (found != slots->end()) {
+      std::rotate(slots->begin() + i, found, found + 1);
+    } else {
+      slots->insert(slots->begin() + i, {wanted.name, make(wanted)});
+    }
+  }
+}
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_VARIABLES_OPTIMIZER_SLOTS_H_

@@ -1,0 +1,58 @@
+#ifndef COMMON_COMPUTE_VARIABLES_REPLICA_VARIABLES_H_
+#define COMMON_COMPUTE_VARIABLES_REPLICA_VARIABLES_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/variables/variable_state.h"
+#include "common/compute/variables/variable_store.h"
+#include "common/core/tensor/tensor.h"
+#include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+
+// The whole variables of one replica in this process: on the host
+// (LocalVariableStore), or in the memory of a GPU (DeviceVariableStore).
+//
+// Values and states that are passed in and returned are on the host.
+//
+// Thread-safe; sessions are not.
+class ReplicaVariables : public VariableStore {
+ public:
+  struct Description {
+    proto::VariableSpec spec;
+    TensorType type;
+  };
+
+  //   kNotFound  no such variable
+  virtual absl::StatusOr<Description> Describe(
+      absl::string_view name) const = 0;
+
+  // Returns the value, the slots made so far, and the count, of one moment.
+  // Does not change when the variable does.
+  //   kNotFound  no such variable
+  virtual absl::StatusOr<VariableState> ReadState(absl::string_view name) = 0;
+
+  // Replaces the value, the slots and the count in one step.
+  //   kNotFound         no such variable
+  //   kInvalidArgument  the value or a slot has another type than the variable,
+  //                     or the count is negative
+  virtual absl::Status RestoreState(absl::string_view name,
+                                    VariableState state) = 0;
+
+  // As Restore().
+  absl::Status RestoreFrom(const TensorBundleReader& reader, bool values_only);
+
+  int checkpoint_shard_count() const override { return 1; }
+  // Writes one shard, of one moment if no steps run.
+  absl::Status SaveShards(absl::string_view prefix, int shard_count) override;
+  absl::StatusOr<std::unique_ptr<VariableSnapshot>> TakeSnapshot() override;
+  absl::Status Restore(absl::string_view prefix, bool values_only) override;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_VARIABLES_REPLICA_VARIABLES_H_

@@ -1,0 +1,53 @@
+#ifndef COMMON_COMPUTE_VARIABLES_UPDATE_CHECKS_H_
+#define COMMON_COMPUTE_VARIABLES_UPDATE_CHECKS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "common/compute/variables/variable_session.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+
+// What variables of the host and of devices check before an update, with the
+// same messages.
+namespace muster {
+
+// The variable that is checked. Borrows both.
+struct CheckedVariable {
+  const std::string& name;
+  const TensorType& type;
+};
+
+bool TakesIndices(UpdateKind kind);
+bool IsGradient(UpdateKind kind);
+
+// The shape of the rows of a variable that indices of shape `indices` name.
+// The variable is not a scalar.
+Shape ShapeOfRows(const TensorType& variable, const Shape& indices);
+bool HasShapeOfRows(const TensorType& variable, const Shape& indices,
+                    const Shape& rows);
+
+//   kInvalidArgument  the variable has no rows, or indices are no integers
+absl::Status CheckIndexType(const CheckedVariable& variable, DType indices);
+
+// Checks types, not the indices themselves. `has_rule`: there is an optimizer.
+//   kInvalidArgument     types do not fit
+//   kFailedPrecondition  a gradient came and there is no optimizer
+absl::Status CheckUpdate(const CheckedVariable& variable, UpdateKind kind,
+                         const Tensor& value, const Tensor& indices,
+                         bool has_rule);
+
+// `old` is null before the first rule.
+//   kFailedPrecondition  another rule is in use
+absl::Status CheckSameRule(const UpdateRule* old, const UpdateRule& rule);
+
+// The error of an index that names no row.
+absl::Status IndexOutOfRange(const CheckedVariable& variable, int64_t index,
+                             int64_t position);
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_VARIABLES_UPDATE_CHECKS_H_
