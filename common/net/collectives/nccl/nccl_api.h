@@ -39,7 +39,7 @@ enum class DataType : int {
 };
 
 // ncclRedOp_t.
-enum class Reduction : int {
+enum class ReductionKind : int {
   kSum = 0,
   kProd = 1,
   kMax = 2,
@@ -85,12 +85,12 @@ struct Config {
   F(ncclGetLastError, const char*(Comm*))                                      \
   F(ncclGroupStart, Result())                                                  \
   F(ncclGroupEnd, Result())                                                    \
-  F(ncclAllReduce, Result(const void*, void*, size_t, DataType, Reduction,     \
+  F(ncclAllReduce, Result(const void*, void*, size_t, DataType, ReductionKind, \
                           Comm*, driver::StreamHandle*))                       \
-  F(ncclReduce, Result(const void*, void*, size_t, DataType, Reduction, int,   \
-                       Comm*, driver::StreamHandle*))                          \
-  F(ncclReduceScatter, Result(const void*, void*, size_t, DataType, Reduction, \
-                              Comm*, driver::StreamHandle*))                   \
+  F(ncclReduce, Result(const void*, void*, size_t, DataType, ReductionKind,    \
+                       int, Comm*, driver::StreamHandle*))                     \
+  F(ncclReduceScatter, Result(const void*, void*, size_t, DataType,            \
+                              ReductionKind, Comm*, driver::StreamHandle*))    \
   F(ncclAllGather, Result(const void*, void*, size_t, DataType, Comm*,         \
                           driver::StreamHandle*))                              \
   F(ncclBroadcast, Result(const void*, void*, size_t, DataType, int, Comm*,    \

@@ -37,11 +37,11 @@ static_assert(static_cast<int>(DataType::kFloat32) == ncclFloat32);
 static_assert(static_cast<int>(DataType::kFloat64) == ncclFloat64);
 static_assert(static_cast<int>(DataType::kBfloat16) == ncclBfloat16);
 
-static_assert(static_cast<int>(Reduction::kSum) == ncclSum);
-static_assert(static_cast<int>(Reduction::kProd) == ncclProd);
-static_assert(static_cast<int>(Reduction::kMax) == ncclMax);
-static_assert(static_cast<int>(Reduction::kMin) == ncclMin);
-static_assert(static_cast<int>(Reduction::kAvg) == ncclAvg);
+static_assert(static_cast<int>(ReductionKind::kSum) == ncclSum);
+static_assert(static_cast<int>(ReductionKind::kProd) == ncclProd);
+static_assert(static_cast<int>(ReductionKind::kMax) == ncclMax);
+static_assert(static_cast<int>(ReductionKind::kMin) == ncclMin);
+static_assert(static_cast<int>(ReductionKind::kAvg) == ncclAvg);
 
 // Ours is the beginning of theirs.
 static_assert(sizeof(Config) <= sizeof(ncclConfig_t));
