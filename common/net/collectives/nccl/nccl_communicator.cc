@@ -5,7 +5,6 @@
 #include <cstring>
 #include <functional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -23,6 +22,8 @@
 #include "common/core/device/stream.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
+#include "common/net/collectives/message/frame.h"
+#include "common/net/collectives/nccl/agreement.h"
 #include "common/net/collectives/nccl/nccl_thread.h"
 #include "common/net/collectives/peers/group_error.h"
 #include "common/net/collectives/reduce_kernels.h"
@@ -30,66 +31,6 @@
 
 namespace muster {
 namespace {
-
-// How long ranks that NCCL has failed may take to say that they are there.
-constexpr absl::Duration kInquiryTimeout = absl::Milliseconds(500);
-
-enum class Operation : uint8_t {
-  kAllReduce,
-  kReduceScatter,
-  kAllGather,
-  kBroadcast,
-  kBarrier,
-};
-
-const char* NameOf(Operation operation) {
-  switch (operation) {
-    case Operation::kAllReduce:
-      return "all-reduce";
-    case Operation::kReduceScatter:
-      return "reduce-scatter";
-    case Operation::kAllGather:
-      return "all-gather";
-    case Operation::kBroadcast:
-      return "broadcast";
-    case Operation::kBarrier:
-      return "barrier";
-  }
-  return "no collective";
-}
-
-// What ranks agree about. Sent as its bytes, between processes of one version:
-// group formation makes sure of that.
-struct Signature {
-  Operation operation = Operation::kBarrier;
-  ReduceOp reduce_op = ReduceOp::kSum;
-  DType dtype = DType::kInvalid;
-  int32_t root = 0;
-  int64_t element_count = 0;
-  uint64_t layout = 0;  // Of the parts of an all-gather.
-
-  bool operator==(const Signature&) const = default;
-};
-static_assert(std::is_trivially_copyable_v<Signature>);
-
-// "all-reduce (max) of 3000 x float32".
-std::string Describe(const Signature& signature) {
-  std::string text = NameOf(signature.operation);
-  if (signature.operation == Operation::kAllReduce ||
-      signature.operation == Operation::kReduceScatter) {
-    absl::StrAppend(&text, " (", ReduceOpName(signature.reduce_op), ")");
-  }
-  if (signature.operation == Operation::kBroadcast) {
-    absl::StrAppend(&text, " from rank ", signature.root);
-  }
-  if (signature.operation == Operation::kBarrier) return text;
-  absl::StrAppend(&text, " of ", signature.element_count, " x ",
-                  DTypeString(signature.dtype));
-  if (signature.layout != 0) {
-    absl::StrAppend(&text, ", parts ", absl::Hex(signature.layout));
-  }
-  return text;
-}
 
 nccl::DataType DataTypeOf(DType dtype) {
   switch (dtype) {
@@ -133,31 +74,6 @@ uint64_t HashOf(absl::Span<const int64_t> counts) {
     hash = FoldIn(hash, static_cast<uint64_t>(count));
   }
   return hash;
-}
-
-// Every rank's `own`, by rank.
-template <typename T>
-absl::StatusOr<std::vector<T>> Exchange(Communicator& control, const T& own,
-                                        const CollectiveCall& call) {
-  std::vector<T> all(control.size());
-  T sent = own;
-  RETURN_IF_ERROR(control.AllGather(
-      {DType::kUint8, sizeof(T), &sent},
-      std::vector<int64_t>(all.size(), sizeof(T)),
-      {DType::kUint8, static_cast<int64_t>(all.size() * sizeof(T)), all.data()},
-      call));
-  return all;
-}
-
-// `failure`, and which ranks do not answer, which NCCL does not know.
-absl::Status WithMissingRanks(Communicator& control,
-                              const absl::Status& failure,
-                              absl::string_view name) {
-  const absl::Status met = control.Barrier({name, kInquiryTimeout});
-  const absl::string_view found =
-      met.ok() ? "all ranks still answer" : met.message();
-  return WithMessage(absl::IsUnavailable(met) ? met : failure,
-                     absl::StrCat(failure.message(), "; ", found));
 }
 
 // Calls `launch` for each part as one operation of NCCL.
@@ -236,7 +152,7 @@ class NcclCommunicator final : public DeviceCommunicator {
  private:
   // A collective on memory of the device.
   struct Collective {
-    Signature signature;
+    CallSignature signature;
     const char* function = "";  // Of NCCL.
     NcclThread::Launch launch;
   };
@@ -249,7 +165,7 @@ class NcclCommunicator final : public DeviceCommunicator {
 
   // Begin() and End() enclose a call, for Progress(). End() gives errors their
   // final form.
-  absl::Status Begin(Operation operation, const CollectiveCall& call);
+  absl::Status Begin(CollectiveOperation operation, const CollectiveCall& call);
   absl::Status End(const absl::Status& status);
 
   absl::Status Start(const Collective& collective, const CollectiveCall& call,
@@ -266,7 +182,8 @@ class NcclCommunicator final : public DeviceCommunicator {
   absl::Status AgreeAndLaunch(const Collective& collective,
                               const CollectiveCall& call, const Event* ready,
                               Event* done);
-  absl::Status Agree(const Signature& signature, const CollectiveCall& call);
+  absl::Status Agree(const CallSignature& signature,
+                     const CollectiveCall& call);
   absl::Status EndStatus() const;
   absl::Status GrowStage(size_t size_bytes);
 
@@ -281,7 +198,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   struct Current {
     bool is_running = false;
     bool is_agreeing = false;
-    Operation operation = Operation::kBarrier;
+    CollectiveOperation operation = CollectiveOperation::kBarrier;
     std::string name;
     uint64_t sequence = 0;
     absl::Time start_time;
@@ -294,7 +211,7 @@ class NcclCommunicator final : public DeviceCommunicator {
 NcclCommunicator::Collective NcclCommunicator::AllReduceOf(
     ReduceOp op, TensorSpan buffer) const {
   Collective all_reduce;
-  all_reduce.signature = {.operation = Operation::kAllReduce,
+  all_reduce.signature = {.operation = CollectiveOperation::kAllReduce,
                           .reduce_op = op,
                           .dtype = buffer.dtype,
                           .element_count = buffer.element_count};
@@ -313,7 +230,7 @@ NcclCommunicator::Collective NcclCommunicator::AllReduceOf(
 NcclCommunicator::Collective NcclCommunicator::ReduceScatterOf(
     ReduceOp op, TensorSpan buffer) const {
   Collective scatter;
-  scatter.signature = {.operation = Operation::kReduceScatter,
+  scatter.signature = {.operation = CollectiveOperation::kReduceScatter,
                        .reduce_op = op,
                        .dtype = buffer.dtype,
                        .element_count = buffer.element_count};
@@ -343,7 +260,7 @@ NcclCommunicator::Collective NcclCommunicator::AllGatherOf(
     absl::Span<const int64_t> element_counts, TensorSpan buffer) const {
   MUSTER_CHECK(static_cast<int>(element_counts.size()) == size());
   Collective gather;
-  gather.signature = {.operation = Operation::kAllGather,
+  gather.signature = {.operation = CollectiveOperation::kAllGather,
                       .dtype = buffer.dtype,
                       .element_count = buffer.element_count,
                       .layout = HashOf(element_counts)};
@@ -376,7 +293,7 @@ NcclCommunicator::Collective NcclCommunicator::AllGatherOf(
 NcclCommunicator::Collective NcclCommunicator::BroadcastOf(TensorSpan buffer,
                                                            int root) const {
   Collective broadcast;
-  broadcast.signature = {.operation = Operation::kBroadcast,
+  broadcast.signature = {.operation = CollectiveOperation::kBroadcast,
                          .dtype = buffer.dtype,
                          .root = root,
                          .element_count = buffer.element_count};
@@ -442,8 +359,8 @@ absl::Status NcclCommunicator::Broadcast(TensorSpan buffer, int root,
 }
 
 absl::Status NcclCommunicator::Barrier(const CollectiveCall& call) {
-  RETURN_IF_ERROR(Begin(Operation::kBarrier, call));
-  return End(Agree({.operation = Operation::kBarrier}, call));
+  RETURN_IF_ERROR(Begin(CollectiveOperation::kBarrier, call));
+  return End(Agree({.operation = CollectiveOperation::kBarrier}, call));
 }
 
 absl::Status NcclCommunicator::Await() {
@@ -459,11 +376,11 @@ absl::Status NcclCommunicator::EndStatus() const {
   }
   // `control_` tells the others of an abort when it is called next, which
   // returns at once.
-  if (!status.ok()) (void)control_->Barrier({"the end", kInquiryTimeout});
+  if (!status.ok()) (void)control_->Barrier({.name = "the end"});
   return status;
 }
 
-absl::Status NcclCommunicator::Begin(Operation operation,
+absl::Status NcclCommunicator::Begin(CollectiveOperation operation,
                                      const CollectiveCall& call) {
   RETURN_IF_ERROR(EndStatus());
   const absl::MutexLock lock(&mutex_);
@@ -483,7 +400,7 @@ absl::Status NcclCommunicator::End(const absl::Status& status) {
     current_.is_running = false;
     if (status.ok()) return status;
     attempted = absl::StrCat(
-        NameOf(current_.operation),
+        CollectiveOperationName(current_.operation),
         current_.name.empty() ? "" : absl::StrCat(" of ", current_.name),
         " (collective ", current_.sequence, " of generation ", generation(),
         ") on rank ", rank());
@@ -559,26 +476,16 @@ absl::Status NcclCommunicator::AgreeAndLaunch(const Collective& collective,
   return FaultPoint("nccl.launched");
 }
 
-absl::Status NcclCommunicator::Agree(const Signature& signature,
+absl::Status NcclCommunicator::Agree(const CallSignature& signature,
                                      const CollectiveCall& call) {
   {
     const absl::MutexLock lock(&mutex_);
     current_.is_agreeing = true;
   }
-  const absl::StatusOr<std::vector<Signature>> all =
-      Exchange(*control_, signature, call);
-  {
-    const absl::MutexLock lock(&mutex_);
-    current_.is_agreeing = false;
-  }
-  RETURN_IF_ERROR(all.status());
-  for (int r = 1; r < size(); ++r) {
-    if ((*all)[r] == (*all)[0]) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("ranks disagree: rank 0 is in ", Describe((*all)[0]),
-                     ", and rank ", r, " is in ", Describe((*all)[r])));
-  }
-  return absl::OkStatus();
+  const absl::Status status = AgreeAboutCall(*control_, signature, call);
+  const absl::MutexLock lock(&mutex_);
+  current_.is_agreeing = false;
+  return status;
 }
 
 absl::Status NcclCommunicator::GrowStage(size_t size_bytes) {
@@ -608,7 +515,7 @@ CollectiveProgress NcclCommunicator::Progress() const {
   const absl::MutexLock lock(&mutex_);
   progress.is_running = current_.is_running;
   if (!current_.is_running) return progress;
-  progress.operation = NameOf(current_.operation);
+  progress.operation = std::string(CollectiveOperationName(current_.operation));
   progress.name = current_.name;
   progress.sequence = current_.sequence;
   progress.elapsed = Clock::Real()->Now() - current_.start_time;
@@ -616,24 +523,6 @@ CollectiveProgress NcclCommunicator::Progress() const {
     progress.missing_ranks = control_->Progress().missing_ranks;
   }
   return progress;
-}
-
-// Whether all ranks have the id of one group.
-absl::Status AgreeAboutId(Communicator& control, const nccl::UniqueId& id,
-                          const CollectiveCall& call) {
-  uint64_t hash = 0;
-  for (const char byte : id.bytes) {
-    hash = FoldIn(hash, static_cast<uint8_t>(byte));
-  }
-  ASSIGN_OR_RETURN(const std::vector<uint64_t> all,
-                   Exchange(control, hash, call));
-  for (size_t r = 1; r < all.size(); ++r) {
-    if (all[r] == all[0]) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("ranks have NCCL ids of different groups: rank ", r,
-                     " has another one than rank 0"));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace

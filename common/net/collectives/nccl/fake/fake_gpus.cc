@@ -1,17 +1,13 @@
 #include "common/net/collectives/nccl/fake/fake_gpus.h"
 
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
-#include "common/core/base/status_macros.h"
 #include "common/core/device/simulated/simulated_streams.h"
-#include "common/net/collectives/message/memory_lane.h"
-#include "common/net/collectives/message/message_communicator.h"
-#include "common/net/collectives/nccl/nccl_communicator.h"
+#include "common/net/collectives/nccl/local_nccl_group.h"
 
 namespace muster {
 namespace {
@@ -39,33 +35,10 @@ FakeGpus::FakeGpus(int device_count, const FakeNccl::Options& options)
 
 absl::StatusOr<std::vector<std::unique_ptr<DeviceCommunicator>>>
 FakeGpus::MakeGroup(int size, absl::Duration timeout) {
-  nccl::UniqueId id;
-  if (nccl_.api().ncclGetUniqueId(&id) != nccl::kSuccess) {
-    return absl::InternalError("the fake NCCL has no id");
-  }
-  const absl::Time deadline = Clock::Real()->Now() + timeout;
-  auto lanes = MakeMemoryLanes(size);
-  std::vector<absl::StatusOr<std::unique_ptr<DeviceCommunicator>>> made(size);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      auto control = MakeMessageCommunicator(
-          {rank, kGeneration, std::move(lanes[rank]), {}});
-      made[rank] = control.ok() ? ConnectNccl(&nccl_.api(),
-                                              {.id = id,
-                                               .device = device(rank),
-                                               .control = *std::move(control)},
-                                              deadline)
-                                : control.status();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  std::vector<std::unique_ptr<DeviceCommunicator>> group;
-  for (auto& communicator : made) {
-    RETURN_IF_ERROR(communicator.status());
-    group.push_back(*std::move(communicator));
-  }
-  return group;
+  std::vector<Device*> devices;
+  for (int rank = 0; rank < size; ++rank) devices.push_back(device(rank));
+  return CreateLocalNcclGroup(&nccl_.api(), devices, kGeneration,
+                              Clock::Real()->Now() + timeout);
 }
 
 }  // namespace muster

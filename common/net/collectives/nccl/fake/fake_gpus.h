@@ -23,8 +23,7 @@ class FakeGpus {
   Device* device(int index) { return devices_[index].get(); }
   FakeNccl& nccl() { return nccl_; }
 
-  // A group of `size` ranks of this process, each on a device of its own, with
-  // control over lanes in memory; as a rank of several processes connects.
+  // As CreateLocalNcclGroup(), on the first `size` devices.
   absl::StatusOr<std::vector<std::unique_ptr<DeviceCommunicator>>> MakeGroup(
       int size, absl::Duration timeout = absl::Seconds(60));
 

@@ -81,6 +81,7 @@ void Meeting::Serve() {
   do {
     pollfd entry = {endpoint_->socket().get(), POLLIN, 0};
     if (poll(&entry, 1, -1) < 0 && errno != EINTR) return;
+    if ((entry.revents & POLLHUP) != 0) return;
     FileDescriptor socket(accept(endpoint_->socket().get(), nullptr, nullptr));
     if (!socket.is_open()) {
       if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) continue;
