@@ -55,6 +55,15 @@ class DeviceContext {
     return result == driver::kSuccess ? pointer(arguments...) : result;
   }
 
+  // Makes this the context of the calling thread, for libraries that use the
+  // thread's own.
+  //   as Call()
+  absl::Status MakeCurrent() {
+    const driver::Result result = api_.cuCtxSetCurrent(context_);
+    return result == driver::kSuccess ? absl::OkStatus()
+                                      : ToStatus(result, "cuCtxSetCurrent");
+  }
+
   absl::Status ToStatus(driver::Result result, absl::string_view function);
 
   // OK, or why the device is lost.

@@ -113,6 +113,7 @@ class DeviceStream {
   absl::Status Drain(absl::Time deadline, absl::string_view what);
 
   DeviceContext& context() const { return context_; }
+  driver::StreamHandle* handle() const { return handle_; }
 
  private:
   DeviceContext& context_;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -567,6 +568,15 @@ SimulatedMachine::~SimulatedMachine() { the_machine = nullptr; }
 const driver::DriverApi& SimulatedMachine::driver() const {
   static const driver::DriverApi api = MakeDriver();
   return api;
+}
+
+Result SimulatedMachine::Enqueue(StreamHandle* stream,
+                                 std::function<Result()> work) {
+  State* const machine = the_machine;
+  if (machine == nullptr) return driver::kNotInitialized;
+  if (!machine->stream_handles_.Contains(stream)) return driver::kInvalidHandle;
+  machine->streams_.Enqueue(stream->stream, std::move(work));
+  return driver::kSuccess;
 }
 
 void SimulatedMachine::Fail(absl::string_view function, Result result,

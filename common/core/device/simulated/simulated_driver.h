@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -44,6 +45,11 @@ class SimulatedMachine {
   SimulatedMachine& operator=(const SimulatedMachine&) = delete;
 
   const driver::DriverApi& driver() const;
+
+  // Appends work of the host to a stream of the machine that exists: for
+  // libraries that enqueue work of their own. The results of cuLaunchKernel().
+  static driver::Result Enqueue(driver::StreamHandle* stream,
+                                std::function<driver::Result()> work);
 
   // Makes a call of `function` ("cuLaunchKernel") return `result` and do
   // nothing: the `after`-th from now on, or with `is_sticky` that one and all

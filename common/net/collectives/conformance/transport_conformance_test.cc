@@ -13,6 +13,7 @@
 #include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/collectives/conformance/backend.h"
+#include "common/net/collectives/nccl/fake/fake_gpus.h"
 #include "common/net/collectives/peers/group_communicator.h"
 #include "common/net/collectives/transports/group_plan.h"
 #include "common/net/collectives/transports/group_transport.h"
@@ -41,6 +42,7 @@ struct TransportCase {
 constexpr int kSizeMax = 5;
 
 constexpr TransportCase kCases[] = {
+    {&kNcclTransport, "Nccl", 1},
     {&kSharedMemoryTransport, "SharedMemory", kSizeMax},
     {&kRawSocketTransport, "RawSocketsOfOneHost", kSizeMax},
     {&kRawSocketTransport, "RawSockets", 1},
@@ -53,11 +55,19 @@ std::string HostOf(const TransportCase& tried, int rank) {
   return absl::StrCat("host", rank / tried.ranks_per_host);
 }
 
+// Each rank has a simulated GPU.
+TransportSettings SettingsOf(const TransportCase& tried, int rank) {
+  static auto* const gpus = new FakeGpus(kSizeMax);
+  return {.host = HostOf(tried, rank),
+          .devices = {gpus->device(rank)},
+          .nccl = &gpus->nccl().api()};
+}
+
 struct Task {
-  explicit Task(int rank)
+  Task(const TransportCase& tried, int rank)
       : identity{"worker", rank, static_cast<uint64_t>(1000 + rank)},
         admission_check(identity),
-        transport(identity, Network::Grpc()) {
+        transport(identity, Network::Grpc(), SettingsOf(tried, rank)) {
     transport.AddTo(&service);
   }
   // As tasks end: streams that their peers have closed may finish.
@@ -74,10 +84,11 @@ struct Task {
 
 using Tasks = std::vector<std::unique_ptr<Task>>;
 
-absl::StatusOr<std::shared_ptr<Tasks>> StartTasks(int size) {
+absl::StatusOr<std::shared_ptr<Tasks>> StartTasks(const TransportCase& tried,
+                                                  int size) {
   auto tasks = std::make_shared<Tasks>();
   for (int rank = 0; rank < size; ++rank) {
-    Task& task = *tasks->emplace_back(std::make_unique<Task>(rank));
+    Task& task = *tasks->emplace_back(std::make_unique<Task>(tried, rank));
     ASSIGN_OR_RETURN(task.server, Network::Grpc()->Listen(
                                       {.address = "127.0.0.1:0"}, &task.service,
                                       &task.admission_check));
@@ -99,7 +110,7 @@ GroupPlan PlanOf(const TransportCase& tried, const Tasks& tasks) {
 }
 
 absl::StatusOr<RankGroup> MakeGroup(const TransportCase& tried, int size) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Tasks> tasks, StartTasks(size));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Tasks> tasks, StartTasks(tried, size));
   GroupPlan plan = PlanOf(tried, *tasks);
   std::vector<proto::ReplicaEndpoint> endpoints;
   for (int rank = 0; rank < size; ++rank) {
@@ -148,7 +159,7 @@ TEST(TransportConformanceTest, TransportsFitTheRanksOfTheirCases) {
     std::vector<proto::TransportOffer> offers(kSizeMax);
     std::vector<RankOffer> by_rank;
     for (int rank = 0; rank < kSizeMax; ++rank) {
-      offers[rank] = OfferTransports({.host = HostOf(tried, rank)});
+      offers[rank] = OfferTransports(SettingsOf(tried, rank));
       by_rank.push_back({rank, &offers[rank]});
     }
     const TransportFit fit = tried.transport->Fit(by_rank);

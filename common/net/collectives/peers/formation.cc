@@ -108,7 +108,7 @@ absl::StatusOr<FormedGroup> Formation::Lead(
     const std::optional<GroupPlan> plan = MakePlan();
     if (!plan.has_value()) continue;  // Somebody has just left again.
     if (plan->transport == nullptr) {
-      return GiveUp(*plan, absl::FailedPreconditionError(absl::StrCat(
+      return GiveUp(*plan, absl::UnimplementedError(absl::StrCat(
                                "no transport can connect the group: ",
                                plan->transport_reason)));
     }
@@ -137,8 +137,17 @@ absl::StatusOr<FormedGroup> Formation::Lead(
 }
 
 TransportChoice Formation::Choose() const {
-  return ChooseTransport(options_.implementation, offers_,
-                         options_.replicas_per_task, failures_);
+  const auto choose = [this](CommunicationImplementation implementation) {
+    return ChooseTransport(implementation, offers_, options_.replicas_per_task,
+                           failures_);
+  };
+  TransportChoice choice = choose(options_.implementation);
+  if (choice.transport != nullptr || options_.implementation_is_required) {
+    return choice;
+  }
+  TransportChoice ring = choose(CommunicationImplementation::kRing);
+  ring.reason = absl::StrCat(choice.reason, "; ", ring.reason);
+  return ring;
 }
 
 absl::Status Formation::GiveUp(const GroupPlan& plan, const absl::Status& why) {

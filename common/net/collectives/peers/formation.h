@@ -56,6 +56,8 @@ class Formation {
     // Which transports the leader may choose.
     CommunicationImplementation implementation =
         CommunicationImplementation::kAuto;
+    // Otherwise RING is used where no transport of it fits.
+    bool implementation_is_required = false;
     absl::Duration report_interval = absl::Seconds(5);
     // One transport's attempt to connect everyone.
     absl::Duration connect_timeout = absl::Seconds(10);

@@ -10,6 +10,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/net/collectives/peers/admission.h"
 #include "common/net/collectives/peers/hang_report.h"
+#include "common/net/collectives/transports/transport_choice.h"
 #include "common/net/collectives/transports/transports.h"
 
 namespace muster {
@@ -39,7 +40,8 @@ std::string Count(int count, absl::string_view noun) {
 absl::StatusOr<std::unique_ptr<PeerGroup>> PeerGroup::Join(
     const Options& options, Network* network, Clock* clock) {
   RETURN_IF_ERROR(CheckOptions(options));
-  ASSIGN_OR_RETURN(Options checked, WithImplementation(options));
+  RETURN_IF_ERROR(CheckImplementation(options));
+  Options checked = options;
   if (checked.report == nullptr) {
     checked.report = [](absl::string_view line) { LOG(INFO) << line; };
   }
@@ -105,11 +107,12 @@ PeerGroup::PeerGroup(const Options& options, Network* network, Clock* clock)
       life_(&links_, clock),
       hangs_(options.hang_report_interval, options.replicas_per_task, &links_,
              &life_, clock),
-      transport_(options.identity, network),
+      transport_(options.identity, network, options.transports),
       formation_(
           {.cluster = options.config.cluster,
            .replicas_per_task = options.replicas_per_task,
            .implementation = options.implementation,
+           .implementation_is_required = options.implementation_is_required,
            .report_interval = options.report_interval,
            .connect_timeout = options.connect_timeout},
           &links_, &transport_,
@@ -137,15 +140,15 @@ PeerGroup::~PeerGroup() {
   if (server_ != nullptr) server_->Shutdown(kServerGrace);
 }
 
-absl::StatusOr<PeerGroup::Options> PeerGroup::WithImplementation(
-    const Options& options) {
-  const absl::Status status = CheckImplementation(options.implementation);
-  if (status.ok()) return options;
-  if (options.implementation_is_required) return status;
-  LOG(WARNING) << "RING is used: " << status.message();
-  Options ring = options;
-  ring.implementation = CommunicationImplementation::kRing;
-  return ring;
+absl::Status PeerGroup::CheckImplementation(const Options& options) {
+  if (!options.implementation_is_required) return absl::OkStatus();
+  const TransportChoice alone = ChooseTransport(
+      options.implementation, {OfferTransports(options.transports)},
+      options.replicas_per_task);
+  if (alone.transport != nullptr) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(options.config.task.ToString(),
+                                               ": ", alone.reason,
+                                               "; use RING or AUTO"));
 }
 
 absl::Status PeerGroup::Form() {
@@ -197,10 +200,13 @@ std::string PeerGroup::Describe() const {
   std::vector<std::string> tasks;
   if (chief_count > 0) tasks.push_back("chief");
   if (worker_count > 0) tasks.push_back(Count(worker_count, "worker"));
+  const absl::string_view implementation =
+      CommunicationImplementationName(plan_.transport->implementation());
+  const std::string transport = plan_.transport->name();
   return absl::StrCat(
       absl::StrJoin(tasks, " and "), ", ", Count(replica_count(), "replica"),
-      "; ", CommunicationImplementationName(plan_.transport->implementation()),
-      " over ", plan_.transport->name());
+      "; ", implementation,
+      transport == implementation ? "" : absl::StrCat(" over ", transport));
 }
 
 absl::Status PeerGroup::Leave(const absl::Status& status,

@@ -73,8 +73,8 @@ class PeerGroup : private PeerLinks::Listener {
     // Selects transports. The leader's counts.
     CommunicationImplementation implementation =
         CommunicationImplementation::kAuto;
-    // An implementation without transports is an error. Otherwise a warning is
-    // logged, and RING is used.
+    // An implementation of which no transport fits is an error. Otherwise RING
+    // is used, and the start line says why. The leader's counts.
     bool implementation_is_required = false;
 
     absl::Duration startup_timeout = absl::Minutes(10);
@@ -99,8 +99,8 @@ class PeerGroup : private PeerLinks::Listener {
   //   kFailedPrecondition  a task disagrees (GroupErrorKind::kDisagreement), or
   //                        another process has this one's place
   //                        (kDuplicateTask)
-  //   kUnimplemented       the implementation is required, and no transport
-  //                        has it
+  //   kUnimplemented       the implementation is required, and no transport of
+  //                        it fits; says what is missing on which rank
   //   kDeadlineExceeded    names who is missing, and why
   static absl::StatusOr<std::unique_ptr<PeerGroup>> Join(const Options& options,
                                                          Network* network,
@@ -161,7 +161,8 @@ class PeerGroup : private PeerLinks::Listener {
   absl::Status Form();
   void Adopt(FormedGroup group);
   // `options` with an implementation that has transports.
-  static absl::StatusOr<Options> WithImplementation(const Options& options);
+  // Whether this task has what its implementation needs.
+  static absl::Status CheckImplementation(const Options& options);
   absl::Status Explain(absl::string_view attempted,
                        const CollectiveProgress& progress,
                        const absl::Status& status);

@@ -7,14 +7,26 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
+#include "common/net/collectives/communication_implementation.h"
 #include "common/net/collectives/shm/shared_memory_group.h"
 #include "common/net/rpc/fault_point.h"
 #include "proto/peer_group.pb.h"
 
 namespace muster {
+namespace {
 
-GroupTransport::GroupTransport(TaskIdentity self, Network* network)
-    : context_{std::move(self), network, &rpc_lanes_} {}
+// Whether the replicas are threads of one process, which need no transport on
+// CPUs.
+bool IsWithinProcess(const GroupPlan& plan) {
+  return plan.members.size() == 1 &&
+         plan.transport->implementation() == CommunicationImplementation::kRing;
+}
+
+}  // namespace
+
+GroupTransport::GroupTransport(TaskIdentity self, Network* network,
+                               TransportSettings settings)
+    : context_{std::move(self), network, &rpc_lanes_, std::move(settings)} {}
 
 GroupTransport::~GroupTransport() = default;
 
@@ -26,8 +38,7 @@ absl::StatusOr<std::vector<proto::ReplicaEndpoint>> GroupTransport::Prepare(
   plan_ = plan;
   rpc_lanes_.StartGeneration(plan.generation);
   std::vector<proto::ReplicaEndpoint> described(plan.replicas_per_task);
-  // Replicas of one process need no transport.
-  if (plan.members.size() == 1) return described;
+  if (IsWithinProcess(plan)) return described;
   std::vector<int> all_ranks(plan.rank_count());
   std::iota(all_ranks.begin(), all_ranks.end(), 0);
   for (int i = 0; i < plan.replicas_per_task; ++i) {
@@ -50,7 +61,7 @@ GroupTransport::Connect(absl::Span<const proto::ReplicaEndpoint> endpoints,
                      endpoints.size(), " endpoints"));
   }
   RETURN_IF_ERROR(FaultPoint("peers.connect"));
-  if (plan_.members.size() == 1) {
+  if (IsWithinProcess(plan_)) {
     return CreateLocalGroup(plan_.replicas_per_task,
                             {.generation = plan_.generation});
   }

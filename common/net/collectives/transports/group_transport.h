@@ -23,7 +23,8 @@ namespace muster {
 class GroupTransport {
  public:
   // `network` is borrowed.
-  GroupTransport(TaskIdentity self, Network* network);
+  GroupTransport(TaskIdentity self, Network* network,
+                 TransportSettings settings = {});
   ~GroupTransport();
 
   GroupTransport(const GroupTransport&) = delete;

@@ -15,8 +15,12 @@
 
 namespace muster {
 
+class Device;
 class Network;
 class RpcLaneAcceptor;
+namespace nccl {
+struct Api;
+}  // namespace nccl
 namespace proto {
 class ReplicaEndpoint;
 class TransportOffer;
@@ -41,12 +45,18 @@ struct TransportSettings {
   std::string host;
   bool shared_memory = true;
   bool raw_sockets = true;
+  // The GPUs of the replicas, in their order; null, or left out, for those on
+  // CPUs. Borrowed, outlive the communicators.
+  std::vector<Device*> devices = {};
+  // Null: libnccl.so.2 of this machine, if a replica has a GPU.
+  const nccl::Api* nccl = nullptr;
 };
 
 // What the task of a rank offers. `offer` is borrowed.
 struct RankOffer {
   int rank = 0;
   const proto::TransportOffer* offer = nullptr;
+  int replica = 0;  // Which of its task's replicas the rank is.
 };
 
 // Whether a transport can serve ranks. `reason` is a clause in either case: it
@@ -63,6 +73,7 @@ struct TransportContext {
   Network* network = nullptr;
   // The lanes that others open at this task's server.
   RpcLaneAcceptor* rpc_lanes = nullptr;
+  TransportSettings settings = {};
 };
 
 // The ranks that are to be connected, as one of them sees it: all ranks of a

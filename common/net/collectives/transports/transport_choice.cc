@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/net/collectives/transports/transports.h"
 #include "proto/peer_group.pb.h"
@@ -15,7 +14,7 @@ std::vector<RankOffer> OffersByRank(
   std::vector<RankOffer> by_rank;
   for (const proto::TransportOffer& offer : offers) {
     for (int i = 0; i < replicas_per_task; ++i) {
-      by_rank.push_back({static_cast<int>(by_rank.size()), &offer});
+      by_rank.push_back({static_cast<int>(by_rank.size()), &offer, i});
     }
   }
   return by_rank;
@@ -36,12 +35,6 @@ TransportChoice ChooseTransport(
   const auto leave_out = [&](absl::string_view name, absl::string_view why) {
     absl::StrAppend(&left_out, "; ", name, " was left out: ", why);
   };
-  for (const auto candidate : kCommunicationImplementations) {
-    const absl::Status status = CheckImplementation(candidate);
-    if (takes_all && !status.ok()) {
-      leave_out(CommunicationImplementationName(candidate), status.message());
-    }
-  }
   for (const Transport* const transport : kTransports) {
     if (!takes_all && transport->implementation() != implementation) continue;
     const TransportFit fit = transport->Fit(by_rank);

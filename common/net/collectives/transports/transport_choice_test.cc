@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "common/core/base/status_matchers.h"
+#include "common/net/collectives/nccl/fake/fake_gpus.h"
+#include "common/net/collectives/nccl/nccl_api.h"
 #include "common/net/collectives/transports/transports.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -115,18 +117,81 @@ TEST(TransportChoiceTest, AutoSaysWhyNcclWasLeftOut) {
                     HasSubstr("needs a GPU")));
 }
 
-TEST(TransportChoiceTest, AnImplementationWithoutTransportsIsRefused) {
-  constexpr auto kNccl = CommunicationImplementation::kNccl;
-  EXPECT_OK(CheckImplementation(kAuto));
-  EXPECT_OK(CheckImplementation(kRing));
-  EXPECT_THAT(CheckImplementation(kNccl),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       AllOf(HasSubstr("NCCL"), HasSubstr("needs a GPU"),
-                             HasSubstr("use RING or AUTO"))));
-  const TransportChoice choice =
-      ChooseTransport(kNccl, {Offer("a"), Offer("a")}, 1);
-  EXPECT_EQ(choice.transport, nullptr);
-  EXPECT_EQ(choice.reason, "NCCL chose no transport");
+class NcclChoiceTest : public testing::Test {
+ protected:
+  static constexpr auto kNccl = CommunicationImplementation::kNccl;
+
+  // A task with these GPUs; -1 is a replica on a CPU.
+  proto::TransportOffer GpuOffer(const std::string& host,
+                                 const std::vector<int>& gpus) {
+    std::vector<Device*> devices;
+    for (const int index : gpus) {
+      devices.push_back(index < 0 ? nullptr : gpus_.device(index));
+    }
+    return OfferTransports(
+        {.host = host, .devices = devices, .nccl = &gpus_.nccl().api()});
+  }
+
+  static std::string ReasonAgainstNccl(
+      const std::vector<proto::TransportOffer>& offers,
+      int replicas_per_task = 1) {
+    const TransportChoice choice =
+        ChooseTransport(kNccl, offers, replicas_per_task);
+    EXPECT_EQ(choice.transport, nullptr);
+    return choice.reason;
+  }
+
+  FakeGpus gpus_{4};
+};
+
+TEST_F(NcclChoiceTest, AutoTakesItWhereEachReplicaHasAGpu) {
+  for (const TransportChoice& choice :
+       {ChooseTransport(kAuto, {GpuOffer("a", {0}), GpuOffer("b", {0})}, 1),
+        ChooseTransport(kAuto, {GpuOffer("a", {0, 1}), GpuOffer("a", {2, 3})},
+                        2)}) {
+    EXPECT_EQ(choice.transport, &kNcclTransport);
+    EXPECT_EQ(choice.reason,
+              "AUTO chose NCCL because every rank has a GPU of its own and "
+              "NCCL 2.28.9");
+  }
+}
+
+TEST_F(NcclChoiceTest, ARankOnACpuIsNamed) {
+  EXPECT_EQ(ReasonAgainstNccl({GpuOffer("a", {0}), Offer("b")}),
+            "NCCL chose no transport; NCCL was left out: it needs a GPU for "
+            "every replica, and rank 1 computes on a CPU");
+  EXPECT_THAT(ReasonAgainstNccl({GpuOffer("a", {0, -1})}, 2),
+              HasSubstr("rank 1 computes on a CPU"));
+}
+
+TEST_F(NcclChoiceTest, ALibraryThatIsMissingIsNamedWithItsRank) {
+  proto::TransportOffer without = GpuOffer("b", {1});
+  without.clear_nccl_version();
+  without.set_nccl_is_missing("no NCCL: install it");
+  EXPECT_THAT(ReasonAgainstNccl({GpuOffer("a", {0}), without}),
+              HasSubstr("rank 1: no NCCL: install it"));
+}
+
+TEST_F(NcclChoiceTest, SimulatedGpusHaveNoRealNccl) {
+  nccl::Api real = gpus_.nccl().api();
+  real.is_simulated = false;
+  const proto::TransportOffer offer =
+      OfferTransports({.devices = {gpus_.device(0)}, .nccl = &real});
+  EXPECT_THAT(ReasonAgainstNccl({offer}),
+              HasSubstr("rank 0: gpu:0 is a simulated GPU"));
+}
+
+TEST_F(NcclChoiceTest, VersionsThatDifferAreNamed) {
+  proto::TransportOffer old = GpuOffer("b", {1});
+  old.set_nccl_version(22703);
+  EXPECT_THAT(ReasonAgainstNccl({GpuOffer("a", {0}), old}),
+              HasSubstr("rank 0 has NCCL 2.28.9, and rank 1 has NCCL 2.27.3"));
+}
+
+TEST_F(NcclChoiceTest, RanksThatShareAGpuAreNamed) {
+  EXPECT_THAT(
+      ReasonAgainstNccl({GpuOffer("a", {0, 1}), GpuOffer("a", {2, 0})}, 2),
+      HasSubstr("ranks 0 and 3 share GPU-"));
 }
 
 TEST(TransportsTest, NamesAreUniqueAndFound) {

@@ -43,20 +43,4 @@ proto::TransportOffer OfferTransports(const TransportSettings& settings) {
   return offer;
 }
 
-absl::Status CheckImplementation(CommunicationImplementation implementation) {
-  const bool is_implemented =
-      implementation == CommunicationImplementation::kAuto ||
-      std::any_of(std::begin(kTransports), std::end(kTransports),
-                  [implementation](const Transport* transport) {
-                    return transport->implementation() == implementation;
-                  });
-  if (is_implemented) return absl::OkStatus();
-  // RING has entries; a build without GPUs lacks only NCCL.
-  return absl::UnimplementedError(
-      absl::StrCat("no transport of this build implements ",
-                   CommunicationImplementationName(implementation),
-                   ": it needs a GPU for every replica, and the replicas are "
-                   "CPUs; use RING or AUTO"));
-}
-
 }  // namespace muster

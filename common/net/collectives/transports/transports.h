@@ -1,9 +1,8 @@
 #ifndef COMMON_NET_COLLECTIVES_TRANSPORTS_TRANSPORTS_H_
 #define COMMON_NET_COLLECTIVES_TRANSPORTS_TRANSPORTS_H_
 
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/net/collectives/communication_implementation.h"
+#include "common/net/collectives/transports/nccl_transport.h"
 #include "common/net/collectives/transports/raw_socket_transport.h"
 #include "common/net/collectives/transports/rpc_transport.h"
 #include "common/net/collectives/transports/shared_memory_transport.h"
@@ -16,13 +15,13 @@ inline constexpr TwoLevelTransport kSharedMemoryAndRawSockets(
     &kSharedMemoryTransport, &kRawSocketTransport);
 inline constexpr TwoLevelTransport kSharedMemoryAndRpc(&kSharedMemoryTransport,
                                                        &kRpcTransport);
+inline constexpr NcclTransport kNcclTransport(&kRpcTransport);
 
 // All transports. A group uses the first that fits; when it cannot connect, the
 // next one that fits. The last fits every group.
 inline constexpr const Transport* kTransports[] = {
-    &kSharedMemoryTransport, &kSharedMemoryAndRawSockets,
-    &kSharedMemoryAndRpc,    &kRawSocketTransport,
-    &kRpcTransport,
+    &kNcclTransport,      &kSharedMemoryTransport, &kSharedMemoryAndRawSockets,
+    &kSharedMemoryAndRpc, &kRawSocketTransport,    &kRpcTransport,
 };
 
 // Null if there is none of this name.
@@ -30,10 +29,6 @@ const Transport* FindTransport(absl::string_view name);
 
 // What a task offers: its host, and the fields of every entry.
 proto::TransportOffer OfferTransports(const TransportSettings& settings);
-
-// OK if an entry implements this. AUTO is always implemented.
-//   kUnimplemented  no entry does; what the implementation needs
-absl::Status CheckImplementation(CommunicationImplementation implementation);
 
 }  // namespace muster
 

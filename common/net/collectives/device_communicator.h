@@ -1,0 +1,71 @@
+#ifndef COMMON_NET_COLLECTIVES_DEVICE_COMMUNICATOR_H_
+#define COMMON_NET_COLLECTIVES_DEVICE_COMMUNICATOR_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/core/device/device.h"
+#include "common/core/device/stream.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/reduce_op.h"
+#include "common/net/collectives/tensor_span.h"
+
+namespace muster {
+
+// A communicator between replicas on GPUs. What Communicator has blocks the
+// caller and takes memory of the host. What this adds takes memory of device()
+// and does not wait for the device:
+//
+//   RETURN_IF_ERROR(compute->Record(full));
+//   RETURN_IF_ERROR(communicator->StartAllReduce(op, pack, *full, reduced,
+//   call)); RETURN_IF_ERROR(compute->Wait(*reduced));
+//   ... work that reads the pack ...
+//   RETURN_IF_ERROR(communicator->Await());  // Before the results count.
+//
+// Each Start...() begins on the device after `ready`, as it was last recorded,
+// and records `done` behind it. It returns when all ranks have called it and it
+// is enqueued, and fails as the function of Communicator does. The memory stays
+// in use until `done`.
+//
+// `done` is also reached when a collective is ended by an error. Await() tells
+// the two apart: what depends on a collective takes effect after Await() has
+// returned OK.
+//
+// Calls of one communicator come from one thread at a time.
+//
+// Equivalent to: ncclComm_t with its stream, c10d::ProcessGroup::Work.
+class DeviceCommunicator : public Communicator {
+ public:
+  virtual Device& device() const = 0;
+
+  // In place, as AllReduce().
+  virtual absl::Status StartAllReduce(ReduceOp op, TensorSpan buffer,
+                                      const Event& ready, Event* done,
+                                      const CollectiveCall& call) = 0;
+
+  // In place, as ReduceScatter().
+  virtual absl::Status StartReduceScatter(ReduceOp op, TensorSpan buffer,
+                                          const Event& ready, Event* done,
+                                          const CollectiveCall& call) = 0;
+
+  // In place: the part of this rank lies in its part of `buffer`. Otherwise as
+  // AllGather().
+  virtual absl::Status StartAllGather(absl::Span<const int64_t> element_counts,
+                                      TensorSpan buffer, const Event& ready,
+                                      Event* done,
+                                      const CollectiveCall& call) = 0;
+
+  // As Broadcast().
+  virtual absl::Status StartBroadcast(TensorSpan buffer, int root,
+                                      const Event& ready, Event* done,
+                                      const CollectiveCall& call) = 0;
+
+  // Blocks until everything that was started is done, at most until the
+  // timeouts of the calls. Errors are those of Communicator.
+  virtual absl::Status Await() = 0;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_DEVICE_COMMUNICATOR_H_

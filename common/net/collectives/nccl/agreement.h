@@ -1,0 +1,35 @@
+#ifndef COMMON_NET_COLLECTIVES_NCCL_AGREEMENT_H_
+#define COMMON_NET_COLLECTIVES_NCCL_AGREEMENT_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/message/frame.h"
+#include "common/net/collectives/nccl/nccl_api.h"
+
+// What the ranks of a group tell each other about their use of NCCL, over
+// another communicator of the same ranks. All of them call the same function.
+namespace muster {
+
+// Returns when all ranks are about to make the call that `signature` describes.
+//   kInvalidArgument  they make different ones; says what which rank does
+//   others            as Communicator, of `control`
+absl::Status AgreeAboutCall(Communicator& control,
+                            const CallSignature& signature,
+                            const CollectiveCall& call);
+
+// Returns when all ranks have come with the id of one group.
+//   as AgreeAboutCall()
+absl::Status AgreeAboutId(Communicator& control, const nccl::UniqueId& id,
+                          const CollectiveCall& call);
+
+// Asks all ranks to answer, which they do when NCCL has failed them, too.
+// Returns `failure` and what came of it: kUnavailable if a rank is gone, the
+// code of `failure` otherwise. Takes half a second where a rank is silent.
+absl::Status WithMissingRanks(Communicator& control,
+                              const absl::Status& failure,
+                              absl::string_view name);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_NCCL_AGREEMENT_H_

@@ -1,0 +1,50 @@
+#ifndef COMMON_NET_COLLECTIVES_NCCL_FAKE_MEETING_H_
+#define COMMON_NET_COLLECTIVES_NCCL_FAKE_MEETING_H_
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/net/collectives/nccl/nccl_api.h"
+#include "common/net/collectives/shm/shared_memory_endpoint.h"
+
+namespace muster {
+
+// Where the ranks of one communicator of the fake NCCL exchange their
+// addresses: a listening Unix socket, whose address is the unique id. It serves
+// one group, as an id of NCCL does.
+class Meeting {
+ public:
+  //   errors  as SharedMemoryEndpoint::Listen()
+  static absl::StatusOr<std::unique_ptr<Meeting>> Open();
+  // Sends away the ranks that wait.
+  ~Meeting();
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  const nccl::UniqueId& id() const { return id_; }
+
+  // Goes to the meeting `id` as rank `rank` of `size`, whose address is
+  // `address`. Blocks until all ranks have come, or `is_over()`. Returns the
+  // addresses of all ranks.
+  //   kUnavailable  the meeting is over, or does not exist
+  static absl::StatusOr<std::vector<std::string>> Attend(
+      const nccl::UniqueId& id, int rank, int size, absl::string_view address,
+      absl::FunctionRef<bool()> is_over);
+
+ private:
+  explicit Meeting(std::unique_ptr<SharedMemoryEndpoint> endpoint);
+  void Serve();
+
+  const std::unique_ptr<SharedMemoryEndpoint> endpoint_;
+  nccl::UniqueId id_;
+  std::thread thread_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_NCCL_FAKE_MEETING_H_

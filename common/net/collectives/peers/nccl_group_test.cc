@@ -1,0 +1,123 @@
+// Peer groups whose replicas are on simulated GPUs.
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/core/base/status_matchers.h"
+#include "common/net/collectives/communication_implementation.h"
+#include "common/net/collectives/nccl/fake/fake_gpus.h"
+#include "common/net/collectives/nccl/nccl_api.h"
+#include "common/net/collectives/peers/peer_group.h"
+#include "common/net/collectives/peers/testing/peer_cluster.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+class NcclGroupTest : public PeerGroupTest {
+ protected:
+  // Every replica has a GPU of its own.
+  std::vector<PeerGroup::Options> GpuOptions(int replicas_per_task) {
+    std::vector<PeerGroup::Options> all = AllOptions();
+    int next = 0;
+    for (PeerGroup::Options& options : all) {
+      options.replicas_per_task = replicas_per_task;
+      options.transports.nccl = &gpus_.nccl().api();
+      for (int i = 0; i < replicas_per_task; ++i) {
+        options.transports.devices.push_back(gpus_.device(next++));
+      }
+    }
+    return all;
+  }
+
+  FakeGpus gpus_{4};
+};
+
+TEST_F(NcclGroupTest, AutoChoosesNcclAndSaysWhy) {
+  MakeCluster(2);
+  const Groups groups = JoinAll(GpuOptions(2));
+  ASSERT_EQ(groups.size(), 2);
+  EXPECT_EQ(groups[0]->Describe(), "2 workers, 4 replicas; NCCL");
+  EXPECT_THAT(lines_[1].text(),
+              HasSubstr("AUTO chose NCCL because every rank has a GPU of its "
+                        "own and NCCL 2.28.9"));
+  EXPECT_EQ(groups[1]->communicator(0)->generation(), groups[1]->generation());
+  ExpectSums(groups, 2);
+  LeaveAll(groups);
+}
+
+TEST_F(NcclGroupTest, ReplicasOfOneTaskUseNccl) {
+  MakeCluster(1);
+  const Groups groups = JoinAll(GpuOptions(2));
+  ASSERT_EQ(groups.size(), 1);
+  EXPECT_EQ(groups[0]->communicator(1)->transport(), "NCCL 2.28.9");
+  ExpectSums(groups, 2);
+  LeaveAll(groups);
+}
+
+TEST_F(NcclGroupTest, NcclThatCannotConnectGivesWay) {
+  MakeCluster(2);
+  gpus_.nccl().Fail("ncclCommInitRankConfig", nccl::kSystemError);
+  std::vector<PeerGroup::Options> all = GpuOptions(1);
+  for (auto& options : all) options.connect_timeout = absl::Seconds(2);
+  const Groups groups = JoinAll(all);
+  ASSERT_EQ(groups.size(), 2);
+  EXPECT_THAT(groups[0]->Describe(), HasSubstr("RING over shared memory"));
+  EXPECT_THAT(lines_[1].text(),
+              AllOf(HasSubstr("NCCL was left out: it could not connect"),
+                    HasSubstr("ncclCommInitRankConfig")));
+  ExpectSums(groups);
+  LeaveAll(groups);
+}
+
+TEST_F(NcclGroupTest, ATaskThatLacksAGpuIsNamedIfNcclIsRequired) {
+  MakeCluster(2);
+  std::vector<PeerGroup::Options> all = GpuOptions(1);
+  for (auto& options : all) {
+    options.implementation = CommunicationImplementation::kNccl;
+    options.implementation_is_required = true;
+  }
+  all[1].transports.devices.clear();
+  // Worker 1 knows at once.
+  EXPECT_THAT(Join(all[1]),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       AllOf(HasSubstr("worker 1"), HasSubstr("NCCL"),
+                             HasSubstr("computes on a CPU"))));
+  // The leader knows when it has met worker 1.
+  all[1].implementation_is_required = false;
+  const auto joined = TryJoinAll(all);
+  EXPECT_THAT(joined[0], StatusIs(absl::StatusCode::kUnimplemented,
+                                  AllOf(HasSubstr("rank 1 computes on a CPU"),
+                                        HasSubstr("NCCL"))));
+  EXPECT_FALSE(joined[1].ok());
+}
+
+// NCCL would wait for good.
+TEST_F(NcclGroupTest, ATaskThatFailsEndsTheCollectivesOfTheOthers) {
+  MakeCluster(2);
+  const Groups groups = JoinAll(GpuOptions(1));
+  ASSERT_EQ(groups.size(), 2);
+  gpus_.nccl().FailCollective(nccl::kSuccess);
+  std::vector<absl::Status> statuses(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back(
+        [&, rank] { statuses[rank] = AllReduce(*groups[rank]); });
+  }
+  while (gpus_.nccl().counts()["ncclAllReduce"] < 2) std::this_thread::yield();
+  groups[0]->Fail(absl::DataLossError("a shard is damaged"));
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(statuses, Each(StatusIs(absl::StatusCode::kDataLoss,
+                                      HasSubstr("a shard is damaged"))));
+}
+
+}  // namespace
+}  // namespace muster
