@@ -38,9 +38,9 @@ absl::StatusOr<uint64_t> ReadSnapshotId(absl::string_view prefix) {
   return static_cast<uint64_t>(id.scalar<int64_t>());
 }
 
-std::string DescribeSnapshot(const TrainingSnapshot& snapshot) {
-  return snapshot.prefix.empty() ? "the first values of all variables"
-                                 : absl::StrCat("checkpoint ", snapshot.prefix);
+std::string DescribePoint(const RollbackPoint& point) {
+  return point.prefix.empty() ? "the first values of all variables"
+                              : absl::StrCat("checkpoint ", point.prefix);
 }
 
 // Whether another checkpoint may do where this one did not.
@@ -68,18 +68,18 @@ absl::Status WithFailureOf(const absl::Status& status,
 
 }  // namespace
 
-// A frozen state of the servers, and the snapshot that it is once it is
+// A frozen state of the servers, and the rollback point that it is once it is
 // written.
 class ServerRecovery::UnsavedSnapshot final : public VariableSnapshot {
  public:
-  UnsavedSnapshot(ServerRecovery* recovery, TrainingSnapshot snapshot,
+  UnsavedSnapshot(ServerRecovery* recovery, RollbackPoint point,
                   uint64_t generation, FrozenSnapshot frozen)
       : recovery_(recovery),
-        snapshot_(std::move(snapshot)),
+        point_(std::move(point)),
         generation_(generation),
         frozen_(std::move(frozen)) {}
 
-  const TrainingSnapshot& snapshot() const { return snapshot_; }
+  const RollbackPoint& point() const { return point_; }
   uint64_t generation() const { return generation_; }
   const std::vector<Entry>& entries() const override {
     return frozen_.entries();
@@ -94,7 +94,7 @@ class ServerRecovery::UnsavedSnapshot final : public VariableSnapshot {
 
  private:
   ServerRecovery* const recovery_;
-  const TrainingSnapshot snapshot_;
+  const RollbackPoint point_;
   const uint64_t generation_;
   const FrozenSnapshot frozen_;
 };
@@ -137,8 +137,8 @@ bool ServerRecovery::IsHolder(int server, uint64_t incarnation) const {
 
 absl::StatusOr<std::unique_ptr<VariableSnapshot>>
 ServerRecovery::TakeSnapshot() {
-  TrainingSnapshot snapshot;
-  snapshot.id = RandomIdentity();
+  RollbackPoint point;
+  point.id = RandomIdentity();
   RETURN_IF_ERROR(
       parts_.dispatcher->Drain(parts_.clock->Now() + options_.drain_timeout));
   std::function<std::string()> progress;
@@ -150,10 +150,10 @@ ServerRecovery::TakeSnapshot() {
     loops = loops_;
     generation = generation_;
   }
-  snapshot.succeeded = parts_.dispatcher->succeeded();
-  if (progress) snapshot.progress = progress();
-  for (const auto& [id, loop] : loops) snapshot.loops[id] = loop->OnSnapshot();
-  absl::StatusOr<FrozenSnapshot> frozen = parts_.variables->Freeze(snapshot.id);
+  point.succeeded = parts_.dispatcher->succeeded();
+  if (progress) point.progress = progress();
+  for (const auto& [id, loop] : loops) point.loops[id] = loop->OnSnapshot();
+  absl::StatusOr<FrozenSnapshot> frozen = parts_.variables->Freeze(point.id);
   parts_.dispatcher->Undrain();
   RETURN_IF_ERROR(frozen.status());
   absl::MutexLock lock(&mutex_);
@@ -161,34 +161,34 @@ ServerRecovery::TakeSnapshot() {
     return absl::AbortedError(
         "training was rolled back while its state was frozen");
   }
-  return std::make_unique<UnsavedSnapshot>(this, std::move(snapshot),
-                                           generation, *std::move(frozen));
+  return std::make_unique<UnsavedSnapshot>(this, std::move(point), generation,
+                                           *std::move(frozen));
 }
 
 absl::Status ServerRecovery::Written(const UnsavedSnapshot& unsaved,
                                      absl::string_view prefix) {
-  TrainingSnapshot snapshot = unsaved.snapshot();
-  snapshot.prefix = std::string(prefix);
+  RollbackPoint point = unsaved.point();
+  point.prefix = std::string(prefix);
   // What it holds is of a time that is undone, or is about to be.
   absl::MutexLock lock(&mutex_);
   if (is_recovering_ || unsaved.generation() != generation_) {
     return absl::AbortedError(absl::StrCat("training was rolled back while ",
                                            prefix, " was written"));
   }
-  snapshots_.Add(std::move(snapshot));
+  rollback_points_.Add(std::move(point));
   return absl::OkStatus();
 }
 
 absl::Status ServerRecovery::Restore(absl::string_view prefix,
                                      bool values_only) {
-  snapshots_.DropFirstValues();
+  rollback_points_.DropFirstValues();
   RETURN_IF_ERROR(parts_.variables->Restore(prefix, values_only));
   if (values_only) return absl::OkStatus();
-  TrainingSnapshot snapshot;
-  ASSIGN_OR_RETURN(snapshot.id, ReadSnapshotId(prefix));
-  snapshot.prefix = std::string(prefix);
-  snapshot.succeeded = parts_.dispatcher->succeeded();
-  snapshots_.Add(std::move(snapshot));
+  RollbackPoint point;
+  ASSIGN_OR_RETURN(point.id, ReadSnapshotId(prefix));
+  point.prefix = std::string(prefix);
+  point.succeeded = parts_.dispatcher->succeeded();
+  rollback_points_.Add(std::move(point));
   return absl::OkStatus();
 }
 
@@ -205,10 +205,10 @@ void ServerRecovery::SaveIfDue(bool at_once) {
 void ServerRecovery::SaveToCheckpointDir(bool is_awaited) {
   if (is_awaited) writer_.Await().IgnoreError();  // It has told the log.
   const absl::Time now = parts_.clock->Now();
-  const bool is_due = is_awaited
-                          ? !snapshots_.HoldsAll(parts_.dispatcher->succeeded())
-                          : now >= last_save_ + options_.checkpoint_interval &&
-                                !writer_.is_busy();
+  const bool is_due =
+      is_awaited ? !rollback_points_.HoldsAll(parts_.dispatcher->succeeded())
+                 : now >= last_save_ + options_.checkpoint_interval &&
+                       !writer_.is_busy();
   if (!is_due) return;
   last_save_ = now;
   if (const absl::Status status = Save(is_awaited); !status.ok()) {
@@ -338,13 +338,13 @@ absl::StatusOr<std::optional<Rollback>> ServerRecovery::AwaitRollback(
   parts_.dispatcher->Join(parts_.clock->Now() + options_.drain_timeout)
       .IgnoreError();
   for (const auto& [id, loop] : loops) {
-    const auto state = pending.snapshot.loops.find(id);
-    loop->OnRollback(
-        state == pending.snapshot.loops.end() ? nullptr : state->second.get());
+    const auto state = pending.point.loops.find(id);
+    loop->OnRollback(state == pending.point.loops.end() ? nullptr
+                                                        : state->second.get());
   }
   return Rollback{.checkpoint = pending.report.checkpoint,
                   .undone_step_count = pending.report.undone_count,
-                  .progress = pending.snapshot.progress};
+                  .progress = pending.point.progress};
 }
 
 void ServerRecovery::RunLoop() {
@@ -424,13 +424,13 @@ void ServerRecovery::Recover() {
                         : absl::StrCat("; the last try ended with: ",
                                        last_try.message()))));
     }
-    const absl::StatusOr<TrainingSnapshot> snapshot = RollServersBack(returned);
-    if (snapshot.ok()) {
-      Announce(*snapshot, returned);
+    const absl::StatusOr<RollbackPoint> point = RollServersBack(returned);
+    if (point.ok()) {
+      Announce(*point, returned);
       return;
     }
-    if (IsOfTheCheckpoint(snapshot.status())) return GiveUp(snapshot.status());
-    last_try = snapshot.status();
+    if (IsOfTheCheckpoint(point.status())) return GiveUp(point.status());
+    last_try = point.status();
     LOG(WARNING) << "the recovery begins again: " << last_try.message();
     absl::MutexLock lock(&mutex_);
     parts_.clock->AwaitWithDeadline(
@@ -486,24 +486,24 @@ bool ServerRecovery::AwaitServers() {
   }
 }
 
-absl::StatusOr<TrainingSnapshot> ServerRecovery::RollServersBack(
+absl::StatusOr<RollbackPoint> ServerRecovery::RollServersBack(
     const std::vector<RemoteVariableStore::ReturnedServer>& returned) {
   absl::Status first;
-  for (const TrainingSnapshot& snapshot : snapshots_.List()) {
+  for (const RollbackPoint& point : rollback_points_.List()) {
     absl::Status status;
-    if (!snapshot.prefix.empty()) {
-      const absl::StatusOr<uint64_t> id = ReadSnapshotId(snapshot.prefix);
+    if (!point.prefix.empty()) {
+      const absl::StatusOr<uint64_t> id = ReadSnapshotId(point.prefix);
       status = id.status();
-      if (status.ok() && snapshot.id != 0 && *id != snapshot.id) {
+      if (status.ok() && point.id != 0 && *id != point.id) {
         status = absl::NotFoundError(absl::StrCat(
-            snapshot.prefix, " has not been published, or was replaced since"));
+            point.prefix, " has not been published, or was replaced since"));
       }
     }
-    if (status.ok()) status = RollServersBackTo(snapshot, returned);
-    if (status.ok()) return snapshot;
+    if (status.ok()) status = RollServersBackTo(point, returned);
+    if (status.ok()) return point;
     if (!IsOfTheCheckpoint(status)) return status;
-    LOG(WARNING) << "training cannot be rolled back to "
-                 << DescribeSnapshot(snapshot) << ": " << status.message();
+    LOG(WARNING) << "training cannot be rolled back to " << DescribePoint(point)
+                 << ": " << status.message();
     if (first.ok()) first = status;
   }
   return absl::NotFoundError(absl::StrCat(
@@ -513,7 +513,7 @@ absl::StatusOr<TrainingSnapshot> ServerRecovery::RollServersBack(
 }
 
 absl::Status ServerRecovery::RollServersBackTo(
-    const TrainingSnapshot& snapshot,
+    const RollbackPoint& point,
     const std::vector<RemoteVariableStore::ReturnedServer>& returned) {
   uint64_t generation = 0;
   {
@@ -522,22 +522,22 @@ absl::Status ServerRecovery::RollServersBackTo(
   }
   RETURN_IF_ERROR(parts_.variables->BringBack(
       returned, generation, parts_.dispatcher->low_water_mark(),
-      /*starts_over=*/snapshot.prefix.empty()));
-  if (snapshot.prefix.empty()) return absl::OkStatus();
-  return parts_.variables->Restore(snapshot.prefix, /*values_only=*/false);
+      /*starts_over=*/point.prefix.empty()));
+  if (point.prefix.empty()) return absl::OkStatus();
+  return parts_.variables->Restore(point.prefix, /*values_only=*/false);
 }
 
 void ServerRecovery::Announce(
-    const TrainingSnapshot& snapshot,
+    const RollbackPoint& point,
     const std::vector<RemoteVariableStore::ReturnedServer>& returned) {
   parts_.variables->ForgetValues();
-  snapshots_.DropAfter(snapshot);
-  RollbackReport report{.checkpoint = snapshot.prefix,
+  rollback_points_.DropAfter(point);
+  RollbackReport report{.checkpoint = point.prefix,
                         .servers = NamesOf(returned)};
   const std::string what = absl::StrCat(
-      "training was rolled back to ", DescribeSnapshot(snapshot), " after ",
+      "training was rolled back to ", DescribePoint(point), " after ",
       absl::StrJoin(report.servers, ", "), " came back empty");
-  ClosureDispatcher::RollbackWork work{.kept = snapshot.succeeded};
+  ClosureDispatcher::RollbackWork work{.kept = point.succeeded};
   Handler handler;
   {
     absl::MutexLock lock(&mutex_);
@@ -565,7 +565,7 @@ void ServerRecovery::Announce(
     handler(report);
   } else {
     absl::MutexLock lock(&mutex_);
-    pending_ = Pending{snapshot, std::move(report)};
+    pending_ = Pending{point, std::move(report)};
   }
   parts_.dispatcher->Resume();
 }

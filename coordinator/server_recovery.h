@@ -24,8 +24,8 @@
 #include "common/learn/train/checkpoints/background_writer.h"
 #include "coordinator/closure_dispatcher.h"
 #include "coordinator/closure_ids.h"
+#include "coordinator/rollback_point.h"
 #include "coordinator/server_watch.h"
-#include "coordinator/training_snapshot.h"
 #include "ps/client/remote_variable_store.h"
 
 namespace muster {
@@ -113,7 +113,7 @@ class ServerRecovery final : public TrainingRecovery {
   // state.
   absl::Status Restore(absl::string_view prefix, bool values_only);
   // Records that variables were changed other than by closures.
-  void NoteAssigned() { snapshots_.DropFirstValues(); }
+  void NoteAssigned() { rollback_points_.DropFirstValues(); }
 
   // Saves to checkpoint_dir if its interval has passed, while steps continue.
   // With `at_once`, or if a server is waiting to end, saves if training has
@@ -148,7 +148,7 @@ class ServerRecovery final : public TrainingRecovery {
   class UnsavedSnapshot;
 
   struct Pending {
-    TrainingSnapshot snapshot;
+    RollbackPoint point;
     RollbackReport report;
   };
 
@@ -173,15 +173,15 @@ class ServerRecovery final : public TrainingRecovery {
   bool HasTrouble() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Rolls the servers back to the newest possible snapshot.
   //   kNotFound  there is no snapshot to roll back to
-  absl::StatusOr<TrainingSnapshot> RollServersBack(
+  absl::StatusOr<RollbackPoint> RollServersBack(
       const std::vector<RemoteVariableStore::ReturnedServer>& returned)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RollServersBackTo(
-      const TrainingSnapshot& snapshot,
+      const RollbackPoint& point,
       const std::vector<RemoteVariableStore::ReturnedServer>& returned)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Announce(
-      const TrainingSnapshot& snapshot,
+      const RollbackPoint& point,
       const std::vector<RemoteVariableStore::ReturnedServer>& returned)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveUp(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -204,7 +204,7 @@ class ServerRecovery final : public TrainingRecovery {
 
   const Options options_;
   const Parts parts_;
-  TrainingSnapshots snapshots_;
+  RollbackPoints rollback_points_;
 
   mutable absl::Mutex mutex_;
   bool has_changed_ ABSL_GUARDED_BY(mutex_) = false;

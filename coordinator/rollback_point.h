@@ -1,5 +1,5 @@
-#ifndef COORDINATOR_TRAINING_SNAPSHOT_H_
-#define COORDINATOR_TRAINING_SNAPSHOT_H_
+#ifndef COORDINATOR_ROLLBACK_POINT_H_
+#define COORDINATOR_ROLLBACK_POINT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace muster {
 
 // A snapshot of training between two steps, and the checkpoint with its
 // variables.
-struct TrainingSnapshot {
+struct RollbackPoint {
   // Also stored in the checkpoint, to distinguish it from another checkpoint of
   // the same name. 0 if unknown.
   uint64_t id = 0;
@@ -32,36 +32,36 @@ struct TrainingSnapshot {
   std::map<uint64_t, std::shared_ptr<const void>> loops;
 };
 
-// The latest snapshots of a job, to which training can be rolled back.
+// The latest points of a job, to which training can be rolled back.
 // Thread-safe.
-class TrainingSnapshots {
+class RollbackPoints {
  public:
-  // Keeps the newest `count_max` snapshots.
-  explicit TrainingSnapshots(size_t count_max = 16) : count_max_(count_max) {}
+  // Keeps the newest `count_max` points.
+  explicit RollbackPoints(size_t count_max = 16) : count_max_(count_max) {}
 
-  // Adds the newest snapshot.
-  void Add(TrainingSnapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds the newest point.
+  void Add(RollbackPoint point) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Removes the initial values, because variables were assigned.
   void DropFirstValues() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Removes the snapshots after the given one, which a rollback has undone.
-  void DropAfter(const TrainingSnapshot& snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes the points after the given one, which a rollback has undone.
+  void DropAfter(const RollbackPoint& point) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns all snapshots, newest first.
-  std::vector<TrainingSnapshot> List() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns all points, newest first.
+  std::vector<RollbackPoint> List() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // True if the newest snapshot includes exactly the closures `succeeded`.
+  // True if the newest point includes exactly the closures `succeeded`.
   bool HoldsAll(const ClosureIds& succeeded) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   const size_t count_max_;
   mutable absl::Mutex mutex_;
   // Oldest first. Initially the variables' initial values.
-  std::vector<TrainingSnapshot> snapshots_ ABSL_GUARDED_BY(mutex_) = {
-      TrainingSnapshot()};
+  std::vector<RollbackPoint> points_ ABSL_GUARDED_BY(mutex_) = {
+      RollbackPoint()};
 };
 
 }  // namespace muster
 
-#endif  // COORDINATOR_TRAINING_SNAPSHOT_H_
+#endif  // COORDINATOR_ROLLBACK_POINT_H_

@@ -1,0 +1,39 @@
+#include "coordinator/rollback_point.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster {
+
+void RollbackPoints::Add(RollbackPoint point) {
+  absl::MutexLock lock(&mutex_);
+  points_.push_back(std::move(point));
+  if (points_.size() > count_max_) points_.erase(points_.begin());
+}
+
+void RollbackPoints::DropFirstValues() {
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(
+      points_, [](const RollbackPoint& point) { return point.prefix.empty(); });
+}
+
+void RollbackPoints::DropAfter(const RollbackPoint& point) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = std::find_if(
+      points_.begin(), points_.end(), [&](const RollbackPoint& other) {
+        return other.id == point.id && other.prefix == point.prefix;
+      });
+  if (found != points_.end()) points_.erase(found + 1, points_.end());
+}
+
+std::vector<RollbackPoint> RollbackPoints::List() const {
+  absl::MutexLock lock(&mutex_);
+  return std::vector<RollbackPoint>(points_.rbegin(), points_.rend());
+}
+
+bool RollbackPoints::HoldsAll(const ClosureIds& succeeded) const {
+  absl::MutexLock lock(&mutex_);
+  return !points_.empty() && points_.back().succeeded == succeeded;
+}
+
+}  // namespace muster
