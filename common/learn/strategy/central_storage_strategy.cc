@@ -29,8 +29,11 @@ CentralStorageStrategy::Create(const CentralStorageStrategyOptions& options) {
   }
   ASSIGN_OR_RETURN(ReplicaDevices replica_devices, FindReplicaDevices(devices));
   const int replica_count = static_cast<int>(devices.size());
-  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> group,
-                   MakeLocalReplicas(replica_count));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<ReplicaGroup> group,
+      MakeLocalReplicas(replica_count,
+                        {.implementation = options.communication.implementation,
+                         .transports = {.devices = replica_devices}}));
   Options general{
       .name = "central_storage",
       .communication = options.communication,

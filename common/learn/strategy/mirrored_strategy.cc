@@ -20,8 +20,12 @@ absl::StatusOr<std::unique_ptr<MirroredStrategy>> MirroredStrategy::Create(
       ParseDevices(options.devices.empty() ? all : options.devices));
   ASSIGN_OR_RETURN(ReplicaDevices replica_devices, FindReplicaDevices(devices));
   const int replica_count = static_cast<int>(devices.size());
-  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> group,
-                   MakeLocalReplicas(replica_count, options.cross_device_ops));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<ReplicaGroup> group,
+      MakeLocalReplicas(replica_count,
+                        {.implementation = options.communication.implementation,
+                         .transports = {.devices = replica_devices},
+                         .ops = options.cross_device_ops}));
   Options general{
       .name = "mirrored",
       .communication = options.communication,

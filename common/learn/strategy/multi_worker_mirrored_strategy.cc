@@ -52,7 +52,7 @@ JobDigest DigestOf(const Task& task,
 
 PeerGroup::Options GroupOptions(
     const Task& task, const MultiWorkerMirroredStrategyOptions& options,
-    int replicas_per_task) {
+    const ReplicaDevices& devices, int replicas_per_task) {
   const TaskOptions& flags = task.options();
   PeerGroup::Options group;
   group.config = flags.config;
@@ -62,6 +62,7 @@ PeerGroup::Options GroupOptions(
   group.digest = DigestOf(task, options);
   group.transports.shared_memory = flags.shared_memory;
   group.transports.raw_sockets = flags.raw_sockets;
+  group.transports.devices = devices;
   group.implementation = options.communication.implementation;
   group.implementation_is_required = true;
   group.startup_timeout = flags.startup_timeout;
@@ -97,9 +98,9 @@ absl::Status WithGroupExitCode(const absl::Status& status) {
 
 absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
     Task& task, const MultiWorkerMirroredStrategyOptions& options,
-    int replicas_per_task) {
+    const ReplicaDevices& devices, int replicas_per_task) {
   absl::StatusOr<std::unique_ptr<PeerGroup>> joined =
-      PeerGroup::Join(GroupOptions(task, options, replicas_per_task),
+      PeerGroup::Join(GroupOptions(task, options, devices, replicas_per_task),
                       task.network(), Clock::Real());
   if (!joined.ok()) return WithGroupExitCode(joined.status());
   const std::shared_ptr<PeerGroup> peers = *std::move(joined);
@@ -182,7 +183,7 @@ MultiWorkerMirroredStrategy::Create(
   ASSIGN_OR_RETURN(ReplicaDevices devices, FindDevices(settings));
   const int replica_count = ReplicaCountOf(settings);
   ASSIGN_OR_RETURN(const std::shared_ptr<PeerGroup> peers,
-                   JoinGroup(task, settings, replica_count));
+                   JoinGroup(task, settings, devices, replica_count));
   ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> replicas,
                    ReplicasOf(peers, replica_count));
   Options general = GeneralOptions(settings);
@@ -202,8 +203,11 @@ absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
 MultiWorkerMirroredStrategy::CreateAlone(
     const MultiWorkerMirroredStrategyOptions& options) {
   ASSIGN_OR_RETURN(ReplicaDevices devices, FindDevices(options));
-  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaGroup> replicas,
-                   MakeLocalReplicas(ReplicaCountOf(options)));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<ReplicaGroup> replicas,
+      MakeLocalReplicas(ReplicaCountOf(options),
+                        {.implementation = options.communication.implementation,
+                         .transports = {.devices = devices}}));
   Options general = GeneralOptions(options);
   general.devices = std::move(devices);
   RETURN_IF_ERROR(CheckOptions(*replicas, general));

@@ -58,7 +58,9 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
   //   kDeadlineExceeded    names the missing workers, and why they are missing
   //   kFailedPrecondition  a worker disagrees about cluster, job or settings,
   //                        or another process claims the same task
-  //   kUnimplemented       no transport has the requested implementation: NCCL
+  //   kUnimplemented       NCCL is requested, and a replica lacks what it
+  //   needs;
+  //                        names both
   static absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>> Create(
       Task& task, const MultiWorkerMirroredStrategyOptions& options = {});
 

@@ -43,12 +43,6 @@ absl::Status SynchronousStrategy::CheckOptions(const ReplicaGroup& group,
         "the timeout of communication is ",
         absl::FormatDuration(communication.timeout), "; expected more than 0"));
   }
-  // Several workers checked this against their transports when they joined.
-  if (group.worker_count() == 1 &&
-      communication.implementation == CommunicationImplementation::kNccl) {
-    return absl::UnimplementedError(
-        "NCCL was asked for; replicas on CPUs communicate by RING (or AUTO)");
-  }
   if (options.intra_op_thread_count < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("intra_op_thread_count is ", options.intra_op_thread_count,

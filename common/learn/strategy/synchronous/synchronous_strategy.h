@@ -73,7 +73,6 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
   //                     micro-batches; both micro-batches and cross-device ops
   //                     are given; variables are shared and there are several
   //                     workers
-  //   kUnimplemented    NCCL, for replicas of one process
   static absl::Status CheckOptions(const ReplicaGroup& group,
                                    const Options& options);
 
