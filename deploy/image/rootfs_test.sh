@@ -5,7 +5,7 @@ set -euo pipefail
 rootfs=$TEST_TMPDIR/rootfs
 deploy/image/rootfs "--out=$rootfs"
 
-inside() { unshare --map-root-user chroot "$rootfs" "$@"; }
+inside() { unshare --map-root-user /usr/sbin/chroot "$rootfs" "$@"; }
 if ! unshare --map-root-user true; then
   echo "skipped: this process may not make a user namespace" >&2
   exit 0
