@@ -88,14 +88,6 @@ absl::StatusOr<std::unique_ptr<SlurmUnderTest>> SlurmUnderTest::Create(
 SlurmUnderTest::SlurmUnderTest(NetworkNamespaces* network)
     : network_(network), node_count_(network->host_count() - 1) {}
 
-SlurmUnderTest::~SlurmUnderTest() {
-  // The processes of a job are not children of slurmd: it has to end them.
-  const std::string nodes = absl::StrCat(node_count_);
-  Run({"scancel", "--full", "--signal=KILL", "--user=root"}).IgnoreError();
-  Run({"scancel", "--user=root"}).IgnoreError();
-  Run({"srun", "--exclusive", "--nodes=" + nodes, "true"}).IgnoreError();
-}
-
 absl::Status SlurmUnderTest::StartDaemons() {
   std::error_code error;
   std::filesystem::create_directories(kFolder, error);
@@ -129,7 +121,12 @@ absl::Status SlurmUnderTest::StartDaemons() {
     if (name == kControl) continue;
     ASSIGN_OR_RETURN(
         daemons_.emplace_back(),
-        StartOn(host, name, {"/usr/sbin/slurmd", "-D", "-N", name}, {}));
+        // The processes of a job are not children of slurmd. They end with the
+        // first process of their PID namespace, which is slurmd.
+        StartOn(host, name,
+                {"unshare", "--pid", "--fork", "--kill-child", "--mount-proc",
+                 "/usr/sbin/slurmd", "-D", "-N", name},
+                {}));
   }
   return absl::OkStatus();
 }

@@ -14,7 +14,8 @@ namespace muster {
 
 // A real Slurm that exists for a test only: munged, slurmctld, and a slurmd for
 // each of the hosts node0, node1, ... of a network. The last host of the
-// network is "control", where commands of users run.
+// network is "control", where commands of users run. Its destruction ends its
+// jobs.
 //
 // Not thread-safe.
 class SlurmUnderTest {
@@ -28,9 +29,6 @@ class SlurmUnderTest {
   // Starts Slurm and waits until all nodes run a step. `network` is borrowed.
   static absl::StatusOr<std::unique_ptr<SlurmUnderTest>> Create(
       NetworkNamespaces* network);
-
-  // Cancels the jobs that are left.
-  ~SlurmUnderTest();
 
   SlurmUnderTest(const SlurmUnderTest&) = delete;
   SlurmUnderTest& operator=(const SlurmUnderTest&) = delete;

@@ -529,10 +529,10 @@ CollectiveProgress NcclCommunicator::Progress() const {
 
 absl::StatusOr<std::unique_ptr<DeviceCommunicator>> ConnectNccl(
     const nccl::Api* api, NcclGroup group, absl::Time deadline) {
-  constexpr absl::string_view kMeeting = "the connection of NCCL";
+  constexpr absl::string_view kConnecting = "the connection of NCCL";
   Communicator& control = *group.control;
   const auto call = [&] {
-    return CollectiveCall{kMeeting, deadline - Clock::Real()->Now()};
+    return CollectiveCall{kConnecting, deadline - Clock::Real()->Now()};
   };
   RETURN_IF_ERROR(AgreeAboutId(control, group.id, call()));
   absl::StatusOr<std::unique_ptr<NcclThread>> thread =
@@ -545,7 +545,7 @@ absl::StatusOr<std::unique_ptr<DeviceCommunicator>> ConnectNccl(
                           deadline);
   if (!thread.ok()) {
     const absl::Status status =
-        WithMissingRanks(control, thread.status(), kMeeting);
+        WithMissingRanks(control, thread.status(), kConnecting);
     control.Abort(status);
     return status;
   }

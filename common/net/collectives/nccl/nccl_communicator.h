@@ -32,9 +32,8 @@ struct NcclGroup {
 // - A collective is launched when all ranks have agreed about it over
 //   `control`. Ranks therefore launch the same collectives in the same order,
 //   and NCCL waits for no rank that has not come.
-// - The timeout of a call counts twice: until all ranks have come, and from
-// then
-//   on until NCCL is done.
+// - The timeout of a call counts twice: until all ranks have come, and then
+//   until NCCL is done.
 // - Values are combined in the order of NCCL's algorithm, which depends on the
 //   GPUs' connections and on NCCL's version and settings, too: the bits of a
 //   sum are those of every run on the same machines. kMean of floating dtypes

@@ -17,7 +17,7 @@
 #include "common/core/device/simulated/simulated_driver.h"
 #include "common/core/tensor/dtype.h"
 #include "common/net/collectives/communicator.h"
-#include "common/net/collectives/nccl/fake/meeting.h"
+#include "common/net/collectives/nccl/fake/rendezvous.h"
 #include "common/net/collectives/shm/group_options.h"
 #include "common/net/collectives/shm/shared_memory_endpoint.h"
 #include "common/net/collectives/shm/shared_memory_group.h"
@@ -30,7 +30,7 @@ namespace {
 
 // NCCL itself waits without an end.
 constexpr CollectiveCall kEndless = {"", absl::Hours(24)};
-constexpr absl::Duration kMeetingTimeout = absl::Seconds(60);
+constexpr absl::Duration kRendezvousTimeout = absl::Seconds(60);
 // How often a communicator answers kInProgress after a call.
 constexpr int kPollsInProgress = 2;
 
@@ -205,8 +205,8 @@ class FakeComm {
       const absl::MutexLock lock(&mutex_);
       return is_aborted_;
     };
-    absl::StatusOr<std::vector<std::string>> addresses =
-        Meeting::Attend(id_, rank_, size_, (*endpoint)->address(), is_aborted);
+    absl::StatusOr<std::vector<std::string>> addresses = Rendezvous::Attend(
+        id_, rank_, size_, (*endpoint)->address(), is_aborted);
     if (!addresses.ok()) return addresses.status();
     return ConnectSharedMemoryGroup(*std::move(endpoint),
                                     {.rank = rank_,
@@ -214,7 +214,7 @@ class FakeComm {
                                      .generation = 1,
                                      .addresses = *std::move(addresses),
                                      .token = "fake NCCL",
-                                     .timeout = kMeetingTimeout});
+                                     .timeout = kRendezvousTimeout});
   }
 
   absl::Status Perform(const Operation& operation);
@@ -401,11 +401,11 @@ class FakeNccl::State {
   }
 
   Result MakeId(nccl::UniqueId* id) {
-    absl::StatusOr<std::unique_ptr<Meeting>> meeting = Meeting::Open();
-    if (!meeting.ok()) return nccl::kSystemError;
-    *id = (*meeting)->id();
+    absl::StatusOr<std::unique_ptr<Rendezvous>> rendezvous = Rendezvous::Open();
+    if (!rendezvous.ok()) return nccl::kSystemError;
+    *id = (*rendezvous)->id();
     const absl::MutexLock lock(&mutex_);
-    meetings_.push_back(*std::move(meeting));
+    rendezvous_.push_back(*std::move(rendezvous));
     return nccl::kSuccess;
   }
 
@@ -427,7 +427,7 @@ class FakeNccl::State {
   bool is_init_stalled_ ABSL_GUARDED_BY(mutex_) = false;
   bool are_aborts_stalled_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<nccl::Comm*> comms_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Meeting>> meetings_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Rendezvous>> rendezvous_ ABSL_GUARDED_BY(mutex_);
 };
 
 namespace {

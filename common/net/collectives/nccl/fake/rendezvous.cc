@@ -1,4 +1,4 @@
-#include "common/net/collectives/nccl/fake/meeting.h"
+#include "common/net/collectives/nccl/fake/rendezvous.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -56,13 +56,13 @@ bool ReceiveAll(int fd, void* data, size_t size_bytes,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Meeting>> Meeting::Open() {
+absl::StatusOr<std::unique_ptr<Rendezvous>> Rendezvous::Open() {
   ASSIGN_OR_RETURN(std::unique_ptr<SharedMemoryEndpoint> endpoint,
                    SharedMemoryEndpoint::Listen());
-  return absl::WrapUnique(new Meeting(std::move(endpoint)));
+  return absl::WrapUnique(new Rendezvous(std::move(endpoint)));
 }
 
-Meeting::Meeting(std::unique_ptr<SharedMemoryEndpoint> endpoint)
+Rendezvous::Rendezvous(std::unique_ptr<SharedMemoryEndpoint> endpoint)
     : endpoint_(std::move(endpoint)) {
   const std::string& address = endpoint_->address();
   MUSTER_CHECK(address.size() < sizeof(id_.bytes));
@@ -70,12 +70,12 @@ Meeting::Meeting(std::unique_ptr<SharedMemoryEndpoint> endpoint)
   thread_ = std::thread([this] { Serve(); });
 }
 
-Meeting::~Meeting() {
+Rendezvous::~Rendezvous() {
   shutdown(endpoint_->socket().get(), SHUT_RDWR);
   thread_.join();
 }
 
-void Meeting::Serve() {
+void Rendezvous::Serve() {
   std::vector<FileDescriptor> ranks;
   std::vector<Attendance> attendances;
   do {
@@ -105,7 +105,7 @@ void Meeting::Serve() {
   }
 }
 
-absl::StatusOr<std::vector<std::string>> Meeting::Attend(
+absl::StatusOr<std::vector<std::string>> Rendezvous::Attend(
     const nccl::UniqueId& id, int rank, int size, absl::string_view address,
     absl::FunctionRef<bool()> is_over) {
   const std::string name(id.bytes, strnlen(id.bytes, sizeof(id.bytes)));
@@ -122,7 +122,7 @@ absl::StatusOr<std::vector<std::string>> Meeting::Attend(
       !ReceiveAll(socket.get(), all.data(), size * sizeof(Attendance),
                   is_over)) {
     return absl::UnavailableError(
-        absl::StrCat("the meeting of the unique id \"", name, "\" is over"));
+        absl::StrCat("the rendezvous of the unique id \"", name, "\" is over"));
   }
   std::vector<std::string> addresses;
   for (const Attendance& attendance : all) {

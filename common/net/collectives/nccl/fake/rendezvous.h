@@ -1,5 +1,5 @@
-#ifndef COMMON_NET_COLLECTIVES_NCCL_FAKE_MEETING_H_
-#define COMMON_NET_COLLECTIVES_NCCL_FAKE_MEETING_H_
+#ifndef COMMON_NET_COLLECTIVES_NCCL_FAKE_RENDEZVOUS_H_
+#define COMMON_NET_COLLECTIVES_NCCL_FAKE_RENDEZVOUS_H_
 
 #include <memory>
 #include <string>
@@ -17,27 +17,27 @@ namespace muster {
 // Where the ranks of one communicator of the fake NCCL exchange their
 // addresses: a listening Unix socket, whose address is the unique id. It serves
 // one group, as an id of NCCL does.
-class Meeting {
+class Rendezvous {
  public:
   //   errors  as SharedMemoryEndpoint::Listen()
-  static absl::StatusOr<std::unique_ptr<Meeting>> Open();
-  // Sends away the ranks that wait.
-  ~Meeting();
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
+  static absl::StatusOr<std::unique_ptr<Rendezvous>> Open();
+  // Rejects the ranks that wait.
+  ~Rendezvous();
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
 
   const nccl::UniqueId& id() const { return id_; }
 
-  // Goes to the meeting `id` as rank `rank` of `size`, whose address is
-  // `address`. Blocks until all ranks have come, or `is_over()`. Returns the
+  // Joins the rendezvous `id` as rank `rank` of `size`, whose address is
+  // `address`. Blocks until all ranks have joined, or `is_over()`. Returns the
   // addresses of all ranks.
-  //   kUnavailable  the meeting is over, or does not exist
+  //   kUnavailable  it has ended, or does not exist
   static absl::StatusOr<std::vector<std::string>> Attend(
       const nccl::UniqueId& id, int rank, int size, absl::string_view address,
       absl::FunctionRef<bool()> is_over);
 
  private:
-  explicit Meeting(std::unique_ptr<SharedMemoryEndpoint> endpoint);
+  explicit Rendezvous(std::unique_ptr<SharedMemoryEndpoint> endpoint);
   void Serve();
 
   const std::unique_ptr<SharedMemoryEndpoint> endpoint_;
@@ -47,4 +47,4 @@ class Meeting {
 
 }  // namespace muster
 
-#endif  // COMMON_NET_COLLECTIVES_NCCL_FAKE_MEETING_H_
+#endif  // COMMON_NET_COLLECTIVES_NCCL_FAKE_RENDEZVOUS_H_
