@@ -44,7 +44,7 @@ TEST(LocalReplicasTest, ReplicasOnGpusReduceOverNcclWhereItIsAskedFor) {
   ASSERT_OK(group);
   EXPECT_EQ((*group)->communicators()[1]->transport(), "NCCL 2.28.9");
   EXPECT_OK(Sum(**group));
-  // A group that NCCL has failed is made anew, with another generation.
+  // A group that NCCL has failed is made again, with another generation.
   gpus.nccl().FailCollective(nccl::kRemoteError);
   EXPECT_THAT(Sum(**group),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gradients")));
