@@ -14,6 +14,7 @@ before and whose files have not changed since is skipped. The last line is
 """
 
 import concurrent.futures
+import functools
 import hashlib
 import json
 import os
@@ -78,6 +79,14 @@ def generate_headers(out):
                         f"proto/{proto.name}"], cwd=ROOT, check=True)
 
 
+@functools.cache
+def third_party_folders():
+    """The folders of headers that sources include by their name alone."""
+    listed = subprocess.run(["git", "ls-files", "third_party/*.h"], cwd=ROOT, check=True,
+                            capture_output=True, text=True).stdout.split()
+    return sorted({os.path.dirname(path) for path in listed})
+
+
 def digest(path):
     return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
 
@@ -107,7 +116,8 @@ def compile_files(files, generated):
         dependencies = pathlib.Path(folder) / "unit.d"
         done = subprocess.run(
             [*COMPILER, *UNIT_OPTIONS, "-iquote", ROOT, "-isystem", generated,
-             "-iquote", generated, "-MMD", "-MF", dependencies, unit],
+             "-iquote", generated, *(f"-I{folder}" for folder in third_party_folders()),
+             "-MMD", "-MF", dependencies, unit],
             cwd=ROOT, capture_output=True, text=True)
         if done.returncode != 0:
             return done.stderr

@@ -7,7 +7,12 @@
 # list, and including it is refused as a missing dependency.
 set -euo pipefail
 
-output_base=$(bazel "$@" info output_base 2>/dev/null)
+complaints=$(mktemp)
+trap 'rm -f "$complaints"' EXIT
+if ! output_base=$(bazel "$@" info output_base 2>"$complaints"); then
+  cat "$complaints" >&2
+  exit 1
+fi
 headers=$output_base/external/local_config_cc/module.modulemap
 [[ -e $headers ]] || exit 0
 # The time of a folder's last change: dpkg sets back that of its contents.
