@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+import unittest.mock
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -288,6 +289,16 @@ class FitTest(unittest.TestCase):
         self.assertEqual(caught.exception.log_dir, os.path.join(run_dir, "logs"))
         with self.assertRaisesRegex(ValueError, "is not empty"):
             self.muster_fit(binary(), x, y % 2, run_dir=run_dir)
+
+    def test_a_missing_result_is_an_error(self):
+        launch = self.path("launch")
+        with open(launch, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n")
+        os.chmod(launch, 0o755)
+        x, y = data()
+        with unittest.mock.patch.dict(os.environ, {"MUSTER_BIN": self.path("")}), \
+                self.assertRaisesRegex(muster.MusterError, "did not write .*final_model.keras"):
+            muster.fit(binary(), x, y % 2, run_dir=self.path("run"))
 
     def test_a_written_job_trains_elsewhere(self):
         x, y = data()

@@ -73,10 +73,19 @@ def _command(launch, job, arguments):
     return [launch, f"--job={job}", f"--workers={arguments.workers}", f"--ps={arguments.ps}"]
 
 
-def _load_state(model, path):
-    """Gives `model` the weights and the optimizer's state in the file, if there is one."""
+def _load_last_epoch(model, folder):
+    """Gives `model` what the last completed epoch left, if there was one."""
+    path = os.path.join(folder, LAST_EPOCH)
     if os.path.exists(path):
         model.load_weights(path)
+
+
+def _load_result(model, folder):
+    """Gives `model` the weights and the optimizer's state of a run that succeeded."""
+    path = os.path.join(folder, _FINAL_MODEL)
+    if not os.path.exists(path):
+        raise MusterError(f"launch reported success, but did not write {path}")
+    model.load_weights(path)
 
 
 def _fill(history, model, arguments, steps, logs):
@@ -143,12 +152,12 @@ def fit(model, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callba
         try:
             run_launch(_command(launch, job, arguments) + [f"--run_dir={folder}"], folder,
                        silent=verbose == 0)
+            _load_result(model, folder)
         except (KeyboardInterrupt, MusterError) as error:
             # The logs say more than the error.
             remove = is_temporary and isinstance(error, KeyboardInterrupt)
-            _load_state(model, os.path.join(folder, LAST_EPOCH))
+            _load_last_epoch(model, folder)
             raise
-        _load_state(model, os.path.join(folder, _FINAL_MODEL))
         return _fill(keras.callbacks.History(), model, arguments, steps, read_history(folder))
     finally:
         if remove:
