@@ -9,6 +9,8 @@ packages=(
   bazel-skylib clang g++ libclang-rt-14-dev lld python3
   # The checks of the source tree.
   clang-format-14 git
+  # The other build systems of the installation's tests.
+  cmake make pkgconf
   # The networks of the fault tests.
   iproute2 util-linux
   # The Slurm of tests/engines.

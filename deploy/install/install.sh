@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# Installs Muster's executables, without their symbols, and what they say about
-# themselves.
+# Installs Muster: the executables, without their symbols, what they say about
+# themselves, and what programs in C++ are built with.
 #
 #   bazel run //:install -- --prefix=DIR
 #
 #   DIR/bin                           coordinator, launch, musterctl, ps, worker
+#   DIR/include/muster                muster.h and the headers that it includes
+#   DIR/lib/libmuster.a
+#   DIR/lib/cmake/Muster              find_package(Muster), target Muster::muster
+#   DIR/lib/pkgconfig/muster.pc       pkg-config --cflags --libs muster
 #   DIR/share/man/man1                muster-launch.1, ...: man muster-launch
 #   DIR/share/muster/completion.bash  completes their flags: source it in ~/.bashrc
 #
 # A relative DIR counts from where bazel was run. There is no default, because
-# bin/ps would hide ps(1) in folders like /usr/local.
+# bin/ps would hide ps(1) in folders like /usr/local. DIR can be moved.
 set -euo pipefail
 
 usage="Usage: bazel run //:install -- --prefix=DIR"
@@ -18,7 +22,7 @@ for argument in "$@"; do
   case $argument in
     --prefix=?*) prefix=${argument#--prefix=} ;;
     -h | --help)
-      sed -n '2,13s/^# \{0,1\}//p' "$0"
+      sed -n '2,18s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     *)
@@ -36,11 +40,41 @@ fi
 executables=(coordinator/coordinator deploy/launch/launch deploy/musterctl/musterctl ps/ps
   worker/worker)
 prefix=$(cd "${BUILD_WORKING_DIRECTORY:-$PWD}" && realpath -m -- "$prefix")
-mkdir -p -- "$prefix/bin" "$prefix/share/man/man1" "$prefix/share/muster"
-install --strip --mode=755 -t "$prefix/bin" -- "${executables[@]}"
-for executable in "${executables[@]}"; do
-  name=${executable##*/}
-  "$prefix/bin/$name" --help=man >"$prefix/share/man/man1/muster-$name.1"
-  "$prefix/bin/$name" --help=bash
-done >"$prefix/share/muster/completion.bash"
+
+install_executables() {
+  mkdir -p -- "$prefix/bin" "$prefix/share/man/man1" "$prefix/share/muster"
+  install --strip --mode=755 -t "$prefix/bin" -- "${executables[@]}"
+  local executable name
+  for executable in "${executables[@]}"; do
+    name=${executable##*/}
+    "$prefix/bin/$name" --help=man >"$prefix/share/man/man1/muster-$name.1"
+    "$prefix/bin/$name" --help=bash
+  done >"$prefix/share/muster/completion.bash"
+}
+
+# The files of other build systems: templates, with the linker's options.
+install_library() {
+  local files=deploy/install options list version
+  options=$(paste -sd ' ' "$files/muster.link_options")
+  list=$(paste -sd ';' "$files/muster.link_options")
+  version=$("$prefix/bin/launch" --version | awk '{ print $2; exit }')
+  local fill=(sed -e "s|@VERSION@|$version|g" -e "s|@MAJOR_MINOR@|${version%.*}|g"
+    -e "s|@LINK_OPTIONS@|$options|g" -e "s|@LINK_LIST@|$list|g")
+
+  mkdir -p -- "$prefix/lib/cmake/Muster" "$prefix/lib/pkgconfig"
+  # What an earlier version had and this one has not is no header of this one.
+  rm -rf -- "$prefix/include/muster"
+  mkdir -p -- "$prefix/include/muster"
+  cp -RL --no-preserve=mode -- "$files/development_files_include/." "$prefix/include/muster"
+  install --mode=644 -- "$files/libmuster.a" "$prefix/lib/libmuster.a"
+  local template
+  for template in MusterConfig.cmake MusterConfigVersion.cmake; do
+    "${fill[@]}" "$files/$template.in" >"$prefix/lib/cmake/Muster/$template"
+  done
+  "${fill[@]}" "$files/muster.pc.in" >"$prefix/lib/pkgconfig/muster.pc"
+}
+
+install_executables
+install_library
 echo "installed in $prefix/bin: ${executables[*]##*/}"
+echo "installed for C++ programs: $prefix/lib/libmuster.a, $prefix/include/muster"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The installed executables run, find each other, and have no symbols. Their
-# manual pages are there, and bash completes their flags.
+# manual pages are there, and bash completes their flags. Programs are built with
+# CMake and with pkg-config, after the folder was moved.
 set -euo pipefail
 
 prefix=$TEST_TMPDIR/a\ prefix
@@ -34,6 +35,20 @@ JOB
 env -u TF_CONFIG "$prefix/bin/launch" --workers=1 --ps=1 \
   --job="$TEST_TMPDIR/line.job" --run_dir="$TEST_TMPDIR/run"
 test -s "$TEST_TMPDIR/run/summary.json"
+
+moved=$TEST_TMPDIR/moved
+mv "$prefix" "$moved"
+project=examples/own_project
+cmake -S "$project" -B "$TEST_TMPDIR/cmake" -DCMAKE_PREFIX_PATH="$moved" \
+  -DCMAKE_BUILD_TYPE=Release
+cmake --build "$TEST_TMPDIR/cmake"
+"$TEST_TMPDIR/cmake/train" | grep '^y = '
+grep "^Muster_DIR:PATH=$moved/lib/cmake/Muster$" "$TEST_TMPDIR/cmake/CMakeCache.txt"
+
+flags() { PKG_CONFIG_PATH=$moved/lib/pkgconfig pkg-config "$@" muster; }
+# shellcheck disable=SC2046
+c++ $(flags --cflags) "$project/train.cc" $(flags --libs) -o "$TEST_TMPDIR/train"
+"$TEST_TMPDIR/train" | grep '^y = '
 
 status=0
 deploy/install/install --prefx=/nowhere 2>"$TEST_TMPDIR/message" || status=$?

@@ -10,7 +10,7 @@ absl::Status Train(muster::Task&) {
   for (int i = 0; i < 256; ++i) y[i] = 3 * (x[i] = i / 256.0f) + 1;
   Model model = Sequential({Dense(1)});
   RETURN_IF_ERROR(model.Compile(
-      {.optimizer = Adam({.learning_rate = 0.1}), .loss = MeanSquaredError()}));
+      {.optimizer = Adam({.learning_rate = 0.3}), .loss = MeanSquaredError()}));
   RETURN_IF_ERROR(model
                       .Fit({Tensor::FromSpan<float>({256, 1}, x),
                             Tensor::FromSpan<float>({256, 1}, y)},

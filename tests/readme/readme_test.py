@@ -51,7 +51,8 @@ def defined_flags():
             if name.endswith(".cc") and not name.endswith("_test.cc"):
                 flags.update(DEFINED_FLAG.findall(
                     read(os.path.join(folder, name))))
-    for script in ["quickstart.sh", "deploy/install/install.sh"]:
+    for script in ["quickstart.sh", "deploy/install/install.sh",
+                   "deploy/debian/make_packages.sh"]:
         flags.update(FLAG.findall(read(script)))
     return flags
 

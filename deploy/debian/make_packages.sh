@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# Makes Debian packages of Muster for the Debian on which it is built.
+#
+#   bazel run //deploy/debian:packages -- --output=DIR
+#
+#   muster_VERSION_ARCHITECTURE.deb      the executables: muster-coordinator,
+#                                        muster-launch, muster-ps, muster-worker
+#                                        and musterctl; manual pages
+#   muster-dev_VERSION_ARCHITECTURE.deb  muster.h, libmuster.a, find_package(Muster),
+#                                        pkg-config
+#
+# Install them with apt: it installs the libraries that they depend on. A relative
+# DIR counts from where bazel was run.
+set -euo pipefail
+
+usage="Usage: bazel run //deploy/debian:packages -- --output=DIR"
+case ${1-} in
+  --output=?*) output=${1#--output=} ;;
+  *)
+    echo "packages: expected --output=DIR, got \"${1-}\". $usage" >&2
+    exit 2
+    ;;
+esac
+output=$(cd "${BUILD_WORKING_DIRECTORY:-$PWD}" && realpath -m -- "$output")
+mkdir -p -- "$output"
+staging=$(mktemp -d)
+trap 'rm -rf "$staging"' EXIT
+
+# The packages that own the files given by stdin, as the field Depends has them.
+# dpkg knows a file by the name that it had before /lib became a link to /usr/lib.
+owners() {
+  local file owner owners=()
+  while read -r file; do
+    file=$(realpath -- "$(dirname -- "$file")")/$(basename -- "$file")
+    owner=$(dpkg-query -S "$file" 2>/dev/null || dpkg-query -S "${file#/usr}" 2>/dev/null) || {
+      echo "packages: no Debian package has $file" >&2
+      return 1
+    }
+    owners+=("${owner%%:*}")
+  done
+  printf '%s\n' "${owners[@]}" | sort -u | paste -sd , | sed 's/,/, /g'
+}
+
+# The libraries that the executables name themselves, and not those of these.
+runtime_dependencies() {
+  local executable name
+  for executable in "$@"; do
+    objdump -p "$executable" | awk '$1 == "NEEDED" { print $2 }' | while read -r name; do
+      ldd "$executable" | awk -v name="$name" '$1 == name { print $3 }'
+    done
+  done | grep / | sort -u | owners
+}
+
+# The files that the linker takes for the options of the library.
+development_dependencies() {
+  local option file
+  while read -r option; do
+    [[ $option == -l* ]] || continue
+    file=$(g++ -print-file-name="lib${option#-l}.so")
+    [[ $file == */* ]] || file=$(g++ -print-file-name="lib${option#-l}.a")
+    echo "$file"
+  done <"$1" | owners
+}
+
+# Writes what every package has, and packs it.
+pack() {
+  local root=$1 name=$2 depends=$3 summary=$4 description=$5
+  mkdir -p -- "$root/DEBIAN" "$root/usr/share/doc/$name"
+  cp --no-preserve=mode -L LICENSE "$root/usr/share/doc/$name/copyright"
+  cat >"$root/DEBIAN/control" <<CONTROL
+Package: $name
+Version: $version
+Architecture: $architecture
+Maintainer: The Muster authors <root@localhost>
+Section: science
+Priority: optional
+Installed-Size: $(du -sk -- "$root" | cut -f1)
+Depends: $depends
+Description: $summary
+ $description
+CONTROL
+  (cd "$root" && find usr -type f -exec md5sum {} +) >"$root/DEBIAN/md5sums"
+  chmod -R u=rwX,go=rX "$root"
+  dpkg-deb --root-owner-group -Zzstd --build "$root" \
+    "$output/${name}_${version}_$architecture.deb"
+}
+
+runtime=$staging/muster
+development=$staging/muster-dev
+deploy/install/install --prefix="$runtime/usr" >/dev/null
+version=$("$runtime/usr/bin/launch" --version | awk '{ print $2; exit }')
+architecture=$(dpkg --print-architecture)
+
+mkdir -p -- "$development/usr" "$runtime/usr/lib/muster"
+mv -- "$runtime/usr/include" "$development/usr/include"
+for path in cmake pkgconfig libmuster.a; do
+  mkdir -p -- "$development/usr/lib"
+  mv -- "$runtime/usr/lib/$path" "$development/usr/lib/$path"
+done
+
+# /usr/bin/ps is ps(1). The executables find each other in the folder that they
+# are linked from.
+mv -- "$runtime/usr/bin" "$runtime/usr/lib/muster/bin"
+completions=$runtime/usr/share/bash-completion/completions
+mkdir -p -- "$runtime/usr/bin" "$completions"
+for executable in "$runtime"/usr/lib/muster/bin/*; do
+  name=${executable##*/}
+  link=muster-$name
+  [[ $name != musterctl ]] || link=musterctl
+  ln -s -- "../lib/muster/bin/$name" "$runtime/usr/bin/$link"
+  "$executable" --help=bash | sed "s/ $name\$/ $link/" >"$completions/$link"
+done
+rm -r -- "$runtime/usr/share/muster"
+sed -i 's|/bin"$|/lib/muster/bin"|' "$development/usr/lib/cmake/Muster/MusterConfig.cmake"
+mv -- "$runtime/usr/share/man/man1/muster-musterctl.1" \
+  "$runtime/usr/share/man/man1/musterctl.1"
+gzip -9n "$runtime"/usr/share/man/man1/*.1
+
+pack "$runtime" muster "$(runtime_dependencies "$runtime"/usr/lib/muster/bin/*)" \
+  "distributed training: coordinator, workers and parameter servers" \
+  "Trains models of TensorFlow's and Keras' kind on clusters that TF_CONFIG describes."
+pack "$development" muster-dev \
+  "muster (= $version), nlohmann-json3-dev, $(development_dependencies \
+    deploy/install/muster.link_options)" \
+  "distributed training: library for programs in C++" \
+  "A static library, its headers, and files for CMake and pkg-config."

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# The packages name what they depend on, their executables train, and a program is
+# built with what the development package has.
+set -euo pipefail
+
+deploy/debian/packages --output="$TEST_TMPDIR/packages"
+runtime=$(echo "$TEST_TMPDIR"/packages/muster_*.deb)
+development=$(echo "$TEST_TMPDIR"/packages/muster-dev_*.deb)
+version=$(dpkg-deb --field "$runtime" Version)
+
+dpkg-deb --field "$runtime" Depends | grep 'libc6.*libgrpc++1'
+dpkg-deb --field "$development" Depends |
+  grep "^muster (= $version), .*libabsl-dev.*libgrpc++-dev.*libprotobuf-dev"
+# Nothing that another package of Debian has, such as /usr/bin/ps.
+dpkg-deb --contents "$runtime" | awk '$6 ~ /^\.\/usr\/bin\/./ { print $6 }' |
+  sort >"$TEST_TMPDIR/commands"
+diff "$TEST_TMPDIR/commands" - <<'COMMANDS'
+./usr/bin/muster-coordinator
+./usr/bin/muster-launch
+./usr/bin/muster-ps
+./usr/bin/muster-worker
+./usr/bin/musterctl
+COMMANDS
+
+root=$TEST_TMPDIR/root
+dpkg-deb --extract "$runtime" "$root"
+dpkg-deb --extract "$development" "$root"
+cat >"$TEST_TMPDIR/line.job" <<'JOB'
+model { sequential { layers { dense { units: 1 } } } }
+train { synthetic { example_count: 8 feature_count: 2 class_count: 2 } }
+batch_size: 4
+epochs: 1
+optimizer { sgd {} }
+loss { mean_squared_error {} }
+JOB
+env -u TF_CONFIG "$root/usr/bin/muster-launch" --workers=1 --ps=1 \
+  --job="$TEST_TMPDIR/line.job" --run_dir="$TEST_TMPDIR/run"
+test -s "$TEST_TMPDIR/run/summary.json"
+(
+  source "$root/usr/share/bash-completion/completions/muster-launch"
+  complete -p muster-launch
+)
+
+cmake -S examples/own_project -B "$TEST_TMPDIR/cmake" -DCMAKE_PREFIX_PATH="$root/usr"
+cmake --build "$TEST_TMPDIR/cmake"
+"$TEST_TMPDIR/cmake/train" | grep '^y = '
+
+status=0
+deploy/debian/packages 2>"$TEST_TMPDIR/message" || status=$?
+grep "expected --output=DIR" "$TEST_TMPDIR/message"
+((status == 2))
