@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "bench/measure.h"
+#include "bench/or_die.h"
 #include "common/compute/kernels/cpu/cpu_kernels.h"
 #include "common/compute/kernels/cpu/intra_op_threads.h"
 #include "common/compute/kernels/kernel.h"
@@ -31,13 +31,6 @@ namespace muster {
 namespace {
 
 using dnnl::memory;
-
-template <typename T>
-T OrDie(absl::StatusOr<T> value) {
-  if (value.ok()) return *std::move(value);
-  std::fprintf(stderr, "%s\n", value.status().ToString().c_str());
-  std::exit(1);
-}
 
 struct Layer {
   int64_t extent, inputs, outputs, window, stride;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/measure.h"
+#include "bench/or_die.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/kernels/cpu/cpu_kernels.h"
 #include "common/compute/ops/arithmetic.h"
@@ -24,13 +25,6 @@ namespace {
 constexpr int kOpCount = 1000;
 constexpr int kStepCount = 2000;
 constexpr double kBudgetNanosPerOp = 2000;
-
-template <typename T>
-T OrDie(absl::StatusOr<T> value) {
-  if (value.ok()) return *std::move(value);
-  std::fprintf(stderr, "%s\n", value.status().ToString().c_str());
-  std::exit(1);
-}
 
 int Main() {
   GraphBuilder builder(&BuiltinOps(), "thousand_ops");

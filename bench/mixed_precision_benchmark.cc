@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,8 +13,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "bench/measure.h"
+#include "bench/or_die.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/kernels/cpu/cpu_kernels.h"
 #include "common/compute/ops/ops.h"
@@ -43,18 +42,6 @@ namespace {
 
 constexpr int kStepCount = 40;
 constexpr int kWarmUpStepCount = 5;
-
-void OkOrDie(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T OrDie(absl::StatusOr<T> value) {
-  OkOrDie(value.status());
-  return *std::move(value);
-}
 
 // Self-attention.
 class SelfAttention : public Layer {

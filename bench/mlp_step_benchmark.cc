@@ -7,102 +7,31 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "bench/measure.h"
-#include "common/compute/autodiff/gradients.h"
-#include "common/compute/graph/graph_builder.h"
+#include "bench/mlp_step.h"
+#include "bench/or_die.h"
 #include "common/compute/kernels/cpu/cpu_kernels.h"
 #include "common/compute/kernels/cpu/intra_op_threads.h"
-#include "common/compute/ops/ops.h"
+#include "common/compute/ops/builtin_ops.h"
 #include "common/compute/runtime/executable.h"
 #include "common/compute/variables/local_variable_store.h"
 #include "common/core/base/allocation_counter.h"
 #include "common/core/tensor/dtype.h"
 #include "dnnl.hpp"
 #include "proto/optimizer.pb.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {
 
 constexpr int kBatch = 64;
-constexpr int kWidths[] = {784, 256, 256, 10};
-constexpr int kLayerCount = 3;
 constexpr int kStepCount = 1000;
 constexpr int kTurnCount = 50;
 constexpr double kBudgetMicros = 800;
-
-void OkOrDie(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T OrDie(absl::StatusOr<T> value) {
-  OkOrDie(value.status());
-  return *std::move(value);
-}
-
-void CreateVariable(const std::string& name, const std::vector<int>& dims,
-                    LocalVariableStore* store) {
-  proto::VariableSpec spec;
-  spec.set_name(name);
-  spec.set_dtype(proto::DT_FLOAT);
-  for (const int dim : dims) spec.mutable_shape()->add_dim(dim);
-  spec.set_trainable(true);
-  if (dims.size() == 2) {
-    // Keras' GlorotUniform.
-    auto* const glorot = spec.mutable_initializer()->mutable_variance_scaling();
-    glorot->set_scale(1);
-    glorot->set_mode(proto::Initializer::VarianceScaling::FAN_AVG);
-    glorot->set_distribution(proto::Initializer::VarianceScaling::UNIFORM);
-  } else {
-    spec.mutable_initializer()->mutable_constant();
-  }
-  OkOrDie(store->Create(spec));
-}
-
-Graph TraceStep(LocalVariableStore* store) {
-  GraphBuilder builder(&BuiltinOps(), "mlp_step");
-  Value activation =
-      builder.Parameter("x", {DType::kFloat32, {Shape::kUnknown, kWidths[0]}});
-  const Value labels =
-      builder.Parameter("labels", {DType::kInt64, {Shape::kUnknown}});
-  std::vector<VariableHandle> variables;
-  for (int layer = 0; layer < kLayerCount; ++layer) {
-    const int in = kWidths[layer];
-    const int out = kWidths[layer + 1];
-    variables.push_back(
-        {absl::StrCat("kernel_", layer), {DType::kFloat32, {in, out}}});
-    variables.push_back(
-        {absl::StrCat("bias_", layer), {DType::kFloat32, {out}}});
-    CreateVariable(absl::StrCat("kernel_", layer), {in, out}, store);
-    CreateVariable(absl::StrCat("bias_", layer), {out}, store);
-    const Value kernel = ReadVariable(builder, variables[2 * layer]);
-    const Value bias = ReadVariable(builder, variables[2 * layer + 1]);
-    activation = MatMul(activation, kernel) + bias;
-    if (layer + 1 < kLayerCount) activation = Relu(activation);
-  }
-  const Value loss = Mean(SparseSoftmaxCrossEntropy(activation, labels));
-  std::vector<std::string> names;
-  for (const VariableHandle& variable : variables) {
-    names.push_back(variable.name);
-  }
-  const std::vector<Gradient> gradients = VariableGradients(loss, names);
-  for (size_t i = 0; i < variables.size(); ++i) {
-    ApplyGradient(variables[i], gradients[i].dense);
-  }
-  builder.AddResult(loss);
-  return OrDie(std::move(builder).Build());
-}
 
 // One matrix product in oneDNN.
 class Product {
@@ -143,9 +72,9 @@ class Product {
 
 std::vector<std::unique_ptr<Product>> StepProducts() {
   std::vector<std::unique_ptr<Product>> products;
-  for (int layer = 0; layer < kLayerCount; ++layer) {
-    const int in = kWidths[layer];
-    const int out = kWidths[layer + 1];
+  for (int layer = 0; layer < kMlpLayerCount; ++layer) {
+    const int in = kMlpWidths[layer];
+    const int out = kMlpWidths[layer + 1];
     const auto add = [&](auto... arguments) {
       products.push_back(std::make_unique<Product>(arguments...));
     };
@@ -162,10 +91,10 @@ void Measure(int thread_count) {
   sgd.mutable_sgd()->set_learning_rate(0.01);
   OkOrDie(store.SetOptimizer(sgd));
   const auto executable = OrDie(
-      Executable::Compile(TraceStep(&store), BuiltinOps(), CpuKernels(), &store,
-                          {.intra_op_thread_count = thread_count}));
+      Executable::Compile(TraceMlpStep(&store), BuiltinOps(), CpuKernels(),
+                          &store, {.intra_op_thread_count = thread_count}));
   std::vector<Tensor> arguments = {
-      Tensor::Full(DType::kFloat32, {kBatch, kWidths[0]}, 0.5),
+      Tensor::Full(DType::kFloat32, {kBatch, kMlpWidths[0]}, 0.5),
       Tensor::Zeros(DType::kInt64, {kBatch})};
   std::vector<Tensor> results;
   const auto step = [&] { OkOrDie(executable->Run(arguments, {}, &results)); };

@@ -11,13 +11,12 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <iostream>
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "bench/or_die.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/random.h"
 #include "common/core/tensor/dtype.h"
@@ -35,18 +34,6 @@ namespace muster {
 namespace {
 
 constexpr int kWarmUpSteps = 3;
-
-void OkOrDie(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T OrDie(absl::StatusOr<T> value) {
-  OkOrDie(value.status());
-  return *std::move(value);
-}
 
 // Waits for a "step" before each step, and prints its time.
 class Turns : public Callback {

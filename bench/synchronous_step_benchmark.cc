@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "bench/measure.h"
+#include "bench/or_die.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
@@ -38,13 +38,6 @@ constexpr int64_t kBatch = 64;
 constexpr int kStepCount = 300;
 constexpr int kRoundCount = 15;
 constexpr double kBudgetMicros = 50;
-
-template <typename T>
-T OrDie(absl::StatusOr<T> value) {
-  if (value.ok()) return *std::move(value);
-  std::fprintf(stderr, "%s\n", value.status().ToString().c_str());
-  std::exit(1);
-}
 
 // Repeats one batch, so that the input takes no time.
 Dataset Batches(int64_t batch_size) {

@@ -12,41 +12,16 @@ import base64
 import hashlib
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
 
+from deploy.install.shared_libraries import libraries_of, license_of
+
 EXECUTABLES = ("coordinator/coordinator", "deploy/launch/launch", "deploy/musterctl/musterctl",
                "ps/ps", "worker/worker")
-# What every system has for which manylinux wheels are made (PEP 600).
-BASE_LIBRARIES = {"libc.so.6", "libdl.so.2", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0",
-                  "libresolv.so.2", "librt.so.1", "libstdc++.so.6", "libutil.so.1"}
-
-
-def libraries_of(executable):
-    """Returns the paths of the shared libraries that are needed, by name."""
-    listed = subprocess.run(["ldd", executable], capture_output=True, check=True, text=True).stdout
-    missing = re.findall(r"^\s*(\S+) => not found", listed, re.MULTILINE)
-    if missing:
-        raise SystemExit(f"make_wheel: {executable} needs {', '.join(missing)}, which is missing")
-    return {name: path for name, path in
-            re.findall(r"^\s*(\S+) => (/\S+) ", listed, re.MULTILINE)
-            if name not in BASE_LIBRARIES}
-
-
-def license_of(library):
-    """Returns (Debian's package of the library, the path of its license)."""
-    path = os.path.realpath(library)
-    for candidate in (path, re.sub("^/usr/", "/", path)):
-        found = subprocess.run(["dpkg", "-S", candidate], capture_output=True, text=True,
-                               check=False)
-        if found.returncode == 0:
-            package = found.stdout.split(":")[0]
-            return package, f"/usr/share/doc/{package}/copyright"
-    raise SystemExit(f"make_wheel: {library} is of no package; its license is not known")
 
 
 def version_of(launch):

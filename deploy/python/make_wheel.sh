@@ -1,2 +1,2 @@
 #!/usr/bin/env bash
-exec python3 -B deploy/python/make_wheel.py "$@"
+PYTHONPATH=$PWD exec python3 -B deploy/python/make_wheel.py "$@"

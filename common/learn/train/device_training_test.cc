@@ -1,5 +1,5 @@
-// Training on a GPU is training on the CPU, within float32 rounding: on
-// simulated GPUs, with the code that runs on real ones.
+// Training on a GPU is training on the CPU, within float32 rounding.
+// MUSTER_TEST_GPU=real takes the GPU of the machine.
 
 #include <algorithm>
 #include <cmath>
@@ -17,6 +17,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/device/device_set.h"
+#include "common/core/device/testing/gpus_under_test.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
@@ -59,14 +60,11 @@ constexpr int64_t kExamples = 4 * kBatch + 5;
 constexpr int kEpochs = 20;  // 100 steps.
 
 // Settings of the process: before any test.
-class TwoSimulatedGpus : public ::testing::Environment {
+class TwoGpus : public ::testing::Environment {
  public:
-  void SetUp() override {
-    ASSERT_OK(DeviceSet::OfProcess().UseSimulatedDevices(2));
-  }
+  void SetUp() override { ASSERT_OK(UseGpusUnderTest(2)); }
 };
-const auto *const kGpus =
-    ::testing::AddGlobalTestEnvironment(new TwoSimulatedGpus);
+const auto *const kGpus = ::testing::AddGlobalTestEnvironment(new TwoGpus);
 
 enum class Kind { kMlp, kConvolution, kEmbedding };
 

@@ -1,0 +1,273 @@
+// A GPU: the limits of its memory and of launches, and how near to them the
+// optimizer's update and a training step come. Prints one JSON object per line,
+// as the peers do (bench/peers/torch_gpu.py).
+//
+//   bazel run -c opt //bench:gpu_benchmark                 the machine's GPU
+//   bazel run -c opt //bench:gpu_benchmark -- --simulated  shows that it runs
+//
+// Budgets: Adam over 100 MiB of variables at 0.85 of the copy bandwidth; 3 us
+// for each launch of a step.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "bench/measure.h"
+#include "bench/mlp_step.h"
+#include "bench/or_die.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/kernels/cpu/cpu_kernels.h"
+#include "common/compute/kernels/cuda/cuda_kernels.h"
+#include "common/compute/ops/ops.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/compute/runtime/executable.h"
+#include "common/compute/variables/device_variable_store.h"
+#include "common/core/device/device.h"
+#include "common/core/device/device_set.h"
+#include "common/core/device/stream.h"
+#include "common/core/tensor/buffer.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+constexpr double kAdamBudget = 0.85;
+constexpr double kLaunchBudgetMicros = 3;
+constexpr int kBatch = 64;
+
+// What is measured, smaller on a simulated GPU, which shows behaviour and never
+// time.
+struct Sizes {
+  int64_t copy_bytes = 256 << 20;
+  int64_t variable_count = 25;
+  int64_t variable_elements = 1 << 20;
+  int64_t matrix_extent = 4096;
+  int chain_length = 1000;
+  int repetitions = 30;
+};
+
+void Report(absl::string_view bench, absl::string_view unit, double value,
+            absl::string_view rest = "") {
+  std::printf(R"({"bench": "%s", "peer": "muster", "unit": "%s", )"
+              R"("median": %.4g%s})"
+              "\n",
+              std::string(bench).c_str(), std::string(unit).c_str(), value,
+              std::string(rest).c_str());
+  std::fflush(stdout);
+}
+
+void Drain(DeviceStream* stream) {
+  OkOrDie(stream->Drain(absl::Now() + absl::Seconds(60), "a benchmark"));
+}
+
+// Returns the median time of `work`, which enqueues on `stream`, until the
+// device has done it, in microseconds. Divide by the amount of work enqueued.
+double MicrosOf(const Sizes& sizes, DeviceStream* stream,
+                const std::function<void()>& work) {
+  std::vector<double> micros;
+  for (int i = 0; i < sizes.repetitions + 3; ++i) {
+    const double one = MicrosecondsOf([&] {
+      work();
+      Drain(stream);
+    });
+    if (i >= 3) micros.push_back(one);
+  }
+  return Median(std::move(micros));
+}
+
+// Returns the bandwidth of copies inside the device, bytes read and written.
+double MeasureCopies(const Sizes& sizes, Device* device, DeviceStream* stream) {
+  const auto allocate = [&] {
+    return OrDie(
+        device->memory().Allocate(sizes.copy_bytes, {"copy", "bench"}));
+  };
+  const auto from = allocate();
+  const auto to = allocate();
+  const auto pinned = OrDie(device->pinned_memory().Allocate(sizes.copy_bytes));
+  constexpr int kCopies = 10;
+  const auto gigabytes_per_second = [&](const void* a, void* b) {
+    const double micros = MicrosOf(sizes, stream, [&] {
+      for (int i = 0; i < kCopies; ++i) {
+        OkOrDie(stream->Copy(a, b, sizes.copy_bytes));
+      }
+    });
+    return kCopies * static_cast<double>(sizes.copy_bytes) / micros / 1e3;
+  };
+  const double inside = 2 * gigabytes_per_second(from->data(), to->data());
+  Report("gpu.copy.device_to_device", "GB/s", inside);
+  Report("gpu.copy.pinned_to_device", "GB/s",
+         gigabytes_per_second(pinned->data(), to->data()));
+  Report("gpu.copy.device_to_pinned", "GB/s",
+         gigabytes_per_second(from->data(), pinned->data()));
+  return inside;
+}
+
+proto::VariableSpec FloatVariable(const std::string& name, int64_t elements) {
+  proto::VariableSpec spec;
+  spec.set_name(name);
+  spec.set_dtype(proto::DT_FLOAT);
+  spec.mutable_shape()->add_dim(elements);
+  spec.mutable_initializer()->mutable_constant();
+  return spec;
+}
+
+// All variables in one launch: reads gradient, value and two moments, writes
+// all but the gradient.
+void MeasureAdam(const Sizes& sizes, double copy_bandwidth, Device* device,
+                 DeviceStream* stream) {
+  const auto store = OrDie(DeviceVariableStore::Create(device));
+  OkOrDie(store->SetOptimizer(Adam()));
+  std::vector<VariableUse> uses;
+  std::vector<Tensor> gradients;
+  for (int64_t i = 0; i < sizes.variable_count; ++i) {
+    const std::string name = absl::StrCat("variable_", i);
+    OkOrDie(store->Create(FloatVariable(name, sizes.variable_elements)));
+    uses.push_back({.name = name,
+                    .is_updated = true,
+                    .updates = {{.position = static_cast<int>(i),
+                                 .kind = UpdateKind::kApplyGradient}}});
+    const Shape shape = {sizes.variable_elements};
+    auto buffer = OrDie(device->memory().Allocate(
+        sizes.variable_elements * sizeof(float), {"gradient", "bench"}));
+    OkOrDie(stream->Fill(buffer->data(), 0, buffer->size_bytes()));
+    gradients.emplace_back(DType::kFloat32, shape, std::move(buffer));
+  }
+  const auto session = OrDie(store->OpenDeviceSession(uses, device, stream));
+  uint64_t step = 0;
+  constexpr int kUpdates = 5;
+  const double micros = MicrosOf(sizes, stream, [&] {
+    for (int update = 0; update < kUpdates; ++update) {
+      OkOrDie(session->Begin(++step));
+      for (size_t i = 0; i < gradients.size(); ++i) {
+        OkOrDie(session->Update(static_cast<int>(i), UpdateKind::kApplyGradient,
+                                gradients[i], {}));
+      }
+      OkOrDie(session->Commit());
+    }
+  });
+  const double bytes = 7.0 * sizeof(float) * sizes.variable_count *
+                       sizes.variable_elements * kUpdates;
+  const double bandwidth = bytes / micros / 1e3;
+  Report("gpu.adam.100_mib", "GB/s", bandwidth,
+         absl::StrCat(R"(, "of_copy": )", bandwidth / copy_bandwidth,
+                      R"(, "budget": )", kAdamBudget));
+  Report("gpu.adam.100_mib.time", "us", micros / kUpdates);
+}
+
+std::unique_ptr<Executable> CompileOn(Device* device, Graph graph,
+                                      const KernelRegistry& kernels,
+                                      VariableSessionFactory* variables) {
+  return OrDie(Executable::Compile(std::move(graph), BuiltinOps(), kernels,
+                                   variables,
+                                   {.device = device,
+                                    .host_kernels = &CpuKernels(),
+                                    .soft_placement = false}));
+}
+
+double StepMicros(int steps, Executable* executable,
+                  const std::vector<Tensor>& arguments) {
+  std::vector<Tensor> results;
+  std::vector<double> micros;
+  for (int i = 0; i < steps + 5; ++i) {
+    const double one = MicrosecondsOf(
+        [&] { OkOrDie(executable->Run(arguments, {}, &results)); });
+    if (i >= 5) micros.push_back(one);
+  }
+  return Median(std::move(micros));
+}
+
+// Products of tiny matrices, which nothing fuses: the time is that of launches.
+void MeasureLaunches(const Sizes& sizes, const KernelRegistry& kernels,
+                     Device* device) {
+  const auto chain = [&](int length) {
+    GraphBuilder builder(&BuiltinOps(), "chain");
+    const Value x = builder.Parameter("x", {DType::kFloat32, {4, 4}});
+    Value product = x;
+    for (int i = 0; i < length; ++i) product = MatMul(product, x);
+    builder.AddResult(product);
+    const auto executable =
+        CompileOn(device, OrDie(std::move(builder).Build()), kernels, nullptr);
+    return StepMicros(sizes.repetitions, executable.get(),
+                      {Tensor::Zeros(DType::kFloat32, {4, 4})});
+  };
+  const double base = chain(1);
+  const double micros = (chain(sizes.chain_length) - base) /
+                        static_cast<double>(sizes.chain_length - 1);
+  Report("gpu.step.one_op", "us", base);
+  Report("gpu.launch", "us", micros,
+         absl::StrCat(R"(, "budget": )", kLaunchBudgetMicros));
+}
+
+void MeasureMatMul(const Sizes& sizes, const KernelRegistry& kernels,
+                   Device* device) {
+  GraphBuilder builder(&BuiltinOps(), "matmul");
+  const int64_t n = sizes.matrix_extent;
+  const Value x = builder.Parameter("x", {DType::kFloat32, {n, n}});
+  Value product = x;
+  constexpr int kProducts = 8;
+  for (int i = 0; i < kProducts; ++i) product = MatMul(product, x);
+  builder.AddResult(Sum(product));
+  const auto executable =
+      CompileOn(device, OrDie(std::move(builder).Build()), kernels, nullptr);
+  const double micros = StepMicros(sizes.repetitions / 5 + 1, executable.get(),
+                                   {Tensor::Zeros(DType::kFloat32, {n, n})});
+  Report("gpu.matmul.float32", "TFLOP/s",
+         kProducts * 2.0 * n * n * n / micros / 1e6);
+}
+
+void MeasureMlp(const Sizes& sizes, const KernelRegistry& kernels,
+                Device* device) {
+  for (const bool is_adam : {false, true}) {
+    const auto store = OrDie(DeviceVariableStore::Create(device));
+    OkOrDie(store->SetOptimizer(is_adam ? Adam() : Sgd()));
+    const auto executable =
+        CompileOn(device, TraceMlpStep(store.get()), kernels, store.get());
+    const double micros =
+        StepMicros(10 * sizes.repetitions, executable.get(),
+                   {Tensor::Full(DType::kFloat32, {kBatch, kMlpWidths[0]}, 0.5),
+                    Tensor::Zeros(DType::kInt64, {kBatch})});
+    Report(is_adam ? "gpu.mlp_step.adam" : "gpu.mlp_step", "us", micros);
+  }
+}
+
+int Main(bool is_simulated) {
+  Sizes sizes;
+  if (is_simulated) {
+    OkOrDie(DeviceSet::OfProcess().UseSimulatedDevices(1));
+    sizes = {.copy_bytes = 1 << 20,
+             .variable_count = 3,
+             .variable_elements = 1000,
+             .matrix_extent = 16,
+             .chain_length = 10,
+             .repetitions = 2};
+  }
+  Device* const device = OrDie(DeviceSet::OfProcess().FindDevice(0));
+  std::fprintf(stderr, "%s\n", device->description().ToString().c_str());
+  const auto stream = OrDie(device->CreateStream());
+  const KernelRegistry kernels = CudaKernels(device);
+  const double bandwidth = MeasureCopies(sizes, device, stream.get());
+  MeasureAdam(sizes, bandwidth, device, stream.get());
+  MeasureLaunches(sizes, kernels, device);
+  MeasureMatMul(sizes, kernels, device);
+  MeasureMlp(sizes, kernels, device);
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  return muster::Main(argc > 1 && std::strcmp(argv[1], "--simulated") == 0);
+}

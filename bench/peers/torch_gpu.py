@@ -1,0 +1,181 @@
+"""What bench/gpu_benchmark.cc measures, in PyTorch and in JAX, on the first GPU.
+
+Prints one line of JSON for each measurement. What is not installed is left out and named
+on stderr.
+"""
+
+import argparse
+import importlib.util
+import sys
+import time
+
+import measure
+
+BATCH = 64
+WIDTHS = (784, 256, 256, 10)
+VARIABLES = 25
+ELEMENTS = 1 << 20
+MATRIX = 4096
+REPETITIONS = 30
+
+
+def micros_of(synchronize, work, count=REPETITIONS, warmup=5):
+    """Times `work`, until the device has done it."""
+    samples = []
+    for repetition in range(count + warmup):
+        synchronize()
+        start = time.perf_counter()
+        work()
+        synchronize()
+        if repetition >= warmup:
+            samples.append(1e6 * (time.perf_counter() - start))
+    return samples
+
+
+def report(bench, peer, unit, samples):
+    measure.report(bench, peer, unit, measure.in_runs(samples), samples)
+
+
+def measure_torch():
+    import torch
+
+    peer = f"torch {torch.__version__}"
+    device = torch.device("cuda:0")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.manual_seed(1)
+
+    source = torch.empty(64 << 20, device=device)
+    target = torch.empty_like(source)
+    copies = micros_of(torch.cuda.synchronize,
+                       lambda: [target.copy_(source) for _ in range(10)])
+    report("gpu.copy.device_to_device", peer, "GB/s",
+           [10 * 2 * source.nbytes / micros / 1e3 for micros in copies])
+    del source, target
+
+    variables = [torch.zeros(ELEMENTS, device=device, requires_grad=True)
+                 for _ in range(VARIABLES)]
+    for variable in variables:
+        variable.grad = torch.zeros_like(variable)
+    adam = torch.optim.Adam(variables, fused=True)
+    updates = micros_of(torch.cuda.synchronize, lambda: [adam.step() for _ in range(5)])
+    report("gpu.adam.100_mib.time", peer, "us", [micros / 5 for micros in updates])
+    del variables, adam
+
+    x = torch.rand(MATRIX, MATRIX, device=device)
+    products = micros_of(torch.cuda.synchronize, lambda: [x @ x for _ in range(8)], 10)
+    report("gpu.matmul.float32", peer, "TFLOP/s",
+           [8 * 2 * MATRIX ** 3 / micros / 1e6 for micros in products])
+
+    for optimizer_name in ("sgd", "adam"):
+        suffix = "" if optimizer_name == "sgd" else ".adam"
+        for mode in ("eager", "compile", "graph"):
+            step = _torch_step(torch, device, optimizer_name, mode)
+            report(f"gpu.mlp_step{suffix}", f"{peer} {mode}", "us",
+                   micros_of(torch.cuda.synchronize, step, 10 * REPETITIONS, 20))
+
+
+def _torch_step(torch, device, optimizer_name, mode):
+    """A function that runs one step; the loss is read, as Muster returns it."""
+    layers = []
+    for inputs, outputs in zip(WIDTHS, WIDTHS[1:]):
+        layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
+    model = torch.nn.Sequential(*layers[:-1]).to(device)
+    options = {"capturable": True} if optimizer_name == "adam" else {}
+    kind = torch.optim.Adam if optimizer_name == "adam" else torch.optim.SGD
+    optimizer = kind(model.parameters(), lr=0.01, fused=True, **options)
+    loss_of = torch.nn.CrossEntropyLoss()
+    x = torch.full((BATCH, WIDTHS[0]), 0.5)
+    y = torch.zeros(BATCH, dtype=torch.int64)
+    x_device, y_device = x.to(device), y.to(device)
+
+    def forward(features, labels):
+        return loss_of(model(features), labels)
+
+    if mode == "compile":
+        forward = torch.compile(forward)
+
+    def train():
+        optimizer.zero_grad(set_to_none=mode != "graph")
+        loss = forward(x_device, y_device)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    if mode == "graph":
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            for _ in range(5):
+                train()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            loss = train()
+
+        def replay():
+            x_device.copy_(x)
+            y_device.copy_(y)
+            graph.replay()
+            return loss.item()
+
+        return replay
+
+    def step():
+        x_device.copy_(x)
+        y_device.copy_(y)
+        return train().item()
+
+    return step
+
+
+def measure_jax():
+    import jax
+    import jax.numpy as jnp
+
+    device = jax.devices("gpu")[0]
+    peer = f"jax {jax.__version__} on {device.device_kind}"
+    keys = jax.random.split(jax.random.PRNGKey(1), len(WIDTHS))
+    weights = [(jax.random.normal(key, (i, o)) * 0.05, jnp.zeros(o))
+               for key, i, o in zip(keys, WIDTHS, WIDTHS[1:])]
+
+    def loss_of(weights, x, y):
+        for position, (kernel, bias) in enumerate(weights):
+            x = x @ kernel + bias
+            if position + 1 < len(weights):
+                x = jax.nn.relu(x)
+        return -jnp.take_along_axis(jax.nn.log_softmax(x), y[:, None], axis=1).mean()
+
+    @jax.jit
+    def train(weights, x, y):
+        loss, gradients = jax.value_and_grad(loss_of)(weights, x, y)
+        return loss, jax.tree.map(lambda w, g: w - 0.01 * g, weights, gradients)
+
+    import numpy
+
+    x = numpy.full((BATCH, WIDTHS[0]), 0.5, numpy.float32)
+    y = numpy.zeros(BATCH, numpy.int32)
+
+    def step():
+        nonlocal weights
+        loss, weights = train(weights, x, y)
+        return float(loss)
+
+    report("gpu.mlp_step", peer, "us",
+           micros_of(lambda: None, step, 10 * REPETITIONS, 20))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--limit_seconds", type=int, default=150)
+    measure.limit_seconds(parser.parse_args().limit_seconds)
+    for name, run in (("torch", measure_torch), ("jax", measure_jax)):
+        if importlib.util.find_spec(name) is None:
+            print(f"{name} is not installed", file=sys.stderr)
+            continue
+        try:
+            run()
+        except Exception as error:  # One peer that fails must not end the others.
+            print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

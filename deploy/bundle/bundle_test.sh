@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# The bundle is small, and all its parts run from it on a simulated GPU.
+set -euo pipefail
+
+deploy/bundle/bundle --output="$TEST_TMPDIR"
+packed=$(echo "$TEST_TMPDIR"/muster-gpu-*.tar.gz)
+(($(stat -c %s "$packed") <= 60 << 20))
+tar -xf "$packed" -C "$TEST_TMPDIR"
+folder=${packed%.tar.gz}
+
+# Nothing but the base of all systems comes from this one.
+base='linux-vdso|ld-linux|lib(c|dl|gcc_s|m|pthread|resolv|rt|stdc\+\+|util)\.so'
+for executable in "$folder"/bin/* "$folder"/tests/*; do
+  if LD_LIBRARY_PATH=$folder/lib ldd "$executable" | grep -Ev "$base|$folder/"; then
+    echo "$executable takes these libraries from the system" >&2
+    exit 1
+  fi
+done
+
+output=$(env -i PATH="$PATH" HOME="$TEST_TMPDIR" TMPDIR="$TEST_TMPDIR" \
+  "$folder/run.py" --simulated | tee /dev/stderr)
+grep "^| gpu.mlp_step | " <<<"$output"
+grep "^all parts passed$" <<<"$output"
+
+# A part that fails is named, and the others run.
+rm "$folder/tests/kernels_on_gpu_test"
+status=0
+output=$("$folder/run.py" --simulated --part="kernel conformance" --part=machine) ||
+  status=$?
+((status == 1))
+grep "^machine: " <<<"$output"
+grep "^failed: kernel conformance$" <<<"$output"

@@ -1,0 +1,107 @@
+// Compares every kernel of a GPU with the reference kernels, as steps run them:
+// operands are copied to the device, and the plan is that of the executor.
+// MUSTER_TEST_GPU=real takes the GPU of the machine.
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/conformance/kernel_cases.h"
+#include "common/compute/conformance/kernel_comparison.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/kernels/cpu/cpu_kernels.h"
+#include "common/compute/kernels/cuda/cuda_kernels.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/compute/kernels/reference/reference_kernels.h"
+#include "common/compute/ops/builtin_ops.h"
+#include "common/compute/ops/testing/op_cases.h"
+#include "common/compute/runtime/executable.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/device/device.h"
+#include "common/core/device/device_set.h"
+#include "common/core/device/testing/gpus_under_test.h"
+#include "common/core/tensor/tensor.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+class OneGpu : public ::testing::Environment {
+ public:
+  void SetUp() override { ASSERT_OK(UseGpusUnderTest(1)); }
+};
+const auto* const kGpu = ::testing::AddGlobalTestEnvironment(new OneGpu);
+
+// Returns the results of the op on the device. The seed and the offset are
+// those of RunKernel().
+absl::StatusOr<std::vector<Tensor>> RunOnDevice(
+    const OpCase& one, const std::vector<Tensor>& inputs, Device* device) {
+  GraphBuilder builder(&BuiltinOps(), "one_op");
+  std::vector<Value> parameters;
+  for (const Tensor& input : inputs) {
+    parameters.push_back(builder.Parameter(
+        absl::StrCat("input", parameters.size()), input.type()));
+  }
+  for (const Value& output :
+       builder.OpWithOutputs(one.op, parameters, one.attributes)) {
+    builder.AddResult(output);
+  }
+  ASSIGN_OR_RETURN(Graph graph, std::move(builder).Build());
+  const KernelRegistry kernels = CudaKernels(device);
+  ASSIGN_OR_RETURN(const auto executable,
+                   Executable::Compile(std::move(graph), BuiltinOps(), kernels,
+                                       /*variables=*/nullptr,
+                                       {.device = device,
+                                        .host_kernels = &CpuKernels(),
+                                        .soft_placement = false}));
+  std::vector<Tensor> results;
+  RETURN_IF_ERROR(
+      executable->Run(inputs, {.step_seed = 5, .example_offset = 3}, &results));
+  return results;
+}
+
+void ExpectConformsOnDevice(const OpCase& one, Device* device) {
+  SCOPED_TRACE(Describe(one));
+  RandomStream random(FoldIn(11, Describe(one)));
+  std::vector<Tensor> inputs;
+  for (const OpInput& input : one.inputs) {
+    inputs.push_back(RandomTensor(input, &random));
+  }
+  ASSERT_OK_AND_ASSIGN(const KernelSpec spec,
+                       SpecOf(one.op, one.attributes, inputs));
+  ASSERT_OK_AND_ASSIGN(const auto reference,
+                       ReferenceKernels().Create(spec, 1));
+  const std::vector<Tensor> wanted = RunKernel(reference.get(), spec, inputs);
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> got,
+                       RunOnDevice(one, inputs, device));
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) ExpectClose(got[i], wanted[i]);
+}
+
+TEST(KernelsOnGpuTest, EachCaseConformsToTheReference) {
+  ASSERT_OK_AND_ASSIGN(Device* const device,
+                       DeviceSet::OfProcess().FindDevice(0));
+  SCOPED_TRACE(device->description().ToString());
+  std::set<std::string> with_kernel;
+  for (const std::string& op : CudaKernels(device).ops()) {
+    with_kernel.insert(op);
+  }
+  int case_count = 0;
+  for (const OpCase& one : AllKernelCases()) {
+    if (!with_kernel.contains(one.op)) continue;
+    ExpectConformsOnDevice(one, device);
+    ++case_count;
+  }
+  RecordProperty("cases", case_count);
+  RecordProperty("device", device->description().ToString());
+  EXPECT_GT(case_count, 0);
+}
+
+}  // namespace
+}  // namespace muster
