@@ -59,7 +59,7 @@ class ProcessUnderTest {
 
   // Waits until the process has ended.
   //   kDeadlineExceeded   it is still running; the message has the output so
-  //   far
+  //                       far
   absl::StatusOr<ProcessEnd> AwaitEnd(absl::Duration timeout = kPatience)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -11,8 +11,7 @@ namespace muster {
 
 // Range checks of hyperparameters.
 //   kInvalidArgument  `value` is out of range; the message has the name, the
-//   value
-//                     and the range
+//                     value and the range
 
 inline absl::Status CheckInRange(absl::string_view name, double value,
                                  double minimum, double maximum) {

@@ -29,8 +29,7 @@ absl::StatusOr<std::string> KerasConfigOf(const proto::Optimizer& optimizer);
 // support (use_ema, loss_scale_factor, gradient_accumulation_steps) must be
 // off.
 //   kInvalidArgument  `json` is not valid JSON or not an optimizer or schedule
-//   of
-//                     the tables; or an argument is unknown, has the wrong
+//                     of the tables; or an argument is unknown, has the wrong
 //                     type, or is not supported; the message names the argument
 absl::StatusOr<proto::Optimizer> OptimizerFromKerasConfig(
     absl::string_view json);

@@ -73,8 +73,8 @@ class DeviceMemory {
   // NaN. Dropping the last reference frees it: at once, or when the work is
   // done of which NoteUse() knows.
   //   kResourceExhausted  the limit, or the memory of the GPU, is used up;
-  //   names
-  //                       the tag, the sizes, the limit and the largest holders
+  //                       names the tag, the sizes, the limit and the largest
+  //                       holders
   absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t size_bytes,
                                                    const MemoryTag& tag);
 

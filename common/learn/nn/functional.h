@@ -48,8 +48,8 @@ class FunctionalLayer : public Layer {
   std::vector<TensorType> input_types() const override;
 
   //   kInvalidArgument  an output does not depend on the inputs alone; two
-  //   layers
-  //                     have the same name; see OrderCalls() in call_order.h
+  //                     layers have the same name; see OrderCalls() in
+  //                     call_order.h
   const absl::Status& status() const { return status_; }
 
   const LayerOutputs& inputs() const { return inputs_; }

@@ -42,10 +42,9 @@ class NormalizationLayer : public Layer {
 
   // Adds a batch, or any other part of the data, to the statistics.
   //   kInvalidArgument     `data` is not numeric, or has another number of
-  //   features
-  //                        than the data before
+  //                        features than the data before
   //   kFailedPrecondition  the layer is built, or its mean was given as an
-  //   option
+  //                        option
   absl::Status Observe(const Tensor& data);
 
   // True if Observe() must be called before the layer can be.

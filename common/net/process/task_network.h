@@ -11,8 +11,7 @@ namespace muster {
 // Checks that a task which other machines can reach, or which reaches them, has
 // TLS or has been told to do without (--insecure).
 //   kInvalidArgument  it has neither; the message names the address and the
-//   ways
-//                     out
+//                     ways out
 absl::Status CheckTransportIsProtected(const TaskOptions& options);
 
 // Returns the network that `options` ask for: over TLS with a certificate, or

@@ -54,11 +54,9 @@ class BackupAndRestore final : public Callback {
   static absl::Status CheckOptions(const BackupAndRestoreOptions& options);
 
   //   kNotFound, kInvalidArgument  the backup is of another model; the message
-  //   names
-  //                                the difference
+  //                                names the difference
   //   kDataLoss                    no backup can be read; the message has the
-  //   reason
-  //                                for each
+  //                                reason for each
   absl::Status OnTrainBegin(Model& model) override;
   absl::Status OnTrainBatchEnd(Model& model, int64_t step,
                                const Logs& logs) override;

@@ -84,8 +84,7 @@ class CheckpointEvaluator {
   // run of the evaluator has already handled belongs to an earlier training in
   // this folder and is ignored.
   //   kDeadlineExceeded            no checkpoint was written in time; the
-  //   message
-  //                                says what was expected
+  //                                message says what was expected
   //   kCancelled                   Interrupt() was called
   //   kNotFound, kInvalidArgument  the checkpoints are of another model
   //   others                       errors of the evaluation and the disk
