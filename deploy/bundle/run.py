@@ -133,7 +133,8 @@ def is_better(unit, one, other):
 
 def table(ours, peers):
     """Returns lines of Markdown. A ratio above 1 means that Muster is faster."""
-    lines = ["| measured | Muster | best peer | ratio | budget |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| measured | Muster | best peer | ratio | budget |",
+             "| --- | --- | --- | --- | --- |"]
     for row in ours:
         unit, value = row["unit"], row["median"]
         best = None
