@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# A job of four containers of Muster's image, each with a name of its own and
+# nothing but what the manifests for Kubernetes allow it. A worker is killed and
+# comes back at another address.
+#
+# MUSTER_PODMAN must name the command that runs podman, as root or with a network
+# that resolves names. Otherwise the test prints a note and passes.
+set -euo pipefail
+
+if [[ -z ${MUSTER_PODMAN-} ]]; then
+  echo "MUSTER_PODMAN is not set: the test is skipped."
+  exit 0
+fi
+read -ra podman <<<"$MUSTER_PODMAN"
+name=muster-test-$$
+image=localhost/$name
+network=$name
+run_dir=$TEST_TMPDIR/run
+context=$TEST_TMPDIR/image
+tasks=(ps-0 worker-0 worker-1 chief-0)
+
+clean_up() {
+  for task in "${tasks[@]}"; do
+    "${podman[@]}" rm --force --time=0 "$name-$task" || true
+  done
+  "${podman[@]}" network rm --force "$network" || true
+  "${podman[@]}" image rm --force "$image" || true
+} >/dev/null 2>&1
+trap clean_up EXIT
+
+# The pod of a task: user 65532, a read-only root, no capabilities.
+start() {
+  local pod=$name-$1
+  "${podman[@]}" run --detach --name "$pod" --hostname "$pod" \
+    --network "$network" --network-alias "$pod.$name" \
+    --read-only --cap-drop=all --security-opt=no-new-privileges --tmpfs=/tmp \
+    --volume="$run_dir:/run/muster" --volume="$TEST_TMPDIR/data:/data:ro" \
+    "$image" --task --cluster_resolver=kubernetes \
+    --cluster_tasks=chief=1,ps=1,worker=2 --insecure --job=/data/digits.job \
+    --set data_dir=/data --set epochs=300 --run_dir=/run/muster >/dev/null
+}
+
+# Blocks until the log of the chief has the text.
+await() {
+  grep -m 1 "$1" < <(timeout 60 "${podman[@]}" logs --follow "$name-chief-0" 2>&1)
+}
+
+address_of() {
+  "${podman[@]}" inspect --format "{{(index .NetworkSettings.Networks \"$network\").IPAddress}}" \
+    "$name-$1"
+}
+
+mkdir -p "$run_dir" "$context" "$TEST_TMPDIR/data"
+chmod 777 "$run_dir"
+cp -L examples/data/digits/*.csv examples/digits/digits.job "$TEST_TMPDIR/data"
+deploy/image/rootfs --out="$context/rootfs"
+"${podman[@]}" build --quiet --tag "$image" --file deploy/image/Containerfile "$context"
+"${podman[@]}" network create "$network"
+
+begin=$(date +%s%N)
+for task in "${tasks[@]}"; do start "$task"; done
+await "Epoch 2/"
+echo "from the first container to the second epoch:" \
+  "$((($(date +%s%N) - begin) / 1000000)) ms"
+
+before=$(address_of worker-0)
+"${podman[@]}" kill --signal=KILL "$name-worker-0"
+await "worker 0.* lost"
+"${podman[@]}" rm --force "$name-worker-0"
+start worker-0
+after=$(address_of worker-0)
+[[ $after != "$before" ]]
+await "worker 0.* back"
+echo "worker 0 was at $before, and is back at $after"
+
+for task in "${tasks[@]}"; do
+  status=$(timeout 120 "${podman[@]}" wait "$name-$task")
+  if ((status != 0)); then
+    "${podman[@]}" logs "$name-$task" >&2
+    echo "$task ended with status $status" >&2
+    exit 1
+  fi
+done
+python3 - "$run_dir/summary.json" <<'PYTHON'
+import json
+import sys
+
+final = json.load(open(sys.argv[1], encoding="utf-8"))["final"]
+assert final["test_sparse_categorical_accuracy"] > 0.9, final
+PYTHON
