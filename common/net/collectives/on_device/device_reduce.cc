@@ -6,14 +6,14 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/device/launch_shape.h"
 #include "common/net/collectives/on_device/reduce_arrays_image.h"
-#include "common/net/collectives/on_device/reduce_parameters.h"
+#include "common/net/collectives/on_device/reduce_arrays_parameters.h"
 #include "common/net/collectives/reduce_kernels.h"
 
 namespace muster {
 namespace {
 
-using internal::ReduceParameters;
-using internal::Reduction;
+using internal::ArrayReduction;
+using internal::ReduceArraysParameters;
 
 constexpr uint32_t kThreads = 256;
 
@@ -35,15 +35,19 @@ absl::string_view KernelOf(DType dtype) {
   }
 }
 
-Reduction ReductionOf(ReduceOp op) {
-  return op == ReduceOp::kMean ? Reduction::kSum : static_cast<Reduction>(op);
+ArrayReduction ReductionOf(ReduceOp op) {
+  return op == ReduceOp::kMean ? ArrayReduction::kSum
+                               : static_cast<ArrayReduction>(op);
 }
 
-static_assert(
-    static_cast<int>(Reduction::kSum) == static_cast<int>(ReduceOp::kSum) &&
-    static_cast<int>(Reduction::kMin) == static_cast<int>(ReduceOp::kMin) &&
-    static_cast<int>(Reduction::kMax) == static_cast<int>(ReduceOp::kMax) &&
-    static_cast<int>(Reduction::kProd) == static_cast<int>(ReduceOp::kProd));
+static_assert(static_cast<int>(ArrayReduction::kSum) ==
+                  static_cast<int>(ReduceOp::kSum) &&
+              static_cast<int>(ArrayReduction::kMin) ==
+                  static_cast<int>(ReduceOp::kMin) &&
+              static_cast<int>(ArrayReduction::kMax) ==
+                  static_cast<int>(ReduceOp::kMax) &&
+              static_cast<int>(ArrayReduction::kProd) ==
+                  static_cast<int>(ReduceOp::kProd));
 
 }  // namespace
 
@@ -56,12 +60,12 @@ absl::Status ReduceOnDevice(ReduceOp op, DType dtype, int64_t element_count,
   ASSIGN_OR_RETURN(
       const KernelFunction kernel,
       device->FindKernel(internal::reduce_arrays_image(), KernelOf(dtype)));
-  ReduceParameters parameters{.count = element_count,
-                              .inputs = {inputs[0]},
-                              .input_count = 1,
-                              .reduction = ReductionOf(op),
-                              .divisor = 1,
-                              .output = output};
+  ReduceArraysParameters parameters{.count = element_count,
+                                    .inputs = {inputs[0]},
+                                    .input_count = 1,
+                                    .reduction = ReductionOf(op),
+                                    .divisor = 1,
+                                    .output = output};
   LaunchShape shape;
   shape.grid[0] =
       static_cast<uint32_t>((element_count + kThreads - 1) / kThreads);
@@ -69,7 +73,7 @@ absl::Status ReduceOnDevice(ReduceOp op, DType dtype, int64_t element_count,
   void* const arguments[] = {&parameters};
   for (size_t next = 1;;) {
     while (next < inputs.size() &&
-           parameters.input_count < ReduceParameters::kInputsMax) {
+           parameters.input_count < ReduceArraysParameters::kInputsMax) {
       parameters.inputs[parameters.input_count++] = inputs[next++];
     }
     const bool is_last = next >= inputs.size();

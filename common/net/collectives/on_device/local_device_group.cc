@@ -42,8 +42,8 @@ struct Task {
   std::vector<int> sources;
   bool is_half = false;  // A part of a mean, which is divided later.
 };
-// What a rank does between two meetings. Nobody reads in a round what another
-// rank writes in it.
+// What a rank does between two waits for the others. Nobody reads in a round
+// what another rank writes in it.
 using Round = std::vector<Task>;
 
 std::vector<int> Ranks(int begin, int end) {
@@ -84,7 +84,7 @@ std::vector<Round> AllReduceRounds(DeviceReduction reduction, int rank,
           CopyFrom(0, rank, all)};
 }
 
-// What the ranks of one group know of each other. Meetings separate those who
+// What the ranks of one group know of each other. Barriers separate those who
 // write from those who read.
 struct Exchange {
   struct Entry {

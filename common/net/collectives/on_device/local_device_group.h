@@ -29,14 +29,15 @@ inline constexpr int kLocalDeviceRanksMax = 16;
 // A group of threads of this process, one communicator for each of `devices`,
 // by rank. A GPU may occur several times, as itself or as several logical
 // devices. `host` has a communicator of the same ranks for each: it serves the
-// functions of Communicator, and ranks meet over it. The devices are borrowed.
+// functions of Communicator, and ranks wait for each other over it. The devices
+// are borrowed.
 //
 // Ranks reduce in memory of the devices, in rank order (in halves with
 // kHierarchical), with the bits of the host's Reduce(). Memory of another GPU
 // is copied over the connection that the driver chooses; that of the same GPU
 // is read where it is. Memory passed to a Start...() is in use until `done`.
 //
-// The host meets the other ranks once before and once after each round of
+// The host waits for the other ranks before the first and after each round of
 // copies; it does not wait for the devices.
 //
 //   kInvalidArgument  there are more than kLocalDeviceRanksMax devices

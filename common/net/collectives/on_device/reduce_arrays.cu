@@ -2,23 +2,23 @@
 
 #include "common/core/device/device_language.h"
 #include "common/core/tensor/float16.h"
-#include "common/net/collectives/on_device/reduce_parameters.h"
+#include "common/net/collectives/on_device/reduce_arrays_parameters.h"
 
 namespace muster::internal {
 namespace {
 
 // Integers wrap around, which is defined for unsigned ones: `Bits`.
 template <typename C, typename Bits>
-__device__ C Combine(Reduction reduction, C a, C b) {
+__device__ C Combine(ArrayReduction reduction, C a, C b) {
   switch (reduction) {
-    case Reduction::kSum:
+    case ArrayReduction::kSum:
       return static_cast<C>(static_cast<Bits>(a) + static_cast<Bits>(b));
-    case Reduction::kProd:
+    case ArrayReduction::kProd:
       return static_cast<C>(static_cast<Bits>(a) * static_cast<Bits>(b));
     // a != a holds for NaNs.
-    case Reduction::kMin:
+    case ArrayReduction::kMin:
       return a < b || a != a ? a : b;
-    case Reduction::kMax:
+    case ArrayReduction::kMax:
       return a > b || a != a ? a : b;
   }
   return a;
@@ -26,15 +26,14 @@ __device__ C Combine(Reduction reduction, C a, C b) {
 
 // T is how elements are stored, C how they are combined.
 template <typename T, typename C, typename Bits = C>
-__device__ void ReduceElement(const ReduceParameters& p) {
-  const int64_t i =
-      static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+__device__ void ReduceElement(const ReduceArraysParameters& p) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= p.count) return;
   C value = static_cast<C>(static_cast<const T*>(p.inputs[0])[i]);
   for (int32_t k = 1; k < p.input_count; ++k) {
-    value = Combine<C, Bits>(
-        p.reduction, value,
-        static_cast<C>(static_cast<const T*>(p.inputs[k])[i]));
+    value =
+        Combine<C, Bits>(p.reduction, value,
+                         static_cast<C>(static_cast<const T*>(p.inputs[k])[i]));
   }
   if (p.divisor > 1) value = value / static_cast<C>(p.divisor);
   static_cast<T*>(p.output)[i] = static_cast<T>(value);
@@ -46,32 +45,32 @@ __device__ void ReduceElement(const ReduceParameters& p) {
 using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void reduce_float32(
-    const __grid_constant__ ReduceParameters p) {
+    const __grid_constant__ ReduceArraysParameters p) {
   ReduceElement<float, float>(p);
 }
 
 extern "C" __global__ void reduce_float64(
-    const __grid_constant__ ReduceParameters p) {
+    const __grid_constant__ ReduceArraysParameters p) {
   ReduceElement<double, double>(p);
 }
 
 extern "C" __global__ void reduce_float16(
-    const __grid_constant__ ReduceParameters p) {
+    const __grid_constant__ ReduceArraysParameters p) {
   ReduceElement<muster::float16, float>(p);
 }
 
 extern "C" __global__ void reduce_bfloat16(
-    const __grid_constant__ ReduceParameters p) {
+    const __grid_constant__ ReduceArraysParameters p) {
   ReduceElement<muster::bfloat16, float>(p);
 }
 
 extern "C" __global__ void reduce_int32(
-    const __grid_constant__ ReduceParameters p) {
+    const __grid_constant__ ReduceArraysParameters p) {
   ReduceElement<int32_t, int32_t, uint32_t>(p);
 }
 
 extern "C" __global__ void reduce_int64(
-    const __grid_constant__ ReduceParameters p) {
+    const __grid_constant__ ReduceArraysParameters p) {
   ReduceElement<int64_t, int64_t, uint64_t>(p);
 }
 

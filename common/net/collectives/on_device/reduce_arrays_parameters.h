@@ -1,5 +1,5 @@
-#ifndef COMMON_NET_COLLECTIVES_ON_DEVICE_REDUCE_PARAMETERS_H_
-#define COMMON_NET_COLLECTIVES_ON_DEVICE_REDUCE_PARAMETERS_H_
+#ifndef COMMON_NET_COLLECTIVES_ON_DEVICE_REDUCE_ARRAYS_PARAMETERS_H_
+#define COMMON_NET_COLLECTIVES_ON_DEVICE_REDUCE_ARRAYS_PARAMETERS_H_
 
 #include "common/core/base/host_device.h"
 
@@ -7,21 +7,21 @@
 namespace muster::internal {
 
 // The numbers of ReduceOp; a mean is a sum that is divided.
-enum class Reduction : int32_t { kSum = 0, kMin = 2, kMax = 3, kProd = 4 };
+enum class ArrayReduction : int32_t { kSum = 0, kMin = 2, kMax = 3, kProd = 4 };
 
 // output[i] = the reduction of inputs[...][i], from the first to the last. The
 // output may be one of the inputs. A thread for each element.
-struct ReduceParameters {
+struct ReduceArraysParameters {
   static constexpr int kInputsMax = 16;
 
   int64_t count;
   const void* inputs[kInputsMax];
   int32_t input_count;
-  Reduction reduction;
+  ArrayReduction reduction;
   int32_t divisor;  // 1: none.
   void* output;
 };
 
 }  // namespace muster::internal
 
-#endif  // COMMON_NET_COLLECTIVES_ON_DEVICE_REDUCE_PARAMETERS_H_
+#endif  // COMMON_NET_COLLECTIVES_ON_DEVICE_REDUCE_ARRAYS_PARAMETERS_H_
