@@ -62,11 +62,13 @@ bool IsOnGpus(Over over) { return over != Over::kHost; }
 const VariableHandle kWeights{"weights", {DType::kFloat32, {kWidth}}};
 const VariableHandle kBias{"bias", {DType::kFloat32, {kWidth}}};
 const VariableHandle kMean{"mean", {DType::kFloat32, {kWidth}}};
+const VariableHandle kFirst{"first", {DType::kFloat32, {2}}};
 const VariableHandle kTable{"table", {DType::kFloat32, {1, 2}}};
 
 // Gradients that are means over the rows, of the input and of a table of one
-// row; and a moving mean.
-Graph TraceStep() {
+// row; a moving mean; and values that replicas take from the first at once.
+// With micro-batches, replicas exchange nothing while the step runs.
+Graph TraceStep(bool has_exchange) {
   GraphBuilder builder(&BuiltinOps(), "step");
   const Value x =
       builder.Parameter("x", {DType::kFloat32, {Shape::kUnknown, 1}});
@@ -75,10 +77,12 @@ Graph TraceStep() {
   const Value weights = ReadVariable(builder, kWeights);
   const Value rows = GatherVariable(kTable, labels);
   const Value mean = Mean(x) + Mean(rows);
+  const Value rows_mean = Mean(rows, {0}) * Mean(x);
   SetLossDenominator(Sum(OnesLike(x)));
   ApplyGradient(kWeights, weights * mean);
   ApplyGradient(kBias, weights + mean);
   AssignAddVariable(kMean, weights * mean);
+  if (has_exchange) AssignVariable(kFirst, rows_mean);
   builder.AddResult(Sum(x));
   return std::move(builder).Build().value();
 }
@@ -103,6 +107,8 @@ proto::VariableSpec Spec(const VariableHandle& variable) {
   spec.mutable_initializer()->set_seed(7);
   if (variable.name == "mean") {
     spec.set_aggregation(proto::AGGREGATION_MEAN);
+  } else if (variable.name == "first") {
+    spec.set_aggregation(proto::AGGREGATION_ONLY_FIRST_REPLICA);
   }
   return spec;
 }
@@ -160,12 +166,13 @@ class DeviceReplicaStepTest : public ::testing::TestWithParam<Over> {
       }
       RETURN_IF_ERROR(
           stores_.back()->SetOptimizer(Adam({.learning_rate = 0.01})));
-      for (const VariableHandle& variable : {kWeights, kBias, kMean, kTable}) {
+      for (const VariableHandle& variable :
+           {kWeights, kBias, kMean, kFirst, kTable}) {
         RETURN_IF_ERROR(stores_.back()->Create(Spec(variable)));
       }
       Leaves leaves{.count = micro_batch_count};
       if (micro_batch_count > 0) leaves.count_of_rank = {1, 1};
-      const Graph graph = TraceStep();
+      const Graph graph = TraceStep(has_exchange_ && micro_batch_count == 0);
       ASSIGN_OR_RETURN(
           steps_.emplace_back(),
           ReplicaStep::Create({.communicator = communicators_[i].get(),
@@ -219,7 +226,7 @@ class DeviceReplicaStepTest : public ::testing::TestWithParam<Over> {
   std::vector<Tensor> Values() {
     std::vector<Tensor> values;
     for (const auto& store : stores_) {
-      for (const VariableHandle& variable : {kWeights, kBias, kMean}) {
+      for (const VariableHandle& variable : {kWeights, kBias, kMean, kFirst}) {
         values.push_back(store->Read(variable.name).value());
       }
     }
@@ -248,6 +255,7 @@ class DeviceReplicaStepTest : public ::testing::TestWithParam<Over> {
   std::vector<std::unique_ptr<ReplicaStep>> steps_;
   std::vector<std::unique_ptr<Executable>> executables_;
   std::vector<std::vector<Tensor>> results_;
+  bool has_exchange_ = true;
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, DeviceReplicaStepTest,
@@ -282,8 +290,8 @@ TEST_P(DeviceReplicaStepTest, StepsGiveTheVariablesOfReplicasOnCpus) {
     }
     // Replicas stay equal, bit for bit.
     const std::vector<Tensor> values = Values();
-    ExpectNear({values.begin(), values.begin() + 3},
-               {values.begin() + 3, values.end()}, 0);
+    ExpectNear({values.begin(), values.begin() + 4},
+               {values.begin() + 4, values.end()}, 0);
   }
 }
 
@@ -307,6 +315,7 @@ TEST_P(DeviceReplicaStepTest, SteadyStepCopiesNoVariableThroughTheHost) {
 }
 
 TEST_P(DeviceReplicaStepTest, InvalidDataOfOneReplicaChangesNothingAnywhere) {
+  has_exchange_ = false;  // Exchanged values are applied before that is known.
   ASSERT_OK(Compile(GetParam()));
   ASSERT_OK(RunSteps(0, 2));
   const std::vector<Tensor> before = Values();
@@ -321,6 +330,7 @@ TEST_P(DeviceReplicaStepTest, InvalidDataOfOneReplicaChangesNothingAnywhere) {
 }
 
 TEST_P(DeviceReplicaStepTest, AStepThatAReplicaStopsChangesNothing) {
+  has_exchange_ = false;  // As above.
   ASSERT_OK(Compile(GetParam()));
   ASSERT_OK(RunSteps(0, 2));
   const std::vector<Tensor> before = Values();

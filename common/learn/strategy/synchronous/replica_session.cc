@@ -308,8 +308,10 @@ absl::Status ReplicaSession::Aggregate(const Planned& planned,
                    planned.aggregate->Aggregate(value_on_host, indices_on_host,
                                                 leaf_.has_data));
   if (!has_value) return absl::OkStatus();
-  RETURN_IF_ERROR(
-      Apply(planned, planned.aggregate->value(), planned.aggregate->indices()));
+  if (options_.applies_updates) {
+    RETURN_IF_ERROR(UpdateLocally(planned, planned.aggregate->value(),
+                                  planned.aggregate->indices()));
+  }
   return AwaitApplied();
 }
 

@@ -132,7 +132,7 @@ class ReplicaSession final : public VariableSession {
                        const Tensor& indices);
   absl::Status Aggregate(const Planned& planned, const Tensor& value,
                          const Tensor& indices);
-  // The replica's own update.
+  // Updates the replica's variables now.
   absl::Status UpdateLocally(const Planned& planned, const Tensor& value,
                              const Tensor& indices);
   // Returns `tensor`, or a copy on the host if it is on the device. Waits for
