@@ -125,5 +125,9 @@ def device_kernels(name, src, deps = [], testonly = False, visibility = None):
         hdrs = [name + "_image.h"],
         textual_hdrs = [src],
         visibility = visibility,
-        deps = deps + [Label("//common/core/device:kernel_image")],
+        deps = deps + [
+            Label("//common/core/device:kernel_image"),
+            # What simulated kernels call.
+            Label("//common/core/device/simulated:simulated_grid"),
+        ],
     )

@@ -38,10 +38,15 @@ constexpr absl::string_view kJob = R"(
   seed: 11
 )";
 
-// Trains on two simulated GPUs, of which `strategy` uses what it names.
-// Returns the summary.
-absl::StatusOr<nlohmann::json> Train(const std::string &name,
-                                     const std::string &strategy) {
+struct Trained {
+  nlohmann::json summary;
+  std::string output;  // Of the coordinator.
+};
+
+// Trains where there are two simulated GPUs, of which `strategy` uses what it
+// names.
+absl::StatusOr<Trained> Train(const std::string& name,
+                              const std::string& strategy) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/", name);
   const std::string job = folder + ".job";
   std::ofstream(job) << kJob << strategy;
@@ -53,13 +58,19 @@ absl::StatusOr<nlohmann::json> Train(const std::string &name,
   ASSIGN_OR_RETURN(const ProcessEnd end, coordinator->AwaitEnd());
   if (end.ShellCode() != 0) return absl::InternalError(coordinator->output());
   std::ifstream file(folder + "/summary.json");
-  return nlohmann::json::parse(file);
+  return Trained{nlohmann::json::parse(file), coordinator->output()};
 }
 
-void ExpectSameSummary(const nlohmann::json &got,
-                       const nlohmann::json &wanted) {
+// The line of placement.cc.
+testing::Matcher<const std::string&> RunsAStepOn(absl::string_view device) {
+  return testing::ContainsRegex(
+      absl::StrCat("graph \"[^\"]+\": [1-9][0-9]* nodes on ", device, ","));
+}
+
+void ExpectSameSummary(const nlohmann::json& got,
+                       const nlohmann::json& wanted) {
   EXPECT_EQ(got["history"]["epoch"], wanted["history"]["epoch"]);
-  for (const char *const name :
+  for (const char* const name :
        {"loss", "sparse_categorical_accuracy", "test_loss",
         "test_sparse_categorical_accuracy"}) {
     EXPECT_NEAR(got["final"][name], wanted["final"][name], 1e-4) << name;
@@ -68,25 +79,32 @@ void ExpectSameSummary(const nlohmann::json &got,
 
 TEST(DeviceJobTest, OneGpuTrainsAsTheCpu) {
   ASSERT_OK_AND_ASSIGN(
-      const nlohmann::json cpu,
+      const Trained cpu,
       Train("cpu", R"(strategy { one_device { device: "cpu:0" } })"));
-  EXPECT_GE(cpu["final"]["test_sparse_categorical_accuracy"], 0.8);
+  EXPECT_GE(cpu.summary["final"]["test_sparse_categorical_accuracy"], 0.8);
+  EXPECT_THAT(cpu.output, testing::Not(RunsAStepOn("gpu")));
   ASSERT_OK_AND_ASSIGN(
-      const nlohmann::json gpu,
+      const Trained gpu,
       Train("gpu", R"(strategy { one_device { device: "gpu:0" } })"));
-  ExpectSameSummary(gpu, cpu);
+  EXPECT_THAT(gpu.output, RunsAStepOn("gpu:0"));
+  ExpectSameSummary(gpu.summary, cpu.summary);
 }
 
 TEST(DeviceJobTest, TwoMirroredGpusTrainAsTwoMirroredCpus) {
   ASSERT_OK_AND_ASSIGN(
-      const nlohmann::json cpu,
+      const Trained cpu,
       Train("cpus",
             R"(strategy { mirrored { devices: ["cpu:0", "cpu:1"] } })"));
   ASSERT_OK_AND_ASSIGN(
-      const nlohmann::json gpu,
+      const Trained gpu,
       Train("gpus",
             R"(strategy { mirrored { devices: ["gpu:0", "gpu:1"] } })"));
-  ExpectSameSummary(gpu, cpu);
+  EXPECT_THAT(gpu.output, RunsAStepOn("gpu:0"));
+  EXPECT_THAT(gpu.output, RunsAStepOn("gpu:1"));
+  EXPECT_THAT(gpu.output,
+              testing::HasSubstr("replicas on gpu:0, gpu:1 combine gradients "
+                                 "in the memory of the GPUs"));
+  ExpectSameSummary(gpu.summary, cpu.summary);
 }
 
 }  // namespace

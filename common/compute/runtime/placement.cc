@@ -1,7 +1,10 @@
 #include "common/compute/runtime/placement.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -17,15 +20,27 @@
 namespace muster {
 namespace {
 
-void LogSoftPlacement(const std::string& op, const std::string& device) {
+// Whether this is the first call of the process with these arguments.
+bool IsNews(const std::string& what, const std::string& device) {
   static absl::Mutex mutex;
-  static auto* const logged = new std::set<std::pair<std::string, std::string>>;
-  {
-    const absl::MutexLock lock(&mutex);
-    if (!logged->emplace(op, device).second) return;
-  }
+  static auto* const told = new std::set<std::pair<std::string, std::string>>;
+  const absl::MutexLock lock(&mutex);
+  return told->emplace(what, device).second;
+}
+
+void LogSoftPlacement(const std::string& op, const std::string& device) {
+  if (!IsNews(absl::StrCat("op ", op), device)) return;
   LOG(INFO) << device << " has no kernel for " << op
             << ": it runs on the host, with copies of its operands";
+}
+
+void LogPlaces(const PlacedGraph& placed, const std::string& device) {
+  const std::string& name = placed.graph.name;
+  if (!IsNews(absl::StrCat("graph ", name), device)) return;
+  const int64_t count = std::count(placed.places.begin(), placed.places.end(),
+                                   NodePlace::kDevice);
+  LOG(INFO) << "graph \"" << name << "\": " << count << " nodes on " << device
+            << ", " << placed.places.size() - count << " on the host";
 }
 
 class Placer {
@@ -153,7 +168,9 @@ bool ReadsInputsOnly(const OpSchema& schema, const Node& node) {
 
 absl::StatusOr<PlacedGraph> PlaceNodes(const Graph& typed_graph,
                                        const PlacementOptions& options) {
-  return Placer(typed_graph, options).Place();
+  ASSIGN_OR_RETURN(PlacedGraph placed, Placer(typed_graph, options).Place());
+  LogPlaces(placed, options.device_name);
+  return placed;
 }
 
 }  // namespace muster

@@ -51,6 +51,8 @@ struct PlacementOptions {
 //   * values of variables on the device; updates take values of both places;
 //   * everything else on the device, or if it has no kernel there, on the host.
 //     A log line says so once for each op.
+// Logs how many nodes are where, once for each name of a graph.
+//
 //   kUnimplemented  without soft placement: the device has no kernel; names the
 //                   node, its op and its types
 //

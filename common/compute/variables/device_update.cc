@@ -122,10 +122,26 @@ absl::Status DeviceUpdate::LinkRows(const DeviceVariable& variable,
                                     DeviceRows* rows) {
   auto* const row_links = reinterpret_cast<internal::RowLink*>(links);
   *rows = {.indices = ElementsOf(indices), .links = row_links};
-  return Launch(internal::update_image(), "link_rows",
-                ThreadForEach(indices.element_count()),
-                internal::LinkRowsParameters{.count = indices.element_count(),
+  const int64_t count = indices.element_count();
+  internal::SortRowsParameters sort{
+      .count = count,
+      .indices = rows->indices,
+      .run = internal::SortRowsParameters::kFirstRun,
+      .from = nullptr,
+      .to = reinterpret_cast<int32_t*>(row_links + count)};
+  int32_t* other = sort.to + count;
+  RETURN_IF_ERROR(Launch(internal::update_image(), "sort_runs",
+                         ThreadForEach(count), sort));
+  for (; sort.run < count; sort.run *= 2) {
+    sort.from = std::exchange(sort.to, other);
+    other = const_cast<int32_t*>(sort.from);
+    RETURN_IF_ERROR(Launch(internal::update_image(), "merge_runs",
+                           ThreadForEach(count), sort));
+  }
+  return Launch(internal::update_image(), "link_rows", ThreadForEach(count),
+                internal::LinkRowsParameters{.count = count,
                                              .indices = rows->indices,
+                                             .sorted = sort.to,
                                              .bound = variable.row_count(),
                                              .links = row_links,
                                              .fault = fault});

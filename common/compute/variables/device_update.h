@@ -51,8 +51,11 @@ class DeviceUpdate {
   absl::Status Gather(const DeviceVariable& variable, const Tensor& indices,
                       internal::FaultRecord* fault, Tensor* rows);
 
-  // Prepares the use of rows by the functions below. `links` is memory for one
-  // RowLink for each index.
+  // Prepares the use of rows by the functions below. `links` is memory of
+  // LinkBytes() of the number of indices.
+  static size_t LinkBytes(int64_t index_count) {
+    return index_count * (sizeof(internal::RowLink) + 2 * sizeof(int32_t));
+  }
   absl::Status LinkRows(const DeviceVariable& variable, const Tensor& indices,
                         uint8_t* links, internal::FaultRecord* fault,
                         DeviceRows* rows);

@@ -254,10 +254,11 @@ absl::Status DeviceVariableStore::Session::PrepareRows(
     const DeviceVariable& variable, PendingUpdate* update) {
   ASSIGN_OR_RETURN(internal::FaultRecord* const fault,
                    faults_.Add(&store_.device_, update->variable));
-  ASSIGN_OR_RETURN(uint8_t* const links,
-                   update->links_memory.Get(&store_.device_, &stream_,
-                                            update->indices.element_count() *
-                                                sizeof(internal::RowLink)));
+  ASSIGN_OR_RETURN(
+      uint8_t* const links,
+      update->links_memory.Get(
+          &store_.device_, &stream_,
+          DeviceUpdate::LinkBytes(update->indices.element_count())));
   RETURN_IF_ERROR(device_update_.LinkRows(variable, update->indices, links,
                                           fault, &update->rows));
   if (update->kind != UpdateKind::kApplySparseGradient) return absl::OkStatus();

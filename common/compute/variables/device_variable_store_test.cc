@@ -64,39 +64,39 @@ class DeviceVariableStoreTest : public ::testing::TestWithParam<uint64_t> {
   }
 
   // Creates a variable in both stores, with random values.
-  void Create(const std::string &name, DType dtype, const Shape &shape) {
+  void Create(const std::string& name, DType dtype, const Shape& shape) {
     proto::VariableSpec spec;
     spec.set_name(name);
     spec.set_dtype(EncodeDType(dtype));
     *spec.mutable_shape() = EncodeShape(shape);
     *spec.mutable_initializer()->mutable_value() =
         EncodeTensor(Random(dtype, shape));
-    for (ReplicaVariables *store : stores()) ASSERT_OK(store->Create(spec));
+    for (ReplicaVariables* store : stores()) ASSERT_OK(store->Create(spec));
     uses_.push_back({.name = name, .is_read = true, .is_updated = true});
   }
 
-  void SetOptimizer(const proto::Optimizer &optimizer,
-                    const GradientClipping &clipping = {}) {
-    for (ReplicaVariables *store : stores()) {
+  void SetOptimizer(const proto::Optimizer& optimizer,
+                    const GradientClipping& clipping = {}) {
+    for (ReplicaVariables* store : stores()) {
       ASSERT_OK(store->SetOptimizer(optimizer));
     }
     int position = 0;
-    for (VariableUse &use : uses_) {
+    for (VariableUse& use : uses_) {
       use.updates = {{.position = position++,
                       .kind = UpdateKind::kApplyGradient,
                       .clipping = clipping}};
     }
   }
 
-  std::vector<ReplicaVariables *> stores() {
+  std::vector<ReplicaVariables*> stores() {
     return {on_host_.get(), on_device_.get()};
   }
 
   // Small numbers of both signs.
-  Tensor Random(DType dtype, const Shape &shape) {
+  Tensor Random(DType dtype, const Shape& shape) {
     Tensor tensor(dtype, shape);
     VisitNumber(dtype, [&]<typename T>() {
-      for (T &element : tensor.mutable_flat<T>()) {
+      for (T& element : tensor.mutable_flat<T>()) {
         const int number = static_cast<int>(Next(2001)) - 1000;
         element = IsFloating(dtype) ? T(static_cast<float>(number) / 500)
                                     : static_cast<T>(number);
@@ -107,7 +107,7 @@ class DeviceVariableStoreTest : public ::testing::TestWithParam<uint64_t> {
 
   uint64_t Next(uint64_t bound) { return FoldIn(GetParam(), ++draw_) % bound; }
 
-  absl::StatusOr<Tensor> OnDevice(const Tensor &tensor) {
+  absl::StatusOr<Tensor> OnDevice(const Tensor& tensor) {
     if (!tensor.IsValid()) return tensor;
     ASSIGN_OR_RETURN(
         std::shared_ptr<Buffer> buffer,
@@ -122,10 +122,10 @@ class DeviceVariableStoreTest : public ::testing::TestWithParam<uint64_t> {
     return on_device_->OpenDeviceSession(uses_, device_.get(), stream_.get());
   }
 
-  absl::Status RunStep(VariableSession &session,
-                       const std::vector<Change> &changes, bool on_device) {
+  absl::Status RunStep(VariableSession& session,
+                       const std::vector<Change>& changes, bool on_device) {
     RETURN_IF_ERROR(session.Begin(0));
-    for (const Change &change : changes) {
+    for (const Change& change : changes) {
       Tensor value = change.value;
       Tensor indices = change.indices;
       if (on_device) {
@@ -139,7 +139,7 @@ class DeviceVariableStoreTest : public ::testing::TestWithParam<uint64_t> {
   }
 
   // A step with these updates, on the device and on the host.
-  void RunBoth(const std::vector<Change> &changes) {
+  void RunBoth(const std::vector<Change>& changes) {
     if (device_session_ == nullptr) {
       ASSERT_OK_AND_ASSIGN(host_session_, on_host_->OpenSession(uses_));
       ASSERT_OK_AND_ASSIGN(device_session_, OpenOnDevice());
@@ -149,7 +149,7 @@ class DeviceVariableStoreTest : public ::testing::TestWithParam<uint64_t> {
     ASSERT_OK(RunStep(*device_session_, changes, /*on_device=*/true));
   }
 
-  void ExpectSame(const Tensor &got, const Tensor &wanted, double tolerance) {
+  void ExpectSame(const Tensor& got, const Tensor& wanted, double tolerance) {
     ASSERT_EQ(got.type(), wanted.type());
     for (int64_t i = 0; i < wanted.element_count(); ++i) {
       const double x = wanted.ElementAsDouble(i);
@@ -163,7 +163,7 @@ class DeviceVariableStoreTest : public ::testing::TestWithParam<uint64_t> {
 
   // 0: the same bits.
   void ExpectSameStates(double tolerance = 0) {
-    for (const VariableUse &use : uses_) {
+    for (const VariableUse& use : uses_) {
       SCOPED_TRACE(use.name);
       ASSERT_OK_AND_ASSIGN(const VariableState wanted,
                            on_host_->ReadState(use.name));
@@ -193,7 +193,7 @@ class DeviceVariableStoreTest : public ::testing::TestWithParam<uint64_t> {
   Change RowsOf(int variable, UpdateKind kind, DType dtype, int64_t rows,
                 int64_t row_elements) {
     Tensor indices(DType::kInt64, {3, 2});
-    for (int64_t &index : indices.mutable_flat<int64_t>()) {
+    for (int64_t& index : indices.mutable_flat<int64_t>()) {
       index = static_cast<int64_t>(Next(rows));
     }
     indices.mutable_flat<int64_t>()[4] = indices.flat<int64_t>()[1];
@@ -237,7 +237,7 @@ std::vector<proto::Optimizer> AllRules() {
       Lion({.learning_rate = 0.1}, decay),
       Ftrl({.learning_rate = 0.1, .l1_regularization_strength = 0.01}),
       Ftrl({.learning_rate = 0.1, .learning_rate_power = -0.7}, decay)};
-  for (const OptimizerKind *kind : kOptimizerKinds) {
+  for (const OptimizerKind* kind : kOptimizerKinds) {
     rules.push_back(kind->defaults());
   }
   return rules;
@@ -247,7 +247,7 @@ class EachRuleTest : public DeviceVariableStoreTest {};
 INSTANTIATE_TEST_SUITE_P(Seeds, EachRuleTest, ::testing::Values(1, 2));
 
 TEST_P(EachRuleTest, GivesTheBitsOfTheHost) {
-  for (const proto::Optimizer &rule : AllRules()) {
+  for (const proto::Optimizer& rule : AllRules()) {
     SCOPED_TRACE(rule.ShortDebugString());
     device_session_ = nullptr;
     uses_.clear();
@@ -324,6 +324,29 @@ TEST_P(DeviceVariableStoreTest, AssignsAddsAndSubtracts) {
   }
   for (int step = 0; step < 2; ++step) RunBoth(changes);
   ExpectSameStates();
+}
+
+// More rows than are sorted at once, in numbers that are no powers of two.
+TEST_P(DeviceVariableStoreTest, ManyRowsAreCombinedInTheOrderOfPositions) {
+  Create("table", DType::kFloat32, {40, 3});
+  SetOptimizer(Adam({.learning_rate = 0.1}));
+  for (const int64_t count : {1, 63, 64, 65, 128, 129, 300, 1000}) {
+    SCOPED_TRACE(count);
+    std::vector<Change> changes;
+    for (const UpdateKind kind :
+         {UpdateKind::kScatterUpdate, UpdateKind::kScatterAdd,
+          UpdateKind::kApplySparseGradient}) {
+      Tensor indices(DType::kInt64, {count});
+      for (int64_t& index : indices.mutable_flat<int64_t>()) {
+        index = static_cast<int64_t>(Next(40));
+      }
+      changes.push_back(
+          {0, kind, Random(DType::kFloat32, {count, 3}), indices});
+    }
+    RunBoth(changes);
+    ExpectSameStates();
+    if (HasFailure()) return;
+  }
 }
 
 TEST_P(DeviceVariableStoreTest, GradientsAndAssignmentsStayInOrder) {
@@ -415,7 +438,7 @@ TEST_P(DeviceVariableStoreTest, ChecksWhatTheHostChecks) {
       {1, UpdateKind::kScatterAdd, Tensor::Scalar<int32_t>(1),
        Tensor::Scalar<int32_t>(0)},
       {0, UpdateKind::kScatterAdd, one, Tensor::Scalar<int32_t>(0)}};
-  for (const Change &change : wrong) {
+  for (const Change& change : wrong) {
     const absl::Status on_host =
         RunStep(*host_session, {change}, /*on_device=*/false);
     EXPECT_FALSE(on_host.ok());
@@ -439,7 +462,7 @@ TEST_P(DeviceVariableStoreTest, RestoredStateContinuesEqually) {
   CreateThree();
   SetOptimizer(Adam({.learning_rate = 0.1}));
   RunBoth(ThreeGradients());
-  for (const VariableUse &use : uses_) {
+  for (const VariableUse& use : uses_) {
     ASSERT_OK_AND_ASSIGN(VariableState state, on_device_->ReadState(use.name));
     // Slots are found by name.
     std::swap(state.slots[0], state.slots[1]);
@@ -456,7 +479,7 @@ TEST_P(DeviceVariableStoreTest, SteadyStepIsOneLaunchForEachDType) {
   SetOptimizer(Adam({.learning_rate = 0.1}));
   ASSERT_OK_AND_ASSIGN(const auto session, OpenOnDevice());
   std::vector<Tensor> gradients;
-  for (const Change &change : ThreeGradients()) {
+  for (const Change& change : ThreeGradients()) {
     ASSERT_OK_AND_ASSIGN(gradients.emplace_back(), OnDevice(change.value));
   }
   const auto run = [&]() -> absl::Status {
@@ -472,12 +495,12 @@ TEST_P(DeviceVariableStoreTest, SteadyStepIsOneLaunchForEachDType) {
   const auto before = machine_.counts();
   ASSERT_OK(run());
   auto counts = machine_.counts();
-  for (const auto &[function, count] : before) counts[function] -= count;
-  std::erase_if(counts, [](const auto &entry) { return entry.second == 0; });
+  for (const auto& [function, count] : before) counts[function] -= count;
+  std::erase_if(counts, [](const auto& entry) { return entry.second == 0; });
   EXPECT_EQ(counts["cuLaunchKernel"], 2);  // float32, float64
   EXPECT_EQ(counts["cuEventRecord"], 1);
   int64_t call_count = 0;
-  for (const auto &[function, count] : counts) {
+  for (const auto& [function, count] : counts) {
     if (function != "cuCtxSetCurrent") call_count += count;
   }
   EXPECT_EQ(call_count, 3);  // No copy, no allocation, no wait.
@@ -496,7 +519,7 @@ TEST_P(DeviceVariableStoreTest, SessionsOfSeveralStreamsAndOfTheHostInTurn) {
   for (int step = 0; step < 9; ++step) {
     const std::vector<Change> changes = ThreeGradients();
     ASSERT_OK(RunStep(*host_session_, changes, /*on_device=*/false));
-    VariableSession &session = *(step % 3 == 0   ? first
+    VariableSession& session = *(step % 3 == 0   ? first
                                  : step % 3 == 1 ? second
                                                  : of_host);
     ASSERT_OK(RunStep(session, changes, /*on_device=*/false));

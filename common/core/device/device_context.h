@@ -28,6 +28,7 @@ class DeviceContext {
         name_(std::move(name)) {}
 
   const driver::DriverApi& api() const { return api_; }
+  driver::ContextHandle* handle() const { return context_; }
   int ordinal() const { return ordinal_; }
   const std::string& name() const { return name_; }
 

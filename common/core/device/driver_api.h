@@ -108,6 +108,8 @@ inline constexpr unsigned kEventDisableTiming = 2;
   F(cuMemHostAlloc, Result(void**, size_t, unsigned))                          \
   F(cuMemFreeHost, Result(void*))                                              \
   F(cuMemcpyAsync, Result(Address, Address, size_t, StreamHandle*))            \
+  F(cuMemcpyPeerAsync, Result(Address, ContextHandle*, Address,                \
+                              ContextHandle*, size_t, StreamHandle*))          \
   F(cuMemsetD8Async, Result(Address, uint8_t, size_t, StreamHandle*))          \
   F(cuStreamCreateWithPriority, Result(StreamHandle**, unsigned, int))         \
   F(cuStreamDestroy_v2, Result(StreamHandle*))                                 \

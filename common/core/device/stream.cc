@@ -65,6 +65,15 @@ absl::Status DeviceStream::Copy(const Tensor& from, Tensor* to) {
   return Copy(from.address(), to->address(), from.size_bytes());
 }
 
+absl::Status DeviceStream::CopyFromPeer(const DeviceContext& peer,
+                                        const void* from, void* to,
+                                        size_t size_bytes) {
+  if (size_bytes == 0) return absl::OkStatus();
+  return context_.Call("cuMemcpyPeerAsync", context_.api().cuMemcpyPeerAsync,
+                       AddressOf(to), context_.handle(), AddressOf(from),
+                       peer.handle(), size_bytes, handle_);
+}
+
 absl::Status DeviceStream::Fill(void* to, uint8_t byte, size_t size_bytes) {
   if (size_bytes == 0) return absl::OkStatus();
   return context_.Call("cuMemsetD8Async", context_.api().cuMemsetD8Async,

@@ -90,6 +90,10 @@ class DeviceStream {
   // Copies elements. `to` has the type of `from`; neither is of strings.
   absl::Status Copy(const Tensor& from, Tensor* to);
 
+  // Copies from memory of another device to memory of this one.
+  absl::Status CopyFromPeer(const DeviceContext& peer, const void* from,
+                            void* to, size_t size_bytes);
+
   absl::Status Fill(void* to, uint8_t byte, size_t size_bytes);
 
   // Runs a kernel. `arguments` holds the address of each argument; they are

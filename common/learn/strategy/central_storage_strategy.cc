@@ -33,7 +33,8 @@ CentralStorageStrategy::Create(const CentralStorageStrategyOptions& options) {
       std::unique_ptr<ReplicaGroup> group,
       MakeLocalReplicas(replica_count,
                         {.implementation = options.communication.implementation,
-                         .transports = {.devices = replica_devices}}));
+                         .transports = {.devices = replica_devices},
+                         .gradients_on_host = true}));
   Options general{
       .name = "central_storage",
       .communication = options.communication,

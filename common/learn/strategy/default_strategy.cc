@@ -1,8 +1,6 @@
 #include "common/learn/strategy/default_strategy.h"
 
-#include <algorithm>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -12,6 +10,7 @@
 #include "common/compute/graph/graph.h"
 #include "common/compute/variables/device_variable_store.h"
 #include "common/compute/variables/local_variable_store.h"
+#include "common/core/base/available_cpus.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device.h"
 #include "common/core/device/device_set.h"
@@ -52,8 +51,7 @@ absl::StatusOr<std::unique_ptr<DefaultStrategy>> DefaultStrategy::Create(
   }
   DefaultStrategyOptions resolved = options;
   if (resolved.thread_count == 0) {
-    resolved.thread_count =
-        std::max<int>(1, std::thread::hardware_concurrency());
+    resolved.thread_count = AvailableCpus();
   }
   ASSIGN_OR_RETURN(Device * device, FindDefaultDevice());
   ASSIGN_OR_RETURN(std::unique_ptr<ReplicaVariables> variables,

@@ -1,7 +1,6 @@
 #include "common/learn/strategy/logical_devices.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/core/base/available_cpus.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
@@ -68,8 +68,7 @@ absl::StatusOr<std::vector<LogicalDevice>> ParseDevices(
 
 int ThreadsPerReplica(int wanted, int replica_count) {
   if (wanted > 0) return wanted;
-  const int core_count = std::max<int>(1, std::thread::hardware_concurrency());
-  return std::max(1, core_count / replica_count);
+  return std::max(1, AvailableCpus() / replica_count);
 }
 
 }  // namespace muster

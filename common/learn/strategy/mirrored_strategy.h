@@ -18,7 +18,7 @@ struct MirroredStrategyOptions {
   // One per replica: {"cpu:0", "cpu:1"}. Empty: all devices, which is one CPU.
   std::vector<std::string> devices = {};
   CommunicationOptions communication = {};
-  // Threads per operation of one replica; 0: the number of cores divided by the
+  // Threads per operation of one replica; 0: AvailableCpus() divided by the
   // number of replicas.
   int thread_count = 0;
   InputOptions input = {};
@@ -27,7 +27,8 @@ struct MirroredStrategyOptions {
   // How the replicas' gradients, and the values given to Reduce(), are
   // combined. Sparse gradients are concatenated in replica order whatever it
   // is. Null: gradients use the all-reduce of shared memory, which has the same
-  // order as ReductionToOneDevice(), and Reduce() uses the latter. Not together
+  // order as ReductionToOneDevice(), and on GPUs NCCL or copies between them;
+  // Reduce() uses ReductionToOneDevice(). Not together
   // with deterministic_micro_batches, whose order of summation is fixed.
   std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
 };

@@ -12,6 +12,7 @@
 #include "common/learn/strategy/logical_devices.h"
 #include "common/learn/strategy/replica_devices.h"
 #include "common/learn/strategy/synchronous/local_replicas.h"
+#include "common/learn/strategy/synchronous/mirrored_variable_store.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 #include "common/net/cluster/cluster_config.h"
 #include "common/net/collectives/communicator.h"
@@ -195,8 +196,10 @@ MultiWorkerMirroredStrategy::Create(
     peers->NoteActivity(activity, step);
   };
   RETURN_IF_ERROR(CheckOptions(*replicas, general));
+  ASSIGN_OR_RETURN(MirroredVariableStore::Copies variables,
+                   MakeVariables(*replicas, general));
   return absl::WrapUnique(new MultiWorkerMirroredStrategy(
-      peers, std::move(replicas), std::move(general)));
+      peers, std::move(replicas), std::move(general), std::move(variables)));
 }
 
 absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>>
@@ -211,14 +214,17 @@ MultiWorkerMirroredStrategy::CreateAlone(
   Options general = GeneralOptions(options);
   general.devices = std::move(devices);
   RETURN_IF_ERROR(CheckOptions(*replicas, general));
+  ASSIGN_OR_RETURN(MirroredVariableStore::Copies variables,
+                   MakeVariables(*replicas, general));
   return absl::WrapUnique(new MultiWorkerMirroredStrategy(
-      nullptr, std::move(replicas), std::move(general)));
+      nullptr, std::move(replicas), std::move(general), std::move(variables)));
 }
 
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(
     std::shared_ptr<PeerGroup> peers, std::unique_ptr<ReplicaGroup> replicas,
-    Options options)
-    : SynchronousStrategy(std::move(replicas), std::move(options)),
+    Options options, MirroredVariableStore::Copies variables)
+    : SynchronousStrategy(std::move(replicas), std::move(options),
+                          std::move(variables)),
       peers_(std::move(peers)) {}
 
 StrategyReport MultiWorkerMirroredStrategy::Report() const {

@@ -74,7 +74,8 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
  private:
   MultiWorkerMirroredStrategy(std::shared_ptr<PeerGroup> peers,
                               std::unique_ptr<ReplicaGroup> replicas,
-                              Options options);
+                              Options options,
+                              MirroredVariableStore::Copies variables);
 
   const std::shared_ptr<PeerGroup> peers_;  // Null for a single worker.
 };

@@ -18,6 +18,8 @@
 
 namespace muster {
 
+class DeviceCommunicator;
+
 // One call of a collective, as all ranks make it.
 struct CollectiveCall {
   // The tensor, for errors and hang reports: "dense/kernel and 3 more".
@@ -116,6 +118,10 @@ class Communicator {
 
   // Thread-safe.
   virtual CollectiveProgress Progress() const = 0;
+
+  // The same ranks' collectives on memory of a GPU; null if there are none. As
+  // long as this; calls of both come from one thread at a time.
+  virtual DeviceCommunicator* on_device() { return nullptr; }
 
   // The elements that rank `rank` of `size` holds of `element_count` after
   // ReduceScatter(): contiguous, in rank order, the first ones one longer

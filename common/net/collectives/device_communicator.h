@@ -1,12 +1,16 @@
 #ifndef COMMON_NET_COLLECTIVES_DEVICE_COMMUNICATOR_H_
 #define COMMON_NET_COLLECTIVES_DEVICE_COMMUNICATOR_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
+#include "common/core/tensor/buffer.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/reduce_op.h"
 #include "common/net/collectives/tensor_span.h"
@@ -37,7 +41,14 @@ namespace muster {
 // Equivalent to: ncclComm_t with its stream, c10d::ProcessGroup::Work.
 class DeviceCommunicator : public Communicator {
  public:
+  DeviceCommunicator* on_device() override { return this; }
+
   virtual Device& device() const = 0;
+
+  // As Allocate(), memory of device(). Its content is undefined.
+  //   as DeviceMemory::Allocate()
+  virtual absl::StatusOr<std::shared_ptr<Buffer>> AllocateOnDevice(
+      size_t size_bytes, const CollectiveCall& call);
 
   // In place, as AllReduce().
   virtual absl::Status StartAllReduce(ReduceOp op, TensorSpan buffer,

@@ -27,6 +27,13 @@ __device__ void SumRow(const SumRowsParameters& p) {
   static_cast<T*>(p.to)[thread] = sum;
 }
 
+// The order of positions by (index, position).
+__device__ bool IsBefore(const DeviceElements& indices, int64_t a, int64_t b) {
+  const int64_t index_a = LoadElement<int64_t>(indices, a);
+  const int64_t index_b = LoadElement<int64_t>(indices, b);
+  return index_a < index_b || (index_a == index_b && a < b);
+}
+
 template <typename C>
 __device__ void ChangeElement(const ChangeParameters& p, int64_t value,
                               int64_t element) {
@@ -148,10 +155,45 @@ __device__ double FactorOf(const UpdateItem& item, double norm) {
 
 using namespace muster::internal;  // NOLINT
 
-extern "C" __global__ void link_rows(
-    const __grid_constant__ LinkRowsParameters p) {
+extern "C" __global__ void sort_runs(
+    const __grid_constant__ SortRowsParameters p) {
   const int64_t i = GlobalThread();
   if (i >= p.count) return;
+  const int64_t begin = i / p.kFirstRun * p.kFirstRun;
+  int64_t smaller_count = 0;
+  for (int64_t j = begin; j < begin + p.kFirstRun && j < p.count; ++j) {
+    smaller_count += IsBefore(p.indices, j, i);
+  }
+  p.to[begin + smaller_count] = static_cast<int32_t>(i);
+}
+
+extern "C" __global__ void merge_runs(
+    const __grid_constant__ SortRowsParameters p) {
+  const int64_t place = GlobalThread();
+  if (place >= p.count) return;
+  const int32_t i = p.from[place];
+  const int64_t run = place / p.run;
+  const int64_t begin = (run ^ 1) * p.run;  // Of the other run of the pair.
+  int64_t low = begin < p.count ? begin : p.count;
+  int64_t high = begin + p.run < p.count ? begin + p.run : p.count;
+  const int64_t first = low;
+  while (low < high) {
+    const int64_t middle = (low + high) / 2;
+    if (IsBefore(p.indices, p.from[middle], i)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  const int64_t pair_begin = run / 2 * 2 * p.run;
+  p.to[pair_begin + place % p.run + (low - first)] = i;
+}
+
+extern "C" __global__ void link_rows(
+    const __grid_constant__ LinkRowsParameters p) {
+  const int64_t place = GlobalThread();
+  if (place >= p.count) return;
+  const int32_t i = p.sorted[place];
   const int64_t index = LoadElement<int64_t>(p.indices, i);
   RowLink link = {0, -1};
   if (index < 0 || index >= p.bound) {
@@ -159,17 +201,12 @@ extern "C" __global__ void link_rows(
     p.links[i] = link;
     return;
   }
-  link.is_first = 1;
-  for (int64_t j = 0; j < i; ++j) {
-    if (LoadElement<int64_t>(p.indices, j) != index) continue;
-    link.is_first = 0;
-    break;
-  }
-  for (int64_t j = i + 1; j < p.count; ++j) {
-    if (LoadElement<int64_t>(p.indices, j) != index) continue;
-    link.next = static_cast<int32_t>(j);
-    break;
-  }
+  const auto has_index = [&](int64_t other) {
+    return other >= 0 && other < p.count &&
+           LoadElement<int64_t>(p.indices, p.sorted[other]) == index;
+  };
+  link.is_first = !has_index(place - 1);
+  if (has_index(place + 1)) link.next = p.sorted[place + 1];
   p.links[i] = link;
 }
 
@@ -252,11 +289,10 @@ MUSTER_UPDATE_FUNCTIONS(MUSTER_UPDATE_KERNELS)
 #define MUSTER_LIST_KERNELS(name, ...)          \
   , MUSTER_PLAIN_KERNEL(update_##name##_float), \
       MUSTER_PLAIN_KERNEL(update_##name##_double)
-MUSTER_SIMULATED_KERNELS(update, MUSTER_PLAIN_KERNEL(link_rows),
-                         MUSTER_PLAIN_KERNEL(sum_rows_float),
-                         MUSTER_PLAIN_KERNEL(sum_rows_double),
-                         MUSTER_PLAIN_KERNEL(change_float),
-                         MUSTER_PLAIN_KERNEL(change_integer),
-                         MUSTER_BARRIER_KERNEL(sum_squares),
-                         MUSTER_BARRIER_KERNEL(clip_factors)
-                             MUSTER_UPDATE_FUNCTIONS(MUSTER_LIST_KERNELS))
+MUSTER_SIMULATED_KERNELS(
+    update, MUSTER_PLAIN_KERNEL(sort_runs), MUSTER_PLAIN_KERNEL(merge_runs),
+    MUSTER_PLAIN_KERNEL(link_rows), MUSTER_PLAIN_KERNEL(sum_rows_float),
+    MUSTER_PLAIN_KERNEL(sum_rows_double), MUSTER_PLAIN_KERNEL(change_float),
+    MUSTER_PLAIN_KERNEL(change_integer), MUSTER_BARRIER_KERNEL(sum_squares),
+    MUSTER_BARRIER_KERNEL(clip_factors)
+        MUSTER_UPDATE_FUNCTIONS(MUSTER_LIST_KERNELS))

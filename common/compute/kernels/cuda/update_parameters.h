@@ -15,11 +15,27 @@ struct RowLink {
   int32_t next;      // The next position with the same index; -1: none.
 };
 
+// Positions of row indices, sorted by (index, position) in runs of `run` of
+// them. sort_runs makes runs of kFirstRun. merge_runs makes runs of twice the
+// length of `from`: an element of one run moves by the number of smaller ones
+// in the other. Positions differ, so that each has one place. A thread for each
+// position.
+struct SortRowsParameters {
+  static constexpr int64_t kFirstRun = 64;
+
+  int64_t count;
+  DeviceElements indices;
+  int64_t run;          // Of `from`.
+  const int32_t* from;  // Unused by sort_runs.
+  int32_t* to;
+};
+
 // Fills links[i] for each index. One that is not in [0, bound) is reported, and
 // has is_first = 0.
 struct LinkRowsParameters {
   int64_t count;
   DeviceElements indices;
+  const int32_t* sorted;  // Positions, one run of all.
   int64_t bound;
   RowLink* links;
   FaultRecord* fault;

@@ -14,6 +14,7 @@
 #include "common/core/base/log.h"
 #include "common/core/device/kernel_image.h"
 #include "common/core/device/launch_shape.h"
+#include "common/core/device/simulated/error_names.h"
 #include "common/core/device/simulated/handles.h"
 #include "common/core/device/simulated/launch_arguments.h"
 #include "common/core/device/simulated/simulated_grid.h"
@@ -161,6 +162,7 @@ class SimulatedMachine::State {
   SimulatedMemory memory_;
   simulated::SimulatedStreams streams_;
   std::vector<ContextHandle> contexts_;  // By device.
+  std::atomic<int64_t> host_copy_bytes_ = 0;
   Handles<StreamHandle> stream_handles_;
   Handles<EventHandle> event_handles_;
   Handles<LibraryHandle> library_handles_;
@@ -187,6 +189,10 @@ Result SimulatedMachine::State::Copy(Address to, Address from,
                                      size_t size_bytes, StreamHandle* stream) {
   if (!IsUsable(to, size_bytes) || !IsUsable(from, size_bytes)) {
     return driver::kInvalidValue;
+  }
+  if (memory_.KindAt(to) != SimulatedMemory::Kind::kDevice ||
+      memory_.KindAt(from) != SimulatedMemory::Kind::kDevice) {
+    host_copy_bytes_ += static_cast<int64_t>(size_bytes);
   }
   auto* const destination = reinterpret_cast<void*>(to);
   const auto* source = reinterpret_cast<const uint8_t*>(from);
@@ -255,43 +261,6 @@ namespace {
 #define MUSTER_REQUIRE(condition, otherwise) \
   if (!(condition)) return driver::otherwise
 
-const char* ErrorName(Result result) {
-  switch (result) {
-    case driver::kSuccess:
-      return "CUDA_SUCCESS";
-    case driver::kInvalidValue:
-      return "CUDA_ERROR_INVALID_VALUE";
-    case driver::kOutOfMemory:
-      return "CUDA_ERROR_OUT_OF_MEMORY";
-    case driver::kNotInitialized:
-      return "CUDA_ERROR_NOT_INITIALIZED";
-    case driver::kNoDevice:
-      return "CUDA_ERROR_NO_DEVICE";
-    case driver::kInvalidDevice:
-      return "CUDA_ERROR_INVALID_DEVICE";
-    case driver::kInvalidImage:
-      return "CUDA_ERROR_INVALID_IMAGE";
-    case driver::kInvalidContext:
-      return "CUDA_ERROR_INVALID_CONTEXT";
-    case driver::kNoBinaryForGpu:
-      return "CUDA_ERROR_NO_BINARY_FOR_GPU";
-    case driver::kEccUncorrectable:
-      return "CUDA_ERROR_ECC_UNCORRECTABLE";
-    case driver::kInvalidHandle:
-      return "CUDA_ERROR_INVALID_HANDLE";
-    case driver::kNotFound:
-      return "CUDA_ERROR_NOT_FOUND";
-    case driver::kNotReady:
-      return "CUDA_ERROR_NOT_READY";
-    case driver::kIllegalAddress:
-      return "CUDA_ERROR_ILLEGAL_ADDRESS";
-    case driver::kLaunchFailed:
-      return "CUDA_ERROR_LAUNCH_FAILED";
-    default:
-      return "CUDA_ERROR_UNKNOWN";
-  }
-}
-
 void SetDriverFunctions(driver::DriverApi* api) {
   api->cuInit = [](unsigned) -> Result {
     MUSTER_ENTER("cuInit");
@@ -302,7 +271,7 @@ void SetDriverFunctions(driver::DriverApi* api) {
     return driver::kSuccess;
   };
   api->cuGetErrorName = [](Result result, const char** name) -> Result {
-    *name = ErrorName(result);
+    *name = simulated::ErrorName(result);
     return driver::kSuccess;
   };
   api->cuGetErrorString = [](Result, const char** text) -> Result {
@@ -494,6 +463,16 @@ void SetWorkFunctions(driver::DriverApi* api) {
     MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
     return machine->Copy(to, from, size_bytes, stream);
   };
+  api->cuMemcpyPeerAsync = [](Address to, ContextHandle* to_context,
+                              Address from, ContextHandle* from_context,
+                              size_t size_bytes,
+                              StreamHandle* stream) -> Result {
+    MUSTER_ENTER("cuMemcpyPeerAsync");
+    MUSTER_REQUIRE(machine->stream_handles_.Contains(stream), kInvalidHandle);
+    MUSTER_REQUIRE(to_context != nullptr && from_context != nullptr,
+                   kInvalidContext);
+    return machine->Copy(to, from, size_bytes, stream);
+  };
   api->cuMemsetD8Async = [](Address to, uint8_t byte, size_t size_bytes,
                             StreamHandle* stream) -> Result {
     MUSTER_ENTER("cuMemsetD8Async");
@@ -582,6 +561,10 @@ Result SimulatedMachine::Enqueue(StreamHandle* stream,
 void SimulatedMachine::Fail(absl::string_view function, Result result,
                             int after, bool is_sticky) {
   state_->Fail(function, result, after, is_sticky);
+}
+
+int64_t SimulatedMachine::host_copy_bytes() const {
+  return state_->host_copy_bytes_;
 }
 
 std::map<std::string, int64_t> SimulatedMachine::counts() const {

@@ -60,6 +60,9 @@ class SimulatedMachine {
   // The number of calls so far by function.
   std::map<std::string, int64_t> counts() const;
 
+  // The bytes that copies have moved from or to memory of the host.
+  int64_t host_copy_bytes() const;
+
   class State;
 
  private:

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/shape.h"
 #include "common/net/collectives/reduce_kernels.h"
@@ -57,10 +56,16 @@ absl::StatusOr<Tensor> ReduceOneForAll(ReduceOp op, const Tensor& value,
 // The values one after another, in the order of the replicas.
 class InReplicaOrder final : public CrossDeviceOps {
  public:
-  InReplicaOrder(absl::string_view name, int num_packs)
-      : name_(name), num_packs_(num_packs) {}
+  InReplicaOrder(absl::string_view name,
+                 std::optional<DeviceReduction> device_reduction, int num_packs)
+      : name_(name),
+        device_reduction_(device_reduction),
+        num_packs_(num_packs) {}
 
   absl::string_view name() const override { return name_; }
+  std::optional<DeviceReduction> device_reduction() const override {
+    return device_reduction_;
+  }
 
  protected:
   int num_packs() const override { return num_packs_; }
@@ -73,6 +78,7 @@ class InReplicaOrder final : public CrossDeviceOps {
 
  private:
   const absl::string_view name_;
+  const std::optional<DeviceReduction> device_reduction_;
   const int num_packs_;
 };
 
@@ -82,6 +88,9 @@ class Hierarchical final : public CrossDeviceOps {
 
   absl::string_view name() const override {
     return "HierarchicalCopyAllReduce";
+  }
+  std::optional<DeviceReduction> device_reduction() const override {
+    return DeviceReduction::kHierarchical;
   }
 
  protected:
@@ -217,7 +226,8 @@ PerReplica CrossDeviceOps::Broadcast(const Tensor& value,
 }
 
 std::shared_ptr<const CrossDeviceOps> ReductionToOneDevice() {
-  return std::make_shared<InReplicaOrder>("ReductionToOneDevice", 0);
+  return std::make_shared<InReplicaOrder>("ReductionToOneDevice",
+                                          DeviceReduction::kToOneDevice, 0);
 }
 
 absl::StatusOr<std::shared_ptr<const CrossDeviceOps>> HierarchicalCopyAllReduce(
@@ -229,10 +239,8 @@ absl::StatusOr<std::shared_ptr<const CrossDeviceOps>> HierarchicalCopyAllReduce(
 absl::StatusOr<std::shared_ptr<const CrossDeviceOps>> NcclAllReduce(
     const PackOptions& options) {
   RETURN_IF_ERROR(CheckPacks("NcclAllReduce", options));
-  LOG(WARNING)
-      << "NcclAllReduce: replicas on CPUs have no NCCL; they reduce as "
-         "ReductionToOneDevice does";
-  return std::make_shared<InReplicaOrder>("NcclAllReduce", options.num_packs);
+  return std::make_shared<InReplicaOrder>("NcclAllReduce", std::nullopt,
+                                          options.num_packs);
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,14 +14,17 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/replica/distributed_values.h"
+#include "common/net/collectives/on_device/local_device_group.h"
 #include "common/net/collectives/reduce_op.h"
 
 namespace muster {
 
 // Combines the values of the replicas of one process into one: the values of
 // custom loops, and the gradients of a MirroredStrategy to which it is given.
-// Devices of one process share memory, so the result is available to all of
-// them.
+//
+// Values are on the host; so are the gradients of replicas on CPUs. Replicas on
+// GPUs combine gradients in the memory of the GPUs, as device_reduction() says
+// and without num_packs().
 //
 // Immutable and thread-safe.
 //
@@ -30,6 +34,9 @@ class CrossDeviceOps {
   virtual ~CrossDeviceOps() = default;
 
   virtual absl::string_view name() const = 0;
+
+  // Where replicas on GPUs add their gradients. nullopt: NCCL does.
+  virtual std::optional<DeviceReduction> device_reduction() const = 0;
 
   // Reduces the values of `replica_count` replicas. A single value for all
   // replicas is its own mean, and zeros are their own sum.
@@ -86,8 +93,9 @@ struct PackOptions {
 absl::StatusOr<std::shared_ptr<const CrossDeviceOps>> HierarchicalCopyAllReduce(
     const PackOptions& options = {});
 
-// NCCL requires replicas on GPUs. Otherwise this logs a warning and is
-// ReductionToOneDevice() with packs.
+// Gradients of replicas on GPUs of their own are combined over NCCL. Where NCCL
+// cannot connect the replicas, and for values on the host, this is
+// ReductionToOneDevice() with packs; a MirroredStrategy then logs a warning.
 //   kInvalidArgument  num_packs is negative
 absl::StatusOr<std::shared_ptr<const CrossDeviceOps>> NcclAllReduce(
     const PackOptions& options = {});

@@ -13,17 +13,25 @@ namespace muster {
 
 // How the replicas of one process communicate.
 struct LocalCommunication {
-  // NCCL: over it. Others: over the memory of the process, where gradients are.
+  // NCCL: over it. RING: replicas on GPUs over the memory of the GPUs, others
+  // over that of the process. AUTO: NCCL if all replicas are on GPUs that it
+  // can connect, as RING otherwise.
   CommunicationImplementation implementation =
       CommunicationImplementation::kAuto;
-  // Has the devices of the replicas, for NCCL.
+  // Has the devices of the replicas.
   TransportSettings transports = {};
-  // How values are reduced; null: as the communicators do.
+  // Gradients are on the host, although replicas are on GPUs: AUTO does not
+  // choose NCCL.
+  bool gradients_on_host = false;
+  // How values are reduced; null: as the communicators do. Not together with
+  // NCCL.
   std::shared_ptr<const CrossDeviceOps> ops = nullptr;
 };
 
-// A group within this process, which can be recreated after an error.
-//   kInvalidArgument  as CreateLocalGroup()
+// A group within this process, which can be recreated after an error. Logs over
+// what replicas on GPUs communicate, and why.
+//   kInvalidArgument  as CreateLocalGroup() and CreateLocalDeviceGroup(), or
+//                     both NCCL and `ops` are asked for
 //   kUnimplemented    NCCL is asked for, and cannot connect the replicas; says
 //                     what is missing on which
 //   kUnavailable      as ConnectNccl()

@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/strategy/replica/cross_device_ops.h"
 #include "common/net/collectives/nccl/fake/fake_gpus.h"
 #include "common/net/collectives/nccl/nccl_api.h"
 #include "gmock/gmock.h"
@@ -17,6 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr auto kNccl = CommunicationImplementation::kNccl;
 
@@ -69,11 +71,62 @@ TEST(LocalReplicasTest, NcclIsRefusedNamingWhatIsMissing) {
                HasSubstr("ranks 0 and 1 share GPU-")));
 }
 
+// What replicas on two GPUs use where NCCL is installed.
+std::string TransportOf(LocalCommunication communication) {
+  FakeGpus gpus(2);
+  communication.transports = {.devices = {gpus.device(0), gpus.device(1)},
+                              .nccl = &gpus.nccl().api()};
+  const auto group = MakeLocalReplicas(2, communication);
+  if (!group.ok()) return group.status().ToString();
+  EXPECT_OK(Sum(**group));
+  return (*group)->communicators()[0]->transport();
+}
+
+TEST(LocalReplicasTest, AutoChoosesNcclForGradientsOnGpusOnly) {
+  EXPECT_EQ(TransportOf({}), "NCCL 2.28.9");
+  EXPECT_THAT(TransportOf({.gradients_on_host = true}),
+              AllOf(Not(HasSubstr("NCCL")), Not(HasSubstr("GPU"))));
+  EXPECT_EQ(TransportOf({.implementation = CommunicationImplementation::kRing}),
+            "memory of the GPUs");
+}
+
+TEST(LocalReplicasTest, CrossDeviceOpsSayWhereGpusReduce) {
+  EXPECT_EQ(TransportOf({.ops = NcclAllReduce().value()}), "NCCL 2.28.9");
+  EXPECT_EQ(TransportOf({.ops = ReductionToOneDevice()}), "memory of the GPUs");
+  EXPECT_EQ(TransportOf({.ops = HierarchicalCopyAllReduce().value()}),
+            "memory of the GPUs");
+  EXPECT_THAT(
+      TransportOf({.implementation = kNccl, .ops = ReductionToOneDevice()}),
+      AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("ReductionToOneDevice")));
+}
+
+TEST(LocalReplicasTest, AutoReducesInTheMemoryOfAGpuThatReplicasShare) {
+  FakeGpus gpus(1);
+  ASSERT_OK_AND_ASSIGN(
+      const auto group,
+      MakeLocalReplicas(
+          2, {.transports = {.devices = {gpus.device(0), gpus.device(0)},
+                             .nccl = &gpus.nccl().api()}}));
+  EXPECT_EQ(group->communicators()[1]->transport(), "memory of the GPUs");
+  EXPECT_OK(Sum(*group));
+}
+
+TEST(LocalReplicasTest, AutoGoesOnWithoutAnNcclThatDoesNotConnect) {
+  FakeGpus gpus(2);
+  gpus.nccl().Fail("ncclGetUniqueId", nccl::kSystemError);
+  ASSERT_OK_AND_ASSIGN(
+      const auto group,
+      MakeLocalReplicas(
+          2, {.transports = {.devices = {gpus.device(0), gpus.device(1)},
+                             .nccl = &gpus.nccl().api()}}));
+  EXPECT_EQ(group->communicators()[0]->transport(), "memory of the GPUs");
+}
+
 TEST(LocalReplicasTest, AutoReducesInTheMemoryOfTheProcess) {
   auto group = MakeLocalReplicas(3);
   ASSERT_OK(group);
   EXPECT_THAT((*group)->communicators()[0]->transport(),
-              testing::Not(HasSubstr("NCCL")));
+              Not(HasSubstr("NCCL")));
   EXPECT_OK(Sum(**group));
 }
 

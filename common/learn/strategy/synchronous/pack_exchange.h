@@ -7,24 +7,17 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/core/tensor/buffer.h"
+#include "common/core/device/stream.h"
+#include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/synchronous/collective_thread.h"
 #include "common/learn/strategy/synchronous/gradient_packs.h"
+#include "common/learn/strategy/synchronous/pack_memory.h"
 #include "common/net/collectives/communicator.h"
+#include "common/net/collectives/device_communicator.h"
 
 namespace muster {
-
-// The assignment of parts of the global batch to replicas, for combining
-// gradients in an order that does not depend on the number of replicas.
-struct Leaves {
-  // The number of parts of the global batch; 0: one per replica, combined in
-  // the communicator's order.
-  int count = 0;
-  // The number of parts of each rank, numbered rank by rank. Empty if `count`
-  // is 0.
-  std::vector<int> count_of_rank = {};
-};
 
 // One replica's packs: holds what it has computed, and then the sums over all
 // replicas. Every replica makes the same calls.
@@ -34,67 +27,74 @@ struct Leaves {
 // the first to the last. That transfers `count` times as much, and yields the
 // same bits for any number of replicas.
 //
-// Errors are those of the communicator. Not thread-safe.
+// Errors are those of the communicator, and of the device if there is one. Not
+// thread-safe.
 class PackExchange {
  public:
   struct Options {
     Communicator* communicator = nullptr;  // Borrowed.
+    // Not null: packs are in the memory of its device, and contributions and
+    // sums are used by work of `stream`. Both are borrowed.
+    DeviceCommunicator* on_device = nullptr;
+    DeviceStream* stream = nullptr;
     absl::Duration timeout = absl::Seconds(300);
     // Sends packs on a separate thread as soon as they are complete; otherwise
     // at the end of the step.
     bool overlaps = false;
     Leaves leaves = {};
+    // The items that this replica reads and writes on the host.
+    int host_items_begin = 0;
+    int host_items_end = 0;
   };
 
-  // `names` are those of the gradients, for errors and hang reports.
-  PackExchange(PackPlan plan, const std::vector<std::string>& names,
-               Options options);
-
-  // Allocates memory, once: a collective.
-  absl::Status Start();
+  // Allocates memory: a collective. `names` are those of the gradients, for
+  // errors and hang reports.
+  static absl::StatusOr<std::unique_ptr<PackExchange>> Create(
+      PackPlan plan, const std::vector<std::string>& names,
+      const Options& options);
 
   // The number of this replica's leaves in a step: 1 unless leaves are fixed.
-  int own_leaf_count() const { return own_leaf_count_; }
+  int own_leaf_count() const { return layout_.own_leaf_count; }
 
-  // The memory of item `item` of this replica's leaf `leaf`; valid after
-  // Start(). Every step fills all of it, except the gaps between items.
-  uint8_t* Contribution(int item, int leaf);
+  // Every step contributes all items of all leaves of this replica, by one of
+  // these; as the functions of PackMemory.
+  absl::Status Contribute(int item, int leaf, const Tensor& value,
+                          double scale) {
+    return memory_->Contribute(item, leaf, value, scale);
+  }
+  absl::Status ContributeZeros(int item, int leaf, size_t size_bytes) {
+    return memory_->ContributeZeros(item, leaf, size_bytes);
+  }
+  uint8_t* HostContribution(int item, int leaf) {
+    return memory_->HostContribution(item, leaf);
+  }
 
-  // Called when gradient `gradient` of the last leaf has been stored; gradients
-  // are reported in order.
-  void GradientIsReady(int gradient);
+  // Called when gradient `gradient` of the last leaf has been contributed;
+  // gradients are reported in order.
+  absl::Status GradientIsReady(int gradient);
 
-  // Blocks until packs in transit have arrived. Call it before another
-  // collective.
+  // Blocks until packs in transit have arrived, or on a device are enqueued.
+  // Call it before another collective.
   absl::Status AwaitPacksUnderWay();
 
   // Computes the sums of everything, including trailers.
   absl::Status Finish();
 
-  // The memory of the sum of an item, from Finish() until the next step.
-  uint8_t* Sum(int item) { return Leaf(item, 0); }
-  // The memory that contains it, and the position in it.
-  const std::shared_ptr<Buffer>& BufferOf(int item) const;
-  size_t OffsetOf(int item) const;
+  // As PackMemory: valid from Finish() until the next step.
+  Tensor SumOf(int item, const TensorType& type) {
+    return memory_->SumOf(item, type);
+  }
+  absl::Status Scale(Tensor* sum, double factor) {
+    return memory_->Scale(sum, factor);
+  }
 
  private:
-  struct Memory {
-    std::string name = {};  // "dense/kernel and 3 more".
-    std::shared_ptr<Buffer> buffer = nullptr;
-    int64_t stride = 0;  // Elements from one leaf to the next.
-    std::vector<int64_t> element_counts = {};  // Total of the ranks' leaves.
-  };
+  PackExchange(PackPlan plan, const std::vector<std::string>& names,
+               const Options& options);
+  absl::Status Start(const Options& options);
 
-  uint8_t* Leaf(int item, int leaf);
-  absl::Status ReducePack(int pack);
-  absl::Status GatherLeaves(int pack);
-
-  const PackPlan plan_;
-  const Options options_;
-  const int leaf_count_;
-  int own_leaf_begin_ = 0;
-  int own_leaf_count_ = 1;
-  std::vector<Memory> memories_;              // Of each pack.
+  const PackLayout layout_;
+  std::unique_ptr<PackMemory> memory_;
   int next_pack_ = 0;                         // Not yet reduced or submitted.
   std::unique_ptr<CollectiveThread> thread_;  // Null without overlap.
 };

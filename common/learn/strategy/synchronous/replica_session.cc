@@ -1,7 +1,6 @@
 #include "common/learn/strategy/synchronous/replica_session.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -9,7 +8,6 @@
 #include "common/compute/variables/replica_variables.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
-#include "common/learn/strategy/synchronous/scale_elements.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -17,7 +15,11 @@ namespace muster {
 absl::StatusOr<std::unique_ptr<ReplicaSession>> ReplicaSession::Open(
     const Options& options, absl::Span<const VariableUse> uses) {
   ASSIGN_OR_RETURN(std::unique_ptr<VariableSession> local,
-                   options.variables->OpenSession(uses));
+                   options.device == nullptr
+                       ? options.variables->OpenSession(uses)
+                       : options.variables->OpenDeviceSession(
+                             uses, options.device, options.stream));
+  if (local == nullptr) return std::unique_ptr<ReplicaSession>();
   auto session =
       absl::WrapUnique(new ReplicaSession(options, std::move(local)));
   RETURN_IF_ERROR(session->PlanUpdates(uses));
@@ -132,10 +134,7 @@ void ReplicaSession::ConnectPacks(PackExchange* packs, int first_assignment) {
   for (const Planned& planned : planned_) {
     const TensorType& type = variables_[planned.variable].type;
     const int item = ItemOf(planned);
-    sums_.push_back(item < 0
-                        ? Tensor()
-                        : Tensor(type.dtype, type.shape, packs->BufferOf(item),
-                                 packs->OffsetOf(item)));
+    sums_.push_back(item < 0 ? Tensor() : packs->SumOf(item, type));
   }
 }
 
@@ -154,6 +153,9 @@ void ReplicaSession::BeginLeaf(const Leaf& leaf) {
 }
 
 absl::Status ReplicaSession::BeginPart(uint64_t step_id, int part) {
+  local_calls_.clear();
+  local_call_count_ = 0;
+  has_local_updates_ = false;
   return local_->BeginPart(step_id, part);
 }
 
@@ -173,7 +175,20 @@ absl::StatusOr<Tensor> ReplicaSession::Read(int variable) {
 absl::Status ReplicaSession::Gather(int variable, const Tensor& indices,
                                     Tensor* rows) {
   RETURN_IF_ERROR(CheckRead(variable));
+  local_calls_.push_back(local_call_count_++);
   return local_->Gather(variable, indices, rows);
+}
+
+absl::Status ReplicaSession::DataError(int call) {
+  const bool is_local =
+      call < static_cast<int>(local_calls_.size()) && local_calls_[call] >= 0;
+  return is_local ? local_->DataError(local_calls_[call]) : absl::OkStatus();
+}
+
+absl::Status ReplicaSession::Commit() {
+  // A session of the host has made the replica's own updates already.
+  return is_on_device() && has_local_updates_ ? local_->Commit()
+                                              : absl::OkStatus();
 }
 
 absl::Status ReplicaSession::SetLossDenominator(double weight) {
@@ -200,6 +215,7 @@ absl::Status ReplicaSession::Update(int variable, UpdateKind kind,
                      variables_[variable].name, "\", is another than planned"));
   }
   Planned& planned = planned_[next_update_++];
+  local_calls_.push_back(-1);
   if (planned.gradient >= 0) {
     variables_[variable].has_gradient_pending = true;
     return AddGradient(planned, value);
@@ -207,13 +223,36 @@ absl::Status ReplicaSession::Update(int variable, UpdateKind kind,
   if (planned.assignment >= 0) return AddAssignment(planned, value);
   if (planned.rows != nullptr) {
     variables_[variable].has_gradient_pending = true;
-    const double scale = ContributionScale();
-    if (scale == 0) return absl::OkStatus();
-    return planned.rows->Add(indices, value, scale);
+    return AddRows(planned, value, indices);
   }
   if (planned.aggregate != nullptr) return Aggregate(planned, value, indices);
   if (!leaf_.has_data) return absl::OkStatus();
-  return local_->Update(variable, kind, value, indices);
+  return UpdateLocally(planned, value, indices);
+}
+
+absl::Status ReplicaSession::UpdateLocally(const Planned& planned,
+                                           const Tensor& value,
+                                           const Tensor& indices) {
+  local_calls_.back() = local_call_count_++;
+  has_local_updates_ = true;
+  return local_->Update(planned.variable, planned.kind, value, indices);
+}
+
+absl::StatusOr<Tensor> ReplicaSession::OnHost(const Tensor& tensor) {
+  if (!tensor.IsValid() || tensor.is_on_host()) return tensor;
+  Tensor on_host(tensor.dtype(), tensor.shape());
+  RETURN_IF_ERROR(options_.stream->Copy(tensor, &on_host));
+  return on_host;
+}
+
+absl::Status ReplicaSession::AddRows(const Planned& planned,
+                                     const Tensor& value,
+                                     const Tensor& indices) {
+  const double scale = ContributionScale();
+  if (scale == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Tensor values_on_host, OnHost(value));
+  ASSIGN_OR_RETURN(const Tensor indices_on_host, OnHost(indices));
+  return planned.rows->Add(indices_on_host, values_on_host, scale);
 }
 
 absl::Status ReplicaSession::CheckType(const Planned& planned,
@@ -232,50 +271,47 @@ absl::Status ReplicaSession::CheckType(const Planned& planned,
 absl::Status ReplicaSession::AddGradient(const Planned& planned,
                                          const Tensor& value) {
   RETURN_IF_ERROR(CheckType(planned, "the gradient", value));
-  CopyScaled(value.dtype(), value.raw_data(), ContributionScale(),
-             value.element_count(),
-             packs_->Contribution(planned.gradient, leaf_.number));
-  if (leaf_.is_last) packs_->GradientIsReady(planned.gradient);
-  return absl::OkStatus();
+  RETURN_IF_ERROR(packs_->Contribute(planned.gradient, leaf_.number, value,
+                                     ContributionScale()));
+  return leaf_.is_last ? packs_->GradientIsReady(planned.gradient)
+                       : absl::OkStatus();
 }
 
 absl::Status ReplicaSession::AddAssignment(const Planned& planned,
                                            const Tensor& value) {
   RETURN_IF_ERROR(CheckType(planned, "the value", value));
-  if (value.size_bytes() == 0) return absl::OkStatus();
-  uint8_t* const contribution =
-      packs_->Contribution(ItemOf(planned), leaf_.number);
-  if (leaf_.has_data) {
-    std::memcpy(contribution, value.raw_data(), value.size_bytes());
-  } else {
-    std::memset(contribution, 0, value.size_bytes());
-  }
-  return absl::OkStatus();
+  return packs_->Contribute(ItemOf(planned), leaf_.number, value,
+                            leaf_.has_data ? 1 : 0);
 }
 
-void ReplicaSession::EndLeaf() {
+absl::Status ReplicaSession::EndLeaf() {
   for (; next_update_ < planned_.size(); ++next_update_) {
     const Planned& planned = planned_[next_update_];
     const int item = ItemOf(planned);
-    const size_t size_bytes = item < 0 ? 0 : sums_[next_update_].size_bytes();
-    if (size_bytes > 0) {
-      std::memset(packs_->Contribution(item, leaf_.number), 0, size_bytes);
-    }
+    if (item < 0) continue;
+    RETURN_IF_ERROR(packs_->ContributeZeros(item, leaf_.number,
+                                            sums_[next_update_].size_bytes()));
     if (planned.gradient >= 0 && leaf_.is_last) {
-      packs_->GradientIsReady(planned.gradient);
+      RETURN_IF_ERROR(packs_->GradientIsReady(planned.gradient));
     }
   }
+  return absl::OkStatus();
 }
 
 absl::Status ReplicaSession::Aggregate(const Planned& planned,
                                        const Tensor& value,
                                        const Tensor& indices) {
   RETURN_IF_ERROR(packs_->AwaitPacksUnderWay());
-  ASSIGN_OR_RETURN(const bool has_value, planned.aggregate->Aggregate(
-                                             value, indices, leaf_.has_data));
+  ASSIGN_OR_RETURN(const Tensor value_on_host, OnHost(value));
+  ASSIGN_OR_RETURN(const Tensor indices_on_host, OnHost(indices));
+  ASSIGN_OR_RETURN(const bool has_value,
+                   planned.aggregate->Aggregate(value_on_host, indices_on_host,
+                                                leaf_.has_data));
   if (!has_value) return absl::OkStatus();
-  RETURN_IF_ERROR(
-      Apply(planned, planned.aggregate->value(), planned.aggregate->indices()));
+  if (options_.applies_updates) {
+    RETURN_IF_ERROR(UpdateLocally(planned, planned.aggregate->value(),
+                                  planned.aggregate->indices()));
+  }
   return AwaitApplied();
 }
 
@@ -303,12 +339,10 @@ absl::Status ReplicaSession::ApplyUpdates(double gradient_scale,
       scale = planned.is_mean ? 1 / static_cast<double>(leaves_with_data) : 1;
     }
     if (ItemOf(planned) >= 0) {
-      Tensor& sum = sums_[i];
       if (scale != 1 && options_.applies_updates) {
-        ScaleElements(sum.dtype(), scale, sum.element_count(),
-                      sum.mutable_raw_data());
+        RETURN_IF_ERROR(packs_->Scale(&sums_[i], scale));
       }
-      RETURN_IF_ERROR(Apply(planned, sum, Tensor()));
+      RETURN_IF_ERROR(Apply(planned, sums_[i], Tensor()));
     } else if (planned.rows != nullptr) {
       RETURN_IF_ERROR(planned.rows->Gather());
       planned.rows->Scale(scale);

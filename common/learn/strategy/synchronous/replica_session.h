@@ -13,6 +13,8 @@
 #include "absl/types/span.h"
 #include "common/compute/variables/replica_variables.h"
 #include "common/compute/variables/variable_session.h"
+#include "common/core/device/device.h"
+#include "common/core/device/stream.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/synchronous/aggregated_update.h"
 #include "common/learn/strategy/synchronous/gradient_packs.h"
@@ -39,6 +41,9 @@ class ReplicaSession final : public VariableSession {
     absl::Duration timeout = absl::Seconds(300);
     bool has_fixed_leaves = false;
     double expected_weight = 1;
+    // Null: the variables and the step are on the host.
+    Device* device = nullptr;        // Borrowed; has the variables.
+    DeviceStream* stream = nullptr;  // Borrowed; the step's.
   };
 
   // One run of the step on one part of the global batch.
@@ -48,7 +53,8 @@ class ReplicaSession final : public VariableSession {
     bool has_data = false;
   };
 
-  // As ReplicaVariables::OpenSession() and ReplicaStep::variables().
+  // As ReplicaVariables::OpenSession() and ReplicaStep::variables(). Null: the
+  // variables are not in the memory of the device.
   static absl::StatusOr<std::unique_ptr<ReplicaSession>> Open(
       const Options& options, absl::Span<const VariableUse> uses);
 
@@ -59,8 +65,10 @@ class ReplicaSession final : public VariableSession {
   absl::Status SetLossDenominator(double weight) override;
   absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
                       const Tensor& indices) override;
-  absl::Status Commit() override { return absl::OkStatus(); }
+  absl::Status DataError(int call) override;
+  absl::Status Commit() override;
 
+  bool is_on_device() const { return options_.device != nullptr; }
   // The dense gradients, in the order in which they are computed.
   const std::vector<PackItem>& gradients() const { return gradients_; }
   const std::vector<std::string>& gradient_names() const {
@@ -77,7 +85,7 @@ class ReplicaSession final : public VariableSession {
   void BeginStep();
   void BeginLeaf(const Leaf& leaf);
   // Contributes zeros for everything that the leaf has not computed.
-  void EndLeaf();
+  absl::Status EndLeaf();
   bool is_weighted() const { return is_weighted_; }
   double weight() const { return weight_; }
 
@@ -120,8 +128,16 @@ class ReplicaSession final : public VariableSession {
                          const Tensor& value) const;
   absl::Status AddGradient(const Planned& planned, const Tensor& value);
   absl::Status AddAssignment(const Planned& planned, const Tensor& value);
+  absl::Status AddRows(const Planned& planned, const Tensor& value,
+                       const Tensor& indices);
   absl::Status Aggregate(const Planned& planned, const Tensor& value,
                          const Tensor& indices);
+  // Updates the replica's variables now.
+  absl::Status UpdateLocally(const Planned& planned, const Tensor& value,
+                             const Tensor& indices);
+  // Returns `tensor`, or a copy on the host if it is on the device. Waits for
+  // the device.
+  absl::StatusOr<Tensor> OnHost(const Tensor& tensor);
   // Applies to the store, on the replica that does it.
   absl::Status Apply(const Planned& planned, const Tensor& value,
                      const Tensor& indices);
@@ -140,6 +156,11 @@ class ReplicaSession final : public VariableSession {
   PackExchange* packs_ = nullptr;
   // For everything in the packs, by planned update: its memory there.
   std::vector<Tensor> sums_;
+  // By Gather() and Update() since BeginPart(): the number of the call of
+  // local_, or -1.
+  std::vector<int> local_calls_;
+  int local_call_count_ = 0;
+  bool has_local_updates_ = false;  // Since BeginPart().
 
   Leaf leaf_;
   size_t next_update_ = 0;

@@ -13,6 +13,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/learn/strategy/synchronous/gradient_packs.h"
 #include "common/learn/strategy/synchronous/replica_session.h"
+#include "common/net/collectives/on_device/staged_communicator.h"
 #include "common/net/collectives/reduce_op.h"
 #include "common/net/collectives/tensor_span.h"
 
@@ -53,32 +54,17 @@ class ReplicaStep::Sessions final : public VariableSessionFactory {
 
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses) override {
-    const Options& options = step_->options_;
-    if (step_->IsAlone()) return options.variables->OpenSession(uses);
-    if (step_->session_ != nullptr) {
-      return absl::FailedPreconditionError(
-          "this replica's step has been compiled already");
-    }
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<ReplicaSession> session,
-        ReplicaSession::Open({.communicator = options.communicator,
-                              .variables = options.variables,
-                              .shares_variables = options.shares_variables,
-                              .applies_updates = options.applies_updates,
-                              .timeout = options.timeout,
-                              .has_fixed_leaves = options.leaves.count > 0,
-                              .expected_weight = options.expected_weight},
-                             uses));
-    step_->session_ = session.get();
-    return session;
+    if (step_->IsAlone()) return step_->options_.variables->OpenSession(uses);
+    return step_->OpenSession(uses, nullptr, nullptr);
   }
 
-  // The gradients of several replicas are combined on the host.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenDeviceSession(
       absl::Span<const VariableUse> uses, Device* device,
       DeviceStream* stream) override {
-    if (!step_->IsAlone()) return nullptr;
-    return step_->options_.variables->OpenDeviceSession(uses, device, stream);
+    if (step_->IsAlone()) {
+      return step_->options_.variables->OpenDeviceSession(uses, device, stream);
+    }
+    return step_->OpenSession(uses, device, stream);
   }
 
  private:
@@ -152,6 +138,43 @@ bool ReplicaStep::MustRun() const {
   return session_ != nullptr && session_->has_aggregated_updates();
 }
 
+absl::StatusOr<std::unique_ptr<VariableSession>> ReplicaStep::OpenSession(
+    absl::Span<const VariableUse> uses, Device* device, DeviceStream* stream) {
+  if (session_ != nullptr) {
+    return absl::FailedPreconditionError(
+        "this replica's step has been compiled already");
+  }
+  // One of the replicas that share variables updates them on the host.
+  if (device != nullptr && options_.shares_variables) {
+    return std::unique_ptr<VariableSession>();
+  }
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<ReplicaSession> session,
+      ReplicaSession::Open({.communicator = options_.communicator,
+                            .variables = options_.variables,
+                            .shares_variables = options_.shares_variables,
+                            .applies_updates = options_.applies_updates,
+                            .timeout = options_.timeout,
+                            .has_fixed_leaves = options_.leaves.count > 0,
+                            .expected_weight = options_.expected_weight,
+                            .device = device,
+                            .stream = stream},
+                           uses));
+  if (session == nullptr) return std::unique_ptr<VariableSession>();
+  const bool has_items =
+      !session->gradients().empty() || !session->assignments().empty();
+  if (device != nullptr && has_items) {
+    on_device_ = options_.communicator->on_device();
+    if (on_device_ == nullptr) {
+      ASSIGN_OR_RETURN(staged_, StageOverHost(options_.communicator, device));
+      on_device_ = staged_.get();
+    }
+    stream_ = stream;
+  }
+  session_ = session.get();
+  return session;
+}
+
 absl::Status ReplicaStep::Start() {
   std::vector<PackItem> gradients;
   std::vector<std::string> names;
@@ -170,21 +193,25 @@ absl::Status ReplicaStep::Start() {
     trailer.insert(trailer.end(), session_->assignments().begin(),
                    session_->assignments().end());
   }
-  packs_ = std::make_unique<PackExchange>(
-      PlanPacks(gradients, trailer, options_.bytes_per_pack), names,
-      PackExchange::Options{.communicator = options_.communicator,
-                            .timeout = options_.timeout,
-                            .overlaps = options_.overlaps,
-                            .leaves = options_.leaves});
-  RETURN_IF_ERROR(packs_->Start());
+  ASSIGN_OR_RETURN(
+      packs_, PackExchange::Create(
+                  PlanPacks(gradients, trailer, options_.bytes_per_pack), names,
+                  {.communicator = options_.communicator,
+                   .on_device = on_device_,
+                   .stream = stream_,
+                   .timeout = options_.timeout,
+                   .overlaps = options_.overlaps,
+                   .leaves = options_.leaves,
+                   .host_items_begin = gradient_count_,
+                   .host_items_end = first_assignment}));
   if (session_ != nullptr) {
     session_->ConnectPacks(packs_.get(), first_assignment);
   }
+  fields_ = packs_->SumOf(gradient_count_,
+                          {DType::kFloat32, {int64_t{kTrailerFieldCount}}});
   for (size_t i = 0; i < options_.result_types.size(); ++i) {
     const int item = gradient_count_ + 1 + static_cast<int>(i);
-    const TensorType& type = options_.result_types[i];
-    results_.emplace_back(type.dtype, type.shape, packs_->BufferOf(item),
-                          packs_->OffsetOf(item));
+    results_.push_back(packs_->SumOf(item, options_.result_types[i]));
   }
   return absl::OkStatus();
 }
@@ -229,15 +256,15 @@ absl::Status ReplicaStep::EndLeaf(absl::Span<const Tensor> results) {
           "the results of a step have other types than its graph says");
     }
   }
-  if (session_ != nullptr) session_->EndLeaf();
+  if (session_ != nullptr) RETURN_IF_ERROR(session_->EndLeaf());
   WriteTrailer(results);
   ++leaf_;
   return absl::OkStatus();
 }
 
 void ReplicaStep::WriteTrailer(absl::Span<const Tensor> results) {
-  float* const fields =
-      reinterpret_cast<float*>(packs_->Contribution(gradient_count_, leaf_));
+  float* const fields = reinterpret_cast<float*>(
+      packs_->HostContribution(gradient_count_, leaf_));
   const bool is_weighted =
       has_data_ && session_ != nullptr && session_->is_weighted();
   fields[kLeavesWithData] = has_data_ ? 1 : 0;
@@ -247,7 +274,7 @@ void ReplicaStep::WriteTrailer(absl::Span<const Tensor> results) {
   fields[kWantToStopAfter] = wish_ == Wish::kStopAfter ? 1 : 0;
   for (size_t i = 0; i < options_.result_types.size(); ++i) {
     const int item = gradient_count_ + 1 + static_cast<int>(i);
-    uint8_t* const contribution = packs_->Contribution(item, leaf_);
+    uint8_t* const contribution = packs_->HostContribution(item, leaf_);
     const size_t size_bytes = results_[i].size_bytes();
     if (size_bytes == 0) continue;
     if (has_data_) {
@@ -259,8 +286,7 @@ void ReplicaStep::WriteTrailer(absl::Span<const Tensor> results) {
 }
 
 void ReplicaStep::ReadTrailer() {
-  const float* const fields =
-      reinterpret_cast<const float*>(packs_->Sum(gradient_count_));
+  const absl::Span<const float> fields = fields_.flat<float>();
   outcome_.leaves_with_data = static_cast<int64_t>(fields[kLeavesWithData]);
   outcome_.somebody_wants_to_stop = fields[kWantToStop] > 0;
   outcome_.is_last_step = fields[kWantToStopAfter] > 0;

@@ -6,14 +6,18 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/compute/runtime/replica_link.h"
 #include "common/compute/variables/replica_variables.h"
 #include "common/compute/variables/variable_session.h"
+#include "common/core/device/device.h"
+#include "common/core/device/stream.h"
 #include "common/core/tensor/tensor.h"
 #include "common/learn/strategy/synchronous/pack_exchange.h"
 #include "common/net/collectives/communicator.h"
+#include "common/net/collectives/device_communicator.h"
 
 namespace muster {
 
@@ -38,6 +42,10 @@ class ReplicaSession;
 // over the replicas with data, or taken from the first replica (there is no
 // update if that has no data), at the time of the update. Variables that are
 // synchronized on reading take the replica's own updates.
+//
+// If the step runs on a GPU that has the variables, gradients stay there: they
+// are packed, combined and applied in its memory. Gradients of rows, and values
+// that are exchanged while the step runs, pass through the host.
 //
 // Every replica makes the same calls. Errors are those of the communicator and
 // of the variables. Not thread-safe.
@@ -117,12 +125,19 @@ class ReplicaStep {
   // A single replica has nothing to agree on: updates are applied immediately.
   bool IsAlone() const;
   absl::Status Start();
+  // Opens the session on the host, or on a device, and keeps it in session_.
+  absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
+      absl::Span<const VariableUse> uses, Device* device, DeviceStream* stream);
   void WriteTrailer(absl::Span<const Tensor> results);
   void ReadTrailer();
 
   const Options options_;
   std::unique_ptr<Sessions> sessions_;
   std::unique_ptr<Link> link_;
+  // Of a replica on a GPU whose communicator is of the host. May be null.
+  std::unique_ptr<DeviceCommunicator> staged_;
+  DeviceCommunicator* on_device_ = nullptr;  // Null on the host.
+  DeviceStream* stream_ = nullptr;           // Of the step on the device.
   std::unique_ptr<PackExchange> packs_;  // Null until Start() and when alone.
   ReplicaSession* session_ = nullptr;    // Null without variables.
   int gradient_count_ = 0;               // Dense ones.
@@ -136,6 +151,7 @@ class ReplicaStep {
   Outcome outcome_;
   double gradient_scale_ = 1;  // From packs to gradients.
   std::vector<Tensor> results_;
+  Tensor fields_;  // The sums of the trailer's fields.
 };
 
 }  // namespace muster

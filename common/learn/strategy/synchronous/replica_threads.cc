@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/core/base/available_cpus.h"
+
 namespace muster {
 namespace {
 
@@ -27,8 +29,7 @@ bool Spin(bool spins, Condition condition) {
 }  // namespace
 
 ReplicaThreads::ReplicaThreads(int replica_count)
-    : spins_(replica_count <=
-             static_cast<int>(std::thread::hardware_concurrency())) {
+    : spins_(replica_count <= AvailableCpus()) {
   for (int replica = 1; replica < replica_count; ++replica) {
     threads_.emplace_back([this, replica] { RunLoop(replica); });
   }

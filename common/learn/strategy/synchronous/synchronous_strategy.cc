@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/compute/variables/device_variable_store.h"
+#include "common/compute/variables/local_variable_store.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/strategy/synchronous/synchronous_step_loop.h"
 
@@ -72,13 +73,19 @@ absl::StatusOr<MirroredVariableStore::Copies>
 SynchronousStrategy::MakeVariables(const ReplicaGroup& group,
                                    const Options& options) {
   MirroredVariableStore::Copies copies;
-  const bool is_on_gpu = group.size() == 1 && !options.devices.empty() &&
-                         options.devices[0] != nullptr &&
-                         options.deterministic_micro_batches == 0;
-  if (!is_on_gpu) return copies;
-  ASSIGN_OR_RETURN(std::unique_ptr<DeviceVariableStore> on_gpu,
-                   DeviceVariableStore::Create(options.devices[0]));
-  copies.push_back(std::move(on_gpu));
+  if (options.shares_variables) return copies;
+  for (int replica = 0; replica < group.local_count(); ++replica) {
+    Device* const device = replica < static_cast<int>(options.devices.size())
+                               ? options.devices[replica]
+                               : nullptr;
+    if (device == nullptr) {
+      copies.push_back(std::make_unique<LocalVariableStore>());
+      continue;
+    }
+    ASSIGN_OR_RETURN(std::unique_ptr<DeviceVariableStore> on_gpu,
+                     DeviceVariableStore::Create(device));
+    copies.push_back(std::move(on_gpu));
+  }
   return copies;
 }
 

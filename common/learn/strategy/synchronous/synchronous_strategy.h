@@ -76,9 +76,8 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
   static absl::Status CheckOptions(const ReplicaGroup& group,
                                    const Options& options);
 
-  // Makes the variables of the replicas: in the memory of the GPU if there is
-  // one replica. Those of several replicas are on the host, where gradients
-  // are exchanged.
+  // Makes the variables of the replicas of this process, each in the memory of
+  // its device. None if the replicas share variables, which are on the host.
   //   errors  of the device
   static absl::StatusOr<MirroredVariableStore::Copies> MakeVariables(
       const ReplicaGroup& group, const Options& options);

@@ -1,6 +1,5 @@
 #include "common/net/collectives/nccl/agreement.h"
 
-#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,6 +31,14 @@ absl::StatusOr<std::vector<T>> Exchange(Communicator& control, const T& own,
 }
 
 }  // namespace
+
+uint64_t LayoutOf(absl::Span<const int64_t> element_counts) {
+  uint64_t hash = element_counts.size();
+  for (const int64_t count : element_counts) {
+    hash = FoldIn(hash, static_cast<uint64_t>(count));
+  }
+  return hash;
+}
 
 absl::Status AgreeAboutCall(Communicator& control,
                             const CallSignature& signature,

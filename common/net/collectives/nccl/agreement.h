@@ -1,15 +1,21 @@
 #ifndef COMMON_NET_COLLECTIVES_NCCL_AGREEMENT_H_
 #define COMMON_NET_COLLECTIVES_NCCL_AGREEMENT_H_
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/message/frame.h"
 #include "common/net/collectives/nccl/nccl_api.h"
 
-// What the ranks of a group tell each other about their use of NCCL, over
-// another communicator of the same ranks. All of them call the same function.
+// What the ranks of a group on GPUs tell each other over another communicator
+// of the same ranks. All of them call the same function.
 namespace muster {
+
+// The layout of an all-gather, for CallSignature.
+uint64_t LayoutOf(absl::Span<const int64_t> element_counts);
 
 // Returns when all ranks are about to make the call that `signature` describes.
 //   kInvalidArgument  they make different ones; says what which rank does

@@ -17,7 +17,6 @@
 #include "absl/types/span.h"
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
-#include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/buffer.h"
@@ -66,14 +65,6 @@ nccl::ReductionKind ReductionOf(ReduceOp op) {
       return nccl::ReductionKind::kProd;
   }
   return nccl::ReductionKind::kSum;
-}
-
-uint64_t HashOf(absl::Span<const int64_t> counts) {
-  uint64_t hash = counts.size();
-  for (const int64_t count : counts) {
-    hash = FoldIn(hash, static_cast<uint64_t>(count));
-  }
-  return hash;
 }
 
 // Calls `launch` for each part as one operation of NCCL.
@@ -263,7 +254,7 @@ NcclCommunicator::Collective NcclCommunicator::AllGatherOf(
   gather.signature = {.operation = CollectiveOperation::kAllGather,
                       .dtype = buffer.dtype,
                       .element_count = buffer.element_count,
-                      .layout = HashOf(element_counts)};
+                      .layout = LayoutOf(element_counts)};
   gather.function = "ncclAllGather";
   gather.launch = [api = &api_, buffer, rank = rank(),
                    counts = std::vector<int64_t>(element_counts.begin(),

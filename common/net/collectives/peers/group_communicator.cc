@@ -31,6 +31,7 @@ GroupCommunicator::GroupCommunicator(std::unique_ptr<Communicator> communicator,
                                      Explain explain)
     : explain_(std::move(explain)),
       communicator_(std::move(communicator)),
+      on_device_(communicator_->on_device()),
       bytes_(GetCounter(kBytes)),
       all_reduce_seconds_(SecondsOf("all_reduce")),
       reduce_scatter_seconds_(SecondsOf("reduce_scatter")),
@@ -76,6 +77,56 @@ absl::Status GroupCommunicator::Broadcast(TensorSpan buffer, int root,
 absl::Status GroupCommunicator::Barrier(const CollectiveCall& call) {
   return Measured("barrier", barrier_seconds_, call, 0,
                   [&] { return communicator_->Barrier(call); });
+}
+
+absl::StatusOr<std::shared_ptr<Buffer>> GroupCommunicator::AllocateOnDevice(
+    size_t size_bytes, const CollectiveCall& call) {
+  auto buffer = on_device_->AllocateOnDevice(size_bytes, call);
+  if (!buffer.ok()) return Explained("allocation", call, buffer.status());
+  return buffer;
+}
+
+absl::Status GroupCommunicator::StartAllReduce(ReduceOp op, TensorSpan buffer,
+                                               const Event& ready, Event* done,
+                                               const CollectiveCall& call) {
+  return Measured(
+      "all-reduce", all_reduce_seconds_, call, SizeBytes(buffer), [&] {
+        return on_device_->StartAllReduce(op, buffer, ready, done, call);
+      });
+}
+
+absl::Status GroupCommunicator::StartReduceScatter(ReduceOp op,
+                                                   TensorSpan buffer,
+                                                   const Event& ready,
+                                                   Event* done,
+                                                   const CollectiveCall& call) {
+  return Measured(
+      "reduce-scatter", reduce_scatter_seconds_, call, SizeBytes(buffer), [&] {
+        return on_device_->StartReduceScatter(op, buffer, ready, done, call);
+      });
+}
+
+absl::Status GroupCommunicator::StartAllGather(
+    absl::Span<const int64_t> element_counts, TensorSpan buffer,
+    const Event& ready, Event* done, const CollectiveCall& call) {
+  return Measured("all-gather", all_gather_seconds_, call, SizeBytes(buffer),
+                  [&] {
+                    return on_device_->StartAllGather(element_counts, buffer,
+                                                      ready, done, call);
+                  });
+}
+
+absl::Status GroupCommunicator::StartBroadcast(TensorSpan buffer, int root,
+                                               const Event& ready, Event* done,
+                                               const CollectiveCall& call) {
+  return Measured(
+      "broadcast", broadcast_seconds_, call, SizeBytes(buffer), [&] {
+        return on_device_->StartBroadcast(buffer, root, ready, done, call);
+      });
+}
+
+absl::Status GroupCommunicator::Await() {
+  return Explained("collectives of the device", {}, on_device_->Await());
 }
 
 void GroupCommunicator::Abort(absl::Status status) {

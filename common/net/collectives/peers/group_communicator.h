@@ -10,15 +10,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/core/base/metrics.h"
 #include "common/net/collectives/communicator.h"
+#include "common/net/collectives/device_communicator.h"
 
 namespace muster {
 
 // A communicator whose errors are explained by its group: a rank that is gone
 // is a task with an address and a reason, and what broke here may have its
 // cause elsewhere.
-class GroupCommunicator final : public Communicator {
+//
+// Has a form for memory of a GPU if the communicator has one.
+class GroupCommunicator final : public DeviceCommunicator {
  public:
   // Called with each error, what was attempted ("all-reduce of dense/kernel")
   // and how far it had come. Returns the error to give; never OK.
@@ -47,6 +51,27 @@ class GroupCommunicator final : public Communicator {
                          const CollectiveCall& call) override;
   absl::Status Barrier(const CollectiveCall& call) override;
   void Abort(absl::Status status) override;
+
+  // The functions of DeviceCommunicator require that this is not null.
+  DeviceCommunicator* on_device() override {
+    return on_device_ == nullptr ? nullptr : this;
+  }
+  Device& device() const override { return on_device_->device(); }
+  absl::StatusOr<std::shared_ptr<Buffer>> AllocateOnDevice(
+      size_t size_bytes, const CollectiveCall& call) override;
+  absl::Status StartAllReduce(ReduceOp op, TensorSpan buffer,
+                              const Event& ready, Event* done,
+                              const CollectiveCall& call) override;
+  absl::Status StartReduceScatter(ReduceOp op, TensorSpan buffer,
+                                  const Event& ready, Event* done,
+                                  const CollectiveCall& call) override;
+  absl::Status StartAllGather(absl::Span<const int64_t> element_counts,
+                              TensorSpan buffer, const Event& ready,
+                              Event* done, const CollectiveCall& call) override;
+  absl::Status StartBroadcast(TensorSpan buffer, int root, const Event& ready,
+                              Event* done, const CollectiveCall& call) override;
+  absl::Status Await() override;
+
   CollectiveProgress Progress() const override;
 
  private:
@@ -61,6 +86,7 @@ class GroupCommunicator final : public Communicator {
   // May keep alive what the communicator needs.
   const Explain explain_;
   const std::unique_ptr<Communicator> communicator_;
+  DeviceCommunicator* const on_device_;  // Of communicator_; null: none.
   Counter* const bytes_;
   DurationMetric* const all_reduce_seconds_;
   DurationMetric* const reduce_scatter_seconds_;

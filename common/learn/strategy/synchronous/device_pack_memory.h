@@ -1,0 +1,28 @@
+#ifndef COMMON_LEARN_STRATEGY_SYNCHRONOUS_DEVICE_PACK_MEMORY_H_
+#define COMMON_LEARN_STRATEGY_SYNCHRONOUS_DEVICE_PACK_MEMORY_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/core/device/stream.h"
+#include "common/learn/strategy/synchronous/pack_memory.h"
+#include "common/net/collectives/device_communicator.h"
+
+namespace muster {
+
+// Packs in the memory of the communicator's device. Contributions are work of
+// `stream`, on which the step runs, and collectives that of the communicator.
+// Only the host items pass through memory of the host. Finish() waits for them,
+// and thereby for all packs; work that is enqueued on `stream` afterwards uses
+// the sums.
+//
+// Everything is borrowed.
+//   errors  of the device
+absl::StatusOr<std::unique_ptr<PackMemory>> MakeDevicePackMemory(
+    const PackLayout* layout, DeviceCommunicator* communicator,
+    DeviceStream* stream, absl::Duration timeout);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_SYNCHRONOUS_DEVICE_PACK_MEMORY_H_

@@ -1,0 +1,344 @@
+// Replicas on simulated GPUs: variables, gradients and updates stay in the
+// memory of the GPUs, and the results are those of replicas on CPUs.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/compute/graph/graph.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/kernels/cpu/cpu_kernels.h"
+#include "common/compute/kernels/cuda/cuda_kernels.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/compute/ops/builtin_ops.h"
+#include "common/compute/ops/ops.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/compute/runtime/executable.h"
+#include "common/compute/variables/device_variable_store.h"
+#include "common/compute/variables/local_variable_store.h"
+#include "common/compute/variables/replica_variables.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/device/device.h"
+#include "common/core/device/simulated/simulated_driver.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/core/tensor/tensor_codec.h"
+#include "common/learn/strategy/synchronous/replica_step.h"
+#include "common/learn/strategy/synchronous/replica_threads.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/nccl/fake/fake_nccl.h"
+#include "common/net/collectives/nccl/local_nccl_group.h"
+#include "common/net/collectives/on_device/local_device_group.h"
+#include "common/net/collectives/shm/shared_memory_group.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/variable.pb.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kWidth = 20000;  // Of the variables: 80 kB each.
+constexpr int64_t kRows = 3;
+constexpr int kReplicas = 2;
+
+// What combines the gradients of the replicas.
+enum class Over { kHost, kMemoryOfGpus, kOneSharedGpu, kNccl, kStages };
+
+bool IsOnGpus(Over over) { return over != Over::kHost; }
+
+const VariableHandle kWeights{"weights", {DType::kFloat32, {kWidth}}};
+const VariableHandle kBias{"bias", {DType::kFloat32, {kWidth}}};
+const VariableHandle kMean{"mean", {DType::kFloat32, {kWidth}}};
+const VariableHandle kFirst{"first", {DType::kFloat32, {2}}};
+const VariableHandle kTable{"table", {DType::kFloat32, {1, 2}}};
+
+// Gradients that are means over the rows, of the input and of a table of one
+// row; a moving mean; and values that replicas take from the first at once.
+// With micro-batches, replicas exchange nothing while the step runs.
+Graph TraceStep(bool has_exchange) {
+  GraphBuilder builder(&BuiltinOps(), "step");
+  const Value x =
+      builder.Parameter("x", {DType::kFloat32, {Shape::kUnknown, 1}});
+  const Value labels =
+      builder.Parameter("labels", {DType::kInt64, {Shape::kUnknown}});
+  const Value weights = ReadVariable(builder, kWeights);
+  const Value rows = GatherVariable(kTable, labels);
+  const Value mean = Mean(x) + Mean(rows);
+  const Value rows_mean = Mean(rows, {0}) * Mean(x);
+  SetLossDenominator(Sum(OnesLike(x)));
+  ApplyGradient(kWeights, weights * mean);
+  ApplyGradient(kBias, weights + mean);
+  AssignAddVariable(kMean, weights * mean);
+  if (has_exchange) AssignVariable(kFirst, rows_mean);
+  builder.AddResult(Sum(x));
+  return std::move(builder).Build().value();
+}
+
+std::vector<Tensor> Batch(int replica, int step) {
+  // Replicas have batches of different sizes.
+  Tensor x(DType::kFloat32, {kRows + replica, 1});
+  for (int64_t i = 0; i < x.element_count(); ++i) {
+    x.mutable_flat<float>()[i] =
+        static_cast<float>(FoldIn(replica * 100 + step, i) % 2001) / 1000 - 1;
+  }
+  return {x, Tensor::Zeros(DType::kInt64, {kRows + replica})};
+}
+
+proto::VariableSpec Spec(const VariableHandle& variable) {
+  proto::VariableSpec spec;
+  spec.set_name(variable.name);
+  spec.set_dtype(proto::DT_FLOAT);
+  *spec.mutable_shape() = EncodeShape(variable.type.shape);
+  spec.mutable_initializer()->mutable_uniform()->set_minimum(-1);
+  spec.mutable_initializer()->mutable_uniform()->set_maximum(1);
+  spec.mutable_initializer()->set_seed(7);
+  if (variable.name == "mean") {
+    spec.set_aggregation(proto::AGGREGATION_MEAN);
+  } else if (variable.name == "first") {
+    spec.set_aggregation(proto::AGGREGATION_ONLY_FIRST_REPLICA);
+  }
+  return spec;
+}
+
+class DeviceReplicaStepTest : public ::testing::TestWithParam<Over> {
+ protected:
+  DeviceReplicaStepTest() : machine_({.device_count = kReplicas, .seed = 3}) {
+    for (int i = 0; i < kReplicas; ++i) {
+      const bool is_shared = GetParam() == Over::kOneSharedGpu;
+      devices_.push_back(Device::Create(&machine_.driver(),
+                                        {.name = absl::StrCat("gpu:", i),
+                                         .ordinal = is_shared ? 0 : i,
+                                         .memory = {.limit_bytes = 64 << 20,
+                                                    .piece_bytes = 1 << 20}})
+                             .value());
+      kernels_.push_back(CudaKernels(devices_.back().get()));
+    }
+  }
+
+  absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(
+      Over over) {
+    std::vector<Device*> devices;
+    for (const auto& device : devices_) devices.push_back(device.get());
+    std::vector<std::unique_ptr<Communicator>> communicators;
+    if (over == Over::kNccl) {
+      ASSIGN_OR_RETURN(auto made,
+                       CreateLocalNcclGroup(&nccl_.api(), devices, 1,
+                                            absl::Now() + absl::Minutes(1)));
+      for (auto& one : made) communicators.push_back(std::move(one));
+      return communicators;
+    }
+    ASSIGN_OR_RETURN(communicators, CreateLocalGroup(kReplicas));
+    if (over == Over::kHost || over == Over::kStages) return communicators;
+    ASSIGN_OR_RETURN(auto made,
+                     CreateLocalDeviceGroup(devices, std::move(communicators),
+                                            DeviceReduction::kByParts));
+    communicators.clear();
+    for (auto& one : made) communicators.push_back(std::move(one));
+    return communicators;
+  }
+
+  absl::Status Compile(Over over, int micro_batch_count = 0) {
+    steps_.clear();
+    executables_.clear();
+    results_.assign(kReplicas, {});
+    stores_.clear();
+    ASSIGN_OR_RETURN(communicators_, Connect(over));
+    for (int i = 0; i < kReplicas; ++i) {
+      Device* const device = IsOnGpus(over) ? devices_[i].get() : nullptr;
+      if (device == nullptr) {
+        stores_.push_back(std::make_unique<LocalVariableStore>());
+      } else {
+        ASSIGN_OR_RETURN(stores_.emplace_back(),
+                         DeviceVariableStore::Create(device));
+      }
+      RETURN_IF_ERROR(
+          stores_.back()->SetOptimizer(Adam({.learning_rate = 0.01})));
+      for (const VariableHandle& variable :
+           {kWeights, kBias, kMean, kFirst, kTable}) {
+        RETURN_IF_ERROR(stores_.back()->Create(Spec(variable)));
+      }
+      Leaves leaves{.count = micro_batch_count};
+      if (micro_batch_count > 0) leaves.count_of_rank = {1, 1};
+      const Graph graph = TraceStep(has_exchange_ && micro_batch_count == 0);
+      ASSIGN_OR_RETURN(
+          steps_.emplace_back(),
+          ReplicaStep::Create({.communicator = communicators_[i].get(),
+                               .variables = stores_[i].get(),
+                               .bytes_per_pack = 100000,
+                               .timeout = absl::Seconds(60),
+                               .overlaps = over == Over::kNccl,
+                               .leaves = leaves,
+                               .expected_weight = 2 * kRows + 1,
+                               .result_types = {{DType::kFloat32, {}}}}));
+      ExecutableOptions options{.replica_link = steps_[i]->link()};
+      options.device = device;
+      if (device != nullptr) options.host_kernels = &CpuKernels();
+      ASSIGN_OR_RETURN(
+          executables_.emplace_back(),
+          Executable::Compile(graph, BuiltinOps(),
+                              device == nullptr ? CpuKernels() : kernels_[i],
+                              steps_[i]->variables(), options));
+    }
+    return absl::OkStatus();
+  }
+
+  // Runs a step with these batches.
+  absl::Status Run(absl::Span<const std::vector<Tensor>> batches,
+                   ReplicaStep::Wish wish = ReplicaStep::Wish::kGoOn) {
+    return threads_.Run(
+        [&](int replica) -> absl::Status {
+          ReplicaStep& step = *steps_[replica];
+          RETURN_IF_ERROR(step.Begin(wish));
+          step.BeginLeaf(/*has_data=*/true);
+          RETURN_IF_ERROR(executables_[replica]->Run(batches[replica], {},
+                                                     &results_[replica]));
+          RETURN_IF_ERROR(step.EndLeaf(results_[replica]));
+          return step.Finish();
+        },
+        [&](const absl::Status& status) {
+          for (const auto& communicator : communicators_) {
+            communicator->Abort(status);
+          }
+        });
+  }
+
+  absl::Status RunSteps(int begin, int end) {
+    for (int step = begin; step < end; ++step) {
+      RETURN_IF_ERROR(Run({Batch(0, step), Batch(1, step)}));
+    }
+    return absl::OkStatus();
+  }
+
+  // The variables of all replicas, one after another.
+  std::vector<Tensor> Values() {
+    std::vector<Tensor> values;
+    for (const auto& store : stores_) {
+      for (const VariableHandle& variable : {kWeights, kBias, kMean, kFirst}) {
+        values.push_back(store->Read(variable.name).value());
+      }
+    }
+    return values;
+  }
+
+  static void ExpectNear(const std::vector<Tensor>& got,
+                         const std::vector<Tensor>& wanted, double tolerance) {
+    ASSERT_EQ(got.size(), wanted.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      for (int64_t j = 0; j < got[i].element_count(); ++j) {
+        ASSERT_NEAR(got[i].ElementAsDouble(j), wanted[i].ElementAsDouble(j),
+                    tolerance)
+            << "variable " << i << ", element " << j;
+      }
+    }
+  }
+
+  SimulatedMachine machine_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<KernelRegistry> kernels_;
+  FakeNccl nccl_{FakeNccl::Options()};
+  ReplicaThreads threads_{kReplicas};
+  std::vector<std::unique_ptr<ReplicaVariables>> stores_;
+  std::vector<std::unique_ptr<Communicator>> communicators_;
+  std::vector<std::unique_ptr<ReplicaStep>> steps_;
+  std::vector<std::unique_ptr<Executable>> executables_;
+  std::vector<std::vector<Tensor>> results_;
+  bool has_exchange_ = true;
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, DeviceReplicaStepTest,
+                         ::testing::Values(Over::kMemoryOfGpus,
+                                           Over::kOneSharedGpu, Over::kNccl,
+                                           Over::kStages),
+                         [](const auto& info) -> std::string {
+                           switch (info.param) {
+                             case Over::kMemoryOfGpus:
+                               return "MemoryOfGpus";
+                             case Over::kOneSharedGpu:
+                               return "OneSharedGpu";
+                             case Over::kNccl:
+                               return "Nccl";
+                             default:
+                               return "Stages";
+                           }
+                         });
+
+TEST_P(DeviceReplicaStepTest, StepsGiveTheVariablesOfReplicasOnCpus) {
+  for (const int micro_batch_count : {0, kReplicas}) {
+    ASSERT_OK(Compile(Over::kHost, micro_batch_count));
+    ASSERT_OK(RunSteps(0, 5));
+    const std::vector<Tensor> wanted = Values();
+    const float wanted_result = steps_[0]->results()[0].scalar<float>();
+    ASSERT_OK(Compile(GetParam(), micro_batch_count));
+    ASSERT_OK(RunSteps(0, 5));
+    ExpectNear(Values(), wanted, 1e-5);
+    for (const auto& step : steps_) {
+      EXPECT_NEAR(step->results()[0].scalar<float>(), wanted_result, 1e-5);
+      EXPECT_EQ(step->outcome().leaves_with_data, kReplicas);
+    }
+    // Replicas stay equal, bit for bit.
+    const std::vector<Tensor> values = Values();
+    ExpectNear({values.begin(), values.begin() + 4},
+               {values.begin() + 4, values.end()}, 0);
+  }
+}
+
+TEST_P(DeviceReplicaStepTest, SteadyStepCopiesNoVariableThroughTheHost) {
+  if (GetParam() == Over::kStages) GTEST_SKIP() << "stages are on the host";
+  ASSERT_OK(Compile(GetParam()));
+  ASSERT_OK(RunSteps(0, 4));
+  const int64_t bytes_before = machine_.host_copy_bytes();
+  const auto before = machine_.counts();
+  ASSERT_OK(RunSteps(4, 5));
+  // Arguments, results and trailers: a variable has 80 kB.
+  EXPECT_LT(machine_.host_copy_bytes() - bytes_before, 2000);
+  auto calls = machine_.counts();
+  for (const char* function :
+       {"cuMemCreate", "cuMemHostAlloc", "cuStreamCreateWithPriority",
+        "cuStreamSynchronize"}) {
+    EXPECT_EQ(calls[function],
+              before.contains(function) ? before.at(function) : 0)
+        << function;
+  }
+}
+
+TEST_P(DeviceReplicaStepTest, InvalidDataOfOneReplicaChangesNothingAnywhere) {
+  has_exchange_ = false;  // Exchanged values are applied before that is known.
+  ASSERT_OK(Compile(GetParam()));
+  ASSERT_OK(RunSteps(0, 2));
+  const std::vector<Tensor> before = Values();
+  std::vector<Tensor> wrong = Batch(1, 2);
+  wrong[1].mutable_flat<int64_t>()[2] = 5;  // The table has row 0.
+  EXPECT_THAT(Run({Batch(0, 2), wrong}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("5")));
+  ExpectNear(Values(), before, 0);
+  for (const auto& store : stores_) {
+    EXPECT_EQ(store->UpdateCount("weights").value(), 2);
+  }
+}
+
+TEST_P(DeviceReplicaStepTest, AStepThatAReplicaStopsChangesNothing) {
+  has_exchange_ = false;  // As above.
+  ASSERT_OK(Compile(GetParam()));
+  ASSERT_OK(RunSteps(0, 2));
+  const std::vector<Tensor> before = Values();
+  ASSERT_OK(Run({Batch(0, 2), Batch(1, 2)}, ReplicaStep::Wish::kStop));
+  EXPECT_TRUE(steps_[1]->outcome().somebody_wants_to_stop);
+  ExpectNear(Values(), before, 0);
+  ASSERT_OK(RunSteps(2, 3));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,23 @@
+#ifndef COMMON_LEARN_STRATEGY_SYNCHRONOUS_SCALE_ON_DEVICE_H_
+#define COMMON_LEARN_STRATEGY_SYNCHRONOUS_SCALE_ON_DEVICE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "common/core/device/device.h"
+#include "common/core/device/stream.h"
+#include "common/core/tensor/dtype.h"
+
+namespace muster {
+
+// As CopyScaled(), of numbers of any dtype in memory of `device`: enqueues on
+// `stream`. Integers are divided as by ScaleElements(). `from` and `to` may be
+// the same memory.
+//   errors  of the device
+absl::Status CopyScaledOnDevice(DType dtype, const void* from, double factor,
+                                int64_t count, void* to, Device* device,
+                                DeviceStream* stream);
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_STRATEGY_SYNCHRONOUS_SCALE_ON_DEVICE_H_

@@ -1,0 +1,90 @@
+#include "common/net/collectives/on_device/device_reduce.h"
+
+#include <algorithm>
+
+#include "absl/strings/string_view.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/device/launch_shape.h"
+#include "common/net/collectives/on_device/reduce_arrays_image.h"
+#include "common/net/collectives/on_device/reduce_arrays_parameters.h"
+#include "common/net/collectives/reduce_kernels.h"
+
+namespace muster {
+namespace {
+
+using internal::ArrayReduction;
+using internal::ReduceArraysParameters;
+
+constexpr uint32_t kThreads = 256;
+
+// Of dtypes that CheckReducible() accepts.
+absl::string_view KernelOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return "reduce_float64";
+    case DType::kFloat16:
+      return "reduce_float16";
+    case DType::kBfloat16:
+      return "reduce_bfloat16";
+    case DType::kInt32:
+      return "reduce_int32";
+    case DType::kInt64:
+      return "reduce_int64";
+    default:
+      return "reduce_float32";
+  }
+}
+
+ArrayReduction ReductionOf(ReduceOp op) {
+  return op == ReduceOp::kMean ? ArrayReduction::kSum
+                               : static_cast<ArrayReduction>(op);
+}
+
+static_assert(static_cast<int>(ArrayReduction::kSum) ==
+                  static_cast<int>(ReduceOp::kSum) &&
+              static_cast<int>(ArrayReduction::kMin) ==
+                  static_cast<int>(ReduceOp::kMin) &&
+              static_cast<int>(ArrayReduction::kMax) ==
+                  static_cast<int>(ReduceOp::kMax) &&
+              static_cast<int>(ArrayReduction::kProd) ==
+                  static_cast<int>(ReduceOp::kProd));
+
+}  // namespace
+
+absl::Status ReduceOnDevice(ReduceOp op, DType dtype, int64_t element_count,
+                            absl::Span<const void* const> inputs, int divisor,
+                            void* output, Device* device,
+                            DeviceStream* stream) {
+  RETURN_IF_ERROR(CheckReducible(dtype));
+  if (element_count == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      const KernelFunction kernel,
+      device->FindKernel(internal::reduce_arrays_image(), KernelOf(dtype)));
+  ReduceArraysParameters parameters{.count = element_count,
+                                    .inputs = {inputs[0]},
+                                    .input_count = 1,
+                                    .reduction = ReductionOf(op),
+                                    .divisor = 1,
+                                    .output = output};
+  LaunchShape shape;
+  shape.grid[0] =
+      static_cast<uint32_t>((element_count + kThreads - 1) / kThreads);
+  shape.block[0] = kThreads;
+  void* const arguments[] = {&parameters};
+  for (size_t next = 1;;) {
+    while (next < inputs.size() &&
+           parameters.input_count < ReduceArraysParameters::kInputsMax) {
+      parameters.inputs[parameters.input_count++] = inputs[next++];
+    }
+    const bool is_last = next >= inputs.size();
+    if (is_last && op == ReduceOp::kMean) {
+      parameters.divisor = divisor;
+    }
+    RETURN_IF_ERROR(stream->Launch(kernel, shape, arguments));
+    if (is_last) return absl::OkStatus();
+    parameters.inputs[0] = output;
+    parameters.input_count = 1;
+  }
+}
+
+}  // namespace muster

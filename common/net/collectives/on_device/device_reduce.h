@@ -1,0 +1,26 @@
+#ifndef COMMON_NET_COLLECTIVES_ON_DEVICE_DEVICE_REDUCE_H_
+#define COMMON_NET_COLLECTIVES_ON_DEVICE_DEVICE_REDUCE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/core/device/device.h"
+#include "common/core/device/stream.h"
+#include "common/core/tensor/dtype.h"
+#include "common/net/collectives/reduce_op.h"
+
+namespace muster {
+
+// As Reduce() of reduce_kernels.h, with one output, in memory of `device`:
+// enqueues on `stream`. kMean divides by `divisor`. The output may be one of
+// the first 16 inputs. Float16 and bfloat16 are rounded after each 15 inputs.
+//   kUnimplemented  as CheckReducible()
+//   others          of the device
+absl::Status ReduceOnDevice(ReduceOp op, DType dtype, int64_t element_count,
+                            absl::Span<const void* const> inputs, int divisor,
+                            void* output, Device* device, DeviceStream* stream);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_COLLECTIVES_ON_DEVICE_DEVICE_REDUCE_H_

@@ -1,0 +1,103 @@
+// Runs the suite over the memory of simulated GPUs: of a GPU for each rank, of
+// GPUs that ranks share, and staged over the host.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/device/device.h"
+#include "common/core/device/simulated/simulated_driver.h"
+#include "common/net/collectives/communicator.h"
+#include "common/net/collectives/conformance/backend.h"
+#include "common/net/collectives/conformance/run_on_device.h"
+#include "common/net/collectives/device_communicator.h"
+#include "common/net/collectives/on_device/local_device_group.h"
+#include "common/net/collectives/on_device/staged_communicator.h"
+#include "common/net/collectives/shm/shared_memory_group.h"
+
+namespace muster {
+namespace {
+
+constexpr int kGpus = 5;
+
+// Two logical devices of each GPU: numbers 2 i and 2 i + 1.
+std::vector<std::unique_ptr<Device>> MakeDevices() {
+  static auto* const machine = new SimulatedMachine({.device_count = kGpus});
+  std::vector<std::unique_ptr<Device>> devices;
+  for (int i = 0; i < 2 * kGpus; ++i) {
+    devices.push_back(
+        Device::Create(&machine->driver(), {.name = absl::StrCat("gpu:", i),
+                                            .ordinal = i / 2,
+                                            .memory = {.limit_bytes = 64 << 20,
+                                                       .piece_bytes = 1 << 20}})
+            .value());
+  }
+  return devices;
+}
+
+Device* DeviceOf(int index) {
+  static auto* const devices =
+      new std::vector<std::unique_ptr<Device>>(MakeDevices());
+  return (*devices)[index].get();
+}
+
+// `step` 2: a GPU for each rank. 1: two ranks share one.
+absl::StatusOr<RankGroup> MakeLocal(int size, int step,
+                                    DeviceReduction reduction) {
+  std::vector<Device*> devices;
+  for (int i = 0; i < size; ++i) devices.push_back(DeviceOf(i * step));
+  ASSIGN_OR_RETURN(auto host, CreateLocalGroup(size));
+  ASSIGN_OR_RETURN(auto made,
+                   CreateLocalDeviceGroup(devices, std::move(host), reduction));
+  RankGroup group;
+  for (auto& communicator : made) {
+    ASSIGN_OR_RETURN(group.emplace_back(),
+                     RunOnDevice(std::move(communicator)));
+  }
+  return group;
+}
+
+absl::StatusOr<RankGroup> MakeStaged(int size) {
+  ASSIGN_OR_RETURN(auto hosts, CreateLocalGroup(size));
+  RankGroup group;
+  for (int i = 0; i < size; ++i) {
+    ASSIGN_OR_RETURN(auto staged,
+                     StageOverHost(hosts[i].get(), DeviceOf(2 * i)));
+    ASSIGN_OR_RETURN(
+        group.emplace_back(),
+        RunOnDevice(std::move(staged), /*borrowed=*/std::move(hosts[i])));
+  }
+  return group;
+}
+
+// `size_max` 3: the suite is slow on simulated GPUs.
+const BackendRegistration kRegistrations[] = {
+    BackendRegistration(
+        {"GpuByParts",
+         [](int size) { return MakeLocal(size, 2, DeviceReduction::kByParts); },
+         kGpus}),
+    BackendRegistration(
+        {"SharedGpus",
+         [](int size) { return MakeLocal(size, 1, DeviceReduction::kByParts); },
+         3}),
+    BackendRegistration({"ToOneGpu",
+                         [](int size) {
+                           return MakeLocal(size, 2,
+                                            DeviceReduction::kToOneDevice);
+                         },
+                         3}),
+    BackendRegistration({"HierarchyOfGpus",
+                         [](int size) {
+                           return MakeLocal(size, 2,
+                                            DeviceReduction::kHierarchical);
+                         },
+                         kGpus}),
+    BackendRegistration({"Staged", MakeStaged, 3}),
+};
+
+}  // namespace
+}  // namespace muster
