@@ -61,16 +61,14 @@ absl::Status EnterMountNamespace() {
 TEST(FullDiskTest, TrainingGoesOnAndTheLastCheckpointThatFitIsKept) {
   const absl::Status entered = EnterMountNamespace();
   if (!entered.ok()) GTEST_SKIP() << entered;
-  const std::string disk = testing::TempDir() + "/disk";
-  std::filesystem::create_directories(disk);
-  ASSERT_EQ(mount("none", disk.c_str(), "tmpfs", 0, kDiskOptions), 0);
-
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ClusterUnderTest> cluster,
                        ClusterUnderTest::Create("FullDisk", 2, 2));
+  const std::string disk = cluster->run_dir() + "/recovery";
+  std::filesystem::create_directories(disk);
+  ASSERT_EQ(mount("none", disk.c_str(), "tmpfs", 0, kDiskOptions), 0);
   cluster->set_job("tests/faults/recovering_digits.job");
   cluster->set_epochs(60);
-  ASSERT_OK(cluster->StartAll(
-      {"--set", absl::StrCat("recovery_dir=", disk, "/recovery")}));
+  ASSERT_OK(cluster->StartAll({"--set", absl::StrCat("recovery_dir=", disk)}));
   ProcessUnderTest& chief = cluster->process(kChief);
   EXPECT_THAT(chief.AwaitLine("could not be written, and training goes on"),
               IsOkAndHolds(HasSubstr("disk is full")));

@@ -24,7 +24,7 @@ class SetBackClockTest : public testing::Test {
     ASSERT_OK_AND_ASSIGN(
         cluster_, ClusterUnderTest::Create(name, worker_count, ps_count));
     cluster_->set_epochs(100000);
-    file_ = testing::TempDir() + "/" + name;
+    file_ = testing::TempDir() + "/clock_is_set_back_in_" + name;
     for (const TaskId& task : cluster_->cluster().Members()) {
       ASSERT_OK(
           cluster_->Start(task, {},
