@@ -4,9 +4,10 @@
 #include <memory>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
+#include "absl/synchronization/mutex.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/message.h"
@@ -20,9 +21,17 @@ namespace {
 constexpr absl::Duration kPollInterval = absl::Milliseconds(100);
 
 struct Answer {
-  absl::Notification has_come;
+  absl::Mutex mutex;
+  bool has_come ABSL_GUARDED_BY(mutex) = false;
+  // Set once, before `has_come`.
   absl::StatusOr<ReceivedMessage> message;
 };
+
+bool HasCome(Answer& answer, absl::Time deadline, Clock* clock) {
+  absl::MutexLock lock(&answer.mutex);
+  return clock->AwaitWithDeadline(&answer.mutex,
+                                  absl::Condition(&answer.has_come), deadline);
+}
 
 }  // namespace
 
@@ -41,15 +50,16 @@ absl::StatusOr<std::vector<Tensor>> FetchKeptResult(
                        Message{request.SerializeAsString(), {}},
                        {.timeout = std::min(left, absl::Hours(1))},
                        [answer](absl::StatusOr<ReceivedMessage> message) {
+                         absl::MutexLock lock(&answer->mutex);
                          answer->message = std::move(message);
-                         answer->has_come.Notify();
+                         answer->has_come = true;
                        });
     // A worker that is stopped does not answer; its session ends.
-    while (!answer->has_come.WaitForNotificationWithTimeout(kPollInterval) &&
+    while (!HasCome(*answer, clock->Now() + kPollInterval, clock) &&
            is_session_open()) {
     }
   }
-  if (!answer->has_come.HasBeenNotified()) {
+  if (!HasCome(*answer, absl::InfinitePast(), clock)) {
     return absl::UnavailableError(absl::StrCat(
         "the result of closure ", closure_id, " is lost: ", channel->peer(),
         ", incarnation ", IncarnationString(keeper.worker_incarnation),

@@ -1,13 +1,22 @@
 #include "ps/client/server_group.h"
 
+#include <cstddef>
 #include <deque>
 #include <numeric>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/log.h"
 #include "common/core/base/metrics.h"
@@ -32,6 +41,9 @@ bool IsUnreachable(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable;
 }
 
+// The first report of a wait. The next ones follow at twice the time.
+constexpr absl::Duration kFirstReportAfter = absl::Seconds(2);
+
 void WaitFor(absl::Duration duration) {
   absl::Mutex mutex;
   absl::MutexLock lock(&mutex);
@@ -40,29 +52,54 @@ void WaitFor(absl::Duration duration) {
                                    Clock::Real()->Now() + duration);
 }
 
+// "Save" of "/muster.ParameterServer/Save".
+absl::string_view NameOf(absl::string_view method) {
+  return method.substr(method.rfind('/') + 1);
+}
+
 // Collects how calls ended that run at the same time.
 class Ends {
  public:
-  explicit Ends(int count) : pending_(count), ends_(count) {}
+  explicit Ends(size_t count) : pending_(count), ends_(count) {}
 
-  void Set(int index, absl::Status end) {
+  void Set(size_t index, absl::Status end) {
     absl::MutexLock lock(&mutex_);
     ends_[index] = std::move(end);
     --pending_;
   }
 
-  // Every call has a timeout and names its server when that expires.
-  std::vector<absl::Status> Await() {
+  // Blocks until all calls have ended; every call has a timeout. Logs which
+  // servers a long wait is for: `peer_of(index)`, to answer `what`.
+  std::vector<absl::Status> Await(
+      absl::string_view what,
+      absl::FunctionRef<std::string(size_t index)> peer_of) {
+    Clock* const clock = Clock::Real();
+    const absl::Time start = clock->Now();
+    absl::Duration report_after = kFirstReportAfter;
+    const auto is_complete = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return pending_ == 0;
+    };
     absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(
-        +[](int* pending) { return *pending == 0; }, &pending_));
-    return std::move(ends_);
+    while (!clock->AwaitWithDeadline(&mutex_, absl::Condition(&is_complete),
+                                     start + report_after)) {
+      std::set<std::string> peers;
+      for (size_t i = 0; i < ends_.size(); ++i) {
+        if (!ends_[i].has_value()) peers.insert(peer_of(i));
+      }
+      LOG(WARNING) << "waiting for " << absl::StrJoin(peers, ", ")
+                   << " to answer " << what << ", for "
+                   << absl::FormatDuration(report_after);
+      report_after *= 2;
+    }
+    std::vector<absl::Status> ends;
+    for (std::optional<absl::Status>& end : ends_) ends.push_back(*end);
+    return ends;
   }
 
  private:
   absl::Mutex mutex_;
-  int pending_ ABSL_GUARDED_BY(mutex_);
-  std::vector<absl::Status> ends_ ABSL_GUARDED_BY(mutex_);
+  size_t pending_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::optional<absl::Status>> ends_ ABSL_GUARDED_BY(mutex_);
 };
 
 template <typename Response>
@@ -226,20 +263,22 @@ Tensor ServerGroup::AllocateTensor(DType dtype, const Shape& shape) {
 }
 
 absl::Status ServerGroup::RunAll(
-    int call_count, absl::FunctionRef<void(int, int, CallDone)> start,
+    absl::string_view what, int call_count,
+    absl::FunctionRef<int(int)> server_of,
+    absl::FunctionRef<void(int, int, CallDone)> start,
     absl::FunctionRef<bool(int)> is_repeatable) {
   const absl::Time give_up_time = Clock::Real()->Now() + retry_for_;
   std::vector<int> calls(call_count);
   std::iota(calls.begin(), calls.end(), 0);
   std::vector<absl::Status> errors(call_count);
   for (int attempt = 1; !calls.empty(); ++attempt) {
-    Ends ends(static_cast<int>(calls.size()));
+    Ends ends(calls.size());
     for (size_t i = 0; i < calls.size(); ++i) {
-      start(calls[i], attempt, [&ends, i](absl::Status end) {
-        ends.Set(static_cast<int>(i), std::move(end));
-      });
+      start(calls[i], attempt,
+            [&ends, i](absl::Status end) { ends.Set(i, std::move(end)); });
     }
-    std::vector<absl::Status> all = ends.Await();
+    std::vector<absl::Status> all = ends.Await(
+        what, [&](size_t i) { return servers_[server_of(calls[i])]->peer(); });
     std::vector<int> again;
     for (size_t i = 0; i < calls.size(); ++i) {
       absl::Status& error = errors[calls[i]];
@@ -263,7 +302,8 @@ absl::StatusOr<std::vector<Response>> ServerGroup::AskAll(
     const std::vector<std::string>& bodies, const AskOptions& options) {
   std::vector<Response> responses(servers.size());
   RETURN_IF_ERROR(RunAll(
-      static_cast<int>(servers.size()),
+      NameOf(method), static_cast<int>(servers.size()),
+      [&](int call) { return servers[call]; },
       [&](int call, int, CallDone done) {
         Channel* const channel = servers_[servers[call]].get();
         channel->StartCall(
@@ -298,7 +338,8 @@ absl::Status ServerGroup::Exchange(std::vector<ServerExchange>* exchanges) {
   for (int i = 0; i < size(); ++i)
     windows.push_back(std::make_unique<Window>());
   return RunAll(
-      static_cast<int>(exchanges->size()),
+      "Exchange", static_cast<int>(exchanges->size()),
+      [&](int call) { return (*exchanges)[call].server; },
       [&](int call, int attempt, CallDone done) {
         ServerExchange* const exchange = &(*exchanges)[call];
         Window* const window = windows[exchange->server].get();
@@ -435,7 +476,11 @@ absl::Status ServerGroup::Shutdown(int exit_code) {
         });
   }
   absl::Status first;
-  for (const absl::Status& end : ends.Await()) first.Update(end);
+  for (const absl::Status& end :
+       ends.Await(NameOf(kEndTaskMethod),
+                  [&](size_t server) { return servers_[server]->peer(); })) {
+    first.Update(end);
+  }
   return first;
 }
 

@@ -145,9 +145,11 @@ class ServerGroup {
 
   // Starts every call by start(call, attempt, done), and again those that
   // failed as unreachable and may be repeated, until they succeed or
-  // `retry_for` is over. Attempts count from 1.
+  // `retry_for` is over. Attempts count from 1. Logs a long wait with `what`
+  // and the servers that it is for.
   absl::Status RunAll(
-      int call_count,
+      absl::string_view what, int call_count,
+      absl::FunctionRef<int(int call)> server_of,
       absl::FunctionRef<void(int call, int attempt, CallDone done)> start,
       absl::FunctionRef<bool(int call)> is_repeatable);
 

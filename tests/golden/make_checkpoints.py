@@ -14,6 +14,10 @@ are rejected, as in make_golden.py.
                     "sequential", "trained" (the same with its optimizer), "subclassed";
                     and files that are not checkpoints, "whole.keras" and
                     "whole.weights.h5". The values of weight i are i, i + 1/8, i + 2/8, ...
+    keras/training/ tf.train.Checkpoint(model=..., optimizer=...) of the models in TRAINED
+                    after STEPS_BEFORE steps, and their weights after STEPS_AFTER more
+
+With --training it writes keras/training/ only.
 """
 
 import os
@@ -147,15 +151,124 @@ def keras_models():
     trained.save_weights(folder / "whole.weights.h5")
 
 
+STEPS_BEFORE, STEPS_AFTER = 2, 3
+
+
+def small():
+    layers = keras.layers
+    return keras.Sequential([
+        keras.Input((3,)),
+        layers.Dense(4, activation="relu", name="hidden"),
+        layers.BatchNormalization(name="norm"),
+        layers.Dense(4, activation="relu", name="between"),
+        layers.Dense(2, name="logits"),
+    ])
+
+
+class SmallSubclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.first = keras.layers.Dense(4, activation="relu")
+        self.second = keras.layers.Dense(2)
+
+    def call(self, x):
+        return self.second(self.first(x))
+
+
+def small_subclassed():
+    model = SmallSubclassed()
+    model(np.zeros((1, 3), np.float32))
+    return model
+
+
+def mobilenet():
+    return keras.applications.MobileNetV2(
+        (32, 32, 3), alpha=0.01, weights=None, classes=2, classifier_activation=None)
+
+
+# The optimizers have the same arguments in keras_checkpoints_golden_test.cc.
+OPTIMIZERS = {
+    "adam": lambda: keras.optimizers.Adam(0.01),
+    "amsgrad": lambda: keras.optimizers.Adam(0.01, amsgrad=True),
+    "adamw": lambda: keras.optimizers.AdamW(0.01),
+    "schedule": lambda: keras.optimizers.Adam(
+        keras.optimizers.schedules.ExponentialDecay(0.02, 1, 0.5)),
+    "momentum": lambda: keras.optimizers.SGD(0.05, momentum=0.75),
+    "sgd": lambda: keras.optimizers.SGD(0.05),
+    "rmsprop": lambda: keras.optimizers.RMSprop(0.01, momentum=0.5, centered=True),
+    "adagrad": lambda: keras.optimizers.Adagrad(0.01),
+    "adadelta": lambda: keras.optimizers.Adadelta(1.0),
+    "adamax": lambda: keras.optimizers.Adamax(0.01),
+    "nadam": lambda: keras.optimizers.Nadam(0.01),
+    "ftrl": lambda: keras.optimizers.Ftrl(0.05),
+    "lion": lambda: keras.optimizers.Lion(0.01),
+}
+
+# How each model is made, with which optimizer.
+TRAINED = {f"small_{name}": (small, name) for name in OPTIMIZERS}
+TRAINED["functional"] = (functional, "momentum")
+TRAINED["subclassed"] = (small_subclassed, "adam")
+TRAINED["compiled"] = (small, "adam")
+TRAINED["mobilenet_v2"] = (mobilenet, "momentum")
+
+
+def counting(shape, period):
+    count = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    return (count % period - period // 2) / 4
+
+
+def take_steps(model, count):
+    inputs = getattr(model, "inputs", None)
+    x = counting((4, *inputs[0].shape[1:]) if inputs else (4, 3), 7)
+    y = counting(model(x).shape, 5)
+    for _ in range(count):
+        model.train_on_batch(x, y)
+
+
+def compiled(name):
+    make, optimizer = TRAINED[name]
+    model = make()
+    model.compile(OPTIMIZERS[optimizer](), "mse")
+    return model
+
+
+def checkpoint_of(name, model):
+    if name == "compiled":
+        return tf.train.Checkpoint(model=model)
+    return tf.train.Checkpoint(model=model, optimizer=model.optimizer)
+
+
+def training():
+    folder = FOLDER / "keras" / "training"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in TRAINED:
+        model = compiled(name)
+        model.set_weights([
+            counting(weight.shape, 11) / 2 if len(weight.shape) > 1 else weight
+            for weight in model.get_weights()])
+        take_steps(model, STEPS_BEFORE)
+        checkpoint_of(name, model).write(str(folder / name))
+        if name == "mobilenet_v2":
+            continue
+        take_steps(model, STEPS_AFTER)
+        # Of names alone, in the order of the weights.
+        save(folder / f"{name}_later",
+             {f"{i}": weight for i, weight in enumerate(model.get_weights())})
+
+
 def main():
     if tf.__version__ != VERSION:
         sys.exit(f"make_checkpoints.py wants TensorFlow {VERSION}, found {tf.__version__}")
+    if sys.argv[1:] == ["--training"]:
+        return training()
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
     dtypes()
     partitioned()
     objects()
     keras_models()
+    training()
     for path in sorted(FOLDER.rglob("*")):
         if path.is_file():
             print(path.relative_to(FOLDER), path.stat().st_size)

@@ -40,19 +40,6 @@ double MomentumAt(double beta_1, int64_t t) {
   return beta_1 * (1 - 0.5 * std::pow(kDecay, static_cast<double>(t)));
 }
 
-// MomentumAt(1) * ... * MomentumAt(t), in a bounded time.
-double MomentumProduct(double beta_1, int64_t t) {
-  // 0.96^1000 / 2 is lost in 1 - 0.96^t / 2.
-  constexpr int64_t kTermCountMax = 1000;
-  double product = std::pow(beta_1, static_cast<double>(t));
-  double decay = 1;
-  for (int64_t i = 1; i <= std::min(t, kTermCountMax); ++i) {
-    decay *= kDecay;
-    product *= 1 - 0.5 * decay;
-  }
-  return product;
-}
-
 struct NadamMath {
   proto::Optimizer::Nadam nadam;
   double weight_decay;
@@ -62,7 +49,7 @@ struct NadamMath {
   NadamCoefficients<T> At(int64_t step, float learning_rate) const {
     const int64_t t = step + 1;
     const double beta_1 = nadam.beta_1();
-    const double product = MomentumProduct(beta_1, t);
+    const double product = NadamMomentumProduct(beta_1, t);
     const double now = MomentumAt(beta_1, t);
     const double next = MomentumAt(beta_1, t + 1);
     // In the precision of the variable, as in Keras: 1 - beta_2^t cancels.
@@ -100,6 +87,18 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeNadam(
 }
 
 }  // namespace
+
+double NadamMomentumProduct(double beta_1, int64_t t) {
+  // 0.96^1000 / 2 is lost in 1 - 0.96^t / 2.
+  constexpr int64_t kTermCountMax = 1000;
+  double product = std::pow(beta_1, static_cast<double>(t));
+  double decay = 1;
+  for (int64_t i = 1; i <= std::min(t, kTermCountMax); ++i) {
+    decay *= kDecay;
+    product *= 1 - 0.5 * decay;
+  }
+  return product;
+}
 
 proto::Optimizer Nadam(const NadamOptions& options,
                        const OptimizerOptions& shared) {

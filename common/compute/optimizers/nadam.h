@@ -1,6 +1,8 @@
 #ifndef COMMON_COMPUTE_OPTIMIZERS_NADAM_H_
 #define COMMON_COMPUTE_OPTIMIZERS_NADAM_H_
 
+#include <cstdint>
+
 #include "common/compute/optimizers/learning_rate_schedules.h"
 #include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizer_options.h"
@@ -28,6 +30,9 @@ struct NadamOptions {
 };
 proto::Optimizer Nadam(const NadamOptions& options = {},
                        const OptimizerOptions& shared = {});
+
+// Returns U(t), which is 1 at t = 0, in a bounded time.
+double NadamMomentumProduct(double beta_1, int64_t t);
 
 extern const OptimizerKind kNadamKind;
 

@@ -52,6 +52,7 @@ ObjectPath UpdateCountPath(absl::string_view variable) {
 
 ObjectPath IterationsPath() { return {"optimizer", "iterations"}; }
 ObjectPath LearningRatePath() { return {"optimizer", "learning_rate"}; }
+ObjectPath MomentumProductPath() { return {"optimizer", "momentum_product"}; }
 ObjectPath TrainingStatePath() { return {"training_state"}; }
 ObjectPath SaveCounterPath() { return {"save_counter"}; }
 

@@ -22,6 +22,7 @@ namespace muster {
 //   gradients taken        optimizer/update_counts/dense/kernel     int64
 //   the most of those      optimizer/iterations                     int64
 //   the learning rate      optimizer/learning_rate                  float32
+//   Nadam's U(t)           optimizer/momentum_product               float32
 //   where training stands  training_state       string: proto TrainingState
 //   the number in its name save_counter                             int64
 
@@ -35,6 +36,8 @@ ObjectPath OptimizerPath();
 ObjectPath UpdateCountPath(absl::string_view variable);
 ObjectPath IterationsPath();
 ObjectPath LearningRatePath();
+// What Nadam of Keras keeps for all variables; Muster computes it.
+ObjectPath MomentumProductPath();
 ObjectPath TrainingStatePath();
 ObjectPath SaveCounterPath();
 

@@ -79,9 +79,14 @@ absl::Span<const StoredTensor> SlotsOf(const TensorBundleReader& reader,
 // Whether this is a weight and not what training keeps besides.
 bool IsWeight(const ObjectGraph::Variable& variable) {
   const std::string& root = variable.path.front();
-  if (root == OptimizerPath().front()) {
-    // Where Keras' optimizer leads to the weights that it trains.
-    return absl::StrContains(variable.key, "/_trainable_variables/");
+  const std::string optimizer = OptimizerPath().front();
+  // A compiled model of Keras has its optimizer.
+  const bool is_of_model =
+      variable.path.size() > 1 && variable.path[1] == optimizer;
+  if (root == optimizer || is_of_model) {
+    // The optimizer leads to the weights that it trains.
+    return absl::StrContains(variable.key, "/_trainable_variables/") ||
+           VariableNameOf(variable.key).has_value();
   }
   return root != SaveCounterPath().front() &&
          root != TrainingStatePath().front();

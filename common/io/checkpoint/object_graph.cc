@@ -156,6 +156,7 @@ absl::StatusOr<std::string> ObjectGraphBuilder::AddSlot(
   graph_.add_nodes();
   std::string key = SlotKey(variable_path, optimizer_path, slot_name);
   SetValue(node, key, full_name);
+  slots_[key] = node;
   auto* const slot = graph_.mutable_nodes(optimizer)->add_slot_variables();
   slot->set_original_variable_node_id(variable);
   slot->set_slot_name(std::string(slot_name));
@@ -163,12 +164,14 @@ absl::StatusOr<std::string> ObjectGraphBuilder::AddSlot(
   return key;
 }
 
-absl::Status ObjectGraphBuilder::AddReference(
-    const ObjectReference& reference) {
-  const ObjectPath& path = reference.path;
-  if (path.empty() || path.back().empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "object path ", absl::StrJoin(path, "/"), " has an empty name"));
+absl::StatusOr<int> ObjectGraphBuilder::FindTarget(
+    const ObjectReference& reference) const {
+  if (!reference.slot.empty()) {
+    const auto slot = slots_.find(
+        SlotKey(reference.target, reference.optimizer, reference.slot));
+    if (slot != slots_.end()) return slot->second;
+    return absl::NotFoundError(absl::StrCat(
+        absl::StrJoin(reference.target, "/"), " has no slot ", reference.slot));
   }
   int target = 0;
   for (const std::string& name : reference.target) {
@@ -179,6 +182,17 @@ absl::Status ObjectGraphBuilder::AddReference(
     }
     target = child->second;
   }
+  return target;
+}
+
+absl::Status ObjectGraphBuilder::AddReference(
+    const ObjectReference& reference) {
+  const ObjectPath& path = reference.path;
+  if (path.empty() || path.back().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "object path ", absl::StrJoin(path, "/"), " has an empty name"));
+  }
+  ASSIGN_OR_RETURN(const int target, FindTarget(reference));
   ASSIGN_OR_RETURN(
       const int owner,
       FindOrAddNode(absl::MakeConstSpan(path).first(path.size() - 1)));

@@ -41,6 +41,10 @@ std::string SlotKey(absl::Span<const std::string> variable_path,
 struct ObjectReference {
   ObjectPath path;
   ObjectPath target;
+  // If not empty, the object is this slot of the variable at `target`, kept by
+  // the optimizer at `optimizer`.
+  std::string slot = "";
+  ObjectPath optimizer = {};
 };
 
 // Collects the variables of a checkpoint and writes the object graph.
@@ -63,8 +67,9 @@ class ObjectGraphBuilder {
       absl::Span<const std::string> optimizer_path, absl::string_view slot_name,
       absl::string_view full_name);
 
-  // Adds `reference.path` as another path to the object at `reference.target`.
-  //   kNotFound         there is no object at `target`
+  // Adds `reference.path` as another path to the object at `reference.target`,
+  // or to its slot.
+  //   kNotFound         there is no object at `target`, or no such slot
   //   kInvalidArgument  `path` is empty or has an empty name
   //   kAlreadyExists    `path` leads to another object
   absl::Status AddReference(const ObjectReference& reference);
@@ -75,11 +80,13 @@ class ObjectGraphBuilder {
 
  private:
   absl::StatusOr<int> FindOrAddNode(absl::Span<const std::string> path);
+  absl::StatusOr<int> FindTarget(const ObjectReference& reference) const;
   void AddChild(int node, const std::string& name, int child);
   void SetValue(int node, absl::string_view key, absl::string_view full_name);
 
   proto::TrackableObjectGraph graph_;
   std::map<std::pair<int, std::string>, int> children_;
+  std::map<std::string, int> slots_;  // By SlotKey().
 };
 
 // The object graph of a checkpoint. Thread-compatible.

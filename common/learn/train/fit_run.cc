@@ -200,14 +200,12 @@ proto::TrainingState FitRun::State() const {
   state.mutable_position()->set_pass(position.pass);
   state.mutable_position()->set_element(position.element);
   state.mutable_position()->set_step(position.step);
-  for (size_t i = 0; i < history_.epoch.size(); ++i) {
-    auto* const epoch = state.add_history();
-    epoch->set_number(history_.epoch[i]);
-    for (const auto& [name, values] : history_.history) {
-      // A value that is not logged in every epoch is one of the last ones.
-      const size_t skipped = history_.epoch.size() - values.size();
-      if (i >= skipped) (*epoch->mutable_logs())[name] = values[i - skipped];
-    }
+  state.mutable_epoch_numbers()->Assign(history_.epoch.begin(),
+                                        history_.epoch.end());
+  for (const auto& [name, values] : history_.history) {
+    auto* const column = state.add_columns();
+    column->set_name(name);
+    column->mutable_values()->Assign(values.begin(), values.end());
   }
   state.set_step_count(history_.step_count);
   state.set_example_count(example_count);
@@ -231,6 +229,15 @@ absl::Status FitRun::GoOn() {
   if (!go_on_from_.has_value()) return absl::OkStatus();
   const proto::TrainingState& state = *go_on_from_;
   epoch_ = static_cast<int>(state.epoch());
+  history_.epoch.assign(state.epoch_numbers().begin(),
+                        state.epoch_numbers().end());
+  for (const proto::TrainingState::Column& column : state.columns()) {
+    history_.history[column.name()].assign(column.values().begin(),
+                                           column.values().end());
+    if (column.values_size() > 0) {
+      logs_[column.name()] = *column.values().rbegin();
+    }
+  }
   for (const proto::TrainingState::Epoch& epoch : state.history()) {
     history_.epoch.push_back(static_cast<int>(epoch.number()));
     for (const auto& [name, value] : epoch.logs()) {

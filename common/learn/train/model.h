@@ -156,7 +156,9 @@ class Model {
   absl::Status SaveCheckpoint(const std::string& prefix);
   // `path` is a prefix or a folder, of which the newest that is whole is taken.
   // Returns where training stood; Fit() does not go on there by itself, but in
-  // a callback's OnTrainBegin() progress()->GoOnFrom() makes it.
+  // a callback's OnTrainBegin() progress()->GoOnFrom() makes it. Of what
+  // tf.train.Checkpoint(model=m, optimizer=o) of Keras 3 wrote, the weights and
+  // the optimizer are restored; it does not say where training stood.
   //   kNotFound         no checkpoint, or it lacks a weight; names those it has
   //   kInvalidArgument  a weight has another type there
   //   kDataLoss         damaged; names file and offset

@@ -21,14 +21,17 @@
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/disk.h"
+#include "common/io/checkpoint/object_graph.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/keras/hdf5_reader.h"
 #include "common/io/keras/keras_archive.h"
+#include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/chief_result.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/checkpoints/keras_objects.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
+#include "common/learn/train/keras/keras_checkpoint.h"
 #include "common/learn/train/keras/keras_model_file.h"
 #include "common/learn/train/keras/keras_weights.h"
 #include "common/net/process/version.h"
@@ -83,8 +86,17 @@ proto::TrainingState ModelPersistence::State() const {
 absl::StatusOr<std::unique_ptr<TrainingSnapshot>>
 ModelPersistence::TakeSnapshot() {
   RETURN_IF_ERROR(model_->CheckBuilt("saving"));
+  const Layer& layer = *model_->layer();
+  std::vector<ObjectReference> references = KerasObjectsOf(layer);
+  if (FindOptimizerKind(model_->options().optimizer) != nullptr) {
+    ASSIGN_OR_RETURN(
+        const std::vector<ObjectReference> of_optimizer,
+        KerasOptimizerObjectsOf(layer, model_->options().optimizer));
+    references.insert(references.end(), of_optimizer.begin(),
+                      of_optimizer.end());
+  }
   return TrainingSnapshot::Take(model_->strategy()->variables(), State(),
-                                KerasObjectsOf(*model_->layer()));
+                                std::move(references));
 }
 
 absl::StatusOr<std::unique_ptr<TrainingSnapshot>>
@@ -138,26 +150,62 @@ absl::Status ModelPersistence::Save(const std::string& path) {
                          snapshot.get());
 }
 
+absl::StatusOr<std::string> ModelPersistence::ConvertOnChief(
+    const std::string& path,
+    absl::FunctionRef<absl::Status(const std::string& prefix)> convert,
+    std::optional<IntermediateCheckpoint>* converted) {
+  const Strategy& strategy = *model_->strategy();
+  absl::StatusOr<std::string> prefix = std::string();
+  if (strategy.is_chief()) {
+    converted->emplace(Disk::Real(), path);
+    absl::Status status = convert((*converted)->prefix());
+    if (absl::IsPermissionDenied(status)) {
+      converted->emplace(Disk::Real(), InTemporaryFolder(path));
+      status = convert((*converted)->prefix());
+    }
+    prefix = (*converted)->prefix();
+    if (!status.ok()) prefix = status;
+  }
+  return ResultFromChief(strategy.agreement(), "what is in the file of Keras",
+                         prefix);
+}
+
 absl::Status ModelPersistence::RestoreOnAll(
     const std::string& path, bool values_only,
     absl::FunctionRef<absl::Status(const std::string& prefix)> convert) {
+  std::optional<IntermediateCheckpoint> converted;
+  ASSIGN_OR_RETURN(const std::string prefix,
+                   ConvertOnChief(path, convert, &converted));
+  return model_->strategy()->variables().Restore(prefix, values_only);
+}
+
+absl::StatusOr<std::string> ModelPersistence::ConvertIfOfKeras(
+    const std::string& prefix,
+    std::optional<IntermediateCheckpoint>* converted) {
   const Strategy& strategy = *model_->strategy();
-  std::optional<IntermediateCheckpoint> checkpoint;
-  absl::StatusOr<std::string> prefix = std::string();
+  std::unique_ptr<TensorBundleReader> reader;
+  absl::StatusOr<std::string> is_of_keras = std::string();
   if (strategy.is_chief()) {
-    checkpoint.emplace(Disk::Real(), path);
-    absl::Status status = convert(checkpoint->prefix());
-    if (absl::IsPermissionDenied(status)) {
-      checkpoint.emplace(Disk::Real(), InTemporaryFolder(path));
-      status = convert(checkpoint->prefix());
+    auto opened = TensorBundleReader::Open(Disk::Real(), prefix);
+    if (opened.ok()) {
+      reader = *std::move(opened);
+      is_of_keras = HasKerasOptimizer(*reader) ? "yes" : "no";
+    } else {
+      is_of_keras = opened.status();
     }
-    prefix = checkpoint->prefix();
-    if (!status.ok()) prefix = status;
   }
   ASSIGN_OR_RETURN(const std::string agreed,
                    ResultFromChief(strategy.agreement(),
-                                   "what is in the file of Keras", prefix));
-  return model_->strategy()->variables().Restore(agreed, values_only);
+                                   "who wrote the checkpoint", is_of_keras));
+  if (agreed == "no") return prefix;
+  return ConvertOnChief(
+      prefix,
+      [&](const std::string& target) {
+        return WriteCheckpointFromKeras(*reader, *model_->layer(), State(),
+                                        model_->strategy()->variables(),
+                                        Disk::Real(), target);
+      },
+      converted);
 }
 
 absl::Status ModelPersistence::RestoreFromKeras(const std::string& path,
@@ -224,8 +272,11 @@ absl::StatusOr<proto::TrainingState> ModelPersistence::ReadState(
 absl::StatusOr<proto::TrainingState> ModelPersistence::RestoreCheckpoint(
     const std::string& path) {
   RETURN_IF_ERROR(model_->CheckBuilt("restoring"));
-  ASSIGN_OR_RETURN(const std::string prefix,
+  ASSIGN_OR_RETURN(const std::string found,
                    FindCheckpoint(path, kDefaultCheckpointName));
+  std::optional<IntermediateCheckpoint> converted;
+  ASSIGN_OR_RETURN(const std::string prefix,
+                   ConvertIfOfKeras(found, &converted));
   ASSIGN_OR_RETURN(proto::TrainingState state, ReadState(prefix));
   RETURN_IF_ERROR(
       model_->strategy()->variables().Restore(prefix, /*values_only=*/false));

@@ -2,6 +2,7 @@
 #define COMMON_LEARN_TRAIN_MODEL_PERSISTENCE_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -10,6 +11,7 @@
 #include "common/io/keras/hdf5_reader.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/compiled_model.h"
+#include "common/learn/train/keras/keras_model_file.h"
 #include "common/learn/train/training_control.h"
 #include "proto/training_state.pb.h"
 
@@ -39,11 +41,19 @@ class ModelPersistence {
  private:
   proto::TrainingState State() const;
   absl::StatusOr<proto::TrainingState> ReadState(const std::string& prefix);
-  // Restores from the checkpoint that `convert` makes of a file of Keras. The
-  // chief converts.
+  // Returns the prefix of the checkpoint that `convert` makes of a file of
+  // Keras. The chief converts; `converted` has the checkpoint while it lives.
+  absl::StatusOr<std::string> ConvertOnChief(
+      const std::string& path,
+      absl::FunctionRef<absl::Status(const std::string& prefix)> convert,
+      std::optional<IntermediateCheckpoint>* converted);
   absl::Status RestoreOnAll(
       const std::string& path, bool values_only,
       absl::FunctionRef<absl::Status(const std::string& prefix)> convert);
+  // Returns `prefix`, or that of a converted checkpoint if Keras wrote it.
+  absl::StatusOr<std::string> ConvertIfOfKeras(
+      const std::string& prefix,
+      std::optional<IntermediateCheckpoint>* converted);
   absl::Status LoadKerasWeights(const std::string& path);
   absl::Status WriteOnChief(TrainingSnapshot* snapshot,
                             const std::string& prefix);

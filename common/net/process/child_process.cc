@@ -20,7 +20,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
@@ -233,10 +234,11 @@ std::optional<ProcessEnd> ChildProcess::Poll() {
 }
 
 std::optional<ProcessEnd> ChildProcess::Wait(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  Clock* const clock = Clock::Real();
+  const absl::Time deadline = clock->Now() + timeout;
   for (;;) {
     if (const std::optional<ProcessEnd> end = Poll()) return end;
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline - clock->Now();
     if (left <= absl::ZeroDuration()) return std::nullopt;
     pollfd fd = {end_fd_, POLLIN, 0};
     const int64_t left_ms = absl::ToInt64Milliseconds(left) + 1;

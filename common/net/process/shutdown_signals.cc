@@ -11,8 +11,9 @@
 #include <optional>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "common/core/base/check.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/log.h"
 
 namespace muster {
@@ -29,7 +30,7 @@ sigset_t ShutdownSet() {
 int PollTimeoutMs(std::optional<absl::Time> deadline) {
   if (!deadline.has_value()) return -1;
   const int64_t left_ms =
-      absl::ToInt64Milliseconds(*deadline - absl::Now()) + 1;
+      absl::ToInt64Milliseconds(*deadline - Clock::Real()->Now()) + 1;
   return left_ms < 0 ? 0 : static_cast<int>(left_ms);
 }
 
@@ -75,8 +76,8 @@ int ShutdownSignals::signal() const {
 
 bool ShutdownSignals::AwaitSignal(absl::Time deadline) const {
   absl::MutexLock lock(&mutex_);
-  return mutex_.AwaitWithDeadline(
-      absl::Condition(this, &ShutdownSignals::HasSignal), deadline);
+  return Clock::Real()->AwaitWithDeadline(
+      &mutex_, absl::Condition(this, &ShutdownSignals::HasSignal), deadline);
 }
 
 void ShutdownSignals::Deliver(int signal) {
@@ -107,7 +108,7 @@ void ShutdownSignals::RunLoop() {
     signalfd_siginfo info;
     if (read(signal_fd_, &info, sizeof(info)) != sizeof(info)) continue;
     const int came = static_cast<int>(info.ssi_signo);
-    const absl::Time now = absl::Now();
+    const absl::Time now = Clock::Real()->Now();
     if (came == signal() && now - first_at < kEchoTime) continue;
     if (signal() != 0) {
       LOG(ERROR) << "a second signal (" << strsignal(came)

@@ -54,7 +54,8 @@ class ShutdownSignals {
   // The first signal that came; 0 before.
   int signal() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits for a signal; whether one came before `deadline`.
+  // Blocks until a signal comes or Clock::Real() reaches `deadline`. Returns
+  // whether one came.
   bool AwaitSignal(absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What a process ends with that has obeyed signal(): 143 for SIGTERM.

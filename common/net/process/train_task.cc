@@ -21,6 +21,7 @@
 #include "common/net/process/start_line.h"
 #include "common/net/process/status_service.h"
 #include "common/net/status/http_server.h"
+#include "common/net/status/straggler_log.h"
 
 namespace muster {
 namespace {
@@ -67,7 +68,11 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
                     "has save_before_preemption";
     std::_Exit(128 + signal);
   });
-  const absl::Status trained = AfterSignal(signals, train(task));
+  absl::Status trained;
+  {
+    const StragglerLog stragglers;
+    trained = AfterSignal(signals, train(task));
+  }
   signals.SetHandler(nullptr);
   return AfterSignal(signals, task.EndJob(trained));
 }

@@ -13,7 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/synchronization/notification.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
 #include "common/net/cluster/address.h"
 
 namespace muster {
@@ -145,9 +147,13 @@ class HttpServer::Implementation {
     if (context_ == nullptr) return;
     // The accept loop looks every two seconds whether it should stop, and at
     // each connection.
-    absl::Notification has_stopped;
-    std::thread waker([this, &has_stopped] {
-      while (!has_stopped.WaitForNotificationWithTimeout(kWakeInterval)) {
+    absl::Mutex mutex;
+    bool has_stopped = false;
+    std::thread waker([this, &mutex, &has_stopped] {
+      Clock* const clock = Clock::Real();
+      absl::MutexLock lock(&mutex);
+      while (!clock->AwaitWithDeadline(&mutex, absl::Condition(&has_stopped),
+                                       clock->Now() + kWakeInterval)) {
         char error[256] = {};
         mg_connection* const connection = mg_connect_client(
             wake_host_.c_str(), port_, /*use_ssl=*/0, error, sizeof(error));
@@ -155,7 +161,10 @@ class HttpServer::Implementation {
       }
     });
     mg_stop(context_);
-    has_stopped.Notify();
+    {
+      absl::MutexLock lock(&mutex);
+      has_stopped = true;
+    }
     waker.join();
   }
 

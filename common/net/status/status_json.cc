@@ -70,6 +70,7 @@ Json ToJson(const TaskStatus& task) {
   if (task.closure_time.has_value()) {
     json["closure_seconds"] = absl::ToDoubleSeconds(*task.closure_time);
   }
+  SetIfKnown("closure_time_ratio", task.closure_time_ratio, &json);
   SetIfKnown("updates", task.update_count, &json);
   SetIfKnown("bytes_received", task.bytes_received, &json);
   SetIfKnown("bytes_sent", task.bytes_sent, &json);

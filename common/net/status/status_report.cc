@@ -81,10 +81,15 @@ absl::Status Readiness(const StatusReport& report) {
 void MarkStragglers(std::vector<TaskStatus>* tasks) {
   const absl::Duration usual = MedianClosureTime(*tasks);
   for (TaskStatus& task : *tasks) {
-    task.is_straggler = task.state == TaskStatus::State::kConnected &&
-                        (task.closure_time.value_or(absl::ZeroDuration()) >
-                             kClosureTimeRatio * usual ||
-                         task.waited_share.value_or(0) > kWaitedShare);
+    if (task.state != TaskStatus::State::kConnected) continue;
+    const absl::Duration time =
+        task.closure_time.value_or(absl::ZeroDuration());
+    if (time > absl::ZeroDuration() && usual != absl::InfiniteDuration()) {
+      task.closure_time_ratio = absl::FDivDuration(time, usual);
+    }
+    task.is_straggler =
+        task.closure_time_ratio.value_or(0) > kClosureTimeRatio ||
+        task.waited_share.value_or(0) > kWaitedShare;
   }
 }
 

@@ -35,6 +35,9 @@ struct TaskStatus {
   std::optional<int64_t> closures_done;
   // The mean time of its recent closures; zero if unknown.
   std::optional<absl::Duration> closure_time;
+  // closure_time as a multiple of the median worker's. Set by MarkStragglers()
+  // if there are several workers.
+  std::optional<double> closure_time_ratio;
 
   // Of parameter servers.
   std::optional<int64_t> update_count;

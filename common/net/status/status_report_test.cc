@@ -1,6 +1,7 @@
 #include "common/net/status/status_report.h"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,6 +51,8 @@ TEST(StatusReportTest, AWorkerFarSlowerThanTheMedianIsAStraggler) {
   EXPECT_FALSE(tasks[0].is_straggler);
   EXPECT_FALSE(tasks[2].is_straggler);
   EXPECT_TRUE(tasks[3].is_straggler);
+  EXPECT_NEAR(tasks[3].closure_time_ratio.value_or(0), 25.0 / 11, 1e-9);
+  EXPECT_EQ(tasks[4].closure_time_ratio, std::nullopt);
   EXPECT_FALSE(tasks[4].is_straggler);  // Nothing is known of it.
 }
 

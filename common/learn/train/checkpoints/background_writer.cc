@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::Duration kReportInterval = absl::Seconds(5);
+constexpr absl::Duration kReportInterval = absl::Seconds(2);
 
 constexpr MetricInfo kWriteSeconds = {
     "muster_checkpoint_seconds", "Time to write and publish a checkpoint."};
@@ -62,12 +62,9 @@ absl::Status BackgroundWriter::Run(std::string what,
   {
     absl::MutexLock lock(&mutex_);
     if (is_busy_) return before;
-    what_ = std::move(what);
-    start_ = options_.clock->Now();
   }
-  const absl::Status status = write();
-  Finish(status);
-  return status;
+  Start(std::move(what), std::move(write));
+  return Await();
 }
 
 void BackgroundWriter::Finish(const absl::Status& status) {
@@ -116,9 +113,9 @@ absl::Status BackgroundWriter::Await() {
           absl::StrCat(what_, " is still being written after ",
                        absl::FormatDuration(options_.timeout)));
     }
-    LOG(INFO) << "waiting for the disk: " << what_
-              << " is still being written after "
-              << absl::FormatDuration(now - start);
+    LOG(WARNING) << "waiting for the disk: " << what_
+                 << " is still being written after "
+                 << absl::FormatDuration(now - start);
   }
   return status_;
 }

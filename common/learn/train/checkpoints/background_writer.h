@@ -43,8 +43,8 @@ class BackgroundWriter {
   // is the name in messages: "checkpoint b/ckpt-3".
   bool Start(std::string what, std::function<absl::Status()> write);
 
-  // Blocks until the previous write has ended, then calls `write` on this
-  // thread and returns its status.
+  // Blocks until the previous write has ended, then starts `write` and blocks
+  // until it has ended. Returns its status; errors as Await().
   absl::Status Run(std::string what, std::function<absl::Status()> write);
 
   // Blocks until no write is running, and logs what it waits for. Returns the

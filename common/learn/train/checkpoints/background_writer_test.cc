@@ -4,6 +4,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/log_format.h"
 #include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -45,6 +46,21 @@ TEST(BackgroundWriterTest, FailuresAreCountedAndTheLastOneIsTold) {
   EXPECT_EQ(writer.failure_count(), 2);
   EXPECT_OK(writer.Run("third", [] { return absl::OkStatus(); }));
   EXPECT_OK(writer.Await());
+}
+
+TEST(BackgroundWriterTest, AWaitForASlowDiskIsLogged) {
+  SimulatedClock clock;
+  BackgroundWriter writer(
+      {.timeout = absl::InfiniteDuration(), .clock = &clock});
+  const int64_t before = ReadRecentProblems().warning_count;
+  EXPECT_OK(writer.Run("checkpoint backup/ckpt-3", [&] {
+    while (ReadRecentProblems().warning_count == before) {
+      clock.Advance(absl::Seconds(1));
+    }
+    return absl::OkStatus();
+  }));
+  EXPECT_THAT(ReadRecentProblems().records.back().message,
+              HasSubstr("checkpoint backup/ckpt-3 is still being written"));
 }
 
 TEST(BackgroundWriterTest, WaitingEndsAndNamesWhatIsBeingWritten) {

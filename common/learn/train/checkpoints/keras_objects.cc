@@ -5,14 +5,18 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/variables/checkpoint_names.h"
+#include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/object_graph.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/nn/weight.h"
+#include "common/learn/train/keras/keras_optimizer_layout.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {
@@ -50,6 +54,37 @@ void AddOperations(const Layer& model, std::vector<ObjectReference>* found) {
   }
 }
 
+// The slots and other variables of the optimizer.
+void AddVariables(const KerasOptimizerLayout& layout,
+                  std::vector<ObjectReference>* found) {
+  const ObjectPath optimizer = OptimizerPath();
+  const ObjectPath variables = Below(optimizer, "_variables");
+  const auto add = [&](absl::string_view attribute, size_t number,
+                       const ObjectPath& target) {
+    found->push_back({.path = Below(optimizer, attribute), .target = target});
+    found->push_back(
+        {.path = Below(variables, absl::StrCat(number)), .target = target});
+  };
+  add("_iterations", layout.kIterations, IterationsPath());
+  if (layout.learning_rate.has_value()) {
+    add("_learning_rate", *layout.learning_rate, LearningRatePath());
+  }
+  if (layout.momentum_product.has_value()) {
+    add("_u_product", *layout.momentum_product, MomentumProductPath());
+  }
+  for (const KerasSlot& slot : layout.slots) {
+    const ObjectPath list = Below(optimizer, slot.attribute);
+    for (const ObjectPath& path :
+         {Below(list, absl::StrCat(slot.weight_index)),
+          Below(variables, absl::StrCat(slot.number))}) {
+      found->push_back({.path = path,
+                        .target = VariablePath(slot.variable),
+                        .slot = slot.slot,
+                        .optimizer = optimizer});
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<ObjectReference> KerasObjectsOf(const Layer& model) {
@@ -61,6 +96,27 @@ std::vector<ObjectReference> KerasObjectsOf(const Layer& model) {
     found.push_back({std::move(path), std::move(target)});
   }
   AddOperations(model, &found);
+  return found;
+}
+
+absl::StatusOr<std::vector<ObjectReference>> KerasOptimizerObjectsOf(
+    const Layer& model, const proto::Optimizer& optimizer) {
+  ASSIGN_OR_RETURN(const KerasOptimizerLayout layout,
+                   KerasOptimizerLayoutOf(model, optimizer));
+  std::vector<ObjectReference> found;
+  AddVariables(layout, &found);
+  const ObjectPath trained = Below(OptimizerPath(), "_trainable_variables");
+  size_t index = 0;
+  for (const Weight& weight : TrainableOf(model.weights())) {
+    found.push_back({.path = Below(trained, absl::StrCat(index++)),
+                     .target = VariablePath(weight.name())});
+  }
+  const ObjectPath of_model = Below(ModelPath(), OptimizerPath().back());
+  bool is_layer = false;
+  for (const Weight& weight : model.weights()) {
+    is_layer |= VariablePath(weight.name())[1] == of_model.back();
+  }
+  if (!is_layer) found.push_back({.path = of_model, .target = OptimizerPath()});
   return found;
 }
 

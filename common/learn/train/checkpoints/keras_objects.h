@@ -3,8 +3,10 @@
 
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/io/checkpoint/object_graph.h"
 #include "common/learn/nn/layer.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 
@@ -24,6 +26,20 @@ namespace muster {
 // Each is a second path to an object at model/<name of a weight or layer>. Only
 // layers with weights are included; they must be built.
 std::vector<ObjectReference> KerasObjectsOf(const Layer& model);
+
+// Returns the attributes through which an optimizer of Keras refers to its
+// variables and to the weights that it trains:
+//
+//   optimizer/_iterations, _learning_rate      the tensors without underscore
+//   optimizer/_momentums/<k>, ...              slots of trainable weight k
+//   optimizer/_trainable_variables/<k>         is trainable weight k
+//   optimizer/_variables/<n>                   all variables in Keras' order
+//   model/optimizer                            is optimizer
+//
+// Slots do not exist before the first step.
+//   kInvalidArgument  `optimizer` is invalid
+absl::StatusOr<std::vector<ObjectReference>> KerasOptimizerObjectsOf(
+    const Layer& model, const proto::Optimizer& optimizer);
 
 }  // namespace muster
 

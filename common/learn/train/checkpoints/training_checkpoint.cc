@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/compute/optimizers/complete_optimizer.h"
+#include "common/compute/optimizers/optimizers.h"
 #include "common/compute/variables/checkpoint_names.h"
 #include "common/compute/variables/state_snapshot.h"
 #include "common/compute/variables/variable_state.h"
@@ -52,8 +53,13 @@ class StateWriter {
         .status();
   }
 
+  // Leaves out references to slots that have not been made yet.
   absl::Status AddReference(const ObjectReference& reference) {
-    return graph_.AddReference(reference);
+    absl::Status status = graph_.AddReference(reference);
+    if (!reference.slot.empty() && absl::IsNotFound(status)) {
+      status = absl::OkStatus();
+    }
+    return status;
   }
 
   absl::Status Finish() {
@@ -103,6 +109,17 @@ absl::Status AddLearningRate(const proto::Optimizer& optimizer,
                      Tensor::Scalar<float>(static_cast<float>(*number)));
 }
 
+absl::Status AddMomentumProduct(const proto::Optimizer& optimizer,
+                                int64_t iterations, StateWriter* writer) {
+  if (!optimizer.has_nadam()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const proto::Optimizer complete,
+                   CompleteOptimizer(optimizer));
+  const double product =
+      NadamMomentumProduct(complete.nadam().beta_1(), iterations);
+  return writer->Add(MomentumProductPath(),
+                     Tensor::Scalar<float>(static_cast<float>(product)));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainingSnapshot>> TrainingSnapshot::Take(
@@ -141,9 +158,6 @@ absl::Status TrainingSnapshot::WriteStateShard(Disk* disk,
     RETURN_IF_ERROR(named.Name(entry));
     iterations = std::max(iterations, entry.update_count);
   }
-  for (const ObjectReference& reference : references_) {
-    RETURN_IF_ERROR(named.AddReference(reference));
-  }
   // tf.train.Checkpoint is not content without it.
   RETURN_IF_ERROR(
       named.Add(SaveCounterPath(), Tensor::Scalar<int64_t>(NumberIn(prefix))));
@@ -151,9 +165,13 @@ absl::Status TrainingSnapshot::WriteStateShard(Disk* disk,
     RETURN_IF_ERROR(
         named.Add(IterationsPath(), Tensor::Scalar<int64_t>(iterations)));
     RETURN_IF_ERROR(AddLearningRate(state_.optimizer(), &named));
+    RETURN_IF_ERROR(AddMomentumProduct(state_.optimizer(), iterations, &named));
     RETURN_IF_ERROR(
         named.Add(TrainingStatePath(),
                   Tensor::Scalar<std::string>(state_.SerializeAsString())));
+  }
+  for (const ObjectReference& reference : references_) {
+    RETURN_IF_ERROR(named.AddReference(reference));
   }
   return named.Finish();
 }

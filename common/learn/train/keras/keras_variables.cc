@@ -15,9 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "absl/types/span.h"
-#include "common/compute/optimizers/update_rule.h"
-#include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/keras/hdf5_reader.h"
 #include "common/learn/nn/functional.h"
@@ -27,7 +24,6 @@
 #include "common/learn/nn/weight.h"
 #include "common/learn/train/keras/keras_argument_reader.h"
 #include "common/learn/train/keras/keras_object.h"
-#include "proto/optimizer.pb.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -115,12 +111,6 @@ std::vector<KerasGroup> GroupsOf(const Layer& layer, const std::string& path) {
   return groups;
 }
 
-// The number of slots that Keras keeps side by side for each variable. Those
-// after them are kept slot by slot.
-size_t InterleavedCount(const UpdateRule& rule) {
-  return rule.name() == "adam" || rule.name() == "ftrl" ? 2 : 1;
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<KerasGroup>> KerasGroupsOf(const Layer& model) {
@@ -140,37 +130,6 @@ absl::StatusOr<std::vector<KerasGroup>> KerasGroupsOf(const Layer& model) {
       },
       &visited);
   return groups;
-}
-
-absl::StatusOr<KerasOptimizerLayout> KerasOptimizerLayoutOf(
-    const Layer& model, const proto::Optimizer& optimizer) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule,
-                   UpdateRule::Create(optimizer));
-  KerasOptimizerLayout layout;
-  size_t next = 0;
-  const auto next_path = [&] {
-    return absl::StrCat(kKerasOptimizerGroup, "/", next++);
-  };
-  layout.iterations_path = next_path();
-  if (!optimizer.has_learning_rate_schedule()) {
-    layout.learning_rate_path = next_path();
-  }
-  const std::vector<Weight> weights = TrainableOf(model.weights());
-  const absl::Span<const SlotSpec> slots = rule->slots();
-  for (size_t begin = 0; begin < slots.size();) {
-    const size_t count = begin == 0 ? InterleavedCount(*rule) : 1;
-    for (const Weight& weight : weights) {
-      for (const SlotSpec& slot : slots.subspan(begin, count)) {
-        layout.slots.push_back({.variable = weight.name(),
-                                .slot = slot.name,
-                                .path = next_path(),
-                                .type = weight.handle().type,
-                                .initial_value = slot.initial_value});
-      }
-    }
-    begin += count;
-  }
-  return layout;
 }
 
 absl::Status AdoptKerasStatistics(const Layer& model, const Hdf5Reader& file) {

@@ -9,7 +9,6 @@
 #include "common/core/tensor/tensor.h"
 #include "common/io/keras/hdf5_reader.h"
 #include "common/learn/nn/layer.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
 
@@ -36,34 +35,6 @@ struct KerasGroup {
 // is used in several places has one group, at the first of them.
 //   kUnimplemented  the model is neither Sequential nor functional
 absl::StatusOr<std::vector<KerasGroup>> KerasGroupsOf(const Layer& model);
-
-// What the optimizer keeps for one variable.
-struct KerasSlot {
-  std::string variable;
-  std::string slot;
-  std::string path;  // "optimizer/vars/2"
-  TensorType type;
-  double initial_value = 0;
-};
-
-struct KerasOptimizerLayout {
-  std::string iterations_path;
-  // Empty if the learning rate is a schedule, which has no variable.
-  std::string learning_rate_path;
-  std::vector<KerasSlot> slots;
-
-  size_t array_count() const {
-    return 1 + (learning_rate_path.empty() ? 0 : 1) + slots.size();
-  }
-};
-
-// Where files of Keras 3 have the state of the optimizer, of which it keeps
-// slots for each trainable weight of the model.
-//   kInvalidArgument  `optimizer` is invalid
-absl::StatusOr<KerasOptimizerLayout> KerasOptimizerLayoutOf(
-    const Layer& model, const proto::Optimizer& optimizer);
-
-inline constexpr char kKerasOptimizerGroup[] = "optimizer/vars";
 
 // Passes the mean and variance that the file has for Normalization layers which
 // Keras adapted to data to those layers. To be called before the model is

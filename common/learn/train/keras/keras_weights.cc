@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/optimizers/complete_optimizer.h"
+#include "common/compute/optimizers/optimizers.h"
 #include "common/compute/variables/checkpoint_names.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/base/status_macros.h"
@@ -22,19 +22,24 @@
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/object_graph.h"
-#include "common/io/checkpoint/publish_tensor_bundle.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
-#include "common/io/checkpoint/tensor_bundle_writer.h"
 #include "common/io/keras/hdf5_reader.h"
 #include "common/io/keras/hdf5_writer.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
+#include "common/learn/train/keras/converted_checkpoint.h"
+#include "common/learn/train/keras/keras_optimizer_layout.h"
 #include "common/learn/train/keras/keras_variables.h"
 #include "proto/optimizer.pb.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {
+
+constexpr char kOptimizerGroup[] = "optimizer/vars";
+
+std::string OptimizerPathOf(size_t number) {
+  return absl::StrCat(kOptimizerGroup, "/", number);
+}
 
 std::string VarsOf(const KerasGroup& group) {
   return absl::StrCat(group.path, "/vars");
@@ -68,13 +73,13 @@ absl::Status AddOptimizer(const TensorBundleReader& checkpoint,
                    KerasOptimizerLayoutOf(model, optimizer));
   ASSIGN_OR_RETURN(const Tensor iterations,
                    checkpoint.Read(VariableKey(IterationsPath())));
-  RETURN_IF_ERROR(file->Add(layout.iterations_path, iterations));
+  RETURN_IF_ERROR(file->Add(OptimizerPathOf(layout.kIterations), iterations));
   ASSIGN_OR_RETURN(const proto::Optimizer complete,
                    CompleteOptimizer(optimizer));
   const std::optional<double> rate = ConstantLearningRate(complete);
-  if (!layout.learning_rate_path.empty() && rate.has_value()) {
+  if (layout.learning_rate.has_value() && rate.has_value()) {
     RETURN_IF_ERROR(
-        file->Add(layout.learning_rate_path,
+        file->Add(OptimizerPathOf(*layout.learning_rate),
                   Tensor::Scalar<float>(static_cast<float>(*rate))));
   }
   for (const KerasSlot& slot : layout.slots) {
@@ -85,10 +90,16 @@ absl::Status AddOptimizer(const TensorBundleReader& checkpoint,
     if (checkpoint.Find(key) != nullptr) {
       ASSIGN_OR_RETURN(value, checkpoint.Read(key));
     }
-    RETURN_IF_ERROR(file->Add(slot.path, value));
+    RETURN_IF_ERROR(file->Add(OptimizerPathOf(slot.number), value));
   }
-  return file->AddAttribute(kKerasOptimizerGroup, "name",
-                            OptimizerName(optimizer));
+  if (layout.momentum_product.has_value()) {
+    RETURN_IF_ERROR(
+        file->Add(OptimizerPathOf(*layout.momentum_product),
+                  Tensor::Scalar<float>(static_cast<float>(NadamMomentumProduct(
+                      complete.nadam().beta_1(),
+                      static_cast<int64_t>(iterations.ElementAsDouble(0)))))));
+  }
+  return file->AddAttribute(kOptimizerGroup, "name", OptimizerName(optimizer));
 }
 
 // Reads an array and checks its type.
@@ -109,11 +120,8 @@ absl::StatusOr<Tensor> ReadTyped(const Hdf5Reader& file,
                    "; ", variable, " of this model is ", expected.ToString()));
 }
 
-// What the file has, by the keys of a checkpoint.
-using State = std::map<std::string, Tensor>;
-
 absl::Status ReadGroup(const Hdf5Reader& file, const KerasGroup& group,
-                       State* state) {
+                       ConvertedState* state) {
   const std::string vars = VarsOf(group);
   if (group.is_adapted && !file.Contains(vars + "/0")) return absl::OkStatus();
   for (const KerasVariable& variable : group.variables) {
@@ -131,31 +139,32 @@ absl::Status ReadGroup(const Hdf5Reader& file, const KerasGroup& group,
 }
 
 absl::Status ReadOptimizer(const Hdf5Reader& file, const Layer& model,
-                           const proto::Optimizer& optimizer, State* state) {
+                           const proto::Optimizer& optimizer,
+                           ConvertedState* state) {
   ASSIGN_OR_RETURN(const KerasOptimizerLayout layout,
                    KerasOptimizerLayoutOf(model, optimizer));
   ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                   file.List(kKerasOptimizerGroup));
-  if (names.size() != layout.array_count()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file.name(), ": ", kKerasOptimizerGroup, " has ",
-                     names.size(), " arrays; ", OptimizerName(optimizer),
-                     " of this model has ", layout.array_count()));
+                   file.List(kOptimizerGroup));
+  if (names.size() != layout.count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file.name(), ": ", kOptimizerGroup, " has ", names.size(), " arrays; ",
+        OptimizerName(optimizer), " of this model has ", layout.count));
   }
-  ASSIGN_OR_RETURN(const Tensor iterations, file.Read(layout.iterations_path));
+  const std::string iterations_path = OptimizerPathOf(layout.kIterations);
+  ASSIGN_OR_RETURN(const Tensor iterations, file.Read(iterations_path));
   if (!IsInteger(iterations.dtype()) || iterations.element_count() != 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file.name(), ": ", layout.iterations_path, " is ",
+        absl::StrCat(file.name(), ": ", iterations_path, " is ",
                      iterations.type().ToString(), "; expected an integer"));
   }
   const auto count = static_cast<int64_t>(iterations.ElementAsDouble(0));
   if (count < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file.name(), ": ", layout.iterations_path, " is ", count));
+        absl::StrCat(file.name(), ": ", iterations_path, " is ", count));
   }
   for (const KerasSlot& slot : layout.slots) {
     ASSIGN_OR_RETURN(Tensor value,
-                     ReadTyped(file, slot.path, slot.type,
+                     ReadTyped(file, OptimizerPathOf(slot.number), slot.type,
                                absl::StrCat(slot.slot, " of ", slot.variable)));
     state->emplace(VariableSlotKey(slot.variable, slot.slot), std::move(value));
   }
@@ -164,17 +173,6 @@ absl::Status ReadOptimizer(const Hdf5Reader& file, const Layer& model,
                    Tensor::Scalar<int64_t>(count));
   }
   return absl::OkStatus();
-}
-
-absl::Status WriteState(const State& state, Disk* disk,
-                        absl::string_view prefix) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<TensorBundleWriter> writer,
-                   TensorBundleWriter::Create(disk, prefix));
-  for (const auto& [key, value] : state) {
-    RETURN_IF_ERROR(writer->Add(key, value));
-  }
-  RETURN_IF_ERROR(writer->Finish());
-  return PublishTensorBundle(disk, prefix, 1);
 }
 
 }  // namespace
@@ -198,24 +196,18 @@ absl::Status WriteCheckpointFromKeras(const Hdf5Reader& file,
                                       VariableStore& variables, Disk* disk,
                                       absl::string_view prefix) {
   ASSIGN_OR_RETURN(const std::vector<KerasGroup> groups, KerasGroupsOf(model));
-  State state;
+  ConvertedState state;
   for (const KerasGroup& group : groups) {
     RETURN_IF_ERROR(ReadGroup(file, group, &state));
   }
   if (optimizer != nullptr) {
     RETURN_IF_ERROR(ReadOptimizer(file, model, *optimizer, &state));
   }
-  for (const proto::VariableSpec& spec : variables.List()) {
-    const std::string key = VariableValueKey(spec.name());
-    if (state.contains(key)) continue;
-    ASSIGN_OR_RETURN(Tensor value, variables.Read(spec.name()));
-    state.emplace(key, std::move(value));
-  }
-  return WriteState(state, disk, prefix);
+  return WriteConvertedCheckpoint(std::move(state), variables, disk, prefix);
 }
 
 bool HasOptimizerState(const Hdf5Reader& file) {
-  return file.Contains(absl::StrCat(kKerasOptimizerGroup, "/0"));
+  return file.Contains(absl::StrCat(kOptimizerGroup, "/0"));
 }
 
 }  // namespace muster
