@@ -20,6 +20,7 @@
 #include "common/net/cluster/missing_tasks.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/exit_code.h"
+#include "common/net/process/job_control.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
@@ -110,6 +111,8 @@ class ClusterConnection {
  private:
   ClusterConnection(const Options& options, Network* network, Clock* clock);
 
+  // See JobControl::AskToDrain().
+  void Drain(TaskId task, JobControl::Done done);
   void AddMetrics(MetricSink* sink) const ABSL_LOCKS_EXCLUDED(mutex_);
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
   ChannelOptions ChannelTo(TaskId task) const;

@@ -71,6 +71,13 @@ class FitRun final : public TrainingProgress {
   absl::Status BeginSteps();
   // Until the epoch ends or a callback stops training.
   absl::Status TrainSteps(ProgressBar* bar);
+  // The steps of TrainSteps(). Serves requests between two of them.
+  absl::StatusOr<StepLoop::Outcome> RunLoop(ProgressBar* bar);
+  // Serves the request for which the loop has paused: that of an operator, as
+  // the chief knows it, or otherwise a preemption. Collective.
+  absl::Status DoAsTold();
+  // Collective. An error of the disk is the operator's, and training goes on.
+  absl::Status WriteRequestedCheckpoint();
   // Lets callbacks save; an error in any case.
   absl::Status EndBeforePreemption();
   // Whether the epoch had fewer steps than it should have; warns if so.

@@ -87,6 +87,10 @@ struct TaskOptions {
   };
   StatusPages status;
 
+  // Where operators send requests to the task that leads the job; unset:
+  // nowhere. 0: a free port.
+  std::optional<int> control_port;
+
   LogFormat log_format = LogFormat::kText;
   LogSeverity log_severity = LogSeverity::kInfo;
 

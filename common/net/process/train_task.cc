@@ -16,6 +16,8 @@
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/incarnation.h"
 #include "common/net/process/exit_code.h"
+#include "common/net/process/job_control.h"
+#include "common/net/process/job_control_service.h"
 #include "common/net/process/preemption_notice.h"
 #include "common/net/process/shutdown_signals.h"
 #include "common/net/process/start_line.h"
@@ -56,6 +58,12 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
                           .seed = shown}));
   ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> pages,
                    ServeStatusPages(options, identity));
+  if (!options.run_dir.empty()) {
+    JobControl::OfProcess().SetCheckpointFolder(
+        RequestedCheckpointFolder(options.run_dir));
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<JobControlService> control,
+                   JobControlService::Serve(options, identity, network));
   Task task(std::move(options), identity, seed, network);
   signals.SetHandler([&](int signal) {
     // Training ends by itself when it has saved.
