@@ -342,6 +342,12 @@ void ClusterConnection::NoteShards() {
   }
 }
 
+void ClusterConnection::AddToTrace(TraceCollector* trace) const {
+  for (const TaskId task : WorkersAndServers(options_.cluster)) {
+    trace->Add(task.ToString(), network_->Connect(ChannelTo(task)));
+  }
+}
+
 void ClusterConnection::EndJob(const absl::Status& status) {
   {
     absl::MutexLock lock(&mutex_);

@@ -25,6 +25,7 @@
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
 #include "common/net/status/status_report.h"
+#include "common/net/status/trace_collector.h"
 #include "coordinator/closure_dispatcher.h"
 #include "coordinator/recoverable_store.h"
 #include "coordinator/report_intake.h"
@@ -98,6 +99,9 @@ class ClusterConnection {
 
   // Asks the servers for their shards, for the message after a loss.
   void NoteShards() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Adds all workers and parameter servers to `trace`.
+  void AddToTrace(TraceCollector* trace) const;
 
   // Ends every process of the job: with status 0, or with ExitCodeOfOthers() if
   // the coordinator ends with `status`. Logs tasks that cannot be reached

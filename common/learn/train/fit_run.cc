@@ -21,6 +21,7 @@
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/trace.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/strategy.h"
@@ -422,6 +423,7 @@ absl::Status FitRun::TrainSteps(ProgressBar* bar) {
   epoch_start_ = start;
   monitor_.BeginEpoch(epoch_, plan_.steps_expected);
   last_step_end_ = start;
+  trace_step_start_ns_ = IsTracing() ? TraceClockNanos() : 0;
   RETURN_IF_ERROR(AnnounceStep());
   const absl::StatusOr<StepLoop::Outcome> outcome = RunLoop(bar);
   history_.train_seconds +=
@@ -499,6 +501,10 @@ absl::Status FitRun::EndGroup(ProgressBar* bar) {
                     .step_in_epoch = epoch_steps_},
                    sums_);
   last_step_end_ = now;
+  if (trace_step_start_ns_ != 0) {
+    RecordTraceSpan("step", "train step", trace_step_start_ns_);
+  }
+  trace_step_start_ns_ = IsTracing() ? TraceClockNanos() : 0;
   group_steps_ = 0;
 
   const bool is_due = bar->IsDue();

@@ -113,6 +113,7 @@ class FitRun final : public TrainingProgress {
   // Set until the epoch in which training goes on has begun.
   std::optional<proto::TrainingState> go_on_from_;
   absl::Time last_step_end_;
+  int64_t trace_step_start_ns_ = 0;  // 0: no trace is recorded.
   TrainingMonitor monitor_;
 };
 

@@ -8,6 +8,9 @@ namespace muster {
 // The method of proto/task.proto.
 inline constexpr absl::string_view kEndTaskMethod = "/muster.Task/End";
 
+// The method of proto/trace.proto.
+inline constexpr absl::string_view kTraceTaskMethod = "/muster.Task/Trace";
+
 // The methods of proto/job_control.proto.
 inline constexpr absl::string_view kCheckpointJobMethod =
     "/muster.Job/Checkpoint";

@@ -83,6 +83,11 @@ std::string OwnHost(const ClusterConfig& config) {
 
 }  // namespace
 
+bool LeadsJob(const ClusterConfig& config) {
+  return config.task.type != TaskType::kEvaluator &&
+         (config.IsAlone() || config.cluster.IsChief(config.task));
+}
+
 JobControlService::JobControlService(const TaskIdentity& identity)
     : admission_check_(identity) {
   methods_.AddUnary(kCheckpointJobMethod,
@@ -105,9 +110,7 @@ absl::StatusOr<std::unique_ptr<JobControlService>> JobControlService::Serve(
     const TaskOptions& options, const TaskIdentity& identity,
     Network* network) {
   const ClusterConfig& config = options.config;
-  const bool leads = config.task.type != TaskType::kEvaluator &&
-                     (config.IsAlone() || config.cluster.IsChief(config.task));
-  if (!options.control_port.has_value() || !leads) return nullptr;
+  if (!options.control_port.has_value() || !LeadsJob(config)) return nullptr;
   std::unique_ptr<JobControlService> service(new JobControlService(identity));
   const bool is_remote = !options.remote_address.empty();
   const HostPort listen = {is_remote ? "::" : "localhost",

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "common/net/cluster/cluster_config.h"
 #include "common/net/process/task_options.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
@@ -11,6 +12,10 @@
 #include "common/net/status/status_report.h"
 
 namespace muster {
+
+// Whether the task of `config` leads its job: the chief, worker 0 where there
+// is none, or a process that trains alone.
+bool LeadsJob(const ClusterConfig& config);
 
 // Receives the requests of operators (/muster.Job/...) for JobControl, on a
 // port of its own. /status.json names its address, which is how musterctl finds

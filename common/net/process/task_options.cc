@@ -145,6 +145,12 @@ ABSL_FLAG(int, control_port, -1,
           "leads the job on this port; 0 selects a free one and prints it. By "
           "default they cannot. With TLS they need a certificate of the role "
           "\"operator\".");
+ABSL_FLAG(
+    std::string, trace, "",
+    "Records what all tasks do, and has the task that leads the job write "
+    "it to this file at the end, for chrome://tracing or "
+    "ui.perfetto.dev: steps, kernels, collectives and exchanges, on one "
+    "clock. Each thread keeps its newest 16,384 spans.");
 ABSL_FLAG(std::string, log_format, "text",
           "\"text\", or \"json\" for one JSON object a line.");
 ABSL_FLAG(std::string, log_severity, "info",
@@ -219,6 +225,7 @@ constexpr TaskFlag kTaskFlags[] = {
     {kObservation, "status_token_file", kAll},
     {kObservation, "status_job", kAll},
     {kObservation, "control_port", kAll},
+    {kObservation, "trace", kTrainer},
     {kObservation, "log_format", kAll},
     {kObservation, "log_severity", kAll},
     {kTransport, "shared_memory", kAll},
@@ -518,6 +525,7 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   ASSIGN_OR_RETURN(
       options.control_port,
       ResolvePort("control_port", absl::GetFlag(FLAGS_control_port)));
+  options.trace_file = absl::GetFlag(FLAGS_trace);
   ASSIGN_OR_RETURN(options.log_format, ResolveLogFormat());
   ASSIGN_OR_RETURN(options.log_severity, ResolveLogSeverity());
   ASSIGN_OR_RETURN(options.grace_period,

@@ -91,6 +91,9 @@ struct TaskOptions {
   // nowhere. 0: a free port.
   std::optional<int> control_port;
 
+  // Where the task that leads the job writes a trace of it; empty: nowhere.
+  std::string trace_file;
+
   LogFormat log_format = LogFormat::kText;
   LogSeverity log_severity = LogSeverity::kInfo;
 

@@ -23,6 +23,7 @@
 #include "common/net/process/start_line.h"
 #include "common/net/process/status_service.h"
 #include "common/net/status/http_server.h"
+#include "common/net/status/trace_collector.h"
 
 namespace muster {
 namespace {
@@ -64,7 +65,12 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<JobControlService> control,
                    JobControlService::Serve(options, identity, network));
+  std::optional<TraceCollector> trace;
+  if (!options.trace_file.empty() && LeadsJob(options.config)) {
+    trace.emplace(options.trace_file, identity.ToString());
+  }
   Task task(std::move(options), identity, seed, network);
+  if (trace.has_value()) task.set_trace(&*trace);
   signals.SetHandler([&](int signal) {
     // Training ends by itself when it has saved.
     if (PreemptionNotice::OfProcess().Deliver()) return;
@@ -77,7 +83,9 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
   });
   const absl::Status trained = AfterSignal(signals, train(task));
   signals.SetHandler(nullptr);
-  return AfterSignal(signals, task.EndJob(trained));
+  absl::Status ended = AfterSignal(signals, task.EndJob(trained));
+  if (trace.has_value()) ended.Update(trace->Write());
+  return ended;
 }
 
 }  // namespace muster

@@ -36,6 +36,7 @@ constexpr MethodAccess kMethodAccess[] = {
     {"/muster.PeerGroup/Converse", kChief | kWorker},
     {"/muster.PeerGroup/Identify", kChief | kWorker},
     {"/muster.Task/End", kChief},
+    {"/muster.Task/Trace", kChief | kWorker},
     {"/muster.Worker/FetchResult", kChief},
     {"/muster.Worker/Session", kChief},
 };
