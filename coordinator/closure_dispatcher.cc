@@ -220,69 +220,6 @@ bool ClosureDispatcher::IsOpen(const RemoteValueState::Keeper& keeper) const {
   return lanes_[keeper.worker_index].session == keeper.session && !is_stopping_;
 }
 
-absl::Status ClosureDispatcher::Drain(absl::Time deadline) {
-  absl::MutexLock lock(&mutex_);
-  const absl::Time started = clock_->Now();
-  ++drain_count_;
-  queue_.RecallUnstarted();
-  loop_.Wake();
-  const bool is_in_time = Await(&ClosureDispatcher::IsDrained, deadline);
-  if (queue_.in_flight_count() == 0 && !is_suspended_ && !is_aborted_) {
-    return absl::OkStatus();
-  }
-  --drain_count_;
-  loop_.Wake();
-  if (!is_in_time) {
-    return TimedOut("the end of all steps under way", clock_->Now() - started);
-  }
-  return absl::AbortedError(
-      "steps cannot end: a parameter server is lost, or the job is over");
-}
-
-void ClosureDispatcher::Undrain() {
-  absl::MutexLock lock(&mutex_);
-  --drain_count_;
-  loop_.Wake();
-}
-
-void ClosureDispatcher::Suspend() {
-  absl::MutexLock lock(&mutex_);
-  is_suspended_ = true;
-}
-
-void ClosureDispatcher::Resume() {
-  absl::MutexLock lock(&mutex_);
-  is_suspended_ = false;
-  // What they could not reach is there again.
-  for (WorkerLane& lane : lanes_) {
-    lane.trouble_count = 0;
-    lane.paused_until = absl::InfinitePast();
-  }
-  loop_.Wake();
-}
-
-ClosureIds ClosureDispatcher::RollBack(const RollbackWork& work) {
-  absl::MutexLock lock(&mutex_);
-  generation_ = work.generation;
-  for (WorkerLane& lane : lanes_) Renew(&lane);
-  if (!work.failure.ok()) queue_.FailAll(work.failure);
-  loop_.Wake();
-  return queue_.RollBack(work.kept);
-}
-
-void ClosureDispatcher::Renew(WorkerLane* lane) {
-  if (lane->state == WorkerLane::State::kEnded ||
-      lane->state == WorkerLane::State::kClosed) {
-    return;
-  }
-  if (lane->state == WorkerLane::State::kOpen) {
-    queue_.WorkerReleased(lane->worker);
-    lane->is_renewed = true;
-  }
-  streams_[lane->worker]->Renew(lane->session);
-  lane->BeginAnew();
-}
-
 ClosureDispatcher::Counters ClosureDispatcher::counters() const {
   absl::MutexLock lock(&mutex_);
   Counters counters = {.finished_count = queue_.finished_count(),
@@ -387,14 +324,26 @@ void ClosureDispatcher::OnEnd(int worker, uint64_t session,
                               const absl::Status& why) {
   const absl::Status reason =
       why.ok() ? absl::UnavailableError("it closed the session") : why;
-  absl::MutexLock lock(&mutex_);
-  WorkerLane& lane = lanes_[worker];
-  if (lane.session != session || lane.state == WorkerLane::State::kEnded) {
-    return;
+  std::vector<absl::AnyInvocable<void()>> on_left;
+  {
+    absl::MutexLock lock(&mutex_);
+    WorkerLane& lane = lanes_[worker];
+    if (lane.session != session) return;
+    if (lane.state == WorkerLane::State::kEnded) {
+      on_left.swap(lane.on_left);
+    } else {
+      NoteEnd(reason, &lane);
+    }
   }
+  for (auto& each : on_left) each();
+}
+
+void ClosureDispatcher::NoteEnd(const absl::Status& reason, WorkerLane* ended) {
+  WorkerLane& lane = *ended;
+  const int worker = lane.worker;
   lane.last_error = streams_[worker]->Reason(reason);
   if (lane.state == WorkerLane::State::kOpen) {
-    NoteLoss(&lane);
+    NoteLoss(ended);
   } else {
     NoteRefusal(lane, reason);
   }
@@ -516,7 +465,7 @@ std::optional<ClosureDispatcher::Command> ClosureDispatcher::PlanCommand(
     const TickLoop::Turn& turn, WorkerLane* lane) {
   const int worker = lane->worker;
   Command plan = {.worker = worker, .session = lane->session};
-  queue_.SetPaused(worker, turn.now < lane->paused_until);
+  queue_.SetPaused(worker, lane->is_leaving || turn.now < lane->paused_until);
   // A tick's command is the heartbeat, which may be empty.
   bool has_content = turn.is_tick;
   if (!is_suspended_ && drain_count_ == 0 && queue_.HasClosuresFor(worker) &&
@@ -539,8 +488,10 @@ std::optional<ClosureDispatcher::Command> ClosureDispatcher::PlanCommand(
     lane->released.clear();
     has_content = true;
   }
-  if (job_end_.has_value()) {
-    *plan.command.mutable_job_end() = *job_end_;
+  const bool has_left = lane->is_leaving && queue_.in_flight_count(worker) == 0;
+  if (job_end_.has_value() || has_left) {
+    // A drained worker ends with status 0.
+    *plan.command.mutable_job_end() = job_end_.value_or(proto::JobEnd());
     lane->state = WorkerLane::State::kEnded;
     lane->state_since = turn.now;
     ++ended_lane_count_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -155,6 +156,15 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
     return is_aborted_;
   }
 
+  // Gives `worker` no more closures, has it finish those that it runs, and
+  // tells it that its part of the job is over, so that its process ends with
+  // status 0. `on_left` is called when its session has ended, on a thread that
+  // must not block. The worker does not come back in this job.
+  //   kFailedPrecondition  it is not connected, or no other worker is left; the
+  //                        message has the way out. `on_left` is not called
+  absl::Status DrainWorker(int worker, absl::AnyInvocable<void()> on_left)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Fails everything, now and for good.
   void Abort(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -223,6 +233,9 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
                       absl::Span<const Tensor> tensors, WorkerLane* lane)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Accept(WorkerLane* lane, const proto::SessionAcceptance& acceptance)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A session has ended without being told to.
+  void NoteEnd(const absl::Status& reason, WorkerLane* ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Fails the start-up if a worker refuses its session for a reason that no
   // later attempt can remove.

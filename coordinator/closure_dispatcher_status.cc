@@ -26,6 +26,9 @@ void ClosureDispatcher::AddStatus(StatusReport* report) const {
     task.incarnation = lane.incarnation;
     task.in_state = now - lane.state_since;
     task.problem = lane.last_error.empty() ? lane.trouble : lane.last_error;
+    if (lane.is_leaving && lane.state != WorkerLane::State::kEnded) {
+      task.problem = "is being drained";
+    }
     task.closures_in_flight = queue_.in_flight_count(lane.worker);
     task.closures_done = lane.done_count;
     task.closure_time = queue_.closure_time(lane.worker);

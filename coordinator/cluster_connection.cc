@@ -119,6 +119,10 @@ absl::StatusOr<std::shared_ptr<ClusterConnection>> ClusterConnection::Open(
   ASSIGN_OR_RETURN(connection->variables_,
                    RemoteVariableStore::Open(network, std::move(store)));
   connection->StartRecovery();
+  JobControl::OfProcess().SetDrainer(
+      [raw = connection.get()](TaskId task, JobControl::Done done) {
+        raw->Drain(task, std::move(done));
+      });
   return connection;
 }
 
@@ -133,6 +137,7 @@ ClusterConnection::ClusterConnection(const Options& options, Network* network,
       held_(options.cluster.task_count(TaskType::kPs)) {}
 
 ClusterConnection::~ClusterConnection() {
+  JobControl::OfProcess().SetDrainer(nullptr);
   {
     absl::MutexLock lock(&mutex_);
     told_of_changes_ = nullptr;
@@ -295,6 +300,28 @@ FailureVerdict ClusterConnection::Judge(const absl::Status& status) const {
   }
 }
 
+void ClusterConnection::Drain(TaskId task, JobControl::Done done) {
+  absl::Status refusal;
+  if (task.type != TaskType::kWorker) {
+    refusal = absl::FailedPreconditionError(absl::StrCat(
+        "cannot drain ", task.ToString(), ": only workers can leave a running ",
+        "job. To move variables to other servers, stop the job and start it "
+        "again on the new cluster from a checkpoint"));
+  } else if (task.index < 0 || task.index >= dispatcher_->worker_count()) {
+    refusal = absl::NotFoundError(
+        absl::StrCat("there is no ", task.ToString(), "; the workers are 0 to ",
+                     dispatcher_->worker_count() - 1));
+  } else {
+    // Of two callers, one answers.
+    const auto shared = std::make_shared<JobControl::Done>(std::move(done));
+    refusal = dispatcher_->DrainWorker(task.index,
+                                       [shared] { (*shared)(std::string()); });
+    if (!refusal.ok()) (*shared)(refusal);
+    return;
+  }
+  done(refusal);
+}
+
 void ClusterConnection::NoteShards() {
   for (int server = 0; server < watch_->server_count(); ++server) {
     const auto described =
@@ -312,6 +339,12 @@ void ClusterConnection::NoteShards() {
     absl::MutexLock lock(&mutex_);
     held_[server] = absl::StrCat(count, " shards of variables, ",
                                  described->memory_bytes(), " bytes", names);
+  }
+}
+
+void ClusterConnection::AddToTrace(TraceCollector* trace) const {
+  for (const TaskId task : WorkersAndServers(options_.cluster)) {
+    trace->Add(task.ToString(), network_->Connect(ChannelTo(task)));
   }
 }
 

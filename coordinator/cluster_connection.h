@@ -20,10 +20,12 @@
 #include "common/net/cluster/missing_tasks.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/exit_code.h"
+#include "common/net/process/job_control.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
 #include "common/net/status/status_report.h"
+#include "common/net/status/trace_collector.h"
 #include "coordinator/closure_dispatcher.h"
 #include "coordinator/recoverable_store.h"
 #include "coordinator/report_intake.h"
@@ -98,6 +100,9 @@ class ClusterConnection {
   // Asks the servers for their shards, for the message after a loss.
   void NoteShards() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Adds all workers and parameter servers to `trace`.
+  void AddToTrace(TraceCollector* trace) const;
+
   // Ends every process of the job: with status 0, or with ExitCodeOfOthers() if
   // the coordinator ends with `status`. Logs tasks that cannot be reached
   // within a few seconds. Idempotent.
@@ -110,6 +115,8 @@ class ClusterConnection {
  private:
   ClusterConnection(const Options& options, Network* network, Clock* clock);
 
+  // See JobControl::AskToDrain().
+  void Drain(TaskId task, JobControl::Done done);
   void AddMetrics(MetricSink* sink) const ABSL_LOCKS_EXCLUDED(mutex_);
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
   ChannelOptions ChannelTo(TaskId task) const;

@@ -7,6 +7,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/strategy/local_step_loop.h"
+#include "common/net/status/trace_collector.h"
 
 namespace muster {
 
@@ -34,6 +35,13 @@ ParameterServerStrategy::Create(Task& task,
                    ClusterConnection::Open(
                        connection_options, task.network(), Clock::Real(),
                        [](absl::string_view line) { LOG(INFO) << line; }));
+  if (TraceCollector* const trace = task.trace(); trace != nullptr) {
+    connection->AddToTrace(trace);
+    task.OnJobEnd([trace](const absl::Status& status) {
+      trace->Collect();
+      return status;
+    });
+  }
   task.OnJobEnd([connection](const absl::Status& status) {
     connection->EndJob(status);
     return status;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -53,6 +54,12 @@ struct WorkerLane {
   // The current session of the worker's stream; 0 for none.
   uint64_t session = 0;
   absl::Time opening_deadline;
+
+  // The worker is being drained: it gets no more closures, and is told that the
+  // job is over once it holds none. The callbacks wait for the end of its
+  // session.
+  bool is_leaving = false;
+  std::vector<absl::AnyInvocable<void()>> on_left;
 
   uint64_t incarnation = 0;  // 0 until first met.
   int sessions_open_count = 0;

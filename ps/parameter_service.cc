@@ -10,11 +10,13 @@
 #include "common/core/base/log.h"
 #include "common/core/base/metrics.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/trace.h"
 #include "common/net/cluster/cluster_codec.h"
 #include "common/net/cluster/cluster_differences.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/cluster/task_methods.h"
 #include "common/net/process/version.h"
+#include "common/net/status/trace_service.h"
 #include "proto/task.pb.h"
 #include "ps/client/methods.h"
 #include "ps/shared_tensors.h"
@@ -124,6 +126,7 @@ ParameterService::ParameterService(
   add(kSetOptimizerMethod, &ParameterService::HandleSetOptimizer);
   add(kExchangeMethod, &ParameterService::HandleExchange);
   add(kEndTaskMethod, &ParameterService::HandleEndTask);
+  AddTraceMethod(&service_);
   segments_.AddTo(&service_);
   checkpoints_.AddTo(&service_);
   service_.AddStream(kWatchMethod, [this](std::shared_ptr<Stream> stream) {
@@ -205,6 +208,7 @@ absl::StatusOr<Message> ParameterService::SetOptimizer(
 void ParameterService::HandleExchange(ReceivedMessage message,
                                       Responder responder) {
   static DurationMetric* const seconds = GetDurationMetric(kExchangeSeconds);
+  const TraceSpan span("rpc", "exchange");
   const absl::Time start = Clock::Real()->Now();
   absl::StatusOr<Message> answer = Exchange(message);
   seconds->Observe(Clock::Real()->Now() - start);

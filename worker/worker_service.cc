@@ -16,6 +16,7 @@
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/message.h"
+#include "common/net/status/trace_service.h"
 #include "proto/task.pb.h"
 #include "proto/worker.pb.h"
 #include "worker/client/worker_protocol.h"
@@ -215,6 +216,7 @@ WorkerService::~WorkerService() {
 }
 
 void WorkerService::AddTo(Service* service) {
+  AddTraceMethod(service);
   service->AddStream(
       kWorkerSessionMethod, [this](std::shared_ptr<Stream> stream) {
         return std::make_shared<Conversation>(this, std::move(stream));

@@ -5,9 +5,9 @@ set -euo pipefail
 musterctl=$PWD/deploy/musterctl/musterctl
 cd "$TEST_TMPDIR"
 "$musterctl" gen-certs --job_id=mnist --workers=2 --ps=1 --out=certs |
-  grep "of 4 tasks of job mnist"
+  grep "of 5 tasks and operators of job mnist"
 
-for task in chief/0 worker/0 worker/1 ps/0; do
+for task in chief/0 worker/0 worker/1 ps/0 operator/0; do
   name=certs/${task%/*}-${task#*/}
   openssl verify -x509_strict -CAfile certs/ca.pem -purpose sslserver "$name.pem"
   openssl verify -x509_strict -CAfile certs/ca.pem -purpose sslclient "$name.pem"

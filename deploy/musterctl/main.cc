@@ -1,146 +1,238 @@
-// The executable for what people do around a job: `musterctl gen-certs`.
+// The executable for what people and scripts do around a job: certificates, and
+// the state and the control of a job that runs.
 
-#include <filesystem>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iostream>
-#include <memory>
+#include <iterator>
 #include <optional>
-#include <sstream>
 #include <string>
-#include <system_error>
+#include <utility>
 #include <vector>
 
+#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/core/base/did_you_mean.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/help.h"
 #include "common/net/process/program.h"
 #include "common/net/process/program_info.h"
+#include "common/net/process/shutdown_signals.h"
 #include "common/net/process/version.h"
-#include "common/net/rpc/certificate_authority.h"
-#include "common/net/rpc/spiffe_id.h"
+#include "common/net/rpc/tls_context.h"
+#include "deploy/musterctl/gen_certs.h"
+#include "deploy/musterctl/job_client.h"
+#include "deploy/musterctl/status_view.h"
 
-ABSL_FLAG(std::string, out, "certs",
-          "The folder that gets the files; made if it is not there. A CA that "
-          "lies there is used again, so that certificates can be renewed.");
-ABSL_FLAG(std::string, job_id, "",
-          "The job that the certificates are for; tasks of other jobs are "
-          "refused. Letters, digits, \".\", \"-\" and \"_\".");
-ABSL_FLAG(int, chiefs, 1, "How many chiefs: 0 or 1.");
-ABSL_FLAG(int, workers, 2, "How many workers.");
-ABSL_FLAG(int, ps, 1, "How many parameter servers.");
-ABSL_FLAG(absl::Duration, validity, absl::Hours(30 * 24),
-          "For how long the certificates are valid.");
+ABSL_FLAG(std::string, status, "localhost:9090",
+          "The host:port of the status pages of the task that leads the job: "
+          "its --status_port, which its first lines print.");
+ABSL_FLAG(bool, json, false, "Prints /status.json as it is.");
+ABSL_FLAG(absl::Duration, interval, absl::Seconds(2),
+          "How often watch prints the status.");
+ABSL_FLAG(absl::Duration, timeout, absl::Minutes(1),
+          "How long a request may take. A request that takes longer may still "
+          "take effect.");
+
+// Of common/net/process/task_options.cc.
+ABSL_DECLARE_FLAG(std::string, status_token_file);
+ABSL_DECLARE_FLAG(std::string, tls_cert);
+ABSL_DECLARE_FLAG(std::string, tls_key);
+ABSL_DECLARE_FLAG(std::string, tls_ca);
+ABSL_DECLARE_FLAG(std::string, tls_dir);
 
 namespace muster {
 namespace {
-
-constexpr int kTaskCountMax = 10000;
 
 const ProgramInfo& Program() {
   static const ProgramInfo* const program = new ProgramInfo{
       .name = "musterctl",
       .summary =
-          "makes what the tasks of a job need. gen-certs makes the "
-          "certificates with which they speak TLS: for each task "
-          "ROLE-INDEX.pem "
-          "and ROLE-INDEX.key, and ca.pem for all. Give each task its own two "
-          "and ca.pem. Keep ca.key away from them: it can make more.",
-      .usage = "musterctl gen-certs --job_id=NAME [flags]",
+          "shows and controls a running job, and makes the certificates of its "
+          "tasks.\n\n"
+          "status prints training, tasks and problems; watch repeats it; slow "
+          "prints which tasks delay the others. They read the status pages of "
+          "the task that leads the job (--status_port).\n\n"
+          "checkpoint writes a checkpoint between two steps and prints its "
+          "prefix. drain TASK takes a worker out of a job with parameter "
+          "servers: it finishes its steps, gets no more, and its process ends "
+          "with status 0. stop ends training after the current step; the job "
+          "then saves and ends as after its last epoch. These need a task with "
+          "--control_port, and with TLS the certificate of an operator.\n\n"
+          "gen-certs makes the certificates with which tasks speak TLS: "
+          "ROLE-INDEX.pem and ROLE-INDEX.key for each task and operator, and "
+          "ca.pem for all. Keep ca.key away from the tasks: it can make more.",
+      .usage = "musterctl COMMAND [TASK] [flags]",
       .examples =
+          "  musterctl status --status=localhost:9090\n"
+          "  musterctl checkpoint --status=h0:9090 --tls_dir=certs\n"
+          "  musterctl drain worker:1 --status=h0:9090 --tls_dir=certs\n"
           "  musterctl gen-certs --job_id=mnist --workers=4 --ps=2 "
           "--out=certs\n"
           "  ps --tls_cert=certs/ps-0.pem --tls_key=certs/ps-0.key "
           "--tls_ca=certs/ca.pem\n",
-      .topics = {{"Certificates",
-                  {"job_id", "chiefs", "workers", "ps", "validity", "out"}}},
+      .topics = {{"A running job",
+                  {"status", "status_token_file", "json", "interval", "timeout",
+                   "tls_cert", "tls_key", "tls_ca", "tls_dir"}},
+                 {"Certificates",
+                  {"job_id", "chiefs", "workers", "ps", "operators", "validity",
+                   "out"}}},
       .settings = std::nullopt};
   return *program;
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file.is_open() || !(text << file.rdbuf())) {
-    return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  }
-  return text.str();
-}
-
-// The CA whose files lie in the folder, or a new one.
-absl::StatusOr<std::unique_ptr<CertificateAuthority>> OpenAuthority(
-    const std::string& folder, absl::Duration validity) {
-  const std::string certificate_path = folder + "/ca.pem";
-  const std::string key_path = folder + "/ca.key";
-  std::error_code error;
-  if (std::filesystem::exists(key_path, error)) {
-    ASSIGN_OR_RETURN(const std::string certificate, ReadFile(certificate_path));
-    ASSIGN_OR_RETURN(const std::string key, ReadFile(key_path));
-    auto authority = CertificateAuthority::FromPem(certificate, key, validity);
-    if (authority.ok()) return authority;
-    return absl::InvalidArgumentError(absl::StrCat(
-        key_path, " and ", certificate_path, ": ", authority.status().message(),
-        "; delete both to make a new CA"));
-  }
-  ASSIGN_OR_RETURN(auto authority, CertificateAuthority::Create(validity));
-  ASSIGN_OR_RETURN(const CertificateAuthority::Pem pem, authority->Export());
-  RETURN_IF_ERROR(WritePrivateFile(key_path, pem.key));
-  RETURN_IF_ERROR(WritePrivateFile(certificate_path, pem.certificate));
-  return authority;
-}
-
-absl::Status GenerateCertificates() {
-  const std::string folder = absl::GetFlag(FLAGS_out);
-  const std::string job = absl::GetFlag(FLAGS_job_id);
-  if (!IsJobName(job)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--job_id=", job,
-        ": expected 1 to 128 letters, digits, \".\", \"-\" and \"_\""));
-  }
-  struct Role {
-    absl::string_view flag;
-    std::string name;
-    int count;
-    int count_max;
-  };
-  const std::vector<Role> roles = {
-      {"chiefs", "chief", absl::GetFlag(FLAGS_chiefs), 1},
-      {"workers", "worker", absl::GetFlag(FLAGS_workers), kTaskCountMax},
-      {"ps", "ps", absl::GetFlag(FLAGS_ps), kTaskCountMax}};
-  for (const Role& role : roles) {
-    if (role.count < 0 || role.count > role.count_max) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--", role.flag, "=", role.count, ": 0 to ", role.count_max));
-    }
-  }
-  std::error_code error;
-  if (std::filesystem::create_directories(folder, error)) {
-    std::filesystem::permissions(folder, std::filesystem::perms::owner_all,
-                                 error);
-  }
-  if (error) {
+absl::StatusOr<std::string> ReadToken(const std::string& path) {
+  if (path.empty()) return "";
+  std::ifstream file(path);
+  if (!file) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--out=", folder, ": ", error.message()));
+        absl::StrCat("--status_token_file=", path,
+                     ": cannot be read: ", std::strerror(errno)));
   }
-  ASSIGN_OR_RETURN(const auto authority,
-                   OpenAuthority(folder, absl::GetFlag(FLAGS_validity)));
-  int count = 0;
-  for (const Role& role : roles) {
-    for (int index = 0; index < role.count; ++index, ++count) {
-      RETURN_IF_ERROR(
-          WriteTaskFiles(*authority, {job, role.name, index}, folder).status());
-    }
+  const std::string text((std::istreambuf_iterator<char>(file)),
+                         std::istreambuf_iterator<char>());
+  return std::string(absl::StripAsciiWhitespace(text));
+}
+
+absl::StatusOr<TlsFiles> OperatorTlsFiles() {
+  TlsFiles files = {.certificate = absl::GetFlag(FLAGS_tls_cert),
+                    .key = absl::GetFlag(FLAGS_tls_key),
+                    .ca = absl::GetFlag(FLAGS_tls_ca)};
+  const std::string folder = absl::GetFlag(FLAGS_tls_dir);
+  const bool is_whole =
+      !files.certificate.empty() && !files.key.empty() && !files.ca.empty();
+  if (folder.empty() && (files.empty() || is_whole)) return files;
+  if (!folder.empty() && files.empty()) {
+    return TlsFilesIn(folder, "operator", 0);
   }
-  std::cout << "wrote certificates of " << count << " tasks of job " << job
-            << " to " << folder << ", valid for "
-            << absl::FormatDuration(absl::GetFlag(FLAGS_validity)) << std::endl;
+  return absl::InvalidArgumentError(
+      "expected --tls_cert, --tls_key and --tls_ca together, or --tls_dir with "
+      "operator-0.pem, operator-0.key and ca.pem, or none for plaintext");
+}
+
+absl::StatusOr<JobClient> MakeClient() {
+  JobClient::Options options = {.status_address = absl::GetFlag(FLAGS_status),
+                                .token = "",
+                                .tls = {},
+                                .timeout = absl::GetFlag(FLAGS_timeout)};
+  ASSIGN_OR_RETURN(options.token,
+                   ReadToken(absl::GetFlag(FLAGS_status_token_file)));
+  ASSIGN_OR_RETURN(options.tls, OperatorTlsFiles());
+  if (options.timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("--timeout: expected more than 0");
+  }
+  return JobClient(std::move(options));
+}
+
+absl::Status PrintStatus(const JobClient& client) {
+  ASSIGN_OR_RETURN(const std::string status, client.Status());
+  if (absl::GetFlag(FLAGS_json)) {
+    std::cout << status << std::endl;
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const std::string text, StatusText(status));
+  std::cout << text << std::flush;
   return absl::OkStatus();
+}
+
+// Until the task is gone, or a signal comes.
+absl::Status Watch(const JobClient& client) {
+  const absl::Duration interval = absl::GetFlag(FLAGS_interval);
+  if (interval < absl::Milliseconds(100)) {
+    return absl::InvalidArgumentError("--interval: expected at least 100ms");
+  }
+  const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+  const ShutdownSignals signals;
+  RETURN_IF_ERROR(PrintStatus(client));
+  while (!signals.AwaitSignal(absl::Now() + interval)) {
+    // Clears the screen.
+    if (is_terminal) std::cout << "\x1b[H\x1b[2J";
+    const absl::Status printed = PrintStatus(client);
+    if (absl::IsUnavailable(printed)) {
+      std::cout << "the task has ended: " << std::string(printed.message())
+                << std::endl;
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(printed);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PrintSlow(const JobClient& client) {
+  ASSIGN_OR_RETURN(const std::string status, client.Status());
+  ASSIGN_OR_RETURN(const std::string text, SlowTasksText(status));
+  std::cout << text << std::flush;
+  return absl::OkStatus();
+}
+
+absl::Status Checkpoint(const JobClient& client) {
+  ASSIGN_OR_RETURN(const std::string prefix, client.Checkpoint());
+  std::cout << prefix << std::endl;
+  return absl::OkStatus();
+}
+
+absl::Status Drain(const JobClient& client, const std::string& task) {
+  RETURN_IF_ERROR(client.Drain(task));
+  std::cout << task << " has left the job" << std::endl;
+  return absl::OkStatus();
+}
+
+absl::Status Stop(const JobClient& client) {
+  RETURN_IF_ERROR(client.Stop());
+  std::cout << "training has ended; the job saves and ends" << std::endl;
+  return absl::OkStatus();
+}
+
+constexpr absl::string_view kCommands[] = {
+    "status", "watch", "slow", "checkpoint", "drain", "stop", "gen-certs"};
+
+absl::Status CheckCommand(const std::string& command,
+                          const std::vector<std::string>& arguments) {
+  const std::string known = absl::StrJoin(kCommands, ", ");
+  if (command.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a command is missing; expected one of ", known));
+  }
+  if (std::find(std::begin(kCommands), std::end(kCommands), command) ==
+      std::end(kCommands)) {
+    const std::string hint = DidYouMean(command, kCommands);
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", command, "\" is not a command",
+                     hint.empty() ? absl::StrCat("; expected ", known) : hint));
+  }
+  const size_t expected = command == "drain" ? 1 : 0;
+  if (arguments.size() == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      command == "drain"
+          ? "drain needs one task, as in: musterctl drain worker:1"
+          : absl::StrCat(command, " takes no argument, got \"",
+                         arguments.front(), "\""));
+}
+
+absl::Status Run(const std::string& command,
+                 const std::vector<std::string>& arguments) {
+  if (command == "gen-certs") return GenerateCertificates();
+  ASSIGN_OR_RETURN(const JobClient client, MakeClient());
+  if (command == "status") return PrintStatus(client);
+  if (command == "watch") return Watch(client);
+  if (command == "slow") return PrintSlow(client);
+  if (command == "checkpoint") return Checkpoint(client);
+  if (command == "drain") return Drain(client, arguments.front());
+  return Stop(client);
 }
 
 int Complain(const absl::Status& status) {
@@ -151,10 +243,16 @@ int Complain(const absl::Status& status) {
 
 int Main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  // The command and what it is about precede the flags.
+  const auto first_flag = std::find_if(
+      arguments.begin(), arguments.end(),
+      [](const std::string& argument) { return argument.starts_with("-"); });
+  std::vector<std::string> operands(arguments.begin(), first_flag);
+  arguments.erase(arguments.begin(), first_flag);
   std::string command;
-  if (!arguments.empty() && !arguments.front().starts_with("-")) {
-    command = arguments.front();
-    arguments.erase(arguments.begin());
+  if (!operands.empty()) {
+    command = operands.front();
+    operands.erase(operands.begin());
   }
   const absl::StatusOr<CommandLine> line = ParseArguments(Program(), arguments);
   if (!line.ok()) return Complain(line.status());
@@ -166,14 +264,10 @@ int Main(int argc, char** argv) {
     std::cout << "musterctl " << std::string(kVersion) << std::endl;
     return 0;
   }
-  if (command != "gen-certs") {
-    return Complain(absl::InvalidArgumentError(
-        command.empty()
-            ? "what to do is missing: gen-certs"
-            : absl::StrCat("\"", command,
-                           "\" is no command; there is gen-certs")));
-  }
-  const absl::Status status = GenerateCertificates();
+  const absl::Status usage = CheckCommand(command, operands);
+  if (!usage.ok()) return Complain(usage);
+  ShutdownSignals::HoldBack();
+  const absl::Status status = Run(command, operands);
   if (absl::IsInvalidArgument(status)) return Complain(status);
   return FinishProgram(Program(), status);
 }

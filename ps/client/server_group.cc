@@ -21,6 +21,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/metrics.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/trace.h"
 #include "common/io/checkpoint/bundle_files.h"
 #include "common/io/checkpoint/disk.h"
 #include "common/net/cluster/task_methods.h"
@@ -350,6 +351,9 @@ absl::Status ServerGroup::Exchange(std::vector<ServerExchange>* exchanges) {
               exchange->request.update_handles_size() > 0
                   ? push_seconds_[exchange->server]
                   : pull_seconds_[exchange->server];
+          const char* const name =
+              exchange->request.update_handles_size() > 0 ? "push" : "pull";
+          const int64_t trace_start_ns = IsTracing() ? TraceClockNanos() : 0;
           const absl::Time start = Clock::Real()->Now();
           lanes_[exchange->server]->StartExchange(
               {.request = &exchange->request,
@@ -357,9 +361,14 @@ absl::Status ServerGroup::Exchange(std::vector<ServerExchange>* exchanges) {
                .slots = &exchange->slots,
                .timeout = timeout_,
                .may_share_memory = attempt == 1},
-              [exchange, window, seconds, start, done = std::move(done)](
-                  absl::StatusOr<LaneAnswer> answer) mutable {
+              [exchange, window, seconds, start, name, trace_start_ns,
+               done =
+                   std::move(done)](absl::StatusOr<LaneAnswer> answer) mutable {
                 seconds->Observe(Clock::Real()->Now() - start);
+                if (trace_start_ns != 0) {
+                  RecordTraceSpan("rpc", name, trace_start_ns,
+                                  /*overlaps=*/true);
+                }
                 window->Finish();
                 if (answer.ok()) exchange->answer = *std::move(answer);
                 done(answer.status());

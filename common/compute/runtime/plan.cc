@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/trace.h"
 #include "common/core/tensor/dtype.h"
 
 namespace muster {
@@ -83,6 +84,7 @@ absl::Status Plan::Run(absl::Span<const Tensor> arguments,
     if (argument_slots_[i] >= 0) slots_[argument_slots_[i]] = arguments[i];
   }
   PrepareResults(results);
+  const TraceSpan span("step", trace_name_);
   absl::Status status = RunSteps(options, session);
   // Also after an error: work that goes on uses memory of the caller and of the
   // plan.
@@ -110,7 +112,10 @@ absl::Status Plan::RunSteps(const RunOptions& options,
       if (!status.ok()) return status;
       has_copies = false;
     }
-    if (status.ok()) status = RunStep(step, options, session);
+    if (status.ok()) {
+      const TraceSpan span("kernel", step.trace_name);
+      status = RunStep(step, options, session);
+    }
     if (!status.ok()) return Dress(step.description, status);
     has_copies = has_copies || step.stream != nullptr;
     for (Tensor* tensor : step.releases) *tensor = Tensor();

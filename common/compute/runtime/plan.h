@@ -63,7 +63,8 @@ class Plan {
     // References to memory of other owners that are not needed after this step.
     // A store updates unshared values in place.
     absl::InlinedVector<Tensor*, 1> releases;
-    std::string description;  // Of the node, for errors.
+    std::string description;           // Of the node, for errors.
+    const char* trace_name = nullptr;  // The node's op.
   };
 
   // How a result is returned.
@@ -109,6 +110,7 @@ class Plan {
   size_t arena_bytes_ = 0;
   DeviceStream* stream_ = nullptr;  // Null without a device.
   std::string graph_name_;
+  const char* trace_name_ = nullptr;  // Of the graph.
 };
 
 }  // namespace muster

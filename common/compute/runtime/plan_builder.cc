@@ -12,6 +12,7 @@
 #include "common/compute/runtime/typed_graph.h"
 #include "common/compute/runtime/variable_ops.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/trace.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
 
@@ -60,6 +61,7 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Options& options)
   }
   plan_->stream_ = options_.stream;
   plan_->graph_name_ = graph_.name;
+  plan_->trace_name_ = InternTraceName(graph_.name);
   kernels_.resize(graph_.nodes.size(), nullptr);
   scratch_blocks_.resize(graph_.nodes.size());
   roots_.resize(slot_count);
@@ -378,6 +380,7 @@ absl::Status PlanBuilder::MakeSteps() {
     }
     Plan::Step step;
     step.description = Describe(node);
+    step.trace_name = InternTraceName(node.op);
     for (const NodeOutput& input : node.inputs) {
       step.inputs.push_back(&plan_->slots_[SlotOf(input)]);
     }

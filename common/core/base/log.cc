@@ -104,14 +104,17 @@ absl::string_view NameOf(LogSeverity severity) {
   return "ERROR";
 }
 
+// `file` is empty for a line of no LOG().
 std::string JsonLine(LogSeverity severity, absl::Time time,
-                     absl::string_view task, absl::string_view source,
+                     absl::string_view task, absl::string_view file, int line,
                      absl::string_view message) {
   return absl::StrCat(
       "{\"time\":\"",
       absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone()),
       "\",\"severity\":\"", NameOf(severity), "\",\"task\":", JsonString(task),
-      source.empty() ? "" : absl::StrCat(",\"source\":", JsonString(source)),
+      file.empty()
+          ? ""
+          : absl::StrCat(",\"file\":", JsonString(file), ",\"line\":", line),
       ",\"message\":", JsonString(message), "}\n");
 }
 
@@ -153,7 +156,7 @@ void WriteLogLine(LogSeverity severity, absl::string_view message) {
   const absl::Time now = absl::Now();
   const std::string task = Record(severity, now, message);
   WriteAll(format.load(std::memory_order_relaxed) == LogFormat::kJson
-               ? JsonLine(severity, now, task, "", message)
+               ? JsonLine(severity, now, task, "", 0, message)
                : absl::StrCat(message, "\n"));
 }
 
@@ -175,13 +178,13 @@ LogLine::~LogLine() {
   const std::string message = stream_.str();
   const std::string task = Record(severity_, now, message);
   if (severity_ < minimum_severity.load(std::memory_order_relaxed)) return;
+  if (format.load(std::memory_order_relaxed) == LogFormat::kJson) {
+    WriteAll(JsonLine(severity_, now, task, file_, line_, message));
+    return;
+  }
   const std::string source = severity_ == LogSeverity::kError
                                  ? absl::StrCat(BaseName(file_), ":", line_)
                                  : "";
-  if (format.load(std::memory_order_relaxed) == LogFormat::kJson) {
-    WriteAll(JsonLine(severity_, now, task, source, message));
-    return;
-  }
   const char letter = "IWE"[static_cast<int>(severity_)];
   WriteAll(absl::StrCat(
       std::string(1, letter),

@@ -16,8 +16,9 @@ enum class LogFormat {
   // "W1123 04:31:46.123] worker 1: ps 0 is lost".
   kText,
   // One JSON object a line: {"time":"2026-11-23T04:31:46.123Z",
-  // "severity":"WARNING","task":"worker 1","message":"ps 0 is lost"}. Errors
-  // also have "source". Bytes that are not UTF-8 become U+FFFD.
+  // "severity":"WARNING","task":"worker 1","file":"coordinator/x.cc","line":7,
+  // "message":"ps 0 is lost"}. Lines of WriteLogLine() have no file and line.
+  // Bytes that are not UTF-8 become U+FFFD.
   kJson,
 };
 

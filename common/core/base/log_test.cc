@@ -45,9 +45,11 @@ TEST_F(LogTest, WritesJson) {
       Output([] { LOG(WARNING) << "ps 0 is lost"; }),
       MatchesRegex("\\{\"time\":\"[0-9]{4}-[0-9-]+T[0-9:]+\\.[0-9]{3}Z\","
                    "\"severity\":\"WARNING\",\"task\":\"worker 1\","
-                   "\"message\":\"ps 0 is lost\"\\}\n"));
-  EXPECT_THAT(Output([] { LOG(ERROR) << "stop"; }),
-              HasSubstr(",\"source\":\"log_test.cc:"));
+                   "\"file\":\"common/core/base/log_test.cc\","
+                   "\"line\":[0-9]+,\"message\":\"ps 0 is lost\"\\}\n"));
+  EXPECT_THAT(
+      Output([] { LOG(ERROR) << "stop"; }),
+      HasSubstr(",\"file\":\"common/core/base/log_test.cc\",\"line\":"));
 }
 
 TEST_F(LogTest, EscapesJson) {

@@ -15,6 +15,7 @@
 #include "common/learn/strategy/synchronous/mirrored_variable_store.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 #include "common/net/cluster/cluster_config.h"
+#include "common/net/cluster/task_id.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/peers/group_error.h"
 #include "common/net/collectives/transports/group_plan.h"
@@ -24,6 +25,8 @@
 #include "common/net/process/task_options.h"
 #include "common/net/process/version.h"
 #include "common/net/rpc/identity.h"
+#include "common/net/status/trace_collector.h"
+#include "common/net/status/trace_service.h"
 
 namespace muster {
 namespace {
@@ -71,6 +74,7 @@ PeerGroup::Options GroupOptions(
   group.heartbeat_interval = flags.peer_timeout / 12;
   group.heartbeat_timeout = flags.peer_timeout * 3 / 4;
   group.hang_report_interval = flags.hang_report_interval;
+  group.add_methods = AddTraceMethod;
   return group;
 }
 
@@ -97,6 +101,27 @@ absl::Status WithGroupExitCode(const absl::Status& status) {
   return status;
 }
 
+// Records the other tasks of the group for the trace of this one.
+void TraceOthers(Task& task) {
+  const ClusterConfig& config = task.options().config;
+  for (const TaskId other : config.cluster.Members()) {
+    if (other == config.task) continue;
+    const absl::StatusOr<std::string> address = config.cluster.Address(other);
+    if (!address.ok()) continue;
+    task.trace()->Add(other.ToString(),
+                      task.network()->Connect({.address = *address,
+                                               .peer_task_type = std::string(
+                                                   TaskTypeName(other.type)),
+                                               .peer_task_index = other.index,
+                                               .caller = task.identity(),
+                                               .job_id = ""}));
+  }
+  task.OnJobEnd([trace = task.trace()](const absl::Status& status) {
+    trace->Collect();
+    return status;
+  });
+}
+
 absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
     Task& task, const MultiWorkerMirroredStrategyOptions& options,
     const ReplicaDevices& devices, int replicas_per_task) {
@@ -105,6 +130,7 @@ absl::StatusOr<std::shared_ptr<PeerGroup>> JoinGroup(
                       task.network(), Clock::Real());
   if (!joined.ok()) return WithGroupExitCode(joined.status());
   const std::shared_ptr<PeerGroup> peers = *std::move(joined);
+  if (task.trace() != nullptr) TraceOthers(task);
   task.OnJobEnd(
       [peers, timeout = options.end_timeout](const absl::Status& status) {
         // All have agreed to end: no task has failed or is lost.

@@ -21,6 +21,7 @@
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/base/trace.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/strategy.h"
@@ -37,7 +38,7 @@
 #include "common/learn/train/step_graphs.h"
 #include "common/learn/train/step_parts.h"
 #include "common/learn/train/step_results.h"
-#include "common/net/process/exit_code.h"
+#include "common/net/process/job_control.h"
 #include "common/net/process/preemption_notice.h"
 #include "proto/optimizer.pb.h"
 #include "proto/training_state.pb.h"
@@ -140,11 +141,15 @@ absl::StatusOr<History> FitRun::Run() {
       options_.callbacks.begin(), options_.callbacks.end(),
       [](const Callback* callback) { return callback->watches_preemption(); });
   std::optional<PreemptionNotice::Watch> watch;
-  const auto has_come = [] { return PreemptionNotice::OfProcess().has_come(); };
+  std::optional<JobControl::Training> controlled;
   if (StoppableLoop* const stoppable = loop_->stoppable();
-      is_watched && stoppable != nullptr) {
-    stoppable->StopWhen(has_come);
-    watch.emplace();
+      stoppable != nullptr) {
+    stoppable->StopWhen([is_watched] {
+      return JobControl::OfProcess().has_request() ||
+             (is_watched && PreemptionNotice::OfProcess().has_come());
+    });
+    if (is_watched) watch.emplace();
+    if (strategy_.is_chief()) controlled.emplace(&JobControl::OfProcess());
   }
   if (TrainingRecovery* const recovery = strategy_.recovery();
       is_watched && recovery != nullptr) {
@@ -425,14 +430,9 @@ absl::Status FitRun::TrainSteps(ProgressBar* bar) {
   epoch_start_ = start;
   monitor_.BeginEpoch(epoch_, plan_.steps_expected);
   last_step_end_ = start;
+  trace_step_start_ns_ = IsTracing() ? TraceClockNanos() : 0;
   RETURN_IF_ERROR(AnnounceStep());
-  const int64_t steps_max =
-      plan_.steps_max.value_or(std::numeric_limits<int64_t>::max());
-  const absl::StatusOr<StepLoop::Outcome> outcome = loop_->Run(
-      steps_max - epoch_steps_,
-      [&](absl::Span<const Tensor> results) { return OnStep(results, bar); });
-  // Before the epoch's sums are taken for those of an epoch that is over.
-  if (outcome.ok() && outcome->was_told_to_stop) return EndBeforePreemption();
+  const absl::StatusOr<StepLoop::Outcome> outcome = RunLoop(bar);
   history_.train_seconds +=
       absl::ToDoubleSeconds(options_.clock->Now() - start);
   history_.example_count += sums_.example_count();
@@ -447,17 +447,19 @@ absl::Status FitRun::TrainSteps(ProgressBar* bar) {
   return was_stopped ? absl::OkStatus() : outcome.status();
 }
 
-absl::Status FitRun::EndBeforePreemption() {
-  const absl::Status saved =
-      CallEach(options_.callbacks, &Callback::OnPreemption, *model_);
-  // Nobody leaves while the chief still writes.
-  RETURN_IF_ERROR(strategy_.agreement().AgreeToStop(true).status());
-  RETURN_IF_ERROR(saved);
-  PreemptionNotice::OfProcess().Obey();
-  return WithExitCode(absl::CancelledError(absl::StrCat(
-                          "training was told to end, and did in epoch ",
-                          epoch_ + 1, " after step ", epoch_steps_)),
-                      ExitCode::kTerminated);
+absl::StatusOr<StepLoop::Outcome> FitRun::RunLoop(ProgressBar* bar) {
+  const int64_t steps_max =
+      plan_.steps_max.value_or(std::numeric_limits<int64_t>::max());
+  while (true) {
+    ASSIGN_OR_RETURN(const StepLoop::Outcome outcome,
+                     loop_->Run(steps_max - epoch_steps_,
+                                [&](absl::Span<const Tensor> results) {
+                                  return OnStep(results, bar);
+                                }));
+    if (!outcome.was_told_to_stop) return outcome;
+    RETURN_IF_ERROR(DoAsTold());
+    if (control_->stops) return outcome;
+  }
 }
 
 bool FitRun::RanOut(int epoch) const {
@@ -506,6 +508,10 @@ absl::Status FitRun::EndGroup(ProgressBar* bar) {
                     .step_in_epoch = epoch_steps_},
                    sums_);
   last_step_end_ = now;
+  if (trace_step_start_ns_ != 0) {
+    RecordTraceSpan("step", "train step", trace_step_start_ns_);
+  }
+  trace_step_start_ns_ = IsTracing() ? TraceClockNanos() : 0;
   group_steps_ = 0;
 
   const bool is_due = bar->IsDue();

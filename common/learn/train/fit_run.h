@@ -71,6 +71,13 @@ class FitRun final : public TrainingProgress {
   absl::Status BeginSteps();
   // Until the epoch ends or a callback stops training.
   absl::Status TrainSteps(ProgressBar* bar);
+  // The steps of TrainSteps(). Serves requests between two of them.
+  absl::StatusOr<StepLoop::Outcome> RunLoop(ProgressBar* bar);
+  // Serves the request for which the loop has paused: that of an operator, as
+  // the chief knows it, or otherwise a preemption. Collective.
+  absl::Status DoAsTold();
+  // Collective. An error of the disk is the operator's, and training goes on.
+  absl::Status WriteRequestedCheckpoint();
   // Lets callbacks save; an error in any case.
   absl::Status EndBeforePreemption();
   // Whether the epoch had fewer steps than it should have; warns if so.
@@ -106,6 +113,7 @@ class FitRun final : public TrainingProgress {
   // Set until the epoch in which training goes on has begun.
   std::optional<proto::TrainingState> go_on_from_;
   absl::Time last_step_end_;
+  int64_t trace_step_start_ns_ = 0;  // 0: no trace is recorded.
   TrainingMonitor monitor_;
 };
 

@@ -15,6 +15,7 @@
 #include "common/net/process/task_options.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
+#include "common/net/status/trace_collector.h"
 
 namespace muster {
 
@@ -41,6 +42,11 @@ class Task {
   const TaskIdentity& identity() const { return identity_; }
   uint64_t seed() const { return seed_; }
   Network* network() const { return network_; }  // Borrowed.
+
+  // The trace of the job; null if this task records none. Strategies add the
+  // other tasks, and Collect() while these still exist. Borrowed.
+  TraceCollector* trace() const { return trace_; }
+  void set_trace(TraceCollector* trace) { trace_ = trace; }
 
   // Returns the value that --set name=value gave the setting `name`, or the
   // default with which the program declared it (RunTask()).
@@ -86,6 +92,7 @@ class Task {
   const TaskIdentity identity_;
   const uint64_t seed_;
   Network* const network_;
+  TraceCollector* trace_ = nullptr;
   std::vector<std::function<absl::Status(const absl::Status&)>> ends_;
   absl::Mutex mutex_;
   std::vector<std::function<void()>> interrupts_ ABSL_GUARDED_BY(mutex_);

@@ -140,6 +140,17 @@ ABSL_FLAG(std::string, status_token_file, "",
 ABSL_FLAG(std::string, status_job, "",
           "The value of the label muster_job of all metrics. By default the "
           "name of the job file, if there is one.");
+ABSL_FLAG(int, control_port, -1,
+          "Lets `musterctl checkpoint`, `drain` and `stop` reach the task that "
+          "leads the job on this port; 0 selects a free one and prints it. By "
+          "default they cannot. With TLS they need a certificate of the role "
+          "\"operator\".");
+ABSL_FLAG(
+    std::string, trace, "",
+    "Records what all tasks do, and has the task that leads the job write "
+    "it to this file at the end, for chrome://tracing or "
+    "ui.perfetto.dev: steps, kernels, collectives and exchanges, on one "
+    "clock. Each thread keeps its newest 16,384 spans.");
 ABSL_FLAG(std::string, log_format, "text",
           "\"text\", or \"json\" for one JSON object a line.");
 ABSL_FLAG(std::string, log_severity, "info",
@@ -213,6 +224,8 @@ constexpr TaskFlag kTaskFlags[] = {
     {kObservation, "status_host", kAll},
     {kObservation, "status_token_file", kAll},
     {kObservation, "status_job", kAll},
+    {kObservation, "control_port", kAll},
+    {kObservation, "trace", kTrainer},
     {kObservation, "log_format", kAll},
     {kObservation, "log_severity", kAll},
     {kTransport, "shared_memory", kAll},
@@ -393,16 +406,19 @@ absl::StatusOr<std::string> ResolveListenAddress(const ClusterConfig& config) {
   return HostPort{"::", address.port}.ToString();
 }
 
+absl::StatusOr<std::optional<int>> ResolvePort(absl::string_view flag,
+                                               int port) {
+  if (port == -1) return std::nullopt;
+  if (port >= 0 && port <= 65535) return port;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--", flag, "=", port, ": expected 0 to 65535, or -1 for none"));
+}
+
 absl::StatusOr<TaskOptions::StatusPages> ResolveStatusPages(
     const std::string& job_file) {
   TaskOptions::StatusPages pages;
-  if (const int port = absl::GetFlag(FLAGS_status_port); port != -1) {
-    if (port < 0 || port > 65535) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--status_port=", port, ": expected 0 to 65535, or -1 for none"));
-    }
-    pages.port = port;
-  }
+  ASSIGN_OR_RETURN(
+      pages.port, ResolvePort("status_port", absl::GetFlag(FLAGS_status_port)));
   pages.host = absl::GetFlag(FLAGS_status_host);
   pages.token_file = absl::GetFlag(FLAGS_status_token_file);
   if (pages.port.has_value() && !IsLoopbackHost(pages.host) &&
@@ -506,6 +522,10 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
       options.evaluator_timeout,
       Positive("evaluator_timeout", absl::GetFlag(FLAGS_evaluator_timeout)));
   ASSIGN_OR_RETURN(options.status, ResolveStatusPages(options.job_file));
+  ASSIGN_OR_RETURN(
+      options.control_port,
+      ResolvePort("control_port", absl::GetFlag(FLAGS_control_port)));
+  options.trace_file = absl::GetFlag(FLAGS_trace);
   ASSIGN_OR_RETURN(options.log_format, ResolveLogFormat());
   ASSIGN_OR_RETURN(options.log_severity, ResolveLogSeverity());
   ASSIGN_OR_RETURN(options.grace_period,

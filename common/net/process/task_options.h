@@ -87,6 +87,13 @@ struct TaskOptions {
   };
   StatusPages status;
 
+  // Where operators send requests to the task that leads the job; unset:
+  // nowhere. 0: a free port.
+  std::optional<int> control_port;
+
+  // Where the task that leads the job writes a trace of it; empty: nowhere.
+  std::string trace_file;
+
   LogFormat log_format = LogFormat::kText;
   LogSeverity log_severity = LogSeverity::kInfo;
 

@@ -16,12 +16,15 @@
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/incarnation.h"
 #include "common/net/process/exit_code.h"
+#include "common/net/process/job_control.h"
+#include "common/net/process/job_control_service.h"
 #include "common/net/process/preemption_notice.h"
 #include "common/net/process/shutdown_signals.h"
 #include "common/net/process/start_line.h"
 #include "common/net/process/status_service.h"
 #include "common/net/status/http_server.h"
 #include "common/net/status/straggler_log.h"
+#include "common/net/status/trace_collector.h"
 
 namespace muster {
 namespace {
@@ -57,7 +60,18 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
                           .seed = shown}));
   ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> pages,
                    ServeStatusPages(options, identity));
+  if (!options.run_dir.empty()) {
+    JobControl::OfProcess().SetCheckpointFolder(
+        RequestedCheckpointFolder(options.run_dir));
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<JobControlService> control,
+                   JobControlService::Serve(options, identity, network));
+  std::optional<TraceCollector> trace;
+  if (!options.trace_file.empty() && LeadsJob(options.config)) {
+    trace.emplace(options.trace_file, identity.ToString());
+  }
   Task task(std::move(options), identity, seed, network);
+  if (trace.has_value()) task.set_trace(&*trace);
   signals.SetHandler([&](int signal) {
     // Training ends by itself when it has saved.
     if (PreemptionNotice::OfProcess().Deliver()) return;
@@ -74,7 +88,9 @@ absl::Status TrainTask(TaskOptions options, const TaskIdentity& identity,
     trained = AfterSignal(signals, train(task));
   }
   signals.SetHandler(nullptr);
-  return AfterSignal(signals, task.EndJob(trained));
+  absl::Status ended = AfterSignal(signals, task.EndJob(trained));
+  if (trace.has_value()) ended.Update(trace->Write());
+  return ended;
 }
 
 }  // namespace muster

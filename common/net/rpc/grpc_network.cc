@@ -1,6 +1,7 @@
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <malloc.h>
@@ -102,6 +103,9 @@ Network* Network::Grpc() {
       gpr_set_log_function(LogOfGrpc);
     }
     grpc_init();
+    // grpc.health.v1 on every server, for probes: it answers who completes the
+    // handshake, as /livez does.
+    grpc::EnableDefaultHealthCheckService(true);
     // Debian builds Abseil with its checks on: every lock that is taken while
     // another is held is looked up in a graph of all locks.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

@@ -8,6 +8,7 @@ namespace {
 
 constexpr int kChief = 1;
 constexpr int kWorker = 2;
+constexpr int kOperator = 4;
 
 struct MethodAccess {
   absl::string_view method;
@@ -15,9 +16,13 @@ struct MethodAccess {
 };
 
 // Servers and evaluators call nobody. A chief trains beside the workers where
-// there are no parameter servers.
+// there are no parameter servers. An operator is a person or a script with
+// musterctl, and no task of the job.
 constexpr MethodAccess kMethodAccess[] = {
     {"/muster.Collectives/OpenLane", kChief | kWorker},
+    {"/muster.Job/Checkpoint", kChief | kOperator},
+    {"/muster.Job/Drain", kChief | kOperator},
+    {"/muster.Job/Stop", kChief | kOperator},
     {"/muster.ParameterServer/Create", kChief},
     {"/muster.ParameterServer/Describe", kChief | kWorker},
     {"/muster.ParameterServer/Exchange", kChief | kWorker},
@@ -31,6 +36,7 @@ constexpr MethodAccess kMethodAccess[] = {
     {"/muster.PeerGroup/Converse", kChief | kWorker},
     {"/muster.PeerGroup/Identify", kChief | kWorker},
     {"/muster.Task/End", kChief},
+    {"/muster.Task/Trace", kChief | kWorker},
     {"/muster.Worker/FetchResult", kChief},
     {"/muster.Worker/Session", kChief},
 };
@@ -38,6 +44,7 @@ constexpr MethodAccess kMethodAccess[] = {
 int BitOf(absl::string_view role) {
   if (role == "chief") return kChief;
   if (role == "worker") return kWorker;
+  if (role == "operator") return kOperator;
   return 0;
 }
 

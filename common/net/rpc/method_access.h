@@ -5,7 +5,8 @@
 
 namespace muster {
 
-// Returns whether a task of `role` ("chief", "worker", "ps" or "evaluator") may
+// Returns whether a task of `role` ("chief", "worker", "ps", "evaluator"
+// or "operator") may
 // call `method` ("/muster.ParameterServer/Exchange"). One table lists who may
 // call what; a role or method that it does not list is refused.
 //

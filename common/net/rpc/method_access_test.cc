@@ -9,11 +9,15 @@ struct Row {
   const char* method;
   bool chief;
   bool worker;
+  bool person = false;  // The role "operator".
 };
 
 // Every cell, written out: a change of the table must be a change here.
 constexpr Row kRows[] = {
     {"/muster.Collectives/OpenLane", true, true},
+    {"/muster.Job/Checkpoint", true, false, true},
+    {"/muster.Job/Drain", true, false, true},
+    {"/muster.Job/Stop", true, false, true},
     {"/muster.ParameterServer/Create", true, false},
     {"/muster.ParameterServer/Describe", true, true},
     {"/muster.ParameterServer/Exchange", true, true},
@@ -27,6 +31,7 @@ constexpr Row kRows[] = {
     {"/muster.PeerGroup/Converse", true, true},
     {"/muster.PeerGroup/Identify", true, true},
     {"/muster.Task/End", true, false},
+    {"/muster.Task/Trace", true, true},
     {"/muster.Worker/FetchResult", true, false},
     {"/muster.Worker/Session", true, false},
 };
@@ -35,6 +40,7 @@ TEST(MethodAccessTest, EveryCellOfTheTable) {
   for (const Row& row : kRows) {
     EXPECT_EQ(MayCall("chief", row.method), row.chief) << row.method;
     EXPECT_EQ(MayCall("worker", row.method), row.worker) << row.method;
+    EXPECT_EQ(MayCall("operator", row.method), row.person) << row.method;
     for (const char* role : {"ps", "evaluator", "", "Chief", "root"}) {
       EXPECT_FALSE(MayCall(role, row.method)) << role << " " << row.method;
     }
@@ -47,6 +53,7 @@ TEST(MethodAccessTest, AMethodThatTheTableDoesNotListIsRefused) {
         "muster.ParameterServer/Exchange", "/muster.Task/End/"}) {
     EXPECT_FALSE(MayCall("chief", method)) << method;
     EXPECT_FALSE(MayCall("worker", method)) << method;
+    EXPECT_FALSE(MayCall("operator", method)) << method;
   }
 }
 

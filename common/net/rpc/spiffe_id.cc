@@ -20,7 +20,7 @@ constexpr size_t kQuotedBytesMax = 200;
 
 bool IsRole(absl::string_view text) {
   return text == "chief" || text == "worker" || text == "ps" ||
-         text == "evaluator";
+         text == "evaluator" || text == "operator";
 }
 
 }  // namespace

@@ -12,8 +12,10 @@ namespace muster {
 // alternative names: "spiffe://muster/JOB/ROLE/INDEX". The form is that of
 // https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE-ID.md.
 struct SpiffeId {
-  std::string job;   // Letters, digits, ".", "-" and "_"; at most 128.
-  std::string role;  // As TF_CONFIG spells it: chief, worker, ps, evaluator.
+  std::string job;  // Letters, digits, ".", "-" and "_"; at most 128.
+  // As TF_CONFIG spells it (chief, worker, ps, evaluator), or "operator": a
+  // person or a script that controls the job, and no task of it.
+  std::string role;
   int index = 0;
 
   std::string ToString() const;  // "spiffe://muster/mnist/worker/1"

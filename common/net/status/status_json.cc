@@ -123,6 +123,7 @@ std::string StatusJson(const ProcessStatus& process, const StatusReport& report,
   if (!readiness.ok()) {
     json["not_ready_because"] = std::string(readiness.message());
   }
+  if (!report.control_address.empty()) json["control"] = report.control_address;
   if (report.training.has_value()) json["training"] = ToJson(*report.training);
   if (report.queue.has_value()) {
     json["queue"] = {{"queued", report.queue->queued_count},

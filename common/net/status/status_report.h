@@ -107,6 +107,8 @@ struct StatusReport {
   std::vector<TaskStatus> tasks;
   std::vector<WaitStatus> waits;
   std::optional<CheckpointStatus> checkpoint;
+  // Where operators send requests (JobControlService); empty if nowhere.
+  std::string control_address;
   int64_t checkpoint_failure_count = 0;
 };
 

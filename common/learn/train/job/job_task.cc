@@ -20,6 +20,7 @@
 #include "common/learn/train/job/loss_cost.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/exit_code.h"
+#include "common/net/process/job_control.h"
 #include "common/net/process/version.h"
 #include "proto/training_job.pb.h"
 
@@ -101,6 +102,8 @@ absl::Status TrainJob(Task& task, ResolvedJob resolved,
     return EvaluateJobFile(task, std::move(resolved), run_options);
   }
   if (run_options.is_chief) {
+    JobControl::OfProcess().SetCheckpointFolder(
+        RequestedCheckpointFolder(resolved.run_dir()));
     RETURN_IF_ERROR(CheckRunIsNotOver(resolved.run_dir()));
     LOG(INFO) << DescribeLossCost(resolved.job(), options.config,
                                   options.server_return_timeout);

@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/metrics.h"
+#include "common/core/base/trace.h"
 
 namespace muster {
 namespace {
@@ -140,6 +141,7 @@ CollectiveProgress GroupCommunicator::Progress() const {
 absl::Status GroupCommunicator::Measured(
     const char* operation, DurationMetric* seconds, const CollectiveCall& call,
     int64_t size_bytes, absl::FunctionRef<absl::Status()> run) const {
+  const TraceSpan span("collective", operation);
   const absl::Time start = Clock::Real()->Now();
   const absl::Status status = run();
   seconds->Observe(Clock::Real()->Now() - start);

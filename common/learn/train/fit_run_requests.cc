@@ -1,0 +1,107 @@
+// What a call of Fit() does between two steps because of an operator or a
+// preemption.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+#include "common/io/checkpoint/checkpoint_manager.h"
+#include "common/io/checkpoint/disk.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/call_each.h"
+#include "common/learn/train/callback.h"
+#include "common/learn/train/checkpoints/training_checkpoint.h"
+#include "common/learn/train/fit_run.h"
+#include "common/learn/train/model.h"
+#include "common/net/process/exit_code.h"
+#include "common/net/process/job_control.h"
+#include "common/net/process/preemption_notice.h"
+
+namespace muster {
+namespace {
+
+// What the chief tells the others of JobControl::Action.
+constexpr char kCheckpointRequest[] = "checkpoint";
+constexpr char kStopRequest[] = "stop";
+
+}  // namespace
+
+absl::Status FitRun::DoAsTold() {
+  JobControl& job_control = JobControl::OfProcess();
+  std::string request;
+  if (strategy_.is_chief()) {
+    const std::optional<JobControl::Action> action = job_control.Next();
+    if (action == JobControl::Action::kCheckpoint) request = kCheckpointRequest;
+    if (action == JobControl::Action::kStop) request = kStopRequest;
+  }
+  ASSIGN_OR_RETURN(request,
+                   strategy_.agreement().FromChief("what is asked of training",
+                                                   std::move(request)));
+  if (request == kCheckpointRequest) return WriteRequestedCheckpoint();
+  if (request != kStopRequest) return EndBeforePreemption();
+  control_->stops = true;
+  if (strategy_.is_chief()) {
+    LOG(INFO) << "training ends in epoch " << epoch_ + 1 << " after step "
+              << epoch_steps_ << ", as an operator has asked";
+    job_control.Answer(std::string());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FitRun::WriteRequestedCheckpoint() {
+  JobControl& job_control = JobControl::OfProcess();
+  absl::StatusOr<std::unique_ptr<TrainingSnapshot>> snapshot =
+      model_->TakeSnapshot();
+  if (!strategy_.is_chief()) return snapshot.status();
+  if (!snapshot.ok()) {
+    job_control.Answer(snapshot.status());
+    return snapshot.status();
+  }
+  const std::string folder = job_control.checkpoint_folder();
+  if (folder.empty()) {
+    job_control.Answer(absl::FailedPreconditionError(
+        "there is no folder for the checkpoint: start the job with "
+        "--run_dir"));
+    return absl::OkStatus();
+  }
+  Disk* const disk = Disk::Real();
+  const auto write = [&]() -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(
+        const auto manager,
+        CheckpointManager::Create({.folder = folder,
+                                   .checkpoint_count_max = std::nullopt,
+                                   .disk = disk}));
+    return (*snapshot)->WriteTo(disk, manager.get());
+  };
+  absl::StatusOr<std::string> prefix = write();
+  if (prefix.ok()) {
+    LOG(INFO) << "wrote " << *prefix << " in epoch " << epoch_ + 1
+              << " after step " << epoch_steps_ << ", as an operator has asked";
+  } else {
+    LOG(WARNING) << "a checkpoint that an operator has asked for could not be "
+                    "written: "
+                 << prefix.status().message();
+  }
+  job_control.Answer(std::move(prefix));
+  return absl::OkStatus();
+}
+
+absl::Status FitRun::EndBeforePreemption() {
+  const absl::Status saved =
+      CallEach(options_.callbacks, &Callback::OnPreemption, *model_);
+  // Nobody leaves while the chief still writes.
+  RETURN_IF_ERROR(strategy_.agreement().AgreeToStop(true).status());
+  RETURN_IF_ERROR(saved);
+  PreemptionNotice::OfProcess().Obey();
+  return WithExitCode(absl::CancelledError(absl::StrCat(
+                          "training was told to end, and did in epoch ",
+                          epoch_ + 1, " after step ", epoch_steps_)),
+                      ExitCode::kTerminated);
+}
+
+}  // namespace muster

@@ -1,0 +1,21 @@
+#ifndef COMMON_NET_STATUS_TRACE_SERVICE_H_
+#define COMMON_NET_STATUS_TRACE_SERVICE_H_
+
+#include "common/net/rpc/service.h"
+#include "proto/trace.pb.h"
+
+namespace muster {
+
+// Spans that a task reports: the newest ones. About 16 bytes each.
+inline constexpr int kReportedSpansMax = 200'000;
+
+// Adds the method by which the task that leads a job reads the spans of this
+// process (proto/trace.proto).
+void AddTraceMethod(Service* service);
+
+// Returns what the method answers.
+proto::TraceResponse HandleTraceRequest(const proto::TraceRequest& request);
+
+}  // namespace muster
+
+#endif  // COMMON_NET_STATUS_TRACE_SERVICE_H_
