@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "common/core/base/check.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/layer_ptr.h"
 #include "nlohmann/json.hpp"
 
 namespace muster {
@@ -39,6 +40,9 @@ class KerasConfigReader : public ConfigVisitor {
     MUSTER_CHECK(!IsPresent(name, false));
   }
   void Visit(ConfigName name, Regularizer&) override {
+    MUSTER_CHECK(!IsPresent(name, false));
+  }
+  void Visit(ConfigName name, LayerPtr&) override {
     MUSTER_CHECK(!IsPresent(name, false));
   }
   void VisitChoice(ConfigName name, int& index,

@@ -17,6 +17,8 @@
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/dense.h"
+#include "common/learn/nn/embedding.h"
+#include "common/learn/nn/flatten.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
@@ -61,6 +63,12 @@ Activation ActivationOf(const nlohmann::json& config) {
 
 // Returns a model with a hidden layer and a layer for three classes.
 Model Classifier(const nlohmann::json& config) {
+  if (config.contains("embedding")) {
+    return Sequential(
+        {Embedding(8, 3,
+                   {.updates = EmbeddingUpdates::kAllRows, .name = "words"}),
+         Flatten(), Dense(3, {.name = "logits"})});
+  }
   const bool is_regularized = config.contains("regularizers");
   const Activation activation = ActivationOf(config);
   const bool is_saturated = activation != Activation::kLinear;
@@ -123,7 +131,9 @@ TEST_P(TrainingGoldenTest, MatchesKeras) {
   ASSERT_OK(model.Compile(options));
   ASSERT_OK(has_two_outputs
                 ? absl::OkStatus()
-                : model.Build({DType::kFloat32, {Shape::kUnknown, 3}}));
+                : model.Build({golden.inputs.at("x").dtype(),
+                               {Shape::kUnknown,
+                                golden.inputs.at("x").shape().dim(1)}}));
 
   std::vector<Tensor> before;
   for (const Weight& weight : model.weights()) {

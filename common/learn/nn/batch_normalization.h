@@ -61,6 +61,7 @@ class BatchNormalizationLayer : public Layer {
   // 16-bit inputs are normalized with float32 statistics and weights.
   Precision precision() const override { return Precision::kAsTheyCome; }
 
+  bool mixes_examples() const override { return true; }
   void VisitConfig(ConfigVisitor& visitor) override;
 
  protected:

@@ -13,9 +13,12 @@
 
 namespace muster {
 
-class Regularizer;
-
 class Initializer;
+class Layer;
+class Regularizer;
+template <typename T>
+class LayerPtrTo;
+using LayerPtr = LayerPtrTo<Layer>;
 
 // The name of a hyperparameter in job files (proto/job_layer.proto) and in
 // Keras' config. Empty if the hyperparameter does not exist there.
@@ -59,7 +62,10 @@ class ConfigVisitor {
   virtual void Visit(ConfigName name, std::vector<double>& values) = 0;
   virtual void Visit(ConfigName name, Initializer& value) = 0;
   virtual void Visit(ConfigName name, Regularizer& value) = 0;
-  // `index` is a position in `names`, which are spelled as in Keras.
+  // A layer inside a layer. Null means none.
+  virtual void Visit(ConfigName name, LayerPtr& layer) = 0;
+  // `index` is a position in `names`, which are spelled as in Keras. "none" is
+  // Keras' None.
   virtual void VisitChoice(ConfigName name, int& index,
                            absl::Span<const absl::string_view> names) = 0;
   // A flat list of pairs, which is nested in Keras' config: [[1, 1], [2, 2]].

@@ -47,9 +47,24 @@ DepthwiseConv2DOptions ToOpOptions(const auto& options) {
           .padding = ToPadding2D(options.padding)};
 }
 
-// Visits the hyperparameters that both layers have.
-template <typename Options>
-void VisitDepthwise(ConfigVisitor& visitor, Size2D& kernel_size,
+// Convolves a sequence as an image of height 1. `kernel` is [size, channels,
+// multiplier].
+Value DepthwiseConv1D(Value x, Value kernel, const auto& options) {
+  return Squeeze(DepthwiseConv2D(ExpandDims(x, 1), ExpandDims(kernel, 0),
+                                 {.strides = {1, options.strides},
+                                  .dilations = {1, options.dilation_rate},
+                                  .padding = ToPadding2D(options.padding)}),
+                 {1});
+}
+
+int64_t Least(int64_t kernel_size, const auto& options) {
+  return std::min({kernel_size, options.strides, options.dilation_rate,
+                   options.depth_multiplier});
+}
+
+// Visits the hyperparameters that all layers have.
+template <typename Size, typename Options>
+void VisitDepthwise(ConfigVisitor& visitor, Size& kernel_size,
                     Options& options) {
   VisitSize(visitor, "kernel_size", kernel_size);
   VisitSize(visitor, "strides", options.strides);
@@ -150,6 +165,93 @@ Value SeparableConv2DLayer::Call(Value x, const CallContext&) {
 LayerPtr SeparableConv2D(int64_t filters, Size2D kernel_size,
                          const SeparableConv2DLayerOptions& options) {
   return std::make_shared<SeparableConv2DLayer>(filters, kernel_size, options);
+}
+
+DepthwiseConv1DLayer::DepthwiseConv1DLayer(
+    int64_t kernel_size, const DepthwiseConv1DLayerOptions& options)
+    : Layer(options.name), kernel_size_(kernel_size), options_(options) {}
+
+void DepthwiseConv1DLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitDepthwise(visitor, kernel_size_, options_);
+}
+
+void DepthwiseConv1DLayer::Build(const Shape& input) {
+  const int64_t channels = internal::ChannelCount(input);
+  kernel_ = AddWeight("kernel",
+                      {std::max<int64_t>(kernel_size_, 0), channels,
+                       std::max<int64_t>(options_.depth_multiplier, 0)},
+                      options_.depthwise_initializer,
+                      {.regularizer = options_.depthwise_regularizer});
+  if (options_.use_bias) {
+    bias_ = AddWeight("bias", {Times(channels, options_.depth_multiplier)},
+                      options_.bias_initializer,
+                      {.regularizer = options_.bias_regularizer});
+  }
+}
+
+Value DepthwiseConv1DLayer::Call(Value x, const CallContext&) {
+  x = internal::ToFloatImage(x, 3, absl::StrCat("DepthwiseConv1D ", name()),
+                             Least(kernel_size_, options_) >= 1, kExpectation);
+  if (!x.ok()) return x;
+  Value y = DepthwiseConv1D(x, kernel_, options_);
+  if (options_.use_bias) y = y + bias_;
+  return Activate(options_.activation, y);
+}
+
+LayerPtr DepthwiseConv1D(int64_t kernel_size,
+                         const DepthwiseConv1DLayerOptions& options) {
+  return std::make_shared<DepthwiseConv1DLayer>(kernel_size, options);
+}
+
+SeparableConv1DLayer::SeparableConv1DLayer(
+    int64_t filters, int64_t kernel_size,
+    const SeparableConv1DLayerOptions& options)
+    : Layer(options.name),
+      filters_(filters),
+      kernel_size_(kernel_size),
+      options_(options) {}
+
+void SeparableConv1DLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.VisitPositive("filters", filters_);
+  VisitDepthwise(visitor, kernel_size_, options_);
+  visitor.VisitWeight("pointwise", options_.pointwise_initializer,
+                      options_.pointwise_regularizer);
+}
+
+void SeparableConv1DLayer::Build(const Shape& input) {
+  const int64_t channels = internal::ChannelCount(input);
+  const int64_t filters = std::max<int64_t>(filters_, 0);
+  depthwise_kernel_ =
+      AddWeight("depthwise_kernel",
+                {std::max<int64_t>(kernel_size_, 0), channels,
+                 std::max<int64_t>(options_.depth_multiplier, 0)},
+                options_.depthwise_initializer,
+                {.regularizer = options_.depthwise_regularizer});
+  pointwise_kernel_ =
+      AddWeight("pointwise_kernel",
+                {1, Times(channels, options_.depth_multiplier), filters},
+                options_.pointwise_initializer,
+                {.regularizer = options_.pointwise_regularizer});
+  if (options_.use_bias) {
+    bias_ = AddWeight("bias", {filters}, options_.bias_initializer,
+                      {.regularizer = options_.bias_regularizer});
+  }
+}
+
+Value SeparableConv1DLayer::Call(Value x, const CallContext&) {
+  const int64_t least = std::min(filters_, Least(kernel_size_, options_));
+  x = internal::ToFloatImage(x, 3, absl::StrCat("SeparableConv1D ", name()),
+                             least >= 1, kExpectation);
+  if (!x.ok()) return x;
+  Value y = DepthwiseConv1D(x, depthwise_kernel_, options_);
+  y = Squeeze(Conv2D(ExpandDims(y, 1), ExpandDims(pointwise_kernel_, 0)), {1});
+  if (options_.use_bias) y = y + bias_;
+  return Activate(options_.activation, y);
+}
+
+LayerPtr SeparableConv1D(int64_t filters, int64_t kernel_size,
+                         const SeparableConv1DLayerOptions& options) {
+  return std::make_shared<SeparableConv1DLayer>(filters, kernel_size, options);
 }
 
 }  // namespace muster

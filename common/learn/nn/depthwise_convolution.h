@@ -11,8 +11,9 @@
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/nn/window.h"
 
-// Depthwise convolutions of images [batch, height, width, channels]: each
-// channel has its own kernels. Integers are converted to float32.
+// Depthwise convolutions of images [batch, height, width, channels] and
+// sequences [batch, steps, channels]: each channel has its own kernels.
+// Integers are converted to float32.
 namespace muster {
 
 struct DepthwiseConv2DLayerOptions {
@@ -112,6 +113,94 @@ class SeparableConv2DLayer : public Layer {
 // Equivalent to: keras.layers.SeparableConv2D.
 LayerPtr SeparableConv2D(int64_t filters, Size2D kernel_size,
                          const SeparableConv2DLayerOptions& options = {});
+
+struct DepthwiseConv1DLayerOptions {
+  int64_t strides = 1;
+  Padding padding = Padding::kValid;
+  int64_t depth_multiplier = 1;
+  int64_t dilation_rate = 1;
+  Activation activation = Activation::kLinear;
+  bool use_bias = true;
+  Initializer depthwise_initializer = GlorotUniform();
+  Initializer bias_initializer = Zeros();
+  Regularizer depthwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  std::string name = "";
+};
+
+// DepthwiseConv2DLayer with one spatial axis. Input [batch, steps, channels],
+// output [batch, steps', channels * depth_multiplier]. Weights: kernel
+// [kernel_size, channels, depth_multiplier], and bias [channels *
+// depth_multiplier] if `use_bias`.
+//
+// Source: keras.layers.DepthwiseConv1D.
+class DepthwiseConv1DLayer : public Layer {
+ public:
+  DepthwiseConv1DLayer(int64_t kernel_size,
+                       const DepthwiseConv1DLayerOptions& options);
+
+  void VisitConfig(ConfigVisitor& visitor) override;
+
+ protected:
+  void Build(const Shape& input) override;
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  int64_t kernel_size_;
+  DepthwiseConv1DLayerOptions options_;
+  Weight kernel_;
+  Weight bias_;
+};
+
+// Equivalent to: keras.layers.DepthwiseConv1D.
+LayerPtr DepthwiseConv1D(int64_t kernel_size,
+                         const DepthwiseConv1DLayerOptions& options = {});
+
+struct SeparableConv1DLayerOptions {
+  int64_t strides = 1;
+  Padding padding = Padding::kValid;
+  int64_t dilation_rate = 1;
+  int64_t depth_multiplier = 1;
+  Activation activation = Activation::kLinear;
+  bool use_bias = true;
+  Initializer depthwise_initializer = GlorotUniform();
+  Initializer pointwise_initializer = GlorotUniform();
+  Initializer bias_initializer = Zeros();
+  Regularizer depthwise_regularizer = {};
+  Regularizer pointwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  std::string name = "";
+};
+
+// SeparableConv2DLayer with one spatial axis. Input [batch, steps, channels],
+// output [batch, steps', filters]. Weights: depthwise_kernel [kernel_size,
+// channels, depth_multiplier], pointwise_kernel [1, channels *
+// depth_multiplier, filters], and bias [filters] if `use_bias`.
+//
+// Source: keras.layers.SeparableConv1D.
+class SeparableConv1DLayer : public Layer {
+ public:
+  SeparableConv1DLayer(int64_t filters, int64_t kernel_size,
+                       const SeparableConv1DLayerOptions& options);
+
+  void VisitConfig(ConfigVisitor& visitor) override;
+
+ protected:
+  void Build(const Shape& input) override;
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  int64_t filters_;
+  int64_t kernel_size_;
+  SeparableConv1DLayerOptions options_;
+  Weight depthwise_kernel_;
+  Weight pointwise_kernel_;
+  Weight bias_;
+};
+
+// Equivalent to: keras.layers.SeparableConv1D.
+LayerPtr SeparableConv1D(int64_t filters, int64_t kernel_size,
+                         const SeparableConv1DLayerOptions& options = {});
 
 }  // namespace muster
 

@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/compute/graph/graph_builder.h"
-#include "common/compute/ops/comparison.h"
-#include "common/compute/ops/shape_ops.h"
+#include "common/compute/ops/ops.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/config_visitor.h"
@@ -16,6 +16,15 @@
 #include "common/learn/nn/masks.h"
 
 namespace muster {
+namespace {
+
+// Looks rows up along axis 1, because the gradient of a lookup along axis 0 has
+// the rows that were looked up, and no others.
+Value LookUpDensely(Value table, Value ids) {
+  return Squeeze(Gather(ExpandDims(table, 0), ids, 1), {0});
+}
+
+}  // namespace
 
 EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
                                const EmbeddingOptions& options)
@@ -24,13 +33,16 @@ EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
       output_dim_(output_dim),
       initializer_(options.embeddings_initializer),
       regularizer_(options.embeddings_regularizer),
-      mask_zero_(options.mask_zero) {}
+      mask_zero_(options.mask_zero),
+      updates_(options.updates) {}
 
 void EmbeddingLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.VisitPositive("input_dim", input_dim_);
   visitor.VisitPositive("output_dim", output_dim_);
   visitor.VisitWeight("embeddings", initializer_, regularizer_);
   visitor.Visit("mask_zero", mask_zero_);
+  static constexpr absl::string_view kUpdates[] = {"rows_of_batch", "all_rows"};
+  visitor.Visit(ConfigName("updates", ""), updates_, kUpdates);
 }
 
 void EmbeddingLayer::Build(const Shape&) {
@@ -52,7 +64,9 @@ Value EmbeddingLayer::Call(Value x, const CallContext& context) {
       x.dtype() == DType::kInt32 || x.dtype() == DType::kInt64;
   // Keras accepts ids of any dtype. Ids read from files are often floats.
   if (!is_index) x = Cast(x, DType::kInt64);
-  const Value rows = embeddings_.Rows(x);
+  const Value rows = updates_ == EmbeddingUpdates::kAllRows
+                         ? LookUpDensely(embeddings_, x)
+                         : embeddings_.Rows(x);
   if (mask_zero_) context.masks->Set(rows, NotEqual(x, 0));
   return rows;
 }

@@ -11,6 +11,10 @@
 
 namespace muster {
 
+// Which rows of the table a step reads and updates: those that occur in its
+// batch, or all, as Keras 3 does. See EmbeddingLayer.
+enum class EmbeddingUpdates { kRowsOfBatch, kAllRows };
+
 struct EmbeddingOptions {
   Initializer embeddings_initializer = RandomUniform();
   // Of the whole table, which each step then goes through.
@@ -18,6 +22,7 @@ struct EmbeddingOptions {
   // Id 0 is padding, which recurrent layers and attention pass over, and which
   // counts in no loss and no metric of an output that it reaches (Masks).
   bool mask_zero = false;
+  EmbeddingUpdates updates = EmbeddingUpdates::kRowsOfBatch;
   std::string name = "";
 };
 
@@ -27,11 +32,13 @@ struct EmbeddingOptions {
 // Input [...] of ids, output [..., output_dim].
 // Weights: embeddings [input_dim, output_dim].
 //
-// Reads and updates only the rows that occur in a batch, so the table may be
-// larger than one machine. Optimizers with slots then differ from Keras 3: rows
-// that do not occur keep their values and slots, where Keras takes their
-// gradient for 0, lets their momentum decay and moves them by what is left of
-// it. SGD without momentum comes to the same either way.
+// By default, a step reads and updates only the rows that occur in its batch,
+// so the table may be larger than one machine. Optimizers with slots then
+// differ from Keras 3: rows that do not occur keep their values and slots,
+// where Keras takes their gradient for 0, decays their momentum and moves them
+// by it. EmbeddingUpdates::kAllRows is Keras' rule, for tables that fit into
+// one machine; files of Keras do not record it. SGD without momentum and weight
+// decay computes the same with both.
 //
 // Source: keras.layers.Embedding.
 class EmbeddingLayer : public Layer {
@@ -53,6 +60,7 @@ class EmbeddingLayer : public Layer {
   Initializer initializer_;
   Regularizer regularizer_;
   bool mask_zero_;
+  EmbeddingUpdates updates_;
   Weight embeddings_;
 };
 

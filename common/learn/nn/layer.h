@@ -126,6 +126,10 @@ class Layer {
   const DTypePolicy& dtype_policy() const { return dtype_policy_; }
   void set_dtype_policy(const DTypePolicy& policy) { dtype_policy_ = policy; }
 
+  // True if the outputs of an example depend on the other examples of the batch
+  // while training, as with statistics of batches.
+  virtual bool mixes_examples() const { return false; }
+
   // The layers inside, in the order in which they were added.
   const std::vector<LayerPtr>& layers() const { return layers_; }
   // The layer's weights in the order of their creation, followed by those of

@@ -7,9 +7,11 @@
 #include "common/learn/nn/attention/multi_head_attention.h"
 #include "common/learn/nn/batch_normalization.h"
 #include "common/learn/nn/convolution.h"
+#include "common/learn/nn/convolution_transpose.h"
 #include "common/learn/nn/cropping.h"
 #include "common/learn/nn/dense.h"
 #include "common/learn/nn/depthwise_convolution.h"
+#include "common/learn/nn/dot.h"
 #include "common/learn/nn/dropout.h"
 #include "common/learn/nn/elu.h"
 #include "common/learn/nn/embedding.h"
@@ -27,10 +29,12 @@
 #include "common/learn/nn/normalization.h"
 #include "common/learn/nn/pooling.h"
 #include "common/learn/nn/pooling_1d.h"
+#include "common/learn/nn/recurrent/bidirectional.h"
 #include "common/learn/nn/recurrent/recurrent.h"
 #include "common/learn/nn/relu.h"
 #include "common/learn/nn/reshape.h"
 #include "common/learn/nn/rms_normalization.h"
+#include "common/learn/nn/time_distributed.h"
 #include "common/learn/nn/up_sampling.h"
 #include "common/learn/nn/zero_padding.h"
 
@@ -55,13 +59,18 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"average_pooling1d", [] { return AveragePooling1D(); }},
     {"average_pooling2d", [] { return AveragePooling2D(); }},
     {"batch_normalization", [] { return BatchNormalization(); }},
+    {"bidirectional", [] { return Bidirectional(nullptr); }},
     {"concatenate", [] { return Concatenate(); }},
     {"conv1d", [] { return Conv1D(0, 0); }},
+    {"conv1d_transpose", [] { return Conv1DTranspose(0, 0); }},
     {"conv2d", [] { return Conv2D(0, 0); }},
+    {"conv2d_transpose", [] { return Conv2DTranspose(0, 0); }},
     {"cropping1d", [] { return Cropping1D(); }},
     {"cropping2d", [] { return Cropping2D(); }},
     {"dense", [] { return Dense(0); }},
+    {"depthwise_conv1d", [] { return DepthwiseConv1D(0); }},
     {"depthwise_conv2d", [] { return DepthwiseConv2D(0); }},
+    {"dot", [] { return Dot({}); }},
     {"dropout", [] { return Dropout(0); }},
     {"elu", [] { return ELU(); }},
     {"embedding", [] { return Embedding(0, 0); }},
@@ -97,12 +106,14 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"reshape", [] { return Reshape({}); }},
     {"resizing", [] { return Resizing(0, 0); }},
     {"rms_normalization", [] { return RMSNormalization(); }},
+    {"separable_conv1d", [] { return SeparableConv1D(0, 0); }},
     {"separable_conv2d", [] { return SeparableConv2D(0, 0); }},
     {"simple_rnn", [] { return SimpleRNN(0); }},
     {"spatial_dropout1d", [] { return SpatialDropout1D(0); }},
     {"spatial_dropout2d", [] { return SpatialDropout2D(0); }},
     {"spatial_dropout3d", [] { return SpatialDropout3D(0); }},
     {"subtract", [] { return Subtract(); }},
+    {"time_distributed", [] { return TimeDistributed(nullptr); }},
     {"unit_normalization", [] { return UnitNormalization(); }},
     {"up_sampling1d", [] { return UpSampling1D(); }},
     {"up_sampling2d", [] { return UpSampling2D(); }},

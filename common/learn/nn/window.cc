@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -11,13 +12,15 @@
 namespace muster {
 namespace {
 
-// Returns true if the extents of a window are `rank` numbers of at least 1.
-// Otherwise reports the error to the visitor.
+// Returns true if the extents of a window are `rank` numbers of at least
+// `least`. Otherwise reports the error to the visitor.
 bool CheckExtents(ConfigVisitor& visitor, ConfigName name,
-                  const std::vector<int64_t>& extents, size_t rank) {
+                  const std::vector<int64_t>& extents, size_t rank,
+                  int64_t least = 1) {
   for (const int64_t extent : extents) {
-    if (extent >= 1) continue;
-    visitor.Refuse(name, absl::StrCat("must be at least 1, got ", extent));
+    if (extent >= least) continue;
+    visitor.Refuse(name,
+                   absl::StrCat("must be at least ", least, ", got ", extent));
     return false;
   }
   if (extents.size() == rank) return true;
@@ -40,6 +43,27 @@ void VisitSize(ConfigVisitor& visitor, ConfigName name, int64_t& size) {
   std::vector<int64_t> extents = {size};
   visitor.Visit(name, extents);
   if (CheckExtents(visitor, name, extents, 1)) size = extents[0];
+}
+
+void VisitOptionalSize(ConfigVisitor& visitor, ConfigName name,
+                       std::optional<Size2D>& size) {
+  std::vector<int64_t> extents;
+  if (size.has_value()) extents = {size->height, size->width};
+  visitor.Visit(name, extents);
+  if (extents.empty()) return;
+  if (extents.size() == 1) extents.push_back(extents.front());
+  if (CheckExtents(visitor, name, extents, 2, 0)) {
+    size = Size2D(extents[0], extents[1]);
+  }
+}
+
+void VisitOptionalSize(ConfigVisitor& visitor, ConfigName name,
+                       std::optional<int64_t>& size) {
+  std::vector<int64_t> extents;
+  if (size.has_value()) extents = {*size};
+  visitor.Visit(name, extents);
+  if (extents.empty()) return;
+  if (CheckExtents(visitor, name, extents, 1, 0)) size = extents[0];
 }
 
 void VisitPadding(ConfigVisitor& visitor, Padding& padding) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "common/compute/ops/window_options.h"
 #include "common/learn/nn/config_visitor.h"
@@ -33,6 +34,11 @@ inline Padding2D ToPadding2D(Padding padding) {
 // both axes of an image.
 void VisitSize(ConfigVisitor& visitor, ConfigName name, Size2D& size);
 void VisitSize(ConfigVisitor& visitor, ConfigName name, int64_t& size);
+// As VisitSize(), of extents that may be absent and 0.
+void VisitOptionalSize(ConfigVisitor& visitor, ConfigName name,
+                       std::optional<Size2D>& size);
+void VisitOptionalSize(ConfigVisitor& visitor, ConfigName name,
+                       std::optional<int64_t>& size);
 // "valid" or "same".
 void VisitPadding(ConfigVisitor& visitor, Padding& padding);
 

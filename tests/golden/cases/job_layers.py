@@ -23,6 +23,9 @@ def cases():
         yield case(job.split()[0], _config(job, layer), {}, {})
     yield from _group_normalization(seeded(440))
     yield from _plain_layers(seeded(441))
+    yield from _convolutions(seeded(442))
+    yield from _wrappers(seeded(443))
+    yield from _dots(seeded(444))
 
 
 def _configurations():
@@ -153,8 +156,168 @@ def _configurations():
     yield "up_sampling1d { size: 3 }", L.UpSampling1D(3)
     yield "up_sampling2d { size: [3, 2] }", L.UpSampling2D((3, 2))
     yield "zero_padding1d { padding: [1, 2] }", L.ZeroPadding1D((1, 2))
+    yield from _wrapper_configurations()
+    yield (
+        "conv1d_transpose { filters: 2 kernel_size: 3 strides: 2 padding: SAME"
+        " kernel_regularizer { l1 { l1: 0.5 } } }",
+        L.Conv1DTranspose(2, 3, strides=2, padding="same",
+                          kernel_regularizer=keras.regularizers.L1(0.5)),
+    )
+    yield (
+        "conv2d_transpose { filters: 2 kernel_size: [3, 2] output_padding: [0, 1]"
+        " strides: 2 activation: RELU }",
+        L.Conv2DTranspose(2, (3, 2), output_padding=(0, 1), strides=2, activation="relu"),
+    )
+    yield (
+        "depthwise_conv1d { kernel_size: 3 depth_multiplier: 2 padding: SAME }",
+        L.DepthwiseConv1D(3, depth_multiplier=2, padding="same"),
+    )
+    yield (
+        "separable_conv1d { filters: 2 kernel_size: 3 pointwise_regularizer { l2 {} } }",
+        L.SeparableConv1D(2, 3, pointwise_regularizer="l2"),
+    )
+    yield "dot { axes: [2, 1] normalize: true }", L.Dot((2, 1), normalize=True)
     yield "cropping1d { cropping: [1, 2] }", L.Cropping1D((1, 2))
     yield "cropping2d { cropping: [0, 1, 2, 3] }", L.Cropping2D(((0, 1), (2, 3)))
+
+
+def _wrapper_configurations():
+    # Inner layers are named, because Keras numbers names across the process.
+    dense = L.Dense(3, activation="relu", name="dense")
+    yield (
+        'time_distributed { layer { name: "dense" dense { units: 3 activation: RELU } } }',
+        L.TimeDistributed(dense),
+    )
+    yield (
+        'bidirectional { layer { name: "lstm" lstm { units: 2 return_sequences: true } } }',
+        L.Bidirectional(L.LSTM(2, return_sequences=True, name="lstm")),
+    )
+    yield (
+        'bidirectional { merge_mode: NONE layer { name: "gru" gru { units: 2 } }'
+        ' backward_layer { name: "back" gru { units: 3 go_backwards: true } } }',
+        L.Bidirectional(L.GRU(2, name="gru"), merge_mode=None,
+                        backward_layer=L.GRU(3, go_backwards=True, name="back")),
+    )
+
+
+def _convolutions(rng):
+    sequence = (2, 5, 3)
+    image = (2, 4, 3, 2)
+    for job, layer, shape in (
+        ("conv1d_transpose { filters: 2 kernel_size: 3 }", L.Conv1DTranspose(2, 3), sequence),
+        (
+            "conv1d_transpose { filters: 4 kernel_size: 2 strides: 3 activation: TANH }",
+            L.Conv1DTranspose(4, 2, strides=3, activation="tanh"),
+            sequence,
+        ),
+        (
+            "conv1d_transpose { filters: 2 kernel_size: 3 strides: 2 padding: SAME"
+            " output_padding: 1 use_bias: false }",
+            L.Conv1DTranspose(
+                2, 3, strides=2, padding="same", output_padding=1, use_bias=False
+            ),
+            sequence,
+        ),
+        (
+            "conv2d_transpose { filters: 3 kernel_size: 3 strides: 2 padding: SAME }",
+            L.Conv2DTranspose(3, 3, strides=2, padding="same"),
+            image,
+        ),
+        (
+            "conv2d_transpose { filters: 3 kernel_size: [4, 2] strides: [2, 1] }",
+            L.Conv2DTranspose(3, (4, 2), strides=(2, 1)),
+            image,
+        ),
+        (
+            "conv2d_transpose { filters: 2 kernel_size: [3, 2] strides: 3"
+            " output_padding: [1, 2] }",
+            L.Conv2DTranspose(2, (3, 2), strides=3, output_padding=(1, 2)),
+            image,
+        ),
+        ("depthwise_conv1d { kernel_size: 3 }", L.DepthwiseConv1D(3), sequence),
+        (
+            "depthwise_conv1d { kernel_size: 2 strides: 2 padding: SAME depth_multiplier: 2"
+            " activation: RELU }",
+            L.DepthwiseConv1D(
+                2, strides=2, padding="same", depth_multiplier=2, activation="relu"
+            ),
+            sequence,
+        ),
+        (
+            "separable_conv1d { filters: 4 kernel_size: 3 }",
+            L.SeparableConv1D(4, 3),
+            sequence,
+        ),
+        (
+            "separable_conv1d { filters: 2 kernel_size: 2 depth_multiplier: 2"
+            " dilation_rate: 2 padding: SAME use_bias: false }",
+            L.SeparableConv1D(
+                2, 2, depth_multiplier=2, dilation_rate=2, padding="same", use_bias=False
+            ),
+            sequence,
+        ),
+    ):
+        yield _run(f"{job} of rank {len(shape)}", job, layer, normal(rng, *shape), rng)
+
+
+def _wrappers(rng):
+    sequence = (2, 4, 3)
+    for wrapped, inner in (
+        ("dense { units: 3 }", L.Dense(3, name="inner")),
+        ("layer_normalization {}", L.LayerNormalization(name="inner")),
+        # Called once per time step in training: each has its own statistics.
+        ("batch_normalization {}", L.BatchNormalization(name="inner")),
+    ):
+        job = f'time_distributed {{ layer {{ name: "inner" {wrapped} }} }}'
+        yield _run(job, job, L.TimeDistributed(inner), normal(rng, *sequence), rng)
+    job = 'time_distributed { layer { name: "inner" conv2d { filters: 2 kernel_size: 2 } } }'
+    layer = L.TimeDistributed(L.Conv2D(2, 2, name="inner"))
+    yield _run(job, job, layer, normal(rng, 2, 3, 4, 3, 2), rng)
+
+    kinds = {"simple_rnn": L.SimpleRNN, "lstm": L.LSTM, "gru": L.GRU}
+    for kind, merge_mode, sequences, states in (
+        ("lstm", "concat", True, False),
+        ("lstm", "sum", False, True),
+        ("gru", "mul", True, False),
+        ("gru", "ave", False, False),
+        ("simple_rnn", None, True, True),
+        ("simple_rnn", "concat", False, False),
+    ):
+        job = (
+            f'bidirectional {{ merge_mode: {str(merge_mode).upper()} layer {{ name: "inner"'
+            f" {kind} {{ units: 2 return_sequences: {str(sequences).lower()}"
+            f" return_state: {str(states).lower()} }} }} }}"
+        )
+        inner = kinds[kind](2, return_sequences=sequences, return_state=states, name="inner")
+        layer = L.Bidirectional(inner, merge_mode=merge_mode)
+        yield _run(job, job, layer, normal(rng, *sequence), rng)
+        mask = [[True, False, True, False], [False, True, True, True]]
+        layer = L.Bidirectional(inner, merge_mode=merge_mode)
+        yield _run(
+            f"{job} masked", job, layer, normal(rng, *sequence), rng, mask=tf.constant(mask)
+        )
+    job = (
+        'bidirectional { layer { name: "one" lstm { units: 2 } }'
+        ' backward_layer { name: "two" gru { units: 3 go_backwards: true } } }'
+    )
+    layer = L.Bidirectional(
+        L.LSTM(2, name="one"), backward_layer=L.GRU(3, go_backwards=True, name="two")
+    )
+    yield _run(job, job, layer, normal(rng, *sequence), rng)
+
+
+def _dots(rng):
+    for job, axes, normalize, shapes in (
+        ("axes: 1", 1, False, ((2, 3), (2, 3))),
+        ("axes: -1 normalize: true", -1, True, ((2, 4), (2, 4))),
+        ("axes: [2, 1]", (2, 1), False, ((2, 5, 3), (2, 3, 4))),
+        ("axes: [1, 2] normalize: true", (1, 2), True, ((2, 3, 5), (2, 4, 3))),
+        ("axes: [1, 3]", (1, 3), False, ((2, 3, 5, 2), (2, 4, 2, 3))),
+        ("axes: [1, 2]", (1, 2), False, ((2, 3), (2, 4, 3))),
+    ):
+        job = f"dot {{ {job} }}"
+        x = [normal(rng, *shape) for shape in shapes]
+        yield _run(f"{job} of {shapes}", job, L.Dot(axes, normalize=normalize), x, rng)
 
 
 def _group_normalization(rng):
@@ -232,24 +395,53 @@ def _config(job, layer):
     return {"job": job, "keras": config}
 
 
-def _run(name, job, layer, x, rng):
+def _numbered(name, values):
+    """{name: value}, or {name0: value0, ...} of several."""
+    if len(values) == 1:
+        return {name: values[0]}
+    return {f"{name}{i}": value for i, value in enumerate(values)}
+
+
+def _listed(value):
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _key(variable):
+    """The name of a weight within its layer: "kernel", "forward_lstm/lstm_cell/bias"."""
+    return variable.path.partition("/")[2]
+
+
+def _run(name, job, layer, x, rng, mask=None):
+    """`x`: the input, or a list of some."""
     config = _config(job, layer)
-    layer.build(x.shape)
+    layer.build([v.shape for v in x] if isinstance(x, list) else x.shape)
     weights = {}
     for variable in layer.weights:
-        weights[variable.name] = normal(rng, *variable.shape)
-        variable.assign(weights[variable.name])
-    sources = {"x": tf.constant(x)}
+        weights[_key(variable)] = normal(rng, *variable.shape)
+        variable.assign(weights[_key(variable)])
+    inputs = _numbered("x", _listed(x))
+    sources = {key: tf.constant(value) for key, value in inputs.items()}
+    if mask is not None:
+        inputs["x1"] = mask.numpy()
+        inputs["x0"] = inputs.pop("x")
+        sources = {"x0": sources["x"]}
     with tf.GradientTape() as tape:
         tape.watch(sources)
-        y = layer(sources["x"])
-        cotangent = normal(rng, *y.shape)
-        total = tf.reduce_sum(y * cotangent)
-    sources |= {v.name: v.value for v in layer.trainable_variables}
+        arguments = {} if mask is None else {"mask": mask}
+        passed = list(sources.values()) if isinstance(x, list) else sources[min(sources)]
+        if isinstance(layer, (L.BatchNormalization, L.TimeDistributed)):
+            arguments["training"] = True
+        outputs = _listed(layer(passed, **arguments))
+        cotangents = [normal(rng, *y.shape) for y in outputs]
+        total = sum(tf.reduce_sum(y * c) for y, c in zip(outputs, cotangents))
+    sources |= {_key(v): v.value for v in layer.trainable_variables}
     gradients = tape.gradient(total, sources)
     return case(
         name,
         config,
-        {"x": x, **weights, "cotangent": cotangent},
-        {"y": y.numpy(), **{f"grad_{key}": g.numpy() for key, g in gradients.items()}},
+        {**inputs, **weights, **_numbered("cotangent", cotangents)},
+        {
+            **_numbered("y", [y.numpy() for y in outputs]),
+            **{f"grad_{key}": g.numpy() for key, g in gradients.items()},
+        },
     )

@@ -180,6 +180,25 @@ def not_compiled(rng):
     return made, [normal(rng, BATCH, 6, 6, 3)], []
 
 
+@model
+def wrappers(rng):
+    frame = keras.Sequential([keras.Input((4, 3, 1)), layers.Conv2D(2, 2), layers.Flatten(),
+                              layers.Dense(4, activation="tanh")], name="frame")
+    x = keras.Input((5, 4, 3, 1))
+    y = layers.TimeDistributed(frame)(x)
+    y = layers.Bidirectional(layers.LSTM(3, return_sequences=True))(y)
+    y = layers.Conv1DTranspose(3, 2, strides=2)(y)
+    y = layers.SeparableConv1D(4, 3)(layers.DepthwiseConv1D(3)(y))
+    y = layers.Bidirectional(layers.GRU(2), merge_mode="sum",
+                             backward_layer=layers.SimpleRNN(2, go_backwards=True))(y)
+    side = layers.Dense(2)(layers.Flatten()(layers.Conv2DTranspose(2, 3)(
+        layers.Reshape((5, 4, 3))(x))))
+    made = keras.Model(x, layers.Dense(2)(layers.Concatenate()(
+        [layers.Dot(1)([y, side]), y])))
+    made.compile(optimizers.Adam(0.01), "mse")
+    return made, [normal(rng, BATCH, 5, 4, 3, 1)], [normal(rng, BATCH, 2)]
+
+
 def cases():
     FOLDER.mkdir(exist_ok=True)
     for number, (name, make) in enumerate(MODELS.items()):

@@ -2,7 +2,8 @@
 
 config:  the option: "optimizer", "layers" (kernel and bias regularizers as
          {"l1": .., "l2": ..}, trainable), "class_weight" (pairs), "loss_weights",
-         "activation" (of the last layer, whose inputs are large enough to saturate it).
+         "activation" (of the last layer, whose inputs are large enough to saturate it),
+         "embedding" (all rows of which are updated).
 inputs:  x, y (and x_1, y_1 for two outputs), the examples in order, in batches of 4;
          the weights before training, by path.
 outputs: history/<name> [2], a value for each epoch; the weights after training, by path.
@@ -41,6 +42,7 @@ def cases():
         {"activation": "softmax", "one_hot": True, "class_weight": [[0, 0.25], [2, 3.0]]},
     )
     yield _two_outputs()
+    yield _embedding()
 
 
 def _classifier(name, config):
@@ -96,6 +98,29 @@ def _classifier(name, config):
         if "class_weight" in config
         else None,
     )
+
+
+def _embedding():
+    """Momentum moves the rows that do not occur in a batch, too."""
+    rng = seeded(702)
+    x = rng.integers(0, 8, size=(EXAMPLES, 2)).astype(np.int32)
+    model = keras.Sequential(
+        [
+            keras.Input((2,), dtype="int32"),
+            keras.layers.Embedding(8, 3, name="words"),
+            keras.layers.Flatten(),
+            keras.layers.Dense(CLASSES, name="logits"),
+        ]
+    )
+    optimizer = keras.optimizers.SGD(0.2, momentum=0.9)
+    model.compile(
+        optimizer,
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        weighted_metrics=["sparse_categorical_accuracy"],
+    )
+    data = {"x": x, "y": (x.sum(axis=1) % CLASSES).astype(np.int32)}
+    config = {"embedding": True, "optimizer": keras_config(optimizer)}
+    return _trained("embedding_all_rows", config, model, data, rng)
 
 
 def _two_outputs():

@@ -2,6 +2,7 @@
 #define COMMON_LEARN_NN_RECURRENT_RECURRENT_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "common/compute/variables/initializer.h"
@@ -38,6 +39,9 @@ class SimpleRNNLayer : public RecurrentLayer {
         options_(options) {}
 
   void VisitConfig(ConfigVisitor& visitor) override;
+  LayerPtr Reversed() const override {
+    return std::make_shared<SimpleRNNLayer>(units(), ReversedOptions(options_));
+  }
 
  protected:
   void Build(const Shape& input) override;
@@ -91,6 +95,9 @@ class LSTMLayer : public RecurrentLayer {
         options_(options) {}
 
   void VisitConfig(ConfigVisitor& visitor) override;
+  LayerPtr Reversed() const override {
+    return std::make_shared<LSTMLayer>(units(), ReversedOptions(options_));
+  }
 
  protected:
   void Build(const Shape& input) override;
@@ -150,6 +157,9 @@ class GRULayer : public RecurrentLayer {
         options_(options) {}
 
   void VisitConfig(ConfigVisitor& visitor) override;
+  LayerPtr Reversed() const override {
+    return std::make_shared<GRULayer>(units(), ReversedOptions(options_));
+  }
 
  protected:
   void Build(const Shape& input) override;

@@ -39,6 +39,7 @@ void RecurrentLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("return_state", sequence_options_.return_state);
   visitor.Visit("go_backwards", sequence_options_.go_backwards);
   visitor.Visit("seed", sequence_options_.seed);
+  visitor.Visit("zero_output_for_mask", sequence_options_.zero_output_for_mask);
 }
 
 bool RecurrentLayer::Parse(absl::Span<const Value> inputs,
@@ -149,7 +150,8 @@ std::vector<Value> RecurrentLayer::CallMany(absl::Span<const Value> inputs,
     if (masks.empty()) {
       output = after[0];
     } else {
-      output = Select(masks[t], after[0], output);
+      output = Select(masks[t], after[0],
+                      sequence_options_.zero_output_for_mask ? zeros : output);
       for (size_t i = 0; i < after.size(); ++i) {
         after[i] = Select(masks[t], after[i], states[i]);
       }

@@ -19,7 +19,9 @@ struct SequenceOptions {
   bool return_sequences = false;  // All outputs instead of the last.
   bool return_state = false;      // Returns the last states as well.
   bool go_backwards = false;      // Processes the sequence reversed.
-  uint64_t seed = 0;              // Of dropout; 0: derived from the model's.
+  // The output of a masked time step is 0, not the previous output.
+  bool zero_output_for_mask = false;
+  uint64_t seed = 0;  // Of dropout; 0: derived from the model's.
 };
 
 // Runs a cell along the time axis. Input [batch, time, features]; output
@@ -28,9 +30,9 @@ struct SequenceOptions {
 // graph.
 //
 // Inputs: x; optionally all initial states, each [batch, units]; optionally a
-// mask, bool [batch, time]. Where the mask is false, the states and the output
-// keep their previous values. Without a mask input, the mask of x is used if
-// there is one (Embedding(mask_zero)).
+// mask, bool [batch, time]. Where the mask is false, the states keep their
+// previous values, and so does the output unless zero_output_for_mask. Without
+// a mask input, the mask of x is used if there is one (Embedding(mask_zero)).
 //
 // Source: keras.layers.RNN.
 class RecurrentLayer : public Layer {
@@ -40,6 +42,14 @@ class RecurrentLayer : public Layer {
     return sequence_options_.return_state ? 1 + state_count() : 1;
   }
   void VisitConfig(ConfigVisitor& visitor) override;
+
+  const SequenceOptions& sequence_options() const { return sequence_options_; }
+  // Must be called before the layer.
+  void set_zero_output_for_mask(bool zero_output_for_mask) {
+    sequence_options_.zero_output_for_mask = zero_output_for_mask;
+  }
+  // Returns a new layer with the same hyperparameters and the other direction.
+  virtual LayerPtr Reversed() const = 0;
 
  protected:
   using States = std::vector<Value>;
@@ -63,6 +73,14 @@ class RecurrentLayer : public Layer {
   virtual void ReadWeights() = 0;
 
   int64_t units() const { return units_; }
+  // Returns `options`, of a layer like this one, with the other direction.
+  template <typename Options>
+  Options ReversedOptions(Options options) const {
+    options.sequence = sequence_options_;
+    options.sequence.go_backwards = !sequence_options_.go_backwards;
+    options.name = "";
+    return options;
+  }
 
  private:
   // The parsed inputs.

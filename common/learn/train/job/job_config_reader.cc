@@ -17,6 +17,7 @@
 #include "common/core/base/check.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/initializers.h"
+#include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/regularizers.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
@@ -30,8 +31,9 @@ using google::protobuf::Message;
 
 }  // namespace
 
-JobConfigReader::JobConfigReader(absl::string_view kind, const Message& message)
-    : kind_(kind), message_(message) {}
+JobConfigReader::JobConfigReader(absl::string_view kind, const Message& message,
+                                 LayerBuilder build_layer)
+    : kind_(kind), message_(message), build_layer_(std::move(build_layer)) {}
 
 const FieldDescriptor* JobConfigReader::Find(ConfigName name) {
   if (name.job.empty()) return nullptr;
@@ -123,6 +125,19 @@ void JobConfigReader::Visit(ConfigName name, Regularizer& value) {
                               factors.l1, " and l2 ", factors.l2));
   }
   value = *std::move(made);
+}
+
+void JobConfigReader::Visit(ConfigName name, LayerPtr& layer) {
+  const Message* const given = FindMessage(name);
+  if (given == nullptr) return;
+  MUSTER_CHECK(build_layer_ != nullptr);
+  absl::StatusOr<LayerPtr> made = build_layer_(*given);
+  if (made.ok()) {
+    layer = *std::move(made);
+  } else if (status_.ok()) {
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat(kind_, ".", name.job, ": ", made.status().message()));
+  }
 }
 
 void JobConfigReader::Visit(ConfigName name, std::string& value) {

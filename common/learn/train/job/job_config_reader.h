@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -14,6 +16,7 @@
 #include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/regularizers.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
@@ -29,9 +32,15 @@ namespace muster {
 //   RETURN_IF_ERROR(reader.Finish());
 class JobConfigReader : public ConfigVisitor {
  public:
-  // `kind` is how errors call the message. `message` is borrowed.
+  // Makes the layer that a JobLayer inside another layer describes.
+  using LayerBuilder = std::function<absl::StatusOr<LayerPtr>(
+      const google::protobuf::Message& layer)>;
+
+  // `kind` is how errors call the message. `message` is borrowed. Messages that
+  // have layers need `build_layer`.
   JobConfigReader(absl::string_view kind,
-                  const google::protobuf::Message& message);
+                  const google::protobuf::Message& message,
+                  LayerBuilder build_layer = nullptr);
 
   using ConfigVisitor::Visit;
   void Visit(ConfigName name, bool& value) override;
@@ -43,6 +52,7 @@ class JobConfigReader : public ConfigVisitor {
   void Visit(ConfigName name, std::vector<double>& values) override;
   void Visit(ConfigName name, Initializer& value) override;
   void Visit(ConfigName name, Regularizer& value) override;
+  void Visit(ConfigName name, LayerPtr& layer) override;
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override;
   void VisitPairs(ConfigName name, std::vector<int64_t>& values) override;
@@ -63,6 +73,7 @@ class JobConfigReader : public ConfigVisitor {
 
   const std::string kind_;
   const google::protobuf::Message& message_;
+  const LayerBuilder build_layer_;
   absl::flat_hash_set<const google::protobuf::FieldDescriptor*> visited_;
   absl::Status status_;
 };
@@ -85,14 +96,16 @@ const Kind* FindKind(const Kind (&kinds)[count],
 }
 
 // Makes what the oneof `kind` of `message` says: make(kind, visitor), with the
-// entry of the table and a visitor that sets what the file has.
+// entry of the table and a visitor that sets what the file has. `build_layer`
+// makes the layers inside.
 //   kInvalidArgument  it says nothing, or nothing that the table has; quotes
 //                     `example`. Or as JobConfigReader::Finish()
 //   others            of `make`
 template <typename Made, typename Kind, size_t count, typename Make>
-absl::StatusOr<Made> MakeOfKind(const Kind (&kinds)[count],
-                                const google::protobuf::Message& message,
-                                absl::string_view example, const Make& make) {
+absl::StatusOr<Made> MakeOfKind(
+    const Kind (&kinds)[count], const google::protobuf::Message& message,
+    absl::string_view example, const Make& make,
+    JobConfigReader::LayerBuilder build_layer = nullptr) {
   const google::protobuf::FieldDescriptor* const field = KindOf(message);
   if (field == nullptr) {
     return absl::InvalidArgumentError(
@@ -104,7 +117,8 @@ absl::StatusOr<Made> MakeOfKind(const Kind (&kinds)[count],
         field->name(), " cannot stand here; expected for example ", example));
   }
   JobConfigReader reader(field->name(),
-                         message.GetReflection()->GetMessage(message, field));
+                         message.GetReflection()->GetMessage(message, field),
+                         std::move(build_layer));
   absl::StatusOr<Made> made = make(*kind, reader);
   RETURN_IF_ERROR(reader.Finish());
   return made;

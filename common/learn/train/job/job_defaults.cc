@@ -16,6 +16,7 @@
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/initializers.h"
+#include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metrics.h"
@@ -77,6 +78,9 @@ class DefaultCollector final : public ConfigVisitor {
   }
   void Visit(ConfigName name, Regularizer& value) override {
     if (!value) Add(name, "none");
+  }
+  void Visit(ConfigName name, LayerPtr& layer) override {
+    if (layer == nullptr) Add(name, "none");
   }
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override {

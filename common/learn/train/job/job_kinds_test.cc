@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/initializers.h"
+#include "common/learn/nn/layer.h"
 #include "common/learn/nn/layers.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/nn/metrics.h"
@@ -49,6 +50,7 @@ class HyperparameterCollector : public ConfigVisitor {
   void Visit(ConfigName name, std::vector<double>&) override { Add(name); }
   void Visit(ConfigName name, Initializer&) override { Add(name); }
   void Visit(ConfigName name, Regularizer&) override { Add(name); }
+  void Visit(ConfigName name, LayerPtr&) override { Add(name); }
   void VisitChoice(ConfigName name, int&,
                    absl::Span<const absl::string_view> names) override {
     const FieldDescriptor* const field = Add(name);

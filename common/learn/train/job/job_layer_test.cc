@@ -113,6 +113,25 @@ TEST(JobLayerTest, MistakesNameTheField) {
        "dropout.rate must be at least 0 and less than 1, got 1"},
       {"normalization { mean: 1 }", "normalization.variance must have as many"},
       {"rescaling { offset: 1 }", "rescaling.scale is missing"},
+      {"time_distributed {}", "time_distributed.layer must be a layer"},
+      {"time_distributed { layer { dense {} } }",
+       "time_distributed.layer: dense.units"},
+      {"time_distributed { layer { inputs: 'a' flatten {} } }",
+       "time_distributed.layer: inputs: a layer inside another one"},
+      {"bidirectional { layer { dense { units: 2 } } }",
+       "bidirectional.layer must be a SimpleRNN, LSTM or GRU, got Dense"},
+      {"bidirectional { layer { gru { units: 2 } } "
+       "backward_layer { flatten {} } }",
+       "bidirectional.layer has a backward layer that must be recurrent"},
+      {"bidirectional { layer { gru { units: 2 } } "
+       "backward_layer { gru { units: 2 } } }",
+       "must differ in go_backwards"},
+      {"bidirectional { layer { gru { units: 2 return_state: true } } "
+       "backward_layer { gru { units: 2 go_backwards: true } } }",
+       "the same return_sequences and return_state"},
+      {"conv2d_transpose { filters: 1 kernel_size: 2 output_padding: -1 }",
+       "conv2d_transpose.output_padding must be at least 0, got -1"},
+      {"dot { axes: [ 1, 2, 3 ] }", "dot.axes must be one number"},
       {"call { layer: 'a' }", "call cannot stand here"},
       {"name: 'a'", "says nothing"}};
   for (const auto& [text, field] : mistakes) {

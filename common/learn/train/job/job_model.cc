@@ -19,12 +19,14 @@ namespace {
 
 using proto::JobLayer;
 
+absl::StatusOr<LayerPtr> BuildLayerWithOptions(const JobLayer& job);
+
 absl::StatusOr<LayerPtr> BuildLayer(const JobLayer& layer) {
   if (layer.has_call()) {
     return absl::InvalidArgumentError(
         "call: only a layer of a functional model can be called again");
   }
-  if (!layer.has_model()) return BuildJobLayer(layer);
+  if (!layer.has_model()) return BuildJobLayer(layer, BuildLayerWithOptions);
   ASSIGN_OR_RETURN(LayerPtr model, BuildJobModel(layer.model()));
   if (!layer.name().empty()) model->set_name(layer.name());
   return model;

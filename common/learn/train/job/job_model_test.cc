@@ -13,6 +13,7 @@
 #include "common/compute/ops/ops.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/shape.h"
+#include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
 #include "gmock/gmock.h"
@@ -50,6 +51,31 @@ absl::StatusOr<std::vector<Shape>> Build(const LayerPtr& model,
     shapes.push_back(graph->TypeOf(output).shape);
   }
   return shapes;
+}
+
+TEST(JobModelTest, WrappersHaveModelsAndLayersWithOptions) {
+  ASSERT_OK_AND_ASSIGN(const LayerPtr model, Parse(R"(
+    functional {
+      inputs { name: "frames" shape: [5, 4, 4, 1] }
+      layers { name: "each" time_distributed { layer { model { sequential {
+        layers { conv2d { filters: 2 kernel_size: 3 } }
+        layers { flatten {} } } } } } }
+      layers { name: "both" bidirectional { layer {
+        dtype_policy: "mixed_bfloat16" trainable: false lstm { units: 3 } } } }
+    })"));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Shape> shapes, Build(model));
+  EXPECT_THAT(shapes, ElementsAre(Shape({-1, 6})));
+  for (const LayerPtr& layer : model->layers()) {
+    if (layer->name() == "each") {
+      EXPECT_THAT(layer->output_shapes(), ElementsAre(Shape({-1, 5, 8})));
+    }
+    if (layer->name() != "both") continue;
+    ASSERT_EQ(layer->layers().size(), 2u);
+    for (const LayerPtr& direction : layer->layers()) {
+      EXPECT_EQ(direction->dtype_policy(), kMixedBfloat16Policy);
+      EXPECT_FALSE(direction->trainable());
+    }
+  }
 }
 
 TEST(JobModelTest, FunctionalModelsShareLayersAndHaveSeveralOutputs) {

@@ -13,10 +13,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/variables/initializer.h"
+#include "common/core/base/check.h"
 #include "common/core/base/did_you_mean.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/initializers.h"
+#include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/train/keras/keras_object.h"
 
@@ -54,7 +56,6 @@ constexpr NeutralArgument kNeutralArguments[] = {
     {"time_major", "false"},
     {"unroll", ""},
     {"use_gate", "false"},
-    {"zero_output_for_mask", "false"},
 };
 
 bool IsNeutral(absl::string_view name, const KerasJson& value) {
@@ -236,13 +237,29 @@ void KerasArgumentReader::Visit(ConfigName name, Regularizer& value) {
   }
 }
 
+void KerasArgumentReader::Visit(ConfigName name, LayerPtr& layer) {
+  const KerasJson& given = Find(name);
+  if (given.is_null()) return;
+  MUSTER_CHECK(read_layer_ != nullptr);
+  absl::StatusOr<LayerPtr> made = read_layer_(given);
+  if (made.ok()) {
+    layer = *std::move(made);
+  } else if (status_.ok()) {
+    status_ = made.status();
+  }
+}
+
 void KerasArgumentReader::VisitChoice(
     ConfigName name, int& index, absl::Span<const absl::string_view> names) {
   const KerasJson& given = Find(name);
   if (given.is_null()) {
+    if (!config_.contains(std::string(name.keras))) return;
     // Keras' None for an activation is none, whatever the layer's default.
-    const bool is_there = config_.contains(std::string(name.keras));
-    if (is_there && names.front() == "linear") index = 0;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == "none" || names[i] == "linear") {
+        index = static_cast<int>(i);
+      }
+    }
     return;
   }
   const std::string chosen = ChoiceOf(given);

@@ -2,14 +2,18 @@
 #define COMMON_LEARN_TRAIN_KERAS_KERAS_ARGUMENT_READER_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/layer_ptr.h"
 #include "common/learn/nn/regularizers.h"
 #include "common/learn/train/keras/keras_object.h"
 
@@ -24,9 +28,15 @@ namespace muster {
 //   RETURN_IF_ERROR(reader.Finish());
 class KerasArgumentReader : public ConfigVisitor {
  public:
+  // Makes the layer that a config inside that of another layer describes.
+  using LayerReader =
+      std::function<absl::StatusOr<LayerPtr>(const KerasJson& layer)>;
+
   // `place` is how errors call the object. `config` is an object, borrowed.
-  KerasArgumentReader(absl::string_view place, const KerasJson& config)
-      : place_(place), config_(config) {}
+  // Objects that have layers need `read_layer`.
+  KerasArgumentReader(absl::string_view place, const KerasJson& config,
+                      LayerReader read_layer = nullptr)
+      : place_(place), config_(config), read_layer_(std::move(read_layer)) {}
 
   using ConfigVisitor::Visit;
   void Visit(ConfigName name, bool& value) override;
@@ -38,6 +48,7 @@ class KerasArgumentReader : public ConfigVisitor {
   void Visit(ConfigName name, std::vector<double>& values) override;
   void Visit(ConfigName name, Initializer& value) override;
   void Visit(ConfigName name, Regularizer& value) override;
+  void Visit(ConfigName name, LayerPtr& layer) override;
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override;
   void VisitPairs(ConfigName name, std::vector<int64_t>& values) override;
@@ -58,6 +69,7 @@ class KerasArgumentReader : public ConfigVisitor {
 
   const std::string place_;
   const KerasJson& config_;
+  const LayerReader read_layer_;
   absl::flat_hash_set<std::string> visited_;
   absl::Status status_;
 };

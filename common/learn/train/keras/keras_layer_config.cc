@@ -115,8 +115,10 @@ Json ToJson(const Regularizer& regularizer) {
 // Adds each hyperparameter to an object.
 class KerasConfigWriter : public ConfigVisitor {
  public:
-  // `config` is borrowed.
-  explicit KerasConfigWriter(Json* config) : config_(*config) {}
+  // `config` is borrowed. `write_layer` writes layers inside.
+  explicit KerasConfigWriter(Json* config,
+                             KerasLayerWriter write_layer = nullptr)
+      : config_(*config), write_layer_(std::move(write_layer)) {}
 
   using ConfigVisitor::Visit;
   void Visit(ConfigName name, bool& value) override { Add(name, value); }
@@ -138,9 +140,14 @@ class KerasConfigWriter : public ConfigVisitor {
   void Visit(ConfigName name, Regularizer& value) override {
     Add(name, ToJson(value));
   }
+  void Visit(ConfigName name, LayerPtr& layer) override {
+    if (layer == nullptr) return Add(name, nullptr);
+    Add(name, write_layer_ ? write_layer_(*layer) : KerasLayerConfig(*layer));
+  }
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override {
-    Add(name, std::string(names[index]));
+    const bool is_none = names[index] == "none";
+    Add(name, is_none ? Json(nullptr) : Json(std::string(names[index])));
   }
   void VisitPairs(ConfigName name, std::vector<int64_t>& values) override {
     Json pairs = Json::array();
@@ -162,6 +169,7 @@ class KerasConfigWriter : public ConfigVisitor {
   }
 
   Json& config_;
+  const KerasLayerWriter write_layer_;
 };
 
 // Adds those that are no part of the config.
@@ -183,13 +191,13 @@ class CallArgumentsWriter : public KerasConfigWriter {
 
 }  // namespace
 
-Json KerasLayerConfig(Layer& layer) {
+Json KerasLayerConfig(Layer& layer, const KerasLayerWriter& write_inner) {
   Json config = {
       {"name", layer.name()},
       {"trainable", layer.trainable()},
       {"dtype", Object("keras", "DTypePolicy",
                        {{"name", DTypePolicyName(layer.dtype_policy())}})}};
-  KerasConfigWriter writer(&config);
+  KerasConfigWriter writer(&config, write_inner);
   layer.VisitConfig(writer);
   return Object("keras.layers", layer.kind(), std::move(config));
 }

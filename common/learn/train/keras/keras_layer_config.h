@@ -9,12 +9,17 @@
 
 namespace muster {
 
+// Returns what keras.saving.serialize_keras_object() writes for a layer.
+using KerasLayerWriter = std::function<nlohmann::ordered_json(Layer& layer)>;
+
 // A layer as keras.saving.serialize_keras_object() writes it: class, name,
 // dtype policy and hyperparameters. What a layer has no hyperparameter for is
 // left out, and Keras then takes its default. What Keras has no form for
 // (FixedValue(), a custom regularizer) is null. Keys are in the order in
-// which they are added.
-nlohmann::ordered_json KerasLayerConfig(Layer& layer);
+// which they are added. Layers inside the layer are written by `write_inner`,
+// and by this function itself if it is null.
+nlohmann::ordered_json KerasLayerConfig(
+    Layer& layer, const KerasLayerWriter& write_inner = nullptr);
 
 // The hyperparameters that `visit` passes to its visitor, as an object.
 nlohmann::ordered_json KerasConfigOf(

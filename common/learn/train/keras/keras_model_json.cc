@@ -173,7 +173,7 @@ Json ToJson(Layer& layer) {
   if (layer.kind() == "InputLayer" && !inputs.empty()) {
     return InputLayer(layer.name(), inputs.front());
   }
-  return KerasLayerConfig(layer);
+  return KerasLayerConfig(layer, ToJson);
 }
 
 }  // namespace

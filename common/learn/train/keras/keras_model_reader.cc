@@ -29,7 +29,7 @@
 namespace muster {
 namespace {
 
-// Models inside models.
+// Models and layers inside each other.
 constexpr int kDepthMax = 32;
 
 constexpr char kInputLayer[] = "InputLayer";
@@ -162,6 +162,7 @@ class ModelReader {
   absl::StatusOr<LayerPtr> Read(const KerasObject& model);
 
  private:
+  absl::Status CheckDepth() const;
   absl::StatusOr<LayerPtr> ReadSequential(const KerasJson& config);
   absl::StatusOr<LayerPtr> ReadFunctional(const KerasJson& config);
 
@@ -195,11 +196,14 @@ class ModelReader {
   absl::flat_hash_map<std::string, Entry> entries_;
 };
 
+absl::Status ModelReader::CheckDepth() const {
+  if (depth_ <= kDepthMax) return absl::OkStatus();
+  return BadStructure(place_, absl::StrCat("is inside more than ", kDepthMax,
+                                           " models and layers"));
+}
+
 absl::StatusOr<LayerPtr> ModelReader::Read(const KerasObject& model) {
-  if (depth_ > kDepthMax) {
-    return BadStructure(
-        place_, absl::StrCat("is inside more than ", kDepthMax, " models"));
-  }
+  RETURN_IF_ERROR(CheckDepth());
   absl::StatusOr<LayerPtr> read = model.class_name == "Sequential"
                                       ? ReadSequential(model.config)
                                       : ReadFunctional(model.config);
@@ -422,6 +426,7 @@ absl::StatusOr<DTypePolicy> PolicyFrom(absl::string_view place,
 
 absl::StatusOr<LayerPtr> ModelReader::ReadLayer(const KerasJson& json,
                                                 const KerasJson& arguments) {
+  RETURN_IF_ERROR(CheckDepth());
   const std::string name = TextMember(FindMember(json, "config"), "name");
   const std::string place = absl::StrCat(place_, ", layer ", name, " (",
                                          TextMember(json, "class_name"), ")");
@@ -439,7 +444,9 @@ absl::StatusOr<LayerPtr> ModelReader::ReadLayer(const KerasJson& json,
                    PolicyFrom(place, FindMember(object.config, "dtype")));
   layer->set_dtype_policy(policy);
   object.config.update(arguments);
-  KerasArgumentReader reader(place, object.config);
+  KerasArgumentReader reader(place, object.config, [&](const KerasJson& inner) {
+    return ModelReader(place, depth_ + 1).ReadLayer(inner, KerasJson::object());
+  });
   layer->VisitConfig(reader);
   RETURN_IF_ERROR(reader.Finish());
   if (FindMember(object.config, "trainable") == false) {

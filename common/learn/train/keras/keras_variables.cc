@@ -22,6 +22,7 @@
 #include "common/learn/nn/normalization.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/nn/weight.h"
+#include "common/learn/nn/wrapper.h"
 #include "common/learn/train/keras/keras_argument_reader.h"
 #include "common/learn/train/keras/keras_object.h"
 #include "proto/variable.pb.h"
@@ -34,9 +35,27 @@ bool IsModel(const Layer& layer) {
          dynamic_cast<const FunctionalLayer*>(&layer) != nullptr;
 }
 
-// Visits the layers that are no models, with their groups.
+// Visits the layers that are neither models nor wrappers, with their groups.
 using LayerVisitor =
     std::function<void(Layer& layer, const std::string& group)>;
+
+void VisitLayers(const Layer& model, const std::string& group,
+                 const LayerVisitor& visit,
+                 absl::flat_hash_set<const Layer*>* visited);
+
+// Visits the layer itself, or those inside it.
+void VisitLayer(Layer& layer, const std::string& path,
+                const LayerVisitor& visit,
+                absl::flat_hash_set<const Layer*>* visited) {
+  if (!visited->insert(&layer).second) return;
+  if (IsModel(layer)) return VisitLayers(layer, path + "/", visit, visited);
+  const auto* const wrapper = dynamic_cast<const WrapperLayer*>(&layer);
+  if (wrapper == nullptr) return visit(layer, path);
+  for (const WrapperLayer::Part& part : wrapper->parts()) {
+    VisitLayer(*part.layer, absl::StrCat(path, "/", part.attribute), visit,
+               visited);
+  }
+}
 
 void VisitLayers(const Layer& model, const std::string& group,
                  const LayerVisitor& visit,
@@ -46,13 +65,7 @@ void VisitLayers(const Layer& model, const std::string& group,
     std::string name = ToSnakeCase(layer->kind());
     const int count = counts[name]++;
     if (count > 0) absl::StrAppend(&name, "_", count);
-    if (!visited->insert(layer.get()).second) continue;
-    const std::string path = absl::StrCat(group, "layers/", name);
-    if (IsModel(*layer)) {
-      VisitLayers(*layer, path + "/", visit, visited);
-    } else {
-      visit(*layer, path);
-    }
+    VisitLayer(*layer, absl::StrCat(group, "layers/", name), visit, visited);
   }
 }
 
