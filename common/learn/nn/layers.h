@@ -27,6 +27,11 @@
 #include "common/learn/nn/normalization.h"
 #include "common/learn/nn/pooling.h"
 #include "common/learn/nn/pooling_1d.h"
+#include "common/learn/nn/preprocessing/category_encoding.h"
+#include "common/learn/nn/preprocessing/discretization.h"
+#include "common/learn/nn/preprocessing/hashing.h"
+#include "common/learn/nn/preprocessing/lookup.h"
+#include "common/learn/nn/preprocessing/text_vectorization.h"
 #include "common/learn/nn/recurrent/recurrent.h"
 #include "common/learn/nn/relu.h"
 #include "common/learn/nn/reshape.h"
@@ -55,6 +60,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"average_pooling1d", [] { return AveragePooling1D(); }},
     {"average_pooling2d", [] { return AveragePooling2D(); }},
     {"batch_normalization", [] { return BatchNormalization(); }},
+    {"category_encoding", [] { return CategoryEncoding(0); }},
     {"concatenate", [] { return Concatenate(); }},
     {"conv1d", [] { return Conv1D(0, 0); }},
     {"conv2d", [] { return Conv2D(0, 0); }},
@@ -62,6 +68,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"cropping2d", [] { return Cropping2D(); }},
     {"dense", [] { return Dense(0); }},
     {"depthwise_conv2d", [] { return DepthwiseConv2D(0); }},
+    {"discretization", [] { return Discretization(); }},
     {"dropout", [] { return Dropout(0); }},
     {"elu", [] { return ELU(); }},
     {"embedding", [] { return Embedding(0, 0); }},
@@ -74,7 +81,9 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"global_max_pooling2d", [] { return GlobalMaxPooling2D(); }},
     {"group_normalization", [] { return GroupNormalization(); }},
     {"gru", [] { return GRU(0); }},
+    {"hashing", [] { return Hashing(0); }},
     {"identity", [] { return Identity(); }},
+    {"integer_lookup", [] { return IntegerLookup(); }},
     {"layer_normalization", [] { return LayerNormalization(); }},
     {"leaky_relu", [] { return LeakyReLU(); }},
     {"lstm", [] { return LSTM(0); }},
@@ -102,7 +111,9 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"spatial_dropout1d", [] { return SpatialDropout1D(0); }},
     {"spatial_dropout2d", [] { return SpatialDropout2D(0); }},
     {"spatial_dropout3d", [] { return SpatialDropout3D(0); }},
+    {"string_lookup", [] { return StringLookup(); }},
     {"subtract", [] { return Subtract(); }},
+    {"text_vectorization", [] { return TextVectorization(); }},
     {"unit_normalization", [] { return UnitNormalization(); }},
     {"up_sampling1d", [] { return UpSampling1D(); }},
     {"up_sampling2d", [] { return UpSampling2D(); }},

@@ -132,6 +132,9 @@ class KerasConfigWriter : public ConfigVisitor {
   void Visit(ConfigName name, std::vector<double>& values) override {
     Add(name, values.empty() ? Json(nullptr) : Json(values));
   }
+  void Visit(ConfigName name, std::vector<std::string>& values) override {
+    Add(name, values.empty() ? Json(nullptr) : Json(values));
+  }
   void Visit(ConfigName name, Initializer& value) override {
     Add(name, ToJson(value.definition()));
   }
@@ -140,7 +143,9 @@ class KerasConfigWriter : public ConfigVisitor {
   }
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override {
-    Add(name, std::string(names[index]));
+    // Some choices begin with the one of nothing, which is Keras' None.
+    const bool is_none = index == 0 && names.front() == "none";
+    Add(name, is_none ? Json(nullptr) : Json(std::string(names[index])));
   }
   void VisitPairs(ConfigName name, std::vector<int64_t>& values) override {
     Json pairs = Json::array();
@@ -191,6 +196,8 @@ Json KerasLayerConfig(Layer& layer) {
                        {{"name", DTypePolicyName(layer.dtype_policy())}})}};
   KerasConfigWriter writer(&config);
   layer.VisitConfig(writer);
+  // The only class of Keras that has no such argument.
+  if (layer.kind() == "Discretization") config.erase("trainable");
   return Object("keras.layers", layer.kind(), std::move(config));
 }
 
