@@ -47,6 +47,13 @@ Tensor ToTensor(const nlohmann::json& json) {
   const nlohmann::json& values = json.at("values");
   Tensor tensor(*dtype, Shape(json.at("shape").get<std::vector<int64_t>>()));
   MUSTER_CHECK(values.size() == static_cast<size_t>(tensor.element_count()));
+  if (*dtype == DType::kString) {
+    std::transform(
+        values.begin(), values.end(),
+        tensor.mutable_flat<std::string>().begin(),
+        [](const nlohmann::json& value) { return value.get<std::string>(); });
+    return tensor;
+  }
   VisitNumber(*dtype, [&]<typename T>() {
     std::transform(values.begin(), values.end(),
                    tensor.mutable_flat<T>().begin(), ToElement<T>);
@@ -85,6 +92,12 @@ std::string DescribeDifference(const Tensor& actual, const Tensor& expected,
       actual.shape() != expected.shape()) {
     return absl::StrCat("is ", actual.type().ToString(), ", expected ",
                         expected.type().ToString());
+  }
+  if (actual.dtype() == DType::kString) {
+    return BitwiseEqual(actual, expected)
+               ? ""
+               : absl::StrCat("is ", actual.DebugString(), ", expected ",
+                              expected.DebugString());
   }
   double worst = tolerance;
   std::string difference;

@@ -36,6 +36,9 @@ class KerasConfigReader : public ConfigVisitor {
   void Visit(ConfigName name, std::vector<double>& values) override {
     Read(name, values);
   }
+  void Visit(ConfigName name, std::vector<std::string>& values) override {
+    Read(name, values);
+  }
   void Visit(ConfigName name, Initializer&) override {
     MUSTER_CHECK(!IsPresent(name, false));
   }

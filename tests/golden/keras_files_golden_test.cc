@@ -65,6 +65,14 @@ void ExpectKerasWeights(Model& model, const GoldenCase& golden) {
   }
 }
 
+std::vector<GoldenCase> AllCases() {
+  std::vector<GoldenCase> cases = ReadGoldenCases("keras_files.json");
+  for (const GoldenCase& one : ReadGoldenCases("keras_string_files.json")) {
+    cases.push_back(one);
+  }
+  return cases;
+}
+
 class KerasFilesTest : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(KerasFilesTest, PredictsWhatKerasPredicts) {
@@ -104,10 +112,9 @@ TEST_P(KerasFilesTest, TrainsOnFromItsOwnFile) {
   ExpectKerasWeights(model, golden);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Golden, KerasFilesTest,
-    ::testing::ValuesIn(ReadGoldenCases("keras_files.json")),
-    [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Golden, KerasFilesTest,
+                         ::testing::ValuesIn(AllCases()),
+                         [](const auto& test) { return test.param.name; });
 
 TEST(KerasFilesGoldenTest, WeightsGoThroughFilesOfTheirOwn) {
   const std::string path = testing::TempDir() + "kept.weights.h5";
@@ -148,7 +155,7 @@ TEST(KerasFilesGoldenTest, KerasReadsWhatMusterWrites) {
   }
   const std::string folder = testing::TempDir();
   nlohmann::json names = nlohmann::json::array();
-  for (const GoldenCase& golden : ReadGoldenCases("keras_files.json")) {
+  for (const GoldenCase& golden : AllCases()) {
     ASSERT_OK_AND_ASSIGN(Model model, LoadModel(SavedByKeras(golden)));
     if (golden.config["trains"].get<bool>()) TakeSteps(model, golden, 1);
     ASSERT_OK(model.Save(absl::StrCat(folder, golden.name, ".keras")));

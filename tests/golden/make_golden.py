@@ -48,6 +48,7 @@ from cases import (
     images,
     job_layers,
     keras_files,
+    keras_string_files,
     layers,
     losses,
     masks,
@@ -56,6 +57,7 @@ from cases import (
     mobilenet_v2,
     ops,
     optimizers,
+    preprocessing_layers,
     progress,
     records,
     sequence_layers,
@@ -85,6 +87,8 @@ SOURCES = {
         callbacks,
         masks,
         keras_files,
+        keras_string_files,
+        preprocessing_layers,
     )
 }
 DATA = pathlib.Path(__file__).parent / "data"

@@ -1,4 +1,5 @@
-"""Loads what Muster saved of the models in data/keras_files.json into Keras.
+"""Loads what Muster saved of the models in data/keras_files.json and
+data/keras_string_files.json into Keras.
 
     python read_keras_files.py FOLDER
 
@@ -26,7 +27,8 @@ TOLERANCE = 1e-5
 
 
 def tensor(described):
-    return np.array(described["values"], described["dtype"]).reshape(described["shape"])
+    dtype = object if described["dtype"] == "string" else described["dtype"]
+    return np.array(described["values"], dtype).reshape(described["shape"])
 
 
 def numbered(tensors, prefix):
@@ -74,8 +76,11 @@ def check(case, path):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    data = pathlib.Path(__file__).parent / "data" / "keras_files.json"
-    cases = {case["name"]: case for case in json.loads(data.read_text())["cases"]}
+    data = pathlib.Path(__file__).parent / "data"
+    cases = {}
+    for file in ("keras_files.json", "keras_string_files.json"):
+        for case in json.loads((data / file).read_text())["cases"]:
+            cases[case["name"]] = case
     # Keras warns where it leaves out part of a file.
     warnings.simplefilter("error")
     failed = 0

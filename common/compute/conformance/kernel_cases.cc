@@ -6,6 +6,7 @@
 
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/ops/builtin_ops.h"
+#include "common/core/tensor/tensor.h"
 
 namespace muster {
 namespace {
@@ -482,6 +483,45 @@ void AddReplicaCases(std::vector<OpCase>* cases) {
   }
 }
 
+void AddStringCases(std::vector<OpCase>* cases) {
+  constexpr DType kString = DType::kString;
+  const Attributes words = {{"vocabulary", Tensor::FromSpan<std::string>(
+                                               {2}, {"Word 1!", "Word 4!"})},
+                            {"oov_index", int64_t{1}},
+                            {"oov_count", int64_t{3}},
+                            {"mask", Tensor::Scalar<std::string>("Word 2!")},
+                            {"mask_index", int64_t{0}}};
+  const auto with = [](Attributes attributes, const Attributes& more) {
+    for (const auto& [name, value] : more.values()) {
+      attributes.Set(name, value);
+    }
+    return attributes;
+  };
+  const Attributes split = {{"standardize", std::string("lower")},
+                            {"split", std::string("whitespace")},
+                            {"ngrams", Axes{1, 2}}};
+  for (const Shape& shape : Shapes()) {
+    cases->push_back({"LookupIndex", words, {{kString, shape}}});
+    cases->push_back(
+        {"LookupCategory",
+         with(words, {{"other", Tensor::Scalar<std::string>("?")}}),
+         {{kI64, shape}}});
+    for (const DType dtype : {kString, kI32, kI64}) {
+      cases->push_back({"HashBucket",
+                        {{"bucket_count", int64_t{7}}, {"salt", Axes{1, 2}}},
+                        {{dtype, shape}}});
+    }
+  }
+  for (const int64_t rows : {0, 5}) {
+    const OpInput texts = {kString, Shape({rows, 1})};
+    cases->push_back(
+        {"Tokens", with(split, {{"length", int64_t{2}}}), {texts}});
+    cases->push_back({"CountTokens",
+                      with(with(words, split), {{"depth", int64_t{6}}}),
+                      {texts}});
+  }
+}
+
 }  // namespace
 
 std::vector<OpCase> AllKernelCases() {
@@ -499,6 +539,7 @@ std::vector<OpCase> AllKernelCases() {
   AddNormalizationCases(&cases);
   AddRandomCases(&cases);
   AddReplicaCases(&cases);
+  AddStringCases(&cases);
   return cases;
 }
 

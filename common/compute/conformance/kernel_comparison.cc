@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,12 @@ namespace muster {
 
 Tensor RandomTensor(const OpInput& input, RandomStream* random) {
   Tensor tensor(input.dtype, input.shape);
+  if (input.dtype == DType::kString) {
+    for (std::string& element : tensor.mutable_flat<std::string>()) {
+      element = absl::StrCat("Word ", random->Below(6), "!");
+    }
+    return tensor;
+  }
   VisitNumber(input.dtype, [&]<typename T>() {
     for (T& element : tensor.mutable_flat<T>()) {
       const double unit =
@@ -60,6 +67,10 @@ double Tolerance(DType dtype) {
 
 void ExpectClose(const Tensor& got, const Tensor& wanted) {
   ASSERT_EQ(got.type(), wanted.type());
+  if (got.dtype() == DType::kString) {
+    ASSERT_EQ(got.flat<std::string>(), wanted.flat<std::string>());
+    return;
+  }
   const double tolerance = Tolerance(got.dtype());
   for (int64_t i = 0; i < got.element_count(); ++i) {
     const double a = got.ElementAsDouble(i);
@@ -83,6 +94,7 @@ std::vector<Tensor> RunKernel(Kernel* kernel, const KernelSpec& spec,
   for (const TensorType& type : spec.outputs) {
     outputs.emplace_back(type.dtype, type.shape);
     Tensor& output = outputs.back();
+    if (type.dtype == DType::kString) continue;
     std::fill_n(output.mutable_raw_data(), output.size_bytes(),
                 type.dtype == DType::kBool ? 0 : 0xff);
   }

@@ -70,6 +70,8 @@ enum class GoldenExemption {
   kGradientHelper,
   // Part of a random number generator that TensorFlow does not have.
   kOwnGenerator,
+  // Part of layers of Keras, whose golden cases compare what it computes.
+  kLayer,
 };
 
 // The inputs that generic tests use for this op.

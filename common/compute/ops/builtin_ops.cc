@@ -24,6 +24,7 @@ const OpRegistry& BuiltinOps() {
     internal::RegisterReplicaOps(registry);
     internal::RegisterShapeOps(registry);
     internal::RegisterSliceOps(registry);
+    internal::RegisterStringOps(registry);
     internal::RegisterVariableOps(registry);
     return registry;
   }();

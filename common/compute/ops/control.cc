@@ -57,8 +57,7 @@ namespace internal {
 void RegisterControlOps(OpRegistry* registry) {
   const auto add_view = [registry](absl::string_view name,
                                    OpSchema::GradientRule gradient_rule) {
-    OpSchema schema =
-        ElementwiseOp(name, 1, SameNumberOrBoolRule, gradient_rule);
+    OpSchema schema = ElementwiseOp(name, 1, SameTypeRule, gradient_rule);
     schema.is_view = true;
     schema.bfloat16 = Bfloat16Policy::kDirect;
     registry->Register(std::move(schema));

@@ -42,6 +42,7 @@ void RegisterReductionOps(OpRegistry* registry);
 void RegisterReplicaOps(OpRegistry* registry);
 void RegisterShapeOps(OpRegistry* registry);
 void RegisterSliceOps(OpRegistry* registry);
+void RegisterStringOps(OpRegistry* registry);
 void RegisterVariableOps(OpRegistry* registry);
 
 }  // namespace muster::internal

@@ -44,8 +44,7 @@ absl::StatusOr<int64_t> FreeExtent(const Shape& input, const Shape& shape) {
 }
 
 TypesOr ReshapeRule(const TypeRuleArguments& arguments) {
-  RETURN_IF_ERROR(
-      ExpectClass(arguments, internal::DTypeClass::kNumberOrBool, 0, 1));
+  RETURN_IF_ERROR(ExpectClass(arguments, internal::DTypeClass::kAny, 0, 1));
   ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
                    arguments.attributes.Get<std::vector<int64_t>>("shape"));
   if (std::count(dims.begin(), dims.end(), Shape::kUnknown) > 1) {
@@ -85,8 +84,7 @@ void ReshapeGradient(GradientContext& context) {
 }
 
 TypesOr ExpandDimsRule(const TypeRuleArguments& arguments) {
-  RETURN_IF_ERROR(
-      ExpectClass(arguments, internal::DTypeClass::kNumberOrBool, 0, 1));
+  RETURN_IF_ERROR(ExpectClass(arguments, internal::DTypeClass::kAny, 0, 1));
   Shape shape = arguments.inputs[0].shape;
   ASSIGN_OR_RETURN(const int axis, internal::AxisAttribute(arguments, "axis",
                                                            shape.rank() + 1));
@@ -95,8 +93,7 @@ TypesOr ExpandDimsRule(const TypeRuleArguments& arguments) {
 }
 
 TypesOr SqueezeRule(const TypeRuleArguments& arguments) {
-  RETURN_IF_ERROR(
-      ExpectClass(arguments, internal::DTypeClass::kNumberOrBool, 0, 1));
+  RETURN_IF_ERROR(ExpectClass(arguments, internal::DTypeClass::kAny, 0, 1));
   Shape shape = arguments.inputs[0].shape;
   ASSIGN_OR_RETURN(const std::vector<int> axes,
                    internal::AxesAttribute(arguments, "axes", shape.rank()));

@@ -17,6 +17,8 @@ bool BelongsTo(DType dtype, DTypeClass wanted) {
       return dtype == DType::kInt32 || dtype == DType::kInt64;
     case DTypeClass::kBool:
       return dtype == DType::kBool;
+    case DTypeClass::kAny:
+      return dtype != DType::kInvalid;
   }
   return false;
 }
@@ -33,6 +35,8 @@ absl::string_view Describe(DTypeClass wanted) {
       return "int32 or int64";
     case DTypeClass::kBool:
       return "bool";
+    case DTypeClass::kAny:
+      return "elements of a dtype";
   }
   return "";
 }
@@ -162,6 +166,11 @@ TypesOr SameFloatingRule(const TypeRuleArguments& arguments) {
 
 TypesOr SameNumberOrBoolRule(const TypeRuleArguments& arguments) {
   RETURN_IF_ERROR(ExpectClass(arguments, DTypeClass::kNumberOrBool, 0, 1));
+  return std::vector<TensorType>{arguments.inputs[0]};
+}
+
+TypesOr SameTypeRule(const TypeRuleArguments& arguments) {
+  RETURN_IF_ERROR(ExpectClass(arguments, DTypeClass::kAny, 0, 1));
   return std::vector<TensorType>{arguments.inputs[0]};
 }
 

@@ -31,6 +31,7 @@ enum class DTypeClass {
   kFloating,  // The four floating dtypes.
   kIndex,     // int32 or int64.
   kBool,
+  kAny,  // Also string: for ops that pass elements on.
 };
 
 // Returns one output type. Rejects invalid shapes.
@@ -76,6 +77,7 @@ TypesOr BroadcastNumberRule(const TypeRuleArguments& arguments);
 TypesOr SameNumberRule(const TypeRuleArguments& arguments);
 TypesOr SameFloatingRule(const TypeRuleArguments& arguments);
 TypesOr SameNumberOrBoolRule(const TypeRuleArguments& arguments);
+TypesOr SameTypeRule(const TypeRuleArguments& arguments);
 // All inputs and the output have the same floating type.
 TypesOr MergedFloatingRule(const TypeRuleArguments& arguments);
 

@@ -9,6 +9,7 @@
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/ops/image_type_cases.h"
+#include "common/compute/ops/string_type_cases.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
@@ -97,6 +98,10 @@ void AddSharedRule(const OpSchema& schema, std::vector<TypeCase>* cases) {
     cases->push_back({op, {{B, {-1, 3}}}, {}, "bool[?,3]"});
     cases->push_back(
         {op, {{DType::kString, {3}}}, {}, "! must hold numbers or bool"});
+  } else if (schema.type_rule == internal::SameTypeRule) {
+    cases->push_back({op, {{B, {-1, 3}}}, {}, "bool[?,3]"});
+    cases->push_back({op, {{DType::kString, {3}}}, {}, "string[3]"});
+    cases->push_back({op, {{DType::kInvalid, {3}}}, {}, "! must hold"});
   } else if (schema.type_rule == internal::BroadcastNumberRule) {
     AddBroadcast(op, cases);
   } else if (schema.type_rule == internal::MergedFloatingRule &&
@@ -450,6 +455,7 @@ std::vector<TypeCase> AllCases() {
   AddRandomAndVariables(&cases);
   AddReplicas(&cases);
   for (const TypeCase& one : ImageTypeCases()) cases.push_back(one);
+  for (const TypeCase& one : StringTypeCases()) cases.push_back(one);
   return cases;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/disk.h"
@@ -20,6 +21,7 @@ namespace {
 constexpr char kMetadata[] = "metadata.json";
 constexpr char kConfig[] = "config.json";
 constexpr char kWeights[] = "model.weights.h5";
+constexpr char kAssets[] = "assets/";
 
 constexpr int64_t kFileSizeBytesMax = int64_t{64} << 30;
 constexpr int64_t kConfigSizeBytesMax = int64_t{64} << 20;
@@ -47,6 +49,14 @@ absl::StatusOr<KerasArchive> ReadKerasArchive(Disk* disk,
   KerasArchive archive;
   ASSIGN_OR_RETURN(archive.config, zip->Read(kConfig, kConfigSizeBytesMax));
   ASSIGN_OR_RETURN(archive.weights, zip->Read(kWeights, kFileSizeBytesMax));
+  for (const std::string& member : zip->List()) {
+    absl::string_view name = member;
+    if (!absl::ConsumePrefix(&name, kAssets) || absl::EndsWith(name, "/")) {
+      continue;
+    }
+    ASSIGN_OR_RETURN(archive.assets[std::string(name)],
+                     zip->Read(member, kConfigSizeBytesMax));
+  }
   return archive;
 }
 

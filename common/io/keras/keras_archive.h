@@ -1,6 +1,7 @@
 #ifndef COMMON_IO_KERAS_KERAS_ARCHIVE_H_
 #define COMMON_IO_KERAS_KERAS_ARCHIVE_H_
 
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -12,10 +13,14 @@
 namespace muster {
 
 // The content of a model file of Keras 3 ("model.keras"): a zip archive of
-// metadata.json, config.json and model.weights.h5.
+// metadata.json, config.json, model.weights.h5, and assets of layers.
 struct KerasArchive {
   std::string config;  // JSON: the layers, and what the model is compiled with.
   std::string weights;  // HDF5: the layers' variables, and the optimizer's.
+  // Files of layers by their paths below assets/:
+  // "layers/string_lookup/vocabulary.txt". Not written: what Muster's layers
+  // have is in the config.
+  std::map<std::string, std::string> assets;
 };
 
 // The files are not trusted: see Hdf5Reader and ZipReader.

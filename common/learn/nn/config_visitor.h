@@ -60,6 +60,7 @@ class ConfigVisitor {
   // An empty list is Keras' None.
   virtual void Visit(ConfigName name, std::vector<int64_t>& values) = 0;
   virtual void Visit(ConfigName name, std::vector<double>& values) = 0;
+  virtual void Visit(ConfigName name, std::vector<std::string>& values) = 0;
   virtual void Visit(ConfigName name, Initializer& value) = 0;
   virtual void Visit(ConfigName name, Regularizer& value) = 0;
   // A layer inside a layer. Null means none.

@@ -18,6 +18,13 @@ InputLayer::InputLayer(const Shape& shape, const InputLayerOptions& options)
 }
 
 Value InputLayer::Call(Value x, const CallContext&) {
+  const int rank = type_.shape.rank();
+  const bool has_single = rank > 1 && type_.shape.dim(rank - 1) == 1;
+  if (has_single && x.shape().rank() == rank - 1) {
+    x = ExpandDims(x, -1);
+  } else if (x.shape().rank() == rank + 1 && x.shape().dim(rank) == 1) {
+    x = Squeeze(x, {-1});
+  }
   const bool is_text =
       x.dtype() == DType::kString || type_.dtype == DType::kString;
   if (!x.shape().IsCompatibleWith(type_.shape) ||

@@ -18,7 +18,9 @@ struct InputLayerOptions {
 };
 
 // An input of a model. Other numeric dtypes are converted to the declared one.
-// Another shape is reported to the builder as kInvalidArgument.
+// A last axis of extent 1 is added or left out where only it differs, as in
+// Keras: a column of numbers [batch] fits Input({1}). Another shape is reported
+// to the builder as kInvalidArgument.
 class InputLayer : public Layer {
  public:
   InputLayer(const Shape& shape, const InputLayerOptions& options);

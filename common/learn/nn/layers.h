@@ -29,6 +29,11 @@
 #include "common/learn/nn/normalization.h"
 #include "common/learn/nn/pooling.h"
 #include "common/learn/nn/pooling_1d.h"
+#include "common/learn/nn/preprocessing/category_encoding.h"
+#include "common/learn/nn/preprocessing/discretization.h"
+#include "common/learn/nn/preprocessing/hashing.h"
+#include "common/learn/nn/preprocessing/lookup.h"
+#include "common/learn/nn/preprocessing/text_vectorization.h"
 #include "common/learn/nn/recurrent/bidirectional.h"
 #include "common/learn/nn/recurrent/recurrent.h"
 #include "common/learn/nn/relu.h"
@@ -60,6 +65,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"average_pooling2d", [] { return AveragePooling2D(); }},
     {"batch_normalization", [] { return BatchNormalization(); }},
     {"bidirectional", [] { return Bidirectional(nullptr); }},
+    {"category_encoding", [] { return CategoryEncoding(0); }},
     {"concatenate", [] { return Concatenate(); }},
     {"conv1d", [] { return Conv1D(0, 0); }},
     {"conv1d_transpose", [] { return Conv1DTranspose(0, 0); }},
@@ -70,6 +76,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"dense", [] { return Dense(0); }},
     {"depthwise_conv1d", [] { return DepthwiseConv1D(0); }},
     {"depthwise_conv2d", [] { return DepthwiseConv2D(0); }},
+    {"discretization", [] { return Discretization(); }},
     {"dot", [] { return Dot({}); }},
     {"dropout", [] { return Dropout(0); }},
     {"elu", [] { return ELU(); }},
@@ -83,7 +90,9 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"global_max_pooling2d", [] { return GlobalMaxPooling2D(); }},
     {"group_normalization", [] { return GroupNormalization(); }},
     {"gru", [] { return GRU(0); }},
+    {"hashing", [] { return Hashing(0); }},
     {"identity", [] { return Identity(); }},
+    {"integer_lookup", [] { return IntegerLookup(); }},
     {"layer_normalization", [] { return LayerNormalization(); }},
     {"leaky_relu", [] { return LeakyReLU(); }},
     {"lstm", [] { return LSTM(0); }},
@@ -112,7 +121,9 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"spatial_dropout1d", [] { return SpatialDropout1D(0); }},
     {"spatial_dropout2d", [] { return SpatialDropout2D(0); }},
     {"spatial_dropout3d", [] { return SpatialDropout3D(0); }},
+    {"string_lookup", [] { return StringLookup(); }},
     {"subtract", [] { return Subtract(); }},
+    {"text_vectorization", [] { return TextVectorization(); }},
     {"time_distributed", [] { return TimeDistributed(nullptr); }},
     {"unit_normalization", [] { return UnitNormalization(); }},
     {"up_sampling1d", [] { return UpSampling1D(); }},

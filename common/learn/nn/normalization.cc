@@ -49,7 +49,7 @@ void VisitNumbers(ConfigVisitor& visitor, ConfigName name,
 }  // namespace
 
 NormalizationLayer::NormalizationLayer(const NormalizationOptions& options)
-    : Layer(options.name), options_(options) {}
+    : AdaptableLayer(options.name), options_(options) {}
 
 absl::Status NormalizationLayer::Observe(const Tensor& data) {
   if (built() || !options_.mean.empty()) {
@@ -89,6 +89,30 @@ Tensor NormalizationLayer::mean() const {
 
 Tensor NormalizationLayer::variance() const {
   return ToFloat32(squares_, static_cast<double>(count_), options_.per_feature);
+}
+
+std::vector<Tensor> NormalizationLayer::AdaptedState() const {
+  const Shape shape = {static_cast<int64_t>(mean_.size())};
+  return {Tensor::Scalar<int64_t>(count_),
+          Tensor::FromSpan<double>(shape, mean_),
+          Tensor::FromSpan<double>(shape, squares_)};
+}
+
+absl::Status NormalizationLayer::SetAdaptedState(
+    absl::Span<const Tensor> state) {
+  const bool fits = state.size() == 3 &&
+                    state[0].type() == TensorType{DType::kInt64, Shape()} &&
+                    state[1].dtype() == DType::kFloat64 &&
+                    state[2].type() == state[1].type();
+  if (!fits) {
+    return absl::InvalidArgumentError("expected the mean and the variance");
+  }
+  count_ = state[0].scalar<int64_t>();
+  const auto mean = state[1].flat<double>();
+  const auto squares = state[2].flat<double>();
+  mean_.assign(mean.begin(), mean.end());
+  squares_.assign(squares.begin(), squares.end());
+  return absl::OkStatus();
 }
 
 void NormalizationLayer::VisitConfig(ConfigVisitor& visitor) {

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/nn/adaptable_layer.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
@@ -36,7 +38,7 @@ struct NormalizationOptions {
 // as options.
 //
 // Source: keras.layers.Normalization.
-class NormalizationLayer : public Layer {
+class NormalizationLayer : public AdaptableLayer {
  public:
   explicit NormalizationLayer(const NormalizationOptions& options = {});
 
@@ -45,12 +47,14 @@ class NormalizationLayer : public Layer {
   //                        features than the data before
   //   kFailedPrecondition  the layer is built, or its mean was given as an
   //                        option
-  absl::Status Observe(const Tensor& data);
+  absl::Status Observe(const Tensor& data) override;
 
-  // True if Observe() must be called before the layer can be.
-  bool NeedsData() const {
+  bool NeedsData() const override {
     return options_.mean.empty() && count_ == 0 && !built();
   }
+  bool has_state_in_weights() const override { return true; }
+  std::vector<Tensor> AdaptedState() const override;
+  absl::Status SetAdaptedState(absl::Span<const Tensor> state) override;
 
   // The statistics of the data observed so far; float32 [features], or []
   // without `per_feature`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,13 +18,18 @@
 #include "common/compute/ops/control.h"
 #include "common/compute/runtime/executable.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
+#include "common/core/tensor/tensor_codec.h"
 #include "common/dataset/dataset.h"
+#include "common/learn/nn/adaptable_layer.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer.h"
-#include "common/learn/nn/normalization.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/nn/weight.h"
+#include "common/learn/strategy/chief_result.h"
+#include "common/learn/strategy/worker_agreement.h"
+#include "proto/tensor.pb.h"
 
 namespace muster {
 namespace {
@@ -41,12 +47,14 @@ absl::StatusOr<Graph> TraceLayer(const LayerPtr& before,
   return std::move(builder).Build();
 }
 
-absl::Status Adapt(NormalizationLayer& layer, const LayerPtr& before,
-                   const Dataset& data) {
+absl::Status AdaptLayer(AdaptableLayer& layer, const LayerPtr& before,
+                        const Dataset& data) {
+  const std::string who = absl::StrCat(layer.kind(), " ", layer.name());
   if (data.Cardinality() == Dataset::kInfinite) {
-    return absl::InvalidArgumentError(
-        "Normalization cannot adapt to data that never ends; adapt it to "
-        "part of the data, with Take()");
+    return absl::InvalidArgumentError(absl::StrCat(
+        who,
+        " cannot adapt to data that never ends; adapt it to part of the "
+        "data, with Take()"));
   }
   const absl::Span<const TensorType> types = data.element_types();
   const size_t input_count =
@@ -60,8 +68,7 @@ absl::Status Adapt(NormalizationLayer& layer, const LayerPtr& before,
                    TraceLayer(before, types.subspan(0, input_count)));
   if (!before->weights().empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "Normalization ", layer.name(), " stands behind ",
-        before->weights().front().name(),
+        who, " stands behind ", before->weights().front().name(),
         "; it can only adapt to data that no weights have changed"));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Executable> executable,
@@ -81,44 +88,124 @@ absl::Status Adapt(NormalizationLayer& layer, const LayerPtr& before,
     RETURN_IF_ERROR(layer.Observe(results[0]));
   }
   if (!saw_data) {
-    return absl::InvalidArgumentError("there is no data to adapt to");
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no data to adapt ", who, " to"));
   }
-  return absl::OkStatus();
+  return layer.FinishObserving();
 }
 
-// The layer, where it is one that has to see data.
-NormalizationLayer* ToAdapt(const LayerPtr& layer) {
-  auto* const normalization = dynamic_cast<NormalizationLayer*>(layer.get());
-  return normalization != nullptr && normalization->NeedsData() ? normalization
-                                                                : nullptr;
+AdaptableLayer* Adaptable(const LayerPtr& layer) {
+  return dynamic_cast<AdaptableLayer*>(layer.get());
+}
+
+// Those of the model, in the order in which it calls them. A layer that is
+// called several times occurs once.
+std::vector<AdaptableLayer*> AdaptableLayersOf(const LayerPtr& model) {
+  std::vector<AdaptableLayer*> found;
+  for (const LayerPtr& layer : model->layers()) {
+    AdaptableLayer* const adaptable = Adaptable(layer);
+    if (adaptable != nullptr) found.push_back(adaptable);
+  }
+  return found;
 }
 
 absl::Status AdaptFunctional(const FunctionalLayer& model,
                              const Dataset& data) {
   for (const std::shared_ptr<const LayerCall>& call : model.calls()) {
-    NormalizationLayer* const layer = ToAdapt(call->layer);
-    if (layer == nullptr) continue;
+    AdaptableLayer* const layer = Adaptable(call->layer);
+    if (layer == nullptr || !layer->NeedsData()) continue;
     const auto before = Functional(model.inputs(), call->inputs);
     RETURN_IF_ERROR(before->status());
-    RETURN_IF_ERROR(Adapt(*layer, before, data));
+    RETURN_IF_ERROR(AdaptLayer(*layer, before, data));
+  }
+  return absl::OkStatus();
+}
+
+// A list of serialized tensors for each layer, in one tensor.
+std::string EncodeStates(const std::vector<AdaptableLayer*>& layers) {
+  std::vector<std::string> parts;
+  for (const AdaptableLayer* const layer : layers) {
+    for (const Tensor& tensor : layer->AdaptedState()) {
+      parts.push_back(EncodeTensor(tensor).SerializeAsString());
+    }
+  }
+  return EncodeTensor(Tensor::FromSpan<std::string>(
+                          {static_cast<int64_t>(parts.size())}, parts))
+      .SerializeAsString();
+}
+
+absl::StatusOr<Tensor> ParseTensor(const std::string& bytes) {
+  proto::Tensor encoded;
+  if (!encoded.ParseFromString(bytes)) {
+    return absl::DataLossError("the chief's states of layers are damaged");
+  }
+  return DecodeTensor(encoded);
+}
+
+absl::Status DecodeStates(const std::string& bytes,
+                          const std::vector<AdaptableLayer*>& layers) {
+  ASSIGN_OR_RETURN(const Tensor parts, ParseTensor(bytes));
+  if (parts.dtype() != DType::kString) {
+    return absl::DataLossError("the chief's states of layers are damaged");
+  }
+  absl::Span<const std::string> left = parts.flat<std::string>();
+  for (AdaptableLayer* const layer : layers) {
+    std::vector<Tensor> state;
+    const size_t count = std::min(left.size(), layer->AdaptedState().size());
+    for (const std::string& part : left.subspan(0, count)) {
+      ASSIGN_OR_RETURN(state.emplace_back(), ParseTensor(part));
+    }
+    left = left.subspan(count);
+    const absl::Status status = layer->SetAdaptedState(state);
+    if (status.ok()) continue;
+    return absl::Status(
+        status.code(),
+        absl::StrCat(layer->kind(), " ", layer->name(),
+                     " got the state of another layer from the chief: ",
+                     status.message()));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status AdaptNormalization(const LayerPtr& model, const Dataset& data) {
+absl::Status Adapt(const LayerPtr& model, const Dataset& data) {
   RETURN_IF_ERROR(data.status());
   const auto* functional = dynamic_cast<const FunctionalLayer*>(model.get());
   if (functional != nullptr) return AdaptFunctional(*functional, data);
   std::vector<LayerPtr> before;
   for (const LayerPtr& layer : model->layers()) {
-    if (NormalizationLayer* const normalization = ToAdapt(layer)) {
-      RETURN_IF_ERROR(Adapt(*normalization, Sequential(before), data));
+    AdaptableLayer* const adaptable = Adaptable(layer);
+    if (adaptable != nullptr && adaptable->NeedsData()) {
+      RETURN_IF_ERROR(AdaptLayer(*adaptable, Sequential(before), data));
     }
     before.push_back(layer);
   }
   return absl::OkStatus();
+}
+
+bool NeedsDataBesideWeights(const LayerPtr& model) {
+  for (const AdaptableLayer* const layer : AdaptableLayersOf(model)) {
+    if (layer->NeedsData() && !layer->has_state_in_weights()) return true;
+  }
+  return false;
+}
+
+absl::Status AdaptOnChief(const LayerPtr& model, const Dataset& data,
+                          const WorkerAgreement& agreement) {
+  const std::vector<AdaptableLayer*> layers = AdaptableLayersOf(model);
+  if (layers.empty()) return absl::OkStatus();
+  absl::StatusOr<std::string> states = "";
+  if (agreement.is_chief()) {
+    const absl::Status adapted = Adapt(model, data);
+    states = adapted.ok() ? absl::StatusOr<std::string>(EncodeStates(layers))
+                          : adapted;
+  }
+  ASSIGN_OR_RETURN(
+      const std::string received,
+      ResultFromChief(agreement, "the states of adapted layers", states));
+  return agreement.is_chief() ? absl::OkStatus()
+                              : DecodeStates(received, layers);
 }
 
 }  // namespace muster

@@ -4,17 +4,30 @@
 #include "absl/status/status.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/layer.h"
+#include "common/learn/strategy/worker_agreement.h"
 
 namespace muster {
 
-// Goes through `data` once for each Normalization among the layers of a
-// sequential or functional model that needs it, in this process, and shows it
-// what the layers before it make of the data's inputs. Weights cannot stand
-// before such a layer.
+// Computes the state of each AdaptableLayer of a sequential or functional model
+// that has none: vocabularies, bin boundaries, means. Goes through `data` once
+// for each of these layers, in this process, and shows it what the layers
+// before it make of the data's inputs. Weights cannot stand before such a
+// layer. To adapt one layer to tensors, pass Sequential({layer}).
 //
-// Equivalent to: keras.layers.Normalization.adapt().
-//   kInvalidArgument  the data never ends, has no elements, or does not fit
-absl::Status AdaptNormalization(const LayerPtr& model, const Dataset& data);
+// Equivalent to: adapt() of Keras' layers.
+//   kInvalidArgument  the data never end, have no elements, or do not fit
+absl::Status Adapt(const LayerPtr& model, const Dataset& data);
+
+// The same for processes that train in sync: the chief computes, and all others
+// receive its states, so that what a category means is the same everywhere.
+// Layers with a state receive the chief's too. All processes call it.
+//   as Adapt() on the chief, and as WorkerAgreement::FromChief()
+absl::Status AdaptOnChief(const LayerPtr& model, const Dataset& data,
+                          const WorkerAgreement& agreement);
+
+// True if a layer of the model needs data and its state is not in its weights,
+// so that loading weights does not restore it.
+bool NeedsDataBesideWeights(const LayerPtr& model);
 
 }  // namespace muster
 

@@ -1,15 +1,18 @@
 #include "common/learn/train/predict_run.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/compute/graph/graph.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/step_graphs.h"
@@ -26,6 +29,14 @@ absl::StatusOr<Tensor> Concatenate(absl::Span<const Tensor> batches) {
   for (const Tensor& batch : batches) row_count += batch.shape().dim(0);
   shape.set_dim(0, row_count);
   Tensor all(batches.front().dtype(), shape);
+  if (all.dtype() == DType::kString) {
+    auto next = all.mutable_flat<std::string>().begin();
+    for (const Tensor& batch : batches) {
+      const auto strings = batch.flat<std::string>();
+      next = std::copy(strings.begin(), strings.end(), next);
+    }
+    return all;
+  }
   uint8_t* next = all.mutable_raw_data();
   for (const Tensor& batch : batches) {
     if (batch.size_bytes() == 0) continue;

@@ -76,6 +76,9 @@ def _named_text(named):
 
 
 def _tensor_text(array):
+    if array.dtype.kind in "SUO":
+        texts = [item.decode() if isinstance(item, bytes) else str(item) for item in array.ravel()]
+        return f'{{"shape":{_json(list(array.shape))},"dtype":"string","values":{_json(texts)}}}'
     digits = 17 if array.dtype == np.float64 else 9
     values = ",".join(_number_text(item, digits) for item in array.ravel())
     shape = _json(list(array.shape))

@@ -28,8 +28,46 @@ def cases():
     yield from _dots(seeded(444))
 
 
+def _preprocessing():
+    words = ["red", "green"]
+    yield 'string_lookup { max_tokens: 5 }', L.StringLookup(max_tokens=5)
+    yield (
+        'string_lookup { vocabulary: ["red", "green"] num_oov_indices: 2 mask_token: "-"'
+        ' oov_token: "?" salt: [3, 4] output_mode: TF_IDF idf_weights: [0.5, 0.25]'
+        " max_tokens: 9 pad_to_max_tokens: true }",
+        L.StringLookup(vocabulary=words, num_oov_indices=2, mask_token="-", oov_token="?",
+                       salt=[3, 4], output_mode="tf_idf", idf_weights=[0.5, 0.25],
+                       max_tokens=9, pad_to_max_tokens=True),
+    )
+    yield (
+        "integer_lookup { vocabulary: [5, 7] mask_token: 0 oov_token: -2 oov_method: FARMHASH"
+        " salt: 3 invert: true }",
+        L.IntegerLookup(vocabulary=[5, 7], mask_token=0, oov_token=-2, oov_method="farmhash",
+                        salt=3, invert=True),
+    )
+    yield "hashing { num_bins: 7 }", L.Hashing(7)
+    yield (
+        'hashing { num_bins: 7 mask_value: "" salt: [1, 2] output_mode: COUNT }',
+        L.Hashing(7, mask_value="", salt=[1, 2], output_mode="count"),
+    )
+    yield (
+        "discretization { bin_boundaries: [0, 1.5] output_mode: ONE_HOT }",
+        L.Discretization(bin_boundaries=[0.0, 1.5], output_mode="one_hot"),
+    )
+    yield "discretization { num_bins: 4 epsilon: 0.1 }", L.Discretization(num_bins=4, epsilon=0.1)
+    yield "category_encoding { num_tokens: 3 }", L.CategoryEncoding(3)
+    yield "text_vectorization {}", L.TextVectorization()
+    yield (
+        'text_vectorization { vocabulary: ["red", "green"] standardize: NONE split: CHARACTER'
+        " ngrams: [2, 3] output_sequence_length: 6 max_tokens: 9 }",
+        L.TextVectorization(vocabulary=words, standardize=None, split="character", ngrams=(2, 3),
+                            output_sequence_length=6, max_tokens=9),
+    )
+
+
 def _configurations():
     """Each kind of layer, with a value other than the default for most arguments."""
+    yield from _preprocessing()
     image = dict(fill_mode="constant", interpolation="nearest", fill_value=0.5, seed=7)
     image_job = "fill_mode: CONSTANT interpolation: NEAREST fill_value: 0.5 seed: 7"
     yield "flatten {}", L.Flatten()

@@ -204,7 +204,7 @@ def cases():
     for number, (name, make) in enumerate(MODELS.items()):
         keras.backend.clear_session()
         keras.utils.set_random_seed(800 + number)
-        yield _recorded(name, *make(seeded(800 + number)))
+        yield recorded(name, *make(seeded(800 + number)))
 
 
 def _step(made, x, y):
@@ -220,7 +220,7 @@ def _weights(layer):
     return [weight for weight in layer.weights if "seed" not in weight.path]
 
 
-def _recorded(name, made, x, y):
+def recorded(name, made, x, y):
     trains = bool(y)
     for _ in range(2 if trains else 0):
         _step(made, x, y)

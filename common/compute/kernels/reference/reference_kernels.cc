@@ -20,6 +20,7 @@ const KernelRegistry& ReferenceKernels() {
     internal::RegisterReductionKernels(registry);
     internal::RegisterReplicaKernels(registry);
     internal::RegisterShapeKernels(registry);
+    internal::RegisterStringKernels(registry);
     internal::RegisterUnaryKernels(registry);
     return registry;
   }();

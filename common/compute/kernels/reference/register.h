@@ -20,6 +20,7 @@ void RegisterRandomKernels(KernelRegistry* registry);
 void RegisterReductionKernels(KernelRegistry* registry);
 void RegisterReplicaKernels(KernelRegistry* registry);
 void RegisterShapeKernels(KernelRegistry* registry);
+void RegisterStringKernels(KernelRegistry* registry);
 void RegisterUnaryKernels(KernelRegistry* registry);
 
 }  // namespace muster::internal

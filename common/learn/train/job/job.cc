@@ -102,6 +102,11 @@ void KeepNonFinite(const std::string& name, double value, History* history) {
       .step = history->step_count};
 }
 
+absl::Status AdaptLayers(ResolvedJob& resolved, const Strategy& strategy) {
+  ASSIGN_OR_RETURN(const Dataset data, resolved.DataToAdapt());
+  return AdaptOnChief(resolved.layer(), data, strategy.agreement());
+}
+
 // Those of the file of Keras, if the job's model is one.
 absl::Status RestoreFirstWeights(const ResolvedJob& resolved,
                                  const RunJobOptions& options, Model* model) {
@@ -206,7 +211,7 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
   ASSIGN_OR_RETURN(const JobDatasets datasets, resolved.Datasets(summary.seed));
   Model model(resolved.layer());
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
-  RETURN_IF_ERROR(AdaptNormalization(resolved.layer(), datasets.train));
+  RETURN_IF_ERROR(AdaptLayers(resolved, *strategy));
   RETURN_IF_ERROR(RestoreFirstWeights(resolved, options, &model));
   FitOptions fit = BuildFitOptions(job, datasets, options);
   fit.callbacks = borrowed_callbacks;
@@ -267,7 +272,7 @@ absl::Status EvaluateJob(ResolvedJob resolved, const RunJobOptions& options) {
                    resolved.BuildCompileOptions(seed));
   Model model(resolved.layer());
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
-  RETURN_IF_ERROR(AdaptNormalization(resolved.layer(), datasets.train));
+  RETURN_IF_ERROR(AdaptLayers(resolved, *strategy));
   ASSIGN_OR_RETURN(
       const std::shared_ptr<CheckpointEvaluator> evaluator,
       CheckpointEvaluator::Create(&model, *data, std::move(evaluator_options)));

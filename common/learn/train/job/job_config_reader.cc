@@ -97,6 +97,14 @@ void JobConfigReader::Visit(ConfigName name, std::vector<double>& values) {
   values.assign(given.begin(), given.end());
 }
 
+void JobConfigReader::Visit(ConfigName name, std::vector<std::string>& values) {
+  const FieldDescriptor* const field = Find(name);
+  if (field == nullptr) return;
+  const auto given = message_.GetReflection()->GetRepeatedFieldRef<std::string>(
+      message_, field);
+  values.assign(given.begin(), given.end());
+}
+
 void JobConfigReader::Visit(ConfigName name, Initializer& value) {
   const Message* const given = FindMessage(name);
   if (given == nullptr || KindOf(*given) == nullptr) return;

@@ -50,6 +50,7 @@ class JobConfigReader : public ConfigVisitor {
   void Visit(ConfigName name, std::string& value) override;
   void Visit(ConfigName name, std::vector<int64_t>& values) override;
   void Visit(ConfigName name, std::vector<double>& values) override;
+  void Visit(ConfigName name, std::vector<std::string>& values) override;
   void Visit(ConfigName name, Initializer& value) override;
   void Visit(ConfigName name, Regularizer& value) override;
   void Visit(ConfigName name, LayerPtr& layer) override;

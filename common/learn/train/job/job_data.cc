@@ -1,10 +1,12 @@
 #include "common/learn/train/job/job_data.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,8 +15,11 @@
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
+#include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/files/sources.h"
+#include "common/learn/nn/functional.h"
+#include "common/learn/nn/layer.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
 #include "common/learn/train/job/job_data_files.h"
 #include "common/learn/train/validation_split.h"
@@ -40,7 +45,41 @@ absl::StatusOr<Dataset> BuildIdx(const JobData::Idx& idx) {
       {.scale = idx.scale(), .order = BuildFileOrder(idx.order())});
 }
 
-absl::StatusOr<Dataset> BuildCsv(const JobData::Csv& csv, DType label_type) {
+using Inputs = std::vector<ColumnInput>;
+
+// Makes a column of each input.
+absl::Status SeparateColumns(const Inputs& inputs, CsvOptions* options) {
+  options->pack_features = false;
+  std::vector<CsvColumn>& columns = options->columns;
+  if (inputs.size() == 1 && columns.size() == 1) {
+    columns[0].dtype = inputs[0].dtype;
+    return absl::OkStatus();
+  }
+  std::vector<CsvColumn> separate;
+  for (const ColumnInput& input : inputs) {
+    const auto given = std::find_if(
+        columns.begin(), columns.end(),
+        [&](const CsvColumn& column) { return column.name == input.name; });
+    if (given == columns.end() && !columns.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "csv.columns has no \"", input.name,
+          "\", which the model has as an input; expected each of them"));
+    }
+    separate.push_back(given == columns.end() ? CsvColumn{.name = input.name}
+                                              : *given);
+    separate.back().dtype = input.dtype;
+  }
+  if (separate.size() < columns.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("csv.columns has ", columns.size(), " columns, the model ",
+                     separate.size(), " inputs; expected the same names"));
+  }
+  columns = std::move(separate);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Dataset> BuildCsv(const JobData::Csv& csv, DType label_type,
+                                 const Inputs& inputs) {
   RETURN_IF_ERROR(ExpectFiles("csv.path", csv.path_size()));
   CsvOptions options{.label_column = csv.label(),
                      .label_dtype = label_type,
@@ -62,6 +101,7 @@ absl::StatusOr<Dataset> BuildCsv(const JobData::Csv& csv, DType label_type) {
       options.columns.back().default_value = column.default_value();
     }
   }
+  if (!inputs.empty()) RETURN_IF_ERROR(SeparateColumns(inputs, &options));
   return CsvFiles({csv.path().begin(), csv.path().end()}, options);
 }
 
@@ -86,12 +126,13 @@ SeededSource BuildSynthetic(const JobData::Synthetic& synthetic) {
   };
 }
 
-absl::StatusOr<Dataset> BuildUnseeded(const JobData& data, DType label_type) {
+absl::StatusOr<Dataset> BuildUnseeded(const JobData& data, DType label_type,
+                                      const Inputs& inputs) {
   switch (data.source_case()) {
     case JobData::kIdx:
       return BuildIdx(data.idx());
     case JobData::kCsv:
-      return BuildCsv(data.csv(), label_type);
+      return BuildCsv(data.csv(), label_type, inputs);
     case JobData::kMnist:
       return Mnist(data.mnist().directory(),
                    data.mnist().split() == JobData::Mnist::TEST
@@ -113,8 +154,8 @@ absl::StatusOr<Dataset> BuildUnseeded(const JobData& data, DType label_type) {
   }
 }
 
-absl::StatusOr<SeededSource> BuildSource(const JobData& data,
-                                         DType label_type) {
+absl::StatusOr<SeededSource> BuildSource(const JobData& data, DType label_type,
+                                         const Inputs& inputs) {
   if (data.has_synthetic()) return BuildSynthetic(data.synthetic());
   if (data.has_image_folder()) {
     if (data.image_folder().shuffle() && (data.has_skip() || data.has_take())) {
@@ -124,7 +165,8 @@ absl::StatusOr<SeededSource> BuildSource(const JobData& data,
     }
     return BuildImageFolder(data.image_folder());
   }
-  ASSIGN_OR_RETURN(const Dataset dataset, BuildUnseeded(data, label_type));
+  ASSIGN_OR_RETURN(const Dataset dataset,
+                   BuildUnseeded(data, label_type, inputs));
   return [dataset](uint64_t) { return dataset; };
 }
 
@@ -142,19 +184,20 @@ std::function<absl::StatusOr<Dataset>(uint64_t)> ExamplesOf(
 }
 
 // A CSV file to predict for has the column of labels, or has not.
-absl::StatusOr<Dataset> BuildCsvInputs(JobData::Csv csv) {
-  absl::StatusOr<Dataset> with_label = BuildCsv(csv, DType::kFloat32);
+absl::StatusOr<Dataset> BuildCsvInputs(JobData::Csv csv, const Inputs& inputs) {
+  absl::StatusOr<Dataset> with_label = BuildCsv(csv, DType::kFloat32, inputs);
   if (csv.label().empty() || (with_label.ok() && with_label->status().ok())) {
     return with_label;
   }
   csv.clear_label();
-  absl::StatusOr<Dataset> without = BuildCsv(csv, DType::kFloat32);
+  absl::StatusOr<Dataset> without = BuildCsv(csv, DType::kFloat32, inputs);
   if (without.ok() && without->status().ok()) return without;
   return with_label;
 }
 
-absl::StatusOr<SeededSource> BuildInputs(const JobData& data) {
-  JobData inputs = data;
+absl::StatusOr<SeededSource> BuildInputs(const JobData& data,
+                                         const Inputs& inputs) {
+  JobData in_order = data;
   Dataset dataset;
   switch (data.source_case()) {
     case JobData::kIdx: {
@@ -166,7 +209,7 @@ absl::StatusOr<SeededSource> BuildInputs(const JobData& data) {
       break;
     }
     case JobData::kCsv: {
-      ASSIGN_OR_RETURN(dataset, BuildCsvInputs(data.csv()));
+      ASSIGN_OR_RETURN(dataset, BuildCsvInputs(data.csv(), inputs));
       break;
     }
     case JobData::kNpy: {
@@ -181,9 +224,9 @@ absl::StatusOr<SeededSource> BuildInputs(const JobData& data) {
       break;
     }
     default:
-      inputs.mutable_image_folder()->clear_shuffle();
-      return BuildSource(data.has_image_folder() ? inputs : data,
-                         DType::kFloat32);
+      in_order.mutable_image_folder()->clear_shuffle();
+      return BuildSource(data.has_image_folder() ? in_order : data,
+                         DType::kFloat32, inputs);
   }
   return [dataset](uint64_t) { return dataset; };
 }
@@ -223,10 +266,29 @@ absl::Status Named(absl::string_view field, const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<JobSource> JobSource::Open(const JobData& data,
-                                          absl::string_view field,
-                                          DType label_type,
-                                          double validation_split) {
+std::vector<ColumnInput> ColumnInputsOf(const Layer& model) {
+  std::vector<const Layer*> layers;
+  if (const auto* functional = dynamic_cast<const FunctionalLayer*>(&model)) {
+    for (const LayerOutput& input : functional->inputs()) {
+      layers.push_back(input.call()->layer.get());
+    }
+  } else if (!model.layers().empty()) {
+    layers.push_back(model.layers().front().get());
+  }
+  Inputs inputs;
+  for (const Layer* const layer : layers) {
+    const std::vector<TensorType> types = layer->input_types();
+    if (types.size() != 1) return {};
+    inputs.push_back({layer->name(), types[0].dtype});
+  }
+  const bool is_packed =
+      inputs.size() == 1 && inputs[0].dtype != DType::kString;
+  return is_packed ? Inputs() : inputs;
+}
+
+absl::StatusOr<JobSource> JobSource::Open(
+    const JobData& data, absl::string_view field, DType label_type,
+    double validation_split, const std::vector<ColumnInput>& inputs) {
   const auto open = [&]() -> absl::StatusOr<JobSource> {
     if (validation_split != 0 && data.image_folder().shuffle()) {
       return absl::InvalidArgumentError(
@@ -237,7 +299,8 @@ absl::StatusOr<JobSource> JobSource::Open(const JobData& data,
     JobSource source;
     source.data_ = data;
     source.field_ = std::string(field);
-    ASSIGN_OR_RETURN(const SeededSource seeded, BuildSource(data, label_type));
+    ASSIGN_OR_RETURN(const SeededSource seeded,
+                     BuildSource(data, label_type, inputs));
     source.examples_ = ExamplesOf(seeded, data);
     ASSIGN_OR_RETURN(const Dataset examples, source.examples_(/*seed=*/0));
     if (validation_split == 0) return source;
@@ -251,14 +314,15 @@ absl::StatusOr<JobSource> JobSource::Open(const JobData& data,
   return Named(field, source.status());
 }
 
-absl::StatusOr<JobSource> JobSource::OpenInputs(const JobData& data,
-                                                absl::string_view field) {
+absl::StatusOr<JobSource> JobSource::OpenInputs(
+    const JobData& data, absl::string_view field,
+    const std::vector<ColumnInput>& inputs) {
   JobSource source;
   source.data_ = data;
   source.field_ = std::string(field);
-  absl::StatusOr<SeededSource> inputs = BuildInputs(data);
-  if (!inputs.ok()) return Named(field, inputs.status());
-  source.examples_ = ExamplesOf(*std::move(inputs), data);
+  absl::StatusOr<SeededSource> built = BuildInputs(data, inputs);
+  if (!built.ok()) return Named(field, built.status());
+  source.examples_ = ExamplesOf(*std::move(built), data);
   const absl::Status opened = source.examples_(/*seed=*/0).status();
   if (!opened.ok()) return Named(field, opened);
   return source;
@@ -277,15 +341,28 @@ absl::StatusOr<Dataset> JobSource::Batches(int64_t batch_size,
 absl::StatusOr<Dataset> JobSource::BatchesInOrder(int64_t batch_size,
                                                   uint64_t seed) const {
   ASSIGN_OR_RETURN(const Dataset examples, examples_(seed));
+  return InOrder(
+      train_count_.has_value() ? examples.Skip(*train_count_) : examples,
+      batch_size, seed);
+}
+
+absl::StatusOr<Dataset> JobSource::TrainingInOrder(int64_t batch_size) const {
+  ASSIGN_OR_RETURN(const Dataset examples, examples_(/*seed=*/0));
+  return InOrder(
+      train_count_.has_value() ? examples.Take(*train_count_) : examples,
+      batch_size, /*seed=*/0);
+}
+
+absl::StatusOr<Dataset> JobSource::InOrder(Dataset examples, int64_t batch_size,
+                                           uint64_t seed) const {
   JobData once = data_;
   once.clear_shard_by_pipeline();
   once.clear_cache_file();
   once.clear_shuffle();
   once.clear_repeat();
   once.clear_drop_remainder();
-  absl::StatusOr<Dataset> batches = BuildBatches(
-      train_count_.has_value() ? examples.Skip(*train_count_) : examples, once,
-      batch_size, seed);
+  absl::StatusOr<Dataset> batches =
+      BuildBatches(std::move(examples), once, batch_size, seed);
   if (batches.ok()) return batches;
   return Named(field_, batches.status());
 }

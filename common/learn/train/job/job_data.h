@@ -5,15 +5,29 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/core/tensor/dtype.h"
 #include "common/dataset/dataset.h"
+#include "common/learn/nn/layer.h"
 #include "common/learn/strategy/input/distributed_dataset.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
+
+// An input of a model that is a column of a table.
+struct ColumnInput {
+  std::string name;
+  DType dtype = DType::kFloat32;
+};
+
+// Returns the inputs that take a column each: all of them if the model has
+// several, or if its only one holds strings. Empty for a model with one input
+// of numbers, which takes all columns as one vector, and for one that does not
+// say what its inputs are.
+std::vector<ColumnInput> ColumnInputsOf(const Layer& model);
 
 // Examples {x, y} that a job file describes. Opened once, before the seed of
 // the run is known; the batches of all seeds share what was opened.
@@ -24,22 +38,24 @@ class JobSource {
   // Opens the source of `data`. `field` is what errors call it: "train". With a
   // `validation_split` above 0, that share of the examples, the last ones that
   // `skip` and `take` leave, is set apart; a source that does not say how many
-  // examples it has is read once to count them.
+  // examples it has is read once to count them. With `inputs`, the columns of a
+  // CSV file are those with the names of the inputs; a single input takes the
+  // only entry of `csv.columns`, if there is one, whatever its name.
   //   kInvalidArgument  no source, or a number out of range; names the field.
   //                     As TrainingExampleCount(), or nobody knows which
   //                     examples are the last
   //   kNotFound         a pattern that no file matches
   //   others            from opening files
-  static absl::StatusOr<JobSource> Open(const proto::JobData& data,
-                                        absl::string_view field,
-                                        DType label_type,
-                                        double validation_split = 0);
+  static absl::StatusOr<JobSource> Open(
+      const proto::JobData& data, absl::string_view field, DType label_type,
+      double validation_split = 0, const std::vector<ColumnInput>& inputs = {});
 
   // Opens inputs {x} to predict for. Labels are left out where the source can
   // do without, and need not be there; what shuffles is ignored.
   //   as Open()
-  static absl::StatusOr<JobSource> OpenInputs(const proto::JobData& data,
-                                              absl::string_view field);
+  static absl::StatusOr<JobSource> OpenInputs(
+      const proto::JobData& data, absl::string_view field,
+      const std::vector<ColumnInput>& inputs = {});
 
   // The examples, without those set apart, as `data` says: cached, shuffled, in
   // batches, repeated.
@@ -51,8 +67,13 @@ class JobSource {
   absl::StatusOr<Dataset> BatchesInOrder(int64_t batch_size,
                                          uint64_t seed) const;
 
+  // The examples that Batches() has, in the order of the source, each once.
+  absl::StatusOr<Dataset> TrainingInOrder(int64_t batch_size) const;
+
  private:
   JobSource() = default;
+  absl::StatusOr<Dataset> InOrder(Dataset examples, int64_t batch_size,
+                                  uint64_t seed) const;
 
   proto::JobData data_;
   std::string field_;

@@ -71,6 +71,9 @@ class DefaultCollector final : public ConfigVisitor {
   void Visit(ConfigName name, std::vector<double>& values) override {
     Add(name, List(values));
   }
+  void Visit(ConfigName name, std::vector<std::string>& values) override {
+    Add(name, List(values));
+  }
   void Visit(ConfigName name, Initializer& value) override {
     const auto found =
         defaults_.initializers.find(value.definition().SerializeAsString());

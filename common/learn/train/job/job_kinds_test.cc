@@ -48,6 +48,7 @@ class HyperparameterCollector : public ConfigVisitor {
   void Visit(ConfigName name, std::string&) override { Add(name); }
   void Visit(ConfigName name, std::vector<int64_t>&) override { Add(name); }
   void Visit(ConfigName name, std::vector<double>&) override { Add(name); }
+  void Visit(ConfigName name, std::vector<std::string>&) override { Add(name); }
   void Visit(ConfigName name, Initializer&) override { Add(name); }
   void Visit(ConfigName name, Regularizer&) override { Add(name); }
   void Visit(ConfigName name, LayerPtr&) override { Add(name); }

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
@@ -145,7 +146,8 @@ class PredictionTable {
 
  private:
   bool HasClass(const Tensor& output) const {
-    return with_classes_ && WidthOf(output) > 1;
+    return with_classes_ && WidthOf(output) > 1 &&
+           output.dtype() != DType::kString;
   }
 
   void AppendHeader(absl::Span<const Tensor> outputs) {
@@ -170,6 +172,14 @@ class PredictionTable {
       const bool is_float32 = output.dtype() != DType::kFloat64;
       int64_t best = 0;
       for (int64_t j = 0; j < width; ++j) {
+        if (output.dtype() == DType::kString) {
+          const std::string& cell = output.flat<std::string>()[row * width + j];
+          // As RFC 4180 has it: quotes around the cell, and twice within.
+          absl::StrAppend(&text_, separator, "\"",
+                          absl::StrReplaceAll(cell, {{"\"", "\"\""}}), "\"");
+          separator = ",";
+          continue;
+        }
         const double value = output.ElementAsDouble(row * width + j);
         if (value > output.ElementAsDouble(row * width + best)) best = j;
         absl::StrAppend(&text_, separator);
@@ -188,15 +198,19 @@ class PredictionTable {
 };
 
 // Compiles and builds the model for the data, and loads the weights.
-absl::StatusOr<Model> LoadModel(const ResolvedJob& resolved,
-                                const Dataset& data, const std::string& weights,
+absl::StatusOr<Model> LoadModel(ResolvedJob& resolved, const Dataset& data,
+                                const std::string& weights,
                                 Strategy& strategy) {
   Model model(resolved.layer());
   ASSIGN_OR_RETURN(CompileOptions compile_options,
                    resolved.BuildCompileOptions(/*seed=*/0));
   RETURN_IF_ERROR(model.Compile(strategy, std::move(compile_options)));
+  if (NeedsDataBesideWeights(resolved.layer())) {
+    ASSIGN_OR_RETURN(const Dataset data_to_adapt, resolved.DataToAdapt());
+    RETURN_IF_ERROR(Adapt(resolved.layer(), data_to_adapt));
+  }
   // Makes the weights of the right shapes. LoadWeights() replaces the values.
-  RETURN_IF_ERROR(AdaptNormalization(resolved.layer(), data.Take(1)));
+  RETURN_IF_ERROR(Adapt(resolved.layer(), data.Take(1)));
   const size_t input_count =
       static_cast<size_t>(std::max(1, resolved.layer()->input_count()));
   const absl::Span<const TensorType> types = data.element_types();
@@ -257,7 +271,8 @@ absl::Status PredictJob(ResolvedJob resolved,
   ASSIGN_OR_RETURN(const JobData description,
                    DataToPredict(resolved.job(), options.data_file));
   ASSIGN_OR_RETURN(const JobSource source,
-                   JobSource::OpenInputs(description, "predict_data"));
+                   JobSource::OpenInputs(description, "predict_data",
+                                         ColumnInputsOf(*resolved.layer())));
   ASSIGN_OR_RETURN(
       const Dataset data,
       source.BatchesInOrder(resolved.batch_size(), resolved.job().seed()));

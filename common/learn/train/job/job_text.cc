@@ -43,9 +43,10 @@ struct Placeholder {
 
 // The fields whose strings name files or a folder.
 constexpr absl::string_view kPathFields[] = {
-    "path",       "images",       "labels",         "directory", "features",
-    "cache_file", "filename",     "log_dir",        "filepath",  "backup_dir",
-    "default",    "recovery_dir", "checkpoint_dir", "keras"};
+    "path",           "images",     "labels",         "directory",
+    "features",       "cache_file", "filename",       "log_dir",
+    "filepath",       "backup_dir", "default",        "recovery_dir",
+    "checkpoint_dir", "keras",      "vocabulary_file"};
 
 std::string Position(absl::string_view file, int line, int column) {
   return absl::StrCat(file, ":", line + 1, ":", column + 1, ": ");

@@ -11,6 +11,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -107,19 +108,21 @@ struct JobSources {
 };
 
 absl::StatusOr<JobSources> OpenSources(const proto::TrainingJob& job,
-                                       DType label_type) {
+                                       DType label_type,
+                                       const std::vector<ColumnInput>& inputs) {
   ASSIGN_OR_RETURN(JobSource train,
                    JobSource::Open(job.train(), "train", label_type,
-                                   job.validation_split()));
+                                   job.validation_split(), inputs));
   JobSources sources{.train = std::move(train)};
   if (job.has_validation()) {
-    ASSIGN_OR_RETURN(
-        sources.validation,
-        JobSource::Open(job.validation(), "validation", label_type));
+    ASSIGN_OR_RETURN(sources.validation,
+                     JobSource::Open(job.validation(), "validation", label_type,
+                                     /*validation_split=*/0, inputs));
   }
   if (job.has_test()) {
     ASSIGN_OR_RETURN(sources.test,
-                     JobSource::Open(job.test(), "test", label_type));
+                     JobSource::Open(job.test(), "test", label_type,
+                                     /*validation_split=*/0, inputs));
   }
   return sources;
 }
@@ -214,7 +217,9 @@ absl::Status ResolvedJob::OpenData() {
                    BuildCompileOptions(/*seed=*/0));
   const DType label_type = LabelTypeOf(
       options.losses.empty() ? options.loss : options.losses.front());
-  ASSIGN_OR_RETURN(state_->sources, OpenSources(state_->job, label_type));
+  ASSIGN_OR_RETURN(
+      state_->sources,
+      OpenSources(state_->job, label_type, ColumnInputsOf(*state_->layer)));
   // Stages that no data can pass through are found too.
   return Datasets(/*seed=*/0).status();
 }
@@ -238,6 +243,11 @@ absl::StatusOr<JobDatasets> ResolvedJob::Datasets(uint64_t seed) {
     ASSIGN_OR_RETURN(datasets.test, sources.test->Batches(batch_size, seed));
   }
   return datasets;
+}
+
+absl::StatusOr<Dataset> ResolvedJob::DataToAdapt() {
+  RETURN_IF_ERROR(OpenData());
+  return state_->sources->train.TrainingInOrder(batch_size());
 }
 
 absl::Status ValidateJob(const proto::TrainingJob& job) {

@@ -81,6 +81,11 @@ class ResolvedJob {
   //   as OpenData()
   absl::StatusOr<JobDatasets> Datasets(uint64_t seed);
 
+  // The training data to which layers are adapted: in batches, in the order of
+  // the source, each example once. The same for all seeds.
+  //   as OpenData()
+  absl::StatusOr<Dataset> DataToAdapt();
+
  private:
   struct State;
   explicit ResolvedJob(std::unique_ptr<State> state);

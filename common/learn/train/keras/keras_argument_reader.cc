@@ -44,18 +44,25 @@ constexpr NeutralArgument kNeutralArguments[] = {
     {"axis", "[-1]"},
     {"count_include_pad", "false"},
     {"data_format", "\"channels_last\""},
+    {"encoding", "\"utf-8\""},
     {"fill_mode", "\"constant\""},
     {"flash_attention", "false"},
+    {"has_input_vocabulary", ""},
     {"implementation", ""},
     {"multi_label", "false"},
+    {"oov_method", "\"floormod\""},
+    {"ragged", "false"},
     {"renorm", "false"},
     {"renorm_momentum", ""},
     {"rms_scaling", "false"},
     {"seed_generator", ""},
+    {"sparse", "false"},
     {"stateful", "false"},
     {"time_major", "false"},
     {"unroll", ""},
     {"use_gate", "false"},
+    {"vocabulary_dtype", "\"int64\""},
+    {"vocabulary_size", ""},
 };
 
 bool IsNeutral(absl::string_view name, const KerasJson& value) {
@@ -124,13 +131,14 @@ absl::StatusOr<Regularizer> RegularizerFrom(absl::string_view place,
   return made;
 }
 
-// The name of a choice; of a function that is written as an object, the name of
-// the function.
+// The name of a choice; of a function or a dtype policy that is written as an
+// object, its name.
 std::string ChoiceOf(const KerasJson& value) {
   if (value.is_string()) return value.get<std::string>();
   const KerasJson& config = FindMember(value, "config");
   if (config.is_string()) return config.get<std::string>();
-  return TextMember(value, "class_name");
+  const std::string class_name = TextMember(value, "class_name");
+  return class_name == "DTypePolicy" ? TextMember(config, "name") : class_name;
 }
 
 }  // namespace
@@ -209,6 +217,19 @@ void KerasArgumentReader::Visit(ConfigName name, std::vector<double>& values) {
        given.is_array() ? given : KerasJson::array({given})) {
     if (!entry.is_number()) return RefuseType(name, "numbers", given);
     read.push_back(entry.get<double>());
+  }
+  values = std::move(read);
+}
+
+void KerasArgumentReader::Visit(ConfigName name,
+                                std::vector<std::string>& values) {
+  const KerasJson& given = Find(name);
+  if (given.is_null()) return;
+  std::vector<std::string> read;
+  for (const KerasJson& entry :
+       given.is_array() ? given : KerasJson::array({given})) {
+    if (!entry.is_string()) return RefuseType(name, "texts", given);
+    read.push_back(entry.get<std::string>());
   }
   values = std::move(read);
 }

@@ -134,6 +134,9 @@ class KerasConfigWriter : public ConfigVisitor {
   void Visit(ConfigName name, std::vector<double>& values) override {
     Add(name, values.empty() ? Json(nullptr) : Json(values));
   }
+  void Visit(ConfigName name, std::vector<std::string>& values) override {
+    Add(name, values.empty() ? Json(nullptr) : Json(values));
+  }
   void Visit(ConfigName name, Initializer& value) override {
     Add(name, ToJson(value.definition()));
   }
@@ -199,6 +202,8 @@ Json KerasLayerConfig(Layer& layer, const KerasLayerWriter& write_inner) {
                        {{"name", DTypePolicyName(layer.dtype_policy())}})}};
   KerasConfigWriter writer(&config, write_inner);
   layer.VisitConfig(writer);
+  // The only class of Keras that has no such argument.
+  if (layer.kind() == "Discretization") config.erase("trainable");
   return Object("keras.layers", layer.kind(), std::move(config));
 }
 

@@ -30,7 +30,8 @@ absl::StatusOr<KerasModel> ReadKerasModel(Disk* disk, const std::string& path) {
   }
   model.layers = *std::move(layers);
   ASSIGN_OR_RETURN(model.weights, Hdf5Reader::Open(path, archive.weights));
-  RETURN_IF_ERROR(AdoptKerasStatistics(*model.layers, *model.weights));
+  RETURN_IF_ERROR(
+      AdoptKerasStates(*model.layers, *model.weights, archive.assets));
   if (model.layers->input_types().empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         path,

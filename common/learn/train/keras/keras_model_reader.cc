@@ -31,6 +31,8 @@ namespace {
 
 // Models and layers inside each other.
 constexpr int kDepthMax = 32;
+// Longer ones are not in files that are not hostile.
+constexpr int64_t kNGramMax = 64;
 
 constexpr char kInputLayer[] = "InputLayer";
 
@@ -419,9 +421,22 @@ absl::StatusOr<DTypePolicy> PolicyFrom(absl::string_view place,
   const std::string name =
       dtype.is_string() ? dtype.get<std::string>()
                         : TextMember(FindMember(dtype, "config"), "name");
+  // That of indices; the layers that have it read it as an option.
+  if (name == "int64" || name == "int32") return CurrentDTypePolicy();
   const absl::StatusOr<DTypePolicy> policy = ParseDTypePolicy(name);
   if (!policy.ok()) return BadStructure(place, policy.status().message());
   return policy;
+}
+
+// A number of Keras' `ngrams` stands for all lengths up to it.
+void ExpandNGrams(KerasJson* config) {
+  const auto found = config->find("ngrams");
+  if (found == config->end() || !found->is_number_integer()) return;
+  const int64_t longest = std::min<int64_t>(found->get<int64_t>(), kNGramMax);
+  *found = KerasJson::array();
+  for (int64_t length = 1; length <= longest; ++length) {
+    found->push_back(length);
+  }
 }
 
 absl::StatusOr<LayerPtr> ModelReader::ReadLayer(const KerasJson& json,
@@ -444,6 +459,7 @@ absl::StatusOr<LayerPtr> ModelReader::ReadLayer(const KerasJson& json,
                    PolicyFrom(place, FindMember(object.config, "dtype")));
   layer->set_dtype_policy(policy);
   object.config.update(arguments);
+  ExpandNGrams(&object.config);
   KerasArgumentReader reader(place, object.config, [&](const KerasJson& inner) {
     return ModelReader(place, depth_ + 1).ReadLayer(inner, KerasJson::object());
   });

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,14 +13,22 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/keras/hdf5_reader.h"
+#include "common/learn/nn/adaptable_layer.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/normalization.h"
+#include "common/learn/nn/preprocessing/category_output.h"
+#include "common/learn/nn/preprocessing/lookup.h"
+#include "common/learn/nn/preprocessing/text_vectorization.h"
+#include "common/learn/nn/preprocessing/vocabulary.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/nn/wrapper.h"
@@ -90,8 +99,50 @@ absl::string_view AttributeOf(absl::string_view part) {
   return part;
 }
 
+template <typename T>
+std::optional<Tensor> WeightsOf(const Vocabulary<T>& vocabulary) {
+  const bool has_weights =
+      vocabulary.options().output_mode == CategoryOutput::kTfIdf;
+  return has_weights ? std::optional(vocabulary.idf_weights()) : std::nullopt;
+}
+
+// The weights of the tokens of a lookup that has them.
+std::optional<Tensor> IdfWeightsOf(const Layer& layer) {
+  if (const auto* text = dynamic_cast<const TextVectorizationLayer*>(&layer)) {
+    return WeightsOf(text->vocabulary());
+  }
+  if (const auto* strings = dynamic_cast<const StringLookupLayer*>(&layer)) {
+    return WeightsOf(strings->vocabulary());
+  }
+  if (const auto* integers = dynamic_cast<const IntegerLookupLayer*>(&layer)) {
+    return WeightsOf(integers->vocabulary());
+  }
+  return std::nullopt;
+}
+
+// The groups of a lookup with weights. Keras' TextVectorization saves them for
+// itself and for the lookup in it.
+std::vector<KerasGroup> GroupsOfLookup(const Layer& layer,
+                                       const std::string& path,
+                                       const Tensor& weights) {
+  std::vector<std::string> paths = {path};
+  if (dynamic_cast<const TextVectorizationLayer*>(&layer) != nullptr) {
+    paths.push_back(path + "/_lookup_layer");
+  }
+  std::vector<KerasGroup> groups;
+  for (const std::string& group : paths) {
+    groups.push_back({.path = group,
+                      .name = layer.name(),
+                      .constants = {{group + "/vars/idf_weights", weights}}});
+  }
+  return groups;
+}
+
 // The groups of one layer: its own, and one for each part that has weights.
 std::vector<KerasGroup> GroupsOf(const Layer& layer, const std::string& path) {
+  if (const std::optional<Tensor> idf_weights = IdfWeightsOf(layer)) {
+    return GroupsOfLookup(layer, path, *idf_weights);
+  }
   std::vector<Weight> weights = layer.weights();
   // As Keras has them in a layer.
   std::stable_partition(
@@ -124,6 +175,65 @@ std::vector<KerasGroup> GroupsOf(const Layer& layer, const std::string& path) {
   return groups;
 }
 
+absl::StatusOr<KerasJson> NumbersAt(const Hdf5Reader& file,
+                                    const std::string& path) {
+  ASSIGN_OR_RETURN(const Tensor tensor, file.Read(path));
+  KerasJson numbers = KerasJson::array();
+  for (int64_t i = 0; i < tensor.element_count(); ++i) {
+    numbers.push_back(tensor.ElementAsDouble(i));
+  }
+  return numbers;
+}
+
+// The tokens in the lines of a file, special ones included.
+absl::StatusOr<KerasJson> TokensIn(const std::string& text, bool are_integers) {
+  std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  if (!are_integers) return KerasJson(lines);
+  KerasJson tokens = KerasJson::array();
+  for (const std::string& line : lines) {
+    int64_t token = 0;
+    if (!absl::SimpleAtoi(line, &token)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "vocabulary.txt has \"", line, "\"; expected an integer"));
+    }
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
+// The options of a layer which a file has besides the config; empty if there
+// are none.
+absl::StatusOr<KerasJson> StateOf(
+    const Layer& layer, const std::string& path, const Hdf5Reader& file,
+    const std::map<std::string, std::string>& assets) {
+  KerasJson state = KerasJson::object();
+  const auto* const adaptable = dynamic_cast<const AdaptableLayer*>(&layer);
+  if (adaptable == nullptr || !adaptable->NeedsData()) return state;
+  if (dynamic_cast<const NormalizationLayer*>(&layer) != nullptr) {
+    if (!file.Contains(path + "/vars/1")) return state;
+    ASSIGN_OR_RETURN(state["mean"], NumbersAt(file, path + "/vars/0"));
+    ASSIGN_OR_RETURN(state["variance"], NumbersAt(file, path + "/vars/1"));
+    return state;
+  }
+  const auto vocabulary = assets.find(path + "/vocabulary.txt");
+  if (vocabulary == assets.end()) return state;
+  const bool are_integers =
+      dynamic_cast<const IntegerLookupLayer*>(&layer) != nullptr;
+  ASSIGN_OR_RETURN(state["vocabulary"],
+                   TokensIn(vocabulary->second, are_integers));
+  if (IdfWeightsOf(layer).has_value()) {
+    ASSIGN_OR_RETURN(KerasJson weights,
+                     NumbersAt(file, path + "/vars/idf_weights"));
+    // Without the zeros of pad_to_max_tokens.
+    while (weights.size() > state["vocabulary"].size()) {
+      weights.erase(weights.size() - 1);
+    }
+    state["idf_weights"] = std::move(weights);
+  }
+  return state;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<KerasGroup>> KerasGroupsOf(const Layer& model) {
@@ -145,37 +255,20 @@ absl::StatusOr<std::vector<KerasGroup>> KerasGroupsOf(const Layer& model) {
   return groups;
 }
 
-absl::Status AdoptKerasStatistics(const Layer& model, const Hdf5Reader& file) {
+absl::Status AdoptKerasStates(
+    const Layer& model, const Hdf5Reader& file,
+    const std::map<std::string, std::string>& assets) {
   absl::Status status;
   absl::flat_hash_set<const Layer*> visited;
-  const auto numbers_at = [&](const std::string& path) {
-    KerasJson numbers = KerasJson::array();
-    const absl::StatusOr<Tensor> tensor = file.Read(path);
-    if (!tensor.ok()) {
-      if (status.ok()) status = tensor.status();
-      return numbers;
-    }
-    for (int64_t i = 0; i < tensor->element_count(); ++i) {
-      numbers.push_back(tensor->ElementAsDouble(i));
-    }
-    return numbers;
+  const auto adopt = [&](Layer& layer, const std::string& path) {
+    absl::StatusOr<KerasJson> state = StateOf(layer, path, file, assets);
+    if (status.ok()) status = state.status();
+    if (!state.ok() || state->empty()) return;
+    KerasArgumentReader reader(absl::StrCat("layer ", layer.name()), *state);
+    layer.VisitConfig(reader);
+    if (status.ok()) status = reader.Finish();
   };
-  VisitLayers(
-      model, "",
-      [&](Layer& layer, const std::string& path) {
-        const bool is_adapted =
-            dynamic_cast<const NormalizationLayer*>(&layer) != nullptr &&
-            file.Contains(path + "/vars/1");
-        if (!is_adapted) return;
-        const KerasJson statistics = {
-            {"mean", numbers_at(path + "/vars/0")},
-            {"variance", numbers_at(path + "/vars/1")}};
-        KerasArgumentReader reader(absl::StrCat("layer ", layer.name()),
-                                   statistics);
-        layer.VisitConfig(reader);
-        if (status.ok()) status = reader.Finish();
-      },
-      &visited);
+  VisitLayers(model, "", adopt, &visited);
   return status;
 }
 

@@ -1,7 +1,9 @@
 #ifndef COMMON_LEARN_TRAIN_KERAS_KERAS_VARIABLES_H_
 #define COMMON_LEARN_TRAIN_KERAS_KERAS_VARIABLES_H_
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,6 +30,8 @@ struct KerasGroup {
   // Keras may leave them out, or add an array with the number of examples seen:
   // statistics of the data that can be part of the config instead.
   bool is_adapted = false;
+  // Arrays that Muster has in the layer's config instead, by their paths.
+  std::vector<std::pair<std::string, Tensor>> constants = {};
 };
 
 // Where files of Keras 3 have the weights of a built model. Groups are numbered
@@ -36,11 +40,13 @@ struct KerasGroup {
 //   kUnimplemented  the model is neither Sequential nor functional
 absl::StatusOr<std::vector<KerasGroup>> KerasGroupsOf(const Layer& model);
 
-// Passes the mean and variance that the file has for Normalization layers which
-// Keras adapted to data to those layers. To be called before the model is
+// Passes the states of layers that Keras adapted to data to those layers: the
+// mean and variance of a Normalization, the vocabulary and the weights of a
+// lookup. `assets` are those of the archive. To be called before the model is
 // built.
-//   kInvalidArgument  they are not numbers for each feature
-absl::Status AdoptKerasStatistics(const Layer& model, const Hdf5Reader& file);
+//   kInvalidArgument  a state does not fit its layer
+absl::Status AdoptKerasStates(const Layer& model, const Hdf5Reader& file,
+                              const std::map<std::string, std::string>& assets);
 
 }  // namespace muster
 

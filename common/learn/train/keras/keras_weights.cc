@@ -57,6 +57,9 @@ absl::Status AddGroups(const TensorBundleReader& checkpoint,
                        checkpoint.Read(VariableValueKey(variable.variable)));
       RETURN_IF_ERROR(file->Add(variable.path, value));
     }
+    for (const auto& [path, value] : group.constants) {
+      RETURN_IF_ERROR(file->Add(path, value));
+    }
     if (group.is_adapted) {
       // Of the examples that were seen; only further ones depend on it.
       RETURN_IF_ERROR(file->Add(absl::StrCat(vars, "/", group.variables.size()),
@@ -123,6 +126,7 @@ absl::StatusOr<Tensor> ReadTyped(const Hdf5Reader& file,
 absl::Status ReadGroup(const Hdf5Reader& file, const KerasGroup& group,
                        ConvertedState* state) {
   const std::string vars = VarsOf(group);
+  if (!group.constants.empty()) return absl::OkStatus();
   if (group.is_adapted && !file.Contains(vars + "/0")) return absl::OkStatus();
   for (const KerasVariable& variable : group.variables) {
     ASSIGN_OR_RETURN(Tensor value, ReadTyped(file, variable.path, variable.type,
