@@ -61,6 +61,7 @@ bool IsWithoutChoice(const std::string& kind, const std::string& key) {
       "sparse",
       "stateful",
       "unroll",
+      "use_gate",
       "vocabulary_dtype",
       "vocabulary_size",
       "zero_output_for_mask",
