@@ -19,7 +19,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "bench/measure.h"
 #include "bench/mlp_step.h"
@@ -31,6 +30,7 @@
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/runtime/executable.h"
 #include "common/compute/variables/device_variable_store.h"
+#include "common/core/base/clock.h"
 #include "common/core/device/device.h"
 #include "common/core/device/device_set.h"
 #include "common/core/device/stream.h"
@@ -69,7 +69,7 @@ void Report(absl::string_view bench, absl::string_view unit, double value,
 }
 
 void Drain(DeviceStream* stream) {
-  OkOrDie(stream->Drain(absl::Now() + absl::Seconds(60), "a benchmark"));
+  OkOrDie(stream->Drain(Clock::Real()->Now() + absl::Seconds(60), "a benchmark"));
 }
 
 // Returns the median time of `work`, which enqueues on `stream`, until the

@@ -22,8 +22,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/did_you_mean.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/process/command_line.h"
@@ -158,7 +158,7 @@ absl::Status Watch(const JobClient& client) {
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
   const ShutdownSignals signals;
   RETURN_IF_ERROR(PrintStatus(client));
-  while (!signals.AwaitSignal(absl::Now() + interval)) {
+  while (!signals.AwaitSignal(Clock::Real()->Now() + interval)) {
     // Clears the screen.
     if (is_terminal) std::cout << "\x1b[H\x1b[2J";
     const absl::Status printed = PrintStatus(client);

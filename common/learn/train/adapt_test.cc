@@ -77,9 +77,12 @@ TEST(AdaptTest, SaysWhatDoesNotFit) {
   EXPECT_THAT(Adapt(Sequential({text}), numbers),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("expected string[batch]")));
+  const Dataset rows =
+      Dataset::FromTensorSlices({Tensor::FromSpan<float>({2, 1}, {1, 2})})
+          .Batch(2);
   const auto norm = MakeLayer<NormalizationLayer>();
   EXPECT_THAT(
-      Adapt(Sequential({Input({1}), Dense(2), norm}), numbers),
+      Adapt(Sequential({Input({1}), Dense(2), norm}), rows),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("stands behind")));
 }
 

@@ -19,7 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/address.h"
 
@@ -35,7 +35,7 @@ class Exchange {
   Exchange(HostPort server, absl::Duration timeout)
       : server_(std::move(server)),
         timeout_(timeout),
-        deadline_(absl::Now() + timeout) {}
+        deadline_(Clock::Real()->Now() + timeout) {}
   ~Exchange() {
     if (fd_ >= 0) close(fd_);
   }
@@ -113,7 +113,7 @@ class Exchange {
   absl::Status Await(short events) {
     while (true) {
       const int64_t left_ms =
-          absl::ToInt64Milliseconds(deadline_ - absl::Now()) + 1;
+          absl::ToInt64Milliseconds(deadline_ - Clock::Real()->Now()) + 1;
       pollfd wait = {.fd = fd_, .events = events, .revents = 0};
       const int ready =
           left_ms <= 1

@@ -209,9 +209,9 @@ absl::StatusOr<RunSummary> RunJob(ResolvedJob resolved,
   ASSIGN_OR_RETURN(CompileOptions compile_options,
                    resolved.BuildCompileOptions(summary.seed));
   ASSIGN_OR_RETURN(const JobDatasets datasets, resolved.Datasets(summary.seed));
+  RETURN_IF_ERROR(AdaptLayers(resolved, *strategy));
   Model model(resolved.layer());
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
-  RETURN_IF_ERROR(AdaptLayers(resolved, *strategy));
   RETURN_IF_ERROR(RestoreFirstWeights(resolved, options, &model));
   FitOptions fit = BuildFitOptions(job, datasets, options);
   fit.callbacks = borrowed_callbacks;
@@ -270,9 +270,9 @@ absl::Status EvaluateJob(ResolvedJob resolved, const RunJobOptions& options) {
   }
   ASSIGN_OR_RETURN(CompileOptions compile_options,
                    resolved.BuildCompileOptions(seed));
+  RETURN_IF_ERROR(AdaptLayers(resolved, *strategy));
   Model model(resolved.layer());
   RETURN_IF_ERROR(model.Compile(*strategy, std::move(compile_options)));
-  RETURN_IF_ERROR(AdaptLayers(resolved, *strategy));
   ASSIGN_OR_RETURN(
       const std::shared_ptr<CheckpointEvaluator> evaluator,
       CheckpointEvaluator::Create(&model, *data, std::move(evaluator_options)));

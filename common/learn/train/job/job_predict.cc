@@ -201,16 +201,16 @@ class PredictionTable {
 absl::StatusOr<Model> LoadModel(ResolvedJob& resolved, const Dataset& data,
                                 const std::string& weights,
                                 Strategy& strategy) {
-  Model model(resolved.layer());
-  ASSIGN_OR_RETURN(CompileOptions compile_options,
-                   resolved.BuildCompileOptions(/*seed=*/0));
-  RETURN_IF_ERROR(model.Compile(strategy, std::move(compile_options)));
   if (NeedsDataBesideWeights(resolved.layer())) {
     ASSIGN_OR_RETURN(const Dataset data_to_adapt, resolved.DataToAdapt());
     RETURN_IF_ERROR(Adapt(resolved.layer(), data_to_adapt));
   }
   // Makes the weights of the right shapes. LoadWeights() replaces the values.
   RETURN_IF_ERROR(Adapt(resolved.layer(), data.Take(1)));
+  Model model(resolved.layer());
+  ASSIGN_OR_RETURN(CompileOptions compile_options,
+                   resolved.BuildCompileOptions(/*seed=*/0));
+  RETURN_IF_ERROR(model.Compile(strategy, std::move(compile_options)));
   const size_t input_count =
       static_cast<size_t>(std::max(1, resolved.layer()->input_count()));
   const absl::Span<const TensorType> types = data.element_types();

@@ -22,9 +22,8 @@ namespace muster {
 //   kInvalidArgument  a line is none of these, a section is unknown, missing or
 //                     listed twice, or a class is listed twice
 //   kFailedPrecondition  the list is outdated: a table has a class that the
-//   list
-//                        says is not here or does not name, or lacks one that
-//                        the list says it has. Names all of them
+//                        list says is not here or does not name, or lacks one
+//                        that the list says it has. Names all of them
 absl::StatusOr<std::string> KerasSymbolsPage(absl::string_view symbols);
 
 }  // namespace muster

@@ -3,7 +3,7 @@
 
 #include "common/core/base/host_device.h"
 
-// The parameter of the kernels of reduce.cu. Addresses are the device's.
+// The parameter of the kernels of reduce_arrays.cu. Addresses are the device's.
 namespace muster::internal {
 
 // The numbers of ReduceOp; a mean is a sum that is divided.
