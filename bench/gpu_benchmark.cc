@@ -69,7 +69,8 @@ void Report(absl::string_view bench, absl::string_view unit, double value,
 }
 
 void Drain(DeviceStream* stream) {
-  OkOrDie(stream->Drain(Clock::Real()->Now() + absl::Seconds(60), "a benchmark"));
+  OkOrDie(
+      stream->Drain(Clock::Real()->Now() + absl::Seconds(60), "a benchmark"));
 }
 
 // Returns the median time of `work`, which enqueues on `stream`, until the
