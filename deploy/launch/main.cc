@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -122,6 +123,27 @@ constexpr absl::string_view kPassedOn[] = {"seed",
                                            "hang_report_interval",
                                            "grace_period"};
 
+// Told to the task that leads the job when they are not at their defaults.
+constexpr absl::string_view kPassedToLeader[] = {
+    "status_port", "status_host", "status_token_file", "control_port", "trace"};
+
+bool IsGiven(absl::string_view name) {
+  const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+  return flag->CurrentValue() != flag->DefaultValue();
+}
+
+// Returns the variables that set `flags` in a task.
+std::map<std::string, std::string> EnvironmentOf(
+    absl::Span<const absl::string_view> flags) {
+  std::map<std::string, std::string> environment;
+  for (absl::string_view name : flags) {
+    if (!IsGiven(name)) continue;
+    environment[absl::StrCat("MUSTER_", absl::AsciiStrToUpper(name))] =
+        absl::FindCommandLineFlag(name)->CurrentValue();
+  }
+  return environment;
+}
+
 const ProgramInfo& Program() {
   static const ProgramInfo* const program = new ProgramInfo{
       .name = "launch",
@@ -152,6 +174,9 @@ const ProgramInfo& Program() {
                   {"restart", "startup_timeout", "grace_period",
                    "on_coordinator_loss", "coordinator_timeout", "peer_timeout",
                    "hang_report_interval"}},
+                 {"Watching and controlling the job, of the task that leads it",
+                  {"status_port", "status_host", "status_token_file",
+                   "control_port", "trace"}},
                  {"How tensors are sent",
                   {"tls", "shared_memory", "raw_sockets"}},
                  {"Slurm and Kubernetes", EngineFlags()}},
@@ -219,8 +244,7 @@ absl::StatusOr<std::string> MakeRunDir() {
 absl::Status ExpectNoModelFlags() {
   for (absl::string_view name : {"train", "label", "validation",
                                  "validation_label", "epochs", "batch_size"}) {
-    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    if (flag->CurrentValue() == flag->DefaultValue()) continue;
+    if (!IsGiven(name)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--", name,
                      " is for --model; a job file or a program has "
@@ -315,12 +339,8 @@ absl::StatusOr<ClusterPlan> MakePlan(const CommandLine& line) {
     return absl::InvalidArgumentError(
         absl::StrCat("--job: cannot read ", plan.job_file));
   }
-  for (absl::string_view name : kPassedOn) {
-    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    if (flag->CurrentValue() == flag->DefaultValue()) continue;
-    plan.environment[absl::StrCat("MUSTER_", absl::AsciiStrToUpper(name))] =
-        flag->CurrentValue();
-  }
+  plan.environment = EnvironmentOf(kPassedOn);
+  plan.leader_environment = EnvironmentOf(kPassedToLeader);
   return plan;
 }
 
@@ -342,6 +362,13 @@ absl::StatusOr<int> PrintForEngine(const CommandLine& line) {
     return absl::InvalidArgumentError(
         "--model: --slurm and --kubernetes need a job file; give --job=FILE "
         "with model { keras: \"FILE.keras\" }");
+  }
+  for (absl::string_view name : kPassedToLeader) {
+    if (!IsGiven(name)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name,
+                     " is for a cluster on this machine; pods serve status "
+                     "pages anyway, and a batch script can be edited"));
   }
   plan.run_dir = absl::GetFlag(FLAGS_run_dir);
   ASSIGN_OR_RETURN(const std::string text,

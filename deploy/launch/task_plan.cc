@@ -118,6 +118,10 @@ absl::StatusOr<std::vector<TaskPlan>> PlanTasks(
       }
     }
     process.environment = plan.environment;
+    if (result.empty()) {
+      process.environment.insert(plan.leader_environment.begin(),
+                                 plan.leader_environment.end());
+    }
     process.environment["TF_CONFIG"] =
         alone ? ""
               : absl::StrCat("{\"cluster\":", cluster.ToString(),

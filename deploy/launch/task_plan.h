@@ -32,6 +32,8 @@ struct ClusterPlan {
 
   // Passed on to every task.
   std::map<std::string, std::string> environment;
+  // Passed on to the task that leads the job: the first of TasksOf().
+  std::map<std::string, std::string> leader_environment;
 };
 
 // One process to be started.

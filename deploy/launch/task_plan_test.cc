@@ -46,6 +46,22 @@ TEST(TaskPlanTest, EveryTaskIsToldTheClusterAndItsPlace) {
                                               "--set", "epochs=3"));
 }
 
+TEST(TaskPlanTest, OnlyTheLeaderIsToldWhereTheJobIsWatched) {
+  for (const bool with_chief : {true, false}) {
+    ClusterPlan plan = {
+        .worker_count = 2, .ps_count = 0, .with_chief = with_chief};
+    plan.leader_environment = {{"MUSTER_STATUS_PORT", "0"}};
+    ASSERT_OK_AND_ASSIGN(const std::vector<TaskPlan> tasks,
+                         PlanTasks(plan,
+                                   with_chief ? std::vector<int>{10, 11, 12}
+                                              : std::vector<int>{10, 11},
+                                   InBin));
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      EXPECT_EQ(tasks[i].environment.contains("MUSTER_STATUS_PORT"), i == 0);
+    }
+  }
+}
+
 TEST(TaskPlanTest, WithoutServersEveryWorkerRunsTheJob) {
   ClusterPlan plan = {.worker_count = 2, .ps_count = 0, .with_chief = false};
   plan.job_file = "a.job";
