@@ -89,7 +89,9 @@ class CensusTest : public ::testing::Test {
     if (!process.ok()) return "";
     const absl::StatusOr<ProcessEnd> end = (*process)->AwaitEnd();
     EXPECT_OK(end);
-    if (end.ok()) EXPECT_TRUE(end->ok()) << (*process)->output();
+    if (end.ok()) {
+      EXPECT_TRUE(end->ok()) << (*process)->output();
+    }
     return (*process)->output();
   }
 

@@ -58,7 +58,9 @@ void AdaptTo(const GoldenCase& golden, Layer* layer) {
     ASSERT_OK(adaptable->Observe(data->second));
     ++count;
   }
-  if (count > 0) ASSERT_OK(adaptable->FinishObserving());
+  if (count > 0) {
+    ASSERT_OK(adaptable->FinishObserving());
+  }
 }
 
 class PreprocessingLayersTest : public ::testing::TestWithParam<GoldenCase> {};
