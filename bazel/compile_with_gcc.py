@@ -73,6 +73,11 @@ def generate_headers(out):
         folder.mkdir(parents=True, exist_ok=True)
         embed_device_code.write(folder / f"{path.stem}_image.h",
                                 embed_device_code.header(path.stem))
+    page = pathlib.Path("common/net/status")
+    (pathlib.Path(out) / page).mkdir(parents=True, exist_ok=True)
+    with open(pathlib.Path(out) / page / "page_files.h", "w") as header:
+        files = sorted((ROOT / page / "page").glob("status.*"))
+        subprocess.run([ROOT / page / "embed_page.sh", *files], check=True, stdout=header)
     for proto in sorted(ROOT.glob("proto/*.proto")):
         subprocess.run(["protoc", "-I.", f"--cpp_out={out}", f"--grpc_out={out}",
                         "--plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin",
