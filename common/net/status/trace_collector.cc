@@ -25,9 +25,12 @@ absl::StatusOr<proto::TraceResponse> Ask(Channel& channel,
                                          proto::TraceRequest::Action action) {
   proto::TraceRequest request;
   request.set_action(action);
+  // At the start a task may still come. At the end, one that cannot be reached
+  // is gone.
   return channel.Call<proto::TraceResponse>(
       kTraceTaskMethod, request,
-      {.timeout = kAnswerTimeout, .wait_for_ready = true});
+      {.timeout = kAnswerTimeout,
+       .wait_for_ready = action == proto::TraceRequest::START});
 }
 
 }  // namespace

@@ -1,12 +1,21 @@
 #include "common/net/status/trace_collector.h"
 
+#include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/status_matchers.h"
+#include "common/net/rpc/identity.h"
+#include "common/net/rpc/network.h"
+#include "common/net/rpc/service.h"
 #include "common/net/status/chrome_trace.h"
+#include "common/net/status/trace_service.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/trace.pb.h"
@@ -98,6 +107,32 @@ TEST(ChromeTraceTest, RefusesListsThatDoNotFit) {
   proto::TraceResponse no_name = TwoSpans(1);
   no_name.set_name(1, 2);
   EXPECT_THAT(CheckSpans(no_name), StatusIs(absl::StatusCode::kDataLoss));
+}
+
+// A worker that was lost or drained must not delay the end of the job.
+TEST(TraceCollectorTest, ATaskThatIsGoneIsLeftOutWithoutAWait) {
+  const AdmissionCheck admission_check({"worker", 0, 5});
+  Service service;
+  AddTraceMethod(&service);
+  ASSERT_OK_AND_ASSIGN(std::unique_ptr<Server> server,
+                       Network::Grpc()->Listen({.address = "127.0.0.1:0"},
+                                               &service, &admission_check));
+  const std::string file = absl::StrCat(testing::TempDir(), "/gone.json");
+  TraceCollector collector(file, "chief");
+  collector.Add("worker 0",
+                Network::Grpc()->Connect({.address = server->address(),
+                                          .peer_task_type = "worker",
+                                          .peer_task_index = 0,
+                                          .caller = {"chief", 0, 4},
+                                          .job_id = "job"}));
+  server = nullptr;
+  Clock* const clock = Clock::Real();
+  const absl::Time begin = clock->Now();
+  ASSERT_OK(collector.Write());
+  EXPECT_LT(clock->Now() - begin, absl::Seconds(5));
+  std::ifstream written(file);
+  const Json trace = Json::parse(written, nullptr, /*allow_exceptions=*/false);
+  EXPECT_EQ(trace["otherData"]["clock_error_us"].size(), 1) << trace;
 }
 
 TEST(TraceCollectorTest, SaysThatTheFileCannotBeWritten) {
