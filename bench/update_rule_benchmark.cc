@@ -43,7 +43,7 @@ struct State {
   std::vector<float*> pointers;
 };
 
-std::unique_ptr<UpdateRule> MakeRule(const proto::Optimizer& optimizer) {
+std::unique_ptr<UpdateRule> MakeRule(const Optimizer& optimizer) {
   auto rule = UpdateRule::Create(optimizer);
   if (!rule.ok()) std::exit(1);
   return *std::move(rule);
@@ -62,7 +62,7 @@ double CopyGigabytesPerSecond() {
   return 2.0 * kDenseCount * sizeof(float) / Median(micros) / 1e3;
 }
 
-void MeasureDense(const char* name, const proto::Optimizer& optimizer) {
+void MeasureDense(const char* name, const Optimizer& optimizer) {
   const auto rule = MakeRule(optimizer);
   State state(*rule, kDenseCount);
   std::vector<double> micros;
@@ -78,7 +78,7 @@ void MeasureDense(const char* name, const proto::Optimizer& optimizer) {
               arrays * kDenseCount * sizeof(float) / Median(micros) / 1e3);
 }
 
-void MeasureRows(const char* name, const proto::Optimizer& optimizer) {
+void MeasureRows(const char* name, const Optimizer& optimizer) {
   const auto rule = MakeRule(optimizer);
   State state(*rule, kTableRows * kRowElements);
   RandomStream random(1);

@@ -12,6 +12,8 @@
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "coordinator/closure_arguments.h"
 #include "coordinator/closure_queue.h"
+#include "coordinator/cluster_connection.h"
+#include "coordinator/worker_lane.h"
 #include "proto/graph.pb.h"
 
 namespace muster {

@@ -16,15 +16,17 @@
 #include "common/compute/graph/graph.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "coordinator/cluster_connection.h"
 #include "coordinator/function.h"
 #include "coordinator/parameter_server_strategy.h"
 #include "coordinator/per_worker.h"
 #include "coordinator/per_worker_dataset.h"
 #include "coordinator/remote_value.h"
-#include "coordinator/server_recovery.h"
+#include "coordinator/rollback_report.h"
 
 namespace muster {
+
+class ClusterConnection;
+struct ClosureWork;
 
 // Schedules training steps on workers. A step may be attempted more than once;
 // its updates are applied exactly once.

@@ -8,6 +8,9 @@
 #include "common/core/base/status_macros.h"
 #include "common/learn/strategy/local_step_loop.h"
 #include "common/net/status/trace_collector.h"
+#include "coordinator/cluster_connection.h"
+#include "coordinator/dispatched_step_loop.h"
+#include "coordinator/remote_step_loop.h"
 
 namespace muster {
 
@@ -50,25 +53,31 @@ ParameterServerStrategy::Create(Task& task,
     connection->dispatcher().Abort(
         absl::CancelledError("training was told to stop by a signal"));
   });
-  LoopOptions loops;
-  loops.train.prefetch_batch_count = options.prefetch_batch_count;
-  loops.dispatched.batches_ahead_min = 2 *
-                                       connection->dispatcher().worker_count() *
-                                       std::max(1, options.closures_in_flight);
-  loops.evaluates_on_coordinator = options.evaluates_on_coordinator;
-  return std::make_unique<ParameterServerStrategy>(std::move(connection), loops,
-                                                   Clock::Real());
+  return std::make_unique<ParameterServerStrategy>(std::move(connection),
+                                                   options, Clock::Real());
+}
+
+VariableStore& ParameterServerStrategy::variables() {
+  return connection_->variables();
+}
+
+TrainingRecovery* ParameterServerStrategy::recovery() {
+  return &connection_->recovery();
 }
 
 absl::StatusOr<std::unique_ptr<StepLoop>> ParameterServerStrategy::CreateLoop(
     const Graph& step, const Dataset& dataset, LoopKind kind) {
   if (kind == LoopKind::kTrain) {
-    return RemoteStepLoop::Create(connection_, step, dataset, loops_.train,
-                                  clock_);
+    return RemoteStepLoop::Create(
+        connection_, step, dataset,
+        {.prefetch_batch_count = options_.prefetch_batch_count}, clock_);
   }
-  if (kind == LoopKind::kTrainOnBatch || !loops_.evaluates_on_coordinator) {
+  if (kind == LoopKind::kTrainOnBatch || !options_.evaluates_on_coordinator) {
+    const int batches_ahead_min = 2 * connection_->dispatcher().worker_count() *
+                                  std::max(1, options_.closures_in_flight);
     return DispatchedStepLoop::Create(connection_, step, dataset, kind,
-                                      loops_.dispatched, clock_);
+                                      {.batches_ahead_min = batches_ahead_min},
+                                      clock_);
   }
   return LocalStepLoop::Create(step, dataset, &connection_->variables(),
                                {.prefetch_batch_count = 2});

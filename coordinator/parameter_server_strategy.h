@@ -14,13 +14,12 @@
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/net/process/task.h"
-#include "coordinator/cluster_connection.h"
-#include "coordinator/dispatched_step_loop.h"
-#include "coordinator/remote_step_loop.h"
 #include "ps/client/partitioner.h"
 #include "ps/client/placement.h"
 
 namespace muster {
+
+class ClusterConnection;
 
 struct ParameterServerStrategyOptions {
   // Into how many shards variables are cut; null: one each.
@@ -69,26 +68,22 @@ class ParameterServerStrategy final : public Strategy {
   static absl::StatusOr<std::unique_ptr<ParameterServerStrategy>> Create(
       Task& task, const ParameterServerStrategyOptions& options = {});
 
-  struct LoopOptions {
-    RemoteStepLoop::Options train;
-    DispatchedStepLoop::Options dispatched;
-    bool evaluates_on_coordinator = false;
-  };
   // Over a connection that is open.
   ParameterServerStrategy(std::shared_ptr<ClusterConnection> connection,
-                          const LoopOptions& loops, Clock* clock)
-      : connection_(std::move(connection)), loops_(loops), clock_(clock) {}
+                          const ParameterServerStrategyOptions& options,
+                          Clock* clock)
+      : connection_(std::move(connection)), options_(options), clock_(clock) {}
 
   absl::string_view name() const override { return "parameter_server"; }
   int num_replicas_in_sync() const override { return 1; }
   bool draws_from_copies() const override { return true; }
-  VariableStore& variables() override { return connection_->variables(); }
+  VariableStore& variables() override;
   absl::StatusOr<std::unique_ptr<StepLoop>> CreateLoop(const Graph& step,
                                                        const Dataset& dataset,
                                                        LoopKind kind) override;
   // The coordinator is the only process that runs the program.
   const WorkerAgreement& agreement() const override { return sole_worker_; }
-  TrainingRecovery* recovery() override { return &connection_->recovery(); }
+  TrainingRecovery* recovery() override;
   StrategyReport Report() const override;
 
   const std::shared_ptr<ClusterConnection>& connection() const {
@@ -97,7 +92,7 @@ class ParameterServerStrategy final : public Strategy {
 
  private:
   const std::shared_ptr<ClusterConnection> connection_;
-  const LoopOptions loops_;
+  const ParameterServerStrategyOptions options_;
   Clock* const clock_;
   const SoleWorker sole_worker_;
 };

@@ -7,9 +7,10 @@
 #include "absl/status/statusor.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "coordinator/worker_lane.h"
 
 namespace muster {
+
+struct IteratorRecord;
 
 using WorkerDatasetFunction = std::function<Dataset(const InputContext&)>;
 

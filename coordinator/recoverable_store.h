@@ -13,8 +13,6 @@
 #include "common/compute/variables/variable_store.h"
 #include "common/core/tensor/tensor.h"
 #include "coordinator/server_recovery.h"
-#include "proto/optimizer.pb.h"
-#include "proto/variable.pb.h"
 #include "ps/client/remote_variable_store.h"
 
 namespace muster {
@@ -42,7 +40,7 @@ class RecoverableStore final : public VariableStore {
     recovery_->NoteAssigned();
     return variables_->Assign(name, value);
   }
-  absl::Status SetOptimizer(const proto::Optimizer& optimizer) override {
+  absl::Status SetOptimizer(const Optimizer& optimizer) override {
     return variables_->SetOptimizer(optimizer);
   }
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(

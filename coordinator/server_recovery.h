@@ -25,6 +25,7 @@
 #include "coordinator/closure_dispatcher.h"
 #include "coordinator/closure_ids.h"
 #include "coordinator/rollback_point.h"
+#include "coordinator/rollback_report.h"
 #include "coordinator/server_watch.h"
 #include "ps/client/remote_variable_store.h"
 
@@ -39,18 +40,6 @@ class SnapshotParticipant {
   virtual std::shared_ptr<const void> OnSnapshot() = 0;
   // Null: the loop had not started at that snapshot.
   virtual void OnRollback(const void* state) = 0;
-};
-
-// The outcome of a rollback.
-struct RollbackReport {
-  // The restored checkpoint. Empty: the variables' initial values.
-  std::string checkpoint;
-  // Undone closures: those that had succeeded after the snapshot. undone_ids
-  // lists the first few.
-  int64_t undone_count = 0;
-  std::vector<uint64_t> undone_ids;
-  // The lost servers.
-  std::vector<std::string> servers;
 };
 
 // Recovers a job after the loss of parameter servers: waits for them to return,

@@ -204,7 +204,8 @@ TEST_F(ParameterShardTest, EveryOptimizerMatchesItsRule) {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
     proto::Optimizer absent;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
-        absl::StrCat(OptimizerName(kind->defaults()), " {}"), &absent));
+        absl::StrCat(OptimizerName(kind->defaults().message()), " {}"),
+        &absent));
     ASSERT_OK_AND_ASSIGN(const auto rule, UpdateRule::Create(kind->defaults()));
     std::vector<float> wanted(6, 1.0f);
     std::vector<std::vector<float>> slots;

@@ -124,8 +124,7 @@ absl::Status RemoteVariableStore::Assign(absl::string_view name,
   return batch.Send();
 }
 
-absl::Status RemoteVariableStore::SetOptimizer(
-    const proto::Optimizer& optimizer) {
+absl::Status RemoteVariableStore::SetOptimizer(const Optimizer& optimizer) {
   RETURN_IF_ERROR(servers_.SetOptimizer(optimizer));
   absl::MutexLock lock(&optimizer_mutex_);
   optimizer_ = optimizer;

@@ -18,8 +18,6 @@
 #include "absl/types/span.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/net/rpc/network.h"
-#include "proto/optimizer.pb.h"
-#include "proto/variable.pb.h"
 #include "ps/client/exchange_batch.h"
 #include "ps/client/frozen_snapshot.h"
 #include "ps/client/partitioner.h"
@@ -28,6 +26,9 @@
 #include "ps/client/variable_directory.h"
 
 namespace muster {
+namespace proto {
+class VariableSpec;
+}  // namespace proto
 
 // The variables of a job, on its parameter servers.
 //
@@ -87,7 +88,7 @@ class RemoteVariableStore final : public VariableStore {
   std::vector<proto::VariableSpec> List() const override;
   absl::StatusOr<Tensor> Read(absl::string_view name) override;
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
-  absl::Status SetOptimizer(const proto::Optimizer& optimizer) override;
+  absl::Status SetOptimizer(const Optimizer& optimizer) override;
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
       absl::Span<const std::string> names) override;
   // Every server saves and restores its own part, all at the same time. Each
@@ -161,7 +162,7 @@ class RemoteVariableStore final : public VariableStore {
 
   absl::Mutex optimizer_mutex_;
   // As SetOptimizer() said last.
-  std::optional<proto::Optimizer> optimizer_ ABSL_GUARDED_BY(optimizer_mutex_);
+  std::optional<Optimizer> optimizer_ ABSL_GUARDED_BY(optimizer_mutex_);
 };
 
 }  // namespace muster

@@ -393,9 +393,9 @@ absl::StatusOr<std::vector<uint32_t>> ServerGroup::Create(
   return handles;
 }
 
-absl::Status ServerGroup::SetOptimizer(const proto::Optimizer& optimizer) {
+absl::Status ServerGroup::SetOptimizer(const Optimizer& optimizer) {
   proto::SetOptimizerRequest request;
-  *request.mutable_optimizer() = optimizer;
+  *request.mutable_optimizer() = optimizer.message();
   return AskEach<proto::SetOptimizerResponse>(kSetOptimizerMethod, request,
                                               timeout_)
       .status();

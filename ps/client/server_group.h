@@ -15,11 +15,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/core/base/metrics.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/network.h"
-#include "proto/optimizer.pb.h"
 #include "proto/parameter_server.pb.h"
 #include "ps/client/lane.h"
 #include "ps/client/segment_offer.h"
@@ -101,7 +101,7 @@ class ServerGroup {
       const std::vector<proto::CreateRequest>& requests,
       const std::vector<int>& servers);
 
-  absl::Status SetOptimizer(const proto::Optimizer& optimizer);
+  absl::Status SetOptimizer(const Optimizer& optimizer);
 
   // ---- Checkpoints and what follows a loss, of all servers at the same time;
   // see the messages in proto/parameter_server.proto. Prefixes are absolute.

@@ -2,7 +2,8 @@
 
 The document's table, the groups of bazel/visibility and the dependencies that
 the BUILD files declare have to tell the same story. BUILD files are read as
-Python, whose syntax they share.
+Python, whose syntax they share. Generated headers stay out of what programs
+include.
 """
 
 import ast
@@ -83,6 +84,25 @@ def wrong_dependencies(rules, layers):
                     yield f"{folder} uses {label}, which is not below it"
 
 
+def generated_includes(header, read_header):
+    """Yields how `header` reaches generated protobuf headers: chains of includes.
+
+    `read_header` returns the text of a header of the tree, None for others.
+    """
+    chains = {header: [header]}
+    names = [header]
+    while names:
+        name = names.pop()
+        text = read_header(name) or ""
+        for included in re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.MULTILINE):
+            if included in chains:
+                continue
+            chains[included] = [*chains[name], included]
+            if included.endswith(".pb.h"):
+                yield " includes ".join(chains[included])
+            names.append(included)
+
+
 def build_files():
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "*BUILD.bazel"],
                             capture_output=True, check=True, text=True).stdout
@@ -106,6 +126,12 @@ class ReaderTest(unittest.TestCase):
         self.assertFalse(self.complaints("a/left", "//a/right:x", "cc_test"))
         self.assertTrue(self.complaints("a/base", "//a/left:x", "cc_test"))
 
+    def test_generated_includes(self):
+        headers = {"a.h": '#include "b.h"\n', "b.h": '#include "a.h"\n# include "c.pb.h"'}
+        self.assertEqual(list(generated_includes("a.h", headers.get)),
+                         ["a.h includes b.h includes c.pb.h"])
+        self.assertFalse(list(generated_includes("a.h", {"a.h": ""}.get)))
+
     def test_table(self):
         table = ("## Layers\n| `a` | `base` | `base` |\n"
                  "| | `upper` | `left`, `right` |\n## Rooms\n")
@@ -123,6 +149,14 @@ class TreeTest(unittest.TestCase):
                  for path in build_files() for kind, attributes in rules_of(path)]
         complaints = list(wrong_dependencies(rules, self.layers))
         self.assertFalse(complaints, "\n" + "\n".join(complaints))
+
+    def test_programs_see_no_generated_header(self):
+        def read_header(name):
+            return read(name) if os.path.exists(os.path.join(ROOT, name)) else None
+
+        self.assertIsNotNone(read_header("muster.h"))
+        chains = list(generated_includes("muster.h", read_header))
+        self.assertFalse(chains, "\n" + "\n".join(chains))
 
     def test_every_room_has_a_layer(self):
         for path in build_files():

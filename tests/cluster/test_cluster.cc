@@ -58,8 +58,7 @@ absl::StatusOr<std::unique_ptr<ParameterServerStrategy>> TestCluster::Connect(
       ClusterConnection::Open(options, Network::Grpc(), Clock::Real(),
                               [](absl::string_view) {}));
   return std::make_unique<ParameterServerStrategy>(
-      std::move(connection), ParameterServerStrategy::LoopOptions(),
-      Clock::Real());
+      std::move(connection), ParameterServerStrategyOptions(), Clock::Real());
 }
 
 void TestCluster::StartServer(int index) {

@@ -166,7 +166,7 @@ std::string Training(const std::string& name) {
 struct TrainedCase {
   std::string name;
   Model (*make)();
-  proto::Optimizer optimizer;
+  Optimizer optimizer;
   Shape input;
   Shape output;
 };
@@ -195,9 +195,9 @@ Model SmallMobileNetV2() {
 }
 
 std::vector<TrainedCase> TrainedCases() {
-  const proto::LearningRateSchedule schedule = ExponentialDecay(
+  const LearningRateSchedule schedule = ExponentialDecay(
       {.initial_learning_rate = 0.02, .decay_steps = 1, .decay_rate = 0.5});
-  const std::vector<std::pair<std::string, proto::Optimizer>> optimizers = {
+  const std::vector<std::pair<std::string, Optimizer>> optimizers = {
       {"adam", Adam({.learning_rate = 0.01})},
       {"amsgrad", Adam({.learning_rate = 0.01, .amsgrad = true})},
       {"adamw", AdamW({.learning_rate = 0.01})},
@@ -218,8 +218,8 @@ std::vector<TrainedCase> TrainedCases() {
     cases.push_back({absl::StrCat("small_", name), SmallModel, optimizer,
                      Shape({4, 3}), Shape({4, 2})});
   }
-  const proto::Optimizer adam = optimizers[0].second;
-  const proto::Optimizer momentum = optimizers[4].second;
+  const Optimizer adam = optimizers[0].second;
+  const Optimizer momentum = optimizers[4].second;
   cases.push_back({"functional", FunctionalModel, momentum, Shape({4, 4, 4, 2}),
                    Shape({4, 3})});
   cases.push_back(

@@ -145,9 +145,9 @@ TEST(OptimizersGolden, ConfigsOfKerasRoundTrip) {
 TEST(OptimizersGolden, DefaultsMatchKeras) {
   for (const GoldenCase& golden : ReadGoldenCases("optimizers.json")) {
     for (const OptimizerKind* const kind : kOptimizerKinds) {
-      if (OptimizerName(kind->defaults()) != golden.name) continue;
+      if (OptimizerName(kind->defaults().message()) != golden.name) continue;
       ASSERT_OK_AND_ASSIGN(const std::string text,
-                           KerasConfigOf(kind->defaults()));
+                           KerasConfigOf(kind->defaults().message()));
       for (const auto& [name, value] : Json::parse(text).at("config").items()) {
         EXPECT_EQ(value, golden.config.at(name)) << golden.name << ": " << name;
       }

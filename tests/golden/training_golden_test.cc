@@ -45,7 +45,7 @@ double NumberOr0(const nlohmann::json& json) {
   return json.is_null() ? 0 : json.get<double>();
 }
 
-proto::Optimizer OptimizerOf(const nlohmann::json& config) {
+Optimizer OptimizerOf(const nlohmann::json& config) {
   return Sgd({.learning_rate = config.at("learning_rate").get<double>(),
               .momentum = config.at("momentum")},
              {.clipnorm = NumberOr0(config.at("clipnorm")),

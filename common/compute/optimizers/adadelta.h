@@ -2,11 +2,11 @@
 #define COMMON_COMPUTE_OPTIMIZERS_ADADELTA_H_
 
 #include "common/compute/optimizers/learning_rate_schedules.h"
-#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/optimizer_options.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+struct OptimizerKind;
 
 // Adadelta scales each step by the size of the steps before it. With learning
 // rate r, gradient g and weight w:
@@ -24,8 +24,8 @@ struct AdadeltaOptions {
   double rho = 0.95;  // In [0, 1].
   double epsilon = 1e-7;
 };
-proto::Optimizer Adadelta(const AdadeltaOptions& options = {},
-                          const OptimizerOptions& shared = {});
+Optimizer Adadelta(const AdadeltaOptions& options = {},
+                   const OptimizerOptions& shared = {});
 
 extern const OptimizerKind kAdadeltaKind;
 

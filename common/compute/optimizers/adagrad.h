@@ -2,11 +2,11 @@
 #define COMMON_COMPUTE_OPTIMIZERS_ADAGRAD_H_
 
 #include "common/compute/optimizers/learning_rate_schedules.h"
-#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/optimizer_options.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+struct OptimizerKind;
 
 // Adagrad, with learning rate r, gradient g and weight w:
 //   a += g^2
@@ -20,8 +20,8 @@ struct AdagradOptions {
   double initial_accumulator_value = 0.1;  // At least 0.
   double epsilon = 1e-7;
 };
-proto::Optimizer Adagrad(const AdagradOptions& options = {},
-                         const OptimizerOptions& shared = {});
+Optimizer Adagrad(const AdagradOptions& options = {},
+                  const OptimizerOptions& shared = {});
 
 extern const OptimizerKind kAdagradKind;
 

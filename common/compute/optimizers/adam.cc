@@ -13,9 +13,12 @@
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer_message.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/multiversion.h"
 #include "common/core/base/status_macros.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {
@@ -99,15 +102,13 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdam(
 
 }  // namespace
 
-proto::Optimizer Adam(const AdamOptions& options,
-                      const OptimizerOptions& shared) {
+Optimizer Adam(const AdamOptions& options, const OptimizerOptions& shared) {
   proto::Optimizer optimizer = WithOptions(shared);
   SetOptions(options, optimizer.mutable_adam(), &optimizer);
   return optimizer;
 }
 
-proto::Optimizer AdamW(const AdamOptions& options,
-                       const OptimizerOptions& shared) {
+Optimizer AdamW(const AdamOptions& options, const OptimizerOptions& shared) {
   proto::Optimizer optimizer = WithOptions(shared);
   SetOptions(options, optimizer.mutable_adamw(), &optimizer);
   return optimizer;

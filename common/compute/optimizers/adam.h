@@ -2,11 +2,11 @@
 #define COMMON_COMPUTE_OPTIMIZERS_ADAM_H_
 
 #include "common/compute/optimizers/learning_rate_schedules.h"
-#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/optimizer_options.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+struct OptimizerKind;
 
 // Adam, with learning rate r, gradient g and weight w, at update t = 1, 2, ...:
 //   m += (g - m) * (1 - beta_1)
@@ -25,14 +25,14 @@ struct AdamOptions {
   double epsilon = 1e-7;
   bool amsgrad = false;
 };
-proto::Optimizer Adam(const AdamOptions& options = {},
-                      const OptimizerOptions& shared = {});
+Optimizer Adam(const AdamOptions& options = {},
+               const OptimizerOptions& shared = {});
 
 // Adam with decoupled weight decay, 0.004 by default. The slots are those of
 // Adam. Source: Loshchilov and Hutter, arXiv:1711.05101;
 // https://keras.io/api/optimizers/adamw/
-proto::Optimizer AdamW(const AdamOptions& options = {},
-                       const OptimizerOptions& shared = {});
+Optimizer AdamW(const AdamOptions& options = {},
+                const OptimizerOptions& shared = {});
 
 extern const OptimizerKind kAdamKind;
 extern const OptimizerKind kAdamWKind;

@@ -2,11 +2,11 @@
 #define COMMON_COMPUTE_OPTIMIZERS_ADAMAX_H_
 
 #include "common/compute/optimizers/learning_rate_schedules.h"
-#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/optimizer_options.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+struct OptimizerKind;
 
 // Adamax, the variant of Adam with the infinity norm. With learning rate r,
 // gradient g and weight w, at update t = 1, 2, ...:
@@ -23,8 +23,8 @@ struct AdamaxOptions {
   double beta_2 = 0.999;  // In [0, 1].
   double epsilon = 1e-7;
 };
-proto::Optimizer Adamax(const AdamaxOptions& options = {},
-                        const OptimizerOptions& shared = {});
+Optimizer Adamax(const AdamaxOptions& options = {},
+                 const OptimizerOptions& shared = {});
 
 extern const OptimizerKind kAdamaxKind;
 

@@ -1,5 +1,6 @@
 #include "common/compute/optimizers/complete_optimizer.h"
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -120,10 +121,10 @@ absl::StatusOr<proto::Optimizer> CompleteOptimizer(
         "no rule is set; expected one of ",
         absl::StrJoin(kOptimizerKinds, ", ",
                       [](std::string* out, const OptimizerKind* known) {
-                        out->append(OptimizerName(known->defaults()));
+                        out->append(OptimizerName(known->defaults().message()));
                       })));
   }
-  proto::Optimizer complete = kind->defaults();
+  proto::Optimizer complete = kind->defaults().message();
   complete.MergeFrom(optimizer);
   RETURN_IF_ERROR(CompleteLearningRate(optimizer, &complete));
   RETURN_IF_ERROR(CompleteWeightDecay(optimizer, &complete));
@@ -142,7 +143,7 @@ std::optional<double> ConstantLearningRate(const proto::Optimizer& optimizer) {
   }
   const auto given = RuleField("learning_rate", optimizer).value();
   if (given.has_value()) return given;
-  const proto::Optimizer defaults = kind->defaults();
+  const proto::Optimizer defaults = kind->defaults().message();
   return RuleField("learning_rate", defaults).value();
 }
 

@@ -15,9 +15,12 @@
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer_message.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/multiversion.h"
 #include "common/core/base/status_macros.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {
@@ -104,8 +107,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeFtrl(
 
 }  // namespace
 
-proto::Optimizer Ftrl(const FtrlOptions& options,
-                      const OptimizerOptions& shared) {
+Optimizer Ftrl(const FtrlOptions& options, const OptimizerOptions& shared) {
   proto::Optimizer optimizer = WithOptions(shared);
   auto* const ftrl = optimizer.mutable_ftrl();
   SetLearningRate(options.learning_rate, ftrl, &optimizer);

@@ -2,11 +2,11 @@
 #define COMMON_COMPUTE_OPTIMIZERS_FTRL_H_
 
 #include "common/compute/optimizers/learning_rate_schedules.h"
-#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/optimizer_options.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+struct OptimizerKind;
 
 // FTRL-Proximal ("follow the regularized leader"), whose L1 penalty sets
 // weights to exactly 0. With learning rate r, gradient g, weight w and p =
@@ -29,8 +29,8 @@ struct FtrlOptions {
   double l2_shrinkage_regularization_strength = 0.0;
   double beta = 0.0;
 };
-proto::Optimizer Ftrl(const FtrlOptions& options = {},
-                      const OptimizerOptions& shared = {});
+Optimizer Ftrl(const FtrlOptions& options = {},
+               const OptimizerOptions& shared = {});
 
 extern const OptimizerKind kFtrlKind;
 

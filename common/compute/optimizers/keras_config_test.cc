@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
@@ -22,7 +23,7 @@ using ::testing::HasSubstr;
 TEST(KerasConfig, EqualsKerasSerialization) {
   ASSERT_OK_AND_ASSIGN(
       const std::string json,
-      KerasConfigOf(AdamW({.beta_1 = 0.5}, {.global_clipnorm = 2})));
+      KerasConfigOf(AdamW({.beta_1 = 0.5}, {.global_clipnorm = 2}).message()));
   EXPECT_EQ(json,
             R"({"module":"keras.optimizers","class_name":"AdamW",)"
             R"("config":{"learning_rate":0.001,"weight_decay":0.004,)"
@@ -35,7 +36,8 @@ TEST(KerasConfig, ContainsTheConfigOfTheSchedule) {
   ASSERT_OK_AND_ASSIGN(
       const std::string json,
       KerasConfigOf(Sgd({.learning_rate = PiecewiseConstantDecay(
-                             {.boundaries = {4}, .values = {0.5, 0.25}})})));
+                             {.boundaries = {4}, .values = {0.5, 0.25}})})
+                        .message()));
   const nlohmann::json rate =
       nlohmann::json::parse(json)["config"]["learning_rate"];
   EXPECT_EQ(rate["module"], "keras.optimizers.schedules");
@@ -46,7 +48,7 @@ TEST(KerasConfig, ContainsTheConfigOfTheSchedule) {
 TEST(KerasConfig, RoundTripsAllOptimizers) {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
     ASSERT_OK_AND_ASSIGN(const std::string json,
-                         KerasConfigOf(kind->defaults()));
+                         KerasConfigOf(kind->defaults().message()));
     ASSERT_OK_AND_ASSIGN(const proto::Optimizer read,
                          OptimizerFromKerasConfig(json));
     ASSERT_OK_AND_ASSIGN(const std::string again, KerasConfigOf(read));

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "common/compute/optimizers/learning_rate_schedules.h"
+#include "common/compute/optimizers/schedule_kind.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {

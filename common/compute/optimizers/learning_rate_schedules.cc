@@ -2,15 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/compute/optimizers/argument_checks.h"
+#include "common/compute/optimizers/schedule_kind.h"
 #include "common/compute/optimizers/set_field.h"
 #include "common/core/base/status_macros.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {
@@ -212,8 +221,10 @@ absl::Status NoScheduleNamed() {
 
 }  // namespace
 
-proto::LearningRateSchedule ExponentialDecay(
-    const ExponentialDecayOptions& options) {
+LearningRateSchedule::LearningRateSchedule(Schedule message)
+    : message_(std::make_shared<const Schedule>(std::move(message))) {}
+
+LearningRateSchedule ExponentialDecay(const ExponentialDecayOptions& options) {
   proto::LearningRateSchedule schedule;
   auto* const decay = schedule.mutable_exponential_decay();
   decay->set_initial_learning_rate(options.initial_learning_rate);
@@ -223,7 +234,7 @@ proto::LearningRateSchedule ExponentialDecay(
   return schedule;
 }
 
-proto::LearningRateSchedule PiecewiseConstantDecay(
+LearningRateSchedule PiecewiseConstantDecay(
     const PiecewiseConstantDecayOptions& options) {
   proto::LearningRateSchedule schedule;
   auto* const decay = schedule.mutable_piecewise_constant_decay();
@@ -233,8 +244,7 @@ proto::LearningRateSchedule PiecewiseConstantDecay(
   return schedule;
 }
 
-proto::LearningRateSchedule PolynomialDecay(
-    const PolynomialDecayOptions& options) {
+LearningRateSchedule PolynomialDecay(const PolynomialDecayOptions& options) {
   proto::LearningRateSchedule schedule;
   auto* const decay = schedule.mutable_polynomial_decay();
   decay->set_initial_learning_rate(options.initial_learning_rate);
@@ -245,7 +255,7 @@ proto::LearningRateSchedule PolynomialDecay(
   return schedule;
 }
 
-proto::LearningRateSchedule CosineDecay(const CosineDecayOptions& options) {
+LearningRateSchedule CosineDecay(const CosineDecayOptions& options) {
   proto::LearningRateSchedule schedule;
   auto* const decay = schedule.mutable_cosine_decay();
   decay->set_initial_learning_rate(options.initial_learning_rate);
@@ -256,8 +266,7 @@ proto::LearningRateSchedule CosineDecay(const CosineDecayOptions& options) {
   return schedule;
 }
 
-proto::LearningRateSchedule InverseTimeDecay(
-    const InverseTimeDecayOptions& options) {
+LearningRateSchedule InverseTimeDecay(const InverseTimeDecayOptions& options) {
   proto::LearningRateSchedule schedule;
   auto* const decay = schedule.mutable_inverse_time_decay();
   decay->set_initial_learning_rate(options.initial_learning_rate);
@@ -279,7 +288,7 @@ const ScheduleKind* FindScheduleKind(const Schedule& schedule) {
 absl::StatusOr<Schedule> CompleteSchedule(const Schedule& schedule) {
   const ScheduleKind* const kind = FindScheduleKind(schedule);
   if (kind == nullptr) return NoScheduleNamed();
-  Schedule complete = kind->defaults();
+  Schedule complete = kind->defaults().message();
   complete.MergeFrom(schedule);
   const auto* const field = SetFieldOfOneof(schedule);
   absl::Status status =

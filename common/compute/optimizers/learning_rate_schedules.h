@@ -2,17 +2,30 @@
 #define COMMON_COMPUTE_OPTIMIZERS_LEARNING_RATE_SCHEDULES_H_
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
-#include "proto/optimizer.pb.h"
-
 namespace muster {
+namespace proto {
+class LearningRateSchedule;
+}  // namespace proto
+
+// A learning rate as a function of the number of completed updates.
+//
+// A value, cheap to copy. Thread-safe: immutable.
+class LearningRateSchedule {
+ public:
+  // Implicit, because the message is the form of a schedule in job files, on
+  // the wire and in checkpoints.
+  LearningRateSchedule(proto::LearningRateSchedule message);
+
+  const proto::LearningRateSchedule& message() const { return *message_; }
+
+ private:
+  std::shared_ptr<const proto::LearningRateSchedule> message_;  // Never null.
+};
 
 // Learning-rate schedules. `step` is the number of completed updates. Names,
 // defaults and semantics are those of keras.optimizers.schedules
@@ -26,15 +39,14 @@ struct ExponentialDecayOptions {
   double decay_rate = 0;             // Required; at least 0.
   bool staircase = false;            // Rounds the exponent down.
 };
-proto::LearningRateSchedule ExponentialDecay(
-    const ExponentialDecayOptions& options);
+LearningRateSchedule ExponentialDecay(const ExponentialDecayOptions& options);
 
 // values[i] up to and including step boundaries[i], then the last value.
 struct PiecewiseConstantDecayOptions {
   std::vector<int64_t> boundaries;  // Ascending.
   std::vector<double> values;       // One value more than boundaries.
 };
-proto::LearningRateSchedule PiecewiseConstantDecay(
+LearningRateSchedule PiecewiseConstantDecay(
     const PiecewiseConstantDecayOptions& options);
 
 // end + (initial - end) * (1 - step / decay_steps) ^ power, then end.
@@ -45,8 +57,7 @@ struct PolynomialDecayOptions {
   double power = 1.0;
   bool cycle = false;  // Restarts with a multiple of decay_steps.
 };
-proto::LearningRateSchedule PolynomialDecay(
-    const PolynomialDecayOptions& options);
+LearningRateSchedule PolynomialDecay(const PolynomialDecayOptions& options);
 
 // Cosine decay from initial_learning_rate to `alpha` times that value. With a
 // warmup, the rate first rises linearly to warmup_target in warmup_steps and
@@ -59,7 +70,7 @@ struct CosineDecayOptions {
   double warmup_target = 0;  // 0: no warmup.
   int64_t warmup_steps = 0;
 };
-proto::LearningRateSchedule CosineDecay(const CosineDecayOptions& options);
+LearningRateSchedule CosineDecay(const CosineDecayOptions& options);
 
 // initial_learning_rate / (1 + decay_rate * step / decay_steps)
 struct InverseTimeDecayOptions {
@@ -68,50 +79,22 @@ struct InverseTimeDecayOptions {
   double decay_rate = 0;             // Required; at least 0.
   bool staircase = false;            // Rounds step / decay_steps down.
 };
-proto::LearningRateSchedule InverseTimeDecay(
-    const InverseTimeDecayOptions& options);
+LearningRateSchedule InverseTimeDecay(const InverseTimeDecayOptions& options);
 
 // The learning rate of an optimizer: a number or a schedule.
 class LearningRateOption {
  public:
   LearningRateOption(double number) : value_(number) {}
-  LearningRateOption(proto::LearningRateSchedule schedule)
+  LearningRateOption(LearningRateSchedule schedule)
       : value_(std::move(schedule)) {}
 
-  const std::variant<double, proto::LearningRateSchedule>& value() const {
+  const std::variant<double, LearningRateSchedule>& value() const {
     return value_;
   }
 
  private:
-  std::variant<double, proto::LearningRateSchedule> value_;
+  std::variant<double, LearningRateSchedule> value_;
 };
-
-// A row of the table of schedules. The `schedule` arguments of its functions
-// must be complete and of this kind.
-struct ScheduleKind {
-  proto::LearningRateSchedule::KindCase kind_case;
-  absl::string_view keras_class;  // Such as "CosineDecay".
-  // Returns a schedule in which every optional argument has its default.
-  proto::LearningRateSchedule (*defaults)();
-  //   kInvalidArgument  an argument is out of range; the message names it
-  absl::Status (*check)(const proto::LearningRateSchedule& schedule);
-  // Returns the rate, computed in float32 as in Keras. `step` must be at least
-  // 0.
-  float (*rate_at)(const proto::LearningRateSchedule& schedule, int64_t step);
-};
-
-absl::Span<const ScheduleKind> ScheduleKinds();
-
-// Returns null if `schedule` sets no kind.
-const ScheduleKind* FindScheduleKind(
-    const proto::LearningRateSchedule& schedule);
-
-// Returns `schedule` with Keras' defaults for absent arguments.
-//   kInvalidArgument  no kind is set, a required argument is missing, or an
-//                     argument is out of range; the message names the schedule
-//                     and the argument
-absl::StatusOr<proto::LearningRateSchedule> CompleteSchedule(
-    const proto::LearningRateSchedule& schedule);
 
 }  // namespace muster
 

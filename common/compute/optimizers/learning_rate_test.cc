@@ -20,8 +20,8 @@ using ::testing::HasSubstr;
 // tests/golden compares the first 20 steps of each schedule with Keras. These
 // tests cover other steps.
 
-float RateAt(const proto::LearningRateSchedule& schedule, int64_t step) {
-  return LearningRate::Create(schedule).value().At(step);
+float RateAt(const LearningRateSchedule& schedule, int64_t step) {
+  return LearningRate::Create(schedule.message()).value().At(step);
 }
 
 proto::LearningRateSchedule Parse(const std::string& text) {
@@ -76,36 +76,33 @@ TEST(LearningRate, ErrorsNameTheArgument) {
   EXPECT_THAT(LearningRate::Create(nan),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("learning_rate is nan")));
-  const std::vector<std::pair<proto::LearningRateSchedule, std::string>> cases =
-      {
-          {ExponentialDecay({.initial_learning_rate = 0.1, .decay_rate = 0.5}),
-           "exponential_decay: decay_steps is 0"},
-          {InverseTimeDecay({.initial_learning_rate = 0.1,
-                             .decay_steps = 5,
-                             .decay_rate = -2}),
-           "inverse_time_decay: decay_rate is -2"},
-          {PiecewiseConstantDecay({.boundaries = {1}, .values = {1}}),
-           "one value more"},
-          {PiecewiseConstantDecay({.boundaries = {5, 5}, .values = {1, 2, 3}}),
-           "boundaries[1] is 5"},
-          {PolynomialDecay(
-               {.initial_learning_rate = 1, .decay_steps = 1, .power = nan}),
-           "power is nan"},
-          {CosineDecay({.initial_learning_rate = 1,
-                        .decay_steps = 1,
-                        .warmup_steps = 4}),
-           "warmup_target is not"},
-          {Parse("cosine_decay { decay_steps: 9 }"),
-           "cosine_decay: initial_learning_rate is missing"},
-          {Parse("cosine_decay { initial_learning_rate: 1 }"),
-           "cosine_decay: decay_steps is missing"},
-          {Parse("exponential_decay { initial_learning_rate: 1 decay_steps: 2 "
-                 "}"),
-           "exponential_decay: decay_rate is missing"},
-      };
+  const std::vector<std::pair<LearningRateSchedule, std::string>> cases = {
+      {ExponentialDecay({.initial_learning_rate = 0.1, .decay_rate = 0.5}),
+       "exponential_decay: decay_steps is 0"},
+      {InverseTimeDecay(
+           {.initial_learning_rate = 0.1, .decay_steps = 5, .decay_rate = -2}),
+       "inverse_time_decay: decay_rate is -2"},
+      {PiecewiseConstantDecay({.boundaries = {1}, .values = {1}}),
+       "one value more"},
+      {PiecewiseConstantDecay({.boundaries = {5, 5}, .values = {1, 2, 3}}),
+       "boundaries[1] is 5"},
+      {PolynomialDecay(
+           {.initial_learning_rate = 1, .decay_steps = 1, .power = nan}),
+       "power is nan"},
+      {CosineDecay(
+           {.initial_learning_rate = 1, .decay_steps = 1, .warmup_steps = 4}),
+       "warmup_target is not"},
+      {Parse("cosine_decay { decay_steps: 9 }"),
+       "cosine_decay: initial_learning_rate is missing"},
+      {Parse("cosine_decay { initial_learning_rate: 1 }"),
+       "cosine_decay: decay_steps is missing"},
+      {Parse("exponential_decay { initial_learning_rate: 1 decay_steps: 2 "
+             "}"),
+       "exponential_decay: decay_rate is missing"},
+  };
   for (const auto& [schedule, message] : cases) {
     EXPECT_THAT(
-        LearningRate::Create(schedule),
+        LearningRate::Create(schedule.message()),
         StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
   }
 }

@@ -2,11 +2,11 @@
 #define COMMON_COMPUTE_OPTIMIZERS_LION_H_
 
 #include "common/compute/optimizers/learning_rate_schedules.h"
-#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/optimizer_options.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+struct OptimizerKind;
 
 // Lion moves every weight by the same distance, in the direction of the sign of
 // an interpolated momentum. With learning rate r, gradient g and weight w:
@@ -22,8 +22,8 @@ struct LionOptions {
   double beta_1 = 0.9;   // In (0, 1].
   double beta_2 = 0.99;  // In [0, 1].
 };
-proto::Optimizer Lion(const LionOptions& options = {},
-                      const OptimizerOptions& shared = {});
+Optimizer Lion(const LionOptions& options = {},
+               const OptimizerOptions& shared = {});
 
 extern const OptimizerKind kLionKind;
 

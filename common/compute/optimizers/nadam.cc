@@ -13,9 +13,12 @@
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer_message.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/multiversion.h"
 #include "common/core/base/status_macros.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {
@@ -100,8 +103,7 @@ double NadamMomentumProduct(double beta_1, int64_t t) {
   return product;
 }
 
-proto::Optimizer Nadam(const NadamOptions& options,
-                       const OptimizerOptions& shared) {
+Optimizer Nadam(const NadamOptions& options, const OptimizerOptions& shared) {
   proto::Optimizer optimizer = WithOptions(shared);
   auto* const nadam = optimizer.mutable_nadam();
   SetLearningRate(options.learning_rate, nadam, &optimizer);

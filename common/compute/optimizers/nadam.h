@@ -4,11 +4,11 @@
 #include <cstdint>
 
 #include "common/compute/optimizers/learning_rate_schedules.h"
-#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/optimizer_options.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+struct OptimizerKind;
 
 // Adam with Nesterov momentum. With learning rate r, gradient g and weight w,
 // at update t = 1, 2, ...:
@@ -28,8 +28,8 @@ struct NadamOptions {
   double beta_2 = 0.999;  // In [0, 1).
   double epsilon = 1e-7;
 };
-proto::Optimizer Nadam(const NadamOptions& options = {},
-                       const OptimizerOptions& shared = {});
+Optimizer Nadam(const NadamOptions& options = {},
+                const OptimizerOptions& shared = {});
 
 // Returns U(t), which is 1 at t = 0, in a bounded time.
 double NadamMomentumProduct(double beta_1, int64_t t);

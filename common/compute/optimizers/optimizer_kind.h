@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "proto/optimizer.pb.h"
 
@@ -22,7 +23,7 @@ struct OptimizerKind {
   // field names of the rule's message.
   absl::string_view keras_class;
   // Returns the optimizer with every hyperparameter at its default.
-  proto::Optimizer (*defaults)();
+  Optimizer (*defaults)();
   // Creates the rule. `optimizer` must be complete (CompleteOptimizer()) and of
   // this kind.
   //   kInvalidArgument  a hyperparameter is out of range; the message names it

@@ -2,10 +2,6 @@
 #define COMMON_COMPUTE_OPTIMIZERS_OPTIMIZER_OPTIONS_H_
 
 #include <optional>
-#include <variant>
-
-#include "common/compute/optimizers/learning_rate_schedules.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
 
@@ -26,34 +22,6 @@ struct OptimizerOptions {
   double clipvalue = 0;
   double global_clipnorm = 0;
 };
-
-// For factory functions: returns an optimizer with these options and no rule.
-inline proto::Optimizer WithOptions(const OptimizerOptions& options) {
-  proto::Optimizer optimizer;
-  if (options.weight_decay.has_value()) {
-    optimizer.set_weight_decay(*options.weight_decay);
-  }
-  if (options.clipnorm != 0) optimizer.set_clipnorm(options.clipnorm);
-  if (options.clipvalue != 0) optimizer.set_clipvalue(options.clipvalue);
-  if (options.global_clipnorm != 0) {
-    optimizer.set_global_clipnorm(options.global_clipnorm);
-  }
-  return optimizer;
-}
-
-// For factory functions: sets the learning rate. A number is a field of `rule`,
-// the message of `optimizer` with the hyperparameters. A schedule is a field of
-// `optimizer`.
-template <typename Rule>
-void SetLearningRate(const LearningRateOption& learning_rate, Rule* rule,
-                     proto::Optimizer* optimizer) {
-  if (const double* number = std::get_if<double>(&learning_rate.value())) {
-    rule->set_learning_rate(*number);
-  } else {
-    *optimizer->mutable_learning_rate_schedule() =
-        std::get<proto::LearningRateSchedule>(learning_rate.value());
-  }
-}
 
 }  // namespace muster
 

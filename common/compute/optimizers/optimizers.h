@@ -9,7 +9,7 @@
 #include "common/compute/optimizers/learning_rate_schedules.h"
 #include "common/compute/optimizers/lion.h"
 #include "common/compute/optimizers/nadam.h"
-#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/optimizer_options.h"
 #include "common/compute/optimizers/rmsprop.h"
 #include "common/compute/optimizers/sgd.h"
@@ -27,8 +27,8 @@ namespace muster {
 // Names, defaults and semantics are those of keras.optimizers. Arguments are
 // validated when the optimizer is used (UpdateRule::Create()).
 
-// The table of all optimizers. To add one, include its header above and add its
-// kind here; see docs/extending.md.
+// The table of all optimizers (optimizer_kind.h). To add one, include its
+// header above and add its kind here; see docs/extending.md.
 inline constexpr const OptimizerKind* kOptimizerKinds[] = {
     &kSgdKind,  &kAdamKind, &kAdamWKind, &kAdagradKind, &kRmsPropKind,
     &kFtrlKind, &kLionKind, &kNadamKind, &kAdamaxKind,  &kAdadeltaKind,

@@ -13,9 +13,12 @@
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer_message.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/multiversion.h"
 #include "common/core/base/status_macros.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {
@@ -94,8 +97,8 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeRmsProp(
 
 }  // namespace
 
-proto::Optimizer RmsProp(const RmsPropOptions& options,
-                         const OptimizerOptions& shared) {
+Optimizer RmsProp(const RmsPropOptions& options,
+                  const OptimizerOptions& shared) {
   proto::Optimizer optimizer = WithOptions(shared);
   auto* const rmsprop = optimizer.mutable_rmsprop();
   SetLearningRate(options.learning_rate, rmsprop, &optimizer);

@@ -2,11 +2,11 @@
 #define COMMON_COMPUTE_OPTIMIZERS_RMSPROP_H_
 
 #include "common/compute/optimizers/learning_rate_schedules.h"
-#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/optimizer_options.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+struct OptimizerKind;
 
 // RMSprop, with learning rate r, gradient g and weight w:
 //   v = rho * v + (1 - rho) * g^2
@@ -30,8 +30,8 @@ struct RmsPropOptions {
   double epsilon = 1e-7;
   bool centered = false;
 };
-proto::Optimizer RmsProp(const RmsPropOptions& options = {},
-                         const OptimizerOptions& shared = {});
+Optimizer RmsProp(const RmsPropOptions& options = {},
+                  const OptimizerOptions& shared = {});
 
 extern const OptimizerKind kRmsPropKind;
 

@@ -12,9 +12,12 @@
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/fused_rule.h"
 #include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer_message.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/multiversion.h"
 #include "common/core/base/status_macros.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {
@@ -77,8 +80,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeSgd(
 
 }  // namespace
 
-proto::Optimizer Sgd(const SgdOptions& options,
-                     const OptimizerOptions& shared) {
+Optimizer Sgd(const SgdOptions& options, const OptimizerOptions& shared) {
   proto::Optimizer optimizer = WithOptions(shared);
   auto* const sgd = optimizer.mutable_sgd();
   SetLearningRate(options.learning_rate, sgd, &optimizer);

@@ -2,11 +2,11 @@
 #define COMMON_COMPUTE_OPTIMIZERS_SGD_H_
 
 #include "common/compute/optimizers/learning_rate_schedules.h"
-#include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/optimizer_options.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
+struct OptimizerKind;
 
 // Stochastic gradient descent, with learning rate r, gradient g and weight w:
 //   w -= r * g
@@ -23,8 +23,8 @@ struct SgdOptions {
   double momentum = 0.0;  // In [0, 1].
   bool nesterov = false;
 };
-proto::Optimizer Sgd(const SgdOptions& options = {},
-                     const OptimizerOptions& shared = {});
+Optimizer Sgd(const SgdOptions& options = {},
+              const OptimizerOptions& shared = {});
 
 extern const OptimizerKind kSgdKind;
 

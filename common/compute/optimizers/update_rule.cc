@@ -1,13 +1,17 @@
 #include "common/compute/optimizers/update_rule.h"
 
+#include <memory>
 #include <optional>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/optimizer_kind.h"
 #include "common/core/base/status_macros.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {
@@ -28,12 +32,13 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeRule(
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UpdateRule>> UpdateRule::Create(
-    const proto::Optimizer& optimizer) {
-  absl::StatusOr<std::unique_ptr<UpdateRule>> rule = MakeRule(optimizer);
+    const Optimizer& optimizer) {
+  absl::StatusOr<std::unique_ptr<UpdateRule>> rule =
+      MakeRule(optimizer.message());
   if (rule.ok()) return rule;
-  return absl::Status(
-      rule.status().code(),
-      absl::StrCat(OptimizerName(optimizer), ": ", rule.status().message()));
+  return absl::Status(rule.status().code(),
+                      absl::StrCat(OptimizerName(optimizer.message()), ": ",
+                                   rule.status().message()));
 }
 
 }  // namespace muster

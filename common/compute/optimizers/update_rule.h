@@ -10,8 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/kernels/functions/update.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/core/tensor/dtype.h"
-#include "proto/optimizer.pb.h"
 
 namespace muster {
 
@@ -50,7 +50,7 @@ class UpdateRule {
   //                     clipping is set, or a hyperparameter is out of range;
   //                     the message names the rule and the fields
   static absl::StatusOr<std::unique_ptr<UpdateRule>> Create(
-      const proto::Optimizer& optimizer);
+      const Optimizer& optimizer);
 
   virtual ~UpdateRule() = default;
 

@@ -31,8 +31,8 @@ using ::testing::HasSubstr;
 // does not specify.
 
 // Returns every optimizer of the table, and variants of some.
-std::vector<proto::Optimizer> AllRules() {
-  std::vector<proto::Optimizer> optimizers = {
+std::vector<Optimizer> AllRules() {
+  std::vector<Optimizer> optimizers = {
       Sgd({.momentum = 0.9}),
       Sgd({.momentum = 0.9, .nesterov = true}),
       Adam({.amsgrad = true}),
@@ -44,8 +44,9 @@ std::vector<proto::Optimizer> AllRules() {
   };
   for (const OptimizerKind* const kind : kOptimizerKinds) {
     optimizers.push_back(kind->defaults());
-    optimizers.push_back(kind->defaults());
-    optimizers.back().set_weight_decay(0.01);
+    proto::Optimizer with_decay = kind->defaults().message();
+    with_decay.set_weight_decay(0.01);
+    optimizers.push_back(with_decay);
   }
   return optimizers;
 }
@@ -107,7 +108,7 @@ template <typename T>
 void PiecesGiveTheBitsOfTheWhole() {
   constexpr int64_t kCount = 1003;  // Not a multiple of any vector width.
   RandomStream random(7);
-  for (const proto::Optimizer& optimizer : AllRules()) {
+  for (const Optimizer& optimizer : AllRules()) {
     ASSERT_OK_AND_ASSIGN(const auto rule, UpdateRule::Create(optimizer));
     State<T> whole(*rule, kCount);
     State<T> pieces(*rule, kCount);
@@ -126,7 +127,8 @@ void PiecesGiveTheBitsOfTheWhole() {
         pieces.Apply(*rule, step, begin, end, gradient);
       }
     }
-    EXPECT_TRUE(SameBits(whole, pieces)) << optimizer.ShortDebugString();
+    EXPECT_TRUE(SameBits(whole, pieces))
+        << optimizer.message().ShortDebugString();
   }
 }
 
@@ -139,7 +141,7 @@ TEST(UpdateRule, UpdatesRowsAsTheWholeAndKeepsOthers) {
   constexpr int64_t kRows = 30;
   constexpr int64_t kRowElements = 17;
   const std::vector<int64_t> rows = {4, 29, 0, 17, 5, 12};
-  for (const proto::Optimizer& optimizer : AllRules()) {
+  for (const Optimizer& optimizer : AllRules()) {
     ASSERT_OK_AND_ASSIGN(const auto rule, UpdateRule::Create(optimizer));
     State<float> expected(*rule, kRows * kRowElements);
     State<float> actual(*rule, kRows * kRowElements);
@@ -153,23 +155,25 @@ TEST(UpdateRule, UpdatesRowsAsTheWholeAndKeepsOthers) {
     rule->ApplyRows(6, kRowElements, rows, gradients.data(),
                     actual.variable.data(),
                     absl::MakeConstSpan(actual.SlotsAt(0)));
-    EXPECT_TRUE(SameBits(expected, actual)) << optimizer.ShortDebugString();
+    EXPECT_TRUE(SameBits(expected, actual))
+        << optimizer.message().ShortDebugString();
   }
 }
 
 TEST(UpdateRule, MinimizesAParabola) {
-  for (proto::Optimizer optimizer : AllRules()) {
+  for (const Optimizer& rule : AllRules()) {
+    proto::Optimizer optimizer = rule.message();
     SetConstantLearningRate(0.05, &optimizer);
     optimizer.set_weight_decay(0);
     if (optimizer.has_ftrl()) {
       optimizer.mutable_ftrl()->set_l1_regularization_strength(0);
       optimizer.mutable_ftrl()->set_beta(0);
     }
-    ASSERT_OK_AND_ASSIGN(const auto rule, UpdateRule::Create(optimizer));
-    State<double> state(*rule, 1);
+    ASSERT_OK_AND_ASSIGN(const auto update, UpdateRule::Create(optimizer));
+    State<double> state(*update, 1);
     state.variable[0] = 0;
     for (int64_t step = 0; step < 20'000; ++step) {
-      state.Apply(*rule, step, 0, 1, {2 * (state.variable[0] - 1)});
+      state.Apply(*update, step, 0, 1, {2 * (state.variable[0] - 1)});
     }
     EXPECT_NEAR(state.variable[0], 1, 0.1) << optimizer.ShortDebugString();
   }
@@ -177,8 +181,8 @@ TEST(UpdateRule, MinimizesAParabola) {
 
 TEST(UpdateRule, ErrorsNameTheRuleAndTheHyperparameter) {
   const double infinity = std::numeric_limits<double>::infinity();
-  const std::vector<std::pair<proto::Optimizer, std::string>> cases = {
-      {proto::Optimizer(), "expected one of sgd, adam, adamw, adagrad"},
+  const std::vector<std::pair<Optimizer, std::string>> cases = {
+      {Optimizer(), "expected one of sgd, adam, adamw, adagrad"},
       {Sgd({.momentum = 1.5}), "sgd: momentum is 1.5"},
       {Sgd({.learning_rate = -0.5}), "sgd: learning_rate is -0.5"},
       {Sgd({}, {.weight_decay = -1}), "sgd: weight_decay is -1"},
@@ -214,9 +218,9 @@ TEST(UpdateRule, InitializesSlotsAsKeras) {
 
 // Returns the value of an element that starts at 1 after three updates with the
 // gradient 0.5.
-double AfterThreeSteps(const proto::Optimizer& optimizer) {
+double AfterThreeSteps(const Optimizer& optimizer) {
   const auto rule = UpdateRule::Create(optimizer);
-  EXPECT_OK(rule.status()) << optimizer.ShortDebugString();
+  EXPECT_OK(rule.status()) << optimizer.message().ShortDebugString();
   State<double> state(**rule, 1);
   state.variable[0] = 1;
   for (int64_t step = 0; step < 3; ++step) {
@@ -227,7 +231,7 @@ double AfterThreeSteps(const proto::Optimizer& optimizer) {
 
 TEST(UpdateRule, AbsentFieldsHaveKerasDefaults) {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
-    const proto::Optimizer full = kind->defaults();
+    const proto::Optimizer full = kind->defaults().message();
     const std::string name = OptimizerName(full);
     EXPECT_EQ(AfterThreeSteps(Parse(name + " {}")), AfterThreeSteps(full));
   }
@@ -266,7 +270,7 @@ TEST(UpdateRule, RejectsALearningRateWithASchedule) {
 
 TEST(UpdateRule, ReadsAndSetsConstantLearningRatesOnly) {
   for (const OptimizerKind* const kind : kOptimizerKinds) {
-    proto::Optimizer optimizer = kind->defaults();
+    proto::Optimizer optimizer = kind->defaults().message();
     const std::string name = OptimizerName(optimizer);
     EXPECT_EQ(ConstantLearningRate(Parse(name + " {}")),
               ConstantLearningRate(optimizer));
@@ -276,8 +280,9 @@ TEST(UpdateRule, ReadsAndSetsConstantLearningRatesOnly) {
     ASSERT_OK_AND_ASSIGN(const auto rule, UpdateRule::Create(optimizer));
     EXPECT_EQ(rule->LearningRate(3), 0.75);
   }
-  EXPECT_EQ(ConstantLearningRate(Sgd({.learning_rate = CosineDecay({})})),
-            std::nullopt);
+  EXPECT_EQ(
+      ConstantLearningRate(Sgd({.learning_rate = CosineDecay({})}).message()),
+      std::nullopt);
   EXPECT_EQ(ConstantLearningRate(proto::Optimizer()), std::nullopt);
 }
 
@@ -290,7 +295,7 @@ TEST(UpdateRule, ReadsOptimizersOfCheckpointsOfEarlierBuilds) {
       "3f112b8716d9cef7ef3f1948afbc9af2d77a3e49000000000000f03f")));
   EXPECT_EQ(ConstantLearningRate(saved), 0.0005);
   EXPECT_EQ(FindOptimizerKind(saved)->rule_name, "adam");
-  EXPECT_EQ(FindOptimizerKind(AdamW())->rule_name, "adam");
+  EXPECT_EQ(FindOptimizerKind(AdamW().message())->rule_name, "adam");
   EXPECT_EQ(saved.adam().beta_2(), 0.999);
   EXPECT_EQ(saved.weight_decay(), 0.004);
   EXPECT_EQ(saved.clipnorm(), 1);

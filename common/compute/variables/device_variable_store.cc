@@ -182,8 +182,7 @@ absl::Status DeviceVariableStore::Assign(absl::string_view name,
   return absl::OkStatus();
 }
 
-absl::Status DeviceVariableStore::SetOptimizer(
-    const proto::Optimizer& optimizer) {
+absl::Status DeviceVariableStore::SetOptimizer(const Optimizer& optimizer) {
   ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule,
                    UpdateRule::Create(optimizer));
   const absl::MutexLock lock(&mutex_);
@@ -208,7 +207,9 @@ absl::StatusOr<ReplicaVariables::Description> DeviceVariableStore::Describe(
     absl::string_view name) const {
   const absl::MutexLock lock(&mutex_);
   ASSIGN_OR_RETURN(const DeviceVariable* variable, Find(name));
-  return Description{.spec = variable->spec, .type = variable->type};
+  return Description{
+      .spec = std::make_shared<const proto::VariableSpec>(variable->spec),
+      .type = variable->type};
 }
 
 absl::StatusOr<VariableState> DeviceVariableStore::ReadState(

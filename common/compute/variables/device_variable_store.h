@@ -20,7 +20,6 @@
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/tensor.h"
-#include "proto/optimizer.pb.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -53,7 +52,7 @@ class DeviceVariableStore final : public ReplicaVariables {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Assign(absl::string_view name, const Tensor& value) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status SetOptimizer(const proto::Optimizer& optimizer) override
+  absl::Status SetOptimizer(const Optimizer& optimizer) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
       absl::Span<const std::string> names) override ABSL_LOCKS_EXCLUDED(mutex_);

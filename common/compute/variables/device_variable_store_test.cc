@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/compute/ops/gradient_clipping.h"
+#include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/variables/local_variable_store.h"
 #include "common/compute/variables/replica_variables.h"
@@ -75,7 +76,7 @@ class DeviceVariableStoreTest : public ::testing::TestWithParam<uint64_t> {
     uses_.push_back({.name = name, .is_read = true, .is_updated = true});
   }
 
-  void SetOptimizer(const proto::Optimizer& optimizer,
+  void SetOptimizer(const Optimizer& optimizer,
                     const GradientClipping& clipping = {}) {
     for (ReplicaVariables* store : stores()) {
       ASSERT_OK(store->SetOptimizer(optimizer));
@@ -216,9 +217,9 @@ INSTANTIATE_TEST_SUITE_P(Seeds, DeviceVariableStoreTest,
                          ::testing::Values(1, 2));
 
 // Each optimizer with its defaults, and with every function that it has.
-std::vector<proto::Optimizer> AllRules() {
+std::vector<Optimizer> AllRules() {
   const OptimizerOptions decay = {.weight_decay = 0.01};
-  std::vector<proto::Optimizer> rules = {
+  std::vector<Optimizer> rules = {
       Sgd({.learning_rate = 0.1}),
       Sgd({.learning_rate = 0.1}, decay),
       Sgd({.learning_rate = 0.1, .momentum = 0.9}, decay),
@@ -247,8 +248,8 @@ class EachRuleTest : public DeviceVariableStoreTest {};
 INSTANTIATE_TEST_SUITE_P(Seeds, EachRuleTest, ::testing::Values(1, 2));
 
 TEST_P(EachRuleTest, GivesTheBitsOfTheHost) {
-  for (const proto::Optimizer& rule : AllRules()) {
-    SCOPED_TRACE(rule.ShortDebugString());
+  for (const Optimizer& rule : AllRules()) {
+    SCOPED_TRACE(rule.message().ShortDebugString());
     device_session_ = nullptr;
     uses_.clear();
     on_host_ = std::make_unique<LocalVariableStore>();

@@ -102,8 +102,7 @@ absl::Status LocalVariableStore::Assign(absl::string_view name,
   return variable->Assign(value);
 }
 
-absl::Status LocalVariableStore::SetOptimizer(
-    const proto::Optimizer& optimizer) {
+absl::Status LocalVariableStore::SetOptimizer(const Optimizer& optimizer) {
   ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule,
                    UpdateRule::Create(optimizer));
   absl::MutexLock lock(&mutex_);
@@ -126,7 +125,9 @@ absl::StatusOr<std::vector<int64_t>> LocalVariableStore::UpdateCounts(
 absl::StatusOr<ReplicaVariables::Description> LocalVariableStore::Describe(
     absl::string_view name) const {
   ASSIGN_OR_RETURN(const LocalVariable* variable, Find(name));
-  return Description{.spec = variable->spec(), .type = variable->type()};
+  return Description{
+      .spec = std::make_shared<const proto::VariableSpec>(variable->spec()),
+      .type = variable->type()};
 }
 
 absl::StatusOr<VariableState> LocalVariableStore::ReadState(

@@ -18,7 +18,6 @@
 #include "common/compute/variables/replica_variables.h"
 #include "common/compute/variables/variable_state.h"
 #include "common/core/tensor/tensor.h"
-#include "proto/optimizer.pb.h"
 #include "proto/variable.pb.h"
 
 namespace muster {
@@ -43,7 +42,7 @@ class LocalVariableStore final : public ReplicaVariables {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Tensor> Read(absl::string_view name) override;
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
-  absl::Status SetOptimizer(const proto::Optimizer& optimizer) override
+  absl::Status SetOptimizer(const Optimizer& optimizer) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
       absl::Span<const std::string> names) override;

@@ -37,7 +37,7 @@ std::unique_ptr<LocalVariable> Make(const Tensor& value) {
   return *std::move(variable);
 }
 
-std::shared_ptr<const UpdateRule> Rule(const proto::Optimizer& optimizer) {
+std::shared_ptr<const UpdateRule> Rule(const Optimizer& optimizer) {
   auto rule = UpdateRule::Create(optimizer);
   EXPECT_OK(rule);
   return *std::move(rule);

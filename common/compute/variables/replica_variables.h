@@ -9,10 +9,13 @@
 #include "common/compute/variables/variable_state.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/tensor/tensor.h"
-#include "common/io/checkpoint/tensor_bundle_reader.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
+namespace proto {
+class VariableSpec;
+}  // namespace proto
+
+class TensorBundleReader;
 
 // The whole variables of one replica in this process: on the host
 // (LocalVariableStore), or in the memory of a GPU (DeviceVariableStore).
@@ -23,7 +26,7 @@ namespace muster {
 class ReplicaVariables : public VariableStore {
  public:
   struct Description {
-    proto::VariableSpec spec;
+    std::shared_ptr<const proto::VariableSpec> spec;  // Never null.
     TensorType type;
   };
 

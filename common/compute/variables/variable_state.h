@@ -10,10 +10,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/core/tensor/tensor.h"
-#include "common/io/checkpoint/tensor_bundle_reader.h"
-#include "common/io/checkpoint/tensor_bundle_writer.h"
 
 namespace muster {
+
+class TensorBundleReader;
+class TensorBundleWriter;
 
 // Which rows of a variable somebody holds: [begin, end) of the outermost
 // dimension. A scalar has one.

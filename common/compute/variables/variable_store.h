@@ -10,13 +10,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/optimizers/optimizer.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/disk.h"
-#include "proto/optimizer.pb.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
+namespace proto {
+class VariableSpec;
+}  // namespace proto
 
 // The state of a store's variables at one moment. Not thread-safe.
 class VariableSnapshot {
@@ -61,7 +63,7 @@ class VariableStore : public VariableSessionFactory {
   // keeps the slots.
   //   kInvalidArgument    a hyperparameter is out of range
   //   kFailedPrecondition another rule is in use
-  virtual absl::Status SetOptimizer(const proto::Optimizer& optimizer) = 0;
+  virtual absl::Status SetOptimizer(const Optimizer& optimizer) = 0;
 
   // Returns how many gradients each of these variables has taken.
   //   kNotFound  no such variable

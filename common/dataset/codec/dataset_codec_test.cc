@@ -24,6 +24,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "proto/dataset.pb.h"
+#include "proto/example.pb.h"
 
 namespace muster {
 namespace {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/core/base/status_macros.h"
+#include "proto/event.pb.h"
 
 namespace muster {
 namespace {

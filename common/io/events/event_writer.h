@@ -13,9 +13,12 @@
 #include "absl/types/span.h"
 #include "common/io/records/byte_sink.h"
 #include "common/io/records/record_writer.h"
-#include "proto/event.pb.h"
 
 namespace muster {
+namespace proto {
+class Event;
+class Summary_Value;
+}  // namespace proto
 
 // Writes TensorBoard's events of one run: a file of events in the folder of the
 // run, named as TensorFlow does,
@@ -49,11 +52,11 @@ class EventWriter {
   explicit EventWriter(Options options);
   ~EventWriter();
 
-  // Writes one event with all of `values`.
+  // Writes one event with all of `values` (summaries.h).
   //   kResourceExhausted  the disk is full
   //   others              as CreateFileSink() and the disk; names the file
   absl::Status Write(int64_t step,
-                     absl::Span<const proto::Summary::Value> values);
+                     absl::Span<const proto::Summary_Value> values);
 
   // Closes the file; the next event starts another one. Does nothing if no file
   // is open.

@@ -12,9 +12,13 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
-#include "proto/example.pb.h"
 
 namespace muster {
+namespace proto {
+class Example;
+class Feature;
+class SequenceExample;
+}  // namespace proto
 
 // To build one: (*example.mutable_features()->mutable_feature())["label"] =
 // Int64Feature({7}).

@@ -18,6 +18,7 @@
 #include "common/net/cluster/task_id.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/peers/group_error.h"
+#include "common/net/collectives/peers/peer_group.h"
 #include "common/net/collectives/transports/group_plan.h"
 #include "common/net/collectives/transports/transport.h"
 #include "common/net/process/exit_code.h"

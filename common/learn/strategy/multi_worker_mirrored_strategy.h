@@ -12,10 +12,11 @@
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/strategy/synchronous/synchronous_strategy.h"
 #include "common/net/collectives/peers/job_digest.h"
-#include "common/net/collectives/peers/peer_group.h"
 #include "common/net/process/task.h"
 
 namespace muster {
+
+class PeerGroup;
 
 struct MultiWorkerMirroredStrategyOptions {
   CommunicationOptions communication = {};
@@ -59,8 +60,7 @@ class MultiWorkerMirroredStrategy final : public SynchronousStrategy {
   //   kFailedPrecondition  a worker disagrees about cluster, job or settings,
   //                        or another process claims the same task
   //   kUnimplemented       NCCL is requested, and a replica lacks what it
-  //   needs;
-  //                        names both
+  //                        needs; names both
   static absl::StatusOr<std::unique_ptr<MultiWorkerMirroredStrategy>> Create(
       Task& task, const MultiWorkerMirroredStrategyOptions& options = {});
 

@@ -51,8 +51,7 @@ absl::Status CompiledModel::Compile(Strategy& strategy,
         absl::StrCat("Compile: steps_per_execution must be at least 1, got ",
                      options.steps_per_execution));
   }
-  const bool has_optimizer =
-      options.optimizer.rule_case() != proto::Optimizer::RULE_NOT_SET;
+  const bool has_optimizer = options.optimizer.has_rule();
   if (has_optimizer) {
     RETURN_IF_ERROR(strategy.variables().SetOptimizer(options.optimizer));
   }
@@ -98,7 +97,7 @@ absl::Status CompiledModel::CheckBuilt(absl::string_view what) const {
 
 absl::Status CompiledModel::CheckHasOptimizer() const {
   RETURN_IF_ERROR(CheckCompiled());
-  if (options_.optimizer.rule_case() != proto::Optimizer::RULE_NOT_SET) {
+  if (options_.optimizer.has_rule()) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
@@ -123,7 +122,7 @@ absl::Status CompiledModel::BuildFor(absl::Span<const TensorType> types) {
 
 absl::StatusOr<StepParts> CompiledModel::Parts(
     bool training, const ClassWeights& class_weight) const {
-  const proto::Optimizer& optimizer = options_.optimizer;
+  const proto::Optimizer& optimizer = options_.optimizer.message();
   StepParts parts{
       .layer = layer_,
       .seed = seed_,
@@ -185,7 +184,7 @@ absl::StatusOr<int64_t> CompiledModel::iterations() const {
 
 absl::StatusOr<double> CompiledModel::learning_rate() const {
   RETURN_IF_ERROR(CheckHasOptimizer());
-  const proto::Optimizer& optimizer = options_.optimizer;
+  const proto::Optimizer& optimizer = options_.optimizer.message();
   if (const auto number = ConstantLearningRate(optimizer); number.has_value()) {
     return *number;
   }
@@ -197,12 +196,12 @@ absl::StatusOr<double> CompiledModel::learning_rate() const {
 
 absl::Status CompiledModel::SetLearningRate(double learning_rate) {
   RETURN_IF_ERROR(CheckHasOptimizer());
-  if (!ConstantLearningRate(options_.optimizer).has_value()) {
+  if (!ConstantLearningRate(options_.optimizer.message()).has_value()) {
     return absl::FailedPreconditionError(
         "the optimizer's learning rate is a schedule and cannot be set; give "
         "it a number to set it while training");
   }
-  proto::Optimizer changed = options_.optimizer;
+  proto::Optimizer changed = options_.optimizer.message();
   SetConstantLearningRate(learning_rate, &changed);
   RETURN_IF_ERROR(strategy_->variables().SetOptimizer(changed));
   options_.optimizer = std::move(changed);

@@ -112,7 +112,7 @@ TensorType InputType(Kind kind) {
 
 struct TrainOptions {
   Kind kind = Kind::kMlp;
-  proto::Optimizer optimizer = Adam({.learning_rate = 0.01});
+  Optimizer optimizer = Adam({.learning_rate = 0.01});
   int epochs = kEpochs;
   // Checkpoints before and after training; empty: none.
   std::string restored = "";
@@ -228,7 +228,7 @@ TEST(DeviceTrainingTest, EachCrossDeviceOpTrainsFourGpusAsTheCpu) {
 
 // Adam would follow the rounding of gradients that are nearly zero: those of a
 // bias before a batch normalization.
-proto::Optimizer MomentumSgd() {
+Optimizer MomentumSgd() {
   return Sgd({.learning_rate = 0.02, .momentum = 0.9});
 }
 
@@ -288,7 +288,7 @@ TEST_P(EachModelTest, CheckpointsMoveBetweenCpuAndGpu) {
 
 TEST(DeviceTrainingTest, EachOptimizerTrainsAsOnTheCpu) {
   const OptimizerOptions decay = {.weight_decay = 0.01};
-  const proto::Optimizer optimizers[] = {
+  const Optimizer optimizers[] = {
       Sgd({.learning_rate = 0.02}, decay),
       Sgd({.learning_rate = 0.02, .momentum = 0.9, .nesterov = true}),
       AdamW({.learning_rate = 0.002}),
@@ -300,8 +300,8 @@ TEST(DeviceTrainingTest, EachOptimizerTrainsAsOnTheCpu) {
       Adadelta({.learning_rate = 0.5}),
       Lion({.learning_rate = 0.0005}, decay),
       Ftrl({.learning_rate = 0.02})};
-  for (const proto::Optimizer& optimizer : optimizers) {
-    SCOPED_TRACE(optimizer.ShortDebugString());
+  for (const Optimizer& optimizer : optimizers) {
+    SCOPED_TRACE(optimizer.message().ShortDebugString());
     const TrainOptions options = {.optimizer = optimizer, .epochs = 5};
     ASSERT_OK_AND_ASSIGN(const Trained on_cpu, TrainOn("cpu:0", options));
     ASSERT_OK_AND_ASSIGN(const Trained on_gpu, TrainOn("gpu:0", options));

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/compute/optimizers/optimizer.h"
 #include "common/core/base/clock.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/loss.h"
@@ -18,13 +19,12 @@
 #include "common/learn/train/class_weights.h"
 #include "common/learn/train/custom_step.h"
 #include "common/learn/train/progress_bar.h"
-#include "proto/optimizer.pb.h"
 
 // What Model's calls are told. Names, defaults and meaning are Keras'.
 namespace muster {
 
 struct CompileOptions {
-  proto::Optimizer optimizer = {};  // Adam({...}); needed for Fit().
+  Optimizer optimizer = {};  // Adam({...}); needed for Fit().
   // Needed for Fit() and Evaluate(). Of a model with several outputs: the loss
   // of each. What an output's mask calls padding (Embedding's mask_zero) counts
   // in no loss and, whatever the sample weights, in no metric but Auc().

@@ -182,7 +182,7 @@ absl::StatusOr<History> FitRun::Run() {
   return std::move(history_);
 }
 
-proto::TrainingState FitRun::State() const {
+TrainingState FitRun::State() const {
   proto::TrainingState state;
   state.set_epoch(epoch_ + (epoch_has_ended_ ? 1 : 0));
   double seconds = history_.train_seconds;
@@ -221,12 +221,12 @@ proto::TrainingState FitRun::State() const {
   return state;
 }
 
-absl::Status FitRun::GoOnFrom(const proto::TrainingState& state) {
+absl::Status FitRun::GoOnFrom(const TrainingState& state) {
   if (history_.step_count > 0) {
     return absl::FailedPreconditionError(
         "training goes on from a checkpoint before its first step only");
   }
-  go_on_from_ = state;
+  go_on_from_ = state.message();
   return absl::OkStatus();
 }
 
@@ -342,7 +342,8 @@ absl::Status FitRun::Start() {
   }
   if (TrainingRecovery* const recovery = strategy_.recovery();
       recovery != nullptr) {
-    recovery->SetProgressSource([this] { return State().SerializeAsString(); });
+    recovery->SetProgressSource(
+        [this] { return State().message().SerializeAsString(); });
   }
   if (options_.validation_data.has_value()) {
     const Dataset& data = std::get<Dataset>(*options_.validation_data);

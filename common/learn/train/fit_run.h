@@ -54,8 +54,8 @@ class FitRun final : public TrainingProgress {
 
   absl::StatusOr<History> Run();
 
-  proto::TrainingState State() const override;
-  absl::Status GoOnFrom(const proto::TrainingState& state) override;
+  TrainingState State() const override;
+  absl::Status GoOnFrom(const TrainingState& state) override;
 
  private:
   absl::Status Start();

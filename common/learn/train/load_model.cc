@@ -33,9 +33,9 @@ absl::StatusOr<Model> Load(Strategy* strategy, const std::string& path,
     }
     compiled = *std::move(read);
   }
-  const bool continues_training =
-      compiled.has_value() && HasOptimizerState(*file.weights) &&
-      compiled->optimizer.rule_case() != proto::Optimizer::RULE_NOT_SET;
+  const bool continues_training = compiled.has_value() &&
+                                  HasOptimizerState(*file.weights) &&
+                                  compiled->optimizer.has_rule();
   CompileOptions compile_options = compiled.value_or(CompileOptions());
   RETURN_IF_ERROR(strategy == nullptr
                       ? model.Compile(std::move(compile_options))

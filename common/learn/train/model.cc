@@ -150,7 +150,7 @@ absl::Status Model::SaveCheckpoint(const std::string& prefix) {
   return persistence_->SaveCheckpoint(prefix);
 }
 
-absl::StatusOr<proto::TrainingState> Model::RestoreCheckpoint(
+absl::StatusOr<TrainingState> Model::RestoreCheckpoint(
     const std::string& path) {
   return persistence_->RestoreCheckpoint(path);
 }

@@ -18,14 +18,15 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/strategy.h"
-#include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/checkpoints/training_progress.h"
+#include "common/learn/train/checkpoints/training_state.h"
 #include "common/learn/train/class_weights.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/history.h"
-#include "proto/training_state.pb.h"
 
 namespace muster {
+
+class TrainingSnapshot;
 
 class BatchSteps;
 class CompiledModel;
@@ -162,8 +163,7 @@ class Model {
   //   kNotFound         no checkpoint, or it lacks a weight; names those it has
   //   kInvalidArgument  a weight has another type there
   //   kDataLoss         damaged; names file and offset
-  absl::StatusOr<proto::TrainingState> RestoreCheckpoint(
-      const std::string& path);
+  absl::StatusOr<TrainingState> RestoreCheckpoint(const std::string& path);
   // The values of the weights alone. A name that ends in ".weights.h5" is a
   // file of Keras 3, which both read and write; LoadWeights() also takes them
   // from a

@@ -36,6 +36,7 @@
 #include "common/learn/train/keras/keras_weights.h"
 #include "common/net/process/version.h"
 #include "proto/optimizer.pb.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {
@@ -75,9 +76,11 @@ std::string InTemporaryFolder(const std::string& path) {
 
 proto::TrainingState ModelPersistence::State() const {
   proto::TrainingState state;
-  if (control_->progress != nullptr) state = control_->progress->State();
+  if (control_->progress != nullptr) {
+    state = control_->progress->State().message();
+  }
   state.set_seed(model_->seed());
-  *state.mutable_optimizer() = model_->options().optimizer;
+  *state.mutable_optimizer() = model_->options().optimizer.message();
   state.set_model_fingerprint(FingerprintOf(model_->weights()));
   state.set_muster_version(std::string(kVersion));
   return state;
@@ -88,10 +91,10 @@ ModelPersistence::TakeSnapshot() {
   RETURN_IF_ERROR(model_->CheckBuilt("saving"));
   const Layer& layer = *model_->layer();
   std::vector<ObjectReference> references = KerasObjectsOf(layer);
-  if (FindOptimizerKind(model_->options().optimizer) != nullptr) {
+  if (model_->options().optimizer.has_rule()) {
     ASSIGN_OR_RETURN(
         const std::vector<ObjectReference> of_optimizer,
-        KerasOptimizerObjectsOf(layer, model_->options().optimizer));
+        KerasOptimizerObjectsOf(layer, model_->options().optimizer.message()));
     references.insert(references.end(), of_optimizer.begin(),
                       of_optimizer.end());
   }
@@ -215,7 +218,7 @@ absl::Status ModelPersistence::RestoreFromKeras(const std::string& path,
   return RestoreOnAll(path, values_only, [&](const std::string& prefix) {
     return WriteCheckpointFromKeras(
         weights, *model_->layer(),
-        values_only ? nullptr : &model_->options().optimizer,
+        values_only ? nullptr : &model_->options().optimizer.message(),
         model_->strategy()->variables(), Disk::Real(), prefix);
   });
 }
@@ -269,7 +272,7 @@ absl::StatusOr<proto::TrainingState> ModelPersistence::ReadState(
   return state;
 }
 
-absl::StatusOr<proto::TrainingState> ModelPersistence::RestoreCheckpoint(
+absl::StatusOr<TrainingState> ModelPersistence::RestoreCheckpoint(
     const std::string& path) {
   RETURN_IF_ERROR(model_->CheckBuilt("restoring"));
   ASSIGN_OR_RETURN(const std::string found,
@@ -280,7 +283,7 @@ absl::StatusOr<proto::TrainingState> ModelPersistence::RestoreCheckpoint(
   ASSIGN_OR_RETURN(proto::TrainingState state, ReadState(prefix));
   RETURN_IF_ERROR(
       model_->strategy()->variables().Restore(prefix, /*values_only=*/false));
-  const proto::Optimizer& optimizer = model_->options().optimizer;
+  const proto::Optimizer& optimizer = model_->options().optimizer.message();
   const OptimizerKind* const saved = FindOptimizerKind(state.optimizer());
   const OptimizerKind* const own = FindOptimizerKind(optimizer);
   const std::optional<double> rate = ConstantLearningRate(state.optimizer());

@@ -26,8 +26,7 @@ class ModelPersistence {
       : model_(model), control_(control) {}
 
   absl::Status SaveCheckpoint(const std::string& prefix);
-  absl::StatusOr<proto::TrainingState> RestoreCheckpoint(
-      const std::string& path);
+  absl::StatusOr<TrainingState> RestoreCheckpoint(const std::string& path);
   absl::Status SaveWeights(const std::string& prefix);
   absl::Status LoadWeights(const std::string& path);
   absl::Status Save(const std::string& path);

@@ -45,6 +45,7 @@
 #include "common/learn/train/progress_bar.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {
@@ -461,8 +462,7 @@ std::vector<StepMetric> SquaresStep(const StepTrace& step) {
 TEST_P(TrainingOptionsTest, AStepOfOnesOwnTakesTheirPlace) {
   const Dataset data =
       Dataset::FromTensorSlices({Features(1), Features(3, 1)}).Batch(kBatch);
-  const proto::Optimizer optimizer =
-      Sgd({.learning_rate = 0.1}, {.clipnorm = 0.5});
+  const Optimizer optimizer = Sgd({.learning_rate = 0.1}, {.clipnorm = 0.5});
   const auto alone = Alone();
   ASSERT_OK_AND_ASSIGN(
       const Trained wanted,

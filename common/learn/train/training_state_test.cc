@@ -39,7 +39,7 @@ class StateKeeper final : public Callback {
     return model.progress()->GoOnFrom(begin_);
   }
   absl::Status OnEpochEnd(Model& model, int, const Logs&) override {
-    states_.push_back(model.progress()->State());
+    states_.push_back(model.progress()->State().message());
     return absl::OkStatus();
   }
 

@@ -14,10 +14,11 @@
 #include "absl/synchronization/mutex.h"
 #include "common/net/process/task_options.h"
 #include "common/net/rpc/identity.h"
-#include "common/net/rpc/network.h"
-#include "common/net/status/trace_collector.h"
 
 namespace muster {
+
+class Network;
+class TraceCollector;
 
 // What a program knows of the process it runs in: who it is in which cluster,
 // and what it was told on the command line. Strategies are made from it.

@@ -6,9 +6,10 @@
 #include "common/net/process/task.h"
 #include "common/net/process/task_options.h"
 #include "common/net/rpc/identity.h"
-#include "common/net/rpc/network.h"
 
 namespace muster {
+
+class Network;
 
 using TrainFunction = absl::FunctionRef<absl::Status(Task&)>;
 

@@ -8,9 +8,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "proto/rpc.pb.h"
 
 namespace muster {
+namespace proto {
+class RequestIdentity;
+}  // namespace proto
 
 // One process of a cluster. The incarnation is random per process start:
 // another one under the same name is another process, with nothing of the

@@ -9,6 +9,7 @@
 #include "common/core/tensor/tensor_codec.h"
 #include "common/learn/strategy/replica/replica_context.h"
 #include "common/learn/strategy/replica/strategy_scope.h"
+#include "proto/variable.pb.h"
 
 namespace muster {
 namespace {

@@ -12,6 +12,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/io/checkpoint/disk.h"
+#include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/learn/strategy/synchronous/broadcast_bytes.h"
 #include "common/learn/strategy/synchronous/scale_elements.h"
 #include "common/net/collectives/reduce_op.h"
@@ -112,8 +113,8 @@ absl::StatusOr<Tensor> MirroredVariableStore::Read(absl::string_view name) {
   ASSIGN_OR_RETURN(const ReplicaVariables::Description variable,
                    copies_[0]->Describe(name));
   const bool is_aggregated =
-      IsSynchronizedOnRead(variable.spec) && !shares_variables_;
-  return is_aggregated ? Aggregate(variable.spec) : copies_[0]->Read(name);
+      IsSynchronizedOnRead(*variable.spec) && !shares_variables_;
+  return is_aggregated ? Aggregate(*variable.spec) : copies_[0]->Read(name);
 }
 
 absl::StatusOr<Tensor> MirroredVariableStore::Aggregate(
@@ -163,14 +164,13 @@ absl::Status MirroredVariableStore::Assign(absl::string_view name,
                    copies_[0]->Describe(name));
   if (group_->worker_count() > 1) is_dirty_ = true;
   const Tensor share = value.IsValid() && value.type() == variable.type
-                           ? ShareOf(variable.spec, value)
+                           ? ShareOf(*variable.spec, value)
                            : value;
   for (const auto& copy : copies_) RETURN_IF_ERROR(copy->Assign(name, share));
   return absl::OkStatus();
 }
 
-absl::Status MirroredVariableStore::SetOptimizer(
-    const proto::Optimizer& optimizer) {
+absl::Status MirroredVariableStore::SetOptimizer(const Optimizer& optimizer) {
   for (const auto& copy : copies_) {
     RETURN_IF_ERROR(copy->SetOptimizer(optimizer));
   }
@@ -294,7 +294,7 @@ absl::Status MirroredVariableStore::BroadcastState(
     const ReplicaVariables::Description& variable, Communicator& communicator,
     VariableState* state) {
   const bool is_root = communicator.rank() == 0;
-  const CollectiveCall call{.name = variable.spec.name(), .timeout = timeout_};
+  const CollectiveCall call{.name = variable.spec->name(), .timeout = timeout_};
   std::vector<std::string> slot_names;
   for (const VariableState::Slot& slot : state->slots) {
     slot_names.push_back(slot.name);

@@ -16,13 +16,13 @@
 #include "common/compute/variables/variable_state.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/tensor/tensor.h"
-#include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/learn/strategy/synchronous/replica_group.h"
 #include "common/net/collectives/communicator.h"
-#include "proto/optimizer.pb.h"
-#include "proto/variable.pb.h"
 
 namespace muster {
+namespace proto {
+class VariableSpec;
+}  // namespace proto
 
 // The variables of synchronous replicas, accessed from outside a step: each
 // replica of this process has a copy, and operations apply to all copies. If
@@ -59,7 +59,7 @@ class MirroredVariableStore final : public VariableStore {
   //   kInvalidArgument  synchronized on reading, without aggregation
   absl::StatusOr<Tensor> Read(absl::string_view name) override;
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
-  absl::Status SetOptimizer(const proto::Optimizer& optimizer) override;
+  absl::Status SetOptimizer(const Optimizer& optimizer) override;
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
       absl::Span<const std::string> names) override;
 

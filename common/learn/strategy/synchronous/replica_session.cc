@@ -89,7 +89,7 @@ absl::Status ReplicaSession::PlanAssignment(const VariableUse& use,
   const TensorType& type = variables_[planned->variable].type;
   ASSIGN_OR_RETURN(const ReplicaVariables::Description found,
                    options_.variables->Describe(use.name));
-  const proto::VariableSpec& spec = found.spec;
+  const proto::VariableSpec& spec = *found.spec;
   if (spec.synchronization() == proto::SYNCHRONIZATION_ON_READ) {
     return absl::OkStatus();
   }

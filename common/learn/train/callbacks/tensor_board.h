@@ -13,9 +13,11 @@
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/history.h"
-#include "proto/event.pb.h"
 
 namespace muster {
+namespace proto {
+class Summary_Value;
+}  // namespace proto
 
 struct TensorBoardOptions {
   // Training values are written to its folder train/, those of validation and
@@ -77,7 +79,7 @@ class TensorBoard final : public Callback {
   }
 
  private:
-  using Values = std::vector<proto::Summary::Value>;
+  using Values = std::vector<proto::Summary_Value>;
 
   // Logs a warning for the first error.
   void Write(EventWriter& writer, int64_t step, const Values& values);

@@ -38,6 +38,8 @@ BackupAndRestore::BackupAndRestore(BackupAndRestoreOptions options)
     : options_(std::move(options)),
       disk_(options_.disk == nullptr ? Disk::Real() : options_.disk) {}
 
+BackupAndRestore::~BackupAndRestore() = default;
+
 absl::Status BackupAndRestore::CheckOptions(
     const BackupAndRestoreOptions& options) {
   const auto refuse = [](absl::string_view what) {
@@ -79,10 +81,11 @@ absl::Status BackupAndRestore::Restore(Model& model) {
       model.FindCheckpoint(options_.backup_dir, kCheckpointName);
   if (absl::IsNotFound(newest.status())) return absl::OkStatus();
   RETURN_IF_ERROR(newest.status());
-  ASSIGN_OR_RETURN(const proto::TrainingState state,
+  ASSIGN_OR_RETURN(const TrainingState restored,
                    model.RestoreCheckpoint(*newest));
-  RETURN_IF_ERROR(model.progress()->GoOnFrom(state));
+  RETURN_IF_ERROR(model.progress()->GoOnFrom(restored));
   restored_ = *newest;
+  const proto::TrainingState& state = restored.message();
   SayOnce(model, options_.output,
           absl::StrCat("Going on in epoch ", state.epoch() + 1, " after step ",
                        state.step_in_epoch(), " from ", *newest));

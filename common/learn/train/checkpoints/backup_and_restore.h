@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/io/checkpoint/disk.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
@@ -17,6 +16,8 @@
 #include "common/learn/train/history.h"
 
 namespace muster {
+
+class CheckpointManager;
 
 struct BackupAndRestoreOptions {
   std::string backup_dir = "";
@@ -49,6 +50,7 @@ struct BackupAndRestoreOptions {
 class BackupAndRestore final : public Callback {
  public:
   explicit BackupAndRestore(BackupAndRestoreOptions options);
+  ~BackupAndRestore() override;
 
   //   kInvalidArgument  backup_dir is empty, or no option says when to save
   static absl::Status CheckOptions(const BackupAndRestoreOptions& options);

@@ -8,12 +8,14 @@
 #include "absl/strings/str_format.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/io/keras/keras_archive.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/callbacks/message.h"
 #include "common/learn/train/checkpoints/file_name_pattern.h"
+#include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/keras/keras_model_json.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/output_folders.h"
@@ -67,6 +69,8 @@ ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options)
     : options_(std::move(options)),
       disk_(options_.disk == nullptr ? Disk::Real() : options_.disk),
       best_(options_.initial_value_threshold) {}
+
+ModelCheckpoint::~ModelCheckpoint() = default;
 
 absl::Status ModelCheckpoint::CheckOptions(
     const ModelCheckpointOptions& options) {

@@ -10,16 +10,17 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/io/checkpoint/disk.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/callbacks/monitor.h"
 #include "common/learn/train/checkpoints/background_writer.h"
-#include "common/learn/train/checkpoints/training_checkpoint.h"
 #include "common/learn/train/history.h"
 
 namespace muster {
+
+class CheckpointManager;
+class TrainingSnapshot;
 
 struct ModelCheckpointOptions {
   // The prefix of each checkpoint; a pattern for FormatFileName(). A name that
@@ -69,6 +70,7 @@ struct ModelCheckpointOptions {
 class ModelCheckpoint final : public Callback {
  public:
   explicit ModelCheckpoint(ModelCheckpointOptions options);
+  ~ModelCheckpoint() override;
 
   //   kInvalidArgument  an option is invalid; the message names it. Or the
   //                     suffix of filepath contradicts save_weights_only

@@ -29,6 +29,7 @@
 #include "common/learn/train/progress_bar.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/training_state.pb.h"
 
 namespace muster {
 namespace {
@@ -138,7 +139,7 @@ TEST_F(ModelCheckpointTest, DirectoryKeepsTheLastOnes) {
   // The folder is as good as a prefix.
   ASSERT_OK(model_.SetWeights({Tensor::Full(DType::kFloat32, {1, 1}, 9)}));
   ASSERT_OK_AND_ASSIGN(const auto state, model_.RestoreCheckpoint(folder_));
-  EXPECT_EQ(state.epoch(), 4);
+  EXPECT_EQ(state.message().epoch(), 4);
   ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> weights, model_.GetWeights());
   EXPECT_EQ(weights[0].flat<float>()[0], 1.0f / 256);
   EXPECT_THAT(model_.iterations(), IsOkAndHolds(8));

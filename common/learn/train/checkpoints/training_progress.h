@@ -2,7 +2,7 @@
 #define COMMON_LEARN_TRAIN_CHECKPOINTS_TRAINING_PROGRESS_H_
 
 #include "absl/status/status.h"
-#include "proto/training_state.pb.h"
+#include "common/learn/train/checkpoints/training_state.h"
 
 namespace muster {
 
@@ -13,13 +13,13 @@ class TrainingProgress {
 
   // Returns the state after the last step, or after the epoch if the epoch has
   // ended.
-  virtual proto::TrainingState State() const = 0;
+  virtual TrainingState State() const = 0;
 
   // Resumes training from `state`. May be called in OnTrainBegin(); takes
   // effect when all callbacks have returned from it. Does not restore
   // variables.
   //   kFailedPrecondition  a step has already been run
-  virtual absl::Status GoOnFrom(const proto::TrainingState& state) = 0;
+  virtual absl::Status GoOnFrom(const TrainingState& state) = 0;
 };
 
 }  // namespace muster

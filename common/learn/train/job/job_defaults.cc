@@ -12,7 +12,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/optimizers/learning_rate_schedules.h"
+#include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizers.h"
+#include "common/compute/optimizers/schedule_kind.h"
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/initializers.h"
@@ -27,6 +29,7 @@
 #include "google/protobuf/text_format.h"
 #include "proto/job_callback.pb.h"
 #include "proto/job_layer.pb.h"
+#include "proto/optimizer.pb.h"
 #include "proto/training_job.pb.h"
 #include "proto/variable.pb.h"
 
@@ -187,13 +190,13 @@ std::map<std::string, JobDefault> JobDefaults() {
       },
       &defaults);
   for (const OptimizerKind* const kind : kOptimizerKinds) {
-    proto::Optimizer optimizer = kind->defaults();
+    proto::Optimizer optimizer = kind->defaults().message();
     // The default of weight decay differs from rule to rule.
     optimizer.clear_weight_decay();
     AddMessage(optimizer, &defaults);
   }
   for (const ScheduleKind& kind : ScheduleKinds()) {
-    AddMessage(kind.defaults(), &defaults);
+    AddMessage(kind.defaults().message(), &defaults);
   }
   return std::move(defaults.by_field);
 }

@@ -55,8 +55,7 @@ absl::StatusOr<CompileOptions> BuildJobCompileOptions(
     const proto::TrainingJob& job, uint64_t seed, CompileOptions defaults) {
   CompileOptions options = std::move(defaults);
   options.seed = seed;
-  if (job.has_optimizer() ||
-      options.optimizer.rule_case() == proto::Optimizer::RULE_NOT_SET) {
+  if (job.has_optimizer() || !options.optimizer.has_rule()) {
     RETURN_IF_ERROR(CheckJobOptimizer(job.optimizer()));
     options.optimizer = job.optimizer();
   }

@@ -50,7 +50,7 @@ KerasJson WithoutReplaced(const proto::TrainingJob& job, const Layer& layers,
 }
 
 bool HasOptimizer(const CompileOptions& settings) {
-  return settings.optimizer.rule_case() != proto::Optimizer::RULE_NOT_SET;
+  return settings.optimizer.has_rule();
 }
 
 bool HasLoss(const CompileOptions& settings) {

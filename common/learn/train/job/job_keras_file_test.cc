@@ -31,6 +31,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {
@@ -129,7 +130,7 @@ TEST_F(JobKerasFileTest, TheJobsOwnSettingsReplaceThoseOfTheFile) {
   ASSERT_OK_AND_ASSIGN(const ResolvedJob all_of_file, Resolve(JobOf(kMlp)));
   ASSERT_OK_AND_ASSIGN(const CompileOptions of_file,
                        all_of_file.BuildCompileOptions(0));
-  EXPECT_TRUE(of_file.optimizer.has_adam());
+  EXPECT_TRUE(of_file.optimizer.message().has_adam());
   EXPECT_EQ(of_file.loss.name(), "sparse_categorical_crossentropy");
   EXPECT_THAT(NamesOf(of_file.metrics), ElementsAre("accuracy"));
 
@@ -137,7 +138,7 @@ TEST_F(JobKerasFileTest, TheJobsOwnSettingsReplaceThoseOfTheFile) {
   ASSERT_OK_AND_ASSIGN(const ResolvedJob with_sgd, Resolve(JobOf(kMlp, sgd)));
   ASSERT_OK_AND_ASSIGN(const CompileOptions replaced,
                        with_sgd.BuildCompileOptions(0));
-  EXPECT_TRUE(replaced.optimizer.has_sgd());
+  EXPECT_TRUE(replaced.optimizer.message().has_sgd());
   EXPECT_EQ(replaced.loss.name(), "sparse_categorical_crossentropy");
   EXPECT_THAT(NamesOf(replaced.metrics), ElementsAre("accuracy"));
 
@@ -146,7 +147,7 @@ TEST_F(JobKerasFileTest, TheJobsOwnSettingsReplaceThoseOfTheFile) {
       Resolve(JobOf(kMlp, "loss { categorical_crossentropy {} }")));
   ASSERT_OK_AND_ASSIGN(const CompileOptions other_loss,
                        with_loss.BuildCompileOptions(0));
-  EXPECT_TRUE(other_loss.optimizer.has_adam());
+  EXPECT_TRUE(other_loss.optimizer.message().has_adam());
   EXPECT_EQ(other_loss.loss.name(), "categorical_crossentropy");
   // "accuracy" is that of the job's loss.
   EXPECT_EQ(other_loss.metrics[0].kind(), "categorical_accuracy");

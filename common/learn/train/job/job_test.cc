@@ -475,7 +475,7 @@ TEST_F(JobTest, OptimizersAreWrittenAsKerasNamesThem) {
     return ValidateJob(job);
   };
   for (const OptimizerKind* const kind : kOptimizerKinds) {
-    const std::string name = OptimizerName(kind->defaults());
+    const std::string name = OptimizerName(kind->defaults().message());
     EXPECT_OK(checked(name + " {}"));
     EXPECT_OK(checked(
         name + " { learning_rate: 0.01 } weight_decay: 0.1 clipnorm: 1"));

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/optimizers/keras_config.h"
+#include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/shape.h"
@@ -310,9 +311,9 @@ absl::StatusOr<KerasJson> KerasCompileConfig(const CompileOptions& options) {
     return NoForm("the step", "train_step");
   }
   KerasJson config;
-  if (options.optimizer.rule_case() != proto::Optimizer::RULE_NOT_SET) {
+  if (options.optimizer.has_rule()) {
     ASSIGN_OR_RETURN(const std::string optimizer,
-                     KerasConfigOf(options.optimizer));
+                     KerasConfigOf(options.optimizer.message()));
     config["optimizer"] = KerasJson::parse(optimizer);
   } else {
     config["optimizer"] = nullptr;

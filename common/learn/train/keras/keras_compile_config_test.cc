@@ -19,6 +19,7 @@
 #include "common/learn/train/keras/keras_object.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/optimizer.pb.h"
 
 namespace muster {
 namespace {
@@ -74,7 +75,7 @@ TEST(KerasCompileConfigTest, KnowsShortNames) {
                        Read(R"({"optimizer": "rmsprop", "loss": "mse",
                "metrics": ["mae", "accuracy"]})"));
   ASSERT_TRUE(read.has_value());
-  EXPECT_TRUE(read->optimizer.has_rmsprop());
+  EXPECT_TRUE(read->optimizer.message().has_rmsprop());
   EXPECT_EQ(read->loss.name(), "mean_squared_error");
   ASSERT_EQ(read->metrics.size(), 2u);
   EXPECT_EQ(read->metrics[0].name(), "mae");

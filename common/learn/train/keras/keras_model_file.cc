@@ -85,9 +85,8 @@ absl::Status WriteKerasModel(Disk* disk, const std::string& path,
         "is a ",
         parts.layers.kind(), ". SaveCheckpoint() saves any model"));
   }
-  const proto::Optimizer& optimizer = parts.options.optimizer;
-  const bool has_optimizer =
-      optimizer.rule_case() != proto::Optimizer::RULE_NOT_SET;
+  const proto::Optimizer& optimizer = parts.options.optimizer.message();
+  const bool has_optimizer = parts.options.optimizer.has_rule();
   if (has_optimizer) {
     absl::StatusOr<KerasJson> compiled = KerasCompileConfig(parts.options);
     if (compiled.ok()) {

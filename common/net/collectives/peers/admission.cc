@@ -38,7 +38,7 @@ proto::PeerHello Admission::Hello(std::optional<TaskId> target) const {
   if (target.has_value()) *hello.mutable_target() = EncodeTask(*target);
   *hello.mutable_cluster() = EncodeCluster(options_.cluster);
   hello.set_replica_count(options_.replicas_per_task);
-  *hello.mutable_digest() = options_.digest.Encode();
+  options_.digest.EncodeTo(&hello);
   *hello.mutable_transports() = options_.transports;
   return hello;
 }
@@ -85,8 +85,7 @@ absl::Status Admission::CheckAgreement(TaskId peer,
         hello.replica_count(), " there and ", options_.replicas_per_task,
         " here; every task must have as many devices as the others"));
   }
-  const std::string difference =
-      options_.digest.DescribeDifference(hello.digest());
+  const std::string difference = options_.digest.DescribeDifference(hello);
   if (difference.empty()) return absl::OkStatus();
   return Disagreement(absl::StrCat(
       peer.ToString(), " and this task disagree about the job: ", difference,

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/random.h"
+#include "proto/peer_group.pb.h"
 
 namespace muster {
 namespace {
@@ -81,18 +82,16 @@ std::string DescribeSection(const proto::DigestSection& there,
 
 }  // namespace
 
-google::protobuf::RepeatedPtrField<proto::DigestSection> JobDigest::Encode()
-    const {
-  google::protobuf::RepeatedPtrField<proto::DigestSection> encoded;
+void JobDigest::EncodeTo(proto::PeerHello* hello) const {
+  hello->clear_digest();
   for (const Section& section : sections_) {
-    *encoded.Add() = EncodeSection(section.name, section.text);
+    *hello->add_digest() = EncodeSection(section.name, section.text);
   }
-  return encoded;
 }
 
 std::string JobDigest::DescribeDifference(
-    const google::protobuf::RepeatedPtrField<proto::DigestSection>& there)
-    const {
+    const proto::PeerHello& hello_there) const {
+  const auto& there = hello_there.digest();
   for (const Section& own : sections_) {
     const auto it = std::find_if(
         there.begin(), there.end(),

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "google/protobuf/repeated_ptr_field.h"
-#include "proto/peer_group.pb.h"
 
 namespace muster {
+namespace proto {
+class PeerHello;
+}  // namespace proto
 
 // What a task is about to do, in named sections that all tasks must have alike:
 // the job file's text, the version, the strategy, the batch size. Tasks that
@@ -33,18 +34,17 @@ class JobDigest {
     Add({.name = std::string(name), .text = std::move(text)});
   }
 
-  google::protobuf::RepeatedPtrField<proto::DigestSection> Encode() const;
+  // Replaces the digest of `hello` by this one.
+  void EncodeTo(proto::PeerHello* hello) const;
 
-  // What `there` has otherwise than this, in one line that names the section
-  // and the first line that differs, with its number here; empty where the two
-  // agree:
+  // Compares this digest with that of `hello_there`. Returns an empty string if
+  // they are equal, and otherwise one line that names the section and the first
+  // line that differs, with its number here:
   //
   //   job file, line 12, is "epochs: 3" there and "epochs: 4" here
   //   the batch size is "32" there and "64" here
   //   there is a section "seed" there and none here
-  std::string DescribeDifference(
-      const google::protobuf::RepeatedPtrField<proto::DigestSection>& there)
-      const;
+  std::string DescribeDifference(const proto::PeerHello& hello_there) const;
 
  private:
   std::vector<Section> sections_;

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/peer_group.pb.h"
 
 namespace muster {
 namespace {
@@ -15,7 +16,9 @@ JobDigest OneSection(const std::string& name, const std::string& text) {
 }
 
 std::string Difference(const JobDigest& there, const JobDigest& here) {
-  return here.DescribeDifference(there.Encode());
+  proto::PeerHello hello;
+  there.EncodeTo(&hello);
+  return here.DescribeDifference(hello);
 }
 
 TEST(JobDigestTest, EqualDigestsDoNotDiffer) {

@@ -10,6 +10,7 @@
 #include "common/net/collectives/transports/lane_mesh.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/network.h"
+#include "proto/peer_group.pb.h"
 
 namespace muster {
 namespace {

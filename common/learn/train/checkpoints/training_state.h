@@ -1,0 +1,30 @@
+#ifndef COMMON_LEARN_TRAIN_CHECKPOINTS_TRAINING_STATE_H_
+#define COMMON_LEARN_TRAIN_CHECKPOINTS_TRAINING_STATE_H_
+
+#include <memory>
+
+namespace muster {
+namespace proto {
+class TrainingState;
+}  // namespace proto
+
+// The progress of Fit() at one moment: the next step, the position in the data,
+// the sums of metrics, the history, and the state of callbacks.
+//
+// A value, cheap to copy. Thread-safe: immutable.
+class TrainingState {
+ public:
+  // The beginning of training.
+  TrainingState();
+  // Implicit, because the message is the form of the state in checkpoints.
+  TrainingState(proto::TrainingState message);
+
+  const proto::TrainingState& message() const { return *message_; }
+
+ private:
+  std::shared_ptr<const proto::TrainingState> message_;  // Never null.
+};
+
+}  // namespace muster
+
+#endif  // COMMON_LEARN_TRAIN_CHECKPOINTS_TRAINING_STATE_H_
