@@ -107,8 +107,9 @@ class ReplicaStep {
   // another. The sessions opened on it feed this step.
   //   kInvalidArgument  a variable is updated by replicas and has no
   //                     aggregation, or an unsupported one
-  //   kUnimplemented    leaves are fixed, and the step updates variables in
-  //                     other ways than by gradients
+  //   kUnimplemented    leaves are fixed, and the step assigns to a variable
+  //                     that it reads again, or takes the value of the first
+  //                     replica
   VariableSessionFactory* variables();
 
   // For the ops between replicas of the i-th executable. Null if there are no
