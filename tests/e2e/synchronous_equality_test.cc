@@ -1,7 +1,10 @@
 // The same global batches and seed result in the same weights for any number of
 // workers: within rounding, and bit-identical in deterministic mode.
 
+#include <signal.h>
+
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,10 +12,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
+#include "common/net/cluster/task_id.h"
 #include "common/net/process/child_process.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/cluster/cluster_under_test.h"
 #include "tests/cluster/process_under_test.h"
 
 namespace muster {
@@ -63,6 +68,55 @@ TEST(SynchronousEqualityTest, DeterministicModeIsBitIdentical) {
   // Another number of micro-batches rounds differently.
   ASSERT_OK_AND_ASSIGN(const nlohmann::json other, Train(1, 5));
   EXPECT_NE(other["weights_sha256"], sha256);
+}
+
+using ::testing::HasSubstr;
+
+constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
+
+// Workers whose replicas exchange values while a step runs: equality_program.
+std::unique_ptr<ClusterUnderTest> ExchangingWorkers(const std::string& name,
+                                                    int count) {
+  auto cluster = ClusterUnderTest::Create(name, count, 0);
+  EXPECT_OK(cluster);
+  (*cluster)->set_program("tests/e2e/equality_program");
+  return *std::move(cluster);
+}
+
+// The hashes of the weights.
+absl::StatusOr<std::string> TrainExchanging(
+    int count, const std::vector<std::string>& flags = {}) {
+  const auto cluster = ExchangingWorkers(
+      absl::StrCat("exchanging-", count, "-", flags.size()), count);
+  RETURN_IF_ERROR(cluster->StartAll(flags));
+  ASSIGN_OR_RETURN(const std::string line,
+                   cluster->process(kWorker0).AwaitLine("ended with "));
+  for (int i = 0; i < count; ++i) {
+    ProcessUnderTest& worker = cluster->process({TaskType::kWorker, i});
+    ASSIGN_OR_RETURN(const ProcessEnd end, worker.AwaitEnd());
+    if (end.ShellCode() != 0) return absl::InternalError(worker.output());
+  }
+  return line;
+}
+
+TEST(SynchronousEqualityTest, StepsThatExchangeValuesAreBitIdenticalToo) {
+  ASSERT_OK_AND_ASSIGN(const std::string one, TrainExchanging(1));
+  for (const int workers : {2, 4}) {
+    EXPECT_THAT(TrainExchanging(workers), IsOkAndHolds(one))
+        << workers << " workers";
+  }
+  EXPECT_THAT(TrainExchanging(2, {"--noshared_memory"}), IsOkAndHolds(one));
+}
+
+TEST(SynchronousEqualityTest, ALostWorkerEndsStepsThatExchangeValues) {
+  const auto cluster = ExchangingWorkers("lost", 2);
+  ASSERT_OK(cluster->StartAll());
+  ProcessUnderTest& survivor = cluster->process(kWorker0);
+  ASSERT_OK(survivor.AwaitLine("Epoch 2/"));
+  cluster->process({TaskType::kWorker, 1}).SendSignal(SIGKILL);
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, survivor.AwaitEnd());
+  EXPECT_EQ(end.ShellCode(), 138) << survivor.output();
+  EXPECT_THAT(survivor.output(), HasSubstr("worker 1"));
 }
 
 }  // namespace

@@ -79,8 +79,10 @@ absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
     executable->replica_shapes_ = std::make_unique<ReplicaShapes>(
         executable->graph_, options.replica_link);
   }
-  if (options.device != nullptr) {
-    ASSIGN_OR_RETURN(executable->stream_, options.device->CreateStream());
+  executable->stream_ = options.stream;
+  if (options.device != nullptr && options.stream == nullptr) {
+    ASSIGN_OR_RETURN(executable->own_stream_, options.device->CreateStream());
+    executable->stream_ = executable->own_stream_.get();
   }
   if (executable->uses_.empty()) return executable;
   if (variables == nullptr) {
@@ -90,7 +92,7 @@ absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
   }
   ASSIGN_OR_RETURN(executable->session_,
                    OpenSession(variables, executable->uses_, options.device,
-                               executable->stream_.get()));
+                               executable->stream_));
   return executable;
 }
 
@@ -190,7 +192,7 @@ absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
                         ? options_.plan_bytes_max
                         : static_cast<int64_t>(AvailableMemoryBytes() / 10 * 9),
        .device = options_.device,
-       .stream = stream_.get(),
+       .stream = stream_,
        .places = placed.places});
 }
 

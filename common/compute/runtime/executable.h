@@ -40,6 +40,10 @@ struct ExecutableOptions {
   // The device that runs the step; borrowed, and outlives the executable. Null:
   // the host.
   Device* device = nullptr;
+  // With a device: the stream of its work, for executables that run one after
+  // another on values of each other; borrowed, and outlives the executable.
+  // Null: each has its own.
+  DeviceStream* stream = nullptr;
   // With a device: computes constants, and what the device has no kernel for.
   // Borrowed; not null.
   const KernelRegistry* host_kernels = nullptr;
@@ -120,7 +124,8 @@ class Executable {
   const KernelRegistry& kernels_;
   const ExecutableOptions options_;
   std::vector<VariableUse> uses_;
-  std::unique_ptr<DeviceStream> stream_;      // Null on the host.
+  std::unique_ptr<DeviceStream> own_stream_;  // Null if it is borrowed.
+  DeviceStream* stream_ = nullptr;            // Null on the host.
   std::unique_ptr<VariableSession> session_;  // Null without variables.
   // Null if the types of this replica's own arguments are sufficient.
   std::unique_ptr<ReplicaShapes> replica_shapes_;

@@ -43,8 +43,7 @@ absl::StatusOr<ReplicaDevices> FindReplicaDevices(
 absl::StatusOr<std::unique_ptr<Executable>> CompileReplicaStep(
     const Graph& step, VariableSessionFactory* variables,
     const ReplicaDevices& devices, int replica, ExecutableOptions options) {
-  Device* const device =
-      replica < static_cast<int>(devices.size()) ? devices[replica] : nullptr;
+  Device* const device = DeviceOf(devices, replica);
   options.device = device;
   options.host_kernels = &CpuKernels();
   return Executable::Compile(step, BuiltinOps(), KernelsOf(device), variables,

@@ -18,6 +18,12 @@ namespace muster {
 // the host. Fewer than there are replicas: the rest are on the host.
 using ReplicaDevices = std::vector<Device*>;
 
+// Returns the device of replica `replica`; null: the host.
+inline Device* DeviceOf(const ReplicaDevices& devices, int replica) {
+  return replica < static_cast<int>(devices.size()) ? devices[replica]
+                                                    : nullptr;
+}
+
 // Finds the devices of the process, DeviceSet::OfProcess(), that have these
 // names. They live as long as the process.
 //   kInvalidArgument  there is no such GPU; says how many there are

@@ -115,38 +115,43 @@ TEST(BatchNormalizationTrainingTest, AReplicaWithoutExamplesMovesNothing) {
   }
 }
 
-// Each micro-batch has statistics of its own, on whichever replica it lies. The
-// last batch has two examples, for four micro-batches.
+std::unique_ptr<Strategy> Deterministic(int replica_count) {
+  MirroredStrategyOptions options{.thread_count = 1,
+                                  .deterministic_micro_batches = 4};
+  for (int i = 0; i < replica_count; ++i) {
+    options.devices.push_back(absl::StrCat("cpu:", i));
+  }
+  return MirroredStrategy::Create(options).value();
+}
+
+// Each micro-batch has statistics of its own, on whichever replica it lies, or
+// those of the global batch if they are synchronized. The last batch has two
+// examples, for four micro-batches.
 TEST(BatchNormalizationTrainingTest, DeterministicModeGivesTheSameBits) {
-  constexpr int kMicroBatches = 4;
-  const auto one =
-      OneDeviceStrategy::Create(
-          {.thread_count = 1, .deterministic_micro_batches = kMicroBatches})
-          .value();
-  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted,
-                       Train(*one, /*synchronized=*/false, 18, 8));
-  for (int replica_count = 2; replica_count <= kMicroBatches; ++replica_count) {
-    std::vector<std::string> devices;
-    for (int i = 0; i < replica_count; ++i) {
-      devices.push_back(absl::StrCat("cpu:", i));
+  for (const bool synchronized : {false, true}) {
+    const auto one = OneDeviceStrategy::Create(
+                         {.thread_count = 1, .deterministic_micro_batches = 4})
+                         .value();
+    ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted,
+                         Train(*one, synchronized, 18, 8));
+    for (const int replica_count : {1, 2, 3, 4}) {
+      const auto strategy = Deterministic(replica_count);
+      ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> got,
+                           Train(*strategy, synchronized, 18, 8));
+      EXPECT_EQ(Distance(got, wanted), 0)
+          << replica_count << " replicas, synchronized: " << synchronized;
     }
-    ASSERT_OK_AND_ASSIGN(const auto strategy,
-                         MirroredStrategy::Create(
-                             {.devices = devices,
-                              .thread_count = 1,
-                              .deterministic_micro_batches = kMicroBatches}));
-    ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> got,
-                         Train(*strategy, /*synchronized=*/false, 18, 8));
-    EXPECT_EQ(Distance(got, wanted), 0) << replica_count << " replicas";
   }
 }
 
-TEST(BatchNormalizationTrainingTest, WhatIsSynchronizedIsNotDeterministic) {
-  const auto one =
-      OneDeviceStrategy::Create({.deterministic_micro_batches = 2}).value();
-  EXPECT_THAT(Train(*one, /*synchronized=*/true, 16, 8),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       testing::HasSubstr("deterministic mode")));
+TEST(BatchNormalizationTrainingTest, SynchronizedMicroBatchesNormalizeAsOne) {
+  const auto whole = OneDeviceStrategy::Create({.thread_count = 1}).value();
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted,
+                       Train(*whole, /*synchronized=*/false, 18, 8));
+  const auto divided = Deterministic(2);
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> together,
+                       Train(*divided, /*synchronized=*/true, 18, 8));
+  EXPECT_LT(Distance(together, wanted), 1e-5);
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ class FourGpus : public ::testing::Environment {
 };
 const auto* const kGpus = ::testing::AddGlobalTestEnvironment(new FourGpus);
 
-enum class Kind { kMlp, kConvolution, kEmbedding };
+enum class Kind { kMlp, kConvolution, kEmbedding, kSynchronized };
 
 Dataset Batches(Kind kind) {
   const bool is_words = kind == Kind::kEmbedding;
@@ -101,6 +101,11 @@ LayerPtr MakeLayers(Kind kind) {
                          Dropout(0.25), Flatten(), Dense(kClasses)});
     case Kind::kEmbedding:
       return Sequential({Embedding(kWords, 5), Flatten(), Dense(kClasses)});
+    case Kind::kSynchronized:
+      return Sequential(
+          {Dense(8),
+           BatchNormalization({.momentum = 0.9, .synchronized = true}), ReLU(),
+           Dense(kClasses)});
   }
   return nullptr;
 }
@@ -235,7 +240,8 @@ Optimizer MomentumSgd() {
 class EachModelTest : public ::testing::TestWithParam<Kind> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, EachModelTest,
                          ::testing::Values(Kind::kMlp, Kind::kConvolution,
-                                           Kind::kEmbedding));
+                                           Kind::kEmbedding,
+                                           Kind::kSynchronized));
 
 TEST_P(EachModelTest, GpuGivesTheWeightsOfTheCpu) {
   const TrainOptions options = {.kind = GetParam(), .optimizer = MomentumSgd()};

@@ -56,7 +56,6 @@ namespace {
 
 using ::testing::DoubleNear;
 using ::testing::FloatNear;
-using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
 constexpr int64_t kBatch = 8;
@@ -155,7 +154,6 @@ Dataset TwoOutputsData() {
 struct Case {
   std::string name;
   std::function<std::unique_ptr<Strategy>()> make;
-  bool is_deterministic = false;
 };
 
 std::unique_ptr<Strategy> Mirrored(int count, int micro_batches) {
@@ -172,7 +170,7 @@ std::vector<Case> Strategies() {
       {"OneReplica", [] { return Mirrored(1, 0); }},
       {"TwoReplicas", [] { return Mirrored(2, 0); }},
       {"ThreeReplicas", [] { return Mirrored(3, 0); }},
-      {"Deterministic", [] { return Mirrored(2, 4); }, true},
+      {"Deterministic", [] { return Mirrored(2, 4); }},
       {"CentralStorage",
        [] {
          return CentralStorageStrategy::Create(
@@ -228,19 +226,6 @@ void ExpectSame(const Trained& got, const Trained& wanted) {
 
 class MaskedTrainingTest : public ::testing::TestWithParam<Case> {
  protected:
-  // For what replicas exchange while the step runs, which deterministic mode
-  // refuses.
-  static void ExpectSameOrRefused(const absl::StatusOr<Trained>& got,
-                                  const Trained& wanted) {
-    if (GetParam().is_deterministic) {
-      EXPECT_THAT(got.status(), StatusIs(absl::StatusCode::kUnimplemented,
-                                         HasSubstr("in deterministic mode")));
-      return;
-    }
-    ASSERT_OK(got.status());
-    ExpectSame(*got, wanted);
-  }
-
   const std::unique_ptr<Strategy> strategy_ = GetParam().make();
 };
 
@@ -267,7 +252,8 @@ TEST_P(MaskedTrainingTest, SumsAreThoseOfOneReplica) {
   };
   const auto alone = Alone();
   ASSERT_OK_AND_ASSIGN(const Trained wanted, train(*alone));
-  ExpectSameOrRefused(train(*strategy_), wanted);
+  ASSERT_OK_AND_ASSIGN(const Trained got, train(*strategy_));
+  ExpectSame(got, wanted);
 }
 
 TEST_P(MaskedTrainingTest, EachOfTwoOutputsHasTheMeanOfOneReplica) {
@@ -275,9 +261,10 @@ TEST_P(MaskedTrainingTest, EachOfTwoOutputsHasTheMeanOfOneReplica) {
   ASSERT_OK_AND_ASSIGN(
       const Trained wanted,
       Train(*alone, TwoOutputs(), TwoOutputsOptions(), TwoOutputsData()));
-  ExpectSameOrRefused(
-      Train(*strategy_, TwoOutputs(), TwoOutputsOptions(), TwoOutputsData()),
-      wanted);
+  ASSERT_OK_AND_ASSIGN(
+      const Trained got,
+      Train(*strategy_, TwoOutputs(), TwoOutputsOptions(), TwoOutputsData()));
+  ExpectSame(got, wanted);
 }
 
 TEST_P(MaskedTrainingTest, AnOutputAloneNeedsNothingOfTheOthers) {
@@ -308,7 +295,8 @@ TEST_P(MaskedTrainingTest, IgnoredLabelsOfTwoOutputsAreThoseOfOneReplica) {
   };
   const auto alone = Alone();
   ASSERT_OK_AND_ASSIGN(const Trained wanted, train(*alone));
-  ExpectSameOrRefused(train(*strategy_), wanted);
+  ASSERT_OK_AND_ASSIGN(const Trained got, train(*strategy_));
+  ExpectSame(got, wanted);
 }
 
 // Nothing is to be learned through the statistics, as the words are frozen.
@@ -325,7 +313,8 @@ TEST_P(MaskedTrainingTest, StatisticsOfAllReplicasLeavePaddingOut) {
   };
   const auto alone = Alone();
   ASSERT_OK_AND_ASSIGN(const Trained wanted, train(*alone, false));
-  ExpectSameOrRefused(train(*strategy_, true), wanted);
+  ASSERT_OK_AND_ASSIGN(const Trained got, train(*strategy_, true));
+  ExpectSame(got, wanted);
 }
 
 TEST_P(MaskedTrainingTest, ABatchByHandIsThatOfOneReplica) {
@@ -340,15 +329,10 @@ TEST_P(MaskedTrainingTest, ABatchByHandIsThatOfOneReplica) {
   };
   const auto alone = Alone();
   ASSERT_OK_AND_ASSIGN(const Logs wanted, train(*alone));
-  const absl::StatusOr<Logs> got = train(*strategy_);
-  if (GetParam().is_deterministic) {
-    EXPECT_THAT(got.status(), StatusIs(absl::StatusCode::kUnimplemented));
-    return;
-  }
-  ASSERT_OK(got.status());
-  ASSERT_EQ(got->size(), wanted.size());
+  ASSERT_OK_AND_ASSIGN(const Logs got, train(*strategy_));
+  ASSERT_EQ(got.size(), wanted.size());
   for (const auto& [name, value] : wanted) {
-    EXPECT_NEAR(got->at(name), value, 1e-5) << name;
+    EXPECT_NEAR(got.at(name), value, 1e-5) << name;
   }
 }
 
@@ -409,6 +393,60 @@ TEST_P(MaskedTrainingTest, LabelsAndWeightsOfPaddingAreNotLookedAt) {
       train(*strategy_,
             Dataset::FromTensorSlices({ids, tags, weights}).Batch(kBatch)));
   ExpectSame(got, wanted);
+}
+
+// Everything that leaves exchange while a step runs: the statistics of a batch,
+// the positions of two outputs that count, and penalties beside sums.
+Model NormalizedTwoOutputs() {
+  const LayerOutput ids =
+      Input({kTimes}, {.dtype = DType::kInt64, .name = "ids"});
+  const LayerOutput x = BatchNormalization(
+      {.momentum = 0.5, .synchronized = true})(Recurrent()(Words()(ids)));
+  const LayerOutput tags =
+      Dense(kTags, {.kernel_regularizer = L2(0.1), .name = "tags"})(x);
+  const LayerOutput length =
+      Dense(1, {.kernel_regularizer = L1(0.01), .name = "length"})(GRU(2)(x));
+  return Model({ids}, {tags, length});
+}
+
+absl::StatusOr<Trained> TrainNormalized(Strategy& strategy,
+                                        Reduction reduction) {
+  CompileOptions options = TwoOutputsOptions();
+  options.optimizer = Sgd({.learning_rate = 0.02});
+  options.losses = {SparseCategoricalCrossentropy(
+                        {.from_logits = true, .reduction = reduction}),
+                    MeanSquaredError({.reduction = reduction})};
+  return Train(strategy, NormalizedTwoOutputs(), options, TwoOutputsData());
+}
+
+TEST(DeterministicMaskedTrainingTest, EveryCountOfReplicasGivesTheSameBits) {
+  const auto sums = [](Strategy& strategy) {
+    CompileOptions options = TaggerOptions(Reduction::kSum);
+    options.optimizer = Sgd({.learning_rate = 0.02});
+    return Train(strategy, Tagger(), options, TaggerData());
+  };
+  const auto two_outputs = [](Strategy& strategy) {
+    return Train(strategy, TwoOutputs(), TwoOutputsOptions(), TwoOutputsData());
+  };
+  const auto means_of_all = [](Strategy& strategy) {
+    return TrainNormalized(strategy, Reduction::kSumOverBatchSize);
+  };
+  const auto sums_of_all = [](Strategy& strategy) {
+    return TrainNormalized(strategy, Reduction::kSum);
+  };
+  for (const std::function<absl::StatusOr<Trained>(Strategy&)>& train :
+       {std::function<absl::StatusOr<Trained>(Strategy&)>(sums),
+        {two_outputs},
+        {means_of_all},
+        {sums_of_all}}) {
+    const auto one = Mirrored(1, 4);
+    ASSERT_OK_AND_ASSIGN(const Trained wanted, train(*one));
+    for (const int replica_count : {2, 3, 4}) {
+      const auto several = Mirrored(replica_count, 4);
+      ASSERT_OK_AND_ASSIGN(const Trained got, train(*several));
+      EXPECT_EQ(got.weights, wanted.weights) << replica_count << " replicas";
+    }
+  }
 }
 
 // Packs travel on threads of their own beside the step's own collective.

@@ -54,10 +54,9 @@ struct StepForward {
 // a mean is weighted by the positions it is over, and of several losses each
 // one by its own. Where those differ, as labels are ignored or padding is left
 // out, the replicas count them together while the step runs, which is one
-// collective more; deterministic mode refuses that. Sums are taken over the
-// examples of all replicas, and penalties once. Of replicas that do not train
-// in sync, as the workers of parameter servers, each has the means of its own
-// batch.
+// collective more. Sums are taken over the examples of all replicas, and
+// penalties once. Of replicas that do not train in sync, as the workers of
+// parameter servers, each has the means of its own batch.
 StepForward TraceStepForward(GraphBuilder& builder, const StepParts& parts,
                              const ElementLayout& layout,
                              absl::Span<const Value> element, bool training);

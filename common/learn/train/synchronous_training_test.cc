@@ -22,6 +22,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/batch_normalization.h"
 #include "common/learn/nn/dense.h"
 #include "common/learn/nn/dropout.h"
 #include "common/learn/nn/embedding.h"
@@ -349,6 +350,30 @@ TEST(MirroredTest, AnErrorOfOneReplicaIsTheErrorOfAllAndNotTheEnd) {
                                  HasSubstr("index 1000")));
   x.mutable_flat<int64_t>()[7] = 1;
   EXPECT_OK(train(x).status());
+}
+
+// The micro-batches of the other replica, and those of the same one, wait for
+// the one with the error.
+TEST(MirroredTest, AnErrorOfOneMicroBatchIsTheErrorOfAllAndNotTheEnd) {
+  const auto strategy = Mirrored(2, {.deterministic_micro_batches = 4});
+  Tensor x = Tensor::Zeros(DType::kInt64, {12, 1});
+  const Tensor y = Tensor::Zeros(DType::kInt64, {12});
+  const auto train = [&] {
+    return Train(*strategy,
+                 Sequential({Embedding(30, 5), Flatten(),
+                             BatchNormalization({.synchronized = true}),
+                             Dense(kClasses)}),
+                 {.optimizer = Sgd(),
+                  .loss = SparseCategoricalCrossentropy({.from_logits = true})},
+                 Dataset::FromTensorSlices({x, y}).Batch(12), 1);
+  };
+  for (const int row : {0, 4, 11}) {
+    x.mutable_flat<int64_t>()[row] = 1000;  // No such row of the table.
+    EXPECT_THAT(train(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                  HasSubstr("index 1000")));
+    x.mutable_flat<int64_t>()[row] = 1;
+    EXPECT_OK(train().status());
+  }
 }
 
 struct Workers {

@@ -325,8 +325,6 @@ TEST_P(TrainingOptionsTest, ClassWeightsAreSampleWeightsByLabel) {
 TEST_P(TrainingOptionsTest, PenaltiesCountOnceForAllReplicas) {
   for (const Reduction reduction :
        {Reduction::kSumOverBatchSize, Reduction::kSum}) {
-    const bool is_deterministic = GetParam().name == "Deterministic";
-    if (reduction == Reduction::kSum && is_deterministic) continue;
     const auto train = [&](Strategy& strategy) {
       return Train(strategy,
                    Sequential({Dense(

@@ -26,12 +26,12 @@ absl::StatusOr<std::vector<PerReplica>> ReplicaRunner::Run(
   RETURN_IF_ERROR(group_->Run([&](int r) -> absl::Status {
     Replica& replica = compiled->replicas[r];
     RETURN_IF_ERROR(replica.step->Begin(ReplicaStep::Wish::kGoOn));
-    replica.step->BeginLeaf(call.has_data[r]);
+    replica.step->BeginLeaf(0, call.has_data[r]);
     const RunOptions options{.step_seed = step_seed,
                              .example_offset = call.example_offsets[r]};
     RETURN_IF_ERROR(
         replica.executable->Run(call.arguments[r], options, &replica.results));
-    RETURN_IF_ERROR(replica.step->EndLeaf({}));
+    RETURN_IF_ERROR(replica.step->EndLeaf(0, {}));
     return replica.step->Finish();
   }));
   std::vector<PerReplica> results;

@@ -202,10 +202,10 @@ class DeviceReplicaStepTest : public ::testing::TestWithParam<Over> {
         [&](int replica) -> absl::Status {
           ReplicaStep& step = *steps_[replica];
           RETURN_IF_ERROR(step.Begin(wish));
-          step.BeginLeaf(/*has_data=*/true);
+          step.BeginLeaf(0, /*has_data=*/true);
           RETURN_IF_ERROR(executables_[replica]->Run(batches[replica], {},
                                                      &results_[replica]));
-          RETURN_IF_ERROR(step.EndLeaf(results_[replica]));
+          RETURN_IF_ERROR(step.EndLeaf(0, results_[replica]));
           return step.Finish();
         },
         [&](const absl::Status& status) {

@@ -53,9 +53,6 @@ class PackExchange {
       PackPlan plan, const std::vector<std::string>& names,
       const Options& options);
 
-  // The number of this replica's leaves in a step: 1 unless leaves are fixed.
-  int own_leaf_count() const { return layout_.own_leaf_count; }
-
   // Every step contributes all items of all leaves of this replica, by one of
   // these; as the functions of PackMemory.
   absl::Status Contribute(int item, int leaf, const Tensor& value,

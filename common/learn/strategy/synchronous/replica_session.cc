@@ -39,8 +39,7 @@ absl::Status ReplicaSession::PlanUpdates(absl::Span<const VariableUse> uses) {
                      options_.variables->Describe(uses[i].name));
     variables_.push_back({.name = uses[i].name, .type = variable.type});
     for (const VariableUse::PlannedUpdate& update : uses[i].updates) {
-      RETURN_IF_ERROR(PlanUpdate(uses[i], static_cast<int>(i), update.kind,
-                                 &planned_[update.position]));
+      RETURN_IF_ERROR(PlanUpdate(uses[i], static_cast<int>(i), update));
     }
   }
   // Packs are in the order of updates, not in that of variables.
@@ -60,8 +59,11 @@ absl::Status ReplicaSession::PlanUpdates(absl::Span<const VariableUse> uses) {
   return absl::OkStatus();
 }
 
-absl::Status ReplicaSession::PlanUpdate(const VariableUse& use, int variable,
-                                        UpdateKind kind, Planned* planned) {
+absl::Status ReplicaSession::PlanUpdate(
+    const VariableUse& use, int variable,
+    const VariableUse::PlannedUpdate& update) {
+  const UpdateKind kind = update.kind;
+  Planned* const planned = &planned_[update.position];
   planned->variable = variable;
   planned->kind = kind;
   const TensorType& type = variables_[variable].type;
@@ -75,10 +77,12 @@ absl::Status ReplicaSession::PlanUpdate(const VariableUse& use, int variable,
           is_sparse ? "; it takes no gradients of rows"
                     : "; only float32 and float64 take gradients"));
     }
-    if (is_sparse) {
-      planned->rows = std::make_unique<RowGather>(
-          use.name, type, options_.communicator, options_.timeout);
-    }
+    if (!is_sparse) return absl::OkStatus();
+    planned->rows =
+        options_.first == nullptr
+            ? std::make_shared<RowGather>(use.name, type, options_.communicator,
+                                          options_.timeout)
+            : options_.first->planned_[update.position].rows;
     return absl::OkStatus();
   }
   return PlanAssignment(use, kind, planned);

@@ -24,11 +24,11 @@
 
 namespace muster {
 
-// A replica's access to its variables. Reads are local. Gradients are collected
-// for the whole group, and so are assignments that the step does not read
-// again. Other updates are exchanged at once, and all replicas wait for each
-// other. Commit() does nothing: ReplicaStep, which owns this, completes the
-// step.
+// A replica's access to its variables, for one executable. Reads are local.
+// Gradients are collected for the whole group, and so are assignments that the
+// step does not read again. Other updates are exchanged at once, and all
+// replicas wait for each other. Commit() does nothing: ReplicaStep, which owns
+// this, completes the step.
 //
 // Not thread-safe.
 class ReplicaSession final : public VariableSession {
@@ -41,6 +41,10 @@ class ReplicaSession final : public VariableSession {
     absl::Duration timeout = absl::Seconds(300);
     bool has_fixed_leaves = false;
     double expected_weight = 1;
+    // The replica's session of its first leaf, if its leaves have a session
+    // each: it collects the gradients of rows of all of them, and applies the
+    // updates. Borrowed. Null: this is the first, or the only one.
+    ReplicaSession* first = nullptr;
     // Null: the variables and the step are on the host.
     Device* device = nullptr;        // Borrowed; has the variables.
     DeviceStream* stream = nullptr;  // Borrowed; the step's.
@@ -89,19 +93,20 @@ class ReplicaSession final : public VariableSession {
   bool is_weighted() const { return is_weighted_; }
   double weight() const { return weight_; }
 
-  // Updates the variables with the combined packs and the rows of other
-  // replicas: gradients are multiplied by `gradient_scale`, means are over so
-  // many leaves.
+  // Called for the first session. Updates the variables with the combined packs
+  // and the rows of other replicas: gradients are multiplied by
+  // `gradient_scale`, means are over so many leaves.
   absl::Status ApplyUpdates(double gradient_scale, int64_t leaves_with_data);
 
  private:
   struct Planned {
     int variable = 0;  // In uses.
     UpdateKind kind = UpdateKind::kAssign;
-    int gradient = -1;                // In gradients(); -1: no dense one.
-    int assignment = -1;              // In assignments(); -1: none.
-    bool is_mean = false;             // Of an assignment.
-    std::unique_ptr<RowGather> rows;  // Of a sparse gradient.
+    int gradient = -1;     // In gradients(); -1: no dense one.
+    int assignment = -1;   // In assignments(); -1: none.
+    bool is_mean = false;  // Of an assignment.
+    // Of a sparse gradient; shared by the sessions of a replica.
+    std::shared_ptr<RowGather> rows;
     std::unique_ptr<AggregatedUpdate> aggregate;  // Of other updates.
   };
   struct Variable {
@@ -115,8 +120,8 @@ class ReplicaSession final : public VariableSession {
                  std::unique_ptr<VariableSession> local);
 
   absl::Status PlanUpdates(absl::Span<const VariableUse> uses);
-  absl::Status PlanUpdate(const VariableUse& use, int variable, UpdateKind kind,
-                          Planned* planned);
+  absl::Status PlanUpdate(const VariableUse& use, int variable,
+                          const VariableUse::PlannedUpdate& update);
   absl::Status PlanAssignment(const VariableUse& use, UpdateKind kind,
                               Planned* planned);
   // The position of a planned update in the packs; -1: none.

@@ -12,6 +12,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/learn/strategy/synchronous/gradient_packs.h"
+#include "common/learn/strategy/synchronous/leaf_lockstep.h"
 #include "common/learn/strategy/synchronous/replica_session.h"
 #include "common/net/collectives/on_device/staged_communicator.h"
 #include "common/net/collectives/reduce_op.h"
@@ -29,6 +30,11 @@ enum TrailerField : int {
   kWantToStopAfter,
   kTrailerFieldCount,
 };
+
+// Of this replica.
+int LeafCount(const Communicator& communicator, const Leaves& leaves) {
+  return leaves.count == 0 ? 1 : leaves.count_of_rank[communicator.rank()];
+}
 
 absl::Status CheckResultTypes(absl::Span<const TensorType> types) {
   for (size_t i = 0; i < types.size(); ++i) {
@@ -81,14 +87,14 @@ class ReplicaStep::Link final : public ReplicaLink {
 
   absl::Status AllReduce(ReduceOp op, Tensor* value,
                          absl::string_view name) override {
-    RETURN_IF_ERROR(AwaitPacks());
+    RETURN_IF_ERROR(step_->AwaitPacks());
     return communicator().AllReduce(op, SpanOf(*value), CallOf(name));
   }
 
   absl::Status AllGather(const Tensor& value,
                          absl::Span<const int64_t> element_counts,
                          Tensor* gathered, absl::string_view name) override {
-    RETURN_IF_ERROR(AwaitPacks());
+    RETURN_IF_ERROR(step_->AwaitPacks());
     Tensor input = value;
     return communicator().AllGather(SpanOf(input), element_counts,
                                     SpanOf(*gathered), CallOf(name));
@@ -98,10 +104,6 @@ class ReplicaStep::Link final : public ReplicaLink {
   Communicator& communicator() const { return *step_->options_.communicator; }
   CollectiveCall CallOf(absl::string_view name) const {
     return {.name = name, .timeout = step_->options_.timeout};
-  }
-  absl::Status AwaitPacks() {
-    return step_->packs_ == nullptr ? absl::OkStatus()
-                                    : step_->packs_->AwaitPacksUnderWay();
   }
 
   ReplicaStep* const step_;
@@ -117,17 +119,35 @@ absl::StatusOr<std::unique_ptr<ReplicaStep>> ReplicaStep::Create(
 
 ReplicaStep::ReplicaStep(Options options)
     : options_(std::move(options)),
+      own_leaf_count_(LeafCount(*options_.communicator, options_.leaves)),
       sessions_(std::make_unique<Sessions>(this)),
-      link_(std::make_unique<Link>(this)) {}
+      link_(std::make_unique<Link>(this)),
+      has_data_(own_leaf_count_) {
+  if (options_.leaves.count == 0 || !options_.has_replica_ops) return;
+  lockstep_ = std::make_unique<LeafLockstep>(LeafLockstep::Options{
+      .communicator = options_.communicator,
+      .leaves = options_.leaves,
+      .timeout = options_.timeout,
+      .before_exchange = [this] { return AwaitPacks(); }});
+}
 
 ReplicaStep::~ReplicaStep() = default;
 
 VariableSessionFactory* ReplicaStep::variables() { return sessions_.get(); }
 
-ReplicaLink* ReplicaStep::link() {
+int ReplicaStep::executable_count() const {
+  return lockstep_ == nullptr ? 1 : own_leaf_count_;
+}
+
+ReplicaLink* ReplicaStep::link(int executable) {
+  if (lockstep_ != nullptr) return lockstep_->link(executable);
   const bool has_replicas =
       options_.communicator->size() > 1 && options_.leaves.count == 0;
   return has_replicas ? link_.get() : nullptr;
+}
+
+absl::Status ReplicaStep::AwaitPacks() {
+  return packs_ == nullptr ? absl::OkStatus() : packs_->AwaitPacksUnderWay();
 }
 
 bool ReplicaStep::IsAlone() const {
@@ -135,14 +155,22 @@ bool ReplicaStep::IsAlone() const {
 }
 
 bool ReplicaStep::MustRun() const {
-  return session_ != nullptr && session_->has_aggregated_updates();
+  return options_.has_replica_ops ||
+         (!leaf_sessions_.empty() &&
+          leaf_sessions_.front()->has_aggregated_updates());
 }
 
 absl::StatusOr<std::unique_ptr<VariableSession>> ReplicaStep::OpenSession(
     absl::Span<const VariableUse> uses, Device* device, DeviceStream* stream) {
-  if (session_ != nullptr) {
+  if (static_cast<int>(leaf_sessions_.size()) == executable_count()) {
     return absl::FailedPreconditionError(
         "this replica's step has been compiled already");
+  }
+  ReplicaSession* const first =
+      leaf_sessions_.empty() ? nullptr : leaf_sessions_.front();
+  if (first != nullptr && stream != stream_) {
+    return absl::FailedPreconditionError(
+        "the leaves of a replica must run on one stream of its device");
   }
   // One of the replicas that share variables updates them on the host.
   if (device != nullptr && options_.shares_variables) {
@@ -157,30 +185,32 @@ absl::StatusOr<std::unique_ptr<VariableSession>> ReplicaStep::OpenSession(
                             .timeout = options_.timeout,
                             .has_fixed_leaves = options_.leaves.count > 0,
                             .expected_weight = options_.expected_weight,
+                            .first = first,
                             .device = device,
                             .stream = stream},
                            uses));
   if (session == nullptr) return std::unique_ptr<VariableSession>();
   const bool has_items =
       !session->gradients().empty() || !session->assignments().empty();
-  if (device != nullptr && has_items) {
+  if (device != nullptr && has_items && first == nullptr) {
     on_device_ = options_.communicator->on_device();
     if (on_device_ == nullptr) {
       ASSIGN_OR_RETURN(staged_, StageOverHost(options_.communicator, device));
       on_device_ = staged_.get();
     }
-    stream_ = stream;
   }
-  session_ = session.get();
+  stream_ = stream;
+  leaf_sessions_.push_back(session.get());
   return session;
 }
 
 absl::Status ReplicaStep::Start() {
   std::vector<PackItem> gradients;
   std::vector<std::string> names;
-  if (session_ != nullptr) {
-    gradients = session_->gradients();
-    names = session_->gradient_names();
+  const ReplicaSession* const session = SessionOf(0);
+  if (session != nullptr) {
+    gradients = session->gradients();
+    names = session->gradient_names();
   }
   gradient_count_ = static_cast<int>(gradients.size());
   std::vector<PackItem> trailer = {{DType::kFloat32, kTrailerFieldCount}};
@@ -189,9 +219,9 @@ absl::Status ReplicaStep::Start() {
   }
   const int first_assignment =
       gradient_count_ + static_cast<int>(trailer.size());
-  if (session_ != nullptr) {
-    trailer.insert(trailer.end(), session_->assignments().begin(),
-                   session_->assignments().end());
+  if (session != nullptr) {
+    trailer.insert(trailer.end(), session->assignments().begin(),
+                   session->assignments().end());
   }
   ASSIGN_OR_RETURN(
       packs_, PackExchange::Create(
@@ -204,8 +234,8 @@ absl::Status ReplicaStep::Start() {
                    .leaves = options_.leaves,
                    .host_items_begin = gradient_count_,
                    .host_items_end = first_assignment}));
-  if (session_ != nullptr) {
-    session_->ConnectPacks(packs_.get(), first_assignment);
+  for (ReplicaSession* const leaf_session : leaf_sessions_) {
+    leaf_session->ConnectPacks(packs_.get(), first_assignment);
   }
   fields_ = packs_->SumOf(gradient_count_,
                           {DType::kFloat32, {int64_t{kTrailerFieldCount}}});
@@ -218,7 +248,6 @@ absl::Status ReplicaStep::Start() {
 
 absl::Status ReplicaStep::Begin(Wish wish) {
   wish_ = wish;
-  leaf_ = 0;
   if (IsAlone()) {
     outcome_ = {.somebody_wants_to_stop = wish == Wish::kStop,
                 .is_last_step = wish == Wish::kStopAfter};
@@ -227,25 +256,40 @@ absl::Status ReplicaStep::Begin(Wish wish) {
     return absl::OkStatus();
   }
   if (packs_ == nullptr) RETURN_IF_ERROR(Start());
-  if (session_ != nullptr) session_->BeginStep();
+  if (!leaf_sessions_.empty()) leaf_sessions_.front()->BeginStep();
   return absl::OkStatus();
 }
 
-void ReplicaStep::BeginLeaf(bool has_data) {
-  has_data_ = has_data;
-  if (session_ == nullptr) return;
-  session_->BeginLeaf({.number = leaf_,
-                       .is_last = leaf_ + 1 == packs_->own_leaf_count(),
-                       .has_data = has_data});
+absl::Status ReplicaStep::RunLeaves(
+    absl::FunctionRef<absl::Status(int leaf)> work) {
+  if (lockstep_ != nullptr) return lockstep_->Run(work);
+  for (int leaf = 0; leaf < own_leaf_count_; ++leaf) {
+    RETURN_IF_ERROR(work(leaf));
+  }
+  return absl::OkStatus();
 }
 
-absl::Status ReplicaStep::EndLeaf(absl::Span<const Tensor> results) {
+ReplicaSession* ReplicaStep::SessionOf(int leaf) const {
+  if (leaf_sessions_.empty()) return nullptr;
+  return leaf_sessions_[leaf_sessions_.size() == 1 ? 0 : leaf];
+}
+
+void ReplicaStep::BeginLeaf(int leaf, bool has_data) {
+  has_data_[leaf] = has_data;
+  ReplicaSession* const session = SessionOf(leaf);
+  if (session == nullptr) return;
+  session->BeginLeaf({.number = leaf,
+                      .is_last = leaf + 1 == own_leaf_count_,
+                      .has_data = has_data});
+}
+
+absl::Status ReplicaStep::EndLeaf(int leaf, absl::Span<const Tensor> results) {
   if (IsAlone()) {
-    if (has_data_) ++outcome_.leaves_with_data;
+    if (has_data_[leaf]) ++outcome_.leaves_with_data;
     results_.assign(results.begin(), results.end());
     return absl::OkStatus();
   }
-  if (has_data_ && !options_.result_types.empty()) {
+  if (has_data_[leaf] && !options_.result_types.empty()) {
     const bool fit = std::equal(
         results.begin(), results.end(), options_.result_types.begin(),
         options_.result_types.end(), [](const Tensor& a, const TensorType& b) {
@@ -256,28 +300,29 @@ absl::Status ReplicaStep::EndLeaf(absl::Span<const Tensor> results) {
           "the results of a step have other types than its graph says");
     }
   }
-  if (session_ != nullptr) RETURN_IF_ERROR(session_->EndLeaf());
-  WriteTrailer(results);
-  ++leaf_;
+  ReplicaSession* const session = SessionOf(leaf);
+  if (session != nullptr) RETURN_IF_ERROR(session->EndLeaf());
+  WriteTrailer(leaf, results);
   return absl::OkStatus();
 }
 
-void ReplicaStep::WriteTrailer(absl::Span<const Tensor> results) {
-  float* const fields = reinterpret_cast<float*>(
-      packs_->HostContribution(gradient_count_, leaf_));
+void ReplicaStep::WriteTrailer(int leaf, absl::Span<const Tensor> results) {
+  float* const fields =
+      reinterpret_cast<float*>(packs_->HostContribution(gradient_count_, leaf));
+  const ReplicaSession* const session = SessionOf(leaf);
   const bool is_weighted =
-      has_data_ && session_ != nullptr && session_->is_weighted();
-  fields[kLeavesWithData] = has_data_ ? 1 : 0;
+      has_data_[leaf] && session != nullptr && session->is_weighted();
+  fields[kLeavesWithData] = has_data_[leaf] ? 1 : 0;
   fields[kWeightedLeaves] = is_weighted ? 1 : 0;
-  fields[kWeight] = is_weighted ? static_cast<float>(session_->weight()) : 0;
+  fields[kWeight] = is_weighted ? static_cast<float>(session->weight()) : 0;
   fields[kWantToStop] = wish_ == Wish::kStop ? 1 : 0;
   fields[kWantToStopAfter] = wish_ == Wish::kStopAfter ? 1 : 0;
   for (size_t i = 0; i < options_.result_types.size(); ++i) {
     const int item = gradient_count_ + 1 + static_cast<int>(i);
-    uint8_t* const contribution = packs_->HostContribution(item, leaf_);
+    uint8_t* const contribution = packs_->HostContribution(item, leaf);
     const size_t size_bytes = results_[i].size_bytes();
     if (size_bytes == 0) continue;
-    if (has_data_) {
+    if (has_data_[leaf]) {
       std::memcpy(contribution, results[i].raw_data(), size_bytes);
     } else {
       std::memset(contribution, 0, size_bytes);
@@ -303,8 +348,9 @@ absl::Status ReplicaStep::Finish() {
   ReadTrailer();
   const bool changes_nothing =
       outcome_.leaves_with_data == 0 || outcome_.somebody_wants_to_stop;
-  if (changes_nothing || session_ == nullptr) return absl::OkStatus();
-  return session_->ApplyUpdates(gradient_scale_, outcome_.leaves_with_data);
+  if (changes_nothing || leaf_sessions_.empty()) return absl::OkStatus();
+  return leaf_sessions_.front()->ApplyUpdates(gradient_scale_,
+                                              outcome_.leaves_with_data);
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -21,6 +22,7 @@
 
 namespace muster {
 
+class LeafLockstep;
 class ReplicaSession;
 
 // One replica's part in a synchronous step: takes the gradients and results
@@ -28,9 +30,11 @@ class ReplicaSession;
 //
 //   step.variables()                  the variables to compile the step with
 //   step.Begin({...})
-//   step.BeginLeaf(has_data)          once; several times with fixed leaves
-//   executable->Run(...)              optional without data: see MustRun()
-//   step.EndLeaf(results)
+//   step.RunLeaves([](int leaf) {     once; several times with fixed leaves
+//     step.BeginLeaf(leaf, has_data)
+//     executable->Run(...)            optional without data: see MustRun()
+//     step.EndLeaf(leaf, results)
+//   })
 //   step.Finish()                     waits for all; applies the updates
 //
 // Gradients that the step has weighted (SetLossDenominator) become sum(w_r g_r)
@@ -62,6 +66,9 @@ class ReplicaStep {
     // As PackExchange::Options.
     bool overlaps = false;
     Leaves leaves = {};
+    // The graph has ops between replicas. Fixed leaves are the replicas of
+    // these ops, and run in lockstep (LeafLockstep).
+    bool has_replica_ops = false;
     // The usual sum of the weights of all replicas; the same on all of them.
     // Gradients are divided by it when they are packed, which saves a pass over
     // them if it is correct.
@@ -91,24 +98,34 @@ class ReplicaStep {
   static absl::StatusOr<std::unique_ptr<ReplicaStep>> Create(Options options);
   ~ReplicaStep();
 
-  // This replica's variables. The session opened on it feeds this step.
+  // How many executables run the leaves of this replica: leaf i runs on the
+  // i-th of executable_count(), or all on the only one. Those of a device have
+  // one stream.
+  int executable_count() const;
+
+  // This replica's variables, for these executables, compiled one after
+  // another. The sessions opened on it feed this step.
   //   kInvalidArgument  a variable is updated by replicas and has no
   //                     aggregation, or an unsupported one
-  //   kUnimplemented    leaves are fixed, and the step updates variables in
-  //                     other ways than by gradients
+  //   kUnimplemented    leaves are fixed, and the step assigns to a variable
+  //                     that it reads again, or takes the value of the first
+  //                     replica
   VariableSessionFactory* variables();
 
-  // For the graph's own collectives. Null if leaves are fixed.
-  ReplicaLink* link();
+  // For the ops between replicas of the i-th executable. Null if there are no
+  // other replicas or leaves.
+  ReplicaLink* link(int executable = 0);
 
   // True if a step must run even without data, because other replicas would
-  // wait for a collective in it. Known once the step is compiled; a graph with
-  // replica ops must run as well.
+  // wait for a collective in it. Known once the step is compiled.
   bool MustRun() const;
 
   absl::Status Begin(Wish wish);
-  void BeginLeaf(bool has_data);
-  absl::Status EndLeaf(absl::Span<const Tensor> results);
+  // Calls work(leaf) for each leaf of this replica, numbered from 0, in that
+  // order or in lockstep. Returns the first error.
+  absl::Status RunLeaves(absl::FunctionRef<absl::Status(int leaf)> work);
+  void BeginLeaf(int leaf, bool has_data);
+  absl::Status EndLeaf(int leaf, absl::Span<const Tensor> results);
   absl::Status Finish();
 
   const Outcome& outcome() const { return outcome_; }
@@ -125,28 +142,32 @@ class ReplicaStep {
   // A single replica has nothing to agree on: updates are applied immediately.
   bool IsAlone() const;
   absl::Status Start();
-  // Opens the session on the host, or on a device, and keeps it in session_.
+  // Blocks until packs in transit have arrived, before another collective.
+  absl::Status AwaitPacks();
+  // Opens a session on the host, or on a device, and keeps it.
   absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
       absl::Span<const VariableUse> uses, Device* device, DeviceStream* stream);
-  void WriteTrailer(absl::Span<const Tensor> results);
+  // Null without variables.
+  ReplicaSession* SessionOf(int leaf) const;
+  void WriteTrailer(int leaf, absl::Span<const Tensor> results);
   void ReadTrailer();
 
   const Options options_;
+  const int own_leaf_count_;
   std::unique_ptr<Sessions> sessions_;
   std::unique_ptr<Link> link_;
+  std::unique_ptr<LeafLockstep> lockstep_;  // Null unless leaves need it.
   // Of a replica on a GPU whose communicator is of the host. May be null.
   std::unique_ptr<DeviceCommunicator> staged_;
   DeviceCommunicator* on_device_ = nullptr;  // Null on the host.
   DeviceStream* stream_ = nullptr;           // Of the step on the device.
   std::unique_ptr<PackExchange> packs_;  // Null until Start() and when alone.
-  ReplicaSession* session_ = nullptr;    // Null without variables.
-  int gradient_count_ = 0;               // Dense ones.
+  // Of the executables; none without variables.
+  std::vector<ReplicaSession*> leaf_sessions_;
+  int gradient_count_ = 0;  // Dense ones.
 
-  int leaf_ = 0;
-  bool has_data_ = false;
+  std::vector<bool> has_data_;  // By leaf.
   Wish wish_ = Wish::kGoOn;
-  bool is_weighted_ = false;
-  double weight_ = 0;  // Of the leaf's gradients.
 
   Outcome outcome_;
   double gradient_scale_ = 1;  // From packs to gradients.

@@ -95,12 +95,14 @@ class ReplicaStepTest : public ::testing::Test {
       }
       edit(&options);
       ASSIGN_OR_RETURN(auto step, ReplicaStep::Create(std::move(options)));
-      ASSIGN_OR_RETURN(auto executable,
-                       Executable::Compile(graph, BuiltinOps(), CpuKernels(),
-                                           step->variables(),
-                                           {.replica_link = step->link()}));
+      executables_.emplace_back();
+      for (int e = 0; e < step->executable_count(); ++e) {
+        ASSIGN_OR_RETURN(executables_.back().emplace_back(),
+                         Executable::Compile(graph, BuiltinOps(), CpuKernels(),
+                                             step->variables(),
+                                             {.replica_link = step->link(e)}));
+      }
       steps_.push_back(std::move(step));
-      executables_.push_back(std::move(executable));
     }
     return absl::OkStatus();
   }
@@ -111,12 +113,12 @@ class ReplicaStepTest : public ::testing::Test {
           const Brought& own = brought[replica];
           ReplicaStep& step = *steps_[replica];
           RETURN_IF_ERROR(step.Begin(own.wish));
-          step.BeginLeaf(own.has_data);
+          step.BeginLeaf(0, own.has_data);
           if (own.has_data || step.MustRun()) {
-            RETURN_IF_ERROR(executables_[replica]->Run(own.arguments, {},
-                                                       &results_[replica]));
+            RETURN_IF_ERROR(executables_[replica][0]->Run(own.arguments, {},
+                                                          &results_[replica]));
           }
-          RETURN_IF_ERROR(step.EndLeaf(results_[replica]));
+          RETURN_IF_ERROR(step.EndLeaf(0, results_[replica]));
           return step.Finish();
         },
         [&](const absl::Status& status) {
@@ -124,6 +126,44 @@ class ReplicaStepTest : public ::testing::Test {
             communicator->Abort(status);
           }
         });
+  }
+
+  // The same with fixed leaves, all with data: leaf i runs with arguments[i].
+  absl::Status RunLeaves(absl::Span<const std::vector<Tensor>> arguments) {
+    std::vector<std::vector<Tensor>> results(arguments.size());
+    return threads_->Run(
+        [&](int replica) -> absl::Status {
+          ReplicaStep& step = *steps_[replica];
+          const int64_t begin = PartOf(arguments.size(), replica).begin;
+          RETURN_IF_ERROR(step.Begin(ReplicaStep::Wish::kGoOn));
+          RETURN_IF_ERROR(step.RunLeaves([&](int leaf) -> absl::Status {
+            auto& executables = executables_[replica];
+            step.BeginLeaf(leaf, true);
+            RETURN_IF_ERROR(
+                executables[executables.size() == 1 ? 0 : leaf]->Run(
+                    arguments[begin + leaf], {}, &results[begin + leaf]));
+            return step.EndLeaf(leaf, results[begin + leaf]);
+          }));
+          return step.Finish();
+        },
+        [&](const absl::Status& status) {
+          for (const auto& communicator : communicators_) {
+            communicator->Abort(status);
+          }
+        });
+  }
+
+  Communicator::Range PartOf(int64_t leaf_count, int replica) const {
+    return Communicator::PartOf(leaf_count, replica,
+                                static_cast<int>(stores_.size()));
+  }
+  Leaves FixedLeaves(int count) const {
+    Leaves fixed{.count = count};
+    for (size_t i = 0; i < stores_.size(); ++i) {
+      const Communicator::Range part = PartOf(count, static_cast<int>(i));
+      fixed.count_of_rank.push_back(static_cast<int>(part.end - part.begin));
+    }
+    return fixed;
   }
 
   std::vector<float> Values(int replica, const std::string& variable) {
@@ -136,7 +176,7 @@ class ReplicaStepTest : public ::testing::Test {
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<std::unique_ptr<LocalVariableStore>> stores_;
   std::vector<std::unique_ptr<ReplicaStep>> steps_;
-  std::vector<std::unique_ptr<Executable>> executables_;
+  std::vector<std::vector<std::unique_ptr<Executable>>> executables_;
   std::vector<std::vector<Tensor>> results_;
 };
 
@@ -407,35 +447,15 @@ TEST_F(ReplicaStepTest, FixedLeavesGiveTheSameBitsToAnyNumberOfReplicas) {
     proto::VariableSpec moving = Spec("moving", 2, 0);
     moving.set_aggregation(proto::AGGREGATION_MEAN);
     CreateVariable(moving);
-    Leaves fixed{.count = 4};
-    for (int i = 0; i < replica_count; ++i) {
-      const Communicator::Range part =
-          Communicator::PartOf(4, i, replica_count);
-      fixed.count_of_rank.push_back(static_cast<int>(part.end - part.begin));
-    }
     const Graph graph = Trace([](GraphBuilder& builder) {
       const Value x = builder.Parameter("x", {DType::kFloat32, {2}});
       AssignAddVariable({"moving", {DType::kFloat32, {2}}}, x);
       ApplyGradient(kW, x);
     });
     ASSERT_OK(Compile(graph, [&](ReplicaStep::Options* options) {
-      options->leaves = fixed;
+      options->leaves = FixedLeaves(4);
     }));
-    ASSERT_OK(threads_->Run(
-        [&](int replica) -> absl::Status {
-          ReplicaStep& step = *steps_[replica];
-          RETURN_IF_ERROR(step.Begin(ReplicaStep::Wish::kGoOn));
-          const Communicator::Range part =
-              Communicator::PartOf(4, replica, replica_count);
-          for (int64_t leaf = part.begin; leaf < part.end; ++leaf) {
-            step.BeginLeaf(true);
-            RETURN_IF_ERROR(executables_[replica]->Run({leaves[leaf]}, {},
-                                                       &results_[replica]));
-            RETURN_IF_ERROR(step.EndLeaf(results_[replica]));
-          }
-          return step.Finish();
-        },
-        [](const absl::Status&) {}));
+    ASSERT_OK(RunLeaves({{leaves[0]}, {leaves[1]}, {leaves[2]}, {leaves[3]}}));
     if (replica_count == 1) wanted = Values(0, "w");
     for (int i = 0; i < replica_count; ++i) {
       EXPECT_EQ(Values(i, "w"), wanted);
@@ -445,6 +465,68 @@ TEST_F(ReplicaStepTest, FixedLeavesGiveTheSameBitsToAnyNumberOfReplicas) {
   }
   // ((1e8 + 1) - 1e8) + 1 in float32.
   EXPECT_EQ(wanted[1], -1);
+}
+
+// Gradients before and after collectives, packs under way beside them, and rows
+// whose sum depends on their order.
+Graph StepWithReplicaOps() {
+  return Trace([](GraphBuilder& builder) {
+    const Value x = builder.Parameter("x", {DType::kFloat32, {2}});
+    const Value rows =
+        builder.Parameter("rows", {DType::kFloat32, {Shape::kUnknown, 1}});
+    const Value sum = AllReduce(x, "sum");
+    AssignAddVariable({"moving", {DType::kFloat32, {2}}}, sum);
+    ApplyGradient(kW, x + sum);
+    const Value gathered = AllGather(rows, 0);
+    const Value id = Cast(ReplicaId(builder), DType::kFloat32);
+    const Value index = ZerosLike(Cast(ReplicaId(builder), DType::kInt64));
+    ApplySparseGradient(kTable, Reshape(Sum(gathered) * id, {1, 1}),
+                        Reshape(index, {1}));
+    builder.AddResult(AllReduce(Sum(gathered) * id, "max"));
+    builder.AddResult(ReplicaCount(builder));
+  });
+}
+
+TEST_F(ReplicaStepTest, ReplicaOpsGiveTheSameBitsToAnyNumberOfReplicas) {
+  const auto rows = [](int64_t count, float value) {
+    return Tensor::Full(DType::kFloat32, {count, 1}, value);
+  };
+  const std::vector<std::vector<Tensor>> leaves = {
+      {Pair(0.1f, 1e8f), rows(2, 0.1f)},
+      {Pair(0.2f, 1), rows(0, 0)},
+      {Pair(0.3f, -1e8f), rows(1, 1e8f)},
+      {Pair(0.4f, 1), rows(3, 0.7f)}};
+  std::vector<float> wanted;
+  for (const bool overlaps : {false, true}) {
+    for (int replica_count = 1; replica_count <= 4; ++replica_count) {
+      SCOPED_TRACE(replica_count);
+      stores_.clear();
+      Start(replica_count);
+      proto::VariableSpec moving = Spec("moving", 2, 0);
+      moving.set_aggregation(proto::AGGREGATION_MEAN);
+      CreateVariable(moving);
+      ASSERT_OK(
+          Compile(StepWithReplicaOps(), [&](ReplicaStep::Options* options) {
+            options->leaves = FixedLeaves(4);
+            options->has_replica_ops = true;
+            options->overlaps = overlaps;
+            options->bytes_per_pack = 1;
+          }));
+      for (int step = 0; step < 3; ++step) ASSERT_OK(RunLeaves(leaves));
+      for (int i = 0; i < replica_count; ++i) {
+        std::vector<float> got;
+        for (const char* variable : {"w", "table", "moving"}) {
+          const std::vector<float> values = Values(i, variable);
+          got.insert(got.end(), values.begin(), values.end());
+        }
+        if (wanted.empty()) wanted = got;
+        EXPECT_EQ(got, wanted) << "replica " << i;
+        // Summed over the leaves, like all results.
+        EXPECT_EQ(steps_[i]->results()[0].scalar<float>(), 4 * 3e8f);
+        EXPECT_EQ(steps_[i]->results()[1].scalar<int32_t>(), 16);
+      }
+    }
+  }
 }
 
 TEST_F(ReplicaStepTest, ReplicaOpsOfTheGraphMayStandBetweenGradients) {

@@ -10,17 +10,16 @@
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/runtime/run_options.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/device/device.h"
 
 namespace muster {
 namespace {
 
-// The first; null: none.
-const Node* FindReplicaOp(const Graph& graph) {
-  const auto found = std::find_if(
+bool HasReplicaOps(const Graph& graph) {
+  return std::any_of(
       graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
         return BuiltinOps().FindOrPlain(node.op).reads == OpReads::kReplicas;
       });
-  return found == graph.nodes.end() ? nullptr : &*found;
 }
 
 std::vector<TensorType> ResultTypes(const Graph& graph) {
@@ -71,13 +70,6 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStepLoop::Create(
   Options used = options;
   if (kind == LoopKind::kTrainOnBatch) kind = LoopKind::kTrain;
   if (kind != LoopKind::kTrain) used.deterministic_micro_batches = 0;
-  const Node* const exchange = FindReplicaOp(step);
-  if (used.deterministic_micro_batches > 0 && exchange != nullptr) {
-    return absl::UnimplementedError(absl::StrCat(
-        "graph \"", step.name, "\": ", exchange->op, " \"", exchange->name,
-        "\" is about other replicas while the step runs; in deterministic mode "
-        "they exchange gradients only: set deterministic_micro_batches to 0"));
-  }
   ASSIGN_OR_RETURN(DistributedDataset distributed,
                    Distribute(dataset, kind, *group, used));
   ASSIGN_OR_RETURN(const bool is_renewed, group->Renew());
@@ -110,13 +102,12 @@ absl::Status SynchronousStepLoop::AddReplica(const Graph& step, int replica,
   Communicator* const communicator = communicators_[replica].get();
   const int micro_batch_count = options_.deterministic_micro_batches;
   Replica added;
-  added.batch_begin = replica;
-  added.batch_end = replica + 1;
+  added.first_batch = replica;
   if (micro_batch_count > 0) {
-    const Communicator::Range part = Communicator::PartOf(
-        micro_batch_count, communicator->rank(), communicator->size());
-    added.batch_begin = static_cast<int>(part.begin);
-    added.batch_end = static_cast<int>(part.end);
+    added.first_batch = static_cast<int>(
+        Communicator::PartOf(micro_batch_count, communicator->rank(),
+                             communicator->size())
+            .begin);
   }
   ReplicaStep::Options options{
       .communicator = communicator,
@@ -127,6 +118,7 @@ absl::Status SynchronousStepLoop::AddReplica(const Graph& step, int replica,
       .timeout = options_.communication.timeout,
       .overlaps = options_.overlaps_communication,
       .leaves = LeavesOf(micro_batch_count, communicator->size()),
+      .has_replica_ops = HasReplicaOps(step),
       .expected_weight = expected_weight};
   if (kind_ == LoopKind::kPredict) {
     if (communicator->size() > 1) {
@@ -138,13 +130,26 @@ absl::Status SynchronousStepLoop::AddReplica(const Graph& step, int replica,
     options.result_types = ResultTypes(step);
   }
   ASSIGN_OR_RETURN(added.step, ReplicaStep::Create(std::move(options)));
-  ASSIGN_OR_RETURN(added.executable,
-                   CompileReplicaStep(
-                       step, added.step->variables(), options_.devices, replica,
-                       {.intra_op_thread_count = options_.intra_op_thread_count,
-                        .replica_link = added.step->link()}));
-  must_run_ = added.step->MustRun() || FindReplicaOp(step) != nullptr;
+  RETURN_IF_ERROR(CompileRunners(step, replica, &added));
   replicas_.push_back(std::move(added));
+  return absl::OkStatus();
+}
+
+absl::Status SynchronousStepLoop::CompileRunners(const Graph& step, int replica,
+                                                 Replica* added) {
+  Device* const device = DeviceOf(options_.devices, replica);
+  if (device != nullptr) {
+    ASSIGN_OR_RETURN(added->stream, device->CreateStream());
+  }
+  for (int i = 0; i < added->step->executable_count(); ++i) {
+    ASSIGN_OR_RETURN(
+        added->runners.emplace_back().executable,
+        CompileReplicaStep(
+            step, added->step->variables(), options_.devices, replica,
+            {.intra_op_thread_count = options_.intra_op_thread_count,
+             .replica_link = added->step->link(i),
+             .stream = added->stream.get()}));
+  }
   return absl::OkStatus();
 }
 
@@ -275,22 +280,26 @@ absl::Status SynchronousStepLoop::RunReplica(int replica,
   Replica& own = replicas_[replica];
   ReplicaStep& step = *own.step;
   RETURN_IF_ERROR(step.Begin(wish));
-  bool has_data = false;
-  for (int i = own.batch_begin; i < own.batch_end; ++i) {
-    const ReplicaBatch& batch = batches_[i];
-    has_data = batch.example_count > 0;
-    step.BeginLeaf(has_data);
-    if (has_data || must_run_) {
-      const RunOptions options{
-          .step_seed = static_cast<uint64_t>(position_.step),
-          .example_offset = batch.example_offset};
-      RETURN_IF_ERROR(
-          own.executable->Run(batch.element, options, &own.results));
-    }
-    RETURN_IF_ERROR(step.EndLeaf(own.results));
+  RETURN_IF_ERROR(
+      step.RunLeaves([&](int leaf) { return RunLeaf(&own, leaf); }));
+  if (own.rows == nullptr) return step.Finish();
+  return own.rows->Gather(own.runners.front().results,
+                          batches_[own.first_batch].example_count > 0);
+}
+
+absl::Status SynchronousStepLoop::RunLeaf(Replica* replica, int leaf) {
+  ReplicaStep& step = *replica->step;
+  Runner& runner = replica->runners[replica->runners.size() == 1 ? 0 : leaf];
+  const ReplicaBatch& batch = batches_[replica->first_batch + leaf];
+  const bool has_data = batch.example_count > 0;
+  step.BeginLeaf(leaf, has_data);
+  if (has_data || step.MustRun()) {
+    const RunOptions options{.step_seed = static_cast<uint64_t>(position_.step),
+                             .example_offset = batch.example_offset};
+    RETURN_IF_ERROR(
+        runner.executable->Run(batch.element, options, &runner.results));
   }
-  if (own.rows != nullptr) return own.rows->Gather(own.results, has_data);
-  return step.Finish();
+  return step.EndLeaf(leaf, runner.results);
 }
 
 absl::Span<const Tensor> SynchronousStepLoop::Results() const {

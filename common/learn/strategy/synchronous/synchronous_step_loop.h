@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/runtime/executable.h"
+#include "common/core/device/stream.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/communication_options.h"
@@ -61,9 +62,7 @@ class SynchronousStepLoop final : public StepLoop,
   // All are borrowed.
   //   kInvalidArgument  the dataset cannot be distributed, or the step's
   //                     results cannot be summed or concatenated
-  //   kUnimplemented    micro-batches, and the replicas of the graph exchange
-  //                     more than gradients
-  //   as Executable::Compile()
+  //   as Executable::Compile() and ReplicaStep::variables()
   static absl::StatusOr<std::unique_ptr<StepLoop>> Create(
       const Graph& step, const Dataset& dataset, LoopKind kind,
       ReplicaGroup* group, MirroredVariableStore* variables,
@@ -80,15 +79,18 @@ class SynchronousStepLoop final : public StepLoop,
   }
 
  private:
-  struct Replica {
-    std::unique_ptr<ReplicaStep> step;
-    std::unique_ptr<Executable> executable;  // Declared before its session.
-    std::unique_ptr<ResultRows> rows;        // For kPredict only.
-    // This replica's part of this process' batches.
-    int batch_begin = 0;
-    int batch_end = 0;
+  struct Runner {
+    std::unique_ptr<Executable> executable;
     // Returned to the executable, which reuses their memory.
     std::vector<Tensor> results;
+  };
+  struct Replica {
+    std::unique_ptr<ReplicaStep> step;
+    std::unique_ptr<DeviceStream> stream;  // Of its runners; null on the host.
+    std::vector<Runner> runners;           // ReplicaStep::executable_count().
+    std::unique_ptr<ResultRows> rows;      // For kPredict only.
+    // The batch of its first leaf among those of this process.
+    int first_batch = 0;
   };
   // What the replicas determined together.
   struct StepEnd {
@@ -103,6 +105,7 @@ class SynchronousStepLoop final : public StepLoop,
 
   absl::Status AddReplica(const Graph& step, int replica,
                           double expected_weight);
+  absl::Status CompileRunners(const Graph& step, int replica, Replica* added);
   // Sets batches_; returns false if this is the only worker and has no data
   // left.
   absl::StatusOr<bool> DrawBatches();
@@ -111,6 +114,7 @@ class SynchronousStepLoop final : public StepLoop,
   void Note(const char* activity) const;
   absl::StatusOr<StepEnd> RunStep(ReplicaStep::Wish wish);
   absl::Status RunReplica(int replica, ReplicaStep::Wish wish);
+  absl::Status RunLeaf(Replica* replica, int leaf);
   absl::Span<const Tensor> Results() const;
   // Handles an error of a callback: whether the loop continues, so that the
   // others learn of it.
@@ -125,7 +129,6 @@ class SynchronousStepLoop final : public StepLoop,
   // Kept as long as replicas_ use them, even if the group is recreated.
   const ReplicaGroup::Communicators communicators_;
   std::vector<Replica> replicas_;
-  bool must_run_ = false;  // Even without data.
 
   std::unique_ptr<DistributedIterator> iterator_;  // Null between epochs.
   StepPosition position_;

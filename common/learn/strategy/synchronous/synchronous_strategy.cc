@@ -75,9 +75,7 @@ SynchronousStrategy::MakeVariables(const ReplicaGroup& group,
   MirroredVariableStore::Copies copies;
   if (options.shares_variables) return copies;
   for (int replica = 0; replica < group.local_count(); ++replica) {
-    Device* const device = replica < static_cast<int>(options.devices.size())
-                               ? options.devices[replica]
-                               : nullptr;
+    Device* const device = DeviceOf(options.devices, replica);
     if (device == nullptr) {
       copies.push_back(std::make_unique<LocalVariableStore>());
       continue;

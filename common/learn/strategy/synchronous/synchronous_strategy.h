@@ -54,7 +54,8 @@ class SynchronousStrategy : public Strategy, public ReplicaOperations {
     ReplicaDevices devices = {};
     // The number of parts into which each global batch is divided, whatever the
     // number of replicas, so that the weights are bit-identical for up to this
-    // many replicas. One operation then uses one thread. 0: one part per
+    // many replicas. One operation then uses one thread, and the parts are the
+    // replicas of the graph's own collectives (LeafLockstep). 0: one part per
     // replica, and sums are equal within rounding.
     int deterministic_micro_batches = 0;
     // As SynchronousStepLoop::Options.
