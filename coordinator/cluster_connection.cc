@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,8 @@ namespace {
 
 constexpr int kNamedShardsMax = 8;
 constexpr absl::Duration kEndTimeout = absl::Seconds(3);
+// A busy machine may answer late.
+constexpr absl::Duration kKeepaliveMin = absl::Seconds(1);
 // Of tasks that may not have started yet.
 constexpr absl::Duration kEndAtStartTimeout = absl::Seconds(10);
 constexpr absl::Duration kDescribeTimeout = absl::Seconds(5);
@@ -201,6 +204,11 @@ ChannelOptions ClusterConnection::ChannelTo(TaskId task) const {
   channel.peer_task_index = task.index;
   channel.caller = options_.self;
   channel.job_id = job_id_;
+  // The connection to a task that is lost must be given up soon, because
+  // another process may be at the address, but not before the task counts as
+  // lost. It takes twice this time.
+  channel.keepalive = std::clamp(options_.heartbeat_timeout * 0.6,
+                                 kKeepaliveMin, channel.keepalive);
   return channel;
 }
 

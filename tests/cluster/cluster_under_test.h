@@ -44,6 +44,10 @@ class ClusterUnderTest {
   absl::Status StartAll(const std::vector<std::string>& flags = {});
 
   ProcessUnderTest& process(TaskId task) { return *processes_.at(task); }
+  // Hands over the process of `task`, so that Start() does not end it.
+  std::unique_ptr<ProcessUnderTest> Release(TaskId task) {
+    return std::move(processes_.extract(task).mapped());
+  }
 
   // The cluster in TF_CONFIG.
   const ClusterSpec& cluster() const { return cluster_; }

@@ -50,6 +50,15 @@ absl::Status CreateCounters(VariableStore& variables) {
   return variables.SetOptimizer(Sgd({.learning_rate = 1.0}));
 }
 
+absl::Status ResetCounters(VariableStore& variables) {
+  for (const VariableHandle& variable : {kSum, kTable, kRows, kCounter}) {
+    RETURN_IF_ERROR(variables.Assign(
+        variable.name,
+        Tensor::Full(variable.type.dtype, variable.type.shape, 0)));
+  }
+  return absl::OkStatus();
+}
+
 Function CountingStep() {
   return Function::Of("count",
                       [](GraphBuilder& builder) { return CountOne(builder); });

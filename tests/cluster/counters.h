@@ -15,6 +15,9 @@ namespace muster {
 // with SGD at a learning rate of 1.
 absl::Status CreateCounters(VariableStore& variables);
 
+// Sets every element to zero by assignments.
+absl::Status ResetCounters(VariableStore& variables);
+
 // Returns a step that adds one to every element, in a different way for each
 // variable: by a dense and a sparse gradient of -1, by a scatter and by an
 // assignment. Float32 counts integers exactly. The step returns a value.

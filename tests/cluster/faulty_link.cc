@@ -16,11 +16,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kPipeBytesMax = 256 << 10;
+constexpr size_t kRecordingBytesMax = 16 << 20;
 
 sockaddr_in Loopback(int port) {
   sockaddr_in address = {};
@@ -69,7 +71,7 @@ FaultyLink::FaultyLink(int listener, int wake_fd, int port, int target_port)
     : listener_(listener),
       wake_fd_(wake_fd),
       port_(port),
-      target_port_(target_port),
+      settings_({.target_port = target_port}),
       thread_([this] { RunLoop(); }) {}
 
 FaultyLink::~FaultyLink() {
@@ -97,6 +99,30 @@ void FaultyLink::Silence(Direction direction) {
 
 void FaultyLink::Heal() { Set({}); }
 
+void FaultyLink::Duplicate() {
+  absl::MutexLock lock(&mutex_);
+  settings_.duplicates = true;
+}
+
+void FaultyLink::Replay() {
+  {
+    absl::MutexLock lock(&mutex_);
+    settings_.replays = true;
+  }
+  eventfd_write(wake_fd_, 1);
+}
+
+void FaultyLink::Rewrite(absl::string_view text,
+                         absl::string_view replacement) {
+  absl::MutexLock lock(&mutex_);
+  settings_.replacements.emplace_back(text, replacement);
+}
+
+void FaultyLink::Retarget(int target_port) {
+  absl::MutexLock lock(&mutex_);
+  settings_.target_port = target_port;
+}
+
 void FaultyLink::Set(Fault fault) {
   {
     absl::MutexLock lock(&mutex_);
@@ -106,69 +132,108 @@ void FaultyLink::Set(Fault fault) {
 }
 
 void FaultyLink::RunLoop() {
-  std::vector<pollfd> polled;
   while (true) {
     Fault fault;
+    Settings settings;
     {
       absl::MutexLock lock(&mutex_);
       if (stopping_) return;
       fault = fault_;
+      settings = settings_;
+      settings_.replays = false;
     }
-    for (Connection& connection : connections_) Advance(fault, &connection);
+    if (settings.replays) ReplayRecordings(settings);
+    for (Connection& connection : connections_) {
+      Advance(fault, settings, &connection);
+    }
+    for (Connection& connection : connections_) {
+      Connection*& duplicate = connection.duplicate;
+      if (duplicate == nullptr) continue;
+      if (connection.is_broken) duplicate->to_server.has_ended = true;
+      if (duplicate->is_broken) duplicate = nullptr;
+    }
     connections_.remove_if([](const Connection& c) { return c.is_broken; });
-    polled = {{wake_fd_, POLLIN, 0}, {listener_, POLLIN, 0}};
-    for (const Connection& c : connections_) {
-      const auto events = [](bool holds_in, const Pipe& in, bool holds_out,
-                             const Pipe& out) {
-        const bool reads = !holds_in && !in.has_ended && in.bytes.empty();
-        const bool writes = !holds_out && !out.bytes.empty();
-        return static_cast<short>((reads ? POLLIN : 0) |
-                                  (writes ? POLLOUT : 0));
-      };
-      polled.push_back({c.client,
-                        events(fault.holds_to_server, c.to_server,
-                               fault.holds_to_client, c.to_client),
-                        0});
-      polled.push_back({c.server,
-                        events(fault.holds_to_client, c.to_client,
-                               fault.holds_to_server, c.to_server),
-                        0});
-    }
-    // A connection whose data is held may be broken, which poll() would report
-    // again and again.
-    for (pollfd& p : polled) {
-      if (p.events == 0) p.fd = -1;
-    }
-    poll(polled.data(), polled.size(), -1);
-    eventfd_t count = 0;
-    eventfd_read(wake_fd_, &count);
-    if (polled[1].revents != 0) Accept();
+    Await(fault);
   }
+}
+
+// Waits until there is something to do.
+void FaultyLink::Await(const Fault& fault) {
+  std::vector<pollfd> polled = {{wake_fd_, POLLIN, 0}, {listener_, POLLIN, 0}};
+  for (const Connection& c : connections_) {
+    const auto events = [](bool holds_in, const Pipe& in, bool holds_out,
+                           const Pipe& out) {
+      const bool reads = !holds_in && !in.has_ended && in.bytes.empty();
+      const bool writes = !holds_out && !out.bytes.empty();
+      return static_cast<short>((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
+    };
+    polled.push_back({c.client,
+                      events(fault.holds_to_server, c.to_server,
+                             fault.holds_to_client, c.to_client),
+                      0});
+    polled.push_back({c.server,
+                      events(fault.holds_to_client, c.to_client,
+                             fault.holds_to_server, c.to_server),
+                      0});
+  }
+  // A connection whose data is held may be broken, which poll() would report
+  // again and again.
+  for (pollfd& p : polled) {
+    if (p.events == 0) p.fd = -1;
+  }
+  poll(polled.data(), polled.size(), -1);
+  eventfd_t count = 0;
+  eventfd_read(wake_fd_, &count);
+  if (polled[1].revents != 0) Accept();
 }
 
 void FaultyLink::Accept() {
   const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
   if (client < 0) return;
+  Settings settings;
+  {
+    absl::MutexLock lock(&mutex_);
+    settings = settings_;
+  }
+  Connection* const connection = Connect(settings.target_port, client);
+  if (connection == nullptr) return CloseWithReset(client);
+  MakeQuick(client);
+  if (settings.duplicates) {
+    connection->duplicate = Connect(settings.target_port, -1);
+  }
+}
+
+FaultyLink::Connection* FaultyLink::Connect(int target_port, int client) {
   const int server = NewSocket();
-  const sockaddr_in address = Loopback(target_port_);
+  const sockaddr_in address = Loopback(target_port);
   if (server < 0 || connect(server, reinterpret_cast<const sockaddr*>(&address),
                             sizeof(address)) != 0) {
-    CloseWithReset(client);
     if (server >= 0) close(server);
-    return;
+    return nullptr;
   }
-  MakeQuick(client);
   MakeQuick(server);
   Connection& connection = connections_.emplace_back();
   connection.client = client;
   connection.server = server;
+  return &connection;
 }
 
-void FaultyLink::Advance(const Fault& fault, Connection* connection) {
+void FaultyLink::ReplayRecordings(const Settings& settings) {
+  std::vector<std::string> recordings;
+  for (const Connection& connection : connections_) {
+    if (connection.client >= 0) recordings.push_back(connection.recording);
+  }
+  for (std::string& recording : recordings) {
+    Connection* const replay = Connect(settings.target_port, -1);
+    if (replay != nullptr) replay->to_server.bytes = std::move(recording);
+  }
+}
+
+void FaultyLink::Advance(const Fault& fault, const Settings& settings,
+                         Connection* connection) {
   if (fault.resets) return Break(connection);
   if (!fault.holds_to_server) {
-    Read(connection->client, &connection->to_server, connection);
-    NoteCallers(connection);
+    Receive(settings, connection);
     if (!fault.caller.empty() && connection->callers.contains(fault.caller)) {
       return Break(connection);
     }
@@ -176,11 +241,30 @@ void FaultyLink::Advance(const Fault& fault, Connection* connection) {
   }
   if (!fault.holds_to_client && !connection->is_broken) {
     Read(connection->server, &connection->to_client, connection);
-    Write(connection->client, &connection->to_client, connection);
+    if (connection->client < 0) {
+      connection->to_client.bytes.clear();
+    } else {
+      Write(connection->client, &connection->to_client, connection);
+    }
   }
-  if (connection->to_server.was_shut && connection->to_client.was_shut) {
-    Break(connection);
-  }
+  const bool has_ended = connection->client < 0
+                             ? connection->to_client.has_ended
+                             : connection->to_client.was_shut;
+  if (connection->to_server.was_shut && has_ended) Break(connection);
+}
+
+void FaultyLink::Receive(const Settings& settings, Connection* connection) {
+  Pipe& pipe = connection->to_server;
+  if (connection->client < 0 || !pipe.bytes.empty()) return;
+  Read(connection->client, &pipe, connection);
+  absl::StrReplaceAll(settings.replacements, &pipe.bytes);
+  NoteCallers(connection);
+  connection->recording.append(
+      pipe.bytes, 0, kRecordingBytesMax - connection->recording.size());
+  if (connection->duplicate == nullptr) return;
+  Pipe& copy = connection->duplicate->to_server;
+  copy.bytes += pipe.bytes;
+  copy.has_ended = pipe.has_ended || connection->is_broken;
 }
 
 void FaultyLink::NoteCallers(Connection* connection) {
@@ -226,7 +310,7 @@ void FaultyLink::Write(int fd, Pipe* pipe, Connection* connection) {
 void FaultyLink::Break(Connection* connection) {
   if (connection->is_broken) return;
   connection->is_broken = true;
-  CloseWithReset(connection->client);
+  if (connection->client >= 0) CloseWithReset(connection->client);
   CloseWithReset(connection->server);
 }
 

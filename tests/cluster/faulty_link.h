@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -16,7 +18,7 @@
 namespace muster {
 
 // A TCP proxy on loopback in front of a local server that injects network
-// faults.
+// faults. Connections must not be encrypted.
 //
 // Thread-safe.
 class FaultyLink {
@@ -43,12 +45,33 @@ class FaultyLink {
   void Silence(Direction direction) ABSL_LOCKS_EXCLUDED(mutex_);
   void Heal() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The methods below are not undone by Heal().
+
+  // Delivers everything that clients send twice: also on a second connection to
+  // the server, whose answers are dropped. Of new connections only.
+  void Duplicate() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sends once more what the clients of all open connections have sent so far,
+  // of each the first 16 MiB, on new connections, whose answers are dropped.
+  void Replay() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Replaces a text in what clients send by another one of the same length,
+  // beside those of earlier calls. Finds it only if it arrives in one piece.
+  void Rewrite(absl::string_view text, absl::string_view replacement)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Forwards new connections to another port.
+  void Retarget(int target_port) ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   struct Fault {
     bool resets = false;
     std::string caller;  // Empty: none.
     bool holds_to_server = false;
     bool holds_to_client = false;
+  };
+  struct Settings {
+    int target_port = 0;
+    bool duplicates = false;
+    bool replays = false;  // Until it has been done.
+    std::vector<std::pair<std::string, std::string>> replacements;
   };
   // One direction of a connection.
   struct Pipe {
@@ -57,12 +80,14 @@ class FaultyLink {
     bool was_shut = false;
   };
   struct Connection {
-    int client = -1;
+    int client = -1;  // -1: a repetition; answers are dropped.
     int server = -1;
     Pipe to_server;
     Pipe to_client;
-    std::string sent_last;          // The last bytes that the client sent.
-    std::set<std::string> callers;  // The tasks that have sent something.
+    std::string sent_last;            // The last bytes that the client sent.
+    std::set<std::string> callers;    // The tasks that have sent something.
+    std::string recording;            // What the client has sent.
+    Connection* duplicate = nullptr;  // Gets the same.
     bool is_broken = false;
   };
 
@@ -70,9 +95,16 @@ class FaultyLink {
 
   void Set(Fault fault) ABSL_LOCKS_EXCLUDED(mutex_);
   void RunLoop() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Accept();
+  void Await(const Fault& fault);
+  void Accept() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds a connection to the server; null if it cannot be reached.
+  Connection* Connect(int target_port, int client);
+  void ReplayRecordings(const Settings& settings);
   // Moves data where possible.
-  void Advance(const Fault& fault, Connection* connection);
+  void Advance(const Fault& fault, const Settings& settings,
+               Connection* connection);
+  // Reads from the client.
+  void Receive(const Settings& settings, Connection* connection);
   static void NoteCallers(Connection* connection);
   void Read(int fd, Pipe* pipe, Connection* connection);
   void Write(int fd, Pipe* pipe, Connection* connection);
@@ -81,10 +113,10 @@ class FaultyLink {
   const int listener_;
   const int wake_fd_;
   const int port_;
-  const int target_port_;
 
   absl::Mutex mutex_;
   Fault fault_ ABSL_GUARDED_BY(mutex_);
+  Settings settings_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::list<Connection> connections_;  // Accessed by thread_ only.

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/config.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
@@ -152,22 +151,6 @@ TEST_F(ByHandTest, AllExecutablesEndOnSigterm) {
     cluster_->process(task).SendSignal(SIGTERM);
     ExpectEndsWith(task, 143);
   }
-}
-
-TEST_F(ByHandTest, ALimitThatIsTooLowIsNamed) {
-#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
-  GTEST_SKIP() << "sanitizers reserve more address space than the limit";
-#endif
-  ASSERT_OK_AND_ASSIGN(
-      const auto server,
-      ProcessUnderTest::Start({"/bin/sh", "-c", "ulimit -v 100000; exec ps/ps"},
-                              {{"TF_CONFIG", cluster_->TfConfig(kPs0)}}));
-  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, server->AwaitEnd());
-  EXPECT_EQ(end.ShellCode(), 1);
-  EXPECT_THAT(server->output(),
-              HasSubstr("ps: cannot start a thread: Resource temporarily "
-                        "unavailable. Address space is limited to 100000 KiB "
-                        "(ulimit -v)"));
 }
 
 TEST_F(ByHandTest, CheckConfigPrintsTheClusterAndStartsNothing) {

@@ -6,6 +6,7 @@
 //
 //   --set seconds=15        duration
 //   --set folder=DIR        for checkpoints; all tasks must have access
+//   --set heartbeat_timeout=5s  a task that is silent for longer is lost
 //
 // Prints "through: N" after each round, "durable: N" after each checkpoint and
 // "rolled back: N steps undone" for each rollback.
@@ -121,7 +122,11 @@ absl::Status Count(Task& task) {
   if (!absl::SimpleAtoi(text, &seconds)) {
     return absl::InvalidArgumentError("expected --set seconds=15");
   }
+  ASSIGN_OR_RETURN(const std::string timeout, task.flag("heartbeat_timeout"));
   ParameterServerStrategyOptions options;
+  if (!absl::ParseDuration(timeout, &options.heartbeat_timeout)) {
+    return absl::InvalidArgumentError("expected --set heartbeat_timeout=5s");
+  }
   ASSIGN_OR_RETURN(options.partitioner, MakeFixedShardsPartitioner(2));
   options.attempts_per_step_max = 1000;
   ASSIGN_OR_RETURN(auto strategy,
@@ -143,5 +148,7 @@ absl::Status Count(Task& task) {
 int main(int argc, char** argv) {
   return muster::RunTask(
       argc, argv, muster::Count,
-      {{"seconds", "15", "How long."}, {"folder", "", "For checkpoints."}});
+      {{"seconds", "15", "How long."},
+       {"folder", "", "For checkpoints."},
+       {"heartbeat_timeout", "5s", "A task silent for longer is lost."}});
 }

@@ -60,6 +60,8 @@ absl::Status Count(Task& task) {
                    ParameterServerStrategy::Create(task, options));
   VariableStore& variables = strategy->variables();
   RETURN_IF_ERROR(CreateCounters(variables));
+  // An assignment that arrives again later would undo steps.
+  RETURN_IF_ERROR(ResetCounters(variables));
 
   const absl::Time deadline = absl::Now() + absl::Minutes(1);
   ClusterCoordinator coordinator(*strategy);

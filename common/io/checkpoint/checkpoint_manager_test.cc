@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/bundle_files.h"
@@ -261,7 +262,34 @@ TEST_F(CheckpointManagerTest, EveryFailedOperationLeavesTheOldOrNewCheckpoint) {
   }
 }
 
-TEST_F(CheckpointManagerTest, CrashAtAnyPointLeavesTheOldOrNewCheckpoint) {
+class CrashTest : public CheckpointManagerTest,
+                  public testing::WithParamInterface<int> {
+ protected:
+  // Writes as many shards as the test says: by several writers, as the servers
+  // of a job do.
+  absl::Status Save(CheckpointManager* manager, int64_t step) {
+    const int shard_count = GetParam();
+    if (shard_count == 1) return manager->Save(WriteModel(step)).status();
+    ASSIGN_OR_RETURN(const std::string prefix, manager->NextPrefix());
+    for (int shard = 0; shard < shard_count; ++shard) {
+      ASSIGN_OR_RETURN(
+          const auto writer,
+          TensorBundleWriter::Create(disk_.get(), prefix,
+                                     {.index = shard, .count = shard_count}));
+      if (shard == 0) {
+        RETURN_IF_ERROR(writer->Add("step", Tensor::Scalar<int64_t>(step)));
+      } else if (shard == 1) {
+        RETURN_IF_ERROR(writer->Add(
+            "weights",
+            Tensor::Full(DType::kFloat32, {100}, static_cast<double>(step))));
+      }
+      RETURN_IF_ERROR(writer->Finish());
+    }
+    return manager->Publish(prefix, shard_count);
+  }
+};
+
+TEST_P(CrashTest, AtAnyPointLeavesTheOldOrNewCheckpoint) {
   using Crash = SimulatedDisk::Crash;
   int cut_count = 0;
   int old_count = 0;
@@ -269,11 +297,11 @@ TEST_F(CheckpointManagerTest, CrashAtAnyPointLeavesTheOldOrNewCheckpoint) {
     disk_ = std::make_unique<SimulatedDisk>();
     auto manager = Manager();
     for (int step = 1; step <= 2; ++step) {
-      ASSERT_OK(manager->Save(WriteModel(step)));
+      ASSERT_OK(Save(manager.get(), step));
     }
     const int64_t begin = disk_->operation_count();
     disk_->StopAtOperation(begin + number);
-    const auto saved = manager->Save(WriteModel(3));
+    const absl::Status saved = Save(manager.get(), 3);
     const bool has_stopped = disk_->operation_count() >= begin + number;
     for (int seed = 0; seed < 52; ++seed) {
       const auto found_disk =
@@ -300,6 +328,8 @@ TEST_F(CheckpointManagerTest, CrashAtAnyPointLeavesTheOldOrNewCheckpoint) {
   EXPECT_GT(cut_count, 15);
   EXPECT_GT(old_count, 100);
 }
+
+INSTANTIATE_TEST_SUITE_P(ShardCounts, CrashTest, testing::Values(1, 3));
 
 TEST_F(CheckpointManagerTest, CrashDuringReplacementLeavesOneCheckpoint) {
   for (int64_t number = 1;; ++number) {

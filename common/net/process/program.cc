@@ -61,6 +61,9 @@ std::variant<TaskOptions, ExitCode> StartProgram(
   if (absl::Status status = check(*options); !status.ok()) {
     return Complain(program, status);
   }
+  if (absl::Status status = CheckFileLimit(); !status.ok()) {
+    return static_cast<ExitCode>(FinishProgram(program, status));
+  }
   if (absl::Status status = CheckTransportIsProtected(*options); !status.ok()) {
     return Complain(program, status);
   }

@@ -12,12 +12,16 @@
 #include <new>
 #include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "common/net/process/exit_code.h"
 
 namespace muster {
 namespace {
 
-// Nothing here allocates: memory may be what is missing.
+// A task in a cluster of a few has up to 40 sockets, pipes and data files.
+constexpr rlim_t kFileCountMin = 64;
+
+// The functions for failures do not allocate: memory may be what is missing.
 char name_of_program[64];
 std::terminate_handler former_handler;
 
@@ -78,6 +82,18 @@ void ReportResourceFailures(absl::string_view program_name) {
   program_name.copy(name_of_program, size);
   name_of_program[size] = 0;
   former_handler = std::set_terminate(OnTerminate);
+}
+
+absl::Status CheckFileLimit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+      limit.rlim_cur >= kFileCountMin) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("open files are limited to ", limit.rlim_cur,
+                   " (ulimit -n); a task needs at least ", kFileCountMin,
+                   ", and more in a large cluster. Raise the limit"));
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #ifndef COMMON_NET_PROCESS_RESOURCE_FAILURE_H_
 #define COMMON_NET_PROCESS_RESOURCE_FAILURE_H_
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace muster {
@@ -15,6 +16,11 @@ namespace muster {
 // The standard library throws there, and nothing catches it. Other uncaught
 // exceptions abort as before. Called once, before other threads are started.
 void ReportResourceFailures(absl::string_view program_name);
+
+// Checks that the process may open enough files for a task. gRPC aborts, or
+// blames the network, when it has none left.
+//   kResourceExhausted  names the limit, what a task needs and how to raise it
+absl::Status CheckFileLimit();
 
 }  // namespace muster
 

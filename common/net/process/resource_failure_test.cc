@@ -1,12 +1,15 @@
 #include "common/net/process/resource_failure.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 #include <new>
 #include <stdexcept>
 #include <system_error>
 
+#include "common/core/base/status_matchers.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace muster {
@@ -33,6 +36,21 @@ TEST(ResourceFailureTest, MissingMemoryEndsWithTheLimits) {
 TEST(ResourceFailureTest, OtherExceptionsAbort) {
   EXPECT_EXIT(EndBy([] { throw std::runtime_error("a bug"); }),
               testing::KilledBySignal(SIGABRT), "a bug");
+}
+
+TEST(ResourceFailureTest, TooFewOpenFilesAreNamedWithTheLimit) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_OK(CheckFileLimit());
+  rlimit limit = before;
+  limit.rlim_cur = 20;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_THAT(
+      CheckFileLimit(),
+      StatusIs(absl::StatusCode::kResourceExhausted,
+               testing::HasSubstr("open files are limited to 20 (ulimit -n); "
+                                  "a task needs at least 64")));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 }  // namespace

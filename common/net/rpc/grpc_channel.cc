@@ -9,8 +9,12 @@
 #include <grpcpp/support/client_callback.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <deque>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -19,10 +23,12 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/random.h"
 #include "common/net/rpc/grpc_convert.h"
 #include "common/net/rpc/grpc_identity.h"
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/peer.h"
+#include "common/net/rpc/seen_calls.h"
 #include "proto/rpc.pb.h"
 
 namespace muster {
@@ -63,37 +69,63 @@ grpc::ChannelArguments MakeArguments(const ChannelOptions& options) {
   return arguments;
 }
 
+// What the calls of a channel share.
+class CallSource {
+ public:
+  CallSource(const ChannelOptions& options, const TlsContext* tls)
+      : peer_(options, tls != nullptr),
+        id_(RandomIdentity()),
+        stub_(grpc::CreateCustomChannel(
+            options.address,
+            tls == nullptr ? grpc::InsecureChannelCredentials()
+                           : tls->ChannelCredentials(options.peer_task_type,
+                                                     options.peer_task_index),
+            MakeArguments(options))) {}
+
+  Peer& peer() { return peer_; }
+  grpc::GenericStub& stub() { return stub_; }
+  CallId NextCall() { return {.channel = id_, .number = ++last_number_}; }
+
+ private:
+  Peer peer_;
+  const uint64_t id_;
+  std::atomic<uint64_t> last_number_{0};
+  grpc::GenericStub stub_;
+};
+
 // One request and its answer; deletes itself when the call is over.
 class UnaryCall final : public grpc::ClientUnaryReactor {
  public:
-  UnaryCall(std::shared_ptr<const Peer> peer, absl::string_view method,
+  UnaryCall(std::shared_ptr<CallSource> source, absl::string_view method,
             Channel::Done done)
-      : peer_(std::move(peer)),
+      : source_(std::move(source)),
         method_(method),
         start_time_(Clock::Real()->Now()),
         done_(std::move(done)) {}
 
-  void Start(grpc::GenericStub* stub, const Message& request,
-             const CallOptions& options) {
-    const proto::RequestIdentity identity = peer_->SignRequest();
-    AddIdentity(identity, &context_);
-    request_ = ToByteBuffer(EncodeMessage(identity, request));
-    context_.set_deadline(absl::ToChronoTime(absl::Now() + options.timeout));
-    context_.set_wait_for_ready(options.wait_for_ready);
-    made_.Give();
-    stub->PrepareUnaryCall(&context_, method_, grpc::StubOptions(), &request_,
-                           &response_, this);
-    StartCall();
+  void Start(const Message& request, const CallOptions& options) {
+    identity_ = source_->peer().SignRequest();
+    request_ = ToByteBuffer(EncodeMessage(identity_, request));
+    deadline_ = absl::ToChronoTime(absl::Now() + options.timeout);
+    wait_for_ready_ = options.wait_for_ready;
+    Send();
   }
 
   void OnDone(const grpc::Status& status) override {
     made_.Take();
+    if (!status.ok() && WasRepeated(context_)) {
+      // The server answered a copy that somebody on the way made. Whether it
+      // succeeded is unknown here, so the caller tries again.
+      (new UnaryCall(*this))->Send();
+      delete this;
+      return;
+    }
     absl::StatusOr<ReceivedMessage> response =
         status.ok() ? ReceivedMessage::Parse(FromByteBuffer(response_))
                     : FromGrpcStatus(status);
     if (!response.ok()) {
-      response = peer_->Dress(response.status(), method_,
-                              Clock::Real()->Now() - start_time_);
+      response = source_->peer().Dress(response.status(), method_,
+                                       Clock::Real()->Now() - start_time_);
     }
     Channel::Done done = std::move(done_);
     delete this;
@@ -101,10 +133,35 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
   }
 
  private:
-  const std::shared_ptr<const Peer> peer_;
+  // The same request as another call, within the same time.
+  explicit UnaryCall(UnaryCall& earlier)
+      : source_(earlier.source_),
+        method_(earlier.method_),
+        start_time_(earlier.start_time_),
+        done_(std::move(earlier.done_)),
+        identity_(earlier.identity_),
+        deadline_(earlier.deadline_),
+        wait_for_ready_(earlier.wait_for_ready_),
+        request_(earlier.request_) {}
+
+  void Send() {
+    AddIdentity(identity_, &context_);
+    AddCallId(source_->NextCall(), &context_);
+    context_.set_deadline(deadline_);
+    context_.set_wait_for_ready(wait_for_ready_);
+    made_.Give();
+    source_->stub().PrepareUnaryCall(&context_, method_, grpc::StubOptions(),
+                                     &request_, &response_, this);
+    StartCall();
+  }
+
+  const std::shared_ptr<CallSource> source_;
   const std::string method_;
   const absl::Time start_time_;
   Channel::Done done_;
+  proto::RequestIdentity identity_;
+  std::chrono::system_clock::time_point deadline_;
+  bool wait_for_ready_ = false;
   grpc::ClientContext context_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
@@ -117,14 +174,14 @@ class ClientStream;
 class ClientReactor final
     : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  ClientReactor(std::shared_ptr<const Peer> peer, std::string method,
+  ClientReactor(std::shared_ptr<CallSource> source, std::string method,
                 std::shared_ptr<StreamObserver> observer)
-      : peer_(std::move(peer)),
+      : source_(std::move(source)),
         method_(std::move(method)),
         start_time_(Clock::Real()->Now()),
         observer_(std::move(observer)) {}
 
-  std::shared_ptr<ClientStream> Start(grpc::GenericStub* stub);
+  std::shared_ptr<ClientStream> Start();
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -133,7 +190,7 @@ class ClientReactor final
   grpc::ClientContext* context() { return &context_; }
 
  private:
-  const std::shared_ptr<const Peer> peer_;
+  const std::shared_ptr<CallSource> source_;
   const std::string method_;
   const absl::Time start_time_;
   const std::shared_ptr<StreamObserver> observer_;
@@ -147,22 +204,22 @@ class ClientReactor final
 // start a write any more.
 class ClientStream final : public Stream {
  public:
-  ClientStream(std::shared_ptr<const Peer> peer, ClientReactor* reactor)
-      : peer_(std::move(peer)), reactor_(reactor) {}
+  ClientStream(std::shared_ptr<CallSource> source, ClientReactor* reactor)
+      : source_(std::move(source)), reactor_(reactor) {}
 
   absl::Status Send(const Message& message) override {
     grpc::ByteBuffer buffer =
-        ToByteBuffer(EncodeMessage(peer_->SignRequest(), message));
+        ToByteBuffer(EncodeMessage(source_->peer().SignRequest(), message));
     {
       absl::MutexLock lock(&mutex_);
       if (is_over_ || is_half_closed_) {
-        return absl::UnavailableError(
-            absl::StrCat("the stream to ", peer_->name(), " has ended"));
+        return absl::UnavailableError(absl::StrCat(
+            "the stream to ", source_->peer().name(), " has ended"));
       }
       if (queue_.size() >= kQueuedMessageCountMax) {
-        return absl::ResourceExhaustedError(
-            absl::StrCat(kQueuedMessageCountMax,
-                         " messages already wait to go to ", peer_->name()));
+        return absl::ResourceExhaustedError(absl::StrCat(
+            kQueuedMessageCountMax, " messages already wait to go to ",
+            source_->peer().name()));
       }
       queue_.push_back(std::move(buffer));
     }
@@ -231,7 +288,7 @@ class ClientStream final : public Stream {
     if (action == kRelease) reactor_->RemoveHold();
   }
 
-  const std::shared_ptr<const Peer> peer_;
+  const std::shared_ptr<CallSource> source_;
   // Used only while the hold is on.
   ClientReactor* const reactor_;
   absl::Mutex mutex_;
@@ -243,11 +300,13 @@ class ClientStream final : public Stream {
   bool is_released_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-std::shared_ptr<ClientStream> ClientReactor::Start(grpc::GenericStub* stub) {
-  auto stream = std::make_shared<ClientStream>(peer_, this);
+std::shared_ptr<ClientStream> ClientReactor::Start() {
+  auto stream = std::make_shared<ClientStream>(source_, this);
   stream_ = stream;
-  AddIdentity(peer_->SignRequest(), &context_);
-  stub->PrepareBidiStreamingCall(&context_, method_, grpc::StubOptions(), this);
+  AddIdentity(source_->peer().SignRequest(), &context_);
+  AddCallId(source_->NextCall(), &context_);
+  source_->stub().PrepareBidiStreamingCall(&context_, method_,
+                                           grpc::StubOptions(), this);
   made_.Give();
   AddHold();
   StartRead(&incoming_);
@@ -279,48 +338,42 @@ void ClientReactor::OnWriteDone(bool ok) {
 
 void ClientReactor::OnDone(const grpc::Status& status) {
   made_.Take();
-  observer_->OnDone(peer_->Dress(FromGrpcStatus(status), method_,
-                                 Clock::Real()->Now() - start_time_));
+  observer_->OnDone(source_->peer().Dress(FromGrpcStatus(status), method_,
+                                          Clock::Real()->Now() - start_time_));
   delete this;
 }
 
 class GrpcChannel final : public Channel {
  public:
   GrpcChannel(const ChannelOptions& options, const TlsContext* tls)
-      : peer_(std::make_shared<Peer>(options, tls != nullptr)),
-        stub_(grpc::CreateCustomChannel(
-            options.address,
-            tls == nullptr ? grpc::InsecureChannelCredentials()
-                           : tls->ChannelCredentials(options.peer_task_type,
-                                                     options.peer_task_index),
-            MakeArguments(options))) {}
+      : source_(std::make_shared<CallSource>(options, tls)) {}
 
-  std::string peer() const override { return peer_->name(); }
+  std::string peer() const override { return source_->peer().name(); }
   void SetTargetIncarnation(uint64_t incarnation) override {
-    peer_->SetTargetIncarnation(incarnation);
+    source_->peer().SetTargetIncarnation(incarnation);
   }
   uint64_t target_incarnation() const override {
-    return peer_->target_incarnation();
+    return source_->peer().target_incarnation();
   }
-  void SetJobId(absl::string_view job_id) override { peer_->SetJobId(job_id); }
+  void SetJobId(absl::string_view job_id) override {
+    source_->peer().SetJobId(job_id);
+  }
 
   void StartCall(absl::string_view method, const Message& request,
                  const CallOptions& options, Done done) override {
-    auto* call = new UnaryCall(peer_, method, std::move(done));
-    call->Start(&stub_, request, options);
+    (new UnaryCall(source_, method, std::move(done)))->Start(request, options);
   }
 
   std::shared_ptr<Stream> OpenStream(
       absl::string_view method,
       std::shared_ptr<StreamObserver> observer) override {
-    auto* reactor =
-        new ClientReactor(peer_, std::string(method), std::move(observer));
-    return reactor->Start(&stub_);
+    return (new ClientReactor(source_, std::string(method),
+                              std::move(observer)))
+        ->Start();
   }
 
  private:
-  const std::shared_ptr<Peer> peer_;
-  grpc::GenericStub stub_;
+  const std::shared_ptr<CallSource> source_;
 };
 
 }  // namespace

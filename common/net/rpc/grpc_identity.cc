@@ -3,7 +3,9 @@
 #include <grpc/grpc_security_constants.h>
 #include <grpcpp/security/auth_context.h>
 
+#include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,12 +16,20 @@ namespace {
 
 // gRPC sends the values of keys that end so as bytes.
 constexpr char kIdentityKey[] = "muster-identity-bin";
+constexpr char kCallKey[] = "muster-call-bin";
+constexpr char kRepeatedKey[] = "muster-repeated";
 
 }  // namespace
 
 void AddIdentity(const proto::RequestIdentity& identity,
                  grpc::ClientContext* context) {
   context->AddMetadata(kIdentityKey, identity.SerializeAsString());
+}
+
+void AddCallId(const CallId& id, grpc::ClientContext* context) {
+  std::string bytes(sizeof(id), '\0');
+  std::memcpy(bytes.data(), &id, sizeof(id));
+  context->AddMetadata(kCallKey, bytes);
 }
 
 proto::RequestIdentity IdentityOf(
@@ -32,6 +42,24 @@ proto::RequestIdentity IdentityOf(
     identity.Clear();
   }
   return identity;
+}
+
+CallId CallIdOf(const grpc::GenericCallbackServerContext& context) {
+  CallId id;
+  const auto found = context.client_metadata().find(kCallKey);
+  if (found != context.client_metadata().end() &&
+      found->second.size() == sizeof(id)) {
+    std::memcpy(&id, found->second.data(), sizeof(id));
+  }
+  return id;
+}
+
+void MarkRepeated(grpc::GenericCallbackServerContext* context) {
+  context->AddTrailingMetadata(kRepeatedKey, "1");
+}
+
+bool WasRepeated(const grpc::ClientContext& context) {
+  return context.GetServerTrailingMetadata().contains(kRepeatedKey);
 }
 
 absl::StatusOr<SpiffeId> CertifiedCaller(

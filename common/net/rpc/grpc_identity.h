@@ -5,6 +5,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 
 #include "absl/status/statusor.h"
+#include "common/net/rpc/seen_calls.h"
 #include "common/net/rpc/spiffe_id.h"
 #include "proto/rpc.pb.h"
 
@@ -15,9 +16,20 @@ namespace muster {
 void AddIdentity(const proto::RequestIdentity& identity,
                  grpc::ClientContext* context);
 
+// Sends `id` in the same way.
+void AddCallId(const CallId& id, grpc::ClientContext* context);
+
 // What the caller says of itself; empty if it says nothing.
 proto::RequestIdentity IdentityOf(
     const grpc::GenericCallbackServerContext& context);
+
+// The number of the call; zeros if the caller does not number its calls.
+CallId CallIdOf(const grpc::GenericCallbackServerContext& context);
+
+// Tells the caller that the call was refused because it had arrived before.
+void MarkRepeated(grpc::GenericCallbackServerContext* context);
+// True if the server did so. After the end of the call.
+bool WasRepeated(const grpc::ClientContext& context);
 
 // The task in the certificate with which the connection was made.
 //   kUnauthenticated  the connection has no certificate that names one task

@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "common/core/base/available_memory.h"
+#include "common/core/base/metrics.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/rpc/bounded_log.h"
 #include "common/net/rpc/fault_point.h"
@@ -28,6 +29,7 @@
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/method_access.h"
 #include "common/net/rpc/port_check.h"
+#include "common/net/rpc/seen_calls.h"
 #include "common/net/rpc/spiffe_id.h"
 #include "proto/rpc.pb.h"
 
@@ -35,6 +37,10 @@ namespace muster {
 namespace {
 
 constexpr size_t kQueuedMessageCountMax = 4096;
+
+constexpr MetricInfo kRepeated = {
+    "muster_repeated_calls_refused_total",
+    "Calls that had arrived before and were not carried out again."};
 
 // A client that says nothing for this long is asked whether it still lives, and
 // given up when it does not answer for as long again.
@@ -64,6 +70,7 @@ struct CallAdmission {
   const AdmissionCheck& admission_check;
   const TlsContext* tls;
   BoundedLog refusals;
+  SeenCalls seen;
 
   // Before any of the call's messages is read. Returns the caller's task name.
   //   kUnauthenticated   TLS vouches for no task of this job, or for another
@@ -365,7 +372,7 @@ class Dispatcher final : public grpc::CallbackGenericService {
  public:
   Dispatcher(const Service* service, const AdmissionCheck* admission_check,
              const TlsContext* tls)
-      : service_(service), admission_{*admission_check, tls, {}} {}
+      : service_(service), admission_{*admission_check, tls, {}, SeenCalls()} {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
@@ -377,6 +384,13 @@ class Dispatcher final : public grpc::CallbackGenericService {
       caller_task = absl::UnimplementedError(
           absl::StrCat(admission_.admission_check.self().ToString(),
                        " has no method ", method));
+    }
+    if (caller_task.ok() && !admission_.seen.Add(CallIdOf(*context))) {
+      static Counter* const repeated = GetCounter(kRepeated);
+      repeated->Add();
+      MarkRepeated(context);
+      caller_task = absl::AlreadyExistsError(
+          "the call has arrived before, and is carried out once");
     }
     if (!caller_task.ok()) {
       admission_.NoteRefusal(*context, caller_task.status());

@@ -3,10 +3,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +21,8 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
+#include "common/io/checkpoint/disk.h"
+#include "common/io/checkpoint/testing/simulated_disk.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/dense.h"
 #include "common/learn/nn/dropout.h"
@@ -43,6 +48,7 @@ namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int kEpochs = 3;
@@ -217,6 +223,47 @@ TEST(BackupAndRestoreTest, PreemptedTrainingIsSavedAtItsLastStep) {
     EXPECT_TRUE(end.restored.has_value());
     ExpectSame(undisturbed, end);
   }
+}
+
+void CopyFiles(const SimulatedDisk& disk, const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  for (const std::string& path : disk.Paths()) {
+    std::ofstream(absl::StrCat(folder, "/", BaseName(path)), std::ios::binary)
+        << disk.Get(path);
+  }
+}
+
+// The disk loses what was not synced, at every operation of every save.
+TEST(BackupAndRestoreTest, PowerFailuresLeaveOneBackupToGoOnFrom) {
+  using Crash = SimulatedDisk::Crash;
+  const End undisturbed = Undisturbed(Kind::kDefault);
+  std::set<std::string> restored;
+  bool has_stopped = true;
+  for (int64_t operation = 1; has_stopped; ++operation) {
+    SimulatedDisk disk;
+    disk.StopAtOperation(operation);
+    ASSERT_OK(Train(
+        Kind::kDefault,
+        {.backup_dir = "backup", .delete_checkpoint = false, .disk = &disk},
+        nullptr));
+    has_stopped = disk.operation_count() >= operation;
+    for (const Crash crash : {Crash::kUnsyncedLost, Crash::kUnsyncedAtRandom}) {
+      SCOPED_TRACE(absl::StrCat("operation ", operation, ", crash ",
+                                static_cast<int>(crash)));
+      const std::string folder = TestFolder();
+      CopyFiles(*disk.After(crash, /*seed=*/operation), folder);
+      ASSERT_OK_AND_ASSIGN(const End end, Train(Kind::kDefault,
+                                                {.backup_dir = folder,
+                                                 .save_each_epoch = false,
+                                                 .save_freq = 1000},
+                                                nullptr));
+      const std::string prefix = end.restored.value_or("none");
+      restored.insert(std::string(BaseName(prefix)));
+      ExpectSame(undisturbed, end);
+    }
+  }
+  EXPECT_THAT(restored,
+              ElementsAre("backup-1", "backup-2", "backup-3", "none"));
 }
 
 TEST(BackupAndRestoreTest, DamagedBackupIsPassedOver) {

@@ -1,0 +1,60 @@
+#ifndef COMMON_NET_RPC_SEEN_CALLS_H_
+#define COMMON_NET_RPC_SEEN_CALLS_H_
+
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <unordered_map>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace muster {
+
+// One call of one channel. Channels have random ids and number their calls from
+// 1.
+struct CallId {
+  uint64_t channel = 0;  // 0: the caller does not number its calls.
+  uint64_t number = 0;
+};
+
+// Detects calls that arrive more than once: a proxy may retry a call, and a
+// network may deliver an old connection late. For each channel it remembers the
+// newest calls, in any order; older ones count as seen.
+//
+// Equivalent to: the anti-replay window of RFC 4303, 3.4.3.
+//
+// Thread-safe.
+class SeenCalls {
+ public:
+  // Calls of a channel that may overtake each other.
+  static constexpr size_t kWindow = 1 << 13;
+
+  // Forgets the channel that was silent for longest beyond `channel_count_max`.
+  explicit SeenCalls(size_t channel_count_max = 1024)
+      : channel_count_max_(channel_count_max) {}
+
+  // Returns false if the call was added before or is too old to tell.
+  bool Add(const CallId& id) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Channel {
+    uint64_t id = 0;
+    uint64_t newest = 0;
+    std::bitset<kWindow> seen;  // Of the newest numbers, modulo kWindow.
+  };
+  using Channels = std::list<Channel>;
+
+  Channel& Find(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const size_t channel_count_max_;
+  absl::Mutex mutex_;
+  Channels channels_ ABSL_GUARDED_BY(mutex_);  // The last one used is first.
+  std::unordered_map<uint64_t, Channels::iterator> by_id_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // COMMON_NET_RPC_SEEN_CALLS_H_

@@ -1,0 +1,71 @@
+// Real processes whose loss stops being a number.
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "common/core/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cluster/cluster_under_test.h"
+
+namespace muster {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+// By the number of parameter servers. Without any, workers train in sync.
+class DivergingTrainingTest : public testing::TestWithParam<int> {
+ protected:
+  DivergingTrainingTest()
+      : cluster_(*ClusterUnderTest::Create("diverging", 2, GetParam())) {
+    std::filesystem::remove_all(cluster_->run_dir());
+    cluster_->set_job("tests/faults/resuming_digits.job");
+    cluster_->set_epochs(2);
+  }
+
+  // Trains with a learning rate that no weight survives. Returns the output of
+  // the task that writes the results.
+  std::string Train(const std::string& fail_on_non_finite, bool succeeds) {
+    EXPECT_OK(cluster_->StartAll({"--set", "learning_rate=1e30", "--set",
+                                  "fail_on_non_finite=" + fail_on_non_finite}));
+    for (const TaskId& task : cluster_->cluster().Members()) {
+      const auto end = cluster_->process(task).AwaitEnd();
+      EXPECT_OK(end);
+      if (end.ok()) {
+        EXPECT_EQ(end->ShellCode(), succeeds ? 0 : 1)
+            << task << " wrote:\n"
+            << cluster_->process(task).output();
+      }
+    }
+    return cluster_
+        ->process(GetParam() > 0 ? ClusterUnderTest::kChief
+                                 : TaskId{TaskType::kWorker, 0})
+        .output();
+  }
+
+  const std::unique_ptr<ClusterUnderTest> cluster_;
+};
+
+TEST_P(DivergingTrainingTest, FailsAndNamesTheMetricAndTheStep) {
+  EXPECT_THAT(Train(/*fail_on_non_finite=*/"true", /*succeeds=*/false),
+              ContainsRegex("training diverged: loss is (-?nan|inf) after step "
+                            "[0-9]+ of epoch 1; lower the learning rate"));
+}
+
+TEST_P(DivergingTrainingTest, IsAWarningIfTheJobAllowsIt) {
+  const std::string output =
+      Train(/*fail_on_non_finite=*/"false", /*succeeds=*/true);
+  EXPECT_THAT(output, ContainsRegex("loss is (-?nan|inf) after step [0-9]+"));
+  EXPECT_THAT(output, HasSubstr("Summary: "));
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, DivergingTrainingTest, testing::Values(0, 2),
+                         [](const testing::TestParamInfo<int>& info) {
+                           return info.param > 0 ? "ParameterServers"
+                                                 : "SynchronousWorkers";
+                         });
+
+}  // namespace
+}  // namespace muster

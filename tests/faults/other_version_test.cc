@@ -1,0 +1,94 @@
+// Real processes that are told by the others that these run another version of
+// Muster: a link changes the version in what they say.
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "common/core/base/status_matchers.h"
+#include "common/net/collectives/peers/job_digest.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cluster/cluster_under_test.h"
+#include "tests/cluster/faulty_link.h"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kOtherVersion[] = "9.9.9";
+
+// The task that hears of another version.
+struct Listener {
+  std::string name;
+  TaskId task;
+  int ps_count;
+  TaskId speaker;
+};
+
+class OtherVersionTest : public testing::TestWithParam<Listener> {
+ protected:
+  // "0.1.0", as the executable says it.
+  std::string OwnVersion() {
+    const auto worker = ProcessUnderTest::Start({"worker/worker", "--version"});
+    EXPECT_OK(worker);
+    const auto line = (*worker)->AwaitLine("worker ");
+    EXPECT_OK(line);
+    return std::string(absl::StripPrefix(line.value_or(""), "worker "));
+  }
+
+  // The bytes of the fingerprint of a version.
+  static std::string Fingerprint(const std::string& version) {
+    JobDigest digest;
+    digest.Add("version of Muster", version);
+    const uint64_t fingerprint = digest.Encode()[0].fingerprint();
+    std::string bytes(sizeof(fingerprint), '\0');
+    std::memcpy(bytes.data(), &fingerprint, sizeof(fingerprint));
+    return bytes;
+  }
+
+  void ExpectRefused(ProcessUnderTest& process, const std::string& own) {
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process.AwaitEnd());
+    EXPECT_EQ(end.ShellCode(), 2) << process.output();
+    EXPECT_THAT(process.output(), AllOf(HasSubstr(kOtherVersion),
+                                        HasSubstr(own), HasSubstr("version")));
+  }
+};
+
+TEST_P(OtherVersionTest, IsRefusedAndBothVersionsAreNamed) {
+  const Listener& listener = GetParam();
+  ASSERT_OK_AND_ASSIGN(
+      const auto cluster,
+      ClusterUnderTest::Create("versions", 2, listener.ps_count));
+  ASSERT_OK_AND_ASSIGN(FaultyLink* const link, cluster->Link(listener.task));
+  const std::string own = OwnVersion();
+  ASSERT_EQ(own.size(), absl::string_view(kOtherVersion).size());
+  link->Rewrite(own, kOtherVersion);
+  // Synchronous workers compare fingerprints.
+  link->Rewrite(Fingerprint(own), Fingerprint(kOtherVersion));
+  ASSERT_OK(cluster->StartAll());
+  ExpectRefused(cluster->process(listener.task), own);
+  ExpectRefused(cluster->process(listener.speaker), own);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Listeners, OtherVersionTest,
+    testing::Values(
+        Listener{
+            "ParameterServer", {TaskType::kPs, 0}, 2, ClusterUnderTest::kChief},
+        Listener{"Worker", {TaskType::kWorker, 0}, 2, ClusterUnderTest::kChief},
+        Listener{"SynchronousWorker",
+                 {TaskType::kWorker, 1},
+                 0,
+                 {TaskType::kWorker, 0}}),
+    [](const testing::TestParamInfo<Listener>& info) {
+      return info.param.name;
+    });
+
+}  // namespace
+}  // namespace muster
