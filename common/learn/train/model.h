@@ -26,12 +26,11 @@
 
 namespace muster {
 
-class TrainingSnapshot;
-
 class BatchSteps;
 class CompiledModel;
 class Hdf5Reader;
 class ModelPersistence;
+class TrainingSnapshot;
 struct TrainingControl;
 
 // Layers with what training them takes.
@@ -166,8 +165,7 @@ class Model {
   absl::StatusOr<TrainingState> RestoreCheckpoint(const std::string& path);
   // The values of the weights alone. A name that ends in ".weights.h5" is a
   // file of Keras 3, which both read and write; LoadWeights() also takes them
-  // from a
-  // ".keras" file. docs/keras.md says what of it is supported.
+  // from a ".keras" file. docs/keras.md says what of it is supported.
   //   kUnimplemented  a file of Keras, and the model is neither Sequential nor
   //                   functional
   absl::Status SaveWeights(const std::string& prefix);
