@@ -183,6 +183,7 @@ absl::StatusOr<Message> CheckpointHandler::Save(
   ASSIGN_OR_RETURN(const std::string prefix, roots_.Resolve(request.prefix()));
   const BundleShard place = {.index = request.shard_index(),
                              .count = request.shard_count()};
+  proto::SaveResponse response;
   const auto write = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(std::unique_ptr<TensorBundleWriter> writer,
                      TensorBundleWriter::Create(disk_, prefix, place));
@@ -194,11 +195,10 @@ absl::StatusOr<Message> CheckpointHandler::Save(
           kSnapshotIdName,
           Tensor::Scalar<int64_t>(static_cast<int64_t>(frozen->snapshot_id))));
     }
+    response.set_data_path(writer->data_path());
     return writer->Finish();
   };
   RETURN_IF_ERROR(Dress(write(), prefix));
-  proto::SaveResponse response;
-  response.set_data_path(PartDataPath(prefix, place.index, place.count));
   ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> data,
                    disk_->Open(response.data_path()));
   response.set_data_bytes(data->size_bytes());

@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/core/base/thread_pool.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/service.h"

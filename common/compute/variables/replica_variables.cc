@@ -6,7 +6,7 @@
 
 #include "common/compute/variables/state_snapshot.h"
 #include "common/core/base/status_macros.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 

@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/tensor.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "proto/optimizer.pb.h"
 #include "proto/variable.pb.h"
 

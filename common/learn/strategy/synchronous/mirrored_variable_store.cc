@@ -11,7 +11,7 @@
 #include "common/compute/variables/variable_state.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/strategy/synchronous/broadcast_bytes.h"
 #include "common/learn/strategy/synchronous/scale_elements.h"
 #include "common/net/collectives/reduce_op.h"

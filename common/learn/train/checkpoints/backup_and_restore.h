@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/checkpoints/background_writer.h"

@@ -21,7 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 namespace {
@@ -75,6 +75,8 @@ class RealWritableFile final : public WritableFile {
     return fsync(descriptor_) == 0 ? absl::OkStatus()
                                    : SystemError("sync", path_);
   }
+
+  absl::Status Close() override { return absl::OkStatus(); }
 
  private:
   // Returns how many of the first bytes of `bytes` can bypass the page cache.
