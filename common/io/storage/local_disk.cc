@@ -1,3 +1,5 @@
+#include "common/io/storage/local_disk.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,7 +23,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
-#include "common/io/storage/disk.h"
 
 namespace muster {
 namespace {
@@ -46,11 +47,11 @@ absl::Status SystemError(absl::string_view attempted, absl::string_view path) {
 // Writes pages with O_DIRECT if possible. Filling new pages of the page cache
 // costs several times more processor time than all other work of a save, and
 // would evict pages that training reads.
-class RealWritableFile final : public WritableFile {
+class LocalWritableFile final : public WritableFile {
  public:
-  RealWritableFile(std::string path, int descriptor)
+  LocalWritableFile(std::string path, int descriptor)
       : path_(std::move(path)), descriptor_(descriptor) {}
-  ~RealWritableFile() override { close(descriptor_); }
+  ~LocalWritableFile() override { close(descriptor_); }
 
   absl::Status Append(absl::Span<const uint8_t> bytes) override {
     while (!bytes.empty()) {
@@ -117,13 +118,13 @@ class RealWritableFile final : public WritableFile {
   bool passes_cache_ = false;
 };
 
-class RealReadableFile final : public ReadableFile {
+class LocalReadableFile final : public ReadableFile {
  public:
-  RealReadableFile(std::string path, int descriptor, int64_t size_bytes)
+  LocalReadableFile(std::string path, int descriptor, int64_t size_bytes)
       : path_(std::move(path)),
         descriptor_(descriptor),
         size_bytes_(size_bytes) {}
-  ~RealReadableFile() override { close(descriptor_); }
+  ~LocalReadableFile() override { close(descriptor_); }
 
   int64_t size_bytes() const override { return size_bytes_; }
 
@@ -153,7 +154,7 @@ class RealReadableFile final : public ReadableFile {
   const int64_t size_bytes_;
 };
 
-class RealDisk final : public Disk {
+class LocalFileSystem final : public Disk {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       absl::string_view path) override {
@@ -162,7 +163,7 @@ class RealDisk final : public Disk {
         open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
              0644);
     if (descriptor < 0) return SystemError("create", name);
-    return std::make_unique<RealWritableFile>(std::move(name), descriptor);
+    return std::make_unique<LocalWritableFile>(std::move(name), descriptor);
   }
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
@@ -180,8 +181,8 @@ class RealDisk final : public Disk {
           absl::StrCat(name, " is not a regular file"));
     }
     std::move(close_file).Cancel();
-    return std::make_unique<RealReadableFile>(std::move(name), descriptor,
-                                              status.st_size);
+    return std::make_unique<LocalReadableFile>(std::move(name), descriptor,
+                                               status.st_size);
   }
 
   absl::Status Rename(absl::string_view from, absl::string_view to) override {
@@ -238,8 +239,8 @@ class RealDisk final : public Disk {
 
 }  // namespace
 
-Disk* Disk::Real() {
-  static Disk* const disk = new RealDisk;
+Disk* LocalDisk() {
+  static Disk* const disk = new LocalFileSystem;
   return disk;
 }
 
