@@ -410,6 +410,31 @@ TEST_F(CheckpointTest, RejectsHostilePrefixes) {
   EXPECT_OK(roots.Resolve(folder_ + "/new/folder/ckpt-1"));
 }
 
+TEST(CheckpointRootsTest, UrlsNeedARootThatIsAUrl) {
+  const CheckpointRoots roots{.folders =
+                                  std::vector<std::string>{"/", "s3://ours/a"}};
+  EXPECT_THAT(roots.Resolve("s3://ours/a/ckpt-1"),
+              IsOkAndHolds("s3://ours/a/ckpt-1"));
+  EXPECT_OK(roots.Resolve("s3://ours/a/b/ckpt-1"));
+  for (const std::string prefix :
+       {"s3://theirs/a/ckpt-1", "s3://ours/ab/ckpt-1", "gs://ours/a/ckpt-1",
+        "s3://ours/ckpt-1"}) {
+    EXPECT_THAT(roots.Resolve(prefix),
+                StatusIs(absl::StatusCode::kPermissionDenied,
+                         HasSubstr("--checkpoint_root")))
+        << prefix;
+  }
+  for (const std::string prefix :
+       {"s3://ours/a/../b/ckpt-1", "s3://ours/a/", "s3://ours/a//ckpt-1"}) {
+    EXPECT_THAT(roots.Resolve(prefix),
+                StatusIs(absl::StatusCode::kInvalidArgument))
+        << prefix;
+  }
+  const CheckpointRoots folders_only{.folders = std::vector<std::string>{"/"}};
+  EXPECT_THAT(folders_only.Resolve("s3://ours/a/ckpt-1"),
+              StatusIs(absl::StatusCode::kPermissionDenied));
+}
+
 TEST_F(CheckpointTest, RejectsRequestsOfEarlierGenerations) {
   ASSERT_OK(CreateVariables());
   ASSERT_OK(Train(store_.get(), 1.0f));

@@ -172,17 +172,7 @@ class LocalFileSystem final : public Disk {
     // O_NONBLOCK: opening a named pipe must not block.
     const int descriptor =
         open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (descriptor < 0) return SystemError("open", name);
-    absl::Cleanup close_file = [&] { close(descriptor); };
-    struct stat status;
-    if (fstat(descriptor, &status) != 0) return SystemError("stat", name);
-    if (!S_ISREG(status.st_mode)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, " is not a regular file"));
-    }
-    std::move(close_file).Cancel();
-    return std::make_unique<LocalReadableFile>(std::move(name), descriptor,
-                                               status.st_size);
+    return ReadDescriptor(std::move(name), descriptor);
   }
 
   absl::Status Rename(absl::string_view from, absl::string_view to) override {
@@ -238,6 +228,21 @@ class LocalFileSystem final : public Disk {
 };
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<ReadableFile>> ReadDescriptor(std::string path,
+                                                             int descriptor) {
+  if (descriptor < 0) return SystemError("open", path);
+  absl::Cleanup close_file = [&] { close(descriptor); };
+  struct stat status;
+  if (fstat(descriptor, &status) != 0) return SystemError("stat", path);
+  if (!S_ISREG(status.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is not a regular file"));
+  }
+  std::move(close_file).Cancel();
+  return std::make_unique<LocalReadableFile>(std::move(path), descriptor,
+                                             status.st_size);
+}
 
 Disk* LocalDisk() {
   static Disk* const disk = new LocalFileSystem;

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
@@ -268,7 +269,8 @@ absl::StatusOr<ObjectStore::Piece> ObjectStore::Read(const ObjectUrl& url,
     return piece;
   }
   if (!IsSuccess(response)) return RefusalOf(task, response);
-  if (response.status_code == 200 && offset == 0) {
+  // Some stores send 200 instead of 206 for a part.
+  if (response.status_code == 200 && !has_size && offset == 0) {
     piece.object_bytes = static_cast<int64_t>(response.sink_bytes);
     return piece;
   }
@@ -318,7 +320,9 @@ absl::StatusOr<ObjectStore::Listing> ObjectStore::List(
     // Returns the name below the folder of the escaped key in an element.
     const auto name_of = [&](absl::string_view element,
                              absl::string_view key_name) {
-      const std::string key = UrlUnescape(XmlText(element, key_name));
+      // Spaces are "+" in listings.
+      const std::string key = UrlUnescape(
+          absl::StrReplaceAll(XmlText(element, key_name), {{"+", " "}}));
       absl::string_view name = key;
       absl::ConsumePrefix(&name, prefix);
       absl::ConsumeSuffix(&name, "/");

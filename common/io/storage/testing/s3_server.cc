@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
@@ -310,7 +311,8 @@ class S3Server::Implementation {
       if (is_cut) break;
       ++count;
       last = name;
-      const std::string escaped = UrlEscape(name, /*keeps_slashes=*/true);
+      const std::string escaped = absl::StrReplaceAll(
+          UrlEscape(name, /*keeps_slashes=*/true), {{"%20", "+"}});
       if (end == std::string::npos) {
         absl::StrAppend(&entries, "<Contents><Key>", escaped, "</Key><Size>",
                         object.content.size(), "</Size></Contents>");
