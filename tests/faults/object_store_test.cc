@@ -28,7 +28,9 @@ namespace muster {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::HasSubstr;
+using testing::Key;
 using testing::Not;
 using Action = S3Server::Action;
 
@@ -93,7 +95,8 @@ TEST_F(ObjectStoreTest, TrainingGoesOnAfterServersAndCoordinatorAreKilled) {
   AwaitLine("Epoch 10/60");
   Kill(kPs1);
   Start(kPs1);
-  AwaitLine("training was rolled back to checkpoint s3://bucket/run/recovery/");
+  // That for recovery or the backup, whichever is newer.
+  AwaitLine("training was rolled back to checkpoint s3://bucket/run/");
   AwaitLine("training goes back from epoch");
   AwaitLine("Epoch 25/60");
   Kill(kChief);
@@ -105,7 +108,8 @@ TEST_F(ObjectStoreTest, TrainingGoesOnAfterServersAndCoordinatorAreKilled) {
   ExpectChiefEndsWith(0);
 }
 
-TEST_F(ObjectStoreTest, TrainsFromDataInTheStore) {
+TEST_F(ObjectStoreTest, DataAndResultsCanBeInTheStore) {
+  cluster_->set_run_dir(absl::StrCat(kStore, "/results"));
   for (const std::string name : {"train.csv", "test.csv"}) {
     std::stringstream content;
     content << std::ifstream("examples/data/digits/" + name).rdbuf();
@@ -115,6 +119,13 @@ TEST_F(ObjectStoreTest, TrainsFromDataInTheStore) {
   StartAll({"--set", "data_dir=s3://bucket/data"});
   AwaitLine("Epoch 3/3");
   ExpectChiefEndsWith(0);
+  const auto objects = server_->Objects();
+  EXPECT_THAT(objects, Contains(Key("run/results/final_weights.index")));
+  EXPECT_THAT(objects, Contains(Key("run/results/summary.json")));
+  Start(kChief);
+  ExpectChiefEndsWith(2);
+  EXPECT_THAT(cluster_->process(kChief).output(),
+              HasSubstr("--run_dir=s3://bucket/run/results holds the results"));
 }
 
 // Before the first step.
