@@ -59,7 +59,7 @@ class ObjectStoreTest : public testing::Test {
   void Start(TaskId task, std::vector<std::string> flags = {}) {
     flags.push_back("--set");
     flags.push_back(absl::StrCat("store=", kStore));
-    flags.push_back("--coordinator_timeout=60s");
+    flags.push_back("--coordinator_timeout=2s");
     flags.push_back("--on_coordinator_loss=wait");
     ASSERT_OK(cluster_->Start(task, flags, environment_));
   }
