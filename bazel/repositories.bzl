@@ -7,6 +7,7 @@ _OF_MUSTER = [
     "absl",
     "benchmark",
     "civetweb",
+    "curl",
     "googletest",
     "grpc",
     "hdf5",

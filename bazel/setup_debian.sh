@@ -16,7 +16,8 @@ packages=(
   # The Slurm of tests/engines.
   munge slurm-client slurmctld slurmd
   # What is linked.
-  libabsl-dev libbenchmark-dev libcivetweb-dev libdnnl-dev libgmock-dev
+  libabsl-dev libbenchmark-dev libcivetweb-dev libcurl4-openssl-dev
+  libdnnl-dev libgmock-dev
   libgrpc++-dev libgtest-dev libhdf5-dev libjpeg62-turbo-dev libpng-dev
   libprotobuf-dev libssl-dev libzip-dev nlohmann-json3-dev prometheus-cpp-dev
   protobuf-compiler

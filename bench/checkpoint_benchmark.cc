@@ -25,9 +25,9 @@
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/bundle_files.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/checkpoint/tensor_bundle_writer.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 namespace {

@@ -1,7 +1,7 @@
 #include "coordinator/recoverable_store.h"
 
 #include "common/core/base/status_macros.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 

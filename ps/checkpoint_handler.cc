@@ -19,6 +19,7 @@
 #include "common/io/checkpoint/bundle_files.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/checkpoint/tensor_bundle_writer.h"
+#include "common/io/storage/object_url.h"
 #include "common/net/rpc/fault_point.h"
 #include "ps/client/methods.h"
 #include "ps/client/snapshot_id_name.h"
@@ -53,6 +54,30 @@ absl::StatusOr<std::string> Canonical(const std::string& path) {
   return canonical.string();
 }
 
+absl::Status OutsideOf(const std::vector<std::string>& folders,
+                       absl::string_view prefix) {
+  return absl::PermissionDeniedError(absl::StrCat(
+      prefix,
+      " is outside of the folders in which this server reads and writes "
+      "checkpoints (",
+      folders.empty() ? "none" : absl::StrJoin(folders, ", "),
+      "); start it with --checkpoint_root=FOLDER"));
+}
+
+absl::Status CheckUrl(absl::string_view prefix,
+                      const std::optional<std::vector<std::string>>& folders) {
+  ASSIGN_OR_RETURN(const ObjectUrl url, ParseObjectUrl(prefix));
+  if (url.key.empty() || absl::EndsWith(url.key, "/")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(prefix, " names a folder, not a checkpoint"));
+  }
+  if (!folders.has_value()) return absl::OkStatus();
+  for (const std::string& allowed : *folders) {
+    if (IsBelowUrl(FolderOf(prefix), allowed)) return absl::OkStatus();
+  }
+  return OutsideOf(*folders, prefix);
+}
+
 std::string HostName() {
   char name[256] = "";
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "?";
@@ -62,6 +87,10 @@ std::string HostName() {
 
 absl::StatusOr<std::string> CheckpointRoots::Resolve(
     absl::string_view prefix) const {
+  if (IsObjectUrl(prefix)) {
+    RETURN_IF_ERROR(CheckUrl(prefix, folders));
+    return std::string(prefix);
+  }
   const std::vector<absl::string_view> parts = absl::StrSplit(prefix, '/');
   const bool is_path =
       prefix.size() <= kPathBytesMax && absl::StartsWith(prefix, "/") &&
@@ -80,15 +109,11 @@ absl::StatusOr<std::string> CheckpointRoots::Resolve(
   std::string resolved = JoinPath(folder, parts.back());
   if (!folders.has_value()) return resolved;
   for (const std::string& allowed : *folders) {
+    if (IsObjectUrl(allowed)) continue;
     ASSIGN_OR_RETURN(const std::string root, Canonical(allowed));
     if (IsWithin(folder, root)) return resolved;
   }
-  return absl::PermissionDeniedError(absl::StrCat(
-      prefix,
-      " is outside of the folders in which this server reads and writes "
-      "checkpoints (",
-      folders->empty() ? "none" : absl::StrJoin(*folders, ", "),
-      "); start it with --checkpoint_root=FOLDER"));
+  return OutsideOf(*folders, prefix);
 }
 
 CheckpointHandler::CheckpointHandler(const Options& options,
@@ -183,6 +208,7 @@ absl::StatusOr<Message> CheckpointHandler::Save(
   ASSIGN_OR_RETURN(const std::string prefix, roots_.Resolve(request.prefix()));
   const BundleShard place = {.index = request.shard_index(),
                              .count = request.shard_count()};
+  proto::SaveResponse response;
   const auto write = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(std::unique_ptr<TensorBundleWriter> writer,
                      TensorBundleWriter::Create(disk_, prefix, place));
@@ -194,11 +220,10 @@ absl::StatusOr<Message> CheckpointHandler::Save(
           kSnapshotIdName,
           Tensor::Scalar<int64_t>(static_cast<int64_t>(frozen->snapshot_id))));
     }
+    response.set_data_path(writer->data_path());
     return writer->Finish();
   };
   RETURN_IF_ERROR(Dress(write(), prefix));
-  proto::SaveResponse response;
-  response.set_data_path(PartDataPath(prefix, place.index, place.count));
   ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> data,
                    disk_->Open(response.data_path()));
   response.set_data_bytes(data->size_bytes());

@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/core/base/thread_pool.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/service.h"
@@ -26,12 +26,13 @@ namespace muster {
 // The folders in which this process reads and writes checkpoints on behalf of
 // remote callers.
 struct CheckpointRoots {
-  // Absolute paths. Absent: all folders are allowed.
+  // Absolute paths, and URLs of object stores. Absent: all are allowed.
   std::optional<std::vector<std::string>> folders;
 
-  // Returns `prefix` with the symbolic links of its folder resolved.
-  //   kInvalidArgument   `prefix` is not an absolute path, contains "." or
-  //                      "..", or names no file
+  // Returns `prefix` with the symbolic links of its folder resolved. A URL is
+  // within the URLs among `folders` only, and a path within the paths.
+  //   kInvalidArgument   `prefix` is neither an absolute path nor a valid URL,
+  //                      contains "." or "..", or names no file
   //   kPermissionDenied  `prefix` is outside of all folders; the message lists
   //                      them and names the flag
   absl::StatusOr<std::string> Resolve(absl::string_view prefix) const;

@@ -17,10 +17,10 @@
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/bundle_files.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/publish_tensor_bundle.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
-#include "common/io/checkpoint/testing/simulated_disk.h"
+#include "common/io/storage/disk.h"
+#include "common/io/storage/testing/simulated_disk.h"
 #include "common/net/rpc/network.h"
 #include "common/net/rpc/status_detail.h"
 #include "gmock/gmock.h"
@@ -408,6 +408,31 @@ TEST_F(CheckpointTest, RejectsHostilePrefixes) {
   }
   EXPECT_OK(roots.Resolve(folder_ + "/ckpt-1"));
   EXPECT_OK(roots.Resolve(folder_ + "/new/folder/ckpt-1"));
+}
+
+TEST(CheckpointRootsTest, UrlsNeedARootThatIsAUrl) {
+  const CheckpointRoots roots{.folders =
+                                  std::vector<std::string>{"/", "s3://ours/a"}};
+  EXPECT_THAT(roots.Resolve("s3://ours/a/ckpt-1"),
+              IsOkAndHolds("s3://ours/a/ckpt-1"));
+  EXPECT_OK(roots.Resolve("s3://ours/a/b/ckpt-1"));
+  for (const std::string prefix :
+       {"s3://theirs/a/ckpt-1", "s3://ours/ab/ckpt-1", "gs://ours/a/ckpt-1",
+        "s3://ours/ckpt-1"}) {
+    EXPECT_THAT(roots.Resolve(prefix),
+                StatusIs(absl::StatusCode::kPermissionDenied,
+                         HasSubstr("--checkpoint_root")))
+        << prefix;
+  }
+  for (const std::string prefix :
+       {"s3://ours/a/../b/ckpt-1", "s3://ours/a/", "s3://ours/a//ckpt-1"}) {
+    EXPECT_THAT(roots.Resolve(prefix),
+                StatusIs(absl::StatusCode::kInvalidArgument))
+        << prefix;
+  }
+  const CheckpointRoots folders_only{.folders = std::vector<std::string>{"/"}};
+  EXPECT_THAT(folders_only.Resolve("s3://ours/a/ckpt-1"),
+              StatusIs(absl::StatusCode::kPermissionDenied));
 }
 
 TEST_F(CheckpointTest, RejectsRequestsOfEarlierGenerations) {

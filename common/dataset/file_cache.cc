@@ -17,10 +17,10 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/row_tables.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/records/byte_sink.h"
 #include "common/io/records/record_reader.h"
 #include "common/io/records/record_writer.h"
+#include "common/io/storage/disk.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 

@@ -27,6 +27,7 @@
 #include "common/core/base/available_cpus.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/storage/object_url.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/exit_code.h"
@@ -223,6 +224,12 @@ absl::StatusOr<std::optional<int>> RestartCountMax() {
 
 absl::StatusOr<std::string> MakeRunDir() {
   std::filesystem::path path = absl::GetFlag(FLAGS_run_dir);
+  if (IsObjectUrl(path.string())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--run_dir=", path.string(),
+        ": the logs of the tasks need a folder; name the URL of the job's "
+        "checkpoints with --set"));
+  }
   if (path.empty()) {
     path = absl::StrCat(
         "runs/",

@@ -14,8 +14,9 @@
 #include "common/core/base/available_memory.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "common/io/storage/disk.h"
+#include "common/io/storage/object_url.h"
 #include "proto/parameter_server.pb.h"
 #include "ps/client/remote_variable.h"
 #include "ps/client/remote_variable_session.h"
@@ -59,6 +60,7 @@ class RemoteSnapshot final : public VariableSnapshot {
 
 // Servers run in other folders.
 absl::StatusOr<std::string> AbsolutePrefix(absl::string_view prefix) {
+  if (IsObjectUrl(prefix)) return std::string(prefix);
   std::error_code error;
   const std::filesystem::path path =
       std::filesystem::absolute(std::string(prefix), error);

@@ -17,15 +17,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/core/base/backoff.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/log.h"
 #include "common/core/base/metrics.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/trace.h"
-#include "common/io/checkpoint/bundle_files.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "common/net/cluster/task_methods.h"
-#include "common/net/rpc/backoff.h"
 #include "proto/task.pb.h"
 #include "ps/client/methods.h"
 #include "ps/client/shared_memory_lane.h"
@@ -430,7 +429,8 @@ absl::Status ServerGroup::Save(absl::string_view prefix, int shard_count,
           kSaveMethod, all, bodies,
           {.timeout = checkpoint_timeout_, .is_repeatable = snapshot_id == 0}));
   for (const int server : all) {
-    const std::string path = PartDataPath(prefix, server, shard_count);
+    const std::string path =
+        JoinPath(FolderOf(prefix), BaseName(responses[server].data_path()));
     const auto data = Disk::Real()->Open(path);
     if (data.ok() && (*data)->size_bytes() == responses[server].data_bytes()) {
       continue;

@@ -24,7 +24,6 @@
 #include "common/io/checkpoint/publish_tensor_bundle.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/checkpoint/tensor_bundle_writer.h"
-#include "common/io/checkpoint/testing/simulated_disk.h"
 #include "common/io/image/decode_image.h"
 #include "common/io/keras/hdf5_reader.h"
 #include "common/io/keras/hdf5_writer.h"
@@ -32,6 +31,7 @@
 #include "common/io/records/byte_source.h"
 #include "common/io/records/example.h"
 #include "common/io/records/record_reader.h"
+#include "common/io/storage/testing/simulated_disk.h"
 #include "proto/example.pb.h"
 #include "tests/fuzz/fuzz_target.h"
 

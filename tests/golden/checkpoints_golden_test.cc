@@ -12,10 +12,10 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/object_graph.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/checkpoint/tensor_slice.h"
+#include "common/io/storage/disk.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -14,12 +14,12 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/object_graph.h"
 #include "common/io/checkpoint/publish_tensor_bundle.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/checkpoint/tensor_bundle_writer.h"
 #include "common/io/checkpoint/tensor_slice.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 namespace {

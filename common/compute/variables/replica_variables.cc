@@ -6,8 +6,8 @@
 
 #include "common/compute/variables/state_snapshot.h"
 #include "common/core/base/status_macros.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "common/io/storage/disk.h"
 #include "proto/variable.pb.h"
 
 namespace muster {

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "common/compute/variables/variable_state.h"
 #include "common/compute/variables/variable_store.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 

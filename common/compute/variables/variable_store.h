@@ -13,7 +13,7 @@
 #include "common/compute/optimizers/optimizer.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/tensor.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 namespace proto {

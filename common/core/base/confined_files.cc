@@ -68,6 +68,7 @@ absl::StatusOr<int> OpenToRead(const std::string& path) {
   if (!Folders().has_value()) return open(path.c_str(), kFlags);
   const std::string canonical = Canonical(path);
   for (const std::string& folder : *Folders()) {
+    if (!absl::StartsWith(folder, "/")) continue;  // A URL.
     std::string root = Canonical(folder);
     if (root.empty() || canonical.empty()) continue;
     if (!absl::EndsWith(root, "/")) root += '/';
@@ -75,6 +76,14 @@ absl::StatusOr<int> OpenToRead(const std::string& path) {
       return OpenBelow(root, canonical.substr(root.size()));
     }
   }
+  return OutsideOfConfinedFolders(path);
+}
+
+const std::optional<std::vector<std::string>>& ConfinedFolders() {
+  return Folders();
+}
+
+absl::Status OutsideOfConfinedFolders(const std::string& path) {
   return absl::PermissionDeniedError(absl::StrCat(
       path,
       " is outside of the folders whose files this task reads for others (",

@@ -1,9 +1,11 @@
 #ifndef COMMON_CORE_BASE_CONFINED_FILES_H_
 #define COMMON_CORE_BASE_CONFINED_FILES_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 // Confines the files that input pipelines read to a few folders. A worker runs
@@ -11,9 +13,10 @@
 // name.
 namespace muster {
 
-// From now on OpenToRead() opens only files below `folders`, absolute paths;
-// "/" for all files. Called at most once, before the first OpenToRead(). A
-// process that does not call it opens every file.
+// From now on OpenToRead() opens only files below `folders`: absolute paths,
+// "/" for all files, and URLs, which allow no file of this machine. Called at
+// most once, before the first OpenToRead(). A process that does not call it
+// opens every file.
 void ConfineReads(std::vector<std::string> folders);
 
 // Returns a descriptor as open(2) does with O_RDONLY, O_CLOEXEC and O_NONBLOCK,
@@ -26,6 +29,12 @@ void ConfineReads(std::vector<std::string> folders);
 //                      flag --data_root, and is the same whether or not the
 //                      file exists
 absl::StatusOr<int> OpenToRead(const std::string& path);
+
+// Returns what ConfineReads() was given; unset if it was not called.
+const std::optional<std::vector<std::string>>& ConfinedFolders();
+
+// The error for a file or a URL that is not below them: kPermissionDenied.
+absl::Status OutsideOfConfinedFolders(const std::string& path);
 
 }  // namespace muster
 

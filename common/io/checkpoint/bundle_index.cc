@@ -93,7 +93,7 @@ absl::Status WriteBundleIndex(
     RETURN_IF_ERROR(table.Add(key, entry.SerializeAsString()));
   }
   RETURN_IF_ERROR(table.Finish());
-  return is_durable ? file->Sync() : absl::OkStatus();
+  return is_durable ? file->Sync() : file->Close();
 }
 
 absl::StatusOr<BundleIndex> ReadBundleIndex(Disk* disk,

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "proto/checkpoint.pb.h"
 
 // Reading and writing the index of a checkpoint, for writers, publishers and

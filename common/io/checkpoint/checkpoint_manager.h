@@ -14,9 +14,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/io/checkpoint/checkpoint_state.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/checkpoint/tensor_bundle_writer.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 

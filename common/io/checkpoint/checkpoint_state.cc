@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "common/core/base/crc32c.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/storage/object_url.h"
 #include "google/protobuf/text_format.h"
 #include "proto/checkpoint.pb.h"
 
@@ -30,7 +31,8 @@ std::string RelativePath(absl::string_view folder, absl::string_view path) {
 }
 
 std::string ResolvePath(absl::string_view folder, absl::string_view path) {
-  return path[0] == '/' ? std::string(path) : JoinPath(folder, path);
+  return path[0] == '/' || IsObjectUrl(path) ? std::string(path)
+                                             : JoinPath(folder, path);
 }
 
 double ToSeconds(absl::Time time) {

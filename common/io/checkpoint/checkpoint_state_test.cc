@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/core/base/status_matchers.h"
-#include "common/io/checkpoint/disk.h"
-#include "common/io/checkpoint/testing/simulated_disk.h"
+#include "common/io/storage/disk.h"
+#include "common/io/storage/testing/simulated_disk.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

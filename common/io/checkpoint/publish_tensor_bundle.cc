@@ -14,6 +14,7 @@
 #include "common/core/tensor/shape.h"
 #include "common/io/checkpoint/bundle_files.h"
 #include "common/io/checkpoint/bundle_index.h"
+#include "common/io/checkpoint/bundle_placement.h"
 #include "common/io/checkpoint/tensor_slice.h"
 #include "proto/checkpoint.pb.h"
 
@@ -23,14 +24,6 @@ namespace {
 using Entries = std::map<std::string, proto::BundleEntry>;
 
 bool IsSliceKey(absl::string_view key) { return key[0] == '\0'; }
-
-// Returns 0 for a damaged index: it must not prevent its replacement, and its
-// data files are unreachable.
-int OldShardCount(Disk* disk, absl::string_view prefix) {
-  const absl::StatusOr<BundleIndex> old =
-      ReadBundleIndex(disk, BundleIndexPath(prefix));
-  return old.ok() ? old->header.num_shards() : 0;
-}
 
 absl::Status CheckDataFile(Disk* disk, const std::string& path,
                            const Entries& entries) {
@@ -85,14 +78,15 @@ absl::Status CheckSlices(const Entries& entries) {
 }
 
 absl::StatusOr<Entries> MergeParts(Disk* disk, absl::string_view prefix,
-                                   int shard_count) {
+                                   int shard_count, int new_count) {
   Entries merged;
   for (int shard = 0; shard < shard_count; ++shard) {
     ASSIGN_OR_RETURN(
         BundleIndex part,
         ReadBundleIndex(disk, PartIndexPath(prefix, shard, shard_count)));
     RETURN_IF_ERROR(CheckDataFile(
-        disk, PartDataPath(prefix, shard, shard_count), part.entries));
+        disk, WrittenDataPath(*disk, prefix, shard, shard_count, new_count),
+        part.entries));
     for (auto& [key, entry] : part.entries) {
       RETURN_IF_ERROR(MergeEntry(key, shard, std::move(entry), &merged));
     }
@@ -107,25 +101,33 @@ void RemoveDataFiles(Disk* disk, absl::string_view prefix, int count) {
   }
 }
 
-// Data files are made durable before the index, so that no index refers to data
-// that a power failure can lose.
-absl::Status PlaceFiles(Disk* disk, absl::string_view prefix, int part_count,
-                        int shard_count, const Entries& entries) {
+absl::Status PlaceDataFiles(Disk* disk, absl::string_view prefix,
+                            int part_count, int shard_count) {
   for (int shard = 0; shard < part_count; ++shard) {
-    RETURN_IF_ERROR(disk->Rename(PartDataPath(prefix, shard, part_count),
-                                 BundleDataPath(prefix, shard, shard_count)));
+    const std::string data_path = BundleDataPath(prefix, shard, shard_count);
+    if (disk->CreatesAtomically(data_path)) continue;
+    RETURN_IF_ERROR(
+        disk->Rename(PartDataPath(prefix, shard, part_count), data_path));
   }
   for (int shard = part_count; shard < shard_count; ++shard) {
     ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> empty,
                      disk->Create(BundleDataPath(prefix, shard, shard_count)));
     RETURN_IF_ERROR(empty->Sync());
   }
-  RETURN_IF_ERROR(disk->SyncFolder(FolderOf(prefix)));
+  return disk->SyncFolder(FolderOf(prefix));
+}
+
+absl::Status PlaceIndex(Disk* disk, absl::string_view prefix, int shard_count,
+                        const Entries& entries) {
   const std::string index_path = BundleIndexPath(prefix);
+  const proto::BundleHeader header = MakeBundleHeader(shard_count);
+  if (disk->CreatesAtomically(index_path)) {
+    return WriteBundleIndex(disk, index_path, header, entries,
+                            /*is_durable=*/true);
+  }
   const std::string beside = TemporaryPath(index_path);
-  absl::Status status =
-      WriteBundleIndex(disk, beside, MakeBundleHeader(shard_count), entries,
-                       /*is_durable=*/true);
+  absl::Status status = WriteBundleIndex(disk, beside, header, entries,
+                                         /*is_durable=*/true);
   if (status.ok()) status = disk->Rename(beside, index_path);
   if (!status.ok()) {
     disk->Remove(beside).IgnoreError();
@@ -134,25 +136,32 @@ absl::Status PlaceFiles(Disk* disk, absl::string_view prefix, int part_count,
   return disk->SyncFolder(FolderOf(prefix));
 }
 
+// Data files are made durable before the index, so that no index refers to data
+// that a power failure can lose.
+absl::Status PlaceFiles(Disk* disk, absl::string_view prefix, int part_count,
+                        int shard_count, const Entries& entries) {
+  RETURN_IF_ERROR(PlaceDataFiles(disk, prefix, part_count, shard_count));
+  return PlaceIndex(disk, prefix, shard_count, entries);
+}
+
 }  // namespace
 
 absl::Status PublishTensorBundle(Disk* disk, absl::string_view prefix,
                                  int shard_count) {
   MUSTER_CHECK(shard_count >= 1 && shard_count < kShardCountMax);
-  absl::StatusOr<Entries> entries = MergeParts(disk, prefix, shard_count);
-  if (!entries.ok()) {
-    RemoveBundleParts(disk, prefix, shard_count);
-    return std::move(entries).status();
+  ASSIGN_OR_RETURN(const int old_count, PublishedShardCount(disk, prefix));
+  ASSIGN_OR_RETURN(const int new_count,
+                   NewShardCount(disk, prefix, shard_count));
+  const absl::StatusOr<Entries> entries =
+      MergeParts(disk, prefix, shard_count, new_count);
+  absl::Status status = entries.status();
+  if (status.ok()) {
+    status = PlaceFiles(disk, prefix, shard_count, new_count, *entries);
   }
-  // Names of data files contain the number of shards. An additional empty shard
-  // gives the new files other names than the old ones.
-  const int old_count = OldShardCount(disk, prefix);
-  const int new_count = shard_count + (old_count == shard_count ? 1 : 0);
-  if (absl::Status status =
-          PlaceFiles(disk, prefix, shard_count, new_count, *entries);
-      !status.ok()) {
+  if (!status.ok()) {
     // If the last sync failed, the new index may be in place.
-    if (OldShardCount(disk, prefix) != new_count) {
+    const absl::StatusOr<int> placed = PublishedShardCount(disk, prefix);
+    if (placed.ok() && *placed != new_count) {
       RemoveDataFiles(disk, prefix, new_count);
     }
     RemoveBundleParts(disk, prefix, shard_count);
@@ -166,8 +175,16 @@ absl::Status PublishTensorBundle(Disk* disk, absl::string_view prefix,
 }
 
 void RemoveBundleParts(Disk* disk, absl::string_view prefix, int shard_count) {
+  const bool has_final_names = disk->CreatesAtomically(prefix);
+  if (has_final_names) {
+    // Only if they are known not to be those of a published checkpoint.
+    const auto new_count = NewShardCount(disk, prefix, shard_count);
+    if (new_count.ok()) RemoveDataFiles(disk, prefix, *new_count);
+  }
   for (int shard = 0; shard < shard_count; ++shard) {
-    disk->Remove(PartDataPath(prefix, shard, shard_count)).IgnoreError();
+    if (!has_final_names) {
+      disk->Remove(PartDataPath(prefix, shard, shard_count)).IgnoreError();
+    }
     disk->Remove(PartIndexPath(prefix, shard, shard_count)).IgnoreError();
   }
 }

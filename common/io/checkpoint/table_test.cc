@@ -12,10 +12,10 @@
 #include "common/core/base/crc32c.h"
 #include "common/core/base/status_matchers.h"
 #include "common/io/checkpoint/coding.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/table_reader.h"
 #include "common/io/checkpoint/table_writer.h"
-#include "common/io/checkpoint/testing/simulated_disk.h"
+#include "common/io/storage/disk.h"
+#include "common/io/storage/testing/simulated_disk.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 

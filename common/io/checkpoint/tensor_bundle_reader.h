@@ -16,8 +16,8 @@
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/bundle_index.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/tensor_slice.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 

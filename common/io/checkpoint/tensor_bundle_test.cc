@@ -18,7 +18,7 @@
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/checkpoint/tensor_bundle_writer.h"
 #include "common/io/checkpoint/tensor_slice.h"
-#include "common/io/checkpoint/testing/simulated_disk.h"
+#include "common/io/storage/testing/simulated_disk.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -12,6 +12,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/io/checkpoint/bundle_files.h"
 #include "common/io/checkpoint/bundle_index.h"
+#include "common/io/checkpoint/bundle_placement.h"
 #include "common/io/checkpoint/coding.h"
 
 namespace muster {
@@ -37,10 +38,10 @@ absl::Status CheckName(absl::string_view name) {
 }  // namespace
 
 TensorBundleWriter::TensorBundleWriter(Disk* disk, absl::string_view prefix,
-                                       BundleShard shard)
+                                       BundleShard shard, std::string data_path)
     : disk_(disk),
       folder_(FolderOf(prefix)),
-      data_path_(PartDataPath(prefix, shard.index, shard.count)),
+      data_path_(std::move(data_path)),
       index_path_(PartIndexPath(prefix, shard.index, shard.count)),
       buffer_(Buffer::Allocate(kBufferBytes)) {}
 
@@ -55,8 +56,13 @@ absl::StatusOr<std::unique_ptr<TensorBundleWriter>> TensorBundleWriter::Create(
     return absl::InvalidArgumentError(
         absl::StrCat("there is no shard ", shard.index, " of ", shard.count));
   }
-  std::unique_ptr<TensorBundleWriter> writer(
-      new TensorBundleWriter(disk, prefix, shard));
+  int new_count = shard.count;
+  if (disk->CreatesAtomically(prefix)) {
+    ASSIGN_OR_RETURN(new_count, NewShardCount(disk, prefix, shard.count));
+  }
+  std::unique_ptr<TensorBundleWriter> writer(new TensorBundleWriter(
+      disk, prefix, shard,
+      WrittenDataPath(*disk, prefix, shard.index, shard.count, new_count)));
   RETURN_IF_ERROR(disk->MakeFolder(writer->folder_));
   ASSIGN_OR_RETURN(writer->data_, disk->Create(writer->data_path_));
   return writer;

@@ -15,8 +15,8 @@
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/tensor_slice.h"
+#include "common/io/storage/disk.h"
 #include "proto/checkpoint.pb.h"
 
 namespace muster {
@@ -50,6 +50,9 @@ class TensorBundleWriter {
   TensorBundleWriter(const TensorBundleWriter&) = delete;
   TensorBundleWriter& operator=(const TensorBundleWriter&) = delete;
 
+  // The file with the data of this shard, until the checkpoint is published.
+  const std::string& data_path() const { return data_path_; }
+
   // Writes a whole tensor.
   //   kInvalidArgument  `name` is empty or begins with a 0 byte, which is
   //                     reserved for the keys of slices
@@ -77,7 +80,8 @@ class TensorBundleWriter {
   absl::Status Finish();
 
  private:
-  TensorBundleWriter(Disk* disk, absl::string_view prefix, BundleShard shard);
+  TensorBundleWriter(Disk* disk, absl::string_view prefix, BundleShard shard,
+                     std::string data_path);
 
   absl::Status Begin(absl::string_view name, const TensorType& full_type,
                      const TensorSlice& slice);

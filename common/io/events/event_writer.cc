@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/storage/object_url.h"
 #include "proto/event.pb.h"
 
 namespace muster {
@@ -84,6 +85,11 @@ absl::Status EventWriter::Close() {
 }
 
 absl::Status EventWriter::Open(absl::Time now) {
+  if (IsObjectUrl(options_.folder)) {
+    path_ = options_.folder;
+    return absl::UnimplementedError(
+        "objects cannot be appended to; name a folder for event files");
+  }
   std::error_code error;
   std::filesystem::create_directories(options_.folder, error);
   path_ = NewPath(options_, now);

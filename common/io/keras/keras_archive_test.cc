@@ -11,8 +11,8 @@
 #include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/keras/zip_archive.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 namespace {

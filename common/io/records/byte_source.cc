@@ -1,19 +1,15 @@
 #include "common/io/records/byte_source.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "common/core/base/confined_files.h"
+#include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/storage/disk.h"
+#include "common/io/storage/open_input.h"
 
 namespace muster {
 namespace {
@@ -22,11 +18,8 @@ constexpr size_t kBufferBytes = size_t{256} << 10;
 
 class FileSource final : public ByteSource {
  public:
-  FileSource(std::string path, int descriptor)
-      : path_(std::move(path)),
-        descriptor_(descriptor),
-        buffer_(kBufferBytes) {}
-  ~FileSource() override { close(descriptor_); }
+  FileSource(absl::string_view path, std::unique_ptr<ReadableFile> file)
+      : path_(path), file_(std::move(file)), buffer_(kBufferBytes) {}
 
   const std::string& name() const override { return path_; }
 
@@ -35,15 +28,13 @@ class FileSource final : public ByteSource {
     size_t count = 0;
     while (count < size_bytes) {
       if (next_ == end_) {
-        const ssize_t came = read(descriptor_, buffer_.data(), buffer_.size());
-        if (came < 0 && errno == EINTR) continue;
-        if (came < 0) {
-          return absl::ErrnoToStatus(errno,
-                                     absl::StrCat("cannot read ", path_));
-        }
-        if (came == 0) break;
         next_ = 0;
-        end_ = static_cast<size_t>(came);
+        end_ = static_cast<size_t>(
+            std::min<int64_t>(kBufferBytes, file_->size_bytes() - offset_));
+        if (end_ == 0) break;
+        RETURN_IF_ERROR(
+            file_->ReadAt(offset_, absl::MakeSpan(buffer_.data(), end_)));
+        offset_ += static_cast<int64_t>(end_);
       }
       const size_t part = std::min(size_bytes - count, end_ - next_);
       std::memcpy(target + count, buffer_.data() + next_, part);
@@ -55,8 +46,9 @@ class FileSource final : public ByteSource {
 
  private:
   const std::string path_;
-  const int descriptor_;
-  std::vector<char> buffer_;
+  const std::unique_ptr<ReadableFile> file_;
+  int64_t offset_ = 0;  // In the file, of the end of the buffer.
+  std::vector<uint8_t> buffer_;
   size_t next_ = 0;
   size_t end_ = 0;
 };
@@ -85,17 +77,13 @@ class StringSource final : public ByteSource {
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenFileSource(
     absl::string_view path) {
   std::string name(path);
-  ASSIGN_OR_RETURN(const int descriptor, OpenToRead(name));
-  if (descriptor < 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", name));
-  }
-  struct stat status;
-  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    close(descriptor);
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": is not a regular file"));
-  }
-  return std::make_unique<FileSource>(std::move(name), descriptor);
+  ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, OpenInput(name));
+  return CreateFileSource(name, std::move(file));
+}
+
+std::unique_ptr<ByteSource> CreateFileSource(
+    absl::string_view name, std::unique_ptr<ReadableFile> file) {
+  return std::make_unique<FileSource>(name, std::move(file));
 }
 
 std::unique_ptr<ByteSource> CreateStringSource(absl::string_view name,

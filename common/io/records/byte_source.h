@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 
@@ -24,12 +25,17 @@ class ByteSource {
   virtual absl::StatusOr<size_t> Read(void* data, size_t size_bytes) = 0;
 };
 
-// Opens a regular file, which is read in blocks of 256 KiB.
+// Opens a regular file or the URL of an object, which is read in blocks of 256
+// KiB, as OpenInput() does.
 //   kNotFound, kPermissionDenied, others  as absl::ErrnoToStatus()
 //   kInvalidArgument  not a regular file
 // Errors of the source: as absl::ErrnoToStatus()
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenFileSource(
     absl::string_view path);
+
+// Reads the whole of `file`. `name` is for error messages.
+std::unique_ptr<ByteSource> CreateFileSource(
+    absl::string_view name, std::unique_ptr<ReadableFile> file);
 
 // `content` outlives the source.
 std::unique_ptr<ByteSource> CreateStringSource(absl::string_view name,

@@ -11,7 +11,7 @@
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/call_each.h"
 #include "common/learn/train/callback.h"

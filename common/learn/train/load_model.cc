@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/keras/keras_compile_config.h"

@@ -14,7 +14,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/storage/disk.h"
+#include "common/io/storage/object_url.h"
 #include "common/learn/train/callback.h"
 #include "common/net/process/exit_code.h"
 
@@ -33,7 +37,23 @@ absl::Status Refuse(absl::string_view folder, absl::string_view what,
 
 std::error_code LastError() { return {errno, std::generic_category()}; }
 
+// The store names the URL and the way out.
+absl::Status EnsureObjectsWritable(const std::string& folder) {
+  Disk* const disk = Disk::Real();
+  const std::string probe =
+      JoinPath(folder, absl::StrCat(".writable-", getpid(), "-",
+                                    absl::ToUnixNanos(absl::Now())));
+  absl::Status status = ReplaceFile(disk, probe, "");
+  if (status.ok()) status = disk->Remove(probe);
+  if (status.ok()) return status;
+  return WithExitCode(
+      absl::InvalidArgumentError(absl::StrCat("results are to be written to ",
+                                              folder, ": ", status.message())),
+      ExitCode::kUsage);
+}
+
 absl::Status EnsureWritable(const std::string& folder) {
+  if (IsObjectUrl(folder)) return EnsureObjectsWritable(folder);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return Refuse(folder, "make", error);

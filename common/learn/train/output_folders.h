@@ -10,7 +10,8 @@
 namespace muster {
 
 // Makes each of the folders that is missing, and creates and removes a file in
-// it, so that training does not end with results that nobody can write.
+// it, so that training does not end with results that nobody can write. The
+// folders can be URLs of object stores.
 //
 //   kInvalidArgument  one of them cannot be made or written to; names it and
 //                     the system's reason, and carries ExitCode::kUsage

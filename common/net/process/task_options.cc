@@ -15,6 +15,7 @@
 #include "absl/types/optional.h"
 #include "common/core/base/available_cpus.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/storage/object_url.h"
 #include "common/net/cluster/address.h"
 #include "common/net/cluster/cluster_resolver.h"
 #include "common/net/cluster/task_id.h"
@@ -93,8 +94,9 @@ ABSL_FLAG(absl::Duration, coordinator_timeout, absl::Seconds(10),
           "A coordinator silent for this long is gone.");
 ABSL_FLAG(
     std::string, checkpoint_root, "",
-    "Folders, separated by commas, in which a parameter server writes and "
-    "reads checkpoints when its coordinator asks; \"/\" for anywhere. "
+    "Folders and URLs (s3://bucket/folder), separated by commas, in which a "
+    "parameter server writes and reads checkpoints when its coordinator asks; "
+    "\"/\" for all folders. "
     "Unless given: its --run_dir, what --set and its arguments name, and in a "
     "cluster of one machine its working directory.");
 ABSL_FLAG(
@@ -284,6 +286,10 @@ absl::StatusOr<int> ResolveThreadCount() {
 absl::StatusOr<std::vector<std::string>> MakeAbsolute(
     absl::string_view flag, std::vector<std::string> folders) {
   for (std::string& folder : folders) {
+    if (IsObjectUrl(folder)) {
+      RETURN_IF_ERROR(ParseObjectUrl(folder).status());
+      continue;
+    }
     std::error_code error;
     const std::filesystem::path path =
         std::filesystem::absolute(folder, error).lexically_normal();
@@ -300,14 +306,17 @@ std::vector<std::string> Folders(const absl::Flag<std::string>& flag) {
   return absl::StrSplit(absl::GetFlag(flag), ',', absl::SkipEmpty());
 }
 
-// The run's folder, and what exists of what the command line names.
+// The run's folder, and the folders and URLs that the command line names.
 std::vector<std::string> NamedFolders(const CommandLine& line) {
   std::vector<std::string> named;
   const std::string run_dir = absl::GetFlag(FLAGS_run_dir);
   if (!run_dir.empty()) named.push_back(run_dir);
   const auto add = [&named](const std::string& text) {
     std::error_code error;
-    if (std::filesystem::is_directory(text, error)) named.push_back(text);
+    if (std::filesystem::is_directory(text, error) ||
+        ParseObjectUrl(text).ok()) {
+      named.push_back(text);
+    }
   };
   for (const auto& [name, value] : line.settings) add(value);
   for (const std::string& argument : line.arguments) add(argument);

@@ -55,8 +55,8 @@ struct TaskOptions {
   // A coordinator silent for this long is gone.
   absl::Duration coordinator_timeout;
 
-  // Absolute folders in which a parameter server writes and reads checkpoints
-  // when it is asked to.
+  // Absolute folders, and URLs, in which a parameter server writes and reads
+  // checkpoints when it is asked to.
   std::vector<std::string> checkpoint_roots;
   // Absolute folders below which a worker opens the files that its
   // coordinator's input pipelines name; all files if absent.

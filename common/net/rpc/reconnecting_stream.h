@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/net/rpc/backoff.h"
+#include "common/core/base/backoff.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/service.h"

@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/storage/object_url.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/callbacks/message.h"
@@ -68,6 +69,11 @@ absl::Status CsvLogger::CheckOptions(const CsvLoggerOptions& options) {
 absl::Status CsvLogger::OnTrainBegin(Model& model) {
   RETURN_IF_ERROR(CheckOptions(options_));
   if (!model.strategy()->is_chief()) return absl::OkStatus();
+  if (IsObjectUrl(options_.filename)) {
+    return absl::UnimplementedError(
+        absl::StrCat("CSVLogger: ", options_.filename,
+                     ": objects cannot be appended to; name a file"));
+  }
   names_.clear();
   const std::filesystem::path path(options_.filename);
   std::error_code ignored;

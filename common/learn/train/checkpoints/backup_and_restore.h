@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/checkpoints/background_writer.h"

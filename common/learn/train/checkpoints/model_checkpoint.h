@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/callbacks/monitor.h"

@@ -12,9 +12,9 @@
 #include "absl/strings/string_view.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/object_graph.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "common/io/storage/disk.h"
 #include "proto/training_state.pb.h"
 
 namespace muster {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/evaluator/training_end.h"

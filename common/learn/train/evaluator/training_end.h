@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 

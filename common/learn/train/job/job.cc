@@ -20,7 +20,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/strategy/strategy.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/strategy/chief_result.h"
 #include "common/learn/train/checkpoints/backup_and_restore.h"
 

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/train/fit_options.h"

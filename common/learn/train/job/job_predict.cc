@@ -22,7 +22,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/strategy/default_strategy.h"

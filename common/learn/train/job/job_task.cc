@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <functional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -16,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/train/job/job_evaluator.h"
 #include "common/learn/train/job/loss_cost.h"
 #include "common/net/cluster/task_id.h"
@@ -51,10 +51,8 @@ absl::Status CheckEvaluatorRunDir(const TaskOptions& options,
 // A run that was interrupted goes on in its folder; one that is over left
 // results there, which the next would overwrite.
 absl::Status CheckRunIsNotOver(const std::string& run_dir) {
-  const std::string summary =
-      (std::filesystem::path(run_dir) / "summary.json").string();
-  std::error_code ignored;
-  if (!std::filesystem::exists(summary, ignored)) return absl::OkStatus();
+  const std::string summary = JoinPath(run_dir, "summary.json");
+  if (!Disk::Real()->Open(summary).ok()) return absl::OkStatus();
   return WithExitCode(
       absl::InvalidArgumentError(absl::StrCat(
           "--run_dir=", run_dir, " holds the results of a run that is over (",

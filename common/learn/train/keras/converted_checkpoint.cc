@@ -10,9 +10,9 @@
 #include "common/compute/variables/variable_store.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/publish_tensor_bundle.h"
 #include "common/io/checkpoint/tensor_bundle_writer.h"
+#include "common/io/storage/disk.h"
 #include "proto/variable.pb.h"
 
 namespace muster {

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/tensor/tensor.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 

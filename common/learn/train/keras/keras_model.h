@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/keras/hdf5_reader.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/train/keras/keras_object.h"
 

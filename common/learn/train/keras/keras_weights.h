@@ -7,9 +7,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/variables/variable_store.h"
-#include "common/io/checkpoint/disk.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/keras/hdf5_reader.h"
+#include "common/io/storage/disk.h"
 #include "common/learn/nn/layer.h"
 #include "proto/optimizer.pb.h"
 

@@ -1,5 +1,5 @@
-#ifndef COMMON_IO_CHECKPOINT_DISK_H_
-#define COMMON_IO_CHECKPOINT_DISK_H_
+#ifndef COMMON_IO_STORAGE_DISK_H_
+#define COMMON_IO_STORAGE_DISK_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -17,17 +17,19 @@ namespace muster {
 // The interface to files for everything that is stored. Tests use it to fail
 // operations and to simulate power failures.
 //
-// Paths are those of the system. Errors name the path and the system's error:
+// Paths are those of the system, or URLs of an object store (object_url.h).
+// Errors name the path and the system's or the store's error:
 //   kNotFound           the file or folder does not exist
 //   kResourceExhausted  no space, the quota, or the limit on file sizes
-//   others              as absl::ErrnoToStatus()
+//   others              as absl::ErrnoToStatus(), or as ObjectStore
 
 // A new file, written sequentially. Not thread-safe.
 class WritableFile {
  public:
   static constexpr size_t kPageBytes = 4096;
 
-  // Closes the file. Data that was not synced may be lost.
+  // Unless Sync() or Close() returned OK, the contents are undefined, and an
+  // object is not written at all.
   virtual ~WritableFile() = default;
 
   // Appends bytes. Aligned pages (kPageBytes at a multiple of kPageBytes in
@@ -35,10 +37,14 @@ class WritableFile {
   // without a copy in the page cache if the file system supports it.
   virtual absl::Status Append(absl::Span<const uint8_t> bytes) = 0;
 
-  // After OK, everything appended survives a power failure. Must not be retried
-  // after an error: the system may have dropped the data, and a second call
-  // would not report it.
+  // Completes the file: after OK, everything appended survives a power failure.
+  // Must not be retried after an error: the system may have dropped the data,
+  // and a second call would not report it. Nothing may be appended afterwards.
   virtual absl::Status Sync() = 0;
+
+  // As Sync(), without waiting for the device: readers see everything appended,
+  // and a power failure may lose it.
+  virtual absl::Status Close() = 0;
 };
 
 // Thread-safe.
@@ -59,7 +65,15 @@ class Disk {
  public:
   virtual ~Disk() = default;
 
-  // Truncates an existing file.
+  // Whether a file that Create() returns appears at `path` as a whole, and only
+  // when it is completed, as objects do. Until then readers see what was there
+  // before. Such paths cannot be renamed and need not be.
+  virtual bool CreatesAtomically(absl::string_view path) const {
+    (void)path;
+    return false;
+  }
+
+  // Truncates an existing file, unless CreatesAtomically().
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       absl::string_view path) = 0;
 
@@ -68,22 +82,26 @@ class Disk {
       absl::string_view path) = 0;
 
   // Replaces an existing `to` atomically.
+  //   kUnimplemented  objects have no such operation
   virtual absl::Status Rename(absl::string_view from, absl::string_view to) = 0;
 
   virtual absl::Status Remove(absl::string_view path) = 0;
 
-  // Creates the folder and its missing parents, and syncs them.
+  // Creates the folder and its missing parents, and syncs them. Object stores
+  // have no folders: does nothing.
   virtual absl::Status MakeFolder(absl::string_view folder) = 0;
 
   // After OK, names that were created, renamed or removed in the folder survive
   // a power failure.
   virtual absl::Status SyncFolder(absl::string_view folder) = 0;
 
-  // Returns the names of the entries of the folder, sorted.
+  // Returns the names of the entries of the folder, sorted. A folder of an
+  // object store exists as long as it has an entry.
   virtual absl::StatusOr<std::vector<std::string>> List(
       absl::string_view folder) = 0;
 
-  // The disk of this machine. Lives as long as the process.
+  // The files of this machine, and the objects of s3:// and gs:// URLs. Lives
+  // as long as the process.
   static Disk* Real();
 };
 
@@ -99,9 +117,9 @@ std::string JoinPath(absl::string_view folder, absl::string_view name);
 absl::StatusOr<std::string> ReadFile(Disk* disk, absl::string_view path,
                                      int64_t size_bytes_max);
 
-// Replaces the contents of the file: writes a temporary file, syncs and renames
-// it, and syncs the folder. Readers see the old or the new contents, even after
-// a crash.
+// Replaces the contents of the file. Readers see the old or the new contents,
+// even after a crash. Unless the disk creates files atomically, writes and
+// renames a temporary file.
 absl::Status ReplaceFile(Disk* disk, absl::string_view path,
                          absl::string_view content);
 
@@ -110,4 +128,4 @@ std::string TemporaryPath(absl::string_view path);
 
 }  // namespace muster
 
-#endif  // COMMON_IO_CHECKPOINT_DISK_H_
+#endif  // COMMON_IO_STORAGE_DISK_H_

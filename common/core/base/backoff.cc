@@ -1,4 +1,4 @@
-#include "common/net/rpc/backoff.h"
+#include "common/core/base/backoff.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@
 #include "absl/types/span.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/buffer.h"
-#include "common/io/checkpoint/testing/simulated_disk.h"
+#include "common/io/storage/testing/simulated_disk.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

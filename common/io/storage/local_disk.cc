@@ -1,3 +1,5 @@
+#include "common/io/storage/local_disk.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,7 +23,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/core/base/status_macros.h"
-#include "common/io/checkpoint/disk.h"
 
 namespace muster {
 namespace {
@@ -46,11 +47,11 @@ absl::Status SystemError(absl::string_view attempted, absl::string_view path) {
 // Writes pages with O_DIRECT if possible. Filling new pages of the page cache
 // costs several times more processor time than all other work of a save, and
 // would evict pages that training reads.
-class RealWritableFile final : public WritableFile {
+class LocalWritableFile final : public WritableFile {
  public:
-  RealWritableFile(std::string path, int descriptor)
+  LocalWritableFile(std::string path, int descriptor)
       : path_(std::move(path)), descriptor_(descriptor) {}
-  ~RealWritableFile() override { close(descriptor_); }
+  ~LocalWritableFile() override { close(descriptor_); }
 
   absl::Status Append(absl::Span<const uint8_t> bytes) override {
     while (!bytes.empty()) {
@@ -75,6 +76,8 @@ class RealWritableFile final : public WritableFile {
     return fsync(descriptor_) == 0 ? absl::OkStatus()
                                    : SystemError("sync", path_);
   }
+
+  absl::Status Close() override { return absl::OkStatus(); }
 
  private:
   // Returns how many of the first bytes of `bytes` can bypass the page cache.
@@ -115,13 +118,13 @@ class RealWritableFile final : public WritableFile {
   bool passes_cache_ = false;
 };
 
-class RealReadableFile final : public ReadableFile {
+class LocalReadableFile final : public ReadableFile {
  public:
-  RealReadableFile(std::string path, int descriptor, int64_t size_bytes)
+  LocalReadableFile(std::string path, int descriptor, int64_t size_bytes)
       : path_(std::move(path)),
         descriptor_(descriptor),
         size_bytes_(size_bytes) {}
-  ~RealReadableFile() override { close(descriptor_); }
+  ~LocalReadableFile() override { close(descriptor_); }
 
   int64_t size_bytes() const override { return size_bytes_; }
 
@@ -151,7 +154,7 @@ class RealReadableFile final : public ReadableFile {
   const int64_t size_bytes_;
 };
 
-class RealDisk final : public Disk {
+class LocalFileSystem final : public Disk {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       absl::string_view path) override {
@@ -160,7 +163,7 @@ class RealDisk final : public Disk {
         open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
              0644);
     if (descriptor < 0) return SystemError("create", name);
-    return std::make_unique<RealWritableFile>(std::move(name), descriptor);
+    return std::make_unique<LocalWritableFile>(std::move(name), descriptor);
   }
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
@@ -169,17 +172,7 @@ class RealDisk final : public Disk {
     // O_NONBLOCK: opening a named pipe must not block.
     const int descriptor =
         open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (descriptor < 0) return SystemError("open", name);
-    absl::Cleanup close_file = [&] { close(descriptor); };
-    struct stat status;
-    if (fstat(descriptor, &status) != 0) return SystemError("stat", name);
-    if (!S_ISREG(status.st_mode)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, " is not a regular file"));
-    }
-    std::move(close_file).Cancel();
-    return std::make_unique<RealReadableFile>(std::move(name), descriptor,
-                                              status.st_size);
+    return ReadDescriptor(std::move(name), descriptor);
   }
 
   absl::Status Rename(absl::string_view from, absl::string_view to) override {
@@ -236,8 +229,23 @@ class RealDisk final : public Disk {
 
 }  // namespace
 
-Disk* Disk::Real() {
-  static Disk* const disk = new RealDisk;
+absl::StatusOr<std::unique_ptr<ReadableFile>> ReadDescriptor(std::string path,
+                                                             int descriptor) {
+  if (descriptor < 0) return SystemError("open", path);
+  absl::Cleanup close_file = [&] { close(descriptor); };
+  struct stat status;
+  if (fstat(descriptor, &status) != 0) return SystemError("stat", path);
+  if (!S_ISREG(status.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is not a regular file"));
+  }
+  std::move(close_file).Cancel();
+  return std::make_unique<LocalReadableFile>(std::move(path), descriptor,
+                                             status.st_size);
+}
+
+Disk* LocalDisk() {
+  static Disk* const disk = new LocalFileSystem;
   return disk;
 }
 

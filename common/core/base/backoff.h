@@ -1,5 +1,5 @@
-#ifndef COMMON_NET_RPC_BACKOFF_H_
-#define COMMON_NET_RPC_BACKOFF_H_
+#ifndef COMMON_CORE_BASE_BACKOFF_H_
+#define COMMON_CORE_BASE_BACKOFF_H_
 
 #include <cstdint>
 
@@ -22,4 +22,4 @@ absl::Duration BackoffDelay(const BackoffOptions& options, int attempt,
 
 }  // namespace muster
 
-#endif  // COMMON_NET_RPC_BACKOFF_H_
+#endif  // COMMON_CORE_BASE_BACKOFF_H_

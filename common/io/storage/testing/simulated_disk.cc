@@ -1,4 +1,4 @@
-#include "common/io/checkpoint/testing/simulated_disk.h"
+#include "common/io/storage/testing/simulated_disk.h"
 
 #include <algorithm>
 #include <cstring>
@@ -49,6 +49,8 @@ class SimulatedDisk::Writer final : public WritableFile {
     file_->synced_bytes = file_->content.size();
     return absl::OkStatus();
   }
+
+  absl::Status Close() override { return absl::OkStatus(); }
 
  private:
   SimulatedDisk* const disk_;

@@ -1,5 +1,5 @@
-#ifndef COMMON_IO_CHECKPOINT_TESTING_SIMULATED_DISK_H_
-#define COMMON_IO_CHECKPOINT_TESTING_SIMULATED_DISK_H_
+#ifndef COMMON_IO_STORAGE_TESTING_SIMULATED_DISK_H_
+#define COMMON_IO_STORAGE_TESTING_SIMULATED_DISK_H_
 
 #include <cstdint>
 #include <limits>
@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 
 namespace muster {
 
@@ -102,4 +102,4 @@ class SimulatedDisk final : public Disk {
 
 }  // namespace muster
 
-#endif  // COMMON_IO_CHECKPOINT_TESTING_SIMULATED_DISK_H_
+#endif  // COMMON_IO_STORAGE_TESTING_SIMULATED_DISK_H_

@@ -1,4 +1,4 @@
-#include "common/io/checkpoint/disk.h"
+#include "common/io/storage/disk.h"
 
 #include <utility>
 
@@ -39,17 +39,25 @@ absl::StatusOr<std::string> ReadFile(Disk* disk, absl::string_view path,
   return content;
 }
 
+namespace {
+
+absl::Status WriteFile(Disk* disk, absl::string_view path,
+                       absl::string_view content) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
+                   disk->Create(path));
+  RETURN_IF_ERROR(file->Append(absl::MakeConstSpan(
+      reinterpret_cast<const uint8_t*>(content.data()), content.size())));
+  return file->Sync();
+}
+
+}  // namespace
+
 absl::Status ReplaceFile(Disk* disk, absl::string_view path,
                          absl::string_view content) {
+  if (disk->CreatesAtomically(path)) return WriteFile(disk, path, content);
   const std::string beside = TemporaryPath(path);
   absl::Cleanup remove_beside = [&] { disk->Remove(beside).IgnoreError(); };
-  {
-    ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
-                     disk->Create(beside));
-    RETURN_IF_ERROR(file->Append(absl::MakeConstSpan(
-        reinterpret_cast<const uint8_t*>(content.data()), content.size())));
-    RETURN_IF_ERROR(file->Sync());
-  }
+  RETURN_IF_ERROR(WriteFile(disk, beside, content));
   RETURN_IF_ERROR(disk->Rename(beside, path));
   std::move(remove_beside).Cancel();
   return disk->SyncFolder(FolderOf(path));

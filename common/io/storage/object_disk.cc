@@ -1,0 +1,299 @@
+#include "common/io/storage/object_disk.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/core/base/log.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+// Of all files together.
+constexpr int kUploadThreads = 4;
+// An object has at most 10,000 parts: they double in size after each thousand.
+constexpr int kPartsPerSize = 1000;
+
+size_t PartBytes(size_t first_bytes, int part_number) {
+  return first_bytes << ((part_number - 1) / kPartsPerSize);
+}
+
+class ObjectWriter final : public WritableFile {
+ public:
+  ObjectWriter(ObjectUrl url, ObjectStore* store, ThreadPool* uploads,
+               const ObjectDisk::Options& options)
+      : url_(std::move(url)),
+        store_(store),
+        uploads_(uploads),
+        part_bytes_(options.part_bytes),
+        upload_count_max_(options.upload_count_max) {}
+
+  ~ObjectWriter() override {
+    AwaitUploads(0);
+    if (upload_id_.empty() || is_complete_) return;
+    const absl::Status status = store_->AbortUpload(url_, upload_id_);
+    if (!status.ok()) {
+      LOG(WARNING) << "parts of an object remain in the store: "
+                   << status.message();
+    }
+  }
+
+  absl::Status Append(absl::Span<const uint8_t> bytes) override {
+    RETURN_IF_ERROR(CheckIsOpen());
+    while (!bytes.empty()) {
+      const size_t size = PartBytes(part_bytes_, part_count_ + 1);
+      const auto piece = bytes.subspan(0, size - part_.size());
+      part_.insert(part_.end(), piece.begin(), piece.end());
+      bytes.remove_prefix(piece.size());
+      // What follows a full part tells whether it is the last one.
+      if (part_.size() == size && !bytes.empty()) {
+        RETURN_IF_ERROR(StartPart());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Sync() override {
+    RETURN_IF_ERROR(CheckIsOpen());
+    is_closed_ = true;
+    if (part_count_ == 0) {
+      RETURN_IF_ERROR(store_->Write(url_, part_));
+    } else {
+      RETURN_IF_ERROR(StartPart());
+      AwaitUploads(0);
+      RETURN_IF_ERROR(first_error());
+      absl::MutexLock lock(&mutex_);
+      RETURN_IF_ERROR(store_->CompleteUpload(url_, upload_id_, part_tags_));
+    }
+    is_complete_ = true;
+    return absl::OkStatus();
+  }
+
+  absl::Status Close() override { return Sync(); }
+
+ private:
+  absl::Status CheckIsOpen() ABSL_LOCKS_EXCLUDED(mutex_) {
+    RETURN_IF_ERROR(first_error());
+    return is_closed_ ? absl::FailedPreconditionError(absl::StrCat(
+                            url_.ToString(), " is complete already"))
+                      : absl::OkStatus();
+  }
+
+  absl::Status first_error() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return first_error_;
+  }
+
+  // Sends `part_` on another thread, when few others are being sent.
+  absl::Status StartPart() ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (upload_id_.empty()) {
+      ASSIGN_OR_RETURN(upload_id_, store_->BeginUpload(url_));
+    }
+    AwaitUploads(upload_count_max_ - 1);
+    const int number = ++part_count_;
+    {
+      absl::MutexLock lock(&mutex_);
+      RETURN_IF_ERROR(first_error_);
+      ++upload_count_;
+      part_tags_.emplace_back();
+    }
+    uploads_->Schedule([this, number, part = std::exchange(part_, {})] {
+      const absl::StatusOr<std::string> tag =
+          store_->UploadPart(url_, upload_id_, number, part);
+      absl::MutexLock lock(&mutex_);
+      if (tag.ok()) {
+        part_tags_[number - 1] = *tag;
+      } else if (first_error_.ok()) {
+        first_error_ = tag.status();
+      }
+      --upload_count_;
+    });
+    return absl::OkStatus();
+  }
+
+  // Waits until at most `count` parts are being sent. Requests have deadlines.
+  void AwaitUploads(int count) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    const auto has_few = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return upload_count_ <= count;
+    };
+    mutex_.Await(absl::Condition(&has_few));
+  }
+
+  const ObjectUrl url_;
+  ObjectStore* const store_;
+  ThreadPool* const uploads_;
+  const size_t part_bytes_;
+  const int upload_count_max_;
+
+  std::vector<uint8_t> part_;  // Not sent yet.
+  int part_count_ = 0;         // That were sent, or are being sent.
+  std::string upload_id_;      // Empty: there is no second part yet.
+  bool is_closed_ = false;
+  bool is_complete_ = false;
+
+  absl::Mutex mutex_;
+  int upload_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::string> part_tags_ ABSL_GUARDED_BY(mutex_);
+  absl::Status first_error_ ABSL_GUARDED_BY(mutex_);
+};
+
+class ObjectReader final : public ReadableFile {
+ public:
+  // Reads the first block.
+  static absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
+      ObjectUrl url, ObjectStore* store, const ObjectDisk::Options& options) {
+    std::vector<uint8_t> block(options.first_block_bytes);
+    ASSIGN_OR_RETURN(ObjectStore::Piece piece,
+                     store->Read(url, 0, absl::MakeSpan(block), ""));
+    block.resize(piece.size_bytes);
+    block.shrink_to_fit();
+    return std::unique_ptr<ReadableFile>(
+        new ObjectReader(std::move(url), store, options.block_bytes,
+                         std::move(piece), std::move(block)));
+  }
+
+  int64_t size_bytes() const override { return size_bytes_; }
+
+  absl::Status ReadAt(int64_t offset, absl::Span<uint8_t> bytes) override {
+    const auto wanted = static_cast<int64_t>(bytes.size());
+    if (offset < 0 || offset > size_bytes_ || wanted > size_bytes_ - offset) {
+      return absl::DataLossError(
+          absl::StrCat(url_.ToString(), " ends at offset ", size_bytes_,
+                       "; expected ", wanted, " bytes at offset ", offset));
+    }
+    absl::MutexLock lock(&mutex_);
+    while (!bytes.empty()) {
+      const int64_t within = offset - block_offset_;
+      if (within >= 0 && within < static_cast<int64_t>(block_.size())) {
+        const size_t count =
+            std::min<size_t>(bytes.size(), block_.size() - within);
+        std::memcpy(bytes.data(), block_.data() + within, count);
+        bytes.remove_prefix(count);
+        offset += static_cast<int64_t>(count);
+        continue;
+      }
+      if (bytes.size() >= block_bytes_) {
+        return store_->Read(url_, offset, bytes, etag_).status();
+      }
+      RETURN_IF_ERROR(FillBlock(offset));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  ObjectReader(ObjectUrl url, ObjectStore* store, size_t block_bytes,
+               ObjectStore::Piece piece, std::vector<uint8_t> block)
+      : url_(std::move(url)),
+        store_(store),
+        block_bytes_(block_bytes),
+        size_bytes_(piece.object_bytes),
+        etag_(std::move(piece.etag)),
+        block_(std::move(block)) {}
+
+  absl::Status FillBlock(int64_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    block_.resize(std::min<int64_t>(static_cast<int64_t>(block_bytes_),
+                                    size_bytes_ - offset));
+    block_offset_ = offset;
+    const absl::Status status =
+        store_->Read(url_, offset, absl::MakeSpan(block_), etag_).status();
+    if (!status.ok()) block_.clear();
+    return status;
+  }
+
+  const ObjectUrl url_;
+  ObjectStore* const store_;
+  const size_t block_bytes_;
+  const int64_t size_bytes_;
+  const std::string etag_;
+
+  absl::Mutex mutex_;
+  int64_t block_offset_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<uint8_t> block_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+ObjectDisk::ObjectDisk(EnvironmentReader environment)
+    : ObjectDisk(std::move(environment), Options()) {}
+
+ObjectDisk::ObjectDisk(EnvironmentReader environment, const Options& options)
+    : environment_(std::move(environment)),
+      options_(options),
+      uploads_("object_upload", kUploadThreads) {}
+
+ObjectDisk::~ObjectDisk() = default;
+
+absl::StatusOr<ObjectDisk::Place> ObjectDisk::Find(absl::string_view path) {
+  ASSIGN_OR_RETURN(ObjectUrl url, ParseObjectUrl(path));
+  absl::MutexLock lock(&mutex_);
+  std::unique_ptr<ObjectStore>& store = stores_[url.scheme];
+  if (store == nullptr) {
+    ObjectStore::Options options = options_.store;
+    ASSIGN_OR_RETURN(options.access,
+                     FindObjectStoreAccess(url.scheme, environment_));
+    store = std::make_unique<ObjectStore>(options);
+  }
+  return Place{std::move(url), store.get()};
+}
+
+absl::StatusOr<ObjectDisk::Place> ObjectDisk::FindFile(absl::string_view path) {
+  ASSIGN_OR_RETURN(Place place, Find(path));
+  if (!place.url.key.empty() && !absl::EndsWith(place.url.key, "/")) {
+    return place;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " names a folder; expected an object"));
+}
+
+bool ObjectDisk::CreatesAtomically(absl::string_view) const { return true; }
+
+absl::StatusOr<std::unique_ptr<WritableFile>> ObjectDisk::Create(
+    absl::string_view path) {
+  ASSIGN_OR_RETURN(Place place, FindFile(path));
+  return std::make_unique<ObjectWriter>(std::move(place.url), place.store,
+                                        &uploads_, options_);
+}
+
+absl::StatusOr<std::unique_ptr<ReadableFile>> ObjectDisk::Open(
+    absl::string_view path) {
+  ASSIGN_OR_RETURN(Place place, FindFile(path));
+  return ObjectReader::Open(std::move(place.url), place.store, options_);
+}
+
+absl::Status ObjectDisk::Rename(absl::string_view from, absl::string_view to) {
+  return absl::UnimplementedError(absl::StrCat(
+      "cannot rename ", from, " to ", to, ": objects have no such operation"));
+}
+
+absl::Status ObjectDisk::Remove(absl::string_view path) {
+  ASSIGN_OR_RETURN(const Place place, FindFile(path));
+  return place.store->Remove(place.url);
+}
+
+absl::Status ObjectDisk::MakeFolder(absl::string_view folder) {
+  return ParseObjectUrl(folder).status();
+}
+
+absl::Status ObjectDisk::SyncFolder(absl::string_view folder) {
+  return ParseObjectUrl(folder).status();
+}
+
+absl::StatusOr<std::vector<std::string>> ObjectDisk::List(
+    absl::string_view folder) {
+  ASSIGN_OR_RETURN(const Place place, Find(folder));
+  ASSIGN_OR_RETURN(ObjectStore::Listing listing, place.store->List(place.url));
+  std::vector<std::string> names = std::move(listing.files);
+  names.insert(names.end(), listing.folders.begin(), listing.folders.end());
+  std::sort(names.begin(), names.end());
+  if (!names.empty()) return names;
+  return absl::NotFoundError(
+      absl::StrCat(folder, ": there is no object in this folder"));
+}
+
+}  // namespace muster

@@ -1,0 +1,179 @@
+// Real processes whose checkpoints and data are in an object store.
+#include <signal.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/notification.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/tensor.h"
+#include "common/io/checkpoint/checkpoint_manager.h"
+#include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "common/io/storage/testing/s3_server.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cluster/cluster_under_test.h"
+#include "tests/cluster/process_under_test.h"
+
+namespace muster {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Key;
+using testing::Not;
+using Action = S3Server::Action;
+
+constexpr TaskId kChief = ClusterUnderTest::kChief;
+constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
+constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
+constexpr TaskId kPs0 = {TaskType::kPs, 0};
+constexpr TaskId kPs1 = {TaskType::kPs, 1};
+constexpr char kStore[] = "s3://bucket/run";
+
+class ObjectStoreTest : public testing::Test {
+ protected:
+  ObjectStoreTest()
+      : server_(*S3Server::Start()),
+        cluster_(*ClusterUnderTest::Create(
+            testing::UnitTest::GetInstance()->current_test_info()->name(), 2,
+            2)) {
+    for (const auto& [name, value] : server_->Environment()) {
+      environment_[name] = value;
+      setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
+    }
+    std::filesystem::remove_all(cluster_->run_dir());
+    cluster_->set_job("tests/faults/object_store_digits.job");
+  }
+
+  void Start(TaskId task, std::vector<std::string> flags = {}) {
+    flags.push_back("--set");
+    flags.push_back(absl::StrCat("store=", kStore));
+    flags.push_back("--coordinator_timeout=2s");
+    flags.push_back("--on_coordinator_loss=wait");
+    ASSERT_OK(cluster_->Start(task, flags, environment_));
+  }
+
+  void StartAll(const std::vector<std::string>& chief_flags = {}) {
+    for (const TaskId& task : {kPs0, kPs1, kWorker0, kWorker1}) Start(task);
+    Start(kChief, chief_flags);
+  }
+
+  void Kill(TaskId task) {
+    cluster_->process(task).SendSignal(SIGKILL);
+    ASSERT_OK(cluster_->process(task).AwaitEnd());
+  }
+
+  void AwaitLine(absl::string_view text) {
+    ASSERT_OK(cluster_->process(kChief).AwaitLine(text));
+  }
+
+  void ExpectChiefEndsWith(int exit_code) {
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
+                         cluster_->process(kChief).AwaitEnd());
+    EXPECT_EQ(end.ShellCode(), exit_code) << cluster_->process(kChief).output();
+  }
+
+  const std::unique_ptr<S3Server> server_;
+  ProcessUnderTest::Environment environment_;
+  const std::unique_ptr<ClusterUnderTest> cluster_;
+};
+
+TEST_F(ObjectStoreTest, TrainingGoesOnAfterServersAndCoordinatorAreKilled) {
+  cluster_->set_epochs(60);
+  StartAll();
+  AwaitLine("Epoch 10/60");
+  Kill(kPs1);
+  Start(kPs1);
+  // That for recovery or the backup, whichever is newer.
+  AwaitLine("training was rolled back to checkpoint s3://bucket/run/");
+  AwaitLine("training goes back from epoch");
+  AwaitLine("Epoch 25/60");
+  Kill(kChief);
+  Start(kChief);
+  AwaitLine("Epoch 60/60");
+  EXPECT_THAT(
+      cluster_->process(kChief).output(),
+      AllOf(Not(HasSubstr("Epoch 1/60")), Not(HasSubstr("Epoch 20/60"))));
+  ExpectChiefEndsWith(0);
+}
+
+TEST_F(ObjectStoreTest, DataAndResultsCanBeInTheStore) {
+  cluster_->set_run_dir(absl::StrCat(kStore, "/results"));
+  for (const std::string name : {"train.csv", "test.csv"}) {
+    std::stringstream content;
+    content << std::ifstream("examples/data/digits/" + name).rdbuf();
+    server_->Set("data/" + name, content.str());
+  }
+  cluster_->set_epochs(3);
+  StartAll({"--set", "data_dir=s3://bucket/data"});
+  AwaitLine("Epoch 3/3");
+  ExpectChiefEndsWith(0);
+  const auto objects = server_->Objects();
+  EXPECT_THAT(objects, Contains(Key("run/results/final_weights.index")));
+  EXPECT_THAT(objects, Contains(Key("run/results/summary.json")));
+  Start(kChief);
+  ExpectChiefEndsWith(2);
+  EXPECT_THAT(cluster_->process(kChief).output(),
+              HasSubstr("--run_dir=s3://bucket/run/results holds the results"));
+}
+
+// Before the first step.
+TEST_F(ObjectStoreTest, AWrongSecretEndsTheRunAtOnce) {
+  environment_["AWS_SECRET_ACCESS_KEY"] = "aWrongSecretKey";
+  StartAll();
+  ExpectChiefEndsWith(2);
+  EXPECT_THAT(
+      cluster_->process(kChief).output(),
+      AllOf(HasSubstr("s3://bucket/run"),
+            HasSubstr("403 SignatureDoesNotMatch"),
+            HasSubstr("check AWS_SECRET_ACCESS_KEY"),
+            Not(HasSubstr("aWrongSecretKey")), Not(HasSubstr("Epoch 1/"))));
+}
+
+TEST_F(ObjectStoreTest, AKillDuringAnUploadLeavesTheCheckpointBefore) {
+  absl::Notification is_uploading;
+  absl::Notification is_killed;
+  server_->set_script([&](const S3Server::Request& request) {
+    const auto part = request.query.find("partNumber");
+    if (absl::StrContains(request.key, "ckpt-2.data") &&
+        part != request.query.end() && part->second == "2") {
+      is_uploading.Notify();
+      is_killed.WaitForNotification();
+    }
+    return Action::kServe;
+  });
+  ASSERT_OK_AND_ASSIGN(
+      const auto saver,
+      ProcessUnderTest::Start({"tests/faults/saving_program", kStore},
+                              environment_));
+  ASSERT_OK(saver->AwaitLine("saved 1"));
+  ASSERT_TRUE(
+      is_uploading.WaitForNotificationWithTimeout(ProcessUnderTest::kPatience))
+      << saver->output();
+  saver->SendSignal(SIGKILL);
+  ASSERT_OK(saver->AwaitEnd());
+  is_killed.Notify();
+
+  ASSERT_OK_AND_ASSIGN(const auto manager,
+                       CheckpointManager::Create({.folder = kStore}));
+  ASSERT_OK_AND_ASSIGN(const auto reader, manager->OpenLatest());
+  EXPECT_EQ(reader->prefix(), absl::StrCat(kStore, "/ckpt-1"));
+  ASSERT_OK_AND_ASSIGN(const Tensor weights, reader->Read("weights"));
+  EXPECT_EQ(weights.flat<float>().back(), 1.0f);
+  // Whose space a lifecycle rule of the bucket releases.
+  EXPECT_EQ(server_->open_upload_count(), 1);
+}
+
+}  // namespace
+}  // namespace muster
