@@ -36,8 +36,8 @@ struct Conv2DTransposeOptions {
 //
 // where conv_transpose(x, kernel) is the gradient of sum(x * conv(y, kernel))
 // by y. Input [batch, height, width, channels]. Output [batch, height', width',
-// filters], where for each spatial axis, with window = (kernel - 1) * dilation
-// + 1,
+// filters], where for each spatial axis, with
+// window = (kernel - 1) * dilation + 1,
 //   kSame   extent' = extent * stride
 //   kValid  extent' = (extent - 1) * stride + max(window, stride)
 // and with `output_padding`

@@ -20,9 +20,8 @@ namespace muster {
 // * Work runs as late as possible (Order::kAtWait) or on threads.
 // * Fresh memory is NaN. With kAtWait, device memory cannot be touched by the
 //   host: a program that does ends by SIGSEGV.
-// * Kernels are the functions of KernelImage::simulated; a kernel that fails,
-// by
-//   a deadlock of its threads, is logged and loses the device, as on a GPU.
+// * Kernels are the functions of KernelImage::simulated. A kernel whose threads
+//   deadlock is logged and loses the device, as on a GPU.
 // * Results of functions are those of the driver of an H100; time is not.
 //
 // At most one machine exists at a time, because the driver's functions have no
