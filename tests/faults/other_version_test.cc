@@ -12,6 +12,7 @@
 #include "common/net/collectives/peers/job_digest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/peer_group.pb.h"
 #include "tests/cluster/cluster_under_test.h"
 #include "tests/cluster/faulty_link.h"
 
@@ -46,7 +47,9 @@ class OtherVersionTest : public testing::TestWithParam<Listener> {
   static std::string Fingerprint(const std::string& version) {
     JobDigest digest;
     digest.Add("version of Muster", version);
-    const uint64_t fingerprint = digest.Encode()[0].fingerprint();
+    proto::PeerHello hello;
+    digest.EncodeTo(&hello);
+    const uint64_t fingerprint = hello.digest(0).fingerprint();
     std::string bytes(sizeof(fingerprint), '\0');
     std::memcpy(bytes.data(), &fingerprint, sizeof(fingerprint));
     return bytes;
