@@ -15,6 +15,8 @@ packages=(
   iproute2 util-linux
   # The Slurm of tests/engines.
   munge slurm-client slurmctld slurmd
+  # What the image contains beside libraries.
+  ca-certificates
   # What is linked.
   libabsl-dev libbenchmark-dev libcivetweb-dev libcurl4-openssl-dev
   libdnnl-dev libgmock-dev

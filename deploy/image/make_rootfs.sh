@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the root file system of a container image: Muster's executables without
-# their symbols, the shared libraries that they load, and nothing else.
+# their symbols, the shared libraries that they load, the certificates of public
+# authorities, which object stores need, and nothing else.
 #
 #   bazel run //deploy/image:rootfs -- --out=DIR
 #   podman build -t NAME -f deploy/image/Containerfile CONTEXT
@@ -47,6 +48,7 @@ for library in libnss_dns.so.2 libnss_files.so.2 libresolv.so.2; do
   [[ -e $library_folder/$library ]] ||
     install --mode=755 -- "/${library_folder#"$out"/}/$library" "$library_folder"
 done
+install -D --mode=644 -t "$out/etc/ssl/certs" -- /etc/ssl/certs/ca-certificates.crt
 echo "hosts: files dns" >"$out/etc/nsswitch.conf"
 echo "muster:x:65532:65532:muster:/:/usr/bin/launch" >"$out/etc/passwd"
 echo "muster:x:65532:" >"$out/etc/group"
