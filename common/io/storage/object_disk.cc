@@ -66,9 +66,8 @@ class ObjectWriter final : public WritableFile {
     } else {
       RETURN_IF_ERROR(StartPart());
       AwaitUploads(0);
-      RETURN_IF_ERROR(first_error());
-      absl::MutexLock lock(&mutex_);
-      RETURN_IF_ERROR(store_->CompleteUpload(url_, upload_id_, part_tags_));
+      ASSIGN_OR_RETURN(const std::vector<std::string> tags, TakePartTags());
+      RETURN_IF_ERROR(store_->CompleteUpload(url_, upload_id_, tags));
     }
     is_complete_ = true;
     return absl::OkStatus();
@@ -87,6 +86,14 @@ class ObjectWriter final : public WritableFile {
   absl::Status first_error() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return first_error_;
+  }
+
+  // Returns the tags of all parts, or the first error of sending them.
+  absl::StatusOr<std::vector<std::string>> TakePartTags()
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    RETURN_IF_ERROR(first_error_);
+    return std::move(part_tags_);
   }
 
   // Sends `part_` on another thread, when few others are being sent.
@@ -167,21 +174,12 @@ class ObjectReader final : public ReadableFile {
           absl::StrCat(url_.ToString(), " ends at offset ", size_bytes_,
                        "; expected ", wanted, " bytes at offset ", offset));
     }
-    absl::MutexLock lock(&mutex_);
     while (!bytes.empty()) {
-      const int64_t within = offset - block_offset_;
-      if (within >= 0 && within < static_cast<int64_t>(block_.size())) {
-        const size_t count =
-            std::min<size_t>(bytes.size(), block_.size() - within);
-        std::memcpy(bytes.data(), block_.data() + within, count);
-        bytes.remove_prefix(count);
-        offset += static_cast<int64_t>(count);
-        continue;
-      }
-      if (bytes.size() >= block_bytes_) {
-        return store_->Read(url_, offset, bytes, etag_).status();
-      }
-      RETURN_IF_ERROR(FillBlock(offset));
+      ASSIGN_OR_RETURN(const size_t count, ReadThroughBlock(offset, bytes));
+      // Large reads need no block, and run beside each other.
+      if (count == 0) return store_->Read(url_, offset, bytes, etag_).status();
+      bytes.remove_prefix(count);
+      offset += static_cast<int64_t>(count);
     }
     return absl::OkStatus();
   }
@@ -195,6 +193,25 @@ class ObjectReader final : public ReadableFile {
         size_bytes_(piece.object_bytes),
         etag_(std::move(piece.etag)),
         block_(std::move(block)) {}
+
+  // Copies the first of `bytes` from the block, and fills it before if it does
+  // not have them. Returns how many were copied: 0 if a block is too small for
+  // them.
+  absl::StatusOr<size_t> ReadThroughBlock(int64_t offset,
+                                          absl::Span<uint8_t> bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    const int64_t block_end =
+        block_offset_ + static_cast<int64_t>(block_.size());
+    if (offset < block_offset_ || offset >= block_end) {
+      if (bytes.size() >= block_bytes_) return 0;
+      RETURN_IF_ERROR(FillBlock(offset));
+    }
+    const int64_t within = offset - block_offset_;
+    const size_t count = std::min<size_t>(bytes.size(), block_.size() - within);
+    std::memcpy(bytes.data(), block_.data() + within, count);
+    return count;
+  }
 
   absl::Status FillBlock(int64_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     block_.resize(std::min<int64_t>(static_cast<int64_t>(block_bytes_),
