@@ -1,14 +1,17 @@
 // The cost of scheduling: no-op closures through Schedule() and Join(), the
 // time of one closure from Schedule() to Join(), and the utilisation of workers
-// with closures of 100 us. Workers are separate processes.
+// with closures of 100 us. Workers are separate processes. One closure is
+// compared with the echo of an empty message over a gRPC stream between two
+// processes.
 //
 //   bazel run -c opt //bench:scheduler_benchmark
 //
 // The peer is TensorFlow's ClusterCoordinator: bench/peers/peers.py --bench
-// closures. Budgets: 200,000 closures per second and coordinator; one round
-// trip per closure; 95 % of the workers' time.
+// closures. Budgets: 200,000 closures per second and coordinator; the echo's
+// time for one closure; 95 % of the workers' time.
 
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,8 +22,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "bench/measure.h"
@@ -34,8 +39,11 @@
 #include "common/net/cluster/cluster_spec.h"
 #include "common/net/cluster/task_id.h"
 #include "common/net/process/task_options.h"
+#include "common/net/rpc/channel.h"
 #include "common/net/rpc/identity.h"
+#include "common/net/rpc/message.h"
 #include "common/net/rpc/network.h"
+#include "common/net/rpc/service.h"
 #include "coordinator/cluster_connection.h"
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/function.h"
@@ -52,6 +60,7 @@ constexpr int kNoOpCount = 200'000;
 constexpr int kLatencyCount = 2'000;
 constexpr double kClosuresPerSecondBudget = 200'000;
 constexpr double kUtilisationBudget = 0.95;
+constexpr absl::string_view kEchoMethod = "/muster.Benchmark/Echo";
 
 // Runs the task in this process.
 [[noreturn]] void Serve(const ClusterSpec& cluster, TaskId task) {
@@ -118,6 +127,123 @@ void Report(absl::string_view name, int worker_count, double value,
   std::fflush(stdout);
 }
 
+// Sends back what arrives on a stream.
+class Echo final : public StreamObserver {
+ public:
+  explicit Echo(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
+  void OnMessage(ReceivedMessage) override {
+    MUSTER_CHECK(stream_->Send(Message()).ok());
+  }
+  void OnHalfClose() override { stream_->Finish(absl::OkStatus()); }
+  void OnDone(const absl::Status&) override {}
+
+ private:
+  const std::shared_ptr<Stream> stream_;
+};
+
+// A process that echoes, until `commands` is closed. Writes its address there.
+[[noreturn]] void ServeEcho(int commands) {
+  Service service;
+  service.AddStream(std::string(kEchoMethod),
+                    [](std::shared_ptr<Stream> stream) {
+                      return std::make_shared<Echo>(std::move(stream));
+                    });
+  AdmissionCheck admission({.task_type = "worker", .incarnation = 1});
+  auto server =
+      Network::Grpc()->Listen({.address = "127.0.0.1:0"}, &service, &admission);
+  MUSTER_CHECK(server.ok());
+  const std::string address = (*server)->address();
+  MUSTER_CHECK(write(commands, address.data(), address.size()) > 0);
+  char byte = 0;
+  while (read(commands, &byte, 1) > 0) {
+  }
+  std::_Exit(0);
+}
+
+class EchoProcess {
+ public:
+  EchoProcess() {
+    int ends[2];
+    MUSTER_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    pid_ = fork();
+    MUSTER_CHECK(pid_ >= 0);
+    if (pid_ == 0) {
+      close(ends[0]);
+      ServeEcho(ends[1]);
+    }
+    close(ends[1]);
+    commands_ = ends[0];
+  }
+  ~EchoProcess() {
+    close(commands_);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  // Once.
+  std::string AwaitAddress() const {
+    char address[64];
+    const ssize_t size = read(commands_, address, sizeof(address));
+    MUSTER_CHECK(size > 0);
+    return std::string(address, size);
+  }
+
+ private:
+  pid_t pid_ = 0;
+  int commands_ = 0;
+};
+
+// Counts the messages that come back.
+class EchoCounter final : public StreamObserver {
+ public:
+  void OnMessage(ReceivedMessage) override {
+    absl::MutexLock lock(&mutex_);
+    ++count_;
+  }
+  void OnDone(const absl::Status&) override {
+    absl::MutexLock lock(&mutex_);
+    is_done_ = true;
+  }
+  void Await(int64_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto reached = [this, count]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return count_ >= count || is_done_;
+    };
+    mutex_.Await(absl::Condition(&reached));
+    MUSTER_CHECK(!is_done_);
+  }
+  void AwaitDone() {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&is_done_));
+  }
+
+ private:
+  absl::Mutex mutex_;
+  int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_done_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// From sending a message on a stream to having it back: two messages, and three
+// threads that are woken.
+double MeasureEchoMicroseconds(const EchoProcess& process) {
+  const auto channel = Network::Grpc()->Connect(
+      {.address = process.AwaitAddress(), .peer_task_type = "worker"});
+  const auto counter = std::make_shared<EchoCounter>();
+  const std::shared_ptr<Stream> stream =
+      channel->OpenStream(kEchoMethod, counter);
+  std::vector<double> durations_us;
+  for (int i = 0; i < kLatencyCount; ++i) {
+    durations_us.push_back(MicrosecondsOf([&] {
+      MUSTER_CHECK(stream->Send(Message()).ok());
+      counter->Await(i + 1);
+    }));
+  }
+  stream->Finish(absl::OkStatus());
+  counter->AwaitDone();
+  std::printf("%-28s      %12.2f us\n", "echo over a gRPC stream, p50",
+              Median(durations_us));
+  return Median(durations_us);
+}
+
 // Returns a function that computes for about 100 us on this machine.
 Function BusyFunction(int matmul_count) {
   return Function::Of("busy", [matmul_count](GraphBuilder& builder) {
@@ -144,7 +270,7 @@ double BusyMicroseconds(ClusterCoordinator& coordinator,
   return absl::ToDoubleMicroseconds(dispatcher.counters().busy - before);
 }
 
-void Measure(const ClusterSpec& cluster) {
+void Measure(const ClusterSpec& cluster, double echo_us) {
   const int worker_count = cluster.task_count(TaskType::kWorker);
   ClusterConnection::Options options;
   options.cluster = cluster;
@@ -173,12 +299,10 @@ void Measure(const ClusterSpec& cluster) {
     latencies.push_back(wall_us);
   }
   std::sort(latencies.begin(), latencies.end());
-  // One round trip of a gRPC stream, measured on a similar machine.
-  constexpr double kRoundTripUs = 140;
   Report("one closure, p50", worker_count, latencies[latencies.size() / 2],
-         "us", kRoundTripUs, false);
+         "us", echo_us, false);
   Report("one closure, p99", worker_count,
-         latencies[latencies.size() * 99 / 100], "us", 3 * kRoundTripUs, false);
+         latencies[latencies.size() * 99 / 100], "us", 3 * echo_us, false);
 
   // Determines how many products take 100 us without other load.
   const Function trial = BusyFunction(10);
@@ -216,6 +340,10 @@ int main() {
   for (const int worker_count : {1, 2, 4}) {
     clusters.push_back(std::make_unique<muster::Processes>(worker_count));
   }
-  for (const auto& cluster : clusters) muster::Measure(cluster->cluster());
+  const muster::EchoProcess echo;
+  const double echo_us = muster::MeasureEchoMicroseconds(echo);
+  for (const auto& cluster : clusters) {
+    muster::Measure(cluster->cluster(), echo_us);
+  }
   return 0;
 }

@@ -97,21 +97,29 @@ uint32_t ClosureDispatcher::AddIterator(IteratorRecord iterator) {
 
 absl::StatusOr<RemoteValue> ClosureDispatcher::Schedule(ClosureWork work,
                                                         absl::Time deadline) {
-  absl::MutexLock lock(&mutex_);
-  if (!MaySchedule()) {
-    const absl::Time started = clock_->Now();
-    if (!Await(&ClosureDispatcher::MaySchedule, deadline)) {
-      return TimedOut("Schedule", clock_->Now() - started);
+  RemoteValue value;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!MaySchedule()) {
+      const absl::Time started = clock_->Now();
+      if (!Await(&ClosureDispatcher::MaySchedule, deadline)) {
+        return TimedOut("Schedule", clock_->Now() - started);
+      }
+    }
+    if (queue_.failing()) return queue_.TakeFailure();
+    value = RemoteValue(queue_.Add(std::move(work)));
+    if (!has_idle_worker_) {
+      // Waking costs more than queueing, so it is left out where no worker
+      // could take the closure anyway: then a report causes the next turn.
+      if (has_free_capacity_ ||
+          queue_.queued_count() % kClosuresWorthAMessage == 0) {
+        loop_.Wake();
+      }
+      return value;
     }
   }
-  if (queue_.failing()) return queue_.TakeFailure();
-  RemoteValue value(queue_.Add(std::move(work)));
-  // Waking costs more than queueing, so it is left out where no worker could
-  // take the closure anyway: then a report will wake the dispatcher.
-  if (has_free_capacity_ ||
-      queue_.queued_count() % kClosuresWorthAMessage == 0) {
-    loop_.Wake();
-  }
+  // A worker waits, and would wait longer if the loop's thread had to be woken.
+  Dispatch();
   return value;
 }
 
@@ -268,14 +276,18 @@ void ClosureDispatcher::OnMessage(int worker, uint64_t session,
   const auto tensors = message.ToTensors();
   absl::Status status = report.status();
   status.Update(tensors.status());
+  bool has_more_to_send = false;
   if (status.ok()) {
     absl::MutexLock lock(&mutex_);
     WorkerLane& lane = lanes_[worker];
     if (lane.session != session || is_stopping_) return;
     status = TakeIn(*report, *tensors, &lane);
+    NoteCapacity(lane);
+    has_more_to_send =
+        !queue_.idle() || lane.is_leaving || report->has_acceptance();
   }
   if (!status.ok()) streams_[worker]->End(session, status);
-  loop_.Wake();
+  if (has_more_to_send) Dispatch();
 }
 
 absl::Status ClosureDispatcher::TakeIn(const proto::WorkerReport& report,
@@ -373,6 +385,7 @@ void ClosureDispatcher::NoteTrouble(WorkerLane* lane,
   lane->paused_until = now + BackoffDelay(options_.retry_pause,
                                           ++lane->trouble_count, lane->session);
   lane->trouble = std::string(trouble.message());
+  loop_.Wake();  // For a turn at the end of the pause.
   queue_.SetPaused(lane->worker, true);
   queue_.RecallUnstarted(lane->worker);
   if (now < lane->next_trouble_report || is_suspended_) return;
@@ -406,19 +419,48 @@ absl::Time ClosureDispatcher::TakeTurn(const TickLoop::Turn& turn) {
   for (const auto& stream : streams_) {
     next_turn = std::min(next_turn, stream->Advance(turn));
   }
-  std::vector<Command> commands;
   {
     absl::MutexLock lock(&mutex_);
     if (turn.is_tick) EndSilentSessions(turn.now);
-    commands = PlanCommands(turn);
     for (const WorkerLane& lane : lanes_) {
       if (lane.paused_until > turn.now) {
         next_turn = std::min(next_turn, lane.paused_until);
       }
     }
   }
-  for (Command& command : commands) SendCommand(&command);
+  absl::MutexLock sending(&sending_mutex_);
+  SendCommands(turn);
   return next_turn;
+}
+
+void ClosureDispatcher::Dispatch() {
+  // The loop's next turn sends what the present sender has not seen.
+  if (!sending_mutex_.TryLock()) {
+    loop_.Wake();
+    return;
+  }
+  SendCommands({.now = clock_->Now()});
+  sending_mutex_.Unlock();
+}
+
+void ClosureDispatcher::SendCommands(const TickLoop::Turn& turn) {
+  std::vector<Command> commands;
+  {
+    absl::MutexLock lock(&mutex_);
+    commands = PlanCommands(turn);
+  }
+  for (Command& command : commands) SendCommand(&command);
+}
+
+void ClosureDispatcher::NoteCapacity(const WorkerLane& lane) {
+  if (lane.state != WorkerLane::State::kOpen || is_suspended_ ||
+      drain_count_ > 0) {
+    return;
+  }
+  const int64_t in_flight_count = queue_.in_flight_count(lane.worker);
+  has_idle_worker_ |=
+      in_flight_count == 0 && !lane.is_leaving && lane.trouble.empty();
+  has_free_capacity_ |= in_flight_count < queue_.window_size(lane.worker);
 }
 
 void ClosureDispatcher::EndSilentSessions(absl::Time now) {
@@ -450,13 +492,12 @@ std::vector<ClosureDispatcher::Command> ClosureDispatcher::PlanCommands(
   }
   std::vector<Command> commands;
   has_free_capacity_ = false;
+  has_idle_worker_ = false;
   for (WorkerLane& lane : lanes_) {
     if (lane.state != WorkerLane::State::kOpen) continue;
     std::optional<Command> command = PlanCommand(turn, &lane);
     if (command.has_value()) commands.push_back(*std::move(command));
-    has_free_capacity_ =
-        has_free_capacity_ ||
-        queue_.in_flight_count(lane.worker) < queue_.window_size(lane.worker);
+    NoteCapacity(lane);
   }
   return commands;
 }

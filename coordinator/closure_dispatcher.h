@@ -42,10 +42,12 @@ namespace muster {
 // Moves closures between the ClosureQueue and the workers: the part of
 // scheduling that has threads, streams and time.
 //
-// One thread sends and counts heartbeats; reports are processed on the
-// transport's threads. A worker that is lost is dialled again for as long as
-// this object lives, and used as soon as it is back. The other workers do not
-// wait for it.
+// Commands are sent by the thread that makes them possible: the one that
+// schedules a closure for an idle worker, or a thread of the transport that
+// brings a report. A thread of this object's own counts heartbeats, and sends
+// where another thread is sending already or a fuller message is worth waiting
+// for. A worker that is lost is dialled again for as long as this object lives,
+// and used as soon as it is back. The other workers do not wait for it.
 //
 // Thread-safe.
 class ClosureDispatcher : private ReconnectingStream::Listener {
@@ -256,13 +258,21 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   Channel& channel(int worker) const { return streams_[worker]->channel(); }
   absl::Time TakeTurn(const TickLoop::Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndSilentSessions(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Sends what there is to send, on this thread or soon on the loop's.
+  void Dispatch() ABSL_LOCKS_EXCLUDED(sending_mutex_, mutex_);
+  void SendCommands(const TickLoop::Turn& turn)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(sending_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the worker is idle, or can take more closures.
+  void NoteCapacity(const WorkerLane& lane)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Command> PlanCommands(const TickLoop::Turn& turn)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // nullopt when there is nothing to send.
   std::optional<Command> PlanCommand(const TickLoop::Turn& turn,
                                      WorkerLane* lane)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SendCommand(Command* command) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendCommand(Command* command)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(sending_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until `condition` holds. Returns false at the deadline.
   bool Await(bool (ClosureDispatcher::*condition)() const, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -299,13 +309,18 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   // By worker. Constant after construction.
   std::vector<std::unique_ptr<ReconnectingStream>> streams_;
 
+  // Held from planning commands to handing them to the streams, so that a
+  // worker gets them in the order in which they were planned.
+  absl::Mutex sending_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable absl::Mutex mutex_;
   ClosureQueue queue_ ABSL_GUARDED_BY(mutex_);
   std::vector<WorkerLane> lanes_ ABSL_GUARDED_BY(mutex_);  // By worker.
   std::vector<FunctionRecord> functions_ ABSL_GUARDED_BY(mutex_);
   std::vector<IteratorRecord> iterators_ ABSL_GUARDED_BY(mutex_);
-  // At the last turn a worker could have taken more closures.
+  // When commands were last planned, or since then by a report: a worker could
+  // have taken more closures; it had none.
   bool has_free_capacity_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_idle_worker_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_aborted_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<proto::JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);
