@@ -207,12 +207,16 @@ WorkerService::WorkerService(const Options& options, const OpRegistry* ops,
       clock_(clock),
       graphs_(ops),
       changed_at_(clock->Now()),
-      ticker_([this] { TickLoop(); }),
-      status_([this](StatusReport* report) { AddStatus(report); }) {}
+      loop_(
+          absl::InfiniteDuration(),
+          [this](const TickLoop::Turn& turn) { return TakeTurn(turn); }, clock),
+      status_([this](StatusReport* report) { AddStatus(report); }) {
+  loop_.Start();
+}
 
 WorkerService::~WorkerService() {
   Stop();
-  ticker_.join();
+  loop_.Stop();
 }
 
 void WorkerService::AddTo(Service* service) {
@@ -248,12 +252,17 @@ absl::Status WorkerService::Enter(std::shared_ptr<Conversation> conversation,
         Owner{.job_id = identity.job_id(), .name = std::string(coordinator)};
     is_deserted_ = false;
     replaced = std::exchange(current_, std::move(conversation));
-    if (replaced != nullptr) dead_.push_back(replaced);
+    if (replaced != nullptr) JoinSoon(replaced);
     changed_ = true;
     changed_at_ = clock_->Now();
   }
   if (replaced != nullptr) replaced->Cancel();
   return absl::OkStatus();
+}
+
+void WorkerService::JoinSoon(std::shared_ptr<Conversation> conversation) {
+  dead_.push_back(std::move(conversation));
+  loop_.Wake();
 }
 
 absl::Status WorkerService::RefusalOf(absl::string_view job_id) const {
@@ -276,8 +285,7 @@ absl::Status WorkerService::RefusalOf(absl::string_view job_id) const {
 void WorkerService::Leave(Conversation* conversation, const absl::Status& why) {
   absl::MutexLock lock(&mutex_);
   if (current_.get() != conversation) return;
-  dead_.push_back(std::move(current_));
-  current_ = nullptr;
+  JoinSoon(std::exchange(current_, nullptr));
   changed_ = true;
   changed_at_ = clock_->Now();
   if (job_end_.has_value() || !owner_.has_value()) return;
@@ -458,37 +466,30 @@ bool WorkerService::has_coordinator() const {
   return current_ != nullptr;
 }
 
-void WorkerService::TickLoop() {
-  absl::Time next_tick = clock_->Now();
-  while (true) {
-    std::shared_ptr<Conversation> conversation;
-    std::vector<std::shared_ptr<Conversation>> dead;
-    bool is_tick = false;
-    {
-      absl::MutexLock lock(&mutex_);
-      const bool woken = clock_->AwaitWithDeadline(
-          &mutex_, absl::Condition(this, &WorkerService::IsStopping),
-          next_tick);
-      if (stopping_) return;
-      is_tick = !woken;
-      conversation = current_;
-      dead = std::exchange(dead_, {});
-      if (is_tick && current_ == nullptr) CountAbsence();
-    }
-    // Joined on this thread, because the transport's threads must not wait for
-    // closures.
-    for (const auto& ended : dead) ended->Join();
-    dead.clear();
-    if (!is_tick) continue;
-    next_tick = clock_->Now() + (conversation == nullptr
-                                     ? kIdleTick
-                                     : conversation->heartbeat_interval());
-    if (conversation != nullptr && !conversation->Tick()) {
-      LOG(WARNING)
-          << "closing the session: the coordinator has missed its heartbeats";
-      conversation->Cancel();
-    }
+absl::Time WorkerService::TakeTurn(const TickLoop::Turn& turn) {
+  const bool is_tick = turn.now >= next_tick_;
+  std::shared_ptr<Conversation> conversation;
+  std::vector<std::shared_ptr<Conversation>> dead;
+  {
+    absl::MutexLock lock(&mutex_);
+    conversation = current_;
+    dead = std::exchange(dead_, {});
+    if (is_tick && current_ == nullptr) CountAbsence();
   }
+  // Joined on this thread, because the transport's threads must not wait for
+  // closures.
+  for (const auto& ended : dead) ended->Join();
+  dead.clear();
+  if (!is_tick) return next_tick_;
+  next_tick_ = clock_->Now() + (conversation == nullptr
+                                    ? kIdleTick
+                                    : conversation->heartbeat_interval());
+  if (conversation != nullptr && !conversation->Tick()) {
+    LOG(WARNING)
+        << "closing the session: the coordinator has missed its heartbeats";
+    conversation->Cancel();
+  }
+  return next_tick_;
 }
 
 }  // namespace muster

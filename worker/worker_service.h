@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -23,6 +22,7 @@
 #include "common/net/cluster/coordinator_wait.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/service.h"
+#include "common/net/rpc/tick_loop.h"
 #include "common/net/status/status_report.h"
 #include "worker/graph_cache.h"
 #include "worker/session_variables.h"
@@ -140,15 +140,15 @@ class WorkerService {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void FetchResult(ReceivedMessage request, Responder responder)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Has the loop wait for the closures of a conversation that has ended.
+  void JoinSoon(std::shared_ptr<Conversation> conversation)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends heartbeats, and joins the threads of ended conversations, which may
   // block.
-  void TickLoop() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Time TakeTurn(const TickLoop::Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasChanged() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return stopping_ || job_end_.has_value() || changed_;
-  }
-  bool IsStopping() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !dead_.empty();
   }
 
   const Options options_;
@@ -174,7 +174,9 @@ class WorkerService {
   absl::Status disagreement_ ABSL_GUARDED_BY(mutex_);
   std::optional<JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);
 
-  std::thread ticker_;  // Constant after construction.
+  // Of the loop's thread: when heartbeats are counted next.
+  absl::Time next_tick_ = absl::InfinitePast();
+  TickLoop loop_;
   const StatusSource status_;
 };
 
