@@ -11,7 +11,6 @@
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/train/fit_options.h"
-#include "common/learn/train/job/job_canonical.h"
 #include "common/learn/train/job/job_keras_file.h"
 #include "common/learn/train/job/job_settings.h"
 
@@ -20,6 +19,8 @@ namespace muster {
 namespace proto {
 class TrainingJob;
 }  // namespace proto
+
+struct CanonicalJob;
 
 // The data of a job; what it does not name is unset.
 struct JobDatasets {
