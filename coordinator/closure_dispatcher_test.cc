@@ -1,12 +1,16 @@
 #include "coordinator/closure_dispatcher.h"
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/graph/graph_codec.h"
 #include "common/compute/graph/op_registry.h"
@@ -38,9 +42,43 @@ absl::Time Soon() { return Clock::Real()->Now() + absl::Seconds(60); }
 
 void Ignore(absl::string_view) {}
 
+// Real time, in which other threads than the one that made the clock can be
+// held where they wait.
+class HoldingClock final : public Clock {
+ public:
+  absl::Time Now() override { return Clock::Real()->Now(); }
+  bool AwaitWithDeadline(absl::Mutex* mutex, const absl::Condition& condition,
+                         absl::Time deadline) override
+      ABSL_SHARED_LOCKS_REQUIRED(mutex) {
+    Clock::Real()->AwaitWithDeadline(mutex, condition, deadline);
+    if (std::this_thread::get_id() == owner_) return condition.Eval();
+    while (is_holding_) {
+      is_held_ = true;
+      static bool never = false;
+      mutex->AwaitWithTimeout(absl::Condition(&never), absl::Milliseconds(1));
+    }
+    is_held_ = false;
+    return condition.Eval();
+  }
+
+  void Hold() { is_holding_ = true; }
+  // Blocks until another thread is held.
+  void AwaitHeld() const {
+    while (!is_held_) std::this_thread::yield();
+  }
+  void LetGo() { is_holding_ = false; }
+
+ private:
+  const std::thread::id owner_ = std::this_thread::get_id();
+  std::atomic<bool> is_holding_ = false;
+  std::atomic<bool> is_held_ = false;
+};
+
 // A coordinator and workers in this process, over gRPC.
 class ClosureDispatcherTest : public testing::Test {
  protected:
+  void TearDown() override { holding_clock_.LetGo(); }
+
   void StartWorkers(int count) {
     std::vector<std::string> addresses;
     for (int i = 0; i < count; ++i) {
@@ -86,7 +124,7 @@ class ClosureDispatcherTest : public testing::Test {
     return std::make_unique<ClosureDispatcher>(
         options, std::move(channels),
         [](const absl::Status&) { return FailureVerdict::kFailure; }, missing,
-        Clock::Real());
+        clock_);
   }
 
   // Blocks until worker 0 has a coordinator, or has none.
@@ -120,6 +158,8 @@ class ClosureDispatcherTest : public testing::Test {
     return {.function_id = function_id, .arguments = std::move(arguments)};
   }
 
+  HoldingClock holding_clock_;
+  Clock* clock_ = Clock::Real();  // The dispatcher's.
   std::vector<std::unique_ptr<ReservedPort>> ports_;
   ClusterSpec cluster_;
   OpRegistry ops_;
@@ -156,6 +196,26 @@ TEST_F(ClosureDispatcherTest, RunsClosuresAndBringsTheirResults) {
   ASSERT_OK_AND_ASSIGN(const WorkerService::JobEnd end,
                        workers_[0]->service()->AwaitJobEnd({}, Ignore));
   EXPECT_EQ(end.exit_code, 0);
+}
+
+TEST_F(ClosureDispatcherTest, AnIdleWorkerGetsAClosureFromTheCallOfSchedule) {
+  clock_ = &holding_clock_;
+  StartWorkers(1);
+  // No heartbeat of the worker has anything sent either.
+  StartDispatcher({.heartbeat_interval = absl::Minutes(2),
+                   .heartbeat_timeout = absl::Minutes(20)});
+  ASSERT_OK(missing_->Await(Soon(), Ignore));
+  const uint32_t echo = AddEcho();
+  holding_clock_.Hold();
+  dispatcher_->CancelAll();  // Wakes the loop.
+  holding_clock_.AwaitHeld();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK_AND_ASSIGN(
+        const RemoteValue value,
+        dispatcher_->Schedule(
+            Call(echo, {Tensor::FromValues<float>({1}, {float(i)})}), Soon()));
+    EXPECT_OK(dispatcher_->Join(Soon()));
+  }
 }
 
 TEST_F(ClosureDispatcherTest, LargeResultsStayUntilTheyAreFetchedOrDropped) {

@@ -23,6 +23,7 @@
 #include "common/learn/nn/sequential.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/job/job.h"
+#include "common/learn/train/job/job_canonical.h"
 #include "common/learn/train/job/resolved_job.h"
 #include "common/learn/train/load_model.h"
 #include "common/learn/train/model.h"
