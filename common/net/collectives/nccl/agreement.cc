@@ -1,10 +1,10 @@
 #include "common/net/collectives/nccl/agreement.h"
 
+#include <algorithm>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
@@ -30,6 +30,28 @@ absl::StatusOr<std::vector<T>> Exchange(Communicator& control, const T& own,
   return all;
 }
 
+EncodedFrameHeader Encode(const Communicator& control,
+                          const CallSignature& signature) {
+  return EncodeFrameHeader(
+      {.generation = control.generation(), .signature = signature});
+}
+
+absl::Status CheckSame(const EncodedFrameHeader& first,
+                       const EncodedFrameHeader& other, size_t rank) {
+  if (other == first) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const FrameHeader wanted, DecodeFrameHeader(first));
+  ASSIGN_OR_RETURN(const FrameHeader found, DecodeFrameHeader(other));
+  return absl::InvalidArgumentError(
+      absl::StrCat("ranks disagree: rank 0 is in ", wanted.signature.ToString(),
+                   ", and rank ", rank, " is in ", found.signature.ToString()));
+}
+
+// What ranks exchange before a call that expires.
+struct CallProposal {
+  EncodedFrameHeader header;
+  int64_t expiry_nanoseconds;  // From the end of the last agreement.
+};
+
 }  // namespace
 
 uint64_t LayoutOf(absl::Span<const int64_t> element_counts) {
@@ -43,19 +65,34 @@ uint64_t LayoutOf(absl::Span<const int64_t> element_counts) {
 absl::Status AgreeAboutCall(Communicator& control,
                             const CallSignature& signature,
                             const CollectiveCall& call) {
-  const EncodedFrameHeader own = EncodeFrameHeader(
-      {.generation = control.generation(), .signature = signature});
   ASSIGN_OR_RETURN(const std::vector<EncodedFrameHeader> all,
-                   Exchange(control, own, call));
+                   Exchange(control, Encode(control, signature), call));
   for (size_t rank = 1; rank < all.size(); ++rank) {
-    if (all[rank] == all[0]) continue;
-    ASSIGN_OR_RETURN(const FrameHeader first, DecodeFrameHeader(all[0]));
-    ASSIGN_OR_RETURN(const FrameHeader other, DecodeFrameHeader(all[rank]));
-    return absl::InvalidArgumentError(absl::StrCat(
-        "ranks disagree: rank 0 is in ", first.signature.ToString(),
-        ", and rank ", rank, " is in ", other.signature.ToString()));
+    RETURN_IF_ERROR(CheckSame(all[0], all[rank], rank));
   }
   return absl::OkStatus();
+}
+
+CallAgreement::CallAgreement(Communicator* control)
+    : control_(*control), last_agreement_(Clock::Real()->Now()) {}
+
+absl::StatusOr<absl::Time> CallAgreement::Agree(const CallSignature& signature,
+                                                const CollectiveCall& call) {
+  const absl::Duration expiry =
+      Clock::Real()->Now() + call.timeout - last_agreement_;
+  ASSIGN_OR_RETURN(const std::vector<CallProposal> all,
+                   Exchange(control_,
+                            CallProposal{Encode(control_, signature),
+                                         absl::ToInt64Nanoseconds(expiry)},
+                            call));
+  int64_t earliest = all[0].expiry_nanoseconds;
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    RETURN_IF_ERROR(CheckSame(all[0].header, all[rank].header, rank));
+    earliest = std::min(earliest, all[rank].expiry_nanoseconds);
+  }
+  const absl::Time deadline = last_agreement_ + absl::Nanoseconds(earliest);
+  last_agreement_ = Clock::Real()->Now();
+  return deadline;
 }
 
 absl::Status AgreeAboutId(Communicator& control, const nccl::UniqueId& id,

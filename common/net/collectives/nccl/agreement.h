@@ -4,7 +4,9 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/message/frame.h"
@@ -23,6 +25,30 @@ uint64_t LayoutOf(absl::Span<const int64_t> element_counts);
 absl::Status AgreeAboutCall(Communicator& control,
                             const CallSignature& signature,
                             const CollectiveCall& call);
+
+// Agrees about calls one after another, and about the time at which each of
+// them expires, so that ranks that wait for the same call give up together.
+//
+// Ranks exchange times relative to the end of their previous agreement, which
+// all of them leave at about the same time. Their clocks need not be equal.
+//
+// Not thread-safe.
+class CallAgreement {
+ public:
+  // All ranks make this at about the same time: behind a barrier. `control` is
+  // borrowed.
+  explicit CallAgreement(Communicator* control);
+
+  // As AgreeAboutCall(). Returns when the call expires, as a time of
+  // Clock::Real(): CollectiveCall::timeout after the first rank began it, or
+  // earlier, if another rank waits less long. May lie in the past.
+  absl::StatusOr<absl::Time> Agree(const CallSignature& signature,
+                                   const CollectiveCall& call);
+
+ private:
+  Communicator& control_;
+  absl::Time last_agreement_;
+};
 
 // Returns when all ranks have come with the id of one group.
 //   as AgreeAboutCall()

@@ -87,6 +87,7 @@ class NcclCommunicator final : public DeviceCommunicator {
       : api_(*api),
         device_(*device),
         control_(std::move(control)),
+        agreement_(control_.get()),
         thread_(std::move(thread)) {}
 
   int rank() const override { return control_->rank(); }
@@ -170,17 +171,19 @@ class NcclCommunicator final : public DeviceCommunicator {
                           TensorSpan download,
                           absl::FunctionRef<Collective(TensorSpan stage)> make,
                           const CollectiveCall& call);
-  absl::Status AgreeAndLaunch(const Collective& collective,
-                              const CollectiveCall& call, const Event* ready,
-                              Event* done);
-  absl::Status Agree(const CallSignature& signature,
-                     const CollectiveCall& call);
+  // Returns when the call expires.
+  absl::StatusOr<absl::Time> AgreeAndLaunch(const Collective& collective,
+                                            const CollectiveCall& call,
+                                            const Event* ready, Event* done);
+  absl::StatusOr<absl::Time> Agree(const CallSignature& signature,
+                                   const CollectiveCall& call);
   absl::Status EndStatus() const;
   absl::Status GrowStage(size_t size_bytes);
 
   const nccl::Api& api_;
   Device& device_;
   const std::unique_ptr<Communicator> control_;
+  CallAgreement agreement_;
   const std::unique_ptr<NcclThread> thread_;
   // Where memory of the host is while NCCL works on it.
   std::shared_ptr<Buffer> stage_;
@@ -351,7 +354,8 @@ absl::Status NcclCommunicator::Broadcast(TensorSpan buffer, int root,
 
 absl::Status NcclCommunicator::Barrier(const CollectiveCall& call) {
   RETURN_IF_ERROR(Begin(CollectiveOperation::kBarrier, call));
-  return End(Agree({.operation = CollectiveOperation::kBarrier}, call));
+  return End(
+      Agree({.operation = CollectiveOperation::kBarrier}, call).status());
 }
 
 absl::Status NcclCommunicator::Await() {
@@ -419,7 +423,7 @@ absl::Status NcclCommunicator::Start(const Collective& collective,
                                      const CollectiveCall& call,
                                      const Event* ready, Event* done) {
   RETURN_IF_ERROR(Begin(collective.signature.operation, call));
-  return End(AgreeAndLaunch(collective, call, ready, done));
+  return End(AgreeAndLaunch(collective, call, ready, done).status());
 }
 
 absl::Status NcclCommunicator::OnStage(
@@ -442,41 +446,41 @@ absl::Status NcclCommunicator::RunOnStage(
   DeviceStream& stream = *thread_->stream();
   RETURN_IF_ERROR(
       stream.Copy(upload.data, on_stage(upload), upload.size_bytes()));
-  RETURN_IF_ERROR(AgreeAndLaunch(make(stage), call, nullptr, nullptr));
+  ASSIGN_OR_RETURN(const absl::Time deadline,
+                   AgreeAndLaunch(make(stage), call, nullptr, nullptr));
   // A copy into pageable memory blocks until the stream has come that far, so
   // it is enqueued when the collective is over.
   RETURN_IF_ERROR(thread_->Await());
   if (download.size_bytes() == 0) return absl::OkStatus();
   RETURN_IF_ERROR(
       stream.Copy(on_stage(download), download.data, download.size_bytes()));
-  return stream.Drain(Clock::Real()->Now() + call.timeout,
-                      "the copy of a collective's result");
+  return stream.Drain(deadline, "the copy of a collective's result");
 }
 
-absl::Status NcclCommunicator::AgreeAndLaunch(const Collective& collective,
-                                              const CollectiveCall& call,
-                                              const Event* ready, Event* done) {
+absl::StatusOr<absl::Time> NcclCommunicator::AgreeAndLaunch(
+    const Collective& collective, const CollectiveCall& call,
+    const Event* ready, Event* done) {
   RETURN_IF_ERROR(FaultPoint("nccl.begin"));
-  RETURN_IF_ERROR(Agree(collective.signature, call));
+  ASSIGN_OR_RETURN(const absl::Time deadline,
+                   Agree(collective.signature, call));
   RETURN_IF_ERROR(FaultPoint("nccl.agreed"));
-  // Ranks get here together. They also give up together, and then find out
-  // who is missing.
-  const absl::Time deadline = Clock::Real()->Now() + call.timeout;
+  // Ranks give up together, and then find out who is missing.
   RETURN_IF_ERROR(thread_->Run(collective.function, collective.launch, ready,
                                done, deadline));
-  return FaultPoint("nccl.launched");
+  RETURN_IF_ERROR(FaultPoint("nccl.launched"));
+  return deadline;
 }
 
-absl::Status NcclCommunicator::Agree(const CallSignature& signature,
-                                     const CollectiveCall& call) {
+absl::StatusOr<absl::Time> NcclCommunicator::Agree(
+    const CallSignature& signature, const CollectiveCall& call) {
   {
     const absl::MutexLock lock(&mutex_);
     current_.is_agreeing = true;
   }
-  const absl::Status status = AgreeAboutCall(*control_, signature, call);
+  const absl::StatusOr<absl::Time> deadline = agreement_.Agree(signature, call);
   const absl::MutexLock lock(&mutex_);
   current_.is_agreeing = false;
-  return status;
+  return deadline;
 }
 
 absl::Status NcclCommunicator::GrowStage(size_t size_bytes) {
