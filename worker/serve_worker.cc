@@ -4,13 +4,14 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "common/compute/kernels/cpu/cpu_kernels.h"
 #include "common/compute/ops/builtin_ops.h"
+#include "common/compute/runtime/process_devices.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/confined_files.h"
 #include "common/core/base/log.h"
 #include "common/core/base/log_format.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/device/device.h"
 #include "common/net/cluster/coordinator_wait.h"
 #include "common/net/process/exit_code.h"
 #include "common/net/process/shutdown_signals.h"
@@ -61,12 +62,18 @@ absl::Status ServeWorker(const TaskOptions& options,
   ShutdownSignals signals({.grace_period = options.grace_period});
   const AdmissionCheck admission_check(identity);
   const ClusterSpec& cluster = options.config.cluster;
+  ASSIGN_OR_RETURN(Device* const device, FindDefaultDevice());
+  if (device != nullptr) {
+    LOG(INFO) << "closures run on " << device->description().ToString();
+  }
   WorkerService worker(
       {.self = identity,
        .cluster = cluster,
-       .executable = {.intra_op_thread_count = options.thread_count},
+       .executable = {.intra_op_thread_count = options.thread_count,
+                      .device = device,
+                      .host_kernels = &KernelsOf(nullptr)},
        .coordinator_grace = options.coordinator_timeout},
-      &BuiltinOps(), &CpuKernels(),
+      &BuiltinOps(), &KernelsOf(device),
       [&](const TaskIdentity& self, absl::string_view job_id,
           uint64_t generation) {
         return std::make_unique<RemoteSessionVariables>(

@@ -1,7 +1,7 @@
-// Synchronous workers on simulated GPUs, which exchange gradients over the
-// transports of the host: they train as workers on CPUs do, with the same bits
+// Workers on simulated GPUs train as workers on CPUs do. Synchronous ones,
+// which exchange gradients over the transports of the host, yield the same bits
 // for any number of them in deterministic mode, and survivors of a lost one ask
-// to be restarted.
+// to be restarted. Workers of parameter servers run their closures on gpu:0.
 #include <signal.h>
 
 #include <fstream>
@@ -36,13 +36,15 @@ constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 constexpr absl::string_view kJob = R"(
   model { sequential {
     layers { dense { units: 12 activation: RELU } }
-    layers { dropout { rate: 0.2 } }
+    layers { dropout { rate: ${dropout} } }
     layers { dense { units: 3 } }
   } }
   variables { name: "epochs" default: "4" }
   variables { name: "device" default: "gpu:0" }
   variables { name: "micro_batches" default: "0" }
-  train { synthetic { example_count: 391 feature_count: 6 class_count: 3
+  variables { name: "examples" default: "391" }
+  variables { name: "dropout" default: "0.2" }
+  train { synthetic { example_count: ${examples} feature_count: 6 class_count: 3
                       seed: 4 } }
   test { synthetic { example_count: 41 feature_count: 6 class_count: 3
                      seed: 4 } }
@@ -51,13 +53,28 @@ constexpr absl::string_view kJob = R"(
   optimizer { adam { learning_rate: 0.02 } }
   loss { sparse_categorical_crossentropy { from_logits: true } }
   metrics { sparse_categorical_accuracy {} }
+  seed: 11
+)";
+
+constexpr absl::string_view kSynchronous = R"(
   strategy { multi_worker_mirrored {
     devices: "${device}"
     deterministic_micro_batches: ${micro_batches}
   } }
   input { auto_shard_policy: DATA }
-  seed: 11
 )";
+
+bool UsesGpu(const ProcessUnderTest& process) {
+  return process.output().find("nodes on gpu:0,") != std::string::npos;
+}
+
+void ExpectSameResults(const nlohmann::json& gpu, const nlohmann::json& cpu) {
+  for (const char* const name :
+       {"loss", "sparse_categorical_accuracy", "test_loss",
+        "test_sparse_categorical_accuracy"}) {
+    EXPECT_NEAR(gpu["final"][name], cpu["final"][name], 1e-4) << name;
+  }
+}
 
 class DeviceWorkersTest : public testing::Test {
  protected:
@@ -69,7 +86,7 @@ class DeviceWorkersTest : public testing::Test {
         testing::UnitTest::GetInstance()->current_test_info()->name(), "-",
         worker_count, "-", device, "-", micro_batches);
     const std::string job = absl::StrCat(testing::TempDir(), "/", name, ".job");
-    std::ofstream(job) << kJob;
+    std::ofstream(job) << kJob << kSynchronous;
     ASSIGN_OR_RETURN(auto cluster,
                      ClusterUnderTest::Create(name, worker_count, 0));
     cluster->set_job(job);
@@ -91,9 +108,47 @@ class DeviceWorkersTest : public testing::Test {
       ProcessUnderTest& process = cluster->process(task);
       ASSIGN_OR_RETURN(const ProcessEnd end, process.AwaitEnd());
       if (end.ShellCode() != 0) return absl::InternalError(process.output());
-      const bool is_on_gpu =
-          process.output().find("nodes on gpu:0,") != std::string::npos;
-      EXPECT_EQ(is_on_gpu, device == "gpu:0") << process.output();
+      EXPECT_EQ(UsesGpu(process), device == "gpu:0") << process.output();
+    }
+    std::ifstream file(cluster->run_dir() + "/summary.json");
+    return nlohmann::json::parse(file);
+  }
+
+  // Returns the summary of `worker_count` workers of two parameter servers.
+  // Without dropout, whose seeds come from the closures.
+  absl::StatusOr<nlohmann::json> TrainOnServers(int worker_count, int gpu_count,
+                                                int example_count, int epochs) {
+    const std::string name = absl::StrCat(
+        testing::UnitTest::GetInstance()->current_test_info()->name(), "-",
+        gpu_count);
+    const std::string job = absl::StrCat(testing::TempDir(), "/", name, ".job");
+    std::ofstream(job) << kJob;
+    ASSIGN_OR_RETURN(const auto cluster,
+                     ClusterUnderTest::Create(name, worker_count, 2));
+    cluster->set_job(job);
+    cluster->set_epochs(epochs);
+    for (int i = 0; i < worker_count; ++i) {
+      RETURN_IF_ERROR(cluster
+                          ->Start({TaskType::kWorker, i},
+                                  {absl::StrCat("--gpu_simulated=", gpu_count)})
+                          .status());
+    }
+    for (int i = 0; i < 2; ++i) {
+      RETURN_IF_ERROR(cluster->Start({TaskType::kPs, i}).status());
+    }
+    RETURN_IF_ERROR(
+        cluster
+            ->Start(ClusterUnderTest::kChief,
+                    {"--set", absl::StrCat("examples=", example_count), "--set",
+                     "dropout=0"})
+            .status());
+    for (const TaskId& task : cluster->cluster().Members()) {
+      ProcessUnderTest& process = cluster->process(task);
+      ASSIGN_OR_RETURN(const ProcessEnd end, process.AwaitEnd());
+      if (end.ShellCode() != 0) return absl::InternalError(process.output());
+      EXPECT_EQ(UsesGpu(process),
+                task.type == TaskType::kWorker && gpu_count > 0)
+          << process.output();
     }
     std::ifstream file(cluster->run_dir() + "/summary.json");
     return nlohmann::json::parse(file);
@@ -104,11 +159,19 @@ TEST_F(DeviceWorkersTest, WorkersOnGpusTrainAsWorkersOnCpus) {
   ASSERT_OK_AND_ASSIGN(const nlohmann::json cpu, Train(2, "cpu:0", 0));
   ASSERT_OK_AND_ASSIGN(const nlohmann::json gpu, Train(2, "gpu:0", 0));
   EXPECT_GE(cpu["final"]["test_sparse_categorical_accuracy"], 0.8);
-  for (const char* const name :
-       {"loss", "sparse_categorical_accuracy", "test_loss",
-        "test_sparse_categorical_accuracy"}) {
-    EXPECT_NEAR(gpu["final"][name], cpu["final"][name], 1e-4) << name;
-  }
+  ExpectSameResults(gpu, cpu);
+}
+
+TEST_F(DeviceWorkersTest, ClosuresOnAGpuTrainAsOnACpu) {
+  // One step: several overlap, and read what others have not updated yet.
+  ASSERT_OK_AND_ASSIGN(const nlohmann::json cpu, TrainOnServers(1, 0, 16, 1));
+  ASSERT_OK_AND_ASSIGN(const nlohmann::json gpu, TrainOnServers(1, 1, 16, 1));
+  ExpectSameResults(gpu, cpu);
+}
+
+TEST_F(DeviceWorkersTest, SeveralGpuWorkersShareParameterServers) {
+  ASSERT_OK_AND_ASSIGN(const nlohmann::json gpu, TrainOnServers(2, 1, 391, 4));
+  EXPECT_GE(gpu["final"]["test_sparse_categorical_accuracy"], 0.8);
 }
 
 TEST_F(DeviceWorkersTest, DeterministicModeIsBitIdentical) {

@@ -8,12 +8,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/compute/graph/graph.h"
+#include "common/compute/runtime/process_devices.h"
 #include "common/compute/variables/device_variable_store.h"
 #include "common/compute/variables/local_variable_store.h"
 #include "common/core/base/available_cpus.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device.h"
-#include "common/core/device/device_set.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/local_step_loop.h"
 #include "common/learn/strategy/strategy.h"
@@ -21,17 +21,6 @@
 
 namespace muster {
 namespace {
-
-// Null: there is no GPU.
-absl::StatusOr<Device*> FindDefaultDevice() {
-  const absl::StatusOr<int> count =
-      DeviceSet::OfProcess().CountLogicalDevices();
-  if (!count.ok() && !absl::IsUnavailable(count.status())) {
-    return count.status();
-  }
-  if (!count.ok() || *count == 0) return nullptr;
-  return DeviceSet::OfProcess().FindDevice(0);
-}
 
 absl::StatusOr<std::unique_ptr<ReplicaVariables>> MakeVariables(
     Device* device) {
