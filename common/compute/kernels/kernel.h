@@ -18,6 +18,9 @@
 namespace muster {
 
 class DeviceStream;
+namespace internal {
+struct DeviceGate;
+}
 
 // An op with everything known but the data. Plans consist of specs. Equivalent
 // to: a cuDNN descriptor, a oneDNN primitive_desc.
@@ -51,6 +54,10 @@ struct KernelArguments {
   // enqueues the work and returns, and the operands stay valid until it is
   // done.
   DeviceStream* stream = nullptr;
+  // With a stream: closed by the kernel if it finds an error in the data, as
+  // StepGate says; in the memory of the device. Null: the error is reported by
+  // DataError() only.
+  internal::DeviceGate* gate = nullptr;
 };
 
 // Computes outputs from inputs, without side effects. Created once for a plan

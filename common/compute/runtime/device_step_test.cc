@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/compute/autodiff/gradients.h"
@@ -149,7 +150,15 @@ class DeviceStepTest : public ::testing::TestWithParam<uint64_t> {
                                &on_host_);
   }
 
-  // The calls of the driver that steady steps make, by function.
+  // The calls of the driver that `work` makes, by function.
+  std::map<std::string, int64_t> CallsOf(absl::FunctionRef<void()> work) {
+    const auto before = machine_.counts();
+    work();
+    auto calls = machine_.counts();
+    for (const auto &[function, count] : before) calls[function] -= count;
+    return calls;
+  }
+
   std::map<std::string, int64_t> CallsOfSteadyStep(bool has_table) {
     auto executable = CompileOnDevice(has_table);
     EXPECT_OK(executable);
@@ -158,11 +167,8 @@ class DeviceStepTest : public ::testing::TestWithParam<uint64_t> {
     for (int i = 0; i < 3; ++i) {
       EXPECT_OK((*executable)->Run(arguments, {}, &results));
     }
-    const auto before = machine_.counts();
-    EXPECT_OK((*executable)->Run(arguments, {}, &results));
-    auto calls = machine_.counts();
-    for (const auto &[function, count] : before) calls[function] -= count;
-    return calls;
+    return CallsOf(
+        [&] { EXPECT_OK((*executable)->Run(arguments, {}, &results)); });
   }
 
   void ExpectSameVariables(double tolerance) {
@@ -242,6 +248,116 @@ TEST_P(DeviceStepTest, DataErrorsHaveTheTextOfTheHostAndChangeNothing) {
   ASSERT_OK(on_device->Run(Batch(true), {}, &results));
   ASSERT_OK(on_host->Run(Batch(true), {}, &results));
   ExpectSameVariables(1e-6);
+}
+
+// The host waits for the results of a step when the next one is under way.
+TEST_P(DeviceStepTest, SteadyStepsBeginWithoutTheHost) {
+  for (const bool has_table : {false, true}) {
+    ASSERT_OK_AND_ASSIGN(const auto executable, CompileOnDevice(has_table));
+    ASSERT_TRUE(executable->overlaps_steps());
+    const std::vector<Tensor> arguments = Batch(has_table);
+    std::vector<Tensor> results;
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_OK(executable->Start(arguments, {}));
+      if (i > 0) ASSERT_OK(executable->Finish(&results));
+    }
+    const int64_t pageable_copies = machine_.pageable_copy_count();
+    auto calls = CallsOf([&] { EXPECT_OK(executable->Start(arguments, {})); });
+    EXPECT_EQ(executable->started_count(), 2);
+    for (const char *function :
+         {"cuEventQuery", "cuStreamSynchronize", "cuMemCreate",
+          "cuMemHostAlloc", "cuMemFreeHost", "cuEventCreate",
+          "cuEventDestroy_v2", "cuStreamCreateWithPriority"}) {
+      EXPECT_EQ(calls[function], 0) << function;
+    }
+    EXPECT_EQ(machine_.pageable_copy_count(), pageable_copies);
+    // Both arguments, and the loss.
+    EXPECT_EQ(calls["cuMemcpyAsync"], 3);
+    calls = CallsOf([&] { EXPECT_OK(executable->Finish(&results)); });
+    EXPECT_EQ(calls["cuMemcpyAsync"], 0);
+    EXPECT_EQ(calls["cuLaunchKernel"], 0);
+    ASSERT_OK(executable->Finish(&results));
+  }
+}
+
+TEST_P(DeviceStepTest, StepsUnderWayGiveTheResultsOfTheHost) {
+  for (const bool has_table : {false, true}) {
+    ASSERT_OK_AND_ASSIGN(const auto on_device, CompileOnDevice(has_table));
+    ASSERT_OK_AND_ASSIGN(const auto on_host, CompileOnHost(has_table));
+    std::vector<Tensor> results;
+    std::vector<Tensor> wanted;
+    for (int i = 0; i < 10; ++i) {
+      std::vector<Tensor> arguments = Batch(has_table);
+      // The executable has copied what it needs.
+      arguments[1].mutable_flat<int64_t>()[0] = i % kClasses;
+      ASSERT_OK(on_device->Start(arguments, {}));
+      arguments[1].mutable_flat<int64_t>()[0] = -1;
+      if (i == 0) continue;
+      ASSERT_OK(on_device->Finish(&results));
+      arguments[1].mutable_flat<int64_t>()[0] = (i - 1) % kClasses;
+      ASSERT_OK(on_host->Run(arguments, {}, &wanted));
+      EXPECT_NEAR(results[0].scalar<float>(), wanted[0].scalar<float>(), 1e-5);
+    }
+    ASSERT_OK(on_device->Finish(&results));
+    std::vector<Tensor> last = Batch(has_table);
+    last[1].mutable_flat<int64_t>()[0] = 9 % kClasses;
+    ASSERT_OK(on_host->Run(last, {}, &wanted));
+    ExpectSameVariables(1e-5);
+  }
+}
+
+TEST_P(DeviceStepTest, AnErrorEndsTheStepsThatHaveBegunBehindIt) {
+  ASSERT_OK_AND_ASSIGN(const auto on_device, CompileOnDevice(true));
+  ASSERT_OK_AND_ASSIGN(const auto on_host, CompileOnHost(true));
+  std::vector<Tensor> results;
+  std::vector<Tensor> wrong = Batch(true);
+  wrong[0].mutable_flat<int64_t>()[5] = kWords;
+  const absl::Status expected = on_host->Run(wrong, {}, &results);
+  ASSERT_FALSE(expected.ok());
+  for (int good_steps = 0; good_steps < 3; ++good_steps) {
+    for (int i = 0; i < good_steps; ++i) {
+      ASSERT_OK(on_host->Run(Batch(true), {}, &results));
+      ASSERT_OK(on_device->Start(Batch(true), {}));
+      if (i > 0) ASSERT_OK(on_device->Finish(&results));
+    }
+    ASSERT_OK(on_device->Start(wrong, {}));
+    if (good_steps > 0) ASSERT_OK(on_device->Finish(&results));
+    // The wrong step has not been looked at when this one begins.
+    ASSERT_OK(on_device->Start(Batch(true), {}));
+    EXPECT_EQ(on_device->Finish(&results), expected);
+    EXPECT_EQ(on_device->started_count(), 0);
+    ExpectSameVariables(1e-5);
+    EXPECT_EQ(on_device_->UpdateCount("w").value(),
+              on_host_.UpdateCount("w").value());
+  }
+}
+
+TEST_P(DeviceStepTest, AWeightThatIsNoNumberOfExamplesChangesNothing) {
+  const VariableHandle &w = Variables()[1];
+  GraphBuilder builder(&BuiltinOps(), "weighted");
+  const Value weights = builder.Parameter("weights", {DType::kFloat32, {3}});
+  SetLossDenominator(Sum(weights));
+  const Value loss = Mean(Square(ReadVariable(builder, w)));
+  ApplyGradient(w, VariableGradients(loss, {w.name})[0].dense);
+  builder.AddResult(loss);
+  ASSERT_OK_AND_ASSIGN(const Graph graph, std::move(builder).Build());
+  ASSERT_OK_AND_ASSIGN(
+      const auto on_device,
+      Executable::Compile(
+          graph, BuiltinOps(), kernels_, on_device_.get(),
+          {.device = device_.get(), .host_kernels = &CpuKernels()}));
+  ASSERT_OK_AND_ASSIGN(
+      const auto on_host,
+      Executable::Compile(graph, BuiltinOps(), CpuKernels(), &on_host_));
+  std::vector<Tensor> results;
+  for (const float last : {1.0f, NAN, -5.0f, INFINITY, 2.0f}) {
+    const std::vector<Tensor> arguments = {
+        Tensor::FromValues<float>({3}, {1, 2, last})};
+    const absl::Status expected = on_host->Run(arguments, {}, &results);
+    EXPECT_EQ(on_device->Run(arguments, {}, &results), expected);
+    EXPECT_EQ(expected.ok(), last > 0 && std::isfinite(last));
+    ExpectSameVariables(1e-5);
+  }
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "common/compute/graph/graph_verifier.h"
+#include "common/compute/kernels/cuda/step_gate.h"
 #include "common/compute/runtime/graph_rewrites.h"
 #include "common/compute/runtime/image_fusion.h"
 #include "common/compute/runtime/matmul_fusion.h"
@@ -14,16 +16,22 @@
 #include "common/compute/runtime/plan.h"
 #include "common/compute/runtime/plan_builder.h"
 #include "common/compute/runtime/replica_ops.h"
+#include "common/compute/runtime/step_clock.h"
 #include "common/compute/runtime/typed_graph.h"
 #include "common/compute/runtime/variable_ops.h"
 #include "common/compute/variables/device_session_over_host.h"
 #include "common/core/base/available_memory.h"
+#include "common/core/base/check.h"
+#include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
 
 namespace muster {
 namespace {
+
+// Steps that take longer are hanging.
+constexpr absl::Duration kStepTimeout = absl::Minutes(10);
 
 absl::Status CheckOptions(const ExecutableOptions& options) {
   if (options.intra_op_thread_count < 1) {
@@ -50,19 +58,6 @@ std::vector<TensorType> TypesOf(absl::Span<const Tensor> tensors) {
   return types;
 }
 
-// Without a device: a session of the host.
-absl::StatusOr<std::unique_ptr<VariableSession>> OpenSession(
-    VariableSessionFactory* variables, absl::Span<const VariableUse> uses,
-    Device* device, DeviceStream* stream) {
-  if (device == nullptr) return variables->OpenSession(uses);
-  ASSIGN_OR_RETURN(std::unique_ptr<VariableSession> on_device,
-                   variables->OpenDeviceSession(uses, device, stream));
-  if (on_device != nullptr) return on_device;
-  ASSIGN_OR_RETURN(std::unique_ptr<VariableSession> on_host,
-                   variables->OpenSession(uses));
-  return DeviceSessionOverHost(std::move(on_host), device, stream);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
@@ -84,16 +79,36 @@ absl::StatusOr<std::unique_ptr<Executable>> Executable::Compile(
     ASSIGN_OR_RETURN(executable->own_stream_, options.device->CreateStream());
     executable->stream_ = executable->own_stream_.get();
   }
-  if (executable->uses_.empty()) return executable;
-  if (variables == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "graph \"", graph.name, "\" uses variable \"",
-        executable->uses_[0].name, "\", but there is no variable store"));
+  RETURN_IF_ERROR(executable->OpenSession(variables));
+  if (options.device == nullptr) return executable;
+  ASSIGN_OR_RETURN(std::unique_ptr<StepGate> gate,
+                   StepGate::Create(options.device, executable->stream_));
+  if (executable->session_ == nullptr ||
+      executable->session_->UseGate(gate->on_device())) {
+    executable->gate_ = std::move(gate);
   }
-  ASSIGN_OR_RETURN(executable->session_,
-                   OpenSession(variables, executable->uses_, options.device,
-                               executable->stream_));
   return executable;
+}
+
+absl::Status Executable::OpenSession(VariableSessionFactory* variables) {
+  if (uses_.empty()) return absl::OkStatus();
+  if (variables == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("graph \"", graph_.name, "\" uses variable \"",
+                     uses_[0].name, "\", but there is no variable store"));
+  }
+  if (options_.device != nullptr) {
+    ASSIGN_OR_RETURN(session_, variables->OpenDeviceSession(
+                                   uses_, options_.device, stream_));
+    variables_on_device_ = session_ != nullptr;
+    if (variables_on_device_) return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(session_, variables->OpenSession(uses_));
+  if (options_.device != nullptr) {
+    session_ =
+        DeviceSessionOverHost(std::move(session_), options_.device, stream_);
+  }
+  return absl::OkStatus();
 }
 
 Executable::Executable(Graph graph, const OpRegistry& ops,
@@ -105,11 +120,115 @@ Executable::Executable(Graph graph, const OpRegistry& ops,
       options_(options),
       uses_(FindVariableUses(graph_, ops)) {}
 
-Executable::~Executable() = default;
+Executable::~Executable() {
+  // Steps under way use memory of their plans.
+  while (!started_.empty()) {
+    if (started_.back().is_under_way) {
+      started_.back().plan->CancelLast(session_.get());
+    }
+    started_.pop_back();
+  }
+}
 
 absl::Status Executable::Run(absl::Span<const Tensor> arguments,
                              const RunOptions& options,
                              std::vector<Tensor>* results) {
+  MUSTER_CHECK(started_.empty());
+  ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, Prepare(arguments, options));
+  if (!plan->can_start()) {
+    return RunPlan(plan.get(), arguments, options, results);
+  }
+  RETURN_IF_ERROR(StartPlan(plan.get(), arguments, options));
+  started_.push_back({.plan = std::move(plan), .is_under_way = true});
+  return Finish(results);
+}
+
+absl::Status Executable::MeasureIdleTime() {
+  MUSTER_CHECK(overlaps_steps() && started_.empty());
+  ASSIGN_OR_RETURN(clock_,
+                   StepClock::Create(options_.device, stream_, kStartedMax));
+  return absl::OkStatus();
+}
+
+absl::Status Executable::Start(absl::Span<const Tensor> arguments,
+                               const RunOptions& options) {
+  MUSTER_CHECK(started_count() < kStartedMax);
+  ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan, Prepare(arguments, options));
+  Started started{.plan = std::move(plan)};
+  if (started.plan->can_start()) {
+    RETURN_IF_ERROR(StartPlan(started.plan.get(), arguments, options));
+    started.is_under_way = true;
+  } else {
+    RETURN_IF_ERROR(AwaitStarted());
+    // The error of an earlier step ends this one, too.
+    if (gate_ == nullptr || gate_->closed_by() == 0) {
+      RETURN_IF_ERROR(
+          RunPlan(started.plan.get(), arguments, options, &started.results));
+    }
+  }
+  started_.push_back(std::move(started));
+  return absl::OkStatus();
+}
+
+absl::Status Executable::Finish(std::vector<Tensor>* results) {
+  MUSTER_CHECK(!started_.empty());
+  const Started first = std::move(started_.front());
+  started_.pop_front();
+  if (!first.is_under_way) {
+    *results = first.results;
+    return absl::OkStatus();
+  }
+  absl::Status status = first.plan->Finish(session_.get(), results);
+  if (status.ok() && clock_ != nullptr) status = clock_->FinishStep();
+  if (session_ != nullptr) session_->Settle(status.ok());
+  if (status.ok()) return status;
+  for (const Started& later : started_) {
+    if (!later.is_under_way) continue;
+    later.plan->ForgetStarted();
+    if (session_ != nullptr) session_->Settle(/*was_applied=*/false);
+  }
+  started_.clear();
+  if (clock_ != nullptr) clock_->Restart();
+  return status;
+}
+
+absl::Status Executable::AwaitStarted() {
+  if (started_.empty() || stream_ == nullptr) return absl::OkStatus();
+  return stream_->Drain(
+      Clock::Real()->Now() + kStepTimeout,
+      absl::StrCat("the steps of graph \"", graph_.name, "\""));
+}
+
+absl::Status Executable::RunPlan(Plan* plan, absl::Span<const Tensor> arguments,
+                                 const RunOptions& options,
+                                 std::vector<Tensor>* results) {
+  if (session_ != nullptr) {
+    RETURN_IF_ERROR(session_->BeginPart(options.step_id, options.step_part));
+  }
+  RETURN_IF_ERROR(plan->Run(arguments, options, session_.get(), results));
+  if (session_ == nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(session_->Commit());
+  if (gate_ != nullptr) session_->Settle(/*was_applied=*/true);
+  return absl::OkStatus();
+}
+
+absl::Status Executable::StartPlan(Plan* plan,
+                                   absl::Span<const Tensor> arguments,
+                                   const RunOptions& options) {
+  if (session_ != nullptr) {
+    RETURN_IF_ERROR(session_->BeginPart(options.step_id, options.step_part));
+  }
+  if (clock_ != nullptr) RETURN_IF_ERROR(clock_->BeginStep());
+  RETURN_IF_ERROR(plan->Start(arguments, options, session_.get()));
+  absl::Status status =
+      session_ == nullptr ? absl::OkStatus() : session_->Commit();
+  if (status.ok() && clock_ != nullptr) status = clock_->EndStep();
+  if (!status.ok()) plan->CancelLast(session_.get());
+  return status;
+}
+
+absl::StatusOr<std::shared_ptr<Plan>> Executable::Prepare(
+    absl::Span<const Tensor> arguments, const RunOptions& options) {
   if (options.example_offset < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("example_offset is ", options.example_offset,
@@ -119,12 +238,7 @@ absl::Status Executable::Run(absl::Span<const Tensor> arguments,
     RETURN_IF_ERROR(CheckArguments(graph_, TypesOf(arguments)));
     RETURN_IF_ERROR(replica_shapes_->Exchange(arguments));
   }
-  ASSIGN_OR_RETURN(Plan* const plan, FindPlan(arguments));
-  if (session_ != nullptr) {
-    RETURN_IF_ERROR(session_->BeginPart(options.step_id, options.step_part));
-  }
-  RETURN_IF_ERROR(plan->Run(arguments, options, session_.get(), results));
-  return session_ == nullptr ? absl::OkStatus() : session_->Commit();
+  return FindPlan(arguments);
 }
 
 absl::Span<const int64_t> Executable::replica_extents() const {
@@ -132,7 +246,8 @@ absl::Span<const int64_t> Executable::replica_extents() const {
                                     : replica_shapes_->extents();
 }
 
-absl::StatusOr<Plan*> Executable::FindPlan(absl::Span<const Tensor> arguments) {
+absl::StatusOr<std::shared_ptr<Plan>> Executable::FindPlan(
+    absl::Span<const Tensor> arguments) {
   const absl::Span<const int64_t> extents = replica_extents();
   const auto found =
       std::find_if(plans_.begin(), plans_.end(), [&](const PlanEntry& entry) {
@@ -140,14 +255,14 @@ absl::StatusOr<Plan*> Executable::FindPlan(absl::Span<const Tensor> arguments) {
       });
   if (found != plans_.end()) {
     plans_.splice(plans_.begin(), plans_, found);
-    return plans_.front().plan.get();
+    return plans_.front().plan;
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, MakePlan(arguments));
   if (plans_.size() == static_cast<size_t>(options_.plan_count_max)) {
     plans_.pop_back();
   }
   plans_.push_front({std::move(plan), {extents.begin(), extents.end()}});
-  return plans_.front().plan.get();
+  return plans_.front().plan;
 }
 
 absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
@@ -177,6 +292,7 @@ absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
                     .device_kernels = kernels_,
                     .intra_op_thread_count = options_.intra_op_thread_count,
                     .soft_placement = options_.soft_placement,
+                    .variables_on_device = variables_on_device_,
                     .device_name = options_.device->name()}));
   }
   return PlanBuilder::Build(
@@ -193,6 +309,7 @@ absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
                         : static_cast<int64_t>(AvailableMemoryBytes() / 10 * 9),
        .device = options_.device,
        .stream = stream_,
+       .gate = gate_.get(),
        .places = placed.places});
 }
 

@@ -2,6 +2,7 @@
 #define COMMON_COMPUTE_RUNTIME_EXECUTABLE_H_
 
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <memory>
 #include <vector>
@@ -23,6 +24,8 @@ namespace muster {
 class Device;
 class Plan;
 class DeviceStream;
+class StepClock;
+class StepGate;
 
 struct ExecutableOptions {
   // Threads per kernel, including the calling thread.
@@ -77,11 +80,11 @@ class Executable {
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
-  // Runs one step. Arguments and results are on the host, also if a device
-  // computes. `results` gets one tensor for each result of the graph. The
-  // caller owns their content: later runs do not write to it, unless the caller
-  // passes a tensor again as its sole owner, in which case its memory is
-  // reused.
+  // Runs one step; none has begun by Start(). Arguments and results are on the
+  // host, also if a device computes. `results` gets one tensor for each result
+  // of the graph. The caller owns their content: later runs do not write to it,
+  // unless the caller passes a tensor again as its sole owner, in which case
+  // its memory is reused.
   //
   // After an error, nothing is committed beyond what the store had already
   // applied, `results` is unspecified, and the object can run again.
@@ -96,6 +99,38 @@ class Executable {
   absl::Status Run(absl::Span<const Tensor> arguments,
                    const RunOptions& options, std::vector<Tensor>* results);
 
+  // How many steps may have begun without being finished.
+  static constexpr int kStartedMax = 2;
+
+  // Whether Start() of this executable can return before the step is done: a
+  // device computes, and decides itself whether the updates are applied.
+  bool overlaps_steps() const { return gate_ != nullptr; }
+
+  // Begins a step. If overlaps_steps(), and the host has no part in the step,
+  // it returns when the work is enqueued, without waiting for the device; the
+  // argument tensors may be changed then, unless they are in pinned memory.
+  // Otherwise it returns when the step is done. Fewer than kStartedMax steps
+  // have begun and are not finished.
+  //   errors  as Run(), but for errors in the data; the step has not begun, and
+  //           Finish() is due for the steps before
+  absl::Status Start(absl::Span<const Tensor> arguments,
+                     const RunOptions& options);
+
+  // Blocks until the first step that has begun is done, and returns its results
+  // as Run() does. Updates of the device may still be under way; its later work
+  // sees them.
+  //   errors  as Run(). The steps that began after it have changed nothing, and
+  //           count as not begun.
+  absl::Status Finish(std::vector<Tensor>* results);
+
+  int started_count() const { return static_cast<int>(started_.size()); }
+
+  // Measures from now on for how long the device is idle between the steps of
+  // Start(). With overlaps_steps(), and no step begun.
+  absl::Status MeasureIdleTime();
+  // Null before MeasureIdleTime(). Owned by this.
+  StepClock* step_clock() const { return clock_.get(); }
+
   // The graph that is executed: without nodes on which nothing depends.
   const Graph& graph() const { return graph_; }
   // In the session's order.
@@ -107,14 +142,33 @@ class Executable {
              const ExecutableOptions& options);
 
   struct PlanEntry {
-    std::unique_ptr<Plan> plan;
+    // Shared with the steps that have begun.
+    std::shared_ptr<Plan> plan;
     // The types for which the plan was made in addition to its own arguments,
     // as in ReplicaShapes; empty if there are none.
     std::vector<int64_t> replica_extents;
   };
 
+  // A step that has begun.
+  struct Started {
+    std::shared_ptr<Plan> plan;
+    bool is_under_way = false;    // By Plan::Start().
+    std::vector<Tensor> results;  // Unless it is under way.
+  };
+
+  absl::Status OpenSession(VariableSessionFactory* variables);
+  // Blocks until the device is idle.
+  absl::Status AwaitStarted();
+  // Checks the arguments, and returns the plan for them.
+  absl::StatusOr<std::shared_ptr<Plan>> Prepare(
+      absl::Span<const Tensor> arguments, const RunOptions& options);
+  absl::Status RunPlan(Plan* plan, absl::Span<const Tensor> arguments,
+                       const RunOptions& options, std::vector<Tensor>* results);
+  absl::Status StartPlan(Plan* plan, absl::Span<const Tensor> arguments,
+                         const RunOptions& options);
   // Returns the plan for arguments of these types; makes it if there is none.
-  absl::StatusOr<Plan*> FindPlan(absl::Span<const Tensor> arguments);
+  absl::StatusOr<std::shared_ptr<Plan>> FindPlan(
+      absl::Span<const Tensor> arguments);
   absl::StatusOr<std::unique_ptr<Plan>> MakePlan(
       absl::Span<const Tensor> arguments) const;
   absl::Span<const int64_t> replica_extents() const;
@@ -126,10 +180,15 @@ class Executable {
   std::vector<VariableUse> uses_;
   std::unique_ptr<DeviceStream> own_stream_;  // Null if it is borrowed.
   DeviceStream* stream_ = nullptr;            // Null on the host.
+  // Null on the host, and if the session does not use it.
+  std::unique_ptr<StepGate> gate_;
+  std::unique_ptr<StepClock> clock_;
+  bool variables_on_device_ = false;
   std::unique_ptr<VariableSession> session_;  // Null without variables.
   // Null if the types of this replica's own arguments are sufficient.
   std::unique_ptr<ReplicaShapes> replica_shapes_;
-  std::list<PlanEntry> plans_;  // Most recently used first.
+  std::list<PlanEntry> plans_;   // Most recently used first.
+  std::deque<Started> started_;  // The first one first.
 };
 
 }  // namespace muster

@@ -68,8 +68,10 @@ class Placer {
                      ChoosePlace(schema, node, is_constant));
     Node placed = node;
     for (NodeOutput& input : placed.inputs) {
-      // A session reads values of both places.
-      input = schema.uses_variable() || schema.is_view
+      const bool takes_both_places =
+          schema.is_view ||
+          (schema.uses_variable() && !options_.variables_on_device);
+      input = takes_both_places
                   ? NodeOutput{positions_[input.node], input.output}
                   : ValueAt(input, place);
     }
@@ -132,22 +134,32 @@ class Placer {
 
   // The value of the unplaced graph, as it lies at `place`.
   NodeOutput ValueAt(NodeOutput value, NodePlace place) {
-    const NodeOutput source{positions_[value.node], value.output};
+    return CopyAt({positions_[value.node], value.output}, place);
+  }
+
+  NodeOutput CopyAt(NodeOutput source, NodePlace place) {
     if (placed_.places[source.node] == place) return source;
-    const auto [copy, is_new] =
-        copies_.try_emplace({source.node, source.output}, NodeOutput());
-    if (!is_new) return copy->second;
+    const std::pair<int, int> key = {source.node, source.output};
+    if (const auto found = copies_.find(key); found != copies_.end()) {
+      return found->second;
+    }
     const bool is_to_host = place == NodePlace::kHost;
-    const Node& node = placed_.graph.nodes[source.node];
-    Node made{.op = std::string(is_to_host ? kCopyToHostOp : kCopyToDeviceOp),
-              .name = absl::StrCat(node.name, "/output_", source.output,
-                                   is_to_host ? "/on_host" : "/on_device"),
-              .inputs = {source},
-              .control_inputs = {},
-              .attributes = {},
-              .outputs = {node.outputs[source.output]}};
-    copy->second = {Append(std::move(made), place), 0};
-    return copy->second;
+    const Node node = placed_.graph.nodes[source.node];
+    Node made;
+    if (options_.ops.FindOrPlain(node.op).is_view) {
+      // One copy serves a value and all of its views.
+      made = node;
+      made.inputs[0] = CopyAt(node.inputs[0], place);
+    } else {
+      made.op = std::string(is_to_host ? kCopyToHostOp : kCopyToDeviceOp);
+      made.inputs = {source};
+      made.outputs = {node.outputs[source.output]};
+    }
+    made.name = absl::StrCat(node.name, "/output_", source.output,
+                             is_to_host ? "/on_host" : "/on_device");
+    const NodeOutput copy = {Append(std::move(made), place), 0};
+    copies_[key] = copy;
+    return copy;
   }
 
   const Graph& graph_;

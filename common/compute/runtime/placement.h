@@ -41,6 +41,9 @@ struct PlacementOptions {
   const KernelRegistry& device_kernels;
   int intra_op_thread_count = 1;
   bool soft_placement = true;
+  // The session of the step is of the device: VariableSessionFactory::
+  // OpenDeviceSession().
+  bool variables_on_device = false;
   std::string device_name;  // For messages.
 };
 
@@ -48,7 +51,9 @@ struct PlacementOptions {
 //   * parameters and results on the host, where the caller has them;
 //   * small values that depend on constants only, and what the other replicas
 //     take part in, on the host;
-//   * values of variables on the device; updates take values of both places;
+//   * values of variables on the device; updates take values and indices of
+//     both places where the host has the variables, and of the device
+//     otherwise;
 //   * everything else on the device, or if it has no kernel there, on the host.
 //     A log line says so once for each op.
 // Logs how many nodes are where, once for each name of a graph.

@@ -10,10 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/core/base/check.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/trace.h"
+#include "common/core/device/pinned_memory.h"
 #include "common/core/tensor/dtype.h"
+#include "common/core/tensor/place.h"
 
 namespace muster {
 namespace {
@@ -85,7 +88,9 @@ absl::Status Plan::Run(absl::Span<const Tensor> arguments,
   }
   PrepareResults(results);
   const TraceSpan span("step", trace_name_);
-  absl::Status status = RunSteps(options, session);
+  absl::Status status;
+  if (gate_ != nullptr) status = gate_->BeginStep().status();
+  if (status.ok()) status = RunSteps(options, session, /*is_started=*/false);
   // Also after an error: work that goes on uses memory of the caller and of the
   // plan.
   status.Update(AwaitDevice());
@@ -96,13 +101,122 @@ absl::Status Plan::Run(absl::Span<const Tensor> arguments,
   return status;
 }
 
-absl::Status Plan::RunSteps(const RunOptions& options,
-                            VariableSession* session) {
+absl::Status Plan::Start(absl::Span<const Tensor> arguments,
+                         const RunOptions& options, VariableSession* session) {
+  MUSTER_CHECK(can_start_ && started_count_ < kStartedMax);
+  Started& started = StartedAt(started_count_);
+  RETURN_IF_ERROR(StageArguments(arguments, &started));
+  UseHostValues(started);
+  const TraceSpan span("step", trace_name_);
+  ASSIGN_OR_RETURN(started.number, gate_->BeginStep());
+  ++started_count_;
+  absl::Status status = RunSteps(options, session, /*is_started=*/true);
+  if (status.ok()) status = stream_->Record(started.done.get());
+  ReleaseBorrowed();
+  if (!status.ok()) CancelLast(session);
+  return status;
+}
+
+absl::Status Plan::StageArguments(absl::Span<const Tensor> arguments,
+                                  Started* started) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (argument_slots_[i] < 0) continue;
+    const Tensor& argument = arguments[i];
+    if (argument.dtype() == DType::kString ||
+        argument.place().kind == PlaceKind::kPinnedHost) {
+      started->arguments[i] = argument;
+      continue;
+    }
+    Tensor& staging = started->staging[i];
+    if (!staging.IsValid()) {
+      ASSIGN_OR_RETURN(
+          std::shared_ptr<Buffer> buffer,
+          device_->pinned_memory().Allocate(argument.size_bytes()));
+      staging = Tensor(argument.dtype(), argument.shape(), std::move(buffer));
+    }
+    CopyElements(argument, &staging);
+    started->arguments[i] = staging;
+  }
+  return absl::OkStatus();
+}
+
+void Plan::UseHostValues(const Started& started) {
+  for (size_t i = 0; i < host_slots_.size(); ++i) {
+    slots_[host_slots_[i]] = started.host_values[i];
+  }
+  for (size_t i = 0; i < argument_slots_.size(); ++i) {
+    if (argument_slots_[i] >= 0) {
+      slots_[argument_slots_[i]] = started.arguments[i];
+    }
+  }
+}
+
+absl::Status Plan::Finish(VariableSession* session,
+                          std::vector<Tensor>* results) {
+  MUSTER_CHECK(started_count_ > 0);
+  Started& started = StartedAt(0);
+  absl::Status status =
+      stream_->Await(*started.done, Clock::Real()->Now() + kStepTimeout,
+                     absl::StrCat("a step of graph \"", graph_name_, "\""));
+  if (status.ok() && gate_->closed_by() == started.number) {
+    // Steps behind this one use the same memory.
+    status = AwaitDevice();
+    UseHostValues(started);
+    status.Update(FindDataError(session));
+    status.Update(CheckWeights(session));
+    if (status.ok()) {
+      status = absl::InternalError(
+          absl::StrCat("graph \"", graph_name_,
+                       "\": the device found an error in the data, which no "
+                       "kernel describes"));
+    }
+    ReleaseBorrowed();
+  }
+  if (status.ok()) {
+    results->resize(results_.size());
+    for (size_t i = 0; i < results_.size(); ++i) {
+      const Result& result = results_[i];
+      if (result.kind == ResultKind::kShare) {
+        (*results)[i] = slots_[result.slot];
+        continue;
+      }
+      MakeOwn(result.type, &(*results)[i]);
+      CopyElements(started.host_values[result.host_value], &(*results)[i]);
+    }
+  }
+  // Memory of the caller's, who may want it back.
+  for (Tensor& argument : started.arguments) argument = Tensor();
+  first_started_ = (first_started_ + 1) % kStartedMax;
+  --started_count_;
+  return status;
+}
+
+void Plan::CancelLast(VariableSession* session) {
+  MUSTER_CHECK(started_count_ > 0);
+  Started& last = StartedAt(started_count_ - 1);
+  // The step has failed for another reason, which the caller knows.
+  (void)AwaitDevice();
+  if (gate_->closed_by() == last.number) (void)FindDataError(session);
+  for (Tensor& argument : last.arguments) argument = Tensor();
+  --started_count_;
+}
+
+void Plan::ForgetStarted() {
+  for (; started_count_ > 0; --started_count_) {
+    for (Tensor& argument : StartedAt(started_count_ - 1).arguments) {
+      argument = Tensor();
+    }
+  }
+}
+
+absl::Status Plan::RunSteps(const RunOptions& options, VariableSession* session,
+                            bool is_started) {
   bool has_copies = false;  // Enqueued, and perhaps not done.
   for (Step& step : steps_) {
     absl::Status status;
-    // Checked when the device has done the step.
     if (step.kind == StepKind::kWeigh && !session->needs_loss_denominator()) {
+      // Otherwise it is checked when the device has done the step.
+      if (is_started) RETURN_IF_ERROR(CheckWeightLater(step));
       continue;
     }
     if (step.needs_copies && has_copies) {
@@ -124,6 +238,7 @@ absl::Status Plan::RunSteps(const RunOptions& options,
 }
 
 absl::Status Plan::FindDataError(VariableSession* session) {
+  if (gate_ != nullptr && gate_->closed_by() == 0) return absl::OkStatus();
   absl::Status first;
   int call = 0;  // Of the session.
   // All are asked: what a kernel has found is not an error of the next run.
@@ -137,6 +252,7 @@ absl::Status Plan::FindDataError(VariableSession* session) {
     }
     if (!status.ok()) first.Update(Dress(step.description, status));
   }
+  if (gate_ != nullptr) first.Update(gate_->Open());
   return first;
 }
 
@@ -150,12 +266,16 @@ absl::Status Plan::RunStep(Step& step, const RunOptions& options,
                            VariableSession* session) {
   switch (step.kind) {
     case StepKind::kKernel:
-      return step.kernel->Run({.inputs = step.inputs,
-                               .outputs = step.outputs,
-                               .step_seed = options.step_seed,
-                               .example_offset = options.example_offset,
-                               .scratch = step.scratch,
-                               .stream = step.stream});
+      return step.kernel->Run(
+          {.inputs = step.inputs,
+           .outputs = step.outputs,
+           .step_seed = options.step_seed,
+           .example_offset = options.example_offset,
+           .scratch = step.scratch,
+           .stream = step.stream,
+           .gate = step.stream == nullptr || gate_ == nullptr
+                       ? nullptr
+                       : gate_->on_device()});
     case StepKind::kView:
       *step.outputs[0] = step.inputs[0]->Reshaped(step.type.shape);
       return absl::OkStatus();
@@ -174,6 +294,15 @@ absl::Status Plan::RunStep(Step& step, const RunOptions& options,
     }
   }
   return absl::InternalError("no such kind of step");
+}
+
+// The host has not seen a weight that the device computes.
+absl::Status Plan::CheckWeightLater(const Step& step) {
+  if (step.device_weight != nullptr) {
+    return gate_->CheckWeight(step.device_weight->address());
+  }
+  const absl::Status status = WeightOf(*step.inputs[0]).status();
+  return status.ok() ? status : Dress(step.description, status);
 }
 
 absl::Status Plan::CheckWeights(const VariableSession* session) const {

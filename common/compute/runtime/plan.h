@@ -1,6 +1,7 @@
 #ifndef COMMON_COMPUTE_RUNTIME_PLAN_H_
 #define COMMON_COMPUTE_RUNTIME_PLAN_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,9 +10,11 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/compute/kernels/cuda/step_gate.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/runtime/run_options.h"
 #include "common/compute/variables/variable_session.h"
+#include "common/core/device/device.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/tensor.h"
@@ -38,6 +41,32 @@ class Plan {
                    const RunOptions& options, VariableSession* session,
                    std::vector<Tensor>* results);
 
+  // How many steps may have begun without being finished.
+  static constexpr int kStartedMax = 2;
+
+  // Whether Start() is possible: the host does not need what the device
+  // computes before the step is done, and the session lets a gate hold its
+  // updates.
+  bool can_start() const { return can_start_; }
+
+  // Begins a step between Begin() and Commit() of `session`, as Run() does, and
+  // returns without waiting for the device. Arguments that are not in pinned
+  // memory are copied. Fewer than kStartedMax steps have begun.
+  //   errors  as Run(), but for what the device finds in the data. The step has
+  //           not begun, and the device is idle.
+  absl::Status Start(absl::Span<const Tensor> arguments,
+                     const RunOptions& options, VariableSession* session);
+
+  // Blocks until the first step that has begun is done but for its updates.
+  //   errors  as Run(). After an error in the data, the device is idle; this
+  //           step and later ones have changed no variable.
+  absl::Status Finish(VariableSession* session, std::vector<Tensor>* results);
+
+  // Blocks until the device is idle, and forgets the last step that has begun.
+  void CancelLast(VariableSession* session);
+  // Forgets all of them. The device is idle.
+  void ForgetStarted();
+
   // The content of the arenas, in addition to results.
   size_t arena_bytes() const { return arena_bytes_; }
   int step_count() const { return static_cast<int>(steps_.size()); }
@@ -63,6 +92,8 @@ class Plan {
     // References to memory of other owners that are not needed after this step.
     // A store updates unshared values in place.
     absl::InlinedVector<Tensor*, 1> releases;
+    // Of a weight that the device computes: where it is there.
+    const Tensor* device_weight = nullptr;
     std::string description;           // Of the node, for errors.
     const char* trace_name = nullptr;  // The node's op.
   };
@@ -77,20 +108,40 @@ class Plan {
     ResultKind kind = ResultKind::kMove;
     int slot = -1;
     TensorType type;
+    int host_value = -1;  // Of Started; -1: the slot has it.
+  };
+
+  // The memory of the host that a step which has begun uses until it is done.
+  struct Started {
+    std::vector<Tensor> host_values;  // Of host_slots_.
+    std::vector<Tensor> staging;      // Pinned copies of arguments.
+    std::vector<Tensor> arguments;    // While the step is under way.
+    std::unique_ptr<Event> done;
+    int32_t number = 0;  // Of the gate.
   };
 
   Plan() = default;
 
-  absl::Status RunSteps(const RunOptions& options, VariableSession* session);
+  // `is_started`: by Start().
+  absl::Status RunSteps(const RunOptions& options, VariableSession* session,
+                        bool is_started);
   absl::Status RunStep(Step& step, const RunOptions& options,
                        VariableSession* session);
+  absl::Status CheckWeightLater(const Step& step);
+  absl::Status StageArguments(absl::Span<const Tensor> arguments,
+                              Started* started);
+  Started& StartedAt(int i) {
+    return started_[(first_started_ + i) % kStartedMax];
+  }
+  // Lets the slots be those of a step.
+  void UseHostValues(const Started& started);
   // Checks the weights that RunSteps() did not wait for.
   absl::Status CheckWeights(const VariableSession* session) const;
   absl::Status GatherRows(Step& step, VariableSession* session);
   // Waits until the device has done what is enqueued.
   absl::Status AwaitDevice();
-  // Returns the first error in the data that a step found on the device.
-  // Nothing is enqueued.
+  // Returns the first error in the data that a step found on the device, and
+  // opens the gate. The device is idle.
   absl::Status FindDataError(VariableSession* session);
   void PrepareResults(std::vector<Tensor>* results);
   void FinishResults(std::vector<Tensor>* results);
@@ -108,7 +159,14 @@ class Plan {
   std::shared_ptr<Buffer> arena_;  // On the host.
   std::shared_ptr<Buffer> device_arena_;
   size_t arena_bytes_ = 0;
+  Device* device_ = nullptr;
   DeviceStream* stream_ = nullptr;  // Null without a device.
+  StepGate* gate_ = nullptr;        // Null: none, or the session has none.
+  bool can_start_ = false;
+  std::vector<int> host_slots_;  // Whose values are in the arena of the host.
+  std::array<Started, kStartedMax> started_;
+  int first_started_ = 0;
+  int started_count_ = 0;
   std::string graph_name_;
   const char* trace_name_ = nullptr;  // Of the graph.
 };

@@ -46,6 +46,7 @@ absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build(
   RETURN_IF_ERROR(builder.FillStaticSlots());
   RETURN_IF_ERROR(builder.MakeSteps());
   builder.MakeResults();
+  RETURN_IF_ERROR(builder.PrepareStarts());
   return std::move(builder.plan_);
 }
 
@@ -59,7 +60,9 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Options& options)
     nodes_of_slots_.resize(slot_count,
                            static_cast<int>(first_slots_.size()) - 1);
   }
+  plan_->device_ = options_.device;
   plan_->stream_ = options_.stream;
+  plan_->gate_ = options_.gate;
   plan_->graph_name_ = graph_.name;
   plan_->trace_name_ = InternTraceName(graph_.name);
   kernels_.resize(graph_.nodes.size(), nullptr);
@@ -254,6 +257,14 @@ void PlanBuilder::FindLastUses() {
       int& last_use = last_uses_[RootOf(input)];
       last_use = is_late ? end : std::max(last_use, i);
     }
+    // The device looks at the weight when the host would.
+    if (schemas_[i]->effect != OpEffect::kDescribeStep) continue;
+    for (const NodeOutput& input : node.inputs) {
+      const NodeOutput source = DeviceSourceOf(input);
+      if (source.node < 0) continue;
+      int& last_use = last_uses_[RootOf(source)];
+      last_use = std::max(last_use, i);
+    }
   }
   for (const NodeOutput& result : graph_.results) {
     last_uses_[RootOf(result)] = end;
@@ -393,6 +404,8 @@ absl::Status PlanBuilder::MakeSteps() {
     } else if (schema.effect == OpEffect::kDescribeStep) {
       if (options_.uses.empty()) continue;  // Nobody to tell.
       step.kind = Plan::StepKind::kWeigh;
+      const NodeOutput source = DeviceSourceOf(node.inputs[0]);
+      if (source.node >= 0) step.device_weight = &plan_->slots_[SlotOf(source)];
     } else if (schema.is_view) {
       if (IsStatic(roots_[first_slots_[i]])) continue;
       step.kind = Plan::StepKind::kView;
@@ -419,6 +432,11 @@ absl::Status PlanBuilder::MakeSteps() {
     }
   }
   return absl::OkStatus();
+}
+
+NodeOutput PlanBuilder::DeviceSourceOf(NodeOutput value) const {
+  const Node& copy = graph_.nodes[nodes_of_slots_[RootOf(value)]];
+  return copy.op == kCopyToHostOp ? copy.inputs[0] : NodeOutput{-1, 0};
 }
 
 absl::Status PlanBuilder::MakeVariableStep(int node_index, Plan::Step* step) {
@@ -471,6 +489,61 @@ void PlanBuilder::MakeResults() {
     }
     plan_->results_.push_back({kind, slot, graph_.TypeOf(output)});
   }
+}
+
+bool PlanBuilder::CanStart() const {
+  if (options_.gate == nullptr) return false;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    if (schemas_[i]->reads == OpReads::kReplicas) return false;
+  }
+  for (const Plan::Step& step : plan_->steps_) {
+    if (step.needs_copies && step.kind != Plan::StepKind::kWeigh) return false;
+  }
+  // Strings have one place for all steps.
+  if (std::count(storages_.begin(), storages_.end(), Storage::kOwn) > 0) {
+    return false;
+  }
+  return std::all_of(graph_.results.begin(), graph_.results.end(),
+                     [this](const NodeOutput& result) {
+                       const Storage storage = storages_[RootOf(result)];
+                       return storage == Storage::kConstant ||
+                              storage == Storage::kArena;
+                     });
+}
+
+absl::Status PlanBuilder::PrepareStarts() {
+  if (!CanStart()) return absl::OkStatus();
+  plan_->can_start_ = true;
+  std::vector<int> positions(roots_.size(), -1);  // In host_slots_.
+  for (size_t slot = 0; slot < roots_.size(); ++slot) {
+    const int root = roots_[slot];
+    if (storages_[root] != Storage::kArena ||
+        IsOnDevice(nodes_of_slots_[root])) {
+      continue;
+    }
+    positions[slot] = static_cast<int>(plan_->host_slots_.size());
+    plan_->host_slots_.push_back(static_cast<int>(slot));
+  }
+  for (Plan::Result& result : plan_->results_) {
+    result.host_value = positions[result.slot];
+  }
+  std::shared_ptr<Buffer> arena = plan_->arena_;
+  for (Plan::Started& started : plan_->started_) {
+    if (arena == nullptr) {
+      ASSIGN_OR_RETURN(arena, options_.device->pinned_memory().Allocate(
+                                  arena_.size_bytes()));
+    }
+    for (const int slot : plan_->host_slots_) {
+      const Tensor& value = plan_->slots_[slot];
+      started.host_values.emplace_back(value.dtype(), value.shape(), arena,
+                                       blocks_[roots_[slot]].offset_bytes);
+    }
+    arena = nullptr;
+    ASSIGN_OR_RETURN(started.done, options_.device->CreateEvent());
+    started.staging.resize(graph_.parameters.size());
+    started.arguments.resize(graph_.parameters.size());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace muster

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/op_registry.h"
+#include "common/compute/kernels/cuda/step_gate.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/runtime/placement.h"
 #include "common/compute/runtime/plan.h"
@@ -42,6 +43,9 @@ class PlanBuilder {
     // Null on the host.
     Device* device = nullptr;
     DeviceStream* stream = nullptr;
+    // Holds the updates of steps with invalid data; borrowed, and outlives the
+    // plan. Null: the host does.
+    StepGate* gate = nullptr;
     // With a device: of the nodes of the graph, from PlaceNodes().
     absl::Span<const NodePlace> places;
   };
@@ -82,7 +86,13 @@ class PlanBuilder {
   absl::Status FillStaticSlots();
   absl::Status MakeSteps();
   absl::Status MakeVariableStep(int node, Plan::Step* step);
+  // The value of the device of which a value of the host is a copy; node -1: it
+  // is none.
+  NodeOutput DeviceSourceOf(NodeOutput value) const;
   void MakeResults();
+  bool CanStart() const;
+  // Gives each of the steps that may be under way memory of the host.
+  absl::Status PrepareStarts();
 
   int SlotOf(NodeOutput output) const {
     return first_slots_[output.node] + output.output;

@@ -165,7 +165,7 @@ absl::Status DeviceUpdate::SumRows(const DeviceVariable& variable,
 absl::Status DeviceUpdate::Change(UpdateKind kind, const Tensor& value,
                                   const DeviceRows& rows,
                                   DeviceVariable* variable) {
-  if (kind == UpdateKind::kAssign) {
+  if (kind == UpdateKind::kAssign && gate_ == nullptr) {
     return stream_.Copy(value, &variable->value);
   }
   return Launch(
@@ -179,7 +179,8 @@ absl::Status DeviceUpdate::Change(UpdateKind kind, const Tensor& value,
           .variable = ElementsOf(variable->value),
           .row_elements = rows.links == nullptr ? 1 : variable->row_elements(),
           .indices = rows.indices,
-          .links = rows.links});
+          .links = rows.links,
+          .gate = gate_});
 }
 
 void DeviceUpdate::AddGradient(const UpdateRule& rule, const uint8_t* gradient,
@@ -285,6 +286,7 @@ absl::Status DeviceUpdate::Apply() {
         .items = items + begin,
         .item_count = item_count,
         .factors = factors == nullptr ? nullptr : factors + begin,
+        .gate = gate_,
         .coefficients = {}};
     std::memcpy(parameters.coefficients, group.form.coefficients,
                 sizeof(parameters.coefficients));

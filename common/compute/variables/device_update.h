@@ -47,6 +47,9 @@ class DeviceUpdate {
   DeviceUpdate(Device* device, DeviceStream* stream)
       : device_(*device), stream_(*stream) {}
 
+  // Variables stay as they are where `gate` is closed.
+  void UseGate(internal::DeviceGate* gate) { gate_ = gate; }
+
   // rows[i] = variable[indices[i]]; reports an index that is out of range.
   absl::Status Gather(const DeviceVariable& variable, const Tensor& indices,
                       internal::FaultRecord* fault, Tensor* rows);
@@ -96,6 +99,7 @@ class DeviceUpdate {
 
   Device& device_;
   DeviceStream& stream_;
+  internal::DeviceGate* gate_ = nullptr;
   // Of the next Apply(); the vectors keep their memory.
   std::vector<Group> groups_;
   size_t group_count_ = 0;

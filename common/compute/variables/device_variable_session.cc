@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,20 +37,25 @@ class StepFaults {
   // Adds a call that has no errors.
   void AddNone() { calls_.push_back({}); }
 
-  // Adds a call about rows of `variable`, and returns its clear record.
+  // Adds a call about rows of `variable`, and returns its record, which is
+  // clear unless an earlier step behind `gate` has found an error.
   //   as PinnedMemory::Allocate()
-  absl::StatusOr<internal::FaultRecord*> Add(Device* device, int variable) {
+  absl::StatusOr<internal::FaultRecord*> Add(Device* device, int variable,
+                                             internal::DeviceGate* gate) {
     const size_t place = calls_.size();
     if (place / kRecordsPerBlock >= blocks_.size()) {
       ASSIGN_OR_RETURN(std::shared_ptr<Buffer> memory,
                        device->pinned_memory().Allocate(
                            kRecordsPerBlock * sizeof(internal::FaultRecord)));
+      std::memset(memory->data(), 0, memory->size_bytes());
       blocks_.push_back(std::move(memory));
     }
     auto* const record = reinterpret_cast<internal::FaultRecord*>(
                              blocks_[place / kRecordsPerBlock]->data()) +
                          place % kRecordsPerBlock;
-    *record = internal::FaultRecord();
+    // With a gate, the step before may not be done: what it finds stays.
+    if (gate == nullptr) *record = internal::FaultRecord();
+    if (record->gate != gate) record->gate = gate;
     calls_.push_back({variable, record});
     return record;
   }
@@ -59,10 +66,13 @@ class StepFaults {
                        [](const Call& call) { return call.record != nullptr; });
   }
 
-  // Returns the record of a call, and forgets it; null if there is none.
-  const internal::FaultRecord* Take(int call, int* variable) {
+  // Returns what the record of a call says, and clears and forgets it.
+  internal::FaultRecord Take(int call, int* variable) {
     *variable = calls_[call].variable;
-    return std::exchange(calls_[call].record, nullptr);
+    internal::FaultRecord* const record =
+        std::exchange(calls_[call].record, nullptr);
+    return record == nullptr ? internal::FaultRecord()
+                             : std::exchange(*record, internal::FaultRecord());
   }
 
  private:
@@ -98,6 +108,8 @@ class DeviceVariableStore::Session final : public VariableSession {
   bool needs_loss_denominator() const override { return false; }
   absl::Status DataError(int call) override;
   absl::Status Commit() override;
+  bool UseGate(internal::DeviceGate* gate) override;
+  void Settle(bool was_applied) override;
 
  private:
   // Kept from step to step for its memory.
@@ -149,6 +161,11 @@ class DeviceVariableStore::Session final : public VariableSession {
   // Values that the step reads: nobody changes them while they are here.
   std::vector<Tensor> reads_;
   StepFaults faults_;
+  internal::DeviceGate* gate_ = nullptr;
+  // With a gate: the variables whose counts the step that runs has raised, one
+  // by one, and those of the steps that are not settled.
+  std::vector<DeviceVariable*> counted_;
+  std::deque<std::vector<DeviceVariable*>> unsettled_;
 };
 
 DeviceVariableStore::Session::Session(DeviceVariableStore* store,
@@ -179,6 +196,7 @@ absl::Status DeviceVariableStore::Session::BeginPart(uint64_t, int) {
   pending_count_ = 0;
   faults_.Clear();
   reads_.clear();
+  counted_.clear();
   const absl::MutexLock lock(&store_.mutex_);
   rule_ = store_.rule_;
   return store_.BeginUse(&stream_);
@@ -205,7 +223,7 @@ absl::Status DeviceVariableStore::Session::Gather(int variable,
   }
   RETURN_IF_ERROR(ApplyBeforeRead(variable));
   ASSIGN_OR_RETURN(internal::FaultRecord* const fault,
-                   faults_.Add(&store_.device_, variable));
+                   faults_.Add(&store_.device_, variable, gate_));
   const absl::MutexLock lock(&store_.mutex_);
   reads_.push_back(found.value);
   return device_update_.Gather(found, indices, fault, rows);
@@ -253,7 +271,7 @@ absl::Status DeviceVariableStore::Session::Update(int variable, UpdateKind kind,
 absl::Status DeviceVariableStore::Session::PrepareRows(
     const DeviceVariable& variable, PendingUpdate* update) {
   ASSIGN_OR_RETURN(internal::FaultRecord* const fault,
-                   faults_.Add(&store_.device_, update->variable));
+                   faults_.Add(&store_.device_, update->variable, gate_));
   ASSIGN_OR_RETURN(
       uint8_t* const links,
       update->links_memory.Get(
@@ -272,15 +290,15 @@ absl::Status DeviceVariableStore::Session::PrepareRows(
 absl::Status DeviceVariableStore::Session::DataError(int call) {
   if (call >= faults_.call_count()) return absl::OkStatus();
   int variable = -1;
-  const internal::FaultRecord* const fault = faults_.Take(call, &variable);
-  if (fault == nullptr || fault->code == 0) return absl::OkStatus();
+  const internal::FaultRecord fault = faults_.Take(call, &variable);
+  if (fault.code == 0) return absl::OkStatus();
   const DeviceVariable& found = Find(variable);
-  return IndexOutOfRange({found.spec.name(), found.type}, fault->value,
-                         fault->element);
+  return IndexOutOfRange({found.spec.name(), found.type}, fault.value,
+                         fault.element);
 }
 
 absl::Status DeviceVariableStore::Session::CheckFaults() {
-  if (!faults_.IsUnread()) return absl::OkStatus();
+  if (gate_ != nullptr || !faults_.IsUnread()) return absl::OkStatus();
   RETURN_IF_ERROR(stream_.Drain(Clock::Real()->Now() + kStepTimeout,
                                 "the indices of a step"));
   absl::Status first;
@@ -338,6 +356,7 @@ absl::Status DeviceVariableStore::Session::ApplyOne(PendingUpdate* update) {
   device_update_.AddGradient(*rule_, update->gradient,
                              update->value.element_count(), update->rows,
                              clipping_[update->variable], &variable);
+  if (gate_ != nullptr) counted_.push_back(&variable);
   return absl::OkStatus();
 }
 
@@ -353,7 +372,30 @@ absl::Status DeviceVariableStore::Session::Commit() {
     update.indices = Tensor();
   }
   pending_count_ = 0;
-  return store_.EndUse(&stream_);
+  RETURN_IF_ERROR(store_.EndUse(&stream_));
+  if (gate_ != nullptr) unsettled_.push_back(std::move(counted_));
+  counted_.clear();
+  return absl::OkStatus();
+}
+
+bool DeviceVariableStore::Session::UseGate(internal::DeviceGate* gate) {
+  gate_ = gate;
+  device_update_.UseGate(gate);
+  return true;
+}
+
+void DeviceVariableStore::Session::Settle(bool was_applied) {
+  MUSTER_CHECK(!unsettled_.empty());
+  if (!was_applied) {
+    const absl::MutexLock lock(&store_.mutex_);
+    for (DeviceVariable* const variable : unsettled_.front()) {
+      --variable->update_count;
+    }
+  }
+  // Its memory serves the step that comes next.
+  if (counted_.capacity() == 0) counted_ = std::move(unsettled_.front());
+  counted_.clear();
+  unsettled_.pop_front();
 }
 
 // A step on the host: a step on a stream of its own, whose values are copied.

@@ -14,6 +14,10 @@
 
 namespace muster {
 
+namespace internal {
+struct DeviceGate;
+}
+
 // How one update changes a variable.
 enum class UpdateKind {
   kAssign,
@@ -106,6 +110,18 @@ class VariableSession {
 
   // When this returns OK, every update of the step has been applied.
   virtual absl::Status Commit() = 0;
+
+  // Returns true if the updates of steps to come do nothing behind `gate`, a
+  // StepGate of their stream, when it is closed. Then the caller commits before
+  // it knows whether the data was right, and tells the outcome to Settle().
+  // Called once, before the first step. `gate` outlives the session.
+  virtual bool UseGate(internal::DeviceGate* gate) {
+    (void)gate;
+    return false;
+  }
+  // With a gate: called for each Commit(), in their order, when the caller
+  // knows whether its updates were applied.
+  virtual void Settle(bool was_applied) { (void)was_applied; }
 };
 
 class Device;

@@ -121,9 +121,17 @@ absl::StatusOr<std::unique_ptr<DeviceStream>> Device::CreateStream() {
 }
 
 absl::StatusOr<std::unique_ptr<Event>> Device::CreateEvent() {
+  return CreateEventWith(driver::kEventDisableTiming);
+}
+
+absl::StatusOr<std::unique_ptr<Event>> Device::CreateTimedEvent() {
+  return CreateEventWith(/*flags=*/0);
+}
+
+absl::StatusOr<std::unique_ptr<Event>> Device::CreateEventWith(unsigned flags) {
   driver::EventHandle* handle = nullptr;
   RETURN_IF_ERROR(context_->Call("cuEventCreate", context_->api().cuEventCreate,
-                                 &handle, driver::kEventDisableTiming));
+                                 &handle, flags));
   return std::make_unique<Event>(context_.get(), handle);
 }
 

@@ -74,6 +74,8 @@ class Device {
 
   absl::StatusOr<std::unique_ptr<DeviceStream>> CreateStream();
   absl::StatusOr<std::unique_ptr<Event>> CreateEvent();
+  // One that knows when it was reached: Event::TimeSince().
+  absl::StatusOr<std::unique_ptr<Event>> CreateTimedEvent();
 
   // Returns the kernel with this name, as `extern "C"` declares it. Loads the
   // image at its first use. `image` is borrowed for the life of the device.
@@ -91,6 +93,7 @@ class Device {
  private:
   Device() = default;
 
+  absl::StatusOr<std::unique_ptr<Event>> CreateEventWith(unsigned flags);
   absl::StatusOr<driver::LibraryHandle*> LoadImage(const KernelImage& image)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

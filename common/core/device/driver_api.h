@@ -119,6 +119,7 @@ inline constexpr unsigned kEventDisableTiming = 2;
   F(cuEventDestroy_v2, Result(EventHandle*))                                   \
   F(cuEventRecord, Result(EventHandle*, StreamHandle*))                        \
   F(cuEventQuery, Result(EventHandle*))                                        \
+  F(cuEventElapsedTime, Result(float*, EventHandle*, EventHandle*))            \
   F(cuLibraryLoadData, Result(LibraryHandle**, const void*, int*, void**,      \
                               unsigned, int*, void**, unsigned))               \
   F(cuLibraryUnload, Result(LibraryHandle*))                                   \

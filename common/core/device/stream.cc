@@ -46,6 +46,14 @@ absl::StatusOr<bool> Event::IsReached() const {
   return context_.ToStatus(result, "cuEventQuery");
 }
 
+absl::StatusOr<absl::Duration> Event::TimeSince(const Event& earlier) const {
+  float milliseconds = 0;
+  RETURN_IF_ERROR(context_.Call("cuEventElapsedTime",
+                                context_.api().cuEventElapsedTime,
+                                &milliseconds, earlier.handle_, handle_));
+  return absl::Milliseconds(milliseconds);
+}
+
 DeviceStream::~DeviceStream() {
   // Memory that the work uses may be freed next. The driver answers at once
   // when the device is lost.

@@ -49,6 +49,11 @@ class Event {
   // Polling ends in true, or in the error of the work.
   absl::StatusOr<bool> IsReached() const;
 
+  // Returns the time from `earlier` to this one on the device. Both are of
+  // Device::CreateTimedEvent(), and are reached.
+  //   kInternal  one is not
+  absl::StatusOr<absl::Duration> TimeSince(const Event& earlier) const;
+
   driver::EventHandle* handle() const { return handle_; }
 
  private:

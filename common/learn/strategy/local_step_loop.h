@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,10 +21,12 @@
 namespace muster {
 
 // Runs steps one after another on this machine, in the order of the data: each
-// element is used once, and the same seeds yield bit-identical results.
+// element is used once, and the same seeds yield bit-identical results. On a
+// GPU two steps may be under way.
 //
 // Not thread-safe.
 class LocalStepLoop final : public StepLoop,
+                            public OverlappingLoop,
                             public SeekableLoop,
                             public StoppableLoop {
  public:
@@ -43,26 +46,39 @@ class LocalStepLoop final : public StepLoop,
       VariableSessionFactory* variables, const Options& options);
 
   absl::StatusOr<Outcome> Run(int64_t step_count_max, OnStep on_step) override;
+  std::optional<double> DeviceIdleShare() const override;
   SeekableLoop* seekable() override { return this; }
   StoppableLoop* stoppable() override { return this; }
+  OverlappingLoop* overlapping() override {
+    return step_->overlaps_steps() ? this : nullptr;
+  }
 
   StepPosition position() const override { return position_; }
   absl::Status Seek(const StepPosition& position) override;
   void StopWhen(std::function<bool()> is_to_stop) override {
     is_to_stop_ = std::move(is_to_stop);
   }
+  void OverlapWhen(
+      std::function<bool(int64_t unfinished_count)> may_overlap) override {
+    may_overlap_ = std::move(may_overlap);
+  }
 
  private:
-  LocalStepLoop(std::unique_ptr<Executable> step, Dataset dataset)
-      : step_(std::move(step)), dataset_(std::move(dataset)) {}
+  LocalStepLoop(std::unique_ptr<Executable> step, Dataset dataset);
 
   absl::StatusOr<Outcome> RunSteps(int64_t step_count_max, OnStep on_step);
+  // False: the data ends.
+  absl::StatusOr<bool> BeginStep();
+  absl::Status FinishStep(OnStep on_step);
+  bool MayBegin() const;
 
   const std::unique_ptr<Executable> step_;
   const Dataset dataset_;
   std::unique_ptr<DatasetIterator> iterator_;  // Null between epochs.
   StepPosition position_;
+  int64_t unfinished_count_ = 0;      // Steps that have begun.
   std::function<bool()> is_to_stop_;  // May be empty.
+  std::function<bool(int64_t)> may_overlap_;
   // Returned to their producer, which reuses their memory.
   Element element_;
   std::vector<Tensor> results_;

@@ -64,6 +64,23 @@ class GroupingLoop {
   ~GroupingLoop() = default;
 };
 
+// A loop that can begin a step before the one before is done, so that a device
+// has work while the host looks at results.
+class OverlappingLoop {
+ public:
+  // Sets a predicate that is called before a step, with the number of steps
+  // that have begun and whose on_step has not been called, at least 1. The step
+  // may begin if it returns true; then variables may be ahead of the results
+  // that on_step gets, and an error of on_step comes too late for it. Without a
+  // predicate, steps that change variables do not overlap. Call it between two
+  // calls of Run().
+  virtual void OverlapWhen(
+      std::function<bool(int64_t unfinished_count)> may_overlap) = 0;
+
+ protected:
+  ~OverlappingLoop() = default;
+};
+
 // Runs one traced step repeatedly on the elements of a dataset.
 //
 // Not thread-safe.
@@ -98,10 +115,16 @@ class StepLoop {
     return std::nullopt;
   }
 
+  // The part of the time within Run() for which the device had no work, between
+  // the end of a step and the beginning of the next. Not known by loops that do
+  // not let a device work ahead.
+  virtual std::optional<double> DeviceIdleShare() const { return std::nullopt; }
+
   // What this loop can do beyond that; null: it cannot. Owned by the loop.
   virtual SeekableLoop* seekable() { return nullptr; }
   virtual StoppableLoop* stoppable() { return nullptr; }
   virtual GroupingLoop* grouping() { return nullptr; }
+  virtual OverlappingLoop* overlapping() { return nullptr; }
 };
 
 enum class LoopKind {

@@ -176,6 +176,7 @@ absl::StatusOr<History> FitRun::Run() {
   if (auto durations = loop_->StepDurations()) {
     history_.step_durations = *durations;
   }
+  history_.device_idle_share = loop_->DeviceIdleShare();
   if (options_.fail_on_non_finite && history_.first_non_finite.has_value()) {
     return NonFiniteError(*history_.first_non_finite);
   }
@@ -340,6 +341,12 @@ absl::Status FitRun::Start() {
   if (GroupingLoop* const grouping = loop_->grouping(); grouping != nullptr) {
     grouping->GroupSteps(steps_per_execution_);
   }
+  if (OverlappingLoop* const overlapping = loop_->overlapping();
+      overlapping != nullptr) {
+    overlapping->OverlapWhen([this](int64_t unfinished_count) {
+      return MayOverlap(unfinished_count);
+    });
+  }
   if (TrainingRecovery* const recovery = strategy_.recovery();
       recovery != nullptr) {
     recovery->SetProgressSource(
@@ -493,6 +500,13 @@ absl::Status FitRun::OnStep(absl::Span<const Tensor> results,
     return absl::CancelledError("training was stopped");
   }
   return AnnounceStep();
+}
+
+// Callbacks see the variables of the step after which they are called.
+bool FitRun::MayOverlap(int64_t unfinished_count) const {
+  if (options_.callbacks.empty()) return true;
+  return group_steps_ + unfinished_count < steps_per_execution_ &&
+         epoch_steps_ + unfinished_count != plan_.steps_expected;
 }
 
 absl::Status FitRun::EndGroup(ProgressBar* bar) {

@@ -83,6 +83,8 @@ class FitRun final : public TrainingProgress {
   // Whether the epoch had fewer steps than it should have; warns if so.
   bool RanOut(int epoch) const;
   absl::Status OnStep(absl::Span<const Tensor> results, ProgressBar* bar);
+  // Whether a step may begin behind so many whose results are not there yet.
+  bool MayOverlap(int64_t unfinished_count) const;
   // Ends a group of steps: progress and callbacks.
   absl::Status EndGroup(ProgressBar* bar);
   // Keeps the first value that is not finite, and warns of it.

@@ -36,6 +36,8 @@ struct History {
   // finished step to the next, without the first of all; otherwise the time
   // that they took on the workers.
   DurationHistogram step_durations;
+  // As StepLoop::DeviceIdleShare() of training.
+  std::optional<double> device_idle_share;
 };
 
 }  // namespace muster

@@ -237,6 +237,11 @@ Rows SpeedRows(const RunSummary& summary) {
                                            ", 90% within ", percentile(90),
                                            ", 99% within ", percentile(99))});
   }
+  if (history.device_idle_share.has_value()) {
+    rows.push_back({"GPU without work",
+                    absl::StrFormat("%.1f%% of the time",
+                                    100 * *history.device_idle_share)});
+  }
   return rows;
 }
 

@@ -73,6 +73,9 @@ std::string ToJson(const RunSummary& summary) {
       {"examples_per_second",
        PerSecond(history.example_count, history.train_seconds)},
       {"step_milliseconds", StepTimes(history)},
+      {"device_idle_share", history.device_idle_share.has_value()
+                                ? Json(*history.device_idle_share)
+                                : Json(nullptr)},
       {"retries", summary.report.retry_count},
       {"recoveries", summary.report.recovery_count},
       {"weights_sha256", summary.weights_sha256},

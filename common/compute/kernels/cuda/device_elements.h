@@ -124,6 +124,14 @@ enum class FaultCode : int32_t {
   kLabelOutOfRange,
 };
 
+// Whether the work of a step on one stream may change variables: StepGate. In
+// the memory of the device.
+struct DeviceGate {
+  int32_t step;       // The number of the step that runs.
+  int32_t is_closed;  // 1: variables stay as they are, until the host opens it.
+  int32_t* closed_by;  // Of the host: the step that closed it; 0: it is open.
+};
+
 // The first data error that a kernel found. In memory that the host reads when
 // the kernel is done. All zero: none.
 struct FaultRecord {
@@ -131,6 +139,9 @@ struct FaultRecord {
   int64_t element;
   int64_t value;
   int64_t bound;  // Of indices and labels: values lie in [0, bound).
+  // Closed by an error; the first one closes it, and later ones are not
+  // recorded. May be null.
+  DeviceGate* gate;
 };
 
 }  // namespace muster::internal

@@ -16,14 +16,21 @@
 
 namespace muster::internal {
 
+__device__ void CloseGate(DeviceGate* gate) {
+  gate->is_closed = 1;
+  atomicCAS(gate->closed_by, 0, gate->step);
+}
+
 // Records a data error. Only the first thread of all that calls it writes.
 __device__ void ReportFault(FaultRecord* fault, FaultCode code, int64_t element,
                             int64_t value, int64_t bound) {
+  if (fault->gate != nullptr && fault->gate->is_closed != 0) return;
   if (atomicCAS(&fault->code, static_cast<int32_t>(FaultCode::kNone),
                 static_cast<int32_t>(code)) == 0) {
     fault->element = element;
     fault->value = value;
     fault->bound = bound;
+    if (fault->gate != nullptr) CloseGate(fault->gate);
   }
 }
 

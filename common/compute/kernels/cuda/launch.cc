@@ -42,6 +42,10 @@ class DeviceKernel : public Kernel {
   }
 
   absl::Status Run(const KernelArguments& arguments) override {
+    // A kernel of the step before may be looking at the record.
+    if (fault_ != nullptr && record()->gate != arguments.gate) {
+      record()->gate = arguments.gate;
+    }
     RETURN_IF_ERROR(run_({arguments, record()}));
     return arguments.stream == nullptr ? DataError() : absl::OkStatus();
   }

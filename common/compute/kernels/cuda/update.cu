@@ -34,6 +34,10 @@ __device__ bool IsBefore(const DeviceElements& indices, int64_t a, int64_t b) {
   return index_a < index_b || (index_a == index_b && a < b);
 }
 
+__device__ bool IsClosed(const DeviceGate* gate) {
+  return gate != nullptr && gate->is_closed != 0;
+}
+
 template <typename C>
 __device__ void ChangeElement(const ChangeParameters& p, int64_t value,
                               int64_t element) {
@@ -51,7 +55,7 @@ __device__ void ChangeElement(const ChangeParameters& p, int64_t value,
 template <typename C>
 __device__ void Change(const ChangeParameters& p) {
   const int64_t thread = GlobalThread();
-  if (thread >= p.count) return;
+  if (thread >= p.count || IsClosed(p.gate)) return;
   if (p.links == nullptr) {
     ChangeElement<C>(p, thread, thread);
     return;
@@ -98,6 +102,7 @@ __device__ void Update(const UpdateParameters& p) {
   using Coefficients = typename Function::template Coefficients<T>;
   const Coefficients& c =
       *reinterpret_cast<const Coefficients*>(p.coefficients);
+  if (IsClosed(p.gate)) return;
   const int64_t block = blockIdx.x;
   int64_t index = 0;
   for (int64_t end = p.item_count; end - index > 1;) {

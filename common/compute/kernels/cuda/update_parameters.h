@@ -62,7 +62,8 @@ struct ChangeParameters {
   DeviceElements variable;
   int64_t row_elements;
   DeviceElements indices;
-  const RowLink* links;  // Null: the whole variable.
+  const RowLink* links;    // Null: the whole variable.
+  const DeviceGate* gate;  // Nothing changes if it is closed. May be null.
 };
 
 // How a gradient is limited before it is applied.
@@ -116,7 +117,8 @@ struct UpdateParameters {
 
   const UpdateItem* items;
   int64_t item_count;
-  const double* factors;  // Of the items; null if no norm is limited.
+  const double* factors;   // Of the items; null if no norm is limited.
+  const DeviceGate* gate;  // As in ChangeParameters.
   alignas(8) uint8_t coefficients[kUpdateCoefficientBytes];
 };
 

@@ -163,6 +163,25 @@ TEST_P(DeviceConformanceTest, EventTellsWhenPinnedMemoryIsFilled) {
   EXPECT_THAT(pinned.flat<float>(), Each(7));
 }
 
+TEST_P(DeviceConformanceTest, TimedEventsTellTheTimeOfTheDevice) {
+  const Tensor device = Upload(Tensor::Full(DType::kFloat32, {1000}, 7));
+  Tensor pinned = Pinned(1000);
+  ASSERT_OK_AND_ASSIGN(const auto begin, device_->CreateTimedEvent());
+  ASSERT_OK_AND_ASSIGN(const auto end, device_->CreateTimedEvent());
+  EXPECT_FALSE(end->TimeSince(*begin).ok());  // Not recorded.
+  EXPECT_OK(stream_->Record(begin.get()));
+  EXPECT_OK(stream_->Copy(device, &pinned));
+  EXPECT_OK(stream_->Record(end.get()));
+  EXPECT_OK(stream_->Await(*end, Soon(), "the copy"));
+  ASSERT_OK_AND_ASSIGN(const absl::Duration time, end->TimeSince(*begin));
+  EXPECT_GE(time, absl::ZeroDuration());
+  EXPECT_LT(time, absl::Minutes(1));
+  ASSERT_OK_AND_ASSIGN(const auto without_time, device_->CreateEvent());
+  EXPECT_OK(stream_->Record(without_time.get()));
+  EXPECT_OK(stream_->Await(*without_time, Soon(), "nothing"));
+  EXPECT_FALSE(without_time->TimeSince(*begin).ok());
+}
+
 TEST_P(DeviceConformanceTest, StreamsWaitForEventsOfOthers) {
   ASSERT_OK_AND_ASSIGN(const auto other, device_->CreateStream());
   ASSERT_OK_AND_ASSIGN(const auto event, device_->CreateEvent());

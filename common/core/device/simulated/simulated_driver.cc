@@ -163,6 +163,7 @@ class SimulatedMachine::State {
   simulated::SimulatedStreams streams_;
   std::vector<ContextHandle> contexts_;  // By device.
   std::atomic<int64_t> host_copy_bytes_ = 0;
+  std::atomic<int64_t> pageable_copy_count_ = 0;
   Handles<StreamHandle> stream_handles_;
   Handles<EventHandle> event_handles_;
   Handles<LibraryHandle> library_handles_;
@@ -193,6 +194,10 @@ Result SimulatedMachine::State::Copy(Address to, Address from,
   if (memory_.KindAt(to) != SimulatedMemory::Kind::kDevice ||
       memory_.KindAt(from) != SimulatedMemory::Kind::kDevice) {
     host_copy_bytes_ += static_cast<int64_t>(size_bytes);
+  }
+  if (memory_.KindAt(to) == SimulatedMemory::Kind::kPageable ||
+      memory_.KindAt(from) == SimulatedMemory::Kind::kPageable) {
+    ++pageable_copy_count_;
   }
   auto* const destination = reinterpret_cast<void*>(to);
   const auto* source = reinterpret_cast<const uint8_t*>(from);
@@ -428,11 +433,21 @@ void SetStreamFunctions(driver::DriverApi* api) {
     machine->streams_.Wait(stream->stream, event->state);
     return driver::kSuccess;
   };
-  api->cuEventCreate = [](EventHandle** event, unsigned) -> Result {
+  api->cuEventCreate = [](EventHandle** event, unsigned flags) -> Result {
     MUSTER_ENTER("cuEventCreate");
-    *event = machine->event_handles_.Add(
-        {std::make_shared<simulated::EventState>()});
+    auto state = std::make_shared<simulated::EventState>();
+    state->is_timed = (flags & driver::kEventDisableTiming) == 0;
+    *event = machine->event_handles_.Add({std::move(state)});
     return driver::kSuccess;
+  };
+  api->cuEventElapsedTime = [](float* milliseconds, EventHandle* from,
+                               EventHandle* to) -> Result {
+    MUSTER_ENTER("cuEventElapsedTime");
+    MUSTER_REQUIRE(machine->event_handles_.Contains(from) &&
+                       machine->event_handles_.Contains(to),
+                   kInvalidHandle);
+    return machine->streams_.ElapsedTime(*from->state, *to->state,
+                                         milliseconds);
   };
   api->cuEventDestroy_v2 = [](EventHandle* event) -> Result {
     MUSTER_ENTER("cuEventDestroy_v2");
@@ -561,6 +576,10 @@ Result SimulatedMachine::Enqueue(StreamHandle* stream,
 void SimulatedMachine::Fail(absl::string_view function, Result result,
                             int after, bool is_sticky) {
   state_->Fail(function, result, after, is_sticky);
+}
+
+int64_t SimulatedMachine::pageable_copy_count() const {
+  return state_->pageable_copy_count_;
 }
 
 int64_t SimulatedMachine::host_copy_bytes() const {

@@ -61,6 +61,9 @@ class SimulatedMachine {
 
   // The bytes that copies have moved from or to memory of the host.
   int64_t host_copy_bytes() const;
+  // The number of copies from or to pageable memory of the host: there the
+  // driver of a GPU may block.
+  int64_t pageable_copy_count() const;
 
   class State;
 

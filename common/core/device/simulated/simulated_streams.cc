@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/core/base/check.h"
+#include "common/core/base/clock.h"
 
 namespace muster::simulated {
 
@@ -129,6 +130,7 @@ void SimulatedStreams::RunOne(StreamState* stream) {
   if (operation.record != nullptr) {
     operation.record->reached_count =
         std::max(operation.record->reached_count, operation.count);
+    operation.record->reached_time = Clock::Real()->Now();
   }
   // The work of a device that has failed is dropped; its events are reached.
   if (operation.work == nullptr ||
@@ -141,6 +143,21 @@ void SimulatedStreams::RunOne(StreamState* stream) {
   mutex_.Lock();
   stream->is_running = false;
   if (result != driver::kSuccess) errors_[stream->device] = result;
+}
+
+Result SimulatedStreams::ElapsedTime(const EventState& from,
+                                     const EventState& to,
+                                     float* milliseconds) const {
+  const absl::MutexLock lock(&mutex_);
+  for (const EventState* event : {&from, &to}) {
+    if (!event->is_timed || event->recorded_count == 0) {
+      return driver::kInvalidHandle;
+    }
+    if (event->reached_count < event->recorded_count) return driver::kNotReady;
+  }
+  *milliseconds = static_cast<float>(
+      absl::ToDoubleMilliseconds(to.reached_time - from.reached_time));
+  return driver::kSuccess;
 }
 
 void SimulatedStreams::RunUntil(absl::FunctionRef<bool()> is_done) {

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/core/device/driver_api.h"
 #include "common/core/device/simulated/simulated_memory.h"
 
@@ -33,6 +34,8 @@ struct EventState {
   uint64_t recorded_count = 0;
   uint64_t reached_count = 0;
   bool was_queried = false;  // Since it was recorded.
+  bool is_timed = false;     // Constant.
+  absl::Time reached_time;
 };
 
 // A stream, as an operation of another kind than these is a function.
@@ -78,6 +81,9 @@ class SimulatedStreams {
   // kNotReady, or kSuccess if the event is reached. With Order::kAtWait, the
   // second query that finds it not reached waits: polling is waiting.
   driver::Result Query(EventState* event);
+  // The time from one event to the other, in milliseconds of the host's clock.
+  driver::Result ElapsedTime(const EventState& from, const EventState& to,
+                             float* milliseconds) const;
 
   // The error that every call for a device returns, or kSuccess.
   driver::Result error(int device) const;

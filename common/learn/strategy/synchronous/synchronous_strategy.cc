@@ -7,6 +7,8 @@
 #include "common/compute/variables/device_variable_store.h"
 #include "common/compute/variables/local_variable_store.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/device/device.h"
+#include "common/learn/strategy/local_step_loop.h"
 #include "common/learn/strategy/synchronous/synchronous_step_loop.h"
 
 namespace muster {
@@ -27,6 +29,14 @@ ReplicaOperations::Options OperationsOf(
                      .overlaps_communication = options.overlaps_communication},
           .input = options.input,
           .cross_device_ops = options.cross_device_ops};
+}
+
+// The GPU of the only replica; null if there are several, or there is no GPU.
+Device* GpuOfOnlyReplica(const ReplicaGroup& group,
+                         const SynchronousStrategy::Options& options) {
+  const bool is_alone =
+      group.size() == 1 && options.deterministic_micro_batches == 0;
+  return is_alone ? DeviceOf(options.devices, 0) : nullptr;
 }
 
 }  // namespace
@@ -101,6 +111,15 @@ SynchronousStrategy::SynchronousStrategy(
 
 absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStrategy::CreateLoop(
     const Graph& step, const Dataset& dataset, LoopKind kind) {
+  // Without others to wait for, steps overlap.
+  Device* const device = GpuOfOnlyReplica(*group_, options_);
+  if (device != nullptr && !options_.shares_variables) {
+    return LocalStepLoop::Create(
+        step, dataset, &variables_.copy(0),
+        {.device = device,
+         .thread_count = ThreadsPerOperation(options_),
+         .prefetch_batch_count = options_.input.prefetch_step_count});
+  }
   return SynchronousStepLoop::Create(
       step, dataset, kind, group_.get(), &variables_,
       {.intra_op_thread_count = ThreadsPerOperation(options_),
