@@ -28,6 +28,7 @@
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/method_access.h"
+#include "common/net/rpc/peer_calls.h"
 #include "common/net/rpc/port_check.h"
 #include "common/net/rpc/seen_calls.h"
 #include "common/net/rpc/spiffe_id.h"
@@ -41,6 +42,13 @@ constexpr size_t kQueuedMessageCountMax = 4096;
 constexpr MetricInfo kRepeated = {
     "muster_repeated_calls_refused_total",
     "Calls that had arrived before and were not carried out again."};
+constexpr MetricInfo kRefused = {
+    "muster_requests_refused_total",
+    "Requests that were refused because of who sent them."};
+
+void CountRefusal(absl::string_view cause) {
+  GetCounter(kRefused, {{"cause", std::string(cause)}})->Add();
+}
 
 // A client that says nothing for this long is asked whether it still lives, and
 // given up when it does not answer for as long again.
@@ -58,6 +66,8 @@ proto::RequestIdentity OwnIdentity(const AdmissionCheck& admission_check) {
 // Streams on one connection: a peer has a few for each of its replicas. Its
 // further calls wait at the peer.
 constexpr int kStreamCountMax = 1024;
+// Calls in progress of one peer, on all of its connections. More are refused.
+constexpr int kPeerCallCountMax = 4 * kStreamCountMax;
 // Of what has arrived and is not handled yet, as a part of this process'
 // memory.
 constexpr size_t kMemoryDivisor = 2;
@@ -71,6 +81,7 @@ struct CallAdmission {
   const TlsContext* tls;
   BoundedLog refusals;
   SeenCalls seen;
+  PeerCalls calls{kPeerCallCountMax};
 
   // Before any of the call's messages is read. Returns the caller's task name.
   //   kUnauthenticated   TLS vouches for no task of this job, or for another
@@ -84,11 +95,13 @@ struct CallAdmission {
       const absl::StatusOr<SpiffeId> caller = CertifiedCaller(context);
       if (!caller.ok() || caller->job != tls->self().job ||
           caller->TaskName() != identity.caller_task()) {
+        CountRefusal("certificate");
         return absl::UnauthenticatedError(absl::StrCat(
             "the call is in the name of \"", identity.caller_task(),
             "\", and the caller's certificate is not"));
       }
       if (!MayCall(caller->role, context.method())) {
+        CountRefusal("role");
         return absl::PermissionDeniedError(absl::StrCat(
             caller->TaskName(), " may not call ", context.method()));
       }
@@ -108,6 +121,20 @@ struct CallAdmission {
     }
     RETURN_IF_ERROR(admission_check.Check(message.identity()));
     return message;
+  }
+
+  // Counts the call against its peer: the task that TLS vouches for, or the
+  // host that it comes from.
+  absl::StatusOr<PeerCalls::Call> BeginCall(
+      const grpc::GenericCallbackServerContext& context,
+      absl::string_view caller_task) {
+    const std::string address = context.peer();
+    absl::StatusOr<PeerCalls::Call> call =
+        calls.Begin(tls != nullptr ? caller_task
+                                   : absl::string_view(address).substr(
+                                         0, address.rfind(':')));
+    if (!call.ok()) CountRefusal("too_many_calls");
+    return call;
   }
 
   // A request for an earlier process is usual after a restart, and no news.
@@ -133,10 +160,11 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
  public:
   UnaryReactor(const Service::UnaryHandler* handler,
                const CallAdmission* admission, std::string caller_task,
-               HandOver* ended)
+               PeerCalls::Call call, HandOver* ended)
       : handler_(handler),
         admission_(admission),
         caller_task_(std::move(caller_task)),
+        call_(std::move(call)),
         ended_(ended) {
     made_.Give();
     StartRead(&request_);
@@ -186,6 +214,7 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
   const Service::UnaryHandler* const handler_;
   const CallAdmission* const admission_;
   const std::string caller_task_;
+  const PeerCalls::Call call_;
   HandOver* const ended_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
@@ -314,9 +343,11 @@ class StreamReactor final : public grpc::ServerGenericBidiReactor {
  public:
   StreamReactor(const Service::StreamHandler& handler,
                 const CallAdmission* admission, std::string caller_task,
-                HandOver* ended, grpc::GenericCallbackServerContext* context)
+                PeerCalls::Call call, HandOver* ended,
+                grpc::GenericCallbackServerContext* context)
       : admission_(admission),
         caller_task_(std::move(caller_task)),
+        call_(std::move(call)),
         ended_(ended),
         stream_(std::make_shared<ServerStream>(&admission->admission_check,
                                                this, context)),
@@ -361,6 +392,7 @@ class StreamReactor final : public grpc::ServerGenericBidiReactor {
  private:
   const CallAdmission* const admission_;
   const std::string caller_task_;
+  const PeerCalls::Call call_;
   HandOver* const ended_;
   const std::shared_ptr<ServerStream> stream_;
   const std::shared_ptr<StreamObserver> observer_;
@@ -392,22 +424,29 @@ class Dispatcher final : public grpc::CallbackGenericService {
       caller_task = absl::AlreadyExistsError(
           "the call has arrived before, and is carried out once");
     }
-    if (!caller_task.ok()) {
-      admission_.NoteRefusal(*context, caller_task.status());
-      return new RefusingReactor(caller_task.status());
-    }
+    if (!caller_task.ok()) return Refuse(*context, caller_task.status());
+    absl::StatusOr<PeerCalls::Call> call =
+        admission_.BeginCall(*context, *caller_task);
+    if (!call.ok()) return Refuse(*context, call.status());
     if (unary != nullptr) {
       return new UnaryReactor(unary, &admission_, *std::move(caller_task),
-                              &ended_);
+                              *std::move(call), &ended_);
     }
     return new StreamReactor(*stream, &admission_, *std::move(caller_task),
-                             &ended_, context);
+                             *std::move(call), &ended_, context);
   }
 
   // From all calls that have ended, to who has waited for them.
   const HandOver& ended() const { return ended_; }
 
  private:
+  grpc::ServerGenericBidiReactor* Refuse(
+      const grpc::GenericCallbackServerContext& context,
+      const absl::Status& why) {
+    admission_.NoteRefusal(context, why);
+    return new RefusingReactor(why);
+  }
+
   const Service* const service_;
   CallAdmission admission_;
   HandOver ended_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr MetricInfo kRefused = {
     "muster_requests_refused_total",
-    "Requests of another job, or for an earlier process of this task."};
+    "Requests that were refused because of who sent them."};
 
 }  // namespace
 

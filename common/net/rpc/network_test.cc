@@ -283,6 +283,32 @@ TEST_F(NetworkTest, AClientThatCancelsIsHeard) {
               StatusIs(absl::StatusCode::kCancelled));
 }
 
+TEST_F(NetworkTest, APeerWithTooManyCallsInProgressGetsNoMore) {
+  const auto status = [&] {
+    return channel_
+        ->CallAndWait("/test/Double", {"", {Tensor::Scalar(1.0f)}}, {})
+        .status();
+  };
+  ASSERT_OK(status());
+  std::vector<std::unique_ptr<Channel>> channels;
+  std::vector<std::shared_ptr<Stream>> streams;
+  for (int i = 0; i < 4 * 1024; ++i) {
+    // A connection has at most 1024.
+    if (i % 1024 == 0) channels.push_back(Connect());
+    streams.push_back(channels.back()->OpenStream(
+        "/test/Echo", std::make_shared<Recorder>()));
+  }
+  const absl::Time deadline = absl::Now() + absl::Minutes(1);
+  while (status().ok() && absl::Now() < deadline) {
+  }
+  EXPECT_THAT(status(), StatusIs(absl::StatusCode::kResourceExhausted,
+                                 HasSubstr("4096 calls in progress")));
+  for (const auto& stream : streams) stream->Cancel();
+  while (!status().ok() && absl::Now() < deadline) {
+  }
+  EXPECT_OK(status());
+}
+
 TEST_F(NetworkTest, ATakenAddressIsRefused) {
   ServerOptions options;
   options.address = server_->address();
