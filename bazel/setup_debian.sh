@@ -12,7 +12,7 @@ packages=(
   # The other build systems of the installation's tests.
   cmake make pkgconf
   # The networks of the fault tests.
-  iproute2 util-linux
+  iproute2 iptables util-linux
   # The Slurm of tests/engines.
   munge slurm-client slurmctld slurmd
   # What the image contains beside libraries.

@@ -126,6 +126,24 @@ absl::Status NetworkNamespaces::Deliver(int from, int to) {
                           address(to), " dev eth0"));
 }
 
+absl::Status NetworkNamespaces::OpenOnly(int host,
+                                         const std::vector<int>& ports) {
+  const std::string filter =
+      absl::StrCat("nsenter --net=", kFolder, "/", HostName(host),
+                   " /usr/sbin/iptables --wait ");
+  RETURN_IF_ERROR(
+      Run(absl::StrCat(filter,
+                       "--append INPUT --in-interface eth0 --match conntrack "
+                       "--ctstate ESTABLISHED --jump ACCEPT")));
+  for (const int port : ports) {
+    RETURN_IF_ERROR(Run(absl::StrCat(
+        filter, "--append INPUT --in-interface eth0 --protocol tcp --dport ",
+        port, " --jump ACCEPT")));
+  }
+  return Run(
+      absl::StrCat(filter, "--append INPUT --in-interface eth0 --jump DROP"));
+}
+
 absl::Status NetworkNamespaces::ResetConnections(int host) {
   return Run(absl::StrCat("nsenter --net=", kFolder, "/", HostName(host),
                           " ss --kill --tcp --oneline state connected"));

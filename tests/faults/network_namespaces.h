@@ -16,7 +16,7 @@ namespace muster {
 // dropped in one direction, connections reset, and rates limited; no packet
 // leaves the namespaces. The hosts end with the process.
 //
-// Uses ip(8), tc(8), ss(8) and nsenter(1). Not thread-safe.
+// Uses ip(8), iptables(8), tc(8), ss(8) and nsenter(1). Not thread-safe.
 class NetworkNamespaces {
  public:
   // Moves this process into namespaces of its own, where it may make networks.
@@ -38,6 +38,9 @@ class NetworkNamespaces {
   absl::Status Drop(int from, int to);
   // Ends Drop().
   absl::Status Deliver(int from, int to);
+  // Drops what other hosts send to this one, but for TCP connections that they
+  // open to these ports and answers on those that it opened itself. For good.
+  absl::Status OpenOnly(int host, const std::vector<int>& ports);
   // Resets all TCP connections of the host, at both ends.
   absl::Status ResetConnections(int host);
   // Limits what the host sends, in bits per second.

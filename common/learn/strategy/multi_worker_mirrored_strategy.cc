@@ -67,6 +67,8 @@ PeerGroup::Options GroupOptions(
   group.digest = DigestOf(task, options);
   group.transports.shared_memory = flags.shared_memory;
   group.transports.raw_sockets = flags.raw_sockets;
+  group.transports.encrypts_raw_sockets = !flags.tls.empty();
+  group.transports.lane_port = flags.lane_port;
   group.transports.devices = devices;
   group.implementation = options.communication.implementation;
   group.implementation_is_required = true;

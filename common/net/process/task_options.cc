@@ -117,8 +117,12 @@ ABSL_FLAG(bool, shared_memory, true,
           "those who use them.");
 ABSL_FLAG(bool, raw_sockets, true,
           "Lets workers that train in sync speak over sockets of their own, "
-          "beside gRPC. Turn both off, and everything goes over gRPC. Off "
-          "with TLS.");
+          "beside gRPC. Turn both off, and everything goes over gRPC. With a "
+          "certificate, these sockets are encrypted, too.");
+ABSL_FLAG(
+    int, lane_port, 0,
+    "The port of those sockets, for firewalls; a worker with several GPUs "
+    "uses one port for each, from this one up. 0: free ports.");
 ABSL_FLAG(absl::Duration, peer_timeout, absl::Seconds(3),
           "A worker that trains in sync with this one and is silent for this "
           "long is gone.");
@@ -232,6 +236,7 @@ constexpr TaskFlag kTaskFlags[] = {
     {kObservation, "log_severity", kAll},
     {kTransport, "shared_memory", kAll},
     {kTransport, "raw_sockets", kTrainer},
+    {kTransport, "lane_port", kTrainer},
 };
 
 int BitsOf(FlagUsers users) {
@@ -423,6 +428,26 @@ absl::StatusOr<std::optional<int>> ResolvePort(absl::string_view flag,
       "--", flag, "=", port, ": expected 0 to 65535, or -1 for none"));
 }
 
+// `options` has the task's other ports.
+absl::StatusOr<int> ResolveLanePort(const TaskOptions& options) {
+  const int port = absl::GetFlag(FLAGS_lane_port);
+  if (port < 0 || port > 65535) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--lane_port=", port, ": expected 1 to 65535, or 0 for free ports"));
+  }
+  if (port == 0) return port;
+  const auto taken = [&](absl::string_view by) {
+    return absl::InvalidArgumentError(absl::StrCat("--lane_port=", port,
+                                                   " is also the port of ", by,
+                                                   "; choose another one"));
+  };
+  const absl::StatusOr<HostPort> listen = ParseHostPort(options.listen_address);
+  if (listen.ok() && listen->port == port) return taken("this task");
+  if (options.status.port == port) return taken("--status_port");
+  if (options.control_port == port) return taken("--control_port");
+  return port;
+}
+
 absl::StatusOr<TaskOptions::StatusPages> ResolveStatusPages(
     const std::string& job_file) {
   TaskOptions::StatusPages pages;
@@ -520,8 +545,7 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   options.server_return_timeout = absl::GetFlag(FLAGS_server_return_timeout);
   options.recovery_count_max = absl::GetFlag(FLAGS_max_recoveries);
   options.shared_memory = absl::GetFlag(FLAGS_shared_memory);
-  // Raw sockets are not encrypted.
-  options.raw_sockets = absl::GetFlag(FLAGS_raw_sockets) && options.tls.empty();
+  options.raw_sockets = absl::GetFlag(FLAGS_raw_sockets);
   ASSIGN_OR_RETURN(options.peer_timeout,
                    Positive("peer_timeout", absl::GetFlag(FLAGS_peer_timeout)));
   ASSIGN_OR_RETURN(options.hang_report_interval,
@@ -534,6 +558,7 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   ASSIGN_OR_RETURN(
       options.control_port,
       ResolvePort("control_port", absl::GetFlag(FLAGS_control_port)));
+  ASSIGN_OR_RETURN(options.lane_port, ResolveLanePort(options));
   options.trace_file = absl::GetFlag(FLAGS_trace);
   ASSIGN_OR_RETURN(options.log_format, ResolveLogFormat());
   ASSIGN_OR_RETURN(options.log_severity, ResolveLogSeverity());

@@ -108,7 +108,7 @@ TEST_F(TaskOptionsTest, TheFilesOfTlsGoTogether) {
   ASSERT_OK_AND_ASSIGN(const TaskOptions options, Resolve({"--tls_key=a.key"}));
   EXPECT_EQ(options.tls.certificate, "a.pem");
   EXPECT_EQ(options.tls.key, "a.key");
-  EXPECT_FALSE(options.raw_sockets);
+  EXPECT_TRUE(options.raw_sockets);
 }
 
 TEST_F(TaskOptionsTest, FilesAreConfinedWhereOtherMachinesTakePart) {
@@ -158,6 +158,26 @@ TEST_F(TaskOptionsTest, LanesOfSynchronousWorkersCanBeSwitchedOff) {
   EXPECT_FALSE(options.raw_sockets);
   EXPECT_EQ(options.peer_timeout, absl::Seconds(7));
   EXPECT_EQ(options.hang_report_interval, absl::Minutes(2));
+}
+
+TEST_F(TaskOptionsTest, LanesCanHaveAPortOfTheirOwn) {
+  ASSERT_OK_AND_ASSIGN(TaskOptions options, Resolve({}));
+  EXPECT_EQ(options.lane_port, 0);
+  const std::string remote = std::string("--tf_config=") + kTfConfig;
+  ASSERT_OK_AND_ASSIGN(
+      options, Resolve({remote, "--bind_address=a:2222", "--lane_port=2223"}));
+  EXPECT_EQ(options.lane_port, 2223);
+  for (const char* taken :
+       {"--bind_address=a:2223", "--status_port=2223", "--control_port=2223"}) {
+    absl::FlagSaver saver;
+    EXPECT_THAT(Resolve({taken, "--lane_port=2223"}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("--lane_port=2223 is also the port of")))
+        << taken;
+  }
+  EXPECT_THAT(Resolve({"--lane_port=65536"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--lane_port=65536: expected 1 to 65535")));
 }
 
 TEST_F(TaskOptionsTest, FlagsOfOtherRolesAreAccepted) {
@@ -210,7 +230,7 @@ TEST_F(TaskOptionsTest, ATlsFolderHasTheFilesOfEveryTask) {
   EXPECT_EQ(options.tls.certificate, "certs/worker-1.pem");
   EXPECT_EQ(options.tls.key, "certs/worker-1.key");
   EXPECT_EQ(options.tls.ca, "certs/ca.pem");
-  EXPECT_FALSE(options.raw_sockets);
+  EXPECT_TRUE(options.raw_sockets);
   ASSERT_OK_AND_ASSIGN(
       const TaskOptions evaluator,
       Resolve({R"(--tf_config={"task":{"type":"evaluator","index":0}})"}));

@@ -40,10 +40,12 @@ absl::StatusOr<LaneMesh> MakeRawLanes(RawLaneKind kind, int size,
                                       uint64_t generation) {
   Listeners listeners;
   for (int rank = 0; rank < size; ++rank) {
-    ASSIGN_OR_RETURN(listeners.emplace_back(),
-                     kind == RawLaneKind::kTcp
-                         ? LaneListener::ListenTcp("127.0.0.1")
-                         : LaneListener::ListenUnix());
+    ASSIGN_OR_RETURN(
+        listeners.emplace_back(),
+        kind == RawLaneKind::kUnix
+            ? LaneListener::ListenUnix()
+            : LaneListener::ListenTcp("127.0.0.1",
+                                      {.encrypts = kind == RawLaneKind::kTls}));
   }
   LaneMesh lanes(size);
   std::vector<absl::Status> statuses(size);

@@ -15,7 +15,7 @@ namespace muster {
 // Lanes between any two ranks: [rank][peer], null where they are the same.
 using LaneMesh = std::vector<std::vector<std::unique_ptr<Lane>>>;
 
-enum class RawLaneKind { kTcp, kUnix };
+enum class RawLaneKind { kTcp, kTls, kUnix };
 
 // Raw lanes of this process, made as tasks make them: with a listener for each
 // rank.

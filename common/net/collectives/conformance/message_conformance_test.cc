@@ -31,6 +31,7 @@ const BackendRegistration kRegistrations[] = {
     BackendRegistration(
         InMemory("MemoryHalvingDoubling", Always(Algorithm::kHalvingDoubling))),
     BackendRegistration(OverRawLanes("RawTcp", RawLaneKind::kTcp)),
+    BackendRegistration(OverRawLanes("RawTls", RawLaneKind::kTls)),
     BackendRegistration(OverRawLanes("RawUnix", RawLaneKind::kUnix)),
 };
 

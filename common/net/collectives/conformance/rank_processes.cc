@@ -12,6 +12,7 @@
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
 #include "common/net/collectives/message/socket_lane.h"
+#include "common/net/collectives/message/socket_stream.h"
 #include "common/net/rpc/fault_point.h"
 #include "gtest/gtest.h"
 
@@ -50,7 +51,8 @@ std::vector<std::unique_ptr<Lane>> LanesOf(const Sockets& sockets, int rank) {
   std::vector<std::unique_ptr<Lane>> lanes(sockets.size());
   for (size_t peer = 0; peer < sockets.size(); ++peer) {
     if (sockets[rank][peer] < 0) continue;
-    lanes[peer] = MakeSocketLane(sockets[rank][peer], "raw Unix socket");
+    lanes[peer] = MakeSocketLane(MakePlaintextStream(sockets[rank][peer]),
+                                 "raw Unix socket");
   }
   return lanes;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <openssl/rand.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -17,22 +18,31 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/core/base/check.h"
 #include "common/core/base/clock.h"
-#include "common/core/base/random.h"
+#include "common/core/base/metrics.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/collectives/message/socket_lane.h"
+#include "common/net/collectives/message/socket_stream.h"
+#include "common/net/collectives/message/tls_stream.h"
+#include "common/net/rpc/bounded_log.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kTokenBytes = 32;
 constexpr int kBacklog = 1024;
-// Strangers who connect and say nothing do not take the place of ranks.
-constexpr size_t kUndecidedCountMax = 1024;
+
+constexpr absl::string_view kTcpScheme = "tcp:";
+constexpr absl::string_view kTlsScheme = "tls:";
+
+constexpr MetricInfo kRefused = {
+    "muster_lane_connections_refused_total",
+    "Connections to raw sockets that did not come from the expected ranks."};
 
 // What a rank says first; all ranks run on machines of one byte order, since
 // their tensors cross as they lie in memory.
@@ -116,11 +126,12 @@ absl::StatusOr<SocketAddress> Resolve(absl::string_view host,
 absl::StatusOr<SocketAddress> ParseLaneAddress(absl::string_view text) {
   if (absl::StartsWith(text, "unix:@")) return AbstractAddress(text.substr(6));
   const size_t colon = text.rfind(':');
-  if (!absl::StartsWith(text, "tcp:") || colon < 4 ||
-      colon == absl::string_view::npos) {
+  if (!(absl::StartsWith(text, kTcpScheme) ||
+        absl::StartsWith(text, kTlsScheme)) ||
+      colon < 4 || colon == absl::string_view::npos) {
     return absl::InvalidArgumentError(
-        absl::StrCat("\"", text, "\" is no lane's address; expected ",
-                     "tcp:host:port or unix:@name"));
+        absl::StrCat("\"", text, "\" is not the address of a lane; expected ",
+                     "tcp:host:port, tls:host:port or unix:@name"));
   }
   absl::string_view host = text.substr(4, colon - 4);
   if (absl::StartsWith(host, "[") && absl::EndsWith(host, "]")) {
@@ -129,21 +140,31 @@ absl::StatusOr<SocketAddress> ParseLaneAddress(absl::string_view text) {
   return Resolve(host, text.substr(colon + 1));
 }
 
-std::string TcpAddressString(const SocketAddress& address) {
-  char host[INET6_ADDRSTRLEN];
+// "10.0.0.7" or "[::1]".
+std::string HostString(const SocketAddress& address) {
+  char host[INET6_ADDRSTRLEN] = {};
   if (address.storage.ss_family == AF_INET) {
     const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address.storage);
     inet_ntop(AF_INET, &ipv4.sin_addr, host, sizeof(host));
-    return absl::StrCat("tcp:", host, ":", ntohs(ipv4.sin_port));
+    return host;
   }
+  if (address.storage.ss_family != AF_INET6) return "this host";
   const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
   inet_ntop(AF_INET6, &ipv6.sin6_addr, host, sizeof(host));
-  return absl::StrCat("tcp:[", host, "]:", ntohs(ipv6.sin6_port));
+  return absl::StrCat("[", host, "]");
+}
+
+std::string HostAndPortString(const SocketAddress& address) {
+  // The port is at the same place in both.
+  const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address.storage);
+  return absl::StrCat(HostString(address), ":", ntohs(ipv4.sin_port));
 }
 
 std::string NewToken() {
-  return absl::StrCat(absl::Hex(RandomIdentity(), absl::kZeroPad16),
-                      absl::Hex(RandomIdentity(), absl::kZeroPad16));
+  std::string bytes(kTokenBytes / 2, '\0');
+  MUSTER_CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()),
+                          static_cast<int>(bytes.size())) == 1);
+  return absl::BytesToHexString(bytes);
 }
 
 // Takes as long for every wrong token.
@@ -175,18 +196,24 @@ bool WaitFor(int fd, short events, absl::Time deadline) {
   return true;
 }
 
-absl::Status WriteAll(int fd, const void* data, size_t size_bytes,
+absl::Status FinishHandshake(SocketStream& stream, absl::Time deadline) {
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool is_finished, stream.Handshake());
+    if (is_finished) return absl::OkStatus();
+    if (!WaitFor(stream.fd(), POLLIN, deadline)) {
+      return absl::DeadlineExceededError("no answer came");
+    }
+  }
+}
+
+absl::Status WriteAll(SocketStream& stream, const void* data, size_t size_bytes,
                       absl::Time deadline) {
   const auto* bytes = static_cast<const uint8_t*>(data);
   while (size_bytes > 0) {
-    const ssize_t count = send(fd, bytes, size_bytes, MSG_NOSIGNAL);
-    if (count < 0) {
-      if (errno == EINTR) continue;
-      if (errno != EAGAIN) return SystemError("cannot send", errno);
-      if (!WaitFor(fd, POLLOUT, deadline)) {
-        return absl::DeadlineExceededError("the other end takes nothing");
-      }
-      continue;
+    ASSIGN_OR_RETURN(const size_t count,
+                     stream.Write({{const_cast<uint8_t*>(bytes), size_bytes}}));
+    if (count == 0 && !WaitFor(stream.fd(), POLLOUT, deadline)) {
+      return absl::DeadlineExceededError("the other end takes nothing");
     }
     bytes += count;
     size_bytes -= count;
@@ -194,19 +221,13 @@ absl::Status WriteAll(int fd, const void* data, size_t size_bytes,
   return absl::OkStatus();
 }
 
-absl::Status ReadAll(int fd, void* data, size_t size_bytes,
+absl::Status ReadAll(SocketStream& stream, void* data, size_t size_bytes,
                      absl::Time deadline) {
   auto* bytes = static_cast<uint8_t*>(data);
   while (size_bytes > 0) {
-    const ssize_t count = recv(fd, bytes, size_bytes, 0);
-    if (count == 0) return absl::UnavailableError("it closed the connection");
-    if (count < 0) {
-      if (errno == EINTR) continue;
-      if (errno != EAGAIN) return SystemError("cannot receive", errno);
-      if (!WaitFor(fd, POLLIN, deadline)) {
-        return absl::DeadlineExceededError("no answer came");
-      }
-      continue;
+    ASSIGN_OR_RETURN(const size_t count, stream.Read({{bytes, size_bytes}}));
+    if (count == 0 && !WaitFor(stream.fd(), POLLIN, deadline)) {
+      return absl::DeadlineExceededError("no answer came");
     }
     bytes += count;
     size_bytes -= count;
@@ -227,8 +248,30 @@ bool IsUnixAddress(absl::string_view address) {
   return absl::StartsWith(address, "unix:");
 }
 
+bool IsTlsAddress(absl::string_view address) {
+  return absl::StartsWith(address, kTlsScheme);
+}
+
 std::string TransportOf(absl::string_view address) {
-  return IsUnixAddress(address) ? "raw Unix socket" : "raw TCP";
+  if (IsUnixAddress(address)) return "raw Unix socket";
+  return IsTlsAddress(address) ? "raw TCP with TLS" : "raw TCP";
+}
+
+std::unique_ptr<SocketStream> MakeStream(Socket socket,
+                                         absl::string_view address,
+                                         TlsRole role,
+                                         absl::string_view token) {
+  const int fd = socket.Release();
+  if (!IsTlsAddress(address)) return MakePlaintextStream(fd);
+  return MakeTlsStream(fd, {.role = role, .key = std::string(token)});
+}
+
+// Refusals of all listeners of this process.
+void NoteRefusal(absl::string_view peer, absl::string_view why) {
+  static Counter* const refused = GetCounter(kRefused);
+  static auto* const log = new BoundedLog;
+  refused->Add();
+  log->Write(absl::StrCat("refused a raw socket of ", peer, ": ", why));
 }
 
 // The ranks that connect, as they come.
@@ -250,14 +293,20 @@ class Acceptance {
             missing_.size() == 1 ? " " : "s ", absl::StrJoin(missing_, ", ")));
       }
       std::vector<pollfd> entries;
+      absl::Time wake_time = deadline;
       for (const Undecided& one : undecided_) {
-        entries.push_back({one.socket.fd(), POLLIN, 0});
+        entries.push_back({one.stream->fd(), POLLIN, 0});
+        wake_time = std::min(wake_time, one.deadline);
       }
       entries.push_back({listening_fd_, POLLIN, 0});
-      poll(entries.data(), entries.size(), PollTimeout(deadline));
-      // From the back, because those that are decided are taken out.
+      poll(entries.data(), entries.size(), PollTimeout(wake_time));
+      // From the back, because those that are decided are removed.
       for (size_t i = undecided_.size(); i-- > 0;) {
-        if (entries[i].revents != 0) Read(i);
+        if (entries[i].revents != 0) {
+          Advance(i);
+        } else if (HasPassed(undecided_[i].deadline)) {
+          Refuse(i, "it did not say which rank it is in time");
+        }
       }
       if (entries.back().revents != 0) AcceptAll();
     }
@@ -266,63 +315,111 @@ class Acceptance {
 
  private:
   struct Undecided {
-    Socket socket;
-    Hello hello;
+    std::unique_ptr<SocketStream> stream;
+    std::string peer;  // Its address.
+    absl::Time deadline;
+    bool is_connected = false;  // The handshake is finished.
+    Hello hello = {};
     size_t read_bytes = 0;
   };
 
   void AcceptAll() {
     for (;;) {
-      Socket socket(accept4(listening_fd_, nullptr, nullptr,
-                            SOCK_CLOEXEC | SOCK_NONBLOCK));
+      SocketAddress peer;
+      peer.size_bytes = sizeof(peer.storage);
+      Socket socket(accept4(listening_fd_,
+                            reinterpret_cast<sockaddr*>(&peer.storage),
+                            &peer.size_bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (socket.fd() < 0) return;
-      if (IsUnixAddress(listener_.address()) && !IsOfThisUser(socket.fd())) {
-        continue;
-      }
-      if (undecided_.size() >= kUndecidedCountMax) {
-        undecided_.erase(undecided_.begin());
-      }
-      undecided_.push_back({std::move(socket), {}, 0});
+      Add(std::move(socket), HostString(peer));
     }
   }
 
-  void Read(size_t index) {
-    Undecided& one = undecided_[index];
-    const ssize_t count =
-        recv(one.socket.fd(),
-             reinterpret_cast<uint8_t*>(&one.hello) + one.read_bytes,
-             sizeof(Hello) - one.read_bytes, 0);
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (count > 0) one.read_bytes += count;
-    if (count > 0 && one.read_bytes < sizeof(Hello)) return;
-    if (count > 0) Decide(one);
+  // Refuses what exceeds a limit before anything is allocated for it.
+  void Add(Socket socket, std::string peer) {
+    if (IsUnixAddress(listener_.address()) && !IsOfThisUser(socket.fd())) {
+      return NoteRefusal(peer, "its process is of another user");
+    }
+    const auto is_of_peer = [&](const Undecided& one) {
+      return one.peer == peer;
+    };
+    if (std::count_if(undecided_.begin(), undecided_.end(), is_of_peer) >=
+        LaneListener::kUndecidedCountOfAddressMax) {
+      return NoteRefusal(peer, "it has too many connections without a rank");
+    }
+    // Strangers who say nothing do not take the place of ranks.
+    if (undecided_.size() >= LaneListener::kUndecidedCountMax) {
+      Refuse(0, "others have connected since, and it has said nothing");
+    }
+    undecided_.push_back(
+        {MakeStream(std::move(socket), listener_.address(), TlsRole::kServer,
+                    listener_.token()),
+         std::move(peer),
+         Clock::Real()->Now() + LaneListener::kHandshakeTimeout});
+  }
+
+  void Refuse(size_t index, absl::string_view why) {
+    NoteRefusal(undecided_[index].peer, why);
     undecided_.erase(undecided_.begin() + index);
   }
 
-  void Decide(Undecided& one) {
+  void Advance(size_t index) {
+    const absl::StatusOr<bool> is_complete = ReadHello(undecided_[index]);
+    if (!is_complete.ok()) return Refuse(index, is_complete.status().message());
+    if (!*is_complete) return;
+    const absl::Status status = Decide(undecided_[index]);
+    if (!status.ok()) return Refuse(index, status.message());
+    undecided_.erase(undecided_.begin() + index);
+  }
+
+  // Returns whether all of it has come.
+  static absl::StatusOr<bool> ReadHello(Undecided& one) {
+    if (!one.is_connected) {
+      ASSIGN_OR_RETURN(one.is_connected, one.stream->Handshake());
+      if (!one.is_connected) return false;
+    }
+    ASSIGN_OR_RETURN(const size_t count,
+                     one.stream->Read({{reinterpret_cast<uint8_t*>(&one.hello) +
+                                            one.read_bytes,
+                                        sizeof(Hello) - one.read_bytes}}));
+    one.read_bytes += count;
+    return one.read_bytes == sizeof(Hello);
+  }
+
+  // Answers, and makes a lane of who is welcome. Others are named by the error.
+  absl::Status Decide(Undecided& one) {
     const Hello& hello = one.hello;
+    if (std::memcmp(hello.magic, Hello().magic, sizeof(hello.magic)) != 0) {
+      return absl::InvalidArgumentError("what it sent is not a hello");
+    }
+    const auto found = std::find(missing_.begin(), missing_.end(), hello.rank);
     Answer answer;
     answer.generation = generation_;
-    const auto found = std::find(missing_.begin(), missing_.end(), hello.rank);
-    if (std::memcmp(hello.magic, Hello().magic, sizeof(hello.magic)) != 0) {
-      return;
-    }
+    absl::Status status;
     if (!IsSameToken(hello.token, listener_.token())) {
       answer = {Answer::kWrongToken, 0};
+      status = absl::PermissionDeniedError("it has another token");
     } else if (hello.generation != generation_) {
       answer.verdict = Answer::kWrongGeneration;
+      status = absl::FailedPreconditionError(
+          absl::StrCat("it is at generation ", hello.generation));
     } else if (found == missing_.end()) {
       answer.verdict = Answer::kNotAwaited;
+      status = absl::FailedPreconditionError(
+          absl::StrCat("rank ", hello.rank, " is not expected"));
     }
-    // It fits into the empty buffer of a new socket, or the socket is dead.
-    if (send(one.socket.fd(), &answer, sizeof(answer), MSG_NOSIGNAL) !=
-            sizeof(answer) ||
-        answer.verdict != Answer::kWelcome) {
-      return;
+    // It fits into the empty buffer of a new socket, or the socket is broken.
+    const absl::StatusOr<size_t> sent =
+        one.stream->Write({{&answer, sizeof(answer)}});
+    RETURN_IF_ERROR(status);
+    RETURN_IF_ERROR(sent.status());
+    if (*sent != sizeof(answer)) {
+      return absl::UnavailableError("it takes no answer");
     }
     missing_.erase(found);
     lanes_[hello.rank] =
-        MakeSocketLane(one.socket.Release(), TransportOf(listener_.address()));
+        MakeSocketLane(std::move(one.stream), TransportOf(listener_.address()));
+    return absl::OkStatus();
   }
 
   const int listening_fd_;
@@ -337,13 +434,17 @@ absl::StatusOr<Socket> ListenAt(const SocketAddress& address) {
   Socket socket(::socket(address.storage.ss_family,
                          SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket.fd() < 0) return SystemError("no socket", errno);
+  // A port whose last connections are not forgotten yet can be used again.
+  const int on = 1;
+  setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (bind(socket.fd(), address.generic(), address.size_bytes) != 0) {
     const int error = errno;
+    const std::string name = HostAndPortString(address);
     if (error == EADDRNOTAVAIL) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          TcpAddressString(address), " is no address of this machine"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " is not an address of this machine"));
     }
-    return SystemError("cannot bind", error);
+    return SystemError(absl::StrCat("cannot listen on ", name), error);
   }
   if (listen(socket.fd(), kBacklog) != 0) {
     return SystemError("cannot listen", errno);
@@ -388,37 +489,51 @@ absl::Status JudgeAnswer(const Answer& answer, int rank, uint64_t generation) {
   return absl::UnavailableError("its answer makes no sense");
 }
 
-absl::StatusOr<Socket> Open(absl::string_view address, absl::string_view token,
-                            int rank, uint64_t generation,
-                            absl::Time deadline) {
+absl::StatusOr<std::unique_ptr<SocketStream>> Open(absl::string_view address,
+                                                   absl::string_view token,
+                                                   int rank,
+                                                   uint64_t generation,
+                                                   absl::Time deadline) {
   ASSIGN_OR_RETURN(const SocketAddress parsed, ParseLaneAddress(address));
+  if (IsTlsAddress(address) && token.size() != kTokenBytes) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("TLS needs a token of ", kTokenBytes,
+                     " characters, and this one has ", token.size()));
+  }
   ASSIGN_OR_RETURN(Socket socket, ConnectTo(parsed, deadline));
   if (IsUnixAddress(address) && !IsOfThisUser(socket.fd())) {
     return absl::PermissionDeniedError("a process of another user listens");
   }
+  std::unique_ptr<SocketStream> stream =
+      MakeStream(std::move(socket), address, TlsRole::kClient, token);
+  RETURN_IF_ERROR(FinishHandshake(*stream, deadline));
   Hello hello;
   hello.rank = rank;
   hello.generation = generation;
   std::memcpy(hello.token, token.data(), std::min(token.size(), kTokenBytes));
-  RETURN_IF_ERROR(WriteAll(socket.fd(), &hello, sizeof(hello), deadline));
+  RETURN_IF_ERROR(WriteAll(*stream, &hello, sizeof(hello), deadline));
   Answer answer;
-  RETURN_IF_ERROR(ReadAll(socket.fd(), &answer, sizeof(answer), deadline));
+  RETURN_IF_ERROR(ReadAll(*stream, &answer, sizeof(answer), deadline));
   RETURN_IF_ERROR(JudgeAnswer(answer, rank, generation));
-  return socket;
+  return stream;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LaneListener>> LaneListener::ListenTcp(
-    absl::string_view host) {
-  ASSIGN_OR_RETURN(const SocketAddress wanted, Resolve(host, "0"));
+    absl::string_view host, const LaneListenerOptions& options) {
+  ASSIGN_OR_RETURN(const SocketAddress wanted,
+                   Resolve(host, absl::StrCat(options.port)));
   ASSIGN_OR_RETURN(Socket socket, ListenAt(wanted));
   SocketAddress bound;
   bound.size_bytes = sizeof(bound.storage);
   getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&bound.storage),
               &bound.size_bytes);
   return std::unique_ptr<LaneListener>(
-      new LaneListener(socket.Release(), TcpAddressString(bound), NewToken()));
+      new LaneListener(socket.Release(),
+                       absl::StrCat(options.encrypts ? kTlsScheme : kTcpScheme,
+                                    HostAndPortString(bound)),
+                       NewToken()));
 }
 
 absl::StatusOr<std::unique_ptr<LaneListener>> LaneListener::ListenUnix() {
@@ -435,18 +550,22 @@ absl::StatusOr<std::map<int, std::unique_ptr<Lane>>> LaneListener::Accept(
   return Acceptance(fd_, *this, ranks, generation).Run(deadline);
 }
 
+bool IsLaneAddressProtected(absl::string_view address) {
+  return IsTlsAddress(address) || IsUnixAddress(address);
+}
+
 absl::StatusOr<std::unique_ptr<Lane>> ConnectLane(absl::string_view address,
                                                   absl::string_view token,
                                                   int rank, uint64_t generation,
                                                   absl::Time deadline) {
-  absl::StatusOr<Socket> socket =
+  absl::StatusOr<std::unique_ptr<SocketStream>> stream =
       Open(address, token, rank, generation, deadline);
-  if (!socket.ok()) {
+  if (!stream.ok()) {
     return absl::Status(
-        socket.status().code(),
-        absl::StrCat("no lane to ", address, ": ", socket.status().message()));
+        stream.status().code(),
+        absl::StrCat("no lane to ", address, ": ", stream.status().message()));
   }
-  return MakeSocketLane(socket->Release(), TransportOf(address));
+  return MakeSocketLane(*std::move(stream), TransportOf(address));
 }
 
 }  // namespace muster

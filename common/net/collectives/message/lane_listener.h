@@ -12,21 +12,35 @@
 #include "absl/types/span.h"
 #include "common/net/collectives/message/lane.h"
 
-// How two ranks come by a raw socket between them. One listens, and tells the
-// other its address and its token over a way that is already trusted; the other
-// connects and shows the token. So a stranger on the network gets no lane.
+// How two ranks connect a raw socket. One listens, and tells the other its
+// address and its token over a connection that is trusted already; the other
+// connects and shows that it has the token. Others are refused, which is
+// counted (muster_lane_connections_refused_total) and logged at a bounded rate.
 //
 // Deadlines are of Clock::Real().
 namespace muster {
 
+struct LaneListenerOptions {
+  // 0: a free port.
+  int port = 0;
+  // The lanes speak TLS 1.3, with the token as their key (tls_stream.h).
+  bool encrypts = false;
+};
+
 // Accepts raw lanes. Not thread-safe.
 class LaneListener {
  public:
-  // Listens on a port of its own of `host`, a name or an address.
-  //   kInvalidArgument  `host` is none of this machine
-  //   kUnavailable      no socket is to be had
+  // A peer that has not said who it is after this long is refused.
+  static constexpr absl::Duration kHandshakeTimeout = absl::Seconds(10);
+  // Connections of one address, and of all, that have not said who they are.
+  static constexpr int kUndecidedCountOfAddressMax = 128;
+  static constexpr int kUndecidedCountMax = 1024;
+
+  // Listens on a port of `host`, a name or an address.
+  //   kInvalidArgument  `host` is not an address of this machine
+  //   kUnavailable      the port is taken, or the system has no socket
   static absl::StatusOr<std::unique_ptr<LaneListener>> ListenTcp(
-      absl::string_view host);
+      absl::string_view host, const LaneListenerOptions& options = {});
 
   // Listens on an abstract Unix socket: for ranks of one host and one network
   // namespace, and of processes of one user.
@@ -36,10 +50,10 @@ class LaneListener {
   LaneListener(const LaneListener&) = delete;
   LaneListener& operator=(const LaneListener&) = delete;
 
-  // "tcp:10.0.0.7:40123", "tcp:[::1]:40123" or "unix:@muster-lane-3f0c...".
+  // "tcp:10.0.0.7:40123", "tls:[::1]:40123" or "unix:@muster-lane-3f0c...".
   // What ConnectLane() takes.
   const std::string& address() const { return address_; }
-  // 32 hexadecimal digits, drawn at random.
+  // 32 hexadecimal digits: 128 bits of OpenSSL's generator.
   const std::string& token() const { return token_; }
 
   // Waits until each of `ranks` has connected for `generation`. Whoever shows
@@ -59,10 +73,14 @@ class LaneListener {
   const std::string token_;
 };
 
+// Whether lanes to `address` are encrypted, or stay on this host.
+bool IsLaneAddressProtected(absl::string_view address);
+
 // Connects to a listener as `rank`.
-//   kInvalidArgument     `address` is none
-//   kPermissionDenied    the listener does not know the token, or is a process
-//                        of another user
+//   kInvalidArgument     `address` is not the address of a listener
+//   kPermissionDenied    the listener has another token, does not speak TLS
+//                        1.3 where `address` says so, or is a process of
+//                        another user
 //   kFailedPrecondition  the listener is at another generation, or does not
 //                        wait for this rank
 //   kUnavailable         nobody listens there

@@ -1,5 +1,12 @@
 #include "common/net/collectives/message/lane_listener.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -7,8 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/metrics.h"
 #include "common/core/base/status_matchers.h"
 #include "common/net/collectives/message/payload_sink.h"
 #include "common/net/collectives/message/waker.h"
@@ -18,7 +28,10 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 absl::Time In(absl::Duration duration) {
@@ -28,6 +41,9 @@ constexpr absl::Duration kLong = absl::Seconds(30);
 
 absl::StatusOr<std::unique_ptr<LaneListener>> Listen(absl::string_view kind) {
   if (kind == "unix") return LaneListener::ListenUnix();
+  if (kind == "tls") {
+    return LaneListener::ListenTcp("127.0.0.1", {.encrypts = true});
+  }
   return LaneListener::ListenTcp(kind);
 }
 
@@ -125,17 +141,211 @@ TEST_P(LaneListenerTest, AListenerThatDoesNotAnswerIsGivenUp) {
 TEST_P(LaneListenerTest, NobodyListensAfterwards) {
   const std::string address = listener_->address();
   listener_ = nullptr;
-  EXPECT_THAT(ConnectLane(address, "", 1, 7, In(kLong)),
+  EXPECT_THAT(ConnectLane(address, std::string(32, '0'), 1, 7, In(kLong)),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr(address)));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LaneListenerTest,
-                         testing::Values("127.0.0.1", "localhost", "unix"),
+                         testing::Values("127.0.0.1", "localhost", "tls",
+                                         "unix"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::erase(name, '.');
                            return name;
                          });
+
+int PortOf(const LaneListener& listener) {
+  int port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(
+      listener.address().substr(listener.address().rfind(':') + 1), &port));
+  return port;
+}
+
+sockaddr_in Loopback(int port) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return address;
+}
+
+int ConnectToPort(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = Loopback(port);
+  EXPECT_EQ(
+      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+      0);
+  return fd;
+}
+
+// Forwards one connection to a port, and keeps all that crosses it.
+class WireTap {
+ public:
+  explicit WireTap(int target_port)
+      : listening_fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = Loopback(0);
+    socklen_t size_bytes = sizeof(address);
+    EXPECT_EQ(
+        bind(listening_fd_, reinterpret_cast<sockaddr*>(&address), size_bytes),
+        0);
+    EXPECT_EQ(listen(listening_fd_, 1), 0);
+    getsockname(listening_fd_, reinterpret_cast<sockaddr*>(&address),
+                &size_bytes);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([=, this] { Run(target_port); });
+  }
+  int port() const { return port_; }
+  // What has crossed the wire, when both ends have closed it.
+  const std::string& Recording() {
+    thread_.join();
+    return recording_;
+  }
+
+ private:
+  void Run(int target_port) {
+    const int client = accept(listening_fd_, nullptr, nullptr);
+    const int server = ConnectToPort(target_port);
+    pollfd entries[] = {{client, POLLIN, 0}, {server, POLLIN, 0}};
+    while (entries[0].fd >= 0 || entries[1].fd >= 0) {
+      poll(entries, 2, -1);
+      for (int i = 0; i < 2; ++i) {
+        if (entries[i].revents == 0) continue;
+        char bytes[4096];
+        const int other = i == 0 ? server : client;
+        const ssize_t count = recv(entries[i].fd, bytes, sizeof(bytes), 0);
+        if (count <= 0) {
+          shutdown(other, SHUT_WR);
+          entries[i].fd = -1;
+          continue;
+        }
+        recording_.append(bytes, count);
+        send(other, bytes, count, MSG_NOSIGNAL);
+      }
+    }
+    close(client);
+    close(server);
+    close(listening_fd_);
+  }
+
+  const int listening_fd_;
+  int port_ = 0;
+  std::string recording_;
+  std::thread thread_;
+};
+
+// Sends a text over a lane, and returns what crosses the wire.
+std::string RecordText(const LaneListenerOptions& options,
+                       const std::string& text) {
+  auto listener = LaneListener::ListenTcp("127.0.0.1", options);
+  EXPECT_OK(listener);
+  WireTap tap(PortOf(**listener));
+  std::thread rank_1([&] {
+    auto lane = ConnectLane(absl::StrCat(options.encrypts ? "tls" : "tcp",
+                                         ":127.0.0.1:", tap.port()),
+                            (*listener)->token(), 1, 7, In(kLong));
+    ASSERT_OK(lane);
+    EXPECT_EQ(ReceiveText(**lane), text);
+    SendText(**lane, text);
+  });
+  {
+    auto lanes = (*listener)->Accept({1}, 7, In(kLong));
+    EXPECT_OK(lanes);
+    SendText(*lanes->at(1), text);
+    EXPECT_EQ(ReceiveText(*lanes->at(1)), text);
+  }
+  rank_1.join();
+  return tap.Recording();
+}
+
+TEST(LaneEncryptionTest, OnlyCiphertextCrossesTheWire) {
+  const std::string text(2000, 't');
+  const std::string plain = text.substr(0, 8);
+  // A frame begins with MSL1, a hello with MSH1.
+  EXPECT_THAT(RecordText({}, text),
+              AllOf(HasSubstr(plain), HasSubstr("MSH1"), HasSubstr("MSL1")));
+  const std::string encrypted = RecordText({.encrypts = true}, text);
+  EXPECT_GT(encrypted.size(), 2 * text.size());
+  EXPECT_THAT(encrypted, Not(AnyOf(HasSubstr(plain), HasSubstr("MSH1"),
+                                   HasSubstr("MSL1"))));
+}
+
+TEST(LaneEncryptionTest, WhoSpeaksPlaintextIsRefused) {
+  ASSERT_OK_AND_ASSIGN(
+      const auto listener,
+      LaneListener::ListenTcp("127.0.0.1", {.encrypts = true}));
+  const std::string port = absl::StrCat(PortOf(*listener));
+  std::thread ranks([&] {
+    EXPECT_THAT(ConnectLane("tcp:127.0.0.1:" + port, listener->token(), 1, 7,
+                            In(kLong)),
+                Not(IsOk()));
+    EXPECT_OK(
+        ConnectLane(listener->address(), listener->token(), 1, 7, In(kLong)));
+  });
+  EXPECT_OK(listener->Accept({1}, 7, In(kLong)));
+  ranks.join();
+}
+
+TEST(LaneEncryptionTest, AListenerThatSpeaksPlaintextIsRefused) {
+  ASSERT_OK_AND_ASSIGN(const auto listener,
+                       LaneListener::ListenTcp("127.0.0.1"));
+  const std::string port = absl::StrCat(PortOf(*listener));
+  std::thread rank_1([&] {
+    EXPECT_THAT(ConnectLane("tls:127.0.0.1:" + port, listener->token(), 1, 7,
+                            In(kLong)),
+                Not(IsOk()));
+    EXPECT_OK(
+        ConnectLane(listener->address(), listener->token(), 1, 7, In(kLong)));
+  });
+  EXPECT_OK(listener->Accept({1}, 7, In(kLong)));
+  rank_1.join();
+}
+
+int64_t RefusedCount() {
+  for (const MetricFamily& family : ReadMetrics()) {
+    if (family.name != "muster_lane_connections_refused_total") continue;
+    return static_cast<int64_t>(family.samples.at(0).value);
+  }
+  return 0;
+}
+
+TEST(LaneLimitsTest, StrangersThatSayNothingDoNotKeepRanksOut) {
+  ASSERT_OK_AND_ASSIGN(
+      const auto listener,
+      LaneListener::ListenTcp("127.0.0.1", {.encrypts = true}));
+  const int64_t refused_before = RefusedCount();
+  constexpr int kExcess = 20;
+  std::vector<int> strangers;
+  for (int i = 0; i < LaneListener::kUndecidedCountOfAddressMax + kExcess;
+       ++i) {
+    strangers.push_back(ConnectToPort(PortOf(*listener)));
+  }
+  absl::Status status;
+  std::thread rank_1([&] {
+    // The places of this address are taken until the strangers are gone.
+    EXPECT_THAT(
+        ConnectLane(listener->address(), listener->token(), 1, 7, In(kLong)),
+        StatusIs(absl::StatusCode::kUnavailable));
+    EXPECT_GE(RefusedCount() - refused_before, kExcess + 1);
+    for (const int fd : strangers) close(fd);
+    do {
+      status =
+          ConnectLane(listener->address(), listener->token(), 1, 7, In(kLong))
+              .status();
+    } while (absl::IsUnavailable(status));
+  });
+  EXPECT_OK(listener->Accept({1}, 7, In(kLong)));
+  rank_1.join();
+  EXPECT_OK(status);
+}
+
+TEST(LaneAddressTest, APortThatIsTakenIsNamed) {
+  ASSERT_OK_AND_ASSIGN(const auto listener,
+                       LaneListener::ListenTcp("127.0.0.1"));
+  const int port = PortOf(*listener);
+  EXPECT_THAT(LaneListener::ListenTcp("127.0.0.1", {.port = port}),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr(absl::StrCat("127.0.0.1:", port))));
+}
 
 TEST(LaneAddressTest, WhatIsNoAddressIsRefused) {
   for (const char* address : {"", "tcp:", "10.0.0.1:80", "udp:x:1"}) {

@@ -6,18 +6,14 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
@@ -84,17 +80,17 @@ bool SetUp(int fd) {
 
 class SocketLane final : public Lane {
  public:
-  SocketLane(int fd, std::string transport)
+  SocketLane(std::unique_ptr<SocketStream> stream, std::string transport)
       : transport_(std::move(transport)),
-        is_same_host_(SetUp(fd)),
-        fd_(fd),
+        is_same_host_(SetUp(stream->fd())),
+        stream_(std::move(stream)),
         input_(kInputBytes) {}
   ~SocketLane() override { Close(); }
 
   std::string transport() const override { return transport_; }
   bool is_same_host() const override { return is_same_host_; }
   void SetWaker(LaneWaker*) override {}
-  int fd() const override { return fd_; }
+  int fd() const override { return stream_ == nullptr ? -1 : stream_->fd(); }
   bool HoldsPayloads() const override { return false; }
 
   absl::StatusOr<bool> Send(OutgoingFrame& frame) override;
@@ -103,13 +99,13 @@ class SocketLane final : public Lane {
   absl::Status FindAbort() override;
 
   void Close() override {
-    if (fd_ < 0) return;
-    shutdown(fd_, SHUT_WR);
+    if (stream_ == nullptr) return;
+    stream_->FinishWriting();
     // Closing with bytes unread resets the connection, and what was sent last
     // would not arrive.
     input_begin_ = input_end_ = 0;
     FillInput().IgnoreError();
-    close(std::exchange(fd_, -1));
+    stream_ = nullptr;
   }
 
  private:
@@ -123,14 +119,9 @@ class SocketLane final : public Lane {
   // was more.
   absl::StatusOr<bool> ReceiveMore(PayloadSink& sink);
 
-  absl::Status Lost(absl::string_view what, int error) const {
-    return absl::UnavailableError(
-        absl::StrCat(what, ": ", std::strerror(error)));
-  }
-
   const std::string transport_;
   const bool is_same_host_;
-  int fd_;
+  std::unique_ptr<SocketStream> stream_;  // Null once closed.
   std::vector<uint8_t> input_;
   size_t input_begin_ = 0;
   size_t input_end_ = 0;
@@ -141,7 +132,7 @@ class SocketLane final : public Lane {
 };
 
 absl::StatusOr<bool> SocketLane::Send(OutgoingFrame& frame) {
-  if (fd_ < 0) return absl::UnavailableError("the lane is closed");
+  if (stream_ == nullptr) return absl::UnavailableError("the lane is closed");
   constexpr size_t kHeaderBytes = FrameHeader::kEncodedBytes;
   if (frame.sent_bytes == 0) {
     outgoing_header_ = EncodeFrameHeader(frame.header);
@@ -161,30 +152,17 @@ absl::StatusOr<bool> SocketLane::Send(OutgoingFrame& frame) {
       parts[part_count++] = {const_cast<uint8_t*>(frame.payload) + payload_sent,
                              frame.header.payload_bytes - payload_sent};
     }
-    msghdr message = {};
-    message.msg_iov = parts;
-    message.msg_iovlen = part_count;
-    const ssize_t sent = sendmsg(fd_, &message, MSG_NOSIGNAL);
-    if (sent < 0) {
-      if (errno == EINTR) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
-      return Lost("cannot send", errno);
-    }
+    ASSIGN_OR_RETURN(const size_t sent,
+                     stream_->Write(absl::MakeConstSpan(parts, part_count)));
+    if (sent == 0) return false;
     frame.sent_bytes += sent;
   }
   return true;
 }
 
 absl::StatusOr<size_t> SocketLane::Read(absl::Span<const iovec> parts) {
-  if (fd_ < 0) return absl::UnavailableError("the lane is closed");
-  ssize_t read = 0;
-  do {
-    read = readv(fd_, parts.data(), static_cast<int>(parts.size()));
-  } while (read < 0 && errno == EINTR);
-  if (read > 0) return static_cast<size_t>(read);
-  if (read == 0) return absl::UnavailableError("it has closed the lane");
-  if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
-  return Lost("cannot receive", errno);
+  if (stream_ == nullptr) return absl::UnavailableError("the lane is closed");
+  return stream_->Read(parts);
 }
 
 absl::StatusOr<size_t> SocketLane::FillInput() {
@@ -247,7 +225,7 @@ absl::StatusOr<bool> SocketLane::ReceiveMore(PayloadSink& sink) {
 }
 
 absl::Status SocketLane::FindAbort() {
-  if (fd_ < 0) return absl::OkStatus();
+  if (stream_ == nullptr) return absl::OkStatus();
   absl::Status status;
   while (status.ok() && available() < kLookAheadBytesMax) {
     if (input_end_ == input_.size()) input_.resize(2 * input_.size());
@@ -276,15 +254,16 @@ absl::Status SocketLane::FindAbort() {
 
 }  // namespace
 
-std::unique_ptr<Lane> MakeSocketLane(int fd, std::string transport) {
-  return std::make_unique<SocketLane>(fd, std::move(transport));
+std::unique_ptr<Lane> MakeSocketLane(std::unique_ptr<SocketStream> stream,
+                                     std::string transport) {
+  return std::make_unique<SocketLane>(std::move(stream), std::move(transport));
 }
 
 std::pair<std::unique_ptr<Lane>, std::unique_ptr<Lane>> MakeSocketLanePair() {
   int fds[2];
   MUSTER_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
-  return {MakeSocketLane(fds[0], "raw Unix socket"),
-          MakeSocketLane(fds[1], "raw Unix socket")};
+  return {MakeSocketLane(MakePlaintextStream(fds[0]), "raw Unix socket"),
+          MakeSocketLane(MakePlaintextStream(fds[1]), "raw Unix socket")};
 }
 
 }  // namespace muster

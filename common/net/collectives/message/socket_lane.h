@@ -3,21 +3,25 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "common/net/collectives/message/lane.h"
+#include "common/net/collectives/message/socket_stream.h"
 
 namespace muster {
 
-// A lane over a connected stream socket, TCP or Unix, which it takes over and
-// sets up: it does not block, sends small frames at once, and holds megabytes
-// in the kernel, so that both ends can go on while the other one reduces.
+// Returns a lane over a stream whose handshake is finished. Sets up its socket:
+// it does not block, sends small frames at once, and has kernel buffers of
+// megabytes, so that both ends can continue while the other one reduces.
 //
-// Payloads leave from where they lie and arrive where the sink wants them.
+// Payloads are sent from where they are and received where the sink wants them;
+// encryption copies them.
 //
-// `transport` is what Lane::transport() says.
-std::unique_ptr<Lane> MakeSocketLane(int fd, std::string transport);
+// `transport` is what Lane::transport() returns.
+std::unique_ptr<Lane> MakeSocketLane(std::unique_ptr<SocketStream> stream,
+                                     std::string transport);
 
-// Two ends of a Unix socket within this process.
+// Returns the two ends of a Unix socket within this process.
 std::pair<std::unique_ptr<Lane>, std::unique_ptr<Lane>> MakeSocketLanePair();
 
 }  // namespace muster

@@ -141,6 +141,37 @@ INSTANTIATE_TEST_SUITE_P(
                       "them"}),
     [](const auto& info) { return info.param.name; });
 
+TEST_F(PeerGroupTest, EncryptedRawSocketsServeEveryReplica) {
+  MakeCluster(2);
+  std::vector<PeerGroup::Options> all = AllOptions();
+  for (auto& options : all) {
+    options.replicas_per_task = 2;
+    options.transports.shared_memory = false;
+    options.transports.encrypts_raw_sockets = true;
+  }
+  all[1].transports.host = "b";
+  const Groups groups = JoinAll(all);
+  ASSERT_EQ(groups.size(), 2);
+  EXPECT_THAT(groups[0]->Describe(), HasSubstr("RING over raw sockets"));
+  ExpectSums(groups, 2);
+  LeaveAll(groups);
+}
+
+TEST_F(PeerGroupTest, ATaskThatEncryptsConnectsToNoPlaintextSocket) {
+  MakeCluster(2);
+  std::vector<PeerGroup::Options> all = AllOptions();
+  for (auto& options : all) {
+    options.transports.shared_memory = false;
+    options.connect_timeout = absl::Seconds(2);
+  }
+  all[1].transports.host = "b";
+  all[1].transports.encrypts_raw_sockets = true;
+  const Groups groups = JoinAll(all);
+  ASSERT_EQ(groups.size(), 2);
+  EXPECT_THAT(groups[0]->Describe(), HasSubstr("RING over gRPC"));
+  LeaveAll(groups);
+}
+
 TEST_F(PeerGroupTest, ATransportThatCannotBeUsedGivesWayToTheNext) {
   MakeCluster(2);
   std::vector<PeerGroup::Options> all = AllOptions();

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/cluster/address.h"
@@ -16,30 +17,57 @@ namespace {
 
 class Endpoint final : public TransportEndpoint {
  public:
-  Endpoint(const GroupPlan* plan, TransportRanks ranks,
+  Endpoint(const GroupPlan* plan, TransportRanks ranks, bool encrypts,
            std::unique_ptr<LaneListener> listener)
-      : plan_(plan), ranks_(std::move(ranks)), listener_(std::move(listener)) {}
+      : plan_(plan),
+        ranks_(std::move(ranks)),
+        encrypts_(encrypts),
+        listener_(std::move(listener)) {}
 
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(
       absl::Span<const proto::ReplicaEndpoint> endpoints,
       absl::Time deadline) override {
-    return ConnectByLanes(
+    absl::StatusOr<std::unique_ptr<Communicator>> communicator = ConnectByLanes(
         *plan_, ranks_,
-        [&](int rank) {
-          return ConnectLane(endpoints[rank].lane_address(),
-                             endpoints[rank].lane_token(), ranks_.self,
-                             plan_->generation, deadline);
-        },
+        [&](int rank) { return Open(endpoints[rank], rank, deadline); },
         [&](const std::vector<int>& ranks) {
           return listener_->Accept(ranks, plan_->generation, deadline);
         });
+    // Everybody has come: the port is closed to others while the group works.
+    listener_ = nullptr;
+    return communicator;
   }
 
  private:
+  absl::StatusOr<std::unique_ptr<Lane>> Open(
+      const proto::ReplicaEndpoint& endpoint, int rank,
+      absl::Time deadline) const {
+    if (encrypts_ && !IsLaneAddressProtected(endpoint.lane_address())) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "rank ", rank, " offers raw sockets in plaintext at ",
+          endpoint.lane_address(), ", and this task has a certificate"));
+    }
+    return ConnectLane(endpoint.lane_address(), endpoint.lane_token(),
+                       ranks_.self, plan_->generation, deadline);
+  }
+
   const GroupPlan* const plan_;
   const TransportRanks ranks_;
-  const std::unique_ptr<LaneListener> listener_;
+  const bool encrypts_;
+  std::unique_ptr<LaneListener> listener_;
 };
+
+absl::StatusOr<std::unique_ptr<LaneListener>> Listen(
+    const TransportSettings& settings, const GroupPlan& plan, int rank) {
+  if (RanksByHost(plan).size() == 1) return LaneListener::ListenUnix();
+  ASSIGN_OR_RETURN(const HostPort own,
+                   ParseHostPort(plan.members[plan.self].address));
+  const int replica = rank % plan.replicas_per_task;
+  return LaneListener::ListenTcp(
+      own.host,
+      {.port = settings.lane_port == 0 ? 0 : settings.lane_port + replica,
+       .encrypts = settings.encrypts_raw_sockets});
+}
 
 }  // namespace
 
@@ -58,17 +86,14 @@ TransportFit RawSocketTransport::Fit(absl::Span<const RankOffer> offers) const {
 }
 
 absl::StatusOr<std::unique_ptr<TransportEndpoint>> RawSocketTransport::Prepare(
-    const TransportContext&, const GroupPlan& plan, TransportRanks ranks,
-    proto::ReplicaEndpoint* endpoint) const {
-  ASSIGN_OR_RETURN(const HostPort own,
-                   ParseHostPort(plan.members[plan.self].address));
+    const TransportContext& context, const GroupPlan& plan,
+    TransportRanks ranks, proto::ReplicaEndpoint* endpoint) const {
   ASSIGN_OR_RETURN(std::unique_ptr<LaneListener> listener,
-                   RanksByHost(plan).size() == 1
-                       ? LaneListener::ListenUnix()
-                       : LaneListener::ListenTcp(own.host));
+                   Listen(context.settings, plan, ranks.self));
   endpoint->set_lane_address(listener->address());
   endpoint->set_lane_token(listener->token());
   return std::make_unique<Endpoint>(&plan, std::move(ranks),
+                                    context.settings.encrypts_raw_sockets,
                                     std::move(listener));
 }
 

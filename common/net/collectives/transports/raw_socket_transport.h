@@ -10,8 +10,9 @@
 
 namespace muster {
 
-// A socket between any two ranks: TCP at a port of its own, or Unix sockets
-// where all ranks of the plan are on one host. See message/lane_listener.h.
+// A socket between any two ranks: TCP, encrypted where the tasks' network is,
+// or Unix sockets where all ranks of the plan are on one host. See
+// message/lane_listener.h.
 class RawSocketTransport final : public Transport {
  public:
   std::string name() const override { return "raw sockets"; }

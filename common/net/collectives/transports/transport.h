@@ -45,6 +45,12 @@ struct TransportSettings {
   std::string host;
   bool shared_memory = true;
   bool raw_sockets = true;
+  // Raw sockets to other hosts speak TLS 1.3, with a key that is sent over the
+  // network of the tasks, which must be encrypted itself.
+  bool encrypts_raw_sockets = false;
+  // Where the task's first replica listens for raw sockets; the next ones use
+  // the ports that follow. 0: free ports.
+  int lane_port = 0;
   // The GPUs of the replicas, in their order; null, or left out, for those on
   // CPUs. Borrowed, outlive the communicators.
   std::vector<Device*> devices = {};

@@ -1,0 +1,295 @@
+#include "common/net/collectives/message/tls_stream.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/core/base/check.h"
+#include "common/core/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
+// What one system call receives.
+constexpr size_t kReadAheadBytes = size_t{256} << 10;
+// TLS_AES_128_GCM_SHA256. A pre-shared key belongs to the hash of a suite, so
+// only one is offered.
+constexpr unsigned char kCipherId[] = {0x13, 0x01};
+constexpr char kCipherName[] = "TLS_AES_128_GCM_SHA256";
+// Each listener has a key of its own, so that all may have one name.
+constexpr absl::string_view kKeyName = "muster-lane";
+
+// OpenSSL's own BIO of a socket raises SIGPIPE.
+int WriteToSocket(BIO* bio, const char* data, int size_bytes) {
+  BIO_clear_retry_flags(bio);
+  const int fd =
+      static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
+  const ssize_t count = send(fd, data, size_bytes, MSG_NOSIGNAL);
+  if (count < 0 && BIO_sock_should_retry(-1)) BIO_set_retry_write(bio);
+  return static_cast<int>(count);
+}
+
+int ReadFromSocket(BIO* bio, char* data, int size_bytes) {
+  BIO_clear_retry_flags(bio);
+  const int fd =
+      static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
+  const ssize_t count = recv(fd, data, size_bytes, 0);
+  if (count < 0 && BIO_sock_should_retry(-1)) BIO_set_retry_read(bio);
+  if (count == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
+  return static_cast<int>(count);
+}
+
+long ControlSocket(BIO* bio, int command, long, void*) {
+  if (command == BIO_CTRL_EOF) return BIO_test_flags(bio, BIO_FLAGS_IN_EOF);
+  return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+BIO* NewSocketBio(int fd) {
+  static BIO_METHOD* const method = [] {
+    BIO_METHOD* const made =
+        BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "lane");
+    MUSTER_CHECK(made != nullptr);
+    BIO_meth_set_write(made, WriteToSocket);
+    BIO_meth_set_read(made, ReadFromSocket);
+    BIO_meth_set_ctrl(made, ControlSocket);
+    return made;
+  }();
+  BIO* const bio = BIO_new(method);
+  MUSTER_CHECK(bio != nullptr);
+  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(fd)));
+  BIO_set_init(bio, 1);
+  return bio;
+}
+
+SSL_CTX* Context() {
+  static SSL_CTX* const context = [] {
+    SSL_CTX* const made = SSL_CTX_new(TLS_method());
+    MUSTER_CHECK(made != nullptr);
+    MUSTER_CHECK(SSL_CTX_set_min_proto_version(made, TLS1_3_VERSION) == 1);
+    MUSTER_CHECK(SSL_CTX_set_ciphersuites(made, kCipherName) == 1);
+    SSL_CTX_set_options(made, SSL_OP_NO_TICKET);
+    SSL_CTX_clear_options(made, SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
+    SSL_CTX_set_num_tickets(made, 0);
+    SSL_CTX_set_session_cache_mode(made, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_mode(made, SSL_MODE_ENABLE_PARTIAL_WRITE |
+                               SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_read_ahead(made, 1);
+    SSL_CTX_set_default_read_buffer_len(made, kReadAheadBytes);
+    return made;
+  }();
+  return context;
+}
+
+// The key of the stream to which `ssl` belongs, as OpenSSL wants it.
+SSL_SESSION* NewSession(SSL* ssl) {
+  const auto& key = *static_cast<const std::string*>(SSL_get_app_data(ssl));
+  SSL_SESSION* const session = SSL_SESSION_new();
+  MUSTER_CHECK(session != nullptr);
+  MUSTER_CHECK(SSL_SESSION_set1_master_key(
+                   session, reinterpret_cast<const unsigned char*>(key.data()),
+                   key.size()) == 1);
+  MUSTER_CHECK(
+      SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, kCipherId)) == 1);
+  MUSTER_CHECK(SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1);
+  return session;
+}
+
+int OfferKey(SSL* ssl, const EVP_MD*, const unsigned char** name,
+             size_t* name_bytes, SSL_SESSION** session) {
+  *name = reinterpret_cast<const unsigned char*>(kKeyName.data());
+  *name_bytes = kKeyName.size();
+  *session = NewSession(ssl);
+  return 1;
+}
+
+int FindKey(SSL* ssl, const unsigned char* name, size_t name_bytes,
+            SSL_SESSION** session) {
+  const absl::string_view wanted(reinterpret_cast<const char*>(name),
+                                 name_bytes);
+  *session = wanted == kKeyName ? NewSession(ssl) : nullptr;
+  return 1;
+}
+
+class TlsStream final : public SocketStream {
+ public:
+  TlsStream(int fd, TlsStreamOptions options)
+      : fd_(fd), options_(std::move(options)), ssl_(SSL_new(Context())) {
+    MUSTER_CHECK(ssl_ != nullptr);
+    MUSTER_CHECK(SSL_set_app_data(ssl_, &options_.key) == 1);
+    BIO* const bio = NewSocketBio(fd);
+    SSL_set_bio(ssl_, bio, bio);
+    if (options_.role == TlsRole::kClient) {
+      SSL_set_psk_use_session_callback(ssl_, OfferKey);
+      // No authority is trusted, so that a certificate never replaces the key.
+      SSL_set_verify(ssl_, SSL_VERIFY_PEER, nullptr);
+      SSL_set_connect_state(ssl_);
+    } else {
+      SSL_set_psk_find_session_callback(ssl_, FindKey);
+      SSL_set_accept_state(ssl_);
+    }
+  }
+  ~TlsStream() override {
+    SSL_free(ssl_);
+    close(fd_);
+  }
+  TlsStream(const TlsStream&) = delete;
+  TlsStream& operator=(const TlsStream&) = delete;
+
+  int fd() const override { return fd_; }
+  absl::StatusOr<bool> Handshake() override;
+  absl::StatusOr<size_t> Write(absl::Span<const iovec> parts) override;
+  absl::StatusOr<size_t> Read(absl::Span<const iovec> parts) override;
+  void FinishWriting() override;
+
+ private:
+  // Returns OK if the call that returned `result` has to wait for the socket.
+  absl::Status Check(int result);
+  // OpenSSL must not be called again after an error.
+  absl::Status Break(absl::Status status) {
+    broken_ = std::move(status);
+    return broken_;
+  }
+  // The bytes of `parts` that go into the next record, in one piece.
+  iovec NextRecord(absl::Span<const iovec> parts);
+  absl::Status ChangeKeyIfDue(size_t sent_bytes);
+
+  const int fd_;
+  const TlsStreamOptions options_;
+  SSL* const ssl_;
+  absl::Status broken_;
+  size_t bytes_with_key_ = 0;
+  std::vector<uint8_t> record_;
+};
+
+absl::Status TlsStream::Check(int result) {
+  const int error = errno;
+  switch (SSL_get_error(ssl_, result)) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE:
+      return absl::OkStatus();
+    case SSL_ERROR_ZERO_RETURN:
+      return Break(
+          absl::UnavailableError("the other end closed the connection"));
+    case SSL_ERROR_SYSCALL:
+      return Break(absl::UnavailableError(
+          absl::StrCat("the connection is broken: ", std::strerror(error))));
+    default:
+      break;
+  }
+  const unsigned long code = ERR_peek_error();
+  if (ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
+    return Break(absl::UnavailableError("the other end closed the connection"));
+  }
+  const char* const reason = ERR_reason_error_string(code);
+  return Break(absl::PermissionDeniedError(
+      absl::StrCat("TLS 1.3 with this lane's key failed: ",
+                   reason == nullptr ? absl::StrCat("error ", code) : reason)));
+}
+
+absl::StatusOr<bool> TlsStream::Handshake() {
+  RETURN_IF_ERROR(broken_);
+  ERR_clear_error();
+  const int result = SSL_do_handshake(ssl_);
+  if (result != 1) {
+    RETURN_IF_ERROR(Check(result));
+    return false;
+  }
+  if (SSL_session_reused(ssl_) != 1) {
+    return Break(absl::PermissionDeniedError(
+        "TLS 1.3 was agreed on without this lane's key"));
+  }
+  return true;
+}
+
+iovec TlsStream::NextRecord(absl::Span<const iovec> parts) {
+  if (parts.size() == 1 || parts[0].iov_len >= kRecordBytes) {
+    return {parts[0].iov_base, std::min(parts[0].iov_len, kRecordBytes)};
+  }
+  // The header of a frame and the beginning of its payload share a record.
+  record_.clear();
+  for (const iovec& part : parts) {
+    const auto* const data = static_cast<const uint8_t*>(part.iov_base);
+    record_.insert(
+        record_.end(), data,
+        data + std::min(part.iov_len, kRecordBytes - record_.size()));
+  }
+  return {record_.data(), record_.size()};
+}
+
+absl::StatusOr<size_t> TlsStream::Write(absl::Span<const iovec> parts) {
+  RETURN_IF_ERROR(broken_);
+  const iovec record = NextRecord(parts);
+  size_t sent_bytes = 0;
+  ERR_clear_error();
+  const int result =
+      SSL_write_ex(ssl_, record.iov_base, record.iov_len, &sent_bytes);
+  if (result != 1) {
+    RETURN_IF_ERROR(Check(result));
+    return 0;
+  }
+  RETURN_IF_ERROR(ChangeKeyIfDue(sent_bytes));
+  return sent_bytes;
+}
+
+absl::Status TlsStream::ChangeKeyIfDue(size_t sent_bytes) {
+  bytes_with_key_ += sent_bytes;
+  if (bytes_with_key_ < options_.bytes_per_key) return absl::OkStatus();
+  bytes_with_key_ = 0;
+  if (SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) == 1) {
+    return absl::OkStatus();
+  }
+  return Break(absl::UnavailableError("cannot change the key of the lane"));
+}
+
+absl::StatusOr<size_t> TlsStream::Read(absl::Span<const iovec> parts) {
+  RETURN_IF_ERROR(broken_);
+  size_t total_bytes = 0;
+  for (const iovec& part : parts) {
+    size_t part_bytes = 0;
+    while (part_bytes < part.iov_len) {
+      size_t read_bytes = 0;
+      ERR_clear_error();
+      const int result =
+          SSL_read_ex(ssl_, static_cast<uint8_t*>(part.iov_base) + part_bytes,
+                      part.iov_len - part_bytes, &read_bytes);
+      if (result != 1) {
+        const absl::Status status = Check(result);
+        // What came before the error is returned first.
+        if (!status.ok() && total_bytes == 0) return status;
+        return total_bytes;
+      }
+      part_bytes += read_bytes;
+      total_bytes += read_bytes;
+    }
+  }
+  return total_bytes;
+}
+
+void TlsStream::FinishWriting() {
+  if (broken_.ok() && SSL_is_init_finished(ssl_)) {
+    ERR_clear_error();
+    SSL_shutdown(ssl_);
+  }
+  shutdown(fd_, SHUT_WR);
+}
+
+}  // namespace
+
+std::unique_ptr<SocketStream> MakeTlsStream(int fd, TlsStreamOptions options) {
+  return std::make_unique<TlsStream>(fd, std::move(options));
+}
+
+}  // namespace muster
