@@ -95,6 +95,26 @@ TEST_F(RepeatedMessagesTest, TasksThatGetEveryMessageTwiceApplyItOnce) {
   ExpectAllSucceed("every closure counted once: ");
 }
 
+TEST(RepeatedOpeningsTest, SynchronousWorkersThatGetEveryMessageTwiceTrain) {
+  for (const char* lanes : {"--raw_sockets", "--noraw_sockets"}) {
+    ASSERT_OK_AND_ASSIGN(const auto cluster,
+                         ClusterUnderTest::Create(
+                             absl::StrCat("repeated_openings", lanes), 3, 0));
+    cluster->set_epochs(5);
+    for (const TaskId task : cluster->cluster().Members()) {
+      ASSERT_OK_AND_ASSIGN(FaultyLink* const link, cluster->Link(task));
+      link->Duplicate();
+    }
+    ASSERT_OK(cluster->StartAll({"--noshared_memory", lanes}));
+    for (const TaskId task : cluster->cluster().Members()) {
+      ASSERT_OK_AND_ASSIGN(const ProcessEnd end,
+                           cluster->process(task).AwaitEnd());
+      ASSERT_EQ(end.ShellCode(), 0) << task << " wrote:\n"
+                                    << cluster->process(task).output();
+    }
+  }
+}
+
 TEST_F(RepeatedMessagesTest, MessagesThatServersGetAgainLaterChangeNothing) {
   const std::vector<FaultyLink*> links = {Link(kPs0), Link(kPs1)};
   StartCounting(/*closure_count=*/2000);

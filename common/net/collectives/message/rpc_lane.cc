@@ -14,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -28,7 +30,8 @@ namespace {
 // payload as a tensor beside it.
 enum class Note : char {
   kHello = 'H',    // rank, generation: opens the lane.
-  kWelcome = 'W',  // The lane is known at the other end.
+  kWelcome = 'W',  // The answer, with a random number.
+  kConfirm = 'O',  // That number: the opener has received the answer.
   kCredit = 'C',   // So many bytes have been taken.
   kFrame = 'F',
 };
@@ -102,8 +105,10 @@ class RpcLaneState : public std::enable_shared_from_this<RpcLaneState> {
   }
   bool HoldsPayloads() const { return held_payload_count_.load() > 0; }
 
-  // Waits until the other end has answered, or the stream has ended.
-  absl::Status AwaitWelcome(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until the other end has answered, or the stream has ended. Returns
+  // the number of the answer.
+  absl::StatusOr<uint64_t> AwaitWelcome(absl::Time deadline)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -127,7 +132,7 @@ class RpcLaneState : public std::enable_shared_from_this<RpcLaneState> {
   int64_t inbox_cost_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t window_left_bytes_ ABSL_GUARDED_BY(mutex_) = kWindowBytes;
   int64_t credit_owed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool is_welcome_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<uint64_t> welcome_number_ ABSL_GUARDED_BY(mutex_);
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;  // By this end.
   // Why nothing more comes; OK while something may.
   absl::Status end_status_ ABSL_GUARDED_BY(mutex_);
@@ -138,8 +143,8 @@ void RpcLaneState::OnNote(ReceivedMessage message) {
   absl::MutexLock lock(&mutex_);
   const absl::string_view body = message.body();
   const Note note = body.empty() ? Note::kHello : static_cast<Note>(body[0]);
-  if (note == Note::kWelcome) {
-    is_welcome_ = true;
+  if (note == Note::kWelcome && ReadNote<uint64_t>(body).has_value()) {
+    welcome_number_ = ReadNote<uint64_t>(body);
   } else if (note == Note::kCredit && ReadNote<int64_t>(body).has_value()) {
     window_left_bytes_ += *ReadNote<int64_t>(body);
   } else if (note == Note::kFrame) {
@@ -183,7 +188,14 @@ void RpcLaneState::End(const absl::Status& status) {
 
 void RpcLaneState::OnEnd(const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
-  End(status.ok() ? absl::UnavailableError("it has left the group") : status);
+  if (status.ok()) {
+    End(absl::UnavailableError("it has left the group"));
+  } else if (welcome_number_.has_value()) {
+    // A lane that was open is lost, whatever the reason.
+    End(absl::UnavailableError(status.message()));
+  } else {
+    End(status);
+  }
   Wake();
 }
 
@@ -268,16 +280,17 @@ void RpcLaneState::GiveCredit(const FrameHeader& header) {
       .IgnoreError();
 }
 
-absl::Status RpcLaneState::AwaitWelcome(absl::Time deadline) {
+absl::StatusOr<uint64_t> RpcLaneState::AwaitWelcome(absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   auto is_decided = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return is_welcome_ || !end_status_.ok();
+    return welcome_number_.has_value() || !end_status_.ok();
   };
   if (!Clock::Real()->AwaitWithDeadline(&mutex_, absl::Condition(&is_decided),
                                         deadline)) {
     return absl::DeadlineExceededError("no answer to the opening of a lane");
   }
-  return is_welcome_ ? absl::OkStatus() : end_status_;
+  if (!welcome_number_.has_value()) return end_status_;
+  return *welcome_number_;
 }
 
 void RpcLaneState::Close() {
@@ -378,16 +391,18 @@ class RpcLaneAcceptor::State {
     for (const auto& lane : late) lane->Close();
   }
 
+  // Whether a lane of this generation can still be added.
+  absl::Status Check(uint64_t generation) const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return CheckLocked(generation);
+  }
+
   absl::Status Add(const Hello& hello, std::shared_ptr<RpcLaneState> lane)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     std::shared_ptr<RpcLaneState> replaced;
     {
       absl::MutexLock lock(&mutex_);
-      if (hello.generation < generation_) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("generation ", hello.generation,
-                         " is over; this task is at ", generation_));
-      }
+      RETURN_IF_ERROR(CheckLocked(hello.generation));
       if (waiting_.size() >= kWaitingLaneCountMax) {
         return absl::ResourceExhaustedError(
             absl::StrCat(waiting_.size(), " lanes wait to be accepted"));
@@ -412,11 +427,7 @@ class RpcLaneAcceptor::State {
       return absl::DeadlineExceededError(absl::StrCat(
           "rank ", rank, " has opened no lane of generation ", generation));
     }
-    if (generation_ > generation) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("generation ", generation, " is over; this task is at ",
-                       generation_));
-    }
+    RETURN_IF_ERROR(CheckLocked(generation));
     auto found = waiting_.find(key);
     auto lane = std::make_unique<RpcLane>(std::move(found->second));
     waiting_.erase(found);
@@ -424,7 +435,14 @@ class RpcLaneAcceptor::State {
   }
 
  private:
-  absl::Mutex mutex_;
+  absl::Status CheckLocked(uint64_t generation) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    if (generation >= generation_) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "generation ", generation, " is over; this task is at ", generation_));
+  }
+
+  mutable absl::Mutex mutex_;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   // By generation and rank.
   std::map<std::pair<uint64_t, int64_t>, std::shared_ptr<RpcLaneState>> waiting_
@@ -433,7 +451,9 @@ class RpcLaneAcceptor::State {
 
 namespace {
 
-// The end that takes the lane.
+// The end that takes the lane. A network may deliver the opening of a lane more
+// than once. Only the stream whose opener has received the answer is a lane: a
+// copy does not know the number that was sent to it.
 class AcceptorObserver final : public StreamObserver {
  public:
   AcceptorObserver(std::shared_ptr<RpcLaneAcceptor::State> acceptor,
@@ -447,16 +467,9 @@ class AcceptorObserver final : public StreamObserver {
       lane_->OnNote(std::move(message));
       return;
     }
-    const auto hello = ReadNote<Hello>(message.body());
-    absl::Status status =
-        hello.has_value() &&
-                message.body()[0] == static_cast<char>(Note::kHello)
-            ? acceptor_->Add(*hello, lane_)
-            : absl::InvalidArgumentError("a lane begins with a hello");
-    if (status.ok()) {
-      is_open_ = true;
-      status = stream_->Send({MakeNote(Note::kWelcome, nullptr, 0), {}});
-    }
+    const absl::Status status = hello_.has_value()
+                                    ? TakeConfirmation(message.body())
+                                    : TakeHello(message.body());
     if (!status.ok()) stream_->Finish(status);
   }
   // The opener has left: there is nobody to send to.
@@ -470,11 +483,54 @@ class AcceptorObserver final : public StreamObserver {
   }
 
  private:
+  absl::Status TakeHello(absl::string_view body) {
+    hello_ = ReadNote<Hello>(body);
+    if (!hello_.has_value() || body[0] != static_cast<char>(Note::kHello)) {
+      return absl::InvalidArgumentError("a lane begins with a hello");
+    }
+    RETURN_IF_ERROR(acceptor_->Check(hello_->generation));
+    return stream_->Send(
+        {MakeNote(Note::kWelcome, &welcome_number_, sizeof(welcome_number_)),
+         {}});
+  }
+
+  absl::Status TakeConfirmation(absl::string_view body) {
+    if (body !=
+        MakeNote(Note::kConfirm, &welcome_number_, sizeof(welcome_number_))) {
+      return absl::AlreadyExistsError(
+          "this is a copy of the opening of another lane");
+    }
+    is_open_ = true;
+    return acceptor_->Add(*hello_, lane_);
+  }
+
   const std::shared_ptr<RpcLaneAcceptor::State> acceptor_;
   const std::shared_ptr<Stream> stream_;
   const std::shared_ptr<RpcLaneState> lane_ = std::make_shared<RpcLaneState>();
+  const uint64_t welcome_number_ = RandomIdentity();
+  std::optional<Hello> hello_;
   bool is_open_ = false;
 };
+
+absl::StatusOr<std::unique_ptr<Lane>> OpenOnce(Channel* channel, int rank,
+                                               uint64_t generation,
+                                               absl::Time deadline) {
+  auto state = std::make_shared<RpcLaneState>();
+  state->SetStream(channel->OpenStream(
+      kOpenLaneMethod, std::make_shared<OpenerObserver>(state)));
+  const Hello hello{generation, rank};
+  // Why it cannot be sent comes with the end of the stream.
+  state->Send({MakeNote(Note::kHello, &hello, sizeof(hello)), {}})
+      .IgnoreError();
+  const absl::StatusOr<uint64_t> number = state->AwaitWelcome(deadline);
+  if (!number.ok()) {
+    state->Cancel();
+    return number.status();
+  }
+  RETURN_IF_ERROR(
+      state->Send({MakeNote(Note::kConfirm, &*number, sizeof(*number)), {}}));
+  return std::make_unique<RpcLane>(std::move(state));
+}
 
 }  // namespace
 
@@ -501,21 +557,16 @@ absl::StatusOr<std::unique_ptr<Lane>> RpcLaneAcceptor::Accept(
 absl::StatusOr<std::unique_ptr<Lane>> OpenRpcLane(Channel* channel, int rank,
                                                   uint64_t generation,
                                                   absl::Time deadline) {
-  auto state = std::make_shared<RpcLaneState>();
-  state->SetStream(channel->OpenStream(
-      kOpenLaneMethod, std::make_shared<OpenerObserver>(state)));
-  const Hello hello{generation, rank};
-  // Why it cannot be sent comes with the end of the stream.
-  state->Send({MakeNote(Note::kHello, &hello, sizeof(hello)), {}})
-      .IgnoreError();
-  const absl::Status status = state->AwaitWelcome(deadline);
-  if (!status.ok()) {
-    state->Cancel();
-    return absl::Status(
-        status.code(),
-        absl::StrCat("no lane to ", channel->peer(), ": ", status.message()));
+  for (;;) {
+    absl::StatusOr<std::unique_ptr<Lane>> lane =
+        OpenOnce(channel, rank, generation, deadline);
+    if (lane.ok()) return lane;
+    // A copy of the call overtook it, and the server carries out one of them.
+    if (absl::IsAlreadyExists(lane.status())) continue;
+    return absl::Status(lane.status().code(),
+                        absl::StrCat("no lane to ", channel->peer(), ": ",
+                                     lane.status().message()));
   }
-  return std::make_unique<RpcLane>(std::move(state));
 }
 
 }  // namespace muster

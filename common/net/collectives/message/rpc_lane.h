@@ -51,8 +51,9 @@ class RpcLaneAcceptor {
 };
 
 // Opens a lane to the task at the other end of `channel`, as `rank`. Returns
-// when the other end has it; whether anyone has accepted it there does not
-// matter. The channel outlives the lane.
+// when the other end has answered; whether anyone has accepted it there does
+// not matter. If the network delivers the opening more than once, this is still
+// one lane. The channel outlives the lane.
 //   kUnavailable         the task cannot be reached, or the lane broke
 //   kUnimplemented       the task takes no lanes
 //   kFailedPrecondition  the task is at a later generation

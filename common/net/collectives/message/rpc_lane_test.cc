@@ -1,13 +1,21 @@
 #include "common/net/collectives/message/rpc_lane.h"
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/status_matchers.h"
+#include "common/net/collectives/message/frame.h"
+#include "common/net/collectives/message/lane.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/identity.h"
+#include "common/net/rpc/message.h"
 #include "common/net/rpc/network.h"
 #include "common/net/rpc/service.h"
 #include "gmock/gmock.h"
@@ -83,6 +91,55 @@ TEST_F(RpcLaneTest, ANewGenerationClosesWhatNobodyHasAccepted) {
     status = opened->NextFrame().status();
   }
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+}
+
+// A stream over which the opening of a lane is sent once more.
+class CopyObserver final : public StreamObserver {
+ public:
+  void OnMessage(ReceivedMessage) override { was_answered_.Notify(); }
+  void OnDone(const absl::Status& status) override {
+    status_ = status;
+    is_done_.Notify();
+  }
+  void AwaitAnswer() { was_answered_.WaitForNotification(); }
+  absl::Status AwaitEnd() {
+    is_done_.WaitForNotification();
+    return status_;
+  }
+
+ private:
+  absl::Notification was_answered_;
+  absl::Notification is_done_;
+  absl::Status status_;
+};
+
+TEST_F(RpcLaneTest, ACopyOfAnOpeningTakesNothingAway) {
+  ASSERT_OK_AND_ASSIGN(auto opened, Open(3, 5));
+  const auto observer = std::make_shared<CopyObserver>();
+  const auto copy = channel_->OpenStream(kOpenLaneMethod, observer);
+  const struct {
+    uint64_t generation = 5;
+    int64_t rank = 3;
+  } hello;
+  std::string note = "H";
+  note.append(reinterpret_cast<const char*>(&hello), sizeof(hello));
+  ASSERT_OK(copy->Send({note, {}}));
+  observer->AwaitAnswer();
+  ASSERT_OK_AND_ASSIGN(auto accepted, acceptor_.Accept(3, 5, In(kLong)));
+  OutgoingFrame frame;
+  frame.header.kind = FrameKind::kArrived;
+  ASSERT_THAT(opened->Send(frame), IsOkAndHolds(true));
+  const absl::Time deadline = In(kLong);
+  absl::StatusOr<const FrameHeader*> header = nullptr;
+  while (header.ok() && *header == nullptr && Clock::Real()->Now() < deadline) {
+    header = accepted->NextFrame();
+  }
+  ASSERT_OK(header);
+  EXPECT_NE(*header, nullptr);
+  // What the opener confirms is not the answer to the copy.
+  ASSERT_OK(copy->Send({"O12345678", {}}));
+  EXPECT_THAT(observer->AwaitEnd(),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("copy")));
 }
 
 TEST_F(RpcLaneTest, ARankThatOpensNoLaneIsNamed) {
