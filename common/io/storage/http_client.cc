@@ -22,6 +22,8 @@ constexpr size_t kBodyBytesMax = 16 << 20;
 constexpr size_t kHeaderCountMax = 100;
 // Connections that are kept for later requests.
 constexpr size_t kIdleCountMax = 16;
+// Requests that move less are mostly waits for the store to answer.
+constexpr size_t kBulkBytesMin = 64 << 10;
 
 // One exchange, for the functions that libcurl calls.
 struct Exchange {
@@ -177,7 +179,10 @@ absl::StatusOr<HttpClient::Response> HttpClient::Send(const Request& request) {
   curl_easy_setopt(
       handle, CURLOPT_CONNECTTIMEOUT_MS,
       static_cast<long>(absl::ToInt64Milliseconds(options_.connect_timeout)));
-  curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  const bool is_bulk =
+      std::max(request.body.size(), request.sink.size()) >= kBulkBytesMin;
+  curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT,
+                   is_bulk ? long{kBulkBytesPerSecondMin} : 1L);
   curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME,
                    static_cast<long>(std::max<int64_t>(
                        1, absl::ToInt64Seconds(options_.stall_timeout))));

@@ -23,13 +23,18 @@ namespace muster {
 // another host. Thread-safe.
 class HttpClient {
  public:
+  // A store that is slower has stalled. A part of 16 MiB takes at most 17
+  // minutes.
+  static constexpr int kBulkBytesPerSecondMin = 16 << 10;
+
   struct Options {
     std::string region;
     std::string access_key_id;
     std::string secret_access_key;
     std::string ca_file;  // Empty: the system's certificates.
     absl::Duration connect_timeout = absl::Seconds(10);
-    // Without any progress for this long, a request has failed.
+    // A request has failed when it is slower than kBulkBytesPerSecondMin for
+    // this long, or, with less than 64 KiB to move, makes no progress.
     absl::Duration stall_timeout = absl::Seconds(20);
   };
 
@@ -60,7 +65,7 @@ class HttpClient {
 
   // Sends the request and reads the response, whatever its status code is.
   //   kUnavailable         no connection, or it broke; trying again may help
-  //   kDeadlineExceeded    no progress for one of the timeouts
+  //   kDeadlineExceeded    no connection within the timeout, or a stall
   //   kFailedPrecondition  the server's certificate is not trusted
   //   kInvalidArgument     the URL is malformed
   //   kDataLoss            the response is longer than the sink, or than 16 MiB

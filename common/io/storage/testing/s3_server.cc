@@ -99,22 +99,11 @@ class S3Server::Implementation {
   }
 
   absl::Status Start() {
-    static const unsigned initialized =
-        mg_init_library(options_.tls_file.empty() ? 0 : MG_FEATURES_TLS);
+    static const unsigned initialized = mg_init_library(0);
     (void)initialized;
     std::vector<const char*> settings = {
-        "listening_ports",
-        options_.tls_file.empty() ? "127.0.0.1:0" : "127.0.0.1:0s",
-        "num_threads",
-        "16",
-        "decode_url",
-        "no",
-        "enable_keep_alive",
-        "no"};
-    if (!options_.tls_file.empty()) {
-      settings.push_back("ssl_certificate");
-      settings.push_back(options_.tls_file.c_str());
-    }
+        "listening_ports", "127.0.0.1:0", "num_threads",       "16",
+        "decode_url",      "no",          "enable_keep_alive", "no"};
     settings.push_back(nullptr);
     mg_callbacks callbacks = {};
     callbacks.begin_request = [](mg_connection* connection) {
@@ -168,13 +157,15 @@ class S3Server::Implementation {
                   ErrorAnswer(StatusOfSignatureError(problem), problem));
     }
     const Answer answer = Serve(request, signed_request);
-    return action == Action::kCutAfterServing ? 500 : Send(connection, answer);
+    if (action == Action::kCutAfterServing) return 500;
+    return Send(connection, answer, action == Action::kTrickle);
   }
 
  private:
   friend class S3Server;
 
-  static int Send(mg_connection* connection, const Answer& answer) {
+  static int Send(mg_connection* connection, const Answer& answer,
+                  bool trickles = false) {
     std::string head = absl::StrCat(
         "HTTP/1.1 ", answer.status_code, " ",
         mg_get_response_code_text(connection, answer.status_code),
@@ -185,8 +176,24 @@ class S3Server::Implementation {
     }
     head += "\r\n";
     mg_write(connection, head.data(), head.size());
-    mg_write(connection, answer.body.data(), answer.body.size());
+    if (trickles) {
+      Trickle(connection, answer.body);
+    } else {
+      mg_write(connection, answer.body.data(), answer.body.size());
+    }
     return answer.status_code;
+  }
+
+  // Until the client hangs up.
+  static void Trickle(mg_connection* connection, absl::string_view body) {
+    constexpr size_t kStepBytes = 100;
+    absl::Notification never;
+    while (!body.empty() &&
+           !never.WaitForNotificationWithTimeout(absl::Milliseconds(100))) {
+      const absl::string_view step = body.substr(0, kStepBytes);
+      if (mg_write(connection, step.data(), step.size()) <= 0) return;
+      body.remove_prefix(step.size());
+    }
   }
 
   Request Parse(const SignedRequest& signed_request) const {
@@ -420,9 +427,7 @@ S3Server::S3Server(std::unique_ptr<Implementation> implementation)
 S3Server::~S3Server() = default;
 
 std::string S3Server::endpoint() const {
-  return absl::StrCat(
-      implementation_->options_.tls_file.empty() ? "http" : "https",
-      "://127.0.0.1:", implementation_->port_);
+  return absl::StrCat("http://127.0.0.1:", implementation_->port_);
 }
 
 std::map<std::string, std::string> S3Server::Environment() const {

@@ -29,8 +29,6 @@ class S3Server {
   struct Options {
     size_t page_keys_max = 1000;  // Of a page of a listing.
     std::string session_token;    // Required of requests unless empty.
-    // PEM file with a certificate and its key; empty: http.
-    std::string tls_file;
   };
 
   struct Request {
@@ -45,6 +43,7 @@ class S3Server {
     kCutBeforeServing,   // Closes the connection; nothing has happened.
     kCutAfterServing,    // As kServe, but closes the connection.
     kDamageRequestBody,  // As kServe, but a bit of the body changes on its way.
+    kTrickle,            // As kServe, but sends the body at 1 KB/s.
   };
   // Called for each request on a thread of the server, and may block.
   using Script = std::function<Action(const Request&)>;
