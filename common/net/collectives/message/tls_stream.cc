@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,8 +24,9 @@ namespace muster {
 namespace {
 
 constexpr size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
-// What one system call receives.
-constexpr size_t kReadAheadBytes = size_t{256} << 10;
+// What one system call receives, and what is encrypted before it is sent: a
+// record has 16 KiB, for which a system call costs as much as the cipher.
+constexpr size_t kBatchBytes = size_t{256} << 10;
 // TLS_AES_128_GCM_SHA256. A pre-shared key belongs to the hash of a suite, so
 // only one is offered.
 constexpr unsigned char kCipherId[] = {0x13, 0x01};
@@ -32,44 +34,91 @@ constexpr char kCipherName[] = "TLS_AES_128_GCM_SHA256";
 // Each listener has a key of its own, so that all may have one name.
 constexpr absl::string_view kKeyName = "muster-lane";
 
-// OpenSSL's own BIO of a socket raises SIGPIPE.
-int WriteToSocket(BIO* bio, const char* data, int size_bytes) {
+// The bytes between OpenSSL and a socket. OpenSSL's own read-ahead moves all
+// that it has read to the front of its buffer for each record.
+class Wire {
+ public:
+  explicit Wire(int fd) : fd_(fd), input_(kBatchBytes) {}
+
+  // Returns -1 with errno set, 0 at the end, or the number of bytes.
+  int Read(char* data, int size_bytes) {
+    if (begin_ == end_) {
+      const ssize_t count = recv(fd_, input_.data(), input_.size(), 0);
+      if (count <= 0) return static_cast<int>(count);
+      begin_ = 0;
+      end_ = static_cast<size_t>(count);
+    }
+    const size_t count = std::min<size_t>(size_bytes, end_ - begin_);
+    std::memcpy(data, input_.data() + begin_, count);
+    begin_ += count;
+    return static_cast<int>(count);
+  }
+
+  // For the next Flush().
+  void Write(const char* data, int size_bytes) {
+    output_.append(data, static_cast<size_t>(size_bytes));
+  }
+
+  // Returns whether everything was sent.
+  absl::StatusOr<bool> Flush() {
+    while (sent_ < output_.size()) {
+      const ssize_t count = send(fd_, output_.data() + sent_,
+                                 output_.size() - sent_, MSG_NOSIGNAL);
+      if (count < 0) {
+        if (errno == EINTR) continue;
+        if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+        return absl::UnavailableError(
+            absl::StrCat("cannot send: ", std::strerror(errno)));
+      }
+      sent_ += static_cast<size_t>(count);
+    }
+    output_.clear();
+    sent_ = 0;
+    return true;
+  }
+
+ private:
+  const int fd_;
+  std::vector<char> input_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  std::string output_;
+  size_t sent_ = 0;
+};
+
+int WriteToWire(BIO* bio, const char* data, int size_bytes) {
   BIO_clear_retry_flags(bio);
-  const int fd =
-      static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
-  const ssize_t count = send(fd, data, size_bytes, MSG_NOSIGNAL);
-  if (count < 0 && BIO_sock_should_retry(-1)) BIO_set_retry_write(bio);
-  return static_cast<int>(count);
+  static_cast<Wire*>(BIO_get_data(bio))->Write(data, size_bytes);
+  return size_bytes;
 }
 
-int ReadFromSocket(BIO* bio, char* data, int size_bytes) {
+int ReadFromWire(BIO* bio, char* data, int size_bytes) {
   BIO_clear_retry_flags(bio);
-  const int fd =
-      static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
-  const ssize_t count = recv(fd, data, size_bytes, 0);
+  const int count =
+      static_cast<Wire*>(BIO_get_data(bio))->Read(data, size_bytes);
   if (count < 0 && BIO_sock_should_retry(-1)) BIO_set_retry_read(bio);
   if (count == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
-  return static_cast<int>(count);
+  return count;
 }
 
-long ControlSocket(BIO* bio, int command, long, void*) {
+long ControlWire(BIO* bio, int command, long, void*) {
   if (command == BIO_CTRL_EOF) return BIO_test_flags(bio, BIO_FLAGS_IN_EOF);
   return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-BIO* NewSocketBio(int fd) {
+BIO* NewBio(Wire* wire) {
   static BIO_METHOD* const method = [] {
     BIO_METHOD* const made =
         BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "lane");
     MUSTER_CHECK(made != nullptr);
-    BIO_meth_set_write(made, WriteToSocket);
-    BIO_meth_set_read(made, ReadFromSocket);
-    BIO_meth_set_ctrl(made, ControlSocket);
+    BIO_meth_set_write(made, WriteToWire);
+    BIO_meth_set_read(made, ReadFromWire);
+    BIO_meth_set_ctrl(made, ControlWire);
     return made;
   }();
   BIO* const bio = BIO_new(method);
   MUSTER_CHECK(bio != nullptr);
-  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(fd)));
+  BIO_set_data(bio, wire);
   BIO_set_init(bio, 1);
   return bio;
 }
@@ -84,10 +133,6 @@ SSL_CTX* Context() {
     SSL_CTX_clear_options(made, SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
     SSL_CTX_set_num_tickets(made, 0);
     SSL_CTX_set_session_cache_mode(made, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_mode(made, SSL_MODE_ENABLE_PARTIAL_WRITE |
-                               SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    SSL_CTX_set_read_ahead(made, 1);
-    SSL_CTX_set_default_read_buffer_len(made, kReadAheadBytes);
     return made;
   }();
   return context;
@@ -126,10 +171,13 @@ int FindKey(SSL* ssl, const unsigned char* name, size_t name_bytes,
 class TlsStream final : public SocketStream {
  public:
   TlsStream(int fd, TlsStreamOptions options)
-      : fd_(fd), options_(std::move(options)), ssl_(SSL_new(Context())) {
+      : fd_(fd),
+        options_(std::move(options)),
+        wire_(fd),
+        ssl_(SSL_new(Context())) {
     MUSTER_CHECK(ssl_ != nullptr);
     MUSTER_CHECK(SSL_set_app_data(ssl_, &options_.key) == 1);
-    BIO* const bio = NewSocketBio(fd);
+    BIO* const bio = NewBio(&wire_);
     SSL_set_bio(ssl_, bio, bio);
     if (options_.role == TlsRole::kClient) {
       SSL_set_psk_use_session_callback(ssl_, OfferKey);
@@ -162,15 +210,19 @@ class TlsStream final : public SocketStream {
     broken_ = std::move(status);
     return broken_;
   }
-  // The bytes of `parts` that go into the next record, in one piece.
-  iovec NextRecord(absl::Span<const iovec> parts);
-  absl::Status ChangeKeyIfDue(size_t sent_bytes);
+  // Encrypts the beginning of `parts`. Returns how many bytes.
+  absl::StatusOr<size_t> Encrypt(absl::Span<const iovec> parts);
+  // Of one record. Never waits, since the wire takes everything.
+  absl::Status EncryptRecord(const void* data, size_t size_bytes);
 
   const int fd_;
   const TlsStreamOptions options_;
+  Wire wire_;
   SSL* const ssl_;
   absl::Status broken_;
   size_t bytes_with_key_ = 0;
+  // Bytes that are encrypted, of which the wire has not sent everything.
+  size_t unsent_bytes_ = 0;
   std::vector<uint8_t> record_;
 };
 
@@ -203,10 +255,13 @@ absl::StatusOr<bool> TlsStream::Handshake() {
   RETURN_IF_ERROR(broken_);
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_);
-  if (result != 1) {
-    RETURN_IF_ERROR(Check(result));
-    return false;
-  }
+  const absl::Status status = result == 1 ? absl::OkStatus() : Check(result);
+  // Also the alert that says why this end refuses the other one. All of it fits
+  // into the empty buffer of a new socket.
+  const absl::StatusOr<bool> is_flushed = wire_.Flush();
+  RETURN_IF_ERROR(status);
+  if (!is_flushed.ok()) return Break(is_flushed.status());
+  if (result != 1) return false;
   if (SSL_session_reused(ssl_) != 1) {
     return Break(absl::PermissionDeniedError(
         "TLS 1.3 was agreed on without this lane's key"));
@@ -214,44 +269,59 @@ absl::StatusOr<bool> TlsStream::Handshake() {
   return true;
 }
 
-iovec TlsStream::NextRecord(absl::Span<const iovec> parts) {
-  if (parts.size() == 1 || parts[0].iov_len >= kRecordBytes) {
-    return {parts[0].iov_base, std::min(parts[0].iov_len, kRecordBytes)};
-  }
-  // The header of a frame and the beginning of its payload share a record.
-  record_.clear();
-  for (const iovec& part : parts) {
-    const auto* const data = static_cast<const uint8_t*>(part.iov_base);
-    record_.insert(
-        record_.end(), data,
-        data + std::min(part.iov_len, kRecordBytes - record_.size()));
-  }
-  return {record_.data(), record_.size()};
-}
-
-absl::StatusOr<size_t> TlsStream::Write(absl::Span<const iovec> parts) {
-  RETURN_IF_ERROR(broken_);
-  const iovec record = NextRecord(parts);
-  size_t sent_bytes = 0;
+absl::Status TlsStream::EncryptRecord(const void* data, size_t size_bytes) {
   ERR_clear_error();
-  const int result =
-      SSL_write_ex(ssl_, record.iov_base, record.iov_len, &sent_bytes);
-  if (result != 1) {
+  const int result = SSL_write(ssl_, data, static_cast<int>(size_bytes));
+  if (result <= 0) {
     RETURN_IF_ERROR(Check(result));
-    return 0;
+    return Break(absl::UnavailableError("OpenSSL takes no data"));
   }
-  RETURN_IF_ERROR(ChangeKeyIfDue(sent_bytes));
-  return sent_bytes;
-}
-
-absl::Status TlsStream::ChangeKeyIfDue(size_t sent_bytes) {
-  bytes_with_key_ += sent_bytes;
+  bytes_with_key_ += size_bytes;
   if (bytes_with_key_ < options_.bytes_per_key) return absl::OkStatus();
   bytes_with_key_ = 0;
   if (SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) == 1) {
     return absl::OkStatus();
   }
   return Break(absl::UnavailableError("cannot change the key of the lane"));
+}
+
+absl::StatusOr<size_t> TlsStream::Encrypt(absl::Span<const iovec> parts) {
+  size_t total_bytes = 0;
+  // The header of a frame and the beginning of its payload share a record.
+  record_.clear();
+  for (const iovec& part : parts) {
+    const auto* data = static_cast<const uint8_t*>(part.iov_base);
+    size_t left_bytes = std::min(part.iov_len, kBatchBytes - total_bytes);
+    total_bytes += left_bytes;
+    while (left_bytes > 0) {
+      const size_t count = std::min(left_bytes, kRecordBytes - record_.size());
+      if (record_.empty() && count == kRecordBytes) {
+        RETURN_IF_ERROR(EncryptRecord(data, count));
+      } else {
+        record_.insert(record_.end(), data, data + count);
+      }
+      data += count;
+      left_bytes -= count;
+      if (record_.size() < kRecordBytes) continue;
+      RETURN_IF_ERROR(EncryptRecord(record_.data(), record_.size()));
+      record_.clear();
+    }
+  }
+  if (!record_.empty()) {
+    RETURN_IF_ERROR(EncryptRecord(record_.data(), record_.size()));
+  }
+  return total_bytes;
+}
+
+absl::StatusOr<size_t> TlsStream::Write(absl::Span<const iovec> parts) {
+  RETURN_IF_ERROR(broken_);
+  if (unsent_bytes_ == 0) {
+    ASSIGN_OR_RETURN(unsent_bytes_, Encrypt(parts));
+  }
+  const absl::StatusOr<bool> is_flushed = wire_.Flush();
+  if (!is_flushed.ok()) return Break(is_flushed.status());
+  // The caller comes back with the same bytes until they are sent.
+  return *is_flushed ? std::exchange(unsent_bytes_, 0) : 0;
 }
 
 absl::StatusOr<size_t> TlsStream::Read(absl::Span<const iovec> parts) {
@@ -282,6 +352,7 @@ void TlsStream::FinishWriting() {
   if (broken_.ok() && SSL_is_init_finished(ssl_)) {
     ERR_clear_error();
     SSL_shutdown(ssl_);
+    wire_.Flush().IgnoreError();
   }
   shutdown(fd_, SHUT_WR);
 }
