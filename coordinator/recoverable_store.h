@@ -43,6 +43,10 @@ class RecoverableStore final : public VariableStore {
   absl::Status SetOptimizer(const Optimizer& optimizer) override {
     return variables_->SetOptimizer(optimizer);
   }
+  absl::Status AssignAverages() override {
+    recovery_->NoteAssigned();
+    return variables_->AssignAverages();
+  }
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
       absl::Span<const std::string> names) override {
     return variables_->UpdateCounts(names);

@@ -124,6 +124,7 @@ ParameterService::ParameterService(
   add(kDescribeMethod, &ParameterService::HandleDescribe);
   add(kCreateMethod, &ParameterService::HandleCreate);
   add(kSetOptimizerMethod, &ParameterService::HandleSetOptimizer);
+  add(kAssignAveragesMethod, &ParameterService::HandleAssignAverages);
   add(kExchangeMethod, &ParameterService::HandleExchange);
   add(kEndTaskMethod, &ParameterService::HandleEndTask);
   AddTraceMethod(&service_);
@@ -203,6 +204,13 @@ absl::StatusOr<Message> ParameterService::SetOptimizer(
   RETURN_IF_ERROR(admission_check_.AdoptJob(message.identity().job_id()));
   RETURN_IF_ERROR(shard_.SetOptimizer(request.optimizer()));
   return Message{proto::SetOptimizerResponse().SerializeAsString(), {}};
+}
+
+void ParameterService::HandleAssignAverages(ReceivedMessage,
+                                            Responder responder) {
+  shard_.AssignAverages();
+  responder.Respond(
+      Message{proto::AssignAveragesResponse().SerializeAsString(), {}});
 }
 
 void ParameterService::HandleExchange(ReceivedMessage message,

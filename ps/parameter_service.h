@@ -88,6 +88,7 @@ class ParameterService {
   void HandleCreate(ReceivedMessage message, Responder responder);
   void HandleExchange(ReceivedMessage message, Responder responder);
   void HandleSetOptimizer(ReceivedMessage message, Responder responder);
+  void HandleAssignAverages(ReceivedMessage message, Responder responder);
   void HandleEndTask(ReceivedMessage message, Responder responder);
   absl::StatusOr<Message> Create(const ReceivedMessage& message);
   absl::StatusOr<Message> SetOptimizer(const ReceivedMessage& message);

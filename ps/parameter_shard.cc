@@ -222,6 +222,12 @@ absl::Status ParameterShard::StartOver(ShardVariable* variable,
 absl::Status ParameterShard::SetOptimizer(const proto::Optimizer& optimizer) {
   ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
                    UpdateRule::Create(optimizer));
+  if (rule->needs_whole_variables()) {
+    return absl::UnimplementedError(absl::StrCat(
+        rule->name(),
+        " scales updates by norms of whole variables, and parameter servers "
+        "update parts of them; use adamw, or train synchronously"));
+  }
   absl::MutexLock creating(&create_mutex_);
   absl::MutexLock lock(&mutex_);
   if (rule_ != nullptr && !HasSameSlots(*rule_, *rule)) {
@@ -234,6 +240,14 @@ absl::Status ParameterShard::SetOptimizer(const proto::Optimizer& optimizer) {
       CheckBudget(value_bytes_, slotted_bytes_ * rule->slots().size()));
   rule_ = std::move(rule);
   return absl::OkStatus();
+}
+
+void ParameterShard::AssignAverages() {
+  // No exchange is in progress, because each holds this lock until it ends.
+  absl::MutexLock lock(&mutex_);
+  for (const auto& variable : variables_) {
+    if (variable != nullptr) variable->AssignAverage();
+  }
 }
 
 absl::StatusOr<ShardVariable*> ParameterShard::FindByHandle(

@@ -77,9 +77,14 @@ class ParameterShard {
   // As VariableStore::SetOptimizer().
   //   kInvalidArgument     a hyperparameter is out of range
   //   kFailedPrecondition  another rule, or one with other slots, is in use
+  //   kUnimplemented       the rule needs whole variables, of which servers
+  //                        update parts
   //   kResourceExhausted   the memory budget does not allow the slots
   absl::Status SetOptimizer(const proto::Optimizer& optimizer)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
+
+  // As VariableStore::AssignAverages(). Waits for exchanges in progress.
+  void AssignAverages() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Validates the whole request before it applies anything. The updates read
   // the request's memory in place, and its contents may change meanwhile. The

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/compute/optimizers/staged_rule.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "ps/slab.h"
@@ -277,11 +278,51 @@ void ShardVariable::ApplyStripe(const PreparedUpdate& update, int stripe) {
   const auto begin =
       std::lower_bound(update.rows.begin(), update.rows.end(), row_begin);
   const auto end = std::lower_bound(begin, update.rows.end(), row_end);
-  if (begin == end) return;
+  const bool changes_all_rows =
+      update.rule != nullptr && update.rule->ChangesAllRows(update.rule_step);
+  if (begin == end && !changes_all_rows) return;
   absl::MutexLock lock(&stripe_mutexes_[stripe]);
-  PutAside(update, stripe, begin - update.rows.begin(),
-           end - update.rows.begin());
-  ApplySparse(update, begin - update.rows.begin(), end - update.rows.begin());
+  const int64_t first = begin - update.rows.begin();
+  const int64_t last = end - update.rows.begin();
+  PutAside(update, stripe, changes_all_rows ? 0 : first,
+           changes_all_rows ? 0 : last);
+  if (first != last) ApplySparse(update, first, last);
+  if (changes_all_rows) {
+    FinishSparse(update, row_begin * row_elements_, row_end * row_elements_);
+  }
+}
+
+void ShardVariable::FinishSparse(const PreparedUpdate& update, int64_t begin,
+                                 int64_t end) {
+  VisitNumber(type_.dtype, [&]<typename T>() {
+    if constexpr (std::is_floating_point_v<T>) {
+      T* slots[UpdateRule::kSlotCountMax];
+      for (size_t i = 0; i < slots_.size(); ++i) {
+        slots[i] = slots_[i].mutable_flat<T>().data() + begin;
+      }
+      update.rule->FinishRows(update.rule_step, end - begin,
+                              value_.mutable_flat<T>().data() + begin,
+                              absl::MakeConstSpan(slots, slots_.size()));
+    }
+  });
+}
+
+void ShardVariable::AssignAverage() {
+  const std::vector<std::string> names = slot_names();
+  const auto found = std::find(names.begin(), names.end(), kAverageSlot);
+  if (found == names.end()) return;
+  const Tensor& average = slots_[found - names.begin()];
+  const PreparedUpdate update{.variable = this, .kind = proto::ASSIGN};
+  const size_t row_bytes = row_elements_ * SizeOf(type_.dtype);
+  for (int stripe = 0; stripe < stripe_count_; ++stripe) {
+    absl::MutexLock lock(&stripe_mutexes_[stripe]);
+    PutAside(update, stripe, 0, 0);
+    const size_t begin_bytes = StripeRowBegin(stripe) * row_bytes;
+    const size_t end_bytes = StripeRowBegin(stripe + 1) * row_bytes;
+    std::memcpy(value_.mutable_raw_data() + begin_bytes,
+                average.raw_data() + begin_bytes, end_bytes - begin_bytes);
+  }
+  End();
 }
 
 void ShardVariable::ApplyDense(const PreparedUpdate& update, int64_t begin,

@@ -42,7 +42,9 @@ struct PreparedUpdate {
 // A *stripe* is a range of rows with its own lock. An update is applied stripe
 // by stripe, so that several pushes can update a large variable concurrently. A
 // concurrent read may see some stripes before an update and others after it,
-// but never a partially updated stripe.
+// but never a partially updated stripe. Where gradients are accumulated, those
+// of concurrent pushes may change places in some stripes: each is part of one
+// mean, but not of the same mean in all stripes.
 //
 // Thread-safe.
 class ShardVariable {
@@ -88,6 +90,10 @@ class ShardVariable {
   void Begin(PreparedUpdate* update);
   void ApplyStripe(const PreparedUpdate& update, int stripe);
   void End() { version_.fetch_add(1, std::memory_order_release); }
+
+  // Replaces the value by its moving average, if there is one. Call only while
+  // no update is running.
+  void AssignAverage() ABSL_LOCKS_EXCLUDED(slots_mutex_);
 
   int stripe_count() const { return stripe_count_; }
   // The size of one stripe, to estimate the work.
@@ -167,6 +173,8 @@ class ShardVariable {
   void ApplyDense(const PreparedUpdate& update, int64_t begin, int64_t end);
   void ApplySparse(const PreparedUpdate& update, int64_t row_begin,
                    int64_t row_end);
+  // Does what ApplySparse() left to do for elements [begin, end).
+  void FinishSparse(const PreparedUpdate& update, int64_t begin, int64_t end);
   absl::Status Mismatch(const TensorType& expected,
                         const TensorType& came) const;
 

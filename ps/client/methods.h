@@ -12,6 +12,8 @@ inline constexpr absl::string_view kCreateMethod =
     "/muster.ParameterServer/Create";
 inline constexpr absl::string_view kSetOptimizerMethod =
     "/muster.ParameterServer/SetOptimizer";
+inline constexpr absl::string_view kAssignAveragesMethod =
+    "/muster.ParameterServer/AssignAverages";
 inline constexpr absl::string_view kExchangeMethod =
     "/muster.ParameterServer/Exchange";
 inline constexpr absl::string_view kWatchMethod =

@@ -133,6 +133,10 @@ absl::Status RemoteVariableStore::SetOptimizer(const Optimizer& optimizer) {
   return absl::OkStatus();
 }
 
+absl::Status RemoteVariableStore::AssignAverages() {
+  return servers_.AssignAverages();
+}
+
 absl::StatusOr<std::vector<int64_t>> RemoteVariableStore::UpdateCounts(
     absl::Span<const std::string> names) {
   // Every shard takes every gradient: the first stands for all.

@@ -89,6 +89,7 @@ class RemoteVariableStore final : public VariableStore {
   absl::StatusOr<Tensor> Read(absl::string_view name) override;
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
   absl::Status SetOptimizer(const Optimizer& optimizer) override;
+  absl::Status AssignAverages() override;
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
       absl::Span<const std::string> names) override;
   // Every server saves and restores its own part, all at the same time. Each

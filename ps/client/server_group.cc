@@ -400,6 +400,12 @@ absl::Status ServerGroup::SetOptimizer(const Optimizer& optimizer) {
       .status();
 }
 
+absl::Status ServerGroup::AssignAverages() {
+  return AskEach<proto::AssignAveragesResponse>(
+             kAssignAveragesMethod, proto::AssignAveragesRequest(), timeout_)
+      .status();
+}
+
 absl::StatusOr<std::vector<proto::FreezeResponse>> ServerGroup::Freeze(
     uint64_t snapshot_id, absl::Span<const uint64_t> dropped_snapshot_ids) {
   proto::FreezeRequest request;

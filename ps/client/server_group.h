@@ -102,6 +102,7 @@ class ServerGroup {
       const std::vector<int>& servers);
 
   absl::Status SetOptimizer(const Optimizer& optimizer);
+  absl::Status AssignAverages();
 
   // ---- Checkpoints and what follows a loss, of all servers at the same time;
   // see the messages in proto/parameter_server.proto. Prefixes are absolute.

@@ -339,9 +339,11 @@ TEST_F(TrainingTest, RejectsArraysThatAreTooLargeToSend) {
 // process.
 TEST_F(TrainingTest, OneWorkerTrainsLikeOneProcessWithTheSameOptions) {
   const auto train =
-      [](Strategy& strategy) -> absl::StatusOr<std::vector<Tensor>> {
+      [](Strategy& strategy,
+         const Optimizer& optimizer) -> absl::StatusOr<std::vector<Tensor>> {
     Model model = Classifier();
     CompileOptions options = ClassifierOptions();
+    options.optimizer = optimizer;
     options.steps_per_execution = 3;
     RETURN_IF_ERROR(model.Compile(strategy, options));
     FitOptions fit = Quiet(2);
@@ -352,16 +354,25 @@ TEST_F(TrainingTest, OneWorkerTrainsLikeOneProcessWithTheSameOptions) {
     for (const Tensor& weight : weights) kept.push_back(weight.Clone());
     return kept;
   };
-  ASSERT_OK_AND_ASSIGN(const auto alone,
-                       DefaultStrategy::Create({.thread_count = 1}));
-  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted, train(*alone));
-  TestCluster cluster(1, 2);
-  const auto strategy = Connect(cluster);
-  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> got, train(*strategy));
-  ASSERT_EQ(got.size(), wanted.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    EXPECT_THAT(got[i].flat<float>(),
-                Pointwise(FloatNear(1e-5), wanted[i].flat<float>()));
+  for (const Optimizer& optimizer :
+       {ClassifierOptions().optimizer,
+        Adam({.learning_rate = 0.05}, {.gradient_accumulation_steps = 2,
+                                      .use_ema = true,
+                                      .ema_momentum = 0.6,
+                                      .ema_overwrite_frequency = 5})}) {
+    ASSERT_OK_AND_ASSIGN(const auto alone,
+                         DefaultStrategy::Create({.thread_count = 1}));
+    ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> wanted,
+                         train(*alone, optimizer));
+    TestCluster cluster(1, 2);
+    const auto strategy = Connect(cluster);
+    ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> got,
+                         train(*strategy, optimizer));
+    ASSERT_EQ(got.size(), wanted.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_THAT(got[i].flat<float>(),
+                  Pointwise(FloatNear(1e-5), wanted[i].flat<float>()));
+    }
   }
 }
 

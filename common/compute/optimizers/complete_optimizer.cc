@@ -1,5 +1,7 @@
 #include "common/compute/optimizers/complete_optimizer.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -8,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/optimizers/argument_checks.h"
+#include "common/compute/optimizers/optimizer_options.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/optimizers/set_field.h"
 #include "common/core/base/check.h"
@@ -71,6 +74,27 @@ absl::Status CheckClipping(const proto::Optimizer& optimizer) {
       "only one of clipnorm, clipvalue and global_clipnorm can be set");
 }
 
+absl::Status CompleteAccumulation(proto::Optimizer* complete) {
+  const int64_t steps = complete->gradient_accumulation_steps();
+  if (steps == 0 || steps >= 2) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("gradient_accumulation_steps is ", steps,
+                   "; expected at least 2, or 0 to apply every gradient"));
+}
+
+absl::Status CompleteAveraging(proto::Optimizer* complete) {
+  if (!complete->has_ema_momentum()) {
+    complete->set_ema_momentum(OptimizerOptions().ema_momentum);
+  }
+  RETURN_IF_ERROR(CheckInRange("ema_momentum", complete->ema_momentum(), 0, 1));
+  const int64_t frequency = complete->ema_overwrite_frequency();
+  if (frequency >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("ema_overwrite_frequency is ", frequency,
+                   "; expected at least 1, or 0 to overwrite weights at the "
+                   "end of Fit() only"));
+}
+
 absl::Status CompleteLearningRate(const proto::Optimizer& given,
                                   proto::Optimizer* complete) {
   if (!given.has_learning_rate_schedule()) return absl::OkStatus();
@@ -129,7 +153,13 @@ absl::StatusOr<proto::Optimizer> CompleteOptimizer(
   RETURN_IF_ERROR(CompleteLearningRate(optimizer, &complete));
   RETURN_IF_ERROR(CompleteWeightDecay(optimizer, &complete));
   RETURN_IF_ERROR(CheckClipping(complete));
+  RETURN_IF_ERROR(CompleteAccumulation(&complete));
+  RETURN_IF_ERROR(CompleteAveraging(&complete));
   return complete;
+}
+
+int64_t GradientsPerUpdate(const proto::Optimizer& optimizer) {
+  return std::max<int64_t>(1, optimizer.gradient_accumulation_steps());
 }
 
 std::optional<double> ConstantLearningRate(const proto::Optimizer& optimizer) {

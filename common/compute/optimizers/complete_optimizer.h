@@ -1,6 +1,7 @@
 #ifndef COMMON_COMPUTE_OPTIMIZERS_COMPLETE_OPTIMIZER_H_
 #define COMMON_COMPUTE_OPTIMIZERS_COMPLETE_OPTIMIZER_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -22,10 +23,14 @@ std::string OptimizerName(const proto::Optimizer& optimizer);
 // schedule.
 //   kInvalidArgument  no rule is set, both learning_rate and a schedule are
 //   set,
-//                     or weight_decay or clipping are invalid; the message
-//                     names the fields
+//                     or another option of all optimizers is invalid; the
+//                     message names the fields
 absl::StatusOr<proto::Optimizer> CompleteOptimizer(
     const proto::Optimizer& optimizer);
+
+// Returns how many gradients make one update: gradient_accumulation_steps,
+// or 1.
+int64_t GradientsPerUpdate(const proto::Optimizer& optimizer);
 
 // Returns the learning rate if it is a number, including its location in
 // checkpoints of earlier builds. Returns none if it is a schedule, or if there

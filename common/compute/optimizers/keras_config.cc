@@ -26,8 +26,13 @@ using Json = nlohmann::ordered_json;
 constexpr char kLearningRate[] = "learning_rate";
 constexpr char kWeightDecay[] = "weight_decay";
 // Fields that are null in Keras' config, and 0 in the schema, if they are off.
-constexpr const char* kNullIfZero[] = {
-    kWeightDecay, "clipnorm", "global_clipnorm", "clipvalue", "warmup_target"};
+constexpr const char* kNullIfZero[] = {kWeightDecay,
+                                       "clipnorm",
+                                       "global_clipnorm",
+                                       "clipvalue",
+                                       "warmup_target",
+                                       "ema_overwrite_frequency",
+                                       "gradient_accumulation_steps"};
 
 bool IsNullIfZero(absl::string_view name) {
   for (const char* const known : kNullIfZero) {
@@ -60,8 +65,11 @@ Json ValueOf(const Message& message, const FieldDescriptor* field) {
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return reflection->GetBool(message, field);
-    case FieldDescriptor::CPPTYPE_INT64:
-      return reflection->GetInt64(message, field);
+    case FieldDescriptor::CPPTYPE_INT64: {
+      const int64_t value = reflection->GetInt64(message, field);
+      if (value == 0 && IsNullIfZero(field->name())) return nullptr;
+      return value;
+    }
     default: {
       const double value = reflection->GetDouble(message, field);
       if (value == 0 && IsNullIfZero(field->name())) return nullptr;
@@ -125,6 +133,10 @@ absl::Status SetValue(const Json& value, const FieldDescriptor* field,
       reflection->SetBool(message, field, value.get<bool>());
       return absl::OkStatus();
     case FieldDescriptor::CPPTYPE_INT64:
+      if (value.is_null() && IsNullIfZero(field->name())) {
+        reflection->SetInt64(message, field, 0);
+        return absl::OkStatus();
+      }
       if (!value.is_number_integer()) {
         return WrongType(field->name(), "an integer", value);
       }
@@ -145,14 +157,8 @@ absl::Status SetValue(const Json& value, const FieldDescriptor* field,
 // Returns true if `name` is an argument of all Keras optimizers that Muster
 // does not support. Returns an error if the argument is in use.
 absl::StatusOr<bool> IsIgnored(absl::string_view name, const Json& value) {
-  if (name == "name" || name == "ema_momentum" ||
-      name == "ema_overwrite_frequency") {
-    return true;
-  }
-  if (name != "use_ema" && name != "loss_scale_factor" &&
-      name != "gradient_accumulation_steps") {
-    return false;
-  }
+  if (name == "name") return true;
+  if (name != "loss_scale_factor") return false;
   if (value.is_null() || value == false) return true;
   return absl::InvalidArgumentError(
       absl::StrCat(name, " is ", value.dump(), "; Muster does not support it"));
@@ -205,7 +211,7 @@ absl::Status SetArgument(const std::string& name, const Json& value,
   }
   const auto* const shared = optimizer->GetDescriptor()->FindFieldByName(name);
   if (shared != nullptr && shared->real_containing_oneof() == nullptr &&
-      shared->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+      shared->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
     return SetValue(value, shared, optimizer);
   }
   Message* const rule = optimizer->GetReflection()->MutableMessage(
@@ -234,7 +240,9 @@ absl::StatusOr<std::string> KerasConfigOf(const proto::Optimizer& optimizer) {
     config[kLearningRate] = *ConstantLearningRate(complete);
   }
   for (const char* const name :
-       {kWeightDecay, "clipnorm", "global_clipnorm", "clipvalue"}) {
+       {kWeightDecay, "clipnorm", "global_clipnorm", "clipvalue", "use_ema",
+        "ema_momentum", "ema_overwrite_frequency",
+        "gradient_accumulation_steps"}) {
     config[name] =
         ValueOf(complete, complete.GetDescriptor()->FindFieldByName(name));
   }

@@ -25,9 +25,8 @@ namespace muster {
 //                     CompleteOptimizer() and CompleteSchedule()
 absl::StatusOr<std::string> KerasConfigOf(const proto::Optimizer& optimizer);
 
-// Returns the optimizer that `json` describes. Features that Muster does not
-// support (use_ema, loss_scale_factor, gradient_accumulation_steps) must be
-// off.
+// Returns the optimizer that `json` describes. loss_scale_factor, which Muster
+// does not support, must be off.
 //   kInvalidArgument  `json` is not valid JSON or not an optimizer or schedule
 //                     of the tables; or an argument is unknown, has the wrong
 //                     type, or is not supported; the message names the argument

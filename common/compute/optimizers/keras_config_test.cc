@@ -28,6 +28,9 @@ TEST(KerasConfig, EqualsKerasSerialization) {
             R"({"module":"keras.optimizers","class_name":"AdamW",)"
             R"("config":{"learning_rate":0.001,"weight_decay":0.004,)"
             R"("clipnorm":null,"global_clipnorm":2.0,"clipvalue":null,)"
+            R"("use_ema":false,"ema_momentum":0.99,)"
+            R"("ema_overwrite_frequency":null,)"
+            R"("gradient_accumulation_steps":null,)"
             R"("beta_1":0.5,"beta_2":0.999,"epsilon":1e-07,"amsgrad":false},)"
             R"("registered_name":null})");
 }
@@ -69,9 +72,9 @@ TEST(KerasConfig, ErrorsNameTheArgument) {
       {sgd(R"("beta_1": 1)"), "sgd has no argument beta_1"},
       {sgd(R"("momentum": "much")"), "momentum is \"much\"; expected a number"},
       {sgd(R"("nesterov": 1)"), "nesterov is 1; expected true or false"},
-      {sgd(R"("use_ema": true)"), "use_ema is true"},
-      {sgd(R"("gradient_accumulation_steps": 4)"),
-       "gradient_accumulation_steps is 4"},
+      {sgd(R"("loss_scale_factor": 2.0)"), "loss_scale_factor is 2.0"},
+      {sgd(R"("gradient_accumulation_steps": 4.5)"),
+       "gradient_accumulation_steps is 4.5; expected an integer"},
       {sgd(R"("learning_rate": {"class_name": "Halve", "config": {}})"),
        "no schedule Halve"},
       {sgd(R"("learning_rate": {"class_name": "CosineDecay",

@@ -10,7 +10,8 @@
 namespace muster {
 
 // A learning rate as a function of the number of completed updates: a number or
-// a schedule, validated and with defaults filled in.
+// a schedule, validated and with defaults filled in. A schedule counts
+// gradients, of which an update may take several.
 //
 // Thread-safe: immutable.
 class LearningRate {
@@ -23,15 +24,25 @@ class LearningRate {
 
   bool is_number() const { return kind_ == nullptr; }
 
+  // Returns this learning rate where each update takes `count` gradients: an
+  // update has the rate of its last gradient.
+  LearningRate WithGradientsPerUpdate(int64_t count) const {
+    LearningRate rate = *this;
+    rate.gradients_per_update_ = count;
+    return rate;
+  }
+
   // Returns the learning rate at update `step`, which must be at least 0.
   float At(int64_t step) const {
-    return is_number() ? number_ : kind_->rate_at(schedule_, step);
+    if (is_number()) return number_;
+    return kind_->rate_at(schedule_, (step + 1) * gradients_per_update_ - 1);
   }
 
  private:
   LearningRate() = default;
 
   float number_ = 0;
+  int64_t gradients_per_update_ = 1;
   const ScheduleKind* kind_ = nullptr;  // Null: number_.
   proto::LearningRateSchedule schedule_;
 };

@@ -12,6 +12,19 @@ proto::Optimizer WithOptions(const OptimizerOptions& options) {
   if (options.global_clipnorm != 0) {
     optimizer.set_global_clipnorm(options.global_clipnorm);
   }
+  if (options.gradient_accumulation_steps != 0) {
+    optimizer.set_gradient_accumulation_steps(
+        options.gradient_accumulation_steps);
+  }
+  if (options.use_ema) optimizer.set_use_ema(true);
+  // Set without use_ema as well: Keras keeps them in its config.
+  const OptimizerOptions defaults;
+  if (options.ema_momentum != defaults.ema_momentum) {
+    optimizer.set_ema_momentum(options.ema_momentum);
+  }
+  if (options.ema_overwrite_frequency != 0) {
+    optimizer.set_ema_overwrite_frequency(options.ema_overwrite_frequency);
+  }
   return optimizer;
 }
 

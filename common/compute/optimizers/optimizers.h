@@ -6,6 +6,7 @@
 #include "common/compute/optimizers/adam.h"
 #include "common/compute/optimizers/adamax.h"
 #include "common/compute/optimizers/ftrl.h"
+#include "common/compute/optimizers/lamb.h"
 #include "common/compute/optimizers/learning_rate_schedules.h"
 #include "common/compute/optimizers/lion.h"
 #include "common/compute/optimizers/nadam.h"
@@ -30,8 +31,9 @@ namespace muster {
 // The table of all optimizers (optimizer_kind.h). To add one, include its
 // header above and add its kind here; see docs/extending.md.
 inline constexpr const OptimizerKind* kOptimizerKinds[] = {
-    &kSgdKind,  &kAdamKind, &kAdamWKind, &kAdagradKind, &kRmsPropKind,
-    &kFtrlKind, &kLionKind, &kNadamKind, &kAdamaxKind,  &kAdadeltaKind,
+    &kSgdKind,     &kAdamKind,     &kAdamWKind, &kAdagradKind,
+    &kRmsPropKind, &kFtrlKind,     &kLionKind,  &kNadamKind,
+    &kAdamaxKind,  &kAdadeltaKind, &kLambKind,
 };
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #include "common/compute/optimizers/update_rule.h"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/optimizer_kind.h"
+#include "common/compute/optimizers/staged_rule.h"
 #include "common/core/base/status_macros.h"
 #include "proto/optimizer.pb.h"
 
@@ -25,8 +27,13 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeRule(
                    number.has_value() ? LearningRate::Create(*number)
                                       : LearningRate::Create(
                                             complete.learning_rate_schedule()));
-  return FindOptimizerKind(complete)->make_rule(complete,
-                                                std::move(learning_rate));
+  const int64_t gradients_per_update = GradientsPerUpdate(complete);
+  ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule,
+                   FindOptimizerKind(complete)->make_rule(
+                       complete, learning_rate.WithGradientsPerUpdate(
+                                     gradients_per_update)));
+  if (gradients_per_update == 1 && !complete.use_ema()) return rule;
+  return MakeStagedRule(std::move(rule), std::move(learning_rate), complete);
 }
 
 }  // namespace

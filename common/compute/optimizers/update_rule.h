@@ -36,13 +36,13 @@ struct UpdateForm {
 // slots, and is computed with the same operations on all machines. Parts of a
 // variable can therefore be updated in any order and by several threads, with
 // the same `step`. The result is bit-identical to updating the whole variable
-// at once.
+// at once. Rules that say needs_whole_variables() are the exception.
 //
 // Thread-safe: immutable.
 class UpdateRule {
  public:
   // The maximum number of slots of a rule.
-  static constexpr int kSlotCountMax = 4;
+  static constexpr int kSlotCountMax = 6;
 
   // Absent fields of `optimizer` have Keras' defaults.
   //   kInvalidArgument  no rule is set, both learning_rate and
@@ -62,12 +62,45 @@ class UpdateRule {
   // Returns the learning rate at `step`.
   virtual double LearningRate(int64_t step) const = 0;
 
+  // True if Apply() must be called with all elements of a variable, and
+  // ApplyRows() not at all: an update depends on norms of the variable.
+  virtual bool needs_whole_variables() const { return false; }
+
+  // True if FormAt() tells all that Apply() does. Only such rules can update
+  // variables on devices.
+  virtual bool has_form() const { return true; }
+
   // Returns what Apply() computes for elements of `dtype`, float32 or float64.
+  // Requires has_form().
   virtual UpdateForm FormAt(int64_t step, DType dtype) const = 0;
 
-  // Updates `count` elements. `step` is the number of updates of the variable
-  // before this one. slots[i] belongs to slots()[i]. The arrays must not
-  // overlap.
+  // ---- Gradient accumulation. Each call of Apply() or ApplyRows() takes one
+  // gradient. Every gradients_per_update() of them are applied as one, their
+  // mean.
+
+  virtual int64_t gradients_per_update() const { return 1; }
+
+  // The index in slots() of the sum of the gradients that were taken and not
+  // applied; -1 if gradients_per_update() is 1.
+  virtual int accumulator_slot() const { return -1; }
+
+  // Takes the last gradient of an update, at `step`, for a caller that has
+  // computed the mean itself and has set the sum to 0. For such as limit the
+  // norm of the mean.
+  virtual void ApplyMean(int64_t step, int64_t count, const float* mean,
+                         float* variable,
+                         absl::Span<float* const> slots) const {
+    Apply(step, count, mean, variable, slots);
+  }
+  virtual void ApplyMean(int64_t step, int64_t count, const double* mean,
+                         double* variable,
+                         absl::Span<double* const> slots) const {
+    Apply(step, count, mean, variable, slots);
+  }
+
+  // Updates `count` elements. `step` is the number of gradients that the
+  // variable has taken before this one. slots[i] belongs to slots()[i]. The
+  // arrays must not overlap.
   virtual void Apply(int64_t step, int64_t count, const float* gradient,
                      float* variable, absl::Span<float* const> slots) const = 0;
   virtual void Apply(int64_t step, int64_t count, const double* gradient,
@@ -80,10 +113,12 @@ class UpdateRule {
   // the gradients of repeated rows first.
   //
   // Other rows keep their values and slots: neither momentum, nor the decay of
-  // running means, nor weight decay applies to them. `step` counts the updates
-  // of the variable, not of the row. In Keras 3, the gradient of other rows is
-  // 0, so that slots decay and weights move in all rows. The cost of an update
-  // here depends on the rows of the batch, not on the size of the table.
+  // running means, nor weight decay applies to them. `step` counts the
+  // gradients of the variable, not of the row. In Keras 3, the gradient of
+  // other rows is 0, so that slots decay and weights move in all rows. The cost
+  // of an update here depends on the rows of the batch, not on the size of the
+  // table. Steps with ChangesAllRows() are the exception: they do what Keras
+  // does.
   virtual void ApplyRows(int64_t step, int64_t row_elements,
                          absl::Span<const int64_t> rows, const float* gradients,
                          float* variable,
@@ -92,6 +127,22 @@ class UpdateRule {
                          absl::Span<const int64_t> rows,
                          const double* gradients, double* variable,
                          absl::Span<double* const> slots) const = 0;
+
+  // True if ApplyRows() of this step leaves work to FinishRows(), which must be
+  // called afterwards for all elements of the variable, once, in any parts: an
+  // update of accumulated gradients, or of moving averages.
+  virtual bool ChangesAllRows(int64_t step) const {
+    (void)step;
+    return false;
+  }
+  virtual void FinishRows(int64_t step, int64_t count, float* variable,
+                          absl::Span<float* const> slots) const {
+    (void)step, (void)count, (void)variable, (void)slots;
+  }
+  virtual void FinishRows(int64_t step, int64_t count, double* variable,
+                          absl::Span<double* const> slots) const {
+    (void)step, (void)count, (void)variable, (void)slots;
+  }
 };
 
 }  // namespace muster

@@ -115,6 +115,8 @@ class ClippingSession final : public VariableSession {
     UpdateKind kind;
     Tensor value;
     Tensor indices;
+    // The mean of accumulated gradients.
+    bool is_mean = false;
   };
 
   absl::Status CheckNotHeld(int variable) const;
@@ -125,6 +127,9 @@ class ClippingSession final : public VariableSession {
   void ClipValues(double limit, Held* gradient);
   void Scale(double factor, Held* gradient);
   absl::Status HandOn(const Held& gradient) {
+    if (gradient.is_mean) {
+      return inner_->ApplyMean(gradient.variable, gradient.value);
+    }
     return inner_->Update(gradient.variable, gradient.kind, gradient.value,
                           gradient.indices);
   }
@@ -176,7 +181,13 @@ absl::Status ClippingSession::Update(int variable, UpdateKind kind,
     return inner_->Update(variable, kind, value, indices);
   }
   Held gradient{variable, kind, value, indices};
-  if (kind == UpdateKind::kApplySparseGradient && HasRows(value, indices)) {
+  if (inner_->accumulates_gradients()) {
+    ASSIGN_OR_RETURN(gradient.value,
+                     inner_->Accumulate(variable, kind, value, indices));
+    if (!gradient.value.IsValid()) return absl::OkStatus();
+    gradient.is_mean = true;
+  } else if (kind == UpdateKind::kApplySparseGradient &&
+             HasRows(value, indices)) {
     SumRows(&gradient);
   }
   if (clipping.global_clipnorm > 0) {

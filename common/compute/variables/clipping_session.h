@@ -15,7 +15,8 @@ namespace muster {
 // the gradient, however it is written. With a global norm the step's gradients
 // are handed on when it commits; to read a variable behind its gradient is then
 //   kUnimplemented  names the variable
-// A norm that is not finite makes the gradients NaN, as Keras does.
+// A norm that is not finite makes the gradients NaN, as Keras does. Where
+// `inner` accumulates gradients, their mean is clipped when it is applied.
 std::unique_ptr<VariableSession> WithClipping(
     std::unique_ptr<VariableSession> inner, absl::Span<const VariableUse> uses);
 

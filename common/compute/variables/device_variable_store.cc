@@ -185,6 +185,12 @@ absl::Status DeviceVariableStore::Assign(absl::string_view name,
 absl::Status DeviceVariableStore::SetOptimizer(const Optimizer& optimizer) {
   ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule,
                    UpdateRule::Create(optimizer));
+  if (!rule->has_form()) {
+    return absl::UnimplementedError(absl::StrCat(
+        rule->name(), " on ", device_.name(),
+        ": variables on devices support neither gradient_accumulation_steps "
+        "nor use_ema nor lamb; train without them, or on the CPU"));
+  }
   const absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CheckSameRule(rule_.get(), *rule));
   rule_ = std::move(rule);

@@ -52,6 +52,7 @@ class DeviceVariableStore final : public ReplicaVariables {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Assign(absl::string_view name, const Tensor& value) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  //   kUnimplemented  the rule has no form (UpdateRule::has_form())
   absl::Status SetOptimizer(const Optimizer& optimizer) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(

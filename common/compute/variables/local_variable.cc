@@ -214,9 +214,105 @@ void LocalVariable::ApplySparseGradient(const UpdateRule& rule,
                                         const RowSums& row_sums) {
   T* slots[UpdateRule::kSlotCountMax];
   SlotPointers(slots);
+  const absl::Span<T* const> all_slots(slots, rule.slots().size());
+  T* const variable = value_.mutable_flat<T>().data();
   rule.ApplyRows(update_count_, row_elements(), row_sums.rows(),
-                 row_sums.values<T>(), value_.mutable_flat<T>().data(),
+                 row_sums.values<T>(), variable, all_slots);
+  if (rule.ChangesAllRows(update_count_)) {
+    rule.FinishRows(update_count_, value_.element_count(), variable, all_slots);
+  }
+}
+
+template <typename T>
+void LocalVariable::ApplyMeanOf(const UpdateRule& rule, const Tensor& mean) {
+  T* slots[UpdateRule::kSlotCountMax];
+  SlotPointers(slots);
+  rule.ApplyMean(update_count_ - 1, mean.element_count(), mean.flat<T>().data(),
+                 value_.mutable_flat<T>().data(),
                  absl::Span<T* const>(slots, rule.slots().size()));
+}
+
+Tensor LocalVariable::Dense(const RowSums& row_sums) const {
+  Tensor dense = Tensor::Full(type_.dtype, type_.shape, 0);
+  VisitNumber(type_.dtype, [&]<typename T>() {
+    if constexpr (std::is_floating_point_v<T>) {
+      const T* row = row_sums.values<T>();
+      for (const int64_t index : row_sums.rows()) {
+        std::copy_n(row, row_elements(),
+                    dense.mutable_flat<T>().data() + index * row_elements());
+        row += row_elements();
+      }
+    }
+  });
+  return dense;
+}
+
+void LocalVariable::TakeGradient(const Tensor& gradient,
+                                 const RowSums* row_sums) {
+  const UpdateRule& rule = *slots_rule_;
+  const bool is_float = type_.dtype == DType::kFloat32;
+  if (row_sums == nullptr) {
+    is_float ? ApplyGradient<float>(rule, gradient)
+             : ApplyGradient<double>(rule, gradient);
+  } else if (rule.needs_whole_variables()) {
+    const Tensor dense = Dense(*row_sums);
+    is_float ? ApplyGradient<float>(rule, dense)
+             : ApplyGradient<double>(rule, dense);
+  } else {
+    is_float ? ApplySparseGradient<float>(rule, *row_sums)
+             : ApplySparseGradient<double>(rule, *row_sums);
+  }
+  ++update_count_;
+}
+
+Tensor LocalVariable::TakeMean() {
+  const UpdateRule& rule = *slots_rule_;
+  Tensor& sum = slots_[rule.accumulator_slot()].value;
+  Tensor mean = std::exchange(sum, Tensor::Full(type_.dtype, type_.shape, 0));
+  VisitNumber(type_.dtype, [&]<typename T>() {
+    if constexpr (std::is_floating_point_v<T>) {
+      const T divisor = static_cast<T>(rule.gradients_per_update());
+      for (T& element : mean.mutable_flat<T>()) element /= divisor;
+    }
+  });
+  return mean;
+}
+
+absl::StatusOr<Tensor> LocalVariable::Accumulate(
+    UpdateKind kind, const Tensor& gradient, const Tensor& indices,
+    const std::shared_ptr<const UpdateRule>& rule, RowSums* row_sums) {
+  RETURN_IF_ERROR(CheckUpdate({spec_.name(), type_}, kind, gradient, indices,
+                              /*has_rule=*/true));
+  const bool is_sparse = TakesIndices(kind);
+  if (is_sparse) {
+    RETURN_IF_ERROR(CheckIndices(indices));
+    row_sums->Compute(indices, gradient);
+  }
+  absl::MutexLock lock(&mutex_);
+  MakeSlots(rule);
+  if ((update_count_ + 1) % rule->gradients_per_update() != 0) {
+    MakeWritable(/*keep_content=*/true);
+    TakeGradient(gradient, is_sparse ? row_sums : nullptr);
+    return Tensor();
+  }
+  Tensor& sum = slots_[rule->accumulator_slot()].value;
+  if (!sum.IsSoleOwner()) sum = sum.Clone();
+  ChangeByValue(is_sparse ? UpdateKind::kScatterAdd : UpdateKind::kAssignAdd,
+                gradient, indices, &sum);
+  ++update_count_;
+  return TakeMean();
+}
+
+absl::Status LocalVariable::ApplyMean(
+    const Tensor& mean, const std::shared_ptr<const UpdateRule>& rule) {
+  RETURN_IF_ERROR(CheckUpdate({spec_.name(), type_}, UpdateKind::kApplyGradient,
+                              mean, Tensor(), /*has_rule=*/true));
+  absl::MutexLock lock(&mutex_);
+  MakeWritable(/*keep_content=*/true);
+  MakeSlots(rule);
+  type_.dtype == DType::kFloat32 ? ApplyMeanOf<float>(*rule, mean)
+                                 : ApplyMeanOf<double>(*rule, mean);
+  return absl::OkStatus();
 }
 
 absl::Status LocalVariable::Update(
@@ -232,15 +328,7 @@ absl::Status LocalVariable::Update(
   MakeWritable(/*keep_content=*/kind != UpdateKind::kAssign);
   if (IsGradient(kind)) {
     MakeSlots(rule);
-    const bool is_float = type_.dtype == DType::kFloat32;
-    if (kind == UpdateKind::kApplyGradient) {
-      is_float ? ApplyGradient<float>(*rule, value)
-               : ApplyGradient<double>(*rule, value);
-    } else {
-      is_float ? ApplySparseGradient<float>(*rule, *row_sums)
-               : ApplySparseGradient<double>(*rule, *row_sums);
-    }
-    ++update_count_;
+    TakeGradient(value, TakesIndices(kind) ? row_sums : nullptr);
     return absl::OkStatus();
   }
   ChangeByValue(kind, value, indices, &value_);

@@ -55,6 +55,15 @@ class LocalVariable {
                       const std::shared_ptr<const UpdateRule>& rule,
                       RowSums* row_sums) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // As VariableSession::Accumulate() and ApplyMean(). `rule` is not null.
+  absl::StatusOr<Tensor> Accumulate(
+      UpdateKind kind, const Tensor& gradient, const Tensor& indices,
+      const std::shared_ptr<const UpdateRule>& rule, RowSums* row_sums)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ApplyMean(const Tensor& mean,
+                         const std::shared_ptr<const UpdateRule>& rule)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Gradients taken so far.
   int64_t update_count() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -88,11 +97,22 @@ class LocalVariable {
   void MakeWritable(bool keep_content) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeSlots(const std::shared_ptr<const UpdateRule>& rule)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Applies a gradient whose type and indices were checked. `row_sums` has the
+  // rows of a sparse one, and is null if it is dense.
+  void TakeGradient(const Tensor& gradient, const RowSums* row_sums)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns the mean of the gradients taken, which count as applied then.
+  Tensor TakeMean() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns the gradient of the whole variable.
+  Tensor Dense(const RowSums& row_sums) const;
   template <typename T>
   void ApplyGradient(const UpdateRule& rule, const Tensor& gradient)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   template <typename T>
   void ApplySparseGradient(const UpdateRule& rule, const RowSums& row_sums)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  template <typename T>
+  void ApplyMeanOf(const UpdateRule& rule, const Tensor& mean)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   template <typename T>
   void SlotPointers(T** pointers) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -37,6 +37,19 @@ class LocalVariableStore::Session final : public VariableSession {
     return Find(variable).Update(kind, value, indices, rule_, &row_sums_);
   }
 
+  bool accumulates_gradients() const override {
+    return rule_ != nullptr && rule_->gradients_per_update() > 1;
+  }
+  absl::StatusOr<Tensor> Accumulate(int variable, UpdateKind kind,
+                                    const Tensor& gradient,
+                                    const Tensor& indices) override {
+    return Find(variable).Accumulate(kind, gradient, indices, rule_,
+                                     &row_sums_);
+  }
+  absl::Status ApplyMean(int variable, const Tensor& mean) override {
+    return Find(variable).ApplyMean(mean, rule_);
+  }
+
   // One replica: its means are applied as they are.
   absl::Status SetLossDenominator(double) override { return absl::OkStatus(); }
 

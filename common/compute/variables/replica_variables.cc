@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/compute/optimizers/staged_rule.h"
 #include "common/compute/variables/state_snapshot.h"
 #include "common/core/base/status_macros.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
@@ -11,6 +12,17 @@
 #include "proto/variable.pb.h"
 
 namespace muster {
+
+absl::Status ReplicaVariables::AssignAverages() {
+  for (const proto::VariableSpec& spec : List()) {
+    ASSIGN_OR_RETURN(VariableState state, ReadState(spec.name()));
+    for (const VariableState::Slot& slot : state.slots) {
+      if (slot.name != kAverageSlot) continue;
+      RETURN_IF_ERROR(Assign(spec.name(), slot.value));
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::unique_ptr<VariableSnapshot>>
 ReplicaVariables::TakeSnapshot() {

@@ -49,6 +49,8 @@ class ReplicaVariables : public VariableStore {
   // As Restore().
   absl::Status RestoreFrom(const TensorBundleReader& reader, bool values_only);
 
+  absl::Status AssignAverages() override;
+
   int checkpoint_shard_count() const override { return 1; }
   // Writes one shard, of one moment if no steps run.
   absl::Status SaveShards(absl::string_view prefix, int shard_count) override;

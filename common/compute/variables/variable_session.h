@@ -89,6 +89,27 @@ class VariableSession {
   virtual absl::Status Update(int variable, UpdateKind kind,
                               const Tensor& value, const Tensor& indices) = 0;
 
+  // ---- Gradient accumulation, for sessions that limit the norm of gradients.
+  // Other callers use Update(), which does all of it.
+
+  // True if the optimizer applies the mean of several gradients. Called after
+  // BeginPart().
+  virtual bool accumulates_gradients() const { return false; }
+
+  // Takes a gradient. Returns the mean to be passed to ApplyMean() if this was
+  // the last gradient of an update, and no tensor otherwise. As Update().
+  // Requires accumulates_gradients().
+  virtual absl::StatusOr<Tensor> Accumulate(int variable, UpdateKind kind,
+                                            const Tensor& gradient,
+                                            const Tensor& indices) {
+    (void)variable, (void)kind, (void)gradient, (void)indices;
+    return absl::InternalError("this session does not accumulate gradients");
+  }
+  virtual absl::Status ApplyMean(int variable, const Tensor& mean) {
+    (void)variable, (void)mean;
+    return absl::InternalError("this session does not accumulate gradients");
+  }
+
   // Declares that the gradients of this step are means over `weight` examples:
   // finite, at least 0, called before the first gradient. Synchronous replicas
   // apply the mean over the examples of all of them. A session that takes the

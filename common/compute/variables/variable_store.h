@@ -65,6 +65,12 @@ class VariableStore : public VariableSessionFactory {
   //   kFailedPrecondition another rule is in use
   virtual absl::Status SetOptimizer(const Optimizer& optimizer) = 0;
 
+  // Replaces every variable that has a moving average by it. Only optimizers
+  // with use_ema keep averages, and only of variables that take gradients. Call
+  // between steps.
+  //   kUnavailable  a server was lost; names it
+  virtual absl::Status AssignAverages() = 0;
+
   // Returns how many gradients each of these variables has taken.
   //   kNotFound  no such variable
   virtual absl::StatusOr<std::vector<int64_t>> UpdateCounts(

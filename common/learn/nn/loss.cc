@@ -76,6 +76,14 @@ Value Loss::operator()(Value y_true, Value y_pred, Value sample_weight,
 }
 
 Loss::Examples Loss::OfExamples(Value y_true, Value y_pred) const {
+  if (per_example_ == nullptr) {
+    y_pred.builder()->ReportError(absl::InvalidArgumentError(
+        is_name() ? absl::StrCat("loss \"", name_,
+                                 "\" is a name, which only Compile() looks up; "
+                                 "call the function of the loss")
+                  : "there is no loss"));
+    return {Value(), internal::NoWeights()};
+  }
   if (!ignored_class_.has_value()) {
     return {per_example_(y_true, y_pred), internal::NoWeights()};
   }

@@ -40,10 +40,18 @@ class Loss {
   using PerExample = std::function<Value(Value y_true, Value y_pred)>;
 
   Loss() = default;  // None; false as a bool.
+  // The loss of this name, which Compile() looks up: "mse", "huber",
+  // "MeanSquaredError", "crossentropy", ... with Keras' defaults. Not for steps
+  // of one's own, which take functions such as MeanSquaredError().
+  Loss(const char* name) : name_(name) {}  // NOLINT: {.loss = "mse"}.
   Loss(absl::string_view name, PerExample per_example,
        Reduction reduction = Reduction::kSumOverBatchSize);
 
-  explicit operator bool() const { return per_example_ != nullptr; }
+  explicit operator bool() const {
+    return is_name() || per_example_ != nullptr;
+  }
+  // True if this is a name that has not been looked up.
+  bool is_name() const { return per_example_ == nullptr && !name_.empty(); }
   // Keras' name: "mean_squared_error".
   const std::string& name() const { return name_; }
   Reduction reduction() const { return reduction_; }

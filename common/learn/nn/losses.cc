@@ -137,6 +137,11 @@ Value SparseCrossentropyOf(Value y_true, Value y_pred, bool from_logits) {
 
 }  // namespace
 
+void GeneralizedCrossentropyOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("q", q);
+  internal::VisitReduction(visitor, reduction);
+}
+
 void CrossentropyOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("from_logits", from_logits);
   visitor.Visit("label_smoothing", label_smoothing);
@@ -201,6 +206,38 @@ Loss CategoricalFocalCrossentropy(const CategoricalFocalOptions& options) {
              "categorical_focal_crossentropy",
              [options](Value y_true, Value y_pred) {
                return CategoricalFocalCrossentropyOf(y_true, y_pred, options);
+             },
+             options.reduction)
+      .WithOptions(options);
+}
+
+Loss Crossentropy() {
+  return Loss("crossentropy", [](Value y_true, Value y_pred) {
+    if (internal::IsBinary(y_pred)) {
+      return BinaryCrossentropyOf(y_true, y_pred, {});
+    }
+    return internal::IsSparse(y_true, y_pred)
+               ? SparseCrossentropyOf(y_true, y_pred, /*from_logits=*/false)
+               : CategoricalCrossentropyOf(y_true, y_pred, {});
+  });
+}
+
+Loss CategoricalGeneralizedCrossEntropy(
+    const GeneralizedCrossentropyOptions& options) {
+  return Loss(
+             "categorical_generalized_cross_entropy",
+             [q = options.q](Value y_true, Value y_pred) {
+               if (!HasClasses(y_pred,
+                               "categorical_generalized_cross_entropy")) {
+                 return Value();
+               }
+               const Value labels =
+                   Cast(AlignSparseLabels(y_true, y_pred), DType::kInt64);
+               const Value is_label =
+                   OneHot(labels, y_pred.shape().dims().back(),
+                          {.dtype = y_pred.dtype()});
+               const Value p = Sum(y_pred * is_label, {-1});
+               return (1.0 - Pow(p, q)) / q;
              },
              options.reduction)
       .WithOptions(options);

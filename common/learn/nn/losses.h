@@ -95,6 +95,25 @@ struct SparseCrossentropyOptions {
 Loss SparseCategoricalCrossentropy(
     const SparseCrossentropyOptions& options = {});
 
+// What Keras takes the name "crossentropy" for, with its defaults:
+// BinaryCrossentropy() if predictions are [..., 1],
+// SparseCategoricalCrossentropy() if labels are class numbers (of a lower rank
+// than the predictions, or [..., 1]), and CategoricalCrossentropy() otherwise.
+Loss Crossentropy();
+
+struct GeneralizedCrossentropyOptions {
+  // Between 0 and 1, both excluded. Near 0 the loss is like the crossentropy;
+  // near 1 it is like the mean absolute error, which noisy labels harm less.
+  double q = 0.5;
+  Reduction reduction = Reduction::kSumOverBatchSize;
+
+  void VisitConfig(ConfigVisitor& visitor);
+};
+// (1 - p^q) / q, where p is the probability [..., classes] of the class that
+// the label [...] numbers. Source: Zhang and Sabuncu, arXiv:1805.07836.
+Loss CategoricalGeneralizedCrossEntropy(
+    const GeneralizedCrossentropyOptions& options = {});
+
 // A kind of loss. The table has all of them, for those who make losses from
 // what a file says.
 struct LossKind {
@@ -125,6 +144,10 @@ inline constexpr LossKind kLossKinds[] = {
      DType::kFloat32,
      MakeConfigured<Loss, CategoricalFocalOptions,
                     CategoricalFocalCrossentropy>},
+    {"categorical_generalized_cross_entropy",
+     "CategoricalGeneralizedCrossEntropy", DType::kInt64,
+     MakeConfigured<Loss, GeneralizedCrossentropyOptions,
+                    CategoricalGeneralizedCrossEntropy>},
     {"mean_absolute_percentage_error", "MeanAbsolutePercentageError",
      DType::kFloat32,
      MakeConfigured<Loss, LossOptions, MeanAbsolutePercentageError>},

@@ -31,7 +31,14 @@ class Metric {
   // The weighted mean of the losses of examples.
   Metric(const Loss& loss);  // NOLINT: a loss is a metric.
 
+  // The metric of this name, which Compile() looks up: "accuracy", "mae",
+  // "AUC", ... with Keras' defaults. Logs have it under this name.
+  Metric(const char* name)  // NOLINT: {.metrics = {"accuracy", "mae"}}.
+      : Metric(name, nullptr, nullptr) {}
+
   const std::string& name() const { return name_; }
+  // True if this is a name that has not been looked up.
+  bool is_name() const { return statistics_ == nullptr; }
   // The name that the metric was made with, which Named() does not change.
   const std::string& kind() const { return kind_; }
   Metric Named(absl::string_view name) const;

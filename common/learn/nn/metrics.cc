@@ -125,6 +125,21 @@ Metric SparseCategoricalAccuracy() {
       .WithOptions(NoOptions());
 }
 
+Metric Accuracy() {
+  return Metric(
+             "accuracy",
+             [](Value y_true, Value y_pred, Value sample_weight) {
+               const Metric metric = internal::IsBinary(y_pred)
+                                         ? BinaryAccuracy()
+                                     : internal::IsSparse(y_true, y_pred)
+                                         ? SparseCategoricalAccuracy()
+                                         : CategoricalAccuracy();
+               return metric.StatisticsOf(y_true, y_pred, sample_weight);
+             },
+             MeanResult)
+      .WithOptions(NoOptions());
+}
+
 Metric TopKCategoricalAccuracy(const TopKOptions& options) {
   return MeanOfMatches("top_k_categorical_accuracy",
                        [k = options.k](Value y_true, Value y_pred) {

@@ -34,6 +34,11 @@ Metric BinaryAccuracy(const BinaryAccuracyOptions& options = {});
 Metric CategoricalAccuracy();
 Metric SparseCategoricalAccuracy();
 
+// What Keras takes the name "accuracy" for: BinaryAccuracy() if predictions are
+// [..., 1], SparseCategoricalAccuracy() if labels are class numbers (of a lower
+// rank than the predictions, or [..., 1]), and CategoricalAccuracy() otherwise.
+Metric Accuracy();
+
 struct TopKOptions {
   int64_t k = 5;
 
@@ -95,6 +100,8 @@ struct MetricKind {
 };
 
 inline constexpr MetricKind kMetricKinds[] = {
+    // Keras' class of this name compares labels and predictions as they are.
+    {"accuracy", "accuracy", [](ConfigVisitor&) { return Accuracy(); }},
     {"binary_accuracy", "BinaryAccuracy",
      MakeConfigured<Metric, BinaryAccuracyOptions, BinaryAccuracy>},
     {"categorical_accuracy", "CategoricalAccuracy",

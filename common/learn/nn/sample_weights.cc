@@ -32,6 +32,18 @@ Value AlignLabels(Value labels, Value predictions) {
   return labels;
 }
 
+bool IsBinary(Value predictions) {
+  const Shape& shape = predictions.shape();
+  return shape.rank() > 0 && shape.dims().back() == 1;
+}
+
+bool IsSparse(Value labels, Value predictions) {
+  const Shape& shape = labels.shape();
+  return shape.rank() < predictions.shape().rank() ||
+         (shape.rank() > 0 && shape.dims().back() == 1 &&
+          !IsBinary(predictions));
+}
+
 Value AlignSparseLabels(Value labels, Value predictions) {
   if (!labels.ok() || !predictions.ok()) return labels;
   if (labels.dtype() != DType::kInt32 && labels.dtype() != DType::kInt64) {

@@ -25,6 +25,12 @@ Value AlignLabels(Value labels, Value predictions);
 // last axis of extent 1 from labels of the same rank.
 Value AlignSparseLabels(Value labels, Value predictions);
 
+// What Keras tells the kind of labels by: whether predictions have one class,
+// [..., 1], and whether labels are class numbers, which have a lower rank than
+// the predictions, or a last axis of extent 1.
+bool IsBinary(Value predictions);
+bool IsSparse(Value labels, Value predictions);
+
 // Returns `weights` in the dtype of `values`, in a shape that broadcasts
 // against them. Axes of extent 1 are added or dropped at the end.
 Value AlignWeights(Value weights, Value values);

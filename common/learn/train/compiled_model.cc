@@ -12,6 +12,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/learn/strategy/replica/strategy_scope.h"
 #include "common/learn/train/compiled_outputs.h"
+#include "common/learn/train/keras/keras_names.h"
 #include "common/learn/train/random_seed.h"
 #include "common/learn/train/step_forward.h"
 #include "common/learn/train/step_graphs.h"
@@ -51,6 +52,7 @@ absl::Status CompiledModel::Compile(Strategy& strategy,
         absl::StrCat("Compile: steps_per_execution must be at least 1, got ",
                      options.steps_per_execution));
   }
+  RETURN_IF_ERROR(LookUpNames(&options));
   const bool has_optimizer = options.optimizer.has_rule();
   if (has_optimizer) {
     RETURN_IF_ERROR(strategy.variables().SetOptimizer(options.optimizer));
@@ -170,6 +172,11 @@ absl::Status CompiledModel::SetWeights(absl::Span<const Tensor> values) {
 }
 
 absl::StatusOr<int64_t> CompiledModel::iterations() const {
+  ASSIGN_OR_RETURN(const int64_t count, gradient_count());
+  return count / GradientsPerUpdate(options_.optimizer.message());
+}
+
+absl::StatusOr<int64_t> CompiledModel::gradient_count() const {
   RETURN_IF_ERROR(CheckCompiled());
   if (!built_) return 0;
   // Not every step has a gradient for every weight. One that has taken all of
@@ -190,7 +197,7 @@ absl::StatusOr<double> CompiledModel::learning_rate() const {
   }
   ASSIGN_OR_RETURN(const LearningRate schedule,
                    LearningRate::Create(optimizer.learning_rate_schedule()));
-  ASSIGN_OR_RETURN(const int64_t step, iterations());
+  ASSIGN_OR_RETURN(const int64_t step, gradient_count());
   return schedule.At(step);
 }
 

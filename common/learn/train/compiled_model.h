@@ -55,6 +55,9 @@ class CompiledModel {
   absl::StatusOr<std::vector<Tensor>> GetWeights() const;
   absl::Status SetWeights(absl::Span<const Tensor> values);
   absl::StatusOr<int64_t> iterations() const;
+  // The number of gradients taken: iterations() times those of an update, and
+  // those that have not been applied.
+  absl::StatusOr<int64_t> gradient_count() const;
   absl::StatusOr<double> learning_rate() const;
   absl::Status SetLearningRate(double learning_rate);
 

@@ -171,6 +171,9 @@ absl::StatusOr<History> FitRun::Run() {
       epoch = epoch_ - 1;
     }
   }
+  if (compiled_.options().optimizer.message().use_ema()) {
+    RETURN_IF_ERROR(strategy_.variables().AssignAverages());
+  }
   RETURN_IF_ERROR(
       CallEach(options_.callbacks, &Callback::OnTrainEnd, *model_, logs_));
   if (auto durations = loop_->StepDurations()) {

@@ -205,7 +205,7 @@ class Model {
 
   // The number of steps whose gradients have been applied: the most that any
   // weight has taken. Weights that are frozen, or on which the loss does not
-  // depend, do not matter.
+  // depend, do not matter. With gradient accumulation, an update counts once.
   //
   // Equivalent to: keras.optimizers.Optimizer.iterations, unless weights are
   // trained in turns so that none takes part in every step.

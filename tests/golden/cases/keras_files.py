@@ -199,6 +199,23 @@ def wrappers(rng):
     return made, [normal(rng, BATCH, 5, 4, 3, 1)], [normal(rng, BATCH, 2)]
 
 
+@model
+def averages_of_accumulated_gradients(rng):
+    made = stack(layers.Dense(3, activation="tanh"), layers.Dense(2))
+    made.compile(optimizers.Nadam(0.02, gradient_accumulation_steps=2, use_ema=True,
+                                  ema_momentum=0.8, ema_overwrite_frequency=2, clipnorm=0.1),
+                 "mse", metrics=["mae"])
+    return made, [normal(rng, BATCH, 4)], [normal(rng, BATCH, 2)]
+
+
+@model
+def lamb(rng):
+    made = stack(layers.Dense(3, activation="tanh"), layers.Dense(2, activation="softmax"))
+    made.compile(optimizers.Lamb(0.02, weight_decay=0.01, use_ema=True),
+                 keras.losses.CategoricalGeneralizedCrossEntropy(0.6))
+    return made, [normal(rng, BATCH, 4)], [np.arange(BATCH, dtype=np.int32) % 2]
+
+
 def cases():
     FOLDER.mkdir(exist_ok=True)
     for number, (name, make) in enumerate(MODELS.items()):

@@ -30,6 +30,7 @@ def cases():
     yield from _errors()
     yield from _classes()
     yield from _focal()
+    yield from _generalized()
 
 
 def _regression(rng):
@@ -243,6 +244,20 @@ def _plain(rng, losses, shape, predictions=None, trait=None):
                 _weights(rng, weighted),
                 arguments=arguments,
             )
+
+
+def _generalized():
+    rng = seeded(213)
+    for arguments, weighted in itertools.product(({}, {"q": 0.7}), (False, True)):
+        traits = [f"{key}={value}" for key, value in arguments.items()]
+        loss = keras.losses.CategoricalGeneralizedCrossEntropy
+        yield _run(
+            ".".join([_name(loss, "sum_over_batch_size", weighted=weighted), *traits]),
+            loss(**arguments),
+            *_sparse(rng, False),
+            _weights(rng, weighted),
+            arguments=arguments,
+        )
 
 
 def _focal():

@@ -8,6 +8,7 @@ outputs: result [batches], the value of the metric after each batch.
 import keras
 import numpy as np
 import tensorflow as tf
+from keras.src.trainers import compile_utils
 
 from cases.golden_format import case, keras_config, normal, seeded, uniform
 
@@ -37,6 +38,23 @@ def cases():
     yield from _confusion()
     yield from _f_scores()
     yield from _intersections()
+    yield from _accuracy_by_shape()
+
+
+def _accuracy_by_shape():
+    """The name "accuracy", which compile() resolves by the shapes."""
+    rng = seeded(331)
+
+    def column(rng, size):
+        batch = _sparse(rng, size)
+        return {**batch, "y_true": batch["y_true"][:, None]}
+
+    for kind, draw in (("binary", _binary), ("sparse", _sparse), ("column", column),
+                       ("one_hot", _one_hot)):
+        batches = [draw(rng, size) for size in BATCH_SIZES]
+        metric = compile_utils.get_metric("accuracy", **batches[0])
+        made = _run(f"accuracy.{kind}", metric, batches)
+        yield {**made, "config": {"class_name": "accuracy"}}
 
 
 def _auc():

@@ -5,7 +5,8 @@ A case named like an optimizer in job files, such as "adamw", has Keras' default
 inputs:  var0 [3,2] and var1 [4], the values before the first step;
          grad0 [20,3,2] and grad1 [20,4], the gradients of each step.
 outputs: var0 [20,3,2] and var1 [20,4], the values after each step;
-         learning_rate [20], the learning rate of each step.
+         learning_rate [20], the learning rate of each step;
+        final0 [3,2] and final1 [4], what fit() makes of them at its end.
 """
 
 import zlib
@@ -80,6 +81,53 @@ def _optimizers():
         ),
         ("adadelta", o.Adadelta()),
         ("adadelta_arguments", o.Adadelta(0.5, rho=0.8, epsilon=1e-4, weight_decay=0.05)),
+        ("lamb", o.Lamb()),
+        (
+            "lamb_arguments",
+            o.Lamb(0.02, beta_1=0.8, beta_2=0.95, epsilon=1e-4, weight_decay=0.05),
+        ),
+        ("adam_accumulation", o.Adam(0.02, gradient_accumulation_steps=3)),
+        ("nadam_accumulation", o.Nadam(0.02, gradient_accumulation_steps=4)),
+        (
+            "adamw_accumulation_clipnorm",
+            o.AdamW(0.02, clipnorm=0.5, gradient_accumulation_steps=3),
+        ),
+        (
+            "adam_accumulation_clipvalue",
+            o.Adam(0.02, clipvalue=0.25, gradient_accumulation_steps=3),
+        ),
+        (
+            "sgd_accumulation_global_clipnorm",
+            o.SGD(0.1, momentum=0.9, global_clipnorm=0.5, gradient_accumulation_steps=2),
+        ),
+        ("sgd_ema", o.SGD(0.1, momentum=0.9, use_ema=True, ema_momentum=0.8)),
+        (
+            "adam_ema_overwrite",
+            o.Adam(0.02, use_ema=True, ema_momentum=0.9, ema_overwrite_frequency=5),
+        ),
+        (
+            "rmsprop_accumulation_ema",
+            o.RMSprop(
+                0.02,
+                momentum=0.9,
+                centered=True,
+                use_ema=True,
+                ema_momentum=0.9,
+                ema_overwrite_frequency=2,
+                gradient_accumulation_steps=3,
+            ),
+        ),
+        (
+            "lamb_accumulation_ema",
+            o.Lamb(0.02, use_ema=True, gradient_accumulation_steps=2),
+        ),
+        (
+            "sgd_schedule_accumulation",
+            o.SGD(
+                o.schedules.ExponentialDecay(0.1, 5, 0.7),
+                gradient_accumulation_steps=3,
+            ),
+        ),
         ("lion_arguments", o.Lion(0.02, beta_1=0.7, beta_2=0.9, weight_decay=0.05)),
     ]
 
@@ -118,6 +166,7 @@ def _run(name, optimizer, rng):
         for values, variable in zip(after, variables):
             values.append(variable.numpy())
 
+    optimizer.finalize_variable_values(variables)
     return case(
         name,
         keras_config(optimizer),
@@ -126,5 +175,7 @@ def _run(name, optimizer, rng):
             "var0": np.stack(after[0]),
             "var1": np.stack(after[1]),
             "learning_rate": np.stack(rates),
+            "final0": variables[0].numpy(),
+            "final1": variables[1].numpy(),
         },
     )

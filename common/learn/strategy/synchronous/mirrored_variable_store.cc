@@ -177,6 +177,12 @@ absl::Status MirroredVariableStore::SetOptimizer(const Optimizer& optimizer) {
   return absl::OkStatus();
 }
 
+// The averages of all copies are equal, as the copies are.
+absl::Status MirroredVariableStore::AssignAverages() {
+  for (const auto& copy : copies_) RETURN_IF_ERROR(copy->AssignAverages());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<int64_t>> MirroredVariableStore::UpdateCounts(
     absl::Span<const std::string> names) {
   return copies_[0]->UpdateCounts(names);

@@ -60,6 +60,8 @@ class MirroredVariableStore final : public VariableStore {
   absl::StatusOr<Tensor> Read(absl::string_view name) override;
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
   absl::Status SetOptimizer(const Optimizer& optimizer) override;
+  // All workers call it, or none.
+  absl::Status AssignAverages() override;
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
       absl::Span<const std::string> names) override;
 

@@ -114,8 +114,8 @@ absl::Status AddMomentumProduct(const proto::Optimizer& optimizer,
   if (!optimizer.has_nadam()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const proto::Optimizer complete,
                    CompleteOptimizer(optimizer));
-  const double product =
-      NadamMomentumProduct(complete.nadam().beta_1(), iterations);
+  const double product = NadamMomentumProduct(
+      complete.nadam().beta_1(), iterations / GradientsPerUpdate(complete));
   return writer->Add(MomentumProductPath(),
                      Tensor::Scalar<float>(static_cast<float>(product)));
 }

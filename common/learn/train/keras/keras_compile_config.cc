@@ -18,7 +18,6 @@
 #include "common/compute/optimizers/optimizer_kind.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/status_macros.h"
-#include "common/core/tensor/shape.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/loss.h"
@@ -28,6 +27,7 @@
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/keras/keras_argument_reader.h"
 #include "common/learn/train/keras/keras_layer_config.h"
+#include "common/learn/train/keras/keras_names.h"
 #include "common/learn/train/keras/keras_object.h"
 #include "proto/optimizer.pb.h"
 
@@ -76,6 +76,9 @@ const KerasJson& Unlisted(const KerasJson& json) {
 
 absl::StatusOr<Loss> LossFrom(absl::string_view place, const KerasJson& json) {
   if (json.is_null()) return Loss();
+  if (Unlisted(json).is_string()) {
+    return LossNamed(place, Unlisted(json).get<std::string>());
+  }
   ASSIGN_OR_RETURN(const KerasObject object,
                    ParseKerasObject(place, Unlisted(json)));
   const LossKind* const kind = FindKerasKind(kLossKinds, object.class_name);
@@ -89,35 +92,24 @@ absl::StatusOr<Loss> LossFrom(absl::string_view place, const KerasJson& json) {
   return loss;
 }
 
-// What Keras takes "accuracy" for: by the width of the output, and by whether
-// labels are class numbers, which the loss says.
-std::string AccuracyFor(const Loss& loss, const Shape& output) {
-  const bool is_single = output.rank() > 0 && output.dims().back() == 1;
-  if (is_single) return "binary_accuracy";
-  return loss.name() == "sparse_categorical_crossentropy"
-             ? "sparse_categorical_accuracy"
-             : "categorical_accuracy";
-}
-
 // A metric that is given as a text is called by it in logs; others have a name.
 absl::StatusOr<Metric> MetricFrom(absl::string_view place,
-                                  const KerasJson& json, const Loss& loss,
-                                  const Shape& output) {
+                                  const KerasJson& json) {
+  if (json.is_string()) return MetricNamed(place, json.get<std::string>());
   ASSIGN_OR_RETURN(KerasObject object, ParseKerasObject(place, json));
   std::string name = TextMember(object.config, "name");
-  if (json.is_string()) name = object.class_name;
   if (name.empty()) name = ToSnakeCase(object.class_name);
-  std::string kind_name = object.class_name;
-  if (kind_name == "accuracy" || kind_name == "acc") {
-    kind_name = AccuracyFor(loss, output);
-  }
   KerasArgumentReader reader(place, object.config);
   std::optional<Metric> metric;
-  if (const MetricKind* const kind = FindKerasKind(kMetricKinds, kind_name);
-      kind != nullptr) {
+  // The class of this name compares labels and predictions as they are; the
+  // name alone is the accuracy of the kind of labels.
+  const bool is_exact = object.class_name == "Accuracy";
+  if (const MetricKind* const kind =
+          FindKerasKind(kMetricKinds, object.class_name);
+      kind != nullptr && !is_exact) {
     metric = kind->make(reader);
   } else if (const LossKind* const as_loss =
-                 FindKerasKind(kLossKinds, kind_name);
+                 FindKerasKind(kLossKinds, object.class_name);
              as_loss != nullptr) {
     metric = Metric(as_loss->make(reader));
   } else {
@@ -130,9 +122,7 @@ absl::StatusOr<Metric> MetricFrom(absl::string_view place,
 
 // For each output a list of metrics.
 absl::StatusOr<std::vector<std::vector<Metric>>> MetricsFrom(
-    absl::string_view what, const KerasJson& json, const Layer& layers,
-    const std::vector<Loss>& losses) {
-  const OutputNames outputs = layers.output_names();
+    absl::string_view what, const KerasJson& json, const OutputNames& outputs) {
   ASSIGN_OR_RETURN(std::vector<KerasJson> divided,
                    ForEachOutput(what, json, outputs));
   std::vector<std::vector<Metric>> metrics(outputs.size());
@@ -143,13 +133,11 @@ absl::StatusOr<std::vector<std::vector<Metric>>> MetricsFrom(
       divided[i] = KerasJson(Unlisted(divided[i]));
     }
     if (!divided[i].is_array()) divided[i] = KerasJson::array({divided[i]});
-    const Shape shape =
-        i < layers.output_shapes().size() ? layers.output_shapes()[i] : Shape();
     for (const KerasJson& entry : divided[i]) {
       ASSIGN_OR_RETURN(
           Metric metric,
           MetricFrom(absl::StrCat("compile_config, ", what, " of ", outputs[i]),
-                     entry, losses[i], shape));
+                     entry));
       metrics[i].push_back(std::move(metric));
     }
   }
@@ -210,6 +198,8 @@ absl::Status NoForm(absl::string_view what, absl::string_view name) {
 
 absl::StatusOr<KerasJson> ToJson(const Loss& loss) {
   if (!loss) return KerasJson();
+  // Known by this name only.
+  if (loss.name() == "crossentropy") return KerasJson(loss.name());
   const LossKind* const kind = FindKerasKind(kLossKinds, loss.name());
   if (kind == nullptr || loss.visit_options() == nullptr) {
     return NoForm("loss", loss.name());
@@ -221,6 +211,10 @@ absl::StatusOr<KerasJson> ToJson(const Loss& loss) {
 absl::StatusOr<KerasJson> ToJson(const std::vector<Metric>& metrics) {
   KerasJson list = KerasJson::array();
   for (const Metric& metric : metrics) {
+    if (metric.kind() == "accuracy") {
+      list.push_back(metric.kind());
+      continue;
+    }
     const MetricKind* const kind = FindKerasKind(kMetricKinds, metric.kind());
     const LossKind* const as_loss = FindKerasKind(kLossKinds, metric.kind());
     if (metric.visit_options() == nullptr ||
@@ -286,13 +280,13 @@ absl::StatusOr<std::optional<CompileOptions>> CompileOptionsFromKeras(
   ASSIGN_OR_RETURN(
       options.loss_weights,
       LossWeightsFrom(FindMember(config, "loss_weights"), outputs));
-  ASSIGN_OR_RETURN(options.output_metrics,
-                   MetricsFrom("metrics", FindMember(config, "metrics"), layers,
-                               options.losses));
+  ASSIGN_OR_RETURN(
+      options.output_metrics,
+      MetricsFrom("metrics", FindMember(config, "metrics"), outputs));
   ASSIGN_OR_RETURN(
       options.weighted_output_metrics,
       MetricsFrom("weighted_metrics", FindMember(config, "weighted_metrics"),
-                  layers, options.losses));
+                  outputs));
   if (outputs.size() == 1) {
     options.loss = std::exchange(options.losses, {}).front();
     options.metrics = std::exchange(options.output_metrics, {}).front();

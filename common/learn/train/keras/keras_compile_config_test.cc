@@ -81,7 +81,18 @@ TEST(KerasCompileConfigTest, KnowsShortNames) {
   EXPECT_EQ(read->metrics[0].name(), "mae");
   EXPECT_EQ(read->metrics[0].kind(), "mean_absolute_error");
   EXPECT_EQ(read->metrics[1].name(), "accuracy");
-  EXPECT_EQ(read->metrics[1].kind(), "categorical_accuracy");
+  EXPECT_EQ(read->metrics[1].kind(), "accuracy");
+  // As Keras writes it.
+  ASSERT_OK_AND_ASSIGN(const KerasJson written, KerasCompileConfig(*read));
+  EXPECT_EQ(written["metrics"][1], "accuracy");
+}
+
+TEST(KerasCompileConfigTest, TheClassAccuracyIsNotTheName) {
+  EXPECT_THAT(Read(R"({"loss": "crossentropy",
+                       "metrics": [{"module": "keras.metrics",
+                                    "class_name": "Accuracy", "config": {}}]})"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("no metric Accuracy")));
 }
 
 TEST(KerasCompileConfigTest, NamesWhatMusterDoesNotHave) {

@@ -1,6 +1,5 @@
 #include "common/learn/train/keras/keras_optimizer_layout.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -9,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "common/compute/optimizers/staged_rule.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/nn/layer.h"
@@ -19,10 +18,27 @@
 namespace muster {
 namespace {
 
-// The number of slots that Keras keeps side by side for each variable. Those
-// after them are kept slot by slot.
-size_t InterleavedCount(const UpdateRule& rule) {
-  return rule.name() == "rmsprop" ? 1 : 2;
+// Groups of slots in Keras' order: those of a group are kept side by side for
+// each variable, one group after the other. Averages come first, then the sums
+// of gradients, then what the rule keeps.
+std::vector<std::vector<SlotSpec>> SlotGroupsOf(const UpdateRule& rule) {
+  const size_t interleaved_count = rule.name() == "rmsprop" ? 1 : 2;
+  std::vector<std::vector<SlotSpec>> first;
+  std::vector<std::vector<SlotSpec>> of_rule;
+  for (const SlotSpec& slot : rule.slots()) {
+    if (slot.name == kGradientAccumulatorSlot) {
+      first.push_back({slot});
+    } else if (slot.name == kAverageSlot) {
+      first.insert(first.begin(), {slot});
+    } else if (of_rule.size() == 1 &&
+               of_rule.front().size() < interleaved_count) {
+      of_rule.front().push_back(slot);
+    } else {
+      of_rule.push_back({slot});
+    }
+  }
+  first.insert(first.end(), of_rule.begin(), of_rule.end());
+  return first;
 }
 
 std::string AttributeOf(absl::string_view rule, absl::string_view slot) {
@@ -40,6 +56,8 @@ std::string AttributeOf(absl::string_view rule, absl::string_view slot) {
       return std::string(other.attribute);
     }
   }
+  if (slot == kAverageSlot) return "_model_variables_moving_average";
+  if (slot == kGradientAccumulatorSlot) return "_accumulated_gradients";
   if (slot == "velocity") return "_velocities";
   return absl::StrCat("_", slot, "s");
 }
@@ -56,11 +74,9 @@ absl::StatusOr<KerasOptimizerLayout> KerasOptimizerLayoutOf(
     layout.learning_rate = layout.count++;
   }
   const std::vector<Weight> weights = TrainableOf(model.weights());
-  const absl::Span<const SlotSpec> slots = rule->slots();
-  for (size_t begin = 0; begin < slots.size();) {
-    const size_t count = begin == 0 ? InterleavedCount(*rule) : 1;
+  for (const std::vector<SlotSpec>& group : SlotGroupsOf(*rule)) {
     for (size_t i = 0; i < weights.size(); ++i) {
-      for (const SlotSpec& slot : slots.subspan(begin, count)) {
+      for (const SlotSpec& slot : group) {
         layout.slots.push_back(
             {.variable = weights[i].name(),
              .slot = slot.name,
@@ -71,7 +87,6 @@ absl::StatusOr<KerasOptimizerLayout> KerasOptimizerLayoutOf(
              .initial_value = slot.initial_value});
       }
     }
-    begin += count;
   }
   if (rule->name() == "nadam") layout.momentum_product = layout.count++;
   return layout;

@@ -61,7 +61,11 @@ struct Table {
 template <typename Kinds>
 std::set<std::string> ClassesOf(const Kinds& kinds) {
   std::set<std::string> classes;
-  for (const auto& kind : kinds) classes.emplace(kind.keras_class);
+  for (const auto& kind : kinds) {
+    // "accuracy" is a name that stands for several classes.
+    if (!absl::ascii_isupper(kind.keras_class.front())) continue;
+    classes.emplace(kind.keras_class);
+  }
   return classes;
 }
 

@@ -100,7 +100,8 @@ absl::Status AddOptimizer(const TensorBundleReader& checkpoint,
         file->Add(OptimizerPathOf(*layout.momentum_product),
                   Tensor::Scalar<float>(static_cast<float>(NadamMomentumProduct(
                       complete.nadam().beta_1(),
-                      static_cast<int64_t>(iterations.ElementAsDouble(0)))))));
+                      static_cast<int64_t>(iterations.ElementAsDouble(0)) /
+                          GradientsPerUpdate(complete))))));
   }
   return file->AddAttribute(kOptimizerGroup, "name", OptimizerName(optimizer));
 }

@@ -1,0 +1,200 @@
+#include "common/compute/optimizers/staged_rule.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "common/core/base/check.h"
+#include "common/core/tensor/dtype.h"
+#include "proto/optimizer.pb.h"
+
+namespace muster {
+namespace {
+
+class StagedRule final : public UpdateRule {
+ public:
+  StagedRule(std::unique_ptr<UpdateRule> rule,
+             muster::LearningRate learning_rate,
+             const proto::Optimizer& optimizer)
+      : rule_(std::move(rule)),
+        learning_rate_(std::move(learning_rate)),
+        gradients_per_update_(
+            std::max<int64_t>(1, optimizer.gradient_accumulation_steps())),
+        averages_(optimizer.use_ema()),
+        momentum_(optimizer.ema_momentum()),
+        overwrite_frequency_(optimizer.ema_overwrite_frequency()),
+        slots_(rule_->slots().begin(), rule_->slots().end()) {
+    if (accumulates()) {
+      accumulator_slot_ = static_cast<int>(slots_.size());
+      slots_.push_back({.name = kGradientAccumulatorSlot});
+    }
+    if (averages_) slots_.push_back({.name = kAverageSlot});
+    MUSTER_CHECK(slots_.size() <= kSlotCountMax);
+  }
+
+  absl::string_view name() const override { return rule_->name(); }
+  absl::Span<const SlotSpec> slots() const override { return slots_; }
+  double LearningRate(int64_t step) const override {
+    return learning_rate_.At(step);
+  }
+  bool needs_whole_variables() const override {
+    return rule_->needs_whole_variables();
+  }
+  bool has_form() const override { return false; }
+  UpdateForm FormAt(int64_t step, DType dtype) const override {
+    return rule_->FormAt(UpdateOf(step), dtype);
+  }
+  int64_t gradients_per_update() const override {
+    return gradients_per_update_;
+  }
+  int accumulator_slot() const override { return accumulator_slot_; }
+  bool ChangesAllRows(int64_t step) const override {
+    return averages_ || (accumulates() && IsLast(step));
+  }
+
+  void Apply(int64_t step, int64_t count, const float* gradient,
+             float* variable, absl::Span<float* const> slots) const override {
+    ApplyAll(step, count, gradient, variable, slots);
+  }
+  void Apply(int64_t step, int64_t count, const double* gradient,
+             double* variable, absl::Span<double* const> slots) const override {
+    ApplyAll(step, count, gradient, variable, slots);
+  }
+  void ApplyMean(int64_t step, int64_t count, const float* mean,
+                 float* variable,
+                 absl::Span<float* const> slots) const override {
+    ApplyMeanOf(step, count, mean, variable, slots);
+  }
+  void ApplyMean(int64_t step, int64_t count, const double* mean,
+                 double* variable,
+                 absl::Span<double* const> slots) const override {
+    ApplyMeanOf(step, count, mean, variable, slots);
+  }
+  void ApplyRows(int64_t step, int64_t row_elements,
+                 absl::Span<const int64_t> rows, const float* gradients,
+                 float* variable,
+                 absl::Span<float* const> slots) const override {
+    ApplyEach(step, row_elements, rows, gradients, variable, slots);
+  }
+  void ApplyRows(int64_t step, int64_t row_elements,
+                 absl::Span<const int64_t> rows, const double* gradients,
+                 double* variable,
+                 absl::Span<double* const> slots) const override {
+    ApplyEach(step, row_elements, rows, gradients, variable, slots);
+  }
+  void FinishRows(int64_t step, int64_t count, float* variable,
+                  absl::Span<float* const> slots) const override {
+    Finish(step, count, variable, slots);
+  }
+  void FinishRows(int64_t step, int64_t count, double* variable,
+                  absl::Span<double* const> slots) const override {
+    Finish(step, count, variable, slots);
+  }
+
+ private:
+  bool accumulates() const { return gradients_per_update_ > 1; }
+  // The number of updates before the one that gradient `step` belongs to.
+  int64_t UpdateOf(int64_t step) const { return step / gradients_per_update_; }
+  bool IsLast(int64_t step) const {
+    return (step + 1) % gradients_per_update_ == 0;
+  }
+  template <typename T>
+  absl::Span<T* const> RuleSlots(absl::Span<T* const> slots) const {
+    return slots.first(rule_->slots().size());
+  }
+
+  template <typename T>
+  static void Add(int64_t count, const T* gradient, T* sum) {
+    for (int64_t i = 0; i < count; ++i) sum[i] += gradient[i];
+  }
+
+  template <typename T>
+  void ApplyAll(int64_t step, int64_t count, const T* gradient, T* variable,
+                absl::Span<T* const> slots) const {
+    if (!accumulates()) {
+      ApplyMeanOf(step, count, gradient, variable, slots);
+      return;
+    }
+    Add(count, gradient, slots[accumulator_slot_]);
+    Finish(step, count, variable, slots);
+  }
+
+  template <typename T>
+  void ApplyEach(int64_t step, int64_t row_elements,
+                 absl::Span<const int64_t> rows, const T* gradients,
+                 T* variable, absl::Span<T* const> slots) const {
+    if (!accumulates()) {
+      rule_->ApplyRows(step, row_elements, rows, gradients, variable,
+                       RuleSlots(slots));
+      return;
+    }
+    for (size_t i = 0; i < rows.size(); ++i) {
+      Add(row_elements, gradients + i * row_elements,
+          slots[accumulator_slot_] + rows[i] * row_elements);
+    }
+  }
+
+  template <typename T>
+  void Finish(int64_t step, int64_t count, T* variable,
+              absl::Span<T* const> slots) const {
+    if (accumulates() && IsLast(step)) {
+      T* const sum = slots[accumulator_slot_];
+      const T divisor = static_cast<T>(gradients_per_update_);
+      for (int64_t i = 0; i < count; ++i) sum[i] /= divisor;
+      rule_->Apply(UpdateOf(step), count, sum, variable, RuleSlots(slots));
+      std::fill_n(sum, count, T{0});
+    }
+    Average(step, count, variable, slots);
+  }
+
+  template <typename T>
+  void ApplyMeanOf(int64_t step, int64_t count, const T* mean, T* variable,
+                   absl::Span<T* const> slots) const {
+    rule_->Apply(UpdateOf(step), count, mean, variable, RuleSlots(slots));
+    Average(step, count, variable, slots);
+  }
+
+  template <typename T>
+  void Average(int64_t step, int64_t count, T* variable,
+               absl::Span<T* const> slots) const {
+    if (!averages_) return;
+    T* const average = slots[slots_.size() - 1];
+    const int64_t update = UpdateOf(step);
+    // Gradients of the first update make the average equal to the variable.
+    const T momentum = update == 0 ? T{0} : static_cast<T>(momentum_);
+    const T share = 1 - momentum;
+    for (int64_t i = 0; i < count; ++i) {
+      average[i] = momentum * average[i] + share * variable[i];
+    }
+    // As Keras has it, with each gradient that belongs to such an update.
+    if (overwrite_frequency_ > 0 && (update + 1) % overwrite_frequency_ == 0) {
+      std::copy_n(average, count, variable);
+    }
+  }
+
+  const std::unique_ptr<UpdateRule> rule_;
+  const muster::LearningRate learning_rate_;
+  const int64_t gradients_per_update_;
+  const bool averages_;
+  const double momentum_;
+  const int64_t overwrite_frequency_;
+  std::vector<SlotSpec> slots_;  // Constant after construction.
+  int accumulator_slot_ = -1;    // Constant after construction.
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateRule> MakeStagedRule(std::unique_ptr<UpdateRule> rule,
+                                           LearningRate learning_rate,
+                                           const proto::Optimizer& optimizer) {
+  return std::make_unique<StagedRule>(std::move(rule), std::move(learning_rate),
+                                      optimizer);
+}
+
+}  // namespace muster

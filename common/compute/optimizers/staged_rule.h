@@ -1,0 +1,36 @@
+#ifndef COMMON_COMPUTE_OPTIMIZERS_STAGED_RULE_H_
+#define COMMON_COMPUTE_OPTIMIZERS_STAGED_RULE_H_
+
+#include <memory>
+
+#include "common/compute/optimizers/learning_rate.h"
+#include "common/compute/optimizers/update_rule.h"
+#include "proto/optimizer.pb.h"
+
+namespace muster {
+
+// The slots that MakeStagedRule() adds.
+inline constexpr char kGradientAccumulatorSlot[] = "gradient_accumulator";
+inline constexpr char kAverageSlot[] = "average";
+
+// Returns a rule that surrounds `rule` with the stages that `optimizer`, which
+// must be complete (CompleteOptimizer()), asks for:
+//
+//   gradient_accumulation_steps  before it: adds gradients up in the slot
+//                                "gradient_accumulator", and has `rule` apply
+//                                the mean of each so many
+//   use_ema                      after it: keeps the moving average of the
+//                                variable in the slot "average", and assigns it
+//                                to the variable every ema_overwrite_frequency
+//                                updates
+//
+// Its slots are those of `rule`, followed by these. `learning_rate` counts
+// gradients; that of `rule` counts updates.
+// Source: keras.optimizers.Optimizer of Keras 3.
+std::unique_ptr<UpdateRule> MakeStagedRule(std::unique_ptr<UpdateRule> rule,
+                                           LearningRate learning_rate,
+                                           const proto::Optimizer& optimizer);
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_OPTIMIZERS_STAGED_RULE_H_

@@ -1,0 +1,213 @@
+// Gradient accumulation and moving averages under the strategies of one
+// process. tests/golden compares one replica with Keras.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/nn/dense.h"
+#include "common/learn/nn/embedding.h"
+#include "common/learn/nn/flatten.h"
+#include "common/learn/nn/sequential.h"
+#include "common/learn/strategy/central_storage_strategy.h"
+#include "common/learn/strategy/default_strategy.h"
+#include "common/learn/strategy/mirrored_strategy.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/model.h"
+#include "common/learn/train/progress_bar.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/optimizer.pb.h"
+
+namespace muster {
+namespace {
+
+using ::testing::FloatNear;
+using ::testing::Pointwise;
+
+constexpr int64_t kBatch = 8;
+constexpr int64_t kBatchCount = 4;
+constexpr int64_t kExamples = (kBatchCount - 1) * kBatch + 3;
+constexpr int64_t kWords = 9;
+
+// Most words occur in some batches only.
+Dataset Sentences() {
+  Tensor ids(DType::kInt64, {kExamples, 2});
+  Tensor y(DType::kFloat32, {kExamples, 1});
+  for (int64_t i = 0; i < ids.element_count(); ++i) {
+    ids.mutable_flat<int64_t>()[i] =
+        static_cast<int64_t>((i / (2 * kBatch) + FoldIn(1, i) % 3) % kWords);
+  }
+  for (int64_t i = 0; i < kExamples; ++i) {
+    y.mutable_flat<float>()[i] =
+        static_cast<float>(FoldIn(2, i) % 2001) / 1000 - 1;
+  }
+  return Dataset::FromTensorSlices({ids, y}).Batch(kBatch);
+}
+
+absl::Status Compile(Model& model, Strategy& strategy,
+                     const Optimizer& optimizer) {
+  return model.Compile(strategy,
+                       {.optimizer = optimizer, .loss = "mse", .seed = 3});
+}
+
+Model Reader() {
+  return Sequential({Embedding(kWords, 2), Flatten(), Dense(1)});
+}
+
+using Weights = std::vector<std::vector<float>>;
+
+absl::StatusOr<Weights> WeightsOf(const Model& model) {
+  ASSIGN_OR_RETURN(const std::vector<Tensor> weights, model.GetWeights());
+  Weights values;
+  for (const Tensor& weight : weights) {
+    values.emplace_back(weight.flat<float>().begin(),
+                        weight.flat<float>().end());
+  }
+  return values;
+}
+
+absl::StatusOr<Weights> Train(Strategy& strategy, const Optimizer& optimizer) {
+  Model model = Reader();
+  RETURN_IF_ERROR(Compile(model, strategy, optimizer));
+  RETURN_IF_ERROR(
+      model.Fit(Sentences(), {.epochs = 2, .verbose = Verbosity::kSilent})
+          .status());
+  return WeightsOf(model);
+}
+
+std::unique_ptr<Strategy> Alone() {
+  return DefaultStrategy::Create({.thread_count = 1}).value();
+}
+
+std::unique_ptr<Strategy> Mirrored(int replica_count) {
+  MirroredStrategyOptions options{.thread_count = 1};
+  for (int i = 0; i < replica_count; ++i) {
+    options.devices.push_back(absl::StrCat("cpu:", i));
+  }
+  return MirroredStrategy::Create(options).value();
+}
+
+struct Case {
+  std::string name;
+  std::function<std::unique_ptr<Strategy>()> make;
+};
+
+class OptimizerStagesTest : public ::testing::TestWithParam<Case> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Strategies, OptimizerStagesTest,
+    ::testing::Values(Case{"TwoReplicas", [] { return Mirrored(2); }},
+                      Case{"ThreeReplicas", [] { return Mirrored(3); }},
+                      Case{"CentralStorage",
+                           [] {
+                             return CentralStorageStrategy::Create(
+                                        {.compute_devices = {"cpu:0", "cpu:1"},
+                                         .thread_count = 1})
+                                 .value();
+                           }}),
+    [](const auto& info) { return info.param.name; });
+
+std::vector<OptimizerOptions> AllStages() {
+  return {{.gradient_accumulation_steps = 3},
+          {.clipnorm = 0.05, .gradient_accumulation_steps = 2},
+          {.global_clipnorm = 0.05, .gradient_accumulation_steps = 2},
+          {.use_ema = true, .ema_momentum = 0.7},
+          {.gradient_accumulation_steps = 2,
+           .use_ema = true,
+           .ema_momentum = 0.7,
+           .ema_overwrite_frequency = 2}};
+}
+
+TEST_P(OptimizerStagesTest, ReplicasTrainAsOne) {
+  ASSERT_OK_AND_ASSIGN(
+      const Weights plain,
+      Train(*Alone(), Sgd({.learning_rate = 0.1, .momentum = 0.9})));
+  for (const OptimizerOptions& stages : AllStages()) {
+    const Optimizer optimizer =
+        Sgd({.learning_rate = 0.1, .momentum = 0.9}, stages);
+    SCOPED_TRACE(optimizer.message().ShortDebugString());
+    ASSERT_OK_AND_ASSIGN(const Weights wanted, Train(*Alone(), optimizer));
+    EXPECT_NE(wanted, plain);
+    const auto strategy = GetParam().make();
+    ASSERT_OK_AND_ASSIGN(const Weights got, Train(*strategy, optimizer));
+    ASSERT_EQ(got.size(), wanted.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_THAT(got[i], Pointwise(FloatNear(2e-5), wanted[i]));
+    }
+  }
+}
+
+// Norms are those of whole variables on each replica.
+TEST_P(OptimizerStagesTest, LambTrainsAsOne) {
+  const Optimizer optimizer = Lamb({.learning_rate = 0.1, .epsilon = 1e-3});
+  ASSERT_OK_AND_ASSIGN(const Weights wanted, Train(*Alone(), optimizer));
+  const auto strategy = GetParam().make();
+  ASSERT_OK_AND_ASSIGN(const Weights got, Train(*strategy, optimizer));
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_THAT(got[i], Pointwise(FloatNear(2e-5), wanted[i]));
+  }
+}
+
+TEST(OptimizerStages, IterationsCountUpdatesAndSchedulesGradients) {
+  const auto strategy = Alone();
+  Model model = Reader();
+  const Optimizer optimizer = Sgd(
+      {.learning_rate = InverseTimeDecay(
+           {.initial_learning_rate = 1, .decay_steps = 1, .decay_rate = 1})},
+      {.gradient_accumulation_steps = 3});
+  ASSERT_OK(Compile(model, *strategy, optimizer));
+  ASSERT_OK(model.Fit(Sentences(), {.epochs = 2, .verbose = Verbosity::kSilent})
+                .status());
+  EXPECT_THAT(model.iterations(), IsOkAndHolds(2 * kBatchCount / 3));
+  ASSERT_OK_AND_ASSIGN(const double rate, model.learning_rate());
+  EXPECT_FLOAT_EQ(rate, 1.0 / (1 + 2 * kBatchCount));
+}
+
+// In the middle of an update, with sums and averages.
+TEST(OptimizerStages, CheckpointsHoldSumsAndAverages) {
+  const Optimizer optimizer = Sgd({.learning_rate = 0.1, .momentum = 0.9},
+                                  {.clipnorm = 0.05,
+                                   .gradient_accumulation_steps = 3,
+                                   .use_ema = true,
+                                   .ema_overwrite_frequency = 2});
+  const auto train = [&](Model& model) {
+    return model.Fit(Sentences(), {.verbose = Verbosity::kSilent}).status();
+  };
+  const std::string prefix = testing::TempDir() + "/stages";
+  const auto strategy = Alone();
+  Model model = Reader();
+  ASSERT_OK(Compile(model, *strategy, optimizer));
+  ASSERT_OK(train(model));
+  ASSERT_OK(model.SaveCheckpoint(prefix));
+  ASSERT_OK(train(model));
+  ASSERT_OK_AND_ASSIGN(const Weights wanted, WeightsOf(model));
+
+  const auto other = Mirrored(2);
+  Model restored = Reader();
+  ASSERT_OK(Compile(restored, *other, optimizer));
+  ASSERT_OK(restored.Build({DType::kInt64, {Shape::kUnknown, 2}}));
+  ASSERT_OK(restored.RestoreCheckpoint(prefix).status());
+  ASSERT_OK(train(restored));
+  ASSERT_OK_AND_ASSIGN(const Weights got, WeightsOf(restored));
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_THAT(got[i], Pointwise(FloatNear(2e-5), wanted[i]));
+  }
+}
+
+}  // namespace
+}  // namespace muster
