@@ -33,4 +33,11 @@ int64_t ChannelCount(const Shape& input) {
   return input.rank() == 0 ? 0 : input.dims().back();
 }
 
+bool HasKnownExtents(const Shape& input) {
+  for (int axis = 1; axis < input.rank(); ++axis) {
+    if (input.dim(axis) == Shape::kUnknown) return false;
+  }
+  return true;
+}
+
 }  // namespace muster::internal

@@ -20,6 +20,9 @@ Value ToFloatImage(Value x, int rank, absl::string_view layer, bool is_valid,
 // Returns the last extent; 0 for a scalar.
 int64_t ChannelCount(const Shape& input);
 
+// Returns true if all extents but that of the batch are known.
+bool HasKnownExtents(const Shape& input);
+
 }  // namespace muster::internal
 
 #endif  // COMMON_LEARN_NN_IMAGE_INPUT_H_

@@ -4,9 +4,11 @@
 #include "absl/strings/string_view.h"
 #include "common/learn/nn/activation_layer.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/attention/attention.h"
 #include "common/learn/nn/attention/multi_head_attention.h"
 #include "common/learn/nn/batch_normalization.h"
 #include "common/learn/nn/convolution.h"
+#include "common/learn/nn/convolution_3d.h"
 #include "common/learn/nn/convolution_transpose.h"
 #include "common/learn/nn/cropping.h"
 #include "common/learn/nn/dense.h"
@@ -29,6 +31,7 @@
 #include "common/learn/nn/normalization.h"
 #include "common/learn/nn/pooling.h"
 #include "common/learn/nn/pooling_1d.h"
+#include "common/learn/nn/pooling_3d.h"
 #include "common/learn/nn/preprocessing/category_encoding.h"
 #include "common/learn/nn/preprocessing/discretization.h"
 #include "common/learn/nn/preprocessing/hashing.h"
@@ -59,10 +62,13 @@ struct LayerKind {
 inline constexpr LayerKind kLayerKinds[] = {
     {"activation", [] { return Activate(Activation::kLinear); }},
     {"add", [] { return Add(); }},
+    {"additive_attention", [] { return AdditiveAttention(); }},
     {"alpha_dropout", [] { return AlphaDropout(0); }},
+    {"attention", [] { return Attention(); }},
     {"average", [] { return Average(); }},
     {"average_pooling1d", [] { return AveragePooling1D(); }},
     {"average_pooling2d", [] { return AveragePooling2D(); }},
+    {"average_pooling3d", [] { return AveragePooling3D(); }},
     {"batch_normalization", [] { return BatchNormalization(); }},
     {"bidirectional", [] { return Bidirectional(nullptr); }},
     {"category_encoding", [] { return CategoryEncoding(0); }},
@@ -71,6 +77,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"conv1d_transpose", [] { return Conv1DTranspose(0, 0); }},
     {"conv2d", [] { return Conv2D(0, 0); }},
     {"conv2d_transpose", [] { return Conv2DTranspose(0, 0); }},
+    {"conv3d", [] { return Conv3D(0, 0); }},
     {"cropping1d", [] { return Cropping1D(); }},
     {"cropping2d", [] { return Cropping2D(); }},
     {"dense", [] { return Dense(0); }},
@@ -86,9 +93,12 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"gaussian_noise", [] { return GaussianNoise(0); }},
     {"global_average_pooling1d", [] { return GlobalAveragePooling1D(); }},
     {"global_average_pooling2d", [] { return GlobalAveragePooling2D(); }},
+    {"global_average_pooling3d", [] { return GlobalAveragePooling3D(); }},
     {"global_max_pooling1d", [] { return GlobalMaxPooling1D(); }},
     {"global_max_pooling2d", [] { return GlobalMaxPooling2D(); }},
+    {"global_max_pooling3d", [] { return GlobalMaxPooling3D(); }},
     {"group_normalization", [] { return GroupNormalization(); }},
+    {"group_query_attention", [] { return GroupQueryAttention(0, 0, 0); }},
     {"gru", [] { return GRU(0); }},
     {"hashing", [] { return Hashing(0); }},
     {"identity", [] { return Identity(); }},
@@ -99,6 +109,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"masking", [] { return Masking(); }},
     {"max_pooling1d", [] { return MaxPooling1D(); }},
     {"max_pooling2d", [] { return MaxPooling2D(); }},
+    {"max_pooling3d", [] { return MaxPooling3D(); }},
     {"maximum", [] { return Maximum(); }},
     {"minimum", [] { return Minimum(); }},
     {"multi_head_attention", [] { return MultiHeadAttention(0, 0); }},

@@ -25,12 +25,23 @@ bool CheckExtents(ConfigVisitor& visitor, ConfigName name,
   }
   if (extents.size() == rank) return true;
   visitor.Refuse(name, absl::StrCat("must be one number",
-                                    rank == 2 ? ", or height and width" : "",
+                                    rank == 3   ? ", or depth, height and width"
+                                    : rank == 2 ? ", or height and width"
+                                                : "",
                                     ", got ", extents.size(), " numbers"));
   return false;
 }
 
 }  // namespace
+
+void VisitSize(ConfigVisitor& visitor, ConfigName name, Size3D& size) {
+  std::vector<int64_t> extents = {size.depth, size.height, size.width};
+  visitor.Visit(name, extents);
+  if (extents.size() == 1) extents.assign(3, extents.front());
+  if (CheckExtents(visitor, name, extents, 3)) {
+    size = {extents[0], extents[1], extents[2]};
+  }
+}
 
 void VisitSize(ConfigVisitor& visitor, ConfigName name, Size2D& size) {
   std::vector<int64_t> extents = {size.height, size.width};

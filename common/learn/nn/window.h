@@ -22,6 +22,17 @@ struct Size2D {
   int64_t width;
 };
 
+// Depth, height and width: `3`, or `{3, 1, 1}`.
+struct Size3D {
+  Size3D(int64_t all) : Size3D(all, all, all) {}  // NOLINT: see above.
+  Size3D(int64_t depth, int64_t height, int64_t width)
+      : depth(depth), height(height), width(width) {}
+
+  int64_t depth;
+  int64_t height;
+  int64_t width;
+};
+
 // Keras' paddings. kValid: none. kSame: zeros, so that an output extent is the
 // input extent divided by the stride, rounded up.
 enum class Padding { kValid, kSame };
@@ -31,7 +42,8 @@ inline Padding2D ToPadding2D(Padding padding) {
 }
 
 // Visits extents, which must be at least 1. A reader accepts one number for
-// both axes of an image.
+// all axes.
+void VisitSize(ConfigVisitor& visitor, ConfigName name, Size3D& size);
 void VisitSize(ConfigVisitor& visitor, ConfigName name, Size2D& size);
 void VisitSize(ConfigVisitor& visitor, ConfigName name, int64_t& size);
 // As VisitSize(), of extents that may be absent and 0.

@@ -135,8 +135,9 @@ TEST(CompileNames, OnlyCompileLooksThemUp) {
   GraphBuilder builder(&BuiltinOps(), "test");
   const Value x = builder.Constant(Tensor::Scalar<float>(1));
   builder.AddResult(Loss("mse")(x, x));
-  EXPECT_THAT(std::move(builder).Build(), StatusIs(absl::StatusCode::kInvalidArgument,
-                                         HasSubstr("only Compile() looks up")));
+  EXPECT_THAT(std::move(builder).Build(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("only Compile() looks up")));
 }
 
 }  // namespace

@@ -26,6 +26,8 @@ def cases():
     yield from _convolutions(seeded(442))
     yield from _wrappers(seeded(443))
     yield from _dots(seeded(444))
+    yield from _volumes(seeded(445))
+    yield from _attentions(seeded(446))
 
 
 def _preprocessing():
@@ -121,6 +123,18 @@ def _configurations():
             momentum=0.75, epsilon=0.5, center=False, synchronized=True,
             moving_mean_initializer=keras.initializers.RandomNormal(1.0, 0.5)),
     )
+    yield "attention { dropout: 0.25 seed: 3 }", L.Attention(dropout=0.25, seed=3)
+    yield "additive_attention { dropout: 0.5 }", L.AdditiveAttention(dropout=0.5)
+    yield (
+        "group_query_attention { head_dim: 4 num_query_heads: 6 num_key_value_heads: 3"
+        " dropout: 0.1 }",
+        L.GroupQueryAttention(4, 6, 3, dropout=0.1),
+    )
+    yield "conv3d { filters: 2 kernel_size: 3 groups: 2 }", L.Conv3D(2, 3, groups=2)
+    yield "max_pooling3d { pool_size: 3 }", L.MaxPooling3D(3)
+    yield "average_pooling3d { pool_size: 2 padding: SAME }", L.AveragePooling3D(2, padding="same")
+    yield "global_max_pooling3d { keepdims: true }", L.GlobalMaxPooling3D(keepdims=True)
+    yield "global_average_pooling3d {}", L.GlobalAveragePooling3D()
     yield "max_pooling2d { pool_size: [3, 2] }", L.MaxPooling2D((3, 2))
     yield (
         "average_pooling2d { pool_size: 3 strides: 1 padding: SAME }",
@@ -344,6 +358,51 @@ def _wrappers(rng):
     yield _run(job, job, layer, normal(rng, *sequence), rng)
 
 
+def _volumes(rng):
+    volume = (2, 5, 4, 3, 2)
+    for job, layer in (
+        ("conv3d { filters: 3 kernel_size: 2 }", L.Conv3D(3, 2)),
+        ("conv3d { filters: 2 kernel_size: [3, 2, 1] strides: [2, 1, 1] padding: SAME"
+         " activation: TANH }",
+         L.Conv3D(2, (3, 2, 1), strides=(2, 1, 1), padding="same", activation="tanh")),
+        ("conv3d { filters: 2 kernel_size: [3, 2, 2] strides: [2, 2, 1] use_bias: false }",
+         L.Conv3D(2, (3, 2, 2), strides=(2, 2, 1), use_bias=False)),
+        ("conv3d { filters: 2 kernel_size: [2, 2, 1] dilation_rate: [2, 2, 1] }",
+         L.Conv3D(2, (2, 2, 1), dilation_rate=(2, 2, 1))),
+        ("max_pooling3d {}", L.MaxPooling3D()),
+        ("max_pooling3d { pool_size: [3, 2, 2] strides: [1, 2, 1] padding: SAME }",
+         L.MaxPooling3D((3, 2, 2), strides=(1, 2, 1), padding="same")),
+        ("average_pooling3d { pool_size: 2 }", L.AveragePooling3D(2)),
+        ("average_pooling3d { pool_size: [3, 3, 2] strides: 2 padding: SAME }",
+         L.AveragePooling3D((3, 3, 2), strides=2, padding="same")),
+        ("global_max_pooling3d {}", L.GlobalMaxPooling3D()),
+        ("global_average_pooling3d { keepdims: true }",
+         L.GlobalAveragePooling3D(keepdims=True)),
+    ):
+        yield _run(job, job, layer, normal(rng, *volume), rng)
+
+
+def _attentions(rng):
+    pair = (2, 3, 4), (2, 5, 4)
+    triple = (2, 3, 4), (2, 5, 2), (2, 5, 4)
+    for job, layer, shapes in (
+        ("attention {}", L.Attention(), pair),
+        ("attention { use_scale: true }", L.Attention(use_scale=True), triple),
+        ('attention { use_scale: true score_mode: CONCAT }',
+         L.Attention(use_scale=True, score_mode="concat"), triple),
+        ('attention { score_mode: CONCAT }', L.Attention(score_mode="concat"), pair),
+        ("additive_attention {}", L.AdditiveAttention(), triple),
+        ("additive_attention { use_scale: false }", L.AdditiveAttention(use_scale=False), pair),
+        ("group_query_attention { head_dim: 3 num_query_heads: 4 num_key_value_heads: 2 }",
+         L.GroupQueryAttention(3, 4, 2), pair),
+        ("group_query_attention { head_dim: 2 num_query_heads: 3 num_key_value_heads: 1"
+         " use_bias: false }",
+         L.GroupQueryAttention(2, 3, 1, use_bias=False), pair),
+    ):
+        x = [normal(rng, *shape) for shape in shapes]
+        yield _run(job, job, layer, x, rng)
+
+
 def _dots(rng):
     for job, axes, normalize, shapes in (
         ("axes: 1", 1, False, ((2, 3), (2, 3))),
@@ -452,7 +511,12 @@ def _key(variable):
 def _run(name, job, layer, x, rng, mask=None):
     """`x`: the input, or a list of some."""
     config = _config(job, layer)
-    layer.build([v.shape for v in x] if isinstance(x, list) else x.shape)
+    # Takes its inputs one by one.
+    is_unlisted = isinstance(layer, L.GroupQueryAttention)
+    if is_unlisted:
+        layer.build(*[v.shape for v in x])
+    else:
+        layer.build([v.shape for v in x] if isinstance(x, list) else x.shape)
     weights = {}
     for variable in layer.weights:
         weights[_key(variable)] = normal(rng, *variable.shape)
@@ -469,7 +533,7 @@ def _run(name, job, layer, x, rng, mask=None):
         passed = list(sources.values()) if isinstance(x, list) else sources[min(sources)]
         if isinstance(layer, (L.BatchNormalization, L.TimeDistributed)):
             arguments["training"] = True
-        outputs = _listed(layer(passed, **arguments))
+        outputs = _listed(layer(*passed) if is_unlisted else layer(passed, **arguments))
         cotangents = [normal(rng, *y.shape) for y in outputs]
         total = sum(tf.reduce_sum(y * c) for y, c in zip(outputs, cotangents))
     sources |= {_key(v): v.value for v in layer.trainable_variables}

@@ -15,7 +15,7 @@
 #include "common/compute/ops/ops.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
-#include "common/core/tensor/tensor.h"
+#include "common/learn/nn/attention/causal_mask.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/nn/dropout.h"
 #include "common/learn/nn/layer.h"
@@ -34,18 +34,6 @@ bool IsSequence(Value x) {
          shape.dim(2) != Shape::kUnknown;
 }
 
-// bool [time, source time], true at and before the diagonal.
-Tensor CausalMask(int64_t time_count, int64_t source_time_count) {
-  Tensor mask(DType::kBool, {time_count, source_time_count});
-  const auto flat = mask.mutable_flat<bool>();
-  for (int64_t i = 0; i < time_count; ++i) {
-    for (int64_t j = 0; j < source_time_count; ++j) {
-      flat[i * source_time_count + j] = j <= i;
-    }
-  }
-  return mask;
-}
-
 }  // namespace
 
 MultiHeadAttentionLayer::MultiHeadAttentionLayer(
@@ -53,6 +41,7 @@ MultiHeadAttentionLayer::MultiHeadAttentionLayer(
     const MultiHeadAttentionOptions& options)
     : Layer(options.name),
       num_heads_(num_heads),
+      num_key_value_heads_(num_heads),
       key_dim_(key_dim),
       options_(options) {
   AddDropout();
@@ -66,6 +55,7 @@ void MultiHeadAttentionLayer::AddDropout() {
 
 void MultiHeadAttentionLayer::VisitConfig(ConfigVisitor& visitor) {
   visitor.VisitPositive("num_heads", num_heads_);
+  num_key_value_heads_ = num_heads_;
   visitor.VisitPositive("key_dim", key_dim_);
   int64_t value_dim = options_.value_dim.value_or(key_dim_);
   visitor.Visit("value_dim", value_dim);
@@ -77,6 +67,10 @@ void MultiHeadAttentionLayer::VisitConfig(ConfigVisitor& visitor) {
   }
   visitor.Visit({"", "output_shape"}, output_shape);
   if (!output_shape.empty()) options_.output_dim = output_shape.front();
+  VisitShared(visitor);
+}
+
+void MultiHeadAttentionLayer::VisitShared(ConfigVisitor& visitor) {
   visitor.Visit("dropout", options_.dropout);
   visitor.Visit("use_bias", options_.use_bias);
   // In Keras these are arguments of the call.
@@ -93,9 +87,9 @@ void MultiHeadAttentionLayer::VisitConfig(ConfigVisitor& visitor) {
 }
 
 MultiHeadAttentionLayer::Projection MultiHeadAttentionLayer::AddProjection(
-    const std::string& name, int64_t features, int64_t dim) {
+    const std::string& name, int64_t features, int64_t heads, int64_t dim) {
   // CallMany() reports values below 1. Shape would read -1 as unknown.
-  const int64_t heads = std::max<int64_t>(num_heads_, 0);
+  heads = std::max<int64_t>(heads, 0);
   dim = std::max<int64_t>(dim, 0);
   Projection projection;
   projection.kernel =
@@ -117,9 +111,11 @@ void MultiHeadAttentionLayer::BuildMany(absl::Span<const Shape> inputs) {
     const int rank = i < inputs.size() ? inputs[i].rank() : 0;
     return rank == 0 ? 0 : inputs[i].dim(rank - 1);
   };
-  query_ = AddProjection("query", features(0), key_dim_);
-  key_ = AddProjection("key", features(inputs.size() > 2 ? 2 : 1), key_dim_);
-  value_ = AddProjection("value", features(1), value_dim());
+  query_ = AddProjection("query", features(0), num_heads_, key_dim_);
+  key_ = AddProjection("key", features(inputs.size() > 2 ? 2 : 1),
+                       num_key_value_heads_, key_dim_);
+  value_ =
+      AddProjection("value", features(1), num_key_value_heads_, value_dim());
 
   const int64_t width =
       std::max<int64_t>(options_.output_dim.value_or(features(0)), 0);
@@ -140,13 +136,18 @@ bool MultiHeadAttentionLayer::Parse(absl::Span<const Value> inputs,
   const Value query = inputs[0];
   const auto refuse = [&](absl::string_view why) {
     query.builder()->ReportError(absl::InvalidArgumentError(
-        absl::StrCat("MultiHeadAttention(", num_heads_, ", ", key_dim_,
+        absl::StrCat(kind(), "(", num_heads_, " heads of ", key_dim_,
                      "): ", why, "; the query is ", query.type().ToString())));
     return false;
   };
   if (num_heads_ < 1 || key_dim_ < 1 || value_dim() < 1 ||
       options_.output_dim.value_or(1) < 1) {
     return refuse("heads and dimensions must be at least 1");
+  }
+  if (num_key_value_heads_ < 1 || num_heads_ % num_key_value_heads_ != 0) {
+    return refuse(absl::StrCat("the number of heads must be a multiple of ",
+                               num_key_value_heads_,
+                               ", that of key and value"));
   }
   if (options_.takes_attention_mask) {
     operands->mask = inputs.back();
@@ -174,14 +175,18 @@ bool MultiHeadAttentionLayer::Parse(absl::Span<const Value> inputs,
 }
 
 Value MultiHeadAttentionLayer::Project(const Projection& projection, Value x,
-                                       int64_t dim) const {
+                                       int64_t heads, int64_t dim) const {
   const int64_t time_count = x.shape().dim(1);
   const int64_t features = x.shape().dim(2);
-  const int64_t width = num_heads_ * dim;
+  const int64_t width = heads * dim;
   Value y = MatMul(Reshape(x, {-1, features}),
                    Reshape(projection.kernel, {features, width}));
   if (options_.use_bias) y = y + Reshape(projection.bias, {width});
-  return Transpose(Reshape(y, {-1, time_count, num_heads_, dim}), {0, 2, 1, 3});
+  y = Transpose(Reshape(y, {-1, time_count, heads, dim}), {0, 2, 1, 3});
+  if (heads == num_heads_) return y;
+  // Each head of key and value serves a group of heads of the query.
+  const std::vector<Value> copies(num_heads_ / heads, y);
+  return Reshape(Stack(copies, 2), {-1, num_heads_, time_count, dim});
 }
 
 Value MultiHeadAttentionLayer::AttentionMask(const Operands& operands,
@@ -196,8 +201,8 @@ Value MultiHeadAttentionLayer::AttentionMask(const Operands& operands,
     mask = mask.ok() ? LogicalAnd(mask, padding) : padding;
   }
   if (!options_.use_causal_mask) return mask;
-  const Value causal = operands.query.builder()->Constant(
-      CausalMask(operands.query.shape().dim(1), operands.value.shape().dim(1)));
+  const Value causal = operands.query.builder()->Constant(internal::CausalMask(
+      operands.query.shape().dim(1), operands.value.shape().dim(1)));
   return mask.ok() ? LogicalAnd(mask, causal) : causal;
 }
 
@@ -217,10 +222,11 @@ std::vector<Value> MultiHeadAttentionLayer::CallMany(
     absl::Span<const Value> inputs, const CallContext& context) {
   Operands operands;
   if (!Parse(inputs, &operands)) return std::vector<Value>(output_count());
-  const Value query = Project(query_, operands.query, key_dim_) *
+  const Value query = Project(query_, operands.query, num_heads_, key_dim_) *
                       (1 / std::sqrt(static_cast<double>(key_dim_)));
-  const Value key = Project(key_, operands.key, key_dim_);
-  const Value value = Project(value_, operands.value, value_dim());
+  const Value key = Project(key_, operands.key, num_key_value_heads_, key_dim_);
+  const Value value =
+      Project(value_, operands.value, num_key_value_heads_, value_dim());
 
   Value scores = MatMul(query, key, {.transpose_b = true});
   const DType dtype = scores.ok() ? scores.dtype() : DType::kFloat32;
@@ -239,6 +245,39 @@ std::vector<Value> MultiHeadAttentionLayer::CallMany(
   context.masks->Set(outputs[0], context.masks->Find(operands.query));
   if (options_.return_attention_scores) outputs.push_back(scores);
   return outputs;
+}
+
+GroupQueryAttentionLayer::GroupQueryAttentionLayer(
+    int64_t head_dim, int64_t num_query_heads, int64_t num_key_value_heads,
+    const GroupQueryAttentionOptions& options)
+    : MultiHeadAttentionLayer(
+          num_query_heads, head_dim,
+          {.dropout = options.dropout,
+           .use_bias = options.use_bias,
+           .takes_attention_mask = options.takes_attention_mask,
+           .use_causal_mask = options.use_causal_mask,
+           .return_attention_scores = options.return_attention_scores,
+           .kernel_initializer = options.kernel_initializer,
+           .bias_initializer = options.bias_initializer,
+           .kernel_regularizer = options.kernel_regularizer,
+           .bias_regularizer = options.bias_regularizer,
+           .seed = options.seed,
+           .name = options.name}) {
+  num_key_value_heads_ = num_key_value_heads;
+}
+
+void GroupQueryAttentionLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.VisitPositive("head_dim", key_dim_);
+  visitor.VisitPositive("num_query_heads", num_heads_);
+  visitor.VisitPositive("num_key_value_heads", num_key_value_heads_);
+  VisitShared(visitor);
+}
+
+LayerPtr GroupQueryAttention(int64_t head_dim, int64_t num_query_heads,
+                             int64_t num_key_value_heads,
+                             const GroupQueryAttentionOptions& options) {
+  return std::make_shared<GroupQueryAttentionLayer>(
+      head_dim, num_query_heads, num_key_value_heads, options);
 }
 
 LayerPtr MultiHeadAttention(int64_t num_heads, int64_t key_dim,

@@ -74,6 +74,13 @@ class MultiHeadAttentionLayer : public Layer {
   std::vector<Value> CallMany(absl::Span<const Value> inputs,
                               const CallContext& context) override;
 
+  // The hyperparameters that do not count or measure heads.
+  void VisitShared(ConfigVisitor& visitor);
+
+  int64_t num_heads_;
+  int64_t num_key_value_heads_;  // Divides num_heads_.
+  int64_t key_dim_;
+
  private:
   struct Projection {
     Weight kernel;
@@ -89,20 +96,20 @@ class MultiHeadAttentionLayer : public Layer {
   void AddDropout();
   int64_t value_dim() const { return options_.value_dim.value_or(key_dim_); }
   Projection AddProjection(const std::string& name, int64_t features,
-                           int64_t dim);
+                           int64_t heads, int64_t dim);
   // Returns false, after reporting the reason to the builder, if the inputs are
   // invalid.
   bool Parse(absl::Span<const Value> inputs, Operands* operands) const;
-  // [batch, time, features] -> [batch, heads, time, dim]
-  Value Project(const Projection& projection, Value x, int64_t dim) const;
+  // [batch, time, features] -> [batch, num_heads_, time, dim], by a projection
+  // to `heads` heads.
+  Value Project(const Projection& projection, Value x, int64_t heads,
+                int64_t dim) const;
   // Returns the conjunction of the attention mask, the padding masks and the
   // causal mask; a poisoned value if there are none.
   Value AttentionMask(const Operands& operands, Masks* masks) const;
   // [batch, heads, time, dim] -> [batch, time, features]
   Value ProjectOutput(Value attended) const;
 
-  int64_t num_heads_;
-  int64_t key_dim_;
   MultiHeadAttentionOptions options_;
   LayerPtr dropout_;
   Projection query_;
@@ -110,6 +117,44 @@ class MultiHeadAttentionLayer : public Layer {
   Projection value_;
   Projection output_;
 };
+
+struct GroupQueryAttentionOptions {
+  // As MultiHeadAttentionOptions.
+  double dropout = 0;
+  bool use_bias = true;
+  bool takes_attention_mask = false;
+  bool use_causal_mask = false;
+  bool return_attention_scores = false;
+  Initializer kernel_initializer = GlorotUniform();
+  Initializer bias_initializer = Zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  uint64_t seed = 0;
+  std::string name = "";
+};
+
+// MultiHeadAttentionLayer whose key and value have fewer heads than the query:
+// each serves num_query_heads / num_key_value_heads of them, in their order.
+// All heads have `head_dim` dimensions. With one head of key and value this is
+// multi-query attention.
+//
+// Weights: as MultiHeadAttentionLayer, with num_key_value_heads heads for key
+// and value.
+//
+// Source: Ainslie et al., arXiv:2305.13245; keras.layers.GroupQueryAttention.
+class GroupQueryAttentionLayer : public MultiHeadAttentionLayer {
+ public:
+  GroupQueryAttentionLayer(int64_t head_dim, int64_t num_query_heads,
+                           int64_t num_key_value_heads,
+                           const GroupQueryAttentionOptions& options);
+
+  void VisitConfig(ConfigVisitor& visitor) override;
+};
+
+// Equivalent to: keras.layers.GroupQueryAttention.
+LayerPtr GroupQueryAttention(int64_t head_dim, int64_t num_query_heads,
+                             int64_t num_key_value_heads,
+                             const GroupQueryAttentionOptions& options = {});
 
 // Equivalent to: keras.layers.MultiHeadAttention.
 LayerPtr MultiHeadAttention(int64_t num_heads, int64_t key_dim,
