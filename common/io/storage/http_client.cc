@@ -159,6 +159,9 @@ absl::StatusOr<HttpClient::Response> HttpClient::Send(const Request& request) {
   for (const std::string& header : request.headers) {
     headers = curl_slist_append(headers, header.c_str());
   }
+  // Without this, libcurl asks for permission to send a large body, and waits a
+  // second for stores that do not answer such questions.
+  headers = curl_slist_append(headers, "Expect:");
   const absl::Cleanup free_headers = [&] { curl_slist_free_all(headers); };
   char detail[CURL_ERROR_SIZE] = "";
 

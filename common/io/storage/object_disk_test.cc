@@ -129,6 +129,16 @@ TEST_F(ObjectDiskTest, LargeFilesAreWrittenInParts) {
   }
 }
 
+TEST_F(ObjectDiskTest, PartsAreSentWithoutAskingForPermission) {
+  std::atomic<int> question_count = 0;
+  server_->set_script([&](const S3Server::Request& request) {
+    question_count += request.expects_continue ? 1 : 0;
+    return Action::kServe;
+  });
+  ASSERT_OK(Write("s3://bucket/large", Content(3 * kPartBytes)));
+  EXPECT_EQ(question_count, 0);
+}
+
 TEST_F(ObjectDiskTest, ReadsAnyRange) {
   const std::string content = Content(5000);
   server_->Set("file", content);

@@ -144,6 +144,7 @@ class S3Server::Implementation {
     }
     Request request = Parse(signed_request);
     request.body_bytes = body.size();
+    request.expects_continue = signed_request.headers.contains("expect");
     const Action action = NextAction(request);
     if (action == Action::kReportOverload) {
       return Send(connection, ErrorAnswer(503, "SlowDown"));

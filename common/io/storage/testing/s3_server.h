@@ -36,6 +36,7 @@ class S3Server {
     std::string key;
     std::map<std::string, std::string> query;
     size_t body_bytes = 0;
+    bool expects_continue = false;  // The client waits for "100 Continue".
   };
   enum class Action {
     kServe,
