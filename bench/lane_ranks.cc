@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -25,10 +26,13 @@
 #include "common/net/collectives/message/rpc_lane.h"
 #include "common/net/collectives/reduce_op.h"
 #include "common/net/collectives/tensor_span.h"
+#include "common/net/rpc/certificate_authority.h"
 #include "common/net/rpc/channel.h"
 #include "common/net/rpc/identity.h"
 #include "common/net/rpc/network.h"
 #include "common/net/rpc/service.h"
+#include "common/net/rpc/tls_context.h"
+#include "common/net/rpc/tls_network.h"
 
 namespace muster {
 namespace {
@@ -74,6 +78,7 @@ struct RankResources {
   std::unique_ptr<LaneListener> listener;
   TaskIdentity identity;
   std::unique_ptr<AdmissionCheck> admission_check;
+  std::unique_ptr<Network> tls_network;
   Service service;
   RpcLaneAcceptor acceptor;
   std::unique_ptr<Server> server;
@@ -82,9 +87,10 @@ struct RankResources {
 
 std::vector<std::unique_ptr<Lane>> ConnectRaw(const LaneRank& rank,
                                               RankResources* resources) {
-  resources->listener = rank.lanes == "tcp"
-                            ? *LaneListener::ListenTcp(rank.host)
-                            : *LaneListener::ListenUnix();
+  resources->listener = rank.lanes == "unix"
+                            ? *LaneListener::ListenUnix()
+                            : *LaneListener::ListenTcp(
+                                  rank.host, {.encrypts = rank.lanes == "tls"});
   Publish(rank, {resources->listener->address(), resources->listener->token()});
   std::vector<std::unique_ptr<Lane>> lanes(rank.size);
   for (int peer = 0; peer < rank.rank; ++peer) {
@@ -103,20 +109,28 @@ std::vector<std::unique_ptr<Lane>> ConnectRaw(const LaneRank& rank,
 
 std::vector<std::unique_ptr<Lane>> ConnectRpc(const LaneRank& rank,
                                               RankResources* resources) {
+  Network* network = Network::Grpc();
+  if (rank.lanes == "grpc-tls") {
+    resources->tls_network = MakeTlsNetwork(
+        *TlsContext::Load(TlsFilesIn(rank.folder, "worker", rank.rank)));
+    network = resources->tls_network.get();
+  }
   resources->identity = {"worker", rank.rank, 1};
   resources->admission_check =
       std::make_unique<AdmissionCheck>(resources->identity);
   resources->acceptor.AddTo(&resources->service);
-  resources->server = *Network::Grpc()->Listen(
-      {.address = absl::StrCat(rank.host, ":0")}, &resources->service,
-      resources->admission_check.get());
+  resources->server =
+      *network->Listen({.address = absl::StrCat(rank.host, ":0")},
+                       &resources->service, resources->admission_check.get());
   Publish(rank, {resources->server->address(), ""});
   std::vector<std::unique_ptr<Lane>> lanes(rank.size);
   for (int peer = 0; peer < rank.rank; ++peer) {
     ChannelOptions options;
     options.address = Find(rank, peer).address;
+    options.peer_task_type = "worker";
+    options.peer_task_index = peer;
     options.caller = resources->identity;
-    resources->channels.push_back(Network::Grpc()->Connect(options));
+    resources->channels.push_back(network->Connect(options));
     lanes[peer] = *OpenRpcLane(resources->channels.back().get(), rank.rank, 1,
                                Deadline());
   }
@@ -137,7 +151,7 @@ void PinToProcessor(int rank) {
 
 void RunLaneRank(const LaneRank& rank, AlgorithmChoice choose,
                  const std::function<void(Communicator&)>& body) {
-  const bool is_rpc = rank.lanes == "grpc";
+  const bool is_rpc = absl::StartsWith(rank.lanes, "grpc");
   if (!is_rpc) PinToProcessor(rank.rank);
   RankResources resources;
   auto lanes =
@@ -155,6 +169,13 @@ void ForkLaneRanks(absl::string_view lanes, int size, AlgorithmChoice choose,
   std::string folder =
       (std::filesystem::temp_directory_path() / "lane-ranks-XXXXXX").string();
   MUSTER_CHECK(mkdtemp(folder.data()) != nullptr);
+  if (lanes == "grpc-tls") {
+    const auto authority = *CertificateAuthority::Create(absl::Hours(1));
+    for (int rank = 0; rank < size; ++rank) {
+      MUSTER_CHECK(
+          WriteTaskFiles(*authority, {"bench", "worker", rank}, folder).ok());
+    }
+  }
   for (int rank = 0; rank < size; ++rank) {
     if (fork() == 0) {
       RunLaneRank({.lanes = std::string(lanes),

@@ -15,7 +15,9 @@
 namespace muster {
 
 struct LaneRank {
-  std::string lanes = "tcp";  // "tcp", "unix" or "grpc".
+  // "tcp", "tls" (raw TCP with TLS), "unix", "grpc" or, where all ranks are
+  // forked from one process, "grpc-tls" (mutual TLS).
+  std::string lanes = "tcp";
   int rank = 0;
   int size = 2;
   std::string host = "127.0.0.1";  // The address at which it listens.

@@ -1,9 +1,10 @@
 // All-reduce without shared memory: float32 sums over raw TCP, raw Unix and
-// gRPC lanes, one process per rank, pinned to the processors round robin. The
-// buffer is rewritten before each call, as in a training step. Prints the
-// median time of the slowest rank of a call.
+// gRPC lanes, in plaintext and with TLS, one process per rank, pinned to the
+// processors round robin. The buffer is rewritten before each call, as in a
+// training step. Prints the median time of the slowest rank of a call.
 //
-//   network_all_reduce_benchmark [--lanes=tcp,unix,grpc] [--ranks=2,4]
+//   network_all_reduce_benchmark [--lanes=tcp,tls,unix,grpc,grpc-tls]
+//                                [--ranks=2,4]
 //                                [--algorithm=direct|ring|...]
 //
 // With --folder, runs one rank of a group, for example in a network namespace.
@@ -39,7 +40,7 @@
 #include "common/net/collectives/message/schedule.h"
 
 ABSL_FLAG(std::vector<std::string>, lanes,
-          std::vector<std::string>({"tcp", "unix", "grpc"}),
+          std::vector<std::string>({"tcp", "tls", "unix", "grpc", "grpc-tls"}),
           "Kinds of lane; with --calibrate also shm.");
 ABSL_FLAG(std::vector<std::string>, ranks, std::vector<std::string>({"2", "4"}),
           "Numbers of ranks.");
