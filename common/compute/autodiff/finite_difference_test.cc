@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/autodiff/gradients.h"
 #include "common/compute/graph/graph_builder.h"
@@ -16,6 +17,7 @@
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
+#include "common/core/tensor/recurrence_options.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "gmock/gmock.h"
@@ -180,6 +182,7 @@ void AddShapeCases(std::vector<Case>* cases) {
   cases->push_back({"Squeeze", {{"axes", List{1}}}, {Numbers({2, 1, 3})}});
   cases->push_back({"Transpose", {{"permutation", List{2, 0, 1}}}, {x}});
   cases->push_back({"Transpose", {{"permutation", List{-1, 0, 1}}}, {x}});
+  cases->push_back({"Reverse", {{"axes", List{-1, 0}}}, {x}});
   cases->push_back(
       {"BroadcastTo", {{"shape", List{2, 2, 3}}}, {Numbers({2, 1})}});
   cases->push_back({"Concat",
@@ -299,6 +302,69 @@ void AddNormalizationCases(std::vector<Case>* cases) {
   }
 }
 
+void AddRecurrence(const std::string& cell, const std::string& activation,
+                   bool is_masked, bool zero_output, std::vector<Case>* cases) {
+  constexpr int64_t kUnits = 2;
+  const int64_t gates = cell == "simple_rnn" ? 1 : cell == "lstm" ? 4 : 3;
+  const Attributes attributes = {{"cell", cell},
+                                 {"units", kUnits},
+                                 {"activation", activation},
+                                 {"recurrent_activation", activation},
+                                 {"go_backwards", is_masked},
+                                 {"zero_output_for_mask", zero_output},
+                                 {"keep_steps", false},
+                                 {"has_scale", is_masked},
+                                 {"has_mask", is_masked}};
+  Case one = {"Recurrence",
+              attributes,
+              {Numbers({2, 4, gates * kUnits}),
+               Numbers({kUnits, gates * kUnits}), Numbers({2, kUnits})}};
+  if (cell == "lstm") one.inputs.push_back(Numbers({2, kUnits}, -1, 1));
+  if (cell == "gru_reset_after") {
+    one.inputs.push_back(Numbers({gates * kUnits}));
+  }
+  if (is_masked) {
+    one.inputs.push_back(Numbers({2, kUnits}, 0.5, 2));
+    one.inputs.push_back(Tensor::FromValues<bool>(
+        {2, 4}, {true, false, true, true, false, true, false, false}));
+  }
+  cases->push_back(std::move(one));
+}
+
+void AddRecurrenceCases(std::vector<Case>* cases) {
+  for (const char* cell :
+       {"simple_rnn", "lstm", "gru_reset_after", "gru_reset_before"}) {
+    for (const bool is_masked : {false, true}) {
+      for (const bool zero_output : {false, true}) {
+        AddRecurrence(cell, "tanh", is_masked, zero_output, cases);
+      }
+    }
+    for (const char* activation : {"sigmoid", "softmax"}) {
+      AddRecurrence(cell, activation, false, false, cases);
+    }
+  }
+  for (const absl::string_view activation : RecurrenceActivations()) {
+    AddRecurrence("simple_rnn", std::string(activation), false, false, cases);
+  }
+}
+
+void AddSortAndCheckCases(std::vector<Case>* cases) {
+  const Tensor x = Numbers({2, 5});
+  const Tensor indices = Ids({2, 3}, {4, 0, 4, 1, 2, 3});
+  for (const bool smallest : {false, true}) {
+    cases->push_back(
+        {"TopK", {{"k", int64_t{3}}, {"smallest", smallest}}, {x}});
+  }
+  cases->push_back({"TakeAlongRows", {}, {x, indices}});
+  cases->push_back({"AddAlongRowsLike", {}, {Numbers({2, 3}), indices, x}});
+  cases->push_back({"Print",
+                    {{"label", std::string("x")}, {"summarize", int64_t{0}}},
+                    {Numbers({1})}});
+  cases->push_back({"Assert",
+                    {{"message", std::string("is wrong")}},
+                    {x, Tensor::Scalar<bool>(true)}});
+}
+
 // Adds cases with a single replica. common/compute/runtime tests several.
 void AddReplicaCases(std::vector<Case>* cases) {
   for (const char* reduction : {"sum", "mean"}) {
@@ -323,6 +389,8 @@ std::vector<Case> AllCases() {
   AddConvCases(&cases);
   AddPoolCases(&cases);
   AddNormalizationCases(&cases);
+  AddRecurrenceCases(&cases);
+  AddSortAndCheckCases(&cases);
   AddReplicaCases(&cases);
   return cases;
 }
@@ -332,6 +400,7 @@ std::vector<Case> AllCases() {
 Value WeightedSum(const std::vector<Value>& values, int64_t salt) {
   Value total;
   for (const Value& value : values) {
+    if (!IsFloating(value.dtype())) continue;  // Positions of TopK.
     const Value seed =
         ConstantSeed(*value.builder(), salt, value.output().output);
     const Value sum =

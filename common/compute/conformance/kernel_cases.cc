@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "common/compute/conformance/recurrence_cases.h"
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/ops/builtin_ops.h"
 #include "common/core/tensor/tensor.h"
@@ -221,6 +222,7 @@ void AddShapeCases(std::vector<OpCase>* cases) {
     for (const auto& [shape, permutation] : transposes) {
       cases->push_back(
           {"Transpose", {{"permutation", permutation}}, {{dtype, shape}}});
+      cases->push_back({"Reverse", {{"axes", permutation}}, {{dtype, shape}}});
     }
     for (const int64_t axis : {0, 1, -1}) {
       const OpInput a = {dtype, {2, 3, 4}};
@@ -469,6 +471,37 @@ void AddNormalizationCases(std::vector<OpCase>* cases) {
   }
 }
 
+void AddSortCases(std::vector<OpCase>* cases) {
+  for (const DType dtype : NumberTypes()) {
+    for (const Shape& rows : {Shape{5}, {3, 17}, {2, 3, 4}, {0, 4}}) {
+      const OpInput x = {dtype, rows, 0, 9};
+      for (const bool smallest : {false, true}) {
+        for (const int64_t k : {0, 1, 4}) {
+          cases->push_back({"TopK", {{"k", k}, {"smallest", smallest}}, {x}});
+        }
+      }
+      Shape few = rows;
+      few.set_dim(rows.rank() - 1, 3);
+      const OpInput indices = {kI64, few, 0, 4};
+      cases->push_back({"TakeAlongRows", {}, {x, indices}});
+      cases->push_back(
+          {"AddAlongRowsLike", {}, {{dtype, few, 0, 9}, indices, x}});
+    }
+  }
+}
+
+void AddCheckCases(std::vector<OpCase>* cases) {
+  for (const DType dtype : {kF32, kI64, DType::kBfloat16, DType::kBool}) {
+    const OpInput x = {dtype, {2, 3}, 0, 2};
+    cases->push_back({"Print",
+                      {{"label", std::string("x")}, {"summarize", int64_t{2}}},
+                      {x}});
+    cases->push_back({"Assert",
+                      {{"message", std::string("is wrong")}},
+                      {x, {DType::kBool, {0}}}});
+  }
+}
+
 void AddReplicaCases(std::vector<OpCase>* cases) {
   cases->push_back({"ReplicaId", {}, {}});
   cases->push_back({"ReplicaCount", {}, {}});
@@ -538,6 +571,9 @@ std::vector<OpCase> AllKernelCases() {
   AddPoolCases(&cases);
   AddNormalizationCases(&cases);
   AddRandomCases(&cases);
+  AddRecurrenceCases(&cases);
+  AddSortCases(&cases);
+  AddCheckCases(&cases);
   AddReplicaCases(&cases);
   AddStringCases(&cases);
   return cases;

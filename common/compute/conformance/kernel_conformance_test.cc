@@ -93,13 +93,14 @@ TEST(KernelConformanceTest, MatMulMatchesTheReferenceOnSeveralThreads) {
 }
 
 // Includes more threads than images, so that images are split into strips.
-TEST(KernelConformanceTest, ImageKernelsMatchTheReferenceOnSeveralThreads) {
+TEST(KernelConformanceTest, LargeKernelsMatchTheReferenceOnSeveralThreads) {
   SetIntraOpThreadCount(8);
   for (const int thread_count : {2, 3, 8}) {
     SCOPED_TRACE(thread_count);
     for (const OpCase& c : AllKernelCases()) {
       if (absl::StrContains(c.op, "Conv2D") ||
           absl::StrContains(c.op, "Pool2D") ||
+          absl::StrContains(c.op, "Recurrence") ||
           absl::StrContains(c.op, "BatchNorm")) {
         ExpectConforms(CpuKernels(), c, thread_count);
       }

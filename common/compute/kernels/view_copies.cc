@@ -28,6 +28,18 @@ StridedIndex TransposedIndex(const KernelSpec& spec) {
   return StridedIndex(spec.outputs[0].shape.dims(), strides);
 }
 
+StridedIndex ReversedIndex(const KernelSpec& spec) {
+  const Shape& input = spec.inputs[0].shape;
+  std::vector<int64_t> strides = RowMajorStrides(input);
+  int64_t offset = 0;
+  for (int64_t axis : ListOf(spec, "axes")) {
+    if (axis < 0) axis += input.rank();
+    offset += strides[axis] * (input.dim(static_cast<int>(axis)) - 1);
+    strides[axis] = -strides[axis];
+  }
+  return StridedIndex(input.dims(), strides, offset);
+}
+
 // Returns the indices of `parts` joined along `axis` in `whole`.
 std::vector<StridedIndex> PartIndices(absl::Span<const TensorType> parts,
                                       const Shape& whole, int64_t axis) {
@@ -76,8 +88,9 @@ std::vector<ViewCopy> Split(absl::Span<const TensorType> parts,
 
 absl::Span<const absl::string_view> ViewOps() {
   static constexpr absl::string_view kOps[] = {
-      "BroadcastTo", "BroadcastLike", "Transpose", "Slice",     "SliceLike",
-      "Concat",      "Stack",         "Split",     "SplitLike", "Unstack"};
+      "BroadcastTo", "BroadcastLike", "Transpose", "Slice",
+      "SliceLike",   "Concat",        "Stack",     "Split",
+      "SplitLike",   "Unstack",       "Reverse"};
   return kOps;
 }
 
@@ -99,6 +112,7 @@ std::vector<ViewCopy> ViewCopiesOf(const KernelSpec& spec) {
     return Split(WithAxis(spec.outputs, axis), input, axis);
   }
   StridedIndex from = spec.op == "Transpose" ? TransposedIndex(spec)
+                      : spec.op == "Reverse" ? ReversedIndex(spec)
                       : spec.op == "Slice" || spec.op == "SliceLike"
                           ? BoxIndex(output, input, ListOf(spec, "begin"))
                           : BroadcastIndex(input, output);

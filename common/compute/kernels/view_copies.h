@@ -22,7 +22,7 @@ struct ViewCopy {
 };
 
 // BroadcastTo, BroadcastLike, Transpose, Slice, SliceLike, Concat, Stack,
-// Split, SplitLike and Unstack.
+// Split, SplitLike, Unstack and Reverse.
 absl::Span<const absl::string_view> ViewOps();
 
 // Returns copies that write each output element of one of ViewOps() once.

@@ -9,6 +9,7 @@ const OpRegistry& BuiltinOps() {
     auto* registry = new OpRegistry;
     internal::RegisterActivationOps(registry);
     internal::RegisterArithmeticOps(registry);
+    internal::RegisterCheckOps(registry);
     internal::RegisterComparisonOps(registry);
     internal::RegisterControlOps(registry);
     internal::RegisterImageOps(registry);
@@ -20,10 +21,12 @@ const OpRegistry& BuiltinOps() {
     internal::RegisterNormalizationOps(registry);
     internal::RegisterPoolOps(registry);
     internal::RegisterRandomOps(registry);
+    internal::RegisterRecurrenceOps(registry);
     internal::RegisterReductionOps(registry);
     internal::RegisterReplicaOps(registry);
     internal::RegisterShapeOps(registry);
     internal::RegisterSliceOps(registry);
+    internal::RegisterSortOps(registry);
     internal::RegisterStringOps(registry);
     internal::RegisterVariableOps(registry);
     return registry;

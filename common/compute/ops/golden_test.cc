@@ -182,6 +182,9 @@ void AddMovement(std::map<std::string, Trace>* traces) {
   t["Transpose"] = [](const Json& config, const Values& x) -> Values {
     return {Transpose(x[0], List(config, "perm"))};
   };
+  t["ReverseV2"] = [](const Json& config, const Values& x) -> Values {
+    return {Reverse(x[0], List(config, "axis"))};
+  };
   t["GatherV2"] = [=](const Json& config, const Values& x) -> Values {
     return {Gather(x[1], x[0], axis(config))};  // Sorted: indices, params.
   };
@@ -192,6 +195,23 @@ void AddMovement(std::map<std::string, Trace>* traces) {
   };
   t["InTopKV2"] = [](const Json& config, const Values& x) -> Values {
     return {InTopK(x[0], x[1], config.at("k").get<int64_t>())};
+  };
+}
+
+void AddPositions(std::map<std::string, Trace>* traces) {
+  auto& t = *traces;
+  t["GatherNd"] = [](const Json&, const Values& x) -> Values {
+    return {GatherNd(x[1], x[0])};  // Sorted: indices, params.
+  };
+  t["ScatterNd"] = [](const Json& config, const Values& x) -> Values {
+    return {ScatterNd(x[0], x[1], List(config, "shape"))};
+  };
+  t["UnsortedSegmentSum"] = [](const Json& config, const Values& x) -> Values {
+    return {SegmentSum(x[0], x[1], config.at("num_segments").get<int64_t>())};
+  };
+  t["TopKV2"] = [](const Json& config, const Values& x) -> Values {
+    const TopKOutputs top = TopK(x[0], config.at("k").get<int64_t>());
+    return {top.indices, top.values};  // Sorted by name.
   };
 }
 
@@ -328,6 +348,7 @@ std::map<std::string, Trace> AllTraces() {
   AddElementwise(&traces);
   AddMatMulAndReductions(&traces);
   AddMovement(&traces);
+  AddPositions(&traces);
   AddImages(&traces);
   return traces;
 }
@@ -372,8 +393,10 @@ TEST(GoldenOpsTest, OpsMatchTensorFlow) {
       return results;
     };
     for (const bool unknown_extents : {false, true}) {
-      // A split into equal parts needs the extent.
-      if (unknown_extents && op == "Split") continue;
+      // A split into equal parts needs the extent, and so do positions.
+      const std::set<std::string> known = {"Split", "GatherNd", "ScatterNd",
+                                           "UnsortedSegmentSum"};
+      if (unknown_extents && known.contains(op)) continue;
       SCOPED_TRACE(one.name);
       ASSERT_OK_AND_ASSIGN(
           const std::vector<Tensor> actual,

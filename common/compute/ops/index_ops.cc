@@ -1,9 +1,19 @@
 #include "common/compute/ops/index_ops.h"
 
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/compute/ops/apply.h"
+#include "common/compute/ops/arithmetic.h"
+#include "common/compute/ops/check_ops.h"
+#include "common/compute/ops/comparison.h"
+#include "common/compute/ops/control.h"
 #include "common/compute/ops/register.h"
+#include "common/compute/ops/shape_ops.h"
+#include "common/compute/ops/slice_ops.h"
 #include "common/compute/ops/type_rules.h"
 
 namespace muster {
@@ -101,6 +111,34 @@ TypesOr InTopKRule(const TypeRuleArguments& arguments) {
   return internal::OneOutput(DType::kBool, {batch});
 }
 
+// The number of axes that indices [..., n] index; -1 if it is unknown or not
+// one of `shape`, all of whose extents must be known.
+int IndexedAxes(const Shape& shape, const Shape& indices) {
+  if (!shape.IsFullyKnown() || indices.rank() == 0) return -1;
+  const int64_t count = indices.dims().back();
+  return count >= 1 && count <= shape.rank() ? static_cast<int>(count) : -1;
+}
+
+// Returns the positions of indices [..., n] in a tensor of `shape` whose first
+// n axes are one. Fails the step if an index is out of range.
+Value FlatIndices(Value indices, const Shape& shape, int indexed) {
+  const int last = indices.shape().rank() - 1;
+  Value flat;
+  for (int axis = 0; axis < indexed; ++axis) {
+    std::vector<int64_t> begin(last + 1, 0);
+    std::vector<int64_t> size(last + 1, -1);
+    begin[last] = axis;
+    size[last] = 1;
+    Value index = Squeeze(Slice(indices, begin, size), {last});
+    const auto extent = static_cast<double>(shape.dim(axis));
+    index = Assert(index, LogicalAnd(index >= 0.0, index < extent),
+                   absl::StrCat("an index of axis ", axis, " is not in [0, ",
+                                shape.dim(axis), ")"));
+    flat = axis == 0 ? index : flat * extent + index;
+  }
+  return flat;
+}
+
 }  // namespace
 
 Value Gather(Value params, Value indices, int64_t axis) {
@@ -110,6 +148,67 @@ Value Gather(Value params, Value indices, int64_t axis) {
 Value ScatterRowsLike(Value values, Value indices, Value like, int64_t axis) {
   return internal::Apply("ScatterRowsLike", {values, indices, like},
                          {{"axis", axis}});
+}
+
+Value GatherNd(Value params, Value indices) {
+  if (!params.ok() || !indices.ok()) return Gather(params, indices);
+  const Shape& shape = params.shape();
+  const int indexed = IndexedAxes(shape, indices.shape());
+  if (indexed < 0) {
+    return internal::ReportMistake(
+        {params, indices},
+        "GatherNd needs known extents of params, and indices [..., n] with n "
+        "from 1 to the rank of params");
+  }
+  std::vector<int64_t> rows = {-1};
+  rows.insert(rows.end(), shape.dims().begin() + indexed, shape.dims().end());
+  return Gather(Reshape(params, std::move(rows)),
+                FlatIndices(indices, shape, indexed));
+}
+
+Value ScatterNd(Value indices, Value updates, std::vector<int64_t> shape) {
+  const auto type = Shape::Create(shape, /*allow_unknown=*/false);
+  const int indexed = type.ok() && indices.ok() && updates.ok()
+                          ? IndexedAxes(*type, indices.shape())
+                          : -1;
+  if (indexed < 0) {
+    return internal::ReportMistake(
+        {indices, updates},
+        "ScatterNd needs a shape with known extents, and indices [..., n] with "
+        "n from 1 to its rank");
+  }
+  std::vector<int64_t> rows = {type->ElementCountInRange(0, indexed)};
+  rows.insert(rows.end(), shape.begin() + indexed, shape.end());
+  const Value zeros = BroadcastTo(ScalarLike(updates, 0), std::move(rows));
+  return Reshape(
+      ScatterRowsLike(updates, FlatIndices(indices, *type, indexed), zeros),
+      std::move(shape));
+}
+
+Value SegmentSum(Value data, Value segment_ids, int64_t segment_count) {
+  if (!data.ok() || !segment_ids.ok() || segment_count < 0 ||
+      data.shape().rank() < 1) {
+    return internal::ReportMistake(
+        {data, segment_ids},
+        "SegmentSum needs rows of data and a count of segments that is not "
+        "negative");
+  }
+  std::vector<int64_t> shape(data.shape().dims().begin(),
+                             data.shape().dims().end());
+  // The last row takes those that belong to no segment.
+  shape[0] = segment_count + 1;
+  const Value ids = Select(
+      segment_ids < 0.0,
+      ScalarLike(segment_ids, static_cast<double>(segment_count)), segment_ids);
+  // An id of that row is out of range.
+  const Value checked =
+      Assert(ids, segment_ids < static_cast<double>(segment_count),
+             absl::StrCat("SegmentSum: an id is not below ", segment_count));
+  const Value sums = ScatterRowsLike(
+      data, checked, BroadcastTo(ScalarLike(data, 0), std::move(shape)));
+  std::vector<int64_t> size(data.shape().rank(), -1);
+  size[0] = segment_count;
+  return Slice(sums, std::vector<int64_t>(size.size(), 0), size);
 }
 
 Value OneHot(Value indices, int64_t depth, OneHotOptions options) {

@@ -50,6 +50,21 @@ Value SumOverBatch(Value gradient, Value operand, Value other) {
   return SumLike(gradient, operand);
 }
 
+Value AsMatrix(Value x) { return Reshape(x, {-1, x.shape().dims().back()}); }
+
+// The gradient of the matrix by which all matrices of `a` were multiplied, as
+// one product.
+Value SharedMatrixGradient(Value a, Value gradient, bool is_transposed) {
+  const Value rows = AsMatrix(a);
+  const Value gradients = AsMatrix(gradient);
+  return is_transposed ? MatMul(gradients, rows, {.transpose_a = true})
+                       : MatMul(rows, gradients, {.transpose_a = true});
+}
+
+bool HasKnownColumns(Value x) {
+  return x.ok() && x.shape().dims().back() != Shape::kUnknown;
+}
+
 void MatMulGradient(GradientContext& context) {
   const Value gradient = context.output_gradients[0];
   const Value a = context.inputs[0];
@@ -62,10 +77,15 @@ void MatMulGradient(GradientContext& context) {
   const Value gradient_a =
       ta ? MatMul(b, gradient, {.transpose_a = tb, .transpose_b = true})
          : MatMul(gradient, b, {.transpose_b = !tb});
+  context.input_gradients[0] = SumOverBatch(gradient_a, a, b);
+  if (a.shape().rank() > 2 && b.shape().rank() == 2 && !ta &&
+      HasKnownColumns(a) && HasKnownColumns(gradient)) {
+    context.input_gradients[1] = SharedMatrixGradient(a, gradient, tb);
+    return;
+  }
   const Value gradient_b =
       tb ? MatMul(gradient, a, {.transpose_a = true, .transpose_b = ta})
          : MatMul(a, gradient, {.transpose_a = !ta});
-  context.input_gradients[0] = SumOverBatch(gradient_a, a, b);
   context.input_gradients[1] = SumOverBatch(gradient_b, b, a);
 }
 

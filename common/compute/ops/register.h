@@ -27,6 +27,7 @@ inline OpSchema ElementwiseOp(absl::string_view name, int input_count,
 
 void RegisterActivationOps(OpRegistry* registry);
 void RegisterArithmeticOps(OpRegistry* registry);
+void RegisterCheckOps(OpRegistry* registry);
 void RegisterComparisonOps(OpRegistry* registry);
 void RegisterControlOps(OpRegistry* registry);
 void RegisterConvOps(OpRegistry* registry);
@@ -38,10 +39,12 @@ void RegisterMatMulOps(OpRegistry* registry);
 void RegisterNormalizationOps(OpRegistry* registry);
 void RegisterPoolOps(OpRegistry* registry);
 void RegisterRandomOps(OpRegistry* registry);
+void RegisterRecurrenceOps(OpRegistry* registry);
 void RegisterReductionOps(OpRegistry* registry);
 void RegisterReplicaOps(OpRegistry* registry);
 void RegisterShapeOps(OpRegistry* registry);
 void RegisterSliceOps(OpRegistry* registry);
+void RegisterSortOps(OpRegistry* registry);
 void RegisterStringOps(OpRegistry* registry);
 void RegisterVariableOps(OpRegistry* registry);
 

@@ -299,6 +299,20 @@ void PadLikeGradient(GradientContext& context) {
       context.node.attributes.GetOr<std::vector<int64_t>>("begin", {}));
 }
 
+TypesOr ReverseRule(const TypeRuleArguments& arguments) {
+  RETURN_IF_ERROR(ExpectClass(arguments, DTypeClass::kNumberOrBool, 0, 1));
+  const TensorType& x = arguments.inputs[0];
+  RETURN_IF_ERROR(
+      internal::AxesAttribute(arguments, "axes", x.shape.rank()).status());
+  return internal::OneOutput(x.dtype, x.shape);
+}
+
+void ReverseGradient(GradientContext& context) {
+  context.input_gradients[0] =
+      Reverse(context.output_gradients[0],
+              context.node.attributes.GetOr<std::vector<int64_t>>("axes", {}));
+}
+
 }  // namespace
 
 Value Concat(absl::Span<const Value> values, int64_t axis) {
@@ -341,6 +355,10 @@ Value SliceLike(Value x, Value like, std::vector<int64_t> begin) {
   return internal::Apply("SliceLike", {x, like}, {{"begin", std::move(begin)}});
 }
 
+Value Reverse(Value x, std::vector<int64_t> axes) {
+  return internal::Apply("Reverse", {x}, {{"axes", std::move(axes)}});
+}
+
 std::vector<Value> SplitLike(Value x, absl::Span<const Value> likes,
                              int64_t axis) {
   std::vector<Value> inputs = {x};
@@ -372,6 +390,7 @@ void RegisterSliceOps(OpRegistry* registry) {
   add("SplitLike", 2, kAny, SplitLikeRule, SplitGradient, kHelper);
   add("Stack", 1, kAny, StackRule, StackGradient);
   add("Unstack", 1, 1, UnstackRule, UnstackGradient);
+  add("Reverse", 1, 1, ReverseRule, ReverseGradient);
   add("Slice", 1, 1, SliceRule, SliceGradient);
   add("SliceLike", 2, 2, SliceLikeRule, SliceGradient, kHelper);
   add("Pad", 1, 1, PadRule, PadGradient);

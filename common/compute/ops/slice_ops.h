@@ -23,6 +23,9 @@ Value Slice(Value x, std::vector<int64_t> begin, std::vector<int64_t> size);
 // `paddings` is {before axis 0, after axis 0, before axis 1, ...}.
 Value Pad(Value x, std::vector<int64_t> paddings, double value = 0);
 
+// Returns x with the order of its elements reversed along `axes`.
+Value Reverse(Value x, std::vector<int64_t> axes);
+
 // For gradients, whose extents may be unknown while tracing. Returns zeros of
 // the shape of `like`, with `x` at position `begin` ...
 Value PadLike(Value x, Value like, std::vector<int64_t> begin);

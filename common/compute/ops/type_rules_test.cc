@@ -9,6 +9,7 @@
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/ops/builtin_ops.h"
 #include "common/compute/ops/image_type_cases.h"
+#include "common/compute/ops/sequence_type_cases.h"
 #include "common/compute/ops/string_type_cases.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/attributes.h"
@@ -217,6 +218,8 @@ void AddShapes(std::vector<TypeCase>* cases) {
   const auto permutation = [](List list) -> Attributes {
     return {{"permutation", list}};
   };
+  cases->push_back({"Reverse", {{F, {2, -1}}}, Axes({-1, 0}), "float32[2,?]"});
+  cases->push_back({"Reverse", {{F, {2}}}, Axes({1}), "! axis"});
   cases->push_back({"Transpose",
                     {{F, {2, -1, 4}}},
                     permutation({2, 0, 1}),
@@ -455,6 +458,7 @@ std::vector<TypeCase> AllCases() {
   AddRandomAndVariables(&cases);
   AddReplicas(&cases);
   for (const TypeCase& one : ImageTypeCases()) cases.push_back(one);
+  for (const TypeCase& one : SequenceTypeCases()) cases.push_back(one);
   for (const TypeCase& one : StringTypeCases()) cases.push_back(one);
   return cases;
 }

@@ -1,5 +1,6 @@
 #include "common/compute/runtime/matmul_fusion.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,11 +35,19 @@ std::string ActivationOf(const Node& node) {
   return "";
 }
 
-bool IsRowVector(const TensorType& type, const TensorType& matrix) {
+bool IsRowVector(const TensorType& type, const TensorType& product) {
   const Shape& shape = type.shape;
-  return type.dtype == matrix.dtype && shape.rank() >= 1 && shape.rank() <= 2 &&
-         shape.dim(shape.rank() - 1) == matrix.shape.dim(1) &&
-         shape.element_count() == matrix.shape.dim(1);
+  const int64_t columns = product.shape.dims().back();
+  return type.dtype == product.dtype && shape.rank() >= 1 &&
+         shape.rank() <= 2 && shape.dims().back() == columns &&
+         shape.element_count() == columns;
+}
+
+// True if the product is of rows with one matrix.
+bool IsOfRows(const Graph& graph, const Node& matmul) {
+  if (graph.TypeOf(matmul.inputs[1]).shape.rank() != 2) return false;
+  return graph.TypeOf(matmul.inputs[0]).shape.rank() == 2 ||
+         !matmul.attributes.GetOr("transpose_a", false);
 }
 
 // What `add` and the MatMul at its input `matmul_input` become.
@@ -50,7 +59,7 @@ std::optional<Node> FuseBias(const Graph& graph, const Node& add,
   const Node& matmul = graph.nodes[product.node];
   if (matmul.op != "MatMul" || reader_counts[product.node] != 1) return {};
   const TensorType& type = graph.TypeOf(product);
-  if (type.shape.rank() != 2 || type != add.outputs[0] ||
+  if (!IsOfRows(graph, matmul) || type != add.outputs[0] ||
       !IsRowVector(graph.TypeOf(bias), type)) {
     return {};
   }

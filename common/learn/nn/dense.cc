@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -53,17 +52,8 @@ Value DenseLayer::Call(Value x, const CallContext&) {
   }
   if (!IsFloating(x.dtype())) x = Cast(x, compute_dtype());
 
-  // One large matrix product instead of one per index of the leading axes.
-  const Shape input = x.shape();
-  const bool is_flat = input.rank() == 2;
-  if (!is_flat) x = Reshape(x, {-1, input.dims().back()});
   Value y = MatMul(x, kernel_);
   if (options_.use_bias) y = y + bias_;
-  if (!is_flat) {
-    std::vector<int64_t> shape(input.dims().begin(), input.dims().end());
-    shape.back() = units_;
-    y = Reshape(y, shape);
-  }
   return Activate(options_.activation, y);
 }
 

@@ -19,6 +19,7 @@ KernelRegistry* MakeCpuKernels() {
   internal::RegisterCpuNormalizationKernels(registry);
   internal::RegisterCpuPoolKernels(registry);
   internal::RegisterCpuRandomKernels(registry);
+  internal::RegisterCpuRecurrenceKernels(registry);
   internal::RegisterCpuReductionKernels(registry);
   internal::RegisterCpuRowKernels(registry);
   internal::RegisterCpuSoftmaxKernels(registry);

@@ -20,6 +20,7 @@ void RegisterCpuMatMulKernels(KernelRegistry* registry);
 void RegisterCpuNormalizationKernels(KernelRegistry* registry);
 void RegisterCpuPoolKernels(KernelRegistry* registry);
 void RegisterCpuRandomKernels(KernelRegistry* registry);
+void RegisterCpuRecurrenceKernels(KernelRegistry* registry);
 void RegisterCpuReductionKernels(KernelRegistry* registry);
 void RegisterCpuRowKernels(KernelRegistry* registry);
 void RegisterCpuSoftmaxKernels(KernelRegistry* registry);

@@ -10,6 +10,7 @@ const KernelRegistry& ReferenceKernels() {
     internal::RegisterActivationKernels(registry);
     internal::RegisterBinaryKernels(registry);
     internal::RegisterImageKernels(registry);
+    internal::RegisterCheckKernels(registry);
     internal::RegisterConvKernels(registry);
     internal::RegisterIndexKernels(registry);
     internal::RegisterLossKernels(registry);
@@ -17,9 +18,11 @@ const KernelRegistry& ReferenceKernels() {
     internal::RegisterNormalizationKernels(registry);
     internal::RegisterPoolKernels(registry);
     internal::RegisterRandomKernels(registry);
+    internal::RegisterRecurrenceKernels(registry);
     internal::RegisterReductionKernels(registry);
     internal::RegisterReplicaKernels(registry);
     internal::RegisterShapeKernels(registry);
+    internal::RegisterSortKernels(registry);
     internal::RegisterStringKernels(registry);
     internal::RegisterUnaryKernels(registry);
     return registry;

@@ -10,6 +10,7 @@ namespace muster::internal {
 void RegisterActivationKernels(KernelRegistry* registry);
 void RegisterBinaryKernels(KernelRegistry* registry);
 void RegisterImageKernels(KernelRegistry* registry);
+void RegisterCheckKernels(KernelRegistry* registry);
 void RegisterConvKernels(KernelRegistry* registry);
 void RegisterIndexKernels(KernelRegistry* registry);
 void RegisterLossKernels(KernelRegistry* registry);
@@ -17,9 +18,11 @@ void RegisterMatMulKernels(KernelRegistry* registry);
 void RegisterNormalizationKernels(KernelRegistry* registry);
 void RegisterPoolKernels(KernelRegistry* registry);
 void RegisterRandomKernels(KernelRegistry* registry);
+void RegisterRecurrenceKernels(KernelRegistry* registry);
 void RegisterReductionKernels(KernelRegistry* registry);
 void RegisterReplicaKernels(KernelRegistry* registry);
 void RegisterShapeKernels(KernelRegistry* registry);
+void RegisterSortKernels(KernelRegistry* registry);
 void RegisterStringKernels(KernelRegistry* registry);
 void RegisterUnaryKernels(KernelRegistry* registry);
 

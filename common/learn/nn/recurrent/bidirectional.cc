@@ -1,6 +1,5 @@
 #include "common/learn/nn/recurrent/bidirectional.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,13 +29,6 @@ std::string Prefixed(absl::string_view prefix, const Layer& layer) {
   const std::string name =
       layer.name().empty() ? ToSnakeCase(layer.kind()) : layer.name();
   return absl::StrCat(prefix, absl::StripPrefix(name, prefix));
-}
-
-// Reverses the time axis.
-Value Reverse(Value x) {
-  std::vector<Value> times = Unstack(x, x.shape().dim(1), 1);
-  std::reverse(times.begin(), times.end());
-  return Stack(times, 1);
 }
 
 }  // namespace
@@ -171,7 +163,8 @@ std::vector<Value> BidirectionalLayer::CallMany(absl::Span<const Value> inputs,
   const bool is_sequence =
       AsRecurrent(forward_)->sequence_options().return_sequences;
   std::vector<Value> outputs;
-  Merge(forward[0], is_sequence ? Reverse(backward[0]) : backward[0], &outputs);
+  Merge(forward[0], is_sequence ? Reverse(backward[0], {1}) : backward[0],
+        &outputs);
   for (const Value& output : outputs) {
     context.masks->Set(output, context.masks->Find(forward[0]));
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <vector>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -40,6 +40,17 @@ void VisitCell(ConfigVisitor& visitor, Options& options) {
                       options.bias_regularizer);
 }
 
+RecurrenceArguments Recurrent(absl::string_view cell, Activation activation,
+                              Activation recurrent_activation, Value kernel) {
+  RecurrenceArguments arguments;
+  arguments.cell = std::string(cell);
+  arguments.activation = std::string(ActivationName(activation));
+  arguments.recurrent_activation =
+      std::string(ActivationName(recurrent_activation));
+  arguments.kernel = kernel;
+  return arguments;
+}
+
 }  // namespace
 
 void SimpleRNNLayer::VisitConfig(ConfigVisitor& visitor) {
@@ -63,17 +74,14 @@ void SimpleRNNLayer::Build(const Shape& input) {
   }
 }
 
-Value SimpleRNNLayer::Project(Value rows) {
-  const Value y = MatMul(rows, kernel_);
+Value SimpleRNNLayer::Project(Value x) {
+  const Value y = MatMul(x, kernel_);
   return options_.use_bias ? y + bias_ : y;
 }
 
-void SimpleRNNLayer::ReadWeights() { recurrent_ = recurrent_kernel_; }
-
-RecurrentLayer::States SimpleRNNLayer::Step(Value projected,
-                                            const States& states) {
-  return {
-      Activate(options_.activation, projected + MatMul(states[0], recurrent_))};
+RecurrenceArguments SimpleRNNLayer::Cell() {
+  return Recurrent("simple_rnn", options_.activation, Activation::kSigmoid,
+                   recurrent_kernel_);
 }
 
 LayerPtr SimpleRNN(int64_t units, const SimpleRNNOptions& options) {
@@ -116,29 +124,20 @@ Initializer LSTMLayer::BiasInitializer() const {
   return FixedValue(bias);
 }
 
-Value LSTMLayer::Project(Value rows) {
+Value LSTMLayer::Project(Value x) {
   if (options_.use_bias && options_.unit_forget_bias &&
       !options_.bias_initializer.definition().has_constant()) {
-    rows.builder()->ReportError(absl::InvalidArgumentError(
+    x.builder()->ReportError(absl::InvalidArgumentError(
         "LSTM: unit_forget_bias needs a bias_initializer that is a constant"));
     return Value();
   }
-  const Value y = MatMul(rows, kernel_);
+  const Value y = MatMul(x, kernel_);
   return options_.use_bias ? y + bias_ : y;
 }
 
-void LSTMLayer::ReadWeights() { recurrent_ = recurrent_kernel_; }
-
-RecurrentLayer::States LSTMLayer::Step(Value projected, const States& states) {
-  const std::vector<Value> gates =
-      Split(projected + MatMul(states[0], recurrent_),
-            std::vector<int64_t>(4, units()), 1);
-  const Value input = Activate(options_.recurrent_activation, gates[0]);
-  const Value forget = Activate(options_.recurrent_activation, gates[1]);
-  const Value candidate = Activate(options_.activation, gates[2]);
-  const Value output = Activate(options_.recurrent_activation, gates[3]);
-  const Value cell = forget * states[1] + input * candidate;
-  return {output * Activate(options_.activation, cell), cell};
+RecurrenceArguments LSTMLayer::Cell() {
+  return Recurrent("lstm", options_.activation, options_.recurrent_activation,
+                   recurrent_kernel_);
 }
 
 LayerPtr LSTM(int64_t units, const LSTMOptions& options) {
@@ -169,51 +168,26 @@ void GRULayer::Build(const Shape& input) {
   }
 }
 
-Value GRULayer::Project(Value rows) {
-  const Value y = MatMul(rows, kernel_);
+Value GRULayer::Project(Value x) {
+  const Value y = MatMul(x, kernel_);
   if (!options_.use_bias) return y;
-  if (!options_.reset_after) return y + bias_;
-  return y + Squeeze(Slice(bias_, {0, 0}, {1, -1}), {0});
+  return y + (options_.reset_after ? BiasRow(0) : Value(bias_));
 }
 
-void GRULayer::ReadWeights() {
-  if (!options_.reset_after) {
-    const std::vector<Value> parts =
-        Split(recurrent_kernel_, {2 * units(), units()}, 1);
-    recurrent_ = parts[0];
-    recurrent_candidate_ = parts[1];
-    return;
-  }
-  recurrent_ = recurrent_kernel_;
-  if (options_.use_bias) {
-    recurrent_bias_ = Squeeze(Slice(bias_, {1, 0}, {1, -1}), {0});
-  }
+Value GRULayer::BiasRow(int64_t row) {
+  return Squeeze(Slice(bias_, {row, 0}, {1, -1}), {0});
 }
 
-RecurrentLayer::States GRULayer::Step(Value projected, const States& states) {
-  const Value h = states[0];
-  const std::vector<int64_t> gates_and_candidate = {2 * units(), units()};
-  const std::vector<Value> from_input =
-      Split(projected, gates_and_candidate, 1);
-  Value from_state = MatMul(h, recurrent_);
-  Value state_candidate;
-  if (options_.reset_after) {
-    if (options_.use_bias) from_state = from_state + recurrent_bias_;
-    const std::vector<Value> parts = Split(from_state, gates_and_candidate, 1);
-    from_state = parts[0];
-    state_candidate = parts[1];
-  }
-  const std::vector<Value> gates =
-      Split(Activate(options_.recurrent_activation, from_input[0] + from_state),
-            {units(), units()}, 1);
-  const Value update = gates[0];
-  const Value reset = gates[1];
-  const Value from_reset = options_.reset_after
-                               ? reset * state_candidate
-                               : MatMul(reset * h, recurrent_candidate_);
-  const Value candidate =
-      Activate(options_.activation, from_input[1] + from_reset);
-  return {update * h + (1.0 - update) * candidate};
+RecurrenceArguments GRULayer::Cell() {
+  RecurrenceArguments arguments = Recurrent(
+      options_.reset_after ? "gru_reset_after" : "gru_reset_before",
+      options_.activation, options_.recurrent_activation, recurrent_kernel_);
+  if (!options_.reset_after) return arguments;
+  arguments.recurrent_bias =
+      options_.use_bias
+          ? BiasRow(1)
+          : ZerosLike(Squeeze(Slice(arguments.kernel, {0, 0}, {1, -1}), {0}));
+  return arguments;
 }
 
 LayerPtr GRU(int64_t units, const GRUOptions& options) {

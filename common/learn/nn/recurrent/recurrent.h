@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "common/compute/ops/ops.h"
 #include "common/compute/variables/initializer.h"
 #include "common/learn/nn/activations.h"
 #include "common/learn/nn/initializers.h"
@@ -46,16 +47,14 @@ class SimpleRNNLayer : public RecurrentLayer {
  protected:
   void Build(const Shape& input) override;
   int state_count() const override { return 1; }
-  Value Project(Value rows) override;
-  States Step(Value projected, const States& states) override;
-  void ReadWeights() override;
+  Value Project(Value x) override;
+  RecurrenceArguments Cell() override;
 
  private:
   SimpleRNNOptions options_;
   Weight kernel_;            // [features, units]
   Weight recurrent_kernel_;  // [units, units]
   Weight bias_;              // [units]
-  Value recurrent_;          // Set during a call.
 };
 
 // Equivalent to: keras.layers.SimpleRNN.
@@ -102,9 +101,8 @@ class LSTMLayer : public RecurrentLayer {
  protected:
   void Build(const Shape& input) override;
   int state_count() const override { return 2; }
-  Value Project(Value rows) override;
-  States Step(Value projected, const States& states) override;
-  void ReadWeights() override;
+  Value Project(Value x) override;
+  RecurrenceArguments Cell() override;
 
  private:
   // Returns the initializer of the bias with the forget gate's part set to 1.
@@ -114,7 +112,6 @@ class LSTMLayer : public RecurrentLayer {
   Weight kernel_;            // [features, 4 units]
   Weight recurrent_kernel_;  // [units, 4 units]
   Weight bias_;              // [4 units]
-  Value recurrent_;          // Set during a call.
 };
 
 // Equivalent to: keras.layers.LSTM.
@@ -164,20 +161,16 @@ class GRULayer : public RecurrentLayer {
  protected:
   void Build(const Shape& input) override;
   int state_count() const override { return 1; }
-  Value Project(Value rows) override;
-  States Step(Value projected, const States& states) override;
-  void ReadWeights() override;
+  Value Project(Value x) override;
+  RecurrenceArguments Cell() override;
 
  private:
+  Value BiasRow(int64_t row);
+
   GRUOptions options_;
   Weight kernel_;            // [features, 3 units]
   Weight recurrent_kernel_;  // [units, 3 units]
   Weight bias_;              // [3 units], or [2, 3 units] with reset_after.
-  // Set during a call. With reset_after, recurrent_ is the kernel of all gates;
-  // otherwise of z and r only.
-  Value recurrent_;
-  Value recurrent_candidate_;
-  Value recurrent_bias_;
 };
 
 // Equivalent to: keras.layers.GRU.

@@ -1,6 +1,5 @@
 #include "common/learn/nn/recurrent/recurrent_layer.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -21,13 +20,6 @@ namespace muster {
 namespace {
 
 bool IsRate(double rate) { return rate >= 0 && rate < 1; }
-
-// Returns the mask of each time step, [batch, 1].
-std::vector<Value> MaskTimes(Value mask, int64_t time_count) {
-  std::vector<Value> times = Unstack(mask, time_count, 1);
-  for (Value& time : times) time = ExpandDims(time, 1);
-  return times;
-}
 
 }  // namespace
 
@@ -53,12 +45,11 @@ bool RecurrentLayer::Parse(absl::Span<const Value> inputs,
   };
   const Shape& shape = x.shape();
   if (units_ < 1) return refuse("expected at least 1 unit");
-  if (shape.rank() != 3 || shape.dim(1) == Shape::kUnknown ||
-      shape.dim(1) < 1 || shape.dim(2) == Shape::kUnknown) {
+  if (shape.rank() != 3 || shape.dim(1) == 0 ||
+      shape.dim(2) == Shape::kUnknown) {
     return refuse(
-        "expected [batch, time, features] with a known number of time steps, "
-        "at "
-        "least one, and a known number of features");
+        "expected [batch, time, features] with at least one time step and a "
+        "known number of features");
   }
   if (!IsRate(sequence_options_.dropout) ||
       !IsRate(sequence_options_.recurrent_dropout)) {
@@ -94,22 +85,10 @@ Value RecurrentLayer::DropoutScale(Value like, double rate, int64_t draw,
   return Select(mask, OnesLike(like) * (1 / (1 - rate)), ZerosLike(like));
 }
 
-std::vector<Value> RecurrentLayer::ProjectTimes(Value x,
-                                                const CallContext& context) {
-  const int64_t time_count = x.shape().dim(1);
-  const int64_t width = x.shape().dim(2);
-  // Time-major, so that each time step of the projection is contiguous.
-  x = Transpose(x, {1, 0, 2});
-  if (context.training && sequence_options_.dropout > 0) {
-    const Value first = Squeeze(Slice(x, {0, 0, 0}, {1, -1, -1}), {0});
-    x = x * DropoutScale(first, sequence_options_.dropout, 0, context);
-  }
-  const Value projected = Project(Reshape(x, {-1, width}));
-  const int64_t columns = projected.ok() ? projected.shape().dims().back() : 1;
-  std::vector<Value> times =
-      Unstack(Reshape(projected, {time_count, -1, columns}), time_count, 0);
-  if (sequence_options_.go_backwards) std::reverse(times.begin(), times.end());
-  return times;
+Value RecurrentLayer::DropInputs(Value x, const CallContext& context) const {
+  if (!context.training || sequence_options_.dropout == 0) return x;
+  const Value first = Slice(x, {0, 0, 0}, {-1, 1, -1});
+  return x * DropoutScale(first, sequence_options_.dropout, 0, context);
 }
 
 std::vector<Value> RecurrentLayer::CallMany(absl::Span<const Value> inputs,
@@ -120,53 +99,35 @@ std::vector<Value> RecurrentLayer::CallMany(absl::Span<const Value> inputs,
     sequence.x = Cast(sequence.x, compute_dtype());
   }
   if (!sequence.mask.ok()) sequence.mask = context.masks->Find(inputs[0]);
-  const std::vector<Value> times = ProjectTimes(sequence.x, context);
-  std::vector<Value> masks;
-  if (sequence.mask.ok()) {
-    masks = MaskTimes(sequence.mask, static_cast<int64_t>(times.size()));
-    if (sequence_options_.go_backwards) {
-      std::reverse(masks.begin(), masks.end());
-    }
-  }
 
-  const Value zeros = ZerosLike(Slice(times[0], {0, 0}, {-1, units_}));
-  States states = sequence.initial;
-  if (states.empty()) states.assign(state_count(), zeros);
-  Value recurrent_scale;
-  const bool drops_output =
-      context.training && sequence_options_.recurrent_dropout > 0;
-  if (drops_output) {
-    recurrent_scale =
+  RecurrenceArguments arguments = Cell();
+  arguments.units = units_;
+  arguments.go_backwards = sequence_options_.go_backwards;
+  arguments.zero_output_for_mask = sequence_options_.zero_output_for_mask;
+  arguments.keep_steps = context.training;
+  arguments.projected = Project(DropInputs(sequence.x, context));
+  if (!arguments.projected.ok()) return std::vector<Value>(output_count());
+  const Value zeros = ZerosLike(
+      Squeeze(Slice(arguments.projected, {0, 0, 0}, {-1, 1, units_}), {1}));
+  arguments.initial = sequence.initial;
+  if (arguments.initial.empty()) {
+    arguments.initial.assign(state_count(), zeros);
+  }
+  if (context.training && sequence_options_.recurrent_dropout > 0) {
+    arguments.scale =
         DropoutScale(zeros, sequence_options_.recurrent_dropout, 1, context);
   }
+  arguments.mask = sequence.mask;
+  const RecurrenceOutputs outputs = Recurrence(arguments);
 
-  ReadWeights();
-  Value output = zeros;
-  std::vector<Value> outputs;
-  for (size_t t = 0; t < times.size(); ++t) {
-    States before = states;
-    if (drops_output) before[0] = before[0] * recurrent_scale;
-    States after = Step(times[t], before);
-    if (masks.empty()) {
-      output = after[0];
-    } else {
-      output = Select(masks[t], after[0],
-                      sequence_options_.zero_output_for_mask ? zeros : output);
-      for (size_t i = 0; i < after.size(); ++i) {
-        after[i] = Select(masks[t], after[i], states[i]);
-      }
-    }
-    states = after;
-    if (sequence_options_.return_sequences) outputs.push_back(output);
-  }
-
-  std::vector<Value> results = {
-      sequence_options_.return_sequences ? Stack(outputs, 1) : output};
+  std::vector<Value> results = {sequence_options_.return_sequences
+                                    ? outputs.outputs
+                                    : outputs.last_output};
   if (sequence_options_.return_sequences) {
     context.masks->Set(results[0], sequence.mask);
   }
   if (sequence_options_.return_state) {
-    results.insert(results.end(), states.begin(), states.end());
+    results.insert(results.end(), outputs.last.begin(), outputs.last.end());
   }
   return results;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/compute/ops/ops.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
@@ -26,13 +27,15 @@ struct SequenceOptions {
 
 // Runs a cell along the time axis. Input [batch, time, features]; output
 // [batch, units], or [batch, time, units] with return_sequences. The number of
-// time steps must be known while tracing, because the loop is unrolled in the
-// graph.
+// time steps may be unknown while tracing, and differ from batch to batch.
 //
 // Inputs: x; optionally all initial states, each [batch, units]; optionally a
 // mask, bool [batch, time]. Where the mask is false, the states keep their
 // previous values, and so does the output unless zero_output_for_mask. Without
 // a mask input, the mask of x is used if there is one (Embedding(mask_zero)).
+//
+// One product computes what does not depend on the states, for all time steps.
+// The op Recurrence computes the rest (common/compute/ops/recurrence_ops.h).
 //
 // Source: keras.layers.RNN.
 class RecurrentLayer : public Layer {
@@ -63,14 +66,11 @@ class RecurrentLayer : public Layer {
 
   // The number of states of the cell. The first state is the output.
   virtual int state_count() const = 0;
-  // Computes what does not depend on the states, for all time steps at once:
-  // rows [n, features] to rows [n, any].
-  virtual Value Project(Value rows) = 0;
-  // Computes one time step. `projected` holds its rows of the result of
-  // Project().
-  virtual States Step(Value projected, const States& states) = 0;
-  // Reads the weights that Step() needs, once for all time steps.
-  virtual void ReadWeights() = 0;
+  // Computes what does not depend on the states: [batch, time, features] to
+  // [batch, time, any].
+  virtual Value Project(Value x) = 0;
+  // Returns the cell, its activations, kernel and recurrent bias.
+  virtual RecurrenceArguments Cell() = 0;
 
   int64_t units() const { return units_; }
   // Returns `options`, of a layer like this one, with the other direction.
@@ -89,11 +89,11 @@ class RecurrentLayer : public Layer {
     States initial;  // Empty: zeros.
     Value mask;      // Poisoned if there is none.
   };
+  // Returns x as the projection sees it.
+  Value DropInputs(Value x, const CallContext& context) const;
   // Returns false, after reporting the reason to the builder, if the inputs are
   // invalid.
   bool Parse(absl::Span<const Value> inputs, Sequence* sequence) const;
-  // Returns the projection of each time step, in processing order.
-  std::vector<Value> ProjectTimes(Value x, const CallContext& context);
   // Returns a tensor of 0 and 1 / (1 - rate) in the shape of `like`. `draw`
   // distinguishes the uses within a layer.
   Value DropoutScale(Value like, double rate, int64_t draw,

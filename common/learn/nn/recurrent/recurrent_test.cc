@@ -85,14 +85,29 @@ TEST(RecurrentTest, HasTheOutputShapesOfItsOptions) {
   }
 }
 
-// One matrix product projects the inputs of all time steps. Each time step has
-// one more, for its state.
-TEST(RecurrentTest, ProjectsAllInputsAtOnce) {
-  for (const LayerPtr& layer : AllKinds()) {
-    ASSERT_OK_AND_ASSIGN(const Graph graph, Trace(layer, {kBatch}));
+// One product projects the inputs of all time steps, and one op runs them, so
+// the graph does not grow with time, which may be unknown.
+TEST(RecurrentTest, TracesTheSameGraphForAnyNumberOfTimeSteps) {
+  for (const LayerPtr& layer : AllKinds({.return_sequences = true})) {
+    const auto trace = [&](int64_t time_count) {
+      return Trace(layer,
+                   {{DType::kFloat32, {Shape::kUnknown, time_count, 3}}});
+    };
+    ASSERT_OK_AND_ASSIGN(const Graph few, trace(2));
+    ASSERT_OK_AND_ASSIGN(const Graph many, trace(1000));
+    ASSERT_OK_AND_ASSIGN(const Graph unknown, trace(Shape::kUnknown));
+    EXPECT_EQ(many.nodes.size(), few.nodes.size()) << layer->kind();
+    EXPECT_EQ(unknown.nodes.size(), few.nodes.size()) << layer->kind();
+    EXPECT_EQ(unknown.TypeOf(unknown.results[0]).shape,
+              Shape({Shape::kUnknown, Shape::kUnknown, 2}));
     int products = 0;
-    for (const Node& node : graph.nodes) products += node.op == "MatMul";
-    EXPECT_EQ(products, 1 + 5) << layer->kind();
+    int recurrences = 0;
+    for (const Node& node : few.nodes) {
+      products += node.op == "MatMul";
+      recurrences += node.op == "Recurrence";
+    }
+    EXPECT_EQ(products, 1) << layer->kind();
+    EXPECT_EQ(recurrences, 1) << layer->kind();
   }
 }
 
@@ -210,9 +225,8 @@ TEST(RecurrentTest, ReportsInvalidInputs) {
   };
   const TensorType state = {DType::kFloat32, {Shape::kUnknown, 2}};
   EXPECT_THAT(Trace(LSTM(0), {kBatch}), refused("at least 1 unit"));
-  EXPECT_THAT(
-      Trace(GRU(2), {{DType::kFloat32, {Shape::kUnknown, Shape::kUnknown, 3}}}),
-      refused("known number of time steps"));
+  EXPECT_THAT(Trace(GRU(2), {{DType::kFloat32, {Shape::kUnknown, 0, 3}}}),
+              refused("at least one time step"));
   EXPECT_THAT(Trace(GRU(2), {{DType::kFloat32, {Shape::kUnknown, 3}}}),
               refused("[batch, time, features]"));
   EXPECT_THAT(Trace(LSTM(2), {kBatch, state}), refused("2 initial states"));
