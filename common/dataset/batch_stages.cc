@@ -73,24 +73,11 @@ class ElementBatches final : public ElementStream {
   std::vector<Element> elements_;  // Kept to reuse the memory of their tensors.
 };
 
-int64_t BatchCount(int64_t cardinality, int64_t batch_size, bool drop) {
-  if (cardinality < 0) return cardinality;
-  const int64_t whole = cardinality / batch_size;
-  return whole + (drop || cardinality % batch_size == 0 ? 0 : 1);
-}
-
 std::vector<TensorType> BatchedTypes(const DatasetNode& input,
                                      int64_t batch_size, bool drop) {
-  // tf.data leaves the extent unknown unless remainders are dropped. An
-  // infinite dataset has no remainder, and neither has one whose size is a
-  // multiple.
-  const int64_t cardinality = input.cardinality();
-  const bool always_full = drop || cardinality == Dataset::kInfinite ||
-                           (cardinality > 0 && cardinality % batch_size == 0);
+  const int64_t extent = BatchExtent(input.cardinality(), batch_size, drop);
   std::vector<TensorType> types = input.element_types();
-  for (TensorType& type : types) {
-    type.shape.InsertDim(0, always_full ? batch_size : Shape::kUnknown);
-  }
+  for (TensorType& type : types) type.shape.InsertDim(0, extent);
   return types;
 }
 
@@ -218,6 +205,23 @@ class UnbatchNode final : public DatasetNode {
 };
 
 }  // namespace
+
+int64_t BatchCount(int64_t cardinality, int64_t batch_size,
+                   bool drop_remainder) {
+  if (cardinality < 0) return cardinality;
+  const int64_t whole = cardinality / batch_size;
+  return whole + (drop_remainder || cardinality % batch_size == 0 ? 0 : 1);
+}
+
+// tf.data leaves the extent unknown unless remainders are dropped. An infinite
+// dataset has no remainder, and neither has one whose size is a multiple.
+int64_t BatchExtent(int64_t cardinality, int64_t batch_size,
+                    bool drop_remainder) {
+  const bool always_full = drop_remainder ||
+                           cardinality == Dataset::kInfinite ||
+                           (cardinality > 0 && cardinality % batch_size == 0);
+  return always_full ? batch_size : Shape::kUnknown;
+}
 
 absl::StatusOr<NodePointer> MakeBatch(NodePointer input, int64_t batch_size,
                                       const BatchOptions& options) {

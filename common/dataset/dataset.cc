@@ -13,6 +13,7 @@
 #include "common/dataset/map_stages.h"
 #include "common/dataset/memory_sources.h"
 #include "common/dataset/order_stages.h"
+#include "common/dataset/padded_batch_stages.h"
 
 namespace muster {
 namespace {
@@ -159,6 +160,15 @@ Dataset Dataset::Repeat(int64_t count) const {
 
 Dataset Dataset::Batch(int64_t batch_size, const BatchOptions& options) const {
   return MUSTER_DATASET_STAGE(MakeBatch(node_, batch_size, options));
+}
+
+Dataset Dataset::PaddedBatch(int64_t batch_size,
+                             const PaddedBatchOptions& options) const {
+  return MUSTER_DATASET_STAGE(MakePaddedBatch(node_, batch_size, options));
+}
+
+Dataset Dataset::BucketBySequenceLength(const BucketOptions& options) const {
+  return MUSTER_DATASET_STAGE(MakeBucketBySequenceLength(node_, options));
 }
 
 Dataset Dataset::Unbatch() const {

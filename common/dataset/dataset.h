@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/graph_builder.h"
+#include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 
 namespace muster {
@@ -70,6 +71,36 @@ struct ShuffleOptions {
 struct BatchOptions {
   // Drops the last batch if it is not full.
   bool drop_remainder = false;
+};
+
+struct PaddedBatchOptions {
+  bool drop_remainder = false;
+  // The shape of each component in a batch, without the batch's dimension. An
+  // unknown extent becomes that of the longest element of the batch. Empty: the
+  // shapes of the components.
+  std::vector<Shape> padded_shapes = {};
+  // A scalar for each component. Empty: 0, false and "".
+  std::vector<Tensor> padding_values = {};
+  // Unknown extents are rounded up to a multiple, so that fewer shapes occur:
+  // each is compiled for when a step first gets it.
+  int64_t length_multiple = 1;
+};
+
+struct BucketOptions {
+  // The length of an element is the outermost extent of this component.
+  int component = 0;
+  // Bucket i has the lengths from boundaries[i - 1] to below boundaries[i]; the
+  // last one has all that are longer.
+  std::vector<int64_t> boundaries = {};
+  // One for each bucket, one more than boundaries.
+  std::vector<int64_t> batch_sizes = {};
+  bool drop_remainder = false;
+  // Pads to the greatest length of the bucket in place of the longest element.
+  // Does not apply to the last bucket.
+  bool pad_to_bucket_boundary = false;
+  // As PaddedBatchOptions.
+  std::vector<Shape> padded_shapes = {};
+  std::vector<Tensor> padding_values = {};
 };
 
 struct InterleaveOptions {
@@ -149,6 +180,18 @@ class Dataset {
 
   // Stacks `batch_size` elements along a new outermost dimension.
   Dataset Batch(int64_t batch_size, const BatchOptions& options = {}) const;
+
+  // As Batch(), for components whose extents differ from element to element:
+  // pads each component at the end of each axis.
+  //
+  // Equivalent to: tf.data.Dataset.padded_batch.
+  Dataset PaddedBatch(int64_t batch_size,
+                      const PaddedBatchOptions& options = {}) const;
+  // Batches elements of similar length, with padding. A batch is ready when its
+  // bucket is full; buckets that are not full come last.
+  //
+  // Equivalent to: tf.data.Dataset.bucket_by_sequence_length.
+  Dataset BucketBySequenceLength(const BucketOptions& options) const;
 
   // Splits each element into its rows.
   Dataset Unbatch() const;

@@ -137,6 +137,38 @@ absl::StatusOr<Dataset> DecodeFilter(const Dataset& input,
   return input.Filter(std::move(graph));
 }
 
+// The padding of both stages.
+template <typename Encoded, typename Options>
+absl::Status DecodePadding(const Encoded& encoded, Options* options) {
+  for (const proto::TensorShape& shape : encoded.padded_shapes()) {
+    ASSIGN_OR_RETURN(options->padded_shapes.emplace_back(),
+                     DecodeShape(shape, true));
+  }
+  ASSIGN_OR_RETURN(options->padding_values,
+                   DecodeComponents(encoded.padding_values()));
+  options->drop_remainder = encoded.drop_remainder();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Dataset> DecodePaddedBatch(const Dataset& input,
+                                          const Stage::PaddedBatch& batch) {
+  PaddedBatchOptions options = {.length_multiple = batch.length_multiple()};
+  RETURN_IF_ERROR(DecodePadding(batch, &options));
+  return input.PaddedBatch(batch.batch_size(), options);
+}
+
+absl::StatusOr<Dataset> DecodeBuckets(
+    const Dataset& input, const Stage::BucketBySequenceLength& buckets) {
+  BucketOptions options = {
+      .component = buckets.component(),
+      .boundaries = {buckets.boundaries().begin(), buckets.boundaries().end()},
+      .batch_sizes = {buckets.batch_sizes().begin(),
+                      buckets.batch_sizes().end()},
+      .pad_to_bucket_boundary = buckets.pad_to_bucket_boundary()};
+  RETURN_IF_ERROR(DecodePadding(buckets, &options));
+  return input.BucketBySequenceLength(options);
+}
+
 // A dataset that changes `input`.
 absl::StatusOr<Dataset> DecodeChange(const Stage& stage, const Dataset& input) {
   switch (stage.kind_case()) {
@@ -157,6 +189,10 @@ absl::StatusOr<Dataset> DecodeChange(const Stage& stage, const Dataset& input) {
     case Stage::kBatch:
       return input.Batch(stage.batch().batch_size(),
                          {.drop_remainder = stage.batch().drop_remainder()});
+    case Stage::kPaddedBatch:
+      return DecodePaddedBatch(input, stage.padded_batch());
+    case Stage::kBucketBySequenceLength:
+      return DecodeBuckets(input, stage.bucket_by_sequence_length());
     case Stage::kUnbatch:
       return input.Unbatch();
     case Stage::kTake:

@@ -96,6 +96,13 @@ std::vector<Dataset> Examples() {
                        .decorrelate = true})
           .Repeat(2),
       range.Batch(3, {.drop_remainder = true}).Unbatch().Skip(2),
+      range.Batch(3).PaddedBatch(
+          4, {.drop_remainder = true,
+              .padded_shapes = {{4}},
+              .padding_values = {Tensor::Scalar<int64_t>(-1)},
+              .length_multiple = 2}),
+      range.Batch(3).BucketBySequenceLength(
+          {.boundaries = {3}, .batch_sizes = {1, 2}}),
       range.Shard(3, 1).Cache().Prefetch(2),
       range.ShardByPipeline(),
       Dataset::Zip({range, Dataset::Range(5)})

@@ -68,7 +68,7 @@ DecodeExampleFunction(const NodePointer& input,
   for (const Stage::ExampleFunction::Feature& feature : example.features()) {
     FeatureSpec spec = {.key = feature.key(), .padded = feature.padded()};
     ASSIGN_OR_RETURN(spec.dtype, DecodeDType(feature.dtype()));
-    ASSIGN_OR_RETURN(spec.shape, DecodeShape(feature.shape(), false));
+    ASSIGN_OR_RETURN(spec.shape, DecodeShape(feature.shape(), true));
     if (feature.has_default_value()) {
       ASSIGN_OR_RETURN(spec.default_value,
                        DecodeTensor(feature.default_value()));

@@ -141,6 +141,31 @@ TEST(RecordFilesTest, ParsesExamples) {
   EXPECT_THAT(elements[0][2].flat<float>(), ElementsAre(0.5, 0.5));
 }
 
+TEST(RecordFilesTest, FeaturesOfUnknownLengthHaveTheRowsOfTheExample) {
+  const std::string path = WriteRecords(
+      "varying.tfrecord",
+      {ExampleOf(7, {1, 2}), ExampleOf(8, {3, 4, 5, 6}), ExampleOf(9, {})});
+  const FeatureSpec rows = {.key = "x", .shape = {Shape::kUnknown, 2}};
+  const FeatureSpec missing = {.key = "none", .shape = {Shape::kUnknown}};
+  const Dataset dataset =
+      ParseExample(TfRecordDataset({path}), {rows, missing});
+  ASSERT_OK(dataset.status());
+  EXPECT_EQ(dataset.element_types()[0].ToString(), "float32[?,2]");
+  EXPECT_EQ(Shapes(dataset), "[1,2] [2,2] [0,2]");
+  const std::vector<Element> batches = Elements(dataset.PaddedBatch(3));
+  ASSERT_THAT(batches, SizeIs(1));
+  EXPECT_EQ(batches[0][1].shape(), Shape({3, 0}));
+  EXPECT_THAT(batches[0][0].flat<float>(),
+              ElementsAre(1, 2, 0, 0, 3, 4, 5, 6, 0, 0, 0, 0));
+  ASSERT_OK_AND_ASSIGN(const proto::Dataset encoded, EncodeDataset(dataset));
+  ASSERT_OK_AND_ASSIGN(const Dataset decoded, DecodeDataset(encoded));
+  EXPECT_EQ(Shapes(decoded), "[1,2] [2,2] [0,2]");
+  EXPECT_THAT(
+      FirstError(ParseExample(TfRecordDataset({path}),
+                              {{.key = "x", .shape = {Shape::kUnknown, 3}}})),
+      StatusIs(kInvalid, HasSubstr("\"x\" has 2 values")));
+}
+
 TEST(RecordFilesTest, ExamplesThatDoNotFitAreNamedOrSkipped) {
   const std::string path =
       WriteRecords("unfit.tfrecord",

@@ -73,10 +73,40 @@ absl::Status CopyValues(const Values& values, const FeatureSpec& spec,
   return absl::OkStatus();
 }
 
+bool HasVaryingLength(const FeatureSpec& spec) {
+  return spec.shape.rank() > 0 && spec.shape.dim(0) == Shape::kUnknown;
+}
+
+// The number of values of a feature; 0 if there is none.
+int64_t ValueCount(const proto::Feature* feature) {
+  if (feature == nullptr) return 0;
+  switch (feature->kind_case()) {
+    case proto::Feature::kBytesList:
+      return feature->bytes_list().value_size();
+    case proto::Feature::kFloatList:
+      return feature->float_list().value_size();
+    case proto::Feature::kInt64List:
+      return feature->int64_list().value_size();
+    default:
+      return 0;
+  }
+}
+
+// The shape of the tensor of `feature`. If the values are not whole rows, that
+// of the whole rows.
+Shape TensorShape(const proto::Feature* feature, const FeatureSpec& spec) {
+  if (!HasVaryingLength(spec)) return spec.shape;
+  Shape shape = spec.shape;
+  const int64_t row_size = shape.ElementCountInRange(1, shape.rank());
+  shape.set_dim(0, row_size == 0 ? 0 : ValueCount(feature) / row_size);
+  return shape;
+}
+
 template <typename T>
 absl::Status CopyDefault(const FeatureSpec& spec, Tensor* tensor) {
   const absl::Span<T> out = tensor->mutable_flat<T>();
   if (spec.padded) return CopyValues<T>(absl::Span<const T>(), spec, tensor);
+  if (HasVaryingLength(spec)) return absl::OkStatus();
   if (!spec.default_value.has_value()) {
     return FeatureError(spec, "is missing, and has no default");
   }
@@ -134,14 +164,24 @@ absl::Status CheckFeatureSpec(const FeatureSpec& spec) {
                         absl::StrCat("must be ", DTypeName(spec.dtype),
                                      "; expected float32, int64 or string"));
   }
-  if (!spec.shape.IsFullyKnown() || (spec.padded && spec.shape.rank() == 0)) {
+  Shape row = spec.shape;
+  if (HasVaryingLength(spec)) {
+    row.RemoveDim(0);
+    if (spec.padded || spec.default_value.has_value()) {
+      return FeatureError(
+          spec,
+          "is of unknown length and has a default or is padded; expected "
+          "neither, because batches pad it");
+    }
+  }
+  if (!row.IsFullyKnown() || (spec.padded && spec.shape.rank() == 0)) {
     return FeatureError(
         spec, absl::StrCat("must have the shape ", spec.shape.ToString(),
-                           "; expected known extents",
+                           "; expected known extents but the outermost",
                            spec.padded ? ", at least one" : ""));
   }
   const int64_t value_bytes = static_cast<int64_t>(SizeOf(spec.dtype));
-  if (spec.shape.element_count() > kFeatureBytesMax / value_bytes) {
+  if (row.element_count() > kFeatureBytesMax / value_bytes) {
     return FeatureError(
         spec, absl::StrCat("must have the shape ", spec.shape.ToString(),
                            "; expected at most ", kFeatureBytesMax, " bytes"));
@@ -161,9 +201,10 @@ absl::Status CheckFeatureSpec(const FeatureSpec& spec) {
 
 absl::Status FeatureToTensor(const proto::Feature* feature,
                              const FeatureSpec& spec, Tensor* tensor) {
+  const Shape shape = TensorShape(feature, spec);
   if (!tensor->IsValid() || tensor->dtype() != spec.dtype ||
-      tensor->shape() != spec.shape || !tensor->IsSoleOwner()) {
-    *tensor = Tensor(spec.dtype, spec.shape);
+      tensor->shape() != shape || !tensor->IsSoleOwner()) {
+    *tensor = Tensor(spec.dtype, shape);
   }
   const bool is_missing = feature == nullptr ||
                           feature->kind_case() == proto::Feature::KIND_NOT_SET;

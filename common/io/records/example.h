@@ -39,10 +39,12 @@ absl::StatusOr<proto::SequenceExample> ParseSequenceExampleMessage(
 struct FeatureSpec {
   std::string key;
   DType dtype = DType::kFloat32;  // kFloat32, kInt64 or kString.
-  // As many values as this has elements, row-major.
+  // As many values as this has elements, row-major. An unknown outermost extent
+  // is that of the example: any number of complete rows.
   Shape shape = {};
   // The value of a missing feature, of `shape` or a scalar for each element;
-  // without it a missing feature is an error. If `padded`, a scalar: the
+  // without it a missing feature is an error. A feature of unknown extent has
+  // none: where it is missing, it has no rows. If `padded`, a scalar: the
   // padding, by default zero or "".
   std::optional<Tensor> default_value = std::nullopt;
   // The feature may have fewer values, any number of complete rows: `shape` is
@@ -64,7 +66,8 @@ absl::Status CheckFeatureSpec(const FeatureSpec& spec);
 //   kInvalidArgument  missing, or of another kind or number of values; names
 //                     the key, what was expected and what was found
 //
-// Equivalent to: tf.io.FixedLenFeature, FixedLenSequenceFeature.
+// Equivalent to: tf.io.FixedLenFeature, FixedLenSequenceFeature, and
+// VarLenFeature as a dense tensor.
 absl::Status FeatureToTensor(const proto::Feature* feature,
                              const FeatureSpec& spec, Tensor* tensor);
 
