@@ -231,6 +231,39 @@ absl::StatusOr<SeededSource> BuildInputs(const JobData& data,
   return [dataset](uint64_t) { return dataset; };
 }
 
+// Pads examples whose extents are not all known.
+Dataset BatchExamples(const Dataset& examples, const JobData& data,
+                      int64_t batch_size) {
+  if (data.has_bucket_by_sequence_length()) {
+    const JobData::Buckets& buckets = data.bucket_by_sequence_length();
+    BucketOptions options = {
+        .component = buckets.feature(),
+        .boundaries = {buckets.boundaries().begin(),
+                       buckets.boundaries().end()},
+        .batch_sizes = {buckets.batch_sizes().begin(),
+                        buckets.batch_sizes().end()},
+        .drop_remainder = data.drop_remainder(),
+        .pad_to_bucket_boundary = buckets.pad_to_bucket_boundary()};
+    if (options.batch_sizes.empty()) {
+      options.batch_sizes.assign(options.boundaries.size() + 1, batch_size);
+    }
+    return examples.BucketBySequenceLength(options);
+  }
+  const std::vector<TensorType>& types = examples.element_types();
+  const bool varies = std::any_of(
+      types.begin(), types.end(),
+      [](const TensorType& type) { return !type.shape.IsFullyKnown(); });
+  if (!varies) {
+    return examples.Batch(batch_size,
+                          {.drop_remainder = data.drop_remainder()});
+  }
+  PaddedBatchOptions options = {.drop_remainder = data.drop_remainder()};
+  if (data.has_length_multiple()) {
+    options.length_multiple = data.length_multiple();
+  }
+  return examples.PaddedBatch(batch_size, options);
+}
+
 absl::StatusOr<Dataset> BuildBatches(Dataset dataset, const JobData& data,
                                      int64_t batch_size, uint64_t seed) {
   if (data.shard_by_pipeline()) dataset = dataset.ShardByPipeline();
@@ -251,8 +284,7 @@ absl::StatusOr<Dataset> BuildBatches(Dataset dataset, const JobData& data,
     }
     dataset = dataset.Shuffle(shuffle.buffer(), options);
   }
-  dataset =
-      dataset.Batch(batch_size, {.drop_remainder = data.drop_remainder()});
+  dataset = BatchExamples(dataset, data, batch_size);
   if (data.repeat()) dataset = dataset.Repeat();
   RETURN_IF_ERROR(dataset.status());
   return dataset;

@@ -58,25 +58,31 @@ ImageOptions BuildImage(const JobData::Image& image) {
   return options;
 }
 
-// An image's bytes are one string; what they become is the image's business.
+// An image's bytes are one string, which is decoded later.
 absl::StatusOr<FeatureSpec> BuildFeature(const Feature& feature) {
   FeatureSpec spec = {.key = feature.key(), .padded = feature.padded()};
   ASSIGN_OR_RETURN(spec.shape,
                    Shape::Create(std::vector<int64_t>(feature.shape().begin(),
                                                       feature.shape().end()),
-                                 false));
+                                 true));
   switch (feature.type()) {
     case Feature::INT64:
       spec.dtype = DType::kInt64;
       break;
     case Feature::IMAGE:
+    case Feature::STRING:
       spec.dtype = DType::kString;
       break;
     default:
       spec.dtype = DType::kFloat32;
       break;
   }
-  if (spec.dtype == DType::kString &&
+  if (feature.type() == Feature::STRING && feature.has_default_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tf_record.features: the string \"", feature.key(),
+                     "\" has a default, which is a number; expected none"));
+  }
+  if (feature.type() == Feature::IMAGE &&
       (feature.shape_size() > 0 || feature.has_default_value())) {
     return absl::InvalidArgumentError(
         absl::StrCat("tf_record.features: the image \"", feature.key(),
