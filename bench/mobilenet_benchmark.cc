@@ -6,17 +6,13 @@
 //
 //   bazel build //bench:mobilenet_benchmark && bench/mobilenet_benchmark.py
 
-#include <sys/resource.h>
-
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <iostream>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "bench/or_die.h"
+#include "bench/turns.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/random.h"
 #include "common/core/tensor/dtype.h"
@@ -26,63 +22,11 @@
 #include "common/learn/nn/applications/mobilenet_v2.h"
 #include "common/learn/nn/losses.h"
 #include "common/learn/strategy/default_strategy.h"
-#include "common/learn/train/callback.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
 
 namespace muster {
 namespace {
-
-constexpr int kWarmUpSteps = 3;
-
-// Waits for a "step" before each step, and prints its time.
-class Turns : public Callback {
- public:
-  absl::Status OnTrainBatchBegin(Model& model, int64_t step) override {
-    return Begin(&model, step);
-  }
-  absl::Status OnTrainBatchEnd(Model&, int64_t, const Logs&) override {
-    return End();
-  }
-  absl::Status OnTestBatchBegin(Model&, int64_t step) override {
-    return Begin(nullptr, step);
-  }
-  absl::Status OnTestBatchEnd(Model&, int64_t, const Logs&) override {
-    return End();
-  }
-
- private:
-  absl::Status Begin(Model* training, int64_t step) {
-    if (step == kWarmUpSteps) std::cout << "ready" << std::endl;
-    std::string line;
-    if (step >= kWarmUpSteps && !std::getline(std::cin, line)) {
-      Finish();
-      if (training == nullptr) return absl::CancelledError("no more turns");
-      training->StopTraining();
-    }
-    is_timed_ = step >= kWarmUpSteps;
-    begin_ = std::chrono::steady_clock::now();
-    return absl::OkStatus();
-  }
-
-  absl::Status End() {
-    const std::chrono::duration<double, std::milli> taken =
-        std::chrono::steady_clock::now() - begin_;
-    if (is_timed_ && !finished_) std::cout << taken.count() << std::endl;
-    return absl::OkStatus();
-  }
-
-  void Finish() {
-    finished_ = true;
-    rusage usage = {};
-    getrusage(RUSAGE_SELF, &usage);
-    std::cout << static_cast<double>(usage.ru_maxrss) / 1024 << std::endl;
-  }
-
-  bool is_timed_ = false;
-  bool finished_ = false;
-  std::chrono::steady_clock::time_point begin_;
-};
 
 Dataset SameBatchForever(int64_t batch) {
   Tensor images(DType::kFloat32, {batch, 224, 224, 3});
