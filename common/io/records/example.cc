@@ -176,9 +176,11 @@ absl::Status CheckFeatureSpec(const FeatureSpec& spec) {
   }
   if (!row.IsFullyKnown() || (spec.padded && spec.shape.rank() == 0)) {
     return FeatureError(
-        spec, absl::StrCat("must have the shape ", spec.shape.ToString(),
-                           "; expected known extents but the outermost",
-                           spec.padded ? ", at least one" : ""));
+        spec,
+        absl::StrCat(
+            "must have the shape ", spec.shape.ToString(), "; expected ",
+            spec.padded ? "at least one extent, and all known"
+                        : "known extents; only the outermost may be unknown"));
   }
   const int64_t value_bytes = static_cast<int64_t>(SizeOf(spec.dtype));
   if (row.element_count() > kFeatureBytesMax / value_bytes) {

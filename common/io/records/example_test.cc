@@ -154,7 +154,8 @@ TEST(ExampleTest, ErrorsNameTheFeature) {
               StatusIs(kInvalid, HasSubstr("must be bool")));
   EXPECT_THAT(
       CheckFeatureSpec({.key = "x", .padded = true}),
-      StatusIs(kInvalid, HasSubstr("expected known extents, at least one")));
+      StatusIs(kInvalid,
+               HasSubstr("expected at least one extent, and all known")));
   EXPECT_THAT(CheckFeatureSpec(
                   {.key = "x", .default_value = Tensor::Scalar<int64_t>(1)}),
               StatusIs(kInvalid, HasSubstr("has the default int64[]")));

@@ -150,8 +150,8 @@ TEST_F(JobKerasFileTest, TheJobsOwnSettingsReplaceThoseOfTheFile) {
                        with_loss.BuildCompileOptions(0));
   EXPECT_TRUE(other_loss.optimizer.message().has_adam());
   EXPECT_EQ(other_loss.loss.name(), "categorical_crossentropy");
-  // "accuracy" is that of the job's loss.
-  EXPECT_EQ(other_loss.metrics[0].kind(), "categorical_accuracy");
+  // The shapes decide which accuracy it is.
+  EXPECT_EQ(other_loss.metrics[0].kind(), "accuracy");
 
   ASSERT_OK_AND_ASSIGN(
       const ResolvedJob with_metrics,
@@ -163,8 +163,9 @@ TEST_F(JobKerasFileTest, TheJobsOwnSettingsReplaceThoseOfTheFile) {
               ElementsAre("sparse_categorical_accuracy"));
 }
 
-// Keras' Sequential models have no shapes until they are called.
-TEST_F(JobKerasFileTest, AccuracyOfOneOutputIsBinary) {
+// Keras' Sequential models have no shapes until they are called, so the name is
+// kept until they have.
+TEST_F(JobKerasFileTest, AccuracyIsKeptByName) {
   Model model = Sequential({Input({4}), Dense(1)});
   ASSERT_OK(model.Compile({.optimizer = Adam(), .loss = BinaryCrossentropy()}));
   ASSERT_OK(model.Save(Path("binary.keras")));
@@ -180,7 +181,7 @@ TEST_F(JobKerasFileTest, AccuracyOfOneOutputIsBinary) {
   ASSERT_OK_AND_ASSIGN(const CompileOptions options,
                        job.BuildCompileOptions(/*seed=*/0));
   ASSERT_EQ(options.metrics.size(), 1u);
-  EXPECT_EQ(options.metrics[0].kind(), "binary_accuracy");
+  EXPECT_EQ(options.metrics[0].kind(), "accuracy");
 }
 
 TEST_F(JobKerasFileTest, WeightsAreTheFilesUnderAnotherOptimizer) {
