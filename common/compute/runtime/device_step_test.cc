@@ -259,7 +259,9 @@ TEST_P(DeviceStepTest, SteadyStepsBeginWithoutTheHost) {
     std::vector<Tensor> results;
     for (int i = 0; i < 4; ++i) {
       ASSERT_OK(executable->Start(arguments, {}));
-      if (i > 0) ASSERT_OK(executable->Finish(&results));
+      if (i > 0) {
+        ASSERT_OK(executable->Finish(&results));
+      }
     }
     const int64_t pageable_copies = machine_.pageable_copy_count();
     auto calls = CallsOf([&] { EXPECT_OK(executable->Start(arguments, {})); });
@@ -318,10 +320,14 @@ TEST_P(DeviceStepTest, AnErrorEndsTheStepsThatHaveBegunBehindIt) {
     for (int i = 0; i < good_steps; ++i) {
       ASSERT_OK(on_host->Run(Batch(true), {}, &results));
       ASSERT_OK(on_device->Start(Batch(true), {}));
-      if (i > 0) ASSERT_OK(on_device->Finish(&results));
+      if (i > 0) {
+        ASSERT_OK(on_device->Finish(&results));
+      }
     }
     ASSERT_OK(on_device->Start(wrong, {}));
-    if (good_steps > 0) ASSERT_OK(on_device->Finish(&results));
+    if (good_steps > 0) {
+      ASSERT_OK(on_device->Finish(&results));
+    }
     // The wrong step has not been looked at when this one begins.
     ASSERT_OK(on_device->Start(Batch(true), {}));
     EXPECT_EQ(on_device->Finish(&results), expected);
