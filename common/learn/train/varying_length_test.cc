@@ -123,30 +123,30 @@ void ExpectSame(const Trained& got, const Trained& wanted) {
   }
 }
 
-std::vector<std::unique_ptr<Strategy>> Strategies() {
-  std::vector<std::unique_ptr<Strategy>> strategies;
-  strategies.push_back(DefaultStrategy::Create({.thread_count = 1}).value());
-  strategies.push_back(MirroredStrategy::Create(
-                           {.devices = {"cpu:0", "cpu:1"}, .thread_count = 1})
-                           .value());
-  return strategies;
+// A strategy holds the variables of what it trains, so each training has its
+// own.
+std::unique_ptr<Strategy> MakeStrategy(bool is_mirrored) {
+  if (!is_mirrored) return DefaultStrategy::Create({.thread_count = 1}).value();
+  return MirroredStrategy::Create(
+             {.devices = {"cpu:0", "cpu:1"}, .thread_count = 1})
+      .value();
 }
 
 TEST(VaryingLengthTest, TagsTrainAsWithOneLength) {
   const Dataset sentences = Sentences(/*is_tagged=*/true);
-  for (const auto& strategy : Strategies()) {
+  for (const bool is_mirrored : {false, true}) {
     ASSERT_OK_AND_ASSIGN(
         const Trained wanted,
-        Train(*strategy, Tagger(),
+        Train(*MakeStrategy(is_mirrored), Tagger(),
               sentences.PaddedBatch(
                   kBatch, {.padded_shapes = {{kLongest}, {kLongest}}})));
-    ASSERT_OK_AND_ASSIGN(
-        const Trained got,
-        Train(*strategy, Tagger(), sentences.PaddedBatch(kBatch)));
+    ASSERT_OK_AND_ASSIGN(const Trained got,
+                         Train(*MakeStrategy(is_mirrored), Tagger(),
+                               sentences.PaddedBatch(kBatch)));
     ExpectSame(got, wanted);
     ASSERT_OK_AND_ASSIGN(
         const Trained rounded,
-        Train(*strategy, Tagger(),
+        Train(*MakeStrategy(is_mirrored), Tagger(),
               sentences.PaddedBatch(kBatch, {.length_multiple = 5})));
     ExpectSame(rounded, wanted);
   }
@@ -160,12 +160,12 @@ TEST(VaryingLengthTest, BucketsTrainAsWithOneLength) {
   BucketOptions one_length = buckets;
   one_length.pad_to_bucket_boundary = false;
   one_length.padded_shapes = {{kLongest}, {}};
-  for (const auto& strategy : Strategies()) {
+  for (const bool is_mirrored : {false, true}) {
     ASSERT_OK_AND_ASSIGN(const Trained wanted,
-                         Train(*strategy, Classifier(),
+                         Train(*MakeStrategy(is_mirrored), Classifier(),
                                sentences.BucketBySequenceLength(one_length)));
     ASSERT_OK_AND_ASSIGN(const Trained got,
-                         Train(*strategy, Classifier(),
+                         Train(*MakeStrategy(is_mirrored), Classifier(),
                                sentences.BucketBySequenceLength(buckets)));
     ExpectSame(got, wanted);
   }
