@@ -8,7 +8,6 @@
 // given the SHA-256, so that it does not compute one.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -22,9 +21,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "bench/measure.h"
 #include "bench/or_die.h"
 #include "common/io/storage/object_disk.h"
 #include "common/io/storage/testing/s3_server.h"
@@ -40,12 +38,9 @@ constexpr char kUrl[] = "s3://bucket/object";
 double MedianSeconds(const std::function<void()>& body) {
   std::vector<double> seconds;
   for (int i = 0; i < kRepetitions; ++i) {
-    const absl::Time start = absl::Now();
-    body();
-    seconds.push_back(absl::ToDoubleSeconds(absl::Now() - start));
+    seconds.push_back(MicrosecondsOf(body) / 1e6);
   }
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[kRepetitions / 2];
+  return Median(seconds);
 }
 
 std::string OutputOf(const std::string& command) {

@@ -4,6 +4,10 @@
 //
 //   parameter_server_benchmark [dense] [small] [embedding] [--rows=10000000]
 //                              [--lane=shared|grpc]
+//   parameter_server_benchmark protected [--lane=shared|grpc]
+//
+// "protected" has the steps of protection_benchmark.py; benchmark_network.h
+// says how they are protected.
 //
 // The program runs itself as servers and workers.
 
@@ -29,6 +33,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "bench/benchmark_network.h"
 #include "bench/measure.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/base/check.h"
@@ -186,14 +191,18 @@ int Serve(int index, int descriptor) {
   options.self = {"ps", index, RandomIdentity()};
   options.address = "127.0.0.1:0";
   options.shard.thread_count = 2;
-  auto server = Check(ParameterServer::Start(Network::Grpc(), options));
+  auto server =
+      Check(ParameterServer::Start(BenchmarkNetwork("ps", index), options));
   WriteLine(descriptor, server->address());
   server->AwaitEnd();
   return 0;
 }
 
+// `worker` 0 is the chief, who creates variables.
 std::unique_ptr<RemoteVariableStore> OpenStore(const std::string& addresses,
                                                int worker, LaneKind lane) {
+  static Network* const network =
+      BenchmarkNetwork(worker == 0 ? "chief" : "worker", worker);
   RemoteVariableStore::Options options;
   options.shared_memory = lane == LaneKind::kShared;
   for (absl::string_view address : absl::StrSplit(addresses, ',')) {
@@ -201,14 +210,14 @@ std::unique_ptr<RemoteVariableStore> OpenStore(const std::string& addresses,
     server.address = std::string(address);
     server.peer_task_type = "ps";
     server.peer_task_index = static_cast<int>(options.servers.size());
-    server.caller = {"worker", worker, RandomIdentity()};
+    server.caller = {worker == 0 ? "chief" : "worker", worker,
+                     RandomIdentity()};
     server.job_id = "benchmark";
     options.servers.push_back(server);
   }
   options.partitioner =
       Check(MakeFixedShardsPartitioner(options.servers.size()));
-  auto store =
-      Check(RemoteVariableStore::Open(Network::Grpc(), std::move(options)));
+  auto store = Check(RemoteVariableStore::Open(network, std::move(options)));
   store->NoteScheduled(~uint64_t{0});
   return store;
 }
@@ -351,20 +360,33 @@ void BenchDense(const Lanes& lanes) {
   }
 }
 
+// Returns the time of a step over `count` variables.
+Figure MeasureSteps(int count, const Shape& shape, bool is_read,
+                    LaneKind lane) {
+  Servers servers(1, lane);
+  Check(servers.store().SetOptimizer(MakeOptimizer("sgd")));
+  DenseStep step(&servers.store(), count, shape, is_read);
+  return TimeSteps(&step, 0, 100, 1000);
+}
+
 void BenchSmall(const Lanes& lanes) {
-  const auto measure = [](int count, const Shape& shape, bool is_read,
-                          LaneKind lane) {
-    Servers servers(1, lane);
-    Check(servers.store().SetOptimizer(MakeOptimizer("sgd")));
-    DenseStep step(&servers.store(), count, shape, is_read);
-    return TimeSteps(&step, 0, 100, 1000);
-  };
-  lanes.Compare(
-      "one step over 200 variables of 1 KB", "us", {300, 300}, false,
-      [&](LaneKind lane) { return measure(200, Shape({256}), true, lane); });
+  lanes.Compare("one step over 200 variables of 1 KB", "us", {300, 300}, false,
+                [&](LaneKind lane) {
+                  return MeasureSteps(200, Shape({256}), true, lane);
+                });
   lanes.Compare(
       "push of 64 bytes, round trip", "us", {115, 115}, false,
-      [&](LaneKind lane) { return measure(1, Shape({16}), false, lane); });
+      [&](LaneKind lane) { return MeasureSteps(1, Shape({16}), false, lane); });
+}
+
+void BenchProtected(const Lanes& lanes) {
+  lanes.Compare("push + pull of 1 MiB", "us", {}, false, [&](LaneKind lane) {
+    return MeasureSteps(1, Shape({512, 512}), true, lane);
+  });
+  lanes.Compare("push + pull of 200 x 1 KB", "us", {}, false,
+                [&](LaneKind lane) {
+                  return MeasureSteps(200, Shape({256}), true, lane);
+                });
 }
 
 // Returns batches of row indices: uniform, or Zipf(1.05) with the popular rows
@@ -518,13 +540,14 @@ int64_t AvailableMemoryBytes() {
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  bool dense = false, small = false, embedding = false;
+  bool dense = false, small = false, embedding = false, is_protected = false;
   std::vector<LaneKind> kinds = {LaneKind::kGrpc, LaneKind::kShared};
   int64_t row_count = 10'000'000;
   for (const std::string& argument : arguments) {
     if (argument == "dense") dense = true;
     if (argument == "small") small = true;
     if (argument == "embedding") embedding = true;
+    if (argument == "protected") is_protected = true;
     if (argument == "--lane=grpc") kinds = {LaneKind::kGrpc};
     if (argument == "--lane=shared") kinds = {LaneKind::kShared};
     if (absl::StartsWith(argument, "--rows=")) {
@@ -532,8 +555,11 @@ int Main(const std::vector<std::string>& arguments) {
     }
   }
   Network::Grpc();  // Configures the allocator, as in a server.
-  if (!dense && !small && !embedding) dense = small = embedding = true;
+  if (!dense && !small && !embedding && !is_protected) {
+    dense = small = embedding = true;
+  }
   const Lanes lanes(std::move(kinds));
+  if (is_protected) BenchProtected(lanes);
   if (dense) BenchDense(lanes);
   if (small) BenchSmall(lanes);
   if (embedding) {

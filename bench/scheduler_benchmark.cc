@@ -4,7 +4,10 @@
 // compared with the echo of an empty message over a gRPC stream between two
 // processes.
 //
-//   bazel run -c opt //bench:scheduler_benchmark
+//   bazel run -c opt //bench:scheduler_benchmark [-- protected]
+//
+// "protected" measures only no-op closures on 2 workers, for
+// protection_benchmark.py; benchmark_network.h says how they are protected.
 //
 // The peer is TensorFlow's ClusterCoordinator: bench/peers/peers.py --bench
 // closures. Budgets: 200,000 closures per second and coordinator; the echo's
@@ -28,6 +31,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "bench/benchmark_network.h"
 #include "bench/measure.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
@@ -77,10 +81,11 @@ constexpr absl::string_view kEchoMethod = "/muster.Benchmark/Echo";
       .incarnation = RandomIdentity()};
   SetMinimumLogSeverity(LogSeverity::kError);
   MUSTER_CHECK(std::freopen("/dev/null", "w", stderr) != nullptr);
-  const absl::Status status =
-      task.type == TaskType::kPs
-          ? ServeParameters(options, identity, Network::Grpc())
-          : ServeWorker(options, identity, Network::Grpc());
+  Network* const network =
+      BenchmarkNetwork(TaskTypeName(task.type), task.index);
+  const absl::Status status = task.type == TaskType::kPs
+                                  ? ServeParameters(options, identity, network)
+                                  : ServeWorker(options, identity, network);
   std::_Exit(status.ok() ? 0 : 1);
 }
 
@@ -270,47 +275,74 @@ double BusyMicroseconds(ClusterCoordinator& coordinator,
   return absl::ToDoubleMicroseconds(dispatcher.counters().busy - before);
 }
 
-void Measure(const ClusterSpec& cluster, double echo_us) {
-  const int worker_count = cluster.task_count(TaskType::kWorker);
-  ClusterConnection::Options options;
-  options.cluster = cluster;
-  options.self = {.task_type = "chief", .incarnation = RandomIdentity()};
-  auto connection = ClusterConnection::Open(
-      options, Network::Grpc(), Clock::Real(), [](absl::string_view) {});
-  MUSTER_CHECK(connection.ok());
-  ParameterServerStrategy strategy(*connection, {}, Clock::Real());
-  ClusterCoordinator coordinator(strategy);
-  const Function no_op = Function::Of("no_op", [](GraphBuilder&) {});
-  double wall_us = 0;
+// A coordinator of the cluster's workers.
+class Coordination {
+ public:
+  explicit Coordination(const ClusterSpec& cluster)
+      : worker_count_(cluster.task_count(TaskType::kWorker)) {
+    static Network* const network = BenchmarkNetwork("chief", 0);
+    ClusterConnection::Options options;
+    options.cluster = cluster;
+    options.self = {.task_type = "chief", .incarnation = RandomIdentity()};
+    auto connection = ClusterConnection::Open(options, network, Clock::Real(),
+                                              [](absl::string_view) {});
+    MUSTER_CHECK(connection.ok());
+    connection_ = *std::move(connection);
+    strategy_ = std::make_unique<ParameterServerStrategy>(
+        connection_, ParameterServerStrategyOptions(), Clock::Real());
+    coordinator_ = std::make_unique<ClusterCoordinator>(*strategy_);
+  }
+  ~Coordination() { connection_->EndJob(absl::OkStatus()); }
 
+  int worker_count() const { return worker_count_; }
+
+  // Runs `count` closures. Returns the time that workers were busy.
+  double Run(const Function& function, int count, double* wall_us) {
+    return BusyMicroseconds(*coordinator_, connection_->dispatcher(), function,
+                            count, wall_us);
+  }
+
+ private:
+  const int worker_count_;
+  std::shared_ptr<ClusterConnection> connection_;
+  std::unique_ptr<ParameterServerStrategy> strategy_;
+  std::unique_ptr<ClusterCoordinator> coordinator_;
+};
+
+void MeasureNoOps(Coordination* coordination) {
+  const Function no_op = Function::Of("no_op", [](GraphBuilder&) {});
   std::vector<double> rates;
+  double wall_us = 0;
   for (int run = 0; run <= kRunCount; ++run) {
-    BusyMicroseconds(coordinator, (*connection)->dispatcher(), no_op,
-                     kNoOpCount, &wall_us);
+    coordination->Run(no_op, kNoOpCount, &wall_us);
     if (run > 0) rates.push_back(kNoOpCount / wall_us * 1e6);
   }
-  Report("no-op closures", worker_count, Median(rates), "closures/s",
-         kClosuresPerSecondBudget, true);
+  Report("no-op closures", coordination->worker_count(), Median(rates),
+         "closures/s", kClosuresPerSecondBudget, true);
+}
 
+void MeasureLatency(Coordination* coordination, double echo_us) {
+  const Function no_op = Function::Of("no_op", [](GraphBuilder&) {});
   std::vector<double> latencies;
   for (int i = 0; i < kLatencyCount; ++i) {
-    BusyMicroseconds(coordinator, (*connection)->dispatcher(), no_op, 1,
-                     &wall_us);
+    double wall_us = 0;
+    coordination->Run(no_op, 1, &wall_us);
     latencies.push_back(wall_us);
   }
   std::sort(latencies.begin(), latencies.end());
-  Report("one closure, p50", worker_count, latencies[latencies.size() / 2],
-         "us", echo_us, false);
-  Report("one closure, p99", worker_count,
+  Report("one closure, p50", coordination->worker_count(),
+         latencies[latencies.size() / 2], "us", echo_us, false);
+  Report("one closure, p99", coordination->worker_count(),
          latencies[latencies.size() * 99 / 100], "us", 3 * echo_us, false);
+}
 
+void MeasureUtilisation(Coordination* coordination) {
   // Determines how many products take 100 us without other load.
   const Function trial = BusyFunction(10);
   double busy_us = 0;
+  double wall_us = 0;
   for (int i = 0; i < 2; ++i) {
-    busy_us = BusyMicroseconds(coordinator, (*connection)->dispatcher(), trial,
-                               200, &wall_us) /
-              200;
+    busy_us = coordination->Run(trial, 200, &wall_us) / 200;
   }
   const int matmul_count =
       std::max(1, static_cast<int>(100 / std::max(1.0, busy_us) * 10));
@@ -319,31 +351,40 @@ void Measure(const ClusterSpec& cluster, double echo_us) {
   double closure_us = 0;
   for (int run = 0; run <= kRunCount; ++run) {
     const int count = 10'000;
-    const double sum_us = BusyMicroseconds(
-        coordinator, (*connection)->dispatcher(), busy, count, &wall_us);
+    const double sum_us = coordination->Run(busy, count, &wall_us);
     if (run == 0) continue;
     closure_us = sum_us / count;
-    utilisations.push_back(sum_us / (wall_us * worker_count));
+    utilisations.push_back(sum_us / (wall_us * coordination->worker_count()));
   }
   std::printf("closures of %.0f us:\n", closure_us);
-  Report("utilisation", worker_count, Median(utilisations), "of time",
-         kUtilisationBudget, true);
-  (*connection)->EndJob(absl::OkStatus());
+  Report("utilisation", coordination->worker_count(), Median(utilisations),
+         "of time", kUtilisationBudget, true);
 }
 
 }  // namespace
 }  // namespace muster
 
-int main() {
+int main(int argc, char** argv) {
+  const bool is_protected =
+      argc > 1 && argv[1] == absl::string_view("protected");
   // Forks all processes first, because a process with gRPC threads cannot fork.
   std::vector<std::unique_ptr<muster::Processes>> clusters;
-  for (const int worker_count : {1, 2, 4}) {
+  for (const int worker_count :
+       is_protected ? std::vector<int>{2} : std::vector<int>{1, 2, 4}) {
     clusters.push_back(std::make_unique<muster::Processes>(worker_count));
+  }
+  if (is_protected) {
+    muster::Coordination coordination(clusters.front()->cluster());
+    muster::MeasureNoOps(&coordination);
+    return 0;
   }
   const muster::EchoProcess echo;
   const double echo_us = muster::MeasureEchoMicroseconds(echo);
   for (const auto& cluster : clusters) {
-    muster::Measure(cluster->cluster(), echo_us);
+    muster::Coordination coordination(cluster->cluster());
+    muster::MeasureNoOps(&coordination);
+    muster::MeasureLatency(&coordination, echo_us);
+    muster::MeasureUtilisation(&coordination);
   }
   return 0;
 }

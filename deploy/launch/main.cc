@@ -120,6 +120,7 @@ constexpr absl::string_view kPassedOn[] = {"seed",
                                            "coordinator_timeout",
                                            "shared_memory",
                                            "raw_sockets",
+                                           "local_connections",
                                            "peer_timeout",
                                            "hang_report_interval",
                                            "grace_period"};
@@ -179,7 +180,7 @@ const ProgramInfo& Program() {
                   {"status_port", "status_host", "status_token_file",
                    "control_port", "trace"}},
                  {"How tensors are sent",
-                  {"tls", "shared_memory", "raw_sockets"}},
+                  {"tls", "shared_memory", "raw_sockets", "local_connections"}},
                  {"Slurm and Kubernetes", EngineFlags()}},
       .settings = std::nullopt};
   return *program;

@@ -14,15 +14,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "common/core/base/clock.h"
-#include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {
 
-constexpr size_t kTokenBytes = 32;
 // For one who has connected and says nothing.
 constexpr absl::Duration kTokenTimeout = absl::Milliseconds(200);
 constexpr int64_t kPollMillisecondsMax = 60'000;
@@ -37,23 +34,6 @@ bool AwaitReadable(const FileDescriptor& file, absl::Time deadline) {
         std::min(absl::ToInt64Milliseconds(left) + 1, kPollMillisecondsMax);
     if (poll(&polled, 1, static_cast<int>(milliseconds)) > 0) return true;
   }
-}
-
-bool IsOfThisUser(const FileDescriptor& socket) {
-  ucred credentials = {};
-  socklen_t size = sizeof(credentials);
-  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials,
-                    &size) == 0 &&
-         credentials.uid == geteuid();
-}
-
-// In constant time, so that a stranger learns nothing from being refused.
-bool IsSame(absl::string_view a, absl::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference |= static_cast<unsigned>(a[i] ^ b[i]);
-  }
-  return difference == 0;
 }
 
 // One byte and an open file beside it.
@@ -99,8 +79,8 @@ FileDescriptor ReceiveFile(const FileDescriptor& socket) {
 
 absl::StatusOr<std::unique_ptr<FileHandOut>> FileHandOut::Open(
     const FileDescriptor* file) {
-  ASSIGN_OR_RETURN(std::unique_ptr<SharedMemoryEndpoint> endpoint,
-                   SharedMemoryEndpoint::Listen());
+  ASSIGN_OR_RETURN(std::unique_ptr<LocalEndpoint> endpoint,
+                   LocalEndpoint::Listen());
   std::unique_ptr<FileHandOut> hand_out(
       new FileHandOut(file, std::move(endpoint)));
   if (!hand_out->stop_.is_open()) {
@@ -110,10 +90,10 @@ absl::StatusOr<std::unique_ptr<FileHandOut>> FileHandOut::Open(
 }
 
 FileHandOut::FileHandOut(const FileDescriptor* file,
-                         std::unique_ptr<SharedMemoryEndpoint> endpoint)
+                         std::unique_ptr<LocalEndpoint> endpoint)
     : file_(file),
       endpoint_(std::move(endpoint)),
-      token_(absl::StrFormat("%016x%016x", RandomIdentity(), RandomIdentity())),
+      token_(RandomSecret()),
       stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 void FileHandOut::Stop() {
@@ -139,12 +119,12 @@ void FileHandOut::Serve(absl::Time deadline) {
 void FileHandOut::ServeOne() {
   const FileDescriptor socket(
       accept4(endpoint_->socket().get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket.is_open() || !IsOfThisUser(socket)) return;
-  std::array<char, kTokenBytes> token;
+  if (!socket.is_open() || !IsOfThisUser(socket.get())) return;
+  std::array<char, kSecretBytes> token;
   if (!AwaitReadable(socket, Clock::Real()->Now() + kTokenTimeout) ||
       recv(socket.get(), token.data(), token.size(), MSG_DONTWAIT) !=
           static_cast<ssize_t>(token.size()) ||
-      !IsSame({token.data(), token.size()}, token_)) {
+      !IsSameSecret({token.data(), token.size()}, token_)) {
     return;
   }
   SendFile(socket, *file_);
@@ -153,14 +133,14 @@ void FileHandOut::ServeOne() {
 absl::StatusOr<FileDescriptor> FetchFile(absl::string_view endpoint,
                                          absl::string_view token,
                                          absl::Time deadline) {
-  if (!SharedMemoryEndpoint::IsOnThisHost(endpoint)) {
+  if (!LocalEndpoint::IsOnThisHost(endpoint)) {
     return absl::FailedPreconditionError("it runs on another host");
   }
-  if (token.size() != kTokenBytes) {
+  if (token.size() != kSecretBytes) {
     return absl::InvalidArgumentError("the token makes no sense");
   }
   ASSIGN_OR_RETURN(const sockaddr_un address,
-                   SharedMemoryEndpoint::SocketAddress(endpoint));
+                   LocalEndpoint::SocketAddress(endpoint));
   const FileDescriptor client(
       socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (connect(client.get(), reinterpret_cast<const sockaddr*>(&address),
@@ -169,7 +149,7 @@ absl::StatusOr<FileDescriptor> FetchFile(absl::string_view endpoint,
         absl::StrCat("its socket cannot be reached: ", std::strerror(errno)));
   }
   // Before the token is shown: a name whose owner has gone is free for all.
-  if (!IsOfThisUser(client)) {
+  if (!IsOfThisUser(client.get())) {
     return absl::UnavailableError("it runs as another user");
   }
   if (send(client.get(), token.data(), token.size(),

@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/net/collectives/shm/file_descriptor.h"
-#include "common/net/collectives/shm/shared_memory_endpoint.h"
+#include "common/core/base/file_descriptor.h"
+#include "common/net/rpc/local_endpoint.h"
 
 // How an open file gets from a client to servers of its host: they come to a
 // Unix socket of the client and show a token that it told them.
@@ -17,7 +17,7 @@ namespace muster {
 class FileHandOut {
  public:
   // `file` is borrowed.
-  //   as SharedMemoryEndpoint::Listen()
+  //   as LocalEndpoint::Listen()
   static absl::StatusOr<std::unique_ptr<FileHandOut>> Open(
       const FileDescriptor* file);
 
@@ -34,12 +34,12 @@ class FileHandOut {
 
  private:
   FileHandOut(const FileDescriptor* file,
-              std::unique_ptr<SharedMemoryEndpoint> endpoint);
+              std::unique_ptr<LocalEndpoint> endpoint);
 
   void ServeOne();
 
   const FileDescriptor* const file_;
-  const std::unique_ptr<SharedMemoryEndpoint> endpoint_;
+  const std::unique_ptr<LocalEndpoint> endpoint_;
   const std::string token_;
   const FileDescriptor stop_;  // Readable once stopped.
 };

@@ -67,9 +67,8 @@ TEST_F(SegmentTransferTest, WhoShowsAnotherTokenGetsNothing) {
 }
 
 TEST_F(SegmentTransferTest, WhoSaysNothingHoldsNobodyUp) {
-  ASSERT_OK_AND_ASSIGN(
-      const sockaddr_un address,
-      SharedMemoryEndpoint::SocketAddress(hand_out_->endpoint()));
+  ASSERT_OK_AND_ASSIGN(const sockaddr_un address,
+                       LocalEndpoint::SocketAddress(hand_out_->endpoint()));
   const FileDescriptor silent(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(connect(silent.get(), reinterpret_cast<const sockaddr*>(&address),
                     sizeof(address)),

@@ -82,26 +82,37 @@ class TlsClusterTest : public testing::Test {
                                           << process(task).output();
   }
 
+  // Kills a worker in between.
+  void TrainWhileCertificatesAreReplaced(std::vector<std::string> flags) {
+    flags.push_back("--coordinator_timeout=60s");
+    ASSERT_NO_FATAL_FAILURE(CreateCluster(2, 2));
+    cluster_->set_epochs(400);
+    ASSERT_OK(StartAll(flags));
+    ASSERT_OK(process(kChief).AwaitLine("Epoch 3/"));
+    for (const TaskId task : cluster_->cluster().Members()) {
+      ASSERT_OK(IssueFiles(task));
+    }
+    process(kWorker1).SendSignal(SIGKILL);
+    ASSERT_OK(process(kChief).AwaitLine("is lost"));
+    ASSERT_OK(Start(kWorker1, flags));
+    ASSERT_OK(process(kChief).AwaitLine("is back"));
+    for (const TaskId task : cluster_->cluster().Members()) {
+      ExpectEndsWith(task, 0);
+    }
+  }
+
   std::string folder_;
   std::unique_ptr<CertificateAuthority> authority_;
   std::unique_ptr<ClusterUnderTest> cluster_;
 };
 
 TEST_F(TlsClusterTest, ParameterServersTrainWhileCertificatesAreReplaced) {
-  ASSERT_NO_FATAL_FAILURE(CreateCluster(2, 2));
-  cluster_->set_epochs(400);
-  ASSERT_OK(StartAll({"--coordinator_timeout=60s"}));
-  ASSERT_OK(process(kChief).AwaitLine("Epoch 3/"));
-  for (const TaskId task : cluster_->cluster().Members()) {
-    ASSERT_OK(IssueFiles(task));
-  }
-  process(kWorker1).SendSignal(SIGKILL);
-  ASSERT_OK(process(kChief).AwaitLine("is lost"));
-  ASSERT_OK(Start(kWorker1, {"--coordinator_timeout=60s"}));
-  ASSERT_OK(process(kChief).AwaitLine("is back"));
-  for (const TaskId task : cluster_->cluster().Members()) {
-    ExpectEndsWith(task, 0);
-  }
+  ASSERT_NO_FATAL_FAILURE(TrainWhileCertificatesAreReplaced({}));
+}
+
+TEST_F(TlsClusterTest, EncryptedServersTrainWhileCertificatesAreReplaced) {
+  ASSERT_NO_FATAL_FAILURE(TrainWhileCertificatesAreReplaced(
+      {"--nolocal_connections", "--noshared_memory"}));
 }
 
 TEST_F(TlsClusterTest, SynchronousWorkersTrain) {

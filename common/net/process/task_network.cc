@@ -56,7 +56,9 @@ absl::StatusOr<Network*> MakeTaskNetwork(const TaskOptions& options) {
   }
   absl::StatusOr<std::unique_ptr<TlsContext>> tls = LoadTls(options);
   if (!tls.ok()) return WithExitCode(tls.status(), ExitCode::kUsage);
-  return MakeTlsNetwork(*std::move(tls)).release();
+  return MakeTlsNetwork(*std::move(tls),
+                        {.local_connections = options.local_connections})
+      .release();
 }
 
 }  // namespace muster

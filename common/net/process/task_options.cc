@@ -119,6 +119,10 @@ ABSL_FLAG(bool, raw_sockets, true,
           "Lets workers that train in sync speak over sockets of their own, "
           "beside gRPC. Turn both off, and everything goes over gRPC. With a "
           "certificate, these sockets are encrypted, too.");
+ABSL_FLAG(bool, local_connections, true,
+          "Lets tasks of one machine and one user that have checked each "
+          "other's certificates talk over Unix sockets, which are not "
+          "encrypted. With --nolocal_connections gRPC is always encrypted.");
 ABSL_FLAG(
     int, lane_port, 0,
     "The port of those sockets, for firewalls; a worker with several GPUs "
@@ -236,6 +240,7 @@ constexpr TaskFlag kTaskFlags[] = {
     {kObservation, "log_severity", kAll},
     {kTransport, "shared_memory", kAll},
     {kTransport, "raw_sockets", kTrainer},
+    {kTransport, "local_connections", kAll},
     {kTransport, "lane_port", kTrainer},
 };
 
@@ -546,6 +551,7 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
   options.recovery_count_max = absl::GetFlag(FLAGS_max_recoveries);
   options.shared_memory = absl::GetFlag(FLAGS_shared_memory);
   options.raw_sockets = absl::GetFlag(FLAGS_raw_sockets);
+  options.local_connections = absl::GetFlag(FLAGS_local_connections);
   ASSIGN_OR_RETURN(options.peer_timeout,
                    Positive("peer_timeout", absl::GetFlag(FLAGS_peer_timeout)));
   ASSIGN_OR_RETURN(options.hang_report_interval,

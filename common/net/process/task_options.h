@@ -70,7 +70,9 @@ struct TaskOptions {
   // is left.
   bool shared_memory = true;
   bool raw_sockets = true;  // Workers of synchronous training only.
-  int lane_port = 0;        // Where they listen; 0: at free ports.
+  // With TLS, gRPC between tasks of one host and user over Unix sockets.
+  bool local_connections = true;
+  int lane_port = 0;  // Where raw sockets listen; 0: at free ports.
   // A worker silent for this long is gone.
   absl::Duration peer_timeout = absl::Seconds(3);
   // A collective that takes longer is reported, with who has not arrived.

@@ -151,11 +151,14 @@ TEST_F(TaskOptionsTest, LanesOfSynchronousWorkersCanBeSwitchedOff) {
   ASSERT_OK_AND_ASSIGN(TaskOptions options, Resolve({}));
   EXPECT_TRUE(options.shared_memory);
   EXPECT_TRUE(options.raw_sockets);
-  ASSERT_OK_AND_ASSIGN(
-      options, Resolve({"--noshared_memory", "--raw_sockets=false",
-                        "--peer_timeout=7s", "--hang_report_interval=2m"}));
+  EXPECT_TRUE(options.local_connections);
+  ASSERT_OK_AND_ASSIGN(options,
+                       Resolve({"--noshared_memory", "--raw_sockets=false",
+                                "--nolocal_connections", "--peer_timeout=7s",
+                                "--hang_report_interval=2m"}));
   EXPECT_FALSE(options.shared_memory);
   EXPECT_FALSE(options.raw_sockets);
+  EXPECT_FALSE(options.local_connections);
   EXPECT_EQ(options.peer_timeout, absl::Seconds(7));
   EXPECT_EQ(options.hang_report_interval, absl::Minutes(2));
 }

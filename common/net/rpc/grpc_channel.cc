@@ -3,6 +3,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
@@ -21,20 +22,25 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "common/core/base/clock.h"
 #include "common/core/base/random.h"
+#include "common/core/base/status_macros.h"
 #include "common/net/rpc/grpc_convert.h"
 #include "common/net/rpc/grpc_identity.h"
 #include "common/net/rpc/hand_over.h"
+#include "common/net/rpc/local_handshake.h"
+#include "common/net/rpc/local_route.h"
 #include "common/net/rpc/peer.h"
 #include "common/net/rpc/seen_calls.h"
+#include "proto/local_connection.pb.h"
 #include "proto/rpc.pb.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kQueuedMessageCountMax = 4096;
+// A peer of this host answers within a millisecond. Streams wait for it.
+constexpr absl::Duration kOpenTimeout = absl::Seconds(2);
 
 grpc::ChannelArguments MakeArguments(const ChannelOptions& options) {
   grpc::ChannelArguments arguments;
@@ -73,28 +79,61 @@ grpc::ChannelArguments MakeArguments(const ChannelOptions& options) {
 }
 
 // What the calls of a channel share.
-class CallSource {
+class CallSource : public std::enable_shared_from_this<CallSource> {
  public:
-  CallSource(const ChannelOptions& options, const TlsContext* tls)
+  CallSource(const ChannelOptions& options, const TlsContext* tls,
+             bool uses_local_connections)
       : peer_(options, tls != nullptr),
         id_(RandomIdentity()),
+        arguments_(MakeArguments(options)),
         stub_(grpc::CreateCustomChannel(
             options.address,
             tls == nullptr ? grpc::InsecureChannelCredentials()
                            : tls->ChannelCredentials(options.peer_task_type,
                                                      options.peer_task_index),
-            MakeArguments(options))) {}
+            arguments_)) {
+    if (tls != nullptr && uses_local_connections) {
+      local_ = std::make_unique<LocalRoute>([this] { OpenLocalConnection(); });
+    }
+  }
 
   Peer& peer() { return peer_; }
-  grpc::GenericStub& stub() { return stub_; }
   CallId NextCall() { return {.channel = id_, .number = ++last_number_}; }
 
+  // The stub of a call that goes over `local`, or over TCP if it is null.
+  grpc::GenericStub& stub(const LocalRoute::Connection& local) {
+    return local == nullptr ? stub_ : local->stub;
+  }
+  // Null if the channel uses TCP only.
+  LocalRoute* local() { return local_.get(); }
+  // Of a call that went over `local`, or over TCP if it is null.
+  void NoteUnreachable(const LocalRoute::Connection& local) {
+    if (local_ != nullptr) local_->Forget(local);
+  }
+
  private:
+  // Asks the peer over TLS.
+  void OpenLocalConnection();
+  absl::StatusOr<LocalRoute::Connection> TakeLocalConnection(
+      const absl::StatusOr<ReceivedMessage>& answer, LocalOffer* offer);
+
   Peer peer_;
   const uint64_t id_;
   std::atomic<uint64_t> last_number_{0};
+  const grpc::ChannelArguments arguments_;
   grpc::GenericStub stub_;
+  std::unique_ptr<LocalRoute> local_;
 };
+
+// Tells the server who calls, which call it is, and over a local connection the
+// secret of the caller.
+void AddCaller(const proto::RequestIdentity& identity, CallSource* source,
+               const LocalRoute::Connection& local,
+               grpc::ClientContext* context) {
+  AddIdentity(identity, context);
+  AddCallId(source->NextCall(), context);
+  if (local != nullptr) AddLocalSecret(local->secret, context);
+}
 
 // One request and its answer; deletes itself when the call is over.
 class UnaryCall final : public grpc::ClientUnaryReactor {
@@ -107,9 +146,17 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
         done_(std::move(done)) {}
 
   void Start(const Message& request, const CallOptions& options) {
+    LocalRoute* const local = source_->local();
+    StartOver(local == nullptr ? nullptr : local->Get(), request, options);
+  }
+
+  // Over this connection, or over TCP if it is null.
+  void StartOver(LocalRoute::Connection local, const Message& request,
+                 const CallOptions& options) {
+    local_ = std::move(local);
     identity_ = source_->peer().SignRequest();
     request_ = ToByteBuffer(EncodeMessage(identity_, request));
-    deadline_ = absl::ToChronoTime(absl::Now() + options.timeout);
+    deadline_ = GrpcDeadline(options.timeout);
     wait_for_ready_ = options.wait_for_ready;
     Send();
   }
@@ -122,6 +169,9 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
       (new UnaryCall(*this))->Send();
       delete this;
       return;
+    }
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+      source_->NoteUnreachable(local_);
     }
     absl::StatusOr<ReceivedMessage> response =
         status.ok() ? ReceivedMessage::Parse(FromByteBuffer(response_))
@@ -142,19 +192,19 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
         method_(earlier.method_),
         start_time_(earlier.start_time_),
         done_(std::move(earlier.done_)),
+        local_(earlier.local_),
         identity_(earlier.identity_),
         deadline_(earlier.deadline_),
         wait_for_ready_(earlier.wait_for_ready_),
         request_(earlier.request_) {}
 
   void Send() {
-    AddIdentity(identity_, &context_);
-    AddCallId(source_->NextCall(), &context_);
+    AddCaller(identity_, source_.get(), local_, &context_);
     context_.set_deadline(deadline_);
     context_.set_wait_for_ready(wait_for_ready_);
     made_.Give();
-    source_->stub().PrepareUnaryCall(&context_, method_, grpc::StubOptions(),
-                                     &request_, &response_, this);
+    source_->stub(local_).PrepareUnaryCall(
+        &context_, method_, grpc::StubOptions(), &request_, &response_, this);
     StartCall();
   }
 
@@ -162,6 +212,7 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
   const std::string method_;
   const absl::Time start_time_;
   Channel::Done done_;
+  LocalRoute::Connection local_;
   proto::RequestIdentity identity_;
   std::chrono::system_clock::time_point deadline_;
   bool wait_for_ready_ = false;
@@ -170,6 +221,38 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
   grpc::ByteBuffer response_;
   HandOver made_;
 };
+
+void CallSource::OpenLocalConnection() {
+  absl::StatusOr<LocalOffer> made = LocalOffer::Make();
+  if (!made.ok()) {
+    local_->SetOutcome(made.status());
+    return;
+  }
+  auto offer = std::make_shared<LocalOffer>(*std::move(made));
+  const Message request{offer->request().SerializeAsString(), {}};
+  auto* const call =
+      new UnaryCall(shared_from_this(), kOpenLocalConnectionMethod,
+                    [source = shared_from_this(),
+                     offer](const absl::StatusOr<ReceivedMessage>& answer) {
+                      source->local_->SetOutcome(
+                          source->TakeLocalConnection(answer, offer.get()));
+                    });
+  call->StartOver(/*local=*/nullptr, request, {.timeout = kOpenTimeout});
+}
+
+absl::StatusOr<LocalRoute::Connection> CallSource::TakeLocalConnection(
+    const absl::StatusOr<ReceivedMessage>& answer, LocalOffer* offer) {
+  RETURN_IF_ERROR(answer.status());
+  ASSIGN_OR_RETURN(const auto response,
+                   answer->ParseBody<proto::OpenLocalConnectionResponse>());
+  ASSIGN_OR_RETURN(LocalSockets sockets, offer->Take());
+  auto channel = grpc::CreateCustomInsecureChannelFromFd(
+      peer_.name(), sockets.calls.Release(), arguments_);
+  return LocalRoute::Connection(
+      new LocalConnection{.stub = grpc::GenericStub(std::move(channel)),
+                          .secret = response.secret(),
+                          .tether = std::move(sockets.tether)});
+}
 
 class ClientStream;
 
@@ -193,11 +276,14 @@ class ClientReactor final
   grpc::ClientContext* context() { return &context_; }
 
  private:
+  void StartOver(LocalRoute::Connection local);
+
   const std::shared_ptr<CallSource> source_;
   const std::string method_;
   const absl::Time start_time_;
   const std::shared_ptr<StreamObserver> observer_;
   std::shared_ptr<ClientStream> stream_;
+  LocalRoute::Connection local_;
   grpc::ClientContext context_;
   grpc::ByteBuffer incoming_;
   HandOver made_;
@@ -243,6 +329,15 @@ class ClientStream final : public Stream {
     if (!is_over_) reactor_->context()->TryCancel();
   }
 
+  // gRPC takes messages from now on.
+  void OnStarted() {
+    {
+      absl::MutexLock lock(&mutex_);
+      is_started_ = true;
+    }
+    Advance();
+  }
+
   void OnWriteDone(bool ok) {
     {
       absl::MutexLock lock(&mutex_);
@@ -273,7 +368,7 @@ class ClientStream final : public Stream {
     grpc::ByteBuffer* next = nullptr;
     {
       absl::MutexLock lock(&mutex_);
-      if (is_writing_ || is_released_) return;
+      if (!is_started_ || is_writing_ || is_released_) return;
       if (!queue_.empty()) {
         is_writing_ = true;
         next = &queue_.front();
@@ -296,6 +391,7 @@ class ClientStream final : public Stream {
   ClientReactor* const reactor_;
   absl::Mutex mutex_;
   std::deque<grpc::ByteBuffer> queue_ ABSL_GUARDED_BY(mutex_);
+  bool is_started_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;  // The queue's front.
   bool is_half_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool was_half_closed_ ABSL_GUARDED_BY(mutex_) = false;  // gRPC was told.
@@ -306,15 +402,27 @@ class ClientStream final : public Stream {
 std::shared_ptr<ClientStream> ClientReactor::Start() {
   auto stream = std::make_shared<ClientStream>(source_, this);
   stream_ = stream;
-  AddIdentity(source_->peer().SignRequest(), &context_);
-  AddCallId(source_->NextCall(), &context_);
-  source_->stub().PrepareBidiStreamingCall(&context_, method_,
-                                           grpc::StubOptions(), this);
+  if (source_->local() == nullptr) {
+    StartOver(nullptr);
+  } else {
+    source_->local()->WhenKnown(
+        [this](LocalRoute::Connection local) { StartOver(std::move(local)); });
+  }
+  return stream;
+}
+
+void ClientReactor::StartOver(LocalRoute::Connection local) {
+  // The call may be over, and this deleted, before StartCall() returns.
+  const std::shared_ptr<ClientStream> stream = stream_;
+  local_ = std::move(local);
+  AddCaller(source_->peer().SignRequest(), source_.get(), local_, &context_);
+  source_->stub(local_).PrepareBidiStreamingCall(&context_, method_,
+                                                 grpc::StubOptions(), this);
   made_.Give();
   AddHold();
   StartRead(&incoming_);
   StartCall();
-  return stream;
+  stream->OnStarted();
 }
 
 void ClientReactor::OnReadDone(bool ok) {
@@ -341,6 +449,9 @@ void ClientReactor::OnWriteDone(bool ok) {
 
 void ClientReactor::OnDone(const grpc::Status& status) {
   made_.Take();
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+    source_->NoteUnreachable(local_);
+  }
   observer_->OnDone(source_->peer().Dress(FromGrpcStatus(status), method_,
                                           Clock::Real()->Now() - start_time_));
   delete this;
@@ -348,12 +459,16 @@ void ClientReactor::OnDone(const grpc::Status& status) {
 
 class GrpcChannel final : public Channel {
  public:
-  GrpcChannel(const ChannelOptions& options, const TlsContext* tls)
-      : source_(std::make_shared<CallSource>(options, tls)) {}
+  GrpcChannel(const ChannelOptions& options, const TlsContext* tls,
+              bool uses_local_connections)
+      : source_(std::make_shared<CallSource>(options, tls,
+                                             uses_local_connections)) {}
 
   std::string peer() const override { return source_->peer().name(); }
   void SetTargetIncarnation(uint64_t incarnation) override {
     source_->peer().SetTargetIncarnation(incarnation);
+    // What another process refused counts no more.
+    if (source_->local() != nullptr) source_->local()->Forget(nullptr);
   }
   uint64_t target_incarnation() const override {
     return source_->peer().target_incarnation();
@@ -382,8 +497,9 @@ class GrpcChannel final : public Channel {
 }  // namespace
 
 std::unique_ptr<Channel> MakeGrpcChannel(const ChannelOptions& options,
-                                         const TlsContext* tls) {
-  return std::make_unique<GrpcChannel>(options, tls);
+                                         const TlsContext* tls,
+                                         bool uses_local_connections) {
+  return std::make_unique<GrpcChannel>(options, tls, uses_local_connections);
 }
 
 }  // namespace muster

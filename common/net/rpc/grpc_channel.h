@@ -10,9 +10,10 @@
 namespace muster {
 
 // As Network::Connect(), over gRPC. `tls` is borrowed for the call; null for
-// plaintext.
+// plaintext, where there are no local connections.
 std::unique_ptr<Channel> MakeGrpcChannel(const ChannelOptions& options,
-                                         const TlsContext* tls);
+                                         const TlsContext* tls,
+                                         bool uses_local_connections);
 
 }  // namespace muster
 

@@ -2,6 +2,7 @@
 
 #include <grpcpp/support/slice.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -109,6 +110,13 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   detail.set_code(static_cast<int>(status.error_code()));
   detail.set_message(PlainMessage(status));
   return DecodeStatus(detail);
+}
+
+std::chrono::system_clock::time_point GrpcDeadline(absl::Duration duration) {
+  // So that a duration without end does not overflow.
+  constexpr absl::Duration kLongest = absl::Hours(24 * 365);
+  return std::chrono::system_clock::now() +
+         absl::ToChronoMicroseconds(std::min(duration, kLongest));
 }
 
 }  // namespace muster

@@ -4,9 +4,11 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/status.h>
 
+#include <chrono>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "common/net/rpc/message.h"
 
 // Between this room's types and gRPC's. No bytes are copied.
@@ -21,6 +23,11 @@ std::vector<MessageSlice> FromByteBuffer(const grpc::ByteBuffer& buffer);
 // The payload travels in the details.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
+
+// Returns the time `duration` from now, for a deadline of gRPC. Reads the clock
+// that gRPC reads. When the wall clock is set back, absl::Now() continues for
+// seconds from the time before; gRPC would wait for the difference, too.
+std::chrono::system_clock::time_point GrpcDeadline(absl::Duration duration);
 
 }  // namespace muster
 

@@ -17,6 +17,7 @@ namespace {
 // gRPC sends the values of keys that end so as bytes.
 constexpr char kIdentityKey[] = "muster-identity-bin";
 constexpr char kCallKey[] = "muster-call-bin";
+constexpr char kLocalSecretKey[] = "muster-local-bin";
 constexpr char kRepeatedKey[] = "muster-repeated";
 
 }  // namespace
@@ -30,6 +31,10 @@ void AddCallId(const CallId& id, grpc::ClientContext* context) {
   std::string bytes(sizeof(id), '\0');
   std::memcpy(bytes.data(), &id, sizeof(id));
   context->AddMetadata(kCallKey, bytes);
+}
+
+void AddLocalSecret(const std::string& secret, grpc::ClientContext* context) {
+  context->AddMetadata(kLocalSecretKey, secret);
 }
 
 proto::RequestIdentity IdentityOf(
@@ -54,12 +59,25 @@ CallId CallIdOf(const grpc::GenericCallbackServerContext& context) {
   return id;
 }
 
+absl::string_view LocalSecretOf(
+    const grpc::GenericCallbackServerContext& context) {
+  const auto found = context.client_metadata().find(kLocalSecretKey);
+  if (found == context.client_metadata().end()) return "";
+  return {found->second.data(), found->second.size()};
+}
+
 void MarkRepeated(grpc::GenericCallbackServerContext* context) {
   context->AddTrailingMetadata(kRepeatedKey, "1");
 }
 
 bool WasRepeated(const grpc::ClientContext& context) {
   return context.GetServerTrailingMetadata().contains(kRepeatedKey);
+}
+
+bool IsCertified(const grpc::GenericCallbackServerContext& context) {
+  const std::shared_ptr<const grpc::AuthContext> authentication =
+      context.auth_context();
+  return authentication != nullptr && authentication->IsPeerAuthenticated();
 }
 
 absl::StatusOr<SpiffeId> CertifiedCaller(

@@ -44,10 +44,12 @@ class GrpcNetwork final : public Network {
   absl::StatusOr<std::unique_ptr<Server>> Listen(
       const ServerOptions& options, const Service* service,
       const AdmissionCheck* admission_check) override {
-    return StartGrpcServer(options, service, admission_check, /*tls=*/nullptr);
+    return StartGrpcServer(options, service, admission_check, /*tls=*/nullptr,
+                           /*opens_local_connections=*/false);
   }
   std::unique_ptr<Channel> Connect(const ChannelOptions& options) override {
-    return MakeGrpcChannel(options, /*tls=*/nullptr);
+    return MakeGrpcChannel(options, /*tls=*/nullptr,
+                           /*uses_local_connections=*/false);
   }
 
  private:
@@ -61,19 +63,22 @@ class GrpcNetwork final : public Network {
 
 class TlsNetwork final : public Network {
  public:
-  explicit TlsNetwork(std::unique_ptr<TlsContext> tls) : tls_(std::move(tls)) {}
+  TlsNetwork(std::unique_ptr<TlsContext> tls, const TlsNetworkOptions& options)
+      : tls_(std::move(tls)), options_(options) {}
 
   absl::StatusOr<std::unique_ptr<Server>> Listen(
       const ServerOptions& options, const Service* service,
       const AdmissionCheck* admission_check) override {
-    return StartGrpcServer(options, service, admission_check, tls_.get());
+    return StartGrpcServer(options, service, admission_check, tls_.get(),
+                           options_.local_connections);
   }
   std::unique_ptr<Channel> Connect(const ChannelOptions& options) override {
-    return MakeGrpcChannel(options, tls_.get());
+    return MakeGrpcChannel(options, tls_.get(), options_.local_connections);
   }
 
  private:
   const std::unique_ptr<TlsContext> tls_;
+  const TlsNetworkOptions options_;
 };
 
 // gRPC reports every handshake that fails, and strangers can let many fail.
@@ -84,10 +89,11 @@ void LogOfGrpc(gpr_log_func_args* line) {
 
 }  // namespace
 
-std::unique_ptr<Network> MakeTlsNetwork(std::unique_ptr<TlsContext> tls) {
+std::unique_ptr<Network> MakeTlsNetwork(std::unique_ptr<TlsContext> tls,
+                                        const TlsNetworkOptions& options) {
   // What all networks of this process need.
   Network::Grpc();
-  return std::make_unique<TlsNetwork>(std::move(tls));
+  return std::make_unique<TlsNetwork>(std::move(tls), options);
 }
 
 Network* Network::Grpc() {

@@ -17,7 +17,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "common/core/base/available_memory.h"
 #include "common/core/base/metrics.h"
 #include "common/core/base/status_macros.h"
@@ -26,10 +25,13 @@
 #include "common/net/rpc/grpc_convert.h"
 #include "common/net/rpc/grpc_identity.h"
 #include "common/net/rpc/hand_over.h"
+#include "common/net/rpc/local_connections.h"
+#include "common/net/rpc/local_handshake.h"
 #include "common/net/rpc/message.h"
 #include "common/net/rpc/method_access.h"
 #include "common/net/rpc/peer_calls.h"
 #include "common/net/rpc/port_check.h"
+#include "common/net/rpc/refused_requests.h"
 #include "common/net/rpc/seen_calls.h"
 #include "common/net/rpc/spiffe_id.h"
 #include "proto/rpc.pb.h"
@@ -42,13 +44,6 @@ constexpr size_t kQueuedMessageCountMax = 4096;
 constexpr MetricInfo kRepeated = {
     "muster_repeated_calls_refused_total",
     "Calls that had arrived before and were not carried out again."};
-constexpr MetricInfo kRefused = {
-    "muster_requests_refused_total",
-    "Requests that were refused because of who sent them."};
-
-void CountRefusal(absl::string_view cause) {
-  GetCounter(kRefused, {{"cause", std::string(cause)}})->Add();
-}
 
 // A client that says nothing for this long is asked whether it still lives, and
 // given up when it does not answer for as long again.
@@ -79,29 +74,35 @@ constexpr absl::Duration kHandshakeTimeout = absl::Seconds(20);
 struct CallAdmission {
   const AdmissionCheck& admission_check;
   const TlsContext* tls;
+  const LocalConnections& local_connections;
   BoundedLog refusals;
   SeenCalls seen;
   PeerCalls calls{kPeerCallCountMax};
 
   // Before any of the call's messages is read. Returns the caller's task name.
-  //   kUnauthenticated   TLS vouches for no task of this job, or for another
-  //                      than the call names
+  //   kUnauthenticated   neither a certificate nor, on a local connection, a
+  //                      secret vouches for the task of this job that the call
+  //                      names
   //   kPermissionDenied  the caller's role may not call the method
   //   as AdmissionCheck::Check()
   absl::StatusOr<std::string> AdmitCall(
       const grpc::GenericCallbackServerContext& context) const {
     const proto::RequestIdentity identity = IdentityOf(context);
     if (tls != nullptr) {
-      const absl::StatusOr<SpiffeId> caller = CertifiedCaller(context);
+      const absl::StatusOr<SpiffeId> caller =
+          IsCertified(context)
+              ? CertifiedCaller(context)
+              : local_connections.FindCaller(identity.caller_task(),
+                                             LocalSecretOf(context));
       if (!caller.ok() || caller->job != tls->self().job ||
           caller->TaskName() != identity.caller_task()) {
-        CountRefusal("certificate");
+        CountRefusedRequest("certificate");
         return absl::UnauthenticatedError(absl::StrCat(
             "the call is in the name of \"", identity.caller_task(),
-            "\", and the caller's certificate is not"));
+            "\", and the caller's certificate or secret is not"));
       }
       if (!MayCall(caller->role, context.method())) {
-        CountRefusal("role");
+        CountRefusedRequest("role");
         return absl::PermissionDeniedError(absl::StrCat(
             caller->TaskName(), " may not call ", context.method()));
       }
@@ -133,7 +134,7 @@ struct CallAdmission {
         calls.Begin(tls != nullptr ? caller_task
                                    : absl::string_view(address).substr(
                                          0, address.rfind(':')));
-    if (!call.ok()) CountRefusal("too_many_calls");
+    if (!call.ok()) CountRefusedRequest("too_many_calls");
     return call;
   }
 
@@ -403,13 +404,22 @@ class StreamReactor final : public grpc::ServerGenericBidiReactor {
 class Dispatcher final : public grpc::CallbackGenericService {
  public:
   Dispatcher(const Service* service, const AdmissionCheck* admission_check,
-             const TlsContext* tls)
-      : service_(service), admission_{*admission_check, tls, {}, SeenCalls()} {}
+             const TlsContext* tls, LocalConnections* local_connections)
+      : service_(service),
+        admission_{*admission_check, tls, *local_connections, {}, SeenCalls()} {
+    if (tls == nullptr) return;
+    own_methods_.AddUnary(kOpenLocalConnectionMethod,
+                          [local_connections](const ReceivedMessage& request,
+                                              Responder responder) {
+                            responder.Respond(local_connections->Open(request));
+                          });
+  }
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     const absl::string_view method = context->method();
-    const Service::UnaryHandler* const unary = service_->FindUnary(method);
+    const Service::UnaryHandler* unary = service_->FindUnary(method);
+    if (unary == nullptr) unary = own_methods_.FindUnary(method);
     const Service::StreamHandler* const stream = service_->FindStream(method);
     absl::StatusOr<std::string> caller_task = admission_.AdmitCall(*context);
     if (caller_task.ok() && unary == nullptr && stream == nullptr) {
@@ -448,6 +458,7 @@ class Dispatcher final : public grpc::CallbackGenericService {
   }
 
   const Service* const service_;
+  Service own_methods_;
   CallAdmission admission_;
   HandOver ended_;
 };
@@ -455,8 +466,11 @@ class Dispatcher final : public grpc::CallbackGenericService {
 class GrpcServer final : public Server {
  public:
   GrpcServer(const Service* service, const AdmissionCheck* admission_check,
-             const TlsContext* tls)
-      : tls_(tls), dispatcher_(service, admission_check, tls) {}
+             const TlsContext* tls, bool opens_local_connections)
+      : tls_(tls),
+        local_connections_(tls == nullptr ? "" : tls->self().job,
+                           opens_local_connections),
+        dispatcher_(service, admission_check, tls, &local_connections_) {}
   ~GrpcServer() override { Shutdown(absl::ZeroDuration()); }
 
   absl::Status Start(const ServerOptions& options) {
@@ -509,6 +523,7 @@ class GrpcServer final : public Server {
           ": the port was taken a moment ago, or the address does not resolve; "
           "gRPC's message above says which"));
     }
+    local_connections_.Begin(server_.get());
     const size_t colon = options.address.rfind(':');
     address_ = absl::StrCat(options.address.substr(0, colon), ":", port);
     return absl::OkStatus();
@@ -519,7 +534,8 @@ class GrpcServer final : public Server {
   void Shutdown(absl::Duration grace) override {
     absl::MutexLock lock(&shutdown_mutex_);
     if (server_ == nullptr) return;
-    server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+    local_connections_.End();
+    server_->Shutdown(GrpcDeadline(grace));
     server_->Wait();
     server_.reset();
     dispatcher_.ended().Take();
@@ -527,6 +543,7 @@ class GrpcServer final : public Server {
 
  private:
   const TlsContext* const tls_;
+  LocalConnections local_connections_;
   Dispatcher dispatcher_;
   std::string address_;
   absl::Mutex shutdown_mutex_;
@@ -537,13 +554,15 @@ class GrpcServer final : public Server {
 
 absl::StatusOr<std::unique_ptr<Server>> StartGrpcServer(
     const ServerOptions& options, const Service* service,
-    const AdmissionCheck* admission_check, const TlsContext* tls) {
+    const AdmissionCheck* admission_check, const TlsContext* tls,
+    bool opens_local_connections) {
   if (!absl::StrContains(options.address, ":")) {
     return absl::InvalidArgumentError(absl::StrCat(
         "\"", options.address, "\" is no address; expected host:port"));
   }
   RETURN_IF_ERROR(CheckPortIsFree(options.address));
-  auto server = std::make_unique<GrpcServer>(service, admission_check, tls);
+  auto server = std::make_unique<GrpcServer>(service, admission_check, tls,
+                                             opens_local_connections);
   RETURN_IF_ERROR(server->Start(options));
   return server;
 }

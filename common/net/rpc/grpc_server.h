@@ -13,10 +13,11 @@
 namespace muster {
 
 // As Network::Listen(), over gRPC. `tls` is borrowed and outlives the server;
-// null for plaintext.
+// null for plaintext, where there are no local connections.
 absl::StatusOr<std::unique_ptr<Server>> StartGrpcServer(
     const ServerOptions& options, const Service* service,
-    const AdmissionCheck* admission_check, const TlsContext* tls);
+    const AdmissionCheck* admission_check, const TlsContext* tls,
+    bool opens_local_connections);
 
 }  // namespace muster
 

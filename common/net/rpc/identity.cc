@@ -3,17 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/core/base/metrics.h"
+#include "common/net/rpc/refused_requests.h"
 #include "common/net/rpc/status_detail.h"
 
 namespace muster {
-namespace {
-
-constexpr MetricInfo kRefused = {
-    "muster_requests_refused_total",
-    "Requests that were refused because of who sent them."};
-
-}  // namespace
 
 std::string TaskIdentity::ToString() const {
   return absl::StrCat(task_type, " ", task_index);
@@ -68,11 +61,8 @@ absl::Status AdmissionCheck::Check(
 }
 
 absl::Status AdmissionCheck::Refuse(absl::Status status) const {
-  static Counter* const other_jobs =
-      GetCounter(kRefused, {{"cause", "other_job"}});
-  static Counter* const stale =
-      GetCounter(kRefused, {{"cause", "stale_incarnation"}});
-  (absl::IsPermissionDenied(status) ? other_jobs : stale)->Add();
+  CountRefusedRequest(absl::IsPermissionDenied(status) ? "other_job"
+                                                       : "stale_incarnation");
   // Nothing that the caller does not know already: it may be anybody.
   proto::TaskFailure failure;
   failure.set_task_type(self_.task_type);

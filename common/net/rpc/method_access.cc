@@ -37,6 +37,7 @@ constexpr MethodAccess kMethodAccess[] = {
     {"/muster.PeerGroup/Converse", kChief | kWorker},
     {"/muster.PeerGroup/Identify", kChief | kWorker},
     {"/muster.Task/End", kChief},
+    {"/muster.Task/OpenLocalConnection", kChief | kWorker | kOperator},
     {"/muster.Task/Trace", kChief | kWorker},
     {"/muster.Worker/FetchResult", kChief},
     {"/muster.Worker/Session", kChief},

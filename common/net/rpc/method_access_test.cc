@@ -31,6 +31,7 @@ constexpr Row kRows[] = {
     {"/muster.PeerGroup/Converse", true, true},
     {"/muster.PeerGroup/Identify", true, true},
     {"/muster.Task/End", true, false},
+    {"/muster.Task/OpenLocalConnection", true, true, true},
     {"/muster.Task/Trace", true, true},
     {"/muster.Worker/FetchResult", true, false},
     {"/muster.Worker/Session", true, false},

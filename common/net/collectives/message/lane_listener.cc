@@ -30,6 +30,7 @@
 #include "common/net/collectives/message/socket_stream.h"
 #include "common/net/collectives/message/tls_stream.h"
 #include "common/net/rpc/bounded_log.h"
+#include "common/net/rpc/local_endpoint.h"
 
 namespace muster {
 namespace {
@@ -233,15 +234,6 @@ absl::Status ReadAll(SocketStream& stream, void* data, size_t size_bytes,
     size_bytes -= count;
   }
   return absl::OkStatus();
-}
-
-// Whether a Unix socket's other end is a process of this user.
-bool IsOfThisUser(int fd) {
-  ucred credentials = {};
-  socklen_t size_bytes = sizeof(credentials);
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size_bytes) ==
-             0 &&
-         credentials.uid == geteuid();
 }
 
 bool IsUnixAddress(absl::string_view address) {

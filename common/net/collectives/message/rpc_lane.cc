@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -562,7 +563,10 @@ absl::StatusOr<std::unique_ptr<Lane>> OpenRpcLane(Channel* channel, int rank,
         OpenOnce(channel, rank, generation, deadline);
     if (lane.ok()) return lane;
     // A copy of the call overtook it, and the server carries out one of them.
-    if (absl::IsAlreadyExists(lane.status())) continue;
+    if (absl::IsAlreadyExists(lane.status()) &&
+        Clock::Real()->Now() < deadline) {
+      continue;
+    }
     return absl::Status(lane.status().code(),
                         absl::StrCat("no lane to ", channel->peer(), ": ",
                                      lane.status().message()));

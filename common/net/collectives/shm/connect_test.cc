@@ -14,12 +14,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/core/base/file_descriptor.h"
 #include "common/core/base/status_matchers.h"
 #include "common/net/collectives/communicator.h"
-#include "common/net/collectives/shm/file_descriptor.h"
 #include "common/net/collectives/shm/group_options.h"
-#include "common/net/collectives/shm/shared_memory_endpoint.h"
 #include "common/net/collectives/shm/shared_memory_group.h"
+#include "common/net/rpc/local_endpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -34,7 +34,7 @@ class ConnectTest : public testing::Test {
  protected:
   explicit ConnectTest(int size = 3) {
     for (int rank = 0; rank < size; ++rank) {
-      auto endpoint = SharedMemoryEndpoint::Listen();
+      auto endpoint = LocalEndpoint::Listen();
       EXPECT_OK(endpoint.status());
       endpoints_.push_back(*std::move(endpoint));
       options_.push_back({.rank = rank,
@@ -61,7 +61,7 @@ class ConnectTest : public testing::Test {
     return results;
   }
 
-  std::vector<std::unique_ptr<SharedMemoryEndpoint>> endpoints_;
+  std::vector<std::unique_ptr<LocalEndpoint>> endpoints_;
   std::vector<SharedMemoryGroupOptions> options_;
   std::vector<std::string> addresses_;
 };
@@ -125,7 +125,7 @@ TEST_F(ConnectTest, OtherTuningIsRefused) {
 
 TEST_F(ConnectTest, StrangersDoNotHoldItUp) {
   std::vector<FileDescriptor> strangers;
-  const auto address = SharedMemoryEndpoint::SocketAddress(addresses_[0]);
+  const auto address = LocalEndpoint::SocketAddress(addresses_[0]);
   ASSERT_OK(address.status());
   for (int i = 0; i < 20; ++i) {
     strangers.emplace_back(socket(AF_UNIX, SOCK_STREAM, 0));
@@ -156,7 +156,7 @@ TEST_F(ConnectTest, ArgumentsAreChecked) {
   for (const auto& mistake : mistakes) {
     SharedMemoryGroupOptions options = options_[0];
     mistake(options);
-    auto endpoint = SharedMemoryEndpoint::Listen();
+    auto endpoint = LocalEndpoint::Listen();
     ASSERT_OK(endpoint.status());
     EXPECT_EQ(
         ConnectSharedMemoryGroup(*std::move(endpoint), options).status().code(),
@@ -169,9 +169,9 @@ TEST_F(ConnectTest, ArgumentsAreChecked) {
 TEST_F(ConnectTest, AddressesOfOtherHostsAreUnavailable) {
   std::string& address = options_[0].addresses[1];
   address = "another-boot" + address.substr(address.find('/'));
-  EXPECT_FALSE(SharedMemoryEndpoint::IsOnThisHost(address));
-  EXPECT_TRUE(SharedMemoryEndpoint::IsOnThisHost(addresses_[1]));
-  EXPECT_FALSE(SharedMemoryEndpoint::IsOnThisHost(""));
+  EXPECT_FALSE(LocalEndpoint::IsOnThisHost(address));
+  EXPECT_TRUE(LocalEndpoint::IsOnThisHost(addresses_[1]));
+  EXPECT_FALSE(LocalEndpoint::IsOnThisHost(""));
   const auto results = Connect({0});
   EXPECT_EQ(results[0].status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(results[0].status().message()), HasSubstr("rank 1"));

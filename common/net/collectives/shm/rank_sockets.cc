@@ -49,21 +49,9 @@ int PollTimeout(absl::Time deadline) {
       left <= absl::ZeroDuration() ? 0 : milliseconds, 0, 3'600'000));
 }
 
-// In constant time, so that a stranger learns nothing from being refused.
 bool HaveSameToken(const Hello& a, const Hello& b) {
-  unsigned difference = 0;
-  for (size_t i = 0; i < kTokenBytesMax; ++i) {
-    difference |= static_cast<unsigned>(a.token[i] ^ b.token[i]);
-  }
-  return difference == 0;
-}
-
-bool IsOfThisUser(const FileDescriptor& socket) {
-  ucred credentials = {};
-  socklen_t size = sizeof(credentials);
-  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials,
-                    &size) == 0 &&
-         credentials.uid == geteuid();
+  return IsSameSecret({a.token.data(), a.token.size()},
+                      {b.token.data(), b.token.size()});
 }
 
 uint64_t PidNamespace() {
@@ -119,7 +107,7 @@ absl::Status CheckAgreement(const Hello& mine, const Hello& other) {
 
 class PeerLinker {
  public:
-  PeerLinker(const SharedMemoryEndpoint& endpoint,
+  PeerLinker(const LocalEndpoint& endpoint,
              const SharedMemoryGroupOptions& options)
       : endpoint_(endpoint),
         options_(options),
@@ -148,9 +136,8 @@ class PeerLinker {
 
  private:
   absl::Status Dial(int rank, absl::Time deadline) {
-    ASSIGN_OR_RETURN(
-        const sockaddr_un address,
-        SharedMemoryEndpoint::SocketAddress(options_.addresses[rank]));
+    ASSIGN_OR_RETURN(const sockaddr_un address,
+                     LocalEndpoint::SocketAddress(options_.addresses[rank]));
     PeerLink& link = links_[rank];
     link.socket =
         FileDescriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -165,7 +152,7 @@ class PeerLinker {
           absl::StrCat("rank ", rank, " cannot be reached: ", strerror(errno)));
     }
     // Before the token is shown: a name whose owner has gone is free for all.
-    if (!IsOfThisUser(link.socket) || !SendHello(link.socket, hello_)) {
+    if (!IsOfThisUser(link.socket.get()) || !SendHello(link.socket, hello_)) {
       return SentAway(rank);
     }
     return absl::OkStatus();
@@ -215,7 +202,7 @@ class PeerLinker {
   // Whoever does not know the token may knock as he likes.
   absl::Status HearFromStranger(FileDescriptor socket) {
     const std::optional<Hello> hello = ReceiveHello(socket);
-    if (!hello.has_value() || !IsOfThisUser(socket) ||
+    if (!hello.has_value() || !IsOfThisUser(socket.get()) ||
         !HaveSameToken(*hello, hello_)) {
       return absl::OkStatus();
     }
@@ -258,7 +245,7 @@ class PeerLinker {
                      absl::StrJoin(missing, ", ")));
   }
 
-  const SharedMemoryEndpoint& endpoint_;
+  const LocalEndpoint& endpoint_;
   const SharedMemoryGroupOptions& options_;
   Hello hello_;
   std::vector<PeerLink> links_;
@@ -269,8 +256,8 @@ class PeerLinker {
 }  // namespace
 
 absl::StatusOr<std::vector<PeerLink>> LinkPeers(
-    const SharedMemoryEndpoint& endpoint,
-    const SharedMemoryGroupOptions& options, absl::Time deadline) {
+    const LocalEndpoint& endpoint, const SharedMemoryGroupOptions& options,
+    absl::Time deadline) {
   return PeerLinker(endpoint, options).Link(deadline);
 }
 

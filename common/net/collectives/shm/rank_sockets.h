@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/net/collectives/shm/file_descriptor.h"
+#include "common/core/base/file_descriptor.h"
 #include "common/net/collectives/shm/group_options.h"
-#include "common/net/collectives/shm/shared_memory_endpoint.h"
+#include "common/net/rpc/local_endpoint.h"
 
 // Unix sockets between all ranks of a host: they carry open files, and end when
 // the process at their other end does.
@@ -29,8 +29,8 @@ struct PeerLink {
 // Links to all ranks, by rank. Each rank dials those below it. Errors are those
 // of ConnectSharedMemoryGroup().
 absl::StatusOr<std::vector<PeerLink>> LinkPeers(
-    const SharedMemoryEndpoint& endpoint,
-    const SharedMemoryGroupOptions& options, absl::Time deadline);
+    const LocalEndpoint& endpoint, const SharedMemoryGroupOptions& options,
+    absl::Time deadline);
 
 // An open file, and what is to be known about it.
 struct Parcel {

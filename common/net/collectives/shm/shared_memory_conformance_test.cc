@@ -9,8 +9,8 @@
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/conformance/backend.h"
 #include "common/net/collectives/shm/group_options.h"
-#include "common/net/collectives/shm/shared_memory_endpoint.h"
 #include "common/net/collectives/shm/shared_memory_group.h"
+#include "common/net/rpc/local_endpoint.h"
 
 namespace muster {
 namespace {
@@ -25,13 +25,13 @@ CommunicatorBackend AmongThreads(const char* name, SharedMemoryTuning tuning) {
 CommunicatorBackend AmongProcesses(const char* name,
                                    SharedMemoryTuning tuning) {
   return {name, [tuning](int size) -> absl::StatusOr<RankGroup> {
-            std::vector<std::unique_ptr<SharedMemoryEndpoint>> endpoints(size);
+            std::vector<std::unique_ptr<LocalEndpoint>> endpoints(size);
             SharedMemoryGroupOptions options = {.size = size,
                                                 .generation = 5,
                                                 .token = "conformance",
                                                 .tuning = tuning};
             for (auto& endpoint : endpoints) {
-              ASSIGN_OR_RETURN(endpoint, SharedMemoryEndpoint::Listen());
+              ASSIGN_OR_RETURN(endpoint, LocalEndpoint::Listen());
               options.addresses.push_back(endpoint->address());
             }
             return MakeRanks(size, [&](int rank) {

@@ -68,8 +68,8 @@ absl::Status CheckOptions(const SharedMemoryGroupOptions& options) {
   }
   for (int rank = 0; rank < options.size; ++rank) {
     const std::string& address = options.addresses[rank];
-    RETURN_IF_ERROR(SharedMemoryEndpoint::SocketAddress(address).status());
-    if (!SharedMemoryEndpoint::IsOnThisHost(address)) {
+    RETURN_IF_ERROR(LocalEndpoint::SocketAddress(address).status());
+    if (!LocalEndpoint::IsOnThisHost(address)) {
       return absl::UnavailableError(
           absl::StrCat("rank ", rank, " (", address, ") is not on this host"));
     }
@@ -121,7 +121,7 @@ absl::Status ExchangeMappings(RankBarrier& barrier, ProcessMemory& memory,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectSharedMemoryGroup(
-    std::unique_ptr<SharedMemoryEndpoint> endpoint,
+    std::unique_ptr<LocalEndpoint> endpoint,
     const SharedMemoryGroupOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
   const absl::Time deadline = Clock::Real()->Now() + options.timeout;

@@ -7,12 +7,12 @@
 #include "absl/status/statusor.h"
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/shm/group_options.h"
-#include "common/net/collectives/shm/shared_memory_endpoint.h"
+#include "common/net/rpc/local_endpoint.h"
 
 // Groups whose ranks reach each other's memory: processes of one host, or
 // threads of one process.
 //
-//   ASSIGN_OR_RETURN(auto endpoint, SharedMemoryEndpoint::Listen());
+//   ASSIGN_OR_RETURN(auto endpoint, LocalEndpoint::Listen());
 //   ... tell endpoint->address() to the others, learn theirs ...
 //   ASSIGN_OR_RETURN(auto communicator,
 //                    ConnectSharedMemoryGroup(std::move(endpoint), options));
@@ -27,7 +27,7 @@ namespace muster {
 //   kUnavailable       a rank's endpoint is gone, or not on this host; names it
 //   kResourceExhausted no more files or memory
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectSharedMemoryGroup(
-    std::unique_ptr<SharedMemoryEndpoint> endpoint,
+    std::unique_ptr<LocalEndpoint> endpoint,
     const SharedMemoryGroupOptions& options);
 
 // A group of threads of this process, one communicator for each, by rank. All

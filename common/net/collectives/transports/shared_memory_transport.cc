@@ -7,8 +7,8 @@
 #include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"
 #include "common/net/collectives/shm/group_options.h"
-#include "common/net/collectives/shm/shared_memory_endpoint.h"
 #include "common/net/collectives/shm/shared_memory_group.h"
+#include "common/net/rpc/local_endpoint.h"
 #include "proto/peer_group.pb.h"
 
 namespace muster {
@@ -17,7 +17,7 @@ namespace {
 class Endpoint final : public TransportEndpoint {
  public:
   Endpoint(const GroupPlan* plan, TransportRanks ranks,
-           std::unique_ptr<SharedMemoryEndpoint> endpoint)
+           std::unique_ptr<LocalEndpoint> endpoint)
       : plan_(plan), ranks_(std::move(ranks)), endpoint_(std::move(endpoint)) {}
 
   absl::StatusOr<std::unique_ptr<Communicator>> Connect(
@@ -44,7 +44,7 @@ class Endpoint final : public TransportEndpoint {
   const GroupPlan* const plan_;
   const TransportRanks ranks_;
   // Null where the rank is alone.
-  std::unique_ptr<SharedMemoryEndpoint> endpoint_;
+  std::unique_ptr<LocalEndpoint> endpoint_;
 };
 
 }  // namespace
@@ -80,9 +80,9 @@ absl::StatusOr<std::unique_ptr<TransportEndpoint>>
 SharedMemoryTransport::Prepare(const TransportContext&, const GroupPlan& plan,
                                TransportRanks ranks,
                                proto::ReplicaEndpoint* endpoint) const {
-  std::unique_ptr<SharedMemoryEndpoint> listening;
+  std::unique_ptr<LocalEndpoint> listening;
   if (ranks.size() > 1) {
-    ASSIGN_OR_RETURN(listening, SharedMemoryEndpoint::Listen());
+    ASSIGN_OR_RETURN(listening, LocalEndpoint::Listen());
     endpoint->set_shared_memory(listening->address());
   }
   return std::make_unique<Endpoint>(&plan, std::move(ranks),

@@ -19,8 +19,8 @@
 #include "common/net/collectives/communicator.h"
 #include "common/net/collectives/nccl/fake/rendezvous.h"
 #include "common/net/collectives/shm/group_options.h"
-#include "common/net/collectives/shm/shared_memory_endpoint.h"
 #include "common/net/collectives/shm/shared_memory_group.h"
+#include "common/net/rpc/local_endpoint.h"
 
 namespace muster {
 
@@ -198,8 +198,8 @@ class FakeComm {
   }
 
   absl::StatusOr<std::unique_ptr<Communicator>> Join() {
-    absl::StatusOr<std::unique_ptr<SharedMemoryEndpoint>> endpoint =
-        SharedMemoryEndpoint::Listen();
+    absl::StatusOr<std::unique_ptr<LocalEndpoint>> endpoint =
+        LocalEndpoint::Listen();
     if (!endpoint.ok()) return endpoint.status();
     const auto is_aborted = [this] {
       const absl::MutexLock lock(&mutex_);

@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/check.h"
+#include "common/core/base/file_descriptor.h"
 #include "common/core/base/status_macros.h"
-#include "common/net/collectives/shm/file_descriptor.h"
 
 namespace muster {
 namespace {
@@ -57,12 +57,12 @@ bool ReceiveAll(int fd, void* data, size_t size_bytes,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Rendezvous>> Rendezvous::Open() {
-  ASSIGN_OR_RETURN(std::unique_ptr<SharedMemoryEndpoint> endpoint,
-                   SharedMemoryEndpoint::Listen());
+  ASSIGN_OR_RETURN(std::unique_ptr<LocalEndpoint> endpoint,
+                   LocalEndpoint::Listen());
   return absl::WrapUnique(new Rendezvous(std::move(endpoint)));
 }
 
-Rendezvous::Rendezvous(std::unique_ptr<SharedMemoryEndpoint> endpoint)
+Rendezvous::Rendezvous(std::unique_ptr<LocalEndpoint> endpoint)
     : endpoint_(std::move(endpoint)) {
   const std::string& address = endpoint_->address();
   MUSTER_CHECK(address.size() < sizeof(id_.bytes));
@@ -109,8 +109,7 @@ absl::StatusOr<std::vector<std::string>> Rendezvous::Attend(
     const nccl::UniqueId& id, int rank, int size, absl::string_view address,
     absl::FunctionRef<bool()> is_over) {
   const std::string name(id.bytes, strnlen(id.bytes, sizeof(id.bytes)));
-  ASSIGN_OR_RETURN(const sockaddr_un place,
-                   SharedMemoryEndpoint::SocketAddress(name));
+  ASSIGN_OR_RETURN(const sockaddr_un place, LocalEndpoint::SocketAddress(name));
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   Attendance own = {rank, size, {}};
   MUSTER_CHECK(address.size() < sizeof(own.address));

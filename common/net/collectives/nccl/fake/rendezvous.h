@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/net/collectives/nccl/nccl_api.h"
-#include "common/net/collectives/shm/shared_memory_endpoint.h"
+#include "common/net/rpc/local_endpoint.h"
 
 namespace muster {
 
@@ -19,7 +19,7 @@ namespace muster {
 // one group, as an id of NCCL does.
 class Rendezvous {
  public:
-  //   errors  as SharedMemoryEndpoint::Listen()
+  //   errors  as LocalEndpoint::Listen()
   static absl::StatusOr<std::unique_ptr<Rendezvous>> Open();
   // Rejects the ranks that wait.
   ~Rendezvous();
@@ -37,10 +37,10 @@ class Rendezvous {
       absl::FunctionRef<bool()> is_over);
 
  private:
-  explicit Rendezvous(std::unique_ptr<SharedMemoryEndpoint> endpoint);
+  explicit Rendezvous(std::unique_ptr<LocalEndpoint> endpoint);
   void Serve();
 
-  const std::unique_ptr<SharedMemoryEndpoint> endpoint_;
+  const std::unique_ptr<LocalEndpoint> endpoint_;
   nccl::UniqueId id_;
   std::thread thread_;
 };

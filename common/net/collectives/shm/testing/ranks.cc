@@ -11,19 +11,20 @@
 #include <utility>
 
 #include "common/core/base/check.h"
+#include "common/core/base/file_descriptor.h"
 #include "common/core/base/log.h"
-#include "common/net/collectives/shm/file_descriptor.h"
-#include "common/net/collectives/shm/shared_memory_endpoint.h"
 #include "common/net/collectives/shm/shared_memory_group.h"
+#include "common/net/rpc/local_endpoint.h"
 #include "gtest/gtest.h"
 
 namespace muster {
 namespace {
 
 // The life of a child.
-[[noreturn]] void BeRank(
-    int rank, std::vector<std::unique_ptr<SharedMemoryEndpoint>> endpoints,
-    const SharedMemoryTuning& tuning, const RankBody& body) {
+[[noreturn]] void BeRank(int rank,
+                         std::vector<std::unique_ptr<LocalEndpoint>> endpoints,
+                         const SharedMemoryTuning& tuning,
+                         const RankBody& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   SharedMemoryGroupOptions options = {
       .rank = rank,
@@ -34,7 +35,7 @@ namespace {
   for (const auto& endpoint : endpoints) {
     options.addresses.push_back(endpoint->address());
   }
-  std::unique_ptr<SharedMemoryEndpoint> own = std::move(endpoints[rank]);
+  std::unique_ptr<LocalEndpoint> own = std::move(endpoints[rank]);
   endpoints.clear();
   auto communicator = ConnectSharedMemoryGroup(std::move(own), options);
   if (!communicator.ok()) {
@@ -64,9 +65,9 @@ void RunThreadRanks(int size, const SharedMemoryTuning& tuning,
 
 ForkedRanks::ForkedRanks(int size, const SharedMemoryTuning& tuning,
                          const RankBody& body) {
-  std::vector<std::unique_ptr<SharedMemoryEndpoint>> endpoints;
+  std::vector<std::unique_ptr<LocalEndpoint>> endpoints;
   for (int rank = 0; rank < size; ++rank) {
-    auto endpoint = SharedMemoryEndpoint::Listen();
+    auto endpoint = LocalEndpoint::Listen();
     MUSTER_CHECK(endpoint.ok());
     endpoints.push_back(*std::move(endpoint));
   }
