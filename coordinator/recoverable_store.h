@@ -30,6 +30,10 @@ class RecoverableStore final : public VariableStore {
   absl::Status Create(const proto::VariableSpec& spec) override {
     return variables_->Create(spec);
   }
+  absl::Status StartOver(const proto::VariableSpec& spec) override {
+    recovery_->NoteAssigned();
+    return variables_->StartOver(spec);
+  }
   std::vector<proto::VariableSpec> List() const override {
     return variables_->List();
   }
@@ -42,6 +46,10 @@ class RecoverableStore final : public VariableStore {
   }
   absl::Status SetOptimizer(const Optimizer& optimizer) override {
     return variables_->SetOptimizer(optimizer);
+  }
+  absl::Status SetOptimizerOf(absl::Span<const std::string> variables,
+                              const Optimizer& optimizer) override {
+    return variables_->SetOptimizerOf(variables, optimizer);
   }
   absl::Status AssignAverages() override {
     recovery_->NoteAssigned();

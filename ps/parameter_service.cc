@@ -202,7 +202,7 @@ absl::StatusOr<Message> ParameterService::SetOptimizer(
   ASSIGN_OR_RETURN(const proto::SetOptimizerRequest request,
                    message.ParseBody<proto::SetOptimizerRequest>());
   RETURN_IF_ERROR(admission_check_.AdoptJob(message.identity().job_id()));
-  RETURN_IF_ERROR(shard_.SetOptimizer(request.optimizer()));
+  RETURN_IF_ERROR(shard_.SetOptimizer(request));
   return Message{proto::SetOptimizerResponse().SerializeAsString(), {}};
 }
 

@@ -54,14 +54,6 @@ absl::StatusOr<TensorType> ShardType(const proto::ShardSpec& spec) {
   return TensorType{dtype, std::move(shape)};
 }
 
-bool HasSameSlots(const UpdateRule& a, const UpdateRule& b) {
-  return a.name() == b.name() &&
-         std::equal(a.slots().begin(), a.slots().end(), b.slots().begin(),
-                    b.slots().end(), [](const SlotSpec& x, const SlotSpec& y) {
-                      return x.name == y.name;
-                    });
-}
-
 absl::Status CheckFits(const ShardVariable& variable, size_t answer_bytes,
                        const AnswerPlace& place) {
   if (place.data == nullptr || answer_bytes <= place.size_bytes) {
@@ -113,19 +105,6 @@ ParameterShard::ParameterShard(const Options& options)
 
 ParameterShard::~ParameterShard() = default;
 
-absl::Status ParameterShard::CheckBudget(size_t value_bytes,
-                                         size_t slot_bytes) const {
-  if (options_.memory_bytes_max == 0 ||
-      value_bytes + slot_bytes <= options_.memory_bytes_max) {
-    return absl::OkStatus();
-  }
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "variables would use ", value_bytes, " bytes and their slots ",
-      slot_bytes, ", but this server may use ", options_.memory_bytes_max,
-      "; add servers, partition variables into more shards, or raise the "
-      "limit"));
-}
-
 absl::StatusOr<ShardVariable*> ParameterShard::FindExisting(
     const proto::ShardSpec& spec, const TensorType& type) const {
   const auto found = handles_.find(spec.shard_name());
@@ -146,8 +125,6 @@ absl::StatusOr<uint32_t> ParameterShard::Create(
   const proto::ShardSpec& spec = request.spec();
   ASSIGN_OR_RETURN(const TensorType type, ShardType(spec));
   const size_t size_bytes = type.shape.element_count() * SizeOf(type.dtype);
-  const bool takes_gradients =
-      type.dtype == DType::kFloat32 || type.dtype == DType::kFloat64;
   absl::MutexLock creating(&create_mutex_);
   ShardVariable* existing = nullptr;
   {
@@ -165,27 +142,28 @@ absl::StatusOr<uint32_t> ParameterShard::Create(
           absl::StrCat("this server already has ", variables_.size(),
                        " variables, which is the limit"));
     }
-    const size_t slot_count = rule_ == nullptr ? 0 : rule_->slots().size();
     RETURN_IF_ERROR(CheckBudget(
         value_bytes_ + size_bytes,
-        (slotted_bytes_ + (takes_gradients ? size_bytes : 0)) * slot_count));
+        slot_bytes_ + size_bytes * SlotCount(rules_.Of(spec.variable().name()),
+                                             type.dtype)));
   }
   ASSIGN_OR_RETURN(Tensor value, AllocateSlab(type));
   if (!request.will_be_restored()) {
     RETURN_IF_ERROR(FillInitialValue(spec.variable(), spec.row_begin(),
                                      spec.row_end(), &value));
   }
-  return Add(request, std::move(value), takes_gradients);
+  return Add(request, std::move(value));
 }
 
 absl::StatusOr<uint32_t> ParameterShard::Add(
-    const proto::CreateRequest& request, Tensor value, bool takes_gradients) {
+    const proto::CreateRequest& request, Tensor value) {
   proto::ShardSpec kept_spec = request.spec();
   // The initial value may be large and is no longer needed.
   if (kept_spec.variable().initializer().has_value()) {
     kept_spec.mutable_variable()->clear_initializer();
   }
   const size_t size_bytes = value.size_bytes();
+  const DType dtype = value.dtype();
   absl::MutexLock lock(&mutex_);
   size_t handle = variables_.size();
   if (request.handle_plus_one() != 0) {
@@ -197,12 +175,16 @@ absl::StatusOr<uint32_t> ParameterShard::Add(
           handle, ": it is in use or exceeds the limit"));
     }
   }
-  if (handle >= variables_.size()) variables_.resize(handle + 1);
+  if (handle >= variables_.size()) {
+    variables_.resize(handle + 1);
+    rule_by_handle_.resize(handle + 1);
+  }
   handles_[request.spec().shard_name()] = static_cast<uint32_t>(handle);
   variables_[handle] = std::make_shared<ShardVariable>(
       std::move(kept_spec), static_cast<uint32_t>(handle), std::move(value));
   value_bytes_ += size_bytes;
-  if (takes_gradients) slotted_bytes_ += size_bytes;
+  rule_by_handle_[handle] = rules_.Of(request.spec().variable().name());
+  slot_bytes_ += size_bytes * SlotCount(rule_by_handle_[handle], dtype);
   return static_cast<uint32_t>(handle);
 }
 
@@ -216,38 +198,11 @@ absl::Status ParameterShard::StartOver(ShardVariable* variable,
   variable->DropSlots();
   variable->FinishRestore(/*update_count=*/0);
   EndRestore();
-  return absl::OkStatus();
-}
-
-absl::Status ParameterShard::SetOptimizer(const proto::Optimizer& optimizer) {
-  ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
-                   UpdateRule::Create(optimizer));
-  if (rule->needs_whole_variables()) {
-    return absl::UnimplementedError(absl::StrCat(
-        rule->name(),
-        " scales updates by norms of whole variables, and parameter servers "
-        "update parts of them; use adamw, or train synchronously"));
-  }
-  absl::MutexLock creating(&create_mutex_);
   absl::MutexLock lock(&mutex_);
-  if (rule_ != nullptr && !HasSameSlots(*rule_, *rule)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the optimizer in use is ", rule_->name(), " with ",
-        rule_->slots().size(), " slots; it cannot become ", rule->name(),
-        " with ", rule->slots().size(), " slots during a job"));
-  }
-  RETURN_IF_ERROR(
-      CheckBudget(value_bytes_, slotted_bytes_ * rule->slots().size()));
-  rule_ = std::move(rule);
+  VariableRules rules = rules_;
+  rules.Reset(spec.variable().name());
+  AdoptRules(std::move(rules));
   return absl::OkStatus();
-}
-
-void ParameterShard::AssignAverages() {
-  // No exchange is in progress, because each holds this lock until it ends.
-  absl::MutexLock lock(&mutex_);
-  for (const auto& variable : variables_) {
-    if (variable != nullptr) variable->AssignAverage();
-  }
 }
 
 absl::StatusOr<ShardVariable*> ParameterShard::FindByHandle(
@@ -284,8 +239,10 @@ absl::Status ParameterShard::CheckUpdates(
       tensors->remove_prefix(1);
     }
     if (tensors->empty()) return TensorCountMismatch("few");
-    ASSIGN_OR_RETURN(exchanging->updates.emplace_back(),
-                     variable->Prepare(kind, tensors->front(), indices, rule_));
+    ASSIGN_OR_RETURN(
+        exchanging->updates.emplace_back(),
+        variable->Prepare(kind, tensors->front(), indices,
+                          rule_by_handle_[request.update_handles(i)]));
     tensors->remove_prefix(1);
   }
   return absl::OkStatus();
@@ -551,8 +508,7 @@ proto::DescribeResponse ParameterShard::Describe() const {
     shard->set_version(variable->version());
     shard->set_update_count(variable->update_count());
   }
-  const size_t slot_count = rule_ == nullptr ? 0 : rule_->slots().size();
-  description.set_memory_bytes(value_bytes_ + slotted_bytes_ * slot_count);
+  description.set_memory_bytes(value_bytes_ + slot_bytes_);
   description.set_memory_bytes_max(options_.memory_bytes_max);
   description.set_remembered_exchange_count(ledger_.remembered_count());
   return description;
@@ -563,10 +519,11 @@ void ParameterShard::Clear() {
   absl::MutexLock lock(&mutex_);
   handles_.clear();
   variables_.clear();
-  rule_.reset();
+  rules_ = VariableRules();
+  rule_by_handle_.clear();
   generation_ = 0;
   value_bytes_ = 0;
-  slotted_bytes_ = 0;
+  slot_bytes_ = 0;
   ledger_.Clear();
 }
 

@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "common/compute/optimizers/update_rule.h"
+#include "common/compute/variables/variable_rules.h"
 #include "common/core/base/thread_pool.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
@@ -80,7 +81,14 @@ class ParameterShard {
   //   kUnimplemented       the rule needs whole variables, of which servers
   //                        update parts
   //   kResourceExhausted   the memory budget does not allow the slots
-  absl::Status SetOptimizer(const proto::Optimizer& optimizer)
+  absl::Status SetOptimizer(const proto::Optimizer& optimizer) {
+    proto::SetOptimizerRequest request;
+    *request.mutable_optimizer() = optimizer;
+    request.set_is_default(true);
+    return SetOptimizer(request);
+  }
+  // As above, and for the variables that the request names.
+  absl::Status SetOptimizer(const proto::SetOptimizerRequest& request)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 
   // As VariableStore::AssignAverages(). Waits for exchanges in progress.
@@ -183,23 +191,29 @@ class ParameterShard {
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Stores a new variable under its name and handle.
   absl::StatusOr<uint32_t> Add(const proto::CreateRequest& request,
-                               Tensor value, bool takes_gradients)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+                               Tensor value) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status StartOver(ShardVariable* variable, const proto::ShardSpec& spec)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Enclose every change of variables that is not an update.
   void BeginRestore() ABSL_LOCKS_EXCLUDED(mutex_);
   void EndRestore() ABSL_LOCKS_EXCLUDED(mutex_);
-  // All variables, and the optimizer's rule.
-  struct Contents {
-    std::vector<std::shared_ptr<ShardVariable>> variables;
-    std::shared_ptr<const UpdateRule> rule;
-  };
-  Contents ListContents() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // A variable and the rule that updates it, which may be null.
+  std::vector<RestoredVariable> ListContents() const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Runs body(i) for every i. Uses several threads if `size_bytes` is large
   // enough.
   void ForEach(int64_t count, size_t size_bytes,
                absl::FunctionRef<void(int64_t)> body);
+  // `rules` fit the slots that variables have, and the memory.
+  absl::Status CheckRules(const VariableRules& rules) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void AdoptRules(VariableRules rules) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The number of slots of a variable.
+  static size_t SlotCount(const std::shared_ptr<const UpdateRule>& rule,
+                          DType dtype);
+  // The size of the slots of all variables under these rules.
+  size_t SlotBytes(const VariableRules& rules) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status CheckBudget(size_t value_bytes, size_t slot_bytes) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
@@ -225,12 +239,14 @@ class ParameterShard {
   absl::flat_hash_map<std::string, uint32_t> handles_ ABSL_GUARDED_BY(mutex_);
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   int restore_count_ ABSL_GUARDED_BY(mutex_) = 0;  // Restores in progress.
-  std::shared_ptr<const UpdateRule> rule_ ABSL_GUARDED_BY(mutex_);
+  VariableRules rules_ ABSL_GUARDED_BY(mutex_);
+  // What rules_ says of each variable, by handle.
+  std::vector<std::shared_ptr<const UpdateRule>> rule_by_handle_
+      ABSL_GUARDED_BY(mutex_);
   size_t value_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The size of the variables that can take gradients. Their slots count
-  // against the budget from the start, so that no gradient fails for lack of
-  // memory.
-  size_t slotted_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The slots of variables that can take gradients count against the budget
+  // from the start, so that no gradient fails for lack of memory.
+  size_t slot_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace muster

@@ -1,5 +1,9 @@
 // Saving, restoring and rolling back a ParameterShard.
+#include <memory>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "ps/parameter_shard.h"
 
 namespace muster {
@@ -21,28 +25,26 @@ absl::StatusOr<std::unique_ptr<FrozenShard>> ParameterShard::Freeze(
   return frozen;
 }
 
-ParameterShard::Contents ParameterShard::ListContents() const {
+std::vector<RestoredVariable> ParameterShard::ListContents() const {
   absl::ReaderMutexLock lock(&mutex_);
-  Contents contents{.rule = rule_};
-  for (const auto& variable : variables_) {
-    if (variable != nullptr) contents.variables.push_back(variable);
+  std::vector<RestoredVariable> contents;
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    if (variables_[i] == nullptr) continue;
+    contents.push_back({variables_[i], rule_by_handle_[i]});
   }
   return contents;
 }
 
 absl::Status ParameterShard::Verify(const TensorBundleReader& reader,
                                     bool values_only) const {
-  const Contents contents = ListContents();
-  return VerifyStored(reader, contents.variables, contents.rule.get(),
-                      values_only);
+  return VerifyStored(reader, ListContents(), values_only);
 }
 
 absl::Status ParameterShard::Restore(const TensorBundleReader& reader,
                                      bool values_only) {
-  const Contents contents = ListContents();
+  const std::vector<RestoredVariable> contents = ListContents();
   BeginRestore();
-  const absl::Status status = RestoreVariables(
-      reader, contents.variables, contents.rule.get(), values_only);
+  const absl::Status status = RestoreVariables(reader, contents, values_only);
   EndRestore();
   return status;
 }

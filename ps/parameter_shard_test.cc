@@ -473,6 +473,7 @@ TEST_F(ParameterShardTest, GradientNeedsAnOptimizerAndAFloatVariable) {
 }
 
 TEST_F(ParameterShardTest, OptimizerCannotChangeItsKindDuringAJob) {
+  Create("x", Shape({2}));
   ASSERT_OK(shard_.SetOptimizer(Sgd(1)));
   EXPECT_OK(shard_.SetOptimizer(Sgd(0.5)));
   proto::Optimizer momentum = Sgd(1);

@@ -193,16 +193,16 @@ absl::Status WriteFrozenShard(const FrozenShard& shard,
   return absl::OkStatus();
 }
 
-absl::Status VerifyStored(
-    const TensorBundleReader& reader,
-    absl::Span<const std::shared_ptr<ShardVariable>> variables,
-    const UpdateRule* rule, bool values_only) {
-  for (const auto& variable : variables) {
-    RETURN_IF_ERROR(ReadVariable(
-        reader, *variable, WantedSlots(reader, *variable, rule, values_only),
-        [](int, int64_t, absl::Span<const uint8_t>) {
-          return absl::OkStatus();
-        }));
+absl::Status VerifyStored(const TensorBundleReader& reader,
+                          absl::Span<const RestoredVariable> variables,
+                          bool values_only) {
+  for (const auto& [variable, rule] : variables) {
+    RETURN_IF_ERROR(
+        ReadVariable(reader, *variable,
+                     WantedSlots(reader, *variable, rule.get(), values_only),
+                     [](int, int64_t, absl::Span<const uint8_t>) {
+                       return absl::OkStatus();
+                     }));
     if (values_only) continue;
     RETURN_IF_ERROR(
         ReadUpdateCount(reader, variable->spec().variable().name()).status());
@@ -210,12 +210,12 @@ absl::Status VerifyStored(
   return absl::OkStatus();
 }
 
-absl::Status RestoreVariables(
-    const TensorBundleReader& reader,
-    absl::Span<const std::shared_ptr<ShardVariable>> variables,
-    const UpdateRule* rule, bool values_only) {
-  for (const auto& variable : variables) {
-    RETURN_IF_ERROR(RestoreVariable(reader, rule, values_only, variable.get()));
+absl::Status RestoreVariables(const TensorBundleReader& reader,
+                              absl::Span<const RestoredVariable> variables,
+                              bool values_only) {
+  for (const auto& [variable, rule] : variables) {
+    RETURN_IF_ERROR(
+        RestoreVariable(reader, rule.get(), values_only, variable.get()));
   }
   return absl::OkStatus();
 }

@@ -42,24 +42,28 @@ struct FrozenShard {
 absl::Status WriteFrozenShard(const FrozenShard& shard,
                               TensorBundleWriter* writer, SavePace* pace);
 
+// A variable, and the rule that updates it: null before SetOptimizer().
+struct RestoredVariable {
+  std::shared_ptr<ShardVariable> variable;
+  std::shared_ptr<const UpdateRule> rule;
+};
+
 // Verifies that the checkpoint has everything that RestoreVariables() reads,
 // with correct checksums.
 //   kNotFound         a variable is missing
 //   kInvalidArgument  a variable or slot has another type in the checkpoint
 //   kDataLoss         the checkpoint is damaged
-absl::Status VerifyStored(
-    const TensorBundleReader& reader,
-    absl::Span<const std::shared_ptr<ShardVariable>> variables,
-    const UpdateRule* rule, bool values_only);
+absl::Status VerifyStored(const TensorBundleReader& reader,
+                          absl::Span<const RestoredVariable> variables,
+                          bool values_only);
 
 // Restores values, slots and update counts, or only values. Slots that the
 // checkpoint lacks are reset to their initial values. Without a rule, the slots
 // of the checkpoint are kept until SetOptimizer().
 //   as VerifyStored(); some variables may then have been restored
-absl::Status RestoreVariables(
-    const TensorBundleReader& reader,
-    absl::Span<const std::shared_ptr<ShardVariable>> variables,
-    const UpdateRule* rule, bool values_only);
+absl::Status RestoreVariables(const TensorBundleReader& reader,
+                              absl::Span<const RestoredVariable> variables,
+                              bool values_only);
 
 }  // namespace muster
 

@@ -17,7 +17,7 @@ int64_t RowCount(const Shape& shape) {
 
 RemoteVariable::RemoteVariable(proto::VariableSpec spec, TensorType type,
                                int64_t ordinal, std::vector<RemoteShard> shards)
-    : spec_(std::move(spec)),
+    : name_(spec.name()),
       type_(std::move(type)),
       ordinal_(ordinal),
       shards_(std::move(shards)),
@@ -25,7 +25,18 @@ RemoteVariable::RemoteVariable(proto::VariableSpec spec, TensorType type,
       row_elements_(type_.shape.rank() == 0 ? 1
                                             : type_.shape.ElementCountInRange(
                                                   1, type_.shape.rank())),
+      spec_(std::move(spec)),
       held_versions_(shards_.size()) {}
+
+proto::VariableSpec RemoteVariable::spec() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return spec_;
+}
+
+void RemoteVariable::SetSpec(proto::VariableSpec spec) {
+  absl::MutexLock lock(&mutex_);
+  spec_ = std::move(spec);
+}
 
 Tensor RemoteVariable::ShardOf(const Tensor& value, int64_t shard) const {
   if (shards_.size() == 1) return value;

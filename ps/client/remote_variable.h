@@ -32,8 +32,10 @@ class RemoteVariable {
   RemoteVariable(proto::VariableSpec spec, TensorType type, int64_t ordinal,
                  std::vector<RemoteShard> shards);
 
-  const proto::VariableSpec& spec() const { return spec_; }
-  const std::string& name() const { return spec_.name(); }
+  proto::VariableSpec spec() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // For another initial value; name and type are those of before.
+  void SetSpec(proto::VariableSpec spec) ABSL_LOCKS_EXCLUDED(mutex_);
+  const std::string& name() const { return name_; }
   const TensorType& type() const { return type_; }
   int64_t ordinal() const { return ordinal_; }
   int64_t row_elements() const { return row_elements_; }
@@ -77,7 +79,7 @@ class RemoteVariable {
   Tensor value() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  const proto::VariableSpec spec_;
+  const std::string name_;
   const TensorType type_;
   const int64_t ordinal_;
   const std::vector<RemoteShard> shards_;
@@ -85,6 +87,7 @@ class RemoteVariable {
   const int64_t row_elements_;
 
   mutable absl::Mutex mutex_;
+  proto::VariableSpec spec_ ABSL_GUARDED_BY(mutex_);
   Tensor value_ ABSL_GUARDED_BY(mutex_);  // Invalid until something came.
   std::vector<int64_t> held_versions_ ABSL_GUARDED_BY(mutex_);
   uint64_t fresh_until_ ABSL_GUARDED_BY(mutex_) = 0;

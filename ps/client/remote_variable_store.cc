@@ -1,5 +1,6 @@
 #include "ps/client/remote_variable_store.h"
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <numeric>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/compute/variables/clipping_session.h"
 #include "common/compute/variables/variable_state.h"
@@ -58,6 +60,21 @@ class RemoteSnapshot final : public VariableSnapshot {
   const FrozenSnapshot snapshot_;
 };
 
+// Removes what another request, for `variables` and perhaps the default,
+// replaces. Returns true if nothing is left.
+bool RemoveReplaced(const absl::flat_hash_set<absl::string_view>& variables,
+                    bool replaces_default,
+                    proto::SetOptimizerRequest* request) {
+  if (replaces_default) request->set_is_default(false);
+  auto& names = *request->mutable_variables();
+  names.erase(std::remove_if(names.begin(), names.end(),
+                             [&](const std::string& name) {
+                               return variables.contains(name);
+                             }),
+              names.end());
+  return names.empty() && !request->is_default();
+}
+
 // Servers run in other folders.
 absl::StatusOr<std::string> AbsolutePrefix(absl::string_view prefix) {
   if (IsObjectUrl(prefix)) return std::string(prefix);
@@ -99,6 +116,15 @@ absl::Status RemoteVariableStore::Create(const proto::VariableSpec& spec) {
   return directory_.Create(spec);
 }
 
+absl::Status RemoteVariableStore::StartOver(const proto::VariableSpec& spec) {
+  RETURN_IF_ERROR(directory_.StartOver(spec));
+  absl::MutexLock lock(&optimizer_mutex_);
+  std::erase_if(optimizers_, [&](proto::SetOptimizerRequest& request) {
+    return RemoveReplaced({spec.name()}, /*replaces_default=*/false, &request);
+  });
+  return absl::OkStatus();
+}
+
 std::vector<proto::VariableSpec> RemoteVariableStore::List() const {
   return directory_.List();
 }
@@ -127,10 +153,42 @@ absl::Status RemoteVariableStore::Assign(absl::string_view name,
 }
 
 absl::Status RemoteVariableStore::SetOptimizer(const Optimizer& optimizer) {
-  RETURN_IF_ERROR(servers_.SetOptimizer(optimizer));
+  proto::SetOptimizerRequest request;
+  *request.mutable_optimizer() = optimizer.message();
+  request.set_is_default(true);
+  return SetOptimizer(std::move(request));
+}
+
+absl::Status RemoteVariableStore::SetOptimizerOf(
+    absl::Span<const std::string> variables, const Optimizer& optimizer) {
+  proto::SetOptimizerRequest request;
+  *request.mutable_optimizer() = optimizer.message();
+  request.mutable_variables()->Assign(variables.begin(), variables.end());
+  return SetOptimizer(std::move(request));
+}
+
+absl::Status RemoteVariableStore::SetOptimizer(
+    proto::SetOptimizerRequest request) {
+  if (HasOptimizer(request)) return absl::OkStatus();
+  RETURN_IF_ERROR(servers_.SetOptimizer(request));
   absl::MutexLock lock(&optimizer_mutex_);
-  optimizer_ = optimizer;
+  const absl::flat_hash_set<absl::string_view> variables(
+      request.variables().begin(), request.variables().end());
+  std::erase_if(optimizers_, [&](proto::SetOptimizerRequest& earlier) {
+    return RemoveReplaced(variables, request.is_default(), &earlier);
+  });
+  optimizers_.push_back(std::move(request));
   return absl::OkStatus();
+}
+
+bool RemoteVariableStore::HasOptimizer(
+    const proto::SetOptimizerRequest& request) {
+  const std::string wanted = request.SerializeAsString();
+  absl::MutexLock lock(&optimizer_mutex_);
+  return std::any_of(optimizers_.begin(), optimizers_.end(),
+                     [&](const proto::SetOptimizerRequest& earlier) {
+                       return earlier.SerializeAsString() == wanted;
+                     });
 }
 
 absl::Status RemoteVariableStore::AssignAverages() {
@@ -252,8 +310,10 @@ absl::Status RemoteVariableStore::BringBack(
   RETURN_IF_ERROR(servers_.RollBack(generation, low_water_mark));
   RETURN_IF_ERROR(directory_.Recreate(places, starts_over));
   absl::MutexLock lock(&optimizer_mutex_);
-  if (!optimizer_.has_value()) return absl::OkStatus();
-  return servers_.SetOptimizer(*optimizer_);
+  for (const proto::SetOptimizerRequest& request : optimizers_) {
+    RETURN_IF_ERROR(servers_.SetOptimizer(request));
+  }
+  return absl::OkStatus();
 }
 
 void RemoteVariableStore::ForgetValues() {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +26,7 @@
 
 namespace muster {
 namespace proto {
+class SetOptimizerRequest;
 class VariableSpec;
 }  // namespace proto
 
@@ -85,10 +85,15 @@ class RemoteVariableStore final : public VariableStore {
   ~RemoteVariableStore() override;
 
   absl::Status Create(const proto::VariableSpec& spec) override;
+  absl::Status StartOver(const proto::VariableSpec& spec) override;
   std::vector<proto::VariableSpec> List() const override;
   absl::StatusOr<Tensor> Read(absl::string_view name) override;
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
+  //   kUnimplemented  the rule needs whole variables, of which servers update
+  //                   parts
   absl::Status SetOptimizer(const Optimizer& optimizer) override;
+  absl::Status SetOptimizerOf(absl::Span<const std::string> variables,
+                              const Optimizer& optimizer) override;
   absl::Status AssignAverages() override;
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
       absl::Span<const std::string> names) override;
@@ -161,9 +166,19 @@ class RemoteVariableStore final : public VariableStore {
   const std::shared_ptr<DroppedSnapshots> dropped_snapshots_ =
       std::make_shared<DroppedSnapshots>();
 
+  // Sends a request and keeps it for BringBack(). Sends nothing if servers have
+  // carried it out already: one may be lost, and BringBack() tells the next.
+  absl::Status SetOptimizer(proto::SetOptimizerRequest request)
+      ABSL_LOCKS_EXCLUDED(optimizer_mutex_);
+
+  bool HasOptimizer(const proto::SetOptimizerRequest& request)
+      ABSL_LOCKS_EXCLUDED(optimizer_mutex_);
+
   absl::Mutex optimizer_mutex_;
-  // As SetOptimizer() said last.
-  std::optional<Optimizer> optimizer_ ABSL_GUARDED_BY(optimizer_mutex_);
+  // In the order in which servers carried them out, without what later ones
+  // replaced.
+  std::vector<proto::SetOptimizerRequest> optimizers_
+      ABSL_GUARDED_BY(optimizer_mutex_);
 };
 
 }  // namespace muster

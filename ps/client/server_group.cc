@@ -392,9 +392,8 @@ absl::StatusOr<std::vector<uint32_t>> ServerGroup::Create(
   return handles;
 }
 
-absl::Status ServerGroup::SetOptimizer(const Optimizer& optimizer) {
-  proto::SetOptimizerRequest request;
-  *request.mutable_optimizer() = optimizer.message();
+absl::Status ServerGroup::SetOptimizer(
+    const proto::SetOptimizerRequest& request) {
   return AskEach<proto::SetOptimizerResponse>(kSetOptimizerMethod, request,
                                               timeout_)
       .status();

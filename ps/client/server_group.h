@@ -101,7 +101,7 @@ class ServerGroup {
       const std::vector<proto::CreateRequest>& requests,
       const std::vector<int>& servers);
 
-  absl::Status SetOptimizer(const Optimizer& optimizer);
+  absl::Status SetOptimizer(const proto::SetOptimizerRequest& request);
   absl::Status AssignAverages();
 
   // ---- Checkpoints and what follows a loss, of all servers at the same time;

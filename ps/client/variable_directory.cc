@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/compute/variables/initial_value.h"
+#include "common/compute/variables/update_checks.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/tensor_codec.h"
 #include "common/net/rpc/status_detail.h"
@@ -106,29 +107,58 @@ proto::ShardSpec VariableDirectory::SpecOf(const proto::VariableSpec& variable,
   return spec;
 }
 
+std::vector<proto::CreateRequest> VariableDirectory::RequestsOf(
+    const RemoteVariable& variable, bool starts_over) {
+  std::vector<proto::CreateRequest> requests;
+  for (size_t i = 0; i < variable.shards().size(); ++i) {
+    proto::CreateRequest& request = requests.emplace_back();
+    *request.mutable_spec() =
+        SpecOf(variable.spec(), variable.ordinal(), variable.layout(),
+               static_cast<int64_t>(i));
+    request.set_handle_plus_one(variable.shards()[i].handle + 1);
+    request.set_will_be_restored(!starts_over);
+    request.set_starts_over(starts_over);
+  }
+  return requests;
+}
+
 absl::Status VariableDirectory::Recreate(absl::Span<const int> servers,
                                          bool starts_over) {
   absl::MutexLock creating(&create_mutex_);
   std::vector<proto::CreateRequest> requests;
   std::vector<int> places;
   for (const RemoteVariable* variable : variables()) {
-    for (size_t i = 0; i < variable->shards().size(); ++i) {
-      const RemoteShard& shard = variable->shards()[i];
-      if (std::find(servers.begin(), servers.end(), shard.server) ==
-          servers.end()) {
+    std::vector<proto::CreateRequest> shards =
+        RequestsOf(*variable, starts_over);
+    for (size_t i = 0; i < shards.size(); ++i) {
+      const int server = variable->shards()[i].server;
+      if (std::find(servers.begin(), servers.end(), server) == servers.end()) {
         continue;
       }
-      proto::CreateRequest& request = requests.emplace_back();
-      *request.mutable_spec() =
-          SpecOf(variable->spec(), variable->ordinal(), variable->layout(),
-                 static_cast<int64_t>(i));
-      request.set_handle_plus_one(shard.handle + 1);
-      request.set_will_be_restored(!starts_over);
-      request.set_starts_over(starts_over);
-      places.push_back(shard.server);
+      requests.push_back(std::move(shards[i]));
+      places.push_back(server);
     }
   }
   return servers_->Create(requests, places).status();
+}
+
+absl::Status VariableDirectory::StartOver(const proto::VariableSpec& spec) {
+  RETURN_IF_ERROR(ValidateVariableSpec(spec));
+  ASSIGN_OR_RETURN(const TensorType type, TypeOf(spec));
+  ASSIGN_OR_RETURN(RemoteVariable* const variable, Find(spec.name()));
+  RETURN_IF_ERROR(CheckSameType(spec.name(), variable->type(), type));
+  absl::MutexLock creating(&create_mutex_);
+  std::vector<proto::CreateRequest> requests =
+      RequestsOf(*variable, /*starts_over=*/true);
+  std::vector<int> places;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    *requests[i].mutable_spec()->mutable_variable() = spec;
+    places.push_back(variable->shards()[i].server);
+  }
+  RETURN_IF_ERROR(servers_->Create(requests, places).status());
+  variable->SetSpec(spec);
+  variable->Forget();
+  return absl::OkStatus();
 }
 
 absl::Status VariableDirectory::Create(const proto::VariableSpec& spec) {
@@ -136,10 +166,7 @@ absl::Status VariableDirectory::Create(const proto::VariableSpec& spec) {
   ASSIGN_OR_RETURN(const TensorType type, TypeOf(spec));
   absl::MutexLock creating(&create_mutex_);
   if (const RemoteVariable* known = FindKnown(spec.name())) {
-    if (known->type() == type) return absl::OkStatus();
-    return absl::AlreadyExistsError(absl::StrCat(
-        "variable \"", spec.name(), "\" exists as ", known->type().ToString(),
-        "; ", type.ToString(), " was asked for"));
+    return CheckSameType(spec.name(), known->type(), type);
   }
   const int64_t row_count = type.shape.rank() == 0 ? 1 : type.shape.dim(0);
   const int64_t shard_count =

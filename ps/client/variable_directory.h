@@ -43,6 +43,10 @@ class VariableDirectory {
   absl::Status Create(const proto::VariableSpec& spec)
       ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
 
+  // As VariableStore::StartOver().
+  absl::Status StartOver(const proto::VariableSpec& spec)
+      ABSL_LOCKS_EXCLUDED(create_mutex_, mutex_);
+
   // Makes the shards of these servers again, in the place of those that are
   // gone, under the handles that they had. With `starts_over` they take their
   // first values, also those that are there; without, they are zero.
@@ -64,6 +68,9 @@ class VariableDirectory {
   static proto::ShardSpec SpecOf(const proto::VariableSpec& variable,
                                  int64_t ordinal, const ShardLayout& layout,
                                  int64_t shard);
+  // What the servers are told of the shards that a variable has.
+  static std::vector<proto::CreateRequest> RequestsOf(
+      const RemoteVariable& variable, bool starts_over);
   RemoteVariable* FindKnown(absl::string_view name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Add(std::unique_ptr<RemoteVariable> variable)

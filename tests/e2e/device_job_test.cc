@@ -1,6 +1,7 @@
 // A job on simulated GPUs, run by the coordinator's executable, gives the
 // summary that it gives on the CPU.
 
+#include <cstdint>
 #include <fstream>
 #include <string>
 
@@ -10,6 +11,10 @@
 #include "absl/strings/string_view.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/tensor.h"
+#include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "common/io/storage/disk.h"
 #include "common/net/process/child_process.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,13 +24,29 @@
 namespace muster {
 namespace {
 
-// With dropout, and a last batch of 7 rows.
-constexpr absl::string_view kJob = R"(
+// With dropout.
+constexpr absl::string_view kDense = R"(
   model { sequential {
     layers { dense { units: 16 activation: RELU } }
     layers { dropout { rate: 0.2 } }
     layers { dense { units: 3 } }
   } }
+)";
+
+// Sequences of 3 time steps, through each recurrent cell.
+constexpr absl::string_view kRecurrent = R"(
+  model { sequential {
+    layers { reshape { target_shape: 3 target_shape: 2 } }
+    layers { lstm { units: 8 return_sequences: true } }
+    layers { gru { units: 7 return_sequences: true recurrent_dropout: 0.1 } }
+    layers { gru { units: 7 return_sequences: true reset_after: false } }
+    layers { simple_rnn { units: 6 go_backwards: true } }
+    layers { dense { units: 3 } }
+  } }
+)";
+
+// With a last batch of 7 rows.
+constexpr absl::string_view kTraining = R"(
   train { synthetic { example_count: 135 feature_count: 6 class_count: 3
                       seed: 4 } }
   test { synthetic { example_count: 41 feature_count: 6 class_count: 3
@@ -39,6 +60,7 @@ constexpr absl::string_view kJob = R"(
 )";
 
 struct Trained {
+  std::string folder;
   nlohmann::json summary;
   std::string output;  // Of the coordinator.
 };
@@ -46,10 +68,11 @@ struct Trained {
 // Trains where there are two simulated GPUs, of which `strategy` uses what it
 // names.
 absl::StatusOr<Trained> Train(const std::string& name,
-                              const std::string& strategy) {
+                              const std::string& strategy,
+                              absl::string_view model = kDense) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/", name);
   const std::string job = folder + ".job";
-  std::ofstream(job) << kJob << strategy;
+  std::ofstream(job) << model << kTraining << strategy;
   ASSIGN_OR_RETURN(
       const auto coordinator,
       ProcessUnderTest::Start({"coordinator/coordinator", "--threads=1",
@@ -58,7 +81,7 @@ absl::StatusOr<Trained> Train(const std::string& name,
   ASSIGN_OR_RETURN(const ProcessEnd end, coordinator->AwaitEnd());
   if (end.ShellCode() != 0) return absl::InternalError(coordinator->output());
   std::ifstream file(folder + "/summary.json");
-  return Trained{nlohmann::json::parse(file), coordinator->output()};
+  return Trained{folder, nlohmann::json::parse(file), coordinator->output()};
 }
 
 // The line of placement.cc.
@@ -88,6 +111,42 @@ TEST(DeviceJobTest, OneGpuTrainsAsTheCpu) {
       Train("gpu", R"(strategy { one_device { device: "gpu:0" } })"));
   EXPECT_THAT(gpu.output, RunsAStepOn("gpu:0"));
   ExpectSameSummary(gpu.summary, cpu.summary);
+}
+
+void ExpectSameWeights(const std::string& got_folder,
+                       const std::string& wanted_folder) {
+  const auto open = [](const std::string& folder) {
+    return TensorBundleReader::Open(Disk::Real(), folder + "/final_weights");
+  };
+  ASSERT_OK_AND_ASSIGN(const auto got, open(got_folder));
+  ASSERT_OK_AND_ASSIGN(const auto wanted, open(wanted_folder));
+  int compared_count = 0;
+  for (const auto& stored : wanted->tensors()) {
+    if (stored.dtype != DType::kFloat32) continue;
+    SCOPED_TRACE(stored.name);
+    ASSERT_OK_AND_ASSIGN(const Tensor want, wanted->Read(stored.name));
+    ASSERT_OK_AND_ASSIGN(const Tensor have, got->Read(stored.name));
+    ASSERT_EQ(have.type(), want.type());
+    for (int64_t i = 0; i < want.element_count(); ++i) {
+      ASSERT_NEAR(have.flat<float>()[i], want.flat<float>()[i], 1e-4);
+    }
+    ++compared_count;
+  }
+  EXPECT_GE(compared_count, 14);  // 3 for each recurrent layer, 2 of the last.
+}
+
+TEST(DeviceJobTest, RecurrentLayersTrainToTheWeightsOfTheCpu) {
+  ASSERT_OK_AND_ASSIGN(
+      const Trained cpu,
+      Train("rnn_cpu", R"(strategy { one_device { device: "cpu:0" } })",
+            kRecurrent));
+  EXPECT_GE(cpu.summary["final"]["test_sparse_categorical_accuracy"], 0.7);
+  // Without a strategy, gpu:0 computes.
+  ASSERT_OK_AND_ASSIGN(const Trained gpu, Train("rnn_gpu", "", kRecurrent));
+  EXPECT_THAT(gpu.output, RunsAStepOn("gpu:0"));
+  EXPECT_THAT(gpu.output, testing::Not(testing::HasSubstr("has no kernel")));
+  ExpectSameSummary(gpu.summary, cpu.summary);
+  ExpectSameWeights(gpu.folder, cpu.folder);
 }
 
 TEST(DeviceJobTest, TwoMirroredGpusTrainAsTwoMirroredCpus) {

@@ -50,11 +50,12 @@ constexpr absl::string_view kJob = R"(
                      seed: 4 } }
   batch_size: 16
   epochs: ${epochs}
-  optimizer { adam { learning_rate: 0.02 } }
   loss { sparse_categorical_crossentropy { from_logits: true } }
   metrics { sparse_categorical_accuracy {} }
   seed: 11
 )";
+
+constexpr absl::string_view kAdam = "adam { learning_rate: 0.02 }";
 
 constexpr absl::string_view kSynchronous = R"(
   strategy { multi_worker_mirrored {
@@ -81,12 +82,14 @@ class DeviceWorkersTest : public testing::Test {
   // Starts that many workers, each with a simulated GPU.
   absl::StatusOr<std::unique_ptr<ClusterUnderTest>> Start(
       int worker_count, const std::string& device, int micro_batches,
-      int epochs) {
+      int epochs, absl::string_view optimizer = kAdam) {
     const std::string name = absl::StrCat(
         testing::UnitTest::GetInstance()->current_test_info()->name(), "-",
-        worker_count, "-", device, "-", micro_batches);
+        worker_count, "-", device, "-", micro_batches, "-",
+        optimizer.substr(0, optimizer.find(' ')));
     const std::string job = absl::StrCat(testing::TempDir(), "/", name, ".job");
-    std::ofstream(job) << kJob << kSynchronous;
+    std::ofstream(job) << kJob << "optimizer { " << optimizer << " }"
+                       << kSynchronous;
     ASSIGN_OR_RETURN(auto cluster,
                      ClusterUnderTest::Create(name, worker_count, 0));
     cluster->set_job(job);
@@ -101,9 +104,10 @@ class DeviceWorkersTest : public testing::Test {
   // Returns the summary of a hundred steps.
   absl::StatusOr<nlohmann::json> Train(int worker_count,
                                        const std::string& device,
-                                       int micro_batches) {
+                                       int micro_batches,
+                                       absl::string_view optimizer = kAdam) {
     ASSIGN_OR_RETURN(const auto cluster,
-                     Start(worker_count, device, micro_batches, 4));
+                     Start(worker_count, device, micro_batches, 4, optimizer));
     for (const TaskId& task : cluster->cluster().Members()) {
       ProcessUnderTest& process = cluster->process(task);
       ASSIGN_OR_RETURN(const ProcessEnd end, process.AwaitEnd());
@@ -122,7 +126,7 @@ class DeviceWorkersTest : public testing::Test {
         testing::UnitTest::GetInstance()->current_test_info()->name(), "-",
         gpu_count);
     const std::string job = absl::StrCat(testing::TempDir(), "/", name, ".job");
-    std::ofstream(job) << kJob;
+    std::ofstream(job) << kJob << "optimizer { " << kAdam << " }";
     ASSIGN_OR_RETURN(const auto cluster,
                      ClusterUnderTest::Create(name, worker_count, 2));
     cluster->set_job(job);
@@ -160,6 +164,21 @@ TEST_F(DeviceWorkersTest, WorkersOnGpusTrainAsWorkersOnCpus) {
   ASSERT_OK_AND_ASSIGN(const nlohmann::json gpu, Train(2, "gpu:0", 0));
   EXPECT_GE(cpu["final"]["test_sparse_categorical_accuracy"], 0.8);
   ExpectSameResults(gpu, cpu);
+}
+
+TEST_F(DeviceWorkersTest, StagesOfOptimizersTrainAsOnCpus) {
+  for (const absl::string_view optimizer :
+       {"adam { learning_rate: 0.05 } gradient_accumulation_steps: 3 "
+        "use_ema: true ema_momentum: 0.5 ema_overwrite_frequency: 4",
+        "lamb { learning_rate: 0.02 }"}) {
+    SCOPED_TRACE(optimizer);
+    ASSERT_OK_AND_ASSIGN(const nlohmann::json cpu,
+                         Train(2, "cpu:0", 0, optimizer));
+    ASSERT_OK_AND_ASSIGN(const nlohmann::json gpu,
+                         Train(2, "gpu:0", 0, optimizer));
+    EXPECT_GE(cpu["final"]["test_sparse_categorical_accuracy"], 0.8);
+    ExpectSameResults(gpu, cpu);
+  }
 }
 
 TEST_F(DeviceWorkersTest, ClosuresOnAGpuTrainAsOnACpu) {

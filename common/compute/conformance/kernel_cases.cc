@@ -473,10 +473,12 @@ void AddNormalizationCases(std::vector<OpCase>* cases) {
 
 void AddSortCases(std::vector<OpCase>* cases) {
   for (const DType dtype : NumberTypes()) {
-    for (const Shape& rows : {Shape{5}, {3, 17}, {2, 3, 4}, {0, 4}}) {
+    // The last rows are longer than what devices sort at once.
+    for (const Shape& rows : {Shape{5}, {3, 17}, {2, 3, 4}, {0, 4}, {2, 333}}) {
       const OpInput x = {dtype, rows, 0, 9};
       for (const bool smallest : {false, true}) {
-        for (const int64_t k : {0, 1, 4}) {
+        for (const int64_t k :
+             {int64_t{0}, int64_t{1}, rows.dim(rows.rank() - 1)}) {
           cases->push_back({"TopK", {{"k", k}, {"smallest", smallest}}, {x}});
         }
       }
@@ -544,6 +546,9 @@ void AddStringCases(std::vector<OpCase>* cases) {
                         {{"bucket_count", int64_t{7}}, {"salt", Axes{1, 2}}},
                         {{dtype, shape}}});
     }
+    cases->push_back({"CrossHash",
+                      {{"bucket_count", int64_t{7}}},
+                      {{kString, shape}, {kI32, shape}, {kI64, shape}}});
   }
   for (const int64_t rows : {0, 5}) {
     const OpInput texts = {kString, Shape({rows, 1})};

@@ -60,6 +60,8 @@ void AddRecurrence(const std::string& cell, DType dtype, const Shape& outputs,
 
 }  // namespace
 
+// Batches that device kernels divide into blocks of 1, 2 and 4 rows, and states
+// that fit into the memory of a block, and do not.
 void AddRecurrenceCases(std::vector<OpCase>* cases) {
   for (const char* cell :
        {"simple_rnn", "lstm", "gru_reset_after", "gru_reset_before"}) {
@@ -75,6 +77,9 @@ void AddRecurrenceCases(std::vector<OpCase>* cases) {
       add(kF32, {5, 4, 3}, "tanh", false, has_mask);
       add(kF32, {33, 7, 40}, "tanh", true, has_mask);
     }
+    add(kF32, {200, 2, 3}, "tanh", false, true);
+    add(kF32, {300, 2, 3}, "tanh", true, false);
+    add(kF32, {2, 2, 520}, "tanh", false, false);
     add(kF32, {2, 3, 17}, "gelu", false, true);
     add(kF32, {2, 3, 17}, "softmax", false, false);
     add(kF32, {0, 3, 4}, "tanh", false, false);

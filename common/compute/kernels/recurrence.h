@@ -1,110 +1,51 @@
 #ifndef COMMON_COMPUTE_KERNELS_RECURRENCE_H_
 #define COMMON_COMPUTE_KERNELS_RECURRENCE_H_
 
-#include <algorithm>
-#include <cstdint>
-#include <utility>
-
-#include "common/compute/kernels/cpu/vectorized.h"
+#include "common/compute/kernels/functions/cell_bodies.h"
 #include "common/compute/kernels/recurrence_operands.h"
-#include "common/compute/kernels/row_activation.h"
-#include "common/core/tensor/recurrence_options.h"
+#include "common/core/base/host_device.h"
+#include "common/core/tensor/recurrent_cell.h"
 
 // The loops over time of the ops Recurrence and RecurrenceGrad, for some rows
-// of a batch. Rows do not depend on each other, so threads need no barriers.
+// of a batch, on the host and in device kernels. Rows do not depend on each
+// other.
 //
-// C is float or double. Loops::Run<Body>(...) calls Body::Run(...), possibly
-// compiled for wider vectors. Products of a block of rows with the recurrent
-// kernel are given as functions from contiguous rows to contiguous rows.
+// C is float or double. Loops::Run<Body>(count, ...) calls Body::At(i, ...) for
+// all i below `count`: a loop of the host, possibly compiled for wider vectors,
+// or the threads of a block, which wait for each other afterwards. Activation
+// (see Activations) and products do so, too: all threads of a block make the
+// same calls. Products of a block of rows with the recurrent kernel are given
+// as functions from contiguous rows to contiguous rows.
 namespace muster::recurrence {
 
-// y = a + b
-struct RowSum {
-  template <typename C>
-  MUSTER_INLINE static void Run(int64_t count, const C* a, const C* b, C* y) {
-    MUSTER_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
-  }
-};
-// y = a * b
-struct Multiply {
-  template <typename C>
-  MUSTER_INLINE static void Run(int64_t count, const C* a, const C* b, C* y) {
-    MUSTER_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < count; ++i) y[i] = a[i] * b[i];
-  }
-};
-// y = a * b + c
-struct MultiplyAdd {
-  template <typename C>
-  MUSTER_INLINE static void Run(int64_t count, const C* a, const C* b,
-                                const C* c, C* y) {
-    MUSTER_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < count; ++i) y[i] = a[i] * b[i] + c[i];
-  }
-};
-// The cell of an LSTM: f * c + i * g.
-struct LstmCell {
-  template <typename C>
-  MUSTER_INLINE static void Run(int64_t units, const C* gates, const C* before,
-                                C* after) {
-    const C* const f = gates + units;
-    const C* const g = gates + 2 * units;
-    MUSTER_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < units; ++i) {
-      after[i] = f[i] * before[i] + gates[i] * g[i];
-    }
-  }
-};
-// The gradients of the gates i, f and g and of the cell before the step, from
-// that of the cell after it, which is the sum of `dc` and `through_output`.
-struct LstmCellGrad {
-  template <typename C>
-  MUSTER_INLINE static void Run(int64_t units, const C* gates, const C* before,
-                                const C* through_output, C* dc, C* dgates) {
-    const C* const f = gates + units;
-    const C* const g = gates + 2 * units;
-    MUSTER_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < units; ++i) {
-      const C gradient = dc[i] + through_output[i];
-      dgates[i] = gradient * g[i];
-      dgates[i + units] = gradient * before[i];
-      dgates[i + 2 * units] = gradient * gates[i];
-      dc[i] = gradient * f[i];
-    }
-  }
-};
-// The state of a GRU: z * h + (1 - z) * g.
-struct GruState {
-  template <typename C>
-  MUSTER_INLINE static void Run(int64_t units, const C* z, const C* h,
-                                const C* g, C* after) {
-    MUSTER_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < units; ++i) {
-      after[i] = z[i] * h[i] + (1 - z[i]) * g[i];
-    }
-  }
-};
-struct GruStateGrad {
-  template <typename C>
-  MUSTER_INLINE static void Run(int64_t units, const C* z, const C* h,
-                                const C* g, const C* dh, C* dz, C* dg,
-                                C* direct) {
-    MUSTER_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < units; ++i) {
-      dz[i] = dh[i] * (h[i] - g[i]);
-      dg[i] = dh[i] * (1 - z[i]);
-      direct[i] = dh[i] * z[i];
-    }
-  }
-};
+// Marks what all threads of a block call: a function of the host, or of device
+// kernels only, which may wait for the block.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define MUSTER_BLOCK_FUNCTION __device__
+#else
+#define MUSTER_BLOCK_FUNCTION
+#endif
 
-// Divides memory among the arrays of one thread.
+template <typename Loops, typename C>
+MUSTER_BLOCK_FUNCTION void CopyN(const C* from, int64_t count, C* to) {
+  Loops::template Run<Copy>(count, from, to);
+}
+
+template <typename Loops, typename C>
+MUSTER_BLOCK_FUNCTION void ClearN(C* to, int64_t count) {
+  Loops::template Run<Clear>(count, to);
+}
+
+// Divides memory among the arrays of a thread, or of a block.
 template <typename C>
 class Workspace {
  public:
-  explicit Workspace(C* memory) : next_(memory) {}
-  C* Take(int64_t count) { return std::exchange(next_, next_ + count); }
+  MUSTER_BLOCK_FUNCTION explicit Workspace(C* memory) : next_(memory) {}
+  MUSTER_BLOCK_FUNCTION C* Take(int64_t count) {
+    C* const taken = next_;
+    next_ += count;
+    return taken;
+  }
 
  private:
   C* next_;
@@ -112,15 +53,17 @@ class Workspace {
 
 // The memory of a Workspace for `rows` rows, in numbers. Enough for both
 // directions.
-inline int64_t WorkspaceSize(int64_t rows, int64_t units) {
+MUSTER_HOST_DEVICE inline int64_t WorkspaceSize(int64_t rows, int64_t units) {
   return (16 * rows + 8) * units;
 }
 
-template <typename C, typename Loops>
+template <typename C, typename Loops, typename Activation>
 class Forward {
  public:
-  Forward(const RecurrenceOptions& options, const Extents& extents,
-          const Activations<C>& activations, const ForwardOperands<C>& operands)
+  MUSTER_BLOCK_FUNCTION Forward(const RecurrenceForm& options,
+                                const Extents& extents,
+                                const Activations<Activation>& activations,
+                                const ForwardOperands<C>& operands)
       : options_(options),
         extents_(extents),
         activations_(activations),
@@ -129,7 +72,8 @@ class Forward {
   // `first` multiplies the output by the kernel; of kGruResetBefore by the
   // columns of z and r, and `second` multiplies r * h by those of g.
   template <typename First, typename Second>
-  void Run(Rows rows, C* memory, First first, Second second) {
+  MUSTER_BLOCK_FUNCTION void Run(Rows rows, C* memory, First first,
+                                 Second second) {
     Allocate(rows, memory);
     for (int64_t step = 0; step < extents_.time; ++step) {
       const C* const h = ScaledOutput(rows);
@@ -143,32 +87,32 @@ class Forward {
       }
     }
     for (int s = 0; s < options_.state_count(); ++s) {
-      std::copy_n(states_[s], rows.count() * extents_.units,
-                  operands_.last[s] + rows.begin * extents_.units);
+      CopyN<Loops>(states_[s], rows.count() * extents_.units,
+                   operands_.last[s] + rows.begin * extents_.units);
     }
     for (int64_t r = 0; r < rows.count(); ++r) CopyLastOutput(rows, r);
   }
 
  private:
-  void CopyLastOutput(Rows rows, int64_t r) const {
+  MUSTER_BLOCK_FUNCTION void CopyLastOutput(Rows rows, int64_t r) const {
     const int64_t units = extents_.units;
     C* const last = operands_.last_output + (rows.begin + r) * units;
     if (extents_.time == 0) {
-      std::fill_n(last, units, C{0});
+      ClearN<Loops>(last, units);
     } else {
-      std::copy_n(
+      CopyN<Loops>(
           operands_.outputs + Position(rows, r, extents_.time - 1) * units,
           units, last);
     }
   }
 
-  void Allocate(Rows rows, C* memory) {
+  MUSTER_BLOCK_FUNCTION void Allocate(Rows rows, C* memory) {
     Workspace<C> workspace(memory);
     const int64_t block = rows.count() * extents_.units;
     for (int s = 0; s < options_.state_count(); ++s) {
       states_[s] = workspace.Take(block);
-      std::copy_n(operands_.initial[s] + rows.begin * extents_.units, block,
-                  states_[s]);
+      CopyN<Loops>(operands_.initial[s] + rows.begin * extents_.units, block,
+                   states_[s]);
     }
     scaled_ = workspace.Take(block);
     products_ = workspace.Take(options_.gate_count() * block);
@@ -180,24 +124,26 @@ class Forward {
     cell_ = workspace.Take(extents_.units);
   }
 
-  int64_t Position(Rows rows, int64_t r, int64_t step) const {
+  MUSTER_BLOCK_FUNCTION int64_t Position(Rows rows, int64_t r,
+                                         int64_t step) const {
     return (rows.begin + r) * extents_.time + step;
   }
-  int64_t Time(int64_t step) const {
+  MUSTER_BLOCK_FUNCTION int64_t Time(int64_t step) const {
     return options_.go_backwards ? extents_.time - 1 - step : step;
   }
-  const C* Projected(Rows rows, int64_t r, int64_t step) const {
+  MUSTER_BLOCK_FUNCTION const C* Projected(Rows rows, int64_t r,
+                                           int64_t step) const {
     return operands_.projected + Position(rows, r, Time(step)) *
                                      options_.gate_count() * extents_.units;
   }
-  C* Kept(Rows rows, int64_t r, int64_t step) const {
+  MUSTER_BLOCK_FUNCTION C* Kept(Rows rows, int64_t r, int64_t step) const {
     const int64_t width = options_.kept_count() * extents_.units;
     return operands_.kept == nullptr
                ? kept_ + r * width
                : operands_.kept + Position(rows, r, Time(step)) * width;
   }
 
-  const C* ScaledOutput(Rows rows) const {
+  MUSTER_BLOCK_FUNCTION const C* ScaledOutput(Rows rows) const {
     if (operands_.scale == nullptr) return states_[0];
     Loops::template Run<Multiply>(rows.count() * extents_.units, states_[0],
                                   operands_.scale + rows.begin * extents_.units,
@@ -205,12 +151,14 @@ class Forward {
     return scaled_;
   }
 
-  void Activate(const RowActivation<C>& activation, const C* x, C* y) const {
+  MUSTER_BLOCK_FUNCTION void Activate(const Activation& activation, const C* x,
+                                      C* y) const {
     activation.forward(extents_.units, x, y);
   }
 
   // The gates of kGruResetBefore, and r * h.
-  void ResetRow(Rows rows, int64_t r, int64_t step, const C* h) const {
+  MUSTER_BLOCK_FUNCTION void ResetRow(Rows rows, int64_t r, int64_t step,
+                                      const C* h) const {
     const int64_t units = extents_.units;
     C* const kept = Kept(rows, r, step);
     Loops::template Run<RowSum>(2 * units, Projected(rows, r, step),
@@ -220,33 +168,35 @@ class Forward {
                                   reset_ + r * units);
   }
 
-  void RunRow(Rows rows, int64_t r, int64_t step, const C* h) const {
+  MUSTER_BLOCK_FUNCTION void RunRow(Rows rows, int64_t r, int64_t step,
+                                    const C* h) const {
     const int64_t units = extents_.units;
     const int64_t position = Position(rows, r, step);
     for (int s = 0; s < options_.state_count(); ++s) {
-      if (operands_.before.empty()) break;
-      std::copy_n(states_[s] + r * units, units,
-                  operands_.before[s] + Position(rows, r, Time(step)) * units);
+      if (operands_.before[0] == nullptr) break;
+      CopyN<Loops>(states_[s] + r * units, units,
+                   operands_.before[s] + Position(rows, r, Time(step)) * units);
     }
     C* const output = operands_.outputs + position * units;
     if (operands_.mask != nullptr &&
         !operands_.mask[Position(rows, r, Time(step))]) {
       const bool repeats = step > 0 && !options_.zero_output_for_mask;
-      if (repeats) std::copy_n(output - units, units, output);
-      if (!repeats) std::fill_n(output, units, C{0});
-      std::fill_n(Kept(rows, r, step), options_.kept_count() * units, C{0});
+      if (repeats) CopyN<Loops>(output - units, units, output);
+      if (!repeats) ClearN<Loops>(output, units);
+      ClearN<Loops>(Kept(rows, r, step), options_.kept_count() * units);
       return;
     }
     RunCell(Projected(rows, r, step), r, h, Kept(rows, r, step));
-    std::copy_n(output_, units, output);
-    std::copy_n(output_, units, states_[0] + r * units);
+    CopyN<Loops>(output_, units, output);
+    CopyN<Loops>(output_, units, states_[0] + r * units);
     if (options_.state_count() == 2) {
-      std::copy_n(cell_, units, states_[1] + r * units);
+      CopyN<Loops>(cell_, units, states_[1] + r * units);
     }
   }
 
   // Computes output_ and cell_, and what is kept of the step.
-  void RunCell(const C* projected, int64_t r, const C* h, C* kept) const {
+  MUSTER_BLOCK_FUNCTION void RunCell(const C* projected, int64_t r, const C* h,
+                                     C* kept) const {
     const int64_t units = extents_.units;
     C* const product = products_ + r * options_.gate_count() * units;
     switch (options_.cell) {
@@ -260,7 +210,7 @@ class Forward {
         Sum(3 * units, product, operands_.recurrent_bias, product);
         Sum(2 * units, projected, product, kept);
         Activate(activations_.gate, kept + units, gates_);
-        std::copy_n(product + 2 * units, units, kept + 3 * units);
+        CopyN<Loops>(product + 2 * units, units, kept + 3 * units);
         Loops::template Run<MultiplyAdd>(units, gates_, kept + 3 * units,
                                          projected + 2 * units,
                                          kept + 2 * units);
@@ -272,22 +222,23 @@ class Forward {
     }
   }
 
-  void Sum(int64_t count, const C* a, const C* b, C* y) const {
+  MUSTER_BLOCK_FUNCTION void Sum(int64_t count, const C* a, const C* b,
+                                 C* y) const {
     Loops::template Run<RowSum>(count, a, b, y);
   }
 
-  void RunLstm(const C* before, const C* kept) const {
+  MUSTER_BLOCK_FUNCTION void RunLstm(const C* before, const C* kept) const {
     const int64_t units = extents_.units;
     for (int gate = 0; gate < 4; ++gate) {
       Activate(gate == 2 ? activations_.candidate : activations_.gate,
                kept + gate * units, gates_ + gate * units);
     }
-    Loops::template Run<LstmCell>(units, gates_, before, cell_);
+    Loops::template Run<LstmCell>(units, units, gates_, before, cell_);
     Activate(activations_.candidate, cell_, output_);
     Loops::template Run<Multiply>(units, output_, gates_ + 3 * units, output_);
   }
 
-  void RunGru(const C* h, const C* kept) const {
+  MUSTER_BLOCK_FUNCTION void RunGru(const C* h, const C* kept) const {
     const int64_t units = extents_.units;
     C* const g = gates_ + units;
     Activate(activations_.gate, kept, gates_);
@@ -295,9 +246,9 @@ class Forward {
     Loops::template Run<GruState>(units, gates_, h, g, output_);
   }
 
-  const RecurrenceOptions& options_;
+  const RecurrenceForm options_;
   const Extents extents_;
-  const Activations<C> activations_;
+  const Activations<Activation> activations_;
   const ForwardOperands<C>& operands_;
   // Of a block of rows:
   C* states_[2] = {};
@@ -312,12 +263,13 @@ class Forward {
   C* cell_ = nullptr;
 };
 
-template <typename C, typename Loops>
+template <typename C, typename Loops, typename Activation>
 class Backward {
  public:
-  Backward(const RecurrenceOptions& options, const Extents& extents,
-           const Activations<C>& activations,
-           const BackwardOperands<C>& operands)
+  MUSTER_BLOCK_FUNCTION Backward(const RecurrenceForm& options,
+                                 const Extents& extents,
+                                 const Activations<Activation>& activations,
+                                 const BackwardOperands<C>& operands)
       : options_(options),
         extents_(extents),
         activations_(activations),
@@ -325,7 +277,8 @@ class Backward {
 
   // `first` and `second` multiply by the transposed kernels of Forward::Run().
   template <typename First, typename Second>
-  void Run(Rows rows, C* memory, First first, Second second) {
+  MUSTER_BLOCK_FUNCTION void Run(Rows rows, C* memory, First first,
+                                 Second second) {
     Allocate(rows, memory);
     const int64_t units = extents_.units;
     for (int64_t step = extents_.time - 1; step >= 0; --step) {
@@ -338,22 +291,22 @@ class Backward {
       for (int64_t r = 0; r < rows.count(); ++r) FinishRow(rows, r, step);
     }
     for (int s = 0; s < options_.state_count(); ++s) {
-      std::copy_n(states_[s], rows.count() * units,
-                  operands_.initial_gradients[s] + rows.begin * units);
+      CopyN<Loops>(states_[s], rows.count() * units,
+                   operands_.initial_gradients[s] + rows.begin * units);
     }
   }
 
  private:
-  void Allocate(Rows rows, C* memory) {
+  MUSTER_BLOCK_FUNCTION void Allocate(Rows rows, C* memory) {
     Workspace<C> workspace(memory);
     const int64_t block = rows.count() * extents_.units;
     const int64_t begin = rows.begin * extents_.units;
     for (int s = 0; s < options_.state_count(); ++s) {
       states_[s] = workspace.Take(block);
-      std::copy_n(operands_.last_gradients[s] + begin, block, states_[s]);
+      CopyN<Loops>(operands_.last_gradients[s] + begin, block, states_[s]);
     }
     carried_ = workspace.Take(block);
-    std::copy_n(operands_.last_output_gradient + begin, block, carried_);
+    CopyN<Loops>(operands_.last_output_gradient + begin, block, carried_);
     direct_ = workspace.Take(block);
     before_ = workspace.Take(block);
     products_ = workspace.Take(options_.gate_count() * block);
@@ -365,81 +318,79 @@ class Backward {
     activated_ = workspace.Take(extents_.units);
     dh_ = workspace.Take(extents_.units);
     if (operands_.scale_gradient != nullptr) {
-      std::fill_n(operands_.scale_gradient + begin, block, C{0});
+      ClearN<Loops>(operands_.scale_gradient + begin, block);
     }
   }
 
-  int64_t Position(Rows rows, int64_t r, int64_t step) const {
+  MUSTER_BLOCK_FUNCTION int64_t Position(Rows rows, int64_t r,
+                                         int64_t step) const {
     return (rows.begin + r) * extents_.time + step;
   }
-  int64_t Time(int64_t step) const {
+  MUSTER_BLOCK_FUNCTION int64_t Time(int64_t step) const {
     return options_.go_backwards ? extents_.time - 1 - step : step;
   }
-  bool IsMasked(Rows rows, int64_t r, int64_t step) const {
+  MUSTER_BLOCK_FUNCTION bool IsMasked(Rows rows, int64_t r,
+                                      int64_t step) const {
     return operands_.mask != nullptr &&
            !operands_.mask[Position(rows, r, Time(step))];
   }
-  // The number of gates whose gradients are multiplied by `first`.
-  int64_t ProductGates() const {
-    return options_.cell == RecurrentCell::kGruResetBefore
-               ? 2
-               : options_.gate_count();
-  }
-  const C* Kept(Rows rows, int64_t r, int64_t step) const {
+  MUSTER_BLOCK_FUNCTION const C* Kept(Rows rows, int64_t r,
+                                      int64_t step) const {
     return operands_.kept + Position(rows, r, Time(step)) *
                                 options_.kept_count() * extents_.units;
   }
-  C* ProjectedGradient(Rows rows, int64_t r, int64_t step) const {
+  MUSTER_BLOCK_FUNCTION C* ProjectedGradient(Rows rows, int64_t r,
+                                             int64_t step) const {
     return operands_.projected_gradient + Position(rows, r, Time(step)) *
                                               options_.gate_count() *
                                               extents_.units;
   }
-  C* Product(Rows rows, int64_t r, int64_t step) const {
+  MUSTER_BLOCK_FUNCTION C* Product(Rows rows, int64_t r, int64_t step) const {
     return operands_.product + Position(rows, r, Time(step)) *
                                    options_.product_count() * extents_.units;
   }
 
   // Computes h_, the output before the step as the products see it.
-  void LoadOutput(Rows rows, int64_t r, int64_t step) const {
+  MUSTER_BLOCK_FUNCTION void LoadOutput(Rows rows, int64_t r,
+                                        int64_t step) const {
     const int64_t units = extents_.units;
     const C* const h =
         operands_.before[0] + Position(rows, r, Time(step)) * units;
     if (operands_.scale == nullptr) {
-      std::copy_n(h, units, h_);
+      CopyN<Loops>(h, units, h_);
     } else {
       Loops::template Run<Multiply>(
           units, h, operands_.scale + (rows.begin + r) * units, h_);
     }
   }
 
-  void RunRow(Rows rows, int64_t r, int64_t step) const {
+  MUSTER_BLOCK_FUNCTION void RunRow(Rows rows, int64_t r, int64_t step) const {
     const int64_t units = extents_.units;
     C* const carried = carried_ + r * units;
-    C* const gradients = products_ + r * ProductGates() * units;
+    C* const gradients = products_ + r * options_.product_gate_count() * units;
     C* const projected = ProjectedGradient(rows, r, step);
     const bool is_masked = IsMasked(rows, r, step);
     if (is_masked && options_.zero_output_for_mask) {
-      std::fill_n(carried, units, C{0});
+      ClearN<Loops>(carried, units);
     } else {
       Sum(units, carried,
           operands_.output_gradient + Position(rows, r, step) * units, carried);
     }
     if (is_masked) {
-      std::fill_n(gradients, ProductGates() * units, C{0});
-      std::fill_n(candidates_ + r * units, units, C{0});
-      std::fill_n(projected, options_.gate_count() * units, C{0});
-      std::fill_n(Product(rows, r, step), options_.product_count() * units,
-                  C{0});
+      ClearN<Loops>(gradients, options_.product_gate_count() * units);
+      ClearN<Loops>(candidates_ + r * units, units);
+      ClearN<Loops>(projected, options_.gate_count() * units);
+      ClearN<Loops>(Product(rows, r, step), options_.product_count() * units);
       return;
     }
     Sum(units, states_[0] + r * units, carried, dh_);
-    std::fill_n(carried, units, C{0});
+    ClearN<Loops>(carried, units);
     LoadOutput(rows, r, step);
     RunCell(rows, r, step, gradients, projected);
   }
 
-  void RunCell(Rows rows, int64_t r, int64_t step, C* gradients,
-               C* projected) const {
+  MUSTER_BLOCK_FUNCTION void RunCell(Rows rows, int64_t r, int64_t step,
+                                     C* gradients, C* projected) const {
     const int64_t units = extents_.units;
     const C* const kept = Kept(rows, r, step);
     switch (options_.cell) {
@@ -447,62 +398,64 @@ class Backward {
         activations_.candidate.forward(units, kept, activated_);
         activations_.candidate.backward(units, kept, activated_, dh_,
                                         gradients);
-        std::fill_n(direct_ + r * units, units, C{0});
+        ClearN<Loops>(direct_ + r * units, units);
         break;
       case RecurrentCell::kLstm:
         RunLstm(r, kept,
                 operands_.before[1] + Position(rows, r, Time(step)) * units,
                 gradients);
-        std::fill_n(direct_ + r * units, units, C{0});
+        ClearN<Loops>(direct_ + r * units, units);
         break;
       case RecurrentCell::kGruResetAfter: {
         RunGru(r, kept, gradients, gradients + 2 * units);
         C* const dg = gradients + 2 * units;
-        std::copy_n(dg, units, projected + 2 * units);
+        CopyN<Loops>(dg, units, projected + 2 * units);
         activations_.gate.forward(units, kept + units, gates_);
         Loops::template Run<Multiply>(units, dg, kept + 3 * units, dh_);
         activations_.gate.backward(units, kept + units, gates_, dh_,
                                    gradients + units);
         Loops::template Run<Multiply>(units, dg, gates_, dg);
-        std::copy_n(gradients, 2 * units, projected);
-        std::copy_n(gradients, 3 * units, Product(rows, r, step));
+        CopyN<Loops>(gradients, 2 * units, projected);
+        CopyN<Loops>(gradients, 3 * units, Product(rows, r, step));
         return;
       }
       case RecurrentCell::kGruResetBefore:
         RunGru(r, kept, gradients, candidates_ + r * units);
-        std::copy_n(gradients, units, projected);
-        std::copy_n(candidates_ + r * units, units, projected + 2 * units);
+        CopyN<Loops>(gradients, units, projected);
+        CopyN<Loops>(candidates_ + r * units, units, projected + 2 * units);
         return;
     }
-    std::copy_n(gradients, options_.gate_count() * units, projected);
+    CopyN<Loops>(gradients, options_.gate_count() * units, projected);
   }
 
-  void RunLstm(int64_t r, const C* kept, const C* before, C* gradients) const {
+  MUSTER_BLOCK_FUNCTION const Activation& OfGate(int gate) const {
+    return gate == 2 ? activations_.candidate : activations_.gate;
+  }
+
+  MUSTER_BLOCK_FUNCTION void RunLstm(int64_t r, const C* kept, const C* before,
+                                     C* gradients) const {
     const int64_t units = extents_.units;
-    const auto activation = [&](int gate) -> const RowActivation<C>& {
-      return gate == 2 ? activations_.candidate : activations_.gate;
-    };
     for (int gate = 0; gate < 4; ++gate) {
-      activation(gate).forward(units, kept + gate * units,
-                               gates_ + gate * units);
+      OfGate(gate).forward(units, kept + gate * units, gates_ + gate * units);
     }
-    Loops::template Run<LstmCell>(units, gates_, before, cell_);
+    Loops::template Run<LstmCell>(units, units, gates_, before, cell_);
     activations_.candidate.forward(units, cell_, activated_);
     Loops::template Run<Multiply>(units, dh_, activated_,
                                   gradients + 3 * units);
     Loops::template Run<Multiply>(units, dh_, gates_ + 3 * units, dh_);
     activations_.candidate.backward(units, cell_, activated_, dh_, dh_);
-    Loops::template Run<LstmCellGrad>(units, gates_, before, dh_,
+    Loops::template Run<LstmCellGrad>(units, units, gates_, before, dh_,
                                       states_[1] + r * units, gradients);
     for (int gate = 0; gate < 4; ++gate) {
       C* const gradient = gradients + gate * units;
-      activation(gate).backward(units, kept + gate * units,
-                                gates_ + gate * units, gradient, gradient);
+      OfGate(gate).backward(units, kept + gate * units, gates_ + gate * units,
+                            gradient, gradient);
     }
   }
 
   // The gradients of z and g before their activations.
-  void RunGru(int64_t r, const C* kept, C* dz, C* dg) const {
+  MUSTER_BLOCK_FUNCTION void RunGru(int64_t r, const C* kept, C* dz,
+                                    C* dg) const {
     const int64_t units = extents_.units;
     C* const g = gates_ + units;
     activations_.gate.forward(units, kept, gates_);
@@ -515,7 +468,8 @@ class Backward {
 
   // The part of kGruResetBefore that goes through r * h, whose gradient is in
   // resets_.
-  void ResetRow(Rows rows, int64_t r, int64_t step) const {
+  MUSTER_BLOCK_FUNCTION void ResetRow(Rows rows, int64_t r,
+                                      int64_t step) const {
     if (IsMasked(rows, r, step)) return;
     const int64_t units = extents_.units;
     const C* const kept = Kept(rows, r, step);
@@ -529,11 +483,12 @@ class Backward {
     Loops::template Run<Multiply>(units, h_, gates_, Product(rows, r, step));
     Loops::template Run<Multiply>(units, reset_gradient, h_, dh_);
     activations_.gate.backward(units, kept + units, gates_, dh_, dr);
-    std::copy_n(dr, units, ProjectedGradient(rows, r, step) + units);
+    CopyN<Loops>(dr, units, ProjectedGradient(rows, r, step) + units);
   }
 
   // Completes the gradient of the output before the step.
-  void FinishRow(Rows rows, int64_t r, int64_t step) const {
+  MUSTER_BLOCK_FUNCTION void FinishRow(Rows rows, int64_t r,
+                                       int64_t step) const {
     if (IsMasked(rows, r, step)) return;
     const int64_t units = extents_.units;
     C* const dh = states_[0] + r * units;
@@ -546,13 +501,14 @@ class Backward {
     Loops::template Run<Multiply>(units, dh, operands_.scale + row, dh);
   }
 
-  void Sum(int64_t count, const C* a, const C* b, C* y) const {
+  MUSTER_BLOCK_FUNCTION void Sum(int64_t count, const C* a, const C* b,
+                                 C* y) const {
     Loops::template Run<RowSum>(count, a, b, y);
   }
 
-  const RecurrenceOptions& options_;
+  const RecurrenceForm options_;
   const Extents extents_;
-  const Activations<C> activations_;
+  const Activations<Activation> activations_;
   const BackwardOperands<C>& operands_;
   // Of a block of rows: the gradients of the states, of outputs that later
   // masked steps repeat, of the output before the step without and through the

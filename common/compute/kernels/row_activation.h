@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "common/compute/kernels/functions/cell_activation.h"
 
 namespace muster {
 
@@ -22,6 +23,10 @@ struct RowActivation {
 // of single elements. For float and double.
 template <typename C>
 RowActivation<C> FindRowActivation(absl::string_view name);
+
+// The same for device kernels, which select by a number. The name must be one
+// of RecurrenceActivations().
+functions::CellActivation FindCellActivation(absl::string_view name);
 
 }  // namespace muster
 

@@ -7,7 +7,8 @@
 #include "common/compute/graph/graph_builder.h"
 
 // Looking at values while a step runs. Both return `x`; a step runs them only
-// if it uses what they return. They run on the host.
+// if it uses what they return. In a step on a GPU, Assert() runs on the GPU.
+// Print() runs on the host, which waits for the GPU there; the log says so.
 namespace muster {
 
 struct PrintOptions {

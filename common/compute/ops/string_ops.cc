@@ -110,6 +110,24 @@ TypesOr HashBucketRule(const TypeRuleArguments& arguments) {
   return internal::OneOutput(DType::kInt64, arguments.inputs[0].shape);
 }
 
+TypesOr CrossHashRule(const TypeRuleArguments& arguments) {
+  const Shape& shape = arguments.inputs[0].shape;
+  for (size_t i = 0; i < arguments.inputs.size(); ++i) {
+    const auto& [dtype, input_shape] = arguments.inputs[i];
+    if (dtype != DType::kString && dtype != DType::kInt64 &&
+        dtype != DType::kInt32) {
+      return TypeError("input ", i, " must hold string, int32 or int64, not ",
+                       DTypeName(dtype));
+    }
+    if (input_shape != shape) {
+      return TypeError("input ", i, " must have the shape of input 0, ",
+                       shape.ToString(), ", not ", input_shape.ToString());
+    }
+  }
+  RETURN_IF_ERROR(IndexAttribute(arguments, "bucket_count", 1).status());
+  return internal::OneOutput(DType::kInt64, shape);
+}
+
 // Checks that the attribute is one of `names`.
 template <size_t count>
 absl::Status ExpectName(const TypeRuleArguments& arguments,
@@ -208,6 +226,10 @@ Value HashBucket(Value x, int64_t bucket_count,
   return internal::Apply("HashBucket", {x}, std::move(attributes));
 }
 
+Value CrossHash(absl::Span<const Value> x, int64_t bucket_count) {
+  return internal::Apply("CrossHash", x, {{"bucket_count", bucket_count}});
+}
+
 Value Tokens(Value x, const TokenOptions& options, int64_t length) {
   Attributes attributes = {{"length", length}};
   AddTokenOptions(options, &attributes);
@@ -238,6 +260,11 @@ void RegisterStringOps(OpRegistry* registry) {
   add("HashBucket", HashBucketRule);
   add("Tokens", TokensRule);
   add("CountTokens", CountTokensRule);
+  registry->Register({.name = "CrossHash",
+                      .input_count_min = 2,
+                      .input_count_max = OpSchema::kAnyCount,
+                      .type_rule = CrossHashRule,
+                      .golden_exemption = GoldenExemption::kLayer});
 }
 
 }  // namespace internal

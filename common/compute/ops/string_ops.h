@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/core/base/text_tokens.h"
 #include "common/core/tensor/attributes.h"
@@ -59,6 +60,14 @@ struct HashBucketOptions {
 // Equivalent to: tf.strings.to_hash_bucket_fast and to_hash_bucket_strong.
 Value HashBucket(Value x, int64_t bucket_count,
                  const HashBucketOptions& options = {});
+
+// Returns a bucket in [0, bucket_count) for what all of `x` hold together at a
+// position: int64 of their shape, which is the same for all. There are at least
+// two, of strings or integers. An integer is its own fingerprint.
+//
+// Equivalent to: tf.sparse.cross_hashed, of tensors whose rows have one
+// element.
+Value CrossHash(absl::Span<const Value> x, int64_t bucket_count);
 
 // Returns the first `length` tokens of each row of texts, string
 // [batch, length], and "" where a row has fewer. `x` is string [batch, n], with

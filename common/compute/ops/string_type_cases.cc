@@ -64,6 +64,15 @@ void AddLookups(std::vector<TypeCase>* cases) {
   add("HashBucket", {DType::kInt32, {4}}, buckets, "int64[4]");
   add("HashBucket", {F, {4}}, buckets, "! string, int32 or int64");
   add("HashBucket", {L, {4}}, With(buckets, "mask", number), "! must be 2");
+  const auto cross = [&](const std::vector<TensorType>& inputs,
+                         const Attributes& attributes, const char* expected) {
+    cases->push_back({"CrossHash", inputs, attributes, expected});
+  };
+  cross({{S, {-1, 1}}, {L, {-1, 1}}}, buckets, "int64[?,1]");
+  cross({{L, {3}}, {DType::kInt32, {3}}, {S, {3}}}, buckets, "int64[3]");
+  cross({{S, {3}}, {F, {3}}}, buckets, "! string, int32 or int64");
+  cross({{S, {3}}, {S, {4}}}, buckets, "! the shape of input 0");
+  cross({{S, {3}}, {S, {3}}}, {}, "! attribute \"bucket_count\"");
 }
 
 void AddTokens(std::vector<TypeCase>* cases) {

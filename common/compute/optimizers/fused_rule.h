@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -56,7 +55,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void UpdateEach(
 
 // Implements UpdateRule for the arithmetic in `Math`:
 //
-//   // Returns UpdateForm::function.
+//   // Returns UpdatePass::function.
 //   absl::string_view function() const;
 //   // Returns what is the same for all elements. T is float or double.
 //   template <typename T>
@@ -78,9 +77,16 @@ class FusedRule final : public UpdateRule {
   double LearningRate(int64_t step) const override {
     return learning_rate_.At(step);
   }
-  UpdateForm FormAt(int64_t step, DType dtype) const override {
-    return dtype == DType::kFloat64 ? FormOf<double>(step)
-                                    : FormOf<float>(step);
+  void AddPasses(int64_t step, DType dtype,
+                 std::vector<UpdatePass>* passes) const override {
+    UpdatePass& pass = passes->emplace_back();
+    pass.function = math_.function();
+    const float rate = learning_rate_.At(step);
+    if (dtype == DType::kFloat64) {
+      pass.SetCoefficients(math_.template At<double>(step, rate));
+    } else {
+      pass.SetCoefficients(math_.template At<float>(step, rate));
+    }
   }
 
   void Apply(int64_t step, int64_t count, const float* gradient,
@@ -105,16 +111,6 @@ class FusedRule final : public UpdateRule {
   }
 
  private:
-  template <typename T>
-  UpdateForm FormOf(int64_t step) const {
-    const auto coefficients =
-        math_.template At<T>(step, learning_rate_.At(step));
-    static_assert(sizeof(coefficients) <= kUpdateCoefficientBytes);
-    UpdateForm form{.function = math_.function()};
-    std::memcpy(form.coefficients, &coefficients, sizeof(coefficients));
-    return form;
-  }
-
   template <typename T>
   void ApplyAll(int64_t step, const UpdateArrays<T>& arrays) const {
     Math::Apply(math_.template At<T>(step, learning_rate_.At(step)), arrays);

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/kernels/functions/update.h"
 #include "common/compute/optimizers/argument_checks.h"
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/optimizer_kind.h"
@@ -37,10 +39,18 @@ class LambRule final : public UpdateRule {
     return learning_rate_.At(step);
   }
   bool needs_whole_variables() const override { return true; }
-  bool has_form() const override { return false; }
-  UpdateForm FormAt(int64_t, DType) const override {
-    MUSTER_CHECK(has_form());
-    return {};
+  void AddPasses(int64_t step, DType dtype,
+                 std::vector<UpdatePass>* passes) const override {
+    for (const bool is_scaled : {false, true}) {
+      UpdatePass& pass = passes->emplace_back();
+      pass.function = is_scaled ? "lamb_scaled" : "lamb";
+      if (is_scaled) pass.operand = UpdateOperand::kLambRatio;
+      if (dtype == DType::kFloat64) {
+        pass.SetCoefficients(At<double>(step));
+      } else {
+        pass.SetCoefficients(At<float>(step));
+      }
+    }
   }
 
   void Apply(int64_t step, int64_t count, const float* gradient,
@@ -61,58 +71,50 @@ class LambRule final : public UpdateRule {
   }
 
  private:
-  // What is the same for all elements. The powers are computed in the precision
-  // of the variable, as in Keras.
+  // The powers are computed in the precision of the variable, as in Keras.
   template <typename T>
-  struct Correction {
-    Correction(const proto::Optimizer::Lamb& lamb, int64_t step)
-        : momentum(1 - std::pow(static_cast<T>(lamb.beta_1()),
-                                static_cast<T>(step + 1))),
-          velocity(1 - std::pow(static_cast<T>(lamb.beta_2()),
-                                static_cast<T>(step + 1))),
-          epsilon(static_cast<T>(lamb.epsilon())) {}
+  LambCoefficients<T> At(int64_t step) const {
+    const auto correction = [step](double beta) {
+      return 1 - std::pow(static_cast<T>(beta), static_cast<T>(step + 1));
+    };
+    return {.rate = static_cast<T>(learning_rate_.At(step)),
+            .weight_decay = static_cast<T>(weight_decay_),
+            .one_minus_beta_1 = static_cast<T>(1 - lamb_.beta_1()),
+            .one_minus_beta_2 = static_cast<T>(1 - lamb_.beta_2()),
+            .momentum_correction = correction(lamb_.beta_1()),
+            .velocity_correction = correction(lamb_.beta_2()),
+            .epsilon = static_cast<T>(lamb_.epsilon())};
+  }
 
-    T Update(T m, T v) const {
-      return (m / momentum) / (std::sqrt(v / velocity) + epsilon);
-    }
-
-    const T momentum;
-    const T velocity;
-    const T epsilon;
-  };
-
-  // The norms need all updates, and the new weights need the norms: the second
-  // loop computes the updates again, which is cheaper than to keep them.
+  // The norms need all directions, and the new weights need the norms: the
+  // second loop computes the directions again, which is cheaper than to keep
+  // them.
   template <typename T>
   void ApplyAll(int64_t step, int64_t count, const T* gradient, T* variable,
                 absl::Span<T* const> slots) const {
-    const Correction<T> correction(lamb_, step);
-    const T rate = learning_rate_.At(step);
-    const T weight_decay = static_cast<T>(weight_decay_);
-    const T one_minus_beta_1 = static_cast<T>(1 - lamb_.beta_1());
-    const T one_minus_beta_2 = static_cast<T>(1 - lamb_.beta_2());
+    const LambCoefficients<T> coefficients = At<T>(step);
     T* const momentum = slots[0];
     T* const velocity = slots[1];
     double weight_squares = 0;
-    double update_squares = 0;
+    double direction_squares = 0;
     for (int64_t i = 0; i < count; ++i) {
-      const T g = gradient[i];
-      const T m = momentum[i] + (g - momentum[i]) * one_minus_beta_1;
-      const T v = velocity[i] + (g * g - velocity[i]) * one_minus_beta_2;
-      const T w = variable[i] - variable[i] * weight_decay * rate;
-      momentum[i] = m;
-      velocity[i] = v;
+      T of_element[] = {momentum[i], velocity[i]};
+      const T w =
+          LambUpdate::Apply(coefficients, gradient[i], variable[i], of_element);
+      momentum[i] = of_element[0];
+      velocity[i] = of_element[1];
       variable[i] = w;
-      const double update = correction.Update(m, v);
+      const double direction =
+          LambDirection(coefficients, momentum[i], velocity[i]);
       weight_squares += static_cast<double>(w) * w;
-      update_squares += update * update;
+      direction_squares += direction * direction;
     }
     const T ratio =
-        weight_squares > 0 && update_squares > 0
-            ? static_cast<T>(std::sqrt(weight_squares / update_squares))
-            : T{1};
+        static_cast<T>(LambRatio(weight_squares, direction_squares));
     for (int64_t i = 0; i < count; ++i) {
-      variable[i] -= ratio * rate * correction.Update(momentum[i], velocity[i]);
+      T of_element[] = {momentum[i], velocity[i]};
+      variable[i] =
+          LambScaledUpdate::Apply(coefficients, ratio, variable[i], of_element);
     }
   }
 

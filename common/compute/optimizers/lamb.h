@@ -18,7 +18,7 @@ struct OptimizerKind;
 // The norms are those of the whole variable; where one is 0, the ratio is 1.
 //
 // Needs whole variables: parameter servers, which update parts of variables,
-// refuse it, and so do variables on GPUs.
+// refuse it.
 //
 // Slots: "momentum" (m) and "velocity" (v), of the variable's shape,
 // initialized with 0. Source: You et al., arXiv:1904.00962;

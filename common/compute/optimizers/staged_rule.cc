@@ -1,6 +1,7 @@
 #include "common/compute/optimizers/staged_rule.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/kernels/functions/update.h"
 #include "common/compute/optimizers/learning_rate.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/check.h"
@@ -46,10 +48,8 @@ class StagedRule final : public UpdateRule {
   bool needs_whole_variables() const override {
     return rule_->needs_whole_variables();
   }
-  bool has_form() const override { return false; }
-  UpdateForm FormAt(int64_t step, DType dtype) const override {
-    return rule_->FormAt(UpdateOf(step), dtype);
-  }
+  void AddPasses(int64_t step, DType dtype,
+                 std::vector<UpdatePass>* passes) const override;
   int64_t gradients_per_update() const override {
     return gradients_per_update_;
   }
@@ -111,7 +111,9 @@ class StagedRule final : public UpdateRule {
 
   template <typename T>
   static void Add(int64_t count, const T* gradient, T* sum) {
-    for (int64_t i = 0; i < count; ++i) sum[i] += gradient[i];
+    for (int64_t i = 0; i < count; ++i) {
+      sum[i] = AccumulateUpdate::Apply<T>({}, gradient[i], sum[i], nullptr);
+    }
   }
 
   template <typename T>
@@ -164,18 +166,25 @@ class StagedRule final : public UpdateRule {
   void Average(int64_t step, int64_t count, T* variable,
                absl::Span<T* const> slots) const {
     if (!averages_) return;
+    const AverageCoefficients<T> coefficients = AverageAt<T>(step);
     T* const average = slots[slots_.size() - 1];
+    for (int64_t i = 0; i < count; ++i) {
+      variable[i] =
+          AverageUpdate::Apply<T>(coefficients, T{0}, variable[i], average + i);
+    }
+  }
+
+  template <typename T>
+  AverageCoefficients<T> AverageAt(int64_t step) const {
     const int64_t update = UpdateOf(step);
     // Gradients of the first update make the average equal to the variable.
     const T momentum = update == 0 ? T{0} : static_cast<T>(momentum_);
-    const T share = 1 - momentum;
-    for (int64_t i = 0; i < count; ++i) {
-      average[i] = momentum * average[i] + share * variable[i];
-    }
-    // As Keras has it, with each gradient that belongs to such an update.
-    if (overwrite_frequency_ > 0 && (update + 1) % overwrite_frequency_ == 0) {
-      std::copy_n(average, count, variable);
-    }
+    return {.momentum = momentum,
+            .one_minus_momentum = 1 - momentum,
+            // As Keras has it, with each gradient that belongs to such an
+            // update.
+            .overwrites = overwrite_frequency_ > 0 &&
+                          (update + 1) % overwrite_frequency_ == 0};
   }
 
   const std::unique_ptr<UpdateRule> rule_;
@@ -187,6 +196,35 @@ class StagedRule final : public UpdateRule {
   std::vector<SlotSpec> slots_;  // Constant after construction.
   int accumulator_slot_ = -1;    // Constant after construction.
 };
+
+void StagedRule::AddPasses(int64_t step, DType dtype,
+                           std::vector<UpdatePass>* passes) const {
+  if (accumulates()) {
+    UpdatePass& pass = passes->emplace_back();
+    pass.function = "accumulate";
+    pass.target_slot = accumulator_slot_;
+  }
+  if (!accumulates() || IsLast(step)) {
+    const size_t first = passes->size();
+    rule_->AddPasses(UpdateOf(step), dtype, passes);
+    for (size_t i = first; i < passes->size(); ++i) {
+      UpdateOperand& operand = (*passes)[i].operand;
+      if (accumulates() && operand == UpdateOperand::kGradient) {
+        operand = UpdateOperand::kMean;
+      }
+    }
+  }
+  if (!averages_) return;
+  UpdatePass& pass = passes->emplace_back();
+  pass.function = "average";
+  pass.operand = UpdateOperand::kNone;
+  pass.first_slot = static_cast<int>(slots_.size()) - 1;
+  if (dtype == DType::kFloat64) {
+    pass.SetCoefficients(AverageAt<double>(step));
+  } else {
+    pass.SetCoefficients(AverageAt<float>(step));
+  }
+}
 
 }  // namespace
 

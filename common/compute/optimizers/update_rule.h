@@ -2,8 +2,10 @@
 #define COMMON_COMPUTE_OPTIMIZERS_UPDATE_RULE_H_
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,11 +24,35 @@ struct SlotSpec {
   double initial_value = 0;
 };
 
-// One update of a rule as a device makes it: a function of
-// common/compute/kernels/functions/update.h by its name, and its coefficients.
-struct UpdateForm {
-  absl::string_view function;  // A literal.
+// What the function of a pass takes as the gradient.
+enum class UpdateOperand : uint8_t {
+  // The gradient that the rule takes. The pass changes only the rows that it
+  // has. Passes with other operands change the whole variable.
+  kGradient,
+  // The mean of the gradients that are added up in slot accumulator_slot(). The
+  // sum becomes 0.
+  kMean,
+  kLambRatio,  // LambRatio() of the whole variable.
+  kNone,
+};
+
+// One pass over a variable as a device makes it: a function of
+// common/compute/kernels/functions/update.h, applied to each element.
+struct UpdatePass {
+  absl::string_view function;  // Its name there, a literal.
+  UpdateOperand operand = UpdateOperand::kGradient;
+  // The position in UpdateRule::slots() of the slot that the pass changes in
+  // place of the variable; -1: it changes the variable.
+  int target_slot = -1;
+  // The position of the function's first slot.
+  int first_slot = 0;
   alignas(8) uint8_t coefficients[kUpdateCoefficientBytes] = {};
+
+  template <typename Coefficients>
+  void SetCoefficients(const Coefficients& of_function) {
+    static_assert(sizeof(of_function) <= kUpdateCoefficientBytes);
+    std::memcpy(coefficients, &of_function, sizeof(of_function));
+  }
 };
 
 // Applies a gradient to a variable. Names, defaults and numerics are those of
@@ -66,13 +92,11 @@ class UpdateRule {
   // ApplyRows() not at all: an update depends on norms of the variable.
   virtual bool needs_whole_variables() const { return false; }
 
-  // True if FormAt() tells all that Apply() does. Only such rules can update
-  // variables on devices.
-  virtual bool has_form() const { return true; }
-
-  // Returns what Apply() computes for elements of `dtype`, float32 or float64.
-  // Requires has_form().
-  virtual UpdateForm FormAt(int64_t step, DType dtype) const = 0;
+  // Appends the passes that do what Apply() does, or ApplyRows() and
+  // FinishRows(), to a variable of `dtype`, float32 or float64. A device makes
+  // them in this order.
+  virtual void AddPasses(int64_t step, DType dtype,
+                         std::vector<UpdatePass>* passes) const = 0;
 
   // ---- Gradient accumulation. Each call of Apply() or ApplyRows() takes one
   // gradient. Every gradients_per_update() of them are applied as one, their

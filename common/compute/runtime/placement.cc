@@ -31,7 +31,8 @@ bool IsNews(const std::string& what, const std::string& device) {
 void LogSoftPlacement(const std::string& op, const std::string& device) {
   if (!IsNews(absl::StrCat("op ", op), device)) return;
   LOG(INFO) << device << " has no kernel for " << op
-            << ": it runs on the host, with copies of its operands";
+            << ": it runs on the host, which waits for the device and copies "
+               "the operands";
 }
 
 void LogPlaces(const PlacedGraph& placed, const std::string& device) {

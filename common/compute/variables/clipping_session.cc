@@ -181,7 +181,7 @@ absl::Status ClippingSession::Update(int variable, UpdateKind kind,
     return inner_->Update(variable, kind, value, indices);
   }
   Held gradient{variable, kind, value, indices};
-  if (inner_->accumulates_gradients()) {
+  if (inner_->accumulates_gradients(variable)) {
     ASSIGN_OR_RETURN(gradient.value,
                      inner_->Accumulate(variable, kind, value, indices));
     if (!gradient.value.IsValid()) return absl::OkStatus();

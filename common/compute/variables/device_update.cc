@@ -10,7 +10,6 @@
 #include "common/compute/kernels/cuda/kernel_parameters.h"
 #include "common/compute/kernels/cuda/update_image.h"
 #include "common/compute/ops/gradient_clipping.h"
-#include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/device/launch_shape.h"
 
@@ -22,6 +21,7 @@ using internal::ClipFactorsParameters;
 using internal::ClipKind;
 using internal::DeviceElements;
 using internal::ElementType;
+using internal::LambRatiosParameters;
 using internal::SquaresParameters;
 using internal::UpdateItem;
 using internal::UpdateParameters;
@@ -183,58 +183,127 @@ absl::Status DeviceUpdate::Change(UpdateKind kind, const Tensor& value,
           .gate = gate_});
 }
 
-void DeviceUpdate::AddGradient(const UpdateRule& rule, const uint8_t* gradient,
+absl::Status DeviceUpdate::MakeDense(const DeviceVariable& variable,
+                                     const Tensor& gradient,
+                                     const DeviceRows& rows, uint8_t* dense) {
+  const DType dtype = variable.type.dtype;
+  RETURN_IF_ERROR(stream_.Fill(
+      dense, 0, variable.type.shape.element_count() * SizeOf(dtype)));
+  return Launch(
+      internal::update_image(), "change_float",
+      ThreadForEach(gradient.element_count()),
+      internal::ChangeParameters{.count = gradient.element_count(),
+                                 .change = ChangeKind::kAdd,
+                                 .values = ElementsOf(gradient),
+                                 .variable = {dense, ElementTypeOf(dtype)},
+                                 .row_elements = variable.row_elements(),
+                                 .indices = rows.indices,
+                                 .links = rows.links,
+                                 .gate = nullptr});
+}
+
+absl::Span<DeviceUpdate::Pass> DeviceUpdate::FindPasses(const UpdateRule& rule,
+                                                        DType dtype,
+                                                        int64_t step) {
+  const auto is_wanted = [&](const Pass& pass) {
+    return pass.rule == &rule && pass.dtype == dtype && pass.step == step;
+  };
+  const auto end = passes_.begin() + pass_count_;
+  const auto first = std::find_if(passes_.begin(), end, is_wanted);
+  if (first != end) {
+    const auto after = std::find_if_not(first, end, is_wanted);
+    return absl::MakeSpan(&*first, after - first);
+  }
+  rule_passes_.clear();
+  rule.AddPasses(step, dtype, &rule_passes_);
+  const size_t begin = pass_count_;
+  pass_count_ += rule_passes_.size();
+  if (passes_.size() < pass_count_) passes_.resize(pass_count_);
+  for (size_t i = begin; i < pass_count_; ++i) {
+    Pass& pass = passes_[i];
+    pass.rule = &rule;
+    pass.dtype = dtype;
+    pass.step = step;
+    pass.update = rule_passes_[i - begin];
+    pass.items.clear();
+    pass.block_count = 0;
+  }
+  return absl::MakeSpan(passes_).subspan(begin, rule_passes_.size());
+}
+
+void DeviceUpdate::AddGradient(const UpdateRule& rule, uint8_t* gradient,
                                int64_t count, const DeviceRows& rows,
                                const GradientClipping& clipping,
                                DeviceVariable* variable) {
-  const DType dtype = variable->type.dtype;
   const int64_t step = variable->update_count++;
-  if (count == 0) return;
-  const auto end = groups_.begin() + group_count_;
-  auto group = std::find_if(groups_.begin(), end, [&](const Group& candidate) {
-    return candidate.dtype == dtype && candidate.step == step;
-  });
-  if (group == end) {
-    if (group_count_ == groups_.size()) groups_.emplace_back();
-    group = groups_.begin() + group_count_++;
-    group->dtype = dtype;
-    group->step = step;
-    group->form = rule.FormAt(step, dtype);
-    group->items.clear();
-    group->block_count = 0;
+  for (Pass& pass : FindPasses(rule, variable->type.dtype, step)) {
+    AddItem(rule, gradient, count, rows, clipping, *variable, &pass);
   }
-  UpdateItem& item = group->items.emplace_back();
-  // Items are compared as bytes.
-  std::memset(static_cast<void*>(&item), 0, sizeof(item));
-  item.variable = variable->value.address();
-  item.gradient = gradient;
-  MUSTER_CHECK(rule.slots().size() <= size_t{UpdateItem::kSlotsMax});
-  for (size_t i = 0; i < rule.slots().size(); ++i) {
-    item.slots[i] = variable->slots[i].value.address();
-  }
-  item.count = count;
-  item.first_block = group->block_count;
-  item.indices = rows.indices;
-  item.links = rows.links;
-  item.row_elements = rows.links == nullptr ? 1 : variable->row_elements();
-  item.type = ElementTypeOf(dtype);
-  SetClipping(clipping, &item);
-  constexpr int64_t kElements = UpdateParameters::kElementsPerBlock;
-  group->block_count += (count + kElements - 1) / kElements;
 }
 
-// The addresses are those of the step before, as a rule.
+void DeviceUpdate::AddItem(const UpdateRule& rule, uint8_t* gradient,
+                           int64_t count, const DeviceRows& rows,
+                           const GradientClipping& clipping,
+                           const DeviceVariable& variable, Pass* pass) {
+  const UpdatePass& update = pass->update;
+  const bool takes_gradient = update.operand == UpdateOperand::kGradient;
+  const bool takes_mean = update.operand == UpdateOperand::kMean;
+  if (!takes_gradient) count = variable.type.shape.element_count();
+  if (count == 0) return;
+  const auto slot = [&](int i) { return variable.slots[i].value.address(); };
+  UpdateItem& item = pass->items.emplace_back();
+  // Items are compared as bytes.
+  std::memset(static_cast<void*>(&item), 0, sizeof(item));
+  item.variable = update.target_slot < 0 ? variable.value.address()
+                                         : slot(update.target_slot);
+  if (takes_gradient) item.gradient = gradient;
+  if (takes_mean) {
+    item.gradient = slot(rule.accumulator_slot());
+    item.gradients_in_sum = rule.gradients_per_update();
+  }
+  const int slot_count =
+      std::min<int>(UpdateItem::kSlotsMax,
+                    static_cast<int>(rule.slots().size()) - update.first_slot);
+  for (int i = 0; i < slot_count; ++i) {
+    item.slots[i] = slot(update.first_slot + i);
+  }
+  item.count = count;
+  item.first_block = pass->block_count;
+  item.row_elements = 1;
+  if (takes_gradient && rows.links != nullptr) {
+    item.indices = rows.indices;
+    item.links = rows.links;
+    item.row_elements = variable.row_elements();
+  }
+  item.type = ElementTypeOf(pass->dtype);
+  // Sums of gradients are not limited: their means are.
+  if (takes_mean || (takes_gradient && update.target_slot < 0)) {
+    SetClipping(clipping, &item);
+  }
+  constexpr int64_t kElements = UpdateParameters::kElementsPerBlock;
+  pass->block_count += (count + kElements - 1) / kElements;
+}
+
+// The addresses are those of an earlier step, as a rule.
 absl::StatusOr<const UpdateItem*> DeviceUpdate::UploadItems() {
   const size_t size_bytes = items_.size() * sizeof(UpdateItem);
-  ASSIGN_OR_RETURN(uint8_t* const on_device,
-                   device_items_.Get(&device_, &stream_, size_bytes));
-  if (items_.size() != uploaded_items_.size() ||
-      std::memcmp(items_.data(), uploaded_items_.data(), size_bytes) != 0) {
-    uploaded_items_.clear();
-    // Pageable memory: it has been read when the call returns.
-    RETURN_IF_ERROR(stream_.Copy(items_.data(), on_device, size_bytes));
-    uploaded_items_ = items_;
+  for (int i = 0; i < 2; ++i) {
+    const ItemTable& table = tables_[i];
+    if (items_.size() != table.items.size() ||
+        std::memcmp(items_.data(), table.items.data(), size_bytes) != 0) {
+      continue;
+    }
+    last_table_ = i;
+    return reinterpret_cast<const UpdateItem*>(table.memory.data());
   }
+  last_table_ = 1 - last_table_;
+  ItemTable& table = tables_[last_table_];
+  table.items.clear();
+  ASSIGN_OR_RETURN(uint8_t* const on_device,
+                   table.memory.Get(&device_, &stream_, size_bytes));
+  // Pageable memory: it has been read when the call returns.
+  RETURN_IF_ERROR(stream_.Copy(items_.data(), on_device, size_bytes));
+  table.items = items_;
   return reinterpret_cast<const UpdateItem*>(on_device);
 }
 
@@ -268,37 +337,86 @@ absl::StatusOr<const double*> DeviceUpdate::ClipFactors(
   return factors;
 }
 
+absl::StatusOr<const double*> DeviceUpdate::LambRatios(
+    const Pass& pass, const UpdateItem* items) {
+  constexpr int kBlocks = SquaresParameters::kBlocksPerItem;
+  const size_t item_count = pass.items.size();
+  ASSIGN_OR_RETURN(
+      uint8_t* const memory,
+      ratios_.Get(&device_, &stream_,
+                  item_count * (2 * kBlocks + 1) * sizeof(double)));
+  auto* const partials = reinterpret_cast<double*>(memory);
+  LambRatiosParameters parameters{
+      .items = items,
+      .item_count = static_cast<int64_t>(item_count),
+      .partials = partials,
+      .ratios = partials + item_count * 2 * kBlocks,
+      .coefficients = {}};
+  std::memcpy(parameters.coefficients, pass.update.coefficients,
+              sizeof(parameters.coefficients));
+  RETURN_IF_ERROR(
+      Launch(internal::update_image(),
+             pass.dtype == DType::kFloat64 ? "lamb_squares_double"
+                                           : "lamb_squares_float",
+             {.grid = {kBlocks, static_cast<uint32_t>(item_count), 1},
+              .block = {SquaresParameters::kThreads, 1, 1}},
+             parameters));
+  RETURN_IF_ERROR(Launch(internal::update_image(), "lamb_ratios",
+                         ThreadForEach(parameters.item_count), parameters));
+  return parameters.ratios;
+}
+
+absl::Status DeviceUpdate::LaunchPass(const Pass& pass, const UpdateItem* items,
+                                      const double* factors) {
+  UpdateParameters parameters{
+      .items = items,
+      .item_count = static_cast<int64_t>(pass.items.size()),
+      .factors = factors,
+      .gate = gate_,
+      .coefficients = {}};
+  std::memcpy(parameters.coefficients, pass.update.coefficients,
+              sizeof(parameters.coefficients));
+  LaunchShape shape;
+  shape.grid[0] = static_cast<uint32_t>(pass.block_count);
+  shape.block[0] = UpdateParameters::kThreads;
+  return Launch(
+      internal::update_image(),
+      absl::StrCat("update_", pass.update.function,
+                   pass.dtype == DType::kFloat64 ? "_double" : "_float"),
+      shape, parameters);
+}
+
 absl::Status DeviceUpdate::Apply() {
-  if (group_count_ == 0) return absl::OkStatus();
+  const absl::Span<const Pass> passes =
+      absl::MakeSpan(passes_).subspan(0, std::exchange(pass_count_, 0));
   items_.clear();
-  for (size_t i = 0; i < group_count_; ++i) {
-    items_.insert(items_.end(), groups_[i].items.begin(),
-                  groups_[i].items.end());
+  for (const Pass& pass : passes) {
+    items_.insert(items_.end(), pass.items.begin(), pass.items.end());
   }
-  const size_t group_count = std::exchange(group_count_, 0);
-  ASSIGN_OR_RETURN(const UpdateItem* items, UploadItems());
-  ASSIGN_OR_RETURN(const double* factors, ClipFactors(items));
-  int64_t begin = 0;
-  for (size_t i = 0; i < group_count; ++i) {
-    const Group& group = groups_[i];
-    const int64_t item_count = static_cast<int64_t>(group.items.size());
-    UpdateParameters parameters{
-        .items = items + begin,
-        .item_count = item_count,
-        .factors = factors == nullptr ? nullptr : factors + begin,
-        .gate = gate_,
-        .coefficients = {}};
-    std::memcpy(parameters.coefficients, group.form.coefficients,
-                sizeof(parameters.coefficients));
-    LaunchShape shape;
-    shape.grid[0] = static_cast<uint32_t>(group.block_count);
-    shape.block[0] = UpdateParameters::kThreads;
-    RETURN_IF_ERROR(Launch(
-        internal::update_image(),
-        absl::StrCat("update_", group.form.function,
-                     group.dtype == DType::kFloat64 ? "_double" : "_float"),
-        shape, parameters));
-    begin += item_count;
+  if (items_.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const UpdateItem* const items, UploadItems());
+  // Norms are those of the sums that this step completes.
+  const UpdateItem* of_pass = items;
+  for (const Pass& pass : passes) {
+    if (pass.update.target_slot >= 0) {
+      RETURN_IF_ERROR(LaunchPass(pass, of_pass, nullptr));
+    }
+    of_pass += pass.items.size();
+  }
+  ASSIGN_OR_RETURN(const double* const factors, ClipFactors(items));
+  of_pass = items;
+  for (const Pass& pass : passes) {
+    const double* of_items = nullptr;
+    if (pass.update.operand == UpdateOperand::kLambRatio) {
+      ASSIGN_OR_RETURN(of_items, LambRatios(pass, of_pass));
+    } else if (factors != nullptr &&
+               pass.update.operand != UpdateOperand::kNone) {
+      of_items = factors + (of_pass - items);
+    }
+    if (pass.update.target_slot < 0) {
+      RETURN_IF_ERROR(LaunchPass(pass, of_pass, of_items));
+    }
+    of_pass += pass.items.size();
   }
   return absl::OkStatus();
 }

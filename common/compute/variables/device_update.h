@@ -9,11 +9,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/compute/kernels/cuda/update_parameters.h"
 #include "common/compute/optimizers/update_rule.h"
 #include "common/compute/variables/device_variable.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/device/device.h"
+#include "common/core/device/kernel_image.h"
+#include "common/core/device/launch_shape.h"
 #include "common/core/device/stream.h"
 #include "common/core/tensor/buffer.h"
 #include "common/core/tensor/dtype.h"
@@ -29,6 +32,8 @@ class DeviceScratch {
   //   as DeviceMemory::Allocate()
   absl::StatusOr<uint8_t*> Get(Device* device, DeviceStream* stream,
                                size_t size_bytes);
+  // What Get() returned last, which it must have.
+  const uint8_t* data() const { return buffer_->data(); }
 
  private:
   std::shared_ptr<Buffer> buffer_;
@@ -72,42 +77,66 @@ class DeviceUpdate {
   absl::Status Change(UpdateKind kind, const Tensor& value,
                       const DeviceRows& rows, DeviceVariable* variable);
 
+  // Makes a gradient of the whole variable, at `dense`, from one of rows.
+  absl::Status MakeDense(const DeviceVariable& variable, const Tensor& gradient,
+                         const DeviceRows& rows, uint8_t* dense);
+
   // Adds a gradient to those that Apply() applies. The variable is writable and
   // has the slots of the rule; its count is raised. `count` elements at
   // `gradient`: of the whole variable, or the sums of `rows`.
-  void AddGradient(const UpdateRule& rule, const uint8_t* gradient,
-                   int64_t count, const DeviceRows& rows,
-                   const GradientClipping& clipping, DeviceVariable* variable);
-  // Applies them: one launch for all of one dtype and one update count.
+  void AddGradient(const UpdateRule& rule, uint8_t* gradient, int64_t count,
+                   const DeviceRows& rows, const GradientClipping& clipping,
+                   DeviceVariable* variable);
+  // Applies them: for each pass of a rule, one launch for all of its variables
+  // of one dtype and one update count. The rules must live until then.
   absl::Status Apply();
 
  private:
-  struct Group {
+  // One pass of a rule over the variables of one dtype and one update count.
+  struct Pass {
+    const UpdateRule* rule = nullptr;  // Borrowed.
     DType dtype = DType::kInvalid;
     int64_t step = 0;
-    UpdateForm form;
+    UpdatePass update;
     std::vector<internal::UpdateItem> items;
     int64_t block_count = 0;
+  };
+  // Items of all passes, as they are on the device.
+  struct ItemTable {
+    std::vector<internal::UpdateItem> items;
+    DeviceScratch memory;
   };
 
   template <typename Parameter>
   absl::Status Launch(const KernelImage& image, absl::string_view kernel,
                       const LaunchShape& shape, Parameter parameter);
+  // The passes of the rule over variables of `dtype` at `step`, in their order.
+  absl::Span<Pass> FindPasses(const UpdateRule& rule, DType dtype,
+                              int64_t step);
+  static void AddItem(const UpdateRule& rule, uint8_t* gradient, int64_t count,
+                      const DeviceRows& rows, const GradientClipping& clipping,
+                      const DeviceVariable& variable, Pass* pass);
   absl::StatusOr<const internal::UpdateItem*> UploadItems();
   // Null if no gradient is limited by a norm.
   absl::StatusOr<const double*> ClipFactors(const internal::UpdateItem* items);
+  absl::StatusOr<const double*> LambRatios(const Pass& pass,
+                                           const internal::UpdateItem* items);
+  absl::Status LaunchPass(const Pass& pass, const internal::UpdateItem* items,
+                          const double* factors);
 
   Device& device_;
   DeviceStream& stream_;
   internal::DeviceGate* gate_ = nullptr;
   // Of the next Apply(); the vectors keep their memory.
-  std::vector<Group> groups_;
-  size_t group_count_ = 0;
-  // The items of all groups, as they are on the device.
+  std::vector<Pass> passes_;
+  size_t pass_count_ = 0;
+  std::vector<UpdatePass> rule_passes_;
   std::vector<internal::UpdateItem> items_;
-  std::vector<internal::UpdateItem> uploaded_items_;
-  DeviceScratch device_items_;
+  // Two: steps that add gradients up and steps that apply them take turns.
+  ItemTable tables_[2];
+  int last_table_ = 0;
   DeviceScratch norms_;
+  DeviceScratch ratios_;
 };
 
 }  // namespace muster

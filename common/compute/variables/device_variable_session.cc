@@ -2,17 +2,21 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/compute/kernels/cuda/device_elements.h"
 #include "common/compute/ops/gradient_clipping.h"
 #include "common/compute/variables/device_update.h"
 #include "common/compute/variables/device_variable.h"
 #include "common/compute/variables/device_variable_store.h"
+#include "common/compute/variables/session_rules.h"
 #include "common/compute/variables/update_checks.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/base/check.h"
@@ -119,7 +123,9 @@ class DeviceVariableStore::Session final : public VariableSession {
     bool is_applied = false;
     Tensor value;
     Tensor indices;
-    const uint8_t* gradient = nullptr;
+    // Of the whole variable, or the sums of `rows`.
+    uint8_t* gradient = nullptr;
+    int64_t gradient_count = 0;
     DeviceRows rows;
     DeviceScratch value_memory;
     DeviceScratch indices_memory;
@@ -153,7 +159,7 @@ class DeviceVariableStore::Session final : public VariableSession {
   const std::vector<DeviceVariable*> variables_;
   std::vector<GradientClipping> clipping_;  // By variable.
   DeviceUpdate device_update_;
-  std::shared_ptr<const UpdateRule> rule_;  // Null before Begin().
+  SessionRules rules_;
   std::vector<PendingUpdate> updates_;
   size_t pending_count_ = 0;
   // Variables whose gradients device_update_ has and has not applied.
@@ -175,7 +181,8 @@ DeviceVariableStore::Session::Session(DeviceVariableStore* store,
     : store_(*store),
       stream_(*stream),
       variables_(std::move(variables)),
-      device_update_(&store->device_, stream) {
+      device_update_(&store->device_, stream),
+      rules_(uses) {
   double global_clipnorm = 0;
   for (const VariableUse& use : uses) {
     GradientClipping& clipping = clipping_.emplace_back();
@@ -198,7 +205,7 @@ absl::Status DeviceVariableStore::Session::BeginPart(uint64_t, int) {
   reads_.clear();
   counted_.clear();
   const absl::MutexLock lock(&store_.mutex_);
-  rule_ = store_.rule_;
+  rules_.Update(store_.rules_);
   return store_.BeginUse(&stream_);
 }
 
@@ -247,7 +254,8 @@ absl::Status DeviceVariableStore::Session::Update(int variable, UpdateKind kind,
                                                   const Tensor& indices) {
   const DeviceVariable& found = Find(variable);
   RETURN_IF_ERROR(CheckUpdate({found.spec.name(), found.type}, kind, value,
-                              indices, /*has_rule=*/rule_ != nullptr));
+                              indices,
+                              /*has_rule=*/rules_[variable] != nullptr));
   if (pending_count_ == updates_.size()) updates_.emplace_back();
   PendingUpdate& update = updates_[pending_count_];
   update.variable = variable;
@@ -259,6 +267,7 @@ absl::Status DeviceVariableStore::Session::Update(int variable, UpdateKind kind,
   RETURN_IF_ERROR(ToDevice(&update.value_memory, &update.value));
   RETURN_IF_ERROR(ToDevice(&update.indices_memory, &update.indices));
   update.gradient = update.value.address();
+  update.gradient_count = value.element_count();
   if (TakesIndices(kind)) {
     RETURN_IF_ERROR(PrepareRows(found, &update));
   } else {
@@ -280,6 +289,15 @@ absl::Status DeviceVariableStore::Session::PrepareRows(
   RETURN_IF_ERROR(device_update_.LinkRows(variable, update->indices, links,
                                           fault, &update->rows));
   if (update->kind != UpdateKind::kApplySparseGradient) return absl::OkStatus();
+  if (rules_[update->variable]->needs_whole_variables()) {
+    ASSIGN_OR_RETURN(update->gradient,
+                     update->sums_memory.Get(&store_.device_, &stream_,
+                                             variable.value.size_bytes()));
+    update->gradient_count = variable.type.shape.element_count();
+    const DeviceRows rows = std::exchange(update->rows, {});
+    return device_update_.MakeDense(variable, update->value, rows,
+                                    update->gradient);
+  }
   ASSIGN_OR_RETURN(uint8_t* const sums,
                    update->sums_memory.Get(&store_.device_, &stream_,
                                            update->value.size_bytes()));
@@ -351,11 +369,12 @@ absl::Status DeviceVariableStore::Session::ApplyOne(PendingUpdate* update) {
     return device_update_.Change(update->kind, update->value, update->rows,
                                  &variable);
   }
-  RETURN_IF_ERROR(MakeSlots(&store_.device_, &stream_, rule_, &variable));
+  const std::shared_ptr<const UpdateRule>& rule = rules_[update->variable];
+  RETURN_IF_ERROR(MakeSlots(&store_.device_, &stream_, rule, &variable));
   updated_.push_back(&variable);
-  device_update_.AddGradient(*rule_, update->gradient,
-                             update->value.element_count(), update->rows,
-                             clipping_[update->variable], &variable);
+  device_update_.AddGradient(*rule, update->gradient, update->gradient_count,
+                             update->rows, clipping_[update->variable],
+                             &variable);
   if (gate_ != nullptr) counted_.push_back(&variable);
   return absl::OkStatus();
 }

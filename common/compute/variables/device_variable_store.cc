@@ -46,6 +46,15 @@ absl::Status CheckState(const DeviceVariable& variable,
   return absl::OkStatus();
 }
 
+absl::StatusOr<Tensor> FirstValue(const proto::VariableSpec& spec) {
+  RETURN_IF_ERROR(ValidateVariableSpec(spec));
+  ASSIGN_OR_RETURN(const Shape shape, DecodeShape(spec.shape(), false));
+  Tensor value;
+  RETURN_IF_ERROR(
+      FillInitialValue(spec, 0, shape.rank() == 0 ? 1 : shape.dim(0), &value));
+  return value;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceVariableStore>>
@@ -120,19 +129,11 @@ absl::StatusOr<Tensor> DeviceVariableStore::Upload(const Tensor& value,
 }
 
 absl::Status DeviceVariableStore::Create(const proto::VariableSpec& spec) {
-  RETURN_IF_ERROR(ValidateVariableSpec(spec));
-  ASSIGN_OR_RETURN(const Shape shape, DecodeShape(spec.shape(), false));
-  Tensor value;
-  RETURN_IF_ERROR(
-      FillInitialValue(spec, 0, shape.rank() == 0 ? 1 : shape.dim(0), &value));
+  ASSIGN_OR_RETURN(const Tensor value, FirstValue(spec));
   const absl::MutexLock lock(&mutex_);
   const auto found = by_name_.find(spec.name());
   if (found != by_name_.end()) {
-    if (found->second->type == value.type()) return absl::OkStatus();
-    return absl::AlreadyExistsError(
-        absl::StrCat("variable \"", spec.name(), "\" exists as ",
-                     found->second->type.ToString(), "; ",
-                     value.type().ToString(), " was asked for"));
+    return CheckSameType(spec.name(), found->second->type, value.type());
   }
   auto variable = std::make_unique<DeviceVariable>();
   variable->spec = spec;
@@ -140,6 +141,18 @@ absl::Status DeviceVariableStore::Create(const proto::VariableSpec& spec) {
   ASSIGN_OR_RETURN(variable->value, Upload(value, "variable", spec.name()));
   by_name_[spec.name()] = variable.get();
   variables_.push_back(std::move(variable));
+  return absl::OkStatus();
+}
+
+absl::Status DeviceVariableStore::StartOver(const proto::VariableSpec& spec) {
+  ASSIGN_OR_RETURN(Tensor value, FirstValue(spec));
+  ASSIGN_OR_RETURN(const Description variable, Describe(spec.name()));
+  RETURN_IF_ERROR(CheckSameType(spec.name(), variable.type, value.type()));
+  RETURN_IF_ERROR(RestoreState(spec.name(), {.value = std::move(value)}));
+  const absl::MutexLock lock(&mutex_);
+  auto rules = std::make_shared<VariableRules>(*rules_);
+  rules->Reset(spec.name());
+  rules_ = std::move(rules);
   return absl::OkStatus();
 }
 
@@ -183,17 +196,23 @@ absl::Status DeviceVariableStore::Assign(absl::string_view name,
 }
 
 absl::Status DeviceVariableStore::SetOptimizer(const Optimizer& optimizer) {
-  ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule,
+  ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
                    UpdateRule::Create(optimizer));
-  if (!rule->has_form()) {
-    return absl::UnimplementedError(absl::StrCat(
-        rule->name(), " on ", device_.name(),
-        ": variables on devices support neither gradient_accumulation_steps "
-        "nor use_ema nor lamb; train without them, or on the CPU"));
-  }
   const absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(CheckSameRule(rule_.get(), *rule));
-  rule_ = std::move(rule);
+  auto rules = std::make_shared<VariableRules>(*rules_);
+  RETURN_IF_ERROR(rules->SetDefault(std::move(rule)));
+  rules_ = std::move(rules);
+  return absl::OkStatus();
+}
+
+absl::Status DeviceVariableStore::SetOptimizerOf(
+    absl::Span<const std::string> variables, const Optimizer& optimizer) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
+                   UpdateRule::Create(optimizer));
+  const absl::MutexLock lock(&mutex_);
+  auto rules = std::make_shared<VariableRules>(*rules_);
+  RETURN_IF_ERROR(rules->Set(variables, std::move(rule)));
+  rules_ = std::move(rules);
   return absl::OkStatus();
 }
 

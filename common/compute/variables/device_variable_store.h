@@ -16,6 +16,7 @@
 #include "common/compute/optimizers/update_rule.h"
 #include "common/compute/variables/device_variable.h"
 #include "common/compute/variables/replica_variables.h"
+#include "common/compute/variables/variable_rules.h"
 #include "common/compute/variables/variable_state.h"
 #include "common/core/device/device.h"
 #include "common/core/device/stream.h"
@@ -28,8 +29,9 @@ namespace muster {
 //
 // A step on the GPU reads values where they are, and its updates are kernels
 // that run behind it: no copies, and the host does not wait. All gradients of a
-// step are applied by one launch for each dtype. The results are those of
-// LocalVariableStore; norms, for clipping, are equal within rounding.
+// step are applied by one launch for each dtype and each pass of the rule. The
+// results are those of LocalVariableStore; norms, for clipping and for Lamb,
+// are equal within rounding.
 //
 // Calls from outside of a step wait for the updates of the steps committed
 // before, and copy through pinned memory. What they return does not change.
@@ -46,14 +48,18 @@ class DeviceVariableStore final : public ReplicaVariables {
 
   absl::Status Create(const proto::VariableSpec& spec) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status StartOver(const proto::VariableSpec& spec) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<proto::VariableSpec> List() const override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Tensor> Read(absl::string_view name) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Assign(absl::string_view name, const Tensor& value) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  //   kUnimplemented  the rule has no form (UpdateRule::has_form())
   absl::Status SetOptimizer(const Optimizer& optimizer) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status SetOptimizerOf(absl::Span<const std::string> variables,
+                              const Optimizer& optimizer) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
       absl::Span<const std::string> names) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -110,7 +116,9 @@ class DeviceVariableStore final : public ReplicaVariables {
       ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, DeviceVariable*> by_name_
       ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const UpdateRule> rule_ ABSL_GUARDED_BY(mutex_);
+  // Replaced, never changed.
+  std::shared_ptr<const VariableRules> rules_ ABSL_GUARDED_BY(mutex_) =
+      std::make_shared<VariableRules>();
 };
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/compute/variables/clipping_session.h"
 #include "common/compute/variables/row_sums.h"
+#include "common/compute/variables/session_rules.h"
 #include "common/compute/variables/update_checks.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_macros.h"
@@ -14,12 +15,13 @@ namespace muster {
 class LocalVariableStore::Session final : public VariableSession {
  public:
   Session(const LocalVariableStore* store,
-          std::vector<LocalVariable*> variables)
-      : store_(store), variables_(std::move(variables)) {}
+          std::vector<LocalVariable*> variables,
+          absl::Span<const VariableUse> uses)
+      : store_(store), variables_(std::move(variables)), rules_(uses) {}
 
   // Nothing is retried.
   absl::Status BeginPart(uint64_t, int) override {
-    rule_ = store_->rule();
+    rules_.Update(store_->rules());
     return absl::OkStatus();
   }
 
@@ -34,20 +36,22 @@ class LocalVariableStore::Session final : public VariableSession {
 
   absl::Status Update(int variable, UpdateKind kind, const Tensor& value,
                       const Tensor& indices) override {
-    return Find(variable).Update(kind, value, indices, rule_, &row_sums_);
+    return Find(variable).Update(kind, value, indices, rules_[variable],
+                                 &row_sums_);
   }
 
-  bool accumulates_gradients() const override {
-    return rule_ != nullptr && rule_->gradients_per_update() > 1;
+  bool accumulates_gradients(int variable) const override {
+    const UpdateRule* const rule = rules_[variable].get();
+    return rule != nullptr && rule->gradients_per_update() > 1;
   }
   absl::StatusOr<Tensor> Accumulate(int variable, UpdateKind kind,
                                     const Tensor& gradient,
                                     const Tensor& indices) override {
-    return Find(variable).Accumulate(kind, gradient, indices, rule_,
+    return Find(variable).Accumulate(kind, gradient, indices, rules_[variable],
                                      &row_sums_);
   }
   absl::Status ApplyMean(int variable, const Tensor& mean) override {
-    return Find(variable).ApplyMean(mean, rule_);
+    return Find(variable).ApplyMean(mean, rules_[variable]);
   }
 
   // One replica: its means are applied as they are.
@@ -64,7 +68,7 @@ class LocalVariableStore::Session final : public VariableSession {
 
   const LocalVariableStore* const store_;
   const std::vector<LocalVariable*> variables_;
-  std::shared_ptr<const UpdateRule> rule_;  // Null before Begin().
+  SessionRules rules_;
   RowSums row_sums_;
 };
 
@@ -80,11 +84,20 @@ absl::Status LocalVariableStore::Create(const proto::VariableSpec& spec) {
     variables_.push_back(std::move(variable));
     return absl::OkStatus();
   }
-  if (entry->second->type() == variable->type()) return absl::OkStatus();
-  return absl::AlreadyExistsError(
-      absl::StrCat("variable \"", spec.name(), "\" exists as ",
-                   entry->second->type().ToString(), "; ",
-                   variable->type().ToString(), " was asked for"));
+  return CheckSameType(spec.name(), entry->second->type(), variable->type());
+}
+
+absl::Status LocalVariableStore::StartOver(const proto::VariableSpec& spec) {
+  ASSIGN_OR_RETURN(LocalVariable * variable, Find(spec.name()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<LocalVariable> first,
+                   LocalVariable::Create(spec));
+  RETURN_IF_ERROR(CheckSameType(spec.name(), variable->type(), first->type()));
+  RETURN_IF_ERROR(variable->Restore(first->ReadState()));
+  absl::MutexLock lock(&mutex_);
+  auto rules = std::make_shared<VariableRules>(*rules_);
+  rules->Reset(spec.name());
+  rules_ = std::move(rules);
+  return absl::OkStatus();
 }
 
 std::vector<proto::VariableSpec> LocalVariableStore::List() const {
@@ -116,11 +129,23 @@ absl::Status LocalVariableStore::Assign(absl::string_view name,
 }
 
 absl::Status LocalVariableStore::SetOptimizer(const Optimizer& optimizer) {
-  ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule,
+  ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
                    UpdateRule::Create(optimizer));
   absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(CheckSameRule(rule_.get(), *rule));
-  rule_ = std::move(rule);
+  auto rules = std::make_shared<VariableRules>(*rules_);
+  RETURN_IF_ERROR(rules->SetDefault(std::move(rule)));
+  rules_ = std::move(rules);
+  return absl::OkStatus();
+}
+
+absl::Status LocalVariableStore::SetOptimizerOf(
+    absl::Span<const std::string> variables, const Optimizer& optimizer) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
+                   UpdateRule::Create(optimizer));
+  absl::MutexLock lock(&mutex_);
+  auto rules = std::make_shared<VariableRules>(*rules_);
+  RETURN_IF_ERROR(rules->Set(variables, std::move(rule)));
+  rules_ = std::move(rules);
   return absl::OkStatus();
 }
 
@@ -163,13 +188,13 @@ LocalVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
     ASSIGN_OR_RETURN(LocalVariable * variable, Find(use.name));
     variables.push_back(variable);
   }
-  return WithClipping(std::make_unique<Session>(this, std::move(variables)),
-                      uses);
+  return WithClipping(
+      std::make_unique<Session>(this, std::move(variables), uses), uses);
 }
 
-std::shared_ptr<const UpdateRule> LocalVariableStore::rule() const {
+std::shared_ptr<const VariableRules> LocalVariableStore::rules() const {
   absl::ReaderMutexLock lock(&mutex_);
-  return rule_;
+  return rules_;
 }
 
 }  // namespace muster

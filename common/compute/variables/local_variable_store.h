@@ -13,9 +13,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "common/compute/optimizers/update_rule.h"
 #include "common/compute/variables/local_variable.h"
 #include "common/compute/variables/replica_variables.h"
+#include "common/compute/variables/variable_rules.h"
 #include "common/compute/variables/variable_state.h"
 #include "common/core/tensor/tensor.h"
 #include "proto/variable.pb.h"
@@ -38,11 +38,16 @@ class LocalVariableStore final : public ReplicaVariables {
 
   absl::Status Create(const proto::VariableSpec& spec) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status StartOver(const proto::VariableSpec& spec) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<proto::VariableSpec> List() const override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Tensor> Read(absl::string_view name) override;
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
   absl::Status SetOptimizer(const Optimizer& optimizer) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status SetOptimizerOf(absl::Span<const std::string> variables,
+                              const Optimizer& optimizer) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(
       absl::Span<const std::string> names) override;
@@ -64,14 +69,17 @@ class LocalVariableStore final : public ReplicaVariables {
  private:
   class Session;
 
-  std::shared_ptr<const UpdateRule> rule() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<const VariableRules> rules() const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable absl::Mutex mutex_;
   std::vector<std::unique_ptr<LocalVariable>> variables_
       ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, LocalVariable*> by_name_
       ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const UpdateRule> rule_ ABSL_GUARDED_BY(mutex_);
+  // Replaced, never changed.
+  std::shared_ptr<const VariableRules> rules_ ABSL_GUARDED_BY(mutex_) =
+      std::make_shared<VariableRules>();
 };
 
 }  // namespace muster

@@ -72,6 +72,14 @@ absl::Status CheckIndexType(const CheckedVariable& variable, DType indices) {
                                       "; expected int32 or int64"));
 }
 
+absl::Status CheckSameType(absl::string_view variable, const TensorType& type,
+                           const TensorType& wanted) {
+  if (type == wanted) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat("variable \"", variable, "\" exists as ", type.ToString(),
+                   "; ", wanted.ToString(), " was asked for"));
+}
+
 absl::Status CheckUpdate(const CheckedVariable& variable, UpdateKind kind,
                          const Tensor& value, const Tensor& indices,
                          bool has_rule) {
@@ -101,13 +109,6 @@ absl::Status CheckUpdate(const CheckedVariable& variable, UpdateKind kind,
   return Error(variable,
                absl::StrCat(IsGradient(kind) ? "the gradient is " : "value is ",
                             TypeName(value), "; expected ", type.ToString()));
-}
-
-absl::Status CheckSameRule(const UpdateRule* old, const UpdateRule& rule) {
-  if (old == nullptr || old->name() == rule.name()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "the optimizer is ", old->name(), " and cannot become ", rule.name(),
-      "; make the variables anew to change the rule"));
 }
 
 absl::Status IndexOutOfRange(const CheckedVariable& variable, int64_t index,

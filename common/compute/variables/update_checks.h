@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/compute/optimizers/update_rule.h"
+#include "absl/strings/string_view.h"
 #include "common/compute/variables/variable_session.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
@@ -33,16 +33,17 @@ bool HasShapeOfRows(const TensorType& variable, const Shape& indices,
 //   kInvalidArgument  the variable has no rows, or indices are no integers
 absl::Status CheckIndexType(const CheckedVariable& variable, DType indices);
 
+// For a variable that was made before and is asked for again.
+//   kAlreadyExists  it has another type
+absl::Status CheckSameType(absl::string_view variable, const TensorType& type,
+                           const TensorType& wanted);
+
 // Checks types, not the indices themselves. `has_rule`: there is an optimizer.
 //   kInvalidArgument     types do not fit
 //   kFailedPrecondition  a gradient came and there is no optimizer
 absl::Status CheckUpdate(const CheckedVariable& variable, UpdateKind kind,
                          const Tensor& value, const Tensor& indices,
                          bool has_rule);
-
-// `old` is null before the first rule.
-//   kFailedPrecondition  another rule is in use
-absl::Status CheckSameRule(const UpdateRule* old, const UpdateRule& rule);
 
 // The error of an index that names no row.
 absl::Status IndexOutOfRange(const CheckedVariable& variable, int64_t index,

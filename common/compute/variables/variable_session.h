@@ -92,13 +92,16 @@ class VariableSession {
   // ---- Gradient accumulation, for sessions that limit the norm of gradients.
   // Other callers use Update(), which does all of it.
 
-  // True if the optimizer applies the mean of several gradients. Called after
-  // BeginPart().
-  virtual bool accumulates_gradients() const { return false; }
+  // True if the variable's optimizer applies the mean of several gradients.
+  // Called after BeginPart().
+  virtual bool accumulates_gradients(int variable) const {
+    (void)variable;
+    return false;
+  }
 
   // Takes a gradient. Returns the mean to be passed to ApplyMean() if this was
   // the last gradient of an update, and no tensor otherwise. As Update().
-  // Requires accumulates_gradients().
+  // Requires accumulates_gradients(variable).
   virtual absl::StatusOr<Tensor> Accumulate(int variable, UpdateKind kind,
                                             const Tensor& gradient,
                                             const Tensor& indices) {

@@ -50,6 +50,13 @@ class VariableStore : public VariableSessionFactory {
   //   kInvalidArgument  the spec is invalid
   virtual absl::Status Create(const proto::VariableSpec& spec) = 0;
 
+  // Sets a variable that exists to its first value, and forgets its slots, its
+  // gradients and the optimizer of its own.
+  //   kNotFound         no such variable
+  //   kAlreadyExists    the variable has another type
+  //   kInvalidArgument  the spec is invalid
+  virtual absl::Status StartOver(const proto::VariableSpec& spec) = 0;
+
   // In the order of creation.
   virtual std::vector<proto::VariableSpec> List() const = 0;
 
@@ -58,12 +65,17 @@ class VariableStore : public VariableSessionFactory {
   virtual absl::StatusOr<Tensor> Read(absl::string_view name) = 0;
   virtual absl::Status Assign(absl::string_view name, const Tensor& value) = 0;
 
-  // The rule behind UpdateKind::kApply*Gradient. Slots are created with a
-  // variable's first gradient. Setting it again changes hyperparameters and
-  // keeps the slots.
+  // The rule behind UpdateKind::kApply*Gradient, of all variables that have
+  // none of their own. Slots are created with a variable's first gradient.
+  // Setting it again changes hyperparameters and keeps the slots.
   //   kInvalidArgument    a hyperparameter is out of range
   //   kFailedPrecondition another rule is in use
   virtual absl::Status SetOptimizer(const Optimizer& optimizer) = 0;
+
+  // As above, for these variables alone, whether they exist or not. If there
+  // are none, only checks that the store can use the optimizer.
+  virtual absl::Status SetOptimizerOf(absl::Span<const std::string> variables,
+                                      const Optimizer& optimizer) = 0;
 
   // Replaces every variable that has a moving average by it. Only optimizers
   // with use_ema keep averages, and only of variables that take gradients. Call

@@ -176,6 +176,13 @@ uint64_t Fingerprint64(absl::string_view bytes) {
   return HashLong(bytes.data(), bytes.size());
 }
 
+uint64_t CombinedFingerprint(uint64_t first, uint64_t second) {
+  // MurmurHash's, as in TensorFlow.
+  constexpr uint64_t kFactor = 0xC6A4A7935BD1E995u;
+  const uint64_t mixed = FoldHigh(second * kFactor) * kFactor;
+  return FoldHigh(FoldHigh(((first ^ kFactor) ^ mixed) * kFactor) * kFactor);
+}
+
 uint64_t SipHash(const SipHashKey& key, absl::string_view bytes) {
   SipState state = {.v0 = key.low ^ 0x736f6d6570736575,
                     .v1 = key.high ^ 0x646f72616e646f6d,

@@ -14,6 +14,11 @@ namespace muster {
 // Equivalent to: the hash of tf.strings.to_hash_bucket_fast.
 uint64_t Fingerprint64(absl::string_view bytes);
 
+// A fingerprint of two fingerprints, whose order counts.
+//
+// Equivalent to: FingerprintCat64 of TensorFlow, which crosses categories.
+uint64_t CombinedFingerprint(uint64_t first, uint64_t second);
+
 // A key of SipHash.
 struct SipHashKey {
   uint64_t low = 0;

@@ -49,19 +49,6 @@ absl::Span<const absl::string_view> RecurrenceActivations() {
   return kNames;
 }
 
-int64_t RecurrenceOptions::gate_count() const {
-  switch (cell) {
-    case RecurrentCell::kSimpleRnn:
-      return 1;
-    case RecurrentCell::kLstm:
-      return 4;
-    case RecurrentCell::kGruResetAfter:
-    case RecurrentCell::kGruResetBefore:
-      return 3;
-  }
-  return 0;
-}
-
 absl::StatusOr<RecurrenceOptions> ReadRecurrenceOptions(
     const Attributes& attributes) {
   RecurrenceOptions options;

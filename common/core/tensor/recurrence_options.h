@@ -8,42 +8,20 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/core/tensor/attributes.h"
+#include "common/core/tensor/recurrent_cell.h"
 
 // What the attributes of the ops Recurrence and RecurrenceGrad say, and which
 // operands follow from it (common/compute/ops/recurrence_ops.h).
 namespace muster {
 
-enum class RecurrentCell { kSimpleRnn, kLstm, kGruResetAfter, kGruResetBefore };
-
-struct RecurrenceOptions {
-  RecurrentCell cell = RecurrentCell::kSimpleRnn;
+struct RecurrenceOptions : RecurrenceForm {
   int64_t units = 0;
   std::string activation;
   std::string recurrent_activation;
-  bool go_backwards = false;
-  bool zero_output_for_mask = false;
   // The forward op also returns what its gradient needs.
   bool keep_steps = false;
   bool has_scale = false;
   bool has_mask = false;
-
-  int state_count() const { return cell == RecurrentCell::kLstm ? 2 : 1; }
-  // The widths of a step, in units: of the projected inputs ...
-  int64_t gate_count() const;
-  // ... and of what the forward op keeps of it.
-  int64_t kept_count() const {
-    return cell == RecurrentCell::kGruResetAfter ? 4 : gate_count();
-  }
-  bool has_recurrent_bias() const {
-    return cell == RecurrentCell::kGruResetAfter;
-  }
-  // The width of the second output of RecurrenceGrad, in units; 0 if there is
-  // none. kGruResetAfter: the gradient of h recurrent_kernel + recurrent_bias.
-  // kGruResetBefore: r * h.
-  int64_t product_count() const {
-    if (cell == RecurrentCell::kGruResetAfter) return 3;
-    return cell == RecurrentCell::kGruResetBefore ? 1 : 0;
-  }
 
   // The numbers of inputs of both ops.
   int forward_input_count() const {

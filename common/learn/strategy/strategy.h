@@ -13,6 +13,7 @@
 #include "common/dataset/dataset.h"
 #include "common/learn/strategy/step_loop.h"
 #include "common/learn/strategy/training_recovery.h"
+#include "common/learn/strategy/variable_owners.h"
 #include "common/learn/strategy/worker_agreement.h"
 
 namespace muster {
@@ -64,8 +65,14 @@ class Strategy {
   // Statistics of the run so far; empty if it has no other tasks.
   virtual StrategyReport Report() const = 0;
 
+  // Which models the variables belong to.
+  VariableOwners& owners() { return owners_; }
+
   // As WorkerAgreement.
   bool is_chief() const { return agreement().is_chief(); }
+
+ private:
+  VariableOwners owners_;
 };
 
 }  // namespace muster

@@ -34,6 +34,7 @@ absl::StatusOr<Logs> BatchSteps::Run(const Element& batch, bool training,
   if (step->loop == nullptr || !step->loop->Fits(batch)) {
     const std::vector<TensorType> types = BatchLoop::TypesOf(batch);
     RETURN_IF_ERROR(model_->BuildFor(types));
+    if (training) RETURN_IF_ERROR(model_->UseOptimizer());
     ASSIGN_OR_RETURN(const StepParts parts,
                      model_->Parts(training, step->class_weight));
     ASSIGN_OR_RETURN(const TracedStep traced,

@@ -11,6 +11,7 @@
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/learn/strategy/replica/strategy_scope.h"
+#include "common/learn/strategy/variable_owners.h"
 #include "common/learn/train/compiled_outputs.h"
 #include "common/learn/train/keras/keras_names.h"
 #include "common/learn/train/random_seed.h"
@@ -53,9 +54,9 @@ absl::Status CompiledModel::Compile(Strategy& strategy,
                      options.steps_per_execution));
   }
   RETURN_IF_ERROR(LookUpNames(&options));
-  const bool has_optimizer = options.optimizer.has_rule();
-  if (has_optimizer) {
-    RETURN_IF_ERROR(strategy.variables().SetOptimizer(options.optimizer));
+  if (options.optimizer.has_rule()) {
+    RETURN_IF_ERROR(
+        strategy.variables().SetOptimizerOf(optimized_, options.optimizer));
   }
   strategy_ = &strategy;
   options_ = std::move(options);
@@ -72,16 +73,40 @@ absl::Status CompiledModel::Build(absl::Span<const TensorType> inputs) {
   if (built_) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Graph forward, TraceForward(layer_, inputs));
 
-  for (const Weight& weight : weights()) {
-    proto::VariableSpec spec = weight.spec();
-    if (spec.initializer().seed() == 0) {
-      spec.mutable_initializer()->set_seed(FoldIn(seed_, weight.name()));
-    }
-    RETURN_IF_ERROR(strategy_->variables().Create(spec));
-  }
+  for (const Weight& weight : weights()) RETURN_IF_ERROR(Create(weight));
   input_types_.assign(inputs.begin(), inputs.end());
   built_ = true;
+  return options_.optimizer.has_rule() ? UseOptimizer() : absl::OkStatus();
+}
+
+absl::Status CompiledModel::Create(const Weight& weight) {
+  proto::VariableSpec spec = weight.spec();
+  if (spec.initializer().seed() == 0) {
+    spec.mutable_initializer()->set_seed(FoldIn(seed_, weight.name()));
+  }
+  ASSIGN_OR_RETURN(const VariableOwners::Claim claim,
+                   strategy_->owners().Take(weight.name(), weight.identity()));
+  RETURN_IF_ERROR(strategy_->variables().Create(spec));
+  if (claim == VariableOwners::Claim::kInherited) {
+    RETURN_IF_ERROR(strategy_->variables().StartOver(spec));
+  }
+  // Weights of a model that shares layers with this one keep their optimizer
+  // unless this model trains them.
+  if (claim != VariableOwners::Claim::kRepeated) {
+    optimized_.push_back(weight.name());
+  }
   return absl::OkStatus();
+}
+
+absl::Status CompiledModel::UseOptimizer() {
+  RETURN_IF_ERROR(CheckHasOptimizer());
+  for (const Weight& weight : TrainableOf(weights())) {
+    if (std::find(optimized_.begin(), optimized_.end(), weight.name()) ==
+        optimized_.end()) {
+      optimized_.push_back(weight.name());
+    }
+  }
+  return strategy_->variables().SetOptimizerOf(optimized_, options_.optimizer);
 }
 
 absl::Status CompiledModel::CheckCompiled() const {
@@ -210,7 +235,7 @@ absl::Status CompiledModel::SetLearningRate(double learning_rate) {
   }
   proto::Optimizer changed = options_.optimizer.message();
   SetConstantLearningRate(learning_rate, &changed);
-  RETURN_IF_ERROR(strategy_->variables().SetOptimizer(changed));
+  RETURN_IF_ERROR(strategy_->variables().SetOptimizerOf(optimized_, changed));
   options_.optimizer = std::move(changed);
   return absl::OkStatus();
 }

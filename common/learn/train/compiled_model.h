@@ -46,6 +46,11 @@ class CompiledModel {
   absl::Status CheckBuilt(absl::string_view what) const;
   //   kFailedPrecondition  not compiled, or without an optimizer
   absl::Status CheckHasOptimizer() const;
+  // Gives the weights that are trainable now the optimizer, before they are
+  // trained: layers may have been frozen, or trained by another model, since.
+  //   kFailedPrecondition  not compiled, without an optimizer, or a weight has
+  //                        been trained with another rule
+  absl::Status UseOptimizer();
 
   // What a step of Fit(), or of Evaluate(), consists of.
   //   kInvalidArgument  losses, metrics or class weights do not fit the outputs
@@ -71,11 +76,15 @@ class CompiledModel {
   uint64_t seed() const { return seed_; }
 
  private:
+  absl::Status Create(const Weight& weight);
+
   const LayerPtr layer_;
   Strategy* strategy_ = nullptr;
   CompileOptions options_;
   uint64_t seed_ = 0;
   bool built_ = false;
+  // The names of the weights that the optimizer updates.
+  std::vector<std::string> optimized_;
   std::vector<TensorType> input_types_;
 };
 

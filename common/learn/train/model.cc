@@ -63,7 +63,7 @@ absl::Status Model::Build(absl::Span<const TensorType> inputs) {
 absl::StatusOr<History> Model::Fit(const Dataset& data,
                                    const FitOptions& options) {
   RETURN_IF_ERROR(compiled_->BuildFor(data));
-  RETURN_IF_ERROR(compiled_->CheckHasOptimizer());
+  RETURN_IF_ERROR(compiled_->UseOptimizer());
   control_->stops = false;
   ASSIGN_OR_RETURN(FitOptions ordered, OptionsOfBatches(options));
   std::stable_sort(ordered.callbacks.begin(), ordered.callbacks.end(),

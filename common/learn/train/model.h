@@ -66,9 +66,17 @@ class Model {
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
 
-  // `strategy` is borrowed. Compiling again changes optimizer, loss and
-  // metrics; weights stay where they are, so another strategy is refused once
-  // they are made.
+  // `strategy` is borrowed, and may have several models, each with an optimizer
+  // of its own. Weights of different models have different names, unless the
+  // models share layers: name the layers, or give each model a strategy. When a
+  // model is destroyed, its names are free, and a model that takes them begins
+  // with first values.
+  //
+  // Compiling again changes optimizer, loss and metrics; weights stay where
+  // they are, so another strategy is refused once they are made.
+  //   kAlreadyExists       a weight has the name of another model's
+  //   kFailedPrecondition  another strategy, or another kind of optimizer, is
+  //                        in use
   absl::Status Compile(Strategy& strategy, CompileOptions options);
   // With the strategy in whose scope this thread is (StrategyScope), or else
   // with a default strategy of its own.

@@ -1,5 +1,6 @@
-// Gradient accumulation and moving averages under the strategies of one
-// process. tests/golden compares one replica with Keras.
+// Gradient accumulation, moving averages and Lamb under the strategies of one
+// process, on CPUs and on simulated GPUs. tests/golden compares one replica
+// with Keras.
 
 #include <cstdint>
 #include <functional>
@@ -15,6 +16,7 @@
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/device/device_set.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
@@ -26,6 +28,7 @@
 #include "common/learn/strategy/central_storage_strategy.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/strategy/mirrored_strategy.h"
+#include "common/learn/strategy/one_device_strategy.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
@@ -90,14 +93,28 @@ absl::StatusOr<Weights> Train(Strategy& strategy, const Optimizer& optimizer) {
   return WeightsOf(model);
 }
 
-std::unique_ptr<Strategy> Alone() {
-  return DefaultStrategy::Create({.thread_count = 1}).value();
+constexpr int kGpuCount = 2;
+
+// Before the first strategy asks for a device.
+class SimulatedGpus : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    ASSERT_OK(DeviceSet::OfProcess().UseSimulatedDevices(kGpuCount));
+  }
+};
+const auto* const kSimulatedGpus =
+    ::testing::AddGlobalTestEnvironment(new SimulatedGpus);
+
+std::unique_ptr<Strategy> Alone(const std::string& device = "cpu:0") {
+  return OneDeviceStrategy::Create({.device = device, .thread_count = 1})
+      .value();
 }
 
-std::unique_ptr<Strategy> Mirrored(int replica_count) {
+std::unique_ptr<Strategy> Mirrored(int replica_count,
+                                   const std::string& kind = "cpu:") {
   MirroredStrategyOptions options{.thread_count = 1};
   for (int i = 0; i < replica_count; ++i) {
-    options.devices.push_back(absl::StrCat("cpu:", i));
+    options.devices.push_back(absl::StrCat(kind, i));
   }
   return MirroredStrategy::Create(options).value();
 }
@@ -111,15 +128,23 @@ class OptimizerStagesTest : public ::testing::TestWithParam<Case> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Strategies, OptimizerStagesTest,
-    ::testing::Values(Case{"TwoReplicas", [] { return Mirrored(2); }},
-                      Case{"ThreeReplicas", [] { return Mirrored(3); }},
-                      Case{"CentralStorage",
-                           [] {
-                             return CentralStorageStrategy::Create(
-                                        {.compute_devices = {"cpu:0", "cpu:1"},
-                                         .thread_count = 1})
-                                 .value();
-                           }}),
+    ::testing::Values(
+        Case{"TwoReplicas", [] { return Mirrored(2); }},
+        Case{"ThreeReplicas", [] { return Mirrored(3); }},
+        Case{"CentralStorage",
+             [] {
+               return CentralStorageStrategy::Create(
+                          {.compute_devices = {"cpu:0", "cpu:1"},
+                           .thread_count = 1})
+                   .value();
+             }},
+        // gpu:0, which works ahead of the host.
+        Case{"DefaultOnGpu",
+             [] {
+               return DefaultStrategy::Create({.thread_count = 1}).value();
+             }},
+        Case{"OneGpu", [] { return Alone("gpu:0"); }},
+        Case{"TwoGpus", [] { return Mirrored(kGpuCount, "gpu:"); }}),
     [](const auto& info) { return info.param.name; });
 
 std::vector<OptimizerOptions> AllStages() {
@@ -179,7 +204,7 @@ TEST(OptimizerStages, IterationsCountUpdatesAndSchedulesGradients) {
 }
 
 // In the middle of an update, with sums and averages.
-TEST(OptimizerStages, CheckpointsHoldSumsAndAverages) {
+TEST_P(OptimizerStagesTest, CheckpointsHoldSumsAndAverages) {
   const Optimizer optimizer = Sgd({.learning_rate = 0.1, .momentum = 0.9},
                                   {.clipnorm = 0.05,
                                    .gradient_accumulation_steps = 3,
@@ -188,24 +213,28 @@ TEST(OptimizerStages, CheckpointsHoldSumsAndAverages) {
   const auto train = [&](Model& model) {
     return model.Fit(Sentences(), {.verbose = Verbosity::kSilent}).status();
   };
-  const std::string prefix = testing::TempDir() + "/stages";
-  const auto strategy = Alone();
-  Model model = Reader();
-  ASSERT_OK(Compile(model, *strategy, optimizer));
-  ASSERT_OK(train(model));
-  ASSERT_OK(model.SaveCheckpoint(prefix));
-  ASSERT_OK(train(model));
-  ASSERT_OK_AND_ASSIGN(const Weights wanted, WeightsOf(model));
+  const auto alone = Alone();
+  const auto strategy = GetParam().make();
+  for (const auto& [before, after] : {std::pair(alone.get(), strategy.get()),
+                                      std::pair(strategy.get(), alone.get())}) {
+    const std::string prefix = absl::StrCat(
+        testing::TempDir(), "/stages_", GetParam().name, before == alone.get());
+    Model model = Reader();
+    ASSERT_OK(Compile(model, *before, optimizer));
+    ASSERT_OK(train(model));
+    ASSERT_OK(model.SaveCheckpoint(prefix));
+    ASSERT_OK(train(model));
+    ASSERT_OK_AND_ASSIGN(const Weights wanted, WeightsOf(model));
 
-  const auto other = Mirrored(2);
-  Model restored = Reader();
-  ASSERT_OK(Compile(restored, *other, optimizer));
-  ASSERT_OK(restored.Build({DType::kInt64, {Shape::kUnknown, 2}}));
-  ASSERT_OK(restored.RestoreCheckpoint(prefix).status());
-  ASSERT_OK(train(restored));
-  ASSERT_OK_AND_ASSIGN(const Weights got, WeightsOf(restored));
-  for (size_t i = 0; i < got.size(); ++i) {
-    EXPECT_THAT(got[i], Pointwise(FloatNear(2e-5), wanted[i]));
+    Model restored = Reader();
+    ASSERT_OK(Compile(restored, *after, optimizer));
+    ASSERT_OK(restored.Build({DType::kInt64, {Shape::kUnknown, 2}}));
+    ASSERT_OK(restored.RestoreCheckpoint(prefix).status());
+    ASSERT_OK(train(restored));
+    ASSERT_OK_AND_ASSIGN(const Weights got, WeightsOf(restored));
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_THAT(got[i], Pointwise(FloatNear(2e-5), wanted[i]));
+    }
   }
 }
 

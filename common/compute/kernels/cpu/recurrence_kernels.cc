@@ -15,6 +15,7 @@
 #include "common/compute/kernels/cpu/vectorized.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/kernels/recurrence.h"
+#include "common/compute/kernels/recurrence_arguments.h"
 #include "common/compute/kernels/recurrence_operands.h"
 #include "common/compute/kernels/row_activation.h"
 #include "common/core/base/status_macros.h"
@@ -36,8 +37,8 @@ using recurrence::Rows;
 
 struct VectorLoops {
   template <typename Body, typename... Arguments>
-  static void Run(Arguments... arguments) {
-    RunVectorized<Body>(arguments...);
+  static void Run(int64_t count, Arguments... arguments) {
+    RunVectorized<recurrence::EachElement<Body>>(count, arguments...);
   }
 };
 
@@ -201,17 +202,23 @@ class RecurrenceKernel : public Kernel {
     return absl::OkStatus();
   }
 
-  // Calls body(part, memory) for the rows of each thread.
-  template <typename Body>
-  absl::Status RunOnParts(const KernelArguments& arguments, Body body) {
+  // Runs the loops over time that `make_loops` returns for the rows of each
+  // thread.
+  template <typename MakeLoops>
+  absl::Status RunLoops(const KernelArguments& arguments,
+                        MakeLoops make_loops) {
     UseOpenMpThreads(1);
     const float* const kernel = arguments.inputs[1]->flat<float>().data();
     RunParts(static_cast<int>(parts_.size()), [&](int i) {
       Part& part = parts_[i];
       part.status = Pack(kernel, &part);
       if (!part.status.ok()) return;
-      body(part, reinterpret_cast<float*>(arguments.scratch.data() +
-                                          part.memory_offset));
+      make_loops().Run(
+          part.rows,
+          reinterpret_cast<float*>(arguments.scratch.data() +
+                                   part.memory_offset),
+          [&](const float* x, float* y) { part.first->Multiply(x, y); },
+          [&](const float* x, float* y) { part.second->Multiply(x, y); });
       part.status = part.first->status();
       if (part.second) part.status.Update(part.second->status());
     });
@@ -223,7 +230,7 @@ class RecurrenceKernel : public Kernel {
 
   RecurrenceOptions options_;
   Extents extents_;
-  Activations<float> activations_;
+  Activations<RowActivation<float>> activations_;
 
  private:
   // Below this, another thread costs more than it saves.
@@ -281,13 +288,9 @@ class ForwardKernel : public RecurrenceKernel {
     Source source(arguments);
     const auto operands =
         recurrence::MakeForwardOperands<float>(options_, source);
-    return RunOnParts(arguments, [&](Part& part, float* memory) {
-      recurrence::Forward<float, VectorLoops>(options_, extents_, activations_,
-                                              operands)
-          .Run(
-              part.rows, memory,
-              [&](const float* x, float* y) { part.first->Multiply(x, y); },
-              [&](const float* x, float* y) { part.second->Multiply(x, y); });
+    return RunLoops(arguments, [&] {
+      return recurrence::Forward<float, VectorLoops, RowActivation<float>>(
+          options_, extents_, activations_, operands);
     });
   }
 };
@@ -305,13 +308,9 @@ class BackwardKernel : public RecurrenceKernel {
     Source source(arguments);
     const auto operands =
         recurrence::MakeBackwardOperands<float>(options_, source);
-    return RunOnParts(arguments, [&](Part& part, float* memory) {
-      recurrence::Backward<float, VectorLoops>(options_, extents_, activations_,
-                                               operands)
-          .Run(
-              part.rows, memory,
-              [&](const float* x, float* y) { part.first->Multiply(x, y); },
-              [&](const float* x, float* y) { part.second->Multiply(x, y); });
+    return RunLoops(arguments, [&] {
+      return recurrence::Backward<float, VectorLoops, RowActivation<float>>(
+          options_, extents_, activations_, operands);
     });
   }
 };

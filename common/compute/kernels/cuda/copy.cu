@@ -1,4 +1,5 @@
 // Moves elements without computing: copies between layouts, indexing, one-hot.
+// Checks conditions.
 
 #include "common/compute/kernels/cuda/device_functions.h"
 #include "common/compute/kernels/cuda/kernel_parameters.h"
@@ -121,9 +122,27 @@ extern "C" __global__ void in_top_k(
   p.out[row] = greater_count < p.k;
 }
 
+extern "C" __global__ void check_condition(
+    const __grid_constant__ CheckConditionParameters p) {
+  __shared__ int64_t first[CheckConditionParameters::kThreads];
+  int64_t i = threadIdx.x;
+  while (i < p.count && p.condition[i]) i += CheckConditionParameters::kThreads;
+  first[threadIdx.x] = i;
+  for (uint32_t half = CheckConditionParameters::kThreads / 2; half > 0;
+       half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half && first[threadIdx.x + half] < first[threadIdx.x]) {
+      first[threadIdx.x] = first[threadIdx.x + half];
+    }
+  }
+  if (threadIdx.x != 0 || first[0] >= p.count) return;
+  ReportFault(p.fault, FaultCode::kConditionFalse, first[0], 0, 0);
+}
+
 MUSTER_SIMULATED_KERNELS(copy, MUSTER_PLAIN_KERNEL(copy_words),
                          MUSTER_PLAIN_KERNEL(gather_words),
                          MUSTER_PLAIN_KERNEL(scatter_float),
                          MUSTER_PLAIN_KERNEL(scatter_integer),
                          MUSTER_PLAIN_KERNEL(one_hot),
-                         MUSTER_PLAIN_KERNEL(in_top_k))
+                         MUSTER_PLAIN_KERNEL(in_top_k),
+                         MUSTER_BARRIER_KERNEL(check_condition))

@@ -1,3 +1,5 @@
+#include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -55,26 +57,50 @@ KernelOr MakeView(const KernelSpec& spec, const KernelTarget& target) {
   });
 }
 
-// Copies input 0 in order.
-KernelOr MakeSame(const KernelSpec& spec, const KernelTarget& target) {
-  const DType dtype = spec.inputs[0].dtype;
-  if (dtype == DType::kString) return Unsupported(spec);
+using Run = std::function<absl::Status(const DeviceRun&)>;
+
+// Copies input 0 to output 0 in order.
+absl::StatusOr<Run> Copying(const KernelSpec& spec,
+                            const KernelTarget& target) {
   ASSIGN_OR_RETURN(const DeviceFunction function,
                    FindFunction(target, copy_image(), "copy_words"));
   const StridedIndex dense = DenseIndex(spec.inputs[0].shape);
-  const CopyParameters same = ParametersOf(dense, dense, dtype);
-  return MakeDeviceKernel(target,
-                          [=](const DeviceRun& run) -> absl::Status {
-                            CopyParameters parameters = same;
-                            parameters.from = run.input(0).data;
-                            parameters.to = run.output(0).data;
-                            if (parameters.from == parameters.to)
-                              return absl::OkStatus();
-                            return run.Launch(function,
-                                              ThreadForEach(parameters.count),
-                                              parameters);
-                          },
-                          {.shared_inputs = 1});
+  const CopyParameters same = ParametersOf(dense, dense, spec.inputs[0].dtype);
+  return [=](const DeviceRun& run) -> absl::Status {
+    CopyParameters parameters = same;
+    parameters.from = run.input(0).data;
+    parameters.to = run.output(0).data;
+    if (parameters.from == parameters.to) return absl::OkStatus();
+    return run.Launch(function, ThreadForEach(parameters.count), parameters);
+  };
+}
+
+KernelOr MakeSame(const KernelSpec& spec, const KernelTarget& target) {
+  if (spec.inputs[0].dtype == DType::kString) return Unsupported(spec);
+  ASSIGN_OR_RETURN(Run copy, Copying(spec, target));
+  return MakeDeviceKernel(target, std::move(copy), {.shared_inputs = 1});
+}
+
+KernelOr MakeAssert(const KernelSpec& spec, const KernelTarget& target) {
+  ASSIGN_OR_RETURN(Run copy, Copying(spec, target));
+  ASSIGN_OR_RETURN(const DeviceFunction check,
+                   FindFunction(target, copy_image(), "check_condition"));
+  const int64_t count = spec.inputs[1].shape.element_count();
+  return MakeDeviceKernel(
+      target,
+      [=](const DeviceRun& run) -> absl::Status {
+        const CheckConditionParameters parameters = {
+            .count = count,
+            .condition = static_cast<const bool*>(run.input(1).data),
+            .fault = run.fault};
+        LaunchShape shape;
+        shape.block[0] = CheckConditionParameters::kThreads;
+        RETURN_IF_ERROR(run.Launch(check, shape, parameters));
+        return copy(run);
+      },
+      {.shared_inputs = 1,
+       .has_data_errors = true,
+       .condition_message = spec.attributes.GetOr<std::string>("message", "")});
 }
 
 // Pad and PadLike.
@@ -240,6 +266,7 @@ void RegisterCopyKernels(KernelRegistry* registry, const KernelTarget& target) {
   RegisterDevice(registry, target, "ScatterRowsLike", MakeScatterRowsLike);
   RegisterDevice(registry, target, "OneHot", MakeOneHot);
   RegisterDevice(registry, target, "InTopK", MakeInTopK);
+  RegisterDevice(registry, target, "Assert", MakeAssert);
 }
 
 }  // namespace muster::internal

@@ -14,7 +14,9 @@ KernelRegistry KernelsOf(const internal::KernelTarget& target) {
   internal::RegisterMatMulKernels(&registry, target);
   internal::RegisterRandomKernels(&registry, target);
   internal::RegisterReductionKernels(&registry, target);
+  internal::RegisterRecurrenceKernels(&registry, target);
   internal::RegisterRowKernels(&registry, target);
+  internal::RegisterSortKernels(&registry, target);
   return registry;
 }
 

@@ -122,6 +122,7 @@ enum class FaultCode : int32_t {
   kNegativeExponent,
   kIndexOutOfRange,
   kLabelOutOfRange,
+  kConditionFalse,
 };
 
 // Whether the work of a step on one stream may change variables: StepGate. In

@@ -1,3 +1,4 @@
+#include <functional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -118,6 +119,22 @@ absl::StatusOr<std::function<absl::Status(const DeviceRun&)>> Filling(
   return [tape, function](const DeviceRun& run) mutable {
     tape.output = run.output(0);
     return run.Launch(function, ThreadForEach(tape.count), tape);
+  };
+}
+
+absl::StatusOr<Conversion> Converting(const KernelTarget& target) {
+  ASSIGN_OR_RETURN(const DeviceFunction function,
+                   FindTape(target, DType::kFloat32));
+  Tape tape = {};
+  tape.instruction_count = 1;
+  tape.instructions[0] = {
+      TapeFunction::kCopy, {0, Tape::kImmediate, Tape::kImmediate}, -1, 0};
+  return [tape, function](const DeviceRun& run, int64_t count,
+                          DeviceElements from, DeviceElements to) mutable {
+    tape.count = count;
+    tape.operands[0] = {from, DeviceLayoutOf(DenseIndex(Shape({count})))};
+    tape.output = to;
+    return run.Launch(function, ThreadForEach(count), tape);
   };
 }
 

@@ -61,6 +61,56 @@ struct InTopKParameters {
   int64_t classes, k;
 };
 
+// Reports the first element that is false. One block of kThreads.
+struct CheckConditionParameters {
+  static constexpr int kThreads = 256;
+
+  int64_t count;
+  const bool* condition;
+  FaultRecord* fault;
+};
+
+// --- rows.cu ---
+
+// Positions in rows of `length` elements, sorted by the order of TopK in runs
+// of `run` of them. sort_row_runs makes runs of kFirstRun. merge_row_runs makes
+// runs of twice the length of `from`. A thread for each element.
+struct SortElementsParameters {
+  static constexpr int64_t kFirstRun = 64;
+
+  int64_t count;  // Rows times length.
+  int64_t length;
+  DeviceElements elements;
+  bool smallest_first;
+  int64_t run;          // Of `from`.
+  const int32_t* from;  // Unused by sort_row_runs.
+  int32_t* to;
+};
+
+// The first k of each sorted row.
+struct TakeTopParameters {
+  int64_t count;  // Rows times k.
+  int64_t length, k;
+  DeviceElements elements;
+  const int32_t* sorted;
+  DeviceElements values;
+  int32_t* indices;
+};
+
+// A thread for each of the indices, of which each row has `width`.
+// take_along_rows: to[i] = from[row of i, indices[i]], where rows of `from`
+// have `length` elements. add_along_rows: `to` has the rows of `length` and is
+// zero before; thread i adds what has the same index as i, if no earlier index
+// of its row is the same.
+struct AlongRowsParameters {
+  int64_t count;
+  int64_t width, length;
+  DeviceElements from;
+  DeviceElements indices;
+  DeviceElements to;
+  FaultRecord* fault;
+};
+
 // --- reduce.cu ---
 
 enum class ReduceKind : uint8_t { kSum, kProd, kMax, kMin, kMean };

@@ -32,6 +32,35 @@ static_assert(static_cast<int>(ElementType::kBfloat16) ==
 static_assert(static_cast<int>(ElementType::kFloat16) ==
               static_cast<int>(DType::kFloat16));
 
+// OK, or the error that the record describes, in the words of the host kernels.
+absl::Status DataErrorOf(const FaultRecord& fault,
+                         absl::string_view condition_message) {
+  const auto error = [&](const auto&... parts) {
+    return absl::InvalidArgumentError(absl::StrCat(parts...));
+  };
+  switch (static_cast<FaultCode>(fault.code)) {
+    case FaultCode::kNone:
+      return absl::OkStatus();
+    case FaultCode::kDivisionByZero:
+      return error("integer division by zero, at element ", fault.element);
+    case FaultCode::kNegativeExponent:
+      return error("an integer to the power of a negative integer, at element ",
+                   fault.element);
+    case FaultCode::kIndexOutOfRange:
+      return error("index ", fault.value, " at element ", fault.element,
+                   " is not in [0, ", fault.bound, ")");
+    case FaultCode::kLabelOutOfRange:
+      return error("label ", fault.value, " at element ", fault.element,
+                   " is not in [0, ", fault.bound,
+                   "), the range of the logits");
+    case FaultCode::kConditionFalse:
+      return error(condition_message, " (the condition is false at element ",
+                   fault.element, ")");
+  }
+  return absl::InternalError(
+      absl::StrCat("a device kernel reported the unknown fault ", fault.code));
+}
+
 class DeviceKernel : public Kernel {
  public:
   DeviceKernel(std::function<absl::Status(const DeviceRun&)> run,
@@ -52,7 +81,8 @@ class DeviceKernel : public Kernel {
 
   absl::Status DataError() override {
     if (fault_ == nullptr) return absl::OkStatus();
-    return DataErrorOf(std::exchange(*record(), FaultRecord()));
+    return DataErrorOf(std::exchange(*record(), FaultRecord()),
+                       options_.condition_message);
   }
 
   size_t scratch_bytes() const override { return options_.scratch_bytes; }
@@ -178,30 +208,6 @@ absl::Status Unsupported(const KernelSpec& spec) {
   return absl::UnimplementedError(absl::StrCat(
       "the device kernel of ", spec.op, " does not support ",
       spec.inputs.empty() ? "these outputs" : spec.inputs[0].ToString()));
-}
-
-absl::Status DataErrorOf(const FaultRecord& fault) {
-  const auto error = [&](const auto&... parts) {
-    return absl::InvalidArgumentError(absl::StrCat(parts...));
-  };
-  switch (static_cast<FaultCode>(fault.code)) {
-    case FaultCode::kNone:
-      return absl::OkStatus();
-    case FaultCode::kDivisionByZero:
-      return error("integer division by zero, at element ", fault.element);
-    case FaultCode::kNegativeExponent:
-      return error("an integer to the power of a negative integer, at element ",
-                   fault.element);
-    case FaultCode::kIndexOutOfRange:
-      return error("index ", fault.value, " at element ", fault.element,
-                   " is not in [0, ", fault.bound, ")");
-    case FaultCode::kLabelOutOfRange:
-      return error("label ", fault.value, " at element ", fault.element,
-                   " is not in [0, ", fault.bound,
-                   "), the range of the logits");
-  }
-  return absl::InternalError(
-      absl::StrCat("a device kernel reported the unknown fault ", fault.code));
 }
 
 }  // namespace muster::internal

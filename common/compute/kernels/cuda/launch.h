@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -76,6 +77,8 @@ struct DeviceKernelOptions {
   size_t scratch_bytes = 0;
   // True if DeviceRun::fault is needed; it is null otherwise.
   bool has_data_errors = false;
+  // What FaultCode::kConditionFalse means.
+  std::string condition_message = {};
 };
 
 // Makes a kernel from a function that launches device functions.
@@ -98,9 +101,6 @@ enum class ComputeType { kFloat, kDouble, kInt64 };
 ComputeType ComputeTypeOf(DType dtype);
 
 absl::Status Unsupported(const KernelSpec& spec);
-
-// OK, or the error that the record describes, in the words of the host kernels.
-absl::Status DataErrorOf(const FaultRecord& fault);
 
 // Registers `make`, a KernelOr(const KernelSpec&, const KernelTarget&).
 template <typename Make>

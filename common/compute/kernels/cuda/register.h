@@ -1,6 +1,8 @@
 #ifndef COMMON_COMPUTE_KERNELS_CUDA_REGISTER_H_
 #define COMMON_COMPUTE_KERNELS_CUDA_REGISTER_H_
 
+#include <functional>
+
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/kernel.h"
 
@@ -17,11 +19,19 @@ void RegisterRandomKernels(KernelRegistry* registry,
                            const KernelTarget& target);
 void RegisterReductionKernels(KernelRegistry* registry,
                               const KernelTarget& target);
+void RegisterRecurrenceKernels(KernelRegistry* registry,
+                               const KernelTarget& target);
 void RegisterRowKernels(KernelRegistry* registry, const KernelTarget& target);
+void RegisterSortKernels(KernelRegistry* registry, const KernelTarget& target);
 
 // Sets all elements of output 0 to `value`.
 absl::StatusOr<std::function<absl::Status(const DeviceRun&)>> Filling(
     const KernelTarget& target, const KernelSpec& spec, double value);
+
+// Converts `count` elements as the op Cast, computed in float.
+using Conversion = std::function<absl::Status(
+    const DeviceRun&, int64_t count, DeviceElements from, DeviceElements to)>;
+absl::StatusOr<Conversion> Converting(const KernelTarget& target);
 
 }  // namespace muster::internal
 

@@ -1,5 +1,5 @@
-// Changes variables: update rules of optimizers, assignments, and what they
-// need: sums of rows, and norms of gradients.
+// Changes variables: passes of update rules, assignments, and what they need:
+// sums of rows, and norms of gradients and of variables.
 
 #include "common/compute/kernels/cuda/device_functions.h"
 #include "common/compute/kernels/cuda/update_parameters.h"
@@ -70,8 +70,20 @@ __device__ void Change(const ChangeParameters& p) {
 }
 
 template <typename T>
-__device__ T Clipped(const UpdateItem& item, const double* factors,
-                     int64_t index, T g) {
+__device__ T GradientAt(const UpdateItem& item, int64_t at) {
+  const T g = static_cast<const T*>(item.gradient)[at];
+  return item.gradients_in_sum == 0 ? g
+                                    : g / static_cast<T>(item.gradients_in_sum);
+}
+
+// What the function takes as the gradient of element `at`.
+template <typename T>
+__device__ T OperandAt(const UpdateItem& item, const double* factors,
+                       int64_t index, int64_t at) {
+  if (item.gradient == nullptr) {
+    return factors == nullptr ? T(0) : static_cast<T>(factors[index]);
+  }
+  const T g = GradientAt<T>(item, at);
   if (item.clip == ClipKind::kValue) {
     const T bound = static_cast<T>(item.clip_limit);
     return g > bound ? bound : g < -bound ? -bound : g;
@@ -112,7 +124,6 @@ __device__ void Update(const UpdateParameters& p) {
   const UpdateItem& item = p.items[index];
   const int64_t begin =
       (block - item.first_block) * UpdateParameters::kElementsPerBlock;
-  const T* const gradient = static_cast<const T*>(item.gradient);
   for (int64_t i = threadIdx.x; i < UpdateParameters::kElementsPerBlock;
        i += UpdateParameters::kThreads) {
     const int64_t at = begin + i;
@@ -125,8 +136,9 @@ __device__ void Update(const UpdateParameters& p) {
           LoadElement<int64_t>(item.indices, position) * item.row_elements +
           at % item.row_elements;
     }
-    UpdateElement<Function>(
-        c, item, Clipped(item, p.factors, index, gradient[at]), element);
+    UpdateElement<Function>(c, item, OperandAt<T>(item, p.factors, index, at),
+                            element);
+    if (item.gradients_in_sum != 0) static_cast<T*>(item.gradient)[at] = T(0);
   }
 }
 
@@ -140,6 +152,44 @@ __device__ double BlockSum(double sum) {
   }
   __syncthreads();
   return sums[0];
+}
+
+constexpr int64_t kSquaresStride =
+    int64_t{SquaresParameters::kBlocksPerItem} * SquaresParameters::kThreads;
+
+// The decayed weights, and the directions that the slots give.
+template <typename T>
+__device__ void LambSquares(const LambRatiosParameters& p) {
+  const auto& c = *reinterpret_cast<const LambCoefficients<T>*>(p.coefficients);
+  const UpdateItem& item = p.items[blockIdx.y];
+  double weight_sum = 0;
+  double direction_sum = 0;
+  for (int64_t i = GlobalThread(); i < item.count; i += kSquaresStride) {
+    const double w = static_cast<const T*>(item.variable)[i];
+    const double u = LambDirection(c, static_cast<const T*>(item.slots[0])[i],
+                                   static_cast<const T*>(item.slots[1])[i]);
+    weight_sum += w * w;
+    direction_sum += u * u;
+  }
+  double* const partials =
+      p.partials + int64_t{blockIdx.y} * 2 * SquaresParameters::kBlocksPerItem +
+      blockIdx.x;
+  const bool has_elements =
+      int64_t{blockIdx.x} * SquaresParameters::kThreads < item.count;
+  if (!has_elements) {
+    if (threadIdx.x == 0) {
+      partials[0] = 0;
+      partials[SquaresParameters::kBlocksPerItem] = 0;
+    }
+    return;
+  }
+  weight_sum = BlockSum(weight_sum);
+  if (threadIdx.x == 0) partials[0] = weight_sum;
+  __syncthreads();  // All have read the sum.
+  direction_sum = BlockSum(direction_sum);
+  if (threadIdx.x == 0) {
+    partials[SquaresParameters::kBlocksPerItem] = direction_sum;
+  }
 }
 
 __device__ bool HasNorm(const UpdateItem& item) {
@@ -240,12 +290,10 @@ extern "C" __global__ void sum_squares(
   const UpdateItem& item = p.items[blockIdx.y];
   double sum = 0;
   if (HasNorm(item)) {
-    const DeviceElements gradient = {const_cast<void*>(item.gradient),
-                                     item.type};
-    const int64_t stride = int64_t{SquaresParameters::kBlocksPerItem} *
-                           SquaresParameters::kThreads;
-    for (int64_t i = GlobalThread(); i < item.count; i += stride) {
-      const double g = LoadElement<double>(gradient, i);
+    for (int64_t i = GlobalThread(); i < item.count; i += kSquaresStride) {
+      const double g = item.type == ElementType::kFloat64
+                           ? GradientAt<double>(item, i)
+                           : GradientAt<float>(item, i);
       sum += g * g;
     }
   }
@@ -279,6 +327,30 @@ extern "C" __global__ void clip_factors(
   }
 }
 
+extern "C" __global__ void lamb_squares_float(
+    const __grid_constant__ LambRatiosParameters p) {
+  LambSquares<float>(p);
+}
+
+extern "C" __global__ void lamb_squares_double(
+    const __grid_constant__ LambRatiosParameters p) {
+  LambSquares<double>(p);
+}
+
+extern "C" __global__ void lamb_ratios(
+    const __grid_constant__ LambRatiosParameters p) {
+  const int64_t i = GlobalThread();
+  if (i >= p.item_count) return;
+  double sums[2] = {0, 0};
+  for (int part = 0; part < 2; ++part) {
+    for (int b = 0; b < SquaresParameters::kBlocksPerItem; ++b) {
+      sums[part] +=
+          p.partials[(2 * i + part) * SquaresParameters::kBlocksPerItem + b];
+    }
+  }
+  p.ratios[i] = muster::LambRatio(sums[0], sums[1]);
+}
+
 // update_NAME_float and update_NAME_double.
 #define MUSTER_UPDATE_KERNELS(name, ...)             \
   extern "C" __global__ void update_##name##_float(  \
@@ -299,5 +371,8 @@ MUSTER_SIMULATED_KERNELS(
     MUSTER_PLAIN_KERNEL(link_rows), MUSTER_PLAIN_KERNEL(sum_rows_float),
     MUSTER_PLAIN_KERNEL(sum_rows_double), MUSTER_PLAIN_KERNEL(change_float),
     MUSTER_PLAIN_KERNEL(change_integer), MUSTER_BARRIER_KERNEL(sum_squares),
-    MUSTER_BARRIER_KERNEL(clip_factors)
+    MUSTER_BARRIER_KERNEL(clip_factors),
+    MUSTER_BARRIER_KERNEL(lamb_squares_float),
+    MUSTER_BARRIER_KERNEL(lamb_squares_double),
+    MUSTER_PLAIN_KERNEL(lamb_ratios)
         MUSTER_UPDATE_FUNCTIONS(MUSTER_LIST_KERNELS))

@@ -69,14 +69,18 @@ struct ChangeParameters {
 // How a gradient is limited before it is applied.
 enum class ClipKind : int32_t { kNone, kValue, kNorm, kGlobalNorm };
 
-// A variable that takes a gradient.
+// A variable, or a slot, that a pass over variables changes.
 struct UpdateItem {
   static constexpr int kSlotsMax = 3;
 
   void* variable;
-  const void* gradient;
+  // Null: the function takes UpdateParameters::factors of the item, or 0.
+  void* gradient;
+  // Not 0: the gradient is the sum of so many gradients. The function takes
+  // their mean, and the sum becomes 0.
+  int64_t gradients_in_sum;
   void* slots[kSlotsMax];
-  int64_t count;        // Of gradient.
+  int64_t count;        // Elements that change; of rows, those of the gradient.
   int64_t first_block;  // Of the launch that updates it.
   // Of some rows, from SumRowsParameters; null links: of the whole variable.
   const RowLink* links;
@@ -108,16 +112,28 @@ struct ClipFactorsParameters {
   double* factors;
 };
 
-// Applies an update rule to all items, which have one type. Block b updates the
-// elements from (b - first_block) * kElementsPerBlock of the last item whose
-// first_block is not above b.
+// The LambRatio() of items of one type. lamb_squares writes the parts of both
+// sums of squares of an item, in a grid as of SquaresParameters. lamb_ratios
+// adds them up: a thread for each item.
+struct LambRatiosParameters {
+  const UpdateItem* items;
+  int64_t item_count;
+  // [item_count, 2, kBlocksPerItem]: of weights, and of directions.
+  double* partials;
+  double* ratios;
+  alignas(8) uint8_t coefficients[kUpdateCoefficientBytes];
+};
+
+// Applies a function of functions/update.h to all items, which have one type.
+// Block b updates the elements from (b - first_block) * kElementsPerBlock of
+// the last item whose first_block is not above b.
 struct UpdateParameters {
   static constexpr int kThreads = 256;
   static constexpr int kElementsPerBlock = 1024;
 
   const UpdateItem* items;
   int64_t item_count;
-  const double* factors;   // Of the items; null if no norm is limited.
+  const double* factors;   // Of the items: by norms. May be null.
   const DeviceGate* gate;  // As in ChangeParameters.
   alignas(8) uint8_t coefficients[kUpdateCoefficientBytes];
 };

@@ -309,6 +309,99 @@ struct FtrlUpdate {
   }
 };
 
+template <typename T>
+struct LambCoefficients {
+  T rate;
+  T weight_decay;
+  T one_minus_beta_1;
+  T one_minus_beta_2;
+  T momentum_correction;
+  T velocity_correction;
+  T epsilon;
+};
+
+// The direction in which Lamb changes a weight.
+template <typename T>
+MUSTER_UPDATE_FUNCTION T LambDirection(const LambCoefficients<T>& c, T m, T v) {
+  return (m / c.momentum_correction) /
+         (sqrt(v / c.velocity_correction) + c.epsilon);
+}
+
+// By what Lamb multiplies its directions, from the sums of the squares of a
+// variable's decayed weights and of their directions.
+MUSTER_UPDATE_FUNCTION double LambRatio(double weight_squares,
+                                        double direction_squares) {
+  return weight_squares > 0 && direction_squares > 0
+             ? sqrt(weight_squares / direction_squares)
+             : 1;
+}
+
+// The first pass of Lamb: updates the slots and decays the weight. Slots:
+// momentum, velocity.
+struct LambUpdate {
+  static constexpr int kSlotCount = 2;
+  template <typename T>
+  using Coefficients = LambCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const LambCoefficients<T>& c, T g, T w,
+                                 T* slots) {
+    slots[0] = slots[0] + (g - slots[0]) * c.one_minus_beta_1;
+    slots[1] = slots[1] + (g * g - slots[1]) * c.one_minus_beta_2;
+    return w - w * c.weight_decay * c.rate;
+  }
+};
+
+// The second one: `g` is the LambRatio() of the variable.
+struct LambScaledUpdate {
+  static constexpr int kSlotCount = 2;
+  template <typename T>
+  using Coefficients = LambCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const LambCoefficients<T>& c, T g, T w,
+                                 T* slots) {
+    return w - g * c.rate * LambDirection(c, slots[0], slots[1]);
+  }
+};
+
+template <typename T>
+struct NoCoefficients {};
+
+// A stage before a rule: `w` is a sum of gradients.
+struct AccumulateUpdate {
+  static constexpr int kSlotCount = 0;
+  template <typename T>
+  using Coefficients = NoCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const NoCoefficients<T>&, T g, T w, T*) {
+    return w + g;
+  }
+};
+
+template <typename T>
+struct AverageCoefficients {
+  T momentum;
+  T one_minus_momentum;
+  bool overwrites;  // The weight becomes the average.
+};
+
+// A stage after a rule, which takes no gradient. Slot: the moving average of
+// the weight.
+struct AverageUpdate {
+  static constexpr int kSlotCount = 1;
+  template <typename T>
+  using Coefficients = AverageCoefficients<T>;
+
+  template <typename T>
+  MUSTER_UPDATE_FUNCTION T Apply(const AverageCoefficients<T>& c, T, T w,
+                                 T* slots) {
+    slots[0] = c.momentum * slots[0] + c.one_minus_momentum * w;
+    return c.overwrites ? slots[0] : w;
+  }
+};
+
 // The functions by the names of their device kernels: F(name, function...).
 #define MUSTER_UPDATE_FUNCTIONS(F)                        \
   F(sgd, SgdUpdate<false>)                                \
@@ -325,7 +418,11 @@ struct FtrlUpdate {
   F(nadam, NadamUpdate)                                   \
   F(lion, LionUpdate)                                     \
   F(ftrl, FtrlUpdate<true>)                               \
-  F(ftrl_power, FtrlUpdate<false>)
+  F(ftrl_power, FtrlUpdate<false>)                        \
+  F(lamb, LambUpdate)                                     \
+  F(lamb_scaled, LambScaledUpdate)                        \
+  F(accumulate, AccumulateUpdate)                         \
+  F(average, AverageUpdate)
 
 }  // namespace muster
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/compute/kernels/recurrence_arguments.h"
 #include "common/compute/kernels/recurrence_operands.h"
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register.h"
@@ -24,8 +25,8 @@ using Numbers = std::vector<double>;
 
 struct PlainLoops {
   template <typename Body, typename... Arguments>
-  static void Run(Arguments... arguments) {
-    Body::Run(arguments...);
+  static void Run(int64_t count, Arguments... arguments) {
+    recurrence::EachElement<Body>::Run(count, arguments...);
   }
 };
 
@@ -124,7 +125,8 @@ class Operands {
   std::vector<Numbers> outputs_;
 };
 
-Activations<double> ActivationsOf(const RecurrenceOptions& options) {
+Activations<RowActivation<double>> ActivationsOf(
+    const RecurrenceOptions& options) {
   return {FindRowActivation<double>(options.activation),
           FindRowActivation<double>(options.recurrent_activation)};
 }
@@ -141,8 +143,8 @@ KernelOr MakeRecurrence(const KernelSpec& spec) {
           recurrence::MakeForwardOperands<double>(options, operands);
       Numbers memory(recurrence::WorkspaceSize(extents.batch, extents.units));
       const KernelParts kernel(options, extents.units, operands.input(1));
-      recurrence::Forward<double, PlainLoops>(options, extents,
-                                              ActivationsOf(options), forward)
+      recurrence::Forward<double, PlainLoops, RowActivation<double>>(
+          options, extents, ActivationsOf(options), forward)
           .Run(
               Rows{0, extents.batch}, memory.data(),
               [&](const double* x, double* y) {
@@ -169,8 +171,8 @@ KernelOr MakeRecurrenceGrad(const KernelSpec& spec) {
           recurrence::MakeBackwardOperands<double>(options, operands);
       Numbers memory(recurrence::WorkspaceSize(extents.batch, extents.units));
       const KernelParts kernel(options, extents.units, operands.input(1));
-      recurrence::Backward<double, PlainLoops>(options, extents,
-                                               ActivationsOf(options), backward)
+      recurrence::Backward<double, PlainLoops, RowActivation<double>>(
+          options, extents, ActivationsOf(options), backward)
           .Run(
               Rows{0, extents.batch}, memory.data(),
               [&](const double* x, double* y) {

@@ -183,6 +183,35 @@ KernelOr MakeHashBucket(const KernelSpec& spec) {
   }
 }
 
+uint64_t FingerprintOf(const Tensor& x, size_t i) {
+  switch (x.dtype()) {
+    case DType::kString:
+      return Fingerprint64(x.flat<std::string>()[i]);
+    case DType::kInt32:
+      return static_cast<uint64_t>(int64_t{x.flat<int32_t>()[i]});
+    default:
+      return static_cast<uint64_t>(x.flat<int64_t>()[i]);
+  }
+}
+
+KernelOr MakeCrossHash(const KernelSpec& spec) {
+  // TensorFlow's, for what crosses without a key of its own.
+  constexpr uint64_t kKey = 0xDECAFCAFFE;
+  const auto count =
+      static_cast<uint64_t>(spec.attributes.GetOr<int64_t>("bucket_count", 1));
+  return MakeKernel([=](const KernelArguments& arguments) {
+    const auto out = arguments.outputs[0]->mutable_flat<int64_t>();
+    for (size_t i = 0; i < out.size(); ++i) {
+      uint64_t fingerprint = kKey;
+      for (const Tensor* const x : arguments.inputs) {
+        fingerprint = CombinedFingerprint(fingerprint, FingerprintOf(*x, i));
+      }
+      out[i] = static_cast<int64_t>(fingerprint % count);
+    }
+    return absl::OkStatus();
+  });
+}
+
 // The position of an attribute in the table of its names.
 template <typename Enum, size_t count>
 Enum Named(const Attributes& attributes, absl::string_view attribute,
@@ -255,6 +284,7 @@ void RegisterStringKernels(KernelRegistry* registry) {
   RegisterReference(registry, "LookupIndex", MakeLookupIndex);
   RegisterReference(registry, "LookupCategory", MakeLookupCategory);
   RegisterReference(registry, "HashBucket", MakeHashBucket);
+  RegisterReference(registry, "CrossHash", MakeCrossHash);
   RegisterReference(registry, "Tokens", MakeTokens);
   RegisterReference(registry, "CountTokens", MakeCountTokens);
 }

@@ -105,6 +105,12 @@ absl::Status MirroredVariableStore::Create(const proto::VariableSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status MirroredVariableStore::StartOver(const proto::VariableSpec& spec) {
+  if (group_->worker_count() > 1) is_dirty_ = true;
+  for (const auto& copy : copies_) RETURN_IF_ERROR(copy->StartOver(spec));
+  return absl::OkStatus();
+}
+
 std::vector<proto::VariableSpec> MirroredVariableStore::List() const {
   return copies_[0]->List();
 }
@@ -173,6 +179,14 @@ absl::Status MirroredVariableStore::Assign(absl::string_view name,
 absl::Status MirroredVariableStore::SetOptimizer(const Optimizer& optimizer) {
   for (const auto& copy : copies_) {
     RETURN_IF_ERROR(copy->SetOptimizer(optimizer));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MirroredVariableStore::SetOptimizerOf(
+    absl::Span<const std::string> variables, const Optimizer& optimizer) {
+  for (const auto& copy : copies_) {
+    RETURN_IF_ERROR(copy->SetOptimizerOf(variables, optimizer));
   }
   return absl::OkStatus();
 }

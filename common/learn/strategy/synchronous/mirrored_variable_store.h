@@ -54,12 +54,15 @@ class MirroredVariableStore final : public VariableStore {
   //   kInvalidArgument  the variable is trainable and synchronized on reading,
   //                     or has no synchronization
   absl::Status Create(const proto::VariableSpec& spec) override;
+  absl::Status StartOver(const proto::VariableSpec& spec) override;
   std::vector<proto::VariableSpec> List() const override;
   // In addition to VariableStore's errors:
   //   kInvalidArgument  synchronized on reading, without aggregation
   absl::StatusOr<Tensor> Read(absl::string_view name) override;
   absl::Status Assign(absl::string_view name, const Tensor& value) override;
   absl::Status SetOptimizer(const Optimizer& optimizer) override;
+  absl::Status SetOptimizerOf(absl::Span<const std::string> variables,
+                              const Optimizer& optimizer) override;
   // All workers call it, or none.
   absl::Status AssignAverages() override;
   absl::StatusOr<std::vector<int64_t>> UpdateCounts(

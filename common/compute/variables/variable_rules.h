@@ -1,0 +1,43 @@
+#ifndef COMMON_COMPUTE_VARIABLES_VARIABLE_RULES_H_
+#define COMMON_COMPUTE_VARIABLES_VARIABLE_RULES_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/compute/optimizers/update_rule.h"
+
+namespace muster {
+
+// Which rule updates which variable of a store: a default, and the rules of
+// single variables. A value; copies share the rules. Not thread-safe.
+class VariableRules {
+ public:
+  // Sets the rule of the variables that have none of their own.
+  //   kFailedPrecondition  the default is a rule of another name
+  absl::Status SetDefault(std::shared_ptr<const UpdateRule> rule);
+
+  // Changes nothing unless all of `variables` can have this rule.
+  //   kFailedPrecondition  a variable has a rule of another name, whose slots
+  //                        this one cannot use
+  absl::Status Set(absl::Span<const std::string> variables,
+                   std::shared_ptr<const UpdateRule> rule);
+
+  // The variable has the default again.
+  void Reset(absl::string_view variable);
+
+  // Returns null if there is none.
+  const std::shared_ptr<const UpdateRule>& Of(absl::string_view variable) const;
+
+ private:
+  std::shared_ptr<const UpdateRule> default_;
+  absl::flat_hash_map<std::string, std::shared_ptr<const UpdateRule>>
+      by_variable_;
+};
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_VARIABLES_VARIABLE_RULES_H_

@@ -1,0 +1,212 @@
+// Several models on one strategy: each has weights and an optimizer of its own.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/compute/optimizers/optimizers.h"
+#include "common/core/base/random.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/device/testing/gpus_under_test.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/nn/dense.h"
+#include "common/learn/nn/functional.h"
+#include "common/learn/nn/input.h"
+#include "common/learn/nn/sequential.h"
+#include "common/learn/strategy/central_storage_strategy.h"
+#include "common/learn/strategy/mirrored_strategy.h"
+#include "common/learn/strategy/one_device_strategy.h"
+#include "common/learn/strategy/strategy.h"
+#include "common/learn/train/model.h"
+#include "common/learn/train/progress_bar.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kExamples = 24;
+
+Dataset Data() {
+  Tensor x(DType::kFloat32, {kExamples, 3});
+  Tensor y(DType::kFloat32, {kExamples, 1});
+  for (int64_t i = 0; i < x.element_count(); ++i) {
+    x.mutable_flat<float>()[i] =
+        static_cast<float>(FoldIn(1, i) % 2001) / 1000 - 1;
+  }
+  for (int64_t i = 0; i < kExamples; ++i) {
+    y.mutable_flat<float>()[i] =
+        static_cast<float>(FoldIn(2, i) % 2001) / 1000 - 1;
+  }
+  return Dataset::FromTensorSlices({x, y}).Batch(8);
+}
+
+Model Line(const std::string& name) {
+  return Sequential({Input({3}), Dense(1, {.name = name})});
+}
+
+absl::Status Compile(Model& model, Strategy& strategy,
+                     const Optimizer& optimizer) {
+  return model.Compile(strategy,
+                       {.optimizer = optimizer, .loss = "mse", .seed = 3});
+}
+
+absl::Status Fit(Model& model, int epochs) {
+  return model.Fit(Data(), {.epochs = epochs, .verbose = Verbosity::kSilent})
+      .status();
+}
+
+// Settings of the process: before any test.
+class TwoGpus : public ::testing::Environment {
+ public:
+  void SetUp() override { ASSERT_OK(UseGpusUnderTest(2)); }
+};
+const auto* const kGpus = ::testing::AddGlobalTestEnvironment(new TwoGpus);
+
+using Weights = std::vector<std::vector<float>>;
+
+Weights WeightsOf(const Model& model) {
+  Weights values;
+  const absl::StatusOr<std::vector<Tensor>> weights = model.GetWeights();
+  EXPECT_OK(weights.status());
+  for (const Tensor& weight : weights.value()) {
+    values.emplace_back(weight.flat<float>().begin(),
+                        weight.flat<float>().end());
+  }
+  return values;
+}
+
+Optimizer Plain() { return Sgd({.learning_rate = 0.1}); }
+Optimizer Other() { return Adam({.learning_rate = 0.05}); }
+
+struct Case {
+  std::string name;
+  std::function<absl::StatusOr<std::unique_ptr<Strategy>>()> make;
+};
+
+class SeveralModelsTest : public ::testing::TestWithParam<Case> {
+ protected:
+  std::unique_ptr<Strategy> MakeStrategy() {
+    absl::StatusOr<std::unique_ptr<Strategy>> made = GetParam().make();
+    EXPECT_OK(made.status());
+    return std::move(made).value();
+  }
+
+  // The weights of a model that trains on a strategy of its own.
+  Weights Alone(const std::string& name, const Optimizer& optimizer,
+                int epochs) {
+    const std::unique_ptr<Strategy> strategy = MakeStrategy();
+    Model model = Line(name);
+    EXPECT_OK(Compile(model, *strategy, optimizer));
+    EXPECT_OK(Fit(model, epochs));
+    return WeightsOf(model);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Strategies, SeveralModelsTest,
+    ::testing::Values(
+        Case{"OneCpu",
+             [] {
+               return OneDeviceStrategy::Create(
+                   {.device = "cpu:0", .thread_count = 1});
+             }},
+        Case{"OneGpu",
+             [] { return OneDeviceStrategy::Create({.device = "gpu:0"}); }},
+        Case{"Mirrored",
+             [] {
+               return MirroredStrategy::Create(
+                   {.devices = {"cpu:0", "cpu:1"}, .thread_count = 1});
+             }},
+        Case{"MirroredOnGpus",
+             [] {
+               return MirroredStrategy::Create({.devices = {"gpu:0", "gpu:1"}});
+             }},
+        Case{"CentralStorage",
+             [] {
+               return CentralStorageStrategy::Create(
+                   {.compute_devices = {"cpu:0", "cpu:1"}, .thread_count = 1});
+             }}),
+    [](const auto& info) { return info.param.name; });
+
+TEST_P(SeveralModelsTest, EachTrainsWithItsOwnOptimizer) {
+  const std::unique_ptr<Strategy> strategy = MakeStrategy();
+  Model first = Line("first");
+  Model second = Line("second");
+  ASSERT_OK(Compile(first, *strategy, Plain()));
+  ASSERT_OK(Compile(second, *strategy, Other()));
+  ASSERT_OK(Fit(first, 1));
+  ASSERT_OK(Fit(second, 2));
+  ASSERT_OK(Fit(first, 1));
+  EXPECT_EQ(WeightsOf(first), Alone("first", Plain(), 2));
+  EXPECT_EQ(WeightsOf(second), Alone("second", Other(), 2));
+  EXPECT_EQ(first.iterations().value(), 6);
+  EXPECT_EQ(second.iterations().value(), 6);
+}
+
+TEST_P(SeveralModelsTest, ALearningRateIsThatOfOneModel) {
+  const std::unique_ptr<Strategy> strategy = MakeStrategy();
+  Model first = Line("first");
+  Model second = Line("second");
+  ASSERT_OK(Compile(first, *strategy, Plain()));
+  ASSERT_OK(Compile(second, *strategy, Plain()));
+  ASSERT_OK(second.SetLearningRate(0));
+  const Weights untrained = WeightsOf(second);
+  ASSERT_OK(Fit(first, 1));
+  ASSERT_OK(Fit(second, 1));
+  EXPECT_EQ(WeightsOf(first), Alone("first", Plain(), 1));
+  EXPECT_EQ(WeightsOf(second), untrained);
+}
+
+TEST_P(SeveralModelsTest, TheWeightsOfAnotherModelAreNotTaken) {
+  const std::unique_ptr<Strategy> strategy = MakeStrategy();
+  Model first = Line("line");
+  Model second = Line("line");
+  ASSERT_OK(Compile(first, *strategy, Plain()));
+  EXPECT_THAT(
+      Compile(second, *strategy, Plain()),
+      StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("line/kernel")));
+}
+
+TEST_P(SeveralModelsTest, AModelStartsAnewWhenTheOneBeforeIsGone) {
+  const std::unique_ptr<Strategy> strategy = MakeStrategy();
+  std::optional<Model> first = Line("line");
+  ASSERT_OK(Compile(*first, *strategy, Other()));
+  ASSERT_OK(Fit(*first, 2));
+  first.reset();
+  Model second = Line("line");
+  ASSERT_OK(Compile(second, *strategy, Plain()));
+  EXPECT_EQ(second.iterations().value(), 0);
+  ASSERT_OK(Fit(second, 1));
+  EXPECT_EQ(WeightsOf(second), Alone("line", Plain(), 1));
+}
+
+TEST_P(SeveralModelsTest, ModelsThatShareALayerShareItsWeights) {
+  const std::unique_ptr<Strategy> strategy = MakeStrategy();
+  const LayerOutput input = Input({3});
+  const LayerPtr shared = Dense(2, {.name = "shared"});
+  const LayerOutput features = shared(input);
+  Model head({input}, {Dense(1, {.name = "head"})(features)});
+  Model body({input}, {features});
+  ASSERT_OK(Compile(head, *strategy, Plain()));
+  ASSERT_OK(body.Compile(*strategy, {}));
+  ASSERT_OK(Fit(head, 1));
+  const Weights trained = WeightsOf(head);
+  const Weights of_body = WeightsOf(body);
+  ASSERT_EQ(of_body.size(), 2);
+  EXPECT_EQ(of_body[0], trained[0]);
+  EXPECT_EQ(of_body[1], trained[1]);
+}
+
+}  // namespace
+}  // namespace muster
