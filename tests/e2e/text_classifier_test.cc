@@ -100,8 +100,10 @@ TEST_F(TextClassifierTest, TrainsInOneProcess) {
 }
 
 TEST_F(TextClassifierTest, TrainsOnParameterServers) {
-  EXPECT_GE(AccuracyOf({"deploy/launch/launch", "--workers=2", "--ps=2"}),
-            0.95);
+  // Gradients of workers that were delayed are of older weights.
+  EXPECT_GE(AccuracyOf({"deploy/launch/launch", "--workers=2", "--ps=2",
+                        "--set", "epochs=20"}),
+            0.9);
 }
 
 TEST_F(TextClassifierTest, TrainsInSync) {

@@ -34,6 +34,7 @@ absl::StatusOr<LayerPtr> Build(const std::string& text) {
 // Returns true for arguments that Keras accepts and does not serialize.
 bool IsUnwritten(const std::string& kind, const std::string& key) {
   return (kind == "SimpleRNN" && key == "seed") ||
+         (kind == "HashedCrossing" && key == "trainable") ||
          (absl::StartsWith(kind, "SpatialDropout") && key == "trainable");
 }
 

@@ -40,6 +40,7 @@ import numpy
 import tensorflow
 
 from cases import (
+    applications,
     arrays,
     callbacks,
     convolution_layers,
@@ -77,6 +78,7 @@ SOURCES = {
         convolution_layers,
         job_layers,
         mobilenet_v2,
+        applications,
         mlp,
         progress,
         ops,

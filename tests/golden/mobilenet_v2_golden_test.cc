@@ -6,7 +6,6 @@
 
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/status_matchers.h"
-#include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
@@ -19,30 +18,11 @@
 #include "common/learn/train/progress_bar.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/golden/drawn_values.h"
 #include "tests/golden/golden_data.h"
 
 namespace muster {
 namespace {
-
-// The same function as drawn() in cases/mobilenet_v2.py.
-double Drawn(uint32_t key, int64_t index) {
-  uint32_t x = static_cast<uint32_t>(index) + key * 1000003u;
-  x ^= x >> 16;
-  x *= 0x85EBCA6Bu;
-  x ^= x >> 13;
-  x *= 0xC2B2AE35u;
-  x ^= x >> 16;
-  return static_cast<double>(x >> 8) / (1 << 23) - 1;
-}
-
-Tensor Images(const Shape& shape) {
-  Tensor images(DType::kFloat32, shape);
-  int64_t i = 0;
-  for (float& pixel : images.mutable_flat<float>()) {
-    pixel = static_cast<float>(Drawn(1000, i++));
-  }
-  return images;
-}
 
 constexpr uint32_t kFirstOfFourthBlock = 45;
 
@@ -68,12 +48,7 @@ Tensor InitialValue(const Weight& weight, uint32_t key) {
     offset = 1;
     scale = 0.5;
   }
-  Tensor value(DType::kFloat32, shape);
-  int64_t i = 0;
-  for (float& element : value.mutable_flat<float>()) {
-    element = static_cast<float>(offset + scale * Drawn(key, i++));
-  }
-  return value;
+  return DrawnTensor(key, shape, offset, scale);
 }
 
 Model NarrowModel() {
@@ -102,8 +77,8 @@ class MobileNetV2GoldenTest : public ::testing::Test {
   Model model_ = NarrowModel();
   std::vector<Tensor> initial_;
   const Dataset batch_ =
-      Dataset::FromTensorSlices(
-          {Images({2, 64, 96, 3}), Tensor::FromValues<int32_t>({2}, {0, 1})})
+      Dataset::FromTensorSlices({DrawnTensor(kDrawnImages, {2, 64, 96, 3}),
+                                 Tensor::FromValues<int32_t>({2}, {0, 1})})
           .Batch(2);
 };
 

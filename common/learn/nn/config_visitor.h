@@ -71,6 +71,10 @@ class ConfigVisitor {
                            absl::Span<const absl::string_view> names) = 0;
   // A flat list of pairs, which is nested in Keras' config: [[1, 1], [2, 2]].
   virtual void VisitPairs(ConfigName name, std::vector<int64_t>& values) = 0;
+  // Extents, of which an unknown one, -1, is None in a list of Keras' config.
+  virtual void VisitExtents(ConfigName name, std::vector<int64_t>& values) {
+    Visit(name, values);
+  }
 
   // Returns true if an optional hyperparameter is set. A reader returns whether
   // it found the hyperparameter. A writer returns `is_set`, and writes None if

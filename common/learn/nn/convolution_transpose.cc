@@ -81,7 +81,40 @@ Value Transposed(Value x, Value kernel, const std::array<Axis, 2>& axes,
        .padding = ToPadding2D(padding)});
 }
 
-// Both layers differ only in the number of spatial axes.
+// Adds up along depth what each slice of the kernel has made of each slice of
+// the input. `x` is [batch, depth, height, width, kernel size * filters].
+Value AddedAlongDepth(Value x, const Axis& axis, Padding padding,
+                      int64_t filters) {
+  const std::vector<int64_t> shape(x.shape().dims().begin(),
+                                   x.shape().dims().end());
+  const int64_t depth = shape[1];
+  const int64_t extent = OutputExtent(depth, axis, padding);
+  const int64_t window = (axis.kernel_size - 1) * axis.dilation_rate + 1;
+  const int64_t surplus =
+      padding == Padding::kSame
+          ? std::max<int64_t>(0, (depth - 1) * axis.stride + window - extent)
+          : 0;
+  Value sum;
+  for (int64_t k = 0; k < axis.kernel_size; ++k) {
+    // Slice d of the input belongs to d * stride + shift of the output.
+    const int64_t shift = k * axis.dilation_rate - surplus / 2;
+    Value y = Slice(x, {0, 0, 0, 0, k * filters}, {-1, -1, -1, -1, filters});
+    if (axis.stride > 1) {
+      y = Pad(ExpandDims(y, 2),
+              {0, 0, 0, 0, 0, axis.stride - 1, 0, 0, 0, 0, 0, 0});
+      y = Reshape(y, {-1, depth * axis.stride, shape[2], shape[3], filters});
+    }
+    const int64_t before = std::max<int64_t>(0, shift);
+    const int64_t after =
+        std::max<int64_t>(0, extent - depth * axis.stride - shift);
+    y = Pad(y, {0, 0, before, after, 0, 0, 0, 0, 0, 0});
+    y = Slice(y, {0, before - shift, 0, 0, 0}, {-1, extent, -1, -1, -1});
+    sum = k == 0 ? y : sum + y;
+  }
+  return sum;
+}
+
+// The layers differ only in the number of spatial axes.
 template <typename Size, typename Options>
 void VisitTranspose(ConfigVisitor& visitor, int64_t& filters, Size& kernel_size,
                     Options& options) {
@@ -194,6 +227,73 @@ Value Conv1DTransposeLayer::Call(Value x, const CallContext&) {
 LayerPtr Conv1DTranspose(int64_t filters, int64_t kernel_size,
                          const Conv1DTransposeOptions& options) {
   return std::make_shared<Conv1DTransposeLayer>(filters, kernel_size, options);
+}
+
+Conv3DTransposeLayer::Conv3DTransposeLayer(
+    int64_t filters, Size3D kernel_size, const Conv3DTransposeOptions& options)
+    : Layer(options.name),
+      filters_(filters),
+      kernel_size_(kernel_size),
+      options_(options) {}
+
+void Conv3DTransposeLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitTranspose(visitor, filters_, kernel_size_, options_);
+}
+
+void Conv3DTransposeLayer::Build(const Shape& input) {
+  kernel_ = AddWeight(
+      "kernel",
+      {AtLeastZero(kernel_size_.depth), AtLeastZero(kernel_size_.height),
+       AtLeastZero(kernel_size_.width), AtLeastZero(filters_),
+       internal::ChannelCount(input)},
+      options_.kernel_initializer,
+      {.regularizer = options_.kernel_regularizer});
+  if (options_.use_bias) {
+    bias_ =
+        AddWeight("bias", {AtLeastZero(filters_)}, options_.bias_initializer,
+                  {.regularizer = options_.bias_regularizer});
+  }
+}
+
+Value Conv3DTransposeLayer::Call(Value x, const CallContext&) {
+  const std::optional<Size3D>& more = options_.output_padding;
+  const Axis depth = {kernel_size_.depth, options_.strides.depth,
+                      options_.dilation_rate.depth,
+                      more ? std::optional(more->depth) : std::nullopt};
+  const std::array<Axis, 2> axes = {
+      Axis{kernel_size_.height, options_.strides.height,
+           options_.dilation_rate.height,
+           more ? std::optional(more->height) : std::nullopt},
+      Axis{kernel_size_.width, options_.strides.width,
+           options_.dilation_rate.width,
+           more ? std::optional(more->width) : std::nullopt}};
+  const bool is_valid = filters_ >= 1 && IsValid(depth) && IsValid(axes[0]) &&
+                        IsValid(axes[1]) &&
+                        internal::HasKnownExtents(x.shape());
+  x = internal::ToFloatImage(
+      x, 5, absl::StrCat("Conv3DTranspose ", name()), is_valid,
+      absl::StrCat(kExpectation, ", and known extents but the batch's"));
+  if (!x.ok()) return x;
+  const Shape input = x.shape();
+  const int64_t channels = input.dim(4);
+  const Value kernel = Reshape(Transpose(kernel_, {1, 2, 0, 3, 4}),
+                               {kernel_size_.height, kernel_size_.width,
+                                kernel_size_.depth * filters_, channels});
+  const Value slices =
+      Transposed(Reshape(x, {-1, input.dim(2), input.dim(3), channels}), kernel,
+                 axes, options_.padding);
+  if (!slices.ok()) return slices;
+  Value y = AddedAlongDepth(
+      Reshape(slices, {-1, input.dim(1), slices.shape().dim(1),
+                       slices.shape().dim(2), slices.shape().dim(3)}),
+      depth, options_.padding, filters_);
+  if (options_.use_bias) y = y + bias_;
+  return Activate(options_.activation, y);
+}
+
+LayerPtr Conv3DTranspose(int64_t filters, Size3D kernel_size,
+                         const Conv3DTransposeOptions& options) {
+  return std::make_shared<Conv3DTransposeLayer>(filters, kernel_size, options);
 }
 
 }  // namespace muster

@@ -13,8 +13,8 @@
 #include "common/learn/nn/window.h"
 
 // Transposed convolutions, which enlarge images [batch, height, width,
-// channels] and sequences [batch, steps, channels]. Integers are converted to
-// float32.
+// channels], sequences [batch, steps, channels] and volumes [batch, depth,
+// height, width, channels]. Integers are converted to float32.
 namespace muster {
 
 struct Conv2DTransposeOptions {
@@ -112,6 +112,53 @@ class Conv1DTransposeLayer : public Layer {
 // Equivalent to: keras.layers.Conv1DTranspose.
 LayerPtr Conv1DTranspose(int64_t filters, int64_t kernel_size,
                          const Conv1DTransposeOptions& options = {});
+
+struct Conv3DTransposeOptions {
+  Size3D strides = 1;
+  Padding padding = Padding::kValid;
+  std::optional<Size3D> output_padding = std::nullopt;
+  Size3D dilation_rate = 1;
+  Activation activation = Activation::kLinear;
+  bool use_bias = true;
+  Initializer kernel_initializer = GlorotUniform();
+  Initializer bias_initializer = Zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  std::string name = "";
+};
+
+// Conv2DTransposeLayer with three spatial axes. Input [batch, depth, height,
+// width, channels], of known extents but for the batch, output [batch, depth',
+// height', width', filters]. Weights: kernel [kernel depth, kernel height,
+// kernel width, filters, channels], and bias [filters] if `use_bias`.
+//
+// Computed as one transposed convolution of all slices, with the slices of the
+// kernel as filters, whose results are added up where they overlap along depth.
+// That takes kernel depth times the memory of the output.
+//
+// Source: keras.layers.Conv3DTranspose.
+class Conv3DTransposeLayer : public Layer {
+ public:
+  Conv3DTransposeLayer(int64_t filters, Size3D kernel_size,
+                       const Conv3DTransposeOptions& options);
+
+  void VisitConfig(ConfigVisitor& visitor) override;
+
+ protected:
+  void Build(const Shape& input) override;
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  int64_t filters_;
+  Size3D kernel_size_;
+  Conv3DTransposeOptions options_;
+  Weight kernel_;
+  Weight bias_;
+};
+
+// Equivalent to: keras.layers.Conv3DTranspose.
+LayerPtr Conv3DTranspose(int64_t filters, Size3D kernel_size,
+                         const Conv3DTransposeOptions& options = {});
 
 }  // namespace muster
 

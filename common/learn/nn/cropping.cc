@@ -17,8 +17,8 @@
 namespace muster {
 namespace {
 
-void VisitMargins(ConfigVisitor& visitor, const char* name,
-                  Margins1D& margins) {
+void VisitMargins1D(ConfigVisitor& visitor, const char* name,
+                    Margins1D& margins) {
   std::vector<int64_t> both = {margins.before, margins.after};
   visitor.Visit(name, both);
   if (both.size() == 1) both.push_back(both.front());
@@ -56,7 +56,7 @@ Value Crop(const Layer& layer, Value x,
 }  // namespace
 
 void ZeroPadding1DLayer::VisitConfig(ConfigVisitor& visitor) {
-  VisitMargins(visitor, "padding", padding_);
+  VisitMargins1D(visitor, "padding", padding_);
 }
 
 Value ZeroPadding1DLayer::Call(Value x, const CallContext&) {
@@ -73,7 +73,7 @@ Value ZeroPadding1DLayer::Call(Value x, const CallContext&) {
 }
 
 void Cropping1DLayer::VisitConfig(ConfigVisitor& visitor) {
-  VisitMargins(visitor, "cropping", cropping_);
+  VisitMargins1D(visitor, "cropping", cropping_);
 }
 
 Value Cropping1DLayer::Call(Value x, const CallContext&) {
@@ -81,11 +81,19 @@ Value Cropping1DLayer::Call(Value x, const CallContext&) {
 }
 
 void Cropping2DLayer::VisitConfig(ConfigVisitor& visitor) {
-  VisitMargins2D(visitor, "cropping", cropping_);
+  VisitMargins(visitor, "cropping", cropping_);
 }
 
 Value Cropping2DLayer::Call(Value x, const CallContext&) {
   return Crop(*this, x, {cropping_.height, cropping_.width});
+}
+
+void Cropping3DLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitMargins(visitor, "cropping", cropping_);
+}
+
+Value Cropping3DLayer::Call(Value x, const CallContext&) {
+  return Crop(*this, x, {cropping_.depth, cropping_.height, cropping_.width});
 }
 
 LayerPtr ZeroPadding1D(Margins1D padding, const MarginOptions& options) {
@@ -98,6 +106,10 @@ LayerPtr Cropping1D(Margins1D cropping, const MarginOptions& options) {
 
 LayerPtr Cropping2D(const Margins2D& cropping, const MarginOptions& options) {
   return std::make_shared<Cropping2DLayer>(cropping, options);
+}
+
+LayerPtr Cropping3D(const Margins3D& cropping, const MarginOptions& options) {
+  return std::make_shared<Cropping3DLayer>(cropping, options);
 }
 
 }  // namespace muster

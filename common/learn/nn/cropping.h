@@ -8,8 +8,8 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/zero_padding.h"
 
-// Layers that take off or add margins: ZeroPadding2D (zero_padding.h), its
-// inverse, and both for sequences. No weights.
+// Layers that take off margins, the inverse of ZeroPadding2D and ZeroPadding3D
+// (zero_padding.h), and both directions for sequences. No weights.
 namespace muster {
 
 // Steps at both ends of a sequence: `1`, or `{before, after}`.
@@ -79,11 +79,30 @@ class Cropping2DLayer : public Layer {
   Margins2D cropping_;
 };
 
+// As Cropping2DLayer, for volumes [batch, depth, height, width, channels].
+//
+// Source: keras.layers.Cropping3D.
+class Cropping3DLayer : public Layer {
+ public:
+  Cropping3DLayer(const Margins3D& cropping, const MarginOptions& options)
+      : Layer(options.name), cropping_(cropping) {}
+
+  void VisitConfig(ConfigVisitor& visitor) override;
+
+ protected:
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  Margins3D cropping_;
+};
+
 // Equivalent to: the functions of the same names in keras.layers.
 LayerPtr ZeroPadding1D(Margins1D padding = 1,
                        const MarginOptions& options = {});
 LayerPtr Cropping1D(Margins1D cropping = 1, const MarginOptions& options = {});
 LayerPtr Cropping2D(const Margins2D& cropping = 0,
+                    const MarginOptions& options = {});
+LayerPtr Cropping3D(const Margins3D& cropping = 1,
                     const MarginOptions& options = {});
 
 }  // namespace muster

@@ -14,12 +14,15 @@
 #include "common/core/tensor/tensor.h"
 #include "common/learn/nn/batch_normalization.h"
 #include "common/learn/nn/convolution.h"
+#include "common/learn/nn/convolution_transpose.h"
+#include "common/learn/nn/cropping.h"
 #include "common/learn/nn/depthwise_convolution.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/merge.h"
 #include "common/learn/nn/pooling.h"
 #include "common/learn/nn/relu.h"
 #include "common/learn/nn/reshape.h"
+#include "common/learn/nn/up_sampling.h"
 #include "common/learn/nn/weight.h"
 #include "common/learn/nn/window.h"
 #include "common/learn/nn/zero_padding.h"
@@ -144,6 +147,31 @@ TEST(ZeroPaddingTest, PadsEachSide) {
   EXPECT_EQ(ShapeOf(ZeroPadding2D({{0, 1}, {2, 3}}), {{kAny, 4, 4, 1}}),
             Shape({kAny, 5, 9, 1}));
   ExpectRefused(ZeroPadding2D(-1), {{kAny, 4, 4, 1}}, "at least 0");
+}
+
+TEST(VolumeTest, HasTheOutputShapesOfKeras) {
+  const Shape volume = {kAny, 4, 5, 6, 2};
+  EXPECT_EQ(ShapeOf(ZeroPadding3D({{0, 1}, {2, 0}, {1, 1}}), {volume}),
+            Shape({kAny, 5, 7, 8, 2}));
+  EXPECT_EQ(ShapeOf(ZeroPadding3D(), {{kAny, kAny, 5, 6, 2}}),
+            Shape({kAny, kAny, 7, 8, 2}));
+  EXPECT_EQ(ShapeOf(Cropping3D({1, 2, 0}), {volume}),
+            Shape({kAny, 2, 1, 6, 2}));
+  EXPECT_EQ(ShapeOf(UpSampling3D({3, 1, 2}), {volume}),
+            Shape({kAny, 12, 5, 12, 2}));
+  EXPECT_EQ(
+      ShapeOf(Conv3DTranspose(3, {2, 3, 1}, {.strides = {3, 2, 1}}), {volume}),
+      Shape({kAny, 12, 11, 6, 3}));
+}
+
+TEST(VolumeTest, ReportsInvalidOptionsAndInputs) {
+  const Shape volume = {kAny, 4, 5, 6, 2};
+  ExpectRefused(ZeroPadding3D(-1), {volume}, "ZeroPadding3D layer: expected");
+  ExpectRefused(ZeroPadding3D(), {{kAny, 4, 4, 1}}, "[batch, depth, height,");
+  ExpectRefused(Cropping3D(2), {volume}, "greater than the cropping");
+  ExpectRefused(UpSampling3D(0), {volume}, "at least 1 repetition");
+  ExpectRefused(Conv3DTranspose(0, 1), {volume}, "of at least 1");
+  ExpectRefused(Conv3DTranspose(1, 1), {{kAny, kAny, 5, 6, 2}}, "known");
 }
 
 TEST(ReLUTest, RejectsNegativeOptions) {

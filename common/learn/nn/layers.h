@@ -15,6 +15,7 @@
 #include "common/learn/nn/depthwise_convolution.h"
 #include "common/learn/nn/dot.h"
 #include "common/learn/nn/dropout.h"
+#include "common/learn/nn/einsum_dense.h"
 #include "common/learn/nn/elu.h"
 #include "common/learn/nn/embedding.h"
 #include "common/learn/nn/flatten.h"
@@ -34,6 +35,7 @@
 #include "common/learn/nn/pooling_3d.h"
 #include "common/learn/nn/preprocessing/category_encoding.h"
 #include "common/learn/nn/preprocessing/discretization.h"
+#include "common/learn/nn/preprocessing/hashed_crossing.h"
 #include "common/learn/nn/preprocessing/hashing.h"
 #include "common/learn/nn/preprocessing/lookup.h"
 #include "common/learn/nn/preprocessing/text_vectorization.h"
@@ -42,6 +44,7 @@
 #include "common/learn/nn/relu.h"
 #include "common/learn/nn/reshape.h"
 #include "common/learn/nn/rms_normalization.h"
+#include "common/learn/nn/softmax.h"
 #include "common/learn/nn/time_distributed.h"
 #include "common/learn/nn/up_sampling.h"
 #include "common/learn/nn/zero_padding.h"
@@ -78,14 +81,17 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"conv2d", [] { return Conv2D(0, 0); }},
     {"conv2d_transpose", [] { return Conv2DTranspose(0, 0); }},
     {"conv3d", [] { return Conv3D(0, 0); }},
+    {"conv3d_transpose", [] { return Conv3DTranspose(0, 0); }},
     {"cropping1d", [] { return Cropping1D(); }},
     {"cropping2d", [] { return Cropping2D(); }},
+    {"cropping3d", [] { return Cropping3D(); }},
     {"dense", [] { return Dense(0); }},
     {"depthwise_conv1d", [] { return DepthwiseConv1D(0); }},
     {"depthwise_conv2d", [] { return DepthwiseConv2D(0); }},
     {"discretization", [] { return Discretization(); }},
     {"dot", [] { return Dot({}); }},
     {"dropout", [] { return Dropout(0); }},
+    {"einsum_dense", [] { return EinsumDense("", {}); }},
     {"elu", [] { return ELU(); }},
     {"embedding", [] { return Embedding(0, 0); }},
     {"flatten", [] { return Flatten(); }},
@@ -100,6 +106,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"group_normalization", [] { return GroupNormalization(); }},
     {"group_query_attention", [] { return GroupQueryAttention(0, 0, 0); }},
     {"gru", [] { return GRU(0); }},
+    {"hashed_crossing", [] { return HashedCrossing(0); }},
     {"hashing", [] { return Hashing(0); }},
     {"identity", [] { return Identity(); }},
     {"integer_lookup", [] { return IntegerLookup(); }},
@@ -129,6 +136,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"separable_conv1d", [] { return SeparableConv1D(0, 0); }},
     {"separable_conv2d", [] { return SeparableConv2D(0, 0); }},
     {"simple_rnn", [] { return SimpleRNN(0); }},
+    {"softmax", [] { return Softmax(); }},
     {"spatial_dropout1d", [] { return SpatialDropout1D(0); }},
     {"spatial_dropout2d", [] { return SpatialDropout2D(0); }},
     {"spatial_dropout3d", [] { return SpatialDropout3D(0); }},
@@ -139,8 +147,10 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"unit_normalization", [] { return UnitNormalization(); }},
     {"up_sampling1d", [] { return UpSampling1D(); }},
     {"up_sampling2d", [] { return UpSampling2D(); }},
+    {"up_sampling3d", [] { return UpSampling3D(); }},
     {"zero_padding1d", [] { return ZeroPadding1D(); }},
     {"zero_padding2d", [] { return ZeroPadding2D(); }},
+    {"zero_padding3d", [] { return ZeroPadding3D(); }},
 };
 
 }  // namespace muster

@@ -87,6 +87,20 @@ Value UpSampling2DLayer::Call(Value x, const CallContext&) {
   return Repeat(Repeat(x, size_.height, 1), size_.width, 2);
 }
 
+void UpSampling3DLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitSize(visitor, "size", size_);
+}
+
+Value UpSampling3DLayer::Call(Value x, const CallContext&) {
+  const int64_t least = std::min({size_.depth, size_.height, size_.width});
+  if (!CanRepeat(*this, x, 5, least,
+                 "[batch, depth, height, width, channels]")) {
+    return Value();
+  }
+  x = Repeat(x, size_.depth, 1);
+  return Repeat(Repeat(x, size_.height, 2), size_.width, 3);
+}
+
 LayerPtr RepeatVector(int64_t n, const UpSamplingOptions& options) {
   return std::make_shared<RepeatVectorLayer>(n, options);
 }
@@ -97,6 +111,10 @@ LayerPtr UpSampling1D(int64_t size, const UpSamplingOptions& options) {
 
 LayerPtr UpSampling2D(Size2D size, const UpSamplingOptions& options) {
   return std::make_shared<UpSampling2DLayer>(size, options);
+}
+
+LayerPtr UpSampling3D(Size3D size, const UpSamplingOptions& options) {
+  return std::make_shared<UpSampling3DLayer>(size, options);
 }
 
 }  // namespace muster

@@ -70,10 +70,30 @@ class UpSampling2DLayer : public Layer {
   Size2D size_;
 };
 
+// Repeats slices, rows and columns of volumes. Input [batch, depth, height,
+// width, channels], output [batch, size.depth * depth, size.height * height,
+// size.width * width, channels].
+//
+// Source: keras.layers.UpSampling3D.
+class UpSampling3DLayer : public Layer {
+ public:
+  UpSampling3DLayer(Size3D size, const UpSamplingOptions& options)
+      : Layer(options.name), size_(size) {}
+
+  void VisitConfig(ConfigVisitor& visitor) override;
+
+ protected:
+  Value Call(Value x, const CallContext& context) override;
+
+ private:
+  Size3D size_;
+};
+
 // Equivalent to: the functions of the same names in keras.layers.
 LayerPtr RepeatVector(int64_t n, const UpSamplingOptions& options = {});
 LayerPtr UpSampling1D(int64_t size = 2, const UpSamplingOptions& options = {});
 LayerPtr UpSampling2D(Size2D size = 2, const UpSamplingOptions& options = {});
+LayerPtr UpSampling3D(Size3D size = 2, const UpSamplingOptions& options = {});
 
 }  // namespace muster
 

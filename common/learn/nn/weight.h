@@ -51,6 +51,8 @@ class Weight {
   // given one.
   const proto::VariableSpec& spec() const { return *state_->spec; }
   const VariableHandle& handle() const { return state_->handle; }
+  // Equal for copies of a weight, and lives as long as they do. Null if empty.
+  std::shared_ptr<const void> identity() const { return state_; }
 
  private:
   friend class Layer;

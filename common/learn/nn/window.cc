@@ -57,6 +57,18 @@ void VisitSize(ConfigVisitor& visitor, ConfigName name, int64_t& size) {
 }
 
 void VisitOptionalSize(ConfigVisitor& visitor, ConfigName name,
+                       std::optional<Size3D>& size) {
+  std::vector<int64_t> extents;
+  if (size.has_value()) extents = {size->depth, size->height, size->width};
+  visitor.Visit(name, extents);
+  if (extents.empty()) return;
+  if (extents.size() == 1) extents.assign(3, extents.front());
+  if (CheckExtents(visitor, name, extents, 3, 0)) {
+    size = Size3D(extents[0], extents[1], extents[2]);
+  }
+}
+
+void VisitOptionalSize(ConfigVisitor& visitor, ConfigName name,
                        std::optional<Size2D>& size) {
   std::vector<int64_t> extents;
   if (size.has_value()) extents = {size->height, size->width};

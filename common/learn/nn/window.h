@@ -48,6 +48,8 @@ void VisitSize(ConfigVisitor& visitor, ConfigName name, Size2D& size);
 void VisitSize(ConfigVisitor& visitor, ConfigName name, int64_t& size);
 // As VisitSize(), of extents that may be absent and 0.
 void VisitOptionalSize(ConfigVisitor& visitor, ConfigName name,
+                       std::optional<Size3D>& size);
+void VisitOptionalSize(ConfigVisitor& visitor, ConfigName name,
                        std::optional<Size2D>& size);
 void VisitOptionalSize(ConfigVisitor& visitor, ConfigName name,
                        std::optional<int64_t>& size);

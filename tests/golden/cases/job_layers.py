@@ -8,19 +8,18 @@ outputs: y; grad_x and grad_<weight>, the gradients of sum(y * cotangent).
 To test a new layer, add its configuration and its numbers here.
 """
 
-import json
-
 import keras
 import tensorflow as tf
 
 from cases.golden_format import case, normal, seeded
+from cases.layer_record import config_of, run
 
 L = keras.layers
 
 
 def cases():
     for job, layer in _configurations():
-        yield case(job.split()[0], _config(job, layer), {}, {})
+        yield case(job.split()[0], config_of(job, layer), {}, {})
     yield from _group_normalization(seeded(440))
     yield from _plain_layers(seeded(441))
     yield from _convolutions(seeded(442))
@@ -28,6 +27,8 @@ def cases():
     yield from _dots(seeded(444))
     yield from _volumes(seeded(445))
     yield from _attentions(seeded(446))
+    yield from _changed_volumes(seeded(447))
+    yield from _products(seeded(448))
 
 
 def _preprocessing():
@@ -51,6 +52,11 @@ def _preprocessing():
     yield (
         'hashing { num_bins: 7 mask_value: "" salt: [1, 2] output_mode: COUNT }',
         L.Hashing(7, mask_value="", salt=[1, 2], output_mode="count"),
+    )
+    yield "hashed_crossing { num_bins: 7 }", L.HashedCrossing(7)
+    yield (
+        "hashed_crossing { num_bins: 7 output_mode: ONE_HOT }",
+        L.HashedCrossing(7, output_mode="one_hot"),
     )
     yield (
         "discretization { bin_boundaries: [0, 1.5] output_mode: ONE_HOT }",
@@ -231,6 +237,29 @@ def _configurations():
     yield "dot { axes: [2, 1] normalize: true }", L.Dot((2, 1), normalize=True)
     yield "cropping1d { cropping: [1, 2] }", L.Cropping1D((1, 2))
     yield "cropping2d { cropping: [0, 1, 2, 3] }", L.Cropping2D(((0, 1), (2, 3)))
+    yield "cropping3d { cropping: [0, 1, 2] }", L.Cropping3D((0, 1, 2))
+    yield (
+        "zero_padding3d { padding: [0, 1, 2, 3, 4, 5] }",
+        L.ZeroPadding3D(((0, 1), (2, 3), (4, 5))),
+    )
+    yield "up_sampling3d { size: [3, 2, 1] }", L.UpSampling3D((3, 2, 1))
+    yield (
+        "conv3d_transpose { filters: 2 kernel_size: [3, 2, 1] output_padding: [1, 0, 1]"
+        " strides: 2 activation: RELU }",
+        L.Conv3DTranspose(2, (3, 2, 1), output_padding=(1, 0, 1), strides=2,
+                          activation="relu"),
+    )
+    yield "softmax { axis: [1, 2] }", L.Softmax(axis=[1, 2])
+    yield (
+        'einsum_dense { equation: "abc,cde->abde" output_shape: [-1, 3, 2] bias_axes: "de"'
+        " activation: TANH kernel_regularizer { l2 {} } }",
+        L.EinsumDense("abc,cde->abde", (None, 3, 2), bias_axes="de", activation="tanh",
+                      kernel_regularizer="l2"),
+    )
+    yield (
+        'einsum_dense { equation: "...x,xy->...y" output_shape: 4 }',
+        L.EinsumDense("...x,xy->...y", 4),
+    )
 
 
 def _wrapper_configurations():
@@ -309,7 +338,7 @@ def _convolutions(rng):
             sequence,
         ),
     ):
-        yield _run(f"{job} of rank {len(shape)}", job, layer, normal(rng, *shape), rng)
+        yield run(f"{job} of rank {len(shape)}", job, layer, normal(rng, *shape), rng)
 
 
 def _wrappers(rng):
@@ -321,10 +350,10 @@ def _wrappers(rng):
         ("batch_normalization {}", L.BatchNormalization(name="inner")),
     ):
         job = f'time_distributed {{ layer {{ name: "inner" {wrapped} }} }}'
-        yield _run(job, job, L.TimeDistributed(inner), normal(rng, *sequence), rng)
+        yield run(job, job, L.TimeDistributed(inner), normal(rng, *sequence), rng)
     job = 'time_distributed { layer { name: "inner" conv2d { filters: 2 kernel_size: 2 } } }'
     layer = L.TimeDistributed(L.Conv2D(2, 2, name="inner"))
-    yield _run(job, job, layer, normal(rng, 2, 3, 4, 3, 2), rng)
+    yield run(job, job, layer, normal(rng, 2, 3, 4, 3, 2), rng)
 
     kinds = {"simple_rnn": L.SimpleRNN, "lstm": L.LSTM, "gru": L.GRU}
     for kind, merge_mode, sequences, states in (
@@ -342,10 +371,10 @@ def _wrappers(rng):
         )
         inner = kinds[kind](2, return_sequences=sequences, return_state=states, name="inner")
         layer = L.Bidirectional(inner, merge_mode=merge_mode)
-        yield _run(job, job, layer, normal(rng, *sequence), rng)
+        yield run(job, job, layer, normal(rng, *sequence), rng)
         mask = [[True, False, True, False], [False, True, True, True]]
         layer = L.Bidirectional(inner, merge_mode=merge_mode)
-        yield _run(
+        yield run(
             f"{job} masked", job, layer, normal(rng, *sequence), rng, mask=tf.constant(mask)
         )
     job = (
@@ -355,7 +384,7 @@ def _wrappers(rng):
     layer = L.Bidirectional(
         L.LSTM(2, name="one"), backward_layer=L.GRU(3, go_backwards=True, name="two")
     )
-    yield _run(job, job, layer, normal(rng, *sequence), rng)
+    yield run(job, job, layer, normal(rng, *sequence), rng)
 
 
 def _volumes(rng):
@@ -379,7 +408,58 @@ def _volumes(rng):
         ("global_average_pooling3d { keepdims: true }",
          L.GlobalAveragePooling3D(keepdims=True)),
     ):
-        yield _run(job, job, layer, normal(rng, *volume), rng)
+        yield run(job, job, layer, normal(rng, *volume), rng)
+
+
+def _changed_volumes(rng):
+    volume = (1, 3, 2, 4, 2)
+    for job, layer in (
+        ("conv3d_transpose { filters: 3 kernel_size: 2 }", L.Conv3DTranspose(3, 2)),
+        ("conv3d_transpose { filters: 2 kernel_size: 3 strides: 2 padding: SAME"
+         " activation: TANH }",
+         L.Conv3DTranspose(2, 3, strides=2, padding="same", activation="tanh")),
+        ("conv3d_transpose { filters: 2 kernel_size: [4, 3, 2] strides: [3, 1, 2]"
+         " use_bias: false }",
+         L.Conv3DTranspose(2, (4, 3, 2), strides=(3, 1, 2), use_bias=False)),
+        ("conv3d_transpose { filters: 2 kernel_size: [1, 2, 3] strides: [3, 2, 2] }",
+         L.Conv3DTranspose(2, (1, 2, 3), strides=(3, 2, 2))),
+        ("conv3d_transpose { filters: 2 kernel_size: [3, 2, 2] strides: 3"
+         " output_padding: [2, 1, 0] }",
+         L.Conv3DTranspose(2, (3, 2, 2), strides=3, output_padding=(2, 1, 0))),
+        ("conv3d_transpose { filters: 2 kernel_size: [5, 4, 3] strides: [2, 1, 1]"
+         " padding: SAME }",
+         L.Conv3DTranspose(2, (5, 4, 3), strides=(2, 1, 1), padding="same")),
+        ("zero_padding3d {}", L.ZeroPadding3D()),
+        ("zero_padding3d { padding: [2, 0, 1] }", L.ZeroPadding3D((2, 0, 1))),
+        ("zero_padding3d { padding: [0, 1, 2, 0, 1, 2] }",
+         L.ZeroPadding3D(((0, 1), (2, 0), (1, 2)))),
+        ("cropping3d { cropping: [1, 0, 1] }", L.Cropping3D((1, 0, 1))),
+        ("cropping3d { cropping: [0, 1, 0, 0, 2, 1] }",
+         L.Cropping3D(((0, 1), (0, 0), (2, 1)))),
+        ("up_sampling3d {}", L.UpSampling3D()),
+        ("up_sampling3d { size: [3, 1, 2] }", L.UpSampling3D((3, 1, 2))),
+    ):
+        yield run(job, job, layer, normal(rng, *volume), rng)
+
+
+def _products(rng):
+    for job, layer, shape in (
+        ("softmax {}", L.Softmax(), (2, 3, 4)),
+        ("softmax { axis: 1 }", L.Softmax(axis=1), (2, 3, 4)),
+        ("softmax { axis: [1, -1] }", L.Softmax(axis=[1, -1]), (2, 3, 2, 4)),
+        ('einsum_dense { equation: "ab,bc->ac" output_shape: 4 bias_axes: "c" }',
+         L.EinsumDense("ab,bc->ac", 4, bias_axes="c"), (3, 5)),
+        ('einsum_dense { equation: "abc,cde->abde" output_shape: [-1, 3, 2] bias_axes: "d" }',
+         L.EinsumDense("abc,cde->abde", (None, 3, 2), bias_axes="d"), (2, 4, 3)),
+        ('einsum_dense { equation: "...x,xy->...y" output_shape: 4 bias_axes: "y"'
+         " activation: TANH }",
+         L.EinsumDense("...x,xy->...y", 4, bias_axes="y", activation="tanh"), (2, 3, 2, 5)),
+        ('einsum_dense { equation: "ab...,bc->ac..." output_shape: 3 bias_axes: "c" }',
+         L.EinsumDense("ab...,bc->ac...", 3, bias_axes="c"), (2, 4, 3, 2)),
+        ('einsum_dense { equation: "abcd,dcb->ad" output_shape: 3 }',
+         L.EinsumDense("abcd,dcb->ad", 3), (2, 4, 5, 3)),
+    ):
+        yield run(job, job, layer, normal(rng, *shape), rng)
 
 
 def _attentions(rng):
@@ -400,7 +480,7 @@ def _attentions(rng):
          L.GroupQueryAttention(2, 3, 1, use_bias=False), pair),
     ):
         x = [normal(rng, *shape) for shape in shapes]
-        yield _run(job, job, layer, x, rng)
+        yield run(job, job, layer, x, rng)
 
 
 def _dots(rng):
@@ -414,7 +494,7 @@ def _dots(rng):
     ):
         job = f"dot {{ {job} }}"
         x = [normal(rng, *shape) for shape in shapes]
-        yield _run(f"{job} of {shapes}", job, L.Dot(axes, normalize=normalize), x, rng)
+        yield run(f"{job} of {shapes}", job, L.Dot(axes, normalize=normalize), x, rng)
 
 
 def _group_normalization(rng):
@@ -434,7 +514,7 @@ def _group_normalization(rng):
     ):
         # Far from zero, to reveal a variance computed as the difference of
         # squares.
-        yield _run(
+        yield run(
             f"GroupNormalization.{name}",
             f"group_normalization {{ {job} }}",
             L.GroupNormalization(**options),
@@ -476,74 +556,4 @@ def _plain_layers(rng):
         ("cropping2d { cropping: 0 }", L.Cropping2D(0), image),
         ("cropping2d { cropping: [0, 1, 2, 3] }", L.Cropping2D(((0, 1), (2, 3))), image),
     ):  # fmt: skip
-        yield _run(f"{job} of rank {len(shape)}", job, layer, normal(rng, *shape), rng)
-
-
-def _config(job, layer):
-    text = json.dumps(keras.saving.serialize_keras_object(layer))
-    config = json.loads(text)
-    # Keras numbers names across the process.
-    config["config"]["name"] = "layer"
-    dtype = config["config"].get("dtype")
-    if isinstance(dtype, str):
-        # Some layers write the name of the policy in place of the policy.
-        policy = keras.saving.serialize_keras_object(keras.DTypePolicy(dtype))
-        config["config"]["dtype"] = policy
-    return {"job": job, "keras": config}
-
-
-def _numbered(name, values):
-    """{name: value}, or {name0: value0, ...} of several."""
-    if len(values) == 1:
-        return {name: values[0]}
-    return {f"{name}{i}": value for i, value in enumerate(values)}
-
-
-def _listed(value):
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _key(variable):
-    """The name of a weight within its layer: "kernel", "forward_lstm/lstm_cell/bias"."""
-    return variable.path.partition("/")[2]
-
-
-def _run(name, job, layer, x, rng, mask=None):
-    """`x`: the input, or a list of some."""
-    config = _config(job, layer)
-    # Takes its inputs one by one.
-    is_unlisted = isinstance(layer, L.GroupQueryAttention)
-    if is_unlisted:
-        layer.build(*[v.shape for v in x])
-    else:
-        layer.build([v.shape for v in x] if isinstance(x, list) else x.shape)
-    weights = {}
-    for variable in layer.weights:
-        weights[_key(variable)] = normal(rng, *variable.shape)
-        variable.assign(weights[_key(variable)])
-    inputs = _numbered("x", _listed(x))
-    sources = {key: tf.constant(value) for key, value in inputs.items()}
-    if mask is not None:
-        inputs["x1"] = mask.numpy()
-        inputs["x0"] = inputs.pop("x")
-        sources = {"x0": sources["x"]}
-    with tf.GradientTape() as tape:
-        tape.watch(sources)
-        arguments = {} if mask is None else {"mask": mask}
-        passed = list(sources.values()) if isinstance(x, list) else sources[min(sources)]
-        if isinstance(layer, (L.BatchNormalization, L.TimeDistributed)):
-            arguments["training"] = True
-        outputs = _listed(layer(*passed) if is_unlisted else layer(passed, **arguments))
-        cotangents = [normal(rng, *y.shape) for y in outputs]
-        total = sum(tf.reduce_sum(y * c) for y, c in zip(outputs, cotangents))
-    sources |= {_key(v): v.value for v in layer.trainable_variables}
-    gradients = tape.gradient(total, sources)
-    return case(
-        name,
-        config,
-        {**inputs, **weights, **_numbered("cotangent", cotangents)},
-        {
-            **_numbered("y", [y.numpy() for y in outputs]),
-            **{f"grad_{key}": g.numpy() for key, g in gradients.items()},
-        },
-    )
+        yield run(f"{job} of rank {len(shape)}", job, layer, normal(rng, *shape), rng)

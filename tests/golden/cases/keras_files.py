@@ -216,6 +216,20 @@ def lamb(rng):
     return made, [normal(rng, BATCH, 4)], [np.arange(BATCH, dtype=np.int32) % 2]
 
 
+@model
+def volumes(rng):
+    made = stack(
+        layers.ZeroPadding3D(((0, 1), (1, 0), (0, 0))),
+        layers.Conv3DTranspose(3, (2, 2, 1), strides=(2, 1, 1), padding="same"),
+        layers.Cropping3D(((1, 1), (0, 1), (0, 0))), layers.UpSampling3D((1, 1, 2)),
+        layers.Reshape((12, 12)),
+        layers.EinsumDense("abc,cd->abd", (None, 4), bias_axes="d", activation="tanh"),
+        layers.EinsumDense("...x,xy->...y", 3), layers.Softmax(axis=1),
+        layers.Reshape((36,)), layers.Dense(2), shape=(2, 3, 2, 2))
+    made.compile(optimizers.SGD(0.1, momentum=0.5), "mse")
+    return made, [normal(rng, BATCH, 2, 3, 2, 2)], [normal(rng, BATCH, 2)]
+
+
 def cases():
     FOLDER.mkdir(exist_ok=True)
     for number, (name, make) in enumerate(MODELS.items()):

@@ -1,7 +1,8 @@
 """preprocessing_layers.json: layers of strings and categories.
 
 config:  job, the layer in the text format of proto/job_layer.proto.
-inputs:  x; data_<i>, the batches to which the layer is adapted first, if there are any.
+inputs:  x, or x_<i> of a layer with several inputs; data_<i>, the batches to which the layer is
+         adapted first, if there are any.
 outputs: y, and the vocabulary or the bin_boundaries that the layer then has, if it has them.
 """
 
@@ -27,6 +28,7 @@ def cases():
     yield from _string_lookups()
     yield from _integer_lookups()
     yield from _hashing()
+    yield from _crossings()
     yield from _numbers(seeded(970))
     yield from _texts()
 
@@ -99,6 +101,24 @@ def _hashing():
                L.Hashing(4, output_mode="one_hot"), MANY)
     yield _run("hashing { num_bins: 4 output_mode: MULTI_HOT }",
                L.Hashing(4, output_mode="multi_hot"), WORDS)
+
+
+def _crossings():
+    words = np.array(["red", "", "green", "red"])
+    large = np.array([5, -7, 2**62, 0])
+    small = np.int32([1, 2, -3, 1])
+    for job, layer, x in (
+        ("num_bins: 1000003", L.HashedCrossing(1000003), (words, large)),
+        ("num_bins: 1000003", L.HashedCrossing(1000003), (small, words, large)),
+        ("num_bins: 5", L.HashedCrossing(5), (words[:, None], small[:, None])),
+        ("num_bins: 5 output_mode: ONE_HOT", L.HashedCrossing(5, output_mode="one_hot"),
+         (words, small)),
+        ("num_bins: 4 output_mode: ONE_HOT", L.HashedCrossing(4, output_mode="one_hot"),
+         (words[:, None], large[:, None])),
+    ):
+        inputs = {f"x_{i}": value for i, value in enumerate(x)}
+        job = f"hashed_crossing {{ {job} }}"
+        yield case(f"{job} of {len(x)}", {"job": job}, inputs, {"y": _output(layer, x)})
 
 
 def _numbers(rng):

@@ -19,7 +19,6 @@
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/merge.h"
-#include "common/learn/nn/pooling.h"
 #include "common/learn/nn/relu.h"
 #include "common/learn/nn/window.h"
 #include "common/learn/nn/zero_padding.h"
@@ -147,24 +146,12 @@ LayerOutput Features(const LayerOutput& image,
 }
 
 absl::Status CheckOptions(const MobileNetV2Options& options) {
-  const Shape& shape = options.input_shape;
-  const auto is_extent = [&](int64_t extent) {
-    return extent >= 32 || (extent == Shape::kUnknown && !options.include_top);
-  };
-  if (shape.rank() != 3 || !is_extent(shape.dim(0)) ||
-      !is_extent(shape.dim(1)) || shape.dim(2) < 1) {
+  if (!(options.alpha > 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "MobileNetV2: input_shape is ", shape.ToString(),
-        "; expected [height, width, channels], height and width of at least 32",
-        options.include_top ? "" : " or unknown"));
+        "MobileNetV2: expected alpha above 0, got ", options.alpha));
   }
-  if (!(options.alpha > 0) || options.classes < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("MobileNetV2: expected alpha above 0 and at least one "
-                     "class, got ",
-                     options.alpha, " and ", options.classes));
-  }
-  return absl::OkStatus();
+  return internal::CheckImageClassifier("MobileNetV2", options.input_shape,
+                                        options.include_top, options.classes);
 }
 
 std::string DefaultName(const MobileNetV2Options& options) {
@@ -192,15 +179,12 @@ LayerPtrTo<FunctionalLayer> MobileNetV2(const MobileNetV2Options& options) {
     return MakeLayer<FunctionalLayer>(status);
   }
   const LayerOutput image = Input(options.input_shape);
-  LayerOutput x = Features(image, options);
+  LayerOutput x = internal::PoolGlobally(
+      Features(image, options),
+      options.include_top ? Pooling::kAverage : options.pooling);
   if (options.include_top) {
-    x = GlobalAveragePooling2D()(x);
     x = Dense(options.classes, {.activation = options.classifier_activation,
                                 .name = "predictions"})(x);
-  } else if (options.pooling == Pooling::kAverage) {
-    x = GlobalAveragePooling2D()(x);
-  } else if (options.pooling == Pooling::kMax) {
-    x = GlobalMaxPooling2D()(x);
   }
   return Functional(
       image, x,

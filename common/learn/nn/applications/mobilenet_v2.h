@@ -7,13 +7,11 @@
 
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/applications/image_classifier.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster::applications {
-
-// The pooling after the last convolution if `include_top` is false.
-enum class Pooling { kNone, kAverage, kMax };
 
 struct MobileNetV2Options {
   // [height, width, channels]. Height and width must be at least 32; without a

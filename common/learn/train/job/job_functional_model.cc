@@ -15,7 +15,11 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
+#include "common/learn/nn/applications/image_classifier.h"
+#include "common/learn/nn/applications/mobilenet.h"
 #include "common/learn/nn/applications/mobilenet_v2.h"
+#include "common/learn/nn/applications/resnet50.h"
+#include "common/learn/nn/applications/vgg16.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
@@ -27,7 +31,6 @@ namespace {
 
 using proto::JobLayer;
 using proto::JobModel;
-using MobileNetV2Job = JobModel::Application::MobileNetV2;
 
 // The model as it grows: what can be named so far.
 class Drawing {
@@ -119,25 +122,57 @@ absl::Status At(absl::string_view place, int index,
       "model.functional.", place, "[", index, "]: ", status.message()));
 }
 
-absl::StatusOr<LayerPtr> BuildMobileNetV2(const MobileNetV2Job& job) {
-  applications::MobileNetV2Options options{.name = job.name()};
-  JobConfigReader reader("mobilenet_v2", job);
-  std::vector<int64_t> input_shape(options.input_shape.dims().begin(),
-                                   options.input_shape.dims().end());
+// Reads what all applications have, and checks that nothing else is there.
+template <typename Options>
+absl::Status ReadOptions(JobConfigReader& reader, Options* options) {
+  std::vector<int64_t> input_shape(options->input_shape.dims().begin(),
+                                   options->input_shape.dims().end());
   reader.Visit("input_shape", input_shape);
-  reader.Visit("alpha", options.alpha);
-  reader.Visit("include_top", options.include_top);
+  reader.Visit("include_top", options->include_top);
   static constexpr absl::string_view kPoolings[] = {"none", "average", "max"};
-  reader.Visit("pooling", options.pooling, kPoolings);
-  reader.Visit("classes", options.classes);
-  reader.Visit("classifier_activation", options.classifier_activation);
-  reader.Visit("name", options.name);
+  reader.Visit("pooling", options->pooling, kPoolings);
+  reader.Visit("classes", options->classes);
+  reader.Visit("classifier_activation", options->classifier_activation);
+  reader.Visit("name", options->name);
   RETURN_IF_ERROR(reader.Finish());
-  ASSIGN_OR_RETURN(options.input_shape,
+  ASSIGN_OR_RETURN(options->input_shape,
                    Shape::Create(input_shape, /*allow_unknown=*/true));
-  const auto model = applications::MobileNetV2(options);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LayerPtr> IfValid(const LayerPtrTo<FunctionalLayer>& model) {
   RETURN_IF_ERROR(model->status());
   return LayerPtr(model);
+}
+
+absl::StatusOr<LayerPtr> BuildMobileNet(
+    const JobModel::Application::MobileNet& job) {
+  applications::MobileNetOptions options;
+  JobConfigReader reader("mobilenet", job);
+  reader.Visit("alpha", options.alpha);
+  reader.Visit("depth_multiplier", options.depth_multiplier);
+  reader.Visit("dropout", options.dropout);
+  RETURN_IF_ERROR(ReadOptions(reader, &options));
+  return IfValid(applications::MobileNet(options));
+}
+
+absl::StatusOr<LayerPtr> BuildMobileNetV2(
+    const JobModel::Application::MobileNetV2& job) {
+  applications::MobileNetV2Options options;
+  JobConfigReader reader("mobilenet_v2", job);
+  reader.Visit("alpha", options.alpha);
+  RETURN_IF_ERROR(ReadOptions(reader, &options));
+  return IfValid(applications::MobileNetV2(options));
+}
+
+absl::StatusOr<LayerPtr> BuildImageClassifier(
+    absl::string_view kind, const JobModel::Application::ImageClassifier& job,
+    LayerPtrTo<FunctionalLayer> (*make)(
+        const applications::ImageClassifierOptions&)) {
+  applications::ImageClassifierOptions options;
+  JobConfigReader reader(kind, job);
+  RETURN_IF_ERROR(ReadOptions(reader, &options));
+  return IfValid(make(options));
 }
 
 }  // namespace
@@ -171,8 +206,19 @@ absl::StatusOr<LayerPtr> BuildJobFunctionalModel(
 
 absl::StatusOr<LayerPtr> BuildJobApplication(
     const JobModel::Application& application) {
+  if (application.has_mobilenet()) {
+    return BuildMobileNet(application.mobilenet());
+  }
   if (application.has_mobilenet_v2()) {
     return BuildMobileNetV2(application.mobilenet_v2());
+  }
+  if (application.has_resnet50()) {
+    return BuildImageClassifier("resnet50", application.resnet50(),
+                                applications::ResNet50);
+  }
+  if (application.has_vgg16()) {
+    return BuildImageClassifier("vgg16", application.vgg16(),
+                                applications::VGG16);
   }
   return absl::InvalidArgumentError(
       "model.application says nothing; expected for example application { "

@@ -160,6 +160,25 @@ TEST(JobModelTest, MobileNetV2IsOneLine) {
   EXPECT_THAT(shapes, ElementsAre(Shape({-1, 2})));
 }
 
+TEST(JobModelTest, OtherApplicationsAreOneLine) {
+  for (const char* const kind : {"resnet50", "vgg16"}) {
+    ASSERT_OK_AND_ASSIGN(
+        const LayerPtr model,
+        Parse(absl::StrCat("application { ", kind,
+                           " { input_shape: [32, 32, 3] classes: 2 } }")));
+    EXPECT_EQ(model->name(), kind);
+    ASSERT_OK_AND_ASSIGN(const std::vector<Shape> shapes, Build(model));
+    EXPECT_THAT(shapes, ElementsAre(Shape({-1, 2})));
+  }
+  ASSERT_OK_AND_ASSIGN(const LayerPtr model, Parse(R"(
+    application { mobilenet { input_shape: [64, 64, 3] alpha: 0.25
+                              depth_multiplier: 2 dropout: 0.5
+                              include_top: false pooling: MAX } })"));
+  EXPECT_EQ(model->name(), "mobilenet_0.25_64");
+  ASSERT_OK_AND_ASSIGN(const std::vector<Shape> shapes, Build(model));
+  EXPECT_THAT(shapes, ElementsAre(Shape({-1, 256})));
+}
+
 void ExpectRefused(const std::string& text, const std::string& message) {
   EXPECT_THAT(Parse(text),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)))
@@ -213,6 +232,7 @@ TEST(JobModelTest, MistakesNameTheField) {
   ExpectRefused("", "model has no layers");
   ExpectRefused("application {}", "model.application says nothing");
   ExpectRefused("application { mobilenet_v2 { classes: -1 } }", "one class");
+  ExpectRefused("application { vgg16 { classes: -1 } }", "VGG16: expected");
   ExpectRefused("sequential { layers { conv2d { filters: 2 } } }",
                 "model.sequential.layers[0]: conv2d.kernel_size must be");
   ExpectRefused("sequential { layers { conv2d { kernel_size: 2 } } }",

@@ -313,6 +313,21 @@ void KerasArgumentReader::VisitPairs(ConfigName name,
   values = std::move(read);
 }
 
+void KerasArgumentReader::VisitExtents(ConfigName name,
+                                       std::vector<int64_t>& values) {
+  const KerasJson& given = Find(name);
+  if (given.is_null()) return;
+  std::vector<int64_t> read;
+  for (const KerasJson& entry :
+       given.is_array() ? given : KerasJson::array({given})) {
+    if (!entry.is_null() && !entry.is_number_integer()) {
+      return RefuseType(name, "integers or null", given);
+    }
+    read.push_back(entry.is_null() ? -1 : entry.get<int64_t>());
+  }
+  values = std::move(read);
+}
+
 bool KerasArgumentReader::IsPresent(ConfigName name, bool) {
   return !Find(name).is_null();
 }

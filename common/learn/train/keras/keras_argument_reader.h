@@ -53,6 +53,7 @@ class KerasArgumentReader : public ConfigVisitor {
   void VisitChoice(ConfigName name, int& index,
                    absl::Span<const absl::string_view> names) override;
   void VisitPairs(ConfigName name, std::vector<int64_t>& values) override;
+  void VisitExtents(ConfigName name, std::vector<int64_t>& values) override;
   bool IsPresent(ConfigName name, bool is_set) override;
   void Refuse(ConfigName name, absl::string_view what) override;
 

@@ -159,6 +159,13 @@ class KerasConfigWriter : public ConfigVisitor {
     }
     Add(name, std::move(pairs));
   }
+  void VisitExtents(ConfigName name, std::vector<int64_t>& values) override {
+    Json extents = Json::array();
+    for (const int64_t value : values) {
+      extents.push_back(value < 0 ? Json(nullptr) : Json(value));
+    }
+    Add(name, std::move(extents));
+  }
   bool IsPresent(ConfigName name, bool is_set) override {
     if (!is_set) Add(name, nullptr);
     return is_set;

@@ -1,0 +1,50 @@
+#ifndef COMMON_LEARN_NN_APPLICATIONS_IMAGE_CLASSIFIER_H_
+#define COMMON_LEARN_NN_APPLICATIONS_IMAGE_CLASSIFIER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/core/tensor/shape.h"
+#include "common/learn/nn/activations.h"
+#include "common/learn/nn/layer_ptr.h"
+
+namespace muster::applications {
+
+// The pooling after the last convolution if `include_top` is false.
+enum class Pooling { kNone, kAverage, kMax };
+
+// Names, defaults and meaning are those of keras.applications.
+struct ImageClassifierOptions {
+  // [height, width, channels]. Height and width must be at least 32; without a
+  // top they may be unknown.
+  Shape input_shape = {224, 224, 3};
+  // If true, dense layers follow, the last one with `classes` units.
+  bool include_top = true;
+  Pooling pooling = Pooling::kNone;
+  int64_t classes = 1000;
+  Activation classifier_activation = Activation::kSoftmax;
+  std::string name = "";  // Empty: Keras' name of the model.
+};
+
+namespace internal {
+
+// Returns OK if the options of the model `name` are within their ranges.
+//   kInvalidArgument  input_shape or classes are out of range; names the model
+absl::Status CheckImageClassifier(absl::string_view name,
+                                  const Shape& input_shape, bool include_top,
+                                  int64_t classes);
+
+struct GlobalPoolingNames {
+  std::string average = "";
+  std::string max = "";
+};
+// Pools the output of the last convolution; kNone returns it unchanged.
+LayerOutput PoolGlobally(const LayerOutput& x, Pooling pooling,
+                         const GlobalPoolingNames& names = {});
+
+}  // namespace internal
+}  // namespace muster::applications
+
+#endif  // COMMON_LEARN_NN_APPLICATIONS_IMAGE_CLASSIFIER_H_

@@ -1,0 +1,128 @@
+#include "common/learn/nn/applications/mobilenet.h"
+
+#include <array>
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/learn/nn/activation_layer.h"
+#include "common/learn/nn/batch_normalization.h"
+#include "common/learn/nn/convolution.h"
+#include "common/learn/nn/depthwise_convolution.h"
+#include "common/learn/nn/dropout.h"
+#include "common/learn/nn/input.h"
+#include "common/learn/nn/layer.h"
+#include "common/learn/nn/pooling.h"
+#include "common/learn/nn/relu.h"
+#include "common/learn/nn/reshape.h"
+#include "common/learn/nn/window.h"
+#include "common/learn/nn/zero_padding.h"
+
+namespace muster::applications {
+namespace {
+
+// A depthwise convolution with `stride`, and one of 1x1 with `filters`.
+struct Block {
+  int64_t filters;
+  int64_t stride;
+};
+constexpr std::array<Block, 13> kBlocks = {{{64, 1},
+                                            {128, 2},
+                                            {128, 1},
+                                            {256, 2},
+                                            {256, 1},
+                                            {512, 2},
+                                            {512, 1},
+                                            {512, 1},
+                                            {512, 1},
+                                            {512, 1},
+                                            {512, 1},
+                                            {1024, 2},
+                                            {1024, 1}}};
+
+int64_t Scaled(int64_t filters, double alpha) {
+  return static_cast<int64_t>(static_cast<double>(filters) * alpha);
+}
+
+LayerOutput NormalizeAndClip(const LayerOutput& x, const std::string& prefix) {
+  return ReLU({.max_value = 6, .name = prefix + "_relu"})(
+      BatchNormalization({.name = prefix + "_bn"})(x));
+}
+
+LayerOutput Features(const LayerOutput& image,
+                     const MobileNetOptions& options) {
+  LayerOutput x = Conv2D(Scaled(32, options.alpha), 3,
+                         {.strides = 2,
+                          .padding = Padding::kSame,
+                          .use_bias = false,
+                          .name = "conv1"})(image);
+  x = NormalizeAndClip(x, "conv1");
+  for (size_t i = 0; i < kBlocks.size(); ++i) {
+    const auto& [filters, stride] = kBlocks[i];
+    const std::string depthwise = absl::StrCat("conv_dw_", i + 1);
+    const std::string pointwise = absl::StrCat("conv_pw_", i + 1);
+    if (stride > 1) {
+      x = ZeroPadding2D({{0, 1}, {0, 1}},
+                        {.name = absl::StrCat("conv_pad_", i + 1)})(x);
+    }
+    x = DepthwiseConv2D(
+        3, {.strides = stride,
+            .padding = stride == 1 ? Padding::kSame : Padding::kValid,
+            .depth_multiplier = options.depth_multiplier,
+            .use_bias = false,
+            .name = depthwise})(x);
+    x = NormalizeAndClip(x, depthwise);
+    x = Conv2D(
+        Scaled(filters, options.alpha), 1,
+        {.padding = Padding::kSame, .use_bias = false, .name = pointwise})(x);
+    x = NormalizeAndClip(x, pointwise);
+  }
+  return x;
+}
+
+LayerOutput Classify(LayerOutput x, const MobileNetOptions& options) {
+  x = GlobalAveragePooling2D({.keepdims = true})(x);
+  x = Dropout(options.dropout, {.name = "dropout"})(x);
+  x = Conv2D(options.classes, 1,
+             {.padding = Padding::kSame, .name = "conv_preds"})(x);
+  x = Reshape({options.classes}, {.name = "reshape_2"})(x);
+  return Activate(options.classifier_activation, {.name = "predictions"})(x);
+}
+
+absl::Status CheckOptions(const MobileNetOptions& options) {
+  if (Scaled(32, options.alpha) < 1 || options.depth_multiplier < 1 ||
+      !(options.dropout >= 0 && options.dropout < 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "MobileNet: expected alpha of at least 1/32, depth_multiplier of at "
+        "least 1 and dropout in [0, 1), got ",
+        options.alpha, ", ", options.depth_multiplier, " and ",
+        options.dropout));
+  }
+  return internal::CheckImageClassifier("MobileNet", options.input_shape,
+                                        options.include_top, options.classes);
+}
+
+std::string DefaultName(const MobileNetOptions& options) {
+  const int64_t rows = options.input_shape.dim(0);
+  return absl::StrFormat("mobilenet_%.2f_%s", options.alpha,
+                         rows == Shape::kUnknown ? "None" : absl::StrCat(rows));
+}
+
+}  // namespace
+
+LayerPtrTo<FunctionalLayer> MobileNet(const MobileNetOptions& options) {
+  if (const absl::Status status = CheckOptions(options); !status.ok()) {
+    return MakeLayer<FunctionalLayer>(status);
+  }
+  const LayerOutput image = Input(options.input_shape);
+  const LayerOutput features = Features(image, options);
+  const LayerOutput x = options.include_top
+                            ? Classify(features, options)
+                            : internal::PoolGlobally(features, options.pooling);
+  return Functional(
+      image, x,
+      {.name = options.name.empty() ? DefaultName(options) : options.name});
+}
+
+}  // namespace muster::applications

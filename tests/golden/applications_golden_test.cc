@@ -1,0 +1,134 @@
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/core/base/check.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/dataset/dataset.h"
+#include "common/learn/nn/activations.h"
+#include "common/learn/nn/applications/image_classifier.h"
+#include "common/learn/nn/applications/mobilenet.h"
+#include "common/learn/nn/applications/resnet50.h"
+#include "common/learn/nn/applications/vgg16.h"
+#include "common/learn/nn/weight.h"
+#include "common/learn/train/model.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/golden/drawn_values.h"
+#include "tests/golden/golden_data.h"
+
+namespace muster {
+namespace {
+
+Shape InputShape(const GoldenCase& golden) {
+  return Shape(golden.config.at("input_shape").get<std::vector<int64_t>>());
+}
+
+Model MakeModel(const GoldenCase& golden) {
+  const applications::ImageClassifierOptions options = {
+      .input_shape = InputShape(golden),
+      .classes = golden.config.at("classes").get<int64_t>(),
+      .classifier_activation = Activation::kLinear};
+  if (golden.name == "ResNet50") return applications::ResNet50(options);
+  if (golden.name == "VGG16") return applications::VGG16(options);
+  MUSTER_CHECK(golden.name == "MobileNet");
+  return applications::MobileNet(
+      {.input_shape = options.input_shape,
+       .classes = options.classes,
+       .classifier_activation = options.classifier_activation});
+}
+
+Element Images(const GoldenCase& golden) {
+  const Shape shape = InputShape(golden);
+  return {
+      DrawnTensor(kDrawnImages, {2, shape.dim(0), shape.dim(1), shape.dim(2)})};
+}
+
+// As _initial() in cases/applications.py.
+Tensor InitialValue(const Weight& weight, uint32_t key) {
+  const std::string& name = weight.name();
+  const std::string kind = name.substr(name.rfind('/') + 1);
+  const Shape& shape = weight.handle().type.shape;
+  if (kind == "kernel") {
+    const bool is_depthwise = name.find("_dw_") != std::string::npos;
+    const auto fan_in =
+        shape.ElementCountInRange(0, is_depthwise ? 2 : shape.rank() - 1);
+    return DrawnTensor(key, shape, 0,
+                       std::sqrt(6.0 / static_cast<double>(fan_in)));
+  }
+  if (kind == "gamma" || kind == "moving_variance") {
+    return DrawnTensor(key, shape, 1, 0.5);
+  }
+  return DrawnTensor(key, shape, 0, 0.1);
+}
+
+class ApplicationsGoldenTest : public ::testing::TestWithParam<GoldenCase> {};
+
+TEST_P(ApplicationsGoldenTest, HasTheWeightsOfKeras) {
+  Model model = MakeModel(GetParam());
+  ASSERT_OK(model.Compile({}));
+  std::vector<std::string> names;
+  std::vector<std::vector<int64_t>> shapes;
+  for (const Weight& weight : model.weights()) {
+    names.push_back(weight.name());
+    const auto dims = weight.handle().type.shape.dims();
+    shapes.emplace_back(dims.begin(), dims.end());
+  }
+  const auto& expected = GetParam().json.at("outputs");
+  EXPECT_EQ(names, expected.at("names").get<std::vector<std::string>>());
+  EXPECT_EQ(shapes,
+            expected.at("shapes").get<std::vector<std::vector<int64_t>>>());
+}
+
+TEST_P(ApplicationsGoldenTest, PredictsWhatKerasPredicts) {
+  Model model = MakeModel(GetParam());
+  ASSERT_OK(model.Compile({}));
+  std::vector<Tensor> values;
+  for (const Weight& weight : model.weights()) {
+    values.push_back(
+        InitialValue(weight, static_cast<uint32_t>(values.size())));
+  }
+  ASSERT_OK(model.SetWeights(values));
+  ASSERT_OK_AND_ASSIGN(const Tensor logits, model.Predict(Images(GetParam())));
+  EXPECT_EQ(DescribeDifference(logits, GetParam().outputs.at("logits"), 1e-4),
+            "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Golden, ApplicationsGoldenTest,
+    ::testing::ValuesIn(ReadGoldenCases("applications.json")),
+    [](const auto& test) { return test.param.name; });
+
+TEST(ApplicationsFilesTest, ReadsTheWeightsThatKerasWrites) {
+  const char* const python = std::getenv("MUSTER_KERAS_PYTHON");
+  if (python == nullptr || *python == '\0') {
+    GTEST_SKIP() << "MUSTER_KERAS_PYTHON does not name a Python with Keras";
+  }
+  const std::string folder = testing::TempDir();
+  const std::string command = absl::StrCat(
+      python, " -B tests/golden/write_application_weights.py ", folder);
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  for (const GoldenCase& golden : ReadGoldenCases("applications.json")) {
+    SCOPED_TRACE(golden.name);
+    const std::string prefix = absl::StrCat(folder, "/", golden.name);
+    Tensor expected(DType::kFloat32, golden.outputs.at("logits").shape());
+    std::ifstream file(prefix + ".predictions", std::ios::binary);
+    ASSERT_TRUE(file.read(reinterpret_cast<char*>(expected.mutable_raw_data()),
+                          static_cast<std::streamsize>(expected.size_bytes())));
+    Model model = MakeModel(golden);
+    ASSERT_OK(model.Compile({}));
+    ASSERT_OK(model.LoadWeights(prefix + ".weights.h5"));
+    ASSERT_OK_AND_ASSIGN(const Tensor logits, model.Predict(Images(golden)));
+    EXPECT_EQ(DescribeDifference(logits, expected, 1e-4), "");
+  }
+}
+
+}  // namespace
+}  // namespace muster
