@@ -10,7 +10,8 @@ one name for different things, each file is compiled alone. A unit that compiled
 before and whose files have not changed since is skipped. The last line is
 "N units compile with gcc, N do not".
 
-`bazel build --config=gcc TARGET` makes objects and executables.
+`bazel build --config=gcc TARGET` makes objects and executables; remove
+bazel/precompiled.bazelrc first, which is for clang.
 """
 
 import concurrent.futures

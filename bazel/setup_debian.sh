@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the build needs on Debian 12, as far as it is missing. Needs
-# root, or sudo, only if something is missing.
+# Installs what the build needs on Debian 12, as far as it is missing, and
+# precompiles headers. Needs root, or sudo, only if something is missing.
 set -euo pipefail
 
 packages=(
@@ -59,3 +59,4 @@ if ((${#missing[@]})); then
 fi
 cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
 bazel/refresh_toolchain.sh
+bazel/precompile_headers.sh

@@ -1,10 +1,15 @@
 // Saving and restoring a ShardVariable.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "common/core/base/status_macros.h"
 #include "ps/shard_variable.h"
 

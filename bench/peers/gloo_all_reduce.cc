@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <memory>
+#include <vector>
 
 #include "bench/all_reduce_protocol.h"
 

@@ -1,6 +1,7 @@
 #include "deploy/launch/kubernetes_manifests.h"
 
 #include <filesystem>
+#include <map>
 #include <utility>
 #include <vector>
 

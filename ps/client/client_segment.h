@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "common/core/base/file_descriptor.h"
 #include "common/core/tensor/buffer.h"
-#include "common/net/collectives/shm/file_descriptor.h"
 
 namespace muster {
 

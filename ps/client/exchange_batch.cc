@@ -1,6 +1,7 @@
 #include "ps/client/exchange_batch.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

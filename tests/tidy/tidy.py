@@ -285,6 +285,75 @@ def types_of_one_name(texts):
             yield f"{name} is a type in {' and in '.join(paths)}; rename one"
 
 
+# Headers that are precompiled, with what a source that includes them uses. Sources
+# compile without the include then, but not everywhere. Headers that nearly all
+# others include are left out.
+USES = {
+    "algorithm": r"std::(sort|stable_sort|find|find_if|any_of|all_of|none_of|min|max|"
+                 r"copy|copy_n|fill|fill_n|transform|lower_bound|upper_bound|remove_if|"
+                 r"count|count_if|reverse|min_element|max_element|clamp|equal|unique|"
+                 r"nth_element|rotate|generate|binary_search)\(",
+    "array": r"std::array<",
+    "atomic": r"std::(atomic\b|memory_order)",
+    "cmath": r"std::(sqrt|exp|log|pow|isfinite|isnan|isinf|fabs|floor|ceil|round|tanh|"
+             r"lround|erf|cos|sin|log1p|expm1|fmod|ldexp|nearbyint)\(",
+    "cstring": r"std::(memcpy|memset|memcmp|memmove|strlen|strcmp|strerror)\(",
+    "deque": r"std::deque<",
+    "filesystem": r"std::filesystem\b",
+    "functional": r"std::(function<|hash<|ref\(|cref\()",
+    "limits": r"std::numeric_limits<",
+    "map": r"std::(multi)?map<",
+    "memory": r"std::(unique_ptr|shared_ptr|weak_ptr|make_unique|make_shared)\b",
+    "numeric": r"std::(accumulate|iota|partial_sum|inner_product)\(",
+    "optional": r"std::(optional<|nullopt\b)",
+    "set": r"std::(multi)?set<",
+    "sstream": r"std::[io]?stringstream\b",
+    "thread": r"std::(thread|this_thread)\b",
+    "vector": r"std::vector\b",
+    "absl/base/thread_annotations.h":
+        r"ABSL_(PT_)?(GUARDED_BY|LOCKS_EXCLUDED|EXCLUSIVE_LOCKS|SHARED_LOCKS)",
+    "absl/container/flat_hash_map.h": r"absl::flat_hash_map<",
+    "absl/container/flat_hash_set.h": r"absl::flat_hash_set<",
+    "absl/functional/function_ref.h": r"absl::FunctionRef<",
+    "absl/memory/memory.h": r"absl::WrapUnique\(",
+    "absl/strings/match.h": r"absl::(StrContains|StartsWith|EndsWith|EqualsIgnoreCase)\(",
+    "absl/strings/numbers.h": r"absl::SimpleAto\w+\(",
+    "absl/strings/str_cat.h": r"absl::(StrCat|StrAppend|Hex)\(",
+    "absl/strings/str_format.h": r"absl::Str(Append)?Format\(",
+    "absl/strings/str_join.h": r"absl::StrJoin\(",
+    "absl/strings/str_split.h": r"absl::(StrSplit|MaxSplits|ByAnyChar)\(",
+    "absl/synchronization/mutex.h":
+        r"absl::(Mutex|MutexLock|ReaderMutexLock|CondVar|Condition)\b",
+    "absl/time/clock.h": r"absl::(Now|SleepFor)\(",
+}
+
+_NAME = re.compile(r"\b(?:std|absl)::\w+[<(]?|\bABSL_\w+")
+
+
+def includes(text):
+    return re.findall(r'^#include ["<]([^">]+)[">]', text, re.MULTILINE)
+
+
+def missing_includes(texts):
+    """Precompiled headers that a source uses and includes nowhere.
+
+    A source may leave it to its own header, which is the first that it includes.
+    """
+    for path, text in sorted(texts.items()):
+        if not path.endswith((".cc", ".h")):
+            continue
+        included = includes(text)
+        known = set(included)
+        if path.endswith(".cc") and included:
+            known.update(includes(texts.get(included[0], "")))
+        code = re.sub(r'//.*|"(\\.|[^"\\\n])*"', "", text)
+        names = "\n".join(sorted(set(_NAME.findall(code))))
+        for header, use in USES.items():
+            found = header not in known and re.search(rf"^{use}", names, re.MULTILINE)
+            if found:
+                yield f"{path}: {found.group()} is used without {header}"
+
+
 def files_of(root):
     """Paths of the tree's own text files: what git knows, or what lies there."""
     try:
@@ -310,6 +379,7 @@ def check_tree(root):
         for rule in FILE_RULES:
             complaints += rule(path, texts[path])
     complaints += types_of_one_name(texts)
+    complaints += missing_includes(texts)
     complaints += layout(root, paths)
     map_path = os.path.join(root, "docs", "ARCHITECTURE.md")
     if os.path.exists(map_path):

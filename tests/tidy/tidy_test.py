@@ -6,6 +6,10 @@ import unittest
 
 import tidy
 
+# That of the sources themselves, which the build shows us through links.
+ROOT = os.path.realpath(os.path.join(
+    os.path.dirname(os.path.realpath(tidy.__file__)), "..", ".."))
+
 
 def function_of(lines, head="int F(int x) {"):
     return "\n".join([head] + ["  x;"] * (lines - 2) + ["}", ""])
@@ -87,9 +91,7 @@ class RulesTest(unittest.TestCase):
                          [(2, "# One."), (3, "# Two.")])
 
     def test_terms_are_documented(self):
-        root = os.path.realpath(os.path.join(
-            os.path.dirname(os.path.realpath(tidy.__file__)), "..", ".."))
-        with open(os.path.join(root, "docs", "style.md")) as file:
+        with open(os.path.join(ROOT, "docs", "style.md")) as file:
             style = file.read()
         listed = style.split("## Terms to avoid")[1].split("## Glossary")[0]
         rows = "\n".join(row.split("|")[1] for row in listed.split("\n")
@@ -135,6 +137,33 @@ class RulesTest(unittest.TestCase):
         self.assertFalse(list(rule({"a/b.h": plan, "c/d.h": "  class Plan {"})))
         self.assertFalse(list(rule({"a/b.h": plan, "c/d.cc": plan})))
 
+    def test_missing_includes(self):
+
+        def found(texts):
+            return list(tidy.missing_includes(texts))
+
+        use = 'std::vector<int> v;  // absl::StrCat(\n'
+        self.assertEqual(found({"a/b.cc": use}),
+                         ["a/b.cc: std::vector is used without vector"])
+        self.assertFalse(found({"a/b.cc": "#include <vector>\n" + use}))
+        own = '#include "a/b.h"\n' + use
+        self.assertTrue(found({"a/b.cc": own, "a/b.h": "int x;\n"}))
+        self.assertFalse(found({"a/b.cc": own, "a/b.h": "#include <vector>\n"}))
+        self.assertFalse(found({"a/b.cc": 'f("std::vector<int>");\n'}))
+        self.assertFalse(found({"a/b.md": use}))
+
+    def test_precompiled_headers_are_covered(self):
+        # These come with nearly every header.
+        everywhere = {"cstddef", "cstdint", "string", "type_traits", "utility",
+                      "absl/status/status.h", "absl/status/statusor.h",
+                      "absl/strings/string_view.h", "absl/time/time.h",
+                      "absl/types/span.h"}
+        with open(os.path.join(ROOT, "bazel", "precompiled_headers.h"),
+                  encoding="utf-8") as file:
+            headers = set(tidy.includes(file.read()))
+        self.assertEqual({h for h in headers if not h.startswith("google/")},
+                         everywhere | set(tidy.USES))
+
     def test_folders_without_a_line_in_the_map(self):
         folders = list(tidy.undocumented_folders(
             ["common/compute/graph/a.cc", "ps/b.h"], "`graph/` nodes"))
@@ -144,10 +173,7 @@ class RulesTest(unittest.TestCase):
 class TreeTest(unittest.TestCase):
 
     def test_the_tree_is_tidy(self):
-        # The sources themselves, which the build shows us through links.
-        root = os.path.realpath(os.path.join(
-            os.path.dirname(os.path.realpath(tidy.__file__)), "..", ".."))
-        complaints = tidy.check_tree(root)
+        complaints = tidy.check_tree(ROOT)
         self.assertFalse(complaints, "\n" + "\n".join(complaints))
 
 

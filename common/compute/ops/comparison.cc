@@ -1,5 +1,7 @@
 #include "common/compute/ops/comparison.h"
 
+#include <vector>
+
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/broadcast_gradient.h"
 #include "common/compute/ops/register.h"

@@ -1,6 +1,7 @@
 #include "common/compute/ops/conv_ops.h"
 
 #include <utility>
+#include <vector>
 
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/register.h"

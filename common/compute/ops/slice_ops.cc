@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/control.h"
 #include "common/compute/ops/register.h"

@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/compute/ops/apply.h"
 #include "common/compute/ops/register.h"
 #include "common/compute/ops/type_rules.h"

@@ -1,5 +1,6 @@
 #include "common/compute/runtime/image_fusion.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>

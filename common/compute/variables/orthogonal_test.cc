@@ -1,5 +1,6 @@
 #include "common/compute/variables/orthogonal.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>

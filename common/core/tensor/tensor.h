@@ -1,6 +1,7 @@
 #ifndef COMMON_CORE_TENSOR_TENSOR_H_
 #define COMMON_CORE_TENSOR_TENSOR_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>

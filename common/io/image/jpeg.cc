@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <vector>
 
 // After <cstdio>, which jpeglib.h requires.
 #include <jpeglib.h>

@@ -1,6 +1,7 @@
 #ifndef COMMON_LEARN_NN_ACTIVATION_LAYER_H_
 #define COMMON_LEARN_NN_ACTIVATION_LAYER_H_
 
+#include <memory>
 #include <string>
 
 #include "common/learn/nn/activations.h"

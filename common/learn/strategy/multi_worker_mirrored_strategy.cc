@@ -1,6 +1,7 @@
 #include "common/learn/strategy/multi_worker_mirrored_strategy.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/memory/memory.h"

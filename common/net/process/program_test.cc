@@ -1,5 +1,6 @@
 #include "common/net/process/program.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/net/rpc/identity.h"

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstdint>
+#include <memory>
 
 #include "absl/strings/string_view.h"
 #include "common/compute/kernels/cpu/elementwise.h"

@@ -1,4 +1,5 @@
 #include <limits>
+#include <vector>
 
 #include "common/compute/kernels/reference/elements.h"
 #include "common/compute/kernels/reference/register.h"

@@ -1,5 +1,6 @@
 #include "common/core/device/simulated/simulated_grid.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <string>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "common/core/base/clock.h"
 #include "common/core/base/status_macros.h"

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/buffer.h"

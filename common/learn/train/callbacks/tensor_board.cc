@@ -1,6 +1,7 @@
 #include "common/learn/train/callbacks/tensor_board.h"
 
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"

@@ -2,6 +2,7 @@
 
 #include <sys/uio.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>

@@ -1,14 +1,15 @@
 #ifndef COMMON_NET_COLLECTIVES_SHM_PROCESS_MEMORY_H_
 #define COMMON_NET_COLLECTIVES_SHM_PROCESS_MEMORY_H_
 
+#include <array>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/core/base/file_descriptor.h"
 #include "common/core/tensor/buffer.h"
-#include "common/net/collectives/shm/file_descriptor.h"
 #include "common/net/collectives/shm/peer_memory.h"
 #include "common/net/collectives/shm/rank_sockets.h"
 #include "common/net/collectives/shm/shared_segment.h"

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Precompiles bazel/precompiled_headers.h for libraries and for tests, and writes
+# bazel/precompiled.bazelrc, with which sources use the result. Does nothing if
+# that has been done for these headers, this compiler and these options.
+# docs/design/build.md says why.
+set -euo pipefail
+cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+
+# Clang refuses a precompiled header unless the language and the macros are those
+# of the source. These are the options with which Bazel compiles.
+common=(
+  -x c++-header -std=c++20 -fno-math-errno -fstack-protector
+  -fno-omit-frame-pointer -ffunction-sections -fdata-sections -g0 -DNDEBUG
+  -fmodules-strict-decluse
+  -Wno-builtin-macro-redefined '-D__DATE__="redacted"'
+  '-D__TIMESTAMP__="redacted"' '-D__TIME__="redacted"'
+)
+library=(-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=1)
+tests=(-O0 -include gmock/gmock.h -include gtest/gtest.h)
+
+# The name changes with all that the result depends on, so that Bazel compiles
+# again what was compiled with another.
+version=$({
+  cat bazel/precompiled_headers.h bazel/precompile_headers.sh
+  clang --version
+  dpkg-query -W libabsl-dev libc6-dev libclang-common-14-dev libgmock-dev \
+    libgtest-dev libprotobuf-dev libstdc++-12-dev linux-libc-dev
+} | sha256sum | cut -c -16)
+folder=$HOME/.cache/muster/headers/$version
+
+# precompile NAME OPTION...
+precompile() {
+  local name=$1
+  shift
+  [[ -e $folder/$name.pch ]] && return
+  local made
+  made=$(mktemp "$folder/$name.XXXXXX")
+  # From standard input: Bazel is to see no header outside of the system's.
+  clang "${common[@]}" "$@" - -o "$made" <bazel/precompiled_headers.h
+  mv "$made" "$folder/$name.pch"
+}
+mkdir -p "$folder"
+precompile library "${library[@]}" &
+precompile tests "${tests[@]}"
+wait $!
+
+# Not for sources whose folders compile them with options of their own.
+others='-common/compute/optimizers/.*,-common/net/collectives/.*'
+library_sources=".*\\.cc\$,-.*_test\\.cc\$,$others"
+test_sources=".*_test\\.cc\$,-.*/schedule_test\\.cc\$,$others"
+wanted="# Written by bazel/precompile_headers.sh.
+build --per_file_copt=$library_sources@-include-pch,$folder/library.pch
+build --per_file_copt=$test_sources@-include-pch,$folder/tests.pch"
+if [[ $(cat bazel/precompiled.bazelrc 2>/dev/null) != "$wanted" ]]; then
+  echo "$wanted" >bazel/precompiled.bazelrc
+fi
