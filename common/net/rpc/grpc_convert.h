@@ -24,9 +24,9 @@ std::vector<MessageSlice> FromByteBuffer(const grpc::ByteBuffer& buffer);
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
-// Returns the time `duration` from now, for a deadline of gRPC. Reads the clock
-// that gRPC reads. When the wall clock is set back, absl::Now() continues for
-// seconds from the time before; gRPC would wait for the difference, too.
+// Returns the time `duration` from now as the deadline of a call. Reads the
+// clock that gRPC reads: after the wall clock is set back, absl::Now() may go
+// on from the time before for a moment.
 std::chrono::system_clock::time_point GrpcDeadline(absl::Duration duration);
 
 }  // namespace muster

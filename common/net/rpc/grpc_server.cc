@@ -7,7 +7,6 @@
 #include <grpcpp/server_builder.h>
 
 #include <algorithm>
-#include <chrono>
 #include <deque>
 #include <limits>
 #include <utility>
@@ -24,6 +23,7 @@
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/grpc_convert.h"
 #include "common/net/rpc/grpc_identity.h"
+#include "common/net/rpc/grpc_shutdown.h"
 #include "common/net/rpc/hand_over.h"
 #include "common/net/rpc/local_connections.h"
 #include "common/net/rpc/local_handshake.h"
@@ -535,8 +535,7 @@ class GrpcServer final : public Server {
     absl::MutexLock lock(&shutdown_mutex_);
     if (server_ == nullptr) return;
     local_connections_.End();
-    server_->Shutdown(GrpcDeadline(grace));
-    server_->Wait();
+    ShutDownGrpcServer(*server_, grace);
     server_.reset();
     dispatcher_.ended().Take();
   }

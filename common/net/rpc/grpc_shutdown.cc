@@ -1,0 +1,65 @@
+#include "common/net/rpc/grpc_shutdown.h"
+
+#include <grpc/grpc.h>
+#include <grpc/support/time.h>
+
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/core/base/clock.h"
+
+namespace muster {
+namespace {
+
+// Waits on a thread of its own for the end of all that a server has begun.
+class EndOfCalls {
+ public:
+  // The server takes no more calls from here on.
+  explicit EndOfCalls(grpc_server* server) {
+    grpc_server_shutdown_and_notify(server, queue_, this);
+    thread_ = std::thread([this] { Wait(); });
+  }
+  // Blocks until all has ended.
+  ~EndOfCalls() {
+    thread_.join();
+    grpc_completion_queue_shutdown(queue_);
+    grpc_completion_queue_destroy(queue_);
+  }
+
+  // Returns whether all ended within `timeout`.
+  bool AwaitFor(absl::Duration timeout) {
+    Clock* const clock = Clock::Real();
+    absl::MutexLock lock(&mutex_);
+    return clock->AwaitWithDeadline(&mutex_, absl::Condition(&has_ended_),
+                                    clock->Now() + timeout);
+  }
+
+ private:
+  void Wait() {
+    grpc_completion_queue_next(queue_, gpr_inf_future(GPR_CLOCK_MONOTONIC),
+                               /*reserved=*/nullptr);
+    absl::MutexLock lock(&mutex_);
+    has_ended_ = true;
+  }
+
+  grpc_completion_queue* const queue_ =
+      grpc_completion_queue_create_for_next(/*reserved=*/nullptr);
+  absl::Mutex mutex_;
+  bool has_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+void ShutDownGrpcServer(grpc::Server& server, absl::Duration grace) {
+  {
+    EndOfCalls end(server.c_server());
+    if (!end.AwaitFor(grace)) grpc_server_cancel_all_calls(server.c_server());
+  }
+  // Nothing is left for which these would wait.
+  server.Shutdown();
+  server.Wait();
+}
+
+}  // namespace muster
