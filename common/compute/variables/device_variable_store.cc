@@ -150,9 +150,7 @@ absl::Status DeviceVariableStore::StartOver(const proto::VariableSpec& spec) {
   RETURN_IF_ERROR(CheckSameType(spec.name(), variable.type, value.type()));
   RETURN_IF_ERROR(RestoreState(spec.name(), {.value = std::move(value)}));
   const absl::MutexLock lock(&mutex_);
-  auto rules = std::make_shared<VariableRules>(*rules_);
-  rules->Reset(spec.name());
-  rules_ = std::move(rules);
+  rules_.Reset(spec.name());
   return absl::OkStatus();
 }
 
@@ -199,10 +197,7 @@ absl::Status DeviceVariableStore::SetOptimizer(const Optimizer& optimizer) {
   ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
                    UpdateRule::Create(optimizer));
   const absl::MutexLock lock(&mutex_);
-  auto rules = std::make_shared<VariableRules>(*rules_);
-  RETURN_IF_ERROR(rules->SetDefault(std::move(rule)));
-  rules_ = std::move(rules);
-  return absl::OkStatus();
+  return rules_.SetDefault(std::move(rule));
 }
 
 absl::Status DeviceVariableStore::SetOptimizerOf(
@@ -210,10 +205,7 @@ absl::Status DeviceVariableStore::SetOptimizerOf(
   ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
                    UpdateRule::Create(optimizer));
   const absl::MutexLock lock(&mutex_);
-  auto rules = std::make_shared<VariableRules>(*rules_);
-  RETURN_IF_ERROR(rules->Set(variables, std::move(rule)));
-  rules_ = std::move(rules);
-  return absl::OkStatus();
+  return rules_.Set(variables, std::move(rule));
 }
 
 absl::StatusOr<std::vector<int64_t>> DeviceVariableStore::UpdateCounts(

@@ -116,9 +116,7 @@ class DeviceVariableStore final : public ReplicaVariables {
       ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, DeviceVariable*> by_name_
       ABSL_GUARDED_BY(mutex_);
-  // Replaced, never changed.
-  std::shared_ptr<const VariableRules> rules_ ABSL_GUARDED_BY(mutex_) =
-      std::make_shared<VariableRules>();
+  VariableRules rules_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

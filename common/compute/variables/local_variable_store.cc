@@ -94,9 +94,7 @@ absl::Status LocalVariableStore::StartOver(const proto::VariableSpec& spec) {
   RETURN_IF_ERROR(CheckSameType(spec.name(), variable->type(), first->type()));
   RETURN_IF_ERROR(variable->Restore(first->ReadState()));
   absl::MutexLock lock(&mutex_);
-  auto rules = std::make_shared<VariableRules>(*rules_);
-  rules->Reset(spec.name());
-  rules_ = std::move(rules);
+  rules_.Reset(spec.name());
   return absl::OkStatus();
 }
 
@@ -132,10 +130,7 @@ absl::Status LocalVariableStore::SetOptimizer(const Optimizer& optimizer) {
   ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
                    UpdateRule::Create(optimizer));
   absl::MutexLock lock(&mutex_);
-  auto rules = std::make_shared<VariableRules>(*rules_);
-  RETURN_IF_ERROR(rules->SetDefault(std::move(rule)));
-  rules_ = std::move(rules);
-  return absl::OkStatus();
+  return rules_.SetDefault(std::move(rule));
 }
 
 absl::Status LocalVariableStore::SetOptimizerOf(
@@ -143,10 +138,7 @@ absl::Status LocalVariableStore::SetOptimizerOf(
   ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
                    UpdateRule::Create(optimizer));
   absl::MutexLock lock(&mutex_);
-  auto rules = std::make_shared<VariableRules>(*rules_);
-  RETURN_IF_ERROR(rules->Set(variables, std::move(rule)));
-  rules_ = std::move(rules);
-  return absl::OkStatus();
+  return rules_.Set(variables, std::move(rule));
 }
 
 absl::StatusOr<std::vector<int64_t>> LocalVariableStore::UpdateCounts(
@@ -192,7 +184,7 @@ LocalVariableStore::OpenSession(absl::Span<const VariableUse> uses) {
       std::make_unique<Session>(this, std::move(variables), uses), uses);
 }
 
-std::shared_ptr<const VariableRules> LocalVariableStore::rules() const {
+VariableRules LocalVariableStore::rules() const {
   absl::ReaderMutexLock lock(&mutex_);
   return rules_;
 }

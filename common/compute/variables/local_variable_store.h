@@ -69,17 +69,14 @@ class LocalVariableStore final : public ReplicaVariables {
  private:
   class Session;
 
-  std::shared_ptr<const VariableRules> rules() const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  VariableRules rules() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable absl::Mutex mutex_;
   std::vector<std::unique_ptr<LocalVariable>> variables_
       ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, LocalVariable*> by_name_
       ABSL_GUARDED_BY(mutex_);
-  // Replaced, never changed.
-  std::shared_ptr<const VariableRules> rules_ ABSL_GUARDED_BY(mutex_) =
-      std::make_shared<VariableRules>();
+  VariableRules rules_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -1,7 +1,5 @@
 #include "common/compute/variables/session_rules.h"
 
-#include <utility>
-
 namespace muster {
 
 SessionRules::SessionRules(absl::Span<const VariableUse> uses)
@@ -9,11 +7,11 @@ SessionRules::SessionRules(absl::Span<const VariableUse> uses)
   for (const VariableUse& use : uses) variables_.push_back(use.name);
 }
 
-void SessionRules::Update(std::shared_ptr<const VariableRules> all) {
-  if (all == all_) return;
-  all_ = std::move(all);
+void SessionRules::Update(const VariableRules& all) {
+  if (all.IsCopyOf(all_)) return;
+  all_ = all;
   for (size_t i = 0; i < variables_.size(); ++i) {
-    rules_[i] = all_->Of(variables_[i]);
+    rules_[i] = all_.Of(variables_[i]);
   }
 }
 

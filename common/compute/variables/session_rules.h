@@ -19,7 +19,7 @@ class SessionRules {
 
   // Takes the rules of the variables from `all`. Does nothing if these are the
   // rules of the call before.
-  void Update(std::shared_ptr<const VariableRules> all);
+  void Update(const VariableRules& all);
 
   // Returns null if the variable has no rule.
   const std::shared_ptr<const UpdateRule>& operator[](int variable) const {
@@ -29,7 +29,7 @@ class SessionRules {
  private:
   std::vector<std::string> variables_;
   std::vector<std::shared_ptr<const UpdateRule>> rules_;  // By variable.
-  std::shared_ptr<const VariableRules> all_;
+  VariableRules all_;
 };
 
 }  // namespace muster

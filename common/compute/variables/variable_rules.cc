@@ -15,14 +15,16 @@ absl::Status CheckSameRule(const UpdateRule* old, const UpdateRule& rule,
   return absl::FailedPreconditionError(
       absl::StrCat("the optimizer ", whose, whose.empty() ? "" : " ", "is ",
                    old->name(), " and cannot become ", rule.name(),
-                   "; make the variables anew to change the rule"));
+                   "; create the variables again to change the rule"));
 }
 
 }  // namespace
 
 absl::Status VariableRules::SetDefault(std::shared_ptr<const UpdateRule> rule) {
-  RETURN_IF_ERROR(CheckSameRule(default_.get(), *rule, ""));
-  default_ = std::move(rule);
+  RETURN_IF_ERROR(CheckSameRule(rules_->default_rule.get(), *rule, ""));
+  auto changed = std::make_shared<Rules>(*rules_);
+  changed->default_rule = std::move(rule);
+  rules_ = std::move(changed);
   return absl::OkStatus();
 }
 
@@ -33,18 +35,25 @@ absl::Status VariableRules::Set(absl::Span<const std::string> variables,
         CheckSameRule(Of(variable).get(), *rule,
                       absl::StrCat("of variable \"", variable, "\"")));
   }
-  for (const std::string& variable : variables) by_variable_[variable] = rule;
+  auto changed = std::make_shared<Rules>(*rules_);
+  for (const std::string& variable : variables) {
+    changed->by_variable[variable] = rule;
+  }
+  rules_ = std::move(changed);
   return absl::OkStatus();
 }
 
 void VariableRules::Reset(absl::string_view variable) {
-  by_variable_.erase(variable);
+  auto changed = std::make_shared<Rules>(*rules_);
+  changed->by_variable.erase(variable);
+  rules_ = std::move(changed);
 }
 
 const std::shared_ptr<const UpdateRule>& VariableRules::Of(
     absl::string_view variable) const {
-  const auto found = by_variable_.find(variable);
-  return found == by_variable_.end() ? default_ : found->second;
+  const auto found = rules_->by_variable.find(variable);
+  return found == rules_->by_variable.end() ? rules_->default_rule
+                                            : found->second;
 }
 
 }  // namespace muster

@@ -13,7 +13,8 @@
 namespace muster {
 
 // Which rule updates which variable of a store: a default, and the rules of
-// single variables. A value; copies share the rules. Not thread-safe.
+// single variables. A value: a change does not reach the copies made before it.
+// A copy costs one pointer. Not thread-safe.
 class VariableRules {
  public:
   // Sets the rule of the variables that have none of their own.
@@ -32,10 +33,20 @@ class VariableRules {
   // Returns null if there is none.
   const std::shared_ptr<const UpdateRule>& Of(absl::string_view variable) const;
 
+  // Returns whether one is a copy of the other, and neither has changed since.
+  bool IsCopyOf(const VariableRules& other) const {
+    return rules_ == other.rules_;
+  }
+
  private:
-  std::shared_ptr<const UpdateRule> default_;
-  absl::flat_hash_map<std::string, std::shared_ptr<const UpdateRule>>
-      by_variable_;
+  struct Rules {
+    std::shared_ptr<const UpdateRule> default_rule;
+    absl::flat_hash_map<std::string, std::shared_ptr<const UpdateRule>>
+        by_variable;
+  };
+
+  // Shared with copies, so replaced and never changed.
+  std::shared_ptr<const Rules> rules_ = std::make_shared<Rules>();
 };
 
 }  // namespace muster

@@ -55,12 +55,16 @@ TEST(VariableRulesTest, ARuleIsReplacedByOneOfItsNameOnly) {
 TEST(SessionRulesTest, FollowTheRulesOfTheirVariables) {
   SessionRules session(std::vector<VariableUse>{{.name = "a"}, {.name = "b"}});
   EXPECT_EQ(session[0], nullptr);
-  auto rules = std::make_shared<VariableRules>();
+  VariableRules rules;
   const auto adam = RuleOf(Adam());
-  ASSERT_OK(rules->Set({"b"}, adam));
+  ASSERT_OK(rules.Set({"b"}, adam));
   session.Update(rules);
   EXPECT_EQ(session[0], nullptr);
   EXPECT_EQ(session[1], adam);
+  rules.Reset("b");
+  EXPECT_EQ(session[1], adam);
+  session.Update(rules);
+  EXPECT_EQ(session[1], nullptr);
 }
 
 }  // namespace
