@@ -2,6 +2,7 @@
 
 #include "common/compute/kernels/cuda/device_functions.h"
 #include "common/compute/kernels/cuda/kernel_parameters.h"
+#include "common/compute/kernels/cuda/merge_sort.h"
 #include "common/core/device/device_language.h"
 
 namespace muster::internal {
@@ -28,39 +29,22 @@ __device__ void SortRun(const SortElementsParameters& p) {
   if (thread >= p.count) return;
   const int64_t row = thread / p.length;
   const int32_t i = static_cast<int32_t>(thread % p.length);
-  const int32_t begin = static_cast<int32_t>(i / p.kFirstRun * p.kFirstRun);
-  int64_t before_count = 0;
-  for (int32_t j = begin; j < begin + p.kFirstRun && j < p.length; ++j) {
-    before_count += IsBefore<C>(p, row, j, i);
-  }
-  p.to[row * p.length + begin + before_count] = i;
+  const int64_t place = PlaceInSortedRun(
+      i, p.kFirstRun, p.length,
+      [&](int32_t a, int32_t b) { return IsBefore<C>(p, row, a, b); });
+  p.to[row * p.length + place] = i;
 }
 
-// An element of one run moves by the number of those of the other run of the
-// pair that come before it.
 template <typename C>
 __device__ void MergeRuns(const SortElementsParameters& p) {
   const int64_t thread = GlobalThread();
   if (thread >= p.count) return;
   const int64_t row = thread / p.length;
-  const int64_t place = thread % p.length;
   const int32_t* const from = p.from + row * p.length;
-  const int32_t i = from[place];
-  const int64_t run = place / p.run;
-  const int64_t begin = (run ^ 1) * p.run;
-  int64_t low = begin < p.length ? begin : p.length;
-  int64_t high = begin + p.run < p.length ? begin + p.run : p.length;
-  const int64_t first = low;
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if (IsBefore<C>(p, row, from[middle], i)) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  const int64_t pair_begin = run / 2 * 2 * p.run;
-  p.to[row * p.length + pair_begin + place % p.run + (low - first)] = i;
+  const int64_t place = PlaceInMergedRun(
+      from, thread % p.length, p.run, p.length,
+      [&](int32_t a, int32_t b) { return IsBefore<C>(p, row, a, b); });
+  p.to[row * p.length + place] = p.from[thread];
 }
 
 template <typename C>

@@ -2,6 +2,7 @@
 // sums of rows, and norms of gradients and of variables.
 
 #include "common/compute/kernels/cuda/device_functions.h"
+#include "common/compute/kernels/cuda/merge_sort.h"
 #include "common/compute/kernels/cuda/update_parameters.h"
 #include "common/compute/kernels/functions/update.h"
 #include "common/core/device/device_language.h"
@@ -212,36 +213,22 @@ using namespace muster::internal;  // NOLINT
 
 extern "C" __global__ void sort_runs(
     const __grid_constant__ SortRowsParameters p) {
-  const int64_t i = GlobalThread();
-  if (i >= p.count) return;
-  const int64_t begin = i / p.kFirstRun * p.kFirstRun;
-  int64_t smaller_count = 0;
-  for (int64_t j = begin; j < begin + p.kFirstRun && j < p.count; ++j) {
-    smaller_count += IsBefore(p.indices, j, i);
-  }
-  p.to[begin + smaller_count] = static_cast<int32_t>(i);
+  const int64_t thread = GlobalThread();
+  if (thread >= p.count) return;
+  const int32_t i = static_cast<int32_t>(thread);
+  p.to[PlaceInSortedRun(i, p.kFirstRun, p.count, [&](int32_t a, int32_t b) {
+    return IsBefore(p.indices, a, b);
+  })] = i;
 }
 
 extern "C" __global__ void merge_runs(
     const __grid_constant__ SortRowsParameters p) {
-  const int64_t place = GlobalThread();
-  if (place >= p.count) return;
-  const int32_t i = p.from[place];
-  const int64_t run = place / p.run;
-  const int64_t begin = (run ^ 1) * p.run;  // Of the other run of the pair.
-  int64_t low = begin < p.count ? begin : p.count;
-  int64_t high = begin + p.run < p.count ? begin + p.run : p.count;
-  const int64_t first = low;
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if (IsBefore(p.indices, p.from[middle], i)) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  const int64_t pair_begin = run / 2 * 2 * p.run;
-  p.to[pair_begin + place % p.run + (low - first)] = i;
+  const int64_t thread = GlobalThread();
+  if (thread >= p.count) return;
+  p.to[PlaceInMergedRun(p.from, thread, p.run, p.count,
+                        [&](int32_t a, int32_t b) {
+                          return IsBefore(p.indices, a, b);
+                        })] = p.from[thread];
 }
 
 extern "C" __global__ void link_rows(
