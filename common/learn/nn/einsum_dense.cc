@@ -76,7 +76,7 @@ absl::StatusOr<Labels> ParseEquation(const std::string& equation, int rank) {
   const bool leads = absl::StartsWith(labels.input, kEllipsis);
   if (leads || absl::EndsWith(labels.input, kEllipsis)) {
     const int64_t letters = labels.input.size() - kEllipsis.size();
-    labels.elided = FreeLetters(rank - letters, equation);
+    labels.elided = FreeLetters(std::max<int64_t>(rank - letters, 0), equation);
     for (std::string* const side : {&labels.input, &labels.output}) {
       const bool is_there = leads ? absl::StartsWith(*side, kEllipsis)
                                   : absl::EndsWith(*side, kEllipsis);

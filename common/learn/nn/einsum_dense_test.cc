@@ -71,6 +71,7 @@ TEST(EinsumDenseTest, RefusesWhatDoesNotFit) {
            {"abc,cx->abd", {3, 4}, "", "expected an equation like"},
            {"...c,cd->d...", {4}, "", "expected an equation like"},
            {"ab,bc->ac", {4}, "", "an input of rank 2"},
+           {"abde...,ec->abdc...", {4}, "", "an input of rank 4"},
            {"abc,cd->abd", {4}, "", "output_shape must have 2 extents"},
            {"abc,cd->abd", {5, 4}, "", "axis b is 3 in the input and 5"},
            {"abc,cd->abd", {kAny, kAny}, "", "axis d of the kernel"},
