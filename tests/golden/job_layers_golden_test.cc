@@ -76,7 +76,6 @@ bool IsWithoutChoice(const std::string& kind, const std::string& key) {
       "attention_axes",
       "data_format",
       "encoding",
-      "noise_shape",
       "oov_method",
       "quantization_config",
       "ragged",
@@ -91,6 +90,7 @@ bool IsWithoutChoice(const std::string& kind, const std::string& key) {
   });
   return kKeys.contains(key) || absl::EndsWith(key, "_constraint") ||
          absl::StartsWith(key, "renorm") ||
+         (kind == "AlphaDropout" && key == "noise_shape") ||
          (kind == "BatchNormalization" && key == "axis") ||
          (kind == "Resizing" && key == "fill_mode");
 }

@@ -12,6 +12,7 @@
 #include "common/compute/ops/ops.h"
 #include "common/core/base/random.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/dropout.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
@@ -75,12 +76,10 @@ class SpatialDropoutLayer : public NoiseLayer {
                        rank, ", got ", x.type().ToString())));
       return Value();
     }
-    std::vector<int64_t> size(rank, 1);
-    size.front() = -1;
-    size.back() = -1;
-    const Value channels = Slice(x, std::vector<int64_t>(rank, 0), size);
-    return Select(DropoutMask(seed, channels, 1 - rate), x * (1 / (1 - rate)),
-                  ZerosLike(x));
+    std::vector<int64_t> noise_shape(rank, 1);
+    noise_shape.front() = -1;
+    noise_shape.back() = -1;
+    return internal::DropWithNoiseShape(x, seed, rate, noise_shape, kind());
   }
 
  private:

@@ -10,6 +10,7 @@
 #include "common/compute/ops/testing/graph_interpreter.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/nn/dropout.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/masking.h"
 #include "common/learn/nn/masks.h"
@@ -56,8 +57,9 @@ Tensor Full(double value) {
 
 TEST(NoiseTest, ChangesNothingOutsideOfTraining) {
   const Tensor x = Full(3);
-  for (const LayerPtr &layer : {GaussianNoise(0.5), GaussianDropout(0.5),
-                                AlphaDropout(0.5), SpatialDropout1D(0.5)}) {
+  for (const LayerPtr &layer :
+       {GaussianNoise(0.5), GaussianDropout(0.5), AlphaDropout(0.5),
+        SpatialDropout1D(0.5), Dropout(0.5, {.noise_shape = {-1, 1}})}) {
     ASSERT_OK_AND_ASSIGN(const Tensor y, RunLayer(layer, x, kInference));
     EXPECT_THAT(y.flat<float>(), ::testing::Each(3)) << layer->kind();
   }
@@ -105,6 +107,50 @@ TEST(NoiseTest, SpatialDropoutDropsWholeChannels) {
   // 50 of 200 are expected.
   EXPECT_GT(dropped_count, 25);
   EXPECT_LT(dropped_count, 75);
+}
+
+// [batch, rows, columns] of 3, with a mean of the kept elements of 4.
+constexpr int64_t kExamples = 300, kRows = 4, kColumns = 5;
+Tensor Images() {
+  return Tensor::Full(DType::kFloat32, {kExamples, kRows, kColumns}, 3);
+}
+
+TEST(DropoutTest, NoiseShapeDropsWholeExamples) {
+  ASSERT_OK_AND_ASSIGN(
+      const Tensor y,
+      RunLayer(Dropout(0.25, {.noise_shape = {-1, 1, 1}}), Images()));
+  const auto values = y.flat<float>();
+  for (int64_t i = 0; i < y.element_count(); ++i) {
+    EXPECT_TRUE(values[i] == 0 || values[i] == 4) << values[i];
+    EXPECT_EQ(values[i], values[i - i % (kRows * kColumns)]) << i;
+  }
+  EXPECT_NEAR(MomentsOf(y).mean, 3, 0.5);
+  EXPECT_GT(MomentsOf(y).variance, 1);
+}
+
+TEST(DropoutTest, NoiseShapeSharesDecisionsAlongItsAxesOfOne) {
+  // Of the given extents one equals that of the input, and the batch has 1.
+  ASSERT_OK_AND_ASSIGN(
+      const Tensor y,
+      RunLayer(Dropout(0.5, {.noise_shape = {1, kRows, 1}, .seed = 4}),
+               Images()));
+  const auto values = y.flat<float>();
+  int64_t dropped_count = 0;
+  for (int64_t i = 0; i < y.element_count(); ++i) {
+    EXPECT_EQ(values[i], values[i / kColumns % kRows * kColumns]) << i;
+    if (values[i] == 0) ++dropped_count;
+  }
+  EXPECT_GT(dropped_count, 0);
+  EXPECT_LT(dropped_count, y.element_count());
+}
+
+TEST(DropoutTest, RefusesNoiseShapesThatDoNotFit) {
+  for (const std::vector<int64_t> &noise_shape :
+       {std::vector<int64_t>{-1, 1}, {-1, 3, 1}, {-1, 0, 1}}) {
+    EXPECT_THAT(RunLayer(Dropout(0.5, {.noise_shape = noise_shape}), Images()),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("Dropout: noise_shape is [-1")));
+  }
 }
 
 TEST(NoiseTest, RefusesWhatIsOutOfRange) {

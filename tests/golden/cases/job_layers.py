@@ -90,6 +90,10 @@ def _configurations():
                 bias_regularizer=keras.regularizers.L1L2(0.25, 0.5)),
     )
     yield "dropout { rate: 0.5 seed: 3 }", L.Dropout(0.5, seed=3)
+    yield (
+        "dropout { rate: 0.25 noise_shape: [-1, 1, 3] }",
+        L.Dropout(0.25, noise_shape=(None, 1, 3)),
+    )
     yield "activation { function: HARD_SIGMOID }", L.Activation("hard_sigmoid")
     yield (
         "embedding { input_dim: 5 output_dim: 2 mask_zero: true"
