@@ -1,6 +1,8 @@
 #ifndef COMMON_COMPUTE_OPS_GRADIENT_CLIPPING_H_
 #define COMMON_COMPUTE_OPS_GRADIENT_CLIPPING_H_
 
+#include <cstdint>
+
 namespace muster {
 
 // The limits on the gradients that an optimizer applies; 0: no limit. At most
@@ -13,9 +15,12 @@ struct GradientClipping {
   double clipvalue = 0;
   // Each gradient is scaled down to this L2 norm.
   double clipnorm = 0;
-  // All gradients that a step applies with this option are scaled down together
-  // to this L2 norm. The step cannot read a variable after such a gradient.
+  // All gradients that a step applies with this option and the same norm_group
+  // are scaled down together to this L2 norm. The step cannot read a variable
+  // after such a gradient.
   double global_clipnorm = 0;
+  // Which gradients have a global norm together: those of one optimizer.
+  int64_t norm_group = 0;
 
   bool is_set() const {
     return clipvalue > 0 || clipnorm > 0 || global_clipnorm > 0;

@@ -141,6 +141,9 @@ void UpdateByGradient(absl::string_view op, const VariableHandle& variable,
                              "global_clipnorm can be set"));
     return;
   }
+  if (clipping.global_clipnorm > 0 && clipping.norm_group != 0) {
+    attributes.Set("norm_group", clipping.norm_group);
+  }
   internal::Apply(op, inputs, std::move(attributes));
 }
 

@@ -1,5 +1,6 @@
 #include "common/compute/runtime/variable_ops.h"
 
+#include <cstdint>
 #include <map>
 
 #include "common/compute/ops/gradient_clipping.h"
@@ -13,7 +14,8 @@ GradientClipping ClippingOf(const Node& node) {
   };
   return {.clipvalue = limit("clipvalue"),
           .clipnorm = limit("clipnorm"),
-          .global_clipnorm = limit("global_clipnorm")};
+          .global_clipnorm = limit("global_clipnorm"),
+          .norm_group = node.attributes.GetOr<int64_t>("norm_group", 0)};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -137,7 +138,8 @@ class ClippingSession final : public VariableSession {
   const std::unique_ptr<VariableSession> inner_;
   std::vector<Variable> variables_;
   std::vector<Held> held_;  // For the global norm.
-  double global_clipnorm_ = 0;
+  // Sums of squares, by norm_group.
+  absl::flat_hash_map<int64_t, double> squares_;
   RowSums row_sums_;
   // Used again from step to step, where nobody holds them any more.
   std::vector<Tensor> scratch_;
@@ -147,15 +149,9 @@ class ClippingSession final : public VariableSession {
 ClippingSession::ClippingSession(std::unique_ptr<VariableSession> inner,
                                  absl::Span<const VariableUse> uses)
     : inner_(std::move(inner)) {
-  for (const VariableUse& use : uses) {
-    Variable& variable = variables_.emplace_back();
-    variable.name = use.name;
-    for (const VariableUse::PlannedUpdate& update : use.updates) {
-      if (!IsGradient(update.kind)) continue;
-      variable.clipping = update.clipping;
-      global_clipnorm_ =
-          std::max(global_clipnorm_, update.clipping.global_clipnorm);
-    }
+  const std::vector<GradientClipping> clipping = ClippingOf(uses);
+  for (size_t i = 0; i < uses.size(); ++i) {
+    variables_.push_back({uses[i].name, clipping[i]});
   }
 }
 
@@ -206,17 +202,19 @@ absl::Status ClippingSession::Update(int variable, UpdateKind kind,
 }
 
 absl::Status ClippingSession::Commit() {
-  if (!held_.empty()) {
-    double sum = 0;
-    for (const Held& gradient : held_) sum += SumOfSquares(gradient.value);
-    const double norm = std::sqrt(sum);
-    for (Held& gradient : held_) {
-      if (!(norm <= global_clipnorm_)) {
-        Scale(std::isfinite(norm) ? global_clipnorm_ / norm : std::nan(""),
-              &gradient);
-      }
-      RETURN_IF_ERROR(HandOn(gradient));
+  squares_.clear();
+  for (const Held& gradient : held_) {
+    squares_[variables_[gradient.variable].clipping.norm_group] +=
+        SumOfSquares(gradient.value);
+  }
+  for (Held& gradient : held_) {
+    const GradientClipping& clipping = variables_[gradient.variable].clipping;
+    const double norm = std::sqrt(squares_[clipping.norm_group]);
+    const double limit = clipping.global_clipnorm;
+    if (!(norm <= limit)) {
+      Scale(std::isfinite(norm) ? limit / norm : std::nan(""), &gradient);
     }
+    RETURN_IF_ERROR(HandOn(gradient));
   }
   const absl::Status status = inner_->Commit();
   held_.clear();
@@ -279,6 +277,27 @@ void ClippingSession::Scale(double factor, Held* gradient) {
 }
 
 }  // namespace
+
+std::vector<GradientClipping> ClippingOf(absl::Span<const VariableUse> uses) {
+  std::vector<GradientClipping> clipping(uses.size());
+  absl::flat_hash_map<int64_t, double> limits;  // By norm_group.
+  for (size_t i = 0; i < uses.size(); ++i) {
+    for (const VariableUse::PlannedUpdate& update : uses[i].updates) {
+      if (!IsGradient(update.kind)) continue;
+      clipping[i] = update.clipping;
+      double& limit = limits[update.clipping.norm_group];
+      limit = std::max(limit, update.clipping.global_clipnorm);
+    }
+  }
+  for (GradientClipping& one : clipping) {
+    if (one.global_clipnorm > 0) {
+      one.global_clipnorm = limits[one.norm_group];
+    } else {
+      one.norm_group = 0;
+    }
+  }
+  return clipping;
+}
 
 std::unique_ptr<VariableSession> WithClipping(
     std::unique_ptr<VariableSession> inner,

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/compute/kernels/cuda/device_elements.h"
 #include "common/compute/ops/gradient_clipping.h"
+#include "common/compute/variables/clipping_session.h"
 #include "common/compute/variables/device_update.h"
 #include "common/compute/variables/device_variable.h"
 #include "common/compute/variables/device_variable_store.h"
@@ -157,7 +158,8 @@ class DeviceVariableStore::Session final : public VariableSession {
   DeviceVariableStore& store_;
   DeviceStream& stream_;
   const std::vector<DeviceVariable*> variables_;
-  std::vector<GradientClipping> clipping_;  // By variable.
+  const std::vector<GradientClipping> clipping_;  // By variable.
+  std::vector<int64_t> norm_groups_;              // All there are.
   DeviceUpdate device_update_;
   SessionRules rules_;
   std::vector<PendingUpdate> updates_;
@@ -181,21 +183,14 @@ DeviceVariableStore::Session::Session(DeviceVariableStore* store,
     : store_(*store),
       stream_(*stream),
       variables_(std::move(variables)),
+      clipping_(ClippingOf(uses)),
       device_update_(&store->device_, stream),
       rules_(uses) {
-  double global_clipnorm = 0;
-  for (const VariableUse& use : uses) {
-    GradientClipping& clipping = clipping_.emplace_back();
-    for (const VariableUse::PlannedUpdate& update : use.updates) {
-      if (!IsGradient(update.kind)) continue;
-      clipping = update.clipping;
-      global_clipnorm =
-          std::max(global_clipnorm, update.clipping.global_clipnorm);
+  for (const GradientClipping& clipping : clipping_) {
+    if (std::find(norm_groups_.begin(), norm_groups_.end(),
+                  clipping.norm_group) == norm_groups_.end()) {
+      norm_groups_.push_back(clipping.norm_group);
     }
-  }
-  for (GradientClipping& clipping : clipping_) {
-    if (clipping.global_clipnorm > 0)
-      clipping.global_clipnorm = global_clipnorm;
   }
 }
 
@@ -346,13 +341,18 @@ absl::Status DeviceVariableStore::Session::ApplyBeforeRead(int variable) {
 }
 
 absl::Status DeviceVariableStore::Session::Apply(int variable) {
-  updated_.clear();
-  for (PendingUpdate& update : pending()) {
-    if (update.is_applied) continue;
-    if (variable >= 0 && update.variable != variable) continue;
-    RETURN_IF_ERROR(ApplyOne(&update));
+  // Gradients that are applied together have a norm together.
+  for (const int64_t norm_group : norm_groups_) {
+    updated_.clear();
+    for (PendingUpdate& update : pending()) {
+      if (update.is_applied) continue;
+      if (variable >= 0 && update.variable != variable) continue;
+      if (clipping_[update.variable].norm_group != norm_group) continue;
+      RETURN_IF_ERROR(ApplyOne(&update));
+    }
+    RETURN_IF_ERROR(device_update_.Apply());
   }
-  return device_update_.Apply();
+  return absl::OkStatus();
 }
 
 absl::Status DeviceVariableStore::Session::ApplyOne(PendingUpdate* update) {

@@ -1,6 +1,8 @@
 #ifndef COMMON_LEARN_NN_MINIMIZE_H_
 #define COMMON_LEARN_NN_MINIMIZE_H_
 
+#include <functional>
+
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/gradient_clipping.h"
@@ -18,6 +20,12 @@ namespace muster {
 // Equivalent to: keras.optimizers.Optimizer.minimize().
 void Minimize(Value loss, absl::Span<const Weight> weights,
               const GradientClipping& clipping = {});
+
+// How the gradient of a weight is clipped.
+using ClippingOfWeight = std::function<GradientClipping(const Weight& weight)>;
+// As above, where weights have different optimizers.
+void Minimize(Value loss, absl::Span<const Weight> weights,
+              const ClippingOfWeight& clipping_of);
 
 }  // namespace muster
 

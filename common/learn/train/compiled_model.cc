@@ -54,11 +54,14 @@ absl::Status CompiledModel::Compile(Strategy& strategy,
                      options.steps_per_execution));
   }
   RETURN_IF_ERROR(LookUpNames(&options));
+  ModelOptimizers optimizers(options.optimizer, options.layer_optimizers);
+  RETURN_IF_ERROR(optimizers.Check());
+  if (built_) RETURN_IF_ERROR(optimizers.CheckMatch(weights()));
   if (options.optimizer.has_rule()) {
-    RETURN_IF_ERROR(
-        strategy.variables().SetOptimizerOf(optimized_, options.optimizer));
+    RETURN_IF_ERROR(ChangeOptimizers(optimizers, strategy));
   }
   strategy_ = &strategy;
+  optimizers_ = std::move(optimizers);
   options_ = std::move(options);
   seed_ = options_.seed.value_or(RandomSeed());
   const std::vector<TensorType> inputs = layer_->input_types();
@@ -68,10 +71,21 @@ absl::Status CompiledModel::Compile(Strategy& strategy,
   return absl::IsFailedPrecondition(built) ? absl::OkStatus() : built;
 }
 
+absl::Status CompiledModel::ChangeOptimizers(const ModelOptimizers& optimizers,
+                                             Strategy& strategy) {
+  absl::Status status = optimizers.SetIn(strategy.variables(), optimized_);
+  if (!status.ok() && options_.optimizer.has_rule()) {
+    // What failed says enough.
+    optimizers_.SetIn(strategy.variables(), optimized_).IgnoreError();
+  }
+  return status;
+}
+
 absl::Status CompiledModel::Build(absl::Span<const TensorType> inputs) {
   RETURN_IF_ERROR(CheckCompiled());
   if (built_) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Graph forward, TraceForward(layer_, inputs));
+  RETURN_IF_ERROR(optimizers_.CheckMatch(weights()));
 
   for (const Weight& weight : weights()) RETURN_IF_ERROR(Create(weight));
   input_types_.assign(inputs.begin(), inputs.end());
@@ -106,7 +120,7 @@ absl::Status CompiledModel::UseOptimizer() {
       optimized_.push_back(weight.name());
     }
   }
-  return strategy_->variables().SetOptimizerOf(optimized_, options_.optimizer);
+  return optimizers_.SetIn(strategy_->variables(), optimized_);
 }
 
 absl::Status CompiledModel::CheckCompiled() const {
@@ -149,13 +163,10 @@ absl::Status CompiledModel::BuildFor(absl::Span<const TensorType> types) {
 
 absl::StatusOr<StepParts> CompiledModel::Parts(
     bool training, const ClassWeights& class_weight) const {
-  const proto::Optimizer& optimizer = options_.optimizer.message();
   StepParts parts{
       .layer = layer_,
       .seed = seed_,
-      .clipping = {.clipvalue = optimizer.clipvalue(),
-                   .clipnorm = optimizer.clipnorm(),
-                   .global_clipnorm = optimizer.global_clipnorm()},
+      .clipping_of = optimizers_.clipping(),
       .custom_step = training ? options_.train_step : options_.test_step};
   if (parts.custom_step == nullptr) {
     ASSIGN_OR_RETURN(parts.outputs, CompileOutputs(*layer_, options_));
@@ -235,7 +246,9 @@ absl::Status CompiledModel::SetLearningRate(double learning_rate) {
   }
   proto::Optimizer changed = options_.optimizer.message();
   SetConstantLearningRate(learning_rate, &changed);
-  RETURN_IF_ERROR(strategy_->variables().SetOptimizerOf(optimized_, changed));
+  ModelOptimizers optimizers(changed, options_.layer_optimizers);
+  RETURN_IF_ERROR(ChangeOptimizers(optimizers, *strategy_));
+  optimizers_ = std::move(optimizers);
   options_.optimizer = std::move(changed);
   return absl::OkStatus();
 }

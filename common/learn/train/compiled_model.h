@@ -16,6 +16,7 @@
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/class_weights.h"
 #include "common/learn/train/fit_options.h"
+#include "common/learn/train/layer_optimizers.h"
 #include "common/learn/train/step_parts.h"
 
 namespace muster {
@@ -46,7 +47,7 @@ class CompiledModel {
   absl::Status CheckBuilt(absl::string_view what) const;
   //   kFailedPrecondition  not compiled, or without an optimizer
   absl::Status CheckHasOptimizer() const;
-  // Gives the weights that are trainable now the optimizer, before they are
+  // Gives the weights that are trainable now their optimizers, before they are
   // trained: layers may have been frozen, or trained by another model, since.
   //   kFailedPrecondition  not compiled, without an optimizer, or a weight has
   //                        been trained with another rule
@@ -59,6 +60,7 @@ class CompiledModel {
 
   absl::StatusOr<std::vector<Tensor>> GetWeights() const;
   absl::Status SetWeights(absl::Span<const Tensor> values);
+  // As `optimizer` of the options counts them.
   absl::StatusOr<int64_t> iterations() const;
   // The number of gradients taken: iterations() times those of an update, and
   // those that have not been applied.
@@ -72,18 +74,24 @@ class CompiledModel {
   const std::vector<TensorType>& input_types() const { return input_types_; }
   Strategy* strategy() const { return strategy_; }  // Null until compiled.
   const CompileOptions& options() const { return options_; }
+  // Those of the options.
+  const ModelOptimizers& optimizers() const { return optimizers_; }
   // That of the options, or RandomSeed() at the time of Compile().
   uint64_t seed() const { return seed_; }
 
  private:
   absl::Status Create(const Weight& weight);
+  // Gives the weights other optimizers, or leaves them those they have.
+  absl::Status ChangeOptimizers(const ModelOptimizers& optimizers,
+                                Strategy& strategy);
 
   const LayerPtr layer_;
   Strategy* strategy_ = nullptr;
   CompileOptions options_;
+  ModelOptimizers optimizers_;
   uint64_t seed_ = 0;
   bool built_ = false;
-  // The names of the weights that the optimizer updates.
+  // The names of the weights that the optimizers update.
   std::vector<std::string> optimized_;
   std::vector<TensorType> input_types_;
 };

@@ -6,7 +6,7 @@
 namespace muster {
 
 void StepTrace::Minimize(Value loss) const {
-  muster::Minimize(loss, TrainableOf(layer->weights()), clipping);
+  muster::Minimize(loss, TrainableOf(layer->weights()), clipping_of);
 }
 
 }  // namespace muster

@@ -7,10 +7,10 @@
 
 #include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
-#include "common/compute/ops/gradient_clipping.h"
 #include "common/compute/ops/variable_ops.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/metric.h"
+#include "common/learn/nn/minimize.h"
 
 namespace muster {
 
@@ -31,11 +31,11 @@ struct StepTrace {
   // The components of an element of the dataset; the first axis is the batch's.
   absl::Span<const Value> element;
   CallContext context;
-  GradientClipping clipping;  // As the optimizer has it.
+  ClippingOfWeight clipping_of;  // As the optimizer of the weight has it.
 
   // Calls the model.
   Value Call(Value x) const { return (*layer)(x, context); }
-  // Applies the gradient of `loss` to the trainable weights, through the
+  // Applies the gradient of `loss` to the trainable weights, each through its
   // optimizer. Where replicas train in sync gradients are summed, unless
   // SetLossDenominator() says before that the loss is a mean, and over how
   // much.

@@ -18,6 +18,7 @@
 #include "common/learn/train/callback.h"
 #include "common/learn/train/class_weights.h"
 #include "common/learn/train/custom_step.h"
+#include "common/learn/train/layer_optimizers.h"
 #include "common/learn/train/progress_bar.h"
 
 // What Model's calls are told. Names, defaults and meaning are Keras'.
@@ -25,6 +26,20 @@ namespace muster {
 
 struct CompileOptions {
   Optimizer optimizer = {};  // Adam({...}); needed for Fit().
+  // In place of it for the weights of some layers, by their paths:
+  //
+  //   .optimizer = Adam(),
+  //   .layer_optimizers = {{"backbone", Sgd({.learning_rate = 1e-5})}}
+  //
+  // Of several prefixes of a weight's name the longest counts; one that no
+  // trainable weight has is refused. Each optimizer has its own schedule,
+  // weight decay, clipping (a global norm is that of its weights' gradients),
+  // gradient accumulation and averages. `iterations()`, `learning_rate()` and
+  // SetLearningRate() of a model are those of `optimizer`, so the callbacks
+  // LearningRateScheduler and ReduceLROnPlateau change its rate alone, and logs
+  // have its rate. Keras has no equivalent: files of Keras are written without
+  // compile settings and optimizer state. Checkpoints have all of it.
+  std::vector<LayerOptimizer> layer_optimizers = {};
   // Needed for Fit() and Evaluate(). Of a model with several outputs: the loss
   // of each. What an output's mask calls padding (Embedding's mask_zero) counts
   // in no loss and, whatever the sample weights, in no metric but Auc().

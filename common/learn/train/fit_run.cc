@@ -171,7 +171,7 @@ absl::StatusOr<History> FitRun::Run() {
       epoch = epoch_ - 1;
     }
   }
-  if (compiled_.options().optimizer.message().use_ema()) {
+  if (compiled_.optimizers().use_ema()) {
     RETURN_IF_ERROR(strategy_.variables().AssignAverages());
   }
   RETURN_IF_ERROR(

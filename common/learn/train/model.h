@@ -75,6 +75,8 @@ class Model {
   // Compiling again changes optimizer, loss and metrics; weights stay where
   // they are, so another strategy is refused once they are made.
   //   kAlreadyExists       a weight has the name of another model's
+  //   kInvalidArgument     an option is out of range, or the model has no
+  //                        trainable weight for one of layer_optimizers
   //   kFailedPrecondition  another strategy, or another kind of optimizer, is
   //                        in use
   absl::Status Compile(Strategy& strategy, CompileOptions options);
@@ -214,6 +216,7 @@ class Model {
   // The number of steps whose gradients have been applied: the most that any
   // weight has taken. Weights that are frozen, or on which the loss does not
   // depend, do not matter. With gradient accumulation, an update counts once.
+  // With layer_optimizers, an update of CompileOptions.optimizer.
   //
   // Equivalent to: keras.optimizers.Optimizer.iterations, unless weights are
   // trained in turns so that none takes part in every step.
@@ -221,7 +224,8 @@ class Model {
   //   others               of the parameter servers
   absl::StatusOr<int64_t> iterations() const;
 
-  // What the next update is made with; of a schedule, what it says now.
+  // What the next update is made with; of a schedule, what it says now. With
+  // layer_optimizers, that of CompileOptions.optimizer, in both of these.
   //   kFailedPrecondition  not compiled, or without an optimizer
   absl::StatusOr<double> learning_rate() const;
   // From the next update on. Where replicas train in sync, all of them set it

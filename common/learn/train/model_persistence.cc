@@ -34,6 +34,7 @@
 #include "common/learn/train/keras/keras_checkpoint.h"
 #include "common/learn/train/keras/keras_model_file.h"
 #include "common/learn/train/keras/keras_weights.h"
+#include "common/learn/train/layer_optimizers.h"
 #include "common/net/process/version.h"
 #include "proto/optimizer.pb.h"
 #include "proto/variable.pb.h"
@@ -63,6 +64,32 @@ absl::StatusOr<std::string> ReadSerializedState(const std::string& prefix) {
   return state.SerializeAsString();
 }
 
+// False if both are known and differ.
+bool HaveOneRule(const proto::Optimizer& a, const proto::Optimizer& b) {
+  const OptimizerKind* const kind = FindOptimizerKind(a);
+  const OptimizerKind* const other = FindOptimizerKind(b);
+  return kind == nullptr || other == nullptr ||
+         kind->rule_name == other->rule_name;
+}
+
+// The weights whose optimizers had another rule when they were saved.
+std::vector<std::string> OthersSaved(const proto::TrainingState& state,
+                                     const CompiledModel& model) {
+  std::vector<LayerOptimizer> by_layer;
+  for (const proto::LayerOptimizer& saved : state.layer_optimizers()) {
+    by_layer.push_back({saved.prefix(), saved.optimizer()});
+  }
+  const ModelOptimizers saved(state.optimizer(), std::move(by_layer));
+  std::vector<std::string> others;
+  for (const Weight& weight : TrainableOf(model.weights())) {
+    if (!HaveOneRule(saved.Of(weight.name()).message(),
+                     model.optimizers().Of(weight.name()).message())) {
+      others.push_back(weight.name());
+    }
+  }
+  return others;
+}
+
 // For a folder that cannot be written to. Parameter servers find it on this
 // machine only.
 std::string InTemporaryFolder(const std::string& path) {
@@ -81,6 +108,11 @@ proto::TrainingState ModelPersistence::State() const {
   }
   state.set_seed(model_->seed());
   *state.mutable_optimizer() = model_->options().optimizer.message();
+  for (const LayerOptimizer& layer : model_->options().layer_optimizers) {
+    proto::LayerOptimizer& saved = *state.add_layer_optimizers();
+    saved.set_prefix(layer.prefix);
+    *saved.mutable_optimizer() = layer.optimizer.message();
+  }
   state.set_model_fingerprint(FingerprintOf(model_->weights()));
   state.set_muster_version(std::string(kVersion));
   return state;
@@ -91,10 +123,12 @@ ModelPersistence::TakeSnapshot() {
   RETURN_IF_ERROR(model_->CheckBuilt("saving"));
   const Layer& layer = *model_->layer();
   std::vector<ObjectReference> references = KerasObjectsOf(layer);
-  if (model_->options().optimizer.has_rule()) {
+  // Keras has one optimizer for all weights.
+  const CompileOptions& options = model_->options();
+  if (options.optimizer.has_rule() && options.layer_optimizers.empty()) {
     ASSIGN_OR_RETURN(
         const std::vector<ObjectReference> of_optimizer,
-        KerasOptimizerObjectsOf(layer, model_->options().optimizer.message()));
+        KerasOptimizerObjectsOf(layer, options.optimizer.message()));
     references.insert(references.end(), of_optimizer.begin(),
                       of_optimizer.end());
   }
@@ -201,6 +235,7 @@ absl::StatusOr<std::string> ModelPersistence::ConvertIfOfKeras(
                    ResultFromChief(strategy.agreement(),
                                    "who wrote the checkpoint", is_of_keras));
   if (agreed == "no") return prefix;
+  RETURN_IF_ERROR(CheckOneOptimizer(prefix));
   return ConvertOnChief(
       prefix,
       [&](const std::string& target) {
@@ -211,10 +246,20 @@ absl::StatusOr<std::string> ModelPersistence::ConvertIfOfKeras(
       converted);
 }
 
+absl::Status ModelPersistence::CheckOneOptimizer(
+    const std::string& path) const {
+  if (model_->options().layer_optimizers.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      path,
+      " has the state of an optimizer of Keras, which is one for all weights; "
+      "the model has layer_optimizers. LoadWeights() takes the weights alone"));
+}
+
 absl::Status ModelPersistence::RestoreFromKeras(const std::string& path,
                                                 const Hdf5Reader& weights,
                                                 bool values_only) {
   RETURN_IF_ERROR(model_->CheckBuilt("loading"));
+  if (!values_only) RETURN_IF_ERROR(CheckOneOptimizer(path));
   return RestoreOnAll(path, values_only, [&](const std::string& prefix) {
     return WriteCheckpointFromKeras(
         weights, *model_->layer(),
@@ -284,14 +329,16 @@ absl::StatusOr<TrainingState> ModelPersistence::RestoreCheckpoint(
   RETURN_IF_ERROR(
       model_->strategy()->variables().Restore(prefix, /*values_only=*/false));
   const proto::Optimizer& optimizer = model_->options().optimizer.message();
-  const OptimizerKind* const saved = FindOptimizerKind(state.optimizer());
-  const OptimizerKind* const own = FindOptimizerKind(optimizer);
   const std::optional<double> rate = ConstantLearningRate(state.optimizer());
-  if (saved != nullptr && own != nullptr &&
-      saved->rule_name != own->rule_name) {
-    LOG(WARNING) << prefix << " was saved with another optimizer; this one "
-                 << "starts without the state that was saved with the weights";
-  } else if (rate.has_value() && ConstantLearningRate(optimizer).has_value()) {
+  const std::vector<std::string> others = OthersSaved(state, *model_);
+  if (!others.empty()) {
+    LOG(WARNING) << prefix << " was saved with another optimizer of "
+                 << others.front()
+                 << (others.size() > 1 ? " and other weights" : "")
+                 << "; this one starts without the state that was saved";
+  }
+  if (HaveOneRule(state.optimizer(), optimizer) && rate.has_value() &&
+      ConstantLearningRate(optimizer).has_value()) {
     // Callbacks may have lowered it.
     RETURN_IF_ERROR(model_->SetLearningRate(*rate));
   }

@@ -53,6 +53,8 @@ class ModelPersistence {
   absl::StatusOr<std::string> ConvertIfOfKeras(
       const std::string& prefix,
       std::optional<IntermediateCheckpoint>* converted);
+  //   kFailedPrecondition  the model has more optimizers than the file
+  absl::Status CheckOneOptimizer(const std::string& path) const;
   absl::Status LoadKerasWeights(const std::string& path);
   absl::Status WriteOnChief(TrainingSnapshot* snapshot,
                             const std::string& prefix);

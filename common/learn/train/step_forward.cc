@@ -333,7 +333,7 @@ StepResults TraceCustomStep(GraphBuilder& builder, const StepParts& parts,
                         .layer = parts.layer,
                         .element = element,
                         .context = {.training = training, .seed = parts.seed},
-                        .clipping = parts.clipping};
+                        .clipping_of = parts.clipping_of};
   for (const StepMetric& metric : parts.custom_step(trace)) {
     builder.AddResult(metric.statistics);
     results.metrics.push_back(Metric(metric.name, nullptr, metric.result));

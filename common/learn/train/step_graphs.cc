@@ -93,7 +93,8 @@ absl::StatusOr<TracedStep> TraceStep(absl::string_view name,
     const GraphBuilder::NameScope scope(&builder, "gradients");
     // Sums add up over replicas as they are.
     if (forward.is_mean()) SetLossDenominator(forward.mean_over);
-    Minimize(forward.loss, TrainableOf(parts.layer->weights()), parts.clipping);
+    Minimize(forward.loss, TrainableOf(parts.layer->weights()),
+             parts.clipping_of);
   }
   TracedStep step;
   step.results = forward.results;

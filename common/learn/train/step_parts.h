@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "common/compute/ops/gradient_clipping.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/nn/metric.h"
+#include "common/learn/nn/minimize.h"
 #include "common/learn/train/class_weights.h"
 #include "common/learn/train/custom_step.h"
 
@@ -28,7 +28,8 @@ struct StepParts {
   LayerPtr layer;
   std::vector<OutputParts> outputs;  // One for each of the layer.
   uint64_t seed = 0;
-  GradientClipping clipping = {};
+  // As the optimizer of the weight has it.
+  ClippingOfWeight clipping_of;
   // Of the one output; for training alone.
   ClassWeights class_weights = {};
   // In place of all that; null: none.

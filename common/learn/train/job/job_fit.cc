@@ -13,6 +13,7 @@
 #include "common/learn/train/class_weights.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/job/job_training.h"
+#include "common/learn/train/layer_optimizers.h"
 #include "common/learn/train/validation_split.h"
 #include "proto/optimizer.pb.h"
 #include "proto/training_job.pb.h"
@@ -59,6 +60,17 @@ absl::StatusOr<CompileOptions> BuildJobCompileOptions(
     RETURN_IF_ERROR(CheckJobOptimizer(job.optimizer()));
     options.optimizer = job.optimizer();
   }
+  for (const proto::LayerOptimizer& layer : job.layer_optimizers()) {
+    options.layer_optimizers.push_back({layer.prefix(), layer.optimizer()});
+    if (!layer.has_optimizer()) continue;  // Named by its prefix below.
+    absl::Status status = CheckJobOptimizer(layer.optimizer());
+    if (status.ok()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("layer_optimizers: prefix \"", layer.prefix(),
+                     "\": ", status.message()));
+  }
+  RETURN_IF_ERROR(
+      ModelOptimizers(options.optimizer, options.layer_optimizers).Check());
   if (job.has_loss() || (!options.loss && options.losses.empty())) {
     ASSIGN_OR_RETURN(options.loss, BuildJobLoss(job.loss()));
     options.losses.clear();

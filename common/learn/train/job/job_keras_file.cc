@@ -112,16 +112,17 @@ absl::StatusOr<JobKerasFile> ReadJobKerasFile(const proto::TrainingJob& job) {
   // Calls the layers: the shapes of their outputs say what "accuracy" is.
   const Model model(file.model.layers);
   ASSIGN_OR_RETURN(file.settings, SettingsOf(job, file.model));
+  file.continues_training = HasOptimizer(file.settings) &&
+                            job.layer_optimizers().empty() &&
+                            HasOptimizerState(*file.model.weights);
   return file;
 }
 
 absl::Status RestoreFromJobKerasFile(const JobKerasFile& file,
                                      const std::string& run_dir, Model* model) {
-  const bool has_state =
-      HasOptimizer(file.settings) && HasOptimizerState(*file.model.weights);
   return model->RestoreFromKeras(JoinPath(run_dir, BaseName(file.path)),
                                  *file.model.weights,
-                                 /*values_only=*/!has_state);
+                                 /*values_only=*/!file.continues_training);
 }
 
 }  // namespace muster

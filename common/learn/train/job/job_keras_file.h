@@ -23,6 +23,8 @@ struct JobKerasFile {
   // What the model was compiled with, without that for which the job has
   // settings of its own.
   CompileOptions settings;
+  // The file has the state of the optimizer that the job trains with.
+  bool continues_training = false;
 };
 
 // Reads the file of job.model().
@@ -34,9 +36,9 @@ struct JobKerasFile {
 absl::StatusOr<JobKerasFile> ReadJobKerasFile(const proto::TrainingJob& job);
 
 // Sets the weights of a compiled model to those of the file. If the optimizer
-// is the file's too, restores its state. All processes that train in sync call
-// it. The chief writes a temporary checkpoint to `run_dir`, which parameter
-// servers read.
+// is the file's too, and the only one, restores its state. All processes that
+// train in sync call it. The chief writes a temporary checkpoint to `run_dir`,
+// which parameter servers read.
 //   as Model::RestoreFromKeras()
 absl::Status RestoreFromJobKerasFile(const JobKerasFile& file,
                                      const std::string& run_dir, Model* model);

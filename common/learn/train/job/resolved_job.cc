@@ -34,6 +34,9 @@
 #include "common/learn/train/job/job_text.h"
 #include "common/learn/train/job/job_training.h"
 #include "common/learn/train/job/local_strategies.h"
+#include "common/learn/train/layer_optimizers.h"
+#include "common/learn/train/model.h"
+#include "common/learn/train/step_graphs.h"
 #include "proto/training_job.pb.h"
 
 namespace muster {
@@ -49,6 +52,20 @@ absl::StatusOr<LayerPtr> BuildModelOf(const proto::TrainingJob& job) {
   }
   const DTypePolicyScope scope(policy);
   return BuildJobModel(job.model());
+}
+
+// Reports layers that the model does not have, unless it has no weights before
+// it sees data: then training does.
+absl::Status CheckLayersOf(const CompileOptions& options,
+                           const LayerPtr& layer) {
+  if (options.layer_optimizers.empty()) return absl::OkStatus();
+  const Model model(layer);  // Names the layers.
+  const std::vector<TensorType> inputs = layer->input_types();
+  if (inputs.empty() || !TraceForward(layer, inputs).ok()) {
+    return absl::OkStatus();
+  }
+  return ModelOptimizers(options.optimizer, options.layer_optimizers)
+      .CheckMatch(model.weights());
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
@@ -176,7 +193,9 @@ absl::StatusOr<ResolvedJob> ResolvedJob::FromProto(
     ASSIGN_OR_RETURN(state->layer, BuildModelOf(job));
   }
   ResolvedJob resolved(std::move(state));
-  RETURN_IF_ERROR(resolved.BuildCompileOptions(/*seed=*/0).status());
+  ASSIGN_OR_RETURN(const CompileOptions options,
+                   resolved.BuildCompileOptions(/*seed=*/0));
+  RETURN_IF_ERROR(CheckLayersOf(options, resolved.layer()));
   RETURN_IF_ERROR(CheckAroundModel(job));
   resolved.SetAgreed(CanonicalForm(job, /*locations=*/nullptr));
   return resolved;

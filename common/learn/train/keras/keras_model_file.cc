@@ -86,7 +86,15 @@ absl::Status WriteKerasModel(Disk* disk, const std::string& path,
         parts.layers.kind(), ". SaveCheckpoint() saves any model"));
   }
   const proto::Optimizer& optimizer = parts.options.optimizer.message();
-  const bool has_optimizer = parts.options.optimizer.has_rule();
+  const bool has_one_optimizer = parts.options.layer_optimizers.empty();
+  const bool has_optimizer =
+      parts.options.optimizer.has_rule() && has_one_optimizer;
+  if (!has_one_optimizer) {
+    LOG(WARNING) << path << " has neither compile settings nor optimizer "
+                 << "state: the model has layer_optimizers, and Keras has one "
+                 << "optimizer for all layers. SaveCheckpoint() saves all of "
+                 << "them";
+  }
   if (has_optimizer) {
     absl::StatusOr<KerasJson> compiled = KerasCompileConfig(parts.options);
     if (compiled.ok()) {
