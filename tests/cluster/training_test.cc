@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +12,6 @@
 #include "absl/time/time.h"
 #include "common/compute/ops/ops.h"
 #include "common/compute/optimizers/optimizers.h"
-#include "common/compute/variables/variable_store.h"
 #include "common/core/base/duration_histogram.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
@@ -376,95 +374,6 @@ TEST_F(TrainingTest, OneWorkerTrainsLikeOneProcessWithTheSameOptions) {
                   Pointwise(FloatNear(1e-5), wanted[i].flat<float>()));
     }
   }
-}
-
-// Returns a model of one layer, with weights that depend on its name.
-Model Line(const std::string& name) {
-  return Sequential({Dense(3, {.name = name})});
-}
-
-absl::StatusOr<std::vector<Tensor>> TrainLine(Model& model) {
-  RETURN_IF_ERROR(model.Fit(Data().Batch(8), Quiet(1)).status());
-  ASSIGN_OR_RETURN(std::vector<Tensor> weights, model.GetWeights());
-  for (Tensor& weight : weights) weight = weight.Clone();
-  return weights;
-}
-
-CompileOptions LineOptions(const Optimizer& optimizer) {
-  return {.optimizer = optimizer,
-          .loss = SparseCategoricalCrossentropy({.from_logits = true}),
-          .seed = 3};
-}
-
-// Trains a model in one process.
-absl::StatusOr<std::vector<Tensor>> TrainLineAlone(const std::string& name,
-                                                   const Optimizer& optimizer) {
-  ASSIGN_OR_RETURN(const auto strategy,
-                   DefaultStrategy::Create({.thread_count = 1}));
-  Model model = Line(name);
-  RETURN_IF_ERROR(model.Compile(*strategy, LineOptions(optimizer)));
-  return TrainLine(model);
-}
-
-void ExpectNear(const std::vector<Tensor>& got,
-                const std::vector<Tensor>& wanted) {
-  ASSERT_EQ(got.size(), wanted.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    EXPECT_THAT(got[i].flat<float>(),
-                Pointwise(FloatNear(1e-5), wanted[i].flat<float>()));
-  }
-}
-
-TEST_F(TrainingTest, EachModelTrainsWithItsOwnOptimizer) {
-  const Optimizer plain = Sgd({.learning_rate = 0.1});
-  const Optimizer other = Adam({.learning_rate = 0.05});
-  TestCluster cluster(1, 2);
-  const auto strategy = Connect(cluster);
-  Model first = Line("first");
-  Model second = Line("second");
-  ASSERT_OK(first.Compile(*strategy, LineOptions(plain)));
-  ASSERT_OK(second.Compile(*strategy, LineOptions(other)));
-  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> of_first, TrainLine(first));
-  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> of_second, TrainLine(second));
-  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> first_alone,
-                       TrainLineAlone("first", plain));
-  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> second_alone,
-                       TrainLineAlone("second", other));
-  ExpectNear(of_first, first_alone);
-  ExpectNear(of_second, second_alone);
-
-  // The server that takes the place of another has both optimizers.
-  for (const int server : {0, 1}) {
-    cluster.KillServer(server);
-    cluster.StartServer(server);
-  }
-  ASSERT_OK(TrainLine(first));
-  ASSERT_OK(TrainLine(second));
-  ASSERT_OK_AND_ASSIGN(const auto snapshot,
-                       strategy->variables().TakeSnapshot());
-  for (const VariableSnapshot::Entry& entry : snapshot->entries()) {
-    EXPECT_EQ(entry.slots.size(), entry.variable.find("first") == 0 ? 0 : 2)
-        << entry.variable;
-    EXPECT_GT(entry.update_count, 0) << entry.variable;
-  }
-}
-
-TEST_F(TrainingTest, AModelStartsAnewWhenTheOneBeforeIsGone) {
-  TestCluster cluster(1, 2);
-  const auto strategy = Connect(cluster);
-  std::optional<Model> first = Line("line");
-  ASSERT_OK(first->Compile(*strategy, LineOptions(Adam())));
-  ASSERT_OK(TrainLine(*first));
-  Model second = Line("line");
-  ASSERT_OK(second.Compile(*strategy, LineOptions(Sgd())));
-  EXPECT_THAT(
-      TrainLine(second).status(),
-      StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("\"line/kernel\"")));
-  first.reset();
-  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> weights, TrainLine(second));
-  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> alone,
-                       TrainLineAlone("line", Sgd()));
-  ExpectNear(weights, alone);
 }
 
 // Returns a model that tags words of padded sentences, and counts the words.

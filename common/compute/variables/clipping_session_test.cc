@@ -107,6 +107,24 @@ TEST_F(ClippingSessionTest, ScalesAllGradientsToOneNorm) {
   EXPECT_THAT(Value("a"), ElementsAre(-3, 0));
 }
 
+TEST_F(ClippingSessionTest, EachGroupHasANormOfItsOwn) {
+  const std::vector<VariableUse> uses = {
+      {.name = "a",
+       .is_updated = true,
+       .updates = {{0,
+                    UpdateKind::kApplyGradient,
+                    {.global_clipnorm = 1.5, .norm_group = 1}}}},
+      {.name = "b",
+       .is_updated = true,
+       .updates = {{1,
+                    UpdateKind::kApplySparseGradient,
+                    {.global_clipnorm = 2, .norm_group = 2}}}}};
+  ASSERT_OK_AND_ASSIGN(const auto session, store_.OpenSession(uses));
+  Step(*session);
+  EXPECT_THAT(Value("a"), ElementsAre(-1.5, 0));
+  EXPECT_THAT(Value("b"), ElementsAre(0, 0, -2));
+}
+
 TEST_F(ClippingSessionTest, LeavesSmallGradientsAlone) {
   for (const GradientClipping& clipping :
        {GradientClipping{.clipvalue = 5}, GradientClipping{.clipnorm = 4},

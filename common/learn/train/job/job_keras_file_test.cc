@@ -196,6 +196,26 @@ TEST_F(JobKerasFileTest, WeightsAreTheFilesUnderAnotherOptimizer) {
   EXPECT_THAT(trained.iterations(), IsOkAndHolds(6));
 }
 
+TEST_F(JobKerasFileTest, OptimizersOfLayersStartWithoutState) {
+  ASSERT_OK_AND_ASSIGN(const Model expected, LoadModel(kMlp));
+  const std::string weight = expected.weights().back().name();
+  const std::string layer = weight.substr(0, weight.rfind('/'));
+  ASSERT_OK_AND_ASSIGN(
+      ResolvedJob job,
+      Resolve(JobOf(kMlp, absl::StrCat("layer_optimizers { prefix: \"", layer,
+                                       "\" optimizer { sgd { "
+                                       "learning_rate: 0 } } }"))));
+  ASSERT_OK(Run(std::move(job)).status());
+  ASSERT_OK_AND_ASSIGN(const Model trained,
+                       LoadModel(Path("run/final_model.keras")));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> values, trained.GetWeights());
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> first, expected.GetWeights());
+  EXPECT_TRUE(BitwiseEqual(values.back(), first.back()));
+  EXPECT_FALSE(BitwiseEqual(values.front(), first.front()));
+  EXPECT_THAT(trained.learning_rate(),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
 TEST_F(JobKerasFileTest, WorkersCompareTheBytesAndNotThePath) {
   const auto agreed = [&](const std::string& name,
                           const std::string& source) -> std::string {

@@ -21,6 +21,7 @@
 #include "common/learn/nn/layer.h"
 #include "common/learn/strategy/default_strategy.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/train/job/job_canonical.h"
 #include "common/learn/train/job/job_fit.h"
 #include "common/learn/train/job/job_model.h"
 #include "common/learn/train/job/resolved_job.h"
@@ -513,6 +514,50 @@ TEST_F(JobTest, OptimizersAreWrittenAsKerasNamesThem) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("optimizer: adam: both learning_rate (0.5) "
                                  "and learning_rate_schedule are given")));
+}
+
+constexpr char kNamedLayers[] = R"(
+  model { functional {
+    inputs { name: "x" shape: 6 }
+    layers { name: "backbone" dense { units: 4 } }
+    layers { name: "head" dense { units: 3 } }
+  } }
+)";
+
+TEST_F(JobTest, LayersHaveOptimizersOfTheirOwn) {
+  proto::TrainingJob job = ParseJob(kJob);
+  job.clear_model();
+  job.MergeFrom(ParseJob(absl::StrCat(kNamedLayers, R"(
+    layer_optimizers { prefix: "backbone"
+                       optimizer { sgd { learning_rate: 0 } } })")));
+  ASSERT_OK_AND_ASSIGN(const ResolvedJob resolved, ResolvedJob::FromProto(job));
+  ASSERT_OK_AND_ASSIGN(const CompileOptions options,
+                       resolved.BuildCompileOptions(/*seed=*/0));
+  ASSERT_EQ(options.layer_optimizers.size(), 1u);
+  EXPECT_EQ(options.layer_optimizers[0].prefix, "backbone");
+  EXPECT_TRUE(options.layer_optimizers[0].optimizer.message().has_sgd());
+  EXPECT_TRUE(options.optimizer.message().has_adam());
+  EXPECT_THAT(resolved.agreed().text,
+              HasSubstr("layer_optimizers[0].prefix: \"backbone\""));
+  ASSERT_OK(Run(job).status());
+}
+
+TEST_F(JobTest, MistakesInOptimizersOfLayersAreNamed) {
+  const auto refused = [](const std::string& layer_optimizers,
+                          const std::string& why) {
+    proto::TrainingJob job = ParseJob(kJob);
+    job.clear_model();
+    job.MergeFrom(ParseJob(absl::StrCat(kNamedLayers, layer_optimizers)));
+    EXPECT_THAT(ValidateJob(job),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)));
+  };
+  refused("layer_optimizers { prefix: \"heat\" optimizer { sgd {} } }",
+          "\"heat\" matches no weight of the model; did you mean \"head\"?");
+  refused("layer_optimizers { prefix: \"head\" }", "has no optimizer");
+  refused(
+      "layer_optimizers { prefix: \"head\" optimizer { adam { "
+      "beta_1: 2 } } }",
+      "prefix \"head\": optimizer: adam: ");
 }
 
 TEST_F(JobTest, ReadsAFileAndKnowsItsFolder) {
