@@ -239,6 +239,14 @@ TEST_P(DeviceOptimizerTest, ClipsTheGlobalNorm) {
   EXPECT_TRUE(std::isnan(matrix.flat<float>()[0]));
 }
 
+TEST_P(DeviceOptimizerTest, ClipsTheGlobalNormOfEachGroup) {
+  CreateThree();
+  SetOptimizer(Sgd({.learning_rate = 0.1}), {.global_clipnorm = 2});
+  uses_[1].updates[0].clipping.norm_group = 1;
+  for (int step = 0; step < 3; ++step) RunBoth(ThreeGradients());
+  ExpectSameStates(1e-6);
+}
+
 TEST_P(DeviceOptimizerTest, SteadyStepIsOneLaunchForEachDTypeAndPass) {
   struct Case {
     Optimizer optimizer;
