@@ -31,6 +31,7 @@
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/checkpoints/keras_objects.h"
 #include "common/learn/train/checkpoints/training_checkpoint.h"
+#include "common/learn/train/fit_options.h"
 #include "common/learn/train/keras/keras_checkpoint.h"
 #include "common/learn/train/keras/keras_model_file.h"
 #include "common/learn/train/keras/keras_weights.h"
