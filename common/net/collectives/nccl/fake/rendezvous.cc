@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -54,35 +55,15 @@ bool ReceiveAll(int fd, void* data, size_t size_bytes,
   return true;
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<Rendezvous>> Rendezvous::Open() {
-  ASSIGN_OR_RETURN(std::unique_ptr<LocalEndpoint> endpoint,
-                   LocalEndpoint::Listen());
-  return absl::WrapUnique(new Rendezvous(std::move(endpoint)));
-}
-
-Rendezvous::Rendezvous(std::unique_ptr<LocalEndpoint> endpoint)
-    : endpoint_(std::move(endpoint)) {
-  const std::string& address = endpoint_->address();
-  MUSTER_CHECK(address.size() < sizeof(id_.bytes));
-  std::memcpy(id_.bytes, address.data(), address.size());
-  thread_ = std::thread([this] { Serve(); });
-}
-
-Rendezvous::~Rendezvous() {
-  shutdown(endpoint_->socket().get(), SHUT_RDWR);
-  thread_.join();
-}
-
-void Rendezvous::Serve() {
+// Until the group is complete, or the socket is shut down.
+void Serve(const LocalEndpoint& endpoint) {
   std::vector<FileDescriptor> ranks;
   std::vector<Attendance> attendances;
   do {
-    pollfd entry = {endpoint_->socket().get(), POLLIN, 0};
+    pollfd entry = {endpoint.socket().get(), POLLIN, 0};
     if (poll(&entry, 1, -1) < 0 && errno != EINTR) return;
     if ((entry.revents & POLLHUP) != 0) return;
-    FileDescriptor socket(accept(endpoint_->socket().get(), nullptr, nullptr));
+    FileDescriptor socket(accept(endpoint.socket().get(), nullptr, nullptr));
     if (!socket.is_open()) {
       if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) continue;
       return;
@@ -104,6 +85,24 @@ void Rendezvous::Serve() {
                   attendances.size() * sizeof(Attendance));
   }
 }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Rendezvous>> Rendezvous::Open() {
+  ASSIGN_OR_RETURN(std::unique_ptr<LocalEndpoint> endpoint,
+                   LocalEndpoint::Listen());
+  return absl::WrapUnique(new Rendezvous(std::move(endpoint)));
+}
+
+Rendezvous::Rendezvous(std::shared_ptr<LocalEndpoint> endpoint)
+    : endpoint_(std::move(endpoint)) {
+  const std::string& address = endpoint_->address();
+  MUSTER_CHECK(address.size() < sizeof(id_.bytes));
+  std::memcpy(id_.bytes, address.data(), address.size());
+  std::thread([endpoint = endpoint_] { Serve(*endpoint); }).detach();
+}
+
+Rendezvous::~Rendezvous() { shutdown(endpoint_->socket().get(), SHUT_RDWR); }
 
 absl::StatusOr<std::vector<std::string>> Rendezvous::Attend(
     const nccl::UniqueId& id, int rank, int size, absl::string_view address,

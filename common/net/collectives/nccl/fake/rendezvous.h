@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -37,12 +36,11 @@ class Rendezvous {
       absl::FunctionRef<bool()> is_over);
 
  private:
-  explicit Rendezvous(std::unique_ptr<LocalEndpoint> endpoint);
-  void Serve();
+  explicit Rendezvous(std::shared_ptr<LocalEndpoint> endpoint);
 
-  const std::unique_ptr<LocalEndpoint> endpoint_;
+  // Shared with a thread that serves the ranks and ends by itself.
+  const std::shared_ptr<LocalEndpoint> endpoint_;
   nccl::UniqueId id_;
-  std::thread thread_;
 };
 
 }  // namespace muster
