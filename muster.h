@@ -15,6 +15,7 @@
 #include "common/dataset/files/sources.h"
 #include "common/dataset/images/image_folder.h"
 #include "common/learn/nn/activations.h"
+#include "common/learn/nn/applications/efficientnet.h"
 #include "common/learn/nn/applications/mobilenet.h"
 #include "common/learn/nn/applications/mobilenet_v2.h"
 #include "common/learn/nn/applications/resnet50.h"

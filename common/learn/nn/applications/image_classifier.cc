@@ -1,5 +1,8 @@
 #include "common/learn/nn/applications/image_classifier.h"
 
+#include <array>
+#include <cstdint>
+
 #include "absl/strings/str_cat.h"
 #include "common/learn/nn/layer.h"
 #include "common/learn/nn/pooling.h"
@@ -24,6 +27,16 @@ absl::Status CheckImageClassifier(absl::string_view name,
         absl::StrCat(name, ": expected at least one class, got ", classes));
   }
   return absl::OkStatus();
+}
+
+int64_t HalfRoundedUp(int64_t extent) {
+  return extent == Shape::kUnknown ? extent : (extent + 1) / 2;
+}
+
+std::array<int64_t, 2> MarginsBeforeStride(int64_t extent,
+                                           int64_t kernel_size) {
+  const bool is_odd = extent != Shape::kUnknown && extent % 2 == 1;
+  return {kernel_size / 2 - (is_odd ? 0 : 1), kernel_size / 2};
 }
 
 LayerOutput PoolGlobally(const LayerOutput& x, Pooling pooling,

@@ -1,6 +1,7 @@
 #ifndef COMMON_LEARN_NN_APPLICATIONS_IMAGE_CLASSIFIER_H_
 #define COMMON_LEARN_NN_APPLICATIONS_IMAGE_CLASSIFIER_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -35,6 +36,13 @@ namespace internal {
 absl::Status CheckImageClassifier(absl::string_view name,
                                   const Shape& input_shape, bool include_top,
                                   int64_t classes);
+
+// The extent of the output of a layer of stride 2; Shape::kUnknown stays.
+int64_t HalfRoundedUp(int64_t extent);
+// The padding before a convolution of stride 2 whose windows have an odd
+// `kernel_size`. Aligns the windows like a symmetric padding by half the
+// window, for even and odd extents; unknown ones count as even.
+std::array<int64_t, 2> MarginsBeforeStride(int64_t extent, int64_t kernel_size);
 
 struct GlobalPoolingNames {
   std::string average = "";

@@ -14,6 +14,7 @@
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
+#include "common/learn/nn/applications/efficientnet.h"
 #include "common/learn/nn/applications/mobilenet.h"
 #include "common/learn/nn/applications/resnet50.h"
 #include "common/learn/nn/applications/vgg16.h"
@@ -52,6 +53,9 @@ LayerPtrTo<FunctionalLayer> FullWidthMobileNet(
 const Expected kExpected[] = {
     {ResNet50, "resnet50", 25'636'712, 25'583'592, 23'587'712, 320, 2048},
     {VGG16, "vgg16", 138'357'544, 138'357'544, 14'714'688, 32, 512},
+    // Without the count of Keras' normalization.
+    {EfficientNetB0, "efficientnetb0", 5'330'570, 5'288'548, 4'049'570, 313,
+     1280},
     {FullWidthMobileNet, "mobilenet_1.00_224", 4'253'864, 4'231'976, 3'228'864,
      137, 1024},
 };

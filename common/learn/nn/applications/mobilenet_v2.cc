@@ -63,17 +63,6 @@ LayerOutput NormalizeAndClip(const LayerOutput& x, const std::string& bn_name,
   return ReLU({.max_value = 6, .name = relu_name})(Normalize(x, bn_name));
 }
 
-int64_t HalfRoundedUp(int64_t extent) {
-  return extent == Shape::kUnknown ? extent : (extent + 1) / 2;
-}
-
-// Padding before a 3x3 convolution of stride 2. Aligns the windows like a
-// symmetric padding by half the window, for even and odd extents.
-std::array<int64_t, 2> MarginsBeforeStride(int64_t extent) {
-  const bool is_odd = extent != Shape::kUnknown && extent % 2 == 1;
-  return {is_odd ? 1 : 0, 1};
-}
-
 Feature InvertedResidual(const Feature& in, const Stage& stage, int64_t stride,
                          double alpha, int index) {
   const std::string prefix =
@@ -90,11 +79,11 @@ Feature InvertedResidual(const Feature& in, const Stage& stage, int64_t stride,
     x = NormalizeAndClip(x, prefix + "expand_BN", prefix + "expand_relu");
   }
   if (stride == 2) {
-    x = ZeroPadding2D(
-        {MarginsBeforeStride(in.height), MarginsBeforeStride(in.width)},
-        {.name = prefix + "pad"})(x);
-    out.height = HalfRoundedUp(in.height);
-    out.width = HalfRoundedUp(in.width);
+    x = ZeroPadding2D({internal::MarginsBeforeStride(in.height, 3),
+                       internal::MarginsBeforeStride(in.width, 3)},
+                      {.name = prefix + "pad"})(x);
+    out.height = internal::HalfRoundedUp(in.height);
+    out.width = internal::HalfRoundedUp(in.width);
   }
   x = DepthwiseConv2D(
       3, {.strides = stride,
@@ -119,8 +108,8 @@ LayerOutput Features(const LayerOutput& image,
                      const MobileNetV2Options& options) {
   Feature feature{
       .output = image,
-      .height = HalfRoundedUp(options.input_shape.dim(0)),
-      .width = HalfRoundedUp(options.input_shape.dim(1)),
+      .height = internal::HalfRoundedUp(options.input_shape.dim(0)),
+      .width = internal::HalfRoundedUp(options.input_shape.dim(1)),
       .channels = internal::MakeDivisible(32 * options.alpha, kDivisor)};
   LayerOutput& x = feature.output;
   x = Conv2D(feature.channels, 3,

@@ -15,6 +15,7 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
+#include "common/learn/nn/applications/efficientnet.h"
 #include "common/learn/nn/applications/image_classifier.h"
 #include "common/learn/nn/applications/mobilenet.h"
 #include "common/learn/nn/applications/mobilenet_v2.h"
@@ -219,6 +220,11 @@ absl::StatusOr<LayerPtr> BuildJobApplication(
   if (application.has_vgg16()) {
     return BuildImageClassifier("vgg16", application.vgg16(),
                                 applications::VGG16);
+  }
+  if (application.has_efficientnet_b0()) {
+    return BuildImageClassifier("efficientnet_b0",
+                                application.efficientnet_b0(),
+                                applications::EfficientNetB0);
   }
   return absl::InvalidArgumentError(
       "model.application says nothing; expected for example application { "

@@ -161,12 +161,16 @@ TEST(JobModelTest, MobileNetV2IsOneLine) {
 }
 
 TEST(JobModelTest, OtherApplicationsAreOneLine) {
-  for (const char* const kind : {"resnet50", "vgg16"}) {
+  const std::pair<std::string, std::string> kKindsAndNames[] = {
+      {"resnet50", "resnet50"},
+      {"vgg16", "vgg16"},
+      {"efficientnet_b0", "efficientnetb0"}};
+  for (const auto& [kind, name] : kKindsAndNames) {
     ASSERT_OK_AND_ASSIGN(
         const LayerPtr model,
         Parse(absl::StrCat("application { ", kind,
                            " { input_shape: [32, 32, 3] classes: 2 } }")));
-    EXPECT_EQ(model->name(), kind);
+    EXPECT_EQ(model->name(), name);
     ASSERT_OK_AND_ASSIGN(const std::vector<Shape> shapes, Build(model));
     EXPECT_THAT(shapes, ElementsAre(Shape({-1, 2})));
   }
