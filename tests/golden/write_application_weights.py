@@ -2,8 +2,7 @@
 
     python write_application_weights.py FOLDER
 
-For each model of cases/applications.py: NAME.weights.h5 with random weights, and
-NAME.predictions, the float32 predictions for the drawn images.
+For each model of cases/applications.py: NAME.weights.h5 with the drawn weights.
 """
 
 import os
@@ -15,20 +14,13 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
-import keras
-
-from cases.applications import CLASSES, MODELS, drawn_images
+from cases.applications import MODELS, drawn_model
 
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    for name, shape in MODELS.items():
-        keras.utils.set_random_seed(1)
-        model = getattr(keras.applications, name)(
-            input_shape=shape, classes=CLASSES, weights=None, classifier_activation=None
-        )
-        model.save_weights(folder / f"{name}.weights.h5")
-        model(drawn_images(shape), training=False).numpy().tofile(folder / f"{name}.predictions")
+    for name in MODELS:
+        drawn_model(name).save_weights(folder / f"{name}.weights.h5")
 
 
 if __name__ == "__main__":
