@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,7 +16,6 @@
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_matchers.h"
-#include "common/core/device/testing/gpus_under_test.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
@@ -28,15 +26,13 @@
 #include "common/learn/nn/metric.h"
 #include "common/learn/nn/sequential.h"
 #include "common/learn/nn/weight.h"
-#include "common/learn/strategy/central_storage_strategy.h"
-#include "common/learn/strategy/mirrored_strategy.h"
-#include "common/learn/strategy/one_device_strategy.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/custom_step.h"
 #include "common/learn/train/fit_options.h"
 #include "common/learn/train/load_model.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
+#include "common/learn/train/testing/local_strategies.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -92,17 +88,6 @@ absl::Status Fit(Model& model, int epochs) {
 
 using Weights = std::vector<std::vector<float>>;
 
-Weights WeightsOf(const Model& model) {
-  Weights values;
-  const absl::StatusOr<std::vector<Tensor>> weights = model.GetWeights();
-  EXPECT_OK(weights.status());
-  for (const Tensor& weight : weights.value()) {
-    values.emplace_back(weight.flat<float>().begin(),
-                        weight.flat<float>().end());
-  }
-  return values;
-}
-
 // Of the kernel and the bias that begin at `first`.
 double DistanceOfLayer(const Weights& a, const Weights& b, size_t first) {
   double sum = 0;
@@ -114,19 +99,7 @@ double DistanceOfLayer(const Weights& a, const Weights& b, size_t first) {
   return std::sqrt(sum);
 }
 
-// Settings of the process: before any test.
-class TwoGpus : public ::testing::Environment {
- public:
-  void SetUp() override { ASSERT_OK(UseGpusUnderTest(2)); }
-};
-const auto* const kGpus = ::testing::AddGlobalTestEnvironment(new TwoGpus);
-
-struct Case {
-  std::string name;
-  std::function<absl::StatusOr<std::unique_ptr<Strategy>>()> make;
-};
-
-class LayerOptimizersTest : public ::testing::TestWithParam<Case> {
+class LayerOptimizersTest : public ::testing::TestWithParam<LocalStrategy> {
  protected:
   LayerOptimizersTest() : strategy_(MakeStrategy()) {}
 
@@ -151,31 +124,9 @@ class LayerOptimizersTest : public ::testing::TestWithParam<Case> {
   const std::unique_ptr<Strategy> strategy_;
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Strategies, LayerOptimizersTest,
-    ::testing::Values(
-        Case{"OneCpu",
-             [] {
-               return OneDeviceStrategy::Create(
-                   {.device = "cpu:0", .thread_count = 1});
-             }},
-        Case{"OneGpu",
-             [] { return OneDeviceStrategy::Create({.device = "gpu:0"}); }},
-        Case{"Mirrored",
-             [] {
-               return MirroredStrategy::Create(
-                   {.devices = {"cpu:0", "cpu:1"}, .thread_count = 1});
-             }},
-        Case{"MirroredOnGpus",
-             [] {
-               return MirroredStrategy::Create({.devices = {"gpu:0", "gpu:1"}});
-             }},
-        Case{"CentralStorage",
-             [] {
-               return CentralStorageStrategy::Create(
-                   {.compute_devices = {"cpu:0", "cpu:1"}, .thread_count = 1});
-             }}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Strategies, LayerOptimizersTest,
+                         ::testing::ValuesIn(LocalStrategies()),
+                         [](const auto& info) { return info.param.name; });
 
 // The model and its optimizers in double precision: SGD with momentum for the
 // backbone, Adam with Keras' formula for the head.

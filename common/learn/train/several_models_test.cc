@@ -1,7 +1,6 @@
 // Several models on one strategy: each has weights and an optimizer of its own.
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,7 +12,6 @@
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_matchers.h"
-#include "common/core/device/testing/gpus_under_test.h"
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
@@ -21,12 +19,10 @@
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/sequential.h"
-#include "common/learn/strategy/central_storage_strategy.h"
-#include "common/learn/strategy/mirrored_strategy.h"
-#include "common/learn/strategy/one_device_strategy.h"
 #include "common/learn/strategy/strategy.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
+#include "common/learn/train/testing/local_strategies.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -66,35 +62,12 @@ absl::Status Fit(Model& model, int epochs) {
       .status();
 }
 
-// Settings of the process: before any test.
-class TwoGpus : public ::testing::Environment {
- public:
-  void SetUp() override { ASSERT_OK(UseGpusUnderTest(2)); }
-};
-const auto* const kGpus = ::testing::AddGlobalTestEnvironment(new TwoGpus);
-
 using Weights = std::vector<std::vector<float>>;
-
-Weights WeightsOf(const Model& model) {
-  Weights values;
-  const absl::StatusOr<std::vector<Tensor>> weights = model.GetWeights();
-  EXPECT_OK(weights.status());
-  for (const Tensor& weight : weights.value()) {
-    values.emplace_back(weight.flat<float>().begin(),
-                        weight.flat<float>().end());
-  }
-  return values;
-}
 
 Optimizer Plain() { return Sgd({.learning_rate = 0.1}); }
 Optimizer Other() { return Adam({.learning_rate = 0.05}); }
 
-struct Case {
-  std::string name;
-  std::function<absl::StatusOr<std::unique_ptr<Strategy>>()> make;
-};
-
-class SeveralModelsTest : public ::testing::TestWithParam<Case> {
+class SeveralModelsTest : public ::testing::TestWithParam<LocalStrategy> {
  protected:
   std::unique_ptr<Strategy> MakeStrategy() {
     absl::StatusOr<std::unique_ptr<Strategy>> made = GetParam().make();
@@ -113,31 +86,9 @@ class SeveralModelsTest : public ::testing::TestWithParam<Case> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Strategies, SeveralModelsTest,
-    ::testing::Values(
-        Case{"OneCpu",
-             [] {
-               return OneDeviceStrategy::Create(
-                   {.device = "cpu:0", .thread_count = 1});
-             }},
-        Case{"OneGpu",
-             [] { return OneDeviceStrategy::Create({.device = "gpu:0"}); }},
-        Case{"Mirrored",
-             [] {
-               return MirroredStrategy::Create(
-                   {.devices = {"cpu:0", "cpu:1"}, .thread_count = 1});
-             }},
-        Case{"MirroredOnGpus",
-             [] {
-               return MirroredStrategy::Create({.devices = {"gpu:0", "gpu:1"}});
-             }},
-        Case{"CentralStorage",
-             [] {
-               return CentralStorageStrategy::Create(
-                   {.compute_devices = {"cpu:0", "cpu:1"}, .thread_count = 1});
-             }}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Strategies, SeveralModelsTest,
+                         ::testing::ValuesIn(LocalStrategies()),
+                         [](const auto& info) { return info.param.name; });
 
 TEST_P(SeveralModelsTest, EachTrainsWithItsOwnOptimizer) {
   const std::unique_ptr<Strategy> strategy = MakeStrategy();
