@@ -189,19 +189,21 @@ TEST_F(SlurmTest, ServerWeightsEqualThoseOfLaunchAlsoWithTls) {
 }
 
 TEST_F(SlurmTest, AKilledRankComesBackWithAllOthers) {
+  // Long enough that the job still runs when the third epoch is seen.
+  const std::string epochs = "epochs=600";
   ASSERT_NO_FATAL_FAILURE(
       WriteScript({"--workers=4", "--ps=0", "--job=" + SynchronousJob(),
-                   "--data_root=/", "--insecure", "--set", "epochs=60"}));
+                   "--data_root=/", "--insecure", "--set", epochs}));
   ASSERT_OK(Submit());
   ASSERT_OK(log_->AwaitLine("Epoch 3/"));
   ASSERT_OK(KillTask(2));
   ASSERT_OK(log_->AwaitLine("attempt 0: srun ended with 137"));
   EXPECT_EQ(AwaitScript(), 0) << Log();
-  EXPECT_THAT(Log(), HasSubstr("Epoch 60/60"));
+  EXPECT_THAT(Log(), HasSubstr("Epoch 600/600"));
   EXPECT_EQ(
       Weights(folder_ + "/run"),
       WeightsOfLaunch({"--workers=4", "--ps=0", "--job=" + SynchronousJob(),
-                       "--data_root=/", "--set", "epochs=60"}));
+                       "--data_root=/", "--set", epochs}));
 }
 
 TEST_F(SlurmTest, ScancelWithTermSavesAndEndsAll) {
