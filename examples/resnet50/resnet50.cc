@@ -52,7 +52,7 @@ absl::Status Train(Task& task) {
   Model model = applications::ResNet50(
       {.input_shape = {size, size, 3}, .classes = kClasses});
   RETURN_IF_ERROR(model.Compile(
-      *strategy, {.optimizer = Sgd({.learning_rate = 0.01, .momentum = 0.9}),
+      *strategy, {.optimizer = Sgd({.learning_rate = 0.002, .momentum = 0.9}),
                   .loss = SparseCategoricalCrossentropy(),
                   .seed = 1}));
 
