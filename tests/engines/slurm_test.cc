@@ -190,7 +190,7 @@ TEST_F(SlurmTest, ServerWeightsEqualThoseOfLaunchAlsoWithTls) {
 
 TEST_F(SlurmTest, AKilledRankComesBackWithAllOthers) {
   // Long enough that the job still runs when the third epoch is seen.
-  const std::string epochs = "epochs=600";
+  const std::string epochs = "epochs=200";
   ASSERT_NO_FATAL_FAILURE(
       WriteScript({"--workers=4", "--ps=0", "--job=" + SynchronousJob(),
                    "--data_root=/", "--insecure", "--set", epochs}));
@@ -199,7 +199,7 @@ TEST_F(SlurmTest, AKilledRankComesBackWithAllOthers) {
   ASSERT_OK(KillTask(2));
   ASSERT_OK(log_->AwaitLine("attempt 0: srun ended with 137"));
   EXPECT_EQ(AwaitScript(), 0) << Log();
-  EXPECT_THAT(Log(), HasSubstr("Epoch 600/600"));
+  EXPECT_THAT(Log(), HasSubstr("Epoch 200/200"));
   EXPECT_EQ(
       Weights(folder_ + "/run"),
       WeightsOfLaunch({"--workers=4", "--ps=0", "--job=" + SynchronousJob(),
