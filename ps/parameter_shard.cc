@@ -200,7 +200,7 @@ absl::Status ParameterShard::StartOver(ShardVariable* variable,
   EndRestore();
   absl::MutexLock lock(&mutex_);
   VariableRules rules = rules_;
-  rules.Reset(spec.variable().name());
+  rules.Reset({spec.variable().name()});
   AdoptRules(std::move(rules));
   return absl::OkStatus();
 }

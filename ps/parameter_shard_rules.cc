@@ -50,7 +50,7 @@ absl::Status ParameterShard::SetOptimizer(
                                        request.variables().end());
   // CheckRules() finds the rules that variables of this server cannot leave.
   // Those of other servers may have started over.
-  for (const std::string& name : names) rules.Reset(name);
+  rules.Reset(names);
   RETURN_IF_ERROR(rules.Set(names, std::move(rule)));
   RETURN_IF_ERROR(CheckRules(rules));
   AdoptRules(std::move(rules));

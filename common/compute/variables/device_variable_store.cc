@@ -150,7 +150,7 @@ absl::Status DeviceVariableStore::StartOver(const proto::VariableSpec& spec) {
   RETURN_IF_ERROR(CheckSameType(spec.name(), variable.type, value.type()));
   RETURN_IF_ERROR(RestoreState(spec.name(), {.value = std::move(value)}));
   const absl::MutexLock lock(&mutex_);
-  rules_.Reset(spec.name());
+  rules_.Reset({spec.name()});
   return absl::OkStatus();
 }
 

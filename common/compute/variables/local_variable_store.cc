@@ -94,7 +94,7 @@ absl::Status LocalVariableStore::StartOver(const proto::VariableSpec& spec) {
   RETURN_IF_ERROR(CheckSameType(spec.name(), variable->type(), first->type()));
   RETURN_IF_ERROR(variable->Restore(first->ReadState()));
   absl::MutexLock lock(&mutex_);
-  rules_.Reset(spec.name());
+  rules_.Reset({spec.name()});
   return absl::OkStatus();
 }
 

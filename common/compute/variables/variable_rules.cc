@@ -43,9 +43,11 @@ absl::Status VariableRules::Set(absl::Span<const std::string> variables,
   return absl::OkStatus();
 }
 
-void VariableRules::Reset(absl::string_view variable) {
+void VariableRules::Reset(absl::Span<const std::string> variables) {
   auto changed = std::make_shared<Rules>(*rules_);
-  changed->by_variable.erase(variable);
+  for (const std::string& variable : variables) {
+    changed->by_variable.erase(variable);
+  }
   rules_ = std::move(changed);
 }
 

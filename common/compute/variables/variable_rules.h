@@ -27,8 +27,8 @@ class VariableRules {
   absl::Status Set(absl::Span<const std::string> variables,
                    std::shared_ptr<const UpdateRule> rule);
 
-  // The variable has the default again.
-  void Reset(absl::string_view variable);
+  // The variables have the default again.
+  void Reset(absl::Span<const std::string> variables);
 
   // Returns null if there is none.
   const std::shared_ptr<const UpdateRule>& Of(absl::string_view variable) const;

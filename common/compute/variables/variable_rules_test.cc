@@ -30,7 +30,7 @@ TEST(VariableRulesTest, AVariableHasItsOwnRuleOrTheDefault) {
   ASSERT_OK(rules.SetDefault(sgd));
   EXPECT_EQ(rules.Of("a"), adam);
   EXPECT_EQ(rules.Of("b"), sgd);
-  rules.Reset("a");
+  rules.Reset({"a"});
   EXPECT_EQ(rules.Of("a"), sgd);
 }
 
@@ -61,7 +61,7 @@ TEST(SessionRulesTest, FollowTheRulesOfTheirVariables) {
   session.Update(rules);
   EXPECT_EQ(session[0], nullptr);
   EXPECT_EQ(session[1], adam);
-  rules.Reset("b");
+  rules.Reset({"b"});
   EXPECT_EQ(session[1], adam);
   session.Update(rules);
   EXPECT_EQ(session[1], nullptr);
