@@ -9,17 +9,13 @@
 #include "proto/graph.pb.h"
 
 namespace muster {
-namespace internal {
+namespace {
 
 absl::Status AttributeError(absl::string_view name, bool present) {
   return absl::InvalidArgumentError(
       absl::StrCat("attribute \"", name, "\" is ",
                    present ? "of another kind than expected" : "missing"));
 }
-
-}  // namespace internal
-
-namespace {
 
 struct Printer {
   std::string operator()(int64_t value) const { return absl::StrCat(value); }
@@ -61,6 +57,57 @@ struct Encoder {
 };
 
 }  // namespace
+
+Attributes::Attributes() = default;
+Attributes::Attributes(const Attributes& other) = default;
+Attributes::Attributes(Attributes&& other) noexcept = default;
+Attributes& Attributes::operator=(const Attributes& other) = default;
+Attributes& Attributes::operator=(Attributes&& other) noexcept = default;
+Attributes::~Attributes() = default;
+
+Attributes::Attributes(
+    std::initializer_list<std::pair<const std::string, Attribute>> values)
+    : values_(values.begin(), values.end()) {}
+
+void Attributes::Set(absl::string_view name, Attribute value) {
+  values_[std::string(name)] = std::move(value);
+}
+
+bool Attributes::Has(absl::string_view name) const {
+  return Find(name) != nullptr;
+}
+
+const Attribute* Attributes::Find(absl::string_view name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+template <typename T>
+absl::StatusOr<T> Attributes::Get(absl::string_view name) const {
+  const Attribute* attribute = Find(name);
+  const T* value = std::get_if<T>(attribute);
+  if (value == nullptr) return AttributeError(name, attribute != nullptr);
+  return *value;
+}
+
+template <typename T>
+T Attributes::GetOr(absl::string_view name, T fallback) const {
+  const T* value = std::get_if<T>(Find(name));
+  return value == nullptr ? fallback : *value;
+}
+
+#define MUSTER_INSTANTIATE_READERS(T)                                     \
+  template absl::StatusOr<T> Attributes::Get<T>(absl::string_view) const; \
+  template T Attributes::GetOr<T>(absl::string_view, T) const
+MUSTER_INSTANTIATE_READERS(int64_t);
+MUSTER_INSTANTIATE_READERS(double);
+MUSTER_INSTANTIATE_READERS(bool);
+MUSTER_INSTANTIATE_READERS(std::string);
+MUSTER_INSTANTIATE_READERS(std::vector<int64_t>);
+MUSTER_INSTANTIATE_READERS(DType);
+MUSTER_INSTANTIATE_READERS(Shape);
+MUSTER_INSTANTIATE_READERS(Tensor);
+#undef MUSTER_INSTANTIATE_READERS
 
 std::string AttributeToString(const Attribute& attribute) {
   return std::visit(Printer(), attribute);

@@ -37,15 +37,18 @@ class Attributes {
  public:
   using Map = std::map<std::string, Attribute, std::less<>>;
 
-  Attributes() = default;
-  Attributes(
-      std::initializer_list<std::pair<const std::string, Attribute>> values)
-      : values_(values.begin(), values.end()) {}
+  Attributes();
+  Attributes(const Attributes& other);
+  Attributes(Attributes&& other) noexcept;
+  Attributes& operator=(const Attributes& other);
+  Attributes& operator=(Attributes&& other) noexcept;
+  ~Attributes();
 
-  void Set(absl::string_view name, Attribute value) {
-    values_[std::string(name)] = std::move(value);
-  }
-  bool Has(absl::string_view name) const { return values_.contains(name); }
+  Attributes(
+      std::initializer_list<std::pair<const std::string, Attribute>> values);
+
+  void Set(absl::string_view name, Attribute value);
+  bool Has(absl::string_view name) const;
 
   // T is one of Attribute's alternatives.
   template <typename T>
@@ -59,6 +62,9 @@ class Attributes {
   const Map& values() const { return values_; }
 
  private:
+  // Returns null if there is none.
+  const Attribute* Find(absl::string_view name) const;
+
   Map values_;
 };
 
@@ -68,27 +74,6 @@ std::string AttributeToString(const Attribute& attribute);
 proto::AttributeValue EncodeAttribute(const Attribute& attribute);
 //   kInvalidArgument  no kind is set, or a dtype, shape or tensor is invalid
 absl::StatusOr<Attribute> DecodeAttribute(const proto::AttributeValue& value);
-
-namespace internal {
-absl::Status AttributeError(absl::string_view name, bool present);
-}  // namespace internal
-
-template <typename T>
-absl::StatusOr<T> Attributes::Get(absl::string_view name) const {
-  const auto found = values_.find(name);
-  if (found == values_.end()) return internal::AttributeError(name, false);
-  const T* value = std::get_if<T>(&found->second);
-  if (value == nullptr) return internal::AttributeError(name, true);
-  return *value;
-}
-
-template <typename T>
-T Attributes::GetOr(absl::string_view name, T fallback) const {
-  const auto found = values_.find(name);
-  if (found == values_.end()) return fallback;
-  const T* value = std::get_if<T>(&found->second);
-  return value == nullptr ? fallback : *value;
-}
 
 }  // namespace muster
 
