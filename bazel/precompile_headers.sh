@@ -15,7 +15,11 @@ common=(
   -Wno-builtin-macro-redefined '-D__DATE__="redacted"'
   '-D__TIMESTAMP__="redacted"' '-D__TIME__="redacted"'
 )
+# Instantiated here, inline functions are not instantiated by every source anew.
+common+=(-fpch-instantiate-templates)
 library=(-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=1)
+# For update rules and reductions, which are compiled with this option.
+uncontracted=("${library[@]}" -ffp-contract=off)
 tests=(-O0 -include gmock/gmock.h -include gtest/gtest.h)
 
 # The name changes with all that the result depends on, so that Bazel compiles
@@ -43,14 +47,18 @@ mkdir -p "$folder"
 precompile library "${library[@]}" &
 precompile tests "${tests[@]}"
 wait $!
+precompile uncontracted "${uncontracted[@]}"
 
-# Not for sources whose folders compile them with options of their own.
-others='-common/compute/optimizers/.*,-common/net/collectives/.*'
-library_sources=".*\\.cc\$,-.*_test\\.cc\$,$others"
-test_sources=".*_test\\.cc\$,-.*/schedule_test\\.cc\$,$others"
+# use NAME FILTER: sources that match the filter use precompiled headers.
+use() {
+  echo "build --per_file_copt=$2@-include-pch,$folder/$1.pch"
+}
+rules='common/compute/optimizers/.*\.cc$'
+reductions='common/net/collectives/reduce_kernels\.cc$'
 wanted="# Written by bazel/precompile_headers.sh.
-build --per_file_copt=$library_sources@-include-pch,$folder/library.pch
-build --per_file_copt=$test_sources@-include-pch,$folder/tests.pch"
+$(use library ".*\\.cc\$,-.*_test\\.cc\$,-$rules,-$reductions")
+$(use uncontracted "$rules,$reductions,-.*_test\\.cc\$")
+$(use tests ".*_test\\.cc\$,-.*/schedule_test\\.cc\$")"
 if [[ $(cat bazel/precompiled.bazelrc 2>/dev/null) != "$wanted" ]]; then
   echo "$wanted" >bazel/precompiled.bazelrc
 fi

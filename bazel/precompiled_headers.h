@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <filesystem>
@@ -24,11 +26,14 @@
 #include <thread>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
@@ -49,8 +54,21 @@
 #include "google/protobuf/generated_message_reflection.h"
 #include "google/protobuf/generated_message_util.h"
 #include "google/protobuf/map.h"
+#include "google/protobuf/map_entry.h"
+#include "google/protobuf/map_field_inl.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/repeated_field.h"
 #include "google/protobuf/unknown_field_set.h"
+
+// Templates that most sources would instantiate, here for the extents of
+// shapes.
+inline void InstantiateTemplates() {
+  absl::InlinedVector<int64_t, 4> extents;
+  extents.push_back(1);
+  extents.insert(extents.end(), extents.begin(), extents.end());
+  absl::InlinedVector<int64_t, 4> copy(extents.begin(), extents.end());
+  if (copy != extents) copy = extents;
+  extents = std::move(copy);
+}
 
 #endif  // BAZEL_PRECOMPILED_HEADERS_H_

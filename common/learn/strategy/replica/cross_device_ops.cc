@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
