@@ -34,6 +34,7 @@ absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Start(
   std::unique_ptr<ParameterServer> server(new ParameterServer(options));
   ServerOptions server_options;
   server_options.address = options.address;
+  server_options.probes_bandwidth = true;
   ASSIGN_OR_RETURN(server->server_,
                    network->Listen(server_options, &server->service_.service(),
                                    &server->service_.admission_check()));

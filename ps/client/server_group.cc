@@ -220,7 +220,9 @@ ServerGroup::ServerGroup(Network* network, const Options& options)
       checkpoint_timeout_(options.checkpoint_timeout),
       segment_bytes_(options.segment_bytes) {
   for (const ChannelOptions& server : options.servers) {
-    servers_.push_back(network->Connect(server));
+    ChannelOptions bulk = server;
+    bulk.probes_bandwidth = true;
+    servers_.push_back(network->Connect(bulk));
     lanes_.push_back(MakeChannelLane(servers_.back().get()));
     const std::string index = absl::StrCat(server.peer_task_index);
     pull_seconds_.push_back(

@@ -19,6 +19,10 @@ struct ServerOptions {
   std::string address;
   // Larger requests are refused before they are read.
   size_t message_bytes_max = size_t{1} << 31;
+  // Measures bandwidth and delay with a ping beside received data, and adapts
+  // flow control. For bulk: on a stream of short messages the pings cost more
+  // than they gain.
+  bool probes_bandwidth = false;
 };
 
 // Answers requests from construction until Shutdown(). Thread-safe.
@@ -45,6 +49,8 @@ struct ChannelOptions {
   uint64_t target_incarnation = 0;
   // Larger answers are refused.
   size_t message_bytes_max = size_t{1} << 31;
+  // As for a server.
+  bool probes_bandwidth = false;
   // A peer that says nothing for this long is asked whether it still lives, and
   // given up when it does not answer for as long again.
   absl::Duration keepalive = absl::Seconds(10);
