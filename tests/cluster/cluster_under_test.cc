@@ -60,6 +60,7 @@ absl::StatusOr<FaultyLink*> ClusterUnderTest::Link(TaskId task) {
 absl::Status ClusterUnderTest::Place(const std::vector<Host>& hosts) {
   const std::vector<TaskId> tasks = cluster_.Members();
   MUSTER_CHECK(hosts.size() >= tasks.size());
+  is_placed_ = true;
   for (size_t i = 0; i < tasks.size(); ++i) {
     addresses_[tasks[i].type][tasks[i].index] = hosts[i].address;
     prefixes_[tasks[i]] = hosts[i].prefix;
@@ -79,7 +80,7 @@ absl::StatusOr<ProcessUnderTest*> ClusterUnderTest::Start(
   arguments.push_back(absl::StrCat("--run_dir=", run_dir_));
   arguments.push_back("--threads=1");
   // Its network exists for the test only.
-  if (prefixes_.contains(task)) {
+  if (is_placed_) {
     arguments.insert(arguments.end(), {"--insecure", "--data_root=/"});
   }
   if (program_.empty() && Trains(task)) {

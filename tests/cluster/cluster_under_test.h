@@ -65,6 +65,11 @@ class ClusterUnderTest {
   // anything is started.
   absl::Status Place(const std::vector<Host>& hosts);
 
+  // Puts these words before the command of `task`.
+  void set_prefix(TaskId task, std::vector<std::string> prefix) {
+    prefixes_[task] = std::move(prefix);
+  }
+
   // Runs this program in every task. It must be in the data of the test.
   void set_program(std::string program) { program_ = std::move(program); }
 
@@ -92,7 +97,8 @@ class ClusterUnderTest {
   std::map<TaskType, std::vector<std::string>> addresses_;
   ClusterSpec cluster_;
   std::map<TaskId, std::string> bind_addresses_;  // Of tasks behind a link.
-  std::map<TaskId, std::vector<std::string>> prefixes_;  // Of placed tasks.
+  bool is_placed_ = false;  // On hosts of a network of the test.
+  std::map<TaskId, std::vector<std::string>> prefixes_;
   std::vector<std::unique_ptr<FaultyLink>> links_;
   std::map<TaskId, std::unique_ptr<ProcessUnderTest>> processes_;
 };

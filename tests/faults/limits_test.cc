@@ -85,8 +85,13 @@ TEST_P(EveryRoleTest, SaysThatAddressSpaceIsMissing) {
 #if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
   GTEST_SKIP() << "sanitizers reserve more address space than the limit";
 #endif
-  const auto process = Start(GetParam(), "ulimit -v 120000");
-  ExpectFails(*process, "Address space is limited to 120000 KiB (ulimit -v)");
+  for (const int kibibytes : {120000, 203000, 206000, 214000, 500000}) {
+    SCOPED_TRACE(kibibytes);
+    const auto process =
+        Start(GetParam(), absl::StrCat("ulimit -v ", kibibytes));
+    ExpectFails(*process, absl::StrCat("Address space is limited to ",
+                                       kibibytes, " KiB (ulimit -v)"));
+  }
 }
 
 TEST_P(EveryRoleTest, SaysThatFilesAreMissing) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <utility>
@@ -22,10 +23,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/core/base/clock.h"
+#include "common/core/base/memory_group.h"
 #include "common/core/base/status_macros.h"
 
 namespace muster {
 namespace {
+
+constexpr size_t kLimitBytesMax = size_t{1} << 60;
 
 // Closes what it holds, unless released.
 class FileDescriptor {
@@ -148,12 +152,34 @@ absl::Status AwaitExec(int error_fd, absl::string_view program) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot run ", program));
 }
 
+// Kills by the kernel that are the cause of a child's end. Children are in the
+// control group of this process, so that one kill explains one end only.
+std::atomic<int64_t> attributed_kill_count = 0;
+
+int64_t UnattributedKillCount() {
+  return MemoryGroup().KillCount() - attributed_kill_count;
+}
+
+std::string MemoryCause() {
+  const MemoryGroup group;
+  const size_t limit = group.LimitBytes();
+  // Version 1 has a number for "no limit".
+  if (limit > kLimitBytesMax) {
+    return "probably by the kernel, because the machine had no memory left";
+  }
+  return absl::StrCat(
+      "probably by the kernel, because the processes of control group ",
+      group.name().empty() ? "/" : group.name(),
+      " exceeded their memory limit of ", limit >> 20,
+      " MiB; raise the limit, or lower what the task needs");
+}
+
 }  // namespace
 
 std::string ProcessEnd::ToString() const {
   if (signal == 0) return absl::StrCat("exited with status ", exit_code);
   return absl::StrCat("was ended by signal ", signal, " (", strsignal(signal),
-                      ")");
+                      ")", cause.empty() ? "" : ": ", cause);
 }
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
@@ -181,6 +207,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
                             exec_error.write_end.get(),
                             options.die_with_parent,
                             getpid()};
+  const int64_t kill_count = UnattributedKillCount();
   const pid_t pid = fork();
   if (pid < 0) {
     return SystemError(absl::StrCat("cannot start ", arguments.front()));
@@ -191,6 +218,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
 
   std::unique_ptr<ChildProcess> child(new ChildProcess);
   child->pid_ = pid;
+  child->kill_count_ = kill_count;
   close(exec_error.write_end.release());
   RETURN_IF_ERROR(AwaitExec(exec_error.read_end.get(), arguments.front()));
   // glibc 2.36 declares pidfd_open() with the wrong linkage for C++.
@@ -228,6 +256,10 @@ std::optional<ProcessEnd> ChildProcess::Poll() {
     end.exit_code = info.si_status;
   } else {
     end.signal = info.si_status;
+  }
+  if (end.signal == SIGKILL && UnattributedKillCount() > kill_count_) {
+    ++attributed_kill_count;
+    end.cause = MemoryCause();
   }
   end_ = end;
   return end_;

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,13 +19,17 @@ namespace muster {
 struct ProcessEnd {
   int exit_code = 0;
   int signal = 0;  // 0 unless a signal ended it.
+  // What probably sent SIGKILL, if it was the kernel because memory was
+  // exhausted; else empty.
+  std::string cause;
 
   bool ok() const { return exit_code == 0 && signal == 0; }
 
   // As a shell counts: 128 + signal for a process that a signal ended.
   int ShellCode() const { return signal != 0 ? 128 + signal : exit_code; }
 
-  // "exited with status 1", "was ended by signal 9 (Killed)".
+  // "exited with status 1", "was ended by signal 9 (Killed)", followed by
+  // ": " and the cause if there is one.
   std::string ToString() const;
 };
 
@@ -93,6 +98,9 @@ class ChildProcess {
   int end_fd_ = -1;
   int stdout_fd_ = -1;
   int stderr_fd_ = -1;
+  // KillCount() of our control group when the child started, without kills
+  // that are the cause of another child's end.
+  int64_t kill_count_ = 0;
   std::optional<ProcessEnd> end_;
 };
 

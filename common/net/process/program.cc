@@ -61,7 +61,7 @@ std::variant<TaskOptions, ExitCode> StartProgram(
   if (absl::Status status = check(*options); !status.ok()) {
     return Complain(program, status);
   }
-  if (absl::Status status = CheckFileLimit(); !status.ok()) {
+  if (absl::Status status = CheckResourceLimits(); !status.ok()) {
     return static_cast<ExitCode>(FinishProgram(program, status));
   }
   if (absl::Status status = CheckTransportIsProtected(*options); !status.ok()) {

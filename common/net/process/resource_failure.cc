@@ -21,6 +21,10 @@ namespace {
 // A task in a cluster of a few has up to 40 sockets, pipes and data files.
 constexpr rlim_t kFileCountMin = 64;
 
+// A worker of a tiny model maps about 270 MiB: libraries, stacks, and what
+// malloc() reserves for each thread.
+constexpr rlim_t kAddressSpaceMin = rlim_t{512} << 20;
+
 // The functions for failures do not allocate: memory may be what is missing.
 char name_of_program[64];
 std::terminate_handler former_handler;
@@ -84,16 +88,21 @@ void ReportResourceFailures(absl::string_view program_name) {
   former_handler = std::set_terminate(OnTerminate);
 }
 
-absl::Status CheckFileLimit() {
+absl::Status CheckResourceLimits() {
   rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
-      limit.rlim_cur >= kFileCountMin) {
-    return absl::OkStatus();
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kFileCountMin) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("open files are limited to ", limit.rlim_cur,
+                     " (ulimit -n); a task needs at least ", kFileCountMin,
+                     ", and more in a large cluster. Raise the limit"));
   }
-  return absl::ResourceExhaustedError(
-      absl::StrCat("open files are limited to ", limit.rlim_cur,
-                   " (ulimit -n); a task needs at least ", kFileCountMin,
-                   ", and more in a large cluster. Raise the limit"));
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur < kAddressSpaceMin) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "Address space is limited to ", limit.rlim_cur / 1024,
+        " KiB (ulimit -v); a task needs at least ", kAddressSpaceMin / 1024,
+        " KiB, and more for a large model. Raise the limit"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace muster

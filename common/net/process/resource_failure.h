@@ -17,10 +17,11 @@ namespace muster {
 // exceptions abort as before. Called once, before other threads are started.
 void ReportResourceFailures(absl::string_view program_name);
 
-// Checks that the process may open enough files for a task. gRPC aborts, or
-// blames the network, when it has none left.
+// Checks that the process may open enough files for a task, and may use enough
+// address space. gRPC aborts, or blames the network, when it has no files left;
+// libraries write to memory that they were not given.
 //   kResourceExhausted  names the limit, what a task needs and how to raise it
-absl::Status CheckFileLimit();
+absl::Status CheckResourceLimits();
 
 }  // namespace muster
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "absl/base/config.h"
 #include "common/core/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -41,16 +42,34 @@ TEST(ResourceFailureTest, OtherExceptionsAbort) {
 TEST(ResourceFailureTest, TooFewOpenFilesAreNamedWithTheLimit) {
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_OK(CheckFileLimit());
+  EXPECT_OK(CheckResourceLimits());
   rlimit limit = before;
   limit.rlim_cur = 20;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_THAT(
-      CheckFileLimit(),
+      CheckResourceLimits(),
       StatusIs(absl::StatusCode::kResourceExhausted,
                testing::HasSubstr("open files are limited to 20 (ulimit -n); "
                                   "a task needs at least 64")));
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST(ResourceFailureTest, TooLittleAddressSpaceIsNamedWithTheLimit) {
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
+  GTEST_SKIP() << "sanitizers need address space themselves";
+#endif
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = 300 << 20;
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+  const absl::Status status = CheckResourceLimits();
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
+                               testing::HasSubstr(
+                                   "Address space is limited to 307200 KiB "
+                                   "(ulimit -v); a task needs at least 524288 "
+                                   "KiB")));
 }
 
 }  // namespace

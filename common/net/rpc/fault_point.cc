@@ -33,7 +33,8 @@ FaultTable& Table() {
 absl::Status BadFault(absl::string_view fault, absl::string_view why) {
   return absl::InvalidArgumentError(
       absl::StrCat("FAULT: \"", fault, "\" ", why,
-                   "; expected point@counter=N[:kill|:delay=500ms|:fail]"));
+                   "; expected "
+                   "point@counter=N[:kill|:delay=500ms|:allocate=100|:fail]"));
 }
 
 absl::StatusOr<Fault> ParseFault(absl::string_view text) {
@@ -58,14 +59,19 @@ absl::StatusOr<Fault> ParseFault(absl::string_view text) {
     fault.action = FaultAction::kFail;
     return fault;
   }
-  fault.action = FaultAction::kDelay;
   const std::vector<absl::string_view> action =
       absl::StrSplit(parts[1], absl::MaxSplits('=', 1));
-  if (action.size() != 2 || action[0] != "delay" ||
-      !absl::ParseDuration(action[1], &fault.delay)) {
-    return BadFault(text, "has an unknown action");
+  if (action.size() == 2 && action[0] == "delay" &&
+      absl::ParseDuration(action[1], &fault.delay)) {
+    fault.action = FaultAction::kDelay;
+    return fault;
   }
-  return fault;
+  if (action.size() == 2 && action[0] == "allocate" &&
+      absl::SimpleAtoi(action[1], &fault.mebibytes)) {
+    fault.action = FaultAction::kAllocate;
+    return fault;
+  }
+  return BadFault(text, "has an unknown action");
 }
 
 // Reads the environment before main().
@@ -87,6 +93,12 @@ void Delay(absl::Duration delay) {
   bool never = false;
   Clock::Real()->AwaitWithDeadline(&mutex, absl::Condition(&never),
                                    Clock::Real()->Now() + delay);
+}
+
+// Takes pages of the machine, and keeps them.
+void Allocate(int64_t mebibytes) {
+  static auto* const kept = new std::vector<std::string>;
+  for (int64_t i = 0; i < mebibytes; ++i) kept->emplace_back(1 << 20, 'x');
 }
 
 }  // namespace
@@ -114,6 +126,9 @@ absl::Status PassFaultPoint(absl::string_view point) {
       std::abort();
     case FaultAction::kDelay:
       Delay(strike.delay);
+      break;
+    case FaultAction::kAllocate:
+      Allocate(strike.mebibytes);
       break;
     case FaultAction::kFail:
       return absl::UnavailableError(

@@ -19,17 +19,19 @@
 //
 // point@counter=N[:action]: the action happens at the N-th time that the
 // process passes the point (the counter's name is for the reader). Actions are
-// kill (SIGKILL to itself, the default), delay=DURATION and fail (the point
-// returns kUnavailable). Without FAULT a point costs one load of a flag.
+// kill (SIGKILL to itself, the default), delay=DURATION, allocate=MEBIBYTES
+// (which are written to and never freed) and fail (the point returns
+// kUnavailable). Without FAULT a point costs one load of a flag.
 namespace muster {
 
-enum class FaultAction { kKill, kDelay, kFail };
+enum class FaultAction { kKill, kDelay, kAllocate, kFail };
 
 struct Fault {
   std::string point;
   int64_t occurrence = 1;
   FaultAction action = FaultAction::kKill;
   absl::Duration delay;
+  int64_t mebibytes = 0;
 };
 
 //   kInvalidArgument  names the part of `text` that is not understood

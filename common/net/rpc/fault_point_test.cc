@@ -20,9 +20,9 @@ class FaultPointTest : public testing::Test {
 TEST_F(FaultPointTest, TextNamesPointsCountsAndActions) {
   ASSERT_OK_AND_ASSIGN(
       const std::vector<Fault> faults,
-      ParseFaults(
-          "ps.after_apply_before_ack@push=37,a@b=2:delay=500ms,c:fail"));
-  ASSERT_EQ(faults.size(), 3);
+      ParseFaults("ps.after_apply_before_ack@push=37,a@b=2:delay=500ms,c:fail,"
+                  "d:allocate=20"));
+  ASSERT_EQ(faults.size(), 4);
   EXPECT_EQ(faults[0].point, "ps.after_apply_before_ack");
   EXPECT_EQ(faults[0].occurrence, 37);
   EXPECT_EQ(faults[0].action, FaultAction::kKill);
@@ -30,11 +30,13 @@ TEST_F(FaultPointTest, TextNamesPointsCountsAndActions) {
   EXPECT_EQ(faults[1].delay, absl::Milliseconds(500));
   EXPECT_EQ(faults[2].action, FaultAction::kFail);
   EXPECT_EQ(faults[2].occurrence, 1);
+  EXPECT_EQ(faults[3].action, FaultAction::kAllocate);
+  EXPECT_EQ(faults[3].mebibytes, 20);
 }
 
 TEST_F(FaultPointTest, TextThatIsNotUnderstoodIsQuoted) {
   for (const char* text : {"@push=1", "a@push", "a@push=0", "a:explode",
-                           "a:delay=soon", "a@push=x"}) {
+                           "a:delay=soon", "a:allocate=lots", "a@push=x"}) {
     EXPECT_THAT(ParseFaults(text),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
   }

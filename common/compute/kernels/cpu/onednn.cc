@@ -3,8 +3,15 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/core/base/address_space.h"
 
 namespace muster::internal {
+namespace {
+
+// Several times the code of a primitive, and what malloc() maps for a thread.
+constexpr size_t kCodeBytesMax = size_t{32} << 20;
+
+}  // namespace
 
 const dnnl::engine& OneDnnEngine() {
   static const auto* const engine =
@@ -33,6 +40,10 @@ absl::Status CheckHasElements(const KernelSpec& spec) {
     return absl::UnimplementedError("an operand has no elements");
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckCanGenerateCode() {
+  return CheckAddressSpace(kCodeBytesMax, "oneDNN");
 }
 
 OneDnnCall::OneDnnCall(const dnnl::primitive& primitive)

@@ -48,14 +48,20 @@ class ScratchLayout {
 //   kUnimplemented  an operand has no elements
 absl::Status CheckHasElements(const KernelSpec& spec);
 
+// Checks that oneDNN can generate code, which it does without a check of the
+// memory that it asks for.
+//   kResourceExhausted  address space is limited, and little is left
+absl::Status CheckCanGenerateCode();
+
 // Creates a kernel that uses oneDNN primitives: K(thread_count), then
 // Init(spec).
 //   kUnimplemented  as CheckHasElements(), or oneDNN has no such primitive
-//   others          as Init()
+//   others          as CheckCanGenerateCode() and Init()
 template <typename K>
 absl::StatusOr<std::unique_ptr<Kernel>> CreateOneDnnKernel(
     const KernelSpec& spec, int thread_count) {
   RETURN_IF_ERROR(CheckHasElements(spec));
+  RETURN_IF_ERROR(CheckCanGenerateCode());
   auto kernel = std::make_unique<K>(IntraOpThreadCount(thread_count));
   try {
     RETURN_IF_ERROR(kernel->Init(spec));
