@@ -357,24 +357,30 @@ void ClosureDispatcher::NoteEnd(const absl::Status& reason, WorkerLane* ended) {
   if (lane.state == WorkerLane::State::kOpen) {
     NoteLoss(ended);
   } else {
-    NoteRefusal(lane, reason);
+    NoteRefusal(ended, reason);
   }
   lane.BeginAnew();
 }
 
-void ClosureDispatcher::NoteRefusal(const WorkerLane& lane,
-                                    const absl::Status& why) {
-  missing_->MarkMissing(tasks_[lane.worker], lane.last_error);
-  absl::Status fatal = FatalRefusal(*streams_[lane.worker], "worker",
-                                    absl::StatusCode::kInvalidArgument, why);
+void ClosureDispatcher::NoteRefusal(WorkerLane* lane, const absl::Status& why) {
+  constexpr auto kDisagreement = absl::StatusCode::kInvalidArgument;
+  lane->has_refused = why.code() == kDisagreement;
+  missing_->MarkMissing(tasks_[lane->worker], lane->last_error);
+  absl::Status fatal =
+      FatalRefusal(*streams_[lane->worker], "worker", kDisagreement, why);
   // Of two coordinators, the one that has the first worker continues, and the
   // other gives up.
-  if (absl::IsPermissionDenied(why) && lane.worker == 0) {
+  if (absl::IsPermissionDenied(why) && lane->worker == 0) {
     fatal = absl::AlreadyExistsError(absl::StrCat(
         "another coordinator has this cluster: ", why.message(),
         "; end that one first, or give this one a cluster of its own"));
   }
   if (!fatal.ok()) missing_->Fail(fatal);
+}
+
+bool ClosureDispatcher::HasRefused(int worker) const {
+  absl::MutexLock lock(&mutex_);
+  return lanes_[worker].has_refused;
 }
 
 void ClosureDispatcher::NoteTrouble(WorkerLane* lane,

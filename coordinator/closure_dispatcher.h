@@ -202,6 +202,10 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
   DurationHistogram StepDurations(uint32_t function_id) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // True if the worker has refused a session because the tasks disagree about
+  // the cluster. It ends by itself.
+  bool HasRefused(int worker) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   int worker_count() const { return static_cast<int>(streams_.size()); }
   // 0 while never met.
   uint64_t worker_incarnation(int worker) const ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -241,7 +245,7 @@ class ClosureDispatcher : private ReconnectingStream::Listener {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Fails the start-up if a worker refuses its session for a reason that no
   // later attempt can remove.
-  void NoteRefusal(const WorkerLane& lane, const absl::Status& why)
+  void NoteRefusal(WorkerLane* lane, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A worker that is there has failed closures because it cannot reach others.
   void NoteTrouble(WorkerLane* lane, const absl::Status& trouble)

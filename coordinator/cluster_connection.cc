@@ -30,6 +30,7 @@ constexpr absl::Duration kEndTimeout = absl::Seconds(3);
 constexpr absl::Duration kKeepaliveMin = absl::Seconds(1);
 // Of tasks that may not have started yet.
 constexpr absl::Duration kEndAtStartTimeout = absl::Seconds(10);
+constexpr absl::Duration kEndRoundTimeout = absl::Milliseconds(500);
 constexpr absl::Duration kDescribeTimeout = absl::Seconds(5);
 
 constexpr MetricInfo kQueued = {"muster_closures_queued",
@@ -84,6 +85,13 @@ absl::Status CheckOptions(const ClusterConnection::Options& options) {
                                                    "; expected at least 1"));
   }
   return absl::OkStatus();
+}
+
+void LogUntold(const std::map<TaskId, absl::Status>& untold) {
+  for (const auto& [task, why] : untold) {
+    if (why.ok()) continue;
+    LOG(WARNING) << "not told that the job is over: " << why.message();
+  }
 }
 
 }  // namespace
@@ -374,28 +382,27 @@ void ClusterConnection::EndJob(const absl::Status& status) {
   for (const TaskId task : options_.cluster.Tasks(TaskType::kPs)) {
     if (watch_->incarnation(task.index) != 0) servers.push_back(task);
   }
-  EndTasks(servers, exit_code, status.message(), {.timeout = kEndTimeout});
+  LogUntold(
+      EndTasks(servers, exit_code, status.message(), {.timeout = kEndTimeout}));
 }
 
-void ClusterConnection::EndTasks(const std::vector<TaskId>& tasks,
-                                 ExitCode exit_code, absl::string_view reason,
-                                 const CallOptions& call) {
+std::map<TaskId, absl::Status> ClusterConnection::EndTasks(
+    const std::vector<TaskId>& tasks, ExitCode exit_code,
+    absl::string_view reason, const CallOptions& call) {
   proto::EndTaskRequest request;
   request.set_exit_code(static_cast<int>(exit_code));
   request.set_reason(std::string(reason));
   std::vector<std::unique_ptr<Channel>> channels;
   absl::Mutex mutex;
-  std::vector<std::string> untold;
+  std::map<TaskId, absl::Status> untold;
   auto pending = tasks.size();
   for (const TaskId task : tasks) {
     channels.push_back(network_->Connect(ChannelTo(task)));
     channels.back()->StartCall(
         kEndTaskMethod, Message{request.SerializeAsString(), {}}, call,
-        [&](const absl::StatusOr<ReceivedMessage>& answer) {
+        [&, task](const absl::StatusOr<ReceivedMessage>& answer) {
           absl::MutexLock lock(&mutex);
-          if (!answer.ok()) {
-            untold.push_back(std::string(answer.status().message()));
-          }
+          if (!answer.ok()) untold[task] = answer.status();
           --pending;
         });
   }
@@ -403,20 +410,35 @@ void ClusterConnection::EndTasks(const std::vector<TaskId>& tasks,
   absl::MutexLock lock(&mutex);
   mutex.Await(absl::Condition(
       +[](size_t* count) { return *count == 0; }, &pending));
-  for (const std::string& why : untold) {
-    LOG(WARNING) << "not told that the job is over: " << why;
-  }
+  return untold;
+}
+
+bool ClusterConnection::HasRefused(TaskId task) const {
+  return task.type == TaskType::kWorker ? dispatcher_->HasRefused(task.index)
+                                        : watch_->HasRefused(task.index);
 }
 
 void ClusterConnection::GiveUpStart(const absl::Status& why) {
   watch_->ExpectEnd();
-  if (ExitCodeOf(why) == ExitCode::kUsage) {
-    EndTasks(WorkersAndServers(options_.cluster), ExitCode::kUsage,
-             why.message(),
-             {.timeout = kEndAtStartTimeout, .wait_for_ready = true});
-  } else if (absl::IsAlreadyExists(why)) {
+  if (absl::IsAlreadyExists(why)) {
     dispatcher_->Withdraw(why.message(), clock_->Now() + kEndTimeout);
   }
+  if (ExitCodeOf(why) != ExitCode::kUsage) return;
+  // In short rounds: a task that has refused this coordinator since the last
+  // one ends by itself, and does not listen any longer.
+  const absl::Time deadline = clock_->Now() + kEndAtStartTimeout;
+  std::vector<TaskId> tasks = WorkersAndServers(options_.cluster);
+  std::map<TaskId, absl::Status> untold;
+  do {
+    std::erase_if(tasks, [this](TaskId task) { return HasRefused(task); });
+    untold = EndTasks(tasks, ExitCode::kUsage, why.message(),
+                      {.timeout = kEndRoundTimeout, .wait_for_ready = true});
+    std::erase_if(tasks, [&](TaskId task) {
+      return !absl::IsDeadlineExceeded(untold[task]) &&
+             !absl::IsUnavailable(untold[task]);
+    });
+  } while (!tasks.empty() && clock_->Now() < deadline);
+  LogUntold(untold);
 }
 
 std::vector<std::string> ClusterConnection::DescribeTasks() const {

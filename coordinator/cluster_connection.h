@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -120,9 +121,14 @@ class ClusterConnection {
   void AddMetrics(MetricSink* sink) const ABSL_LOCKS_EXCLUDED(mutex_);
   void AddStatus(StatusReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
   ChannelOptions ChannelTo(TaskId task) const;
-  // Tells `tasks` of any role to exit, and logs those that cannot be reached.
-  void EndTasks(const std::vector<TaskId>& tasks, ExitCode exit_code,
-                absl::string_view reason, const CallOptions& call);
+  // Tells `tasks` of any role to exit, and returns those that could not be
+  // told, each with the reason.
+  std::map<TaskId, absl::Status> EndTasks(const std::vector<TaskId>& tasks,
+                                          ExitCode exit_code,
+                                          absl::string_view reason,
+                                          const CallOptions& call);
+  // True if the task has refused this coordinator, and ends by itself.
+  bool HasRefused(TaskId task) const;
   // Ends the connected tasks after a failed start.
   void GiveUpStart(const absl::Status& why);
   void StartDispatcher();

@@ -67,6 +67,11 @@ uint64_t ServerWatch::incarnation(int server) const {
   return servers_[server].incarnation;
 }
 
+bool ServerWatch::HasRefused(int server) const {
+  absl::MutexLock lock(&mutex_);
+  return servers_[server].has_refused;
+}
+
 void ServerWatch::ExpectEnd() {
   absl::MutexLock lock(&mutex_);
   end_expected_ = true;
@@ -205,10 +210,11 @@ void ServerWatch::OnEnd(int server, uint64_t, const absl::Status& why) {
   absl::MutexLock lock(&mutex_);
   servers_[server].last_error = streams_[server]->Reason(why);
   if (servers_[server].incarnation != 0) return;
+  constexpr auto kDisagreement = absl::StatusCode::kFailedPrecondition;
+  servers_[server].has_refused = why.code() == kDisagreement;
   missing_->MarkMissing({TaskType::kPs, server}, servers_[server].last_error);
   const absl::Status fatal =
-      FatalRefusal(*streams_[server], "parameter server",
-                   absl::StatusCode::kFailedPrecondition, why);
+      FatalRefusal(*streams_[server], "parameter server", kDisagreement, why);
   if (!fatal.ok()) missing_->Fail(fatal);
 }
 

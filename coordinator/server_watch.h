@@ -78,6 +78,9 @@ class ServerWatch : private ReconnectingStream::Listener {
   int server_count() const { return static_cast<int>(streams_.size()); }
   Channel& channel(int server) { return streams_[server]->channel(); }
   uint64_t incarnation(int server) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // True if the server has refused to be watched because the tasks disagree
+  // about the cluster. It ends by itself.
+  bool HasRefused(int server) const ABSL_LOCKS_EXCLUDED(mutex_);
   // By server.
   std::vector<State> states() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -105,6 +108,7 @@ class ServerWatch : private ReconnectingStream::Listener {
     bool is_ending = false;  // This incarnation has said so.
     bool may_end = false;    // LetGo() was called for this incarnation.
     std::string last_error;  // Why the last session ended.
+    bool has_refused = false;
     absl::Time state_since;  // Of whether it is lost.
     proto::ServerActivity activity;
   };

@@ -65,6 +65,9 @@ struct WorkerLane {
   int sessions_open_count = 0;
   bool is_renewed = false;  // The last session did not end badly.
   std::string last_error;
+  // It has refused a session, because the tasks disagree about the cluster, and
+  // ends by itself.
+  bool has_refused = false;
 
   // What the worker cannot reach; empty while it succeeds. It gets nothing
   // until paused_until, which is further away after each trouble in a row.

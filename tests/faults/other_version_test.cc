@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "common/core/base/status_matchers.h"
 #include "common/net/collectives/peers/job_digest.h"
 #include "gmock/gmock.h"
@@ -23,6 +24,10 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr char kOtherVersion[] = "9.9.9";
+
+// The maximum time until a task that has been refused ends. No task waits for
+// others that may not have started.
+constexpr absl::Duration kEndMax = absl::Seconds(6);
 
 // The task that hears of another version.
 struct Listener {
@@ -55,8 +60,9 @@ class OtherVersionTest : public testing::TestWithParam<Listener> {
     return bytes;
   }
 
-  void ExpectRefused(ProcessUnderTest& process, const std::string& own) {
-    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process.AwaitEnd());
+  void ExpectRefused(ProcessUnderTest& process, const std::string& own,
+                     absl::Duration timeout) {
+    ASSERT_OK_AND_ASSIGN(const ProcessEnd end, process.AwaitEnd(timeout));
     EXPECT_EQ(end.ShellCode(), 2) << process.output();
     EXPECT_THAT(process.output(), AllOf(HasSubstr(kOtherVersion),
                                         HasSubstr(own), HasSubstr("version")));
@@ -74,9 +80,16 @@ TEST_P(OtherVersionTest, IsRefusedAndBothVersionsAreNamed) {
   link->Rewrite(own, kOtherVersion);
   // Synchronous workers compare fingerprints.
   link->Rewrite(Fingerprint(own), Fingerprint(kOtherVersion));
-  ASSERT_OK(cluster->StartAll());
-  ExpectRefused(cluster->process(listener.task), own);
-  ExpectRefused(cluster->process(listener.speaker), own);
+  // All others listen before the speaker starts.
+  for (const TaskId& task : cluster->cluster().Members()) {
+    if (task == listener.speaker) continue;
+    ASSERT_OK(cluster->Start(task));
+    ASSERT_OK(cluster->process(task).AwaitLine("incarnation"));
+  }
+  ASSERT_OK(cluster->Start(listener.speaker));
+  ExpectRefused(cluster->process(listener.task), own,
+                ProcessUnderTest::kPatience);
+  ExpectRefused(cluster->process(listener.speaker), own, kEndMax);
 }
 
 INSTANTIATE_TEST_SUITE_P(
