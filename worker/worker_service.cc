@@ -138,6 +138,10 @@ class WorkerService::Conversation final
         [stream = stream_](Message report) {
           stream->Send(report)
               .IgnoreError();  // OnDone() handles a broken stream.
+        },
+        [service = service_, stream = stream_](const absl::Status& why) {
+          service->NoteDeviceLost(why);
+          stream->Finish(why);
         });
     RETURN_IF_ERROR(
         service_->Enter(shared_from_this(), identity, opening.coordinator()));
@@ -267,7 +271,7 @@ void WorkerService::JoinSoon(std::shared_ptr<Conversation> conversation) {
 
 absl::Status WorkerService::RefusalOf(absl::string_view job_id) const {
   const std::string self = options_.self.ToString();
-  if (stopping_ || job_end_.has_value()) {
+  if (stopping_ || job_end_.has_value() || !device_lost_.ok()) {
     return absl::UnavailableError(absl::StrCat(self, " is about to exit"));
   }
   if (!owner_.has_value() || owner_->job_id == job_id) return absl::OkStatus();
@@ -337,6 +341,13 @@ void WorkerService::NoteDisagreement(const absl::Status& disagreement) {
   absl::MutexLock lock(&mutex_);
   if (owner_.has_value()) return;
   disagreement_ = disagreement;
+  changed_ = true;
+}
+
+void WorkerService::NoteDeviceLost(const absl::Status& why) {
+  absl::MutexLock lock(&mutex_);
+  if (!device_lost_.ok()) return;
+  device_lost_ = why;
   changed_ = true;
 }
 
@@ -410,6 +421,9 @@ absl::StatusOr<WorkerService::JobEnd> WorkerService::AwaitJobEnd(
       if (stopping_) return absl::CancelledError("this worker was stopped");
       if (!disagreement_.ok()) {
         return WithExitCode(disagreement_, ExitCode::kUsage);
+      }
+      if (!device_lost_.ok()) {
+        return WithExitCode(device_lost_, ExitCode::kRestartMe);
       }
       changed_ = false;
       const bool is_alone = current_ == nullptr;

@@ -92,6 +92,8 @@ class WorkerService {
   //                      kRestartMe
   //   kInvalidArgument   a coordinator with another TF_CONFIG connected; exit
   //                      code kUsage
+  //   kUnavailable       also: the device is lost on which closures run; names
+  //                      it; exit code kRestartMe
   //   kCancelled         Stop() was called
   absl::StatusOr<JobEnd> AwaitJobEnd(
       const WaitOptions& options,
@@ -136,6 +138,8 @@ class WorkerService {
   // connected.
   void NoteDisagreement(const absl::Status& disagreement)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends AwaitJobEnd(): no closure can run in this process again.
+  void NoteDeviceLost(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleEndTask(ReceivedMessage request, Responder responder)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void FetchResult(ReceivedMessage request, Responder responder)
@@ -172,6 +176,7 @@ class WorkerService {
   // The last coordinator did not reconnect, and no other has connected.
   bool is_deserted_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status disagreement_ ABSL_GUARDED_BY(mutex_);
+  absl::Status device_lost_ ABSL_GUARDED_BY(mutex_);
   std::optional<JobEnd> job_end_ ABSL_GUARDED_BY(mutex_);
 
   // Of the loop's thread: when heartbeats are counted next.

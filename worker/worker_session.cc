@@ -9,6 +9,7 @@
 #include "common/core/base/metrics.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/device/device.h"
 #include "common/net/rpc/fault_point.h"
 #include "common/net/rpc/status_detail.h"
 #include "worker/client/worker_protocol.h"
@@ -73,12 +74,14 @@ void AddTime(uint32_t function_id, int64_t step_count, absl::Duration busy,
 
 WorkerSession::WorkerSession(const Options& options,
                              const StepRunner::Environment& environment,
-                             GraphCache* graphs, Clock* clock, SendReport send)
+                             GraphCache* graphs, Clock* clock, SendReport send,
+                             OnDeviceLost on_device_lost)
     : options_(options),
       environment_(environment),
       graphs_(graphs),
       clock_(clock),
       send_(std::move(send)),
+      on_device_lost_(std::move(on_device_lost)),
       closure_seconds_(GetDurationMetric(kClosureSeconds)),
       steps_(GetCounter(kWorkerSteps)),
       failures_(GetCounter(kClosureFailures)),
@@ -292,6 +295,12 @@ void WorkerSession::RunOne(StepRunner* runner, const Run& closure,
   absl::Status status = step.status();
   if (status.ok()) status = RunSteps(runner, closure, *step, results);
   if (status.ok()) status = FaultPoint("worker.before_report");
+  Device* const device = environment_.executable.device;
+  if (!status.ok() && device != nullptr && !device->health().ok()) {
+    Stop();
+    on_device_lost_(device->health());
+    return;
+  }
   const absl::Time now = clock_->Now();
   closure_seconds_->Observe(now - started);
   if (status.ok()) {

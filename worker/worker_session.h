@@ -55,11 +55,16 @@ class WorkerSession {
   // Passes a report to the transport. Must not block.
   using SendReport = std::function<void(Message report)>;
 
+  // Told why the device is lost on which closures run. The session has stopped:
+  // a closure cannot succeed here, and is not reported, so that it runs
+  // elsewhere. Called on the thread of a closure. Must not block.
+  using OnDeviceLost = std::function<void(const absl::Status& why)>;
+
   // `graphs`, `clock` and the pointers in `environment` are borrowed and must
   // outlive the session.
   WorkerSession(const Options& options,
                 const StepRunner::Environment& environment, GraphCache* graphs,
-                Clock* clock, SendReport send);
+                Clock* clock, SendReport send, OnDeviceLost on_device_lost);
 
   ~WorkerSession();  // Calls Stop() and Join().
 
@@ -142,6 +147,7 @@ class WorkerSession {
   GraphCache* const graphs_;
   Clock* const clock_;
   const SendReport send_;
+  const OnDeviceLost on_device_lost_;
   DurationMetric* const closure_seconds_;
   Counter* const steps_;
   Counter* const failures_;

@@ -72,7 +72,8 @@ class WorkerSessionTest : public testing::Test {
     session_ = std::make_unique<WorkerSession>(
         options_, StepRunner::Environment{.ops = &ops_, .kernels = &kernels_},
         &graphs_, Clock::Real(),
-        [this](Message message) { reports_.Add(message); });
+        [this](Message message) { reports_.Add(message); },
+        [](const absl::Status&) {});
     GraphBuilder builder(&ops_, "echo");
     builder.AddResult(builder.Parameter("x", {DType::kFloat32, {-1}},
                                         ToAttributes({.argument = 0})));

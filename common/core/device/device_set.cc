@@ -43,6 +43,17 @@ absl::Status DeviceSet::UseSimulatedDevices(int count) {
   return absl::OkStatus();
 }
 
+absl::Status DeviceSet::FailSimulatedDevices(absl::string_view function,
+                                             int64_t occurrence) {
+  const absl::MutexLock lock(&mutex_);
+  if (machine_ == nullptr) {
+    return absl::FailedPreconditionError("no GPUs are simulated");
+  }
+  machine_->Fail(function, driver::kEccUncorrectable,
+                 static_cast<int>(occurrence - 1), /*is_sticky=*/true);
+  return absl::OkStatus();
+}
+
 absl::Status DeviceSet::Discover() {
   if (std::exchange(is_discovered_, true)) return discovery_;
   discovery_ = [&]() -> absl::Status {

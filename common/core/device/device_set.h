@@ -2,6 +2,7 @@
 #define COMMON_CORE_DEVICE_DEVICE_SET_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "common/core/device/device.h"
@@ -53,6 +55,13 @@ class DeviceSet {
   //   kInvalidArgument     count is less than 1
   //   kFailedPrecondition  the driver is in use
   absl::Status UseSimulatedDevices(int count);
+
+  // Lets the `occurrence`-th call of a function of the driver
+  // ("cuLaunchKernel"), and all later ones, fail with an uncorrectable error of
+  // memory, which loses the GPU. For tests.
+  //   kFailedPrecondition  no GPUs are simulated
+  absl::Status FailSimulatedDevices(absl::string_view function,
+                                    int64_t occurrence);
 
   // Returns the GPUs that the driver has, visible or not.
   //   kUnavailable  there is none; says why

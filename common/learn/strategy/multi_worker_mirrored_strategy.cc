@@ -10,6 +10,7 @@
 #include "common/core/base/clock.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/device/device_context.h"
 #include "common/learn/strategy/logical_devices.h"
 #include "common/learn/strategy/replica_devices.h"
 #include "common/learn/strategy/synchronous/local_replicas.h"
@@ -84,6 +85,10 @@ PeerGroup::Options GroupOptions(
 
 // The exit status of a task whose group has ended with `status`.
 absl::Status WithGroupExitCode(const absl::Status& status) {
+  // A new process may be able to use the GPU, or start where there is another.
+  if (status.GetPayload(kDeviceLostUrl).has_value()) {
+    return WithExitCode(status, ExitCode::kRestartMe);
+  }
   const auto kind = GroupErrorKindOf(status);
   if (!kind.has_value()) return status;
   switch (*kind) {
@@ -94,12 +99,13 @@ absl::Status WithGroupExitCode(const absl::Status& status) {
     case GroupErrorKind::kDuplicateTask:
       return WithExitCode(status, ExitCode::kUsage);
     case GroupErrorKind::kPeerFailed: {
-      // A peer that was stopped by a signal did not fail; a new one can
-      // continue.
+      // A peer that was stopped by a signal did not fail, and one that asks to
+      // be restarted has lost its GPU; a new one can continue.
       const ExitCode peers = ExitCodeOf(status);
-      const bool was_stopped =
-          peers == ExitCode::kInterrupted || peers == ExitCode::kTerminated;
-      return was_stopped ? WithExitCode(status, ExitCode::kRestartMe) : status;
+      const bool can_continue = peers == ExitCode::kInterrupted ||
+                                peers == ExitCode::kTerminated ||
+                                peers == ExitCode::kRestartMe;
+      return can_continue ? WithExitCode(status, ExitCode::kRestartMe) : status;
     }
   }
   return status;

@@ -1,12 +1,16 @@
 #include "common/net/process/program.h"
 
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/core/base/log.h"
 #include "common/core/base/log_format.h"
+#include "common/core/base/status_macros.h"
 #include "common/core/device/device_set.h"
 #include "common/net/process/command_line.h"
 #include "common/net/process/help.h"
@@ -14,6 +18,7 @@
 #include "common/net/process/shutdown_signals.h"
 #include "common/net/process/task_network.h"
 #include "common/net/process/version.h"
+#include "common/net/rpc/fault_point.h"
 
 namespace muster {
 namespace {
@@ -22,6 +27,22 @@ ExitCode Complain(const ProgramInfo& program, const absl::Status& error) {
   std::cerr << program.name << ": " << std::string(error.message())
             << "\nTry: " << program.name << " --help" << std::endl;
   return ExitCode::kUsage;
+}
+
+// Points "gpu.FUNCTION" of FAULT (fault_point.h) are calls of the simulated
+// driver, at which the GPU is lost, whatever the action.
+absl::Status SimulateGpus(int count) {
+  DeviceSet& devices = DeviceSet::OfProcess();
+  RETURN_IF_ERROR(devices.UseSimulatedDevices(count));
+  const char* const text = std::getenv("FAULT");
+  ASSIGN_OR_RETURN(const std::vector<Fault> faults,
+                   ParseFaults(text == nullptr ? "" : text));
+  for (const Fault& fault : faults) {
+    absl::string_view function = fault.point;
+    if (!absl::ConsumePrefix(&function, "gpu.")) continue;
+    RETURN_IF_ERROR(devices.FailSimulatedDevices(function, fault.occurrence));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -54,8 +75,7 @@ std::variant<TaskOptions, ExitCode> StartProgram(
     std::cout << DescribeCluster(options->config) << std::flush;
   }
   if (options->simulated_gpu_count > 0) {
-    const absl::Status status = DeviceSet::OfProcess().UseSimulatedDevices(
-        options->simulated_gpu_count);
+    const absl::Status status = SimulateGpus(options->simulated_gpu_count);
     if (!status.ok()) return Complain(program, status);
   }
   if (absl::Status status = check(*options); !status.ok()) {
