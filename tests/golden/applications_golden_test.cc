@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/check.h"
 #include "common/core/base/status_matchers.h"
@@ -17,6 +18,7 @@
 #include "common/learn/nn/applications/resnet50.h"
 #include "common/learn/nn/applications/vgg16.h"
 #include "common/learn/nn/weight.h"
+#include "common/learn/train/load_model.h"
 #include "common/learn/train/model.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -130,6 +132,35 @@ TEST(ApplicationsFilesTest, ReadsTheWeightsThatKerasWrites) {
         absl::StrCat(folder, "/", golden.name, ".weights.h5")));
     ASSERT_OK_AND_ASSIGN(const Tensor logits, model.Predict(Images(golden)));
     EXPECT_EQ(DescribeDifference(logits, golden.outputs.at("logits"), 1e-4),
+              "");
+  }
+}
+
+// Models that Keras saves with random weights, one after the other.
+TEST(ApplicationsFilesTest, LoadsTheModelsThatKerasSaves) {
+  const char* const python = std::getenv("MUSTER_KERAS_PYTHON");
+  if (python == nullptr || *python == '\0') {
+    GTEST_SKIP() << "MUSTER_KERAS_PYTHON does not name a Python with Keras";
+  }
+  const std::string folder = testing::TempDir();
+  const std::string command = absl::StrCat(
+      python, " -B tests/golden/write_application_models.py ", folder);
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  for (const GoldenCase& golden :
+       ReadGoldenCasesAt(absl::StrCat(folder, "/models.json"))) {
+    SCOPED_TRACE(golden.name);
+    absl::StatusOr<Model> model =
+        LoadModel(absl::StrCat(folder, "/", golden.name, ".keras"));
+    EXPECT_OK(model.status());
+    if (!model.ok()) continue;
+    const Shape shape = InputShape(golden);
+    const Tensor images =
+        DrawnTensor(kDrawnImages, {2, shape.dim(0), shape.dim(1), shape.dim(2)},
+                    127.5, 127.5);
+    const absl::StatusOr<Tensor> logits = model->Predict({images});
+    EXPECT_OK(logits.status());
+    if (!logits.ok()) continue;
+    EXPECT_EQ(DescribeDifference(*logits, golden.outputs.at("logits"), 1e-4),
               "");
   }
 }

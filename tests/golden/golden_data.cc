@@ -73,7 +73,11 @@ std::map<std::string, Tensor> ToTensors(const nlohmann::json& json) {
 }  // namespace
 
 std::vector<GoldenCase> ReadGoldenCases(absl::string_view file) {
-  std::ifstream stream(absl::StrCat("tests/golden/data/", file));
+  return ReadGoldenCasesAt(absl::StrCat("tests/golden/data/", file));
+}
+
+std::vector<GoldenCase> ReadGoldenCasesAt(const std::string& path) {
+  std::ifstream stream(path);
   MUSTER_CHECK(stream.good());
   const nlohmann::json json = nlohmann::json::parse(stream);
   std::vector<GoldenCase> cases;

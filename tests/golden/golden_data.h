@@ -25,6 +25,8 @@ struct GoldenCase {
 // Returns the cases of tests/golden/data/<file>, which must be in the data of
 // the test. Aborts if the file is invalid.
 std::vector<GoldenCase> ReadGoldenCases(absl::string_view file);
+// As above, from a file of any path that a program of the test has written.
+std::vector<GoldenCase> ReadGoldenCasesAt(const std::string& path);
 
 // Compares elementwise: absolute for expected values up to 1, relative above.
 // NaN and infinities equal themselves. Returns "" if all differences are within

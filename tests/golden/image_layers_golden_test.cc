@@ -54,6 +54,11 @@ LayerPtr MakeRandomLayer(const Json& config) {
                      .fill_value = config.at("fill_value")});
 }
 
+ChannelNumbers ToNumbers(const Json& json) {
+  if (json.is_array()) return json.get<std::vector<double>>();
+  return json.get<double>();
+}
+
 LayerPtr MakeLayer(const Json& config) {
   const std::string name = config.at("class_name");
   if (name == "LayerNormalization") {
@@ -70,7 +75,8 @@ LayerPtr MakeLayer(const Json& config) {
   }
   if (name == "PReLU") return PReLU({.shared_axes = config.at("shared_axes")});
   if (name == "Rescaling") {
-    return Rescaling(config.at("scale"), {.offset = config.at("offset")});
+    return Rescaling(ToNumbers(config.at("scale")),
+                     {.offset = ToNumbers(config.at("offset"))});
   }
   if (name == "Resizing") {
     return Resizing(config.at("height"), config.at("width"),

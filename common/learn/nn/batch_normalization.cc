@@ -57,6 +57,7 @@ RowSums SumRows(Value x, Value mask) {
 }  // namespace
 
 void BatchNormalizationLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit({"", "axis"}, options_.axis);
   visitor.Visit("momentum", options_.momentum);
   visitor.Visit("epsilon", options_.epsilon);
   visitor.Visit("center", options_.center);
@@ -91,6 +92,13 @@ void BatchNormalizationLayer::Build(const Shape& input) {
 
 Value BatchNormalizationLayer::Call(Value x, const CallContext& context) {
   GraphBuilder& builder = *x.builder();
+  if (options_.axis != -1 && options_.axis != x.shape().rank() - 1) {
+    builder.ReportError(absl::InvalidArgumentError(absl::StrCat(
+        "BatchNormalization: expected the last axis as the axis of channels, "
+        "got axis ",
+        options_.axis, " of ", x.type().ToString())));
+    return Value();
+  }
   if (x.shape().rank() < 2) {
     builder.ReportError(absl::InvalidArgumentError(
         absl::StrCat("BatchNormalization ", name(),

@@ -1,6 +1,7 @@
 #ifndef COMMON_LEARN_NN_BATCH_NORMALIZATION_H_
 #define COMMON_LEARN_NN_BATCH_NORMALIZATION_H_
 
+#include <cstdint>
 #include <string>
 
 #include "common/compute/variables/initializer.h"
@@ -11,6 +12,9 @@
 namespace muster {
 
 struct BatchNormalizationOptions {
+  // The axis of the channels, which must be the last one: -1, or the rank of
+  // the input less 1.
+  int64_t axis = -1;
   // The weight of the previous moving statistics in each update.
   double momentum = 0.99;
   double epsilon = 1e-3;

@@ -53,11 +53,6 @@ void ConfigVisitor::VisitRate(ConfigName name, double& value) {
   }
 }
 
-void ConfigVisitor::VisitRequired(ConfigName name, double& value) {
-  if (!IsPresent(name, true)) Refuse(name, "is missing and has no default");
-  Visit(name, value);
-}
-
 void ConfigVisitor::VisitWeight(absl::string_view weight,
                                 Initializer& initializer,
                                 Regularizer& regularizer) {

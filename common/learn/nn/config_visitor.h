@@ -76,6 +76,12 @@ class ConfigVisitor {
     Visit(name, values);
   }
 
+  // Numbers, of which a single one is no list in Keras' config: 0.5, or
+  // [0.5, 1].
+  virtual void VisitNumbers(ConfigName name, std::vector<double>& values) {
+    Visit(name, values);
+  }
+
   // Returns true if an optional hyperparameter is set. A reader returns whether
   // it found the hyperparameter. A writer returns `is_set`, and writes None if
   // it is false.
@@ -107,8 +113,6 @@ class ConfigVisitor {
   void VisitPositive(ConfigName name, int64_t& value);
   // Refuses values outside [0, 1).
   void VisitRate(ConfigName name, double& value);
-  // Refuses an absent value; for hyperparameters without a default in Keras.
-  void VisitRequired(ConfigName name, double& value);
   // "<weight>_initializer" and "<weight>_regularizer".
   void VisitWeight(absl::string_view weight, Initializer& initializer,
                    Regularizer& regularizer);

@@ -129,7 +129,7 @@ inline constexpr LayerKind kLayerKinds[] = {
     {"random_zoom", [] { return RandomZoom(0); }},
     {"relu", [] { return ReLU(); }},
     {"repeat_vector", [] { return RepeatVector(0); }},
-    {"rescaling", [] { return Rescaling(1); }},
+    {"rescaling", [] { return Rescaling(ChannelNumbers({})); }},
     {"reshape", [] { return Reshape({}); }},
     {"resizing", [] { return Resizing(0, 0); }},
     {"rms_normalization", [] { return RMSNormalization(); }},

@@ -67,10 +67,14 @@ def _leaky(rng):
 
 
 def _rescaling(rng):
+    channels = normal(seeded(415), 2, 2, 2, 3)
     for name, x, scale, offset in (
         ("floats", normal(rng, 2, 3), 2.5, -1.0),
         ("bytes", rng.integers(0, 256, (2, 2, 2, 3)).astype(np.uint8), 1 / 127.5, -1.0),
         ("scale_only", rng.integers(0, 256, (2, 3)).astype(np.uint8), 1 / 255, 0.0),
+        ("channels", channels, [2.5, -0.5, 1 / 3], [1.0, 0.0, -2.0]),
+        ("channel_scales", channels, [2.5, -0.5, 1 / 3], 0.5),
+        ("channel_offsets", channels, 0.5, [1.0, 0.0, -2.0]),
     ):
         yield _run(
             f"Rescaling.{name}",

@@ -167,6 +167,10 @@ def _configurations():
     )
     yield "rescaling { scale: 0.5 offset: -1 }", L.Rescaling(0.5, -1.0)
     yield (
+        "rescaling { scale: [0.5, 2, -1] offset: [1, 0, 3] }",
+        L.Rescaling([0.5, 2.0, -1.0], [1.0, 0.0, 3.0]),
+    )
+    yield (
         "resizing { height: 4 width: 5 interpolation: NEAREST pad_to_aspect_ratio: true }",
         L.Resizing(4, 5, interpolation="nearest", pad_to_aspect_ratio=True),
     )

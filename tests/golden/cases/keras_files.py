@@ -230,6 +230,19 @@ def volumes(rng):
     return made, [normal(rng, BATCH, 2, 3, 2, 2)], [normal(rng, BATCH, 2)]
 
 
+@model
+def numbers_between_layers(rng):
+    inputs = keras.Input((4, 4, 3))
+    scaled = layers.Rescaling([0.5, 2.0, -1.0], [1.0, 0.0, 0.25])(inputs)
+    # The last axis, by its number.
+    x = layers.BatchNormalization(axis=3)(layers.Conv2D(2, 3, use_bias=False)(scaled))
+    gate = layers.ReLU(6.0)(x + 3.0) * (1 / 6)
+    x = 1.0 - layers.GlobalAveragePooling2D()(x * gate)
+    made = keras.Model(inputs, layers.Dense(2)(2.0 * x / 3.0 - 0.5))
+    made.compile("sgd", "mse")
+    return made, [normal(rng, BATCH, 4, 4, 3)], [normal(rng, BATCH, 2)]
+
+
 def cases():
     FOLDER.mkdir(exist_ok=True)
     for number, (name, make) in enumerate(MODELS.items()):

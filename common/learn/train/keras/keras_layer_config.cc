@@ -166,6 +166,9 @@ class KerasConfigWriter : public ConfigVisitor {
     }
     Add(name, std::move(extents));
   }
+  void VisitNumbers(ConfigName name, std::vector<double>& values) override {
+    Add(name, values.size() == 1 ? Json(values.front()) : Json(values));
+  }
   bool IsPresent(ConfigName name, bool is_set) override {
     if (!is_set) Add(name, nullptr);
     return is_set;

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/core/base/status_macros.h"
@@ -149,6 +150,45 @@ absl::StatusOr<Node> NodeFrom(absl::string_view place, const KerasJson& json) {
   RETURN_IF_ERROR(AddKeywords(place, FindMember(json, "kwargs"), &node));
   if (node.inputs.empty()) return BadStructure(place, "is called on nothing");
   return node;
+}
+
+// Between layers, programs write `x + 3`: an operation of keras.ops on a tensor
+// and a number. Returns the entry of the Rescaling that computes the same, or
+// the entry itself if it is none of these.
+absl::StatusOr<KerasJson> WithoutNumberOperand(absl::string_view place,
+                                               const KerasJson& entry) {
+  const KerasJson& nodes = FindMember(entry, "inbound_nodes");
+  if (!absl::StartsWith(TextMember(entry, "module"), "keras.src.ops") ||
+      nodes.size() != 1) {
+    return entry;
+  }
+  const KerasJson& args = FindMember(nodes.front(), "args");
+  if (!args.is_array() || args.size() != 2) return entry;
+  const bool is_first = args[0].is_number();
+  if (!is_first && !args[1].is_number()) return entry;
+  const double number = args[is_first ? 0 : 1].get<double>();
+  const std::string operation = TextMember(entry, "class_name");
+  double scale = 1;
+  double offset = 0;
+  if (operation == "Add") {
+    offset = number;
+  } else if (operation == "Subtract") {
+    scale = is_first ? -1 : 1;
+    offset = is_first ? number : -number;
+  } else if (operation == "Multiply") {
+    scale = number;
+  } else if ((operation == "TrueDivide" || operation == "Divide") &&
+             !is_first && number != 0) {
+    scale = 1 / number;
+  } else {
+    return BadStructure(place, "Muster has no such operation on a number");
+  }
+  KerasJson rescaling = entry;
+  rescaling["module"] = "keras.layers";
+  rescaling["class_name"] = "Rescaling";
+  rescaling["config"]["scale"] = scale;
+  rescaling["config"]["offset"] = offset;
+  return rescaling;
 }
 
 absl::Status CheckName(absl::string_view place, absl::string_view name) {
@@ -308,7 +348,8 @@ absl::Status ModelReader::AddEntry(const KerasJson& entry) {
       arguments = node.arguments;
       added.nodes.push_back(std::move(node));
     }
-    ASSIGN_OR_RETURN(added.layer, ReadLayer(entry, arguments));
+    ASSIGN_OR_RETURN(const KerasJson layer, WithoutNumberOperand(place, entry));
+    ASSIGN_OR_RETURN(added.layer, ReadLayer(layer, arguments));
   }
   if (!entries_.emplace(name, std::move(added)).second) {
     return BadStructure(place, "there are two layers of this name");
