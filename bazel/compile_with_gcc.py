@@ -3,23 +3,24 @@
 
     bazel/compile_with_gcc.py [FOLDER ...]     all folders if none is named
 
-The sources of a folder are compiled as one unit, because most of the time goes
-into headers that they share; so are its tests. Device code is compiled as the
-simulated GPU runs it, a file each. Where two files of a folder use
-one name for different things, each file is compiled alone. A unit that compiled
-before and whose files have not changed since is skipped. The last line is
-"N units compile with gcc, N do not".
+Sources of a room are compiled together as one unit, because most of the time goes
+into headers that they share; so are its tests. Two files that use one name for
+different things go to different units. Device code is compiled as the simulated GPU
+runs it, a file each. A unit that compiled before and whose files have not changed
+since is skipped. The last line is "N units compile with gcc, N do not".
 
 `bazel build --config=gcc TARGET` makes objects and executables; remove
 bazel/precompiled.bazelrc first, which is for clang.
 """
 
 import concurrent.futures
+import dataclasses
 import functools
 import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -45,11 +46,53 @@ UNIT_OPTIONS = [
 ]
 
 
-def sources_by_unit(folders):
-    """Units as (name, files): a folder's sources, and a folder's tests."""
+# A larger unit leaves the other processors idle at the end.
+FILES_IN_UNIT_MAX = 40
+
+# Headers are parsed once for all units.
+PRECOMPILED = {
+    "sources": ["bazel/precompiled_headers.h"],
+    "tests": ["bazel/precompiled_headers.h", "gmock/gmock.h", "gtest/gtest.h"],
+}
+
+# A line that is not indented defines the name before the first of these signs, unless
+# it is a member's. What `using` declares may be declared again, but not defined.
+DEFINITION = re.compile(r"^(?!namespace|extern|template|TEST)[A-Za-z_][^;({=\n]*?"
+                        r"(?<!::)\b(\w+)(?:<[^({=;]*>)?\s*(?:\[[^=]*\]\s*)?"
+                        r"(?: final)?(?: : public [^{]*)?[({=]", re.MULTILINE)
+USED_NAME = re.compile(r"^using [\w:]*::(\w+);", re.MULTILINE)
+TEST_CASE = re.compile(r"^\w*TEST\w*\((\w+),\s*(\w+)\)", re.MULTILINE)
+
+
+@dataclasses.dataclass
+class Unit:
+    room: str
+    kind: str  # A key of PRECOMPILED, or a file that is compiled alone.
+    files: list = dataclasses.field(default_factory=list)
+    defined: set = dataclasses.field(default_factory=set)
+    used: set = dataclasses.field(default_factory=set)
+
+    def takes(self, defined, used):
+        """Whether a file with these names can be one of the unit's."""
+        return (len(self.files) < FILES_IN_UNIT_MAX
+                and self.defined.isdisjoint(defined | used)
+                and self.used.isdisjoint(defined))
+
+    def name(self):
+        if len(self.files) == 1:
+            return self.files[0]
+        return f"{len(self.files)} {self.kind} of {self.room}, {self.files[0]} first"
+
+
+def defined_names(text):
+    return {*DEFINITION.findall(text),
+            *map("_".join, TEST_CASE.findall(text))} - {"main"}
+
+
+def make_units(folders):
     listed = subprocess.run(["git", "ls-files", "*.cc", "*.cu"], cwd=ROOT, check=True,
                             capture_output=True, text=True).stdout.split()
-    units = {}
+    units = []
     for path in listed:
         folder = os.path.dirname(path)
         # Programs that the build does not know need what may not be installed.
@@ -58,12 +101,23 @@ def sources_by_unit(folders):
         if folders and not any(f"{folder}/".startswith(f"{f.rstrip('/')}/")
                                for f in folders):
             continue
-        # A program has a main() of its own, and a device kernel's file its macros.
-        is_alone = path.endswith(".cu") or "\nint main(" in (ROOT / path).read_text()
-        kind = path if is_alone else "tests" if path.endswith("_test.cc") else "sources"
-        units.setdefault((folder, kind), []).append(path)
-    return [(folder if kind == "sources" else f"{folder} ({kind})", files)
-            for (folder, kind), files in sorted(units.items())]
+        text = (ROOT / path).read_text()
+        # A device kernel's file has macros of its own.
+        kind = (path if path.endswith(".cu") else
+                "tests" if path.endswith("_test.cc") else "sources")
+        parts = path.split("/")
+        room = "/".join(parts[:2]) if parts[0] == "common" else parts[0]
+        defined, used = defined_names(text), set(USED_NAME.findall(text))
+        for unit in units:
+            if (unit.room, unit.kind) == (room, kind) and unit.takes(defined, used):
+                break
+        else:
+            unit = Unit(room, kind)
+            units.append(unit)
+        unit.files.append(path)
+        unit.defined |= defined
+        unit.used |= used
+    return units
 
 
 def generate_headers(out):
@@ -102,57 +156,75 @@ def record_of(files):
     return CACHE / key
 
 
-def is_unchanged(record, generated):
+def is_unchanged(files, generated):
     try:
-        known = json.loads(record.read_text())
+        known = json.loads(record_of(files).read_text())
         return all(digest(path.replace("GENERATED", generated, 1)) == value
                    for path, value in known.items())
     except (OSError, ValueError):
         return False
 
 
-def compile_files(files, generated):
+def precompile(kind, out):
+    header = pathlib.Path(out) / f"{kind}.h"
+    header.write_text("".join(f'#include "{name}"\n' for name in PRECOMPILED[kind]))
+    options = [option for option in COMPILER if option != "-fsyntax-only"]
+    subprocess.run([*options, *UNIT_OPTIONS, "-iquote", ROOT, "-x", "c++-header", header,
+                    "-o", f"{header}.gch"], check=True)
+
+
+def compile_files(kind, files, generated):
     """The compiler's complaints, or None if it has none."""
-    record = record_of(files)
-    if is_unchanged(record, generated):
-        return None
     with tempfile.TemporaryDirectory() as folder:
         unit = pathlib.Path(folder) / "unit.cc"
-        unit.write_text("".join(f'#include "{ROOT / path}"\n' for path in files))
+        precompiled = kind if kind in PRECOMPILED else "sources"
+        # A unit may hold several programs.
+        includes = [f'#define main main_{i}\n#include "{ROOT / path}"\n#undef main\n'
+                    for i, path in enumerate(files)]
+        unit.write_text(f'#include "{precompiled}.h"\n' + "".join(includes))
         dependencies = pathlib.Path(folder) / "unit.d"
         done = subprocess.run(
-            [*COMPILER, *UNIT_OPTIONS, "-iquote", ROOT, "-isystem", generated,
-             "-iquote", generated, *(f"-I{folder}" for folder in third_party_folders()),
+            [*COMPILER, *UNIT_OPTIONS, "-Winvalid-pch", "-iquote", ROOT,
+             "-isystem", generated, "-iquote", generated,
+             *(f"-I{folder}" for folder in third_party_folders()),
              "-MMD", "-MF", dependencies, unit],
             cwd=ROOT, capture_output=True, text=True)
         if done.returncode != 0:
             return done.stderr
         paths = dependencies.read_text().replace("\\\n", " ").split()[1:]
-        used = {str(path).replace(generated, "GENERATED", 1): digest(path)
-                for path in paths if path != str(unit)}
+        used = {path.replace(generated, "GENERATED", 1): digest(path)
+                for path in paths
+                if path != str(unit) and not path.endswith((f"/{precompiled}.h", ".gch"))}
     CACHE.mkdir(parents=True, exist_ok=True)
-    record.write_text(json.dumps(used))
+    record_of(files).write_text(json.dumps(used))
     return None
 
 
 def compile_unit(unit, generated):
-    name, files = unit
-    complaints = compile_files(files, generated)
-    if complaints and len(files) > 1:
-        alone = [compile_files([path], generated) for path in files]
-        complaints = "".join(text for text in alone if text)
-    print(f"{'gcc refuses' if complaints else 'compiled'}: {name}", flush=True)
+    complaints = compile_files(unit.kind, unit.files, generated)
+    if complaints and len(unit.files) > 1:
+        # Names may clash in ways that defined_names() does not see.
+        refused = [path for path in unit.files if f"{ROOT / path}:" in complaints]
+        others = [path for path in unit.files if path not in refused]
+        groups = [[path] for path in refused] + ([others] if others else [])
+        complaints = "".join(text for group in groups
+                             if (text := compile_files(unit.kind, group, generated)))
+        print(f"{len(refused)} alone: ", end="")
+    print(f"{'gcc refuses' if complaints else 'compiled'}: {unit.name()}", flush=True)
     return complaints
 
 
 def main():
-    units = sources_by_unit(sys.argv[1:])
-    # The dearest units first, so that none of them is left for the end.
-    units.sort(key=lambda unit: -len(unit[1]))
+    units = make_units(sys.argv[1:])
     with tempfile.TemporaryDirectory() as generated, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         generate_headers(generated)
-        complaints = list(pool.map(lambda unit: compile_unit(unit, generated), units))
+        changed = [unit for unit in units if not is_unchanged(unit.files, generated)]
+        # The largest first, so that none of them is left for the end.
+        changed.sort(key=lambda unit: -len(unit.files))
+        if changed:
+            list(pool.map(lambda kind: precompile(kind, generated), PRECOMPILED))
+        complaints = list(pool.map(lambda unit: compile_unit(unit, generated), changed))
     failed = [text for text in complaints if text]
     sys.stderr.write("".join(failed))
     print(f"{len(units) - len(failed)} units compile with gcc, {len(failed)} do not")
