@@ -39,8 +39,8 @@ absl::Status ParameterShard::SetOptimizer(
   if (rule->needs_whole_variables()) {
     return absl::UnimplementedError(absl::StrCat(
         rule->name(),
-        " scales updates by norms of whole variables, and parameter servers "
-        "update parts of them; use adamw, or train synchronously"));
+        " needs whole variables for an update, and parameter servers update "
+        "parts of them; use adamw, or train synchronously"));
   }
   absl::MutexLock creating(&create_mutex_);
   absl::MutexLock lock(&mutex_);

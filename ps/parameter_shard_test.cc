@@ -211,7 +211,7 @@ TEST_F(ParameterShardTest, EveryOptimizerMatchesItsRule) {
       shard_.Clear();
       EXPECT_THAT(shard_.SetOptimizer(absent),
                   StatusIs(absl::StatusCode::kUnimplemented,
-                           HasSubstr("norms of whole variables")));
+                           HasSubstr("needs whole variables")));
       continue;
     }
     std::vector<float> wanted(6, 1.0f);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/compute/ops/gradient_clipping.h"
 #include "common/compute/optimizers/complete_optimizer.h"
@@ -88,8 +89,9 @@ void RunVariable(const GoldenCase& golden, const UpdateRule& rule,
   std::vector<Tensor> slots;
   std::vector<float*> slot_data;
   for (const SlotSpec& slot : rule.slots()) {
-    slots.push_back(
-        Tensor::Full(DType::kFloat32, variable.shape(), slot.initial_value));
+    slots.push_back(Tensor::Full(DType::kFloat32,
+                                 slot.shape.value_or(variable.shape()),
+                                 slot.initial_value));
     slot_data.push_back(slots.back().mutable_flat<float>().data());
   }
   for (int64_t step = 0; step < kStepCount; ++step) {
@@ -111,7 +113,7 @@ TEST(OptimizersGolden, EveryRuleMatchesKerasOverTwentySteps) {
     ASSERT_OK_AND_ASSIGN(
         const proto::Optimizer optimizer,
         OptimizerFromKerasConfig(Nested(golden.config).dump()));
-    ASSERT_OK_AND_ASSIGN(const std::unique_ptr<UpdateRule> rule,
+    ASSERT_OK_AND_ASSIGN(const std::shared_ptr<const UpdateRule> rule,
                          UpdateRule::Create(optimizer));
     const auto rates = golden.outputs.at("learning_rate").flat<float>();
     for (int64_t step = 0; step < kStepCount; ++step) {
@@ -121,8 +123,12 @@ TEST(OptimizersGolden, EveryRuleMatchesKerasOverTwentySteps) {
     }
     for (const bool by_rows : {false, true}) {
       if (by_rows && rule->needs_whole_variables()) continue;
-      RunVariable(golden, *rule, "0", by_rows);
-      RunVariable(golden, *rule, "1", by_rows);
+      for (const char* const suffix : {"0", "1"}) {
+        const std::string name = absl::StrCat("var", suffix);
+        RunVariable(golden,
+                    *UpdateRuleFor(rule, name, golden.inputs.at(name).shape()),
+                    suffix, by_rows);
+      }
     }
   }
   for (const OptimizerKind* const kind : kOptimizerKinds) {

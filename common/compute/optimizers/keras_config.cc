@@ -31,6 +31,8 @@ constexpr const char* kNullIfZero[] = {kWeightDecay,
                                        "global_clipnorm",
                                        "clipvalue",
                                        "warmup_target",
+                                       "adam_weight_decay",
+                                       "rms_rate",
                                        "ema_overwrite_frequency",
                                        "gradient_accumulation_steps"};
 
@@ -56,6 +58,8 @@ Json ValueOf(const Message& message, const FieldDescriptor* field) {
     for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
       if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT64) {
         values.push_back(reflection->GetRepeatedInt64(message, field, i));
+      } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+        values.push_back(reflection->GetRepeatedString(message, field, i));
       } else {
         values.push_back(reflection->GetRepeatedDouble(message, field, i));
       }
@@ -108,6 +112,11 @@ absl::Status AddValue(const Json& value, const FieldDescriptor* field,
       return WrongType(field->name(), "integers", value);
     }
     reflection->AddInt64(message, field, value.get<int64_t>());
+    return absl::OkStatus();
+  }
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    if (!value.is_string()) return WrongType(field->name(), "texts", value);
+    reflection->AddString(message, field, value.get<std::string>());
     return absl::OkStatus();
   }
   if (!value.is_number()) return WrongType(field->name(), "numbers", value);

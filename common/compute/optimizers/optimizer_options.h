@@ -13,8 +13,8 @@ namespace muster {
 // Equivalent to: the arguments of keras.optimizers.Optimizer.
 struct OptimizerOptions {
   // Decoupled weight decay: each update first subtracts weight_decay * rate * w
-  // from the weight w. Absent: Keras' default, 0.004 for AdamW and none for the
-  // others.
+  // from the weight w. Absent: Keras' default, 0.004 for AdamW and Muon, and
+  // none for the others.
   std::optional<double> weight_decay;
 
   // Gradient clipping; 0 is off. At most one may be set. See GradientClipping

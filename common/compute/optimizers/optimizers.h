@@ -2,6 +2,7 @@
 #define COMMON_COMPUTE_OPTIMIZERS_OPTIMIZERS_H_
 
 #include "common/compute/optimizers/adadelta.h"
+#include "common/compute/optimizers/adafactor.h"
 #include "common/compute/optimizers/adagrad.h"
 #include "common/compute/optimizers/adam.h"
 #include "common/compute/optimizers/adamax.h"
@@ -9,6 +10,7 @@
 #include "common/compute/optimizers/lamb.h"
 #include "common/compute/optimizers/learning_rate_schedules.h"
 #include "common/compute/optimizers/lion.h"
+#include "common/compute/optimizers/muon.h"
 #include "common/compute/optimizers/nadam.h"
 #include "common/compute/optimizers/optimizer.h"
 #include "common/compute/optimizers/optimizer_options.h"
@@ -31,9 +33,9 @@ namespace muster {
 // The table of all optimizers (optimizer_kind.h). To add one, include its
 // header above and add its kind here; see docs/extending.md.
 inline constexpr const OptimizerKind* kOptimizerKinds[] = {
-    &kSgdKind,     &kAdamKind,     &kAdamWKind, &kAdagradKind,
-    &kRmsPropKind, &kFtrlKind,     &kLionKind,  &kNadamKind,
-    &kAdamaxKind,  &kAdadeltaKind, &kLambKind,
+    &kSgdKind,  &kAdamKind,      &kAdamWKind, &kAdagradKind, &kRmsPropKind,
+    &kFtrlKind, &kLionKind,      &kNadamKind, &kAdamaxKind,  &kAdadeltaKind,
+    &kLambKind, &kAdafactorKind, &kMuonKind,
 };
 
 }  // namespace muster

@@ -14,6 +14,7 @@
 #include "common/compute/optimizers/update_rule.h"
 #include "common/core/base/check.h"
 #include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
 #include "proto/optimizer.pb.h"
 
 namespace muster {
@@ -30,24 +31,35 @@ class StagedRule final : public UpdateRule {
             std::max<int64_t>(1, optimizer.gradient_accumulation_steps())),
         averages_(optimizer.use_ema()),
         momentum_(optimizer.ema_momentum()),
-        overwrite_frequency_(optimizer.ema_overwrite_frequency()),
-        slots_(rule_->slots().begin(), rule_->slots().end()) {
-    if (accumulates()) {
-      accumulator_slot_ = static_cast<int>(slots_.size());
-      slots_.push_back({.name = kGradientAccumulatorSlot});
-    }
-    if (averages_) slots_.push_back({.name = kAverageSlot});
-    MUSTER_CHECK(slots_.size() <= kSlotCountMax);
+        overwrite_frequency_(optimizer.ema_overwrite_frequency()) {
+    MakeSlots();
+  }
+  // The same stages around another rule.
+  StagedRule(const StagedRule& other, std::shared_ptr<const UpdateRule> rule)
+      : rule_(std::move(rule)),
+        learning_rate_(other.learning_rate_),
+        gradients_per_update_(other.gradients_per_update_),
+        averages_(other.averages_),
+        momentum_(other.momentum_),
+        overwrite_frequency_(other.overwrite_frequency_) {
+    MakeSlots();
   }
 
   absl::string_view name() const override { return rule_->name(); }
   absl::Span<const SlotSpec> slots() const override { return slots_; }
+  std::shared_ptr<const UpdateRule> ForVariable(
+      absl::string_view name, const Shape& shape) const override {
+    std::shared_ptr<const UpdateRule> rule = rule_->ForVariable(name, shape);
+    if (rule == nullptr) return nullptr;
+    return std::make_shared<StagedRule>(*this, std::move(rule));
+  }
   double LearningRate(int64_t step) const override {
     return learning_rate_.At(step);
   }
   bool needs_whole_variables() const override {
     return rule_->needs_whole_variables();
   }
+  bool has_passes() const override { return rule_->has_passes(); }
   void AddPasses(int64_t step, DType dtype,
                  std::vector<UpdatePass>* passes) const override;
   int64_t gradients_per_update() const override {
@@ -98,6 +110,16 @@ class StagedRule final : public UpdateRule {
   }
 
  private:
+  void MakeSlots() {
+    slots_.assign(rule_->slots().begin(), rule_->slots().end());
+    if (accumulates()) {
+      accumulator_slot_ = static_cast<int>(slots_.size());
+      slots_.push_back({.name = kGradientAccumulatorSlot});
+    }
+    if (averages_) slots_.push_back({.name = kAverageSlot});
+    MUSTER_CHECK(slots_.size() <= kSlotCountMax);
+  }
+
   bool accumulates() const { return gradients_per_update_ > 1; }
   // The number of updates before the one that gradient `step` belongs to.
   int64_t UpdateOf(int64_t step) const { return step / gradients_per_update_; }
@@ -187,7 +209,7 @@ class StagedRule final : public UpdateRule {
                           (update + 1) % overwrite_frequency_ == 0};
   }
 
-  const std::unique_ptr<UpdateRule> rule_;
+  const std::shared_ptr<const UpdateRule> rule_;
   const muster::LearningRate learning_rate_;
   const int64_t gradients_per_update_;
   const bool averages_;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,14 +15,18 @@
 #include "common/compute/kernels/functions/update.h"
 #include "common/compute/optimizers/optimizer.h"
 #include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
 
 namespace muster {
 
-// An array of the variable's shape that an update rule keeps per variable. It
+// An array that an update rule keeps per variable, of the variable's dtype. It
 // is filled with `initial_value` before the first update.
 struct SlotSpec {
   std::string name;  // Keras' name: "momentum", "velocity", "accumulator", ...
   double initial_value = 0;
+  // Absent: that of the variable. Others are known to UpdateRule::ForVariable()
+  // only.
+  std::optional<Shape> shape = std::nullopt;
 };
 
 // What the function of a pass takes as the gradient.
@@ -85,12 +90,27 @@ class UpdateRule {
 
   virtual absl::Span<const SlotSpec> slots() const = 0;
 
+  // Returns the rule for the variable `name` of `shape`, if updates or slots
+  // depend on either, and null if this rule serves all variables. Such a rule
+  // needs whole variables, and only what ForVariable() returns can be applied:
+  // its slots() are those of the variable, of all that slots() here lists.
+  // UpdateRuleFor() has the rule in both cases.
+  virtual std::shared_ptr<const UpdateRule> ForVariable(
+      absl::string_view name, const Shape& shape) const {
+    (void)name, (void)shape;
+    return nullptr;
+  }
+
   // Returns the learning rate at `step`.
   virtual double LearningRate(int64_t step) const = 0;
 
   // True if Apply() must be called with all elements of a variable, and
   // ApplyRows() not at all: an update depends on norms of the variable.
   virtual bool needs_whole_variables() const { return false; }
+
+  // False if devices have no functions for the rule; AddPasses() must not be
+  // called then.
+  virtual bool has_passes() const { return true; }
 
   // Appends the passes that do what Apply() does, or ApplyRows() and
   // FinishRows(), to a variable of `dtype`, float32 or float64. A device makes
@@ -168,6 +188,16 @@ class UpdateRule {
     (void)step, (void)count, (void)variable, (void)slots;
   }
 };
+
+// Returns the rule that updates the variable `name` of `shape`: `rule` itself,
+// or its ForVariable().
+inline std::shared_ptr<const UpdateRule> UpdateRuleFor(
+    const std::shared_ptr<const UpdateRule>& rule, absl::string_view name,
+    const Shape& shape) {
+  std::shared_ptr<const UpdateRule> of_variable =
+      rule->ForVariable(name, shape);
+  return of_variable == nullptr ? rule : of_variable;
+}
 
 }  // namespace muster
 

@@ -12,11 +12,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/compute/optimizers/complete_optimizer.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/core/base/random.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/tensor/shape.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -26,8 +29,10 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
+using ::testing::SizeIs;
 
 // tests/golden compares the numerics with Keras. These tests cover what Keras
 // does not specify.
@@ -188,15 +193,17 @@ TEST(UpdateRule, SchedulesCountGradientsAndRulesCountUpdates) {
 }
 
 TEST(UpdateRule, MinimizesAParabola) {
-  for (const Optimizer& rule : AllRules()) {
-    proto::Optimizer optimizer = rule.message();
+  for (const Optimizer& any : AllRules()) {
+    proto::Optimizer optimizer = any.message();
     SetConstantLearningRate(0.05, &optimizer);
     optimizer.set_weight_decay(0);
     if (optimizer.has_ftrl()) {
       optimizer.mutable_ftrl()->set_l1_regularization_strength(0);
       optimizer.mutable_ftrl()->set_beta(0);
     }
-    ASSERT_OK_AND_ASSIGN(const auto update, UpdateRule::Create(optimizer));
+    ASSERT_OK_AND_ASSIGN(const std::shared_ptr<const UpdateRule> rule,
+                         UpdateRule::Create(optimizer));
+    const auto update = UpdateRuleFor(rule, "x", {1});
     State<double> state(*update, 1);
     state.variable[0] = 0;
     for (int64_t step = 0; step < 20'000; ++step) {
@@ -204,6 +211,39 @@ TEST(UpdateRule, MinimizesAParabola) {
     }
     EXPECT_NEAR(state.variable[0], 1, 0.1) << optimizer.ShortDebugString();
   }
+}
+
+TEST(UpdateRule, SlotsFollowTheNameAndTheShapeOfTheVariable) {
+  const auto slots_of = [](const Optimizer& optimizer, absl::string_view name,
+                           const Shape& shape) {
+    const std::shared_ptr<const UpdateRule> rule =
+        UpdateRule::Create(optimizer).value();
+    std::vector<std::string> slots;
+    const auto own_rule = UpdateRuleFor(rule, name, shape);
+    for (const SlotSpec& slot : own_rule->slots()) {
+      slots.push_back(
+          absl::StrCat(slot.name, slot.shape.value_or(shape).ToString()));
+    }
+    return slots;
+  };
+  EXPECT_THAT(slots_of(Adam(), "x", {2, 3}),
+              ElementsAre("momentum[2,3]", "velocity[2,3]"));
+  EXPECT_THAT(slots_of(Adafactor(), "x", {5}), ElementsAre("velocity[5]"));
+  EXPECT_THAT(slots_of(Adafactor(), "x", {4, 2, 3}),
+              ElementsAre("r[4,2]", "c[4,3]", "velocity[4,2,3]"));
+  EXPECT_THAT(
+      slots_of(Adafactor({}, {.gradient_accumulation_steps = 2}), "x", {2, 3}),
+      ElementsAre("r[2]", "c[3]", "velocity[2,3]",
+                  "gradient_accumulator[2,3]"));
+  const Optimizer muon = Muon({.exclude_layers = {"out.*kernel"}});
+  EXPECT_THAT(slots_of(muon, "dense/kernel", {2, 3}),
+              ElementsAre("momentum[2,3]"));
+  EXPECT_THAT(slots_of(muon, "output/kernel", {2, 3}), SizeIs(2));
+  EXPECT_THAT(slots_of(muon, "Embedding/embeddings", {2, 3}), SizeIs(2));
+  EXPECT_THAT(slots_of(muon, "dense/bias", {3}), SizeIs(2));
+  EXPECT_THAT(UpdateRule::Create(Muon({.exclude_layers = {"("}})).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("muon: exclude_layers has \"(\"")));
 }
 
 TEST(UpdateRule, ErrorsNameTheRuleAndTheHyperparameter) {

@@ -55,6 +55,17 @@ absl::StatusOr<Tensor> FirstValue(const proto::VariableSpec& spec) {
   return value;
 }
 
+//   kUnimplemented  devices have no functions for the rule
+absl::StatusOr<std::shared_ptr<const UpdateRule>> DeviceRuleOf(
+    const Optimizer& optimizer) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
+                   UpdateRule::Create(optimizer));
+  if (rule->has_passes()) return rule;
+  return absl::UnimplementedError(
+      absl::StrCat("optimizer ", rule->name(),
+                   " has no GPU kernels; use another one, or train on cpu:0"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceVariableStore>>
@@ -195,7 +206,7 @@ absl::Status DeviceVariableStore::Assign(absl::string_view name,
 
 absl::Status DeviceVariableStore::SetOptimizer(const Optimizer& optimizer) {
   ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
-                   UpdateRule::Create(optimizer));
+                   DeviceRuleOf(optimizer));
   const absl::MutexLock lock(&mutex_);
   return rules_.SetDefault(std::move(rule));
 }
@@ -203,7 +214,7 @@ absl::Status DeviceVariableStore::SetOptimizer(const Optimizer& optimizer) {
 absl::Status DeviceVariableStore::SetOptimizerOf(
     absl::Span<const std::string> variables, const Optimizer& optimizer) {
   ASSIGN_OR_RETURN(std::shared_ptr<const UpdateRule> rule,
-                   UpdateRule::Create(optimizer));
+                   DeviceRuleOf(optimizer));
   const absl::MutexLock lock(&mutex_);
   return rules_.Set(variables, std::move(rule));
 }

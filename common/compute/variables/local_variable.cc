@@ -180,17 +180,36 @@ void LocalVariable::MakeWritable(bool keep_content) {
   std::swap(value_, spare_);
 }
 
-void LocalVariable::MakeSlots(const std::shared_ptr<const UpdateRule>& rule) {
-  if (slots_rule_ == rule) return;
-  ArrangeSlots(*rule, &slots_, [&](const SlotSpec& slot) {
-    return Tensor::Full(type_.dtype, type_.shape, slot.initial_value);
+absl::Status LocalVariable::MakeSlots(
+    const std::shared_ptr<const UpdateRule>& rule) {
+  if (slots_rule_ == rule) return absl::OkStatus();
+  std::shared_ptr<const UpdateRule> own_rule =
+      UpdateRuleFor(rule, spec_.name(), type_.shape);
+  const auto type_of = [&](const SlotSpec& slot) {
+    return TensorType{type_.dtype, slot.shape.value_or(type_.shape)};
+  };
+  for (const SlotSpec& wanted : own_rule->slots()) {
+    for (const Slot& slot : slots_) {
+      if (slot.name != wanted.name || slot.value.type() == type_of(wanted)) {
+        continue;
+      }
+      return Error(absl::StrCat("slot \"", slot.name, "\" was restored as ",
+                                slot.value.type().ToString(), "; ",
+                                own_rule->name(), " needs ",
+                                type_of(wanted).ToString()));
+    }
+  }
+  ArrangeSlots(*own_rule, &slots_, [&](const SlotSpec& slot) {
+    return Tensor::Full(type_.dtype, type_of(slot).shape, slot.initial_value);
   });
   slots_rule_ = rule;
+  own_rule_ = std::move(own_rule);
+  return absl::OkStatus();
 }
 
 template <typename T>
 void LocalVariable::SlotPointers(T** pointers) {
-  const size_t count = slots_rule_->slots().size();
+  const size_t count = own_rule_->slots().size();
   MUSTER_CHECK(count <= UpdateRule::kSlotCountMax);
   for (size_t i = 0; i < count; ++i) {
     Tensor& slot = slots_[i].value;
@@ -249,7 +268,7 @@ Tensor LocalVariable::Dense(const RowSums& row_sums) const {
 
 void LocalVariable::TakeGradient(const Tensor& gradient,
                                  const RowSums* row_sums) {
-  const UpdateRule& rule = *slots_rule_;
+  const UpdateRule& rule = *own_rule_;
   const bool is_float = type_.dtype == DType::kFloat32;
   if (row_sums == nullptr) {
     is_float ? ApplyGradient<float>(rule, gradient)
@@ -266,7 +285,7 @@ void LocalVariable::TakeGradient(const Tensor& gradient,
 }
 
 Tensor LocalVariable::TakeMean() {
-  const UpdateRule& rule = *slots_rule_;
+  const UpdateRule& rule = *own_rule_;
   Tensor& sum = slots_[rule.accumulator_slot()].value;
   Tensor mean = std::exchange(sum, Tensor::Full(type_.dtype, type_.shape, 0));
   VisitNumber(type_.dtype, [&]<typename T>() {
@@ -289,13 +308,13 @@ absl::StatusOr<Tensor> LocalVariable::Accumulate(
     row_sums->Compute(indices, gradient);
   }
   absl::MutexLock lock(&mutex_);
-  MakeSlots(rule);
+  RETURN_IF_ERROR(MakeSlots(rule));
   if ((update_count_ + 1) % rule->gradients_per_update() != 0) {
     MakeWritable(/*keep_content=*/true);
     TakeGradient(gradient, is_sparse ? row_sums : nullptr);
     return Tensor();
   }
-  Tensor& sum = slots_[rule->accumulator_slot()].value;
+  Tensor& sum = slots_[own_rule_->accumulator_slot()].value;
   if (!sum.IsSoleOwner()) sum = sum.Clone();
   ChangeByValue(is_sparse ? UpdateKind::kScatterAdd : UpdateKind::kAssignAdd,
                 gradient, indices, &sum);
@@ -308,10 +327,10 @@ absl::Status LocalVariable::ApplyMean(
   RETURN_IF_ERROR(CheckUpdate({spec_.name(), type_}, UpdateKind::kApplyGradient,
                               mean, Tensor(), /*has_rule=*/true));
   absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(MakeSlots(rule));
   MakeWritable(/*keep_content=*/true);
-  MakeSlots(rule);
-  type_.dtype == DType::kFloat32 ? ApplyMeanOf<float>(*rule, mean)
-                                 : ApplyMeanOf<double>(*rule, mean);
+  type_.dtype == DType::kFloat32 ? ApplyMeanOf<float>(*own_rule_, mean)
+                                 : ApplyMeanOf<double>(*own_rule_, mean);
   return absl::OkStatus();
 }
 
@@ -325,9 +344,9 @@ absl::Status LocalVariable::Update(
     row_sums->Compute(indices, value);
   }
   absl::MutexLock lock(&mutex_);
+  if (IsGradient(kind)) RETURN_IF_ERROR(MakeSlots(rule));
   MakeWritable(/*keep_content=*/kind != UpdateKind::kAssign);
   if (IsGradient(kind)) {
-    MakeSlots(rule);
     TakeGradient(value, TakesIndices(kind) ? row_sums : nullptr);
     return absl::OkStatus();
   }
@@ -356,11 +375,11 @@ absl::Status LocalVariable::CheckState(int64_t update_count,
     return Error(absl::StrCat("update count ", update_count, " is negative"));
   }
   for (const Slot& slot : slots) {
-    if (slot.value.IsValid() && slot.value.type() == type_) continue;
+    if (slot.value.IsValid() && slot.value.dtype() == type_.dtype) continue;
     return Error(absl::StrCat(
         "slot \"", slot.name, "\" is ",
         slot.value.IsValid() ? slot.value.type().ToString() : "none",
-        "; expected ", type_.ToString()));
+        "; expected ", DTypeName(type_.dtype)));
   }
   return absl::OkStatus();
 }

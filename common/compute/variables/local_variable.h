@@ -48,7 +48,8 @@ class LocalVariable {
 
   // As VariableSession::Update(). Applies all or, on an error, nothing. `rule`
   // is null when there is no optimizer. `row_sums` is working memory.
-  //   kInvalidArgument     types do not fit, or an index is out of range
+  //   kInvalidArgument     types do not fit, also those of restored slots, or
+  //                        an index is out of range
   //   kFailedPrecondition  a gradient came and there is no optimizer
   absl::Status Update(UpdateKind kind, const Tensor& value,
                       const Tensor& indices,
@@ -74,12 +75,13 @@ class LocalVariable {
   VariableState ReadState() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Becomes what an earlier variable of this type was, in one step.
-  //   kInvalidArgument  the value or a slot has another type, or the count is
-  //                     negative
+  //   kInvalidArgument  the value has another type, a slot another dtype, or
+  //   the
+  //                     count is negative
   absl::Status Restore(VariableState state) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The same without the value.
-  //   kInvalidArgument  a slot has another type, or the count is negative
+  //   kInvalidArgument  a slot has another dtype, or the count is negative
   absl::Status Restore(int64_t update_count, std::vector<Slot> slots)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -95,7 +97,8 @@ class LocalVariable {
 
   // Makes value_ ours alone, with its content or without.
   void MakeWritable(bool keep_content) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void MakeSlots(const std::shared_ptr<const UpdateRule>& rule)
+  //   kInvalidArgument  a restored slot has not the shape that `rule` needs
+  absl::Status MakeSlots(const std::shared_ptr<const UpdateRule>& rule)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Applies a gradient whose type and indices were checked. `row_sums` has the
   // rows of a sparse one, and is null if it is dense.
@@ -124,8 +127,10 @@ class LocalVariable {
   Tensor value_ ABSL_GUARDED_BY(mutex_);
   Tensor spare_ ABSL_GUARDED_BY(mutex_);  // The value before, or invalid.
   std::vector<Slot> slots_ ABSL_GUARDED_BY(mutex_);
-  // The rule that slots_ begins with the slots of.
+  // The rule that slots_ begins with the slots of, and what it is for this
+  // variable: UpdateRuleFor().
   std::shared_ptr<const UpdateRule> slots_rule_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const UpdateRule> own_rule_ ABSL_GUARDED_BY(mutex_);
   int64_t update_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -193,8 +193,17 @@ TEST(LocalVariable, RestoreContinuesWhereAnotherStopped) {
   }
   EXPECT_TRUE(BitwiseEqual(original->Read(), copy->Read()));
   EXPECT_THAT(
-      copy->Restore(0, {{"momentum", Floats({3}, {1, 2, 3})}}),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("float32[3]")));
+      copy->Restore(0, {{"momentum", Tensor::Scalar<int64_t>(3)}}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("int64[]")));
+  // The shape is the rule's.
+  ASSERT_OK(copy->Restore(0, {{"momentum", Floats({3}, {1, 2, 3})}}));
+  const Tensor before = copy->Read().Clone();
+  EXPECT_THAT(
+      Update(copy.get(), UpdateKind::kApplyGradient, gradient, {}, rule),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("\"momentum\" was restored as float32[3]; adam needs "
+                         "float32[2]")));
+  EXPECT_TRUE(BitwiseEqual(copy->Read(), before));
 }
 
 TEST(LocalVariable, AWrongUpdateSaysWhatWasExpectedAndChangesNothing) {

@@ -220,9 +220,13 @@ absl::Status WriteVariableState(const VariableRows& rows,
   RETURN_IF_ERROR(
       Write(rows, slice, VariableValueKey(rows.variable), state.value, writer));
   for (const VariableState::Slot& slot : state.slots) {
-    RETURN_IF_ERROR(Write(rows, slice,
-                          VariableSlotKey(rows.variable, slot.name), slot.value,
-                          writer));
+    const std::string key = VariableSlotKey(rows.variable, slot.name);
+    if (slice.IsWhole(rows.full_type.shape) &&
+        slot.value.dtype() == rows.full_type.dtype) {
+      RETURN_IF_ERROR(writer->Add(key, slot.value));
+    } else {
+      RETURN_IF_ERROR(Write(rows, slice, key, slot.value, writer));
+    }
   }
   if (rows.begin != 0) return absl::OkStatus();
   return writer->Add(UpdateCountKey(rows.variable),
@@ -258,8 +262,13 @@ absl::StatusOr<VariableState> ReadVariableState(
     const std::optional<std::string> name =
         SlotNameOf(rows.variable, tensor.name);
     if (!name.has_value()) continue;
-    RETURN_IF_ERROR(CheckType(reader, rows, tensor));
-    ASSIGN_OR_RETURN(Tensor value, reader.ReadSlice(tensor.name, slice));
+    const bool has_own_shape = slice.IsWhole(rows.full_type.shape) &&
+                               tensor.dtype == rows.full_type.dtype &&
+                               tensor.shape != rows.full_type.shape;
+    if (!has_own_shape) RETURN_IF_ERROR(CheckType(reader, rows, tensor));
+    ASSIGN_OR_RETURN(Tensor value, has_own_shape
+                                       ? reader.Read(tensor.name)
+                                       : reader.ReadSlice(tensor.name, slice));
     state.slots.push_back({*name, std::move(value)});
   }
   const std::string count_key = UpdateCountKey(rows.variable);

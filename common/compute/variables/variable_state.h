@@ -32,7 +32,9 @@ struct VariableState {
   // What an optimizer keeps: "momentum", "velocity", ...
   struct Slot {
     std::string name;
-    Tensor value;  // Of the type of the rows.
+    // Of the dtype and shape of the rows. A slot of a whole variable may have
+    // a shape of its own.
+    Tensor value;
   };
 
   Tensor value;

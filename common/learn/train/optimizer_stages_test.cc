@@ -1,6 +1,6 @@
-// Gradient accumulation, moving averages and Lamb under the strategies of one
-// process, on CPUs and on simulated GPUs. tests/golden compares one replica
-// with Keras.
+// Gradient accumulation, moving averages and rules of whole variables under the
+// strategies of one process, on CPUs and on simulated GPUs. tests/golden
+// compares one replica with Keras.
 
 #include <cstdint>
 #include <functional>
@@ -40,6 +40,7 @@ namespace muster {
 namespace {
 
 using ::testing::FloatNear;
+using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
 constexpr int64_t kBatch = 8;
@@ -124,7 +125,13 @@ struct Case {
   std::function<std::unique_ptr<Strategy>()> make;
 };
 
-class OptimizerStagesTest : public ::testing::TestWithParam<Case> {};
+class OptimizerStagesTest : public ::testing::TestWithParam<Case> {
+ protected:
+  static bool IsOnGpu() {
+    return GetParam().name.ends_with("Gpu") ||
+           GetParam().name.ends_with("Gpus");
+  }
+};
 
 INSTANTIATE_TEST_SUITE_P(
     Strategies, OptimizerStagesTest,
@@ -177,14 +184,25 @@ TEST_P(OptimizerStagesTest, ReplicasTrainAsOne) {
   }
 }
 
-// Norms are those of whole variables on each replica.
-TEST_P(OptimizerStagesTest, LambTrainsAsOne) {
-  const Optimizer optimizer = Lamb({.learning_rate = 0.1, .epsilon = 1e-3});
-  ASSERT_OK_AND_ASSIGN(const Weights wanted, Train(*Alone(), optimizer));
+// Each replica updates whole variables.
+TEST_P(OptimizerStagesTest, RulesOfWholeVariablesTrainAsOne) {
   const auto strategy = GetParam().make();
-  ASSERT_OK_AND_ASSIGN(const Weights got, Train(*strategy, optimizer));
-  for (size_t i = 0; i < got.size(); ++i) {
-    EXPECT_THAT(got[i], Pointwise(FloatNear(2e-5), wanted[i]));
+  for (const Optimizer& optimizer :
+       {Lamb({.learning_rate = 0.1, .epsilon = 1e-3}),
+        Adafactor({.learning_rate = 0.1}),
+        Muon({.learning_rate = 0.1, .epsilon = 1e-3})}) {
+    SCOPED_TRACE(optimizer.message().ShortDebugString());
+    ASSERT_OK_AND_ASSIGN(const Weights wanted, Train(*Alone(), optimizer));
+    const absl::StatusOr<Weights> got = Train(*strategy, optimizer);
+    if (IsOnGpu() && !optimizer.message().has_lamb()) {
+      EXPECT_THAT(got.status(), StatusIs(absl::StatusCode::kUnimplemented,
+                                         HasSubstr("has no GPU kernels")));
+      continue;
+    }
+    ASSERT_OK(got.status());
+    for (size_t i = 0; i < got->size(); ++i) {
+      EXPECT_THAT((*got)[i], Pointwise(FloatNear(2e-5), wanted[i]));
+    }
   }
 }
 
@@ -203,13 +221,16 @@ TEST(OptimizerStages, IterationsCountUpdatesAndSchedulesGradients) {
   EXPECT_FLOAT_EQ(rate, 1.0 / (1 + 2 * kBatchCount));
 }
 
-// In the middle of an update, with sums and averages.
+// In the middle of an update, with sums and averages, and with slots that have
+// shapes of their own.
 TEST_P(OptimizerStagesTest, CheckpointsHoldSumsAndAverages) {
-  const Optimizer optimizer = Sgd({.learning_rate = 0.1, .momentum = 0.9},
-                                  {.clipnorm = 0.05,
+  const OptimizerOptions stages = {.clipnorm = 0.05,
                                    .gradient_accumulation_steps = 3,
                                    .use_ema = true,
-                                   .ema_overwrite_frequency = 2});
+                                   .ema_overwrite_frequency = 2};
+  const Optimizer optimizer =
+      IsOnGpu() ? Sgd({.learning_rate = 0.1, .momentum = 0.9}, stages)
+                : Adafactor({.learning_rate = 0.1}, stages);
   const auto train = [&](Model& model) {
     return model.Fit(Sentences(), {.verbose = Verbosity::kSilent}).status();
   };

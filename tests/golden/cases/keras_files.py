@@ -243,6 +243,22 @@ def numbers_between_layers(rng):
     return made, [normal(rng, BATCH, 4, 4, 3)], [normal(rng, BATCH, 2)]
 
 
+@model
+def adafactor(rng):
+    made = stack(layers.Conv2D(2, 3), layers.Flatten(), layers.Dense(3), shape=(4, 5, 3))
+    made.compile(optimizers.Adafactor(0.05, weight_decay=0.01), "mse")
+    return made, [normal(rng, BATCH, 4, 5, 3)], [normal(rng, BATCH, 3)]
+
+
+@model
+def muon(rng):
+    made = stack(layers.Embedding(12, 4), layers.Flatten(), layers.Dense(5, activation="tanh"),
+                 layers.Dense(3, name="classes"), shape=(2,), dtype="int32")
+    made.compile(optimizers.Muon(0.02, exclude_layers=["classes"]), "mse")
+    x = np.arange(2 * BATCH, dtype=np.int32).reshape(BATCH, 2)
+    return made, [x], [normal(rng, BATCH, 3)]
+
+
 def cases():
     FOLDER.mkdir(exist_ok=True)
     for number, (name, make) in enumerate(MODELS.items()):

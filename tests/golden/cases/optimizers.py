@@ -128,6 +128,42 @@ def _optimizers():
                 gradient_accumulation_steps=3,
             ),
         ),
+        ("adafactor", o.Adafactor()),
+        (
+            "adafactor_arguments",
+            o.Adafactor(
+                0.5,
+                beta_2_decay=-0.6,
+                epsilon_1=1e-4,
+                epsilon_2=0.01,
+                clip_threshold=0.5,
+                relative_step=False,
+                weight_decay=0.05,
+            ),
+        ),
+        ("adafactor_accumulation_ema",
+         o.Adafactor(0.1, use_ema=True, gradient_accumulation_steps=2)),
+        ("muon", o.Muon()),
+        (
+            "muon_arguments",
+            o.Muon(
+                0.02,
+                adam_beta_1=0.8,
+                adam_beta_2=0.95,
+                adam_weight_decay=0.03,
+                epsilon=1e-4,
+                weight_decay=0.05,
+                muon_a=3.0,
+                muon_b=-4.0,
+                muon_c=1.9,
+                adam_lr_ratio=0.5,
+                momentum=0.8,
+                ns_steps=3,
+                nesterov=False,
+                rms_rate=None,
+            ),
+        ),
+        ("muon_of_no_matrix", o.Muon(0.02, exclude_layers=["^var"], weight_decay=None)),
         ("lion_arguments", o.Lion(0.02, beta_1=0.7, beta_2=0.9, weight_decay=0.05)),
     ]
 
@@ -155,7 +191,7 @@ def _schedules():
 def _run(name, optimizer, rng):
     start = [normal(rng, *shape) for shape in SHAPES]
     gradients = [normal(rng, STEPS, *shape) for shape in SHAPES]
-    variables = [keras.Variable(value) for value in start]
+    variables = [keras.Variable(value, name=f"var{i}") for i, value in enumerate(start)]
     optimizer.build(variables)
 
     after = [[], []]

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -11,6 +12,7 @@
 #include "common/compute/variables/variable_state.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
 #include "common/io/storage/disk.h"
 #include "common/learn/strategy/synchronous/broadcast_bytes.h"
@@ -39,6 +41,30 @@ absl::Status CheckSynchronization(const proto::VariableSpec& spec) {
         "apart"));
   }
   return absl::OkStatus();
+}
+
+// The name and the extents of a slot, as the other replicas are told of it:
+// "momentum 3,4".
+std::string SlotEntry(const VariableState::Slot& slot) {
+  return absl::StrCat(slot.name, " ",
+                      absl::StrJoin(slot.value.shape().dims(), ","));
+}
+
+absl::StatusOr<VariableState::Slot> SlotOfEntry(const std::string& entry,
+                                                DType dtype) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(entry, absl::MaxSplits(' ', 1));
+  std::vector<int64_t> extents;
+  for (const absl::string_view text :
+       absl::StrSplit(parts.second, ',', absl::SkipEmpty())) {
+    if (!absl::SimpleAtoi(text, &extents.emplace_back())) {
+      return absl::InternalError(
+          absl::StrCat("replica 0 sent the slot \"", entry, "\""));
+    }
+  }
+  ASSIGN_OR_RETURN(const Shape shape,
+                   Shape::Create(extents, /*allow_unknown=*/false));
+  return VariableState::Slot{parts.first, Tensor(dtype, shape)};
 }
 
 }  // namespace
@@ -315,27 +341,27 @@ absl::Status MirroredVariableStore::BroadcastState(
     VariableState* state) {
   const bool is_root = communicator.rank() == 0;
   const CollectiveCall call{.name = variable.spec->name(), .timeout = timeout_};
-  std::vector<std::string> slot_names;
+  std::vector<std::string> entries;
   for (const VariableState::Slot& slot : state->slots) {
-    slot_names.push_back(slot.name);
+    entries.push_back(SlotEntry(slot));
   }
-  std::string names = absl::StrJoin(slot_names, "\n");
-  int64_t head[] = {state->update_count, static_cast<int64_t>(names.size())};
+  std::string text = absl::StrJoin(entries, "\n");
+  int64_t head[] = {state->update_count, static_cast<int64_t>(text.size())};
   RETURN_IF_ERROR(communicator.Broadcast({DType::kInt64, 2, head}, 0, call));
-  names.resize(head[1]);
+  text.resize(head[1]);
   RETURN_IF_ERROR(
-      communicator.Broadcast({DType::kUint8, head[1], names.data()}, 0, call));
+      communicator.Broadcast({DType::kUint8, head[1], text.data()}, 0, call));
   // The memory of a state may be that of the variable.
   state->value = state->value.Clone();
   RETURN_IF_ERROR(communicator.Broadcast(SpanOf(state->value), 0, call));
-  const std::vector<std::string> wanted_names =
-      absl::StrSplit(names, '\n', absl::SkipEmpty());
+  entries = absl::StrSplit(text, '\n', absl::SkipEmpty());
   std::vector<VariableState::Slot> wanted;
-  for (size_t i = 0; i < wanted_names.size(); ++i) {
-    Tensor value = is_root ? state->slots[i].value.Clone()
-                           : Tensor(variable.type.dtype, variable.type.shape);
-    RETURN_IF_ERROR(communicator.Broadcast(SpanOf(value), 0, call));
-    wanted.push_back({wanted_names[i], std::move(value)});
+  for (size_t i = 0; i < entries.size(); ++i) {
+    ASSIGN_OR_RETURN(VariableState::Slot slot,
+                     SlotOfEntry(entries[i], variable.type.dtype));
+    if (is_root) slot.value = state->slots[i].value.Clone();
+    RETURN_IF_ERROR(communicator.Broadcast(SpanOf(slot.value), 0, call));
+    wanted.push_back(std::move(slot));
   }
   state->update_count = head[0];
   state->slots = std::move(wanted);

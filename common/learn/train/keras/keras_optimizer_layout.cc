@@ -22,7 +22,9 @@ namespace {
 // each variable, one group after the other. Averages come first, then the sums
 // of gradients, then what the rule keeps.
 std::vector<std::vector<SlotSpec>> SlotGroupsOf(const UpdateRule& rule) {
-  const size_t interleaved_count = rule.name() == "rmsprop" ? 1 : 2;
+  const size_t interleaved_count = rule.name() == "rmsprop"     ? 1
+                                   : rule.name() == "adafactor" ? 3
+                                                                : 2;
   std::vector<std::vector<SlotSpec>> first;
   std::vector<std::vector<SlotSpec>> of_rule;
   for (const SlotSpec& slot : rule.slots()) {
@@ -41,14 +43,27 @@ std::vector<std::vector<SlotSpec>> SlotGroupsOf(const UpdateRule& rule) {
   return first;
 }
 
+// Returns null if the rule has none.
+const SlotSpec* FindSlot(const UpdateRule& rule, absl::string_view name) {
+  for (const SlotSpec& slot : rule.slots()) {
+    if (slot.name == name) return &slot;
+  }
+  return nullptr;
+}
+
 std::string AttributeOf(absl::string_view rule, absl::string_view slot) {
   static constexpr struct {
     absl::string_view rule;
     absl::string_view slot;
     absl::string_view attribute;
   } kOthers[] = {
+      {"adafactor", "r", "_r"},
+      {"adafactor", "c", "_c"},
+      {"adafactor", "velocity", "_v"},
       {"adamax", "momentum", "_m"},
       {"adamax", "norm", "_u"},
+      {"muon", "momentum", "momentums"},
+      {"muon", "velocity", "adam_velocities"},
       {"sgd", "momentum", "momentums"},
   };
   for (const auto& other : kOthers) {
@@ -66,7 +81,7 @@ std::string AttributeOf(absl::string_view rule, absl::string_view slot) {
 
 absl::StatusOr<KerasOptimizerLayout> KerasOptimizerLayoutOf(
     const Layer& model, const proto::Optimizer& optimizer) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule,
+  ASSIGN_OR_RETURN(const std::shared_ptr<const UpdateRule> rule,
                    UpdateRule::Create(optimizer));
   KerasOptimizerLayout layout;
   layout.count = KerasOptimizerLayout::kIterations + 1;
@@ -74,17 +89,30 @@ absl::StatusOr<KerasOptimizerLayout> KerasOptimizerLayoutOf(
     layout.learning_rate = layout.count++;
   }
   const std::vector<Weight> weights = TrainableOf(model.weights());
+  std::vector<std::shared_ptr<const UpdateRule>> rules;
+  for (const Weight& weight : weights) {
+    rules.push_back(
+        UpdateRuleFor(rule, weight.name(), weight.handle().type.shape));
+  }
   for (const std::vector<SlotSpec>& group : SlotGroupsOf(*rule)) {
     for (size_t i = 0; i < weights.size(); ++i) {
-      for (const SlotSpec& slot : group) {
+      const TensorType& type = weights[i].handle().type;
+      for (const SlotSpec& of_group : group) {
+        const SlotSpec* const slot = FindSlot(*rules[i], of_group.name);
+        if (slot == nullptr) {
+          if (rule->name() == "adafactor") {
+            layout.unused.push_back(layout.count++);
+          }
+          continue;
+        }
         layout.slots.push_back(
             {.variable = weights[i].name(),
-             .slot = slot.name,
-             .attribute = AttributeOf(rule->name(), slot.name),
+             .slot = slot->name,
+             .attribute = AttributeOf(rule->name(), slot->name),
              .weight_index = i,
              .number = layout.count++,
-             .type = weights[i].handle().type,
-             .initial_value = slot.initial_value});
+             .type = {type.dtype, slot->shape.value_or(type.shape)},
+             .initial_value = slot->initial_value});
       }
     }
   }

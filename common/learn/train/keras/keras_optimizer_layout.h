@@ -32,6 +32,8 @@ struct KerasOptimizerLayout {
   static constexpr size_t kIterations = 0;
   std::optional<size_t> learning_rate;
   std::vector<KerasSlot> slots;
+  // Variables that Keras makes and does not use: int32 scalars, 0.
+  std::vector<size_t> unused;
   std::optional<size_t> momentum_product;  // NadamMomentumProduct(), a float.
   size_t count = 0;
 };

@@ -95,6 +95,10 @@ absl::Status AddOptimizer(const TensorBundleReader& checkpoint,
     }
     RETURN_IF_ERROR(file->Add(OptimizerPathOf(slot.number), value));
   }
+  for (const size_t number : layout.unused) {
+    RETURN_IF_ERROR(
+        file->Add(OptimizerPathOf(number), Tensor::Scalar<int32_t>(0)));
+  }
   if (layout.momentum_product.has_value()) {
     RETURN_IF_ERROR(
         file->Add(OptimizerPathOf(*layout.momentum_product),
