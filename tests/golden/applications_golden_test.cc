@@ -1,9 +1,11 @@
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/check.h"
@@ -27,6 +29,8 @@
 
 namespace muster {
 namespace {
+
+using ::testing::HasSubstr;
 
 Shape InputShape(const GoldenCase& golden) {
   return Shape(golden.config.at("input_shape").get<std::vector<int64_t>>());
@@ -133,6 +137,28 @@ TEST(ApplicationsFilesTest, ReadsTheWeightsThatKerasWrites) {
     ASSERT_OK_AND_ASSIGN(const Tensor logits, model.Predict(Images(golden)));
     EXPECT_EQ(DescribeDifference(logits, golden.outputs.at("logits"), 1e-4),
               "");
+  }
+}
+
+TEST(ApplicationsFilesTest, RefusesWeightsThatDoNotFit) {
+  const std::string path = testing::TempDir() + "/ten_classes.weights.h5";
+  const auto make = [](int64_t classes) {
+    return Model(applications::MobileNet(
+        {.input_shape = {32, 32, 3}, .alpha = 0.25, .classes = classes}));
+  };
+  Model ten = make(10);
+  ASSERT_OK(ten.Compile({}));
+  ASSERT_OK(ten.SaveWeights(path));
+  Model five = make(5);
+  ASSERT_OK(five.Compile({}));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> before, five.GetWeights());
+  EXPECT_THAT(five.LoadWeights(path),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("is float32[1,1,256,10]; conv_preds/kernel of "
+                                 "this model is float32[1,1,256,5]")));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> after, five.GetWeights());
+  for (size_t i = 0; i < before.size(); ++i) {
+    EXPECT_TRUE(BitwiseEqual(after[i], before[i]));
   }
 }
 

@@ -351,6 +351,19 @@ TEST(KerasCheckpointsGoldenTest, RejectsTheStateOfAnotherOptimizer) {
   ASSERT_OK(model.LoadWeights(Training("small_momentum")));
 }
 
+// Keras has one optimizer for all weights.
+TEST(KerasCheckpointsGoldenTest, RejectsItsOptimizerBesideLayerOptimizers) {
+  Model model = SmallModel();
+  ASSERT_OK(model.Compile({.optimizer = Adam(),
+                           .layer_optimizers = {{"hidden", Adam()}},
+                           .loss = MeanSquaredError()}));
+  EXPECT_THAT(model.RestoreCheckpoint(Training("small_adam")).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("the model has layer_optimizers"),
+                             HasSubstr("LoadWeights()"))));
+  ASSERT_OK(model.LoadWeights(Training("small_adam")));
+}
+
 TEST(KerasCheckpointsGoldenTest, RejectsACheckpointOfAnotherModel) {
   Model model = FunctionalModel();
   Compile(model);

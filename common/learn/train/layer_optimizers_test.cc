@@ -20,6 +20,7 @@
 #include "common/core/tensor/tensor.h"
 #include "common/dataset/dataset.h"
 #include "common/learn/nn/dense.h"
+#include "common/learn/nn/dtype_policy.h"
 #include "common/learn/nn/functional.h"
 #include "common/learn/nn/input.h"
 #include "common/learn/nn/layer.h"
@@ -279,6 +280,50 @@ TEST_P(LayerOptimizersTest, CheckpointsRestoreTheStateOfAll) {
   EXPECT_EQ(restored.learning_rate().value(), 0.02);
   ASSERT_OK(Fit(restored, 1));
   EXPECT_EQ(WeightsOf(restored), WeightsOf(model));
+}
+
+TEST_P(LayerOptimizersTest, ACheckpointOfAnotherRuleIsRestoredWithAWarning) {
+  const auto with_backbone = [](const Optimizer& optimizer) {
+    return Options(Adam({.learning_rate = 0.05}), {{"backbone", optimizer}});
+  };
+  const std::string prefix = testing::TempDir() + "/layer_optimizers_changed_" +
+                             GetParam().name + "/ckpt-1";
+  Model model = Layers().MakeModel();
+  ASSERT_OK(model.Compile(
+      *strategy_, with_backbone(Sgd({.learning_rate = 0.1, .momentum = 0.9}))));
+  ASSERT_OK(Fit(model, 1));
+  ASSERT_OK(model.SaveCheckpoint(prefix));
+  // What is restored of a rule of the same name takes other arguments.
+  const std::pair<Optimizer, bool> cases[] = {
+      {Sgd({.learning_rate = 0.2, .momentum = 0.5}), false},
+      {RmsProp({.learning_rate = 0.1}), true}};
+  for (const auto& [optimizer, is_warned_of] : cases) {
+    const std::unique_ptr<Strategy> other = MakeStrategy();
+    Model restored = Layers().MakeModel();
+    ASSERT_OK(restored.Compile(*other, with_backbone(optimizer)));
+    testing::internal::CaptureStderr();
+    EXPECT_OK(restored.RestoreCheckpoint(prefix).status());
+    const std::string log = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(log.find("was saved with another optimizer of backbone/kernel "
+                       "and other weights") != std::string::npos,
+              is_warned_of)
+        << log;
+    EXPECT_EQ(WeightsOf(restored), WeightsOf(model));
+    ASSERT_OK(Fit(restored, 1));
+  }
+}
+
+TEST_P(LayerOptimizersTest, LayersOfMixedPrecisionHaveTheirOptimizers) {
+  const Optimizer optimizer = Adam({.learning_rate = 0.05});
+  const CompileOptions by_layer =
+      Options(Sgd({.learning_rate = 0}), {{"head", optimizer}});
+  const Weights of_float32 = Train(by_layer, 2);
+  const DTypePolicyScope scope(kMixedBfloat16Policy);
+  const Weights wanted =
+      Train(Options(optimizer), 2, /*trains_backbone=*/false);
+  const Weights got = Train(by_layer, 2);
+  EXPECT_EQ(got, wanted);
+  EXPECT_NE(got, of_float32);
 }
 
 TEST_P(LayerOptimizersTest, TheLearningRateIsThatOfTheOtherLayers) {
