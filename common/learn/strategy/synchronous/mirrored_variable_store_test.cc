@@ -15,6 +15,7 @@
 #include "common/compute/variables/variable_state.h"
 #include "common/compute/variables/variable_store.h"
 #include "common/core/base/status_matchers.h"
+#include "common/core/tensor/shape.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/publish_tensor_bundle.h"
 #include "common/io/storage/disk.h"
@@ -199,10 +200,14 @@ TEST(WorkersVariableStoreTest, OnlyTheFirstNeedsTheCheckpoint) {
     ASSERT_OK(store.Create(Spec("v", 1)));
     ASSERT_OK(store.Create(OnRead("seen", proto::AGGREGATION_SUM)));
     ASSERT_OK(store.copy(0).Assign("seen", Pair(worker + 1, 1)));
-    ASSERT_OK(
-        store.copy(0).RestoreState("v", {.value = Pair(1, 1),
-                                         .slots = {{"momentum", Pair(2, 3)}},
-                                         .update_count = 5}));
+    // Slots may have shapes of their own.
+    ASSERT_OK(store.copy(0).RestoreState(
+        "v",
+        {.value = Pair(1, 1),
+         .slots = {{"column", Tensor::FromValues<float>({1, 3}, {4, 5, 6})},
+                   {"momentum", Pair(2, 3)},
+                   {"row", Tensor::Scalar<float>(7)}},
+         .update_count = 5}));
     ASSERT_OK(store.SaveShards(prefix, 1));
     if (worker == 0) {
       ASSERT_OK(PublishTensorBundle(Disk::Real(), prefix, 1));
@@ -218,8 +223,13 @@ TEST(WorkersVariableStoreTest, OnlyTheFirstNeedsTheCheckpoint) {
     EXPECT_EQ(store.UpdateCount("v").value(), 5);
     ASSERT_OK_AND_ASSIGN(const VariableState state,
                          store.copy(0).ReadState("v"));
-    ASSERT_EQ(state.slots.size(), 1u);
-    EXPECT_THAT(Flat(state.slots[0].value), ElementsAre(2, 3));
+    ASSERT_EQ(state.slots.size(), 3u);
+    EXPECT_EQ(state.slots[0].value.shape(), Shape({1, 3}));
+    EXPECT_THAT(Flat(state.slots[0].value), ElementsAre(4, 5, 6));
+    EXPECT_EQ(state.slots[1].name, "momentum");
+    EXPECT_THAT(Flat(state.slots[1].value), ElementsAre(2, 3));
+    EXPECT_EQ(state.slots[2].value.shape(), Shape());
+    EXPECT_THAT(Flat(state.slots[2].value), ElementsAre(7));
     // A read error on the first worker is returned on all.
     EXPECT_THAT(store.Restore(worker == 0 ? nowhere : prefix, false),
                 StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));
