@@ -329,6 +329,9 @@ void ClosureDispatcher::Accept(WorkerLane* lane,
     ++recovered_count_;
     LOG(INFO) << channel(lane->worker).peer() << " is back, incarnation "
               << IncarnationString(lane->incarnation);
+  } else if (lane->sessions_open_count == 1 && !functions_.empty()) {
+    LOG(INFO) << channel(lane->worker).peer() << " has joined, incarnation "
+              << IncarnationString(lane->incarnation);
   }
 }
 

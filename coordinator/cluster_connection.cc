@@ -84,6 +84,12 @@ absl::Status CheckOptions(const ClusterConnection::Options& options) {
                                                    options.closures_in_flight,
                                                    "; expected at least 1"));
   }
+  const int worker_count = options.cluster.task_count(TaskType::kWorker);
+  if (options.worker_count_min < 0 || options.worker_count_min > worker_count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "min_workers is ", options.worker_count_min, "; expected at most ",
+        worker_count, ", the number of workers in the cluster, or 0 for all"));
+  }
   return absl::OkStatus();
 }
 
@@ -144,7 +150,8 @@ ClusterConnection::ClusterConnection(const Options& options, Network* network,
       clock_(clock),
       job_id_(absl::StrCat(absl::Hex(RandomIdentity(), absl::kZeroPad16))),
       missing_(options.cluster, WorkersAndServers(options.cluster), clock,
-               {.names = NameLookup::OfSystem()}),
+               {.names = NameLookup::OfSystem(),
+                .worker_count_min = options.worker_count_min}),
       held_(options.cluster.task_count(TaskType::kPs)) {}
 
 ClusterConnection::~ClusterConnection() {

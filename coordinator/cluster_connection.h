@@ -59,6 +59,8 @@ class ClusterConnection {
     std::shared_ptr<const Partitioner> partitioner;
     PlacementPolicy placement = PlacementPolicy::kGreedyByBytes;
     absl::Duration startup_timeout = absl::Minutes(10);
+    // The start does not wait for more workers; 0: for all.
+    int worker_count_min = 0;
     absl::Duration heartbeat_interval = absl::Milliseconds(500);
     // A worker or server that is silent for longer counts as lost.
     absl::Duration heartbeat_timeout = absl::Seconds(5);
@@ -72,7 +74,8 @@ class ClusterConnection {
     ServerRecovery::Options recovery;
   };
 
-  // Blocks until every worker and parameter server is connected. Calls `report`
+  // Blocks until every parameter server and the workers needed are connected.
+  // Calls `report`
   // every few seconds with a line that names the missing ones. `network` and
   // `clock` are borrowed.
   //   kInvalidArgument     the cluster has no worker or no parameter server

@@ -90,6 +90,7 @@ StrategyFactory JobStrategyFactory(Task* task) {
       options.closures_in_flight = spec.steps_in_flight_per_worker();
     }
     options.evaluates_on_coordinator = spec.evaluates_on_coordinator();
+    options.min_workers = spec.min_workers();
     options.checkpoint_dir = spec.recovery_dir();
     if (spec.has_recovery_interval_seconds()) {
       options.checkpoint_interval =

@@ -39,6 +39,9 @@ struct ParameterServerStrategyOptions {
   // variables' first values.
   std::string checkpoint_dir = "";
   absl::Duration checkpoint_interval = absl::Minutes(1);
+  // Training begins when so many workers of the cluster are there, and all
+  // parameter servers; the others join it when they come. 0: all workers.
+  int min_workers = 0;
   // Evaluates and predicts on this machine, where batches cost more to send
   // than to work on, and not on workers.
   bool evaluates_on_coordinator = false;

@@ -6,10 +6,13 @@
 //   --set recoveries=0          continues until this many lost workers have
 //                               recovered
 //   --set heartbeat_timeout=5s  a worker that is silent for longer is lost
+//   --set min_workers=0         begins with so many workers; 0: all
+//   --set until=FILE            continues until there is such a file
 //
 // Prints a line for each completed round of steps.
 
 #include <cstdint>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -34,6 +37,8 @@ struct Settings {
   int64_t closure_count = 0;
   int64_t recovery_count = 0;
   absl::Duration heartbeat_timeout;
+  int min_workers = 0;
+  std::string until;
 };
 
 absl::StatusOr<Settings> ReadSettings(const Task& task) {
@@ -41,7 +46,10 @@ absl::StatusOr<Settings> ReadSettings(const Task& task) {
   ASSIGN_OR_RETURN(const std::string closures, task.flag("closures"));
   ASSIGN_OR_RETURN(const std::string recoveries, task.flag("recoveries"));
   ASSIGN_OR_RETURN(const std::string timeout, task.flag("heartbeat_timeout"));
-  if (!absl::SimpleAtoi(closures, &settings.closure_count) ||
+  ASSIGN_OR_RETURN(const std::string workers, task.flag("min_workers"));
+  ASSIGN_OR_RETURN(settings.until, task.flag("until"));
+  if (!absl::SimpleAtoi(workers, &settings.min_workers) ||
+      !absl::SimpleAtoi(closures, &settings.closure_count) ||
       !absl::SimpleAtoi(recoveries, &settings.recovery_count) ||
       !absl::ParseDuration(timeout, &settings.heartbeat_timeout)) {
     return absl::InvalidArgumentError(
@@ -56,6 +64,7 @@ absl::Status Count(Task& task) {
   ASSIGN_OR_RETURN(options.partitioner, MakeFixedShardsPartitioner(2));
   options.heartbeat_timeout = settings.heartbeat_timeout;
   options.attempts_per_step_max = 1000;
+  options.min_workers = settings.min_workers;
   ASSIGN_OR_RETURN(auto strategy,
                    ParameterServerStrategy::Create(task, options));
   VariableStore& variables = strategy->variables();
@@ -70,8 +79,10 @@ absl::Status Count(Task& task) {
   // The next round is scheduled before the previous one is complete, so that
   // workers are never idle.
   RemoteValue last;
-  while (scheduled_count < settings.closure_count ||
-         strategy->Report().recovery_count < settings.recovery_count) {
+  while (
+      scheduled_count < settings.closure_count ||
+      strategy->Report().recovery_count < settings.recovery_count ||
+      (!settings.until.empty() && !std::filesystem::exists(settings.until))) {
     const RemoteValue last_of_round_before = last;
     for (int i = 0; i < kClosuresPerRound; ++i) {
       ASSIGN_OR_RETURN(last, coordinator.Schedule(step, {}, deadline));
@@ -97,5 +108,7 @@ int main(int argc, char** argv) {
       argc, argv, muster::Count,
       {{"closures", "500", "Steps at least."},
        {"recoveries", "0", "Lost workers that have to come back."},
-       {"heartbeat_timeout", "5s", "A worker silent for longer is lost."}});
+       {"heartbeat_timeout", "5s", "A worker silent for longer is lost."},
+       {"min_workers", "0", "Begins with so many workers."},
+       {"until", "", "Continues until this file exists."}});
 }

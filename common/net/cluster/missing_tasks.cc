@@ -32,7 +32,17 @@ MissingTasks::MissingTasks(const ClusterSpec& cluster,
     // Starts the lookup that the first report tells of.
     if (options_.names != nullptr) options_.names->Trouble(peer.address);
   }
-  missing_count_ = static_cast<int>(peers_.size());
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [task, peer] : peers_) Count(task, 1);
+  if (options_.worker_count_min > 0) {
+    spare_worker_count_ =
+        std::max(0, missing_worker_count_ - options_.worker_count_min);
+  }
+}
+
+void MissingTasks::Count(TaskId task, int change) {
+  missing_count_ += change;
+  if (task.type == TaskType::kWorker) missing_worker_count_ += change;
 }
 
 void MissingTasks::MarkPresent(TaskId task) {
@@ -40,7 +50,7 @@ void MissingTasks::MarkPresent(TaskId task) {
   const auto it = peers_.find(task);
   if (it == peers_.end() || it->second.present) return;
   it->second.present = true;
-  --missing_count_;
+  Count(task, -1);
 }
 
 void MissingTasks::MarkMissing(TaskId task, absl::string_view reason) {
@@ -53,7 +63,7 @@ void MissingTasks::MarkMissing(TaskId task, absl::string_view reason) {
   it->second.reason = std::string(reason.substr(0, kReasonLengthMax));
   if (!it->second.present) return;
   it->second.present = false;
-  ++missing_count_;
+  Count(task, 1);
 }
 
 void MissingTasks::Fail(absl::Status error) {

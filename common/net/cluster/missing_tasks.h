@@ -1,6 +1,7 @@
 #ifndef COMMON_NET_CLUSTER_MISSING_TASKS_H_
 #define COMMON_NET_CLUSTER_MISSING_TASKS_H_
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ class MissingTasks {
     // Asked what keeps the names of missing tasks from being resolved, which
     // then replaces the reason. Borrowed; null to ask nobody.
     NameLookup* names = nullptr;
+    // Await() does not wait for more workers than these; 0: for all.
+    int worker_count_min = 0;
   };
 
   // All of `tasks` are missing at first. `clock` is borrowed and must outlive
@@ -65,7 +68,8 @@ class MissingTasks {
   // configuration. The first error is kept.
   void Fail(absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until no task is missing. Calls `report` on this thread, without a
+  // Blocks until no task is missing, but for workers beyond
+  // Options::worker_count_min. Calls `report` on this thread, without a
   // lock, at every report interval, with a line such as "waiting for worker 1
   // (localhost:20001: connection refused), 5 s".
   //   kDeadlineExceeded  names all missing tasks, and why
@@ -89,8 +93,12 @@ class MissingTasks {
   };
 
   bool IsSettled() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return missing_count_ == 0 || !failure_.ok();
+    const int unneeded_count =
+        std::min(missing_worker_count_, spare_worker_count_);
+    return missing_count_ == unneeded_count || !failure_.ok();
   }
+  // Adds to the number of missing tasks.
+  void Count(TaskId task, int change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string DescribeLocked(int named_tasks_max) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
@@ -101,6 +109,8 @@ class MissingTasks {
   mutable absl::Mutex mutex_;
   std::map<TaskId, Peer> peers_ ABSL_GUARDED_BY(mutex_);
   int missing_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  int missing_worker_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  int spare_worker_count_ = 0;  // Workers beyond worker_count_min.
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 

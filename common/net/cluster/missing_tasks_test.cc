@@ -130,6 +130,25 @@ TEST_F(MissingTasksTest, SaysThatItWaitsForANameRatherThanAProcess) {
   EXPECT_TRUE(is_named()) << missing.Describe();
 }
 
+TEST_F(MissingTasksTest, WaitsForTheWorkersNeededAndAllServers) {
+  const ClusterSpec cluster = *ClusterSpec::FromLists(
+      {{TaskType::kWorker, {"h:1", "h:2", "h:3"}}, {TaskType::kPs, {"h:4"}}});
+  MissingTasks missing(cluster, cluster.Members(), &clock_,
+                       {.worker_count_min = 1});
+  const auto await = [&] {
+    return missing.Await(clock_.Now(), [](absl::string_view) {});
+  };
+  missing.MarkPresent({TaskType::kWorker, 2});
+  EXPECT_EQ(await().code(), absl::StatusCode::kDeadlineExceeded);
+  missing.MarkPresent({TaskType::kPs, 0});
+  EXPECT_OK(await());
+  missing.MarkMissing({TaskType::kWorker, 2}, "it has crashed");
+  EXPECT_EQ(await().code(), absl::StatusCode::kDeadlineExceeded);
+  missing.MarkPresent(kWorker0);
+  missing.MarkPresent(kWorker1);
+  EXPECT_OK(await());
+}
+
 TEST_F(MissingTasksTest, CountsTheRestOfALongList) {
   const ClusterSpec cluster =
       *ClusterSpec::FromLists({{TaskType::kPs, {"h:1", "h:2", "h:3", "h:4"}}});
