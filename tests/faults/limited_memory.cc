@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <fstream>
+#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
@@ -84,7 +85,7 @@ LimitedMemory::~LimitedMemory() {
   const absl::Time deadline = clock->Now() + absl::Seconds(10);
   while (rmdir(folder_.c_str()) != 0 && errno == EBUSY &&
          clock->Now() < deadline) {
-    usleep(1000);
+    std::this_thread::yield();
   }
 }
 
