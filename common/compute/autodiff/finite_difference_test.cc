@@ -11,6 +11,7 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/ops/ops.h"
+#include "common/compute/ops/testing/control_flow_samples.h"
 #include "common/compute/ops/testing/graph_interpreter.h"
 #include "common/compute/ops/testing/op_cases.h"
 #include "common/core/base/random.h"
@@ -38,6 +39,7 @@ struct Case {
   std::string op;
   Attributes attributes;
   std::vector<Tensor> inputs;  // Gradients are taken by the float64 inputs.
+  Subgraphs subgraphs = {};
 };
 
 // Returns distinct numbers in (low, high), the same in every run.
@@ -376,6 +378,21 @@ void AddReplicaCases(std::vector<Case>* cases) {
   cases->push_back({"ReplicaPart", {}, {Numbers({3, 2}), Ids({3}, {0, 1, 2})}});
 }
 
+void AddControlFlowCases(std::vector<Case>* cases) {
+  for (ControlFlowSample& sample : ControlFlowSamples(DType::kFloat64)) {
+    Case one = {sample.op, sample.attributes, {}, std::move(sample.subgraphs)};
+    for (const TensorType& type : sample.inputs) {
+      one.inputs.push_back(type.dtype == DType::kFloat64
+                               ? Numbers(type.shape, -2, 2, one.inputs.size())
+                               : Tensor::Zeros(type.dtype, type.shape));
+    }
+    cases->push_back(one);
+    if (one.inputs[0].dtype() != DType::kBool) continue;
+    one.inputs[0] = Tensor::Scalar(true);
+    cases->push_back(one);
+  }
+}
+
 std::vector<Case> AllCases() {
   std::vector<Case> cases;
   AddElementwiseCases(&cases);
@@ -390,6 +407,7 @@ std::vector<Case> AllCases() {
   AddPoolCases(&cases);
   AddNormalizationCases(&cases);
   AddRecurrenceCases(&cases);
+  AddControlFlowCases(&cases);
   AddSortAndCheckCases(&cases);
   AddReplicaCases(&cases);
   return cases;
@@ -419,9 +437,9 @@ std::vector<Value> FloatingOnes(const std::vector<Value>& inputs) {
 }
 
 Value Forward(const Case& one, const std::vector<Value>& inputs) {
-  return WeightedSum(
-      inputs[0].builder()->OpWithOutputs(one.op, inputs, one.attributes),
-      /*salt=*/1);
+  return WeightedSum(inputs[0].builder()->OpWithOutputs(
+                         one.op, inputs, one.attributes, one.subgraphs),
+                     /*salt=*/1);
 }
 
 std::vector<Value> DenseGradients(Value target,

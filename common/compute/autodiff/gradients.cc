@@ -50,10 +50,22 @@ IndexedSlices Join(const std::vector<IndexedSlices>& lookups) {
   return {Concat(values, 0), Concat(indices, 0), lookups[0].dense};
 }
 
-// One reverse pass from a target to the start of the graph.
+std::vector<Value> Differentiate(absl::Span<const Value> targets,
+                                 absl::Span<const Value> target_gradients,
+                                 absl::Span<const Value> sources);
+
+// One reverse pass from targets to the start of the graph.
 class ReversePass {
  public:
-  ReversePass(Value target, const std::vector<NodeOutput>& sources);
+  ReversePass(Value target, const std::vector<NodeOutput>& sources)
+      : ReversePass({&target, 1}, {}, sources) {}
+  // `target_gradients` are those of the targets; ones if it is empty.
+  ReversePass(absl::Span<const Value> targets,
+              absl::Span<const Value> target_gradients,
+              const std::vector<NodeOutput>& sources);
+
+  // False of values that come after all targets.
+  bool Reaches(NodeOutput output) const { return output.node <= last_; }
 
   Arrived& ArrivedAt(NodeOutput output) {
     return arrived_[output.node][output.output];
@@ -68,32 +80,40 @@ class ReversePass {
   bool ArriveByLookup(const GradientContext& context);
 
   GraphBuilder& builder_;
-  const NodeOutput target_;
-  // Nodes up to the target that depend on a source.
+  int last_ = -1;  // Of the targets' nodes.
+  // Nodes up to the last target that depend on a source.
   std::vector<bool> is_dependent_;
   std::vector<std::vector<Arrived>> arrived_;
 };
 
-ReversePass::ReversePass(Value target, const std::vector<NodeOutput>& sources)
-    : builder_(*target.builder()), target_(target.output()) {
+ReversePass::ReversePass(absl::Span<const Value> targets,
+                         absl::Span<const Value> target_gradients,
+                         const std::vector<NodeOutput>& sources)
+    : builder_(*targets[0].builder()) {
   const Graph& graph = builder_.graph();
-  for (int i = 0; i <= target_.node; ++i) {
+  for (const Value& target : targets) {
+    last_ = std::max(last_, target.output().node);
+  }
+  for (int i = 0; i <= last_; ++i) {
     arrived_.emplace_back(graph.nodes[i].outputs.size());
   }
   MarkDependents(sources);
-  if (!is_dependent_[target_.node]) return;
-  Arrive(target_, OnesLike(target));
-  for (int i = target_.node; i >= 0 && builder_.status().ok(); --i) {
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (!is_dependent_[targets[i].output().node]) continue;
+    Arrive(targets[i].output(), target_gradients.empty() ? OnesLike(targets[i])
+                                                         : target_gradients[i]);
+  }
+  for (int i = last_; i >= 0 && builder_.status().ok(); --i) {
     if (is_dependent_[i]) StepBack(i);
   }
 }
 
 void ReversePass::MarkDependents(const std::vector<NodeOutput>& sources) {
-  is_dependent_.assign(target_.node + 1, false);
+  is_dependent_.assign(last_ + 1, false);
   for (const NodeOutput& source : sources) {
-    if (source.node <= target_.node) is_dependent_[source.node] = true;
+    if (Reaches(source)) is_dependent_[source.node] = true;
   }
-  for (int i = 0; i <= target_.node; ++i) {
+  for (int i = 0; i <= last_; ++i) {
     for (const NodeOutput& input : builder_.graph().nodes[i].inputs) {
       if (is_dependent_[input.node]) is_dependent_[i] = true;
     }
@@ -139,7 +159,8 @@ void ReversePass::StepBack(int index) {
   const bool refuses = !schema->gradient_refusal.empty();
   if (schema->gradient_rule == nullptr && !refuses) return;
   if (!has_dependent_input) return;
-  GradientContext context{.builder = builder_, .node = node};
+  GradientContext context{
+      .builder = builder_, .node = node, .differentiate = Differentiate};
   bool any_arrived = false;
   for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
     const NodeOutput output = {index, i};
@@ -154,6 +175,7 @@ void ReversePass::StepBack(int index) {
   }
   for (const NodeOutput& input : node.inputs) {
     context.inputs.push_back(builder_.ValueOf(input));
+    context.needs_gradient.push_back(is_dependent_[input.node]);
   }
   context.input_gradients.resize(node.inputs.size());
   if (ArriveByLookup(context)) return;
@@ -166,6 +188,25 @@ void ReversePass::StepBack(int index) {
       Arrive(input, gradient);
     }
   }
+}
+
+// See DifferentiateFunction.
+std::vector<Value> Differentiate(absl::Span<const Value> targets,
+                                 absl::Span<const Value> target_gradients,
+                                 absl::Span<const Value> sources) {
+  std::vector<NodeOutput> outputs;
+  for (const Value& source : sources) outputs.push_back(source.output());
+  std::vector<Value> gradients(sources.size());
+  if (!targets.empty()) {
+    ReversePass pass(targets, target_gradients, outputs);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      if (pass.Reaches(outputs[i])) gradients[i] = pass.DenseAt(outputs[i]);
+    }
+  }
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (!gradients[i].ok()) gradients[i] = ZerosLike(sources[i]);
+  }
+  return gradients;
 }
 
 // Returns false and reports an error if the target cannot be differentiated.

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "common/compute/conformance/control_flow_cases.h"
 #include "common/compute/conformance/recurrence_cases.h"
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/ops/builtin_ops.h"
@@ -577,6 +578,7 @@ std::vector<OpCase> AllKernelCases() {
   AddNormalizationCases(&cases);
   AddRandomCases(&cases);
   AddRecurrenceCases(&cases);
+  AddControlFlowCases(&cases);
   AddSortCases(&cases);
   AddCheckCases(&cases);
   AddReplicaCases(&cases);

@@ -10,6 +10,7 @@
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/kernels/reference/reference_kernels.h"
 #include "common/compute/ops/builtin_ops.h"
+#include "common/compute/ops/testing/graph_interpreter.h"
 #include "common/core/base/status_macros.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/buffer.h"
@@ -117,7 +118,8 @@ std::vector<Tensor> RunKernel(Kernel* kernel, const KernelSpec& spec,
 
 absl::StatusOr<KernelSpec> SpecOf(const std::string& op,
                                   const Attributes& attributes,
-                                  const std::vector<Tensor>& inputs) {
+                                  const std::vector<Tensor>& inputs,
+                                  const Subgraphs& subgraphs) {
   const OpSchema& schema = BuiltinOps().FindOrPlain(op);
   KernelSpec spec = {
       .op = op,
@@ -125,13 +127,14 @@ absl::StatusOr<KernelSpec> SpecOf(const std::string& op,
       .is_elementwise = schema.is_elementwise,
       .widens_bfloat16 = schema.bfloat16 == Bfloat16Policy::kThroughFloat32};
   for (const Tensor& input : inputs) spec.inputs.push_back(input.type());
-  ASSIGN_OR_RETURN(
-      spec.outputs,
-      BuiltinOps().InferTypes(
-          op, "test",
-          {.inputs = spec.inputs,
-           .attributes = attributes,
-           .replica_inputs = absl::MakeConstSpan(&spec.inputs, 1)}));
+  ASSIGN_OR_RETURN(spec.outputs,
+                   BuiltinOps().InferTypes(
+                       op, "test",
+                       {.inputs = spec.inputs,
+                        .attributes = attributes,
+                        .replica_inputs = absl::MakeConstSpan(&spec.inputs, 1),
+                        .subgraphs = subgraphs}));
+  spec.subgraphs = InterpretedSubgraphs(subgraphs);
   return spec;
 }
 
@@ -144,7 +147,7 @@ void ExpectConforms(const KernelRegistry& kernels, const OpCase& c,
     inputs.push_back(RandomTensor(input, &random));
   }
   ASSERT_OK_AND_ASSIGN(const KernelSpec spec,
-                       SpecOf(c.op, c.attributes, inputs));
+                       SpecOf(c.op, c.attributes, inputs, c.subgraphs));
   ASSERT_OK_AND_ASSIGN(const auto reference,
                        ReferenceKernels().Create(spec, 1));
   ASSERT_OK_AND_ASSIGN(const auto fast, kernels.Create(spec, thread_count));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/compute/graph/graph.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/ops/testing/op_cases.h"
 #include "common/core/base/random.h"
@@ -29,7 +30,8 @@ std::vector<Tensor> RunKernel(Kernel* kernel, const KernelSpec& spec,
 // Returns the spec as plans create it.
 absl::StatusOr<KernelSpec> SpecOf(const std::string& op,
                                   const Attributes& attributes,
-                                  const std::vector<Tensor>& inputs);
+                                  const std::vector<Tensor>& inputs,
+                                  const Subgraphs& subgraphs = {});
 
 // Expects that the kernel of `kernels` computes what the reference kernel
 // computes, also in place of each input that it may overwrite.

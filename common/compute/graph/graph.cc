@@ -45,15 +45,27 @@ std::string NodeToString(const Node& node, int index) {
   return absl::StrCat(line, "  # ", node.name, "\n");
 }
 
+void AppendGraph(const Graph& graph, const std::string& indent,
+                 std::string* text) {
+  absl::StrAppend(text, indent, "graph ", graph.name, "\n");
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    absl::StrAppend(text, indent, "  ",
+                    NodeToString(node, static_cast<int>(i)));
+    for (const auto& subgraph : node.subgraphs) {
+      AppendGraph(*subgraph, indent + "    ", text);
+    }
+  }
+  absl::StrAppend(text, indent, "  return ",
+                  absl::StrJoin(graph.results, ", ", kFormatOutput), "\n");
+}
+
 }  // namespace
 
 std::string Graph::ToString() const {
-  std::string text = absl::StrCat("graph ", name, "\n");
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    absl::StrAppend(&text, "  ", NodeToString(nodes[i], static_cast<int>(i)));
-  }
-  return absl::StrCat(text, "  return ",
-                      absl::StrJoin(results, ", ", kFormatOutput), "\n");
+  std::string text;
+  AppendGraph(*this, "", &text);
+  return text;
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #ifndef COMMON_COMPUTE_GRAPH_GRAPH_H_
 #define COMMON_COMPUTE_GRAPH_GRAPH_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,13 @@ struct NodeOutput {
   bool operator==(const NodeOutput&) const = default;
 };
 
+struct Graph;
+
+// The graphs that a node of control flow runs: branches, or the body of a loop.
+// Their parameters are inputs of the node; they use no other values, and no
+// variables.
+using Subgraphs = std::vector<std::shared_ptr<const Graph>>;
+
 struct Node {
   std::string op;
   std::string name;  // Unique within the graph.
@@ -32,6 +40,7 @@ struct Node {
   std::vector<int> control_inputs;  // Nodes that must run before this one.
   Attributes attributes;
   std::vector<TensorType> outputs;
+  Subgraphs subgraphs;
 };
 
 struct Graph {
@@ -47,6 +56,7 @@ struct Graph {
 
   // Returns the graph as text, one line for each node:
   //   %3 = MatMul(%0, %2) {transpose_b=true} : float32[?,10]  # dense/MatMul
+  // The subgraphs of a node follow its line, indented.
   std::string ToString() const;
 };
 

@@ -24,9 +24,11 @@ Value GraphBuilder::Parameter(absl::string_view name, const TensorType& type,
   attributes.Set("name", std::string(name));
   attributes.Set("dtype", type.dtype);
   attributes.Set("shape", type.shape);
-  const Value value = Op(kParameterOp, {}, std::move(attributes));
-  if (value.ok()) graph_.parameters.push_back(value.output().node);
-  return value;
+  const std::vector<Value> values =
+      AddNode(kParameterOp, {}, std::move(attributes), {});
+  if (values.empty()) return Poisoned();
+  graph_.parameters.push_back(values[0].output().node);
+  return values[0];
 }
 
 Value GraphBuilder::Constant(Tensor value) {
@@ -43,18 +45,32 @@ Value GraphBuilder::Op(absl::string_view op, absl::Span<const Value> inputs,
 
 std::vector<Value> GraphBuilder::OpWithOutputs(absl::string_view op,
                                                absl::Span<const Value> inputs,
-                                               Attributes attributes) {
+                                               Attributes attributes,
+                                               Subgraphs subgraphs) {
+  return Innermost().AddNode(op, inputs, std::move(attributes),
+                             std::move(subgraphs));
+}
+
+std::vector<Value> GraphBuilder::AddNode(absl::string_view op,
+                                         absl::Span<const Value> inputs,
+                                         Attributes attributes,
+                                         Subgraphs subgraphs) {
+  if (outer_ != nullptr && !registry_->FindOrPlain(op).may_be_in_subgraph()) {
+    return AddNodeOutside(op, inputs, std::move(attributes));
+  }
   const std::string name = UniqueName(op);
   Node node = {.op = std::string(op),
                .name = name,
                .control_inputs = run_after_,
-               .attributes = std::move(attributes)};
+               .attributes = std::move(attributes),
+               .subgraphs = std::move(subgraphs)};
   std::vector<TensorType> input_types;
-  for (const Value& input : inputs) {
-    if (input.builder() != this) {
+  for (const Value& outer : inputs) {
+    const Value input = Capture(outer);
+    if (input.builder() == nullptr) {
       ReportError(absl::InvalidArgumentError(absl::StrCat(
           op, " \"", name, "\": input ", input_types.size(),
-          input.builder() == nullptr ? " has no value"
+          outer.builder() == nullptr ? " has no value"
                                      : " belongs to another graph")));
       return {};
     }
@@ -62,8 +78,10 @@ std::vector<Value> GraphBuilder::OpWithOutputs(absl::string_view op,
     node.inputs.push_back(input.output());
     input_types.push_back(input.type());
   }
-  auto types = registry_->InferTypes(
-      op, name, {.inputs = input_types, .attributes = node.attributes});
+  auto types = registry_->InferTypes(op, name,
+                                     {.inputs = input_types,
+                                      .attributes = node.attributes,
+                                      .subgraphs = node.subgraphs});
   if (!types.ok()) {
     ReportError(types.status());
     return {};
@@ -78,6 +96,99 @@ std::vector<Value> GraphBuilder::OpWithOutputs(absl::string_view op,
   }
   graph_.nodes.push_back(std::move(node));
   return outputs;
+}
+
+std::vector<Value> GraphBuilder::AddNodeOutside(absl::string_view op,
+                                                absl::Span<const Value> inputs,
+                                                Attributes attributes) {
+  const OpEffect effect = registry_->FindOrPlain(op).effect;
+  if (!inputs.empty() ||
+      (effect != OpEffect::kNone && effect != OpEffect::kReadVariable)) {
+    ReportError(absl::InvalidArgumentError(absl::StrCat(
+        op, " \"", UniqueName(op),
+        "\" cannot be part of a branch or of the body of a loop; return its "
+        "operands as results, and trace it after the loop")));
+    return {};
+  }
+  std::vector<Value> values;
+  for (const Value& value :
+       outer_->AddNode(op, inputs, std::move(attributes), {})) {
+    values.push_back(Capture(value));
+  }
+  return values;
+}
+
+GraphBuilder& GraphBuilder::Innermost() {
+  GraphBuilder* builder = this;
+  while (builder->has_ended_) builder = builder->outer_;
+  while (builder->inner_ != nullptr) builder = builder->inner_;
+  return *builder;
+}
+
+Value GraphBuilder::Capture(Value value) {
+  if (value.builder() == this) return value;
+  if (outer_ == nullptr) return Value();
+  const Value outer = outer_->Capture(value);
+  if (!outer.ok()) return outer;
+  const NodeOutput output = outer.output();
+  const auto [found, is_new] =
+      captured_as_.try_emplace({output.node, output.output});
+  if (is_new) {
+    found->second =
+        Parameter(absl::StrCat("captured_", captured_.size()), outer.type());
+    captured_.push_back(outer);
+  }
+  return found->second;
+}
+
+GraphBuilder& GraphBuilder::BeginSubgraph(absl::string_view name) {
+  GraphBuilder& outer = Innermost();
+  outer.subgraphs_.push_back(std::make_unique<GraphBuilder>(registry_, name));
+  GraphBuilder& inner = *outer.subgraphs_.back();
+  inner.outer_ = &outer;
+  outer.inner_ = &inner;
+  return inner;
+}
+
+GraphBuilder::Subgraph GraphBuilder::EndSubgraph(
+    absl::Span<const Value> results) {
+  GraphBuilder& inner = Innermost();
+  bool ok = true;
+  for (const Value& result : results) {
+    const Value captured = inner.Capture(result);
+    ok = ok && captured.ok();
+    inner.AddResult(captured);
+  }
+  GraphBuilder& outer = *inner.outer_;
+  outer.inner_ = nullptr;
+  inner.has_ended_ = true;
+  outer.ReportError(inner.status_);
+  return {inner.graph_, inner.captured_, ok && inner.status_.ok()};
+}
+
+std::vector<Value> GraphBuilder::Inline(const Graph& graph,
+                                        absl::Span<const Value> arguments) {
+  GraphBuilder& builder = Innermost();
+  std::vector<std::vector<Value>> values(graph.nodes.size());
+  for (size_t i = 0; i < graph.parameters.size(); ++i) {
+    values[graph.parameters[i]] = {arguments[i]};
+  }
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (node.op == kParameterOp) continue;
+    std::vector<Value> inputs;
+    for (const NodeOutput& input : node.inputs) {
+      inputs.push_back(values[input.node][input.output]);
+    }
+    values[i] =
+        builder.AddNode(node.op, inputs, node.attributes, node.subgraphs);
+    values[i].resize(node.outputs.size(), builder.Poisoned());
+  }
+  std::vector<Value> results;
+  for (const NodeOutput& result : graph.results) {
+    results.push_back(values[result.node][result.output]);
+  }
+  return results;
 }
 
 void GraphBuilder::OrderEffect(OpEffect effect, Node* node) {

@@ -1,7 +1,10 @@
 #ifndef COMMON_COMPUTE_GRAPH_GRAPH_BUILDER_H_
 #define COMMON_COMPUTE_GRAPH_GRAPH_BUILDER_H_
 
+#include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -82,7 +85,31 @@ class GraphBuilder {
            Attributes attributes = {});
   std::vector<Value> OpWithOutputs(absl::string_view op,
                                    absl::Span<const Value> inputs,
-                                   Attributes attributes = {});
+                                   Attributes attributes = {},
+                                   Subgraphs subgraphs = {});
+
+  // Begins to trace a subgraph, and returns its builder, which this builder
+  // owns. Until EndSubgraph(), nodes that are added to either builder go to the
+  // subgraph, so traced code may use the values of both. The values of this
+  // graph that it uses become parameters of the subgraph, after those that are
+  // added with Parameter(). So does what it reads without inputs, such as
+  // variables and the seed of the step: it is read in this graph.
+  GraphBuilder& BeginSubgraph(absl::string_view name);
+
+  struct Subgraph {
+    Graph graph;
+    // The values of this graph that the captured parameters stand for.
+    std::vector<Value> captured;
+    bool ok = false;  // False if a result depends on an error.
+  };
+  // Ends the subgraph that BeginSubgraph() began. `results` are values of
+  // either graph. Reports the errors of the subgraph.
+  Subgraph EndSubgraph(absl::Span<const Value> results);
+
+  // Adds the nodes of `graph`, a subgraph, with `arguments` for its parameters.
+  // Returns its results.
+  std::vector<Value> Inline(const Graph& graph,
+                            absl::Span<const Value> arguments);
 
   // Makes every node that is added from now on run after `value`'s node.
   void RunAfter(Value value);
@@ -123,6 +150,20 @@ class GraphBuilder {
   };
 
   Value Poisoned() { return Value(this, NodeOutput()); }
+  // The builder of the innermost subgraph that is being traced.
+  GraphBuilder& Innermost();
+  // As OpWithOutputs(), to this graph.
+  std::vector<Value> AddNode(absl::string_view op,
+                             absl::Span<const Value> inputs,
+                             Attributes attributes, Subgraphs subgraphs);
+  // Of an op that cannot be part of a subgraph: adds the node to the graph
+  // around this one.
+  std::vector<Value> AddNodeOutside(absl::string_view op,
+                                    absl::Span<const Value> inputs,
+                                    Attributes attributes);
+  // Returns `value` as a value of this graph; without a builder if it belongs
+  // to none of the graphs around this one.
+  Value Capture(Value value);
   std::string UniqueName(absl::string_view base);
   void OrderEffect(OpEffect effect, Node* node);
   void OrderVariableEffect(OpEffect effect, Node* node);
@@ -136,17 +177,33 @@ class GraphBuilder {
   int last_description_ = -1;    // The last kDescribeStep node; -1 if none.
   int last_communication_ = -1;  // -1 if none.
   std::vector<int> run_after_;
+
+  GraphBuilder* outer_ = nullptr;  // Of a subgraph.
+  GraphBuilder* inner_ = nullptr;  // While a subgraph is being traced.
+  bool has_ended_ = false;         // Of a subgraph.
+  std::vector<std::unique_ptr<GraphBuilder>> subgraphs_;
+  std::vector<Value> captured_;                       // Of `outer_`.
+  std::map<std::pair<int, int>, Value> captured_as_;  // By node and output.
 };
+
+// Returns the gradient of sum_i targets[i] * target_gradients[i] by each
+// source, of the type of the source; zeros if there is none.
+using DifferentiateFunction = std::vector<Value> (*)(
+    absl::Span<const Value> targets, absl::Span<const Value> target_gradients,
+    absl::Span<const Value> sources);
 
 // The input of a gradient rule: one forward node and the gradients of its
 // outputs.
 struct GradientContext {
   GraphBuilder& builder;
   const Node& node;  // A copy, which stays valid while nodes are added.
+  // For ops with subgraphs.
+  DifferentiateFunction differentiate = nullptr;
   std::vector<Value> inputs;
   std::vector<Value> outputs;
   // One for each output; a default-constructed Value stands for no gradient.
   std::vector<Value> output_gradients;
+  std::vector<bool> needs_gradient;  // By input.
 
   // Set by the rule, one for each input; a default-constructed Value stands for
   // no gradient.

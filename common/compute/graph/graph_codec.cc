@@ -1,5 +1,6 @@
 #include "common/compute/graph/graph_codec.h"
 
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -21,7 +22,9 @@ NodeOutput DecodeOutput(const proto::NodeInput& encoded) {
   return {encoded.node(), encoded.output()};
 }
 
-absl::StatusOr<Node> DecodeNode(const proto::Node& encoded) {
+absl::StatusOr<Graph> DecodeNodes(const proto::Graph& encoded, int depth);
+
+absl::StatusOr<Node> DecodeNode(const proto::Node& encoded, int depth) {
   Node node = {.op = encoded.op(), .name = encoded.name()};
   for (const proto::NodeInput& input : encoded.inputs()) {
     node.inputs.push_back(DecodeOutput(input));
@@ -41,7 +44,32 @@ absl::StatusOr<Node> DecodeNode(const proto::Node& encoded) {
     ASSIGN_OR_RETURN(TensorType decoded, DecodeType(type, true));
     node.outputs.push_back(std::move(decoded));
   }
+  for (const proto::Graph& subgraph : encoded.subgraphs()) {
+    ASSIGN_OR_RETURN(Graph decoded, DecodeNodes(subgraph, depth + 1));
+    node.subgraphs.push_back(std::make_shared<const Graph>(std::move(decoded)));
+  }
   return node;
+}
+
+absl::StatusOr<Graph> DecodeNodes(const proto::Graph& encoded, int depth) {
+  if (encoded.nodes_size() > kNodeCountMax || depth > kSubgraphDepthMax) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a graph of ", encoded.nodes_size(), " nodes at depth ", depth,
+        "; the limits are ", kNodeCountMax, " and ", kSubgraphDepthMax));
+  }
+  Graph graph;
+  graph.name = encoded.name();
+  graph.nodes.reserve(encoded.nodes_size());
+  for (const proto::Node& node : encoded.nodes()) {
+    ASSIGN_OR_RETURN(Node decoded, DecodeNode(node, depth));
+    graph.nodes.push_back(std::move(decoded));
+  }
+  graph.parameters.assign(encoded.parameters().begin(),
+                          encoded.parameters().end());
+  for (const proto::NodeInput& result : encoded.results()) {
+    graph.results.push_back(DecodeOutput(result));
+  }
+  return graph;
 }
 
 }  // namespace
@@ -65,6 +93,9 @@ proto::Graph EncodeGraph(const Graph& graph) {
     for (const TensorType& type : node.outputs) {
       *out->add_outputs() = EncodeType(type);
     }
+    for (const auto& subgraph : node.subgraphs) {
+      *out->add_subgraphs() = EncodeGraph(*subgraph);
+    }
   }
   for (const int parameter : graph.parameters) {
     encoded.add_parameters(parameter);
@@ -77,23 +108,7 @@ proto::Graph EncodeGraph(const Graph& graph) {
 
 absl::StatusOr<Graph> DecodeGraph(const proto::Graph& encoded,
                                   const OpRegistry& registry) {
-  if (encoded.nodes_size() > kNodeCountMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("a graph of ", encoded.nodes_size(),
-                     " nodes; the limit is ", kNodeCountMax));
-  }
-  Graph graph;
-  graph.name = encoded.name();
-  graph.nodes.reserve(encoded.nodes_size());
-  for (const proto::Node& node : encoded.nodes()) {
-    ASSIGN_OR_RETURN(Node decoded, DecodeNode(node));
-    graph.nodes.push_back(std::move(decoded));
-  }
-  graph.parameters.assign(encoded.parameters().begin(),
-                          encoded.parameters().end());
-  for (const proto::NodeInput& result : encoded.results()) {
-    graph.results.push_back(DecodeOutput(result));
-  }
+  ASSIGN_OR_RETURN(Graph graph, DecodeNodes(encoded, 0));
   RETURN_IF_ERROR(VerifyGraph(graph, registry));
   return graph;
 }

@@ -1,5 +1,6 @@
 #include "common/compute/graph/graph_verifier.h"
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
@@ -47,10 +48,11 @@ absl::Status VerifyTypes(const Graph& graph, int index,
   for (const NodeOutput& input : node.inputs) {
     inputs.push_back(graph.TypeOf(input));
   }
-  ASSIGN_OR_RETURN(
-      const std::vector<TensorType> types,
-      registry.InferTypes(node.op, node.name,
-                          {.inputs = inputs, .attributes = node.attributes}));
+  ASSIGN_OR_RETURN(const std::vector<TensorType> types,
+                   registry.InferTypes(node.op, node.name,
+                                       {.inputs = inputs,
+                                        .attributes = node.attributes,
+                                        .subgraphs = node.subgraphs}));
   if (types != node.outputs) {
     return NodeError(node,
                      "declares output types that differ from those of its op");
@@ -90,23 +92,52 @@ absl::Status VerifyInterface(const Graph& graph) {
   return absl::OkStatus();
 }
 
-}  // namespace
+absl::Status CheckMayBeInSubgraph(const Node& node,
+                                  const OpRegistry& registry) {
+  const OpSchema* const schema = registry.Find(node.op);
+  if (schema == nullptr || schema->may_be_in_subgraph()) {
+    return absl::OkStatus();
+  }
+  return NodeError(node, "cannot be part of a branch or of the body of a loop");
+}
 
-absl::Status VerifyGraph(const Graph& graph, const OpRegistry& registry) {
-  if (graph.nodes.size() > kNodeCountMax) {
+// `node_count` is that of all graphs so far.
+absl::Status VerifyGraphAt(const Graph& graph, const OpRegistry& registry,
+                           int depth, int64_t* node_count) {
+  *node_count += static_cast<int64_t>(graph.nodes.size());
+  if (*node_count > kNodeCountMax) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("graph \"", graph.name, "\" has ", graph.nodes.size(),
+        absl::StrCat("graph \"", graph.name, "\" makes it ", *node_count,
                      " nodes; the limit is ", kNodeCountMax));
+  }
+  if (depth > kSubgraphDepthMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("graph \"", graph.name, "\" is at depth ", depth,
+                     " of subgraphs; the limit is ", kSubgraphDepthMax));
   }
   std::set<std::string> names;
   for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
-    if (!names.insert(graph.nodes[i].name).second) {
-      return NodeError(graph.nodes[i], "has the same name as an earlier node");
+    const Node& node = graph.nodes[i];
+    if (!names.insert(node.name).second) {
+      return NodeError(node, "has the same name as an earlier node");
     }
+    if (depth > 0) RETURN_IF_ERROR(CheckMayBeInSubgraph(node, registry));
     RETURN_IF_ERROR(VerifyEdges(graph, i));
+    // Type rules derive types along the edges of subgraphs.
+    for (const auto& subgraph : node.subgraphs) {
+      RETURN_IF_ERROR(
+          VerifyGraphAt(*subgraph, registry, depth + 1, node_count));
+    }
     RETURN_IF_ERROR(VerifyTypes(graph, i, registry));
   }
   return VerifyInterface(graph);
+}
+
+}  // namespace
+
+absl::Status VerifyGraph(const Graph& graph, const OpRegistry& registry) {
+  int64_t node_count = 0;
+  return VerifyGraphAt(graph, registry, 0, &node_count);
 }
 
 absl::Status CheckArguments(const Graph& graph,
@@ -167,7 +198,8 @@ absl::StatusOr<std::vector<NodeTypes>> SpecializeReplicaTypes(
                        registry.InferTypes(node.op, node.name,
                                            {.inputs = inputs[replica],
                                             .attributes = node.attributes,
-                                            .replica_inputs = inputs}));
+                                            .replica_inputs = inputs,
+                                            .subgraphs = node.subgraphs}));
     }
   }
   return types;

@@ -86,7 +86,15 @@ absl::StatusOr<std::vector<TensorType>> OpRegistry::InferTypes(
                          : absl::StrCat(" to ", schema->input_count_max),
                      " inputs, not ", input_count));
   }
-  auto types = schema->type_rule(arguments);
+  if (static_cast<int>(arguments.subgraphs.size()) != schema->subgraph_count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        op, " \"", node_name, "\" (", DescribeInputs(arguments.inputs),
+        ") has ", schema->subgraph_count, " subgraphs, not ",
+        arguments.subgraphs.size()));
+  }
+  TypeRuleArguments with_registry = arguments;
+  with_registry.registry = this;
+  auto types = schema->type_rule(with_registry);
   if (!types.ok()) {
     return absl::Status(types.status().code(),
                         absl::StrCat(op, " \"", node_name, "\" (",

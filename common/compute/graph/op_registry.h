@@ -1,6 +1,7 @@
 #ifndef COMMON_COMPUTE_GRAPH_OP_REGISTRY_H_
 #define COMMON_COMPUTE_GRAPH_OP_REGISTRY_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/compute/graph/graph.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/tensor.h"
 
@@ -38,6 +40,10 @@ struct TypeRuleArguments {
   // The types of these inputs in every replica, in replica order, including
   // this one. Empty while tracing, when they are not known.
   absl::Span<const std::vector<TensorType>> replica_inputs;
+  // Of the node. InferTypes() has checked that there are as many as the schema
+  // says, and sets the registry.
+  absl::Span<const std::shared_ptr<const Graph>> subgraphs;
+  const class OpRegistry* registry = nullptr;
 };
 
 // What the outputs of an op depend on besides its inputs.
@@ -103,6 +109,10 @@ struct OpSchema {
   // or `gradient_refusal` is reported.
   using GradientRule = void (*)(GradientContext&);
 
+  // Returns the types of the parameters of each subgraph. Errors as TypeRule.
+  using SubgraphRule =
+      absl::StatusOr<std::vector<TensorType>> (*)(const TypeRuleArguments&);
+
   std::string name;
   int input_count_min = 0;
   int input_count_max = 0;  // kAnyCount for no limit.
@@ -113,6 +123,10 @@ struct OpSchema {
   std::string gradient_refusal;
   OpEffect effect = OpEffect::kNone;
   OpReads reads = OpReads::kInputsOnly;
+
+  // The number of subgraphs. All of them have the same parameters.
+  int subgraph_count = 0;
+  SubgraphRule subgraph_rule = nullptr;  // Null if there are none.
 
   // True if element i of the only output depends only on element i of each
   // input, after broadcasting.
@@ -137,6 +151,12 @@ struct OpSchema {
   bool has_kernel() const {
     return reads != OpReads::kGraph &&
            (effect == OpEffect::kNone || effect == OpEffect::kCommunicate);
+  }
+  // True if a subgraph may contain the op. Branches and loops run as often as
+  // the data say, so they have no effects and do not wait for other replicas.
+  bool may_be_in_subgraph() const {
+    return effect == OpEffect::kNone && reads != OpReads::kStep &&
+           reads != OpReads::kReplicas;
   }
   bool uses_variable() const {
     return effect == OpEffect::kReadVariable ||

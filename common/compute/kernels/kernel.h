@@ -22,6 +22,23 @@ namespace internal {
 struct DeviceGate;
 }
 
+struct KernelArguments;
+
+// A subgraph with everything known but the data: a function that kernels of
+// control flow call. Not thread-safe.
+class CompiledSubgraph {
+ public:
+  virtual ~CompiledSubgraph() = default;
+
+  // Computes the results. Seeds and offsets are those of `step`. `results` get
+  // memory of their own, which is reused if they are its sole owners, or share
+  // the memory of an argument or of another result.
+  //   errors  as Kernel::Run()
+  virtual absl::Status Run(absl::Span<const Tensor> arguments,
+                           const KernelArguments& step,
+                           std::vector<Tensor>* results) = 0;
+};
+
 // An op with everything known but the data. Plans consist of specs. Equivalent
 // to: a cuDNN descriptor, a oneDNN primitive_desc.
 struct KernelSpec {
@@ -34,6 +51,9 @@ struct KernelSpec {
   bool is_elementwise = false;
   // True if bfloat16 is computed by a float32 kernel on converted operands.
   bool widens_bfloat16 = true;
+  // Of control flow. Kernels that are created from one spec share them, so only
+  // one of these kernels may run.
+  std::vector<std::shared_ptr<CompiledSubgraph>> subgraphs = {};
 };
 
 // The data of one run.

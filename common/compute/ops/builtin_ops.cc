@@ -11,6 +11,7 @@ const OpRegistry& BuiltinOps() {
     internal::RegisterArithmeticOps(registry);
     internal::RegisterCheckOps(registry);
     internal::RegisterComparisonOps(registry);
+    internal::RegisterControlFlowOps(registry);
     internal::RegisterControlOps(registry);
     internal::RegisterImageOps(registry);
     internal::RegisterConvOps(registry);

@@ -339,6 +339,35 @@ void AddImages(std::map<std::string, Trace>* traces) {
   };
 }
 
+void AddControlFlow(std::map<std::string, Trace>* traces) {
+  std::map<std::string, Trace>& t = *traces;
+  t["cond"] = [](const Json&, const Values& x) -> Values {
+    return Cond(
+        x[0], [&] { return Values{x[1] * x[2]}; },
+        [&] { return Values{Tanh(x[1])}; });
+  };
+  t["scan"] = [](const Json& config, const Values& x) -> Values {
+    const ScanStep last = Scan(
+        {x[1]}, {x[0]},
+        [&](const ScanStep& step) -> ScanStep {
+          const Value next = Tanh(MatMul(step.carry[0], x[2]) + step.rows[0]);
+          return {.carry = {next}, .rows = {next}};
+        },
+        {.reverse = config.at("reverse").get<bool>()});
+    return {last.rows[0]};
+  };
+  t["while_loop"] = [](const Json& config, const Values& x) -> Values {
+    const Value zero = Cast(Sum(ZerosLike(x[0])), DType::kInt32);
+    const Values last = While(
+        {zero, x[1]}, [](const Values& carry) { return carry[0] < 5; },
+        [&](const Values& carry) -> Values {
+          return {carry[0] + 1, Sin(carry[1] * x[0])};
+        },
+        {.maximum_iterations = config.at("maximum_iterations").get<int64_t>()});
+    return {last[1]};
+  };
+}
+
 std::map<std::string, Trace> AllTraces() {
   std::map<std::string, Trace> traces;
   for (const OpSchema* schema : BuiltinOps().AllSchemas()) {
@@ -350,6 +379,7 @@ std::map<std::string, Trace> AllTraces() {
   AddMovement(&traces);
   AddPositions(&traces);
   AddImages(&traces);
+  AddControlFlow(&traces);
   return traces;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/compute/graph/graph.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/tensor.h"
 
@@ -17,6 +18,7 @@ struct TypeCase {
   // The output types as text, "float32[2,3] bool[?]"; or "! " and a part of the
   // expected error message.
   std::string expected;
+  Subgraphs subgraphs = {};
 };
 
 // Returns the cases of convolutions, pooling, normalization and resizing.

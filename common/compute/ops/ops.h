@@ -9,6 +9,7 @@
 #include "common/compute/ops/check_ops.h"
 #include "common/compute/ops/comparison.h"
 #include "common/compute/ops/control.h"
+#include "common/compute/ops/control_flow.h"
 #include "common/compute/ops/conv_ops.h"
 #include "common/compute/ops/einsum.h"
 #include "common/compute/ops/image_ops.h"

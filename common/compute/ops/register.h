@@ -29,6 +29,7 @@ void RegisterActivationOps(OpRegistry* registry);
 void RegisterArithmeticOps(OpRegistry* registry);
 void RegisterCheckOps(OpRegistry* registry);
 void RegisterComparisonOps(OpRegistry* registry);
+void RegisterControlFlowOps(OpRegistry* registry);
 void RegisterControlOps(OpRegistry* registry);
 void RegisterConvOps(OpRegistry* registry);
 void RegisterImageOps(OpRegistry* registry);

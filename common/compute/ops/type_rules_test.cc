@@ -8,6 +8,7 @@
 
 #include "common/compute/graph/op_registry.h"
 #include "common/compute/ops/builtin_ops.h"
+#include "common/compute/ops/control_flow_type_cases.h"
 #include "common/compute/ops/image_type_cases.h"
 #include "common/compute/ops/sequence_type_cases.h"
 #include "common/compute/ops/string_type_cases.h"
@@ -458,6 +459,7 @@ std::vector<TypeCase> AllCases() {
   AddRandomAndVariables(&cases);
   AddReplicas(&cases);
   for (const TypeCase& one : ImageTypeCases()) cases.push_back(one);
+  for (const TypeCase& one : ControlFlowTypeCases()) cases.push_back(one);
   for (const TypeCase& one : SequenceTypeCases()) cases.push_back(one);
   for (const TypeCase& one : StringTypeCases()) cases.push_back(one);
   return cases;
@@ -478,8 +480,10 @@ bool ExpectsError(const TypeCase& one) {
 TEST(TypeRulesTest, ReturnTheTypesOfTheOutputs) {
   for (const TypeCase& one : AllCases()) {
     if (ExpectsError(one)) continue;
-    const auto types = BuiltinOps().InferTypes(
-        one.op, "node", {.inputs = one.inputs, .attributes = one.attributes});
+    const auto types = BuiltinOps().InferTypes(one.op, "node",
+                                               {.inputs = one.inputs,
+                                                .attributes = one.attributes,
+                                                .subgraphs = one.subgraphs});
     ASSERT_THAT(types, IsOk()) << one.op;
     EXPECT_EQ(Join(*types), one.expected) << one.op << " " << Join(one.inputs);
   }
@@ -488,9 +492,10 @@ TEST(TypeRulesTest, ReturnTheTypesOfTheOutputs) {
 TEST(TypeRulesTest, ErrorsNameTheOpTheNodeAndTheInputs) {
   for (const TypeCase& one : AllCases()) {
     if (!ExpectsError(one)) continue;
-    const auto types = BuiltinOps().InferTypes(
-        one.op, "layer/node",
-        {.inputs = one.inputs, .attributes = one.attributes});
+    const auto types = BuiltinOps().InferTypes(one.op, "layer/node",
+                                               {.inputs = one.inputs,
+                                                .attributes = one.attributes,
+                                                .subgraphs = one.subgraphs});
     EXPECT_THAT(types, StatusIs(absl::StatusCode::kInvalidArgument,
                                 AllOf(HasSubstr(one.op + " \"layer/node\""),
                                       HasSubstr(one.expected.substr(2)))))
@@ -529,7 +534,8 @@ TEST(TypeRulesTest, KnownInputsGiveKnownOutputs) {
         BuiltinOps().InferTypes(one.op, "node",
                                 {.inputs = one.inputs,
                                  .attributes = one.attributes,
-                                 .replica_inputs = replica_inputs});
+                                 .replica_inputs = replica_inputs,
+                                 .subgraphs = one.subgraphs});
     if (!are_known || !types.ok()) continue;
     for (const TensorType& type : *types) {
       EXPECT_TRUE(type.shape.IsFullyKnown()) << one.op << Join(*types);

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/bind_front.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -265,6 +266,36 @@ absl::StatusOr<std::shared_ptr<Plan>> Executable::FindPlan(
   return plans_.front().plan;
 }
 
+Graph Executable::Simplified(Graph typed, const KernelRegistry& kernels) const {
+  BypassNoOps(&typed, ops_);
+  FoldPadding(&typed);
+  DropTypeInputs(&typed, ops_);
+  DropUnreadSteps(&typed, ops_);
+  ReadReluOutputs(&typed);
+  const auto is_supported = [&](const KernelSpec& spec) {
+    return kernels.Create(spec, options_.intra_op_thread_count).ok();
+  };
+  FuseMatMulBias(&typed, is_supported);
+  FuseImageOps(&typed, is_supported);
+  return DropDeadNodes(typed, ops_);
+}
+
+absl::StatusOr<std::unique_ptr<Plan>> Executable::MakeSubgraphPlan(
+    const Graph& subgraph, absl::Span<const TensorType> parameters,
+    int64_t bytes_max) const {
+  const std::vector<TensorType> types(parameters.begin(), parameters.end());
+  ASSIGN_OR_RETURN(Graph typed,
+                   WithTypes(DropDeadNodes(subgraph, ops_), ops_, {types}, 0));
+  return PlanBuilder::Build(
+      Simplified(std::move(typed), host_kernels()),
+      {.ops = ops_,
+       .kernels = host_kernels(),
+       .host_kernels = host_kernels(),
+       .intra_op_thread_count = options_.intra_op_thread_count,
+       .bytes_max = bytes_max,
+       .plan_subgraph = absl::bind_front(&Executable::MakeSubgraphPlan, this)});
+}
+
 absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
     absl::Span<const Tensor> arguments) const {
   std::vector<std::vector<TensorType>> types = {TypesOf(arguments)};
@@ -274,16 +305,8 @@ absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
     replica = options_.replica_link->replica_id();
   }
   ASSIGN_OR_RETURN(Graph typed, WithTypes(graph_, ops_, types, replica));
-  BypassNoOps(&typed, ops_);
-  FoldPadding(&typed);
-  DropTypeInputs(&typed, ops_);
-  ReadReluOutputs(&typed);
-  const auto is_supported = [this](const KernelSpec& spec) {
-    return kernels_.Create(spec, options_.intra_op_thread_count).ok();
-  };
-  FuseMatMulBias(&typed, is_supported);
-  FuseImageOps(&typed, is_supported);
-  PlacedGraph placed{.graph = DropDeadNodes(typed, ops_), .places = {}};
+  PlacedGraph placed{.graph = Simplified(std::move(typed), kernels_),
+                     .places = {}};
   if (options_.device != nullptr) {
     ASSIGN_OR_RETURN(
         placed,
@@ -299,8 +322,7 @@ absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
       placed.graph,
       {.ops = ops_,
        .kernels = kernels_,
-       .host_kernels =
-           options_.device == nullptr ? kernels_ : *options_.host_kernels,
+       .host_kernels = host_kernels(),
        .intra_op_thread_count = options_.intra_op_thread_count,
        .uses = uses_,
        .link = options_.replica_link,
@@ -310,7 +332,8 @@ absl::StatusOr<std::unique_ptr<Plan>> Executable::MakePlan(
        .device = options_.device,
        .stream = stream_,
        .gate = gate_.get(),
-       .places = placed.places});
+       .places = placed.places,
+       .plan_subgraph = absl::bind_front(&Executable::MakeSubgraphPlan, this)});
 }
 
 }  // namespace muster

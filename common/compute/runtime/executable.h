@@ -171,6 +171,15 @@ class Executable {
       absl::Span<const Tensor> arguments);
   absl::StatusOr<std::unique_ptr<Plan>> MakePlan(
       absl::Span<const Tensor> arguments) const;
+  // For the host, which also runs the subgraphs of steps on a device.
+  absl::StatusOr<std::unique_ptr<Plan>> MakeSubgraphPlan(
+      const Graph& subgraph, absl::Span<const TensorType> parameters,
+      int64_t bytes_max) const;
+  // Returns the graph with fewer and larger nodes, which `kernels` have.
+  Graph Simplified(Graph typed, const KernelRegistry& kernels) const;
+  const KernelRegistry& host_kernels() const {
+    return options_.device == nullptr ? kernels_ : *options_.host_kernels;
+  }
   absl::Span<const int64_t> replica_extents() const;
 
   const Graph graph_;

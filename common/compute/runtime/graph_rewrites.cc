@@ -145,6 +145,39 @@ void BypassNoOps(Graph* typed_graph, const OpRegistry& ops) {
   for (NodeOutput& result : typed_graph->results) redirect(result);
 }
 
+void DropUnreadSteps(Graph* typed_graph, const OpRegistry& ops) {
+  // By node: the number of outputs up to the last that is read.
+  std::vector<int> read_counts(typed_graph->nodes.size(), 0);
+  const auto note_read = [&](NodeOutput read) {
+    int& count = read_counts[read.node];
+    count = std::max(count, read.output + 1);
+  };
+  for (const NodeOutput& result : typed_graph->results) note_read(result);
+  for (const Node& node : typed_graph->nodes) {
+    for (const NodeOutput& input : node.inputs) note_read(input);
+  }
+  for (size_t i = 0; i < typed_graph->nodes.size(); ++i) {
+    Node& node = typed_graph->nodes[i];
+    if (!node.attributes.GetOr("keep_steps", false)) continue;
+    Attributes attributes = node.attributes;
+    attributes.Set("keep_steps", false);
+    std::vector<TensorType> inputs;
+    for (const NodeOutput& input : node.inputs) {
+      inputs.push_back(typed_graph->TypeOf(input));
+    }
+    const auto types = ops.InferTypes(node.op, node.name,
+                                      {.inputs = inputs,
+                                       .attributes = attributes,
+                                       .subgraphs = node.subgraphs});
+    if (!types.ok() || read_counts[i] > static_cast<int>(types->size()) ||
+        types->size() == node.outputs.size()) {
+      continue;
+    }
+    node.attributes = std::move(attributes);
+    node.outputs = *types;
+  }
+}
+
 void DropTypeInputs(Graph* typed_graph, const OpRegistry& ops) {
   for (Node& node : typed_graph->nodes) {
     const int type_input = ops.FindOrPlain(node.op).type_input;

@@ -25,6 +25,11 @@ Graph ApplyUpdatesEarly(const Graph& graph, const OpRegistry& ops);
 // turns ReshapeLike into Reshape. Nodes passed by are left dead.
 void BypassNoOps(Graph* typed_graph, const OpRegistry& ops);
 
+// In a typed graph: lets nodes with the attribute "keep_steps" do without the
+// outputs that they have because of it, if nothing reads them. These are the
+// last outputs; only gradients need them.
+void DropUnreadSteps(Graph* typed_graph, const OpRegistry& ops);
+
 // In a typed graph: lets nodes that are given an input for its type only do
 // without it, so that its memory is free earlier.
 void DropTypeInputs(Graph* typed_graph, const OpRegistry& ops);

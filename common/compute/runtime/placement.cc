@@ -175,6 +175,8 @@ class Placer {
 }  // namespace
 
 bool ReadsInputsOnly(const OpSchema& schema, const Node& node) {
+  // A subgraph may read the positions of rows.
+  if (!node.subgraphs.empty()) return false;
   return schema.reads == OpReads::kInputsOnly ||
          (schema.reads == OpReads::kBatchRows && node.inputs.size() == 1);
 }

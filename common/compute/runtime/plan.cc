@@ -330,6 +330,14 @@ absl::Status Plan::GatherRows(Step& step, VariableSession* session) {
   return absl::OkStatus();
 }
 
+size_t Plan::result_bytes() const {
+  size_t bytes = 0;
+  for (const Result& result : results_) {
+    bytes += result.type.shape.element_count() * SizeOf(result.type.dtype);
+  }
+  return bytes;
+}
+
 void Plan::PrepareResults(std::vector<Tensor>* results) {
   results->resize(results_.size());
   // First, so that tensors returned twice do not look shared below.

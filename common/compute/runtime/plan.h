@@ -67,8 +67,10 @@ class Plan {
   // Forgets all of them. The device is idle.
   void ForgetStarted();
 
-  // The content of the arenas, in addition to results.
+  // The content of the arenas and of the plans of subgraphs, in addition to
+  // results.
   size_t arena_bytes() const { return arena_bytes_; }
+  size_t result_bytes() const;
   int step_count() const { return static_cast<int>(steps_.size()); }
 
  private:

@@ -27,6 +27,25 @@ std::string Describe(const Node& node) {
   return absl::StrCat(node.op, " \"", node.name, "\"");
 }
 
+// A subgraph as a plan that is run by the kernel of its node.
+class PlannedSubgraph : public CompiledSubgraph {
+ public:
+  explicit PlannedSubgraph(std::unique_ptr<Plan> plan)
+      : plan_(std::move(plan)) {}
+
+  absl::Status Run(absl::Span<const Tensor> arguments,
+                   const KernelArguments& step,
+                   std::vector<Tensor>* results) override {
+    return plan_->Run(
+        arguments,
+        {.step_seed = step.step_seed, .example_offset = step.example_offset},
+        /*session=*/nullptr, results);
+  }
+
+ private:
+  const std::unique_ptr<Plan> plan_;
+};
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build(
@@ -37,7 +56,8 @@ absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build(
   builder.FindLastUses();
   builder.LayOutArena();
   const size_t arena_bytes =
-      std::max(builder.arena_.size_bytes(), builder.device_arena_.size_bytes());
+      std::max(builder.arena_.size_bytes() + builder.subgraph_bytes_,
+               builder.device_arena_.size_bytes());
   if (arena_bytes > static_cast<size_t>(options.bytes_max)) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "graph \"", typed_graph.name, "\" needs ", arena_bytes,
@@ -160,17 +180,40 @@ void PlanBuilder::FindStorage(int node_index) {
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PlanBuilder::MakeKernel(
-    int node_index) const {
+    int node_index) {
   const Node& node = graph_.nodes[node_index];
   const OpSchema& schema = *schemas_[node_index];
   if (IsCopy(node)) return std::make_unique<CopyKernel>();
-  const KernelSpec spec = SpecOf(graph_, node, schema);
+  KernelSpec spec = SpecOf(graph_, node, schema);
+  RETURN_IF_ERROR(CompileSubgraphs(node_index, &spec));
   if (options_.link != nullptr && schema.reads == OpReads::kReplicas) {
     return MakeReplicaKernel(spec, node.name, options_.link);
   }
   const KernelRegistry& kernels =
       IsOnDevice(node_index) ? options_.kernels : options_.host_kernels;
   return kernels.Create(spec, options_.intra_op_thread_count);
+}
+
+absl::Status PlanBuilder::CompileSubgraphs(int node_index, KernelSpec* spec) {
+  const Node& node = graph_.nodes[node_index];
+  if (node.subgraphs.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      const std::vector<TensorType> parameters,
+      schemas_[node_index]->subgraph_rule({.inputs = spec->inputs,
+                                           .attributes = node.attributes,
+                                           .subgraphs = node.subgraphs}));
+  for (const auto& subgraph : node.subgraphs) {
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<Plan> plan,
+        options_.plan_subgraph(*subgraph, parameters,
+                               options_.bytes_max - subgraph_bytes_));
+    // Loops keep the results of two iterations.
+    subgraph_bytes_ +=
+        static_cast<int64_t>(plan->arena_bytes() + 2 * plan->result_bytes());
+    spec->subgraphs.push_back(
+        std::make_shared<PlannedSubgraph>(std::move(plan)));
+  }
+  return absl::OkStatus();
 }
 
 // Constants are copied to the device once.
@@ -324,7 +367,8 @@ bool PlanBuilder::ReuseInputBlock(int node_index) {
 }
 
 absl::Status PlanBuilder::AllocateArenas() {
-  plan_->arena_bytes_ = arena_.size_bytes() + device_arena_.size_bytes();
+  plan_->arena_bytes_ =
+      arena_.size_bytes() + device_arena_.size_bytes() + subgraph_bytes_;
   if (options_.device == nullptr) {
     plan_->arena_ = Buffer::Allocate(arena_.size_bytes());
     return absl::OkStatus();

@@ -2,6 +2,7 @@
 #define COMMON_COMPUTE_RUNTIME_PLAN_BUILDER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,6 +49,12 @@ class PlanBuilder {
     StepGate* gate = nullptr;
     // With a device: of the nodes of the graph, from PlaceNodes().
     absl::Span<const NodePlace> places;
+    // Makes the plan of a subgraph for parameters of these types. It runs on
+    // the host and holds at most `bytes_max`.
+    std::function<absl::StatusOr<std::unique_ptr<Plan>>(
+        const Graph& subgraph, absl::Span<const TensorType> parameters,
+        int64_t bytes_max)>
+        plan_subgraph;
   };
 
   // `typed_graph` and `options` are borrowed for the call; kernels and the
@@ -73,7 +80,8 @@ class PlanBuilder {
 
   absl::Status CheckSizes() const;
   absl::Status ChooseKernels();
-  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(int node) const;
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(int node);
+  absl::Status CompileSubgraphs(int node, KernelSpec* spec);
   void FoldConstant(int node);
   absl::Status UploadConstant(int node);
   absl::StatusOr<std::shared_ptr<Buffer>> AllocateOnDevice(
@@ -136,6 +144,7 @@ class PlanBuilder {
   std::vector<ArenaPlanner::Block> blocks_;  // Of roots in the arena.
   std::vector<bool> is_block_taken_over_;
   std::vector<int> nodes_of_slots_;
+  int64_t subgraph_bytes_ = 0;  // That the plans of subgraphs hold.
   ArenaPlanner arena_;
   ArenaPlanner device_arena_{DeviceMemory::kAlignmentBytes};
 };

@@ -1,7 +1,7 @@
 #ifndef COMMON_LEARN_NN_MASKS_H_
 #define COMMON_LEARN_NN_MASKS_H_
 
-#include <utility>
+#include <tuple>
 
 #include "absl/container/flat_hash_map.h"
 #include "common/compute/graph/graph_builder.h"
@@ -34,11 +34,13 @@ class Masks {
   }
 
  private:
-  static std::pair<int, int> Key(Value x) {
-    return {x.output().node, x.output().output};
+  // Values of branches and loops belong to other graphs than the model's.
+  using ValueKey = std::tuple<const GraphBuilder*, int, int>;
+  static ValueKey Key(Value x) {
+    return {x.builder(), x.output().node, x.output().output};
   }
 
-  absl::flat_hash_map<std::pair<int, int>, Value> masks_;
+  absl::flat_hash_map<ValueKey, Value> masks_;
 };
 
 }  // namespace muster

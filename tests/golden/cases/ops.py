@@ -5,7 +5,8 @@ config:  "op", the name under tf.raw_ops, and its attributes and constant operan
          name of the public function: nn.gelu, nn.batch_normalization,
          nn.sigmoid_cross_entropy_with_logits and clip_by_value. <op>Grad and the other
          cases of _gradients() and _batch_norm() are Muster's ops, with Muster's
-         attributes and operands; their outputs come from a gradient tape.
+         attributes and operands; their outputs come from a gradient tape. The functions of
+         control_flow.py are traced in golden_test.cc.
 inputs:  the tensor operands by the raw op's names; for a list, <name>_0, <name>_1 ...
 outputs: output; for several, the raw op's names, or output_0, output_1 ...
 """
@@ -16,6 +17,7 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
+from cases import control_flow
 from cases.golden_format import case, normal, seeded, uniform
 
 WIDE = np.float32([-100, -20, -3, -1.5, -0.5, -0.001, 0, 0.001, 0.25, 1, 2.5, 6.5, 20, 80])
@@ -40,6 +42,7 @@ def cases():
     yield from _pool(seeded(609))
     yield from _batch_norm(seeded(610))
     yield from _resample(seeded(611))
+    yield from control_flow.cases()
     # The cases of OneHot above, with ids in range.
     yield _run(
         "OneHot",

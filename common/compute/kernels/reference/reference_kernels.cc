@@ -11,6 +11,7 @@ const KernelRegistry& ReferenceKernels() {
     internal::RegisterBinaryKernels(registry);
     internal::RegisterImageKernels(registry);
     internal::RegisterCheckKernels(registry);
+    internal::RegisterControlFlowKernels(registry);
     internal::RegisterConvKernels(registry);
     internal::RegisterIndexKernels(registry);
     internal::RegisterLossKernels(registry);

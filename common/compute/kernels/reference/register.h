@@ -11,6 +11,7 @@ void RegisterActivationKernels(KernelRegistry* registry);
 void RegisterBinaryKernels(KernelRegistry* registry);
 void RegisterImageKernels(KernelRegistry* registry);
 void RegisterCheckKernels(KernelRegistry* registry);
+void RegisterControlFlowKernels(KernelRegistry* registry);
 void RegisterConvKernels(KernelRegistry* registry);
 void RegisterIndexKernels(KernelRegistry* registry);
 void RegisterLossKernels(KernelRegistry* registry);

@@ -1,5 +1,6 @@
 #include "common/compute/ops/testing/graph_interpreter.h"
 
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,26 @@ absl::StatusOr<Tensor> VariableOf(const Node& node,
   return found->second;
 }
 
+// Interprets a subgraph whenever it is run.
+class InterpretedSubgraph : public CompiledSubgraph {
+ public:
+  explicit InterpretedSubgraph(std::shared_ptr<const Graph> graph)
+      : graph_(std::move(graph)) {}
+
+  absl::Status Run(absl::Span<const Tensor> arguments,
+                   const KernelArguments& step,
+                   std::vector<Tensor>* results) override {
+    ASSIGN_OR_RETURN(*results, Interpret(*graph_, arguments,
+                                         {.step_seed = step.step_seed,
+                                          .example_offset = step.example_offset,
+                                          .variables = {}}));
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::shared_ptr<const Graph> graph_;
+};
+
 absl::Status RunNode(const Node& node, absl::Span<const TensorType> types,
                      const InterpreterOptions& options,
                      std::vector<Tensor> inputs, std::vector<Tensor>* outputs) {
@@ -30,6 +51,7 @@ absl::Status RunNode(const Node& node, absl::Span<const TensorType> types,
                      .attributes = node.attributes,
                      .inputs = {},
                      .outputs = {types.begin(), types.end()}};
+  spec.subgraphs = InterpretedSubgraphs(node.subgraphs);
   if (node.op == "GatherVariable") {
     // A lookup in a variable is a Gather from its value.
     ASSIGN_OR_RETURN(const Tensor value, VariableOf(node, options));
@@ -54,6 +76,15 @@ absl::Status RunNode(const Node& node, absl::Span<const TensorType> types,
 }
 
 }  // namespace
+
+std::vector<std::shared_ptr<CompiledSubgraph>> InterpretedSubgraphs(
+    const Subgraphs& subgraphs) {
+  std::vector<std::shared_ptr<CompiledSubgraph>> interpreted;
+  for (const auto& subgraph : subgraphs) {
+    interpreted.push_back(std::make_shared<InterpretedSubgraph>(subgraph));
+  }
+  return interpreted;
+}
 
 absl::StatusOr<std::vector<Tensor>> Interpret(
     const Graph& graph, absl::Span<const Tensor> arguments,

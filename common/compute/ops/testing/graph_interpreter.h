@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/types/span.h"
 #include "common/compute/graph/graph.h"
 #include "common/compute/graph/graph_builder.h"
+#include "common/compute/kernels/kernel.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/tensor.h"
 
@@ -30,6 +32,10 @@ struct InterpreterOptions {
 absl::StatusOr<std::vector<Tensor>> Interpret(
     const Graph& graph, absl::Span<const Tensor> arguments,
     const InterpreterOptions& options = {});
+
+// Returns subgraphs that are run by Interpret(), for kernels.
+std::vector<std::shared_ptr<CompiledSubgraph>> InterpretedSubgraphs(
+    const Subgraphs& subgraphs);
 
 using TracedFunction =
     std::function<std::vector<Value>(const std::vector<Value>& inputs)>;

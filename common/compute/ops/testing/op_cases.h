@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/compute/graph/graph.h"
 #include "common/compute/graph/op_registry.h"
 #include "common/core/tensor/attributes.h"
 #include "common/core/tensor/dtype.h"
@@ -25,6 +26,7 @@ struct OpCase {
   std::string op;
   Attributes attributes;
   std::vector<OpInput> inputs;
+  Subgraphs subgraphs = {};
 };
 
 // Returns the op, its inputs and its attributes as text.

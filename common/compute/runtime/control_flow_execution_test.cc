@@ -1,0 +1,260 @@
+// Branches and loops in compiled steps, with the ops and kernels of the
+// library.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/compute/autodiff/gradients.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/kernels/cpu/cpu_kernels.h"
+#include "common/compute/kernels/cuda/cuda_kernels.h"
+#include "common/compute/kernels/kernel.h"
+#include "common/compute/ops/ops.h"
+#include "common/compute/runtime/executable.h"
+#include "common/core/base/allocation_counter.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/device/device.h"
+#include "common/core/device/simulated/simulated_driver.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Values = std::vector<Value>;
+
+constexpr DType kF32 = DType::kFloat32;
+
+Graph Trace(const std::function<void(GraphBuilder&)>& body) {
+  GraphBuilder builder(&BuiltinOps(), "test");
+  body(builder);
+  auto graph = std::move(builder).Build();
+  EXPECT_OK(graph);
+  return *std::move(graph);
+}
+
+absl::StatusOr<std::unique_ptr<Executable>> Compile(
+    const std::function<void(GraphBuilder&)>& body,
+    ExecutableOptions options = {}) {
+  return Executable::Compile(Trace(body), BuiltinOps(), CpuKernels(), nullptr,
+                             options);
+}
+
+std::vector<float> Floats(const Tensor& tensor) {
+  const auto flat = tensor.flat<float>();
+  return {flat.begin(), flat.end()};
+}
+
+// The sum of tanh(carry * w + row), over the rows of x, and its gradients.
+void TraceLoop(GraphBuilder& builder) {
+  const Value x = builder.Parameter("x", {kF32, {-1, 2}});
+  const Value w = builder.Parameter("w", {kF32, {2}});
+  const ScanStep last =
+      Scan({w * 0.0}, {x}, [&](const ScanStep& step) -> ScanStep {
+        const Value next = Tanh(step.carry[0] * w + step.rows[0]);
+        return {.carry = {next}, .rows = {next}};
+      });
+  const Value loss = Sum(last.rows[0]);
+  builder.AddResult(loss);
+  for (const Gradient& gradient : Gradients(loss, {x, w})) {
+    builder.AddResult(gradient.dense);
+  }
+}
+
+// The same, unrolled.
+void TraceUnrolled(GraphBuilder& builder, int64_t length) {
+  const Value x = builder.Parameter("x", {kF32, {length, 2}});
+  const Value w = builder.Parameter("w", {kF32, {2}});
+  Value carry = w * 0.0;
+  Value loss;
+  for (const Value& row : Unstack(x, length, 0)) {
+    carry = Tanh(carry * w + row);
+    loss = loss.ok() ? loss + Sum(carry) : Sum(carry);
+  }
+  builder.AddResult(loss);
+  for (const Gradient& gradient : Gradients(loss, {x, w})) {
+    builder.AddResult(gradient.dense);
+  }
+}
+
+std::vector<Tensor> LoopArguments(int64_t length) {
+  Tensor x(kF32, {length, 2});
+  for (int64_t i = 0; i < 2 * length; ++i) {
+    x.mutable_flat<float>()[i] = 0.1f * static_cast<float>(i % 7) - 0.3f;
+  }
+  return {x, Tensor::FromValues<float>({2}, {0.7f, -0.4f})};
+}
+
+TEST(ControlFlowExecutionTest, LoopsComputeWhatUnrolledLoopsCompute) {
+  ASSERT_OK_AND_ASSIGN(const auto loop, Compile(TraceLoop));
+  for (const int64_t length : {1, 6, 40}) {
+    ASSERT_OK_AND_ASSIGN(const auto unrolled,
+                         Compile([length](GraphBuilder& builder) {
+                           TraceUnrolled(builder, length);
+                         }));
+    std::vector<Tensor> got;
+    std::vector<Tensor> wanted;
+    // Twice, with the memory of the first run.
+    for (int run = 0; run < 2; ++run) {
+      ASSERT_OK(loop->Run(LoopArguments(length), {}, &got));
+    }
+    ASSERT_OK(unrolled->Run(LoopArguments(length), {}, &wanted));
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_THAT(Floats(got[i]), testing::Pointwise(testing::FloatNear(1e-5),
+                                                     Floats(wanted[i])));
+    }
+  }
+  EXPECT_EQ(loop->plan_count(), 3);
+}
+
+TEST(ControlFlowExecutionTest, ASteadyLoopAllocatesNothing) {
+  ASSERT_OK_AND_ASSIGN(const auto loop, Compile(TraceLoop));
+  const std::vector<Tensor> arguments = LoopArguments(20);
+  std::vector<Tensor> results;
+  for (int run = 0; run < 3; ++run) {
+    ASSERT_OK(loop->Run(arguments, {}, &results));
+  }
+  const int64_t count = AllocationCount();
+  bool all_ok = true;
+  for (int run = 0; run < 10; ++run) {
+    all_ok &= loop->Run(arguments, {}, &results).ok();
+  }
+  EXPECT_EQ(AllocationCount(), count);
+  EXPECT_TRUE(all_ok);
+}
+
+// The first run needs the stacks of carries, the second does not.
+TEST(ControlFlowExecutionTest, KeepsCarriesForGradientsOnly) {
+  const auto run = [](bool is_differentiated) {
+    const int64_t length = 1000;
+    const int64_t width = 1000;
+    const auto loop = Compile(
+        [&](GraphBuilder& builder) {
+          const Value x = builder.Parameter("x", {kF32, {width}});
+          const Value y = builder.Parameter("y", {kF32, {length}});
+          const ScanStep last =
+              Scan({x}, {y}, [&](const ScanStep& step) -> ScanStep {
+                return {.carry = {step.carry[0] * step.rows[0]}, .rows = {}};
+              });
+          const Value sum = Sum(last.carry[0]);
+          builder.AddResult(is_differentiated ? Gradients(sum, {x})[0].dense
+                                              : sum);
+        },
+        {.plan_bytes_max = int64_t{1} << 20});
+    EXPECT_OK(loop);
+    std::vector<Tensor> results;
+    return (*loop)->Run(
+        {Tensor::Full(kF32, {width}, 1), Tensor::Full(kF32, {length}, 1)}, {},
+        &results);
+  };
+  EXPECT_OK(run(false));
+  EXPECT_THAT(run(true), StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+// A few bytes of a graph can ask for any amount, in each of many subgraphs.
+TEST(ControlFlowExecutionTest, SubgraphsShareTheLimitOfMemory) {
+  const auto run = [](int count) {
+    const auto executable = Compile(
+        [count](GraphBuilder& builder) {
+          Value x = builder.Parameter("x", {kF32, {}});
+          for (int i = 0; i < count; ++i) {
+            x = Cond(
+                x > 0.0,
+                [&]() -> Values {
+                  // Two values of 400 kB that live at the same time.
+                  const Value large = BroadcastTo(x, {100000});
+                  return {Sum(Sin(large) * Cos(large))};
+                },
+                [&]() -> Values { return {x}; })[0];
+          }
+          builder.AddResult(x);
+        },
+        {.plan_bytes_max = 3'000'000});
+    EXPECT_OK(executable);
+    std::vector<Tensor> results;
+    return (*executable)->Run({Tensor::Scalar<float>(1)}, {}, &results);
+  };
+  EXPECT_OK(run(1));
+  EXPECT_THAT(run(20), StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+TEST(ControlFlowExecutionTest, ErrorsNameTheNodesAround) {
+  ASSERT_OK_AND_ASSIGN(
+      const auto executable, Compile([](GraphBuilder& builder) {
+        const Value x = builder.Parameter("x", {kF32, {3}});
+        const ScanStep last =
+            Scan({}, {x}, [](const ScanStep& step) -> ScanStep {
+              return {.carry = {},
+                      .rows = {Assert(step.rows[0], step.rows[0] < 3.0,
+                                      "too large")}};
+            });
+        builder.AddResult(last.rows[0]);
+      }));
+  std::vector<Tensor> results;
+  EXPECT_THAT(
+      executable->Run({Tensor::FromValues<float>({3}, {1, 5, 2})}, {},
+                      &results),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("Scan \"Scan\": Assert \"Assert\": too large")));
+  ASSERT_OK(executable->Run({Tensor::FromValues<float>({3}, {1, 0, 2})}, {},
+                            &results));
+  EXPECT_THAT(Floats(results[0]), ElementsAre(1, 0, 2));
+}
+
+TEST(ControlFlowExecutionTest, ADeviceRunsLoopsOnTheHostOrRefusesThem) {
+  SimulatedMachine machine({.seed = 1});
+  ASSERT_OK_AND_ASSIGN(
+      const auto device,
+      Device::Create(&machine.driver(), {.memory = {.limit_bytes = 16 << 20,
+                                                    .piece_bytes = 1 << 20}}));
+  const KernelRegistry kernels = CudaKernels(device.get());
+  const auto run = [&](bool soft_placement,
+                       std::vector<Tensor>* results) -> absl::Status {
+    auto executable =
+        Executable::Compile(Trace(TraceLoop), BuiltinOps(), kernels, nullptr,
+                            {.device = device.get(),
+                             .host_kernels = &CpuKernels(),
+                             .soft_placement = soft_placement});
+    EXPECT_OK(executable);
+    return (*executable)->Run(LoopArguments(6), {}, results);
+  };
+  ASSERT_OK_AND_ASSIGN(const auto host, Compile(TraceLoop));
+  std::vector<Tensor> wanted;
+  ASSERT_OK(host->Run(LoopArguments(6), {}, &wanted));
+  std::vector<Tensor> got;
+  ASSERT_OK(run(true, &got));
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_THAT(Floats(got[i]), testing::Pointwise(testing::FloatNear(1e-5),
+                                                   Floats(wanted[i])));
+  }
+  EXPECT_THAT(run(false, &got),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       AllOf(HasSubstr("Scan \"Scan\""),
+                             HasSubstr("no kernel for Scan"))));
+}
+
+TEST(ControlFlowExecutionTest, ALoopWithoutLimitHasNoGradient) {
+  GraphBuilder builder(&BuiltinOps(), "test");
+  const Value x = builder.Parameter("x", {kF32, {}});
+  const Value y = While(
+      {x}, [](const Values& carry) { return carry[0] < 100.0; },
+      [](const Values& carry) -> Values { return {carry[0] * 2.0}; })[0];
+  Gradients(y, {x});
+  EXPECT_THAT(std::move(builder).Build(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("maximum_iterations")));
+}
+
+}  // namespace
+}  // namespace muster
