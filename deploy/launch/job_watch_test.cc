@@ -14,9 +14,9 @@ constexpr TaskId kChief = {TaskType::kChief, 0};
 constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
 constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 constexpr TaskId kPs0 = {TaskType::kPs, 0};
-constexpr ProcessEnd kWell = {};
-constexpr ProcessEnd kBadly = {.exit_code = 1};
-constexpr ProcessEnd kKilled = {.signal = SIGKILL};
+const ProcessEnd& kWell = *new ProcessEnd;
+const ProcessEnd& kBadly = *new ProcessEnd{.exit_code = 1};
+const ProcessEnd& kKilled = *new ProcessEnd{.signal = SIGKILL};
 
 const absl::Time kNow = absl::UnixEpoch();
 const absl::Time kLater = kNow + absl::Minutes(1);

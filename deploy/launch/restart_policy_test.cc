@@ -10,8 +10,8 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr ProcessEnd kCrash = {.exit_code = 1};
-constexpr ProcessEnd kKilled = {.signal = SIGKILL};
+const ProcessEnd& kCrash = *new ProcessEnd{.exit_code = 1};
+const ProcessEnd& kKilled = *new ProcessEnd{.signal = SIGKILL};
 constexpr absl::Duration kShort = absl::Milliseconds(10);
 constexpr absl::Duration kLong = absl::Minutes(1);
 
