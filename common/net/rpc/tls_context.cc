@@ -5,6 +5,7 @@
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
@@ -27,6 +28,12 @@ namespace muster {
 namespace {
 
 using grpc::experimental::ExternalCertificateVerifier;
+
+// gRPC has threads that may be in a handshake when the process exits. OpenSSL
+// would free at exit what they use. It has to be told so before anything else
+// uses it, so before main().
+[[maybe_unused]] const int openssl_stays_at_exit =
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
 constexpr unsigned kRefreshIntervalSeconds = 1;
 
