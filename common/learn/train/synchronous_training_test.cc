@@ -276,6 +276,23 @@ TEST_P(ReplicaCountTest, EvaluatesAndPredictsEveryExampleOnce) {
   }
 }
 
+// With a last batch that does not fill the micro-batches.
+TEST_P(ReplicaCountTest, EvaluationsHaveTheSameBitsInDeterministicMode) {
+  const auto evaluate = [](Strategy& strategy) -> absl::StatusOr<Logs> {
+    Model model = Classifier();
+    RETURN_IF_ERROR(model.Compile(strategy, ClassifierOptions()));
+    return model.Evaluate(Examples().Batch(13),
+                          {.verbose = Verbosity::kSilent});
+  };
+  const auto one =
+      OneDeviceStrategy::Create({.deterministic_micro_batches = 5}).value();
+  ASSERT_OK_AND_ASSIGN(const Logs wanted, evaluate(*one));
+  ASSERT_OK_AND_ASSIGN(
+      const Logs got,
+      evaluate(*Mirrored(GetParam(), {.deterministic_micro_batches = 5})));
+  EXPECT_EQ(got, wanted);
+}
+
 // Means over the labels that count, which lie unevenly.
 TEST_P(ReplicaCountTest, IgnoredLabelsLeaveTheMeanAMean) {
   const auto train = [](Strategy& strategy) {

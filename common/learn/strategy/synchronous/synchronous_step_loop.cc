@@ -38,7 +38,7 @@ absl::StatusOr<DistributedDataset> Distribute(
   RETURN_IF_ERROR(dataset.status());
   InputOptions input = options.input;
   input.exactly_once = kind != LoopKind::kTrain;
-  if (kind == LoopKind::kTrain && options.deterministic_micro_batches > 0) {
+  if (options.deterministic_micro_batches > 0) {
     return DistributeDataset(
         dataset, {.replicas_per_worker = options.deterministic_micro_batches},
         input);
@@ -69,7 +69,9 @@ absl::StatusOr<std::unique_ptr<StepLoop>> SynchronousStepLoop::Create(
     const Options& options) {
   Options used = options;
   if (kind == LoopKind::kTrainOnBatch) kind = LoopKind::kTrain;
-  if (kind != LoopKind::kTrain) used.deterministic_micro_batches = 0;
+  // Callbacks may decide by the results of an evaluation how training goes on.
+  // Each row of a prediction is computed by itself.
+  if (kind == LoopKind::kPredict) used.deterministic_micro_batches = 0;
   ASSIGN_OR_RETURN(DistributedDataset distributed,
                    Distribute(dataset, kind, *group, used));
   ASSIGN_OR_RETURN(const bool is_renewed, group->Renew());
