@@ -223,15 +223,11 @@ absl::StatusOr<std::optional<int>> RestartCountMax() {
       absl::StrCat("--restart=", text, ": a number, \"always\" or \"no\""));
 }
 
-absl::StatusOr<std::string> MakeRunDir() {
+// Makes the folder of what launch writes itself: logs, certificates, and the
+// job of --model. It is --run_dir unless that is a URL.
+absl::StatusOr<std::string> MakeFolder() {
   std::filesystem::path path = absl::GetFlag(FLAGS_run_dir);
-  if (IsObjectUrl(path.string())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--run_dir=", path.string(),
-        ": the logs of the tasks need a folder; name the URL of the job's "
-        "checkpoints with --set"));
-  }
-  if (path.empty()) {
+  if (path.empty() || IsObjectUrl(path.string())) {
     path = absl::StrCat(
         "runs/",
         absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone()),
@@ -246,6 +242,14 @@ absl::StatusOr<std::string> MakeRunDir() {
                                                    ": ", error.message()));
   }
   return path.string();
+}
+
+// Where to look when the job is done. A program of one's own may write no
+// summary.
+std::string ResultsOf(const ClusterPlan& plan, const std::string& log_dir) {
+  if (IsObjectUrl(plan.run_dir)) return plan.run_dir;
+  std::string summary = absl::StrCat(plan.run_dir, "/summary.json");
+  return access(summary.c_str(), F_OK) == 0 ? summary : log_dir;
 }
 
 // Flags that only --model reads.
@@ -296,8 +300,8 @@ ModelJob ModelJobOfFlags() {
 
 // Writes the job file of --model into the run's folder. Returns its path.
 absl::StatusOr<std::string> WriteModelJob(const std::string& text,
-                                          const std::string& run_dir) {
-  const std::string path = absl::StrCat(run_dir, "/model.job");
+                                          const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/model.job");
   std::ofstream file(path);
   file << text;
   file.close();
@@ -386,11 +390,12 @@ absl::StatusOr<int> PrintForEngine(const CommandLine& line) {
 }
 
 // Gives every task a certificate of a CA that exists only meanwhile.
-absl::Status ProtectTasks(const std::string& run_dir,
+absl::Status ProtectTasks(const std::string& run_folder,
                           std::vector<TaskPlan>* tasks) {
   ASSIGN_OR_RETURN(const bool is_wanted, TlsWanted());
   if (!is_wanted) return absl::OkStatus();
-  const std::filesystem::path folder = std::filesystem::path(run_dir) / "tls";
+  const std::filesystem::path folder =
+      std::filesystem::path(run_folder) / "tls";
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (!error) {
@@ -437,9 +442,11 @@ absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   if (!absl::GetFlag(FLAGS_model).empty()) {
     ASSIGN_OR_RETURN(model_job, MakeModelJob(ModelJobOfFlags()));
   }
-  ASSIGN_OR_RETURN(plan.run_dir, MakeRunDir());
+  ASSIGN_OR_RETURN(const std::string folder, MakeFolder());
+  const std::string run_dir = absl::GetFlag(FLAGS_run_dir);
+  plan.run_dir = IsObjectUrl(run_dir) ? run_dir : folder;
   if (model_job.has_value()) {
-    ASSIGN_OR_RETURN(plan.job_file, WriteModelJob(*model_job, plan.run_dir));
+    ASSIGN_OR_RETURN(plan.job_file, WriteModelJob(*model_job, folder));
   }
   // A server that nobody starts again is not waited for.
   if (restart_count_max == 0 &&
@@ -457,14 +464,14 @@ absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
                      return FindExecutable(name, OwnPath(),
                                            absl::GetFlag(FLAGS_bin_dir));
                    }));
-  RETURN_IF_ERROR(ProtectTasks(plan.run_dir, &tasks));
+  RETURN_IF_ERROR(ProtectTasks(folder, &tasks));
   if (plan.ps_count > 0 && !plan.with_chief) PrintChiefsConfig(tasks);
 
   const bool on_terminal = isatty(STDOUT_FILENO) == 1;
   Launcher::Options options;
   options.restart.restart_count_max = restart_count_max;
   options.grace_period = absl::GetFlag(FLAGS_grace_period);
-  options.log_dir = absl::StrCat(plan.run_dir, "/logs");
+  options.log_dir = absl::StrCat(folder, "/logs");
   options.log_bytes_max =
       int64_t{absl::GetFlag(FLAGS_log_megabytes)} * (1 << 20);
   options.share_terminal = on_terminal;
@@ -475,12 +482,8 @@ absl::StatusOr<int> Launch(const CommandLine& line, ShutdownSignals* signals) {
   Launcher launcher(plan, std::move(tasks), options, signals);
   const int exit_code = launcher.Run();
   if (exit_code == 0) {
-    // A program of one's own may write none.
-    const std::string summary = absl::StrCat(plan.run_dir, "/summary.json");
     std::cerr << "launch: the job is done; see "
-              << (access(summary.c_str(), F_OK) == 0 ? summary
-                                                     : options.log_dir)
-              << std::endl;
+              << ResultsOf(plan, options.log_dir) << std::endl;
   }
   return exit_code;
 }

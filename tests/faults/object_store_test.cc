@@ -12,12 +12,15 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
 #include "common/core/base/status_matchers.h"
 #include "common/core/tensor/tensor.h"
 #include "common/io/checkpoint/checkpoint_manager.h"
 #include "common/io/checkpoint/tensor_bundle_reader.h"
+#include "common/io/events/testing/event_file.h"
+#include "common/io/storage/disk.h"
 #include "common/io/storage/testing/s3_server.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,11 +30,16 @@
 namespace muster {
 namespace {
 
+using testing::_;
 using testing::AllOf;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Key;
 using testing::Not;
+using testing::Pair;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
 using Action = S3Server::Action;
 
 constexpr TaskId kChief = ClusterUnderTest::kChief;
@@ -84,6 +92,20 @@ class ObjectStoreTest : public testing::Test {
     EXPECT_EQ(end.ShellCode(), exit_code) << cluster_->process(kChief).output();
   }
 
+  // In all event files below `prefix`.
+  std::vector<proto::Event> EventsOf(absl::string_view prefix) const {
+    const std::string folder =
+        absl::StrCat(testing::TempDir(), "/events_of_objects");
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    for (const auto& [key, content] : server_->Objects()) {
+      if (!absl::StartsWith(key, prefix)) continue;
+      std::ofstream(absl::StrCat(folder, "/", BaseName(key)), std::ios::binary)
+          << content;
+    }
+    return ReadEventFolder(folder);
+  }
+
   const std::unique_ptr<S3Server> server_;
   ProcessUnderTest::Environment environment_;
   const std::unique_ptr<ClusterUnderTest> cluster_;
@@ -115,17 +137,58 @@ TEST_F(ObjectStoreTest, DataAndResultsCanBeInTheStore) {
     content << std::ifstream("examples/data/digits/" + name).rdbuf();
     server_->Set("data/" + name, content.str());
   }
+  server_->Set("data/train.txt", "is not read");
   cluster_->set_epochs(3);
-  StartAll({"--set", "data_dir=s3://bucket/data"});
+  StartAll(
+      {"--set", "data_dir=s3://bucket/data", "--set", "train_file=t[r]ai?.c*"});
   AwaitLine("Epoch 3/3");
   ExpectChiefEndsWith(0);
   const auto objects = server_->Objects();
   EXPECT_THAT(objects, Contains(Key("run/results/final_weights.index")));
   EXPECT_THAT(objects, Contains(Key("run/results/summary.json")));
+  const std::vector<std::string> lines =
+      absl::StrSplit(objects.at("run/log.csv"), '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_THAT(lines[0], StartsWith("epoch,loss,"));
+  EXPECT_THAT(lines[3], StartsWith("2,"));
+  EXPECT_THAT(ScalarsOf(EventsOf("run/board/train/"), "epoch_loss"),
+              ElementsAre(Pair(0, _), Pair(1, _), Pair(2, _)));
   Start(kChief);
   ExpectChiefEndsWith(2);
   EXPECT_THAT(cluster_->process(kChief).output(),
               HasSubstr("--run_dir=s3://bucket/run/results holds the results"));
+}
+
+// The logs of the tasks stay on the machine.
+TEST_F(ObjectStoreTest, LaunchLeavesItsResultsInTheStore) {
+  const std::string folder = absl::StrCat(testing::TempDir(), "/launched");
+  std::filesystem::create_directories(folder);
+  const auto path = [](absl::string_view name) {
+    return std::filesystem::absolute(std::string(name)).string();
+  };
+  ASSERT_OK_AND_ASSIGN(
+      const auto launch,
+      ProcessUnderTest::Start(
+          {"/usr/bin/env", "-C", folder, path("deploy/launch/launch"),
+           "--workers=1", "--ps=1",
+           absl::StrCat("--job=", path("tests/faults/object_store_digits.job")),
+           absl::StrCat("--run_dir=", kStore, "/launched"), "--set", "epochs=1",
+           "--set", absl::StrCat("store=", kStore)},
+          environment_));
+  ASSERT_OK_AND_ASSIGN(const ProcessEnd end, launch->AwaitEnd());
+  EXPECT_EQ(end.ShellCode(), 0) << launch->output();
+  EXPECT_THAT(launch->output(),
+              HasSubstr("the job is done; see s3://bucket/run/launched"));
+  EXPECT_THAT(server_->Objects(), Contains(Key("run/launched/summary.json")));
+  std::vector<std::string> logs;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() == ".log") {
+      logs.push_back(entry.path().filename().string());
+    }
+  }
+  EXPECT_THAT(logs,
+              UnorderedElementsAre("chief.log", "ps-0.log", "worker-0.log"));
 }
 
 // Before the first step.

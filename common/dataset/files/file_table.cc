@@ -1,5 +1,6 @@
 #include "common/dataset/files/file_table.h"
 
+#include <fnmatch.h>
 #include <glob.h>
 #include <sys/stat.h>
 
@@ -11,6 +12,8 @@
 #include "common/core/base/status_macros.h"
 #include "common/core/tensor/shape.h"
 #include "common/dataset/interleaved_stream.h"
+#include "common/io/storage/disk.h"
+#include "common/io/storage/object_url.h"
 
 namespace muster {
 namespace {
@@ -41,8 +44,40 @@ int IsReadError(const char*, int error) {
   return error != ENOENT && error != ENOTDIR ? 1 : 0;
 }
 
+bool HasWildcard(absl::string_view text) {
+  return text.find_first_of("*?[") != absl::string_view::npos;
+}
+
+absl::Status NoMatch(const std::string& pattern) {
+  return absl::NotFoundError(absl::StrCat("no file matches \"", pattern, "\""));
+}
+
+// Of objects, sorted.
+absl::Status AppendObjectMatches(const std::string& pattern,
+                                 std::vector<std::string>* paths) {
+  const absl::string_view folder = FolderOf(pattern);
+  if (HasWildcard(folder)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "pattern \"", pattern,
+        "\" of objects: *, ? and [ are expected only behind the last slash"));
+  }
+  const absl::StatusOr<std::vector<std::string>> names =
+      Disk::Real()->List(folder);
+  if (absl::IsNotFound(names.status())) return NoMatch(pattern);
+  RETURN_IF_ERROR(names.status());
+  const size_t count_before = paths->size();
+  const std::string name_pattern(BaseName(pattern));
+  for (const std::string& name : *names) {
+    if (fnmatch(name_pattern.c_str(), name.c_str(), FNM_PERIOD) == 0) {
+      paths->push_back(JoinPath(folder, name));
+    }
+  }
+  return paths->size() > count_before ? absl::OkStatus() : NoMatch(pattern);
+}
+
 absl::Status AppendMatches(const std::string& pattern,
                            std::vector<std::string>* paths) {
+  if (IsObjectUrl(pattern)) return AppendObjectMatches(pattern, paths);
   glob_t matches = {};
   const int result = glob(pattern.c_str(), GLOB_NOSORT, IsReadError, &matches);
   const size_t begin = paths->size();
@@ -51,10 +86,7 @@ absl::Status AppendMatches(const std::string& pattern,
                   matches.gl_pathv + matches.gl_pathc);
   }
   globfree(&matches);
-  if (result == GLOB_NOMATCH) {
-    return absl::NotFoundError(
-        absl::StrCat("no file matches \"", pattern, "\""));
-  }
+  if (result == GLOB_NOMATCH) return NoMatch(pattern);
   if (result != 0) {
     return absl::UnavailableError(
         absl::StrCat("a folder of \"", pattern, "\" cannot be read"));
@@ -112,7 +144,7 @@ absl::StatusOr<std::vector<std::string>> ExpandFilePatterns(
     absl::Span<const std::string> patterns) {
   std::vector<std::string> paths;
   for (const std::string& pattern : patterns) {
-    if (pattern.find_first_of("*?[") == std::string::npos || Exists(pattern)) {
+    if (!HasWildcard(pattern) || Exists(pattern)) {
       paths.push_back(pattern);
     } else {
       RETURN_IF_ERROR(AppendMatches(pattern, &paths));

@@ -21,10 +21,13 @@ inline constexpr int kFileCountMax = 1 << 16;
 
 // Expands `patterns` to files, in the order of the patterns. A pattern is the
 // path of a file, or contains *, ? and [...] as in a shell and is replaced by
-// the matching files in byte order of their names.
+// the matching files in byte order of their names. In the URL of objects only
+// what follows the last slash is a pattern.
 //   kNotFound         nothing matches; names the pattern
-//   kInvalidArgument  there are no patterns, or more than kFileCountMax files
+//   kInvalidArgument  there are no patterns, or more than kFileCountMax files;
+//                     a folder of a URL is a pattern
 //   kUnavailable      a folder cannot be read
+//   others            as Disk::List(), of objects
 absl::StatusOr<std::vector<std::string>> ExpandFilePatterns(
     absl::Span<const std::string> patterns);
 

@@ -12,6 +12,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/records/object_sink.h"
+#include "common/io/storage/disk.h"
 #include "common/io/storage/object_url.h"
 #include "proto/event.pb.h"
 
@@ -26,10 +28,15 @@ std::string HostName() {
   return name;
 }
 
+absl::StatusOr<std::unique_ptr<ByteSink>> CreateSink(absl::string_view path) {
+  if (IsObjectUrl(path)) return CreateObjectSink(path);
+  return CreateFileSink(path);
+}
+
 EventWriter::Options WithDefaults(EventWriter::Options options) {
   if (options.host.empty()) options.host = HostName();
   if (options.wall_time == nullptr) options.wall_time = absl::Now;
-  if (options.create_file == nullptr) options.create_file = CreateFileSink;
+  if (options.create_file == nullptr) options.create_file = CreateSink;
   return options;
 }
 
@@ -45,10 +52,9 @@ std::string NewPath(const EventWriter::Options& options, absl::Time now) {
     const std::string name = absl::StrFormat(
         "events.out.tfevents.%010d.%s.%d.%d.v2", absl::ToUnixSeconds(now),
         options.host, ::getpid(), file_count.fetch_add(1));
-    const std::filesystem::path path =
-        std::filesystem::path(options.folder) / name;
+    std::string path = JoinPath(options.folder, name);
     std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) return path.string();
+    if (!std::filesystem::exists(path, ignored)) return path;
   }
 }
 
@@ -72,7 +78,10 @@ absl::Status EventWriter::Write(
   for (const proto::Summary::Value& value : values) {
     *event.mutable_summary()->add_value() = value;
   }
-  return Note(Append(event), now);
+  RETURN_IF_ERROR(Note(Append(event), now));
+  const bool is_full =
+      IsObjectUrl(options_.folder) && event_bytes_ >= options_.object_bytes_max;
+  return is_full ? Close() : absl::OkStatus();
 }
 
 absl::Status EventWriter::Close() {
@@ -85,18 +94,16 @@ absl::Status EventWriter::Close() {
 }
 
 absl::Status EventWriter::Open(absl::Time now) {
-  if (IsObjectUrl(options_.folder)) {
-    path_ = options_.folder;
-    return absl::UnimplementedError(
-        "objects cannot be appended to; name a folder for event files");
-  }
   std::error_code error;
-  std::filesystem::create_directories(options_.folder, error);
+  if (!IsObjectUrl(options_.folder)) {
+    std::filesystem::create_directories(options_.folder, error);
+  }
   path_ = NewPath(options_, now);
   if (error)
     return absl::ErrnoToStatus(error.value(), "cannot create its folder");
   ASSIGN_OR_RETURN(std::unique_ptr<ByteSink> sink, options_.create_file(path_));
   file_ = std::make_unique<RecordWriter>(std::move(sink));
+  event_bytes_ = 0;
   proto::Event first;
   first.set_wall_time(WallSeconds(now));
   first.set_file_version(std::string(kFileVersion));
@@ -104,7 +111,9 @@ absl::Status EventWriter::Open(absl::Time now) {
 }
 
 absl::Status EventWriter::Append(const proto::Event& event) {
-  RETURN_IF_ERROR(file_->Write(event.SerializeAsString()));
+  const std::string bytes = event.SerializeAsString();
+  event_bytes_ += static_cast<int64_t>(bytes.size());
+  RETURN_IF_ERROR(file_->Write(bytes));
   return file_->Flush();
 }
 

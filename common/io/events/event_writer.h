@@ -29,6 +29,10 @@ class Summary_Value;
 // Readers see an event as soon as Write() has returned. Write() makes one
 // system call and does not wait for the device.
 //
+// In a folder of an object store (object_url.h) the file is an object, which is
+// replaced by a longer one (CreateObjectSink()), so readers see an event later.
+// Each Options::object_bytes_max another object begins.
+//
 // After an error, the end of the file is undefined, so the writer abandons it.
 // It rejects events with that error until Options::retry_after has passed, and
 // then starts another file.
@@ -37,13 +41,15 @@ class Summary_Value;
 class EventWriter {
  public:
   struct Options {
-    std::string folder;  // Created if missing.
+    std::string folder;  // Created if missing, or the URL of objects.
     absl::Duration retry_after = absl::Minutes(1);
     // Used in the file's name; empty: this machine's name.
     std::string host;
     // Wall-clock time; null: absl::Now.
     std::function<absl::Time()> wall_time;
-    // Null: CreateFileSink().
+    // More than this is not uploaded again for each further event.
+    int64_t object_bytes_max = int64_t{4} << 20;
+    // Null: CreateFileSink(), or CreateObjectSink() for a URL.
     std::function<absl::StatusOr<std::unique_ptr<ByteSink>>(absl::string_view)>
         create_file;
   };
@@ -54,7 +60,7 @@ class EventWriter {
 
   // Writes one event with all of `values` (summaries.h).
   //   kResourceExhausted  the disk is full
-  //   others              as CreateFileSink() and the disk; names the file
+  //   others              as the sink and the disk; names the file
   absl::Status Write(int64_t step,
                      absl::Span<const proto::Summary_Value> values);
 
@@ -75,6 +81,7 @@ class EventWriter {
   const Options options_;
   std::string path_;
   std::unique_ptr<RecordWriter> file_;  // Null when none is open.
+  int64_t event_bytes_ = 0;             // That the open file has.
   absl::Status error_;                  // Of the last file that failed.
   absl::Time retry_at_ = absl::InfinitePast();
 };

@@ -98,15 +98,25 @@ class StringSink final : public ByteSink {
   std::string* const content_;
 };
 
+absl::StatusOr<std::unique_ptr<ByteSink>> OpenSink(absl::string_view path,
+                                                   int existing_content) {
+  std::string name(path);
+  const int descriptor = open(
+      name.c_str(), O_WRONLY | O_CREAT | existing_content | O_CLOEXEC, 0666);
+  if (descriptor < 0) return SystemError("create", name, errno);
+  return std::make_unique<FileSink>(std::move(name), descriptor);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ByteSink>> CreateFileSink(
     absl::string_view path) {
-  std::string name(path);
-  const int descriptor =
-      open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0) return SystemError("create", name, errno);
-  return std::make_unique<FileSink>(std::move(name), descriptor);
+  return OpenSink(path, O_TRUNC);
+}
+
+absl::StatusOr<std::unique_ptr<ByteSink>> CreateAppendingFileSink(
+    absl::string_view path) {
+  return OpenSink(path, O_APPEND);
 }
 
 std::unique_ptr<ByteSink> CreateStringSink(std::string* content) {

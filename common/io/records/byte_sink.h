@@ -35,6 +35,10 @@ class ByteSink {
 absl::StatusOr<std::unique_ptr<ByteSink>> CreateFileSink(
     absl::string_view path);
 
+// As CreateFileSink(), but keeps what an existing file has.
+absl::StatusOr<std::unique_ptr<ByteSink>> CreateAppendingFileSink(
+    absl::string_view path);
+
 // Appends to `*content`, which outlives the sink.
 std::unique_ptr<ByteSink> CreateStringSink(std::string* content);
 

@@ -1,6 +1,6 @@
 #include "common/learn/train/callbacks/csv_logger.h"
 
-#include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -11,6 +11,8 @@
 #include "absl/strings/str_replace.h"
 #include "common/core/base/log.h"
 #include "common/core/base/status_macros.h"
+#include "common/io/records/object_sink.h"
+#include "common/io/storage/disk.h"
 #include "common/io/storage/object_url.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/strategy/strategy.h"
@@ -20,6 +22,8 @@
 
 namespace muster {
 namespace {
+
+constexpr int64_t kObjectBytesMax = int64_t{64} << 20;
 
 // Quotes text that would be parsed as several cells.
 std::string Cell(absl::string_view text, absl::string_view separator) {
@@ -69,12 +73,35 @@ absl::Status CsvLogger::CheckOptions(const CsvLoggerOptions& options) {
 absl::Status CsvLogger::OnTrainBegin(Model& model) {
   RETURN_IF_ERROR(CheckOptions(options_));
   if (!model.strategy()->is_chief()) return absl::OkStatus();
-  if (IsObjectUrl(options_.filename)) {
-    return absl::UnimplementedError(
-        absl::StrCat("CSVLogger: ", options_.filename,
-                     ": objects cannot be appended to; name a file"));
-  }
   names_.clear();
+  file_ = nullptr;
+  absl::StatusOr<std::unique_ptr<ByteSink>> file =
+      IsObjectUrl(options_.filename) ? OpenObject() : OpenFile();
+  if (!file.ok()) {
+    return absl::Status(
+        file.status().code(),
+        absl::StrCat("CSVLogger: ", std::string(file.status().message())));
+  }
+  file_ = *std::move(file);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ByteSink>> CsvLogger::OpenObject() {
+  ObjectSinkOptions options;
+  if (options_.append) {
+    absl::StatusOr<std::string> content =
+        ReadFile(options.disk, options_.filename, kObjectBytesMax);
+    if (content.ok()) {
+      options.content = *std::move(content);
+    } else if (!absl::IsNotFound(content.status())) {
+      return content.status();
+    }
+  }
+  needs_header_ = options.content.empty();
+  return CreateObjectSink(options_.filename, std::move(options));
+}
+
+absl::StatusOr<std::unique_ptr<ByteSink>> CsvLogger::OpenFile() {
   const std::filesystem::path path(options_.filename);
   std::error_code ignored;
   if (path.has_parent_path()) {
@@ -83,22 +110,19 @@ absl::Status CsvLogger::OnTrainBegin(Model& model) {
   needs_header_ = !options_.append ||
                   std::filesystem::file_size(path, ignored) == 0 ||
                   !std::filesystem::exists(path, ignored);
-  if (file_.is_open()) file_.close();
-  file_.clear();
-  file_.open(path, options_.append ? std::ios::app : std::ios::trunc);
-  if (file_) return absl::OkStatus();
-  return absl::ErrnoToStatus(
-      errno, absl::StrCat("CSVLogger: cannot open ", options_.filename));
+  return options_.append ? CreateAppendingFileSink(options_.filename)
+                         : CreateFileSink(options_.filename);
 }
 
 absl::Status CsvLogger::OnEpochEnd(Model&, int epoch, const Logs& logs) {
-  if (!file_.is_open()) return absl::OkStatus();
+  if (file_ == nullptr) return absl::OkStatus();
+  std::string rows;
   if (names_.empty()) {
     names_ = ColumnsOf(logs);
     if (needs_header_) {
       std::vector<std::string> header = {"epoch"};
       header.insert(header.end(), names_.begin(), names_.end());
-      WriteRow(header);
+      rows = Row(header);
       needs_header_ = false;
     }
   }
@@ -107,20 +131,24 @@ absl::Status CsvLogger::OnEpochEnd(Model&, int epoch, const Logs& logs) {
     const auto found = logs.find(name);
     row.push_back(found == logs.end() ? "NA" : ShortestText(found->second));
   }
-  WriteRow(row);
-  file_.flush();
-  if (!file_) {
-    LOG(WARNING) << "CSVLogger: cannot write " << options_.filename << ": "
-                 << std::error_code(errno, std::generic_category()).message()
-                 << "; training continues without it";
-    file_.close();
-  }
+  absl::StrAppend(&rows, Row(row));
+  absl::Status status = file_->Append(rows);
+  if (status.ok()) status = file_->Flush();
+  Note(status);
   return absl::OkStatus();
 }
 
 absl::Status CsvLogger::OnTrainEnd(Model&, const Logs&) {
-  if (file_.is_open()) file_.close();
+  if (file_ != nullptr) Note(file_->Close());
+  file_ = nullptr;
   return absl::OkStatus();
+}
+
+void CsvLogger::Note(const absl::Status& status) {
+  if (status.ok()) return;
+  LOG(WARNING) << "CSVLogger: " << status.message()
+               << "; training continues without it";
+  file_ = nullptr;
 }
 
 std::vector<std::string> CsvLogger::output_folders() const {
@@ -133,12 +161,13 @@ std::vector<std::string> CsvLogger::output_folders() const {
   return {FolderOfFile(options_.filename)};
 }
 
-void CsvLogger::WriteRow(const std::vector<std::string>& cells) {
-  file_ << absl::StrJoin(cells, options_.separator,
-                         [this](std::string* out, const std::string& cell) {
-                           out->append(Cell(cell, options_.separator));
-                         })
-        << '\n';
+std::string CsvLogger::Row(const std::vector<std::string>& cells) const {
+  return absl::StrCat(
+      absl::StrJoin(cells, options_.separator,
+                    [this](std::string* out, const std::string& cell) {
+                      out->append(Cell(cell, options_.separator));
+                    }),
+      "\n");
 }
 
 }  // namespace muster

@@ -1,12 +1,14 @@
 #ifndef COMMON_LEARN_TRAIN_CALLBACKS_CSV_LOGGER_H_
 #define COMMON_LEARN_TRAIN_CALLBACKS_CSV_LOGGER_H_
 
-#include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/io/records/byte_sink.h"
 #include "common/learn/nn/config_visitor.h"
 #include "common/learn/train/callback.h"
 #include "common/learn/train/history.h"
@@ -14,7 +16,7 @@
 namespace muster {
 
 struct CsvLoggerOptions {
-  std::string filename;
+  std::string filename;         // Or the URL of an object.
   std::string separator = ",";  // One character.
   // Appends to an existing file, without another header.
   bool append = false;
@@ -27,7 +29,8 @@ struct CsvLoggerOptions {
 // are added nevertheless. Missing values are "NA".
 //
 // A disk that is full loses lines but does not end training: one warning names
-// the file.
+// the file. An object is replaced by a longer one at most every 30 s, and when
+// training ends.
 //
 // Equivalent to: keras.callbacks.CSVLogger.
 class CsvLogger final : public Callback {
@@ -45,10 +48,15 @@ class CsvLogger final : public Callback {
   std::vector<std::string> output_folders() const override;
 
  private:
-  void WriteRow(const std::vector<std::string>& cells);
+  // Sets needs_header_.
+  absl::StatusOr<std::unique_ptr<ByteSink>> OpenObject();
+  absl::StatusOr<std::unique_ptr<ByteSink>> OpenFile();
+  std::string Row(const std::vector<std::string>& cells) const;
+  // Stops logging after an error.
+  void Note(const absl::Status& status);
 
   const CsvLoggerOptions options_;
-  std::ofstream file_;
+  std::unique_ptr<ByteSink> file_;  // Null when nothing is logged.
   bool needs_header_ = true;
   std::vector<std::string> names_;  // Names of the columns, without "epoch".
 };
