@@ -5,17 +5,18 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/core/base/status_macros.h"
+#include "common/core/device/cuda_library.h"
 
 namespace muster {
 
 absl::StatusOr<nccl::Api> LoadNccl(const std::string& library) {
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
+  const absl::StatusOr<void*> loaded = LoadCudaLibrary(library);
+  if (!loaded.ok()) {
     return absl::UnavailableError(
-        absl::StrCat("no NCCL: ", dlerror(), "; install NCCL ",
-                     nccl::VersionString(nccl::kVersionMin),
-                     " or later, or add its folder to LD_LIBRARY_PATH"));
+        absl::StrCat("no NCCL ", nccl::VersionString(nccl::kVersionMin),
+                     " or later: ", loaded.status().message()));
   }
+  void* const handle = *loaded;
   nccl::Api api;
 #define MUSTER_LOAD(name, type)                                           \
   api.name = reinterpret_cast<decltype(api.name)>(dlsym(handle, #name));  \

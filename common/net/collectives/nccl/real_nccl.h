@@ -14,8 +14,8 @@ namespace muster {
 //   errors  as LoadNccl()
 absl::StatusOr<const nccl::Api*> RealNccl();
 
-// Loads the functions of `library`, a path or a name that the dynamic loader
-// finds. The library is never unloaded.
+// Loads the functions of `library`, which LoadCudaLibrary() finds. The library
+// is never unloaded.
 //   kUnavailable  it cannot be loaded, lacks a function, or is older than
 //                 nccl::kVersionMin; names the library, what was expected and
 //                 what came

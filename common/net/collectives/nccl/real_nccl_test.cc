@@ -14,7 +14,7 @@ TEST(RealNcclTest, AMissingLibraryIsNamedWithTheWayOut) {
   EXPECT_THAT(LoadNccl("libnccl_nobody_has.so.2"),
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(HasSubstr("libnccl_nobody_has.so.2"),
-                             HasSubstr("install NCCL 2.18.0 or later"),
+                             HasSubstr("no NCCL 2.18.0 or later"),
                              HasSubstr("LD_LIBRARY_PATH"))));
 }
 
