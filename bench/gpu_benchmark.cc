@@ -26,6 +26,7 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/kernels/cpu/cpu_kernels.h"
 #include "common/compute/kernels/cuda/cuda_kernels.h"
+#include "common/compute/kernels/cuda/cuda_libraries.h"
 #include "common/compute/ops/ops.h"
 #include "common/compute/optimizers/optimizers.h"
 #include "common/compute/runtime/executable.h"
@@ -255,9 +256,12 @@ int Main(bool is_simulated) {
              .repetitions = 2};
   }
   Device* const device = OrDie(DeviceSet::OfProcess().FindDevice(0));
-  std::fprintf(stderr, "%s\n", device->description().ToString().c_str());
+  const CudaLibraries libraries = FindCudaLibraries(*device);
+  std::fprintf(stderr, "%s\nlibraries: %s\n",
+               device->description().ToString().c_str(),
+               libraries.ToString().c_str());
   const auto stream = OrDie(device->CreateStream());
-  const KernelRegistry kernels = CudaKernels(device);
+  const KernelRegistry kernels = CudaKernels(device, libraries);
   const double bandwidth = MeasureCopies(sizes, device, stream.get());
   MeasureAdam(sizes, bandwidth, device, stream.get());
   MeasureLaunches(sizes, kernels, device);

@@ -3,6 +3,7 @@
 // MUSTER_TEST_GPU=real takes the GPU of the machine.
 
 #include <cstdint>
+#include <iostream>
 #include <memory>
 #include <set>
 #include <string>
@@ -15,6 +16,7 @@
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/kernels/cpu/cpu_kernels.h"
 #include "common/compute/kernels/cuda/cuda_kernels.h"
+#include "common/compute/kernels/cuda/cuda_libraries.h"
 #include "common/compute/kernels/kernel.h"
 #include "common/compute/kernels/reference/reference_kernels.h"
 #include "common/compute/ops/builtin_ops.h"
@@ -100,6 +102,8 @@ TEST(KernelsOnGpuTest, EachCaseConformsToTheReference) {
   }
   RecordProperty("cases", case_count);
   RecordProperty("device", device->description().ToString());
+  std::cout << "libraries: " << FindCudaLibraries(*device).ToString()
+            << std::endl;
   EXPECT_GT(case_count, 0);
 }
 

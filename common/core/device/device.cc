@@ -82,6 +82,7 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Create(
   ASSIGN_OR_RETURN(device->description_,
                    DescribePhysicalDevice(*api, options.ordinal));
   device->description_.name = options.name;
+  device->tensor_float_32_ = options.tensor_float_32;
   driver::ContextHandle* context = nullptr;
   RETURN_IF_ERROR(
       CheckQuery(*api, api->cuDevicePrimaryCtxRetain(&context, options.ordinal),
@@ -108,6 +109,13 @@ Device::~Device() {
     }
   }
   (void)api.cuDevicePrimaryCtxRelease_v2(description_.ordinal);
+}
+
+absl::Status Device::CheckHealth() {
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  return context_->Call("cuMemGetInfo", context_->api().cuMemGetInfo_v2,
+                        &free_bytes, &total_bytes);
 }
 
 absl::StatusOr<std::unique_ptr<DeviceStream>> Device::CreateStream() {

@@ -55,6 +55,7 @@ class Device {
     std::string name = "gpu:0";
     int ordinal = 0;
     DeviceMemory::Options memory;
+    bool tensor_float_32 = false;  // Device::tensor_float_32().
   };
 
   // `api` is borrowed for the life of the result.
@@ -69,6 +70,9 @@ class Device {
 
   const DeviceDescription& description() const { return description_; }
   const std::string& name() const { return description_.name; }
+  // Whether products and convolutions of float32 may round their operands to
+  // TF32, which has 10 bits of mantissa, to be computed by tensor cores.
+  bool tensor_float_32() const { return tensor_float_32_; }
   DeviceMemory& memory() { return *memory_; }
   PinnedMemory& pinned_memory() { return *pinned_memory_; }
 
@@ -88,6 +92,10 @@ class Device {
   // OK, or why the GPU is lost. A lost GPU cannot be used by this process
   // again: after a kernel's illegal access, or an error of the hardware.
   absl::Status health() const { return context_->health(); }
+  // Asks the driver whether the GPU is lost: for errors of libraries, which do
+  // not say so.
+  //   as DeviceContext::Call()
+  absl::Status CheckHealth();
   DeviceContext& context() { return *context_; }
 
  private:
@@ -98,6 +106,7 @@ class Device {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   DeviceDescription description_;
+  bool tensor_float_32_ = false;
   std::unique_ptr<DeviceContext> context_;
   std::unique_ptr<DeviceMemory> memory_;
   std::unique_ptr<PinnedMemory> pinned_memory_;

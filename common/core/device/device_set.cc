@@ -169,6 +169,13 @@ std::vector<DeviceSet::Logical> DeviceSet::MakeLogical() const {
   return logical;
 }
 
+absl::Status DeviceSet::EnableTensorFloat32(bool enabled) {
+  const absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(CheckNotInUse());
+  tensor_float_32_ = enabled;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> DeviceSet::CountLogicalDevices() {
   const absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(Discover());
@@ -196,7 +203,8 @@ absl::StatusOr<Device*> DeviceSet::FindDevice(int index) {
       .memory = {.limit_bytes = limit_bytes > 0
                                     ? limit_bytes
                                     : physical.description.memory_bytes,
-                 .maps_all = !physical.grows}};
+                 .maps_all = !physical.grows},
+      .tensor_float_32 = tensor_float_32_};
   if (api_->is_simulated) options.memory.piece_bytes = kSimulatedPieceBytes;
   ASSIGN_OR_RETURN(logical.device, Device::Create(api_, options));
   return logical.device.get();

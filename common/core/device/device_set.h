@@ -83,6 +83,14 @@ class DeviceSet {
   absl::Status SetLogicalDevices(
       int physical_index, absl::Span<const LogicalDeviceOptions> devices);
 
+  // Whether products and convolutions of float32 may round their operands to
+  // TF32, which has 10 bits of mantissa, to be computed by tensor cores. False
+  // by default; TensorFlow's default is true.
+  //   kFailedPrecondition  a device is in use: settings come first
+  //
+  // Equivalent to: tf.config.experimental.enable_tensor_float_32_execution().
+  absl::Status EnableTensorFloat32(bool enabled);
+
   // Returns the number of logical devices.
   //   kUnavailable  as ListPhysicalDevices()
   absl::StatusOr<int> CountLogicalDevices();
@@ -124,6 +132,7 @@ class DeviceSet {
   const driver::DriverApi* api_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::vector<Physical> physical_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> visible_ ABSL_GUARDED_BY(mutex_);  // Physical indices.
+  bool tensor_float_32_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_in_use_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Logical> logical_ ABSL_GUARDED_BY(mutex_);  // When in use.
 };

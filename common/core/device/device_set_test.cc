@@ -107,6 +107,18 @@ TEST_F(DeviceSetTest, SettingsComeBeforeTheFirstUse) {
   EXPECT_THAT(devices_.SetMemoryGrowth(0, false), is_too_late);
   EXPECT_THAT(devices_.SetLogicalDevices(0, {{}}), is_too_late);
   EXPECT_THAT(devices_.UseSimulatedDevices(1), is_too_late);
+  EXPECT_THAT(devices_.EnableTensorFloat32(true), is_too_late);
+}
+
+TEST_F(DeviceSetTest, DevicesKnowWhetherTensorFloat32IsEnabled) {
+  ASSERT_OK_AND_ASSIGN(Device* const device, devices_.FindDevice(0));
+  EXPECT_FALSE(device->tensor_float_32());
+}
+
+TEST_F(DeviceSetTest, TensorFloat32IsEnabledForAllDevices) {
+  EXPECT_OK(devices_.EnableTensorFloat32(true));
+  ASSERT_OK_AND_ASSIGN(Device* const device, devices_.FindDevice(1));
+  EXPECT_TRUE(device->tensor_float_32());
 }
 
 }  // namespace

@@ -78,6 +78,11 @@ std::variant<TaskOptions, ExitCode> StartProgram(
     const absl::Status status = SimulateGpus(options->simulated_gpu_count);
     if (!status.ok()) return Complain(program, status);
   }
+  if (options->tensor_float_32) {
+    const absl::Status status =
+        DeviceSet::OfProcess().EnableTensorFloat32(true);
+    if (!status.ok()) return Complain(program, status);
+  }
   if (absl::Status status = check(*options); !status.ok()) {
     return Complain(program, status);
   }

@@ -5,6 +5,9 @@
 #include <vector>
 
 #include "absl/flags/reflection.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/device/device.h"
+#include "common/core/device/device_set.h"
 #include "common/net/process/program_info.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -38,6 +41,15 @@ TEST_F(ProgramTest, AGoodCommandLineStartsTheProgram) {
   const auto start = Start({"--job=a.job", "--tf_config={}"});
   ASSERT_TRUE(std::holds_alternative<TaskOptions>(start));
   EXPECT_EQ(std::get<TaskOptions>(start).job_file, "a.job");
+}
+
+TEST_F(ProgramTest, FlagsOfGpusAreSettingsOfTheDevices) {
+  const auto start = Start({"--gpu_simulated=2", "--tensor_float_32"});
+  ASSERT_TRUE(std::holds_alternative<TaskOptions>(start));
+  ASSERT_OK_AND_ASSIGN(Device* const device,
+                       DeviceSet::OfProcess().FindDevice(1));
+  EXPECT_TRUE(device->description().is_simulated);
+  EXPECT_TRUE(device->tensor_float_32());
 }
 
 TEST_F(ProgramTest, QuestionsAreAnsweredOnStandardOutput) {

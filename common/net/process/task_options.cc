@@ -35,6 +35,9 @@ ABSL_FLAG(
 ABSL_FLAG(int, gpu_simulated, 0,
           "Computes on this many simulated GPUs, gpu:0 and on, in place of "
           "those of the machine: to test programs without a GPU. Slow.");
+ABSL_FLAG(bool, tensor_float_32, false,
+          "Lets GPUs round float32 operands of products and convolutions to "
+          "TF32, 10 bits of mantissa, which tensor cores compute faster.");
 ABSL_FLAG(bool, check_config, false,
           "Reads TF_CONFIG and the flags, prints the cluster they describe and "
           "leaves: with status 0 if it makes sense, 2 if not.");
@@ -202,6 +205,7 @@ constexpr TaskFlag kTaskFlags[] = {
     {kTraining, "seed", kTrainer},
     {kTraining, "threads", kAll},
     {kTraining, "gpu_simulated", kTrainer},
+    {kTraining, "tensor_float_32", kTrainer},
     {kCluster, "check_config", kAll},
     {kCluster, "tf_config", kAll},
     {kCluster, "job_name", kAll},
@@ -533,6 +537,7 @@ absl::StatusOr<TaskOptions> ResolveTaskOptions(const CommandLine& line) {
                      ": expected a number of GPUs, or 0 for those of the "
                      "machine"));
   }
+  options.tensor_float_32 = absl::GetFlag(FLAGS_tensor_float_32);
   ASSIGN_OR_RETURN(options.listen_address,
                    ResolveListenAddress(options.config));
   options.remote_address =

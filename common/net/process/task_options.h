@@ -39,6 +39,7 @@ struct TaskOptions {
   int thread_count = 1;  // At least 1.
   // GPUs to simulate; 0: the process uses those of the machine.
   int simulated_gpu_count = 0;
+  bool tensor_float_32 = false;  // As DeviceSet::EnableTensorFloat32().
 
   // Where to listen, "host:port"; empty for a task that nobody dials.
   std::string listen_address;

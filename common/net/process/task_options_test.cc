@@ -147,6 +147,13 @@ TEST_F(TaskOptionsTest, SaysWhichFlagIsOutOfRange) {
           "--tf_config is not");
 }
 
+TEST_F(TaskOptionsTest, TensorFloat32IsOffUnlessItIsAskedFor) {
+  ASSERT_OK_AND_ASSIGN(TaskOptions options, Resolve({}));
+  EXPECT_FALSE(options.tensor_float_32);
+  ASSERT_OK_AND_ASSIGN(options, Resolve({"--tensor_float_32"}));
+  EXPECT_TRUE(options.tensor_float_32);
+}
+
 TEST_F(TaskOptionsTest, LanesOfSynchronousWorkersCanBeSwitchedOff) {
   ASSERT_OK_AND_ASSIGN(TaskOptions options, Resolve({}));
   EXPECT_TRUE(options.shared_memory);

@@ -1,7 +1,11 @@
 #include "common/compute/kernels/cuda/cuda_kernels.h"
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/compute/kernels/cuda/cublas_lt/cublas_lt.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/cuda/register.h"
+#include "common/core/base/log.h"
 
 namespace muster {
 namespace {
@@ -20,10 +24,31 @@ KernelRegistry KernelsOf(const internal::KernelTarget& target) {
   return registry;
 }
 
+void LogUnusable(const Device& device, absl::string_view what,
+                 const absl::Status& reason) {
+  LOG(WARNING) << device.name() << ": " << what
+               << " run on Muster's own kernels, which are slow: "
+               << reason.message();
+}
+
 }  // namespace
 
+KernelRegistry CudaKernels(Device* device, const CudaLibraries& libraries) {
+  const internal::KernelTarget target = {.device = device};
+  KernelRegistry registry = KernelsOf(target);
+  if (libraries.cublas_lt != nullptr) {
+    const auto library = CublasLt::Create(libraries.cublas_lt, device);
+    if (library.ok()) {
+      internal::RegisterCublasLtKernels(&registry, target, *library);
+    } else {
+      LogUnusable(*device, "products of matrices", library.status());
+    }
+  }
+  return registry;
+}
+
 KernelRegistry CudaKernels(Device* device) {
-  return KernelsOf({.device = device});
+  return CudaKernels(device, FindCudaLibraries(*device));
 }
 
 KernelRegistry SimulatedCudaKernels(uint64_t seed) {

@@ -2,12 +2,17 @@
 #define COMMON_COMPUTE_KERNELS_CUDA_REGISTER_H_
 
 #include <functional>
+#include <memory>
 
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/kernel.h"
 
 // Registration of the families of device kernels.
-namespace muster::internal {
+namespace muster {
+
+class CublasLt;
+
+namespace internal {
 
 void RegisterCopyKernels(KernelRegistry* registry, const KernelTarget& target);
 void RegisterElementwiseKernels(KernelRegistry* registry,
@@ -24,6 +29,12 @@ void RegisterRecurrenceKernels(KernelRegistry* registry,
 void RegisterRowKernels(KernelRegistry* registry, const KernelTarget& target);
 void RegisterSortKernels(KernelRegistry* registry, const KernelTarget& target);
 
+// Registered after the others, so these kernels are tried first. `target` has a
+// device.
+void RegisterCublasLtKernels(KernelRegistry* registry,
+                             const KernelTarget& target,
+                             const std::shared_ptr<CublasLt>& library);
+
 // Sets all elements of output 0 to `value`.
 absl::StatusOr<std::function<absl::Status(const DeviceRun&)>> Filling(
     const KernelTarget& target, const KernelSpec& spec, double value);
@@ -33,6 +44,7 @@ using Conversion = std::function<absl::Status(
     const DeviceRun&, int64_t count, DeviceElements from, DeviceElements to)>;
 absl::StatusOr<Conversion> Converting(const KernelTarget& target);
 
-}  // namespace muster::internal
+}  // namespace internal
+}  // namespace muster
 
 #endif  // COMMON_COMPUTE_KERNELS_CUDA_REGISTER_H_

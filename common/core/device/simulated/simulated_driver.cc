@@ -573,6 +573,13 @@ Result SimulatedMachine::Enqueue(StreamHandle* stream,
   return driver::kSuccess;
 }
 
+bool SimulatedMachine::IsDeviceMemory(const void* address, size_t size_bytes) {
+  State* const machine = the_machine;
+  return machine != nullptr && machine->current_device() >= 0 &&
+         machine->memory_.IsOnDevice(reinterpret_cast<Address>(address),
+                                     size_bytes);
+}
+
 void SimulatedMachine::Fail(absl::string_view function, Result result,
                             int after, bool is_sticky) {
   state_->Fail(function, result, after, is_sticky);

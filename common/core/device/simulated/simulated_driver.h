@@ -50,6 +50,11 @@ class SimulatedMachine {
   static driver::Result Enqueue(driver::StreamHandle* stream,
                                 std::function<driver::Result()> work);
 
+  // Returns whether this is memory of the device whose context is current on
+  // this thread, as work of the device may use it. For libraries that check
+  // their arguments.
+  static bool IsDeviceMemory(const void* address, size_t size_bytes);
+
   // Makes a call of `function` ("cuLaunchKernel") return `result` and do
   // nothing: the `after`-th from now on, or with `is_sticky` that one and all
   // later ones.

@@ -46,6 +46,11 @@ class SimulatedMemory {
   Kind KindAt(driver::Address address) const;
   // Whether device work may use the whole range.
   bool IsAccessible(driver::Address address, size_t size_bytes) const;
+  // Whether, moreover, it is memory of a device.
+  bool IsOnDevice(driver::Address address, size_t size_bytes) const {
+    return KindAt(address) == Kind::kDevice &&
+           IsAccessible(address, size_bytes);
+  }
 
   // While one of these lives, device memory can be read and written.
   class DeviceWork {

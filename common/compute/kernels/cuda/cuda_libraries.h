@@ -1,0 +1,26 @@
+#ifndef COMMON_COMPUTE_KERNELS_CUDA_CUDA_LIBRARIES_H_
+#define COMMON_COMPUTE_KERNELS_CUDA_CUDA_LIBRARIES_H_
+
+#include <string>
+
+#include "common/compute/kernels/cuda/cublas_lt/cublas_lt_api.h"
+#include "common/core/device/device.h"
+
+namespace muster {
+
+// The libraries of NVIDIA that kernels call. Where one is null, kernels of
+// Muster compute what it would.
+struct CudaLibraries {
+  const cublas_lt::CublasLtApi* cublas_lt = nullptr;  // Products of matrices.
+
+  // "cuBLASLt 13.1.0"; "none".
+  std::string ToString() const;
+};
+
+// Returns the libraries of this machine that work on `device`: none on a
+// simulated GPU. What is missing is logged, once in a process. Thread-safe.
+CudaLibraries FindCudaLibraries(const Device& device);
+
+}  // namespace muster
+
+#endif  // COMMON_COMPUTE_KERNELS_CUDA_CUDA_LIBRARIES_H_
