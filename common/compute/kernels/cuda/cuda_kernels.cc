@@ -3,6 +3,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/compute/kernels/cuda/cublas_lt/cublas_lt.h"
+#include "common/compute/kernels/cuda/cudnn/cudnn.h"
 #include "common/compute/kernels/cuda/launch.h"
 #include "common/compute/kernels/cuda/register.h"
 #include "common/core/base/log.h"
@@ -42,6 +43,14 @@ KernelRegistry CudaKernels(Device* device, const CudaLibraries& libraries) {
       internal::RegisterCublasLtKernels(&registry, target, *library);
     } else {
       LogUnusable(*device, "products of matrices", library.status());
+    }
+  }
+  if (libraries.cudnn != nullptr) {
+    const auto library = Cudnn::Create(libraries.cudnn, device);
+    if (library.ok()) {
+      internal::RegisterCudnnKernels(&registry, target, *library);
+    } else {
+      LogUnusable(*device, "convolutions", library.status());
     }
   }
   return registry;

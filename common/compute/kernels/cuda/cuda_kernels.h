@@ -14,10 +14,10 @@ namespace muster {
 // by DataError(). All results are reproducible: there are no atomic operations
 // on floats, and sums have a fixed order.
 //
-// Products of matrices are computed by the libraries, as far as these support
-// them. Libraries choose their algorithms when kernels are created, and have
-// their workspace in KernelArguments::scratch. A library that cannot use the
-// GPU is logged and left out.
+// Products of matrices and convolutions are computed by the libraries, as far
+// as these support them. Libraries choose their algorithms when kernels are
+// created, and have their workspace in KernelArguments::scratch. A library that
+// cannot use the GPU is logged and left out.
 //
 // `device` is borrowed for the life of the registry and of its kernels.
 KernelRegistry CudaKernels(Device* device, const CudaLibraries& libraries);

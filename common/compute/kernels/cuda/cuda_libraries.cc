@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/compute/kernels/cuda/cublas_lt/real_cublas_lt.h"
+#include "common/compute/kernels/cuda/cudnn/real_cudnn.h"
 #include "common/core/base/log.h"
 
 namespace muster {
@@ -29,6 +30,10 @@ std::string CudaLibraries::ToString() const {
     names.push_back(absl::StrCat("cuBLASLt ",
                                  cublas_lt::VersionString(cublas_lt->version)));
   }
+  if (cudnn != nullptr) {
+    names.push_back(
+        absl::StrCat("cuDNN ", cudnn::VersionString(cudnn->version)));
+  }
   return names.empty() ? "none" : absl::StrJoin(names, ", ");
 }
 
@@ -37,7 +42,8 @@ CudaLibraries FindCudaLibraries(const Device& device) {
   static const CudaLibraries libraries = {
       .cublas_lt =
           FoundOrLogged(RealCublasLt(device.description().driver_version),
-                        "products of matrices")};
+                        "products of matrices"),
+      .cudnn = FoundOrLogged(RealCudnn(), "convolutions")};
   return libraries;
 }
 

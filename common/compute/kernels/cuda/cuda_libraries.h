@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/compute/kernels/cuda/cublas_lt/cublas_lt_api.h"
+#include "common/compute/kernels/cuda/cudnn/cudnn_api.h"
 #include "common/core/device/device.h"
 
 namespace muster {
@@ -12,8 +13,9 @@ namespace muster {
 // Muster compute what it would.
 struct CudaLibraries {
   const cublas_lt::CublasLtApi* cublas_lt = nullptr;  // Products of matrices.
+  const cudnn::CudnnApi* cudnn = nullptr;             // Convolutions.
 
-  // "cuBLASLt 13.1.0"; "none".
+  // "cuBLASLt 13.1.0, cuDNN 9.19.0"; "none".
   std::string ToString() const;
 };
 

@@ -11,6 +11,7 @@
 namespace muster {
 
 class CublasLt;
+class Cudnn;
 
 namespace internal {
 
@@ -34,6 +35,8 @@ void RegisterSortKernels(KernelRegistry* registry, const KernelTarget& target);
 void RegisterCublasLtKernels(KernelRegistry* registry,
                              const KernelTarget& target,
                              const std::shared_ptr<CublasLt>& library);
+void RegisterCudnnKernels(KernelRegistry* registry, const KernelTarget& target,
+                          const std::shared_ptr<Cudnn>& library);
 
 // Sets all elements of output 0 to `value`.
 absl::StatusOr<std::function<absl::Status(const DeviceRun&)>> Filling(

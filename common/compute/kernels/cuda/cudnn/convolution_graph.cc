@@ -1,0 +1,188 @@
+#include "common/compute/kernels/cuda/cudnn/convolution_graph.h"
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "common/compute/kernels/image_geometry.h"
+#include "common/core/base/check.h"
+#include "common/core/base/status_macros.h"
+#include "common/core/tensor/window.h"
+
+namespace muster::internal {
+namespace {
+
+using cudnn::AttributeName;
+using cudnn::DescriptorType;
+
+// In cuDNN's order of axes: batch, channels, height, width, or for kernels
+// outputs, inputs of a group, height, width.
+using Axes = std::array<int64_t, 4>;
+
+cudnn::CudnnDataType DataTypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return cudnn::CudnnDataType::kFloat64;
+    case DType::kFloat16:
+      return cudnn::CudnnDataType::kFloat16;
+    case DType::kBfloat16:
+      return cudnn::CudnnDataType::kBfloat16;
+    default:
+      MUSTER_CHECK(dtype == DType::kFloat32);
+      return cudnn::CudnnDataType::kFloat32;
+  }
+}
+
+absl::StatusOr<CudnnDescriptor> MakeTensor(const CudnnTarget& target,
+                                           DType dtype, int64_t id,
+                                           const Axes& extents,
+                                           const Axes& strides) {
+  ASSIGN_OR_RETURN(
+      CudnnDescriptor tensor,
+      CudnnDescriptor::Create(target.api, DescriptorType::kTensor));
+  tensor.Set(AttributeName::kTensorDataType, DataTypeOf(dtype));
+  tensor.SetList<int64_t>(AttributeName::kTensorDimensions, extents);
+  tensor.SetList<int64_t>(AttributeName::kTensorStrides, strides);
+  tensor.Set(AttributeName::kTensorUniqueId, id);
+  tensor.Set(AttributeName::kTensorByteAlignment,
+             int64_t{ConvolutionPlan::kAlignmentBytes});
+  RETURN_IF_ERROR(tensor.Finalize());
+  return tensor;
+}
+
+absl::StatusOr<CudnnDescriptor> MakeImages(const CudnnTarget& target,
+                                           DType dtype, int64_t id,
+                                           int64_t batch, int64_t height,
+                                           int64_t width, int64_t channels) {
+  return MakeTensor(target, dtype, id, {batch, channels, height, width},
+                    {height * width * channels, 1, width * channels, channels});
+}
+
+absl::StatusOr<CudnnDescriptor> MakeKernel(const CudnnTarget& target,
+                                           DType dtype,
+                                           const ConvGeometry& geometry) {
+  const int64_t outputs = geometry.output_channels;
+  const int64_t inputs = geometry.group_inputs();
+  const int64_t height = geometry.height.window_extent;
+  const int64_t width = geometry.width.window_extent;
+  return MakeTensor(target, dtype, kCudnnKernel,
+                    {outputs, inputs, height, width},
+                    {1, outputs, width * inputs * outputs, inputs * outputs});
+}
+
+absl::StatusOr<CudnnDescriptor> MakeConvolution(const CudnnTarget& target,
+                                                DType dtype,
+                                                const ConvGeometry& geometry) {
+  ASSIGN_OR_RETURN(
+      CudnnDescriptor convolution,
+      CudnnDescriptor::Create(target.api, DescriptorType::kConvolution));
+  const auto set = [&](AttributeName attribute, int64_t WindowAxis::*field) {
+    const int64_t values[] = {geometry.height.*field, geometry.width.*field};
+    convolution.SetList<int64_t>(attribute, values);
+  };
+  convolution.Set(
+      AttributeName::kConvolutionComputeType,
+      DataTypeOf(dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32));
+  convolution.Set(AttributeName::kConvolutionMode,
+                  cudnn::ConvolutionMode::kCrossCorrelation);
+  convolution.Set(AttributeName::kConvolutionSpatialDimensions, int64_t{2});
+  set(AttributeName::kConvolutionPrePaddings, &WindowAxis::padding_before);
+  set(AttributeName::kConvolutionPostPaddings, &WindowAxis::padding_after);
+  set(AttributeName::kConvolutionStrides, &WindowAxis::stride);
+  set(AttributeName::kConvolutionDilations, &WindowAxis::dilation);
+  RETURN_IF_ERROR(convolution.Finalize());
+  return convolution;
+}
+
+// How the three operations name the same things.
+struct OperationNames {
+  DescriptorType type;
+  AttributeName alpha, beta, convolution, x, kernel, y;
+};
+
+OperationNames NamesOf(ConvPart part) {
+  switch (part) {
+    case ConvPart::kForward:
+      return {DescriptorType::kConvolutionForward,
+              AttributeName::kForwardAlpha,
+              AttributeName::kForwardBeta,
+              AttributeName::kForwardConvolution,
+              AttributeName::kForwardX,
+              AttributeName::kForwardW,
+              AttributeName::kForwardY};
+    case ConvPart::kBackpropInput:
+      return {DescriptorType::kConvolutionBackwardData,
+              AttributeName::kBackwardDataAlpha,
+              AttributeName::kBackwardDataBeta,
+              AttributeName::kBackwardDataConvolution,
+              AttributeName::kBackwardDataDx,
+              AttributeName::kBackwardDataW,
+              AttributeName::kBackwardDataDy};
+    case ConvPart::kBackpropKernel:
+      break;
+  }
+  return {DescriptorType::kConvolutionBackwardFilter,
+          AttributeName::kBackwardFilterAlpha,
+          AttributeName::kBackwardFilterBeta,
+          AttributeName::kBackwardFilterConvolution,
+          AttributeName::kBackwardFilterX,
+          AttributeName::kBackwardFilterDw,
+          AttributeName::kBackwardFilterDy};
+}
+
+// The factors of the result and of what it is added to.
+template <typename T>
+void SetFactors(const OperationNames& names, CudnnDescriptor* operation) {
+  operation->Set(names.alpha, T{1});
+  operation->Set(names.beta, T{0});
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<CudnnDescriptor>> MakeConvolutionGraph(
+    const CudnnTarget& target, const ConvolutionProblem& problem) {
+  const ConvGeometry& geometry = problem.geometry;
+  const DType dtype = problem.dtype;
+  ASSIGN_OR_RETURN(
+      CudnnDescriptor x,
+      MakeImages(target, dtype, kCudnnX, geometry.batch,
+                 geometry.height.input_extent, geometry.width.input_extent,
+                 geometry.input_channels));
+  ASSIGN_OR_RETURN(CudnnDescriptor kernel, MakeKernel(target, dtype, geometry));
+  ASSIGN_OR_RETURN(
+      CudnnDescriptor y,
+      MakeImages(target, dtype, kCudnnY, geometry.batch,
+                 geometry.height.output_extent, geometry.width.output_extent,
+                 geometry.output_channels));
+  ASSIGN_OR_RETURN(CudnnDescriptor convolution,
+                   MakeConvolution(target, dtype, geometry));
+  const OperationNames names = NamesOf(geometry.part);
+  ASSIGN_OR_RETURN(CudnnDescriptor operation,
+                   CudnnDescriptor::Create(target.api, names.type));
+  if (dtype == DType::kFloat64) {
+    SetFactors<double>(names, &operation);
+  } else {
+    SetFactors<float>(names, &operation);
+  }
+  operation.Set(names.convolution, convolution);
+  operation.Set(names.x, x);
+  operation.Set(names.kernel, kernel);
+  operation.Set(names.y, y);
+  RETURN_IF_ERROR(operation.Finalize());
+  ASSIGN_OR_RETURN(
+      CudnnDescriptor graph,
+      CudnnDescriptor::Create(target.api, DescriptorType::kOperationGraph));
+  if (target.handle != nullptr) {
+    graph.Set(AttributeName::kGraphHandle, target.handle);
+  }
+  graph.Set(AttributeName::kGraphOperations, operation);
+  RETURN_IF_ERROR(graph.Finalize());
+  std::vector<CudnnDescriptor> all;
+  for (CudnnDescriptor* one :
+       {&x, &kernel, &y, &convolution, &operation, &graph}) {
+    all.push_back(std::move(*one));
+  }
+  return all;
+}
+
+}  // namespace muster::internal
