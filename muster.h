@@ -51,6 +51,7 @@
 #include "common/learn/train/callbacks/lambda_callback.h"
 #include "common/learn/train/callbacks/learning_rate_scheduler.h"
 #include "common/learn/train/callbacks/reduce_lr_on_plateau.h"
+#include "common/learn/train/callbacks/swap_ema_weights.h"
 #include "common/learn/train/callbacks/tensor_board.h"
 #include "common/learn/train/callbacks/terminate_on_nan.h"
 #include "common/learn/train/checkpoints/backup_and_restore.h"

@@ -25,6 +25,7 @@ namespace {
 Metric MakeMetric(const nlohmann::json& config) {
   // Takes no labels, so that no file can name it.
   if (config.at("class_name") == "Mean") return MeanOfPredictions();
+  if (config.at("class_name") == "Sum") return SumOfPredictions();
   const MetricKind* const kind = FindKerasKind(kMetricKinds, config);
   MUSTER_CHECK(kind != nullptr);
   KerasConfigReader reader(config);
@@ -38,7 +39,7 @@ Tensor StatisticsOfBatch(const Metric& metric, const GoldenCase& golden,
     const auto found = golden.inputs.find(absl::StrCat(name, "_", batch));
     return found == golden.inputs.end() ? Tensor() : found->second;
   };
-  // Mean() takes values and no labels.
+  // Mean() and Sum() take values and no labels.
   const bool has_labels = input("y_true").IsValid();
   std::vector<Tensor> arguments =
       has_labels ? std::vector<Tensor>{input("y_true"), input("y_pred")}

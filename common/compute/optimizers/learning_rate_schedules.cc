@@ -75,6 +75,23 @@ absl::Status CheckCosine(const Schedule::CosineDecay& decay) {
   return absl::OkStatus();
 }
 
+absl::Status CheckRestarts(const Schedule::CosineDecayRestarts& decay) {
+  RETURN_IF_ERROR(
+      CheckNotNegative("initial_learning_rate", decay.initial_learning_rate()));
+  if (decay.first_decay_steps() < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("first_decay_steps is ",
+                                                   decay.first_decay_steps(),
+                                                   "; expected at least 1"));
+  }
+  // Shorter and shorter periods would end.
+  if (!(decay.t_mul() >= 1) || !std::isfinite(decay.t_mul())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "t_mul is ", decay.t_mul(), "; expected a finite number from 1 on"));
+  }
+  RETURN_IF_ERROR(CheckNotNegative("m_mul", decay.m_mul()));
+  return CheckNotNegative("alpha", decay.alpha());
+}
+
 template <typename Decay>
 absl::Status CheckStepped(const Decay& decay) {
   RETURN_IF_ERROR(
@@ -159,6 +176,28 @@ float CosineAt(const Schedule::CosineDecay& decay, int64_t update_count) {
   return CosineFrom(decay, target, step - warmup_steps);
 }
 
+float RestartsAt(const Schedule::CosineDecayRestarts& decay, int64_t step) {
+  float fraction =
+      static_cast<float>(step) / static_cast<float>(decay.first_decay_steps());
+  const float t_mul = static_cast<float>(decay.t_mul());
+  float restarts = 0;
+  if (t_mul == 1) {
+    restarts = std::floor(fraction);
+    fraction -= restarts;
+  } else {
+    restarts = std::floor(std::log(1.0f - fraction * (1.0f - t_mul)) /
+                          std::log(t_mul));
+    const float period = std::pow(t_mul, restarts);
+    fraction = (fraction - (1.0f - period) / (1.0f - t_mul)) / period;
+  }
+  const float cosine = 0.5f *
+                       std::pow(static_cast<float>(decay.m_mul()), restarts) *
+                       (1.0f + std::cos(3.14159265358979323846f * fraction));
+  const float alpha = static_cast<float>(decay.alpha());
+  return static_cast<float>(decay.initial_learning_rate()) *
+         ((1.0f - alpha) * cosine + alpha);
+}
+
 // Adapts functions of one kind's message to functions of the schedule.
 template <auto kMessage, auto kCheck>
 absl::Status CheckOf(const Schedule& schedule) {
@@ -186,6 +225,10 @@ constexpr ScheduleKind kScheduleKinds[] = {
     {Schedule::kCosineDecay, "CosineDecay", [] { return CosineDecay({}); },
      CheckOf<&Schedule::cosine_decay, CheckCosine>,
      RateOf<&Schedule::cosine_decay, CosineAt>},
+    {Schedule::kCosineDecayRestarts, "CosineDecayRestarts",
+     [] { return CosineDecayRestarts({}); },
+     CheckOf<&Schedule::cosine_decay_restarts, CheckRestarts>,
+     RateOf<&Schedule::cosine_decay_restarts, RestartsAt>},
     {Schedule::kInverseTimeDecay, "InverseTimeDecay",
      [] { return InverseTimeDecay({}); },
      CheckOf<&Schedule::inverse_time_decay,
@@ -194,8 +237,8 @@ constexpr ScheduleKind kScheduleKinds[] = {
 };
 
 // Arguments without a default in Keras' constructors.
-constexpr const char* kRequiredArguments[] = {"initial_learning_rate",
-                                              "decay_steps", "decay_rate"};
+constexpr const char* kRequiredArguments[] = {
+    "initial_learning_rate", "decay_steps", "first_decay_steps", "decay_rate"};
 
 absl::Status CheckRequired(const google::protobuf::Message& arguments) {
   for (const char* const name : kRequiredArguments) {
@@ -263,6 +306,18 @@ LearningRateSchedule CosineDecay(const CosineDecayOptions& options) {
   decay->set_alpha(options.alpha);
   decay->set_warmup_target(options.warmup_target);
   decay->set_warmup_steps(options.warmup_steps);
+  return schedule;
+}
+
+LearningRateSchedule CosineDecayRestarts(
+    const CosineDecayRestartsOptions& options) {
+  proto::LearningRateSchedule schedule;
+  auto* const decay = schedule.mutable_cosine_decay_restarts();
+  decay->set_initial_learning_rate(options.initial_learning_rate);
+  decay->set_first_decay_steps(options.first_decay_steps);
+  decay->set_t_mul(options.t_mul);
+  decay->set_m_mul(options.m_mul);
+  decay->set_alpha(options.alpha);
   return schedule;
 }
 

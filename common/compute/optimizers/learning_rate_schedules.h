@@ -72,6 +72,19 @@ struct CosineDecayOptions {
 };
 LearningRateSchedule CosineDecay(const CosineDecayOptions& options);
 
+// CosineDecay without warmup that starts again, first after first_decay_steps.
+// Each period is t_mul times as long as the one before, and begins with m_mul
+// times its rate. Source: Loshchilov and Hutter, arXiv:1608.03983.
+struct CosineDecayRestartsOptions {
+  double initial_learning_rate = 0;  // Required; at least 0.
+  int64_t first_decay_steps = 0;     // Required; at least 1.
+  double t_mul = 2.0;                // At least 1.
+  double m_mul = 1.0;                // At least 0.
+  double alpha = 0.0;
+};
+LearningRateSchedule CosineDecayRestarts(
+    const CosineDecayRestartsOptions& options);
+
 // initial_learning_rate / (1 + decay_rate * step / decay_steps)
 struct InverseTimeDecayOptions {
   double initial_learning_rate = 0;  // Required; at least 0.

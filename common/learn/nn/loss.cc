@@ -62,6 +62,12 @@ Loss Loss::IgnoringClass(int64_t ignored_class) const {
   return loss;
 }
 
+Loss Loss::CountingPositive() const {
+  Loss loss = *this;
+  loss.counts_positive_ = true;
+  return loss;
+}
+
 Value Loss::operator()(Value y_true, Value y_pred) const {
   return (*this)(y_true, y_pred, internal::NoWeights());
 }
@@ -83,6 +89,10 @@ Loss::Examples Loss::OfExamples(Value y_true, Value y_pred) const {
                                  "call the function of the loss")
                   : "there is no loss"));
     return {Value(), internal::NoWeights()};
+  }
+  if (counts_positive_) {
+    const Value losses = per_example_(y_true, y_pred);
+    return {losses, losses.ok() ? losses > 0 : internal::NoWeights()};
   }
   if (!ignored_class_.has_value()) {
     return {per_example_(y_true, y_pred), internal::NoWeights()};

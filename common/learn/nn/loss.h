@@ -87,14 +87,18 @@ class Loss {
   // The losses of examples before weights and reduction.
   struct Examples {
     Value losses;
-    // bool: false for examples with the ignored class, whose losses are those
-    // of class 0. Belongs to no graph if no class is ignored.
+    // bool: false for examples that do not count: those with the ignored class,
+    // whose losses are those of class 0, or without a loss
+    // (CountingPositive()). Belongs to no graph if all count.
     Value has_label;
   };
   Examples OfExamples(Value y_true, Value y_pred) const;
 
   // The same loss, but examples with this label count for nothing.
   Loss IgnoringClass(int64_t ignored_class) const;
+
+  // The same loss, but examples that lose nothing count for nothing.
+  Loss CountingPositive() const;
 
   // The same loss, which remembers the options that it was made of: a struct
   // with a VisitConfig(). Only such losses can be written to files of Keras.
@@ -118,6 +122,7 @@ class Loss {
   PerExample per_example_;
   Reduction reduction_ = Reduction::kSumOverBatchSize;
   std::optional<int64_t> ignored_class_;
+  bool counts_positive_ = false;
   std::function<void(ConfigVisitor&)> visit_options_;
 };
 

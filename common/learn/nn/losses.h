@@ -6,8 +6,10 @@
 
 #include "absl/strings/string_view.h"
 #include "common/core/tensor/dtype.h"
+#include "common/learn/nn/circle_loss.h"
 #include "common/learn/nn/classification_losses.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/ctc_loss.h"
 #include "common/learn/nn/loss.h"
 #include "common/learn/nn/loss_options.h"
 #include "common/learn/nn/regression_losses.h"
@@ -173,6 +175,9 @@ inline constexpr LossKind kLossKinds[] = {
     {"dice", "Dice", DType::kFloat32, MakeConfigured<Loss, DiceOptions, Dice>},
     {"tversky", "Tversky", DType::kFloat32,
      MakeConfigured<Loss, TverskyOptions, Tversky>},
+    {"ctc", "CTC", DType::kInt64, MakeConfigured<Loss, LossOptions, CTC>},
+    {"circle", "Circle", DType::kInt64,
+     MakeConfigured<Loss, CircleOptions, Circle>},
 };
 
 }  // namespace muster

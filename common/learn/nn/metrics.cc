@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/compute/graph/graph_builder.h"
 #include "common/compute/ops/ops.h"
 #include "common/core/tensor/dtype.h"
@@ -93,6 +94,16 @@ Metric MeanOfPredictions(absl::string_view name) {
                return MeanStatistics(y_pred, sample_weight);
              },
              MeanResult)
+      .WithOptions(NoOptions());
+}
+
+Metric SumOfPredictions(absl::string_view name) {
+  return Metric(
+             name,
+             [](Value, Value y_pred, Value sample_weight) {
+               return MeanStatistics(y_pred, sample_weight);
+             },
+             [](absl::Span<const double> statistics) { return statistics[0]; })
       .WithOptions(NoOptions());
 }
 

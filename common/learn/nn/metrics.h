@@ -21,6 +21,10 @@ namespace muster {
 // keras.metrics.Mean.
 Metric MeanOfPredictions(absl::string_view name = "mean");
 
+// The weighted sum of the predictions; labels do not matter. Equivalent to:
+// keras.metrics.Sum.
+Metric SumOfPredictions(absl::string_view name = "sum");
+
 struct BinaryAccuracyOptions {
   double threshold = 0.5;
 
@@ -135,6 +139,10 @@ inline constexpr MetricKind kMetricKinds[] = {
     {"cosine_similarity", "CosineSimilarity",
      MakeConfigured<Metric, CosineSimilarityMetricOptions,
                     CosineSimilarityMetric>},
+    {"pearson_correlation", "PearsonCorrelation",
+     MakeConfigured<Metric, CorrelationOptions, PearsonCorrelation>},
+    {"concordance_correlation", "ConcordanceCorrelation",
+     MakeConfigured<Metric, CorrelationOptions, ConcordanceCorrelation>},
     {"r2_score", "R2Score", MakeConfigured<Metric, R2ScoreOptions, R2Score>},
     {"binary_crossentropy", "BinaryCrossentropy",
      MakeConfigured<Metric, CrossentropyMetricOptions,

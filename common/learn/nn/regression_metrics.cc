@@ -13,6 +13,7 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/loss_options.h"
 #include "common/learn/nn/metric.h"
 #include "common/learn/nn/regression_losses.h"
 #include "common/learn/nn/sample_weights.h"
@@ -78,7 +79,70 @@ double R2Result(absl::Span<const double> statistics,
   return 1 - (1 - score) * (label_count - 1) / (label_count - regressors - 1);
 }
 
+// Numbers along an axis: deviations from their mean, and their variance.
+struct Moments {
+  Value mean;
+  Value deviations;
+  Value variance;
+};
+
+Moments MomentsOf(Value x, int64_t axis) {
+  const ReduceOptions keep = {.keep_dims = true};
+  Moments moments{.mean = Mean(x, {axis}, keep)};
+  moments.deviations = x - moments.mean;
+  moments.variance = Mean(Square(moments.deviations), {axis}, keep);
+  return moments;
+}
+
+// Labels in the dtype and the shape of predictions.
+struct Compared {
+  Value y_true;
+  Value y_pred;
+};
+
+Compared Align(Value y_true, Value y_pred) {
+  y_pred = internal::AtLeastFloat32(y_pred);
+  return {internal::AlignLabels(y_true, y_pred), y_pred};
+}
+
+Value PearsonOf(Value y_true, Value y_pred, int64_t axis) {
+  const Compared compared = Align(y_true, y_pred);
+  const Moments y = MomentsOf(compared.y_true, axis);
+  const Moments x = MomentsOf(compared.y_pred, axis);
+  return Mean(
+      y.deviations / Sqrt(y.variance) * (x.deviations / Sqrt(x.variance)),
+      {axis});
+}
+
+Value ConcordanceOf(Value y_true, Value y_pred, int64_t axis) {
+  const Compared compared = Align(y_true, y_pred);
+  const Moments y = MomentsOf(compared.y_true, axis);
+  const Moments x = MomentsOf(compared.y_pred, axis);
+  const Value products = (compared.y_true - x.mean) * x.deviations;
+  const Value norm = y.variance + x.variance + Square(y.mean - x.mean);
+  return Mean(products * 2.0 / (norm + internal::kEpsilon), {axis});
+}
+
+using Correlation = Value (*)(Value y_true, Value y_pred, int64_t axis);
+
+Metric MeanOf(absl::string_view name, Correlation correlation,
+              const CorrelationOptions& options) {
+  return Metric(
+             name,
+             [correlation, axis = options.axis](Value y_true, Value y_pred,
+                                                Value sample_weight) {
+               return MeanStatistics(correlation(y_true, y_pred, axis),
+                                     sample_weight);
+             },
+             MeanResult)
+      .WithOptions(options);
+}
+
 }  // namespace
+
+void CorrelationOptions::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("axis", axis);
+}
 
 void CosineSimilarityMetricOptions::VisitConfig(ConfigVisitor& visitor) {
   visitor.Visit("axis", axis);
@@ -127,6 +191,14 @@ Metric CosineSimilarityMetric(const CosineSimilarityMetricOptions& options) {
                return -MeanResult(statistics);
              })
       .WithOptions(options);
+}
+
+Metric PearsonCorrelation(const CorrelationOptions& options) {
+  return MeanOf("pearson_correlation", PearsonOf, options);
+}
+
+Metric ConcordanceCorrelation(const CorrelationOptions& options) {
+  return MeanOf("concordance_correlation", ConcordanceOf, options);
 }
 
 Metric R2Score(const R2ScoreOptions& options) {

@@ -29,6 +29,23 @@ struct CosineSimilarityMetricOptions {
 Metric CosineSimilarityMetric(
     const CosineSimilarityMetricOptions& options = {});
 
+struct CorrelationOptions {
+  // The axis of the numbers that are compared.
+  int64_t axis = -1;
+
+  void VisitConfig(ConfigVisitor& visitor);
+};
+// The mean of the correlation of y and x along the axis: 1 if x rises linearly
+// with y. NaN where all numbers of one of them are equal.
+Metric PearsonCorrelation(const CorrelationOptions& options = {});
+// The mean of Lin's concordance correlation, with the formula of Keras:
+//
+//   mean(2 (y - mean(x)) (x - mean(x))) /
+//       (var(y) + var(x) + (mean(y) - mean(x))^2 + 1e-7)
+//
+// 1 if y and x are equal.
+Metric ConcordanceCorrelation(const CorrelationOptions& options = {});
+
 // How the scores of columns become one number. Keras also has None, a score for
 // each column, which is not one number.
 enum class R2Aggregation {

@@ -186,6 +186,8 @@ absl::StatusOr<int64_t> Model::iterations() const {
   return compiled_->iterations();
 }
 
+bool Model::uses_ema() const { return compiled_->optimizers().use_ema(); }
+
 absl::StatusOr<double> Model::learning_rate() const {
   return compiled_->learning_rate();
 }

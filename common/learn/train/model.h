@@ -224,6 +224,10 @@ class Model {
   //   others               of the parameter servers
   absl::StatusOr<int64_t> iterations() const;
 
+  // True if the optimizer, or one of layer_optimizers, keeps moving averages of
+  // weights (OptimizerOptions::use_ema).
+  bool uses_ema() const;
+
   // What the next update is made with; of a schedule, what it says now. With
   // layer_optimizers, that of CompileOptions.optimizer, in both of these.
   //   kFailedPrecondition  not compiled, or without an optimizer

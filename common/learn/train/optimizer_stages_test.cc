@@ -30,6 +30,9 @@
 #include "common/learn/strategy/mirrored_strategy.h"
 #include "common/learn/strategy/one_device_strategy.h"
 #include "common/learn/strategy/strategy.h"
+#include "common/learn/train/callback.h"
+#include "common/learn/train/callbacks/swap_ema_weights.h"
+#include "common/learn/train/history.h"
 #include "common/learn/train/model.h"
 #include "common/learn/train/progress_bar.h"
 #include "gmock/gmock.h"
@@ -182,6 +185,57 @@ TEST_P(OptimizerStagesTest, ReplicasTrainAsOne) {
       EXPECT_THAT(got[i], Pointwise(FloatNear(2e-5), wanted[i]));
     }
   }
+}
+
+// Validation has the averages, and training goes on without them.
+TEST_P(OptimizerStagesTest, SwapEmaWeightsEvaluatesWithAverages) {
+  const Optimizer optimizer =
+      Sgd({.learning_rate = 0.1}, {.use_ema = true, .ema_momentum = 0.5});
+  const auto train = [&](Model& model, Callback* callback, int epochs) {
+    FitOptions options{.epochs = epochs,
+                       .validation_data = Sentences(),
+                       .verbose = Verbosity::kSilent};
+    if (callback != nullptr) options.callbacks.push_back(callback);
+    return model.Fit(Sentences(), options);
+  };
+  for (const bool swap_on_epoch : {false, true}) {
+    SwapEmaWeights swap({.swap_on_epoch = swap_on_epoch});
+    const auto strategy = GetParam().make();
+    Model model = Reader();
+    ASSERT_OK(Compile(model, *strategy, optimizer));
+    ASSERT_OK_AND_ASSIGN(const History one, train(model, &swap, 1));
+    // Now the weights are the averages.
+    ASSERT_OK_AND_ASSIGN(
+        const Logs logs,
+        model.Evaluate(Sentences(), {.verbose = Verbosity::kSilent}));
+    EXPECT_FLOAT_EQ(one.history.at("val_loss")[0], logs.at("loss"));
+
+    const auto plain_strategy = GetParam().make();
+    Model plain = Reader();
+    ASSERT_OK(Compile(plain, *plain_strategy, optimizer));
+    ASSERT_OK_AND_ASSIGN(const History without, train(plain, nullptr, 3));
+    EXPECT_NE(one.history.at("val_loss")[0], without.history.at("val_loss")[0]);
+    const auto swapped_strategy = GetParam().make();
+    Model swapped = Reader();
+    ASSERT_OK(Compile(swapped, *swapped_strategy, optimizer));
+    ASSERT_OK_AND_ASSIGN(const History with, train(swapped, &swap, 3));
+    EXPECT_EQ(with.history.at("loss"), without.history.at("loss"));
+    ASSERT_OK_AND_ASSIGN(const Weights got, WeightsOf(swapped));
+    EXPECT_THAT(WeightsOf(plain), IsOkAndHolds(got));
+  }
+}
+
+TEST(OptimizerStages, SwapEmaWeightsNeedsAverages) {
+  const auto strategy = Alone();
+  Model model = Reader();
+  ASSERT_OK(Compile(model, *strategy, Sgd()));
+  SwapEmaWeights swap;
+  EXPECT_THAT(
+      model
+          .Fit(Sentences(),
+               {.verbose = Verbosity::kSilent, .callbacks = {&swap}})
+          .status(),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("use_ema")));
 }
 
 // Each replica updates whole variables.

@@ -55,6 +55,10 @@ def _terminate_on_nan(callback):
     return {"terminate_on_nan": {"raise_error": getattr(callback, "raise_error", False)}}
 
 
+def _swap_ema_weights(callback):
+    return {"swap_ema_weights": {"swap_on_epoch": callback.swap_on_epoch}}
+
+
 def _tensor_board(callback):
     if getattr(callback, "_start_batch", 0):
         raise ValueError("TensorBoard: profile_batch is not supported; expected 0")
@@ -103,6 +107,7 @@ _TRANSLATIONS = {
     "EarlyStopping": _early_stopping,
     "ModelCheckpoint": _model_checkpoint,
     "ReduceLROnPlateau": _reduce_lr_on_plateau,
+    "SwapEMAWeights": _swap_ema_weights,
     "TensorBoard": _tensor_board,
     "TerminateOnNaN": _terminate_on_nan,
 }

@@ -31,6 +31,8 @@ def cases():
     yield from _classes()
     yield from _focal()
     yield from _generalized()
+    yield from _ctc()
+    yield from _circle()
 
 
 def _regression(rng):
@@ -344,3 +346,37 @@ def _run(name, loss, y_true, y_pred, weight=None, activation=None, arguments=Non
         inputs,
         {"value": value.numpy(), "grad_y_pred": gradient.numpy()},
     )
+
+
+def _ctc():
+    rng = seeded(210)
+    labels = np.int32([[1, 2, 3, 0], [2, 2, 0, 0], [3, 1, 1, 3], [0, 0, 0, 0]])
+    for reduction in REDUCTIONS:
+        yield _run(
+            f"CTC.{reduction}",
+            keras.losses.CTC(reduction=reduction),
+            labels,
+            normal(rng, 4, 7, CLASSES),
+            _weights(rng, False),
+        )
+    # Exactly as many steps as it takes.
+    yield _run("CTC.one_way", keras.losses.CTC(), np.int32([[1, 1, 2]]),
+               2 * normal(rng, 1, 4, CLASSES))
+
+
+def _circle():
+    rng = seeded(211)
+    labels = np.int32([0, 1, 0, 2, 1, 0])
+
+    def embeddings(size=6):
+        x = normal(rng, size, 3)
+        return (x / np.linalg.norm(x, axis=-1, keepdims=True)).astype(np.float32)
+
+    with_pairs = np.int32([0, 1, 0, 2, 1, 2])
+    for reduction in REDUCTIONS:
+        yield _run(f"Circle.{reduction}",
+                   keras.losses.Circle(gamma=4.0, margin=0.25, reduction=reduction),
+                   with_pairs, embeddings())
+    yield _run("Circle.column", keras.losses.Circle(), with_pairs[:, None], embeddings())
+    yield _run("Circle.diagonal", keras.losses.Circle(gamma=2.0, remove_diagonal=False),
+               labels, embeddings())

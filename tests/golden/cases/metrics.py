@@ -1,6 +1,6 @@
 """metrics.json: metrics over several batches of different sizes.
 
-inputs:  for batch i: y_true_<i> and y_pred_<i> (for Mean: values_<i>), and optionally
+inputs:  for batch i: y_true_<i> and y_pred_<i> (for Mean and Sum: values_<i>), and optionally
          sample_weight_<i>.
 outputs: result [batches], the value of the metric after each batch.
 """
@@ -21,6 +21,7 @@ CLASSES = 7
 def cases():
     m = keras.metrics
     yield from _both_weightings(m.Mean, _values)
+    yield from _both_weightings(m.Sum, _values)
     yield from _both_weightings(m.MeanSquaredError, _regression)
     yield from _both_weightings(m.MeanAbsoluteError, _regression)
     yield from _both_weightings(m.BinaryAccuracy, _binary)
@@ -136,6 +137,9 @@ def _errors():
     )
     # The first batch has too few labels for the adjustment.
     yield from _both_weightings(m.R2Score, _regression, num_regressors=9)
+    for metric in (m.PearsonCorrelation, m.ConcordanceCorrelation):
+        yield from _both_weightings(metric, _series)
+        yield from _both_weightings(metric, _columns_of_series, axis=1)
     for metric in (m.MeanSquaredLogarithmicError, m.Poisson):
         yield from _both_weightings(metric, _counts)
 
@@ -229,6 +233,14 @@ def _values(rng, size):
 
 def _regression(rng, size):
     return {"y_true": normal(rng, size, 2), "y_pred": normal(rng, size, 2)}
+
+
+def _series(rng, size):
+    return {"y_true": normal(rng, size, 5), "y_pred": normal(rng, size, 5)}
+
+
+def _columns_of_series(rng, size):
+    return {"y_true": normal(rng, size, 4, 2), "y_pred": normal(rng, size, 4, 2)}
 
 
 def _counts(rng, size):

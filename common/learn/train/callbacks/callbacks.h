@@ -13,6 +13,7 @@
 #include "common/learn/train/callbacks/csv_logger.h"
 #include "common/learn/train/callbacks/early_stopping.h"
 #include "common/learn/train/callbacks/reduce_lr_on_plateau.h"
+#include "common/learn/train/callbacks/swap_ema_weights.h"
 #include "common/learn/train/callbacks/tensor_board.h"
 #include "common/learn/train/callbacks/terminate_on_nan.h"
 #include "common/learn/train/checkpoints/backup_and_restore.h"
@@ -55,6 +56,8 @@ inline constexpr CallbackKind kCallbackKinds[] = {
     {"reduce_lr_on_plateau", "ReduceLROnPlateau",
      MakeCallback<ReduceLROnPlateau, ReduceLROnPlateauOptions>},
     {"csv_logger", "CSVLogger", MakeCallback<CsvLogger, CsvLoggerOptions>},
+    {"swap_ema_weights", "SwapEMAWeights",
+     MakeCallback<SwapEmaWeights, SwapEmaWeightsOptions>},
     {"terminate_on_nan", "TerminateOnNaN",
      MakeCallback<TerminateOnNan, TerminateOnNanOptions>},
     {"tensor_board", "TensorBoard",

@@ -34,10 +34,11 @@ TEST(JobCallbacksTest, BuildsEachKindInOrder) {
         callbacks { csv_logger { filename: "log.csv" separator: ";" } }
         callbacks { tensor_board { log_dir: "logs" update_freq: 10 } }
         callbacks { terminate_on_nan {} }
+        callbacks { swap_ema_weights { swap_on_epoch: true } }
         callbacks { model_checkpoint { directory: "ckpts" max_to_keep: 0 } }
         callbacks { backup_and_restore { backup_dir: "backup" save_freq: 7 } }
       )pb")));
-  EXPECT_EQ(callbacks.size(), 7u);
+  EXPECT_EQ(callbacks.size(), 8u);
 }
 
 TEST(JobCallbacksTest, NamesWhatMakesNoSense) {
