@@ -1,19 +1,16 @@
 #ifndef COMMON_LEARN_NN_IMAGE_RANDOM_IMAGE_H_
 #define COMMON_LEARN_NN_IMAGE_RANDOM_IMAGE_H_
 
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "common/compute/ops/image_ops.h"
+#include "common/learn/nn/image/augmentation.h"
 #include "common/learn/nn/layer.h"
 
-// Random augmentation of images [batch, height, width, channels]. Active while
-// training only; otherwise the layers return their input. Integers are
-// converted to float32. The random numbers of an image depend on the step and
-// on its index in the global batch, not on the number of replicas. The output
-// has the shape of the input. No weights.
+// Random flips, rotations and zooms of images; what they have in common:
+// augmentation.h. The output has the shape of the input.
 //
 // Source: RandomFlip, RandomRotation and RandomZoom of keras.layers.
 namespace muster {
@@ -27,35 +24,23 @@ struct RandomFlipOptions {
 
 // Flips each image with probability 1/2. kHorizontal reverses the columns,
 // kVertical the rows. kHorizontalAndVertical reverses both, or neither.
-class RandomFlipLayer : public Layer {
+class RandomFlipLayer : public AugmentationLayer {
  public:
   RandomFlipLayer(FlipMode mode, const RandomFlipOptions& options)
-      : Layer(options.name), mode_(mode), seed_(options.seed) {}
+      : AugmentationLayer(options.name, options.seed), mode_(mode) {}
 
   void VisitConfig(ConfigVisitor& visitor) override;
 
  protected:
-  Precision precision() const override { return Precision::kFloat32; }
-  Value Call(Value x, const CallContext& context) override;
+  Value Augment(Value x, ImageDraws& draws) override;
 
  private:
   FlipMode mode_;
-  uint64_t seed_;
 };
 
 // Equivalent to: keras.layers.RandomFlip.
 LayerPtr RandomFlip(FlipMode mode = FlipMode::kHorizontalAndVertical,
                     const RandomFlipOptions& options = {});
-
-// A range of factors to draw from. One number stands for [-number, number].
-struct RandomFactor {
-  RandomFactor(double factor)  // NOLINT: as Keras' arguments.
-      : lower(-std::fabs(factor)), upper(std::fabs(factor)) {}
-  RandomFactor(double lower, double upper) : lower(lower), upper(upper) {}
-
-  double lower;
-  double upper;
-};
 
 struct RandomRotationOptions {
   FillMode fill_mode = FillMode::kReflect;
@@ -67,17 +52,18 @@ struct RandomRotationOptions {
 
 // Rotates each image about its center by a random `factor` of a full circle.
 // Positive factors rotate counterclockwise.
-class RandomRotationLayer : public Layer {
+class RandomRotationLayer : public AugmentationLayer {
  public:
   RandomRotationLayer(const RandomFactor& factor,
                       const RandomRotationOptions& options)
-      : Layer(options.name), factor_(factor), options_(options) {}
+      : AugmentationLayer(options.name, options.seed),
+        factor_(factor),
+        options_(options) {}
 
   void VisitConfig(ConfigVisitor& visitor) override;
 
  protected:
-  Precision precision() const override { return Precision::kFloat32; }
-  Value Call(Value x, const CallContext& context) override;
+  Value Augment(Value x, ImageDraws& draws) override;
 
  private:
   RandomFactor factor_;
@@ -101,17 +87,19 @@ struct RandomZoomOptions {
 // Scales the visible height of each image to 1 + `height_factor`, and the width
 // likewise. Negative factors zoom in, positive ones zoom out. Factors must be
 // in (-1, 1].
-class RandomZoomLayer : public Layer {
+class RandomZoomLayer : public AugmentationLayer {
  public:
   RandomZoomLayer(const RandomFactor& height_factor,
                   const RandomZoomOptions& options)
-      : Layer(options.name), height_factor_(height_factor), options_(options) {}
+      : AugmentationLayer(options.name, options.seed),
+        height_factor_(height_factor),
+        options_(options) {}
 
   void VisitConfig(ConfigVisitor& visitor) override;
 
  protected:
-  Precision precision() const override { return Precision::kFloat32; }
-  Value Call(Value x, const CallContext& context) override;
+  Value Augment(Value x, ImageDraws& draws) override;
+  std::string Mistake() const override;
 
  private:
   RandomFactor height_factor_;

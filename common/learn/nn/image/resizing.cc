@@ -12,7 +12,8 @@
 #include "common/core/tensor/dtype.h"
 #include "common/core/tensor/shape.h"
 #include "common/learn/nn/config_visitor.h"
-#include "common/learn/nn/image/interpolation.h"
+#include "common/learn/nn/image/aspect_ratio.h"
+#include "common/learn/nn/image/resampling.h"
 #include "common/learn/nn/layer.h"
 
 namespace muster {
@@ -53,23 +54,12 @@ Value ResizingLayer::Call(Value x, const CallContext&) {
   const bool is_rounded =
       options_.interpolation == Interpolation::kBilinear && !IsFloating(dtype);
   if (is_rounded) x = Cast(x, DType::kFloat32);
-  if (options_.crop_to_aspect_ratio) x = CropToAspectRatio(x);
+  if (options_.crop_to_aspect_ratio) {
+    x = CropToAspectRatio(x, height_, width_);
+  }
   if (options_.pad_to_aspect_ratio) x = PadToAspectRatio(x);
   x = ResizeImage(x, height_, width_, options_.interpolation);
   return is_rounded ? Cast(Round(x), dtype) : x;
-}
-
-// Rounds down to whole pixels, as Keras does.
-Value ResizingLayer::CropToAspectRatio(Value x) const {
-  const int64_t height = x.shape().dim(1);
-  const int64_t width = x.shape().dim(2);
-  const int64_t cropped_height =
-      std::max<int64_t>(std::min(height, width * height_ / width_), 1);
-  const int64_t cropped_width =
-      std::max<int64_t>(std::min(width, height * width_ / height_), 1);
-  return Slice(
-      x, {0, (height - cropped_height) / 2, (width - cropped_width) / 2, 0},
-      {-1, cropped_height, cropped_width, -1});
 }
 
 Value ResizingLayer::PadToAspectRatio(Value x) const {

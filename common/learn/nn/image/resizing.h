@@ -42,7 +42,6 @@ class ResizingLayer : public Layer {
   Value Call(Value x, const CallContext& context) override;
 
  private:
-  Value CropToAspectRatio(Value x) const;
   Value PadToAspectRatio(Value x) const;
 
   int64_t height_;

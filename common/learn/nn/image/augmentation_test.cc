@@ -1,0 +1,219 @@
+#include "common/learn/nn/image/augmentation.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/testing/graph_interpreter.h"
+#include "common/core/base/status_matchers.h"
+#include "common/core/tensor/dtype.h"
+#include "common/core/tensor/shape.h"
+#include "common/core/tensor/tensor.h"
+#include "common/learn/nn/image/random_color.h"
+#include "common/learn/nn/image/random_position.h"
+#include "common/learn/nn/layer.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kImageCount = 32;
+constexpr int64_t kHeight = 4;
+constexpr int64_t kWidth = 5;
+constexpr int64_t kChannels = 3;
+const Shape kShape = {kImageCount, kHeight, kWidth, kChannels};
+
+// Images from 0 to 255 in which neighbours differ.
+Tensor Images() {
+  Tensor images(DType::kFloat32, kShape);
+  int64_t next = 0;
+  for (float& element : images.mutable_flat<float>()) {
+    element = static_cast<float>((next += 37) % 256);
+  }
+  return images;
+}
+
+std::vector<LayerPtr> RandomLayers() {
+  return {RandomBrightness(0.5),
+          RandomContrast(0.5),
+          RandomSaturation(RandomFactor(0.2, 0.8)),
+          RandomHue(0.5),
+          RandomColorDegeneration(0.5),
+          RandomInvert(),
+          RandomSharpness(0.5),
+          RandomGrayscale(),
+          RandomPosterization(8),
+          Solarization({.addition_factor = 0.5, .threshold_factor = 0.5}),
+          RandomGaussianBlur(),
+          RandomTranslation(0.5, 0.5),
+          RandomShear(0.5, 0.5),
+          RandomCrop(2, 3),
+          RandomErasing()};
+}
+
+absl::StatusOr<Tensor> Transform(const LayerPtr& layer, const Tensor& images,
+                                 uint64_t step_seed = 1,
+                                 int64_t example_offset = 0,
+                                 const CallContext& context = kTraining) {
+  if (layer->path().empty()) layer->SetPath("layer");
+  return Evaluate(
+      [&](const std::vector<Value>& inputs) {
+        return (*layer)(inputs[0], context);
+      },
+      {images},
+      {.run = {.step_seed = step_seed, .example_offset = example_offset}});
+}
+
+std::vector<float> Flat(const Tensor& tensor) {
+  return {tensor.flat<float>().begin(), tensor.flat<float>().end()};
+}
+
+// The result for a part of a batch equals that part of the result for the
+// whole.
+TEST(AugmentationTest, DrawsTheSameForAnyNumberOfReplicas) {
+  for (const LayerPtr& layer : RandomLayers()) {
+    SCOPED_TRACE(layer->kind());
+    const Tensor images = Images();
+    ASSERT_OK_AND_ASSIGN(const Tensor whole, Transform(layer, images));
+    const int64_t half = kImageCount / 2;
+    ASSERT_OK_AND_ASSIGN(const Tensor first,
+                         Transform(layer, images.SliceRows(0, half)));
+    ASSERT_OK_AND_ASSIGN(
+        const Tensor second,
+        Transform(layer, images.SliceRows(half, kImageCount), 1, half));
+    EXPECT_EQ(Flat(first), Flat(whole.SliceRows(0, half)));
+    EXPECT_EQ(Flat(second), Flat(whole.SliceRows(half, kImageCount)));
+  }
+}
+
+TEST(AugmentationTest, DrawsDifferentlyPerStepAndTheSameOnRetry) {
+  for (const LayerPtr& layer : RandomLayers()) {
+    SCOPED_TRACE(layer->kind());
+    ASSERT_OK_AND_ASSIGN(const Tensor first, Transform(layer, Images(), 1));
+    ASSERT_OK_AND_ASSIGN(const Tensor again, Transform(layer, Images(), 1));
+    ASSERT_OK_AND_ASSIGN(const Tensor next, Transform(layer, Images(), 3));
+    EXPECT_EQ(Flat(first), Flat(again));
+    EXPECT_NE(Flat(first), Flat(next));
+  }
+}
+
+TEST(AugmentationTest, ReturnsItsInputOutsideTraining) {
+  for (const LayerPtr& layer : RandomLayers()) {
+    SCOPED_TRACE(layer->kind());
+    ASSERT_OK_AND_ASSIGN(const Tensor same,
+                         Transform(layer, Images(), 1, 0, kInference));
+    EXPECT_EQ(Flat(same), Flat(Images()));
+  }
+}
+
+TEST(AugmentationTest, ConvertsIntegersToFloats) {
+  const Tensor bytes(DType::kUint8, {1, 2, 2, 3});
+  for (const CallContext& context : {kTraining, kInference}) {
+    ASSERT_OK_AND_ASSIGN(const Tensor floats, Transform(RandomBrightness(0.5),
+                                                        bytes, 1, 0, context));
+    EXPECT_EQ(floats.dtype(), DType::kFloat32);
+  }
+}
+
+TEST(AugmentationTest, RejectsInputsOtherThanImages) {
+  const Tensor rows = Tensor::Zeros(DType::kFloat32, {2, 3});
+  for (const LayerPtr& layer : RandomLayers()) {
+    EXPECT_THAT(Transform(layer, rows),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("expected images")));
+  }
+  const Tensor pairs = Tensor::Zeros(DType::kFloat32, {2, 3, 3, 2});
+  for (const LayerPtr& layer :
+       {RandomHue(0.5), RandomSaturation(0.5), RandomGrayscale(),
+        RandomErasing(1.0, {.fill_value = {1, 2, 3}})}) {
+    EXPECT_THAT(Transform(layer, pairs),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("channels, not")));
+  }
+}
+
+TEST(AugmentationTest, RejectsFactorsOutOfBounds) {
+  const std::vector<std::pair<LayerPtr, const char*>> cases = {
+      {RandomBrightness(RandomFactor(2, 3)), "factor must be in [-1, 1]"},
+      {RandomContrast(UnitFactor(2, 3)), "factor must be in [0, 1]"},
+      {RandomGrayscale(1.5), "factor must be in [0, 1], got 1.5"},
+      {RandomPosterization(9), "factor must be in [1, 8], got [1, 9]"},
+      {Solarization({.threshold_factor = 2}), "threshold_factor must be"},
+      {RandomGaussianBlur(1.0, {.kernel_size = {3, 2}}),
+       "kernel_size must be odd"},
+      {RandomGaussianBlur(1.0, {.sigma = UnitFactor(2, 3)}), "sigma must be"},
+      {RandomTranslation(0.5, 1.5), "width_factor must be in [-1, 1]"},
+      {RandomShear(1.5), "x_factor must be in"},
+      {RandomCrop(0, 3), "height must be at least 1, got 0"},
+      {RandomErasing(1.0, {.scale = 2}), "scale must be in [0, 1]"},
+      {RandomErasing(1.0, {.fill_value = {1, 2}}), "one number or three"},
+  };
+  for (const auto& [layer, what] : cases) {
+    EXPECT_THAT(Transform(layer, Images()),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
+  }
+}
+
+// One position for all images, and each position in one step or another.
+TEST(RandomCropTest, CropsAtAllPositions) {
+  Tensor images(DType::kFloat32, {2, kHeight, kWidth, 1});
+  int64_t next = 0;
+  for (float& element : images.mutable_flat<float>()) {
+    element = static_cast<float>(next++ % (kHeight * kWidth));
+  }
+  const LayerPtr layer = RandomCrop(3, 3);
+  std::set<float> starts;
+  for (uint64_t seed = 0; seed < 64; ++seed) {
+    ASSERT_OK_AND_ASSIGN(const Tensor cropped, Transform(layer, images, seed));
+    ASSERT_EQ(cropped.shape(), (Shape{2, 3, 3, 1}));
+    const float start = cropped.flat<float>()[0];
+    for (int64_t i = 0; i < 18; ++i) {
+      const auto expected = start + static_cast<float>(i % 9 / 3 * kWidth) +
+                            static_cast<float>(i % 3);
+      EXPECT_EQ(cropped.flat<float>()[i], expected);
+    }
+    starts.insert(start);
+  }
+  // Rows 0 and 1, columns 0, 1 and 2.
+  EXPECT_EQ(starts, (std::set<float>{0, 1, 2, 5, 6, 7}));
+}
+
+TEST(RandomBrightnessTest, DrawsFromTheWholeFactor) {
+  const Tensor zeros = Tensor::Zeros(DType::kFloat32, {512, 1, 1, 1});
+  ASSERT_OK_AND_ASSIGN(
+      const Tensor changed,
+      Transform(
+          RandomBrightness(RandomFactor(-0.25, 0.75),
+                           {.value_range = {.lower = -100, .upper = 100}}),
+          zeros));
+  const std::vector<float> deltas = Flat(changed);
+  const auto [least, greatest] =
+      std::minmax_element(deltas.begin(), deltas.end());
+  EXPECT_GE(*least, -50);
+  EXPECT_LT(*least, -45);
+  // Clipped to the value range.
+  EXPECT_EQ(*greatest, 100);
+}
+
+TEST(RandomErasingTest, ErasesAboutTheGivenShare) {
+  const Tensor ones = Tensor::Full(DType::kFloat32, {64, 20, 20, 1}, 1);
+  ASSERT_OK_AND_ASSIGN(const Tensor erased,
+                       Transform(RandomErasing(UnitFactor(1, 1),
+                                               {.scale = UnitFactor(0.25, 0.25),
+                                                .fill_value = {0}}),
+                                 ones));
+  int64_t erased_count = 0;
+  for (const float pixel : Flat(erased)) erased_count += pixel == 0 ? 1 : 0;
+  EXPECT_EQ(erased_count, 64 * 20 * 20 / 4);
+}
+
+}  // namespace
+}  // namespace muster

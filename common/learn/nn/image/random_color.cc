@@ -1,0 +1,317 @@
+#include "common/learn/nn/image/random_color.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/ops.h"
+#include "common/core/tensor/dtype.h"
+#include "common/learn/nn/config_visitor.h"
+#include "common/learn/nn/image/augmentation.h"
+#include "common/learn/nn/image/color.h"
+#include "common/learn/nn/layer.h"
+
+namespace muster {
+namespace {
+
+constexpr double kEpsilon = 1e-7;  // keras.config.epsilon().
+
+// "factor must be in ..."; empty if it is.
+template <typename Factor>
+std::string Named(const char* name, const Factor& factor, double lower,
+                  double upper) {
+  const std::string what = OutOfBounds(factor, lower, upper);
+  return what.empty() ? "" : absl::StrCat(name, " ", what);
+}
+
+Value Drawn(ImageDraws& draws, const RandomFactor& factor) {
+  return draws.Uniform(factor.lower, factor.upper);
+}
+
+// True for each image with a probability that is drawn from the factor.
+template <typename Factor>
+Value IsChanged(ImageDraws& draws, const Factor& factor) {
+  const Value probability = draws.Uniform(factor.lower, factor.upper);
+  return draws.Uniform(0, 1) < probability;
+}
+
+LayerPtr Make(ColorChange change, const RandomFactor& factor,
+              const RandomColorOptions& options) {
+  return std::make_shared<RandomColorLayer>(change, factor, options);
+}
+
+LayerPtr Make(ColorChange change, const UnitFactor& factor,
+              const RandomColorOptions& options) {
+  return Make(change, RandomFactor(factor.lower, factor.upper), options);
+}
+
+}  // namespace
+
+std::string RandomColorLayer::kind() const {
+  switch (change_) {
+    case ColorChange::kBrightness:
+      return "RandomBrightness";
+    case ColorChange::kContrast:
+      return "RandomContrast";
+    case ColorChange::kSaturation:
+      return "RandomSaturation";
+    case ColorChange::kHue:
+      return "RandomHue";
+    case ColorChange::kColorDegeneration:
+      return "RandomColorDegeneration";
+    case ColorChange::kInvert:
+      return "RandomInvert";
+    case ColorChange::kSharpness:
+      return "RandomSharpness";
+  }
+  return "";
+}
+
+bool RandomColorLayer::has_unit_factor() const {
+  return change_ == ColorChange::kContrast || change_ == ColorChange::kHue ||
+         change_ == ColorChange::kInvert || change_ == ColorChange::kSharpness;
+}
+
+void RandomColorLayer::VisitConfig(ConfigVisitor& visitor) {
+  const bool is_required = change_ != ColorChange::kInvert;
+  if (has_unit_factor()) {
+    UnitFactor factor(factor_.lower, factor_.upper);
+    VisitFactor(visitor, "factor", factor, is_required);
+    factor_ = RandomFactor(factor.lower, factor.upper);
+  } else {
+    VisitFactor(visitor, "factor", factor_);
+  }
+  VisitValueRange(visitor, range_);
+  VisitSeed(visitor);
+}
+
+std::string RandomColorLayer::Mistake() const {
+  return Named("factor", factor_, has_unit_factor() ? 0 : -1, 1);
+}
+
+std::vector<int64_t> RandomColorLayer::channel_counts() const {
+  switch (change_) {
+    case ColorChange::kSaturation:
+    case ColorChange::kHue:
+      return {3};
+    case ColorChange::kColorDegeneration:
+      return {1, 3};
+    default:
+      return {};
+  }
+}
+
+Value RandomColorLayer::Augment(Value x, ImageDraws& draws) {
+  switch (change_) {
+    case ColorChange::kBrightness:
+      return internal::AdjustBrightness(
+          x, Drawn(draws, factor_) * (range_.upper - range_.lower), range_);
+    case ColorChange::kContrast:
+      return internal::AdjustContrast(
+          x, draws.Uniform(1 - factor_.lower, 1 + factor_.upper), range_);
+    case ColorChange::kSaturation: {
+      const Value factor = Drawn(draws, factor_);
+      return internal::AdjustSaturation(x, factor / (1 - factor + kEpsilon),
+                                        range_);
+    }
+    case ColorChange::kHue: {
+      const Value sign = draws.Sign();
+      return internal::AdjustHue(x, sign * Drawn(draws, factor_) * 0.5, range_);
+    }
+    case ColorChange::kColorDegeneration:
+      return internal::DegenerateColor(x, Drawn(draws, factor_), range_);
+    case ColorChange::kInvert:
+      return Select(IsChanged(draws, factor_), range_.upper - x, x);
+    case ColorChange::kSharpness:
+      return internal::Sharpen(x, Drawn(draws, factor_) * 2.0, range_);
+  }
+  return Value();
+}
+
+LayerPtr RandomBrightness(const RandomFactor& factor,
+                          const RandomColorOptions& options) {
+  return Make(ColorChange::kBrightness, factor, options);
+}
+
+LayerPtr RandomContrast(const UnitFactor& factor,
+                        const RandomColorOptions& options) {
+  return Make(ColorChange::kContrast, factor, options);
+}
+
+LayerPtr RandomSaturation(const RandomFactor& factor,
+                          const RandomColorOptions& options) {
+  return Make(ColorChange::kSaturation, factor, options);
+}
+
+LayerPtr RandomHue(const UnitFactor& factor,
+                   const RandomColorOptions& options) {
+  return Make(ColorChange::kHue, factor, options);
+}
+
+LayerPtr RandomColorDegeneration(const RandomFactor& factor,
+                                 const RandomColorOptions& options) {
+  return Make(ColorChange::kColorDegeneration, factor, options);
+}
+
+LayerPtr RandomInvert(const UnitFactor& factor,
+                      const RandomColorOptions& options) {
+  return Make(ColorChange::kInvert, factor, options);
+}
+
+LayerPtr RandomSharpness(const UnitFactor& factor,
+                         const RandomColorOptions& options) {
+  return Make(ColorChange::kSharpness, factor, options);
+}
+
+void RandomGrayscaleLayer::VisitConfig(ConfigVisitor& visitor) {
+  visitor.Visit("factor", factor_);
+  VisitSeed(visitor, {"seed", ""});
+}
+
+std::string RandomGrayscaleLayer::Mistake() const {
+  if (factor_ >= 0 && factor_ <= 1) return "";
+  return absl::StrCat("factor must be in [0, 1], got ", factor_);
+}
+
+Value RandomGrayscaleLayer::Augment(Value x, ImageDraws& draws) {
+  return Select(draws.Uniform(0, 1) < factor_, internal::Grayscale(x), x);
+}
+
+LayerPtr RandomGrayscale(double factor, const RandomGrayscaleOptions& options) {
+  return std::make_shared<RandomGrayscaleLayer>(factor, options);
+}
+
+void RandomPosterizationLayer::VisitConfig(ConfigVisitor& visitor) {
+  std::vector<int64_t> bits = {factor_.lower, factor_.upper};
+  visitor.Visit("factor", bits);
+  if (bits.size() == 1) {
+    factor_ = BitFactor(bits[0]);
+  } else if (bits.size() == 2) {
+    factor_ = BitFactor(bits[0], bits[1]);
+  } else {
+    visitor.Refuse("factor", "must be one number of bits, or two");
+  }
+  VisitValueRange(visitor, range_);
+  VisitSeed(visitor);
+}
+
+std::string RandomPosterizationLayer::Mistake() const {
+  if (factor_.lower >= 1 && factor_.lower <= factor_.upper &&
+      factor_.upper <= 8) {
+    return "";
+  }
+  return absl::StrCat("factor must be in [1, 8], got [", factor_.lower, ", ",
+                      factor_.upper, "]");
+}
+
+Value RandomPosterizationLayer::Augment(Value x, ImageDraws& draws) {
+  const Value drawn = draws.Uniform(static_cast<double>(factor_.lower),
+                                    static_cast<double>(factor_.upper));
+  return internal::Posterize(x, Floor(drawn), range_);
+}
+
+LayerPtr RandomPosterization(const BitFactor& factor,
+                             const RandomColorOptions& options) {
+  return std::make_shared<RandomPosterizationLayer>(factor, options);
+}
+
+void SolarizationLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitFactor(visitor, "addition_factor", options_.addition_factor, false);
+  VisitFactor(visitor, "threshold_factor", options_.threshold_factor, false);
+  VisitValueRange(visitor, options_.value_range);
+  VisitSeed(visitor);
+}
+
+std::string SolarizationLayer::Mistake() const {
+  const auto check = [](const char* name, const UnitFactor& factor) {
+    const bool is_valid =
+        factor.lower >= 0 && factor.lower <= factor.upper && factor.upper <= 1;
+    return is_valid ? std::string()
+                    : absl::StrCat(name, " must be in [0, 1], got [",
+                                   factor.lower, ", ", factor.upper, "]");
+  };
+  const std::string addition =
+      check("addition_factor", options_.addition_factor);
+  return addition.empty() ? check("threshold_factor", options_.threshold_factor)
+                          : addition;
+}
+
+Value SolarizationLayer::Augment(Value x, ImageDraws& draws) {
+  const UnitFactor& addition = options_.addition_factor;
+  const UnitFactor& threshold = options_.threshold_factor;
+  const Value added = draws.Uniform(addition.lower, addition.upper * 255);
+  return internal::Solarize(
+      x, added, draws.Uniform(threshold.lower, threshold.upper * 255),
+      options_.value_range);
+}
+
+LayerPtr Solarization(const SolarizationOptions& options) {
+  return std::make_shared<SolarizationLayer>(options);
+}
+
+void AutoContrastLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitValueRange(visitor, range_);
+}
+
+Value AutoContrastLayer::Call(Value x, const CallContext&) {
+  if (x.shape().rank() != 4) {
+    x.builder()->ReportError(absl::InvalidArgumentError(
+        absl::StrCat("AutoContrast ", name(),
+                     ": expected images [batch, height, width, channels], not ",
+                     x.type().ToString())));
+    return Value();
+  }
+  if (!IsFloating(x.dtype())) x = Cast(x, DType::kFloat32);
+  return internal::StretchContrast(x, range_);
+}
+
+LayerPtr AutoContrast(const AutoContrastOptions& options) {
+  return std::make_shared<AutoContrastLayer>(options);
+}
+
+void RandomGaussianBlurLayer::VisitConfig(ConfigVisitor& visitor) {
+  VisitFactor(visitor, "factor", factor_, false);
+  std::vector<int64_t> size(options_.kernel_size.begin(),
+                            options_.kernel_size.end());
+  visitor.Visit("kernel_size", size);
+  if (size.size() == 1) size.push_back(size.front());
+  if (size.size() == 2) {
+    options_.kernel_size = {size[0], size[1]};
+  } else {
+    visitor.Refuse("kernel_size", "must be one number or two");
+  }
+  VisitFactor(visitor, "sigma", options_.sigma, false);
+  VisitValueRange(visitor, options_.value_range);
+  VisitSeed(visitor);
+}
+
+std::string RandomGaussianBlurLayer::Mistake() const {
+  for (const int64_t size : options_.kernel_size) {
+    if (size >= 1 && size % 2 == 1) continue;
+    return absl::StrCat("kernel_size must be odd and at least 1, got ", size);
+  }
+  const std::string factor = Named("factor", factor_, 0, 1);
+  return factor.empty() ? Named("sigma", options_.sigma, 0, 1) : factor;
+}
+
+Value RandomGaussianBlurLayer::Augment(Value x, ImageDraws& draws) {
+  // Keras adds it, too: a deviation of 0 would divide by 0.
+  constexpr double kLeastSigma = 1e-6;
+  const Value is_changed = IsChanged(draws, factor_);
+  const Value sigma =
+      draws.UniformOfBatch(2, options_.sigma.lower, options_.sigma.upper) +
+      kLeastSigma;
+  const Value blurred = internal::GaussianBlur(x, options_.kernel_size, sigma);
+  return internal::Clip(Select(is_changed, blurred, x), options_.value_range);
+}
+
+LayerPtr RandomGaussianBlur(const UnitFactor& factor,
+                            const RandomGaussianBlurOptions& options) {
+  return std::make_shared<RandomGaussianBlurLayer>(factor, options);
+}
+
+}  // namespace muster
