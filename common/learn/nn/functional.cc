@@ -92,6 +92,7 @@ std::vector<Value> FunctionalLayer::CallMany(absl::Span<const Value> inputs,
     }
     CallContext inner = context;
     inner.training = call->training.value_or(context.training);
+    inner.reverse = call->is_reversed;
     const std::vector<Value> results = call->layer->CallAll(arguments, inner);
     for (size_t i = 0; i < results.size(); ++i) {
       values.emplace(LayerOutput(call, static_cast<int>(i)), results[i]);

@@ -184,6 +184,12 @@ Value Layer::operator()(absl::Span<const Value> inputs,
   return outputs.empty() ? Value() : outputs.front();
 }
 
+void Layer::EnsureBuilt(absl::Span<const Shape> inputs) {
+  if (built_) return;
+  BuildMany(inputs);
+  built_ = true;
+}
+
 std::vector<Value> Layer::CallAll(absl::Span<const Value> inputs,
                                   const CallContext& context) {
   const std::vector<Value> poisoned(output_count());
@@ -206,12 +212,9 @@ std::vector<Value> Layer::CallAll(absl::Span<const Value> inputs,
   std::optional<GraphBuilder::NameScope> name_scope;
   if (!path_.empty()) name_scope.emplace(builder, scope);
 
-  if (!built_) {
-    std::vector<Shape> shapes;
-    for (const Value& input : inputs) shapes.push_back(input.shape());
-    BuildMany(shapes);
-    built_ = true;
-  }
+  std::vector<Shape> shapes;
+  for (const Value& input : inputs) shapes.push_back(input.shape());
+  EnsureBuilt(shapes);
   if (!LendWeights(scope, inputs.front())) return poisoned;
   Masks own_masks;
   CallContext shared = context;

@@ -37,6 +37,13 @@ struct CallContext {
   // Masks of the values. Borrowed. If null, the outermost layer that is called
   // creates them for the duration of the call.
   Masks* masks = nullptr;
+  // Receives the scalars that layers add to the loss of the step. Borrowed. If
+  // null, they are dropped.
+  //
+  // Equivalent to: keras.layers.Layer.add_loss.
+  std::vector<Value>* losses = nullptr;
+  // Calls a layer in its second direction, if it has one: ReversibleEmbedding.
+  bool reverse = false;
 };
 inline constexpr CallContext kTraining{.training = true};
 inline constexpr CallContext kInference{.training = false};
@@ -87,6 +94,12 @@ class Layer {
   std::vector<Value> CallAll(absl::Span<const Value> inputs,
                              const CallContext& context = kInference);
 
+  // Creates the weights for inputs of these shapes, unless they are there. A
+  // call does this by itself.
+  //
+  // Equivalent to: keras.layers.Layer.build.
+  void EnsureBuilt(absl::Span<const Shape> inputs);
+
   // The number of inputs and outputs. A layer that accepts any number of inputs
   // returns kAnyCount.
   static constexpr int kAnyCount = -1;
@@ -134,7 +147,7 @@ class Layer {
   const std::vector<LayerPtr>& layers() const { return layers_; }
   // The layer's weights in the order of their creation, followed by those of
   // the layers inside.
-  std::vector<Weight> weights() const;
+  virtual std::vector<Weight> weights() const;
 
   // Sets the names and paths of the layer, the layers inside, and their
   // weights. The path of a whole model is empty. A layer that is used in

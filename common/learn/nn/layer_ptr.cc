@@ -17,11 +17,12 @@ LayerOutput::operator LayerPtr() const {
 namespace internal {
 
 LayerOutputs CallOnOutputs(std::shared_ptr<Layer> layer, LayerOutputs inputs,
-                           const CallContext* context) {
+                           std::optional<bool> training, bool is_reversed) {
   auto call = std::make_shared<LayerCall>();
   call->layer = std::move(layer);
   call->inputs = std::move(inputs);
-  if (context != nullptr) call->training = context->training;
+  call->training = training;
+  call->is_reversed = is_reversed;
   call->index = call->layer->CountCall();
 
   LayerOutputs outputs;
@@ -29,6 +30,8 @@ LayerOutputs CallOnOutputs(std::shared_ptr<Layer> layer, LayerOutputs inputs,
   for (int i = 0; i < output_count; ++i) outputs.emplace_back(call, i);
   return outputs;
 }
+
+bool IsTraining(const CallContext& context) { return context.training; }
 
 Value CallOnValue(Layer& layer, Value x, const CallContext& context) {
   return layer(x, context);

@@ -67,8 +67,11 @@ class LayerOutputs : public std::vector<LayerOutput> {
 
 namespace internal {
 
+// `training` and `is_reversed` as in LayerCall.
 LayerOutputs CallOnOutputs(std::shared_ptr<Layer> layer, LayerOutputs inputs,
-                           const CallContext* context);
+                           std::optional<bool> training,
+                           bool is_reversed = false);
+bool IsTraining(const CallContext& context);
 Value CallOnValue(Layer& layer, Value x, const CallContext& context);
 
 }  // namespace internal
@@ -97,11 +100,21 @@ class LayerPtrTo : public std::shared_ptr<T> {
   // rest of the model trains.
   LayerOutput operator()(LayerOutputs inputs,
                          const CallContext& context) const {
-    return internal::CallOnOutputs(*this, std::move(inputs), &context).front();
+    return internal::CallOnOutputs(*this, std::move(inputs),
+                                   internal::IsTraining(context))
+        .front();
   }
   // Returns all outputs.
   LayerOutputs CallAll(LayerOutputs inputs) const {
-    return internal::CallOnOutputs(*this, std::move(inputs), nullptr);
+    return internal::CallOnOutputs(*this, std::move(inputs), std::nullopt);
+  }
+
+  // Calls a layer of two directions in the second one (CallContext::reverse):
+  // keras' layer(x, reverse=True).
+  LayerOutput Reverse(LayerOutputs inputs) const {
+    return internal::CallOnOutputs(*this, std::move(inputs), std::nullopt,
+                                   /*is_reversed=*/true)
+        .front();
   }
 
   // Calls the layer from another layer's Call(), like (*layer)(x, context).
@@ -124,6 +137,8 @@ struct LayerCall {
   LayerOutputs inputs;  // Empty for Input().
   // Unset: the value with which the enclosing model is called.
   std::optional<bool> training;
+  // See CallContext::reverse.
+  bool is_reversed = false;
   // The index of this call over all calls of the layer.
   int index = 0;
 };

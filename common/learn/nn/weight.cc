@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/compute/graph/graph_builder.h"
+#include "common/compute/ops/index_ops.h"
 #include "common/compute/ops/shape_ops.h"
 #include "common/compute/ops/variable_ops.h"
 #include "common/core/tensor/dtype.h"
@@ -13,11 +14,15 @@ namespace muster {
 
 Weight::operator Value() const {
   if (state_ == nullptr || state_->builder == nullptr) return Value();
+  if (state_->substitute.ok()) return AsComputed(state_->substitute);
   return AsComputed(ReadVariable(*state_->builder, state_->handle));
 }
 
 Value Weight::Rows(Value indices) const {
   if (state_ == nullptr) return Value();
+  if (state_->substitute.ok()) {
+    return AsComputed(Gather(state_->substitute, indices));
+  }
   return AsComputed(GatherVariable(state_->handle, indices));
 }
 
@@ -37,6 +42,10 @@ void Weight::AssignAdd(Value value) const {
 
 void Weight::AssignSub(Value value) const {
   if (state_ != nullptr) AssignSubVariable(state_->handle, value);
+}
+
+void Weight::set_aggregation(proto::VariableAggregation aggregation) const {
+  state_->spec->set_aggregation(aggregation);
 }
 
 bool Weight::trainable() const {

@@ -14,6 +14,7 @@ namespace muster {
 
 namespace proto {
 class VariableSpec;
+enum VariableAggregation : int;
 }  // namespace proto
 
 // A variable of a layer. In the layer's Call() it converts to its value:
@@ -40,6 +41,12 @@ class Weight {
   void AssignAdd(Value value) const;
   void AssignSub(Value value) const;
 
+  // Makes reads of a layer return `value`, of the variable's type, until they
+  // are restored by Substitute(Value()). For layers around others.
+  void Substitute(Value value) const { state_->substitute = value; }
+  // Must be called before the variable is created; see WeightOptions.
+  void set_aggregation(proto::VariableAggregation aggregation) const;
+
   // For example "dense/kernel". Final when the layer is part of a model.
   const std::string& name() const { return state_->handle.name; }
   // True if gradients update the variable: it was created trainable, and its
@@ -64,6 +71,7 @@ class Weight {
     // The dtype in which Call() reads a float32 variable.
     DType compute_dtype = DType::kFloat32;
     Regularizer regularizer;
+    Value substitute;  // Of no graph: none.
   };
   explicit Weight(std::shared_ptr<State> state) : state_(std::move(state)) {}
 

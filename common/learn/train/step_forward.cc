@@ -77,9 +77,11 @@ class Forward {
           const StepElement& element, bool training)
       : builder_(builder), parts_(parts), element_(element) {
     Masks masks;
-    predictions_ = parts.layer->CallAll(
-        element.inputs(),
-        {.training = training, .seed = parts.seed, .masks = &masks});
+    predictions_ =
+        parts.layer->CallAll(element.inputs(), {.training = training,
+                                                .seed = parts.seed,
+                                                .masks = &masks,
+                                                .losses = &added_losses_});
     predictions_.resize(parts.outputs.size());
     for (size_t i = 0; i < parts.outputs.size(); ++i) {
       masks_.push_back(masks.Find(predictions_[i]));
@@ -146,11 +148,14 @@ class Forward {
 
   Value Penalties(bool is_mean, Value example_count) {
     const GraphBuilder::NameScope scope(&builder_, "regularization");
-    Value sum;
+    std::vector<Value> penalties = added_losses_;
     for (const Weight& weight : TrainableOf(parts_.layer->weights())) {
       if (!weight.regularizer()) continue;
-      Value penalty =
-          weight.regularizer()(ReadVariable(builder_, weight.handle()));
+      penalties.push_back(
+          weight.regularizer()(ReadVariable(builder_, weight.handle())));
+    }
+    Value sum;
+    for (Value penalty : penalties) {
       penalty = Cast(penalty, DType::kFloat32);
       sum = sum.builder() == nullptr ? penalty : sum + penalty;
     }
@@ -270,6 +275,7 @@ class Forward {
   const StepParts& parts_;
   const StepElement& element_;
   std::vector<Value> predictions_;
+  std::vector<Value> added_losses_;  // By layers.
   // Of each output; of no graph where there are none.
   std::vector<Value> masks_;
   std::vector<Value> weights_;

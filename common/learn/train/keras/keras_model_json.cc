@@ -116,6 +116,7 @@ Json InboundNode(const LayerCall& call) {
     tensors.erase(tensors.size() - 1);
   }
   if (call.training.has_value()) keywords["training"] = *call.training;
+  if (call.is_reversed) keywords["reverse"] = true;
   Json args = Json::array();
   if (TakesList(*call.layer)) {
     args.push_back(tensors.size() == 1 ? tensors.front() : tensors);

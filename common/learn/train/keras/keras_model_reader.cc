@@ -91,6 +91,7 @@ absl::StatusOr<std::vector<History>> HistoriesFrom(absl::string_view place,
 struct Node {
   std::vector<History> inputs;
   std::optional<bool> training;
+  bool is_reversed = false;
   // Arguments that are neither inputs nor null: {"use_causal_mask": true}.
   KerasJson arguments = KerasJson::object();
 };
@@ -124,6 +125,10 @@ absl::Status AddKeywords(absl::string_view place, const KerasJson& keywords,
     if (value.is_null()) continue;
     if (name == "training" && value.is_boolean()) {
       node->training = value.get<bool>();
+      continue;
+    }
+    if (name == "reverse" && value.is_boolean()) {
+      node->is_reversed = value.get<bool>();
       continue;
     }
     std::vector<History> inputs;
@@ -396,11 +401,8 @@ absl::StatusOr<bool> ModelReader::Connect(const std::string& name,
     inputs.push_back(*output);
   }
   Entry& entry = entries_[name];
-  CallContext context;
-  if (node.training.has_value()) context.training = *node.training;
-  entry.calls.push_back(
-      internal::CallOnOutputs(entry.layer, std::move(inputs),
-                              node.training.has_value() ? &context : nullptr));
+  entry.calls.push_back(internal::CallOnOutputs(
+      entry.layer, std::move(inputs), node.training, node.is_reversed));
   return true;
 }
 

@@ -44,7 +44,8 @@ bool IsModel(const Layer& layer) {
          dynamic_cast<const FunctionalLayer*>(&layer) != nullptr;
 }
 
-// Visits the layers that are neither models nor wrappers, with their groups.
+// Visits the layers that are neither models nor wrappers without weights of
+// their own, with their groups.
 using LayerVisitor =
     std::function<void(Layer& layer, const std::string& group)>;
 
@@ -60,6 +61,7 @@ void VisitLayer(Layer& layer, const std::string& path,
   if (IsModel(layer)) return VisitLayers(layer, path + "/", visit, visited);
   const auto* const wrapper = dynamic_cast<const WrapperLayer*>(&layer);
   if (wrapper == nullptr) return visit(layer, path);
+  if (!wrapper->own_weights().empty()) visit(layer, path);
   for (const WrapperLayer::Part& part : wrapper->parts()) {
     VisitLayer(*part.layer, absl::StrCat(path, "/", part.attribute), visit,
                visited);
@@ -86,6 +88,7 @@ absl::string_view AttributeOf(absl::string_view part) {
     absl::string_view attribute;
   } kAttributes[] = {
       {"attention_output", "output_dense"},
+      {"conv_lstm_cell", "cell"},
       {"gru_cell", "cell"},
       {"key", "key_dense"},
       {"lstm_cell", "cell"},
@@ -138,10 +141,25 @@ std::vector<KerasGroup> GroupsOfLookup(const Layer& layer,
   return groups;
 }
 
+KerasGroup GroupOfWrapper(const WrapperLayer& wrapper,
+                          const std::string& path) {
+  KerasGroup group{.path = path, .name = wrapper.name()};
+  for (const Weight& weight : wrapper.own_weights()) {
+    group.variables.push_back(
+        {.variable = weight.name(),
+         .path = absl::StrCat(path, "/vars/", group.variables.size()),
+         .type = weight.handle().type});
+  }
+  return group;
+}
+
 // The groups of one layer: its own, and one for each part that has weights.
 std::vector<KerasGroup> GroupsOf(const Layer& layer, const std::string& path) {
   if (const std::optional<Tensor> idf_weights = IdfWeightsOf(layer)) {
     return GroupsOfLookup(layer, path, *idf_weights);
+  }
+  if (const auto* wrapper = dynamic_cast<const WrapperLayer*>(&layer)) {
+    return {GroupOfWrapper(*wrapper, path)};
   }
   std::vector<Weight> weights = layer.weights();
   // As Keras has them in a layer.
